@@ -1,0 +1,59 @@
+"""The errors that fastlayers raises: one base class, one subclass a kind, each also the builtin that a caller would expect."""
+
+from __future__ import annotations
+
+__all__ = [
+    "DTypeError",
+    "DeviceError",
+    "Error",
+    "FormatError",
+    "LimitError",
+    "MissingExtraError",
+    "ShapeError",
+    "UnsupportedError",
+    "WeightsError",
+]
+
+
+class Error(Exception):
+    """Base of every error that fastlayers raises on purpose.
+
+    A message says what was being done, which argument was wrong, what came and what was expected, for example
+    ``conv2d: weight has 16 input channels, x has 3 (groups=1): expected weight of shape (o, 3, kh, kw), got (32, 16, 3, 3)``.
+    """
+
+    def __str__(self) -> str:
+        # KeyError prints the repr of its argument, which would wrap our sentences in quotes.
+        return str(self.args[0]) if len(self.args) == 1 else super().__str__()
+
+
+class FormatError(Error, ValueError):
+    """A file is broken, truncated, hostile, or not of the format that it claims."""
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """A file or a call is valid but asks for something that fastlayers does not do."""
+
+
+class ShapeError(Error, ValueError):
+    """An argument's shape, size or number of dimensions, or a plain argument's value, breaks the rule of the operation."""
+
+
+class DTypeError(Error, TypeError):
+    """An argument's type or dtype is not one that the operation takes."""
+
+
+class WeightsError(Error, KeyError):
+    """Weights are missing, left over or of the wrong shape, or a layer was called before it had any."""
+
+
+class MissingExtraError(Error, ImportError):
+    """A feature needs an optional package; the message names the ``pip install "fastlayers[extra]"`` that brings it."""
+
+
+class DeviceError(Error, RuntimeError):
+    """A device, kernel variant or instruction-set level does not exist or cannot be used on this machine."""
+
+
+class LimitError(Error, MemoryError):
+    """Something would take more memory, time or depth than it was allowed."""

@@ -1,0 +1,187 @@
+"""Chooses which variant's kernels run, and answers what would run. The only module that knows of all variants.
+
+Nothing happens on import: the processor, ``FASTLAYERS_ISA`` and the compiled engine are looked at when a kernel is first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+import warnings
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from ..errors import DeviceError
+from .table import KERNELS
+
+__all__ = ["available", "current", "empty", "generation", "info", "kernel", "levels", "use"]
+
+# Names that users may know and that other machines have; an unavailable one of these gets told apart from a misspelt one.
+LEVELS = ("x86_v4", "x86_v3", "x86_v1", "neon")
+
+_lock = threading.Lock()
+_table: dict[str, Callable[..., Any]] = {}
+_sources: dict[str, str] = {}
+_variant = ""
+_make_empty: Callable[[tuple[int, ...]], np.ndarray] | None = None
+
+# Raised by one at every switch: a layer that keeps something of a variant compares it.
+generation = 0
+
+
+def _engine() -> Any | None:
+    """The compiled driver, or None where it was not built."""
+    try:
+        return importlib.import_module(".aot._engine", __package__)
+    except ImportError:
+        return None
+
+
+def levels() -> tuple[str, ...]:
+    """The compiled levels that are built and that this processor can run, best first."""
+    engine = _engine()
+    return () if engine is None else tuple(name for name in LEVELS if engine.usable(name))
+
+
+def available() -> tuple[str, ...]:
+    """Names of the variants that can be used on this machine, best first; each is a name for `use`."""
+    return (*(f"aot/{name}" for name in levels()), "reference")
+
+
+def _resolve(name: str) -> str:
+    """The full name of a variant: "aot" means its best level."""
+    names = available()
+    if name == "aot":
+        name = next((n for n in names if n.startswith("aot/")), name)
+    if name not in names:
+        choices = ", ".join(("aot", *names) if levels() else names)
+        known = name in ("aot", "jit", "cuda") or name.removeprefix("aot/") in LEVELS
+        what = "is not available on this machine" if known else "is unknown"
+        raise DeviceError(f"kernels.use: variant {name!r} {what}: expected one of {choices}")
+    return name
+
+
+def _default() -> str:
+    forced = os.environ.get("FASTLAYERS_ISA", "")
+    names = levels()
+    if forced:
+        if forced == "reference":
+            return "reference"
+        if forced not in names:
+            what = "cannot run on this machine" if forced in LEVELS else "is unknown"
+            raise DeviceError(f"FASTLAYERS_ISA: level {forced!r} {what}: expected one of {', '.join((*names, 'reference'))}")
+        return f"aot/{forced}"
+    if not names:
+        warnings.warn(
+            "fastlayers: the compiled engine is missing (it was installed without a C compiler, or for another machine); "
+            "running plain numpy, which is many times slower. See `fastlayers doctor`.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+        return "reference"
+    return f"aot/{names[0]}"
+
+
+def _install(variant: str) -> None:
+    """Fills the table with the reference, then with the variant. Called with the lock held."""
+    global _variant, _make_empty, generation
+    table: dict[str, Callable[..., Any]] = {}
+    sources: dict[str, str] = {}
+    folders = ["reference"]
+    engine = _engine() if variant.startswith("aot/") else None
+    if engine is not None:
+        folders.append("aot")
+        engine.select(variant.removeprefix("aot/"))
+    elif (other := _engine()) is not None:
+        other.deselect()
+    for folder in folders:
+        for item in KERNELS:
+            try:
+                module = importlib.import_module(f".{folder}.{item.file}", __package__)
+            except ModuleNotFoundError:
+                if folder == "reference":
+                    raise
+                continue
+            if hasattr(module, item.name):
+                table[item.name] = getattr(module, item.name)
+                sources[item.name] = variant if folder != "reference" else "reference"
+    _make_empty = engine.empty_array if engine is not None else None
+    _table.clear()
+    _table.update(table)
+    _sources.clear()
+    _sources.update(sources)
+    _variant = variant
+    generation += 1
+
+
+def _ready() -> None:
+    if not _variant:
+        with _lock:
+            if not _variant:
+                _install(_default())
+
+
+def current() -> str:
+    """The name of the variant that runs now."""
+    _ready()
+    return _variant
+
+
+def kernel(name: str) -> Callable[..., Any]:
+    """The function that the current variant runs for `name`, an entry of `table.KERNELS`."""
+    try:
+        return _table[name]
+    except KeyError:
+        _ready()
+        return _table[name]
+
+
+def empty(shape: tuple[int, ...]) -> np.ndarray:
+    """An uninitialised float32 array for a result; the compiled engine recycles the memory of large ones."""
+    _ready()
+    make = _make_empty
+    return np.empty(shape, np.float32) if make is None else make(shape)
+
+
+def info() -> dict[str, Any]:
+    """What runs: ``{"variant", "available", "threads", "operations": {kernel: variant}}``."""
+    from ..threads import get_num_threads
+
+    _ready()
+    return {"variant": _variant, "available": available(), "threads": get_num_threads(), "operations": dict(_sources)}
+
+
+class use:
+    """Sets the variant for the whole process, at once; as a context manager it restores the former one at the end.
+
+    Args:
+        name: one of `available()`, or ``"aot"`` for the best compiled level.
+
+    Raises:
+        DeviceError: the variant is unknown or cannot run here; the message lists those that can.
+
+    >>> import fastlayers as fl
+    >>> with fl.kernels.use("reference"):
+    ...     fl.kernels.info()["variant"]
+    'reference'
+    """
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise DeviceError(f"kernels.use: name must be a str such as 'aot' or 'reference', got {type(name).__name__}")
+        variant = _resolve(name)
+        _ready()
+        with _lock:
+            self._before = _variant
+            _install(variant)
+
+    def __enter__(self) -> use:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        with _lock:
+            _install(self._before)

@@ -1,0 +1,85 @@
+"""What the driver's modules share: the level's table, threads, scratch memory, results. See csrc/*.h for each contract."""
+
+from libc.stdint cimport int64_t
+cimport numpy as cnp
+
+
+cdef extern from "csrc/kernels.h" nogil:
+    enum:
+        FL_PANEL
+        FL_KC
+        FL_IDENTITY
+    ctypedef struct fl_run:
+        int64_t offset, length
+    ctypedef struct fl_epilogue:
+        const float *bias
+        int bias_by_row
+        const float *residual
+        int64_t ldr
+        int code
+        float a, b
+    ctypedef struct fl_block:
+        const float *const *rows
+        int64_t m, n
+        const fl_run *runs
+        int64_t nruns, klen
+        const float *b
+        float *c
+        int64_t ldc
+        int accumulate
+        const fl_epilogue *epilogue
+    ctypedef struct fl_lstm_step:
+        const float *r
+        const float *xg
+        const float *h
+        float *h_next
+        float *c
+        int64_t hidden, hp
+        int backwards
+    ctypedef struct fl_dw_last:
+        const float *const *rows
+        const float *w
+        const float *bias
+        float *out
+        int64_t c, ow, kh, kw, stride, dilation
+    ctypedef struct fl_dw_first:
+        const float *x
+        const float *w
+        float bias
+        float *out
+        int64_t ldx, ldo, oh, ow, kh, kw, stride_h, stride_w, dilation_h, dilation_w
+    ctypedef struct fl_kernels:
+        int abi
+        const char *name
+        int width, mr
+        void (*block)(const fl_block *p) noexcept nogil
+        void (*unary)(int code, float a, float b, const float *x, float *y, int64_t n) noexcept nogil
+        void (*prelu)(const float *x, const float *slope, int each, float *y, int64_t n) noexcept nogil
+        void (*gated)(int code, const float *a, const float *g, float *y, int64_t n) noexcept nogil
+        void (*softmax_rows)(const float *x, float *y, int64_t rows, int64_t n, int logarithm) noexcept nogil
+        void (*softmax_inner)(const float *x, float *y, int64_t n, int64_t inner, int logarithm) noexcept nogil
+        void (*lstm_step)(const fl_lstm_step *p) noexcept nogil
+        void (*lstm_gates)(const float *g, float *c, float *h, int64_t rows, int64_t hp) noexcept nogil
+        void (*depthwise_last)(const fl_dw_last *p) noexcept nogil
+        void (*depthwise_first)(const fl_dw_first *p) noexcept nogil
+        void (*transpose)(const float *src, int64_t lds, float *dst, int64_t ldd, int64_t rows, int64_t cols) noexcept nogil
+        double (*probe_fma)(int64_t rounds) noexcept nogil
+        float (*probe_read)(const float *x, int64_t n) noexcept nogil
+
+cdef extern from "csrc/pool.h" nogil:
+    ctypedef void (*fl_task_fn)(void *context, int64_t task, int worker) noexcept nogil
+
+
+# The table of the selected level; never NULL while a kernel runs.
+cdef const fl_kernels *level() noexcept nogil
+# How many threads a job of `tasks` tasks and `work` operations (about: 100 a nanosecond) gets; also how many slots of scratch it needs.
+cdef int workers(int64_t tasks, double work) noexcept nogil
+# Runs the tasks on `threads` (a result of `workers`) threads.
+cdef void parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) noexcept nogil
+# Scratch: 64-byte aligned, NULL where there is no memory.
+cdef void *alloc(size_t bytes) noexcept nogil
+cdef void release(void *block) noexcept nogil
+# A new float32 array, not initialised, writable and C-contiguous; raises MemoryError.
+cdef cnp.ndarray empty(int ndim, cnp.npy_intp *shape)
+# Below this many operations (see `workers`) giving up the GIL costs more than it brings.
+cdef double RELEASE_GIL

@@ -1,0 +1,163 @@
+"""The driver's base: picks and loads a level, and gives the other modules its table, threads and memory."""
+
+import importlib
+import importlib.util
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+cimport cython
+cimport numpy as cnp
+
+cnp.import_array()
+
+cdef extern from "csrc/cpu.h":
+    int fl_usable(const char *level)
+
+cdef extern from "csrc/kernels.h":
+    enum:
+        FL_ABI
+    const char *FL_CAPSULE
+
+cdef extern from "csrc/pool.h" nogil:
+    void fl_parallel(fl_task_fn fn, void *context, int64_t tasks, int threads)
+    void fl_pool_init()
+    int fl_pool_workers()
+
+cdef extern from "csrc/memory.h" nogil:
+    void *fl_alloc(size_t bytes)
+    void fl_free(void *block)
+    void fl_memory_init()
+    size_t fl_memory_kept()
+    void fl_memory_trim()
+
+cdef const fl_kernels *_level = NULL
+cdef int _threads = 1
+
+RELEASE_GIL = 2e6            # 20 us
+cdef double WORK_A_THREAD = 2e6  # waking a thread costs about as much as this many operations
+cdef size_t RECYCLE = 1 << 16    # results from this size on are recycled: smaller ones cost numpy no page faults
+
+fl_pool_init()
+fl_memory_init()
+
+
+cdef const fl_kernels *level() noexcept nogil:
+    return _level
+
+
+cdef int workers(int64_t tasks, double work) noexcept nogil:
+    cdef double most = work / WORK_A_THREAD
+    cdef int64_t n = _threads
+    if n > tasks:
+        n = tasks
+    if n > most:
+        n = <int64_t>most
+    return <int>n if n > 1 else 1
+
+
+cdef void parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) noexcept nogil:
+    fl_parallel(fn, context, tasks, threads)
+
+
+cdef void *alloc(size_t bytes) noexcept nogil:
+    return fl_alloc(bytes)
+
+
+cdef void release(void *block) noexcept nogil:
+    fl_free(block)
+
+
+@cython.final
+cdef class Block:
+    """Owns the memory of one recycled result; the array's base."""
+    cdef void *data
+
+    def __dealloc__(self):
+        fl_free(self.data)
+
+
+cdef cnp.ndarray empty(int ndim, cnp.npy_intp *shape):
+    cdef size_t bytes = 4
+    cdef int i
+    for i in range(ndim):
+        bytes *= <size_t>shape[i]
+    if bytes < RECYCLE:
+        return cnp.PyArray_EMPTY(ndim, shape, cnp.NPY_FLOAT32, 0)
+    cdef Block block = Block.__new__(Block)
+    block.data = fl_alloc(bytes)
+    if block.data == NULL:
+        raise MemoryError(f"fastlayers: no memory for a result of {bytes} bytes")
+    cdef cnp.ndarray array = cnp.PyArray_SimpleNewFromData(ndim, shape, cnp.NPY_FLOAT32, block.data)
+    cnp.set_array_base(array, block)
+    return array
+
+
+def empty_array(tuple shape):
+    """An uninitialised float32 array; large ones live in recycled memory."""
+    cdef cnp.npy_intp dims[32]
+    cdef int i, n = len(shape)
+    for i in range(n):
+        dims[i] = shape[i]
+    return empty(n, dims)
+
+
+def usable(str name):
+    """Is level `name` built, and can this processor run it?"""
+    if not fl_usable(name.encode()):
+        return False
+    return importlib.util.find_spec(f"{__package__}._{name}") is not None
+
+
+def select(str name):
+    """Makes `name` the level of all kernels from now on. The caller has asked `usable`."""
+    global _level
+    cdef const fl_kernels *table
+    capsule = importlib.import_module(f"{__package__}._{name}").table
+    table = <const fl_kernels *>PyCapsule_GetPointer(capsule, FL_CAPSULE)
+    if table.abi != FL_ABI:
+        raise ImportError(f"fastlayers: level {name} was built for another version of the engine (abi {table.abi}, need {FL_ABI})")
+    _level = table
+
+
+def deselect():
+    """The compiled engine is out of use; objects that call it straight away step aside. Calls in flight are not disturbed."""
+
+
+def set_threads(int n):
+    """The most threads that one call may use."""
+    global _threads
+    _threads = n
+
+
+def pool_workers():
+    """Worker threads that exist now."""
+    return fl_pool_workers()
+
+
+def memory_kept():
+    """Bytes on the free list."""
+    return fl_memory_kept()
+
+
+def memory_trim():
+    """Gives the free list back to the system."""
+    fl_memory_trim()
+
+
+def level_info():
+    """Name, vector width in floats and tallest tile of the selected level."""
+    return {"name": _level.name.decode(), "width": _level.width, "mr": _level.mr}
+
+
+def probe_fma(int64_t rounds):
+    """Runs the multiply-add probe and returns how many multiply-adds it did."""
+    with nogil:
+        result = _level.probe_fma(rounds)
+    return result
+
+
+def probe_read(const float[::1] x):
+    """Runs the reading probe over x and returns the sum of its elements."""
+    cdef float total
+    with nogil:
+        total = _level.probe_read(&x[0], x.shape[0])
+    return total

@@ -1,0 +1,40 @@
+/* Can this processor, under this operating system, run a level? Asked before the level's extension is loaded. */
+#ifndef FL_CPU_H
+#define FL_CPU_H
+#include <string.h>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <cpuid.h>
+
+/* 1, 3 or 4: the x86-64 micro-architecture level, as far as the kernels need it */
+static int fl_x86_level(void) {
+  unsigned a, b, c, d, low, high;
+  if (!__get_cpuid(1, &a, &b, &c, &d))
+    return 1;
+  const unsigned need = 1u << 12 /* FMA */ | 1u << 27 /* OSXSAVE */ | 1u << 28 /* AVX */ | 1u << 29 /* F16C */ | 1u << 22 /* MOVBE */;
+  if ((c & need) != need)
+    return 1;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  if ((low & 0x06) != 0x06) /* the system saves xmm and ymm */
+    return 1;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
+    return 1;
+  const unsigned v3 = 1u << 3 /* BMI1 */ | 1u << 5 /* AVX2 */ | 1u << 8 /* BMI2 */;
+  if ((b & v3) != v3)
+    return 1;
+  if (!__get_cpuid(0x80000001, &a, &low, &c, &d) || !(c & 1u << 5) /* LZCNT */)
+    return 1;
+  const unsigned v4 = 1u << 16 /* F */ | 1u << 17 /* DQ */ | 1u << 28 /* CD */ | 1u << 30 /* BW */ | 1u << 31 /* VL */;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (b & v4) == v4 && (low & 0xe0) == 0xe0 /* the system saves masks and zmm */ ? 4 : 3;
+}
+static int fl_usable(const char *level) {
+  const int has = fl_x86_level();
+  return (!strcmp(level, "x86_v1") && has >= 1) || (!strcmp(level, "x86_v3") && has >= 3) || (!strcmp(level, "x86_v4") && has >= 4);
+}
+#elif defined(__aarch64__) || defined(_M_ARM64)
+static int fl_usable(const char *level) { return !strcmp(level, "neon"); }
+#else
+static int fl_usable(const char *level) { (void)level; return 0; }
+#endif
+#endif

@@ -1,0 +1,144 @@
+/* The table of compute kernels that every instruction-set level exports, and the structures that they take.
+ *
+ * One level = one small extension (_x86_v3.c, ...) = one `const fl_kernels` handed to the Cython driver in a capsule.
+ * Contract of every function here: float32, contiguous unless a stride is given, any size from 0 up, never allocates, never
+ * raises, never touches Python, reads nothing outside its operands, propagates NaN and infinity. See ../../README.md.
+ */
+#ifndef FL_KERNELS_H
+#define FL_KERNELS_H
+#include <stdint.h>
+
+#define FL_ABI 1                       /* raise it when anything in this file changes */
+#define FL_CAPSULE "fastlayers.kernels" /* name of the capsule that holds a `const fl_kernels *` */
+
+#define FL_PANEL 16 /* columns of a packed panel, the same on every level: packed weights do not depend on the level */
+#define FL_KC 256   /* a sum over K is made of blocks of FL_KC terms; the blocks' sums are added in order */
+
+/* Elementwise functions; numbers are shared with kernels/table.py (ACTIVATIONS), which a test holds equal. */
+enum fl_unary_code {
+  FL_IDENTITY = 0,
+  FL_RELU,         /* max(0, x) */
+  FL_CLIP,         /* min(max(x, a), b); ReLU6 is a = 0, b = 6 */
+  FL_LEAKY_RELU,   /* x >= 0 ? x : a x */
+  FL_ELU,          /* x > 0 ? x : a (exp(x) - 1) */
+  FL_SELU,         /* b (x > 0 ? x : a (exp(x) - 1)) */
+  FL_SIGMOID,      /* 1 / (1 + exp(-x)) */
+  FL_TANH,
+  FL_GELU,         /* x Phi(x), with erf */
+  FL_GELU_TANH,    /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+  FL_SILU,         /* x sigmoid(x) */
+  FL_HARD_SIGMOID, /* min(max(a x + b, 0), 1) */
+  FL_HARD_SWISH,   /* x min(max(x / 6 + 1/2, 0), 1) */
+  FL_SOFTPLUS,     /* a x > b ? x : log(1 + exp(a x)) / a */
+  FL_SOFTSIGN,     /* x / (1 + |x|) */
+  FL_MISH,         /* x tanh(softplus(x)) */
+  FL_EXP,
+  FL_LOG,
+  FL_ERF,
+  FL_SQRT,
+  FL_UNARY_COUNT
+};
+
+/* ---- packed matrix product ------------------------------------------------------------------------------------------ */
+
+/* Part of the K axis that lies contiguously in a row: `length` floats that start `offset` floats after the row's pointer. */
+typedef struct {
+  int64_t offset, length;
+} fl_run;
+
+/* What happens to a finished sum before it leaves the tile: + bias, + residual, then the activation. */
+typedef struct {
+  const float *bias;     /* NULL, or one value a column (padded to whole panels), or one a row if bias_by_row */
+  int bias_by_row;
+  const float *residual; /* NULL, or laid out like c with stride ldr */
+  int64_t ldr;
+  int code;              /* fl_unary_code */
+  float a, b;
+} fl_epilogue;
+
+/* One block of K (at most FL_KC terms) for m rows and n columns:  c[i, j] (+)= sum_k row_i[k] b[k, j].
+ * b holds ceil(n / 16) panels, each [klen][16], the columns past n zero. */
+typedef struct {
+  const float *const *rows; /* m pointers, each to the start of its row */
+  int64_t m, n;
+  const fl_run *runs; /* nruns runs whose lengths add up to klen */
+  int64_t nruns, klen;
+  const float *b;
+  float *c;
+  int64_t ldc;
+  int accumulate;             /* 0: c = sum; 1: c = c + sum */
+  const fl_epilogue *epilogue; /* NULL unless this is the last block of K */
+} fl_block;
+
+/* ---- recurrent -------------------------------------------------------------------------------------------------------- */
+
+/* One LSTM step for one row. Units are padded to hp, a multiple of 16. R is packed as the product's weights are, with the
+ * columns in the order [hp/16][i f g o][16]: for each block of K, panels x [klen][16]. xg has the same column order and holds
+ * W x + b. Reads h, writes h_next (which must be another buffer) and updates c. All of h, h_next, c have hp floats. */
+typedef struct {
+  const float *r, *xg, *h;
+  float *h_next, *c;
+  int64_t hidden, hp;
+  int backwards; /* walk the units from the last to the first, so that what the cache still holds of R is used first */
+} fl_lstm_step;
+
+/* ---- depthwise convolution ---------------------------------------------------------------------------------------------- */
+
+/* One output row of a depthwise convolution, channels-last: rows[i] (i < kh, NULL = a row of zeros: skipped) are padded input
+ * rows [iw][c]; w is [kh][kw][c]; out is [ow][c]. Multiplier 1: more than one is expanded by the caller. */
+typedef struct {
+  const float *const *rows;
+  const float *w, *bias; /* bias: NULL or c */
+  float *out;
+  int64_t c, ow, kh, kw, stride, dilation;
+} fl_dw_last;
+
+/* Output rows of one channel, channels-first: x is a padded plane with rows of `ldx` floats; w is [kh][kw]; out rows have
+ * stride ldo. */
+typedef struct {
+  const float *x, *w;
+  float bias;
+  float *out;
+  int64_t ldx, ldo, oh, ow, kh, kw, stride_h, stride_w, dilation_h, dilation_w;
+} fl_dw_first;
+
+/* ---- the table ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct fl_kernels {
+  int abi;
+  const char *name; /* "x86_v3" */
+  int width;        /* floats in a vector */
+  int mr;           /* rows of the tallest tile */
+
+  /* gemm.h */
+  void (*block)(const fl_block *p);
+
+  /* unary.h: y may be x. n floats. */
+  void (*unary)(int code, float a, float b, const float *x, float *y, int64_t n);
+  /* y[i] = x[i] >= 0 ? x[i] : slope[i] x[i] if each, else with slope[0] */
+  void (*prelu)(const float *x, const float *slope, int each, float *y, int64_t n);
+  /* y = a * f(g), f one of fl_unary_code without parameters (GLU: sigmoid, SwiGLU: silu) */
+  void (*gated)(int code, const float *a, const float *g, float *y, int64_t n);
+
+  /* softmax.h: rows x n contiguous, or, for an axis that is not the last, [n][inner] slices walked `inner` at a time */
+  void (*softmax_rows)(const float *x, float *y, int64_t rows, int64_t n, int logarithm);
+  void (*softmax_inner)(const float *x, float *y, int64_t n, int64_t inner, int logarithm);
+
+  /* recurrent.h */
+  void (*lstm_step)(const fl_lstm_step *p);
+  /* gates of `rows` rows: g is [rows][hp/16][i f g o][16] (sums finished), c and h are [rows][hp] */
+  void (*lstm_gates)(const float *g, float *c, float *h, int64_t rows, int64_t hp);
+
+  /* depthwise.h */
+  void (*depthwise_last)(const fl_dw_last *p);
+  void (*depthwise_first)(const fl_dw_first *p);
+
+  /* layout.h: dst[j * ldd + i] = src[i * lds + j] for i < rows, j < cols */
+  void (*transpose)(const float *src, int64_t lds, float *dst, int64_t ldd, int64_t rows, int64_t cols);
+
+  /* probe.h: what this core can do, for bench/ and `profile`: multiply-adds done, and the sum of n floats read */
+  double (*probe_fma)(int64_t rounds);
+  float (*probe_read)(const float *x, int64_t n);
+} fl_kernels;
+
+#endif

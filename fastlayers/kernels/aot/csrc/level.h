@@ -1,0 +1,54 @@
+/* Body of a level: the kernels, the table of them, and the extension module that hands the table over in a capsule.
+ * Included by _<level>.c after FL_LEVEL is defined and vec_<level>.h is included. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include "kernels.h"
+
+#include "vmath.h"
+#include "unary.h"
+#include "softmax.h"
+#include "gemm.h"
+#include "recurrent.h"
+#include "depthwise.h"
+#include "layout.h"
+#include "probe.h"
+
+#define FL_TEXT_(x) #x
+#define FL_TEXT(x) FL_TEXT_(x)
+#define FL_JOIN_(a, b) a##b
+#define FL_JOIN(a, b) FL_JOIN_(a, b)
+
+static const fl_kernels table = {
+    .abi = FL_ABI,
+    .name = FL_TEXT(FL_LEVEL),
+    .width = VW,
+    .mr = FL_MR,
+    .block = fl_f32_block,
+    .unary = fl_f32_unary,
+    .prelu = fl_f32_prelu,
+    .gated = fl_f32_gated,
+    .softmax_rows = fl_f32_softmax_rows,
+    .softmax_inner = fl_f32_softmax_inner,
+    .lstm_step = fl_f32_lstm_step,
+    .lstm_gates = fl_f32_lstm_gates,
+    .depthwise_last = fl_f32_depthwise_last,
+    .depthwise_first = fl_f32_depthwise_first,
+    .transpose = fl_f32_transpose,
+    .probe_fma = fl_f32_probe_fma,
+    .probe_read = fl_f32_probe_read,
+};
+
+static int fill(PyObject *module) {
+  PyObject *capsule = PyCapsule_New((void *)&table, FL_CAPSULE, NULL);
+  if (capsule == NULL)
+    return -1;
+  int failed = PyModule_AddObjectRef(module, "table", capsule);
+  Py_DECREF(capsule);
+  return failed;
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0, NULL}};
+static struct PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT, .m_name = "_" FL_TEXT(FL_LEVEL), .m_slots = slots};
+
+PyMODINIT_FUNC FL_JOIN(PyInit__, FL_LEVEL)(void) { return PyModuleDef_Init(&definition); }

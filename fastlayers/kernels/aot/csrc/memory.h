@@ -1,0 +1,12 @@
+/* Memory for scratch and for large results: blocks go back to a bounded free list instead of to the system. See memory.c. */
+#ifndef FL_MEMORY_H
+#define FL_MEMORY_H
+#include <stddef.h>
+#include <stdint.h>
+
+void *fl_alloc(size_t bytes);  /* 64-byte aligned, not initialised; NULL if there is no memory */
+void fl_free(void *block);     /* NULL is allowed */
+size_t fl_memory_kept(void);   /* bytes on the free list */
+void fl_memory_trim(void);     /* gives the free list back to the system */
+void fl_memory_init(void);     /* called once, before anything else: registers the handler for forked children */
+#endif

@@ -1,0 +1,70 @@
+/* One register tile of the packed matrix product. Included by gemm.h once for every size, with
+ *   FL_TM  rows of the tile        FL_TP  panels of 16 columns that it walks at once
+ * defined; makes fl_tile_<FL_TM>x<FL_TP> and undefines both.
+ *
+ * Computes  c[i, j] (+)= sum_k rows[i][k] b[k, j]  over one block of K, each element one chain of multiply-adds in the order of
+ * k, so the result does not depend on the tile's size. Rows are read in place through one pointer each; the panels lie
+ * klen * 16 floats apart. Columns are always whole panels here: gemm.h gives the last, partial one a buffer of its own. */
+#define FL_TN (FL_TP * FL_PANEL / VW)
+#define FL_TILE_NAME FL_NAME4(fl_tile_, FL_TM, x, FL_TP)
+
+static __attribute__((noinline)) void FL_TILE_NAME(const fl_block *p, const fl_tile *t) {
+  vf acc[FL_TM][FL_TN];
+  const float *row[FL_TM];
+  FL_UNROLL for (int i = 0; i < FL_TM; i++) {
+    row[i] = t->rows[i];
+    FL_UNROLL for (int j = 0; j < FL_TN; j++) acc[i][j] = vset(0);
+  }
+  FL_UNROLL for (int i = 0; i < FL_TM; i++) __builtin_prefetch(t->c + i * t->ldc, 1);
+  const float *b = t->b, *ahead = t->ahead;
+  const int64_t step = FL_PANEL * p->klen, ahead_step = t->ahead_step;
+  for (int64_t r = 0; r < p->nruns; r++) {
+    const int64_t end = p->runs[r].offset + p->runs[r].length;
+    for (int64_t k = p->runs[r].offset; k < end; k++) {
+      vf bv[FL_TN];
+      FL_UNROLL for (int q = 0; q < FL_TP; q++)
+        FL_UNROLL for (int j = 0; j < FL_PANEL / VW; j++) bv[q * (FL_PANEL / VW) + j] = vload(b + q * step + j * VW);
+      b += FL_PANEL;
+      __builtin_prefetch(ahead, 0, 2);
+      ahead += ahead_step;
+      FL_UNROLL for (int i = 0; i < FL_TM; i++) {
+        vf s = vset(row[i][k]);
+        FL_UNROLL for (int j = 0; j < FL_TN; j++) acc[i][j] = vfma(s, bv[j], acc[i][j]);
+      }
+    }
+  }
+  float *c = t->c;
+  if (p->accumulate)
+    FL_UNROLL for (int i = 0; i < FL_TM; i++)
+      FL_UNROLL for (int j = 0; j < FL_TN; j++) acc[i][j] = vload(c + i * t->ldc + j * VW) + acc[i][j];
+  const fl_epilogue *e = p->epilogue;
+  if (e) {
+    if (t->bias && !e->bias_by_row)
+      FL_UNROLL for (int j = 0; j < FL_TN; j++) {
+        const vf v = vload(t->bias + j * VW);
+        FL_UNROLL for (int i = 0; i < FL_TM; i++) acc[i][j] += v;
+      }
+    if (t->bias && e->bias_by_row)
+      FL_UNROLL for (int i = 0; i < FL_TM; i++) {
+        const vf v = vset(t->bias[i]);
+        FL_UNROLL for (int j = 0; j < FL_TN; j++) acc[i][j] += v;
+      }
+    if (t->residual)
+      FL_UNROLL for (int i = 0; i < FL_TM; i++)
+        FL_UNROLL for (int j = 0; j < FL_TN; j++) acc[i][j] += vload(t->residual + i * t->ldr + j * VW);
+    /* The bound comes first: vmax and vmin give the second operand where either is NaN, so NaN passes through. */
+    if (e->code == FL_RELU)
+      FL_UNROLL for (int i = 0; i < FL_TM; i++)
+        FL_UNROLL for (int j = 0; j < FL_TN; j++) acc[i][j] = vmax(vset(0), acc[i][j]);
+  }
+  FL_UNROLL for (int i = 0; i < FL_TM; i++)
+    FL_UNROLL for (int j = 0; j < FL_TN; j++) vstore(c + i * t->ldc + j * VW, acc[i][j]);
+  if (e && e->code > FL_RELU) /* while the tile is in the nearest cache */
+    for (int i = 0; i < FL_TM; i++)
+      fl_f32_unary(e->code, e->a, e->b, c + i * t->ldc, c + i * t->ldc, FL_TP * FL_PANEL);
+}
+
+#undef FL_TN
+#undef FL_TILE_NAME
+#undef FL_TM
+#undef FL_TP

@@ -1,0 +1,84 @@
+"""The list of kernels: dispatch, tests and benchmarks read it, and README.md beside it explains the contract.
+
+To add a kernel: (1) a line here; (2) the function in ``reference/<file>.py``, then in the other folders that will have it, same
+name and arguments; (3) cases for it in ``bench/cases.py``, which the tests use as well. A test fails while one of them is missing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["KERNELS", "PAD_MODES", "UNARY", "Activation", "Kernel", "Unary"]
+
+
+class Kernel(NamedTuple):
+    """One operation of the engine, spelt the same in every variant."""
+
+    name: str
+    file: str
+    arguments: tuple[str, ...]
+
+
+# Letters after "__" name the axes: n batch or columns, m rows, k summed, c/i/o channels, d h w space, t time, b batch.
+KERNELS: tuple[Kernel, ...] = (
+    Kernel("linear_pack", "gemm", ("weight__nk", "bias__n")),
+    Kernel("linear", "gemm", ("x__mk", "packed", "out__mn", "residual__mn", "activation")),
+    Kernel("conv_pack", "conv", ("weight__oidhw", "bias__o", "stride", "dilation", "groups")),
+    Kernel("conv", "conv", ("x", "packed", "out", "pads", "mode", "channels_last", "residual", "activation")),
+    Kernel("depthwise_pack", "depthwise", ("weight__o1dhw", "bias__o", "stride", "dilation", "channels")),
+    Kernel("depthwise", "depthwise", ("x", "packed", "out", "pads", "mode", "channels_last", "residual", "activation")),
+    Kernel("unary", "activation", ("x", "out", "activation")),
+    Kernel("prelu", "activation", ("x__oci", "slope__c", "out__oci")),
+    Kernel("gated", "activation", ("x__o2i", "out__oi", "activation", "gate")),
+    Kernel("softmax", "softmax", ("x__oni", "out__oni")),
+    Kernel("log_softmax", "softmax", ("x__oni", "out__oni")),
+    Kernel("lstm_pack", "recurrent", ("w_ih__gi", "w_hh__gh", "b_ih__g", "b_hh__g")),
+    Kernel(
+        "lstm", "recurrent", ("x", "packed", "h0__bh", "c0__bh", "out", "column", "hn__bh", "cn__bh", "reverse", "batch_first")
+    ),
+    Kernel("transpose", "layout", ("x__brc", "out__bcr")),
+    Kernel("pad", "padding", ("x__odhwi", "out__odhwi", "pads", "mode", "value")),
+)
+
+PAD_MODES: dict[str, int] = {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}
+
+
+class Activation(NamedTuple):
+    """An elementwise function as kernels take it: its number in ``aot/csrc/kernels.h`` and up to two parameters."""
+
+    code: int
+    a: float = 0.0
+    b: float = 0.0
+
+
+class Unary(NamedTuple):
+    """An elementwise function as users name it: number, names of its parameters, and their defaults."""
+
+    code: int
+    parameters: tuple[str, ...] = ()
+    defaults: tuple[float, ...] = ()
+
+
+# The numbers are those of `enum fl_unary_code`; the order of parameters is that of its (a, b).
+UNARY: dict[str, Unary] = {
+    "identity": Unary(0),
+    "relu": Unary(1),
+    "clip": Unary(2, ("min", "max"), (float("-inf"), float("inf"))),
+    "leaky_relu": Unary(3, ("negative_slope",), (0.01,)),
+    "elu": Unary(4, ("alpha",), (1.0,)),
+    "selu": Unary(5, ("alpha", "scale"), (1.6732632423543772, 1.0507009873554805)),
+    "sigmoid": Unary(6),
+    "tanh": Unary(7),
+    "gelu": Unary(8),
+    "gelu_tanh": Unary(9),
+    "silu": Unary(10),
+    "hardsigmoid": Unary(11, ("alpha", "beta"), (1 / 6, 0.5)),
+    "hardswish": Unary(12),
+    "softplus": Unary(13, ("beta", "threshold"), (1.0, 20.0)),
+    "softsign": Unary(14),
+    "mish": Unary(15),
+    "exp": Unary(16),
+    "log": Unary(17),
+    "erf": Unary(18),
+    "sqrt": Unary(19),
+}

@@ -1,0 +1,133 @@
+"""Builds the compiled engine: one extension per .pyx of the driver, and one small C extension per instruction-set level.
+
+Everything else about the package is in pyproject.toml. A missing or failing compiler does not fail the install: fastlayers then runs
+its numpy reference and says so at first use (and in ``fastlayers doctor``).
+
+Environment (for work on fastlayers; an ordinary install needs none of it):
+    FASTLAYERS_REQUIRE_ENGINE=1   a compiler that fails is an error
+    FASTLAYERS_SANITIZE=1         build with AddressSanitizer and UndefinedBehaviorSanitizer (see tests/sanitize.sh)
+    FASTLAYERS_DEBUG_CYTHON=1     bounds checks in the Cython driver
+    FASTLAYERS_COMPILER=mingw32   the compiler type, where the platform's default is neither GCC nor Clang
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+AOT = Path("fastlayers/kernels/aot")
+
+# GCC spills the register tiles below -O3; contraction to fused multiply-adds is wanted, -ffast-math (which drops NaN) never.
+C_FLAGS = ["-O3", "-ffp-contract=fast", "-fno-math-errno", "-Wno-psabi", "-g0"]
+LEVELS = {
+    "x86_64": {"x86_v1": [], "x86_v3": ["-march=x86-64-v3"], "x86_v4": ["-march=x86-64-v4"]},
+    "aarch64": {"neon": []},
+}
+LEVELS["amd64"], LEVELS["arm64"] = LEVELS["x86_64"], LEVELS["aarch64"]
+
+DIRECTIVES = {
+    "language_level": "3",
+    "boundscheck": False,
+    "wraparound": False,
+    "cdivision": True,
+    "initializedcheck": False,
+    "embedsignature": False,
+}
+# C that a driver module needs besides what Cython makes of it.
+ALSO = {"_engine": ["pool.c", "memory.c"]}
+
+
+def machine() -> str:
+    """The processor that is built for: cross builds on macOS and Windows name it in their own variables."""
+    for flags in (os.environ.get("ARCHFLAGS", ""), os.environ.get("_PYTHON_HOST_PLATFORM", "")):
+        for name in ("arm64", "aarch64", "x86_64"):
+            if name in flags:
+                return name
+    return platform.machine().lower()
+
+
+def extensions() -> list[Extension]:
+    """Every extension, or none on a processor without a level: the driver has nothing to drive there."""
+    levels = LEVELS.get(machine(), {})
+    if not levels:
+        return []
+    import numpy
+    from Cython.Build import cythonize
+
+    flags, link = list(C_FLAGS), [] if sys.platform == "darwin" else ["-s"]
+    if os.environ.get("FASTLAYERS_SANITIZE"):
+        sanitize = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g"]
+        flags, link = [f for f in flags if f != "-g0"] + sanitize, sanitize
+    directives = dict(DIRECTIVES)
+    if os.environ.get("FASTLAYERS_DEBUG_CYTHON"):
+        directives.update(boundscheck=True, wraparound=False, initializedcheck=True)
+    macros = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")]
+    # The linker reorders nothing that matters here, and threads need their own flag with some C libraries.
+    threads = [] if sys.platform == "win32" else ["-pthread"]
+    headers = sorted(str(p) for p in (AOT / "csrc").glob("*.h"))
+    driver = [
+        Extension(
+            f"fastlayers.kernels.aot.{pyx.stem}",
+            [str(pyx), *(str(AOT / "csrc" / name) for name in ALSO.get(pyx.stem, ()))],
+            include_dirs=[str(AOT), numpy.get_include()],
+            # The driver only loops over blocks: -O2 halves its size and no figure shows the difference.
+            extra_compile_args=["-O2", *flags[1:], *threads],
+            extra_link_args=[*link, *threads],
+            define_macros=macros,
+            depends=headers,
+        )
+        for pyx in sorted(AOT.glob("*.pyx"))
+    ]
+    kernels = [
+        Extension(
+            f"fastlayers.kernels.aot._{name}",
+            [str(AOT / "csrc" / f"_{name}.c")],
+            extra_compile_args=[*flags, *march],
+            extra_link_args=link,
+            depends=headers,
+        )
+        for name, march in levels.items()
+    ]
+    return cythonize(driver, compiler_directives=directives, nthreads=0, quiet=True) + kernels
+
+
+class OptionalBuild(build_ext):
+    """Builds in parallel, and turns a failure into a message: all of the engine is there or none of it."""
+
+    def finalize_options(self) -> None:
+        self.compiler = self.compiler or os.environ.get("FASTLAYERS_COMPILER")
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+    def run(self) -> None:
+        try:
+            super().run()
+            self.missing = False
+        except Exception as error:  # a compiler can fail in many ways, and none may fail the install
+            if os.environ.get("FASTLAYERS_REQUIRE_ENGINE"):
+                raise
+            print(f"fastlayers: the compiled engine could not be built ({error}); installing without it", file=sys.stderr)
+            self.missing = True
+            for path in Path(self.build_lib).glob("fastlayers/kernels/aot/*.so"):
+                path.unlink()
+
+    def get_outputs(self) -> list[str]:
+        return [] if getattr(self, "missing", False) else super().get_outputs()
+
+
+def ext_modules() -> list[Extension]:
+    try:
+        return extensions()
+    except ImportError as error:
+        if os.environ.get("FASTLAYERS_REQUIRE_ENGINE"):
+            raise
+        print(f"fastlayers: the compiled engine needs Cython and numpy to build ({error}); installing without it", file=sys.stderr)
+        return []
+
+
+setup(ext_modules=ext_modules(), cmdclass={"build_ext": OptionalBuild})

@@ -72,6 +72,8 @@ cdef extern from "csrc/pool.h" nogil:
 
 # The table of the selected level; never NULL while a kernel runs.
 cdef const fl_kernels *level() noexcept nogil
+# Is a compiled variant in use? Only objects that were made under it and are called without dispatch have to ask.
+cdef bint enabled() noexcept nogil
 # How many threads a job of `tasks` tasks and `work` operations (about: 100 a nanosecond) gets; also how many slots of scratch it needs.
 cdef int workers(int64_t tasks, double work) noexcept nogil
 # Runs the tasks on `threads` (a result of `workers`) threads.

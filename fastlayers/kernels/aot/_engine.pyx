@@ -30,6 +30,7 @@ cdef extern from "csrc/memory.h" nogil:
     void fl_memory_trim()
 
 cdef const fl_kernels *_level = NULL
+cdef bint _enabled = False
 cdef int _threads = 1
 
 RELEASE_GIL = 2e6            # 20 us
@@ -42,6 +43,10 @@ fl_memory_init()
 
 cdef const fl_kernels *level() noexcept nogil:
     return _level
+
+
+cdef bint enabled() noexcept nogil:
+    return _enabled
 
 
 cdef int workers(int64_t tasks, double work) noexcept nogil:
@@ -109,17 +114,19 @@ def usable(str name):
 
 def select(str name):
     """Makes `name` the level of all kernels from now on. The caller has asked `usable`."""
-    global _level
+    global _level, _enabled
     cdef const fl_kernels *table
     capsule = importlib.import_module(f"{__package__}._{name}").table
     table = <const fl_kernels *>PyCapsule_GetPointer(capsule, FL_CAPSULE)
     if table.abi != FL_ABI:
         raise ImportError(f"fastlayers: level {name} was built for another version of the engine (abi {table.abi}, need {FL_ABI})")
-    _level = table
+    _level, _enabled = table, True
 
 
 def deselect():
-    """The compiled engine is out of use; objects that call it straight away step aside. Calls in flight are not disturbed."""
+    """Another variant runs from now on: objects that call the engine straight away step aside. Calls in flight are not disturbed."""
+    global _enabled
+    _enabled = False
 
 
 def set_threads(int n):

@@ -1,0 +1,18 @@
+"""The packed product for other modules of the driver: packing panels, and the walk over blocks of K."""
+
+from libc.stdint cimport int64_t
+cimport numpy as cnp
+
+from ._engine cimport fl_epilogue, fl_kernels
+
+
+# Floats of k x n weights in panels: whole panels of 16 columns.
+cdef int64_t panels_size(int64_t n, int64_t k) noexcept nogil
+
+# Packs w (element [column j, term k] at w[j * stride_n + k * stride_k]) into b: [K / 256][N / 16][klen][16], columns past n zero.
+cdef void pack_panels(const float *w, int64_t n, int64_t k, int64_t stride_n, int64_t stride_k, float *b) noexcept nogil
+
+# out[i, j] = epilogue(sum_k x[i, k] b[k, j]) for m rows (any number) on the calling thread. b is the packed weights of all `n_all`
+# columns and `j0` (a multiple of 16) the first of the n columns that are wanted; out and the epilogue point at that column.
+cdef void product(const fl_kernels *level, const float *x, int64_t ldx, int64_t m, int64_t k, const float *b, int64_t n_all, int64_t j0,
+                  int64_t n, float *out, int64_t ldc, const fl_epilogue *epilogue) noexcept nogil

@@ -1,0 +1,197 @@
+"""Linear layers: packs weights into panels once, and walks blocks of rows, columns and K over the level's `block`."""
+
+cimport cython
+from libc.math cimport fmax
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+cimport numpy as cnp
+
+from ._engine cimport (
+    FL_IDENTITY, FL_KC, FL_PANEL, RELEASE_GIL,
+    alloc, empty, enabled, fl_block, fl_epilogue, fl_kernels, fl_run, level, parallel, release, workers,
+)
+
+cnp.import_array()
+
+# Rows and columns of one task. A block of K of ROWS rows (256 KB) and the ROWS x COLS sums (256 KB) stay in a second-level cache.
+cdef enum:
+    ROWS = 256
+    COLS = 256
+
+
+cdef int64_t panels_size(int64_t n, int64_t k) noexcept nogil:
+    return (n + FL_PANEL - 1) // FL_PANEL * FL_PANEL * k
+
+
+cdef void pack_panels(const float *w, int64_t n, int64_t k, int64_t stride_n, int64_t stride_k, float *b) noexcept nogil:
+    cdef int64_t block, panel, k0, klen, j0, cols, t, j
+    for block in range((k + FL_KC - 1) // FL_KC):
+        k0 = block * FL_KC
+        klen = min(<int64_t>FL_KC, k - k0)
+        for panel in range((n + FL_PANEL - 1) // FL_PANEL):
+            j0 = panel * FL_PANEL
+            cols = min(<int64_t>FL_PANEL, n - j0)
+            if cols < FL_PANEL:
+                memset(b, 0, klen * FL_PANEL * sizeof(float))
+            for j in range(cols):
+                for t in range(klen):
+                    b[t * FL_PANEL + j] = w[(j0 + j) * stride_n + (k0 + t) * stride_k]
+            b += klen * FL_PANEL
+
+
+cdef void product(const fl_kernels *lv, const float *x, int64_t ldx, int64_t m, int64_t k, const float *b, int64_t n_all, int64_t j0,
+                  int64_t n, float *out, int64_t ldc, const fl_epilogue *epilogue) noexcept nogil:
+    cdef const float *rows[ROWS]
+    cdef fl_run run
+    cdef fl_block p
+    cdef fl_epilogue e = epilogue[0]
+    cdef int64_t i, m0 = 0, k0, klen, left = m
+    cdef int64_t panels = (n_all + FL_PANEL - 1) // FL_PANEL
+    p.rows, p.runs, p.nruns, p.n, p.ldc = rows, &run, 1, n, ldc
+    while left > 0:
+        p.m = (left + (left + ROWS - 1) // ROWS - 1) // ((left + ROWS - 1) // ROWS)  # chunks of even height
+        for i in range(p.m):
+            rows[i] = x + (m0 + i) * ldx
+        p.c = out + m0 * ldc
+        if epilogue.residual != NULL:
+            e.residual = epilogue.residual + m0 * e.ldr
+        k0 = 0
+        while True:  # once even if k is 0: the epilogue has its say
+            klen = min(<int64_t>FL_KC, k - k0)
+            run.offset, run.length, p.klen = k0, klen, klen
+            p.b = b + panels * FL_PANEL * k0 + j0 * klen
+            p.accumulate = k0 > 0
+            p.epilogue = &e if k0 + klen == k else NULL
+            lv.block(&p)
+            k0 += klen
+            if k0 >= k:
+                break
+        m0 += p.m
+        left -= p.m
+
+
+cdef struct Job:
+    const fl_kernels *level
+    const float *x
+    const float *b
+    float *out
+    int64_t m, n, k, row_tasks, col_tasks
+    fl_epilogue epilogue
+
+
+cdef void task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef Job *job = <Job *>context
+    cdef int64_t row = number // job.col_tasks, col = number % job.col_tasks
+    cdef int64_t i0 = job.m * row // job.row_tasks, i1 = job.m * (row + 1) // job.row_tasks
+    cdef int64_t j0 = col * COLS, j1 = min(job.n, j0 + COLS)
+    cdef fl_epilogue e = job.epilogue
+    if e.bias != NULL:
+        e.bias += j0
+    if e.residual != NULL:
+        e.residual += i0 * job.n + j0
+    product(job.level, job.x + i0 * job.k, job.k, i1 - i0, job.k, job.b, job.n, j0, j1 - j0, job.out + i0 * job.n + j0, job.n, &e)
+
+
+@cython.final
+cdef class PackedLinear:
+    """Weights of a linear layer in panels. Immutable; may be used by any number of threads at once."""
+    cdef float *b
+    cdef float *bias
+    cdef int64_t n, k
+
+    def __dealloc__(self):
+        release(self.b)
+        release(self.bias)
+
+    cdef int run(self, const float *x, int64_t m, float *out, const float *residual, int code, float a, float b) except -1:
+        cdef Job job
+        cdef double work = 2.0 * m * self.n * self.k
+        cdef int64_t tasks
+        if m == 0 or self.n == 0:
+            return 0
+        job.level = level()
+        job.x, job.b, job.out = x, self.b, out
+        job.m, job.n, job.k = m, self.n, self.k
+        job.epilogue.bias, job.epilogue.bias_by_row = self.bias, 0
+        job.epilogue.residual, job.epilogue.ldr = residual, self.n
+        job.epilogue.code, job.epilogue.a, job.epilogue.b = code, a, b
+        job.row_tasks, job.col_tasks = (m + ROWS - 1) // ROWS, (self.n + COLS - 1) // COLS
+        tasks = job.row_tasks * job.col_tasks
+        if work < RELEASE_GIL:
+            for i in range(tasks):
+                task(&job, i, 0)
+        else:
+            with nogil:
+                # One row is bound by the memory that holds the weights: count bytes as if they were operations.
+                parallel(task, &job, tasks, workers(tasks, fmax(work, 8.0 * self.n * self.k)))
+        return 0
+
+    def bind(self, activation):
+        """This layer with its activation, ready to be called from Python with nothing in between."""
+        cdef BoundLinear bound = BoundLinear.__new__(BoundLinear)
+        bound.packed = self
+        bound.code, bound.a, bound.b = activation
+        return bound
+
+
+@cython.final
+cdef class BoundLinear:
+    """A packed linear layer and its activation."""
+    cdef PackedLinear packed
+    cdef int code
+    cdef float a, b
+
+    def call(self, x):
+        """act(x Wᵀ + b) for a plain float32 C-contiguous ndarray whose last axis fits; None for anything else."""
+        cdef cnp.ndarray array, out
+        cdef cnp.npy_intp shape[32]
+        cdef PackedLinear packed = self.packed
+        cdef int i, ndim
+        cdef int64_t m = 1
+        if not cnp.PyArray_CheckExact(x) or not enabled():
+            return None
+        array = <cnp.ndarray>x
+        ndim = cnp.PyArray_NDIM(array)
+        if ndim == 0 or ndim > 32 or cnp.PyArray_TYPE(array) != cnp.NPY_FLOAT32 or not cnp.PyArray_ISCARRAY_RO(array):
+            return None
+        if cnp.PyArray_DIM(array, ndim - 1) != packed.k:
+            return None
+        for i in range(ndim - 1):
+            shape[i] = cnp.PyArray_DIM(array, i)
+            m *= shape[i]
+        shape[ndim - 1] = packed.n
+        out = empty(ndim, shape)
+        packed.run(<const float *>cnp.PyArray_DATA(array), m, <float *>cnp.PyArray_DATA(out), NULL, self.code, self.a, self.b)
+        return out
+
+
+def linear_pack(cnp.ndarray weight__nk, cnp.ndarray bias__n):
+    """Weights (out, in) and bias (out,) of ``y = x Wᵀ + b``."""
+    cdef PackedLinear packed = PackedLinear.__new__(PackedLinear)
+    cdef int64_t n = cnp.PyArray_DIM(weight__nk, 0), k = cnp.PyArray_DIM(weight__nk, 1), j
+    cdef const float *source
+    packed.n, packed.k = n, k
+    packed.b = <float *>alloc(panels_size(n, k) * sizeof(float))
+    if packed.b == NULL:
+        raise MemoryError(f"linear: no memory for packed weights of {n} x {k}")
+    pack_panels(<const float *>cnp.PyArray_DATA(weight__nk), n, k, k, 1, packed.b)
+    if bias__n is not None:
+        packed.bias = <float *>alloc(panels_size(n, 1) * sizeof(float))
+        if packed.bias == NULL:
+            raise MemoryError(f"linear: no memory for a bias of {n}")
+        source = <const float *>cnp.PyArray_DATA(bias__n)
+        memset(packed.bias, 0, panels_size(n, 1) * sizeof(float))
+        for j in range(n):
+            packed.bias[j] = source[j]
+    return packed
+
+
+def linear(cnp.ndarray x__mk, PackedLinear packed, cnp.ndarray out__mn, residual__mn, activation):
+    """``out = act(x Wᵀ + b + residual)``."""
+    cdef const float *residual = NULL
+    cdef int code
+    cdef float a, b
+    code, a, b = activation
+    if residual__mn is not None:
+        residual = <const float *>cnp.PyArray_DATA(<cnp.ndarray>residual__mn)
+    packed.run(<const float *>cnp.PyArray_DATA(x__mk), cnp.PyArray_DIM(x__mk, 0), <float *>cnp.PyArray_DATA(out__mn), residual, code, a, b)

@@ -28,6 +28,13 @@ cdef extern from "csrc/kernels.h" nogil:
         int64_t ldc
         int accumulate
         const fl_epilogue *epilogue
+    ctypedef struct fl_panels:
+        const float *base
+        const int64_t *taps
+        const int64_t *pixels
+        int64_t klen, n
+        int slack
+        float *b
     ctypedef struct fl_lstm_step:
         const float *r
         const float *xg
@@ -53,6 +60,8 @@ cdef extern from "csrc/kernels.h" nogil:
         const char *name
         int width, mr
         void (*block)(const fl_block *p) noexcept nogil
+        void (*panels)(const fl_panels *p) noexcept nogil
+        void (*gather)(const float *from_, int64_t step, float *to, int64_t n) noexcept nogil
         void (*unary)(int code, float a, float b, const float *x, float *y, int64_t n) noexcept nogil
         void (*prelu)(const float *x, const float *slope, int each, float *y, int64_t n) noexcept nogil
         void (*gated)(int code, const float *a, const float *g, float *y, int64_t n) noexcept nogil

@@ -70,6 +70,16 @@ typedef struct {
   const fl_epilogue *epilogue; /* NULL unless this is the last block of K */
 } fl_block;
 
+/* Data as panels of the product: b[panel][t][lane] = base[taps[t] + pixels[16 panel + lane]] for t < klen and n pixels, the lanes
+ * past n zero. If `slack`, FL_PANEL floats past every element that is named may be read too, and FL_PANEL past b's end be written. */
+typedef struct {
+  const float *base;
+  const int64_t *taps, *pixels;
+  int64_t klen, n;
+  int slack;
+  float *b;
+} fl_panels;
+
 /* ---- recurrent -------------------------------------------------------------------------------------------------------- */
 
 /* One LSTM step for one row. Units are padded to hp, a multiple of 16. R is packed as the product's weights are, with the
@@ -112,6 +122,11 @@ typedef struct fl_kernels {
 
   /* gemm.h */
   void (*block)(const fl_block *p);
+
+  /* panels.h */
+  void (*panels)(const fl_panels *p);
+  /* to[i] = from[i * step] for i < n */
+  void (*gather)(const float *from, int64_t step, float *to, int64_t n);
 
   /* unary.h: y may be x. n floats. */
   void (*unary)(int code, float a, float b, const float *x, float *y, int64_t n);

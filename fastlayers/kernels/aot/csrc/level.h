@@ -8,6 +8,7 @@
 #include "unary.h"
 #include "softmax.h"
 #include "gemm.h"
+#include "panels.h"
 #include "recurrent.h"
 #include "depthwise.h"
 #include "layout.h"
@@ -24,6 +25,8 @@ static const fl_kernels table = {
     .width = VW,
     .mr = FL_MR,
     .block = fl_f32_block,
+    .panels = fl_f32_panels,
+    .gather = fl_f32_gather,
     .unary = fl_f32_unary,
     .prelu = fl_f32_prelu,
     .gated = fl_f32_gated,

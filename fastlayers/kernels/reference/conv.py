@@ -1,0 +1,72 @@
+"""Convolution over three space axes, one matrix product a tap, in float64 and rounded once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..table import Activation
+from .activation import unary
+from .padding import padded
+
+__all__ = ["Packed", "conv", "conv_pack"]
+
+
+class Packed(NamedTuple):
+    """Weights as `conv` reads them, in float64."""
+
+    weight: np.ndarray  # (kd, kh, kw, groups, o / groups, c / groups)
+    bias: np.ndarray  # (o,)
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+
+def conv_pack(weight: np.ndarray, bias: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int) -> Packed:
+    """Packs weight (o, c / groups, kd, kh, kw) and bias (o,) or None; stride and dilation are (d, h, w)."""
+    o, c, *kernel = weight.shape
+    taps_first = weight.reshape(groups, o // groups, c, *kernel).transpose(3, 4, 5, 0, 1, 2).astype(np.float64)
+    return Packed(taps_first, np.zeros(o) if bias is None else bias.astype(np.float64), tuple(stride), tuple(dilation))
+
+
+def conv(
+    x: np.ndarray,
+    packed: Packed,
+    out: np.ndarray,
+    pads: Sequence[int],
+    mode: int,
+    channels_last: bool,
+    residual: np.ndarray | None,
+    activation: Activation,
+) -> None:
+    """out = activation(x * weight + bias + residual), a cross-correlation as in every framework.
+
+    Args:
+        x: (n, c, d, h, w), or (n, d, h, w, c) if channels_last; out and residual likewise.
+        packed: what `conv_pack` returned.
+        pads: (d before, d after, h before, h after, w before, w after), all >= 0; mode: a number of `PAD_MODES`.
+    """
+    y = out
+    if channels_last:
+        x, y = np.moveaxis(x, -1, 1), np.moveaxis(y, -1, 1)
+        residual = None if residual is None else np.moveaxis(residual, -1, 1)
+    kernel, (groups, o, c) = packed.weight.shape[:3], packed.weight.shape[3:]
+    n, space = y.shape[0], y.shape[2:]
+    source = padded(x.astype(np.float64), 2, pads, mode)
+    # Infinities and NaN are data here: their products must not warn.
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = np.zeros((n, groups, o, math.prod(space)))
+        for tap in np.ndindex(*kernel):
+            where = (slice(None), slice(None), *map(_positions, tap, space, packed.stride, packed.dilation))
+            total += packed.weight[tap] @ source[where].reshape(n, groups, c, total.shape[3])
+        total = total.reshape(y.shape) + packed.bias[:, None, None, None]
+        y[...] = total if residual is None else total + residual
+    unary(out, out, activation)
+
+
+def _positions(tap: int, size: int, stride: int, dilation: int) -> slice:
+    """The padded positions along one axis that a tap reads for `size` outputs."""
+    start = tap * dilation
+    return slice(start, start + size * stride, stride)

@@ -1,0 +1,127 @@
+"""`conv`: the reference against torch's numbers, the compiled variants against the reference."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers.kernels.table import PAD_MODES, Activation
+
+from ..guard import guarded
+from .space import IDENTITY, RELU, Problem, bits, golden, random_problem, reference, run
+
+GOLDEN = golden()
+LAYOUTS = pytest.mark.parametrize("channels_last", [False, True], ids=["first", "last"])
+# Sums of at most a few thousand terms of size 1/sqrt(k): float32 leaves an error of a few 1e-7 of the largest output.
+TOLERANCE = 3e-6
+
+# x, weight and the rest of a Problem: sizes around the tiles (6 and 8 rows, 16 columns), blocks of K (256 terms), zero sizes.
+AWKWARD = (
+    ((1, 3, 1, 7, 9), (16, 3, 1, 3, 3), {"pads": (0, 0, 1, 1, 1, 1)}),
+    ((3, 5, 1, 6, 7), (17, 5, 1, 3, 3), {"pads": (0, 0, 1, 0, 0, 2)}),
+    ((1, 57, 1, 4, 5), (15, 57, 1, 3, 3), {"pads": (0, 0, 1, 1, 1, 1)}),
+    ((1, 257, 1, 2, 3), (31, 257, 1, 1, 1), {}),
+    ((2, 256, 1, 1, 1), (33, 256, 1, 1, 1), {}),
+    ((1, 8, 1, 13, 13), (16, 8, 1, 5, 5), {"stride": (1, 2, 3), "pads": (0, 0, 2, 2, 2, 2)}),
+    ((1, 4, 1, 1, 31), (8, 4, 1, 1, 3), {"dilation": (1, 1, 4), "pads": (0, 0, 0, 0, 8, 0)}),
+    ((1, 12, 1, 5, 5), (18, 4, 1, 3, 3), {"groups": 3, "pads": (0, 0, 1, 1, 1, 1)}),
+    ((2, 6, 3, 4, 5), (10, 3, 2, 3, 2), {"groups": 2, "stride": (2, 1, 2), "pads": (1, 0, 1, 1, 0, 1)}),
+    ((1, 6, 1, 9, 9), (4, 6, 1, 1, 1), {"stride": (1, 2, 2)}),
+    ((1, 6, 1, 4, 4), (4, 6, 1, 1, 1), {"pads": (0, 0, 1, 1, 1, 1)}),
+    ((1, 2, 1, 1, 1), (3, 2, 1, 3, 3), {"pads": (0, 0, 1, 1, 1, 1)}),
+    ((0, 3, 1, 5, 5), (4, 3, 1, 3, 3), {}),
+    ((1, 3, 1, 2, 5), (4, 3, 1, 3, 3), {}),
+    ((1, 0, 1, 5, 5), (4, 0, 1, 3, 3), {}),
+    ((1, 3, 1, 5, 5), (0, 3, 1, 3, 3), {}),
+    ((1, 3, 1, 0, 0), (2, 3, 1, 3, 3), {"pads": (0, 0, 2, 2, 2, 2)}),
+)
+
+
+def close(y: np.ndarray, expected: np.ndarray) -> None:
+    """Equal within TOLERANCE of the largest output; NaN and infinity in the same places."""
+    finite = np.abs(expected[np.isfinite(expected)])
+    np.testing.assert_allclose(y, expected, rtol=TOLERANCE, atol=TOLERANCE * (finite.max() if finite.size else 0))
+
+
+def problem(i: int) -> Problem:
+    x, weight, rest = AWKWARD[i]
+    return random_problem(np.random.default_rng(i), x, weight, bias=i % 3 > 0, **rest)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("i", range(len(GOLDEN)))
+def test_golden(variant: str, i: int, channels_last: bool) -> None:
+    case, expected = GOLDEN[i]
+    assert case.out_shape == expected.shape
+    close(run("conv", case, channels_last), expected)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("i", range(len(AWKWARD)))
+def test_awkward_sizes(variant: str, i: int, channels_last: bool) -> None:
+    case = problem(i)
+    residual = np.random.default_rng(99).standard_normal(case.out_shape).astype(np.float32)
+    for activation, other in ((IDENTITY, None), (RELU, residual), (RELU, None), (IDENTITY, residual)):
+        expected = reference("conv", case, residual=other, activation=activation)
+        close(run("conv", case, channels_last, other, activation), expected)
+
+
+@pytest.mark.parametrize("mode", PAD_MODES.values(), ids=PAD_MODES)
+def test_padding_modes(variant: str, mode: int) -> None:
+    pads = (1, 2, 3, 2, 4, 1)
+    case = random_problem(np.random.default_rng(mode), (2, 3, 3, 5, 6), (5, 3, 2, 3, 3), pads=pads, mode=mode)
+    expected = reference("conv", case)
+    for channels_last in (False, True):
+        close(run("conv", case, channels_last), expected)
+
+
+def test_an_activation_with_parameters_comes_last(variant: str) -> None:
+    case = problem(1)
+    residual = np.full(case.out_shape, 0.25, np.float32)
+    plain = run("conv", case, residual=residual)
+    clipped = run("conv", case, residual=residual, activation=Activation(2, -0.5, 0.75))
+    np.testing.assert_array_equal(clipped, np.clip(plain, -0.5, 0.75))
+
+
+@LAYOUTS
+def test_nan_and_infinity_propagate(variant: str, channels_last: bool) -> None:
+    case = problem(2)
+    case.x[0, 3, 0, 1, 1] = np.nan
+    case.x[0, 5, 0, 3, 4] = np.inf
+    y = run("conv", case, channels_last)
+    close(y, reference("conv", case))
+    assert np.isnan(y).any() and np.isinf(y).any()
+    relu = run("conv", case, channels_last, activation=RELU)
+    np.testing.assert_array_equal(np.isnan(relu), np.isnan(y))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="guard pages need mprotect")
+@pytest.mark.parametrize("edge", ["start", "end"])
+@LAYOUTS
+def test_stays_inside_its_operands(variant: str, channels_last: bool, edge: str) -> None:
+    for i in range(len(AWKWARD)):
+        case = problem(i)
+        residual = np.ones(case.out_shape, np.float32)
+        y = run("conv", case, channels_last, residual, RELU, place=lambda a: guarded(a, edge))
+        close(y, reference("conv", case, residual=residual, activation=RELU))
+
+
+def test_same_bits_for_every_batch_size_layout_and_thread_count(variant: str) -> None:
+    if fl.kernels.info()["operations"]["conv"] == "reference":
+        pytest.skip("numpy's products promise no order of summation")
+    rng = np.random.default_rng(7)
+    case = random_problem(rng, (3, 40, 1, 33, 31), (48, 40, 1, 3, 3), pads=(0, 0, 1, 1, 1, 1))
+    whole = run("conv", case)
+    one = np.concatenate([run("conv", case._replace(x=case.x[i : i + 1])) for i in range(3)])
+    np.testing.assert_array_equal(bits(whole), bits(one))
+    np.testing.assert_array_equal(bits(whole), bits(run("conv", case, channels_last=True)))
+    before = fl.get_num_threads()
+    fl.set_num_threads(2)
+    try:
+        np.testing.assert_array_equal(bits(whole), bits(run("conv", case)))
+        np.testing.assert_array_equal(bits(whole), bits(run("conv", case, channels_last=True)))
+    finally:
+        fl.set_num_threads(before)

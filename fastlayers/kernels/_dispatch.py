@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DeviceError
+from ..threads import get_num_threads
 from .table import KERNELS
 
 __all__ = ["available", "current", "empty", "generation", "info", "kernel", "levels", "use"]
@@ -95,6 +96,7 @@ def _install(variant: str) -> None:
     engine = _engine() if variant.startswith("aot/") else None
     if engine is not None:
         folders.append("aot")
+        engine.set_threads(get_num_threads())
         engine.select(variant.removeprefix("aot/"))
     elif (other := _engine()) is not None:
         other.deselect()
@@ -149,8 +151,6 @@ def empty(shape: tuple[int, ...]) -> np.ndarray:
 
 def info() -> dict[str, Any]:
     """What runs: ``{"variant", "available", "threads", "operations": {kernel: variant}}``."""
-    from ..threads import get_num_threads
-
     _ready()
     return {"variant": _variant, "available": available(), "threads": get_num_threads(), "operations": dict(_sources)}
 

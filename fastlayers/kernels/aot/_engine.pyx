@@ -3,11 +3,17 @@
 import importlib
 import importlib.util
 
+import numpy as np
+
 from cpython.pycapsule cimport PyCapsule_GetPointer
 cimport cython
 cimport numpy as cnp
 
 cnp.import_array()
+
+cdef extern from "<stdint.h>":
+    enum:
+        PTRDIFF_MAX
 
 cdef extern from "csrc/cpu.h":
     int fl_usable(const char *level)
@@ -18,7 +24,11 @@ cdef extern from "csrc/kernels.h":
     const char *FL_CAPSULE
 
 cdef extern from "csrc/pool.h" nogil:
+    enum:
+        FL_MAX_THREADS
     void fl_parallel(fl_task_fn fn, void *context, int64_t tasks, int threads)
+    void fl_run_begin()
+    void fl_run_end()
     void fl_pool_init()
     int fl_pool_workers()
 
@@ -63,6 +73,14 @@ cdef void parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) noe
     fl_parallel(fn, context, tasks, threads)
 
 
+cdef void run_begin() noexcept nogil:
+    fl_run_begin()
+
+
+cdef void run_end() noexcept nogil:
+    fl_run_end()
+
+
 cdef void *alloc(size_t bytes) noexcept nogil:
     return fl_alloc(bytes)
 
@@ -72,6 +90,7 @@ cdef void release(void *block) noexcept nogil:
 
 
 @cython.final
+@cython.freelist(16)
 cdef class Block:
     """Owns the memory of one recycled result; the array's base."""
     cdef void *data
@@ -84,16 +103,24 @@ cdef cnp.ndarray empty(int ndim, cnp.npy_intp *shape):
     cdef size_t bytes = 4
     cdef int i
     for i in range(ndim):
+        if shape[i] and bytes > (<size_t>PTRDIFF_MAX) / <size_t>shape[i]:
+            raise _no_memory(ndim, shape)
         bytes *= <size_t>shape[i]
     if bytes < RECYCLE:
         return cnp.PyArray_EMPTY(ndim, shape, cnp.NPY_FLOAT32, 0)
     cdef Block block = Block.__new__(Block)
     block.data = fl_alloc(bytes)
     if block.data == NULL:
-        raise MemoryError(f"fastlayers: no memory for a result of {bytes} bytes")
+        raise _no_memory(ndim, shape)
     cdef cnp.ndarray array = cnp.PyArray_SimpleNewFromData(ndim, shape, cnp.NPY_FLOAT32, block.data)
     cnp.set_array_base(array, block)
     return array
+
+
+cdef object _no_memory(int ndim, cnp.npy_intp *shape):
+    from ...errors import LimitError
+
+    return LimitError(f"fastlayers: no memory for a float32 result of shape {tuple([shape[i] for i in range(ndim)])}")
 
 
 def empty_array(tuple shape):
@@ -132,12 +159,53 @@ def deselect():
 def set_threads(int n):
     """The most threads that one call may use."""
     global _threads
-    _threads = n
+    _threads = min(n, FL_MAX_THREADS)
 
 
 def pool_workers():
     """Worker threads that exist now."""
     return fl_pool_workers()
+
+
+cdef struct ProbeJob:
+    int *workers            # by task
+    int64_t *runs           # by task: how often it ran
+    int64_t rounds, inner   # multiply-adds per task, and tasks of the job that each task starts itself
+    int64_t *inner_runs     # by task
+
+
+cdef void _probe_inner(void *context, int64_t task, int worker) noexcept nogil:
+    (<int64_t *>context)[0] += 1 + worker  # a nested job has one worker, number 0
+
+
+cdef void _probe_task(void *context, int64_t task, int worker) noexcept nogil:
+    cdef ProbeJob *job = <ProbeJob *>context
+    job.workers[task] = worker
+    if job.rounds:
+        _level.probe_fma(job.rounds)
+    if job.inner:
+        fl_parallel(_probe_inner, &job.inner_runs[task], job.inner, FL_MAX_THREADS)
+    job.runs[task] += 1
+
+
+def parallel_probe(int64_t tasks, int threads, int64_t rounds=0, int64_t inner=0, int64_t repeat=1):
+    """For tests: `repeat` jobs of `tasks` tasks in one run. Returns, by task, the last worker, how often it ran, and its inner tasks."""
+    workers_of = np.full(tasks, -1, np.intc)
+    counts, inner_counts = np.zeros(tasks, np.int64), np.zeros(tasks, np.int64)
+    cdef int[::1] w = workers_of
+    cdef int64_t[::1] c = counts
+    cdef int64_t[::1] i = inner_counts
+    cdef int64_t k
+    cdef ProbeJob job
+    job.rounds, job.inner = rounds, inner
+    if tasks:
+        job.workers, job.runs, job.inner_runs = &w[0], &c[0], &i[0]
+    with nogil:
+        fl_run_begin()
+        for k in range(repeat):
+            fl_parallel(_probe_task, &job, tasks, threads)
+        fl_run_end()
+    return workers_of, counts, inner_counts
 
 
 def memory_kept():

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 void *fl_alloc(size_t bytes);  /* 64-byte aligned, not initialised; NULL if there is no memory */
-void fl_free(void *block);     /* NULL is allowed */
+void fl_free(void *block);     /* NULL is allowed; any thread may free what another has allocated */
 size_t fl_memory_kept(void);   /* bytes on the free list */
 void fl_memory_trim(void);     /* gives the free list back to the system */
-void fl_memory_init(void);     /* called once, before anything else: registers the handler for forked children */
+void fl_memory_init(void);     /* called once, before anything else: registers the handlers for forked children */
 #endif

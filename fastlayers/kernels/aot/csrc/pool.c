@@ -1,11 +1,213 @@
-/* placeholder: runs everything on the caller's thread */
+/* A pool of worker threads that sleep on a condition variable. One job at a time; a caller who finds it taken works alone.
+ *
+ * A job is published in `gate`, one word: a number that changes with every job, and the seats that are still free. A worker takes a seat by
+ * compare-and-swap, and the seat is its worker number. When no task is left the caller shuts the gate and waits only for the workers that
+ * took a seat: one that wakes up too late, on a machine with other things to do, delays nobody. Tasks are claimed by an atomic counter.
+ *
+ * Workers: started one by one when a job first wants them, never stopped. After a job a worker watches the gate for at most SPIN_NS, and only
+ * while exactly one run (fl_run_begin) is open: with several, the time is better left to the other callers. Then it blocks.
+ * Callers: wait for the last seated worker for at most SPIN_NS, then block, since that worker may have lost its processor.
+ * Fork: only the calling thread lives on in the child, so the child starts again with an empty pool and fresh locks; the parent's pool is not
+ * touched. Exit: nothing is joined; blocked or running workers end with the process. */
 #include "pool.h"
-void fl_parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) {
-  (void)threads;
-  for (int64_t i = 0; i < tasks; i++)
-    fn(context, i, 0);
+#include "platform.h"
+#include <stdatomic.h>
+
+#define SPIN_NS 50000
+#define RETRY_NS 1000000000 /* after a thread was refused, ask the system again only after this time */
+#define SEAT_BITS 16
+#define SEATS(gate) ((int)((gate) & ((1u << SEAT_BITS) - 1)))
+#define APART _Alignas(64) /* a cache line of its own: written by one thread while others read its neighbours */
+
+static struct {
+  /* The job; written by the owner while the gate is shut, read by seated workers. */
+  fl_task_fn fn;
+  void *context;
+  int64_t tasks;
+  uint64_t float_mode;
+  /* Owner only. */
+  int64_t retry_at;
+  APART atomic_flag taken;        /* held by the caller whose job runs */
+  atomic_int workers;             /* threads that exist */
+  atomic_int runs;                /* open brackets */
+  APART _Atomic uint64_t gate;    /* number of the job << SEAT_BITS | free seats */
+  atomic_int awake;               /* workers that will look at the gate again before they block */
+  APART _Atomic int64_t next;     /* first task that nobody has claimed */
+  APART atomic_int left;          /* seated workers that are done */
+  atomic_int waiting;             /* the caller is blocked on `done` */
+  APART fl_mutex lock;            /* guards the two counters below and both conditions */
+  int asleep, wakes;              /* blocked workers nobody has called yet; calls not yet answered */
+  fl_cond work, done;
+} pool = {.taken = ATOMIC_FLAG_INIT, .lock = FL_MUTEX_INIT, .work = FL_COND_INIT, .done = FL_COND_INIT};
+
+/* Takes a free seat of the open job; 0 if there is none. */
+static int take_seat(void) {
+  uint64_t gate = atomic_load(&pool.gate);
+  while (SEATS(gate))
+    if (atomic_compare_exchange_weak(&pool.gate, &gate, gate - 1))
+      return SEATS(gate);
+  return 0;
 }
-void fl_run_begin(void) {}
-void fl_run_end(void) {}
-int fl_pool_workers(void) { return 0; }
-void fl_pool_init(void) {}
+
+static void do_tasks(fl_task_fn fn, void *context, int64_t tasks, int worker) {
+  for (int64_t task; (task = atomic_fetch_add_explicit(&pool.next, 1, memory_order_relaxed)) < tasks;)
+    fn(context, task, worker);
+}
+
+/* One job of a seated worker. */
+static void serve(int seat) {
+  /* Subnormals are flushed, and sums rounded, as on the caller's thread: results must not depend on who computes them. */
+  if (fl_float_mode() != pool.float_mode)
+    fl_set_float_mode(pool.float_mode);
+  do_tasks(pool.fn, pool.context, pool.tasks, seat);
+  atomic_fetch_add(&pool.awake, 1);
+  atomic_fetch_add(&pool.left, 1); /* from here on the job's fields may change */
+  if (atomic_load(&pool.waiting)) {
+    fl_lock(&pool.lock);
+    fl_unlock(&pool.lock);
+    fl_signal(&pool.done);
+  }
+}
+
+/* Has `ready` come true within SPIN_NS? Reading the clock costs about as much as a pause. */
+#define SPIN_UNTIL(ready, stop) \
+  for (int64_t end = fl_now_ns() + SPIN_NS; !(ready) && !(stop) && fl_now_ns() < end;) \
+    for (int i = 0; i < 8 && !(ready); i++) \
+      fl_pause();
+
+/* Returns when there may be a seat. */
+static void rest(void) {
+  SPIN_UNTIL(SEATS(atomic_load_explicit(&pool.gate, memory_order_relaxed)), atomic_load(&pool.runs) != 1)
+  if (SEATS(atomic_load(&pool.gate)))
+    return;
+  fl_lock(&pool.lock);
+  /* Order matters: a caller opens the gate and then reads `awake`, so either it sees us gone or we see the gate open. */
+  atomic_fetch_sub(&pool.awake, 1);
+  if (SEATS(atomic_load(&pool.gate))) {
+    atomic_fetch_add(&pool.awake, 1);
+  } else {
+    pool.asleep++;
+    while (!pool.wakes)
+      fl_wait(&pool.work, &pool.lock);
+    pool.wakes--; /* who called has counted us as awake already */
+  }
+  fl_unlock(&pool.lock);
+}
+
+static FL_THREAD_RESULT worker_body(void *unused) {
+  for (;;) {
+    const int seat = take_seat();
+    if (seat) {
+      atomic_fetch_sub(&pool.awake, 1);
+      serve(seat);
+    } else {
+      rest();
+    }
+  }
+  (void)unused;
+  return 0;
+}
+
+/* Owner: brings the number of workers up to `wanted`, as far as the system allows. */
+static void start_workers(int wanted) {
+  while (atomic_load(&pool.workers) < wanted) {
+    if (pool.retry_at && fl_now_ns() < pool.retry_at)
+      return;
+    atomic_fetch_add(&pool.awake, 1);
+    if (!fl_thread_start(worker_body, 0)) {
+      atomic_fetch_sub(&pool.awake, 1);
+      pool.retry_at = fl_now_ns() + RETRY_NS;
+      return;
+    }
+    pool.retry_at = 0;
+    atomic_fetch_add(&pool.workers, 1);
+  }
+}
+
+/* Owner: calls as many sleepers as there are seats that no waking worker will take. */
+static void wake_workers(int seats) {
+  const int missing = seats - atomic_load(&pool.awake);
+  if (missing <= 0)
+    return;
+  fl_lock(&pool.lock);
+  const int called = missing < pool.asleep ? missing : pool.asleep, all = called == pool.asleep;
+  pool.asleep -= called;
+  pool.wakes += called;
+  atomic_fetch_add(&pool.awake, called);
+  fl_unlock(&pool.lock);
+  if (called > 1 && all)
+    fl_broadcast(&pool.work);
+  else
+    for (int i = 0; i < called; i++)
+      fl_signal(&pool.work);
+}
+
+/* Owner: returns when `seated` workers have left the job. */
+static void wait_for(int seated) {
+  SPIN_UNTIL(atomic_load(&pool.left) == seated, 0)
+  if (atomic_load(&pool.left) == seated)
+    return;
+  fl_lock(&pool.lock);
+  atomic_store(&pool.waiting, 1);
+  while (atomic_load(&pool.left) != seated)
+    fl_wait(&pool.done, &pool.lock);
+  atomic_store(&pool.waiting, 0);
+  fl_unlock(&pool.lock);
+}
+
+void fl_parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) {
+  if (threads > FL_MAX_THREADS)
+    threads = FL_MAX_THREADS;
+  if (threads > tasks)
+    threads = (int)tasks;
+  if (threads <= 1 || atomic_flag_test_and_set_explicit(&pool.taken, memory_order_acquire)) {
+    for (int64_t task = 0; task < tasks; task++)
+      fn(context, task, 0);
+    return;
+  }
+  const int seats = threads - 1;
+  start_workers(seats);
+  pool.fn = fn;
+  pool.context = context;
+  pool.tasks = tasks;
+  pool.float_mode = fl_float_mode();
+  atomic_store_explicit(&pool.next, 0, memory_order_relaxed);
+  atomic_store_explicit(&pool.left, 0, memory_order_relaxed);
+  const uint64_t shut = ((atomic_load(&pool.gate) >> SEAT_BITS) + 1) << SEAT_BITS;
+  atomic_store(&pool.gate, shut | (uint64_t)seats);
+  wake_workers(seats);
+  do_tasks(fn, context, tasks, 0);
+  const int seated = seats - SEATS(atomic_exchange(&pool.gate, shut));
+  if (atomic_load(&pool.left) != seated)
+    wait_for(seated);
+  atomic_flag_clear_explicit(&pool.taken, memory_order_release);
+}
+
+void fl_run_begin(void) { atomic_fetch_add(&pool.runs, 1); }
+
+/* Stops at 0: a thread that forked within a bracket closes it in the child too, where it has been forgotten. */
+void fl_run_end(void) {
+  int runs = atomic_load(&pool.runs);
+  while (runs > 0 && !atomic_compare_exchange_weak(&pool.runs, &runs, runs - 1)) {
+  }
+}
+
+int fl_pool_workers(void) { return atomic_load(&pool.workers); }
+
+/* In a forked child, where the calling thread is alone. Nothing of the parent's state can be trusted: another thread may have been anywhere. */
+static void forget_workers(void) {
+  static const fl_mutex fresh_lock = FL_MUTEX_INIT;
+  static const fl_cond fresh_cond = FL_COND_INIT;
+  pool.lock = fresh_lock;
+  pool.work = pool.done = fresh_cond;
+  pool.asleep = pool.wakes = 0;
+  pool.retry_at = 0;
+  atomic_store(&pool.workers, 0);
+  atomic_store(&pool.awake, 0);
+  atomic_store(&pool.waiting, 0);
+  atomic_store(&pool.runs, 0);
+  atomic_store(&pool.gate, 0);
+  atomic_flag_clear(&pool.taken);
+}
+
+void fl_pool_init(void) { fl_at_fork(0, 0, forget_workers); }

@@ -1,0 +1,116 @@
+/* What the pool and the allocator need of the operating system: locks, conditions, threads, a clock, fork handlers. No policy here.
+ *
+ * POSIX threads, or Windows' own primitives (no winpthreads, which would be one more library to ship). Locks and conditions have static
+ * initialisers everywhere, so that a forked child can have fresh ones by assignment. */
+#ifndef FL_PLATFORM_H
+#define FL_PLATFORM_H
+#include <stdint.h>
+
+/* Workers run tiles with a few kilobytes of locals. The C library takes thread-local storage of every loaded library from the same
+ * stack, and musl's default of 128 KB is too little for that; untouched pages cost nothing. */
+#define FL_STACK_BYTES (1u << 20)
+
+#ifdef _WIN32
+
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+typedef SRWLOCK fl_mutex;
+typedef CONDITION_VARIABLE fl_cond;
+#define FL_MUTEX_INIT SRWLOCK_INIT
+#define FL_COND_INIT CONDITION_VARIABLE_INIT
+#define FL_THREAD_RESULT DWORD WINAPI
+static inline void fl_lock(fl_mutex *m) { AcquireSRWLockExclusive(m); }
+static inline void fl_unlock(fl_mutex *m) { ReleaseSRWLockExclusive(m); }
+static inline void fl_wait(fl_cond *c, fl_mutex *m) { SleepConditionVariableSRW(c, m, INFINITE, 0); }
+static inline void fl_signal(fl_cond *c) { WakeConditionVariable(c); }
+static inline void fl_broadcast(fl_cond *c) { WakeAllConditionVariable(c); }
+
+static inline int64_t fl_now_ns(void) {
+  LARGE_INTEGER frequency, count;
+  QueryPerformanceFrequency(&frequency);
+  QueryPerformanceCounter(&count);
+  return (int64_t)((double)count.QuadPart * (1e9 / (double)frequency.QuadPart));
+}
+
+/* Starts a detached thread; 0 if there can be none. */
+static inline int fl_thread_start(DWORD(WINAPI *body)(void *), void *argument) {
+  HANDLE thread = CreateThread(NULL, FL_STACK_BYTES, body, argument, STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
+  if (!thread)
+    return 0;
+  CloseHandle(thread);
+  return 1;
+}
+
+static inline void fl_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void)) {
+  (void)before, (void)parent, (void)child; /* Windows has no fork */
+}
+
+#else
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+typedef pthread_mutex_t fl_mutex;
+typedef pthread_cond_t fl_cond;
+#define FL_MUTEX_INIT PTHREAD_MUTEX_INITIALIZER
+#define FL_COND_INIT PTHREAD_COND_INITIALIZER
+#define FL_THREAD_RESULT void *
+static inline void fl_lock(fl_mutex *m) { pthread_mutex_lock(m); }
+static inline void fl_unlock(fl_mutex *m) { pthread_mutex_unlock(m); }
+static inline void fl_wait(fl_cond *c, fl_mutex *m) { pthread_cond_wait(c, m); }
+static inline void fl_signal(fl_cond *c) { pthread_cond_signal(c); }
+static inline void fl_broadcast(fl_cond *c) { pthread_cond_broadcast(c); }
+
+static inline int64_t fl_now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Starts a detached thread; 0 if there can be none. Signals of the process stay with the threads that expect them; those that a fault of
+ * the thread itself raises are let through, for debuggers and for Python's faulthandler. */
+static inline int fl_thread_start(void *(*body)(void *), void *argument) {
+  static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};
+  sigset_t blocked, before;
+  pthread_attr_t attributes;
+  pthread_t thread;
+  if (pthread_attr_init(&attributes))
+    return 0;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, FL_STACK_BYTES);
+  sigfillset(&blocked);
+  for (unsigned i = 0; i < sizeof own / sizeof own[0]; i++)
+    sigdelset(&blocked, own[i]);
+  pthread_sigmask(SIG_SETMASK, &blocked, &before);
+  const int failed = pthread_create(&thread, &attributes, body, argument);
+  pthread_sigmask(SIG_SETMASK, &before, 0);
+  pthread_attr_destroy(&attributes);
+  return !failed;
+}
+
+static inline void fl_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void)) {
+  pthread_atfork(before, parent, child);
+}
+
+#endif
+
+/* A breath in a spinning loop, and the control word of the floating-point unit (rounding, flushing of subnormals). */
+#if defined(__x86_64__) || defined(_M_X64)
+#include <xmmintrin.h>
+static inline void fl_pause(void) { _mm_pause(); }
+static inline uint64_t fl_float_mode(void) { return _mm_getcsr() & ~0x3fu; /* without the sticky exception flags */ }
+static inline void fl_set_float_mode(uint64_t mode) { _mm_setcsr((unsigned)mode); }
+#elif defined(__aarch64__)
+static inline void fl_pause(void) { __asm__ volatile("isb" ::: "memory"); /* `yield` does nothing on most cores */ }
+static inline uint64_t fl_float_mode(void) {
+  uint64_t mode;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+  return mode;
+}
+static inline void fl_set_float_mode(uint64_t mode) { __asm__ volatile("msr fpcr, %0" ::"r"(mode)); }
+#else
+static inline void fl_pause(void) {}
+static inline uint64_t fl_float_mode(void) { return 0; }
+static inline void fl_set_float_mode(uint64_t mode) { (void)mode; }
+#endif
+#endif

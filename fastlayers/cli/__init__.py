@@ -1,0 +1,94 @@
+"""The command ``fastlayers``: parses, calls, prints. What a subcommand needs is imported when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from .. import __version__
+from ..errors import Error
+
+__all__ = ["main"]
+
+# Exit codes: 1 is for `doctor` (something is wrong with the installation), 2 for whatever kept a command from doing its work.
+_FAILED = 2
+_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one subcommand and returns the process's exit code; an error of ours becomes one line on stderr."""
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as end:  # --help and --version end with 0, wrong arguments with 2
+        return int(end.code or 0)
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has gone, as with `| head`: nothing more to say, and nothing to fail at exit
+        _silence_stdout()
+        return 0
+    except (Error, OSError) as error:
+        print(f"fastlayers {arguments.command}: {_sentence(error)}", file=sys.stderr)
+        return _FAILED
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="fastlayers", description="Fast CPU inference for trained networks.")
+    parser.add_argument("--version", action="version", version=f"fastlayers {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    demo = commands.add_parser(
+        "demo",
+        help="find the speech in a recording",
+        description="Finds the speech in a recording with a small trained network, frame by frame, and says how fast that went.",
+    )
+    demo.add_argument("file", nargs="?", help="a 16 kHz mono WAV file; without it, the recording that is part of the package")
+    demo.add_argument(
+        "--threshold", type=_probability, default=0.5, metavar="P", help="a frame is speech from this probability on (default 0.5)"
+    )
+
+    commands.add_parser(
+        "doctor",
+        help="say what this installation can do, and whether it works",
+        description="Says what this installation can do, what it runs and why, and checks a few results. Exit code 1 if something is wrong.",
+    )
+    return parser
+
+
+def _probability(text: str) -> float:
+    value = float(text)
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError(f"expected a number between 0 and 1, got {text}")
+    return value
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.command == "demo":
+        from . import demo
+
+        return demo.run(arguments.file, arguments.threshold, sys.stdout)
+    from . import doctor
+
+    return doctor.run(sys.stdout)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror and not isinstance(error, Error):
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return " ".join(str(error).split())
+
+
+def _silence_stdout() -> None:
+    """Points stdout at nothing, so that the interpreter's flush at exit does not fail as well."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, descriptor)
+    os.close(devnull)

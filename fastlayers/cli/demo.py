@@ -1,0 +1,90 @@
+"""``fastlayers demo``: the speech in a recording, how fast it was found, and by which kernels."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.resources import as_file, files
+from time import perf_counter
+from typing import TextIO
+
+import numpy as np
+
+import fastlayers as fl
+
+from ..errors import FormatError, UnsupportedError
+from . import vad
+from ._draw import draw, printable
+from ._segments import Segment, find_segments
+from ._wav import Recording, read_wav
+
+__all__ = ["load_network", "load_recording", "probabilities", "run"]
+
+
+def run(file: str | None, threshold: float, out: TextIO) -> int:
+    """Prints the segments of speech in `file`, or in the packaged recording; returns the exit code."""
+    samples = load_recording(file)
+    before = fl.get_num_threads()
+    fl.set_num_threads(1)  # a frame is too little work for two, and the figure below is for one
+    try:
+        found, seconds = probabilities(load_network(), samples)
+    finally:
+        fl.set_num_threads(before)
+    segments = find_segments(found, frame=vad.FRAME, rate=vad.RATE, length=len(samples), threshold=threshold)
+    encoding = out.encoding or "ascii"
+    for line in _report(file, samples, found, segments, seconds, encoding):
+        out.write(printable(line, encoding).rstrip() + "\n")
+    return 0
+
+
+def load_network() -> vad.VoiceActivity:
+    """The network with the packaged weights."""
+    with as_file(files("fastlayers") / "data" / "silero_vad_16k.safetensors") as path:
+        return vad.VoiceActivity(fl.load_weights(path))
+
+
+def load_recording(file: str | None = None) -> np.ndarray:
+    """The samples (n,) of a 16 kHz mono WAV file, or of the packaged one."""
+    if file is None:
+        with as_file(files("fastlayers") / "data" / "speech_16k.wav") as path:
+            return _mono(str(path), read_wav(path))
+    return _mono(file, read_wav(file))
+
+
+def probabilities(net: vad.VoiceActivity, samples: np.ndarray) -> tuple[list[float], float]:
+    """The probability of speech in every frame, and the seconds that the network took for all of them."""
+    net(np.zeros(vad.CONTEXT + vad.FRAME, np.float32), net.initial())  # the first call chooses kernels and packs nothing later
+    found, state = [], net.initial()
+    start = perf_counter()
+    for window in vad.windows(samples):
+        probability, state = net(window, state)
+        found.append(probability)
+    return found, perf_counter() - start
+
+
+def _mono(name: str, recording: Recording) -> np.ndarray:
+    samples, rate = recording
+    if rate != vad.RATE or samples.shape[1] != 1:
+        raise UnsupportedError(
+            f"{name}: {samples.shape[1]} channel(s) at {rate} Hz, expected 1 channel at {vad.RATE} Hz; "
+            f"`ffmpeg -i IN -ac 1 -ar {vad.RATE} OUT.wav` converts"
+        )
+    if not len(samples):
+        raise FormatError(f"{name}: the recording has no samples")
+    return np.ascontiguousarray(samples[:, 0])
+
+
+def _report(
+    file: str | None, samples: np.ndarray, found: list[float], segments: tuple[Segment, ...], seconds: float, encoding: str
+) -> list[str]:
+    duration = len(samples) / vad.RATE
+    # One column less than the terminal has: some consoles break a line that fills the last one.
+    width = max(shutil.get_terminal_size().columns - 1, 8)
+    name = file if file is not None else "the packaged recording (LibriVox, Sense and Sensibility)"
+    lines = [f"{name}: {duration:.2f} s", *draw(samples, segments, width, encoding)]
+    lines += [f"speech  {s.start / vad.RATE:8.2f} s to {s.end / vad.RATE:8.2f} s" for s in segments] or ["no speech found"]
+    frame_us = seconds / len(found) * 1e6
+    lines.append(
+        f"{duration / seconds:.0f} times faster than real time: {len(found)} frames of {vad.FRAME * 1000 // vad.RATE} ms in "
+        f"{seconds * 1e3:.1f} ms, {frame_us:.0f} us a frame, one thread"
+    )
+    return [*lines, f"variant={fl.kernels.current()}"]

@@ -1,0 +1,191 @@
+"""Which variant runs: forced by the environment, chosen by `kernels.use`, or the fallback where nothing was compiled."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers.kernels import _dispatch
+from fastlayers.kernels.table import KERNELS
+
+ROOT = Path(__file__).parent.parent
+
+# Hides the compiled engine as an install without a compiler would.
+NO_ENGINE = """
+import importlib.abc, sys
+class Hide(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.startswith("fastlayers.kernels.aot."):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hide())
+"""
+# A product and its exact answer, through the front.
+PRODUCT = """
+import numpy as np
+x, w = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(12, dtype=np.float32).reshape(4, 3)
+def product():
+    np.testing.assert_array_equal(fl.functional.linear(x, w, None), x @ w.T)
+"""
+
+
+def python(code: str, **environment: str) -> str:
+    """Runs code in a fresh process, every warning an error there; returns what it printed."""
+    keep = {name: value for name, value in os.environ.items() if not name.startswith("FASTLAYERS_")}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        cwd=ROOT,
+        env={**keep, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_available_names_levels_best_first_and_reference_last() -> None:
+    *compiled, last = fl.kernels.available()
+    assert last == "reference"
+    assert compiled == [f"aot/{name}" for name in _dispatch.LEVELS if name in _dispatch.levels()]
+
+
+@pytest.mark.parametrize("level", [*_dispatch.LEVELS, "reference"])
+def test_environment_forces_a_level(level: str) -> None:
+    if level not in (*_dispatch.levels(), "reference"):
+        pytest.skip(f"{level} is not built here or this processor cannot run it")
+    shown = python("import fastlayers as fl; print(fl.kernels.info()['variant'])", FASTLAYERS_ISA=level)
+    assert shown == (level if level == "reference" else f"aot/{level}")
+
+
+@pytest.mark.parametrize("value", ["x86_v9", "X86_V3 ", "aot/x86_v3", "neon", "x86_v1", "-march=native"])
+def test_environment_with_a_level_that_cannot_run_is_an_error_at_first_use(value: str) -> None:
+    if value in _dispatch.levels():
+        pytest.skip(f"{value} runs here")
+    code = f"""
+    import fastlayers as fl  # not here
+    {PRODUCT.replace(chr(10), chr(10) + "    ")}
+    for _ in range(2):  # and not only once
+        try:
+            product()
+        except fl.DeviceError as error:
+            print(error)
+    """
+    first, second = python(code, FASTLAYERS_ISA=value).splitlines()
+    assert first == second
+    assert "FASTLAYERS_ISA" in first
+    assert repr(value) in first
+    for valid in (*_dispatch.levels(), "reference"):
+        assert valid in first.split("expected")[1]
+
+
+def test_environment_is_read_at_first_use() -> None:
+    code = "import os, fastlayers as fl; os.environ['FASTLAYERS_ISA'] = 'reference'; print(fl.kernels.info()['variant'])"
+    assert python(code, FASTLAYERS_ISA="nonsense") == "reference"
+
+
+def test_empty_environment_variable_is_none() -> None:
+    assert python("import fastlayers as fl; print(fl.kernels.current())", FASTLAYERS_ISA="") == fl.kernels.available()[0]
+
+
+def test_use_sets_the_variant_at_once(variant: str) -> None:
+    assert fl.kernels.current() == variant
+    assert fl.kernels.info()["variant"] == variant
+
+
+def test_use_as_a_function_stays_and_as_a_context_manager_restores() -> None:
+    before = fl.kernels.current()
+    try:
+        fl.kernels.use("reference")
+        assert fl.kernels.current() == "reference"
+        with fl.kernels.use("aot" if _dispatch.levels() else "reference"):
+            assert fl.kernels.current() == fl.kernels.available()[0]
+        assert fl.kernels.current() == "reference"
+    finally:
+        fl.kernels.use(before)
+    assert fl.kernels.current() == before
+
+
+def test_use_nests_and_restores_after_an_error() -> None:
+    before = fl.kernels.current()
+    with fl.kernels.use("reference"):
+        for name in fl.kernels.available():
+            with pytest.raises(ZeroDivisionError), fl.kernels.use(name):
+                assert fl.kernels.current() == name
+                raise ZeroDivisionError
+            assert fl.kernels.current() == "reference"
+    assert fl.kernels.current() == before
+
+
+@pytest.mark.parametrize("name", ["", "avx2", "aot/avx2", "aot/", "Reference", "jit", "cuda", None, 3, ("reference",)])
+def test_use_refuses_other_names_and_changes_nothing(name: object) -> None:
+    before, generation = fl.kernels.current(), _dispatch.generation
+    with pytest.raises(fl.DeviceError, match="expected|must be") as caught:
+        fl.kernels.use(name)  # type: ignore[arg-type]
+    assert "reference" in str(caught.value)
+    assert (fl.kernels.current(), _dispatch.generation) == (before, generation)
+
+
+def test_info_says_what_runs(variant: str) -> None:
+    info = fl.kernels.info()
+    assert info["variant"] == variant
+    assert info["available"] == fl.kernels.available()
+    assert info["threads"] == fl.get_num_threads()
+    assert set(info["operations"]) == {item.name for item in KERNELS}
+    info["operations"].clear()
+    assert fl.kernels.info()["operations"], "info() gives a copy"
+
+
+def test_results_follow_the_variant(variant: str) -> None:
+    x = np.linspace(-3, 3, 101, dtype=np.float32)
+    # tanh within 1e-6 of float64 is far coarser than any variant's bound, and far finer than a wrong function.
+    np.testing.assert_allclose(fl.functional.tanh(x), np.tanh(x.astype(np.float64)), rtol=0, atol=1e-6)
+
+
+def test_without_the_engine_it_warns_once_at_first_use_and_computes() -> None:
+    code = f"""
+    {NO_ENGINE.replace(chr(10), chr(10) + "    ")}
+    import warnings
+    import fastlayers as fl
+    {PRODUCT.replace(chr(10), chr(10) + "    ")}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        product()
+        product()
+        net = fl.Linear(3, 4)
+        net.load_state_dict({{"weight": w, "bias": np.ones(4, np.float32)}})
+        np.testing.assert_array_equal(net(x), x @ w.T + 1)
+    assert [item.category for item in caught] == [RuntimeWarning], caught
+    assert "compiled engine is missing" in str(caught[0].message), caught[0].message
+    assert fl.kernels.available() == ("reference",)
+    assert set(fl.kernels.info()["operations"].values()) == {{"reference"}}
+    """
+    python(code)
+
+
+def test_without_the_engine_reference_can_be_asked_for_silently() -> None:
+    code = f"""
+    {NO_ENGINE.replace(chr(10), chr(10) + "    ")}
+    import fastlayers as fl
+    {PRODUCT.replace(chr(10), chr(10) + "    ")}
+    product()
+    """
+    python(code, FASTLAYERS_ISA="reference")
+
+
+def test_without_the_engine_asking_for_it_is_an_error() -> None:
+    code = f"""
+    {NO_ENGINE.replace(chr(10), chr(10) + "    ")}
+    import fastlayers as fl
+    try:
+        fl.kernels.use("aot")
+    except fl.DeviceError as error:
+        print(error)
+    """
+    assert "expected one of reference" in python(code)

@@ -1,0 +1,151 @@
+"""Rules of the source that ruff and mypy do not know: arrows between packages, file lengths, forbidden calls, docstrings, README."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "fastlayers"
+PYTHON = sorted(PACKAGE.rglob("*.py"))
+CYTHON = sorted([*PACKAGE.rglob("*.pyx"), *PACKAGE.rglob("*.pxd")])
+C = sorted((PACKAGE / "kernels" / "aot" / "csrc").iterdir())
+TESTS = sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py"), ROOT / "setup.py"])
+MOST_LINES = 600
+
+# What each storey may not import: everything above it, and what it has no business with. The storey is the first name below fastlayers.
+TOP = {"model", "cli", "__main__"}
+FORBIDDEN = {
+    "errors": {"kernels", "functional", "layers", "formats", "graph", "threads", *TOP},
+    "threads": {"functional", "layers", "formats", "graph", *TOP},
+    "kernels": {"functional", "layers", "formats", "graph", *TOP},
+    "graph": {"layers", "formats", *TOP},
+    "functional": {"layers", "formats", *TOP},
+    "layers": {"formats", *TOP},
+    "formats": {"kernels", "functional", "layers", *TOP},
+    "model": {"cli", "__main__"},
+}
+
+
+def identify(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def storey(name: str) -> str:
+    """First name below the package: "fastlayers.kernels.table" is of "kernels"; a private file is named like its public one."""
+    return name.split(".")[1].removeprefix("_") if "." in name else ""
+
+
+def imported(path: Path) -> Iterator[tuple[int, str]]:
+    """Absolute names of all that a file imports, at the top or inside functions, with the lines; `from . import a` gives `….a`."""
+    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parts = [*package[: len(package) - node.level + 1]] if node.level else []
+            base = ".".join([*parts, *([node.module] if node.module else [])])
+            yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
+
+
+def test_storey_and_imported_names() -> None:
+    names = {name for _, name in imported(PACKAGE / "kernels" / "_dispatch.py")}
+    assert {"fastlayers.errors.DeviceError", "fastlayers.kernels.table.KERNELS", "numpy"} <= names
+    assert storey("fastlayers.errors.DeviceError") == "errors"
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=identify)
+def test_arrows_point_down(path: Path) -> None:
+    mine = storey(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    banned = FORBIDDEN.get(mine, set())
+    wrong = [f"line {line}: {name}" for line, name in imported(path) if name.startswith("fastlayers.") and storey(name) in banned]
+    assert not wrong, f"{mine} may not import from {sorted(banned)}"
+
+
+@pytest.mark.parametrize("path", CYTHON, ids=identify)
+def test_compiled_modules_import_nothing_above_them(path: Path) -> None:
+    found = re.findall(r"^\s*(?:c?import|from)\s+(\S+)", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for name in found:
+        assert not (name.startswith("fastlayers.") and storey(name) in FORBIDDEN["kernels"]), name
+        # fastlayers/kernels/aot/x.pyx: three dots are fastlayers.kernels' parent
+        assert not (name.startswith("...") and name[3:].split(".")[0] in FORBIDDEN["kernels"]), name
+
+
+@pytest.mark.parametrize("path", [*PYTHON, *CYTHON, *C, *TESTS], ids=identify)
+def test_files_are_short(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=identify)
+def test_nothing_is_executed_or_unpickled(path: Path) -> None:
+    for line, name in imported(path):
+        assert name.split(".")[0] not in {"pickle", "_pickle", "cPickle", "marshal", "shelve", "dill"}, f"line {line}: imports {name}"
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in {"eval", "exec", "compile", "__import__"}, f"line {node.lineno}: calls {node.func.id}"
+
+
+@pytest.mark.parametrize("path", CYTHON, ids=identify)
+def test_nothing_is_executed_in_compiled_modules(path: Path) -> None:
+    assert not re.search(r"\b(?:eval|exec)\(|\bpickle\b", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", [*PYTHON, *CYTHON], ids=identify)
+def test_every_module_says_what_it_is(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        assert ast.get_docstring(ast.parse(text)), "no module docstring"
+    else:
+        assert re.match(r'(?:#.*\n)*"""\S', text), "no module docstring"
+
+
+@pytest.mark.parametrize("path", [p for p in C if p.suffix in (".c", ".h")], ids=identify)
+def test_every_c_file_says_what_it_is(path: Path) -> None:
+    assert path.read_text(encoding="utf-8").startswith("/* ")
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=identify)
+def test_errors_are_raised_and_not_asserted(path: Path) -> None:
+    """`python -O` drops assertions, so no check of a user's input may be one. Kernels state what their callers guarantee."""
+    if "kernels" in path.parts:
+        pytest.skip("kernels may assert what their callers guarantee")
+    lines = [node.lineno for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Assert)]
+    assert not lines
+
+
+
+def test_environment_variables_are_documented() -> None:
+    """Every variable that the package or its build reads is explained in README.md or at the top of setup.py."""
+    sources = [*PYTHON, *CYTHON, *C, ROOT / "setup.py"]
+    used = {name for path in sources for name in re.findall(r"\bFASTLAYERS_[A-Z_]+\b", path.read_text(encoding="utf-8"))}
+    explained = (ROOT / "README.md").read_text(encoding="utf-8") + (ROOT / "setup.py").read_text(encoding="utf-8").split('"""')[1]
+    assert {name for name in used if name not in explained} == set()
+
+
+def readme_commands() -> list[str]:
+    """Lines of README.md's fenced blocks."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return [line.strip() for block in blocks for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("end", ["fastlayers demo", "pytest"])
+def test_readme_has_the_two_commands_that_ci_runs(end: str) -> None:
+    """.ci/run takes them from README.md by these same patterns, so what is printed there is what is tested."""
+    if not (ROOT / ".ci" / "run").exists():
+        pytest.skip("not part of the source distribution")
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert f"readme_command '{end}'" in script
+    found = [line for line in readme_commands() if re.fullmatch(rf"(?:python3? -m )?pip install .* && .*{end}", line)]
+    assert len(found) == 1, f"README.md needs one fenced line `pip install ... && ... {end}`, has {found}"
+
+
+def test_no_flag_that_changes_results_or_hosts() -> None:
+    """-ffast-math drops NaN and the order of summation, -march=native ties a wheel to the machine that built it, OpenMP hangs after a fork."""
+    text = (ROOT / "setup.py").read_text(encoding="utf-8")
+    flags = re.findall(r"[\"'](-[^\"']+)[\"']", text)
+    assert "-ffp-contract=fast" in flags
+    assert not {"-ffast-math", "-Ofast", "-march=native", "-mtune=native", "-fopenmp"} & set(flags)

@@ -1,0 +1,120 @@
+"""The kernel table against everything that must agree with it: the variants' functions, the C header, the bench cases."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import bench.cases
+from fastlayers.kernels import _dispatch, table
+from fastlayers.kernels.table import KERNELS, UNARY, Kernel
+
+KERNELS_H = Path(table.__file__).parent / "aot" / "csrc" / "kernels.h"
+ENGINE_PXD = Path(table.__file__).parent / "aot" / "_engine.pxd"
+FOLDERS = ("reference", "aot")
+kernels = pytest.mark.parametrize("item", KERNELS, ids=lambda item: item.name)
+
+
+@cache
+def header() -> str:
+    """kernels.h without its comments."""
+    return re.sub(r"/\*.*?\*/", "", KERNELS_H.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def defined(name: str) -> int:
+    """The value of a numeric macro of kernels.h."""
+    found = re.search(rf"^#define {name}\s+(\d+)", header(), flags=re.MULTILINE)
+    assert found, f"kernels.h does not define {name}"
+    return int(found[1])
+
+
+def fields(struct: str, text: str) -> list[str]:
+    """Names of a structure's members in order, function pointers among them; works on C and on the .pxd."""
+    body = re.search(struct, text, flags=re.DOTALL)
+    assert body, f"{struct} not found"
+    # A function pointer's own arguments are dropped first: only (*name) stays of it.
+    flat = re.sub(r"\(\*(\w+)\)\s*\([^)]*\)[^;\n]*", r"\1", body[1])
+    return re.findall(r"(\w+)\s*(?=[;,\n])", re.sub(r"[*]", " ", flat))
+
+
+def plain(arguments: Iterable[str]) -> list[str]:
+    """Names without the axis letters, which a function may repeat or leave out."""
+    return [name.split("__")[0] for name in arguments]
+
+
+def test_names_are_unique() -> None:
+    names = [item.name for item in KERNELS]
+    assert len(names) == len(set(names))
+
+
+@kernels
+def test_packed_kernels_have_a_pack_kernel_beside_them(item: Kernel) -> None:
+    packs = [k for k in KERNELS if k.name == f"{item.name}_pack"]
+    assert len(packs) == ("packed" in item.arguments)
+    assert all(pack.file == item.file for pack in packs)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+@kernels
+def test_same_name_and_arguments_in_every_folder(item: Kernel, folder: str) -> None:
+    if folder == "aot" and not _dispatch.levels():
+        pytest.skip("the compiled engine is not built here")
+    module = importlib.import_module(f"fastlayers.kernels.{folder}.{item.file}")
+    function = getattr(module, item.name)
+    assert plain(inspect.signature(function).parameters) == plain(item.arguments)
+    assert function.__doc__, f"{folder}/{item.file}: {item.name} has no docstring"
+
+
+def test_every_kernel_runs_in_the_variant_that_was_asked_for(variant: str) -> None:
+    assert _dispatch.info()["operations"] == {item.name: variant for item in KERNELS}
+
+
+def test_every_kernel_has_a_bench_case() -> None:
+    have = {case.kernel for case in bench.cases.all_cases()}
+    assert have == {item.name for item in KERNELS if not item.name.endswith("_pack")}
+
+
+def test_bench_cases_have_labels_of_their_own() -> None:
+    ids = [case.id for case in bench.cases.all_cases()]
+    assert sorted(ids) == sorted(set(ids)), "the label is the seed and the name in reports"
+
+
+def test_unary_codes_are_those_of_the_header() -> None:
+    body = re.search(r"enum fl_unary_code \{(.*?)\}", header(), flags=re.DOTALL)
+    assert body
+    names = [entry.split("=")[0].strip() for entry in body[1].split(",")]
+    assert names.pop() == "FL_UNARY_COUNT"
+    codes = {name.removeprefix("FL_").lower().replace("_", ""): code for code, name in enumerate(names)}
+    assert {name.replace("_", ""): unary.code for name, unary in UNARY.items()} == codes
+
+
+def test_every_unary_parameter_has_a_default_and_a_place() -> None:
+    for name, unary in UNARY.items():
+        assert len(unary.parameters) == len(unary.defaults) <= 2, name
+
+
+def test_panel_and_block_are_those_of_the_contract() -> None:
+    """Packed weights and the order of summation depend on these two, so a change of either is a change of the contract."""
+    assert defined("FL_PANEL") == 16
+    assert defined("FL_KC") == 256
+    contract = (KERNELS_H.parents[2] / "README.md").read_text(encoding="utf-8")
+    assert f"blocks of {defined('FL_KC')} terms" in contract
+
+
+def test_pad_modes_are_numbered_from_zero() -> None:
+    assert list(table.PAD_MODES.values()) == list(range(len(table.PAD_MODES)))
+
+
+@pytest.mark.parametrize("name", ["fl_run", "fl_epilogue", "fl_block", "fl_lstm_step", "fl_dw_last", "fl_dw_first", "fl_kernels"])
+def test_driver_declares_the_structures_of_the_header(name: str) -> None:
+    """Cython checks a declared member against C, but not that none was left out or renamed on one side."""
+    in_c = rf"typedef struct(?: {name})? \{{([^}}]*)\}} {name};"
+    in_pxd = rf"ctypedef struct {name}:\n((?: {{8}}[^\n]*\n)+)"
+    ours = set(fields(in_pxd, ENGINE_PXD.read_text(encoding="utf-8")))
+    assert ours == set(fields(in_c, header()))

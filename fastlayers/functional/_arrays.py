@@ -1,0 +1,51 @@
+"""From whatever a caller gives to the arrays that kernels take, and back. No operation is here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError
+from ..kernels import _dispatch
+
+__all__ = ["as_float32", "empty", "optional_float32"]
+
+FLOAT32 = np.dtype(np.float32)
+_CONTIGUOUS_ALIGNED = 0x0001 | 0x0100  # NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_ALIGNED
+
+empty = _dispatch.empty
+
+
+def as_float32(value: Any, op: str, argument: str) -> np.ndarray:
+    """`value` as a C-contiguous, aligned float32 array: itself if it is one, else a copy.
+
+    Booleans, integers and reals of any width and byte order are converted; everything else is a DTypeError.
+    """
+    if type(value) is np.ndarray and value.dtype is FLOAT32 and value.flags.num & _CONTIGUOUS_ALIGNED == _CONTIGUOUS_ALIGNED:
+        return value
+    return _convert(value, op, argument)
+
+
+def optional_float32(value: Any, op: str, argument: str) -> np.ndarray | None:
+    """`as_float32`, or None for None."""
+    return None if value is None else as_float32(value, op, argument)
+
+
+def _convert(value: Any, op: str, argument: str) -> np.ndarray:
+    if value is None:
+        raise DTypeError(f"{op}: {argument} is None: expected an array")
+    if isinstance(value, np.ma.MaskedArray):
+        raise DTypeError(f"{op}: {argument} is a masked array: expected a plain one, for example {argument}.filled(0)")
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DTypeError(
+            f"{op}: {argument} of type {type(value).__name__} cannot be read as an array of numbers ({error})"
+        ) from error
+    if array.dtype.kind not in "fiub" and array.dtype.name != "bfloat16":
+        raise DTypeError(
+            f"{op}: {argument} has dtype {array.dtype}: expected float32, or another real, integer or boolean dtype to convert from"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.require(array, FLOAT32, ["C", "A"])

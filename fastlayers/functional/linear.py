@@ -1,0 +1,95 @@
+"""Affine maps over the last axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..graph.ir import Shape
+from ..graph.ops import op
+from ..kernels import _dispatch
+from ..kernels.table import Activation
+from ._activation import normal_activation, resolve
+from ._arrays import as_float32, empty, optional_float32
+from ._checks import differ, same_shape
+
+if TYPE_CHECKING:
+    from ._types import Tensor
+
+__all__ = ["linear"]
+
+
+def linear_rule(x: Shape, weight: Shape, bias: Shape | None, residual: Shape | None, activation: Any = None) -> Shape:
+    """Checks the shapes of `linear` and returns that of its result."""
+    resolve("linear", activation)
+    if len(weight) != 2:
+        raise ShapeError(f"linear: weight has shape {weight}: expected (out, in)")
+    if not x or differ(x[-1], weight[1]):
+        raise ShapeError(f"linear: x has shape {x}, weight {weight}: expected x of shape (..., {weight[1]}) for weight (out, in)")
+    if bias is not None:
+        same_shape("linear", "bias", bias, (weight[0],), f"one value a row of weight {weight}")
+    shape = (*x[:-1], weight[0])
+    if residual is not None:
+        same_shape("linear", "residual", residual, shape, "the shape of the result")
+    return shape
+
+
+@op("linear", "x weight bias residual", linear_rule, normal_activation)
+def linear(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: Any = None, residual: Tensor | None = None
+) -> np.ndarray:
+    """Affine map over the last axis: ``act(x weightᵀ + bias + residual)``.
+
+    Args:
+        x: ``(..., in)``, any real dtype; computed in float32.
+        weight: ``(out, in)``.
+        bias: ``(out,)`` or None.
+        activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
+        residual: added before the activation, ``(..., out)``, or None.
+
+    Returns:
+        float32 ``(..., out)``.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+        DTypeError: an argument is complex, or no array of numbers.
+        UnsupportedError: no elementwise function has the name given as `activation`.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.linear([[1.0, 2.0]], [[1.0, 1.0], [0.0, -1.0]], [0.5, 0.0], activation="relu")
+    array([[3.5, 0. ]], dtype=float32)
+    """
+    x = as_float32(x, "linear", "x")
+    weight = as_float32(weight, "linear", "weight")
+    bias = optional_float32(bias, "linear", "bias")
+    residual = optional_float32(residual, "linear", "residual")
+    linear_rule(x.shape, weight.shape, bias.shape if bias is not None else None, residual.shape if residual is not None else None)
+    packed = _dispatch.kernel("linear_pack")(weight, bias)
+    return run_linear(_dispatch.kernel("linear"), x, packed, weight.shape[0], residual, resolve("linear", activation))
+
+
+def run_linear(
+    kernel: Callable[..., None],
+    x: np.ndarray,
+    packed: Any,
+    out_features: int,
+    residual: np.ndarray | None,
+    activation: Activation,
+) -> np.ndarray:
+    """`linear` on checked operands and packed weights."""
+    k = x.shape[-1]
+    rows = x.size // k if k else _rows(x.shape)
+    out = empty((*x.shape[:-1], out_features))
+    flat = None if residual is None else residual.reshape(rows, out_features)
+    kernel(x.reshape(rows, k), packed, out.reshape(rows, out_features), flat, activation)
+    return out
+
+
+def _rows(shape: tuple[int, ...]) -> int:
+    rows = 1
+    for size in shape[:-1]:
+        rows *= size
+    return rows

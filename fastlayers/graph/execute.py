@@ -1,0 +1,80 @@
+"""The plain executor: runs a graph node by node through `functional`. It plans nothing; a compiled program is faster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError, UnsupportedError
+from .ir import Graph, Value
+from .ops import OPS
+
+__all__ = ["execute"]
+
+
+def execute(graph: Graph, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+    """Runs a graph under the current kernel variant.
+
+    Args:
+        graph: what `trace` made.
+        feeds: one array for every input of the graph, by name.
+        outputs: names of the values that are wanted, intermediate ones included; the graph's outputs by default.
+
+    Returns:
+        The wanted arrays by name, in the order asked for. They are fresh: nobody else holds them.
+
+    Raises:
+        ShapeError: a feed has another shape than the input, or an input is missing, or a name is unknown.
+        DTypeError: a feed's dtype is of another kind than the input's.
+        UnsupportedError: the graph has an operation that is not in `ops.OPS`.
+
+    >>> import numpy as np, fastlayers as fl
+    >>> graph = fl.graph.trace(fl.functional.relu, fl.graph.Input("x", (2,)))
+    >>> fl.graph.execute(graph, {"x": np.array([-1.0, 2.0])})
+    {'relu': array([0., 2.], dtype=float32)}
+    """
+    values: dict[str, Any] = dict(graph.constants)
+    values.update(_checked(graph, feeds))
+    wanted = [value.name for value in graph.outputs] if outputs is None else list(outputs)
+    made = {name for node in graph.nodes for name in node.outputs}
+    if unknown := [name for name in wanted if name not in made and name not in values]:
+        raise ShapeError(f"execute: outputs has {unknown}, which the graph does not make: expected some of {sorted(made)}")
+    last = {name: i for i, node in enumerate(graph.nodes) for name in (*node.inputs, *node.outputs)}
+    for i, node in enumerate(graph.nodes):
+        if node.op not in OPS:
+            raise UnsupportedError(f"execute: the graph has an operation {node.op!r}: expected one of {', '.join(sorted(OPS))}")
+        given = [None if name is None else values[name] for name in node.inputs]
+        results = OPS[node.op].run(given, node.attributes)
+        values.update(zip(node.outputs, results, strict=True))
+        for name in {*node.inputs, *node.outputs}:
+            if name is not None and last[name] == i and name in made and name not in wanted:
+                del values[name]
+    return {name: values[name] if name in made else np.array(values[name], order="C") for name in wanted}
+
+
+def _checked(graph: Graph, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The feeds as arrays; sizes with equal names must be equal."""
+    names = [value.name for value in graph.inputs]
+    if sorted(feeds) != sorted(names):
+        missing, unknown = sorted(set(names) - set(feeds)), sorted(set(feeds) - set(names))
+        raise ShapeError(f"execute: feeds lack {missing} and have {unknown} too many: expected exactly {names}")
+    sizes: dict[str, int] = {}
+    return {value.name: _feed(value, feeds[value.name], sizes) for value in graph.inputs}
+
+
+def _feed(value: Value, given: Any, sizes: dict[str, int]) -> np.ndarray:
+    array = np.asarray(given)
+    if not np.can_cast(array.dtype, value.dtype, "same_kind") or array.dtype.kind not in "fiub":
+        raise DTypeError(
+            f"execute: feed {value.name!r} has dtype {array.dtype}: expected one that casts to {value.dtype} within its kind"
+        )
+    if value.shape is not None:
+        fits = len(array.shape) == len(value.shape)
+        for dim, size in zip(value.shape, array.shape, strict=False):
+            fits &= dim is None or (sizes.setdefault(dim, size) if isinstance(dim, str) else dim) == size
+        if not fits:
+            known = f" with {sizes}" if sizes else ""
+            raise ShapeError(f"execute: feed {value.name!r} has shape {array.shape}: expected {value.shape}{known}")
+    return array

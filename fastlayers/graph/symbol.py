@@ -1,0 +1,235 @@
+"""Symbolic values: what functions and layers are given instead of arrays while they are recorded. No operation is defined here."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError, UnsupportedError
+from .ir import Dim, Shape
+
+__all__ = ["Call", "Input", "Symbol"]
+
+_order = itertools.count()
+
+
+class Call:
+    """One recorded call of an operation, before names are given: symbols and arrays in, symbols out."""
+
+    __slots__ = ("attributes", "inputs", "op", "order", "outputs")
+
+    def __init__(self, op: str, inputs: tuple[Any, ...], attributes: Mapping[str, Any]) -> None:
+        self.op, self.inputs, self.attributes = op, inputs, attributes
+        self.order = next(_order)
+        self.outputs: tuple[Symbol, ...] = ()
+
+
+def _operation(name: str, *arguments: Any, **keywords: Any) -> Any:
+    from .ops import OPS
+
+    return OPS[name].function(*arguments, **keywords)
+
+
+class Symbol:
+    """An array that is not there yet: its shape (sizes may be names or None) and dtype, and the call that will make it.
+
+    Functions and layers of fastlayers take it wherever they take an array, and so do ``+ - * /``, indexing, `reshape`, `transpose`
+    and the numpy functions add, subtract, multiply, divide, negative, square, exp, log, sqrt and tanh. What needs the numbers
+    themselves (``if``, ``float()``, other numpy functions) is refused.
+    """
+
+    __slots__ = ("call", "dtype", "name", "shape")
+
+    def __init__(self, shape: Shape, dtype: np.dtype[Any], name: str | None = None, call: Call | None = None) -> None:
+        self.shape, self.dtype, self.name, self.call = shape, dtype, name, call
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    def __repr__(self) -> str:
+        made = f" from {self.call.op}" if self.call is not None else ""
+        return f"Symbol({'' if self.name is None else self.name + ' '}{self.dtype.name}{list(self.shape)}{made})"
+
+    def reshape(self, *shape: Any) -> Any:
+        """The same numbers in another shape; one size may be -1."""
+        return _operation("reshape", self, shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape)
+
+    def transpose(self, *axes: Any) -> Any:
+        """The axes in another order, all reversed by default, as in numpy."""
+        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], Sequence)):
+            axes = tuple(range(self.ndim))[::-1] if axes[0] is None else tuple(axes[0])
+        return _operation("permute", self, axes or tuple(range(self.ndim))[::-1])
+
+    @property
+    def T(self) -> Any:
+        """The axes reversed."""
+        return self.transpose()
+
+    def __getitem__(self, key: Any) -> Any:
+        return _index(self, key if isinstance(key, tuple) else (key,))
+
+    def __add__(self, other: Any) -> Any:
+        return _operation("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _operation("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _operation("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _operation("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _operation("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _operation("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _operation("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _operation("divide", other, self)
+
+    def __neg__(self) -> Any:
+        return _operation("multiply", self, -1.0)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __pow__(self, exponent: Any) -> Any:
+        if isinstance(exponent, (int, float)) and exponent in (1, 2, 0.5):
+            return {1: lambda: self, 2: lambda: self * self, 0.5: lambda: _operation("sqrt", self)}[exponent]()
+        self._refuse(f"** {exponent!r}", "only the exponents 0.5, 1 and 2 can be recorded")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        record = _UFUNCS.get(ufunc.__name__)
+        if record is None or method != "__call__" or keywords:
+            what = (
+                ufunc.__name__
+                + ("" if method == "__call__" else f".{method}")
+                + (f" with {sorted(keywords)}" if keywords else "")
+            )
+            self._refuse(f"numpy.{what}", f"numpy functions that can be recorded: {', '.join(sorted(_UFUNCS))}")
+        return record(*inputs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
+        self._refuse(f"numpy.{function.__name__}", "use the function of fastlayers.functional")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        self._refuse("conversion to an array", "use the functions of fastlayers.functional instead of numpy's")
+
+    def __bool__(self) -> NoReturn:
+        self._refuse("a decision by value (if, while, and, or, not)", "decide by shape, or outside of the recorded function")
+
+    def __float__(self) -> NoReturn:
+        self._refuse("float()", "keep the value as it is")
+
+    def __int__(self) -> NoReturn:
+        self._refuse("int()", "keep the value as it is")
+
+    def __index__(self) -> NoReturn:
+        self._refuse("use as an index", "index with plain integers and slices")
+
+    def __complex__(self) -> NoReturn:
+        self._refuse("complex()", "keep the value as it is")
+
+    def __iter__(self) -> NoReturn:
+        self._refuse("iteration", "take the parts by index: x[0], x[1], ...")
+
+    def __len__(self) -> int:
+        if self.ndim and isinstance(self.shape[0], int):
+            return self.shape[0]
+        self._refuse("len()", "its first size is not known while the function is recorded")
+
+    def __contains__(self, item: object) -> NoReturn:
+        self._refuse("in", "its numbers are not known while the function is recorded")
+
+    def _compare(self, other: object) -> NoReturn:
+        self._refuse("a comparison", "comparisons cannot be recorded; decide by shape, or outside of the recorded function")
+
+    __lt__ = __le__ = __gt__ = __ge__ = _compare
+    __eq__ = __ne__ = _compare  # type: ignore[assignment]
+    __hash__ = object.__hash__
+
+    def _refuse(self, what: str, fix: str) -> NoReturn:
+        raise UnsupportedError(
+            f"trace: {what} of the symbolic value {self!r}: its numbers are not there while it is recorded; {fix}"
+        )
+
+
+_UFUNCS: dict[str, Any] = {
+    **{name: (lambda *inputs, op=name: _operation(op, *inputs)) for name in ("add", "subtract", "multiply", "divide")},
+    **{name: (lambda *inputs, op=name: _operation(op, *inputs)) for name in ("exp", "log", "sqrt", "tanh")},
+    "negative": operator.neg,
+    "square": lambda x: x * x,
+}
+
+
+def _index(x: Symbol, key: tuple[Any, ...]) -> Any:
+    """Records basic indexing (integers, slices, None, ...) as slices, selections and new axes of size one."""
+    given = sum(k is not None and k is not Ellipsis for k in key)
+    if sum(k is Ellipsis for k in key) > 1 or given > x.ndim:
+        raise ShapeError(f"getitem: {x!r} has {x.ndim} axes, the index has {given} entries and at most one '...' may stand in it")
+    if not any(k is Ellipsis for k in key):
+        key = (*key, Ellipsis)
+    at = next(i for i, k in enumerate(key) if k is Ellipsis)
+    key = key[:at] + (slice(None),) * (x.ndim - given) + key[at + 1 :]
+    axis = 0
+    for part in key:
+        if part is None:
+            x, axis = _operation("unsqueeze", x, axis), axis + 1
+        elif isinstance(part, slice):
+            if part != slice(None):
+                x = _operation("slice", x, axis, part.start, part.stop, 1 if part.step is None else part.step)
+            axis += 1
+        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
+            x = _operation("select", x, axis, int(part))
+        else:
+            raise UnsupportedError(
+                f"getitem: an index of type {type(part).__name__} cannot be recorded: use integers, slices, None and ..."
+            )
+    return x
+
+
+def Input(name: str, shape: Sequence[Dim], dtype: Any = np.float32) -> Symbol:
+    """A symbolic value for an input of a graph.
+
+    Args:
+        name: the input's name.
+        shape: sizes; a str names a size that is known only when the graph runs (equal names are equal sizes), None leaves it open.
+        dtype: anything numpy.dtype takes.
+
+    Returns:
+        A value that functions and layers of fastlayers take in the place of an array.
+
+    Raises:
+        ShapeError: a size is neither an int of at least 0, nor a str, nor None.
+        DTypeError: the dtype is not boolean, integer or real.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.relu(fl.graph.Input("x", ("n", 4)))
+    Symbol(float32['n', 4] from relu)
+    """
+    if isinstance(shape, str) or not isinstance(shape, Sequence):
+        raise ShapeError(f"Input: shape of {name!r} is {shape!r}: expected a sequence of sizes such as (1, 'time', 16)")
+    for size in shape:
+        if (
+            size is not None
+            and not isinstance(size, str)
+            and (isinstance(size, bool) or not hasattr(size, "__index__") or size < 0)
+        ):
+            raise ShapeError(
+                f"Input: shape of {name!r} is {shape!r}: each size must be an int of at least 0, a name or None, got {size!r}"
+            )
+    kind = np.dtype(dtype)
+    if kind.kind not in "fiub":
+        raise DTypeError(f"Input: dtype of {name!r} is {kind}: expected a boolean, an integer or a real dtype")
+    return Symbol(tuple(operator.index(d) if not isinstance(d, str | None) else d for d in shape), kind, name)

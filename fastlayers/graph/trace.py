@@ -1,0 +1,166 @@
+"""Records a function of layers once: from symbolic calls to a `Graph`. Runs no kernel and rewrites nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnsupportedError
+from .ir import Graph, Node, Value
+from .ops import OPS
+from .symbol import Call, Input, Symbol
+
+__all__ = ["trace"]
+
+
+def trace(function: Callable[..., Any], *inputs: Any) -> Graph:
+    """Records what a function, or a layer, does with its arguments.
+
+    Args:
+        function: called once, with symbolic values by position; returns a symbolic value, or a tuple, list or dict of them (also
+            nested: LSTM's ``(out, (h, c))``). Its outputs are named ``output``, or ``output_0``, ... or by the keys of a dict.
+        *inputs: one a positional argument: a `Symbol` made by `Input`, an array (its shape and dtype are taken, and the name
+            ``input_<i>``), or a tuple or list of these for an argument that is one, such as LSTM's ``(h0, c0)``.
+
+    Returns:
+        The graph. Arrays that the function used, such as weights, are its constants; what does not lead to an output is left out.
+
+    Raises:
+        UnsupportedError: the function decides by the numbers of a symbolic value, or returns something else than symbolic values.
+
+    >>> import numpy as np, fastlayers as fl
+    >>> fl.graph.trace(lambda x: fl.functional.relu(x) * 2, fl.graph.Input("x", ("n", 3)))
+    in  x float32['n', 3]
+        relu = relu(x)
+        multiply = multiply(relu, const)
+    out multiply float32['n', 3]
+    """
+    symbols: list[Symbol] = []
+    result = function(*(_symbolic(value, symbols) for value in inputs))
+    outputs = _distinct(_flatten(result), symbols)
+    if len({symbol.name for symbol in symbols}) != len(symbols):
+        raise UnsupportedError(f"trace: inputs are named {[s.name for s in symbols]}: expected names that differ")
+    return _Builder(symbols, _weights(function)).build(outputs, isinstance(result, dict))
+
+
+def _symbolic(value: Any, symbols: list[Symbol]) -> Any:
+    if isinstance(value, (tuple, list)) and not all(isinstance(v, (int, float)) for v in value):
+        return type(value)(_symbolic(v, symbols) for v in value)
+    if not isinstance(value, Symbol):
+        array = np.asarray(value)
+        value = Input(f"input_{len(symbols)}", array.shape, array.dtype)
+    elif value.call is not None or value.name is None:
+        raise UnsupportedError(f"trace: {value!r} is the result of an operation: expected inputs made by fastlayers.graph.Input")
+    symbols.append(value)
+    return value
+
+
+def _flatten(result: Any, name: str = "output") -> list[tuple[str, Symbol]]:
+    """The results with their default names, nested tuples opened."""
+    if isinstance(result, Symbol):
+        return [(name, result)]
+    if isinstance(result, dict):
+        return [pair for key, value in result.items() for pair in _flatten(value, str(key))]
+    if isinstance(result, (tuple, list)):
+        return [pair for i, value in enumerate(result) for pair in _flatten(value, f"{name}_{i}")]
+    raise UnsupportedError(
+        f"trace: the function returned {type(result).__name__}: expected symbolic values, or a tuple, list or dict of them"
+    )
+
+
+def _distinct(outputs: list[tuple[str, Symbol]], inputs: list[Symbol]) -> list[tuple[str, Symbol]]:
+    """The outputs with a copy in the place of an input and of a value that is an output already: each name stands for one array."""
+    seen = {id(symbol) for symbol in inputs}
+    distinct = []
+    for name, symbol in outputs:
+        distinct.append((name, OPS["identity"].function(symbol) if id(symbol) in seen else symbol))
+        seen.add(id(symbol))
+    return distinct
+
+
+def _weights(function: Any) -> dict[int, tuple[str, np.ndarray]]:
+    """The names of a layer's own weights, by identity."""
+    named = getattr(function, "_named_arrays", None)
+    return {id(array): (name, array) for name, array in (named() if named is not None else ())}
+
+
+class _Builder:
+    """Gives names to everything that leads to the outputs, and puts it in order."""
+
+    def __init__(self, inputs: list[Symbol], weights: Mapping[int, tuple[str, np.ndarray]]) -> None:
+        self._inputs = inputs
+        self._weights = weights
+        self._names: dict[int, str] = {id(symbol): str(symbol.name) for symbol in inputs}
+        self._taken: dict[str, int] = {str(symbol.name): 0 for symbol in inputs}
+        self._constants: dict[str, np.ndarray] = {}
+        self._kept: list[Any] = []  # so that no id is used twice
+
+    def build(self, outputs: list[tuple[str, Symbol]], named: bool) -> Graph:
+        calls = self._calls([symbol for _, symbol in outputs])
+        known = {id(symbol) for symbol in self._inputs}
+        fixed: dict[int, str] = {}
+        if named:
+            for name, symbol in outputs:
+                if symbol.call is not None and id(symbol) not in fixed:
+                    fixed[id(symbol)] = self._unique(name)
+        nodes, values = [], {}
+        for call in calls:
+            hint = self._unique(call.op)
+            for i, symbol in enumerate(call.outputs):
+                plain = hint if len(call.outputs) == 1 else f"{hint}.{i}"
+                self._names[id(symbol)] = name = fixed.get(id(symbol), plain)
+                known.add(id(symbol))
+                values[name] = Value(name, symbol.shape, symbol.dtype)
+            names = tuple(self._input(hint, value, known) for value in call.inputs)
+            nodes.append(Node(call.op, names, tuple(self._names[id(s)] for s in call.outputs), call.attributes))
+
+        def value(symbol: Symbol) -> Value:
+            return Value(self._names[id(symbol)], symbol.shape, symbol.dtype)
+
+        return Graph(
+            tuple(value(s) for s in self._inputs), tuple(value(s) for _, s in outputs), tuple(nodes), self._constants, values
+        )
+
+    def _calls(self, outputs: list[Symbol]) -> list[Call]:
+        """Every call that the outputs need, in the order in which they were recorded, which can be run."""
+        found: dict[int, Call] = {}
+        waiting = [symbol.call for symbol in outputs]
+        while waiting:
+            call = waiting.pop()
+            if call is not None and call.order not in found:
+                found[call.order] = call
+                waiting += [value.call for value in call.inputs if isinstance(value, Symbol)]
+        known = {id(symbol) for symbol in self._inputs}
+        for symbol in [*outputs, *(v for call in found.values() for v in call.inputs if isinstance(v, Symbol))]:
+            if symbol.call is None and id(symbol) not in known:
+                raise UnsupportedError(
+                    f"trace: {symbol!r} is used but is not one of the inputs that were given: pass it as an argument"
+                )
+        return [found[order] for order in sorted(found)]
+
+    def _input(self, hint: str, value: Any, known: set[int]) -> str | None:
+        if value is None:
+            return None
+        if id(value) in self._names:
+            return self._names[id(value)]
+        name = self._unique(self._weights[id(value)][0] if id(value) in self._weights else "const")
+        self._kept.append(value)
+        frozen = value if not value.flags.writeable else value.copy()
+        frozen.flags.writeable = False
+        self._constants[name] = frozen
+        self._names[id(value)] = name
+        return name
+
+    def _unique(self, name: str) -> str:
+        """The name itself the first time, then with a number."""
+        count = self._taken.get(name)
+        self._taken[name] = 0 if count is None else count + 1
+        return name if count is None else self._unique_after(name)
+
+    def _unique_after(self, name: str) -> str:
+        while (candidate := f"{name}_{self._taken[name]}") in self._taken:
+            self._taken[name] += 1
+        self._taken[candidate] = 0
+        return candidate

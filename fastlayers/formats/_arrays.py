@@ -1,0 +1,122 @@
+"""From the bytes of one tensor to a read-only array: shapes checked, odd floats widened, byte order and alignment put right."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import FormatError, UnsupportedError
+
+if TYPE_CHECKING:
+    from ._budget import Budget
+
+Array: TypeAlias = npt.NDArray[Any]
+
+MAX_RANK = 32  # numpy 1.26's; numpy 2 has 64, but a file must not load with one and fail with the other
+_BLOCK = 1 << 16  # elements looked up at once: numpy widens indices to 8 bytes each
+
+
+class Codec(NamedTuple):
+    """How the elements of a tensor are stored, and what makes float32 of them if numpy lacks the type."""
+
+    stored: np.dtype[Any]
+    widen: Callable[[Array, Array], None] | None = None
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes that an element takes in the result."""
+        return 4 if self.widen else self.stored.itemsize
+
+
+def codec(stored: str, widen: Callable[[Array, Array], None] | None = None) -> Codec:
+    """The codec of a numpy dtype string such as "<f4"."""
+    return Codec(np.dtype(stored), widen)
+
+
+def count_bytes(shape: tuple[int, ...], kind: Codec, where: str) -> int:
+    """The bytes that a tensor of this shape has in the file. Raises if numpy could not hold it, empty dimensions or not."""
+    if len(shape) > MAX_RANK:
+        raise UnsupportedError(f"{where}: has {len(shape)} dimensions, at most {MAX_RANK} are supported")
+    widest = math.prod(n for n in shape if n) * max(kind.itemsize, kind.stored.itemsize)
+    if widest > sys.maxsize:
+        raise FormatError(f"{where}: shape {shape} of {kind.stored.name} is beyond any memory")
+    return math.prod(shape) * kind.stored.itemsize
+
+
+def decode(view: memoryview, kind: Codec, shape: tuple[int, ...], budget: Budget, where: str, *, fortran: bool = False) -> Array:
+    """The read-only array that `view` holds: in place where it can be, else a copy that `budget` pays for.
+
+    `view` must be read-only and exactly `count_bytes(shape, kind, where)` long.
+    """
+    flat = np.frombuffer(view, kind.stored) if len(view) else np.empty(0, kind.stored)
+    if kind.stored.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
+        raise FormatError(f"{where}: holds bool elements other than 0 and 1")
+    if kind.widen is not None:
+        out = budget.empty(shape, np.float32, where)
+        kind.widen(flat, out.reshape(-1))
+    elif flat.flags.aligned and flat.dtype.isnative and not (fortran and len(shape) > 1):
+        out = flat.reshape(shape)
+    else:
+        out = budget.empty(shape, flat.dtype.newbyteorder("="), where)
+        out[...] = flat.reshape(shape, order="F" if fortran else "C")
+    out.flags.writeable = False
+    return out
+
+
+def widen_bfloat16(raw: Array, out: Array) -> None:
+    """bfloat16 is the upper half of a float32: every value, NaN payloads included, is kept."""
+    np.left_shift(raw, np.uint32(16), out=out.view(np.uint32))
+
+
+def widen_float8(exponent_bits: int, bias: int, special: str) -> Callable[[Array, Array], None]:
+    """Widens 8-bit floats of a sign, `exponent_bits` and the mantissa; see `float8_values` for `special`."""
+
+    def widen(raw: Array, out: Array) -> None:
+        values = float8_values(exponent_bits, bias, special)
+        for start in range(0, raw.size, _BLOCK):
+            out[start : start + _BLOCK] = values[raw[start : start + _BLOCK]]
+
+    return widen
+
+
+@functools.cache
+def float8_values(exponent_bits: int, bias: int, special: str) -> Array:
+    """The float32 value of each of the 256 codes; all of them are exact in float32.
+
+    `special` says which codes are no numbers (OCP 8-bit floating point specification; FNUZ as in ONNX and torch):
+    "ieee": the largest exponent means infinity (mantissa 0) or NaN (else), as in E5M2.
+    "fn": no infinity; the codes 0x7f and 0xff alone are NaN, as in E4M3.
+    "fnuz": no infinity and no negative zero; the code 0x80 alone is NaN.
+    "scale": unsigned powers of two, 0xff is NaN, as in E8M0.
+    """
+    if special == "scale":
+        values = np.ldexp(np.ones(256), np.arange(256) - bias)
+        values[0xFF] = np.nan
+        return _frozen(values)
+    code = np.arange(256)
+    mantissa_bits = 7 - exponent_bits
+    exponent = (code & 0x7F) >> mantissa_bits
+    mantissa = code & ((1 << mantissa_bits) - 1)
+    implicit = np.where(exponent > 0, 1 << mantissa_bits, 0)
+    values = np.ldexp((implicit + mantissa).astype(np.float64), np.maximum(exponent, 1) - bias - mantissa_bits)
+    if special == "ieee":
+        largest = exponent == (1 << exponent_bits) - 1
+        values[largest] = np.where(mantissa[largest] > 0, np.nan, np.inf)
+    elif special == "fn":
+        values[(code & 0x7F) == 0x7F] = np.nan
+    values = np.copysign(values, np.where(code & 0x80, -1.0, 1.0))
+    if special == "fnuz":
+        values[0x80] = np.nan
+    return _frozen(values)
+
+
+def _frozen(values: Array) -> Array:
+    table: Array = values.astype(np.float32)
+    table.flags.writeable = False
+    return table

@@ -1,0 +1,46 @@
+"""What one load may still allocate: every large allocation of a reader passes through here."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import LimitError
+from ._arrays import Array
+
+
+class Budget:
+    """Counts bytes down from `max_bytes`; refuses before anything is allocated."""
+
+    def __init__(self, max_bytes: int, caller: str) -> None:
+        self.max_bytes = max_bytes
+        self.left = max_bytes
+        self._caller = caller
+
+    def check(self, nbytes: int, what: str) -> None:
+        """Raises LimitError if `nbytes` more do not fit; takes nothing."""
+        if nbytes > self.left:
+            raise LimitError(
+                f"{what}: needs {nbytes} bytes of memory, {self.left} of max_bytes={self.max_bytes} are left: "
+                f"pass a larger max_bytes to {self._caller} if the file is to be trusted"
+            )
+
+    def take(self, nbytes: int, what: str) -> None:
+        """Counts `nbytes` as allocated."""
+        self.check(nbytes, what)
+        self.left -= nbytes
+
+    def release(self, nbytes: int) -> None:
+        """Counts `nbytes` as free again."""
+        self.left += nbytes
+
+    def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike, what: str) -> Array:
+        """An uninitialised array, counted; `shape` must have passed `_arrays.count_bytes`."""
+        nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+        self.take(nbytes, what)
+        try:
+            return np.empty(shape, dtype)
+        except MemoryError:
+            raise LimitError(f"{what}: needs {nbytes} bytes of memory, and the machine has not that much") from None

@@ -1,0 +1,73 @@
+"""load_weights: tells the format from the content and returns the arrays by name. Knows no format itself."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ..errors import DTypeError, FormatError, ShapeError
+from ._arrays import Array
+from ._budget import Budget
+from ._source import SourceLike, open_source, quote
+
+# 16 GiB hold four billion float32 weights, more than a CPU runs at a useful pace, so honest files pass. It is the last fence, not
+# the first: a size is believed only after comparison with the bytes that are there, and what inflates must stay within a ratio.
+MAX_BYTES = 16 << 30
+
+
+def load_weights(
+    source: SourceLike, *, format: str | None = None, mmap: bool = True, max_bytes: int = MAX_BYTES
+) -> dict[str, Array]:
+    """Reads the arrays of a safetensors, npz or npy file; the format is told from the content, never from the file's name.
+
+    Names and their order are the file's ("arr_0" for the one array of an npy file, as in an npz). dtypes are kept (float16, integers,
+    bool and complex too), but bfloat16 and the 8-bit floats, which numpy does not have, are widened to float32, exactly. Arrays are read-only, C-contiguous, aligned and in the machine's byte order. What is no tensor (strings and dates in an npz)
+    is checked and left out. Nothing in a file is ever executed.
+
+    Args:
+        source: a path (str or os.PathLike), the content itself (bytes or another contiguous buffer of bytes), or a binary file
+            object, which is read from where it stands to its end and need not be seekable.
+        format: the format to insist on, "safetensors", "npz" or "npy"; None takes whichever the content is.
+        mmap: maps the file of a path: arrays need no memory of their own where no conversion is due, and are read at first touch.
+            The file must then not change while its arrays live; if it is truncated, the operating system kills the process that
+            touches them. False reads the file, and copies a buffer that is not ``bytes``: the result depends on nothing outside.
+        max_bytes: the most memory that the call may allocate; what is mapped does not count.
+
+    Returns:
+        The arrays by name.
+
+    Raises:
+        FormatError: the content is broken, truncated, of no known format, or holds no weights.
+        UnsupportedError: the content is of a format, or holds a dtype, that is known but not read.
+        LimitError: more than `max_bytes` would be needed, or a compressed file inflates beyond reason.
+        DTypeError, ShapeError: an argument is of the wrong type, or out of range.
+        OSError: from opening or reading a path, as ``open`` raises it: FileNotFoundError, IsADirectoryError, PermissionError.
+
+    >>> weights = load_weights("model.safetensors")  # doctest: +SKIP
+    >>> weights["conv1.weight"].shape  # doctest: +SKIP
+    (128, 129, 3)
+    """
+    _check_format(format)
+    budget = Budget(_limit(max_bytes), "load_weights")
+    opened = open_source(source, caller="load_weights", mapped=bool(mmap), budget=budget)
+    from . import _table  # here, so that importing the package does not import every format
+
+    weights = _table.choose(opened, format).load_weights(opened, budget)
+    if not weights:
+        raise FormatError(f"{opened.where}: holds no tensors: expected at least one")
+    return weights
+
+
+def _check_format(format: Any) -> None:
+    if format is not None and not isinstance(format, str):
+        raise DTypeError(f"load_weights: format must be a string or None, got {quote(format)} of type {type(format).__name__}")
+
+
+def _limit(max_bytes: Any) -> int:
+    try:
+        limit = operator.index(max_bytes)
+    except TypeError:
+        raise DTypeError(f"load_weights: max_bytes must be an integer, got {type(max_bytes).__name__}") from None
+    if limit < 0:
+        raise ShapeError(f"load_weights: max_bytes must be at least 0, got {limit}")
+    return limit

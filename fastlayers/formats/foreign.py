@@ -1,0 +1,112 @@
+"""Formats that are recognised by their content but not read, so that the error can name them. Nothing of them is decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from ..errors import FormatError, UnsupportedError
+from ._source import Source, quote
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_LEGACY_TORCH = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
+
+# (name, what the content starts with, at which offset)
+_MAGICS: tuple[tuple[str, bytes, int], ...] = (
+    ("a PyTorch file of the format before version 1.6 (pickle)", _LEGACY_TORCH, 0),
+    ("TensorFlow Lite", b"TFL3", 4),
+    ("GGUF", b"GGUF", 0),
+    ("ncnn (.param)", b"7767517\n", 0),
+    ("MATLAB", b"MATLAB 5.0 MAT-file", 0),
+    ("a tar archive", b"ustar", 257),
+    ("gzip-compressed: decompress it first", b"\x1f\x8b", 0),
+    ("xz-compressed: decompress it first", b"\xfd7zXZ\x00", 0),
+    ("zstandard-compressed: decompress it first", b"\x28\xb5\x2f\xfd", 0),
+    ("bzip2-compressed: decompress it first", b"BZh", 0),
+)
+# Texts that stand where a file of weights was meant.
+_TEXTS: tuple[tuple[str, bytes], ...] = (
+    ("a Git LFS pointer, not the file that it stands for: fetch that with `git lfs pull`", b"version https://git-lfs"),
+    ("a web page, not a file of weights", b"<!doctype html"),
+    ("a web page, not a file of weights", b"<html"),
+)
+# (name, whether the names of a zip archive's members show it)
+_ARCHIVES: tuple[tuple[str, Callable[[list[str]], bool]], ...] = (
+    ("TorchScript (.pt, zip)", lambda names: any(_last(n) == "constants.pkl" for n in names)),
+    ("PyTorch (.pt, zip)", lambda names: any(_last(n) == "data.pkl" for n in names)),
+    ("Keras (.keras)", lambda names: "config.json" in names and any(n.startswith("model.weights.") for n in names)),
+)
+
+
+def refuse(source: Source) -> None:
+    """Raises an error that names the format if the content is one of these, else returns."""
+    if _starts_zip(source):
+        _refuse_archive(source)
+    for name, magic, at in _MAGICS:
+        if source.starts_with(magic, at):
+            _unsupported(source, name)
+    if _is_hdf5(source):
+        _unsupported(source, "HDF5 (.h5)")
+    if _is_pickle(source):
+        _unsupported(source, "a Python pickle, which is never unpickled")
+    if _is_onnx(source):
+        _unsupported(source, "ONNX")
+    if _is_msgpack(source):
+        _unsupported(source, "MessagePack (as Flax writes it)")
+    first = bytes(source.view[:64]).lstrip().lower()
+    for name, text in _TEXTS:
+        if first.startswith(text):
+            raise FormatError(f"{source.where}: is {name}")
+
+
+def _unsupported(source: Source, name: str) -> NoReturn:
+    raise UnsupportedError(f"{source.where}: the content is {name}; reading weights from it is not supported")
+
+
+def _starts_zip(source: Source) -> bool:
+    return source.starts_with(b"PK\x03\x04") or source.starts_with(b"PK\x05\x06")
+
+
+def _refuse_archive(source: Source) -> NoReturn:
+    names = [member.name for member in source.archive().members]
+    for name, shows in _ARCHIVES:
+        if shows(names):
+            _unsupported(source, name)
+    some = ", ".join(quote(n) for n in names[:5]) + (", ..." if len(names) > 5 else "")
+    raise FormatError(f"{source.where}: is a zip archive without any npy member: {len(names)} members ({some})")
+
+
+def _last(name: str) -> str:
+    return name.rsplit("/", 1)[-1]
+
+
+def _is_hdf5(source: Source) -> bool:
+    """HDF5's signature may stand at 0, 512, 1024, 2048, ..."""
+    at = 0
+    while at < len(source):
+        if source.starts_with(_HDF5, at):
+            return True
+        at = at * 2 or 512
+    return False
+
+
+def _is_pickle(source: Source) -> bool:
+    return len(source) > 2 and source.view[0] == 0x80 and 2 <= source.view[1] <= 5
+
+
+def _is_onnx(source: Source) -> bool:
+    """A ModelProto has no magic: its first field is ir_version (tag 0x08, 1 to 30), then comes another field of that message."""
+    tags = {0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72}
+    first = bytes(source.view[:3])
+    return len(first) == 3 and first[0] == 0x08 and 1 <= first[1] <= 30 and first[2] in tags
+
+
+def _is_msgpack(source: Source) -> bool:
+    """A map whose first key is a string of letters."""
+    first = bytes(source.view[:16])
+    skip = {0xDE: 3, 0xDF: 5}.get(first[0], 1 if 0x81 <= first[0] <= 0x8F else 0)
+    if not skip or len(first) < skip + 3:
+        return False
+    key = first[skip]
+    start = skip + 1 if 0xA1 <= key <= 0xBF else skip + 2 if key == 0xD9 else 0
+    return bool(start) and first[start : start + 1].isalnum()

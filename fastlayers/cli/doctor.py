@@ -1,0 +1,144 @@
+"""``fastlayers doctor``: what this installation has, what it runs and why, and whether a few results are right. Changes nothing."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+import numpy as np
+
+import fastlayers as fl
+from fastlayers import functional as F
+
+from .. import threads
+from ..errors import Error
+from ..kernels import _dispatch
+from ._draw import printable
+
+__all__ = ["Finding", "examine", "run"]
+
+# Modules that the optional parts need. The names of the parts are those of pyproject.toml.
+EXTRAS = {"jit": ("numba",), "cuda": ("numba", "numba_cuda"), "hdf5": ("pyfive",), "cli": ("rich",)}
+# Processors that compiled levels exist for; elsewhere plain numpy is all there is, and nothing is wrong with that.
+COMPILED_FOR = ("x86_64", "amd64", "aarch64", "arm64")
+REINSTALL = "pip install --force-reinstall --no-deps --no-cache-dir --no-binary fastlayers fastlayers"
+TOLERANCE = 1e-5  # of the largest number: sums here are short, and 1e-6 is what they reach
+
+
+class Finding(NamedTuple):
+    """One line of the report."""
+
+    label: str
+    text: str
+    wrong: bool = False
+
+
+def run(out: TextIO) -> int:
+    """Prints the report; returns 0, or 1 if something is wrong."""
+    problems = 0
+    for finding in examine():
+        problems += finding.wrong
+        line = f"{'!' if finding.wrong else ' '} {finding.label:10} {finding.text}"
+        out.write(printable(line, out.encoding or "ascii") + "\n")
+    out.write("all is well\n" if not problems else f"{problems} problem(s), marked with !\n")
+    return 1 if problems else 0
+
+
+def examine() -> Iterator[Finding]:
+    """The findings, one after the other."""
+    yield Finding("fastlayers", f"{fl.__version__} in {Path(fl.__file__).parent}")
+    yield Finding("python", f"{platform.python_version()} ({platform.python_implementation()}), numpy {np.__version__}")
+    yield Finding("platform", f"{platform.platform()}, {_processor()}")
+    yield _engine()
+    variant = _variant()
+    yield variant
+    yield _threads()
+    for extra, modules in EXTRAS.items():
+        missing = [m for m in modules if importlib.util.find_spec(m) is None]
+        yield Finding(f"[{extra}]", f'not installed: pip install "fastlayers[{extra}]"' if missing else "installed")
+    if not variant.wrong:
+        yield from _checks()
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine()
+
+
+def _engine() -> Finding:
+    """The compiled levels, or how to get them."""
+    built = [n for n in _dispatch.LEVELS if importlib.util.find_spec(f"fastlayers.kernels.aot._{n}") is not None]
+    if _dispatch._engine() is not None:
+        usable = ", ".join(_dispatch.levels()) or "none"
+        return Finding("engine", f"levels built: {', '.join(built) or 'none'}; this processor runs: {usable}", not built)
+    if platform.machine().lower() not in COMPILED_FOR:
+        return Finding("engine", f"none exists for {platform.machine()}: plain numpy runs")
+    try:
+        importlib.import_module("fastlayers.kernels.aot._engine")
+        reason = ""
+    except ImportError as error:
+        reason = "" if isinstance(error, ModuleNotFoundError) else f" ({error})"
+    compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
+    first = "" if compiler else "install GCC or Clang (Debian: apt install gcc libc6-dev; macOS: xcode-select --install), then run "
+    return Finding("engine", f"MISSING{reason}: plain numpy runs, many times slower. To build it: {first}{REINSTALL}", True)
+
+
+def _variant() -> Finding:
+    """What runs, and why."""
+    forced = os.environ.get("FASTLAYERS_ISA")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # that the engine is missing is in the line above
+        try:
+            variant = _dispatch.current()
+        except Error as error:
+            return Finding("variant", str(error), True)
+    if forced:
+        return Finding("variant", f"{variant}, because FASTLAYERS_ISA={forced}")
+    why = "the best that this processor runs" if variant.startswith("aot/") else "nothing compiled can run"
+    return Finding("variant", f"{variant}, {why}; FASTLAYERS_ISA chooses another of {', '.join(_dispatch.available())}")
+
+
+def _threads() -> Finding:
+    try:
+        return Finding("threads", f"{fl.get_num_threads()}")
+    except Error as error:
+        return Finding("threads", str(error), True)
+
+
+def _checks() -> Iterator[Finding]:
+    """A few results beside the same formulas in float64."""
+    rng = np.random.default_rng(0)
+    x, w, b = (rng.standard_normal(shape) for shape in ((5, 37), (19, 37), (19,)))
+    image, kernel = (rng.standard_normal(shape) for shape in ((2, 3, 11, 9), (17, 3, 3, 3)))
+    windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3), axis=(2, 3))  # type: ignore[call-overload]
+    exp = np.exp(x)
+    f = np.float32
+    cases: dict[str, tuple[Callable[[], object], np.ndarray]] = {
+        "linear": (lambda: F.linear(x.astype(f), w.astype(f), b.astype(f)), x @ w.T + b),
+        "conv2d": (lambda: F.conv2d(image.astype(f), kernel.astype(f)), np.einsum("nchwij,ocij->nohw", windows, kernel)),
+        "sigmoid": (lambda: F.sigmoid(x.astype(f)), 1.0 / (1.0 + np.exp(-x))),
+        "softmax": (lambda: F.softmax(x.astype(f), 1), exp / exp.sum(1, keepdims=True)),
+    }
+    for name, (call, expected) in cases.items():
+        yield _check(name, call, expected)
+
+
+def _check(name: str, call: Callable[[], object], expected: np.ndarray) -> Finding:
+    try:
+        error = float(np.abs(np.asarray(call(), np.float64) - expected).max() / np.abs(expected).max())
+    except Exception as failure:  # whatever a broken installation does is a finding
+        return Finding("check", f"{name}: FAILED: {type(failure).__name__}: {failure}", True)
+    good = error <= TOLERANCE  # false for NaN
+    return Finding("check", f"{name}: {'ok' if good else 'FAILED'}, error {error:.1e} of the largest number", not good)

@@ -1,0 +1,98 @@
+"""``fastlayers doctor`` on an installation that is well, and on several that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers.cli import doctor, main
+from fastlayers.kernels import _dispatch
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As in a process that has not chosen a variant yet."""
+    monkeypatch.delenv("FASTLAYERS_ISA", raising=False)
+    before = _dispatch.current()
+    monkeypatch.setattr(_dispatch, "_variant", "")
+    monkeypatch.setattr(_dispatch, "_table", {})
+    yield
+    monkeypatch.undo()
+    fl.kernels.use(before)
+
+
+def report(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    code = main(["doctor"])
+    return code, capsys.readouterr().out
+
+
+@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+@pytest.mark.usefixtures("fresh")
+def test_healthy(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out = report(capsys)
+    assert code == 0, out
+    assert f"variant    aot/{_dispatch.levels()[0]}, the best that this processor runs" in out
+    assert out.count(": ok, ") == 4
+    assert "FAILED" not in out and "!" not in out
+    assert out.splitlines()[-1] == "all is well"
+
+
+@pytest.mark.usefixtures("fresh")
+def test_without_the_engine(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_dispatch, "_engine", lambda: None)
+    monkeypatch.setattr(doctor.platform, "machine", lambda: "x86_64")
+    code, out = report(capsys)
+    assert code == 1
+    assert "! engine     MISSING" in out and doctor.REINSTALL in out
+    assert "variant    reference, nothing compiled can run" in out
+    assert out.count(": ok, ") == 4
+    assert out.splitlines()[-1] == "1 problem(s), marked with !"
+
+
+@pytest.mark.usefixtures("fresh")
+def test_without_the_engine_where_none_exists(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_dispatch, "_engine", lambda: None)
+    monkeypatch.setattr(doctor.platform, "machine", lambda: "s390x")
+    code, out = report(capsys)
+    assert code == 0
+    assert "none exists for s390x" in out
+
+
+@pytest.mark.usefixtures("fresh")
+def test_without_a_compiler(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_dispatch, "_engine", lambda: None)
+    monkeypatch.setattr(doctor.platform, "machine", lambda: "x86_64")
+    monkeypatch.setenv("PATH", "")
+    assert "install GCC or Clang" in report(capsys)[1]
+
+
+@pytest.mark.usefixtures("fresh")
+def test_forced_variant(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTLAYERS_ISA", "reference")
+    assert "variant    reference, because FASTLAYERS_ISA=reference" in report(capsys)[1]
+
+
+@pytest.mark.usefixtures("fresh")
+def test_forced_variant_that_does_not_exist(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTLAYERS_ISA", "x86_v9")
+    code, out = report(capsys)
+    assert code == 1
+    assert "! variant    FASTLAYERS_ISA: level 'x86_v9' is unknown" in out
+    assert "check" not in out
+
+
+def test_wrong_results(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fl.functional, "linear", lambda x, w, b: np.full((5, 19), np.nan))
+
+    def fail(x: np.ndarray, dim: int) -> np.ndarray:
+        raise OSError("no such symbol")
+
+    monkeypatch.setattr(fl.functional, "softmax", fail)
+    code, out = report(capsys)
+    assert code == 1
+    assert "! check      linear: FAILED, error nan" in out
+    assert "! check      softmax: FAILED: OSError: no such symbol" in out
+    assert "conv2d: ok" in out

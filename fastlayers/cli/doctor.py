@@ -111,10 +111,17 @@ def _variant() -> Finding:
 
 
 def _threads() -> Finding:
+    """How many, and where the number comes from."""
     try:
-        return Finding("threads", f"{fl.get_num_threads()}")
+        count = fl.get_num_threads()
     except Error as error:
         return Finding("threads", str(error), True)
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    usable = threads.usable_cpus()
+    counted = f"{os.cpu_count()} processors, {bound} by affinity, {usable} with the control group's quota"
+    if os.environ.get(threads.VARIABLE, "").strip():
+        return Finding("threads", f"{count}, because {threads.VARIABLE}={os.environ[threads.VARIABLE]} ({counted})")
+    return Finding("threads", f"{count}: {counted}; {threads.VARIABLE} sets another number")
 
 
 def _checks() -> Iterator[Finding]:

@@ -67,12 +67,11 @@ class VoiceActivity:
         """
         x = F.pad(window[None, None], (0, CONTEXT), mode="reflect")
         spectrum = self._stft(x)  # (1, 258, 4): real parts, then imaginary parts, at four times
-        np.multiply(spectrum, spectrum, out=spectrum)
-        x = spectrum[:, :BINS] + spectrum[:, BINS:]
-        np.sqrt(x, out=x)
+        spectrum *= spectrum
+        x = np.sqrt(spectrum[:, :BINS] + spectrum[:, BINS:])
         x = self._conv4(self._conv3(self._conv2(self._conv1(x))))  # (1, 128, 1): the strides leave one time
-        h, c = self._lstm(x[:, :, 0], (state.h, state.c))
-        return float(self._final(F.relu(h)[:, :, None])[0, 0, 0]), State(h, c)
+        h, c = self._lstm(x[:, :, 0], state)
+        return self._final(F.relu(h)[:, :, None]).item(), State(h, c)
 
 
 def windows(samples: np.ndarray) -> Iterator[np.ndarray]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers import threads
 from fastlayers.cli import doctor, main
 from fastlayers.kernels import _dispatch
 
@@ -82,6 +83,19 @@ def test_forced_variant_that_does_not_exist(capsys: pytest.CaptureFixture[str], 
     assert code == 1
     assert "! variant    FASTLAYERS_ISA: level 'x86_v9' is unknown" in out
     assert "check" not in out
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong", "message"),
+    [("", False, "processors, "), ("2", False, "threads    2, because FASTLAYERS_NUM_THREADS=2"), ("many", True, "got 'many'")],
+)
+def test_threads(
+    value: str, wrong: bool, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "_count", None)
+    monkeypatch.setenv("FASTLAYERS_NUM_THREADS", value)
+    line = next(line for line in report(capsys)[1].splitlines() if line[2:].startswith("threads "))
+    assert message in line and line.startswith("!") == wrong
 
 
 def test_wrong_results(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

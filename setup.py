@@ -1,7 +1,7 @@
 """Builds the compiled engine: one extension per .pyx of the driver, and one small C extension per instruction-set level.
 
-Everything else about the package is in pyproject.toml. A missing or failing compiler does not fail the install: fastlayers then runs
-its numpy reference and says so at first use (and in ``fastlayers doctor``).
+Everything else about the package is in pyproject.toml. A missing or failing compiler does not fail the install: fastlayers then
+runs its numpy reference and says so at first use (and in ``fastlayers doctor``).
 
 Environment (for work on fastlayers; an ordinary install needs none of it):
     FASTLAYERS_REQUIRE_ENGINE=1   a compiler that fails is an error
@@ -126,7 +126,9 @@ def ext_modules() -> list[Extension]:
     except ImportError as error:
         if os.environ.get("FASTLAYERS_REQUIRE_ENGINE"):
             raise
-        print(f"fastlayers: the compiled engine needs Cython and numpy to build ({error}); installing without it", file=sys.stderr)
+        print(
+            f"fastlayers: the compiled engine needs Cython and numpy to build ({error}); installing without it", file=sys.stderr
+        )
         return []
 
 

@@ -29,7 +29,18 @@ def extras() -> set[str]:
 
 def test_import_loads_no_extra_and_nothing_heavy() -> None:
     assert {"numba", "pyfive", "rich", "pytest"} <= extras()
-    heavy = {"asyncio", "multiprocessing", "http", "socket", "urllib.request", "unittest", "sqlite3", "xml", "distutils", "setuptools"}
+    heavy = {
+        "asyncio",
+        "multiprocessing",
+        "http",
+        "socket",
+        "urllib.request",
+        "unittest",
+        "sqlite3",
+        "xml",
+        "distutils",
+        "setuptools",
+    }
     top = {name for module in loaded() for name in (module, module.split(".")[0])}
     assert not top & (extras() | heavy)
 
@@ -77,7 +88,9 @@ def test_import_reads_no_variable_of_the_environment() -> None:
 
 
 def test_bad_variables_do_not_break_the_import() -> None:
-    shown = python("import fastlayers; print(fastlayers.__version__)", FASTLAYERS_ISA="nonsense", FASTLAYERS_NUM_THREADS="nonsense")
+    shown = python(
+        "import fastlayers; print(fastlayers.__version__)", FASTLAYERS_ISA="nonsense", FASTLAYERS_NUM_THREADS="nonsense"
+    )
     assert re.fullmatch(r"\d+\.\d+\.\d+\S*", shown)
 
 

@@ -1,4 +1,4 @@
-"""Rules of the source that ruff and mypy do not know: arrows between packages, file lengths, forbidden calls, docstrings, README."""
+"""Rules of the source that ruff and mypy do not know: arrows between packages, file lengths, forbidden calls, docstrings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ C = sorted((PACKAGE / "kernels" / "aot" / "csrc").iterdir())
 TESTS = sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py"), ROOT / "setup.py"])
 MOST_LINES = 600
 
-# What each storey may not import: everything above it, and what it has no business with. The storey is the first name below fastlayers.
+# What each storey may not import: all above it, and what is none of its business. A storey is the first name below fastlayers.
 TOP = {"model", "cli", "__main__"}
 FORBIDDEN = {
     "errors": {"kernels", "functional", "layers", "formats", "graph", "threads", *TOP},
@@ -41,7 +41,7 @@ def storey(name: str) -> str:
 
 
 def imported(path: Path) -> Iterator[tuple[int, str]]:
-    """Absolute names of all that a file imports, at the top or inside functions, with the lines; `from . import a` gives `….a`."""
+    """Absolute names of all that a file imports, at the top or in functions, with the lines; `from . import a` gives `….a`."""
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -83,7 +83,9 @@ def test_files_are_short(path: Path) -> None:
 @pytest.mark.parametrize("path", PYTHON, ids=identify)
 def test_nothing_is_executed_or_unpickled(path: Path) -> None:
     for line, name in imported(path):
-        assert name.split(".")[0] not in {"pickle", "_pickle", "cPickle", "marshal", "shelve", "dill"}, f"line {line}: imports {name}"
+        assert name.split(".")[0] not in {"pickle", "_pickle", "cPickle", "marshal", "shelve", "dill"}, (
+            f"line {line}: imports {name}"
+        )
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id not in {"eval", "exec", "compile", "__import__"}, f"line {node.lineno}: calls {node.func.id}"
@@ -117,7 +119,6 @@ def test_errors_are_raised_and_not_asserted(path: Path) -> None:
     assert not lines
 
 
-
 def test_environment_variables_are_documented() -> None:
     """Every variable that the package or its build reads is explained in README.md or at the top of setup.py."""
     sources = [*PYTHON, *CYTHON, *C, ROOT / "setup.py"]
@@ -144,7 +145,7 @@ def test_readme_has_the_two_commands_that_ci_runs(end: str) -> None:
 
 
 def test_no_flag_that_changes_results_or_hosts() -> None:
-    """-ffast-math drops NaN and the order of summation, -march=native ties a wheel to the machine that built it, OpenMP hangs after a fork."""
+    """-ffast-math drops NaN and the order of summation, -march=native ties a wheel to its builder, OpenMP hangs after a fork."""
     text = (ROOT / "setup.py").read_text(encoding="utf-8")
     flags = re.findall(r"[\"'](-[^\"']+)[\"']", text)
     assert "-ffp-contract=fast" in flags

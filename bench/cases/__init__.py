@@ -1,4 +1,4 @@
-"""Shapes of real networks, one file a kernel file, read by bench/ (which times them) and by tests/ (which hold every variant to the reference).
+"""Shapes of real networks, one file a kernel file, which bench/ times and tests/ hold every variant to the reference with.
 
 A module of this package has ``CASES``, a tuple of `Case`. A test fails if a kernel of ``table.KERNELS`` has none.
 """
@@ -19,8 +19,8 @@ from fastlayers.kernels.table import KERNELS
 class Case(NamedTuple):
     """One call of a kernel.
 
-    `arguments(rng)` gives the kernel's arguments by name; "packed" is given as the arguments of the pack kernel, also by name, and
-    outputs ("out", "hn", "cn") as arrays of the right shape.
+    `arguments(rng)` gives the kernel's arguments by name; "packed" is given as the arguments of the pack kernel, also by name,
+    and outputs ("out", "hn", "cn") as arrays of the right shape.
     """
 
     kernel: str

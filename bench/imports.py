@@ -1,0 +1,62 @@
+"""What importing fastlayers costs after numpy: time, modules, threads; and how large the package is.
+
+python -m bench.imports [--runs 20]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import fastlayers
+
+__all__ = ["once"]
+
+CODE = """
+import json, os, sys, time
+import numpy
+before, threads = set(sys.modules), len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
+begin = time.perf_counter()
+import fastlayers
+seconds = time.perf_counter() - begin
+after = len(os.listdir("/proc/self/task")) if threads else 0
+print(json.dumps({"seconds": seconds, "modules": sorted(set(sys.modules) - before), "threads": after - threads}))
+"""
+
+
+def once() -> dict[str, Any]:
+    """Imports numpy, then fastlayers, in a fresh process: its seconds, modules and threads."""
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    return dict(json.loads(done.stdout))
+
+
+def sizes() -> tuple[int, int]:
+    """Bytes of the package without bytecode and the demo's data, and of its compiled modules alone."""
+    folder = Path(fastlayers.__file__).parent
+    files = [p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc" and p.relative_to(folder).parts[0] != "data"]
+    shipped = [p for p in files if p.suffix not in (".c", ".h", ".pyx", ".pxd")]
+    return sum(p.stat().st_size for p in shipped), sum(p.stat().st_size for p in shipped if p.suffix in (".so", ".pyd"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.imports", description="Cost of `import fastlayers` after numpy.")
+    parser.add_argument("--runs", type=int, default=20)
+    runs = [once() for _ in range(parser.parse_args().runs + 1)][1:]  # the first one may write bytecode
+    seconds = [run["seconds"] for run in runs]
+    modules = runs[0]["modules"]
+    ours = [name for name in modules if name.split(".")[0] == "fastlayers"]
+    total, compiled = sizes()
+    middle, best = 1e3 * statistics.median(seconds), 1e3 * min(seconds)
+    print(f"import after numpy: median {middle:.1f} ms, best {best:.1f} ms of {len(runs)} processes")
+    print(f"modules: {len(ours)} of fastlayers, {len(modules) - len(ours)} others: {' '.join(sorted(set(modules) - set(ours)))}")
+    print(f"threads started: {max(run['threads'] for run in runs)}")
+    print(f"size: {total / 1e6:.2f} MB without bytecode and demo data, of which compiled {compiled / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    main()

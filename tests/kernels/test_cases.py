@@ -1,0 +1,69 @@
+"""Every bench case, in every variant, against the reference: what is timed is also right."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from bench.cases import Case, all_cases, prepare
+from fastlayers.kernels import _dispatch
+
+CASES = all_cases()
+# Operations above which a case runs under the default variant alone: the small ones reach every tile of every level.
+LARGE = 1e8
+
+# Results are compared to the reference, which sums in float64, within this share of the largest result (of 1 if all are smaller).
+# A sum of K float32 products in blocks of 256 errs by at most about (256 + K / 256) / 2 ulp of the sum of the magnitudes, and in
+# practice by a few ulp of the largest output: 1e-6 at K = 4608. Elementwise kernels have bounds of their own in other files.
+TOLERANCE = 1e-5
+
+
+@cache
+def wanted(case: Case) -> dict[str, np.ndarray]:
+    """What the reference computes for a case."""
+    with fl.kernels.use("reference"):
+        prepared = prepare(case)
+        prepared.call()
+    return prepared.outputs
+
+
+def compare(case: Case) -> None:
+    want = wanted(case)
+    prepared = prepare(case)
+    for got in prepared.outputs.values():
+        got.fill(np.nan)  # an element that is not written shows
+    prepared.call()
+    assert prepared.outputs.keys() == want.keys()
+    for name, got in prepared.outputs.items():
+        scale = max(1.0, float(np.max(np.abs(want[name]), initial=0)))
+        assert got.shape == want[name].shape
+        np.testing.assert_allclose(got, want[name], rtol=0, atol=TOLERANCE * scale, err_msg=f"{case.id}: {name}")
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.flops < LARGE], ids=lambda case: case.id)
+def test_case_in_every_variant(case: Case, variant: str) -> None:
+    if variant == "reference":
+        assert all(np.isfinite(array).all() for array in wanted(case).values()), "a case shall not overflow"
+    else:
+        compare(case)
+
+
+@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+@pytest.mark.parametrize("case", [c for c in CASES if c.flops >= LARGE], ids=lambda case: case.id)
+def test_large_case_in_the_default_variant(case: Case) -> None:
+    with fl.kernels.use("aot"):
+        compare(case)
+
+
+def test_comparison_can_fail() -> None:
+    case = next(c for c in CASES if c.kernel == "linear")
+    want = wanted(case)["out"]
+    want += 1e-3
+    try:
+        with pytest.raises(AssertionError):
+            compare(case)
+    finally:
+        want -= 1e-3

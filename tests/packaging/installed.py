@@ -1,0 +1,26 @@
+"""Run by the interpreter of an environment that holds fastlayers and numpy alone: does it work, and how large is it?"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import fastlayers as fl
+
+MOST_BYTES = 6_000_000  # with the compiled bytecode, without numpy and the demo's data
+
+folder = Path(fl.__file__).parent
+assert sys.prefix in str(folder), f"{folder} is not the installed package"
+others = {d.metadata["Name"].lower() for d in importlib.metadata.distributions()} - {"pip", "setuptools", "wheel"}
+assert others == {"fastlayers", "numpy"}, f"an install brings {sorted(others)}"
+assert fl.kernels.current().startswith("aot/"), f"runs {fl.kernels.current()}"
+
+x, w = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(12, dtype=np.float32).reshape(4, 3)
+np.testing.assert_array_equal(fl.functional.linear(x, w, None), x @ w.T)
+
+size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file() and "data" not in p.relative_to(folder).parts)
+assert size <= MOST_BYTES, f"{size} bytes installed are more than {MOST_BYTES}"
+print(f"installed: {size / 1e6:.2f} MB without numpy and demo data, variant={fl.kernels.current()}")

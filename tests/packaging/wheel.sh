@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Builds the sdist, the wheel from the sdist, looks at what both hold, and runs the demo from the wheel beside nothing but numpy.
+#
+#   tests/packaging/wheel.sh        PYTHON=python: an interpreter with the extra `dev`; needs the package index
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+python=$(command -v "${PYTHON:-python}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" # so that no import finds the source tree
+
+# A copy, because a build leaves its metadata beside the sources.
+mkdir source
+tar -C "$root" --exclude=./.git --exclude=./build --exclude='./.venv*' --exclude='*.so' --exclude='*.egg-info' -cf - . | tar -C source -xf -
+FASTLAYERS_REQUIRE_ENGINE=1 "$python" -m build --outdir dist source >build.log 2>&1 || { tail -50 build.log; exit 1; }
+"$python" "$root/tests/packaging/contents.py" dist/*.tar.gz dist/*.whl
+
+"$python" -m venv plain
+plain/bin/python -m pip install --quiet dist/*.whl
+plain/bin/python "$root/tests/packaging/installed.py"
+plain/bin/fastlayers demo

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Builds the engine with AddressSanitizer and UndefinedBehaviorSanitizer in a copy of the tree and runs the kernels' tests there.
+#
+#   tests/sanitize.sh [pytest arguments]        PYTHON=python: an interpreter with numpy and the extras `test` and `dev`
+#
+# Python's and numpy's small objects come from malloc here, so every array has its own red zones. Python itself leaks on purpose,
+# so leaks are not looked for. GCC's runtime comes before everything else, as it must; that of C++ because numpy throws.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+python=$(command -v "${PYTHON:-python}")
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+
+tar -C "$root" --exclude=./.git --exclude=./build --exclude='./.venv*' --exclude='*.so' --exclude=__pycache__ -cf - . | tar -C "$copy" -xf -
+cd "$copy"
+export PYTHONPATH=$copy FASTLAYERS_REQUIRE_ENGINE=1 FASTLAYERS_SANITIZE=1
+"$python" setup.py --quiet build_ext --inplace
+
+library() { "${CC:-gcc}" -print-file-name="$1"; }
+export LD_PRELOAD="$(library libasan.so) $(library libubsan.so) $(library libstdc++.so.6)"
+export PYTHONMALLOC=malloc PYTHONDONTWRITEBYTECODE=1
+export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
+
+# A check of the check: a read one element past an array must end the process, on every level and in the driver's own memory.
+levels=$("$python" -c 'from fastlayers.kernels import _dispatch; print(*_dispatch.levels())')
+for level in $levels; do
+  if report=$("$python" - "$level" 2>&1 <<'PY'
+import sys
+import numpy as np
+from fastlayers.kernels.aot import _engine
+_engine.select(sys.argv[1])
+_engine.probe_read(np.lib.stride_tricks.as_strided(np.zeros(1000, np.float32), (1001,), (4,)))
+PY
+  ) || [[ $report != *heap-buffer-overflow* ]]; then
+    echo "sanitize: reading past the end of an array went unnoticed on $level: $report" >&2
+    exit 1
+  fi
+done
+echo "sanitize: levels $levels"
+
+tests=()
+for folder in tests/kernels tests/engine; do
+  [[ -d $folder ]] && tests+=("$folder")
+done
+# pytest's own handler of SIGSEGV would hide the sanitizer's report.
+"$python" -m pytest -q -x -p no:cacheprovider -p no:faulthandler "${tests[@]}" "$@"

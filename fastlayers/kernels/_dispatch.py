@@ -1,6 +1,6 @@
 """Chooses which variant's kernels run, and answers what would run. The only module that knows of all variants.
 
-Nothing happens on import: the processor, ``FASTLAYERS_ISA`` and the compiled engine are looked at when a kernel is first asked for.
+Nothing happens on import: processor, ``FASTLAYERS_ISA`` and compiled engine are looked at when a kernel is first asked for.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def info() -> dict[str, Any]:
     return {"variant": _variant, "available": available(), "threads": get_num_threads(), "operations": dict(_sources)}
 
 
-class use:
+class use:  # noqa: N801 - called like a function
     """Sets the variant for the whole process, at once; as a context manager it restores the former one at the end.
 
     Args:

@@ -1,7 +1,10 @@
 /* Body of a level: the kernels, the table of them, and the extension module that hands the table over in a capsule.
- * Included by _<level>.c after FL_LEVEL is defined and vec_<level>.h is included. */
+ * Included by _<level>.c after FL_LEVEL is defined and vec_<level>.h is included. With FL_NO_MODULE defined there is the table alone,
+ * for checks that run without Python (tests/neon.c). */
+#ifndef FL_NO_MODULE
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#endif
 #include "kernels.h"
 
 #include "vmath.h"
@@ -41,6 +44,7 @@ static const fl_kernels table = {
     .probe_read = fl_f32_probe_read,
 };
 
+#ifndef FL_NO_MODULE
 static int fill(PyObject *module) {
   PyObject *capsule = PyCapsule_New((void *)&table, FL_CAPSULE, NULL);
   if (capsule == NULL)
@@ -55,3 +59,4 @@ static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT, .m_name = "_" FL_TEXT(FL_LEVEL), .m_slots = slots};
 
 PyMODINIT_FUNC FL_JOIN(PyInit__, FL_LEVEL)(void) { return PyModuleDef_Init(&definition); }
+#endif

@@ -1,0 +1,191 @@
+/* Checks the functions of one level's table against plain loops, without Python: for levels whose machine is only emulated.
+ *
+ *   gcc -DFL_NO_MODULE -DSOURCE='"_neon.c"' -Ifastlayers/kernels/aot/csrc tests/neon.c -lm        see tests/neon.sh
+ *
+ * Every operand lies in a malloc of its own size, so that a memory checker can look on. The bounds here are wide (the Python tests
+ * hold the ulp); what they catch is a wrong intrinsic, lane order or remainder. */
+#include SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#pragma GCC optimize("O1") /* the loops below are to be plain */
+
+static int failures, checks;
+
+static void check(const char *what, double got, double want, double bound, long i) {
+  checks++;
+  if (isnan(got) && isnan(want))
+    return;
+  if (!(got == want || fabs(got - want) <= bound * fmax(1, fabs(want)))) {
+    if (failures++ < 20)
+      printf("%s: element %ld is %.9g, expected %.9g\n", what, i, got, want);
+  }
+}
+
+static float *fresh(int64_t n) { return malloc((size_t)(n > 0 ? n : 1) * 4); }
+
+/* Uniform in [-1, 1), the same on every machine. */
+static float *numbers(int64_t n) {
+  static uint32_t state = 1;
+  float *x = fresh(n);
+  for (int64_t i = 0; i < n; i++) {
+    state = state * 1664525u + 1013904223u;
+    x[i] = (float)(int32_t)state / 2147483648.0f;
+  }
+  return x;
+}
+
+static void check_transpose(int64_t rows, int64_t cols) {
+  float *x = numbers(rows * cols), *y = fresh(rows * cols);
+  table.transpose(x, cols, y, rows, rows, cols);
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < cols; j++)
+      check("transpose", y[j * rows + i], x[i * cols + j], 0, i * cols + j);
+  free(x), free(y);
+}
+
+/* One block of the product: k in two runs with a gap, bias, residual, ReLU; accumulate adds to what c holds. */
+static void check_block(int64_t m, int64_t n, int64_t k, int accumulate) {
+  const int64_t gap = 3, lda = k + gap, panels = (n + FL_PANEL - 1) / FL_PANEL, half = k / 2;
+  float *x = numbers(m * lda), *w = numbers(n * k), *b = fresh(panels * k * FL_PANEL), *bias = fresh(panels * FL_PANEL);
+  float *residual = numbers(m * n), *c = numbers(m * n), *before = fresh(m * n), *plain = numbers(n);
+  memset(bias, 0, (size_t)(panels * FL_PANEL) * 4);
+  memcpy(bias, plain, (size_t)n * 4);
+  memcpy(before, c, (size_t)(m * n) * 4);
+  for (int64_t p = 0; p < panels; p++)
+    for (int64_t i = 0; i < k; i++)
+      for (int64_t j = 0; j < FL_PANEL; j++)
+        b[(p * k + i) * FL_PANEL + j] = p * FL_PANEL + j < n ? w[(p * FL_PANEL + j) * k + i] : 0;
+  const float **rows = malloc((size_t)(m > 0 ? m : 1) * sizeof *rows);
+  for (int64_t i = 0; i < m; i++)
+    rows[i] = x + i * lda;
+  const fl_run runs[] = {{0, half}, {half + gap, k - half}};
+  const fl_epilogue epilogue = {.bias = bias, .residual = residual, .ldr = n, .code = FL_RELU};
+  const fl_block block = {.rows = rows, .m = m, .n = n, .runs = runs, .nruns = 2, .klen = k, .b = b, .c = c, .ldc = n,
+                          .accumulate = accumulate, .epilogue = &epilogue};
+  table.block(&block);
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) {
+      double sum = accumulate ? before[i * n + j] : 0;
+      for (int64_t q = 0; q < k; q++)
+        sum += (double)x[i * lda + (q < half ? q : q + gap)] * w[j * k + q];
+      check("block", c[i * n + j], fmax(0, sum + plain[j] + residual[i * n + j]), 2e-5, i * n + j);
+    }
+  free(x), free(w), free(b), free(bias), free(residual), free(c), free(before), free(plain), free(rows);
+}
+
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+
+static double unary(int code, double a, double b, double x) {
+  switch (code) {
+  case FL_RELU: return fmax(0, x);
+  case FL_CLIP: return fmin(fmax(x, a), b);
+  case FL_LEAKY_RELU: return x >= 0 ? x : a * x;
+  case FL_ELU: return x > 0 ? x : a * expm1(x);
+  case FL_SELU: return b * (x > 0 ? x : a * expm1(x));
+  case FL_SIGMOID: return sigmoid(x);
+  case FL_TANH: return tanh(x);
+  case FL_GELU: return 0.5 * x * (1 + erf(x * sqrt(0.5)));
+  case FL_GELU_TANH: return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+  case FL_SILU: return x * sigmoid(x);
+  case FL_HARD_SIGMOID: return fmin(fmax(a * x + b, 0), 1);
+  case FL_HARD_SWISH: return x * fmin(fmax(x / 6 + 0.5, 0), 1);
+  case FL_SOFTPLUS: return a * x > b ? x : log1p(exp(a * x)) / a;
+  case FL_SOFTSIGN: return x / (1 + fabs(x));
+  case FL_MISH: return x * tanh(log1p(exp(x)));
+  case FL_EXP: return exp(x);
+  case FL_LOG: return log(x);
+  case FL_ERF: return erf(x);
+  case FL_SQRT: return sqrt(x);
+  default: return x;
+  }
+}
+
+/* Parameters (a, b) as functions that have some expect them. */
+static void parameters(int code, float *a, float *b) {
+  *a = *b = 0;
+  if (code == FL_CLIP)
+    *a = -0.5f, *b = 6;
+  else if (code == FL_LEAKY_RELU || code == FL_ELU)
+    *a = 0.25f;
+  else if (code == FL_SELU)
+    *a = 1.6732632f, *b = 1.0507010f;
+  else if (code == FL_HARD_SIGMOID)
+    *a = 1.0f / 6, *b = 0.5f;
+  else if (code == FL_SOFTPLUS)
+    *a = 1, *b = 20;
+}
+
+static void check_unary(int code, int64_t n) {
+  char what[32];
+  snprintf(what, sizeof what, "unary %d", code);
+  float a, b, *x = numbers(n), *y = fresh(n);
+  parameters(code, &a, &b);
+  for (int64_t i = 0; i < n; i++)
+    x[i] *= 12;
+  if (n > 4)
+    x[0] = NAN, x[1] = 0, x[2] = INFINITY, x[3] = -0.0f;
+  table.unary(code, a, b, x, y, n);
+  for (int64_t i = 0; i < n; i++)
+    /* C's fmax drops NaN, ours keeps it; x times a limit that is 0 at infinity is NaN in the formula and in no activation's limit */
+    check(what, y[i], isnan(x[i]) ? NAN : unary(code, a, b, x[i]), 4e-6, i);
+  free(x), free(y);
+}
+
+static void check_rows(int64_t rows, int64_t n, int logarithm) {
+  float *x = numbers(rows * n), *y = fresh(rows * n), *z = fresh(rows * n), *t = fresh(rows * n);
+  for (int64_t i = 0; i < rows * n; i++)
+    x[i] *= 20;
+  table.softmax_rows(x, y, rows, n, logarithm);
+  for (int64_t i = 0; i < rows; i++) {
+    double sum = 0, top = -INFINITY;
+    for (int64_t j = 0; j < n; j++)
+      top = fmax(top, x[i * n + j]);
+    for (int64_t j = 0; j < n; j++)
+      sum += exp(x[i * n + j] - top);
+    for (int64_t j = 0; j < n; j++) {
+      const double d = x[i * n + j] - top;
+      check("softmax_rows", y[i * n + j], logarithm ? d - log(sum) : exp(d) / sum, 4e-6, i * n + j);
+    }
+  }
+  table.transpose(x, n, t, rows, rows, n); /* the same numbers down the columns */
+  table.softmax_inner(t, z, n, rows, logarithm);
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < n; j++)
+      check("softmax_inner", z[j * rows + i], y[i * n + j], 4e-6, i * n + j);
+  free(x), free(y), free(z), free(t);
+}
+
+static void check_gated(int64_t n) {
+  float *a = numbers(n), *g = numbers(n), *y = fresh(n), *s = numbers(n);
+  table.gated(FL_SIGMOID, a, g, y, n);
+  for (int64_t i = 0; i < n; i++)
+    check("gated", y[i], a[i] * sigmoid(g[i]), 4e-6, i);
+  table.prelu(a, s, 1, y, n);
+  for (int64_t i = 0; i < n; i++)
+    check("prelu each", y[i], a[i] >= 0 ? a[i] : (double)s[i] * a[i], 1e-7, i);
+  if (n)
+    table.prelu(a, s, 0, y, n);
+  for (int64_t i = 0; i < n; i++)
+    check("prelu", y[i], a[i] >= 0 ? a[i] : (double)s[0] * a[i], 1e-7, i);
+  free(a), free(g), free(y), free(s);
+}
+
+int main(void) {
+  static const int64_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 61, 67};
+  enum { SIZES = sizeof sizes / sizeof *sizes };
+  for (int i = 0; i < SIZES; i++) {
+    check_gated(sizes[i]);
+    for (int code = FL_IDENTITY; code < FL_UNARY_COUNT; code++)
+      check_unary(code, sizes[i]);
+    for (int j = 0; j < SIZES; j++) {
+      check_transpose(sizes[i], sizes[j]);
+      if (sizes[j] > 0)
+        check_rows(sizes[i], sizes[j], i % 2);
+      for (int64_t k = 1; k <= FL_KC; k *= 4)
+        check_block(sizes[i], sizes[j], k, j % 2);
+    }
+  }
+  const int right_probe = table.probe_fma(1000) > 0;
+  printf("level %s: %d checks, %d failures%s\n", table.name, checks, failures, right_probe ? "" : ", and the probe did nothing");
+  return failures || !right_probe;
+}

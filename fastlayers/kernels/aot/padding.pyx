@@ -1,0 +1,90 @@
+"""Padding of the three space axes: whole rows are copied, positions in the padding are looked up."""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+cimport numpy as cnp
+
+from ._engine cimport RELEASE_GIL, parallel, workers
+from ._space cimport source_index
+
+cnp.import_array()
+
+cdef enum:
+    TASK = 1 << 15  # floats of one task
+    COST = 25       # a float written, in the operations that `workers` counts
+
+
+cdef struct Job:
+    const float *x
+    float *out
+    int64_t d, h, w, inner     # x: (o, d, h, w, inner)
+    int64_t od, oh, ow         # out: (o, od, oh, ow, inner)
+    int64_t before_d, before_h, before_w
+    int mode
+    float value
+    int64_t rows, rows_a_task  # rows of out: o * od * oh
+
+
+cdef inline void fill(float *out, int64_t n, float value) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        out[i] = value
+
+
+cdef void border(const Job *job, const float *row, float *out, int64_t start, int64_t stop) noexcept nogil:
+    """Pixels start .. stop of a padded row, none of which lies in x."""
+    cdef int64_t i, k
+    if job.mode == 0:
+        fill(out + start * job.inner, (stop - start) * job.inner, job.value)
+        return
+    for i in range(start, stop):
+        k = source_index(i, job.before_w, job.w, job.mode)
+        if job.inner == 1:
+            out[i] = row[k]
+        else:
+            memcpy(out + i * job.inner, row + k * job.inner, job.inner * sizeof(float))
+
+
+cdef void task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Job *job = <const Job *>context
+    cdef int64_t r, plane, d, h, left = job.before_w, right = left + job.w
+    cdef const float *row
+    cdef float *out
+    for r in range(number * job.rows_a_task, min(job.rows, (number + 1) * job.rows_a_task)):
+        plane = r // job.oh
+        d = source_index(plane % job.od, job.before_d, job.d, job.mode)
+        h = source_index(r % job.oh, job.before_h, job.h, job.mode)
+        out = job.out + r * job.ow * job.inner
+        if d < 0 or h < 0:
+            fill(out, job.ow * job.inner, job.value)
+            continue
+        row = job.x + ((plane // job.od * job.d + d) * job.h + h) * job.w * job.inner
+        border(job, row, out, 0, left)
+        memcpy(out + left * job.inner, row, job.w * job.inner * sizeof(float))
+        border(job, row, out, right, job.ow)
+
+
+def pad(cnp.ndarray x__odhwi, cnp.ndarray out__odhwi, pads, int mode, float value):
+    """Copies x (o, d, h, w, i) into the middle of `out` and fills the rest: with `value` (mode 0), or from x as the mode says."""
+    cdef Job job
+    cdef int64_t tasks, i, floats
+    cdef double work
+    cdef int64_t after_d, after_h, after_w
+    job.before_d, after_d, job.before_h, after_h, job.before_w, after_w = pads
+    job.x, job.out = <const float *>cnp.PyArray_DATA(x__odhwi), <float *>cnp.PyArray_DATA(out__odhwi)
+    job.d, job.h, job.w = cnp.PyArray_DIM(x__odhwi, 1), cnp.PyArray_DIM(x__odhwi, 2), cnp.PyArray_DIM(x__odhwi, 3)
+    job.od, job.oh, job.ow = job.d + job.before_d + after_d, job.h + job.before_h + after_h, job.w + job.before_w + after_w
+    job.inner, job.mode, job.value = cnp.PyArray_DIM(x__odhwi, 4), mode, value
+    job.rows = cnp.PyArray_DIM(x__odhwi, 0) * job.od * job.oh
+    floats = job.ow * job.inner
+    if job.rows * floats == 0:
+        return
+    job.rows_a_task = max(<int64_t>1, TASK // floats)
+    tasks = (job.rows + job.rows_a_task - 1) // job.rows_a_task
+    work = <double>COST * job.rows * floats
+    if work < RELEASE_GIL:
+        for i in range(tasks):
+            task(&job, i, 0)
+        return
+    with nogil:
+        parallel(task, &job, tasks, workers(tasks, work))

@@ -1,8 +1,8 @@
 /* The packed matrix product over one block of K: walks groups of panels, and under each the rows in tiles of even height.
  *
  * A tile of m rows and p panels keeps m * p * 16 / VW sums in registers. Two multiply-adds start a cycle and each takes four, so
- * eight sums or more keep the units busy: few rows walk more panels at once (fl_wide). x86_v4 walks two panels even with many
- * rows, since one panel is one register there. Rows are cut into tiles whose heights differ by at most one: 8 rows are 4 + 4
+ * eight sums or more keep the units busy: few rows walk more panels at once. x86_v4 walks several panels even with many rows, since one
+ * panel is one register there, and the larger the tile, the less its beginning and end weigh (8x32 165, 6x64 170, 8x48 172 GF/s). Rows are cut into tiles whose heights differ by at most one: 8 rows are 4 + 4
  * and not 6 + 2, whose second tile would wait for its own sums. */
 
 /* Pieces of one tile's operands, with its place in the block already applied. */
@@ -17,125 +17,74 @@ typedef struct {
   int64_t ahead_step;
 } fl_tile;
 
-#if VW == 16 /* x86_v4 */
-#define FL_MR 8
-#define FL_P 2
-#elif VW == 8 /* x86_v3 */
-#define FL_MR 6
-#define FL_P 1
-#elif VREGS == 32 /* neon */
-#define FL_MR 6
-#define FL_P 1
-#else /* x86_v1 */
-#define FL_MR 3
-#define FL_P 1
-#endif
-
-#define FL_TM 1
-#define FL_TP 1
-#include "tile.h"
-#define FL_TM 2
-#define FL_TP 1
-#include "tile.h"
-#define FL_TM 3
-#define FL_TP 1
-#include "tile.h"
-#if FL_MR > 3
-#define FL_TM 4
-#define FL_TP 1
-#include "tile.h"
-#define FL_TM 5
-#define FL_TP 1
-#include "tile.h"
-#define FL_TM 6
-#define FL_TP 1
-#include "tile.h"
-#endif
-#if VW == 4
-#define FL_TM 1
-#define FL_TP 2
-#include "tile.h"
-#elif VW == 8
-#define FL_TM 1
-#define FL_TP 4
-#include "tile.h"
-#define FL_TM 2
-#define FL_TP 2
-#include "tile.h"
-#define FL_TM 3
-#define FL_TP 2
-#include "tile.h"
-#else
-#define FL_TM 7
-#define FL_TP 1
-#include "tile.h"
-#define FL_TM 8
-#define FL_TP 1
-#include "tile.h"
-#define FL_TM 1
-#define FL_TP 2
-#include "tile.h"
-#define FL_TM 2
-#define FL_TP 2
-#include "tile.h"
-#define FL_TM 3
-#define FL_TP 2
-#include "tile.h"
-#define FL_TM 4
-#define FL_TP 2
-#include "tile.h"
-#define FL_TM 5
-#define FL_TP 2
-#include "tile.h"
-#define FL_TM 6
-#define FL_TP 2
-#include "tile.h"
-#define FL_TM 7
-#define FL_TP 2
-#include "tile.h"
-#define FL_TM 8
-#define FL_TP 2
-#include "tile.h"
-#define FL_TM 1
-#define FL_TP 8
-#include "tile.h"
-#define FL_TM 2
-#define FL_TP 4
-#include "tile.h"
-#define FL_TM 3
-#define FL_TP 4
-#include "tile.h"
-#define FL_TM 4
-#define FL_TP 4
-#include "tile.h"
-#endif
-
 typedef void (*fl_tile_fn)(const fl_block *, const fl_tile *);
 
-/* Tiles by height (index 0 unused): one panel, FL_P panels, and the width of fl_wide for blocks of one short tile. */
-#if VW == 16
-static const fl_tile_fn fl_tiles_1[] = {0, fl_tile_1x1, fl_tile_2x1, fl_tile_3x1, fl_tile_4x1,
-                                        fl_tile_5x1, fl_tile_6x1, fl_tile_7x1, fl_tile_8x1};
-static const fl_tile_fn fl_tiles_p[] = {0, fl_tile_1x2, fl_tile_2x2, fl_tile_3x2, fl_tile_4x2,
-                                        fl_tile_5x2, fl_tile_6x2, fl_tile_7x2, fl_tile_8x2};
-static const fl_tile_fn fl_tiles_wide[] = {0, fl_tile_1x8, fl_tile_2x4, fl_tile_3x4, fl_tile_4x4,
-                                           fl_tile_5x2, fl_tile_6x2, fl_tile_7x2, fl_tile_8x2};
-static const int fl_wide[] = {0, 8, 4, 4, 4, 2, 2, 2, 2};
-#elif VW == 8
-static const fl_tile_fn fl_tiles_1[] = {0, fl_tile_1x1, fl_tile_2x1, fl_tile_3x1, fl_tile_4x1, fl_tile_5x1, fl_tile_6x1};
-#define fl_tiles_p fl_tiles_1
-static const fl_tile_fn fl_tiles_wide[] = {0, fl_tile_1x4, fl_tile_2x2, fl_tile_3x2, fl_tile_4x1, fl_tile_5x1, fl_tile_6x1};
-static const int fl_wide[] = {0, 4, 2, 2, 1, 1, 1};
-#elif VREGS == 32
-static const fl_tile_fn fl_tiles_1[] = {0, fl_tile_1x1, fl_tile_2x1, fl_tile_3x1, fl_tile_4x1, fl_tile_5x1, fl_tile_6x1};
-#define fl_tiles_p fl_tiles_1
-static const fl_tile_fn fl_tiles_wide[] = {0, fl_tile_1x2, fl_tile_2x1, fl_tile_3x1, fl_tile_4x1, fl_tile_5x1, fl_tile_6x1};
-static const int fl_wide[] = {0, 2, 1, 1, 1, 1, 1};
-#else
-static const fl_tile_fn fl_tiles_1[] = {0, fl_tile_1x1, fl_tile_2x1, fl_tile_3x1};
-#define fl_tiles_p fl_tiles_1
-static const fl_tile_fn fl_tiles_wide[] = {0, fl_tile_1x2, fl_tile_2x1, fl_tile_3x1};
-static const int fl_wide[] = {0, 2, 1, 1};
+/* Tiles by number of panels, with the tallest of each, and fl_pick: which of them to use when m rows meet `left` whole panels. */
+typedef struct {
+  int panels, rows;
+  const fl_tile_fn *tiles;
+} fl_shape;
+
+#if VW == 16 /* x86_v4 */
+#define FL_TP 1
+#define FL_ROWS 8
+#include "tiles.h"
+#define FL_TP 2
+#define FL_ROWS 8
+#include "tiles.h"
+#define FL_TP 3
+#define FL_ROWS 8
+#include "tiles.h"
+#define FL_TP 4
+#define FL_ROWS 6
+#include "tiles.h"
+#define FL_TP 8
+#define FL_ROWS 1
+#include "tiles.h"
+static const fl_shape fl_shapes[] = {{1, 8, fl_tiles_1of_8}, {2, 8, fl_tiles_2of_8}, {3, 8, fl_tiles_3of_8}, {4, 6, fl_tiles_4of_6}, {8, 1, fl_tiles_8of_1}};
+#define FL_MR 8
+static const fl_shape *fl_pick(int64_t m, int64_t left) {
+  if (m == 1 && left >= 8)
+    return &fl_shapes[4];
+  if (left >= 4 && left != 5 && (m <= 6 || m > 8))
+    return &fl_shapes[3];
+  return &fl_shapes[left >= 5 || left == 3 ? 2 : left >= 2 ? 1 : 0];
+}
+#elif VW == 8 /* x86_v3 */
+#define FL_TP 1
+#define FL_ROWS 6
+#include "tiles.h"
+#define FL_TP 2
+#define FL_ROWS 3
+#include "tiles.h"
+#define FL_TP 4
+#define FL_ROWS 1
+#include "tiles.h"
+static const fl_shape fl_shapes[] = {{1, 6, fl_tiles_1of_6}, {2, 3, fl_tiles_2of_3}, {4, 1, fl_tiles_4of_1}};
+#define FL_MR 6
+static const fl_shape *fl_pick(int64_t m, int64_t left) {
+  return &fl_shapes[m == 1 && left >= 4 ? 2 : m <= 3 && left >= 2 ? 1 : 0];
+}
+#elif VREGS == 32 /* neon */
+#define FL_TP 1
+#define FL_ROWS 6
+#include "tiles.h"
+#define FL_TP 2
+#define FL_ROWS 2
+#include "tiles.h"
+static const fl_shape fl_shapes[] = {{1, 6, fl_tiles_1of_6}, {2, 2, fl_tiles_2of_2}};
+#define FL_MR 6
+static const fl_shape *fl_pick(int64_t m, int64_t left) { return &fl_shapes[m <= 2 && left >= 2]; }
+#else /* x86_v1 */
+#define FL_TP 1
+#define FL_ROWS 3
+#include "tiles.h"
+#define FL_TP 2
+#define FL_ROWS 1
+#include "tiles.h"
+static const fl_shape fl_shapes[] = {{1, 3, fl_tiles_1of_3}, {2, 1, fl_tiles_2of_1}};
+#define FL_MR 3
+static const fl_shape *fl_pick(int64_t m, int64_t left) { return &fl_shapes[m == 1 && left >= 2]; }
 #endif
 
 /* The last panel where n is no multiple of 16: the tile works on whole panels in a buffer, the valid columns are copied. */
@@ -162,44 +111,36 @@ static void fl_f32_block(const fl_block *p) {
   if (p->m <= 0 || p->n <= 0)
     return;
   const fl_epilogue *e = p->epilogue;
-  const int64_t panels = p->n / FL_PANEL, rest = p->n % FL_PANEL;
-  const int64_t tiles = (p->m + FL_MR - 1) / FL_MR, low = p->m / tiles, high = p->m % tiles; /* `high` tiles of low + 1 rows */
-  const int64_t floats = p->klen * FL_PANEL;
-  for (int64_t j = 0; j < panels + (rest > 0);) {
-    const int part = j == panels;
-    const fl_tile_fn *fns = fl_tiles_1;
-    int64_t width = 1;
-    if (!part && tiles == 1 && panels - j >= fl_wide[p->m])
-      width = fl_wide[p->m], fns = fl_tiles_wide;
-    else if (!part && panels - j >= FL_P)
-      width = FL_P, fns = fl_tiles_p;
-    const int64_t last = j + width >= panels + (rest > 0);
-    fl_tile t = {.rows = p->rows, .b = p->b + j * floats, .c = p->c + j * FL_PANEL, .ldc = p->ldc};
-    /* Each tile draws its share of the next group of panels; after the last group there is nothing to draw. */
-    t.ahead = last ? t.b : t.b + width * floats;
-    t.ahead_step = last ? 0 : width * FL_PANEL / tiles > 4 ? width * FL_PANEL / tiles : 4;
+  const int64_t whole = p->n / FL_PANEL, rest = p->n % FL_PANEL, panels = whole + (rest > 0), size = p->klen * FL_PANEL;
+  for (int64_t j = 0; j < panels;) {
+    const int part = j == whole;
+    const fl_shape *shape = part ? &fl_shapes[0] : fl_pick(p->m, whole - j);
+    const int64_t tiles = (p->m + shape->rows - 1) / shape->rows, low = p->m / tiles, high = p->m % tiles; /* `high` tiles of low + 1 */
+    const int64_t next = j + shape->panels, step = shape->panels * FL_PANEL / tiles;
+    fl_tile t = {.rows = p->rows, .b = p->b + j * size, .c = p->c + j * FL_PANEL, .ldc = p->ldc};
+    /* Each tile draws its share of the next panels; after the last there is nothing to draw. */
+    t.ahead = next < panels ? p->b + next * size : t.b;
+    t.ahead_step = next < panels ? step > 4 ? step : 4 : 0;
     if (e && e->residual) {
       t.residual = e->residual + j * FL_PANEL;
       t.ldr = e->ldr;
     }
     if (e && e->bias)
       t.bias = e->bias_by_row ? e->bias : e->bias + j * FL_PANEL;
-    for (int64_t i = 0, tile = 0; tile < tiles; tile++) {
+    for (int64_t tile = 0; tile < tiles; tile++) {
       const int64_t m = low + (tile < high);
       if (part)
-        fl_part_tile(p, &t, fns[m], m, rest);
+        fl_part_tile(p, &t, shape->tiles[m], m, rest);
       else
-        fns[m](p, &t);
-      i += m;
+        shape->tiles[m](p, &t);
       t.rows += m;
       t.c += m * t.ldc;
       if (t.residual)
         t.residual += m * t.ldr;
       if (t.bias && e->bias_by_row)
         t.bias += m;
-      if (!last)
-        t.ahead += t.ahead_step * p->klen;
+      t.ahead += t.ahead_step * p->klen;
     }
-    j += width;
+    j = next;
   }
 }

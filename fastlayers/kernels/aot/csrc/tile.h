@@ -1,6 +1,6 @@
 /* One register tile of the packed matrix product. Included by gemm.h once for every size, with
  *   FL_TM  rows of the tile        FL_TP  panels of 16 columns that it walks at once
- * defined; makes fl_tile_<FL_TM>x<FL_TP> and undefines both.
+ * defined; makes fl_tile_<FL_TM>x<FL_TP> and undefines FL_TM.
  *
  * Computes  c[i, j] (+)= sum_k rows[i][k] b[k, j]  over one block of K, each element one chain of multiply-adds in the order of
  * k, so the result does not depend on the tile's size. Rows are read in place through one pointer each; the panels lie
@@ -15,7 +15,8 @@ static __attribute__((noinline)) void FL_TILE_NAME(const fl_block *p, const fl_t
     row[i] = t->rows[i];
     FL_UNROLL for (int j = 0; j < FL_TN; j++) acc[i][j] = vset(0);
   }
-  FL_UNROLL for (int i = 0; i < FL_TM; i++) __builtin_prefetch(t->c + i * t->ldc, 1);
+  FL_UNROLL for (int i = 0; i < FL_TM; i++)
+    FL_UNROLL for (int j = 0; j < FL_TP; j++) __builtin_prefetch(t->c + i * t->ldc + j * FL_PANEL, 1);
   const float *b = t->b, *ahead = t->ahead;
   const int64_t step = FL_PANEL * p->klen, ahead_step = t->ahead_step;
   for (int64_t r = 0; r < p->nruns; r++) {
@@ -67,4 +68,3 @@ static __attribute__((noinline)) void FL_TILE_NAME(const fl_block *p, const fl_t
 #undef FL_TN
 #undef FL_TILE_NAME
 #undef FL_TM
-#undef FL_TP

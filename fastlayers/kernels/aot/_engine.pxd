@@ -66,7 +66,7 @@ cdef extern from "csrc/kernels.h" nogil:
         void (*prelu)(const float *x, const float *slope, int each, float *y, int64_t n) noexcept nogil
         void (*gated)(int code, const float *a, const float *g, float *y, int64_t n) noexcept nogil
         void (*softmax_rows)(const float *x, float *y, int64_t rows, int64_t n, int logarithm) noexcept nogil
-        void (*softmax_inner)(const float *x, float *y, int64_t n, int64_t inner, int logarithm) noexcept nogil
+        void (*softmax_inner)(const float *x, float *y, int64_t n, int64_t inner, int64_t columns, int logarithm) noexcept nogil
         void (*lstm_step)(const fl_lstm_step *p) noexcept nogil
         void (*lstm_gates)(const float *g, float *c, float *h, int64_t rows, int64_t hp) noexcept nogil
         void (*depthwise_last)(const fl_dw_last *p) noexcept nogil

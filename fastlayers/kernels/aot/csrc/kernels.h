@@ -135,9 +135,9 @@ typedef struct fl_kernels {
   /* y = a * f(g), f one of fl_unary_code without parameters (GLU: sigmoid, SwiGLU: silu) */
   void (*gated)(int code, const float *a, const float *g, float *y, int64_t n);
 
-  /* softmax.h: rows x n contiguous, or, for an axis that is not the last, [n][inner] slices walked `inner` at a time */
+  /* softmax.h: rows x n contiguous, or, for an axis that is not the last, the first `columns` of a slice [n][inner], down each */
   void (*softmax_rows)(const float *x, float *y, int64_t rows, int64_t n, int logarithm);
-  void (*softmax_inner)(const float *x, float *y, int64_t n, int64_t inner, int logarithm);
+  void (*softmax_inner)(const float *x, float *y, int64_t n, int64_t inner, int64_t columns, int logarithm);
 
   /* recurrent.h */
   void (*lstm_step)(const fl_lstm_step *p);

@@ -1,2 +1,177 @@
-static void fl_f32_softmax_rows(const float *x, float *y, int64_t r, int64_t n, int l) { (void)x; (void)y; (void)r; (void)n; (void)l; }
-static void fl_f32_softmax_inner(const float *x, float *y, int64_t n, int64_t i, int l) { (void)x; (void)y; (void)i; (void)n; (void)l; }
+/* Softmax and log-softmax: y = exp(x - m) / s or (x - m) - log(s), with m the largest x and s the sum of exp(x - m).
+ *
+ * Two forms: over the last axis, row by row; and over an axis that has `inner` numbers behind it, where the vectors lie along those.
+ * y must not overlap x. A row that holds NaN or +infinity, or nothing but -infinity, becomes NaN in every element (x - m is NaN
+ * somewhere, and so is s). Terms below 2^-126 of the largest count as 0. The order of every sum depends on n and inner alone: in
+ * rows two vectors of partial sums take turns, in the other form see fl_f32_softmax_inner. Remainders are partial vectors of the
+ * same code; lanes past the end hold -infinity, which adds exactly 0.
+ */
+
+FL_INLINE float fl_lanes_max(vf v) {
+  float t[VW];
+  vstore(t, v);
+  for (int w = VW / 2; w; w /= 2)
+    for (int i = 0; i < w; i++)
+      t[i] = t[i] > t[i + w] ? t[i] : t[i + w];
+  return t[0];
+}
+
+FL_INLINE float fl_row_max(const float *x, int64_t n) {
+  const vf lowest = vset(-(float)INFINITY);
+  vf p = lowest, q = lowest, r = lowest, s = lowest;
+  int64_t i = 0;
+  for (; i + 4 * VW <= n; i += 4 * VW) {
+    p = vmax(p, vload(x + i));
+    q = vmax(q, vload(x + i + VW));
+    r = vmax(r, vload(x + i + 2 * VW));
+    s = vmax(s, vload(x + i + 3 * VW));
+  }
+  for (; i + VW <= n; i += VW)
+    p = vmax(p, vload(x + i));
+  if (i < n)
+    q = vmax(q, vget_part(x + i, n - i, -(float)INFINITY));
+  return fl_lanes_max(vmax(vmax(p, q), vmax(r, s)));
+}
+
+/* y = exp(x - m) if `keep`; returns the sum */
+FL_INLINE float fl_row_exp(const float *x, float m, float *y, int64_t n, int keep) {
+  const vf vm = vset(m);
+  vf s = vset(0), t = vset(0);
+  int64_t i = 0;
+  for (; i + 2 * VW <= n; i += 2 * VW) {
+    const vf p = vexp_flush(vload(x + i) - vm), q = vexp_flush(vload(x + i + VW) - vm);
+    s += p;
+    t += q;
+    if (keep) {
+      vstore(y + i, p);
+      vstore(y + i + VW, q);
+    }
+  }
+  if (i + VW <= n) {
+    const vf p = vexp_flush(vload(x + i) - vm);
+    s += p;
+    if (keep)
+      vstore(y + i, p);
+    i += VW;
+  }
+  if (i < n) {
+    const vf p = vexp_flush(vget_part(x + i, n - i, -(float)INFINITY) - vm);
+    t += p;
+    if (keep)
+      vput_part(y + i, p, n - i);
+  }
+  return vsum(s + t);
+}
+
+FL_INLINE float fl_log_of(float x) {
+  const vf y = vlog(vset(x));
+  return y[0];
+}
+
+static void fl_f32_softmax_rows(const float *x, float *y, int64_t rows, int64_t n, int logarithm) {
+  if (n <= 0)
+    return;
+  for (int64_t row = 0; row < rows; row++, x += n, y += n) {
+    const float m = fl_row_max(x, n);
+    int64_t i = 0;
+    if (logarithm) {
+      const vf vm = vset(m), l = vset(fl_log_of(fl_row_exp(x, m, y, n, 0)));
+      for (; i + VW <= n; i += VW)
+        vstore(y + i, (vload(x + i) - vm) - l);
+      if (i < n)
+        vput_part(y + i, (vget_part(x + i, n - i, 0) - vm) - l, n - i);
+    } else {
+      const vf scale = vset(1.0f / fl_row_exp(x, m, y, n, 1));
+      for (; i + VW <= n; i += VW)
+        vstore(y + i, vload(y + i) * scale);
+      if (i < n)
+        vput_part(y + i, vget_part(y + i, n - i, 0) * scale, n - i);
+    }
+  }
+}
+
+/* The steps of the other form on w columns of one row; m and s have one number a column. */
+FL_INLINE vf fl_at(const float *p, int64_t i, int64_t w) { return i + VW <= w ? vload(p + i) : vget_part(p + i, w - i, 0); }
+FL_INLINE void fl_put(float *p, int64_t i, int64_t w, vf v) {
+  if (i + VW <= w)
+    vstore(p + i, v);
+  else
+    vput_part(p + i, v, w - i);
+}
+static void fl_columns_max(const float *x, float *m, int64_t w) {
+  for (int64_t i = 0; i < w; i += VW)
+    fl_put(m, i, w, vmax(fl_at(m, i, w), fl_at(x, i, w)));
+}
+static void fl_columns_exp(const float *x, const float *m, float *s, float *y, int64_t w) {
+  for (int64_t i = 0; i < w; i += VW) {
+    const vf e = vexp_flush(fl_at(x, i, w) - fl_at(m, i, w));
+    fl_put(s, i, w, fl_at(s, i, w) + e);
+    fl_put(y, i, w, e);
+  }
+}
+static void fl_columns_sum(const float *x, const float *m, float *s, int64_t w) {
+  for (int64_t i = 0; i < w; i += VW)
+    fl_put(s, i, w, fl_at(s, i, w) + vexp_flush(fl_at(x, i, w) - fl_at(m, i, w)));
+}
+static void fl_columns_scale(float *y, const float *s, int64_t w) {
+  for (int64_t i = 0; i < w; i += VW)
+    fl_put(y, i, w, fl_at(y, i, w) * fl_at(s, i, w));
+}
+static void fl_columns_less(const float *x, const float *m, const float *s, float *y, int64_t w) {
+  for (int64_t i = 0; i < w; i += VW)
+    fl_put(y, i, w, (fl_at(x, i, w) - fl_at(m, i, w)) - fl_at(s, i, w));
+}
+
+/* A strip of `w` columns that starts `x` and `y`, rows `step` floats apart; the last row has `last` columns (0: it does not exist).
+ * `each` columns from the first on repeat with this period: their partial results belong together. */
+#define FL_STRIP 512
+static void fl_softmax_strip(const float *x, float *y, int64_t rows, int64_t step, int64_t w, int64_t last, int64_t each, int logarithm) {
+  float m[FL_STRIP], s[FL_STRIP];
+  memcpy(m, x, (size_t)w * 4);
+  memset(s, 0, (size_t)w * 4);
+  for (int64_t r = 1; r < rows; r++)
+    fl_columns_max(x + r * step, m, w);
+  fl_columns_max(x + rows * step, m, last);
+  for (int64_t i = each; i < w; i++)
+    m[i % each] = m[i % each] > m[i] ? m[i % each] : m[i];
+  for (int64_t i = each; i < w; i++)
+    m[i] = m[i - each];
+  for (int64_t r = 0; r < rows + (last > 0); r++) {
+    const int64_t columns = r < rows ? w : last;
+    if (logarithm)
+      fl_columns_sum(x + r * step, m, s, columns);
+    else
+      fl_columns_exp(x + r * step, m, s, y + r * step, columns);
+  }
+  for (int64_t i = each; i < w; i++)
+    s[i % each] += s[i];
+  for (int64_t i = 0; i < each; i += VW)
+    fl_put(s, i, each, logarithm ? vlog(fl_at(s, i, each)) : 1.0f / fl_at(s, i, each));
+  for (int64_t i = each; i < w; i++)
+    s[i] = s[i - each];
+  for (int64_t r = 0; r < rows + (last > 0); r++) {
+    const int64_t columns = r < rows ? w : last;
+    if (logarithm)
+      fl_columns_less(x + r * step, m, s, y + r * step, columns);
+    else
+      fl_columns_scale(y + r * step, s, columns);
+  }
+}
+
+/* Wide rows are cut into strips that stay in the second-level cache over the three passes; narrow ones are taken several at a time
+ * as one row of `k` times the columns, so that vectors are full: then k partial sums a column are added at the end, in order. */
+static void fl_f32_softmax_inner(const float *x, float *y, int64_t n, int64_t inner, int64_t columns, int logarithm) {
+  if (n <= 0 || columns <= 0)
+    return;
+  const int64_t k = columns < inner || inner > 32 ? 1 : n < 128 / inner ? n : 128 / inner;
+  if (k > 1) {
+    fl_softmax_strip(x, y, n / k, k * inner, k * inner, n % k * inner, inner, logarithm);
+    return;
+  }
+  int64_t strip = 32768 / n / 16 * 16;
+  strip = strip < 64 ? 64 : strip > FL_STRIP ? FL_STRIP : strip;
+  for (int64_t i = 0; i < columns; i += strip) {
+    const int64_t w = columns - i < strip ? columns - i : strip;
+    fl_softmax_strip(x + i, y + i, n, inner, w, 0, w, logarithm);
+  }
+}

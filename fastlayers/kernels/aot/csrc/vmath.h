@@ -1,1 +1,147 @@
-/* placeholder */
+/* Vectorised exp, log, tanh, sigmoid, erf and their kin, over the vector layer: no tables, no branches, no calls.
+ *
+ * Every function is right for every float: NaN gives NaN, infinities and both zeros what the formula says, subnormal arguments and
+ * results included. A lane's result depends on that lane alone. The largest error against float64, in units of the last place of
+ * the result (tests/kernels/test_accuracy.py holds every level to these bounds; x86_v1 has no FMA):
+ *
+ *   function      bound with FMA   without   domain
+ *   vexp          1.02             1.0       all; gradual underflow, infinity above 88.72
+ *   vexp_neg      1.0              1.0       x <= 0; gradual underflow
+ *   vexp_flush    1.0              1.0       x <= 0; results below 2^-126 may be 0
+ *   vexpm1_neg    1.0              1.0       x <= 0
+ *   vlog          0.85             0.9       all; -infinity at 0, NaN below
+ *   vlog1p_unit   1.45             1.45      0 <= x <= 1
+ *   vsigmoid      2.1              2.1       all; gradual underflow
+ *   vtanh         2.5              2.5       all; exactly 1 where tanh rounds to it, never beyond
+ *   verf          1.4              1.6       all; exactly 1 where erf rounds to it, never beyond
+ *
+ * Polynomials are minimax fits whose coefficients were rounded to float one after the other, the rest fitted anew each time.
+ * Clamps are written vmax(bound, x): x86 gives the second operand where either is NaN, so NaN survives them.
+ */
+#ifndef FL_VMATH_H
+#define FL_VMATH_H
+
+#define FL_LN2_HIGH 0x1.63p-1f        /* ln 2 to 10 bits: its product with an exponent is exact without FMA as well */
+#define FL_LN2_LOW -0x1.bd0106p-13f   /* the rest */
+#define FL_ROUND 12582912.0f          /* 1.5 2^23: adding it leaves the nearest integer in the low bits of the sum */
+
+/* x = n ln 2 + r with |r| <= 0.3475: gives e^r - 1 (relative error 2^-26), and in *bits a number whose low 23 bits are n + bias. */
+FL_INLINE vf vexp_reduce(vf x, float bias, vi *bits) {
+  const vf t = vfma(x, vset(0x1.715476p+0f), vset(FL_ROUND + bias));
+  const vf n = t - (FL_ROUND + bias);
+  const vf r = vfma(n, vset(-FL_LN2_LOW), vfma(n, vset(-FL_LN2_HIGH), x));
+  vf p = vfma(vset(0x1.6b96f2p-10f), r, vset(0x1.1226d8p-7f));
+  p = vfma(p, r, vset(0x1.5556f8p-5f));
+  p = vfma(p, r, vset(0x1.5554b2p-3f));
+  p = vfma(p, r, vset(0x1.fffffep-2f));
+  *bits = vbits(t);
+  return vfma(r * r, p, r);
+}
+
+FL_INLINE FL_UNUSED vf vexp(vf x) {
+  vi bits;
+  const vf q = vexp_reduce(vmin(vset(89.0f), vmax(vset(-104.5f), x)), 254, &bits);
+  /* 2^n has no float for every n that is needed: n + 254 is halved, and each half is a biased exponent */
+  const vi half = bits >> 1;
+  const vf s = vfrom(half << 23);
+  return vfma(s, q, s) * vfrom((bits - half) << 23);
+}
+
+/* exp(x) for x <= 0: one multiplication by 2^-24 brings gradual underflow */
+FL_INLINE FL_UNUSED vf vexp_neg(vf x) {
+  vi bits;
+  const vf q = vexp_reduce(vmax(vset(-104.5f), x), 127 + 24, &bits);
+  const vf s = vfrom(bits << 23);
+  return vfma(s, q, s) * 0x1p-24f;
+}
+
+/* exp(x) for x <= 0, where results below 2^-126 may as well be 0: the clamp leaves a biased exponent of 0 there */
+FL_INLINE FL_UNUSED vf vexp_flush(vf x) {
+  vi bits;
+  const vf q = vexp_reduce(vmax(vset(-88.0f), x), 127, &bits);
+  const vf s = vfrom(bits << 23);
+  return vfma(s, q, s);
+}
+
+/* exp(x) - 1 for x <= 0, with a small relative error near 0 */
+FL_INLINE FL_UNUSED vf vexpm1_neg(vf x) {
+  vi bits;
+  const vf q = vexp_reduce(vmax(vset(-40.0f), x), 127, &bits);
+  const vf s = vfrom(bits << 23);
+  return vfma(s, q, s - 1.0f);
+}
+
+/* 2^-24 / (2^-24 + 2^-24 exp(-x)): the common factor keeps the denominator finite down to where the result vanishes */
+FL_INLINE FL_UNUSED vf vsigmoid(vf x) {
+  vi bits;
+  const vf q = vexp_reduce(-vmin(vset(60.0f), vmax(vset(-104.5f), x)), 127 - 24, &bits);
+  const vf s = vfrom(bits << 23);
+  return 0x1p-24f / (vfma(s, q, s) + 0x1p-24f);
+}
+
+/* log(1 + f) - (f - f^2 / 2) for 1 + f in [sqrt(1/2), sqrt(2)] */
+FL_INLINE vf vlog_tail(vf f, vf f2) {
+  vf p = vfma(vset(-0x1.38c974p-4f), f, vset(0x1.055eaep-3f));
+  p = vfma(p, f, vset(-0x1.0d8246p-3f));
+  p = vfma(p, f, vset(0x1.22d930p-3f));
+  p = vfma(p, f, vset(-0x1.54728ap-3f));
+  p = vfma(p, f, vset(0x1.99a01cp-3f));
+  p = vfma(p, f, vset(-0x1.000226p-2f));
+  p = vfma(p, f, vset(0x1.555554p-2f));
+  return p * (f2 * f);
+}
+
+FL_INLINE FL_UNUSED vf vlog(vf x) {
+  const vi tiny = (vi)(x < 0x1p-126f);
+  const vi i = vbits(vsel(tiny, x * 0x1p23f, x)) - 0x3f3504f3; /* from the bits of sqrt(1/2) on */
+  const vf n = vfloat((i >> 23) - (tiny & 23));
+  const vf f = vfrom((i & 0x7fffff) + 0x3f3504f3) - 1.0f;
+  const vf f2 = f * f;
+  vf y = vfma(n, vset(FL_LN2_LOW), vlog_tail(f, f2));
+  y = vfma(n, vset(FL_LN2_HIGH), f + vfma(f2, vset(-0.5f), y));
+  y = vsel((vi)(x < (float)INFINITY), y, x); /* infinity and NaN */
+  y = vsel((vi)(x == 0.0f), vset(-(float)INFINITY), y);
+  return vfrom(vbits(y) | (vi)(x < 0.0f)); /* all bits set: NaN */
+}
+
+/* log(1 + x) for 0 <= x <= 1: log(x), or log(2) + log((1 + x) / 2), whose fraction (x - 1) / 2 is exact */
+FL_INLINE FL_UNUSED vf vlog1p_unit(vf x) {
+  const vi high = (vi)(x > 0.41421357f);
+  const vf f = vsel(high, vfma(x, vset(0.5f), vset(-0.5f)), x);
+  const vf f2 = f * f;
+  const vf y = vlog_tail(f, f2) + vfrom(high & vbits(vset(FL_LN2_LOW)));
+  return vfrom(high & vbits(vset(FL_LN2_HIGH))) + (f + vfma(f2, vset(-0.5f), y));
+}
+
+/* -m / (2 + m) with m = exp(-2 |x|) - 1, whose relative error is small near 0 too */
+FL_INLINE FL_UNUSED vf vtanh(vf x) {
+  const vf m = vexpm1_neg(-2.0f * vabs(x));
+  return vsign(m / (2.0f + m), x);
+}
+
+/* Near 0 an odd polynomial; beyond, 1 - 2^t, t a polynomial that fits log2(1 - erf): both are evaluated, one is kept */
+FL_INLINE FL_UNUSED vf verf(vf x) {
+  const vf a = vmin(vset(4.0f), vabs(x)), u = x * x;
+  vf p = vfma(vset(-0x1.3cb530p-11f), u, vset(0x1.47d50ep-8f));
+  p = vfma(p, u, vset(-0x1.b6a3b4p-6f));
+  p = vfma(p, u, vset(0x1.ce1bfap-4f));
+  p = vfma(p, u, vset(-0x1.8126eep-2f));
+  p = vfma(p, u, vset(0x1.06eba6p-3f));
+  const vf near = vfma(p, x, x);
+  vf t = vfma(vset(0x1.303d7cp-12f), a, vset(-0x1.2479b8p-8f));
+  t = vfma(t, a, vset(0x1.090636p-5f));
+  t = vfma(t, a, vset(-0x1.344660p-3f));
+  t = vfma(t, a, vset(-0x1.d65350p-1f));
+  t = vfma(t, a, vset(-0x1.a09520p+0f));
+  t = vfma(t, a, vset(-0x1.90678cp-13f));
+  const vf rounded = t + (FL_ROUND + 127);
+  const vf r = t - (rounded - (FL_ROUND + 127));
+  vf e = vfma(vset(0x1.5bd898p-10f), r, vset(0x1.3ce8c0p-7f));
+  e = vfma(e, r, vset(0x1.c6b6dcp-5f));
+  e = vfma(e, r, vset(0x1.ebf9c2p-3f));
+  e = vfma(e, r, vset(0x1.62e42ap-1f));
+  const vf s = vfrom(vbits(rounded) << 23);
+  const vf far = (1.0f - s) - s * (e * r);
+  return vsel((vi)(a < 0.875f), near, vsign(far, x));
+}
+#endif

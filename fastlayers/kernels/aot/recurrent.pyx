@@ -15,9 +15,9 @@ cnp.import_array()
 
 cdef enum:
     CHUNK_ROWS = 256   # rows of one input product: the walk reads its sums while a cache holds them, and scratch is bounded
-    PRODUCT_ROWS = 64  # rows of one task of it
-    WALK_ROWS = 16     # sequences of one task of the walk
-    SINGLE = 2         # up to this many sequences go through the step for one row, more through the matrix product
+    PRODUCT_ROWS = 64  # fewest rows of a task of it
+    WALK_ROWS = 8      # fewest sequences of a task of the walk
+    GROUP = 256        # columns of R that a batch's step multiplies at once: 256 KB a block of K
 
 
 @cython.final
@@ -45,10 +45,11 @@ cdef struct Walk:
     float *out
     int64_t out_time, out_row
     int64_t first, count       # the chunk: steps first .. first + count
+    int64_t products, walks    # tasks of its input product and of its walk
     float *gathered            # (count, batch, inputs): the chunk of x, where x has the batch first
     float *xg                  # (count, batch, columns): W x + b, in the order of time
     float *sums                # (batch, columns)
-    float *h                   # (2, batch, hp): the state, and where the step for one row writes the next one
+    float *h                   # (batch, hp), or (2, hp) where the step for one row changes between two
     float *c                   # (batch, hp)
 
 
@@ -132,11 +133,6 @@ cdef inline bint gathers(const Walk *p) noexcept nogil:
     return p.x_row != p.inputs and p.batch > 1
 
 
-cdef inline bint single(const Walk *p) noexcept nogil:
-    """Does each sequence go through the step for one row? The bits are the same either way."""
-    return p.batch <= SINGLE
-
-
 cdef inline int64_t time_of(const Walk *p, int64_t step) noexcept nogil:
     return p.steps - 1 - step if p.reverse else step
 
@@ -148,7 +144,7 @@ cdef inline int64_t first_time(const Walk *p) noexcept nogil:
 
 cdef inline float *state(const Walk *p, int64_t step) noexcept nogil:
     """h before `step`. The product has read all of h before the gates overwrite it; the step for one row needs two buffers."""
-    return p.h + (step & 1) * p.batch * p.hp if single(p) else p.h
+    return p.h + (step & 1) * p.hp if p.batch == 1 else p.h
 
 
 cdef void *take_scratch(Walk *p) noexcept nogil:
@@ -157,27 +153,30 @@ cdef void *take_scratch(Walk *p) noexcept nogil:
     p.count = max(<int64_t>1, min(p.steps, CHUNK_ROWS // max(p.batch, <int64_t>1)))
     cdef size_t rows = p.count * p.batch, columns = p.columns, hp = p.hp, batch = p.batch
     cdef size_t inputs = p.inputs if gathers(p) else 0
-    p.xg = <float *>alloc(((rows + batch) * columns + 3 * batch * hp + rows * inputs) * sizeof(float))
+    p.xg = <float *>alloc(((rows + batch) * columns + (2 * batch + 1) * hp + rows * inputs) * sizeof(float))
     if p.xg != NULL:
         p.sums = p.xg + rows * columns
         p.h = p.sums + batch * columns
-        p.c = p.h + 2 * batch * hp
+        p.c = p.h + (batch + 1) * hp
         p.gathered = p.c + batch * hp
     return p.xg
 
 
 cdef void run(Walk *p, const float *h0, const float *c0, float *hn, float *cn) noexcept nogil:
-    """Time in chunks: the input product of a chunk, cut by rows, then the walk through it, cut by sequences."""
-    cdef int64_t longest = p.count, rows, products, walks = (p.batch + WALK_ROWS - 1) // WALK_ROWS
+    """Time in chunks: the input product of a chunk, cut by rows, then the walk through it, cut by sequences.
+
+    Rows never mix, so any cut gives the same bits: there is one task a thread, since each reads all of the weights.
+    """
+    cdef int64_t longest = p.count
     load_state(p, h0, p.h)
     load_state(p, c0, p.c)
     if p.batch * p.hidden:
         while p.first < p.steps:
             p.count = min(longest, p.steps - p.first)
-            rows = p.count * p.batch
-            products = (rows + PRODUCT_ROWS - 1) // PRODUCT_ROWS
-            parallel(product_task, p, products, workers(products, operations(p, p.count, p.inputs)))
-            parallel(walk_task, p, walks, workers(walks, operations(p, p.count, p.hidden)))
+            p.products = workers(p.count * p.batch // PRODUCT_ROWS, operations(p, p.count, p.inputs))
+            p.walks = workers(p.batch // WALK_ROWS, operations(p, p.count, p.hidden))
+            parallel(product_task, p, p.products, <int>p.products)
+            parallel(walk_task, p, p.walks, <int>p.walks)
             p.first += p.count
     store_state(p, state(p, p.steps), hn)
     store_state(p, p.c, cn)
@@ -198,58 +197,55 @@ cdef void store_state(const Walk *p, const float *padded, float *to__bh) noexcep
 
 
 cdef void product_task(void *context, int64_t task, int worker) noexcept nogil:
-    """Rows task * PRODUCT_ROWS .. of xg; row r belongs to time r / batch of the chunk."""
+    """An even share of the rows of xg; row r belongs to time r / batch of the chunk."""
     cdef const Walk *p = <const Walk *>context
-    cdef int64_t begin = task * PRODUCT_ROWS, end = min(begin + PRODUCT_ROWS, p.count * p.batch), r
+    cdef int64_t rows = p.count * p.batch, begin = rows * task // p.products, end = rows * (task + 1) // p.products, r
     cdef const float *x = p.x + first_time(p) * p.x_time
     if gathers(p):
         for r in range(begin, end):
             memcpy(p.gathered + r * p.inputs, x + r // p.batch * p.x_time + r % p.batch * p.x_row, p.inputs * sizeof(float))
         x = p.gathered
-    multiply(p, x + begin * p.inputs, p.inputs, end - begin, p.inputs, p.w, p.bias, NULL, p.xg + begin * p.columns)
+    cdef fl_epilogue epilogue = fl_epilogue(bias=p.bias, bias_by_row=0, residual=NULL, ldr=0, code=FL_IDENTITY, a=0, b=0)
+    product(p.level, x + begin * p.inputs, p.inputs, end - begin, p.inputs, p.w, p.columns, 0, p.columns,
+            p.xg + begin * p.columns, p.columns, &epilogue)
 
 
 cdef void walk_task(void *context, int64_t task, int worker) noexcept nogil:
-    """Sequences task * WALK_ROWS .. through the chunk."""
+    """An even share of the sequences through the chunk."""
     cdef const Walk *p = <const Walk *>context
-    cdef int64_t begin = task * WALK_ROWS, end = min(begin + WALK_ROWS, p.batch), step, j
+    cdef int64_t begin = p.batch * task // p.walks, end = p.batch * (task + 1) // p.walks, step, j
     cdef const float *xg
     cdef const float *h
     cdef float *out
     for step in range(p.first, p.first + p.count):
         xg = p.xg + (time_of(p, step) - first_time(p)) * p.batch * p.columns
-        if single(p):
-            for j in range(begin, end):
-                single_step(p, step, j, xg + j * p.columns)
+        if p.batch == 1:
+            single_step(p, step, xg)
         else:
-            batch_step(p, begin, end - begin, xg + begin * p.columns)
+            batch_step(p, step, begin, end - begin, xg + begin * p.columns)
         h = state(p, step + 1)
         out = p.out + time_of(p, step) * p.out_time
         for j in range(begin, end):
             memcpy(out + j * p.out_row, h + j * p.hp, p.hidden * sizeof(float))
 
 
-cdef void single_step(const Walk *p, int64_t number, int64_t j, const float *xg) noexcept nogil:
+# Odd steps walk R backwards: they begin with what the step before has left in the cache.
+
+cdef void single_step(const Walk *p, int64_t number, const float *xg) noexcept nogil:
     cdef fl_lstm_step step
-    step.r, step.xg, step.hidden, step.hp = p.r, xg, p.hidden, p.hp
-    step.h = state(p, number) + j * p.hp
-    step.h_next = state(p, number + 1) + j * p.hp
-    step.c = p.c + j * p.hp
-    step.backwards = (number * p.batch + j) & 1  # begin with the weights that the call before read last
+    step.r, step.xg, step.hidden, step.hp, step.backwards = p.r, xg, p.hidden, p.hp, number & 1
+    step.h, step.h_next, step.c = state(p, number), state(p, number + 1), p.c
     p.level.lstm_step(&step)
 
 
-cdef void batch_step(const Walk *p, int64_t begin, int64_t rows, const float *xg) noexcept nogil:
+cdef void batch_step(const Walk *p, int64_t number, int64_t begin, int64_t rows, const float *xg) noexcept nogil:
     cdef float *sums = p.sums + begin * p.columns
     cdef float *h = p.h + begin * p.hp
-    multiply(p, h, p.hp, rows, p.hidden, p.r, NULL, xg, sums)
+    cdef fl_epilogue epilogue = fl_epilogue(bias=NULL, bias_by_row=0, residual=NULL, ldr=p.columns, code=FL_IDENTITY, a=0, b=0)
+    cdef int64_t groups = (p.columns + GROUP - 1) // GROUP, i, column
+    for i in range(groups):
+        column = (groups - 1 - i if number & 1 else i) * GROUP
+        epilogue.residual = xg + column
+        product(p.level, h, p.hp, rows, p.hidden, p.r, p.columns, column, min(<int64_t>GROUP, p.columns - column),
+                sums + column, p.columns, &epilogue)
     p.level.lstm_gates(sums, p.c + begin * p.hp, h, rows, p.hp)
-
-
-cdef void multiply(const Walk *p, const float *a, int64_t lda, int64_t rows, int64_t terms, const float *b, const float *bias,
-                   const float *residual, float *to) noexcept nogil:
-    """to (rows, columns) = a b + bias + residual, with b one of the packed matrices."""
-    cdef fl_epilogue epilogue
-    memset(&epilogue, 0, sizeof(epilogue))
-    epilogue.bias, epilogue.residual, epilogue.ldr, epilogue.code = bias, residual, p.columns, FL_IDENTITY
-    product(p.level, a, lda, rows, terms, b, p.columns, 0, p.columns, to, p.columns, &epilogue)

@@ -23,8 +23,8 @@
 #endif
 #define FL_GATES (4 * FL_PANEL) /* floats of one block of units in a row of sums */
 
-/* One function for every way to the sums: whatever made them, the gates' bits are the same. */
-static void fl_f32_lstm_gates(const float *g, float *c, float *h, int64_t rows, int64_t hp) {
+/* One piece of code for every way to the sums: whatever made them, the gates' bits are the same. */
+static __attribute__((noinline)) void fl_f32_lstm_gates(const float *g, float *c, float *h, int64_t rows, int64_t hp) {
   const int64_t blocks = rows * (hp / FL_PANEL);
   for (int64_t u = 0; u < blocks; u++, g += FL_GATES, c += FL_PANEL, h += FL_PANEL)
     for (int64_t j = 0; j < FL_PANEL; j += VW) {
@@ -40,7 +40,8 @@ static void fl_f32_lstm_gates(const float *g, float *c, float *h, int64_t rows, 
 FL_INLINE void fl_lstm_sums(const fl_lstm_step *p, int64_t unit, int64_t lane, const int units, float *sums) {
   const int64_t row = p->hp * 4;
   const float *xg = p->xg + unit * FL_GATES;
-  for (int64_t k0 = 0; k0 < p->hidden; k0 += FL_KC) {
+  int64_t k0 = 0;
+  do {
     const int64_t klen = p->hidden - k0 < FL_KC ? p->hidden - k0 : FL_KC, stream = klen * FL_PANEL;
     const float *b = p->r + k0 * row + unit * 4 * stream + lane, *h = p->h + k0;
     vf acc[4 * FL_UNITS][FL_PART];
@@ -58,7 +59,8 @@ FL_INLINE void fl_lstm_sums(const fl_lstm_step *p, int64_t unit, int64_t lane, c
         vf total = k0 ? vload(sum) + acc[q][v] : acc[q][v];
         vstore(sum, last ? total + vload(xg + q * FL_PANEL + lane + v * VW) : total);
       }
-  }
+    k0 += klen;
+  } while (k0 < p->hidden);
 }
 
 FL_INLINE void fl_lstm_units(const fl_lstm_step *p, int64_t unit, const int units) {

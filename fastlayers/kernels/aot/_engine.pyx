@@ -168,44 +168,50 @@ def pool_workers():
 
 
 cdef struct ProbeJob:
-    int *workers            # by task
-    int64_t *runs           # by task: how often it ran
-    int64_t rounds, inner   # multiply-adds per task, and tasks of the job that each task starts itself
-    int64_t *inner_runs     # by task
+    int *worker
+    int64_t *runs
+    int64_t *inner
+    unsigned long long *mark
+    int64_t steps, inner_tasks
 
 
 cdef void _probe_inner(void *context, int64_t task, int worker) noexcept nogil:
-    (<int64_t *>context)[0] += 1 + worker  # a nested job has one worker, number 0
+    (<int64_t *>context)[task] += 1
 
 
 cdef void _probe_task(void *context, int64_t task, int worker) noexcept nogil:
     cdef ProbeJob *job = <ProbeJob *>context
-    job.workers[task] = worker
-    if job.rounds:
-        _level.probe_fma(job.rounds)
-    if job.inner:
-        fl_parallel(_probe_inner, &job.inner_runs[task], job.inner, FL_MAX_THREADS)
+    cdef unsigned long long mark = task
+    cdef int64_t step
+    for step in range(job.steps):
+        mark = mark * 6364136223846793005ULL + 1442695040888963407ULL
+    job.mark[task] = mark
+    job.worker[task] = worker
     job.runs[task] += 1
+    if job.inner_tasks:
+        fl_parallel(_probe_inner, job.inner + task * job.inner_tasks, job.inner_tasks, FL_MAX_THREADS)
 
 
-def parallel_probe(int64_t tasks, int threads, int64_t rounds=0, int64_t inner=0, int64_t repeat=1):
-    """For tests: `repeat` jobs of `tasks` tasks in one run. Returns, by task, the last worker, how often it ran, and its inner tasks."""
-    workers_of = np.full(tasks, -1, np.intc)
-    counts, inner_counts = np.zeros(tasks, np.int64), np.zeros(tasks, np.int64)
-    cdef int[::1] w = workers_of
-    cdef int64_t[::1] c = counts
-    cdef int64_t[::1] i = inner_counts
+def parallel_probe(int64_t tasks, int threads, int64_t steps=0, int64_t inner=0, int64_t repeat=1):
+    """For tests: runs one job `repeat` times, in one run. Returns arrays by task: "worker" that did it last, how often it and each of its
+    `inner` tasks, a job of their own, "runs", and the "mark" that `steps` steps of a generator (about 1.5 ns each) lead to."""
+    result = {
+        "worker": np.full(tasks, -1, np.intc), "runs": np.zeros(tasks, np.int64),
+        "inner": np.zeros((tasks, inner), np.int64), "mark": np.zeros(tasks, np.ulonglong),
+    }
     cdef int64_t k
     cdef ProbeJob job
-    job.rounds, job.inner = rounds, inner
-    if tasks:
-        job.workers, job.runs, job.inner_runs = &w[0], &c[0], &i[0]
+    job.worker = <int *>cnp.PyArray_DATA(result["worker"])
+    job.runs = <int64_t *>cnp.PyArray_DATA(result["runs"])
+    job.inner = <int64_t *>cnp.PyArray_DATA(result["inner"])
+    job.mark = <unsigned long long *>cnp.PyArray_DATA(result["mark"])
+    job.steps, job.inner_tasks = steps, inner
     with nogil:
         fl_run_begin()
         for k in range(repeat):
             fl_parallel(_probe_task, &job, tasks, threads)
         fl_run_end()
-    return workers_of, counts, inner_counts
+    return result
 
 
 def memory_kept():

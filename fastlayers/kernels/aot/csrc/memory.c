@@ -1,7 +1,8 @@
 /* Aligned memory, recycled: new pages cost up to 0.6 ms a megabyte in page faults, pages that have been used before cost nothing.
  *
- * Small requests (below 64 KB) go to malloc, which recycles them itself, and so do those above 64 MB: a quarter of what is ever kept.
- * Those in between are rounded up to a size class, eight to each doubling (at most 1/8 is wasted), and when freed go on that class's list.
+ * Small requests (below 64 KB) go to malloc, which recycles them itself; those above 64 MB, a quarter of what is ever kept, are pages of
+ * the system's and go straight back to it. Those in between are pages too (in malloc's heap, one live block keeps the freed ones before it
+ * resident), rounded up to a size class, eight to each doubling (at most 1/8 is wasted), and when freed go on that class's list.
  * A request takes the block of its class that was freed last (its lines may still be in a cache), or else one of the next class.
  * Kept in all: at most 256 blocks, and at most twice the bytes that were ever in use at one time, not less than 16 and not more than 256 MB.
  * So a small service stays small, and lengths that vary cannot make the list grow. Over the limit, the block freed longest ago goes back
@@ -13,6 +14,15 @@
 #include "platform.h"
 #include <stdatomic.h>
 #include <stdlib.h>
+
+#ifdef __SANITIZE_ADDRESS__ /* tells AddressSanitizer what nobody may touch: a kept block, and the end of a class beyond the request */
+#include <sanitizer/asan_interface.h>
+#define FORBID ASAN_POISON_MEMORY_REGION
+#define ALLOW ASAN_UNPOISON_MEMORY_REGION
+#else
+#define FORBID(block, bytes) (void)(block)
+#define ALLOW(block, bytes) (void)(block)
+#endif
 
 #define ALIGNMENT 64
 #define PAGE 4096
@@ -31,8 +41,9 @@
 /* Lies in the line before the block. */
 typedef struct header header;
 struct header {
-  void *raw;             /* what malloc returned */
-  int class_;            /* UNKEPT: goes to free */
+  void *raw;             /* what the system gave, */
+  size_t mapped;         /* and how many bytes of pages that is; 0: it came from malloc */
+  int class_;            /* or UNKEPT */
   header *newer, *older; /* neighbours by time of freeing: of the same class, */
   header *newer_of_all, *older_of_all; /* and of all classes */
 };
@@ -107,10 +118,19 @@ static header *take_excess(size_t bytes, int blocks) {
   return chain;
 }
 
+/* Gives a block to the system. */
+static void unmake(header *h) {
+  if (h->mapped)
+    fl_unmap(h->raw, h->mapped);
+  else
+    free(h->raw);
+}
+
 static void free_chain(header *chain) {
   while (chain) {
     header *next = chain->older;
-    free(chain->raw);
+    ALLOW((char *)chain + ALIGNMENT, class_bytes(chain->class_));
+    unmake(chain);
     chain = next;
   }
 }
@@ -136,16 +156,18 @@ static header *make(size_t bytes, int class_) {
   const int large = bytes >= (size_t)1 << FIRST_CLASS_LOG;
   const size_t period = large ? PAGE : ALIGNMENT, place = large ? (size_t)atomic_fetch_add(&made, 1) * COLOUR_STEP % PAGE : 0;
   const size_t room = ALIGNMENT + period + bytes;
-  char *raw = malloc(room);
+  char *raw = large ? fl_map(room) : malloc(room);
   if (!raw) {
     fl_memory_trim();
-    if (!(raw = malloc(room)))
+    raw = large ? fl_map(room) : malloc(room);
+    if (!raw)
       return 0;
   }
   /* The first address after the header that lies at its place in the page (in the line, if the block is small). */
   char *first = raw + ALIGNMENT, *block = first + ((place - (uintptr_t)first) & (period - 1));
   header *h = (header *)(block - ALIGNMENT);
   h->raw = raw;
+  h->mapped = large ? room : 0;
   h->class_ = class_;
   return h;
 }
@@ -160,7 +182,14 @@ void *fl_alloc(size_t bytes) {
     memory.used -= class_bytes(class_);
     fl_unlock(&memory.lock);
   }
-  return h ? (char *)h + ALIGNMENT : 0;
+  if (!h)
+    return 0;
+  char *block = (char *)h + ALIGNMENT;
+  if (class_ != UNKEPT) {
+    FORBID(block, class_bytes(h->class_));
+    ALLOW(block, bytes);
+  }
+  return block;
 }
 
 void fl_free(void *block) {
@@ -168,9 +197,10 @@ void fl_free(void *block) {
     return;
   header *h = (header *)((char *)block - ALIGNMENT);
   if (h->class_ == UNKEPT) {
-    free(h->raw);
+    unmake(h);
     return;
   }
+  FORBID(block, class_bytes(h->class_));
   fl_lock(&memory.lock);
   memory.used -= class_bytes(h->class_);
   keep(h);

@@ -7,7 +7,7 @@
 #define FL_MAX_THREADS 256
 
 /* Does task number `task`; `worker` (0 is the caller) tells tasks that run at the same time apart, for scratch memory. It may call
- * fl_parallel again, which then runs on its own thread; it must not fork. */
+ * fl_parallel again, which finds the pool busy; it must not fork. */
 typedef void (*fl_task_fn)(void *context, int64_t task, int worker);
 
 /* Runs tasks 0 .. tasks - 1 on up to `threads` threads, the caller among them, and returns when all are done. A pool that is busy, or a

@@ -1,0 +1,81 @@
+"""What the tests of threads and memory share: the compiled driver, and scripts in a process of their own that cannot hang the tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastlayers.kernels import _dispatch
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def engine() -> Any:
+    """The compiled driver; skips where there is none."""
+    module = _dispatch._engine()
+    if module is None:
+        pytest.skip("the compiled engine is not built here")
+    return module
+
+
+def run_process(command: list[str], seconds: float = 60) -> str:
+    """Runs a command and returns what it printed; fails if it fails, and kills it with all its children if it hangs."""
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=os.name == "posix"
+    )
+    try:
+        output, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        pytest.fail(f"{command[0]} hung for {seconds} s and printed: {process.communicate()[0]}")
+    assert process.returncode == 0, f"ended with {process.returncode} and printed: {output}"
+    return output
+
+
+@pytest.fixture
+def run_script(engine: Any) -> Callable[[str], str]:
+    """Runs Python text in a fresh process, where `engine` is the compiled driver, and returns what it printed."""
+    head = "import os, sys, threading, time, warnings\nimport numpy as np\nfrom fastlayers.kernels.aot import _engine as engine\n"
+    return lambda text: run_process([sys.executable, "-c", head + textwrap.dedent(text)])
+
+
+@pytest.fixture
+def stress(tmp_path: Path) -> Callable[..., str]:
+    """Compiles a C program of this folder with the pool and the allocator, runs it, and returns what it printed."""
+    if os.name != "posix":
+        pytest.skip("the stress programs are written for POSIX")
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    csrc = ROOT / "fastlayers/kernels/aot/csrc"
+
+    def build(sources: list[str], name: str, flags: list[str]) -> subprocess.CompletedProcess[str]:
+        command = [compiler, "-O1", "-g", "-Wall", "-Wextra", "-Werror", *flags, f"-I{csrc}", "-pthread", *sources]
+        return subprocess.run([*command, "-o", str(tmp_path / name)], capture_output=True, text=True, timeout=60)
+
+    def run(source: str, *words: str, flags: list[str]) -> str:
+        if shutil.which(compiler) is None:
+            pytest.skip(f"there is no C compiler here ({compiler})")
+        # A sanitizer may be missing, or be installed and yet not start under this kernel: an empty program tells.
+        (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
+        done = build([str(tmp_path / "empty.c")], "empty", flags)
+        if done.returncode == 0:
+            done = subprocess.run([str(tmp_path / "empty")], capture_output=True, text=True, timeout=60)
+        if done.returncode:
+            pytest.skip(f"{compiler} {' '.join(flags)} does not work here: {done.stderr.strip()[-200:]}")
+        done = build([str(Path(__file__).parent / source), str(csrc / "pool.c"), str(csrc / "memory.c")], "stress", flags)
+        assert done.returncode == 0, done.stderr
+        return run_process([str(tmp_path / "stress"), *words])
+
+    return run

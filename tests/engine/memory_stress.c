@@ -1,0 +1,85 @@
+/* Hammers the allocator from several threads: blocks of random sizes, handed from thread to thread, filled, checked and freed.
+ *
+ *     memory_stress ROUNDS
+ * Ends with 0 if no block was out of line, shared or overwritten, and the list stayed within its bounds. */
+#include "memory.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define THREADS 4
+#define SLOTS 16
+
+typedef struct {
+  size_t words; /* of 8 bytes */
+  uint64_t mark, body[];
+} block;
+
+static _Atomic(block *) slots[SLOTS];
+static atomic_int failed;
+static int rounds;
+
+/* Sizes spread evenly over the doublings from 16 bytes to 4 MB. */
+static size_t draw(unsigned *seed) {
+  const int log = 4 + rand_r(seed) % 18;
+  return ((size_t)1 << log) + (size_t)rand_r(seed) % ((size_t)1 << log);
+}
+
+/* The mark at both ends and in some words between: neighbours that overlap would show. */
+static void fill(block *b, size_t bytes, uint64_t mark) {
+  b->words = (bytes - sizeof(block)) / 8;
+  b->mark = mark;
+  for (size_t i = 0; i < b->words; i += 61)
+    b->body[i] = mark + i;
+  if (b->words)
+    b->body[b->words - 1] = mark + b->words - 1;
+}
+
+static int intact(const block *b) {
+  for (size_t i = 0; i < b->words; i += 61)
+    if (b->body[i] != b->mark + i)
+      return 0;
+  return !b->words || b->body[b->words - 1] == b->mark + b->words - 1;
+}
+
+static void *body(void *argument) {
+  unsigned seed = (unsigned)(uintptr_t)argument;
+  for (int i = 0; i < rounds; i++) {
+    const size_t bytes = draw(&seed);
+    block *b = fl_alloc(bytes);
+    if (!b || (uintptr_t)b % 64) {
+      atomic_store(&failed, 1);
+      return 0;
+    }
+    fill(b, bytes, (uint64_t)seed << 32 | (uint64_t)i);
+    block *other = atomic_exchange(&slots[rand_r(&seed) % SLOTS], b);
+    if (other && !intact(other))
+      atomic_store(&failed, 2);
+    fl_free(other);
+    if (fl_memory_kept() > (size_t)256 << 20)
+      atomic_store(&failed, 3);
+    if (i % 500 == 499)
+      fl_memory_trim();
+  }
+  return 0;
+}
+
+int main(int count, char **words) {
+  pthread_t threads[THREADS];
+  rounds = count > 1 ? atoi(words[1]) : 1000;
+  fl_memory_init();
+  for (int i = 0; i < THREADS; i++)
+    if (pthread_create(&threads[i], 0, body, (void *)(uintptr_t)(i + 1)))
+      return 2;
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], 0);
+  for (int i = 0; i < SLOTS; i++)
+    fl_free(slots[i]);
+  fl_memory_trim();
+  if (fl_memory_kept())
+    atomic_store(&failed, 4);
+  if (failed)
+    fprintf(stderr, "failed: %d\n", failed);
+  return failed;
+}

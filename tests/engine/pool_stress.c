@@ -1,0 +1,158 @@
+/* Hammers the pool from several threads at once: every task must run exactly once, and no two workers of a call may share a number.
+ *
+ *     pool_stress hammer ROUNDS   four callers with jobs of varying size, nested ones, with and without brackets
+ *     pool_stress fork CHILDREN   the same going on while the main thread forks; each child must get through a job of its own
+ *     pool_stress exit            the process ends while workers and callers run
+ * Ends with 0 if all was well, else says what was not. */
+#include "memory.h"
+#include "pool.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CALLERS 4
+#define MOST_TASKS 100
+#define MOST_THREADS 6
+
+typedef struct {
+  int threads, nested, work;
+  int runs[MOST_TASKS]; /* plain: a task has one worker, and the caller reads when all are done */
+  atomic_int busy[MOST_THREADS];
+  atomic_int wrong;
+} job;
+
+static atomic_int stop;
+
+static void inner_task(void *context, int64_t task, int worker) {
+  (void)task;
+  atomic_fetch_add((atomic_int *)context, worker >= 0 && worker < 3);
+}
+
+static void task_body(void *context, int64_t task, int worker) {
+  job *j = context;
+  if (worker < 0 || worker >= j->threads || atomic_exchange(&j->busy[worker], 1))
+    atomic_store(&j->wrong, 1);
+  for (volatile int i = 0; i < j->work; i++) {
+  }
+  if (j->nested) {
+    atomic_int inner = 0; /* a caller that runs alone may find the pool free again here */
+    fl_parallel(inner_task, &inner, 7, 3);
+    if (atomic_load(&inner) != 7)
+      atomic_store(&j->wrong, 1);
+  }
+  j->runs[task]++;
+  atomic_store(&j->busy[worker], 0);
+}
+
+/* One job of a size that `seed` draws; 0 if it went wrong. */
+static int one_job(unsigned *seed) {
+  job j;
+  memset(&j, 0, sizeof j);
+  const int tasks = rand_r(seed) % (MOST_TASKS + 1);
+  j.threads = 1 + rand_r(seed) % MOST_THREADS;
+  j.nested = rand_r(seed) % 4 == 0;
+  j.work = rand_r(seed) % 2000;
+  fl_parallel(task_body, &j, tasks, j.threads);
+  for (int i = 0; i < MOST_TASKS; i++)
+    if (j.runs[i] != (i < tasks))
+      return 0;
+  return !atomic_load(&j.wrong);
+}
+
+typedef struct {
+  unsigned seed;
+  int rounds, failed;
+} caller;
+
+static void *caller_body(void *argument) {
+  caller *c = argument;
+  for (int i = 0; i < c->rounds && !atomic_load(&stop) && !c->failed; i++) {
+    const int bracket = i / 8 % 2;
+    if (bracket)
+      fl_run_begin();
+    c->failed |= !one_job(&c->seed);
+    void *block = fl_alloc((size_t)(rand_r(&c->seed) % (1 << 20)));
+    c->failed |= !one_job(&c->seed);
+    fl_free(block);
+    if (bracket)
+      fl_run_end();
+    if (i % 64 == 63) { /* let the workers fall asleep */
+      struct timespec pause = {0, 200000};
+      nanosleep(&pause, 0);
+    }
+  }
+  return 0;
+}
+
+static pthread_t threads[CALLERS];
+static caller callers[CALLERS];
+
+static void start(int rounds) {
+  for (int i = 0; i < CALLERS; i++) {
+    callers[i] = (caller){.seed = 17u + (unsigned)i, .rounds = rounds};
+    if (pthread_create(&threads[i], 0, caller_body, &callers[i]))
+      exit(2);
+  }
+}
+
+static int finish(void) {
+  int failed = 0;
+  for (int i = 0; i < CALLERS; i++) {
+    pthread_join(threads[i], 0);
+    failed |= callers[i].failed;
+  }
+  return failed;
+}
+
+static int fork_children(int children) {
+  int failed = 0;
+  for (int i = 0; i < children; i++) {
+    const pid_t child = fork();
+    if (child == 0) {
+      unsigned seed = (unsigned)i;
+      alarm(20); /* a child that hangs dies by this signal */
+      int ok = fl_pool_workers() == 0;
+      for (int k = 0; k < 20; k++) {
+        ok &= one_job(&seed);
+        fl_free(fl_alloc((size_t)1 << 17));
+      }
+      _exit(!ok);
+    }
+    int status;
+    if (child < 0 || waitpid(child, &status, 0) != child || status)
+      failed++;
+  }
+  return failed;
+}
+
+int main(int count, char **words) {
+  const char *what = count > 1 ? words[1] : "";
+  const int number = count > 2 ? atoi(words[2]) : 0;
+  int failed = 0;
+  fl_pool_init();
+  fl_memory_init();
+  if (!strcmp(what, "hammer")) {
+    start(number);
+    failed = finish();
+  } else if (!strcmp(what, "fork")) {
+    start(1 << 30);
+    failed = fork_children(number);
+    atomic_store(&stop, 1);
+    failed += finish();
+  } else if (!strcmp(what, "exit")) {
+    struct timespec some = {0, 20000000};
+    start(1 << 30);
+    nanosleep(&some, 0);
+    return 0;
+  } else {
+    return 2;
+  }
+  if (failed)
+    fprintf(stderr, "%s: %d failed\n", what, failed);
+  return failed != 0;
+}

@@ -1,0 +1,206 @@
+"""Recycled memory: blocks come back, stay apart, outlive no view and no bound; and results made of them are ordinary arrays."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import itertools
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+
+RECYCLED = 1 << 16  # bytes from which on results are recycled
+MB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def _empty_list(engine: Any) -> Iterator[None]:
+    engine.memory_trim()
+    yield
+    engine.memory_trim()
+
+
+def address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def floats(nbytes: int) -> tuple[int, ...]:
+    return (nbytes // 4,)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(), (0,), (0, 3), (5, 0, 7), (1,), (3, 5), (127, 129), (128, 128), (131, 137), (2, 3, 257, 263), (1,) * 8 + (70_000,)],
+)
+def test_results_are_ordinary_arrays(engine: Any, shape: tuple[int, ...]) -> None:
+    array = engine.empty_array(shape)
+    assert array.shape == shape and array.dtype == np.float32
+    assert array.flags.c_contiguous and array.flags.writeable and array.flags.aligned
+    array[...] = np.arange(array.size, dtype=np.float32).reshape(shape)
+    np.testing.assert_array_equal(array.ravel(), np.arange(array.size))
+    copied = copy.deepcopy(array)
+    assert copied.flags.owndata
+    np.testing.assert_array_equal(copied, array)
+
+
+def test_large_results_begin_on_a_line_and_at_different_places_of_a_page(engine: Any) -> None:
+    results = [engine.empty_array(floats(2 * RECYCLED)) for _ in range(16)]
+    assert all(address(r) % 64 == 0 for r in results)
+    assert len({address(r) % 4096 for r in results}) == 16
+
+
+def test_memory_comes_back(engine: Any) -> None:
+    first = engine.empty_array(floats(MB))
+    where = address(first)
+    assert engine.memory_kept() == 0
+    del first
+    assert engine.memory_kept() == MB
+    second = engine.empty_array(floats(MB - 1000))  # the same class
+    assert address(second) == where and engine.memory_kept() == 0
+
+
+def test_the_block_freed_last_is_taken_first(engine: Any) -> None:
+    results = [engine.empty_array(floats(MB)) for _ in range(3)]
+    order = [address(r) for r in results]
+    while results:
+        results.pop(0)
+    again = [address(r) for r in [engine.empty_array(floats(MB)) for _ in range(3)]]
+    assert again == order[::-1]
+
+
+def test_a_block_of_the_next_class_will_do_but_no_larger_one(engine: Any) -> None:
+    engine.empty_array(floats(MB))
+    assert engine.memory_kept() == MB
+    near = engine.empty_array(floats(MB - MB // 16))
+    assert engine.memory_kept() == 0
+    del near
+    far = engine.empty_array(floats(MB // 2))
+    assert engine.memory_kept() == MB
+    del far
+
+
+@pytest.mark.parametrize("nbytes", [RECYCLED, RECYCLED + 4, 3 * RECYCLED, 5 * MB + 12, 64 * MB])
+def test_little_is_wasted(engine: Any, nbytes: int) -> None:
+    result = engine.empty_array(floats(nbytes))
+    del result
+    assert nbytes <= engine.memory_kept() <= nbytes * 1.125
+
+
+def test_views_keep_the_memory(engine: Any) -> None:
+    result = engine.empty_array((300, 300))
+    result[...] = 7
+    views = [result[3:5], result.T, result.reshape(90, 1000)[:, ::7], memoryview(result)]
+    del result
+    while views:
+        assert engine.memory_kept() == 0
+        assert (np.asarray(views[0]) == 7).all()
+        views.pop(0)
+    assert engine.memory_kept() > 0
+
+
+def test_a_result_cannot_be_resized_in_place(engine: Any) -> None:
+    result = engine.empty_array((300, 300))
+    with pytest.raises(ValueError, match="does not own its data"):
+        result.resize((10, 10), refcheck=False)
+    assert weakref.ref(result)() is result
+
+
+def test_results_in_a_cycle_are_collected(engine: Any) -> None:
+    cycle: list[Any] = [engine.empty_array(floats(MB))]
+    cycle.append(cycle)
+    del cycle
+    gc.collect()
+    assert engine.memory_kept() == MB
+
+
+@pytest.mark.parametrize(
+    "shape", [(2**62,), (2**31, 2**31), (2**40, 2**40), (2**32, 2**32, 2**32), (2**61 - 1,), (2**60, 4, 4), (2**45,)]
+)
+def test_absurd_sizes_are_refused(engine: Any, shape: tuple[int, ...]) -> None:
+    with pytest.raises(fl.errors.LimitError, match=r"no memory for a float32 result of shape \(") as caught:
+        engine.empty_array(shape)
+    assert isinstance(caught.value, MemoryError)
+
+
+def test_what_is_kept_is_bounded_by_what_was_in_use(run_script: Callable[[str], str]) -> None:
+    script = """
+        for k in range(400):  # one at a time, of sizes that never fit each other
+            engine.empty_array((80_000 + 50_000 * (k % 79),))
+            assert engine.memory_kept() <= 2 * 4 * 80_000 * 1.125 * 80, engine.memory_kept()
+        assert engine.memory_kept() <= 36e6, engine.memory_kept()
+    """
+    run_script(script)
+
+
+def test_too_large_to_keep(engine: Any) -> None:
+    engine.empty_array(floats(64 * MB + 4))
+    assert engine.memory_kept() == 0
+
+
+def test_random_sizes_do_not_grow(run_script: Callable[[str], str]) -> None:
+    script = """
+        def resident():
+            for line in open("/proc/self/status"):
+                if line.startswith("VmRSS"):
+                    return int(line.split()[1]) * 1024
+        rng = np.random.default_rng(0)
+        alive = [None] * 24
+        total = most = 0
+        sizes = np.exp(rng.uniform(np.log(1e3), np.log(2e6), 10_000)).astype(int)  # up to 8 MB each
+        begin = resident() if os.path.exists("/proc/self/status") else None
+        for k, n in enumerate(sizes):
+            slot = int(rng.integers(24))
+            alive[slot] = None
+            a = alive[slot] = engine.empty_array((int(n),))
+            a[::1024] = k  # touch every page
+            assert engine.memory_kept() <= 256 << 20
+            if begin is not None and k % 500 == 499:
+                bound = sum(x.nbytes for x in alive if x is not None) * 1.3 + engine.memory_kept() + (64 << 20)
+                assert resident() - begin < bound, (k, resident() - begin, bound)
+        alive.clear()
+        del a
+        assert 0 < engine.memory_kept() <= 256 << 20
+        engine.memory_trim()
+        assert engine.memory_kept() == 0
+        assert begin is None or resident() - begin < 64 << 20, resident() - begin
+    """
+    run_script(script)
+
+
+def test_threads_never_share_a_block(engine: Any) -> None:
+    wrong: list[int] = []
+    turn = itertools.count(1)
+
+    def work() -> None:
+        held: list[tuple[np.ndarray, int]] = []
+        for k in range(300):
+            mark = next(turn)
+            result = engine.empty_array((20_000 + 997 * (k % 13),))
+            result[...] = mark
+            held.append((result, mark))
+            if len(held) > 4:
+                old, expected = held.pop(0)
+                if not (old == expected).all():
+                    wrong.append(expected)
+
+    workers = [threading.Thread(target=work) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("rounds", "flags"),
+    [(1500, []), (300, ["-fsanitize=thread"]), (1000, ["-fsanitize=address,undefined"])],
+    ids=["plain", "thread sanitizer", "address sanitizer"],
+)
+def test_stress(stress: Callable[..., str], rounds: int, flags: list[str]) -> None:
+    stress("memory_stress.c", str(rounds), flags=flags)

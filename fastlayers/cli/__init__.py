@@ -49,13 +49,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("file", nargs="?", help="a 16 kHz mono WAV file; without it, the recording that is part of the package")
     demo.add_argument(
-        "--threshold", type=_probability, default=0.5, metavar="P", help="a frame is speech from this probability on (default 0.5)"
+        "--threshold",
+        type=_probability,
+        default=0.5,
+        metavar="P",
+        help="from this probability on, a frame is speech (0.5)",
     )
 
     commands.add_parser(
         "doctor",
         help="say what this installation can do, and whether it works",
-        description="Says what this installation can do, what it runs and why, and checks a few results. Exit code 1 if something is wrong.",
+        description="Says what this installation has, what runs and why, and checks a few results. Exit code 1: not all is well.",
     )
     return parser
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -26,9 +27,9 @@ ASCII = Symbols(" .,:;+*%#", "=")
 
 
 def draw(samples: np.ndarray, segments: Sequence[Segment], width: int, encoding: str) -> tuple[str, str]:
-    """The level of `samples` (n,) in `width` columns at most, and a line that marks the segments; plain ASCII where `encoding` needs it."""
+    """Two lines of at most `width` columns: the level of `samples` (n,), and marks under the segments. ASCII if need be."""
     symbols = BLOCKS if printable("".join(BLOCKS), encoding) == "".join(BLOCKS) else ASCII
-    columns = max(1, min(width, len(samples)))
+    columns = min(width, len(samples))  # so that each has at least one sample
     edges = np.arange(columns + 1) * len(samples) // columns
     return _level(samples, edges, symbols.steps), _marks(segments, edges, symbols.speech)
 
@@ -39,7 +40,7 @@ def printable(text: str, encoding: str) -> str:
 
 
 def _level(samples: np.ndarray, edges: np.ndarray, steps: str) -> str:
-    power = np.array([np.mean(np.square(samples[a:b], dtype=np.float64)) if b > a else 0.0 for a, b in zip(edges, edges[1:], strict=False)])
+    power = np.array([np.mean(np.square(samples[a:b], dtype=np.float64)) for a, b in pairwise(edges)])
     loudest = power.max()
     if not loudest > 0.0:
         return steps[0] * len(power)
@@ -55,6 +56,6 @@ def _marks(segments: Sequence[Segment], edges: np.ndarray, speech: str) -> str:
     marks = [" "] * (len(edges) - 1)
     for segment in segments:
         covered = np.minimum(edges[1:], segment.end) - np.maximum(edges[:-1], segment.start)
-        for column in {*np.flatnonzero(2 * covered >= np.maximum(np.diff(edges), 1)).tolist(), int(covered.argmax())}:
+        for column in {*np.flatnonzero(2 * covered >= np.diff(edges)).tolist(), int(covered.argmax())}:
             marks[column] = speech
     return "".join(marks)

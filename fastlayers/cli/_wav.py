@@ -104,7 +104,7 @@ def _format(name: str, chunk: bytes) -> _Format:
         if len(chunk) < 40:
             raise FormatError(f"wav: {name}: the extensible fmt chunk has {len(chunk)} bytes, expected at least 40")
         if chunk[26:40] != _SUBFORMAT_TAIL:
-            raise UnsupportedError(f"wav: {name}: sub-format {chunk[24:40].hex()} is not read, only integer and float samples are")
+            raise UnsupportedError(f"wav: {name}: sub-format {chunk[24:40].hex()} is not read: expected integer or float samples")
         tag = struct.unpack_from("<H", chunk, 24)[0]
     if tag not in (_PCM, _FLOAT):
         raise UnsupportedError(

@@ -31,8 +31,8 @@ def run(file: str | None, threshold: float, out: TextIO) -> int:
         fl.set_num_threads(before)
     segments = find_segments(found, frame=vad.FRAME, rate=vad.RATE, length=len(samples), threshold=threshold)
     encoding = out.encoding or "ascii"
-    for line in _report(file, samples, found, segments, seconds, encoding):
-        out.write(printable(line, encoding).rstrip() + "\n")
+    lines = _report(file, samples, found, segments, seconds, encoding)
+    out.writelines(printable(line, encoding).rstrip() + "\n" for line in lines)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""``fastlayers doctor``: what this installation has, what it runs and why, and whether a few results are right. Changes nothing."""
+"""``fastlayers doctor``: what this installation has, what runs and why, and whether a few results are right. Changes nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import importlib.util
 import os
 import platform
 import shutil
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -91,7 +90,7 @@ def _engine() -> Finding:
     except ImportError as error:
         reason = "" if isinstance(error, ModuleNotFoundError) else f" ({error})"
     compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
-    first = "" if compiler else "install GCC or Clang (Debian: apt install gcc libc6-dev; macOS: xcode-select --install), then run "
+    first = "" if compiler else "install GCC or Clang (Debian: apt install gcc libc6-dev, macOS: xcode-select --install), then "
     return Finding("engine", f"MISSING{reason}: plain numpy runs, many times slower. To build it: {first}{REINSTALL}", True)
 
 
@@ -129,7 +128,7 @@ def _checks() -> Iterator[Finding]:
     rng = np.random.default_rng(0)
     x, w, b = (rng.standard_normal(shape) for shape in ((5, 37), (19, 37), (19,)))
     image, kernel = (rng.standard_normal(shape) for shape in ((2, 3, 11, 9), (17, 3, 3, 3)))
-    windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3), axis=(2, 3))  # type: ignore[call-overload]
+    windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3), axis=(2, 3))
     exp = np.exp(x)
     f = np.float32
     cases: dict[str, tuple[Callable[[], object], np.ndarray]] = {

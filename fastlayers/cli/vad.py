@@ -31,7 +31,7 @@ class State(NamedTuple):
 class VoiceActivity:
     """Probability of speech in a frame, given the frames before it.
 
-    The network keeps nothing between calls: the state goes in and comes out, so one network serves any number of recordings at once.
+    The network keeps nothing between calls: the state goes in and comes out, so one network serves many recordings at once.
 
     >>> net = VoiceActivity(fl.load_weights("silero_vad_16k.safetensors"))  # doctest: +SKIP
     >>> state = net.initial()  # doctest: +SKIP

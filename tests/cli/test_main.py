@@ -22,7 +22,14 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["dance"], ["demo", "--threshold", "2"], ["demo", "--threshold", "x"], ["demo", "--threshold", "nan"], ["demo", "a", "b"]],
+    [
+        [],
+        ["dance"],
+        ["demo", "--threshold", "2"],
+        ["demo", "--threshold", "x"],
+        ["demo", "--threshold", "nan"],
+        ["demo", "a", "b"],
+    ],
 )
 def test_wrong_arguments(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(arguments) == 2

@@ -6,7 +6,7 @@ Finds the probability of speech in each frame and nothing more; segments are mad
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,16 +40,22 @@ class VoiceActivity:
     """
 
     def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
-        self._stft = fl.Conv1d(1, 2 * BINS, 256, stride=128, bias=False)  # the Fourier basis, times a window, as a filter bank
-        self._conv1 = fl.Conv1d(BINS, 128, 3, padding=1, activation="relu")
-        self._conv2 = fl.Conv1d(128, 64, 3, stride=2, padding=1, activation="relu")
-        self._conv3 = fl.Conv1d(64, 64, 3, stride=2, padding=1, activation="relu")
-        self._conv4 = fl.Conv1d(64, 128, 3, padding=1, activation="relu")
-        self._lstm = fl.LSTMCell(128, 128)
-        self._final = fl.Conv1d(128, 1, 1, activation="sigmoid")
-        for name in ("stft_conv", "conv1", "conv2", "conv3", "conv4", "lstm_cell", "final_conv"):
-            layer = getattr(self, "_" + name.removesuffix("_conv").removesuffix("_cell"))
+        def conv(*sizes: int, **options: Any) -> fl.Conv1d:
+            return fl.Conv1d(*sizes, layout="nlc", **options)
+
+        layers = {
+            # The Fourier basis under a window, as a bank of filters: BINS real parts, then BINS imaginary ones.
+            "stft_conv": conv(1, 2 * BINS, 256, stride=128, padding=((0, CONTEXT),), padding_mode="reflect", bias=False),
+            "conv1": conv(BINS, 128, 3, padding=1, activation="relu"),
+            "conv2": conv(128, 64, 3, stride=2, padding=1, activation="relu"),
+            "conv3": conv(64, 64, 3, stride=2, padding=1, activation="relu"),
+            "conv4": conv(64, 128, 3, padding=1, activation="relu"),
+            "lstm_cell": fl.LSTMCell(128, 128),
+            "final_conv": conv(128, 1, 1, activation="sigmoid"),
+        }
+        for name, layer in layers.items():
             layer.load_state_dict({k.removeprefix(name + "."): w for k, w in weights.items() if k.startswith(name + ".")})
+        self._stft, *self._encoder, self._lstm, self._final = layers.values()
 
     def initial(self) -> State:
         """The state before the first frame: zeros."""
@@ -65,13 +71,13 @@ class VoiceActivity:
         Returns:
             the probability of speech, and the state for the next step.
         """
-        x = F.pad(window[None, None], (0, CONTEXT), mode="reflect")
-        spectrum = self._stft(x)  # (1, 258, 4): real parts, then imaginary parts, at four times
+        spectrum = self._stft(window[None, :, None])  # (1, 4, 258): four times, channels last
         spectrum *= spectrum
-        x = np.sqrt(spectrum[:, :BINS] + spectrum[:, BINS:])
-        x = self._conv4(self._conv3(self._conv2(self._conv1(x))))  # (1, 128, 1): the strides leave one time
-        h, c = self._lstm(x[:, :, 0], state)
-        return self._final(F.relu(h)[:, :, None]).item(), State(h, c)
+        x = np.sqrt(spectrum[..., :BINS] + spectrum[..., BINS:])
+        for layer in self._encoder:
+            x = layer(x)
+        h, c = self._lstm(x[:, 0], state)  # the strides have left one time
+        return self._final(F.relu(h)[:, None]).item(), State(h, c)
 
 
 def windows(samples: np.ndarray) -> Iterator[np.ndarray]:

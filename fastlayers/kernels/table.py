@@ -1,7 +1,7 @@
 """The list of kernels: dispatch, tests and benchmarks read it, and README.md beside it explains the contract.
 
 To add a kernel: (1) a line here; (2) the function in ``reference/<file>.py``, then in the other folders that will have it, same
-name and arguments; (3) cases in ``bench/cases/<file>.py``, which the tests use as well. A test fails while one of them is missing.
+name and arguments; (3) cases in ``bench/cases/<file>.py``, which the tests use too. A test fails while one of them is missing.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ def _lstm(steps: int, batch: int, inputs: int, hidden: int, reverse: bool = Fals
             "c0": normal(rng, batch, hidden),
             "out": np.zeros((*shape, 2 * hidden if reverse else hidden), np.float32),
             "column": hidden if reverse else 0,
-            "hn": np.empty((batch, hidden), np.float32),
-            "cn": np.empty((batch, hidden), np.float32),
+            "hn": np.zeros((batch, hidden), np.float32),
+            "cn": np.zeros((batch, hidden), np.float32),
             "reverse": reverse,
             "batch_first": batch_first,
         }

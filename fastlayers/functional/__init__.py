@@ -1,0 +1,40 @@
+"""Stateless functions: arrays in, fresh float32 arrays out; a symbolic value among the inputs is recorded instead (see ``graph``).
+
+Each function checks its arguments, finds the shape of its result and calls a kernel of the current variant:
+``functional`` -> ``kernels._dispatch`` -> ``kernels/<variant>/<same file>``.
+"""
+
+from .activation import (
+    elu,
+    gelu,
+    hardsigmoid,
+    hardswish,
+    leaky_relu,
+    mish,
+    relu,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    softplus,
+    softsign,
+    swish,
+    tanh,
+)
+from .arithmetic import add, divide, multiply, subtract
+from .conv import conv1d, conv2d, conv3d
+from .elementwise import clip, erf, exp, hardtanh, identity, log, sqrt
+from .gated import glu, prelu, swiglu
+from .joining import concat, select, slice
+from .layout import flatten, permute, reshape, squeeze, to_channels_first, to_channels_last, unsqueeze
+from .linear import linear
+from .padding import pad
+from .recurrent import lstm, lstm_cell
+from .softmax import log_softmax, softmax
+
+__all__ = [
+    "add", "clip", "concat", "conv1d", "conv2d", "conv3d", "divide", "elu", "erf", "exp", "flatten", "gelu", "glu", "hardsigmoid",
+    "hardswish", "hardtanh", "identity", "leaky_relu", "linear", "log", "log_softmax", "lstm", "lstm_cell", "mish", "multiply", "pad",
+    "permute", "prelu", "relu", "relu6", "reshape", "select", "selu", "sigmoid", "silu", "slice", "softmax", "softplus", "softsign",
+    "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh", "to_channels_first", "to_channels_last", "unsqueeze",
+]  # fmt: skip

@@ -1,0 +1,132 @@
+"""Activations with a second operand: a slope of each channel, or a gate in the other half of the input."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..graph.ir import Dim, Shape
+from ..graph.ops import op
+from ..kernels import _dispatch
+from ..kernels.table import Activation
+from ._arrays import as_float32, empty
+from ._checks import axis, differ
+from ._unary import PLAIN
+
+if TYPE_CHECKING:
+    from ._types import Tensor
+
+__all__ = ["glu", "prelu", "swiglu"]
+
+
+def prelu_rule(x: Shape, weight: Shape) -> Shape:
+    """Checks the shapes of `prelu` and returns that of its result."""
+    if len(weight) > 1:
+        raise ShapeError(f"prelu: weight has shape {weight}: expected (c,) or (1,)")
+    count = weight[0] if weight else 1
+    if count != 1:
+        channels: Dim = x[1] if len(x) > 1 else (x[0] if x else 1)
+        if differ(count, channels):
+            raise ShapeError(f"prelu: weight has {count} slopes, x {x} has {channels} channels: expected (1,) or ({channels},)")
+    return x
+
+
+@op("prelu", "x weight", prelu_rule)
+def prelu(x: Tensor, weight: Tensor) -> np.ndarray:
+    """Rectifier with given slopes below zero: ``x if x >= 0 else weight[channel] * x``.
+
+    Args:
+        x: ``(n, c, ...)``, or ``(c,)``; any real dtype.
+        weight: ``(c,)``, one slope a channel (axis 1), or ``(1,)`` for all.
+
+    Returns:
+        float32, the shape of x.
+
+    Raises:
+        ShapeError: there are neither one slope nor as many as channels.
+        DTypeError: an argument is complex, or no array of numbers.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.prelu([[-2.0, -2.0]], [0.5, 0.25])
+    array([[-1. , -0.5]], dtype=float32)
+    """
+    x, weight = as_float32(x, "prelu", "x"), as_float32(weight, "prelu", "weight")
+    prelu_rule(x.shape, weight.shape)
+    out = empty(x.shape)
+    c = weight.size
+    if c == 1:
+        outer, inner = 1, x.size
+    elif x.ndim == 1:
+        outer, inner = 1, 1
+    else:
+        outer, inner = x.shape[0], math.prod(x.shape[2:])
+    _dispatch.kernel("prelu")(x.reshape(outer, c, inner), weight.reshape(c), out.reshape(outer, c, inner))
+    return out
+
+
+@op("glu", "x", lambda x, dim: _gated_rule("glu", x, dim))
+def glu(x: Tensor, dim: int = -1) -> np.ndarray:
+    """Gated linear unit: ``a * sigmoid(b)`` with a the first and b the second half of x along `dim`.
+
+    Args:
+        x: any shape with an even size along `dim`; any real dtype.
+        dim: the axis that is halved.
+
+    Returns:
+        float32, the shape of x with half the size along `dim`.
+
+    Raises:
+        ShapeError: there is no such axis, or its size is odd.
+        DTypeError: x is complex, or no array of numbers.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.glu([2.0, 4.0, 0.0, 0.0])
+    array([1., 2.], dtype=float32)
+    """
+    return _gated("glu", x, dim, PLAIN["sigmoid"], 1)
+
+
+@op("swiglu", "x", lambda x, dim: _gated_rule("swiglu", x, dim))
+def swiglu(x: Tensor, dim: int = -1) -> np.ndarray:
+    """Gated unit with silu: ``silu(a) * b`` with a the first and b the second half of x along `dim`.
+
+    Args:
+        x: any shape with an even size along `dim`; any real dtype.
+        dim: the axis that is halved.
+
+    Returns:
+        float32, the shape of x with half the size along `dim`.
+
+    Raises:
+        ShapeError: there is no such axis, or its size is odd.
+        DTypeError: x is complex, or no array of numbers.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.swiglu([0.0, 100.0, 2.0, 3.0])
+    array([  0., 300.], dtype=float32)
+    """
+    return _gated("swiglu", x, dim, PLAIN["silu"], 0)
+
+
+def _gated_rule(op_name: str, x: Shape, dim: Any) -> Shape:
+    if not x:
+        raise ShapeError(f"{op_name}: x has no axes: expected an even size along dim={dim!r}")
+    at = axis(op_name, dim, len(x))
+    size = x[at]
+    if isinstance(size, int) and size % 2:
+        raise ShapeError(f"{op_name}: x has shape {x}, size {size} along dim={dim}: expected an even size, it is halved")
+    return (*x[:at], size // 2 if isinstance(size, int) else None, *x[at + 1 :])
+
+
+def _gated(op_name: str, x: Any, dim: Any, activation: Activation, gate: int) -> np.ndarray:
+    x = as_float32(x, op_name, "x")
+    shape = _gated_rule(op_name, x.shape, dim)
+    out = empty(shape)  # type: ignore[arg-type]
+    at = axis(op_name, dim, x.ndim)
+    outer, inner = math.prod(x.shape[:at]), math.prod(out.shape[at:])
+    _dispatch.kernel("gated")(x.reshape(outer, 2, inner), out.reshape(outer, inner), activation, gate)
+    return out
+

@@ -1,0 +1,252 @@
+"""What all layers share: freezing, weights that are packed once a kernel variant, state dicts, snapshots for calls in flight.
+
+A layer keeps its tensors in one `Weights` object; loading makes a new one and publishes it with one assignment. Packed weights live
+in it, so they can never belong to other tensors, and every call takes the object once. A layer that holds layers runs on a snapshot
+of itself, taken anew after a load anywhere, so that a call never mixes old and new weights.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..errors import WeightsError
+from ..kernels import _dispatch
+from ._load import Loaded, load_into, read_only
+
+__all__ = ["Layer", "Weights"]
+
+L = TypeVar("L", bound="Layer")
+
+# Guards publication (of weights, packed weights and snapshots), never a computation.
+_lock = threading.RLock()
+
+
+class _Epoch:
+    """Counts loads: a snapshot of another number is stale."""
+
+    number = 0
+
+
+class Weights:
+    """The tensors of one layer and what was made of them for each kernel variant. Tensors never change; packed ones are added."""
+
+    __slots__ = ("packed", "tensors")
+
+    def __init__(self, tensors: Mapping[str, np.ndarray]) -> None:
+        self.tensors: dict[str, np.ndarray] = {name: read_only(array) for name, array in tensors.items()}
+        self.packed: dict[str, tuple[Any, Any]] = {}
+
+    def __reduce__(self) -> tuple[type[Weights], tuple[dict[str, np.ndarray]]]:
+        return Weights, (self.tensors,)
+
+
+class _Frozen(type):
+    """Freezes a layer once its constructor is through."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        layer = super().__call__(*args, **kwargs)
+        object.__setattr__(layer, "_sealed", True)
+        return layer
+
+
+class Layer(metaclass=_Frozen):
+    """A function with weights. Base of all layers, and of networks that users write.
+
+    A network is a subclass that makes its layers in ``__init__`` (as attributes, or in lists) and uses them in ``forward``; its state
+    dict joins the names of attributes with dots, as torch does. After ``__init__`` a layer cannot be changed but by
+    `load_state_dict`; it may be called from any number of threads at once.
+
+    >>> import numpy as np, fastlayers as fl
+    >>> class Net(fl.Layer):
+    ...     def __init__(self):
+    ...         self.up, self.down = fl.Linear(2, 3, activation="relu"), fl.Linear(3, 1)
+    ...     def forward(self, x):
+    ...         return self.down(self.up(x))
+    >>> list(Net().tensor_shapes())
+    ['up.weight', 'up.bias', 'down.weight', 'down.bias']
+    """
+
+    # Instances shadow these: names and shapes of a layer's own tensors, the tensors, a call without any Python, the snapshot.
+    _shapes: Mapping[str, tuple[int, ...]] = {}
+    _weights: Weights = Weights({})
+    _fast: Any = None
+    _snapshot: tuple[int, Any] | None = None
+    _sealed = False
+    _bound = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._sealed:
+            raise AttributeError(f"{type(self).__name__}: cannot set {name!r}: layers do not change after they are made; see load_state_dict")
+        object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        """The layer's tensors, such as ``layer.weight``, once they have been loaded."""
+        try:
+            return self._weights.tensors[name]
+        except KeyError:
+            hint = ": call load_state_dict first" if name in self._shapes else ""
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}") from None
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__}: cannot delete {name!r}: layers do not change after they are made")
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the layer computes; networks that users write define it."""
+        raise NotImplementedError(f"{type(self).__name__}: define forward(self, ...)")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """`forward`, all of whose layers have the weights of one and the same load."""
+        return self._settled().forward(*args, **kwargs)
+
+    def _settled(self: L) -> L:
+        """This layer with the weights of one load, whatever is loaded meanwhile."""
+        if self._bound:
+            return self
+        snapshot = self._snapshot
+        if snapshot is not None and snapshot[0] == _Epoch.number:
+            return snapshot[1]  # type: ignore[no-any-return]
+        with _lock:
+            copy = self._copy()
+            object.__setattr__(self, "_snapshot", (_Epoch.number, copy))
+        return copy
+
+    def _copy(self: L) -> L:
+        """A copy, and copies of the layers below, that no load reaches; weights and packed weights are shared."""
+        copy: L = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        for name, value in self.__dict__.items():
+            if isinstance(value, Layer):
+                copy.__dict__[name] = value._copy()
+            elif _layers_in(value):
+                copy.__dict__[name] = type(value)(layer._copy() for layer in value)
+        copy.__dict__.update(_snapshot=None, _bound=True, _sealed=True)
+        return copy
+
+    def _children(self) -> Iterator[tuple[str, Layer]]:
+        """The layers below with their names: attributes, and ``name.0``, ``name.1``, ... for those in lists and tuples."""
+        for name, value in self.__dict__.items():
+            if isinstance(value, Layer) and name != "_snapshot":
+                yield name, value
+            elif _layers_in(value):
+                yield from ((f"{name}.{i}", layer) for i, layer in enumerate(value))
+
+    def _leaves(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
+        """This layer and all below it that have tensors of their own, each with the prefix of its tensors' names."""
+        if self._shapes:
+            yield prefix, self
+        for name, child in self._children():
+            yield from child._leaves(f"{prefix}{name}.")
+
+    def _named_arrays(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Every tensor that is there, by the name that it has in the state dict."""
+        for prefix, layer in self._settled()._leaves():
+            yield from ((prefix + name, array) for name, array in layer._weights.tensors.items())
+
+    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the tensors that `load_state_dict` wants, whether or not they have been loaded."""
+        return {prefix + name: shape for prefix, layer in self._leaves() for name, shape in layer._shapes.items()}
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """The layer's tensors by torch's names: read-only float32 arrays.
+
+        Raises:
+            WeightsError: some have not been loaded.
+        """
+        found = dict(self._named_arrays())
+        if missing := [name for name in self.tensor_shapes() if name not in found]:
+            raise WeightsError(f"{type(self).__name__}.state_dict: {', '.join(missing)} not loaded: call load_state_dict first")
+        return {name: found[name] for name in self.tensor_shapes()}
+
+    def load_state_dict(self, weights: Mapping[str, Any], strict: bool = True, prefix: str = "") -> Loaded:
+        """Takes the layer's tensors from a mapping, all or none of them.
+
+        Args:
+            weights: arrays by torch's names, such as ``"0.weight"``; any real dtype, converted to float32 and copied where needed.
+            strict: whether missing and left-over names are errors; ``num_batches_tracked`` may always be left over. Wrong shapes
+                and dtypes are errors in any case.
+            prefix: only names that begin with it are looked at, without it: ``"encoder."`` loads part of a larger network.
+
+        Returns:
+            ``(missing_keys, unexpected_keys)``, as torch does.
+
+        Raises:
+            WeightsError: names are missing or left over, or shapes or dtypes are wrong; the message lists all of them, and the layer
+                is as it was before.
+
+        >>> import numpy as np, fastlayers as fl
+        >>> layer = fl.Linear(2, 1)
+        >>> layer.load_state_dict({"weight": np.ones((1, 2)), "bias": np.zeros(1)})
+        Loaded(missing_keys=[], unexpected_keys=[])
+        >>> layer(np.array([1.0, 2.0]))
+        array([3.], dtype=float32)
+        """
+        leaves = list(self._leaves())
+        shapes = {p + name: shape for p, layer in leaves for name, shape in layer._shapes.items()}
+        tensors, result = load_into(type(self).__name__, shapes, weights, strict, prefix)
+        fresh = []
+        for p, layer in leaves:
+            given = {name: tensors[p + name] for name in layer._shapes if p + name in tensors}
+            fresh.append((layer, given))
+        with _lock:
+            for layer, given in fresh:
+                if given:
+                    object.__setattr__(layer, "_weights", Weights({**layer._weights.tensors, **given}))
+                    object.__setattr__(layer, "_fast", None)
+            _Epoch.number += 1
+        return result
+
+    def _tensors(self) -> dict[str, np.ndarray]:
+        """This layer's own tensors; raises if one is missing."""
+        return self._complete(self._weights)
+
+    def _complete(self, weights: Weights) -> dict[str, np.ndarray]:
+        tensors = weights.tensors
+        if len(tensors) < len(self._shapes):
+            missing = [name for name in self._shapes if name not in tensors]
+            raise WeightsError(f"{self!r}: called without weights: {', '.join(missing)} missing: call load_state_dict first")
+        return tensors
+
+    def _packed(self) -> Any:
+        """What `_pack` makes of the tensors for the current kernel variant; made once."""
+        weights = self._weights
+        made, fast = weights.packed.get(_dispatch.current()) or self._make_packed(weights)
+        if fast is not None and self._fast is None:
+            with _lock:
+                if self._weights is weights:
+                    object.__setattr__(self, "_fast", fast)
+        return made
+
+    def _make_packed(self, weights: Weights) -> tuple[Any, Any]:
+        tensors = self._complete(weights)
+        while True:
+            before, variant = _dispatch.generation, _dispatch.current()
+            made = self._pack(tensors)
+            if before == _dispatch.generation:  # else kernels of two variants may be mixed
+                return weights.packed.setdefault(variant, made)
+
+    def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
+        """Asks the current variant for (what a call needs, a call for plain arrays that returns None for others, or None)."""
+        raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_fast", "_snapshot")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def _arguments(self) -> str:
+        """The constructor's arguments as `__repr__` shows them."""
+        return ""
+
+    def __repr__(self) -> str:
+        lines = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self._children()]
+        inside = "\n  " + "\n  ".join(lines) + "\n" if lines else self._arguments()
+        return f"{type(self).__name__}({inside})"
+
+
+def _layers_in(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(v, Layer) for v in value)

@@ -1,0 +1,83 @@
+"""From a mapping of arrays to the tensors that layers want: every name, shape and dtype is checked before any is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import DTypeError, WeightsError
+from ..functional._arrays import as_float32
+
+__all__ = ["Loaded", "load_into", "read_only"]
+
+# What files hold besides weights, by the last part of its name: torch's count of training batches.
+MAY_STAY_UNUSED = frozenset({"num_batches_tracked"})
+
+
+class Loaded(NamedTuple):
+    """What `load_state_dict` did not find, and what it did not use."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+def load_into(
+    layer: str, shapes: Mapping[str, tuple[int, ...]], weights: Mapping[str, Any], strict: bool, prefix: str
+) -> tuple[dict[str, np.ndarray], Loaded]:
+    """The tensors named in `shapes` as fresh float32 arrays, and the names that were missing or left over."""
+    if not isinstance(weights, Mapping):
+        raise DTypeError(f"{layer}.load_state_dict: weights of type {type(weights).__name__}: expected a mapping of names to arrays")
+    given = {name[len(prefix) :]: value for name, value in weights.items() if name.startswith(prefix)}
+    missing = [name for name in shapes if name not in given]
+    unused = [name for name in given if name not in shapes and name.rpartition(".")[2] not in MAY_STAY_UNUSED]
+    problems = []
+    if strict and missing:
+        problems.append("missing " + ", ".join(f"{prefix}{name} {shapes[name]}" for name in missing))
+    if strict and unused:
+        problems.append("not used " + ", ".join(prefix + name for name in unused))
+    tensors: dict[str, np.ndarray] = {}
+    wrong = []
+    for name, shape in shapes.items():
+        if name in given:
+            try:
+                array = as_tensor(given[name], layer, prefix + name)
+            except DTypeError as error:
+                wrong.append(str(error.args[0]).partition(": ")[2])
+                continue
+            if array.shape != shape:
+                wrong.append(f"{prefix}{name} has shape {array.shape}, expected {shape}")
+            tensors[name] = array
+    problems += ["wrong: " + "; ".join(wrong)] if wrong else []
+    if problems:
+        raise WeightsError(f"{layer}.load_state_dict: " + "; ".join(problems) + f" (expected {len(shapes)} tensors)")
+    return tensors, Loaded(missing, unused)
+
+
+def as_tensor(value: Any, layer: str, name: str) -> np.ndarray:
+    """A weight as a float32 array that nobody else can change."""
+    try:
+        array = as_float32(value, layer, name)
+    except DTypeError:
+        # torch's parameters (which require gradients) and its bfloat16 tensors cannot be read by numpy as they are.
+        if not (hasattr(value, "detach") and hasattr(value, "float")):
+            raise
+        array = as_float32(value.detach().float().cpu(), layer, name)
+    return array if _constant(array) else array.copy()
+
+
+def _constant(array: np.ndarray) -> bool:
+    """Whether nobody can write to the array's memory: then it is kept, a mapped file for example."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return False
+        base = base.base
+    return base is None or (isinstance(base, (bytes, memoryview)) and memoryview(base).readonly)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """The array, marked as one that cannot be written."""
+    array.flags.writeable = False
+    return array

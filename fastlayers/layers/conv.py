@@ -1,0 +1,154 @@
+"""Convolution layers over one, two and three axes of space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..functional import conv1d, conv2d, conv3d
+from ..functional._activation import resolve
+from ..functional._arrays import as_float32
+from ..functional._checks import integer, integers
+from ..functional._geometry import Plan, window
+from ..functional.conv import pack_conv, plan_conv, run_conv
+from ..graph.symbol import Symbol
+from ._base import Layer
+from ._text import arguments
+
+if TYPE_CHECKING:
+    from ..functional._types import Padding, Tensor
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d"]
+
+# Input shapes whose plans a layer keeps; with more than these, it starts anew.
+_PLANS = 64
+
+
+class _Conv(Layer):
+    """What the three classes share; each says over how many axes it goes."""
+
+    _axes = 0
+    _function: Any = None
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: Padding = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        *,
+        layout: str = "nchw",
+        activation: Any = None,
+    ) -> None:
+        name = type(self).__name__
+        self.in_channels = integer(name, "in_channels", in_channels, 0)
+        self.out_channels = integer(name, "out_channels", out_channels, 0)
+        self.kernel_size = integers(name, "kernel_size", kernel_size, self._axes, 1)
+        self._place = window(name.lower(), self._axes, stride, padding, dilation, groups, padding_mode, layout)
+        if self.in_channels % groups or self.out_channels % groups:
+            raise ShapeError(
+                f"{name}: groups is {groups}, in_channels {in_channels}, out_channels {out_channels}: expected multiples of groups"
+            )
+        self._activation_code = resolve(name, activation)
+        self._given = {
+            "stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "padding_mode": padding_mode, "layout": layout,
+        }  # fmt: skip
+        self._depthwise = self.in_channels if groups == self.in_channels and groups > 1 else None
+        self._weight_shape = (self.out_channels, self.in_channels // groups, *self.kernel_size)
+        shapes: dict[str, tuple[int, ...]] = {"weight": self._weight_shape}
+        self._shapes = {**shapes, "bias": (self.out_channels,)} if bias else shapes
+        self._plans: dict[tuple[int, ...], Plan] = {}
+
+    def __call__(self, x: Tensor) -> np.ndarray:
+        """Applies the layer to x, with or without a batch; returns float32, laid out as x."""
+        if isinstance(x, Symbol):
+            tensors = self._tensors()
+            result: np.ndarray = type(self)._function(
+                x, tensors["weight"], tensors.get("bias"), **self._given, activation=self._activation_code
+            )
+            return result
+        kernel, packed = self._packed()
+        x = as_float32(x, self._place.op, "x")
+        plan = self._plans.get(x.shape) or self._plan(x.shape)
+        return run_conv(kernel, x, packed, plan, self._place, None, self._activation_code)
+
+    def _plan(self, shape: tuple[int, ...]) -> Plan:
+        plan = plan_conv(self._place, shape, self._weight_shape, None, None)
+        if len(self._plans) >= _PLANS:
+            self._plans.clear()
+        self._plans[shape] = plan
+        return plan
+
+    def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
+        return pack_conv(self._place, self._depthwise, tensors["weight"], tensors.get("bias")), None
+
+    def _arguments(self) -> str:
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self._place.stride}"
+        defaults = {"padding": 0, "dilation": 1, "groups": 1, "padding_mode": "zeros", "layout": "nchw"}
+        text += "".join(f", {name}={self._given[name]!r}" for name, default in defaults.items() if self._given[name] != default)
+        return text + ("" if "bias" in self._shapes else ", bias=False") + arguments(self._activation_code)
+
+
+class Conv1d(_Conv):
+    """Convolution over a sequence, ``(n, c, l)``; see `Conv2d` for the arguments.
+
+    >>> import numpy as np, fastlayers as fl
+    >>> layer = fl.Conv1d(2, 4, 3, padding=1)
+    >>> _ = layer.load_state_dict({"weight": np.ones((4, 2, 3)), "bias": np.zeros(4)})
+    >>> layer(np.ones((1, 2, 10))).shape
+    (1, 4, 10)
+    """
+
+    _axes = 1
+    _function = staticmethod(conv1d)
+
+
+class Conv2d(_Conv):
+    """Convolution over a plane: ``act(x * weight + bias)``, a cross-correlation as in every framework.
+
+    Args:
+        in_channels: channels of x, ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last.
+        out_channels: channels of the result.
+        kernel_size: an int, or one an axis.
+        stride: an int, or one an axis.
+        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"``, or ``"same"`` by TensorFlow's rule.
+        dilation: the distance between the taps of the kernel; an int, or one an axis.
+        groups: channels are cut into so many groups, each with weights of its own.
+        bias: whether there is a bias.
+        padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
+        layout: ``"nchw"`` or ``"nhwc"``.
+        activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
+
+    Tensors: ``weight`` (out_channels, in_channels / groups, kh, kw), in both layouts, and ``bias`` (out_channels,).
+
+    >>> import numpy as np, fastlayers as fl
+    >>> layer = fl.Conv2d(3, 4, 3, stride=2, padding=1, activation="relu")
+    >>> _ = layer.load_state_dict({"weight": np.ones((4, 3, 3, 3)), "bias": np.zeros(4)})
+    >>> layer(np.ones((1, 3, 8, 8))).shape
+    (1, 4, 4, 4)
+    """
+
+    _axes = 2
+    _function = staticmethod(conv2d)
+
+
+class Conv3d(_Conv):
+    """Convolution over a volume, ``(n, c, d, h, w)``; see `Conv2d` for the arguments.
+
+    >>> import numpy as np, fastlayers as fl
+    >>> layer = fl.Conv3d(1, 2, 3, bias=False)
+    >>> _ = layer.load_state_dict({"weight": np.ones((2, 1, 3, 3, 3))})
+    >>> layer(np.ones((1, 1, 3, 3, 3))).shape
+    (1, 2, 1, 1, 1)
+    """
+
+    _axes = 3
+    _function = staticmethod(conv3d)

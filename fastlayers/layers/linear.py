@@ -1,0 +1,73 @@
+"""Affine layers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..functional import linear as linear_function
+from ..functional._activation import resolve
+from ..functional._arrays import as_float32
+from ..functional._checks import integer
+from ..functional.linear import run_linear
+from ..graph.symbol import Symbol
+from ..kernels import _dispatch
+from ._base import Layer
+from ._text import arguments
+
+if TYPE_CHECKING:
+    from ..functional._types import Tensor
+
+__all__ = ["Linear"]
+
+
+class Linear(Layer):
+    """Affine layer: ``act(x weightᵀ + bias)`` over the last axis.
+
+    Args:
+        in_features: size of the last axis of x.
+        out_features: size of the last axis of the result.
+        bias: whether there is a bias.
+        activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
+
+    Tensors: ``weight`` (out_features, in_features) and ``bias`` (out_features,).
+
+    >>> import numpy as np, fastlayers as fl
+    >>> layer = fl.Linear(3, 2)
+    >>> _ = layer.load_state_dict({"weight": np.ones((2, 3)), "bias": np.array([0.0, 1.0])})
+    >>> layer(np.ones((4, 3))).shape
+    (4, 2)
+    """
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, *, activation: Any = None) -> None:
+        self.in_features = integer("Linear", "in_features", in_features, 0)
+        self.out_features = integer("Linear", "out_features", out_features, 0)
+        self._activation_code = resolve("Linear", activation)
+        shapes: dict[str, tuple[int, ...]] = {"weight": (self.out_features, self.in_features)}
+        self._shapes = {**shapes, "bias": (self.out_features,)} if bias else shapes
+
+    def __call__(self, x: Tensor) -> np.ndarray:
+        """Applies the layer to x ``(..., in_features)``; returns float32 ``(..., out_features)``."""
+        fast = self._fast
+        if fast is not None:
+            y: np.ndarray | None = fast(x)
+            if y is not None:
+                return y
+        if isinstance(x, Symbol):
+            tensors = self._tensors()
+            return linear_function(x, tensors["weight"], tensors.get("bias"), activation=self._activation_code)
+        kernel, packed = self._packed()
+        x = as_float32(x, "linear", "x")
+        if x.ndim == 0 or x.shape[-1] != self.in_features:
+            raise ShapeError(f"linear: x has shape {x.shape}: expected (..., {self.in_features}) for {self!r}")
+        return run_linear(kernel, x, packed, self.out_features, None, self._activation_code)
+
+    def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
+        packed = _dispatch.kernel("linear_pack")(tensors["weight"], tensors.get("bias"))
+        bind = getattr(packed, "bind", None)
+        return (_dispatch.kernel("linear"), packed), None if bind is None else bind(self._activation_code).call
+
+    def _arguments(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={'bias' in self._shapes}" + arguments(self._activation_code)

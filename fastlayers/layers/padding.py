@@ -1,0 +1,76 @@
+"""Padding layers, with torch's names: every mode over one, two and three axes of space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..functional import pad
+from ..functional._checks import integer, number
+from ..graph.symbol import Symbol
+from ._base import Layer
+
+if TYPE_CHECKING:
+    from ..functional._types import Tensor
+
+__all__ = [
+    "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d",
+    "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+]  # fmt: skip
+
+
+class _Pad(Layer):
+    """Makes the last `_axes` axes longer at their ends.
+
+    Args:
+        padding: an int for all ends, or numbers ``(last axis before, last axis after, the axis before it: before, after, ...)``.
+    """
+
+    _axes = 0
+    _mode = "constant"
+    value = 0.0
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        name = type(self).__name__
+        given = (padding,) * (2 * self._axes) if not isinstance(padding, (tuple, list)) else tuple(padding)
+        self.padding = tuple(integer(name, "padding", p) for p in given)
+        if len(self.padding) != 2 * self._axes:
+            raise ShapeError(f"{name}: padding is {padding!r}: expected an int or {2 * self._axes} of them")
+
+    def __call__(self, x: Tensor) -> np.ndarray:
+        """Pads x, with or without a batch: ``(n, c, ...)`` or ``(c, ...)``; returns float32."""
+        ndim = x.ndim if isinstance(x, (np.ndarray, Symbol)) else np.ndim(x)
+        if ndim not in (self._axes + 1, self._axes + 2):
+            raise ShapeError(f"{type(self).__name__}: x has {ndim} axes: expected {self._axes + 2}, or {self._axes + 1} without a batch")
+        return pad(x, self.padding, self._mode, self.value)
+
+    def _arguments(self) -> str:
+        return f"{self.padding}" + (f", value={self.value}" if self.value else "")
+
+
+class _ConstantPad(_Pad):
+    """Fills in a given number.
+
+    Args:
+        padding: as of the other padding layers; negative numbers cut.
+        value: what is filled in.
+    """
+
+    def __init__(self, padding: int | Sequence[int], value: float) -> None:
+        super().__init__(padding)
+        self.value = number(type(self).__name__, "value", value)
+
+
+def _layer(name: str, mode: str, axes: int, base: type[_Pad] = _Pad) -> type[_Pad]:
+    doc = f"`functional.pad` over the last {axes} axes, ``mode={mode!r}``.\n\n    {(base.__doc__ or '').partition('Args:')[2].strip()}\n"
+    return type(base)(name, (base,), {"_axes": axes, "_mode": mode, "__doc__": doc, "__module__": __name__})
+
+
+CircularPad1d, CircularPad2d, CircularPad3d = (_layer(f"CircularPad{n}d", "circular", n) for n in (1, 2, 3))
+ConstantPad1d, ConstantPad2d, ConstantPad3d = (_layer(f"ConstantPad{n}d", "constant", n, _ConstantPad) for n in (1, 2, 3))
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = (_layer(f"ReflectionPad{n}d", "reflect", n) for n in (1, 2, 3))
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = (_layer(f"ReplicationPad{n}d", "replicate", n) for n in (1, 2, 3))
+ZeroPad1d, ZeroPad2d, ZeroPad3d = (_layer(f"ZeroPad{n}d", "constant", n) for n in (1, 2, 3))

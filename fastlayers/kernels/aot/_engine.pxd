@@ -44,17 +44,26 @@ cdef extern from "csrc/kernels.h" nogil:
         int64_t hidden, hp
         int backwards
     ctypedef struct fl_dw_last:
-        const float *const *rows
+        const float *const *taps
+        int64_t ntaps, kw, step
         const float *w
         const float *bias
+        const float *residual
         float *out
-        int64_t c, ow, kh, kw, stride, dilation
+        int64_t c, cols
+        int code
+        float a, b
     ctypedef struct fl_dw_first:
         const float *x
+        const int64_t *taps
+        int64_t kh, kw, row, step
         const float *w
         float bias
+        const float *residual
         float *out
-        int64_t ldx, ldo, oh, ow, kh, kw, stride_h, stride_w, dilation_h, dilation_w
+        int64_t ldo, rows, cols
+        int code
+        float a, b
     ctypedef struct fl_kernels:
         int abi
         const char *name

@@ -27,7 +27,7 @@ class Packed(NamedTuple):
 def conv_pack(weight: np.ndarray, bias: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int) -> Packed:
     """Packs weight (o, c / groups, kd, kh, kw) and bias (o,) or None; stride and dilation are (d, h, w)."""
     o, c, *kernel = weight.shape
-    taps_first = weight.reshape(groups, o // groups, c, *kernel).transpose(3, 4, 5, 0, 1, 2).astype(np.float64)
+    taps_first = weight.reshape(groups, o // max(groups, 1), c, *kernel).transpose(3, 4, 5, 0, 1, 2).astype(np.float64)
     return Packed(taps_first, np.zeros(o) if bias is None else bias.astype(np.float64), tuple(stride), tuple(dilation))
 
 

@@ -94,22 +94,38 @@ typedef struct {
 
 /* ---- depthwise convolution ---------------------------------------------------------------------------------------------- */
 
-/* One output row of a depthwise convolution, channels-last: rows[i] (i < kh, NULL = a row of zeros: skipped) are padded input
- * rows [iw][c]; w is [kh][kw][c]; out is [ow][c]. Multiplier 1: more than one is expanded by the caller. */
+/* Pixels of one output row of a depthwise convolution, channels-last:
+ * out[o, i] = act(sum_t w[t, i] taps[t][o * step + i] + bias[i] + residual[o, i])  for o < cols, i < c;  c >= the level's width. */
 typedef struct {
-  const float *const *rows;
-  const float *w, *bias; /* bias: NULL or c */
-  float *out;
-  int64_t c, ow, kh, kw, stride, dilation;
+  const float *const *taps; /* ntaps pointers, to what the first pixel's taps read */
+  int64_t ntaps;
+  int64_t kw;               /* taps come in rows of kw neighbours, c floats apart; 1 if they do not */
+  int64_t step;
+  const float *w, *bias;    /* [ntaps][c], [c] */
+  const float *residual;    /* NULL, or laid out like out */
+  float *out;               /* [cols][c] */
+  int64_t c, cols;
+  int code;
+  float a, b;
 } fl_dw_last;
 
-/* Output rows of one channel, channels-first: x is a padded plane with rows of `ldx` floats; w is [kh][kw]; out rows have
- * stride ldo. */
+/* Rows of one channel of a depthwise convolution, channels-first, from padded rows whose columns are sorted by their phase of the
+ * stride, so that neighbouring outputs read neighbouring floats:
+ * out[y * ldo + j] = act(sum_t w[t] x[y * step + j + taps[t]] + bias + residual[y * ldo + j])  for y < rows, j < cols.
+ * If cols is less than the level's width: ldo = cols, and that many floats past every element of x that is named may be read too. */
 typedef struct {
-  const float *x, *w;
+  const float *x;
+  const int64_t *taps;
+  int64_t kh, kw;        /* kh * kw taps; kh counts the rows of all planes */
+  int64_t row;           /* taps[r * kw + u] = taps[u] + r * row; 0 if they are not that regular */
+  int64_t step;
+  const float *w;
   float bias;
+  const float *residual; /* NULL, or laid out like out */
   float *out;
-  int64_t ldx, ldo, oh, ow, kh, kw, stride_h, stride_w, dilation_h, dilation_w;
+  int64_t ldo, rows, cols;
+  int code;
+  float a, b;
 } fl_dw_first;
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------ */

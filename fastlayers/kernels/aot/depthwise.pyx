@@ -1,0 +1,412 @@
+"""Depthwise convolution in 1 to 3 dimensions, native in both layouts.
+
+Channels-last (`rows_task`): a row of the output is computed where its input lies; only pixels whose taps reach into the padding get a list
+of pointers, to the input or to zeros. With a channel multiplier the input rows are copied, each channel repeated.
+Channels-first (`plane_task`): a band of padded rows of one channel is copied to scratch, its columns sorted by their phase of the stride, so
+that neighbouring outputs read neighbouring floats. Channels-last data of fewer channels than a vector holds goes the same way.
+Both add in the same order: results are equal bit for bit.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+cimport numpy as cnp
+
+import numpy as np
+
+from ._engine cimport RELEASE_GIL, alloc, fl_dw_first, fl_dw_last, fl_kernels, level, parallel, release, workers
+from ._space cimport source_index
+
+cnp.import_array()
+
+cdef enum:
+    TASK = 1 << 18   # multiply-adds of one task, about
+    BAND = 6000      # floats of a band of padded rows: it stays in a first-level cache, the output beside it
+    COLUMNS = 4096   # at most so many output columns in a band
+    SLACK = 32       # floats past a band that may be read
+    COST = 30        # an output's share of reading and writing, in the operations that `workers` counts
+
+
+@cython.final
+cdef class PackedDepthwise:
+    """Weights of a depthwise convolution for both layouts. Immutable; may be used by any number of threads at once."""
+    cdef float *first  # [o][kd, kh, kw]
+    cdef float *last   # [kd, kh, kw][o]
+    cdef float *bias   # [o], zeros if there is none
+    cdef int64_t channels, multiplier, taps
+    cdef int64_t kernel[3]
+    cdef int64_t stride[3]
+    cdef int64_t dilation[3]
+
+    def __dealloc__(self):
+        release(self.first)
+        release(self.last)
+        release(self.bias)
+
+
+cdef float *copy(cnp.ndarray array) except? NULL:
+    cdef size_t bytes = cnp.PyArray_NBYTES(array)
+    cdef float *to = <float *>alloc(bytes)
+    if to == NULL:
+        raise MemoryError(f"depthwise: no memory for {bytes} bytes of weights")
+    memcpy(to, cnp.PyArray_DATA(array), bytes)
+    return to
+
+
+def depthwise_pack(cnp.ndarray weight__o1dhw, bias__o, stride, dilation, int64_t channels):
+    """Weights (channels * multiplier, 1, kd, kh, kw) and bias (channels * multiplier,) or None, with stride and dilation."""
+    cdef PackedDepthwise packed = PackedDepthwise.__new__(PackedDepthwise)
+    cdef int64_t o = weight__o1dhw.shape[0], axis
+    packed.channels, packed.multiplier, packed.taps = channels, o // max(channels, <int64_t>1), 1
+    for axis in range(3):
+        packed.kernel[axis], packed.stride[axis], packed.dilation[axis] = weight__o1dhw.shape[2 + axis], stride[axis], dilation[axis]
+        packed.taps *= packed.kernel[axis]
+    flat = weight__o1dhw.reshape(o, packed.taps)
+    packed.first, packed.last = copy(flat), copy(np.ascontiguousarray(flat.T))
+    packed.bias = copy(np.zeros(o, np.float32) if bias__o is None else bias__o)
+    return packed
+
+
+cdef struct Job:
+    const fl_kernels *level
+    const float *x
+    float *out
+    const float *residual
+    const float *w           # [o][taps] or [taps][o]
+    const float *bias
+    int64_t channels, multiplier, ntaps
+    int64_t size[3]          # of the input
+    int64_t out_size[3]
+    int64_t kernel[3]
+    int64_t stride[3]
+    int64_t dilation[3]
+    int64_t before[3]
+    int mode, code
+    float a, b
+    bint channels_last, in_place
+    # how the work is cut: `lanes` input channels, rows x cols outputs
+    int64_t lanes, rows, cols, lane_tasks, row_tasks, col_tasks
+    # floats between rows and between planes of a band, and (plane_task) between the phases of a row
+    int64_t row, plane, phase
+    int64_t *taps            # plane_task: offsets of the taps from an output's place in the band
+    float *zeros             # rows_task: a row of the input's width in zeros
+    # scratch of one worker, in bytes, and where its parts start
+    char *scratch
+    size_t scratch_size, at_out, at_residual
+
+
+cdef inline int64_t reach(const Job *job, int axis, int64_t outputs) noexcept nogil:
+    """Padded input positions under `outputs` neighbouring outputs along an axis."""
+    return (outputs - 1) * job.stride[axis] + (job.kernel[axis] - 1) * job.dilation[axis] + 1
+
+
+cdef inline const float *moved(const float *p, int64_t offset) noexcept nogil:
+    """p + offset, or NULL if there is no p."""
+    if p == NULL:
+        return NULL
+    return p + offset
+
+
+# ---- channels-first ------------------------------------------------------------------------------------------------------
+
+
+cdef void fill_phases(const Job *job, const float *x, int64_t pixel, float *to, int64_t start, int64_t wide) noexcept nogil:
+    """Padded positions start .. start + wide - 1 of one row whose pixels lie `pixel` floats apart, sorted by phase."""
+    cdef int64_t w = job.size[2], step = job.stride[2], before = job.before[2], u, n, i, i0, i1, at, first
+    for u in range(min(step, wide)):
+        n = (wide - u + step - 1) // step        # positions u, u + step, ... of which i0 .. i1 - 1 lie in the input
+        first = start + u - before
+        i0 = min((step - 1 - first) // step, n) if first < 0 else 0
+        i1 = max(min((w - first + step - 1) // step, n), i0) if first < w else i0
+        if step * pixel == 1:
+            memcpy(to + i0, x + first + i0, (i1 - i0) * sizeof(float))
+        elif i1 > i0:
+            job.level.gather(x + (first + i0 * step) * pixel, step * pixel, to + i0, i1 - i0)
+        for i in range(n - (i1 - i0)):
+            i = i if i < i0 else i + i1 - i0
+            at = source_index(start + u + i * step, before, w, job.mode)
+            to[i] = 0 if at < 0 else x[at * pixel]
+        to += job.phase
+
+
+cdef void fill_band(const Job *job, const float *x, int64_t pixel, float *to, int64_t od, int64_t oh, int64_t rows, int64_t ow,
+                    int64_t cols) noexcept nogil:
+    """The padded rows of one channel under rows x cols outputs that start at (od, oh, ow)."""
+    cdef int64_t high = reach(job, 1, rows), wide = reach(job, 2, cols), z, y, at_z, at_y
+    cdef float *row
+    for z in range(job.kernel[0]):
+        at_z = source_index(od * job.stride[0] + z * job.dilation[0], job.before[0], job.size[0], job.mode)
+        for y in range(high):
+            at_y = source_index(oh * job.stride[1] + y, job.before[1], job.size[1], job.mode)
+            row = to + z * job.plane + y * job.row
+            if at_z < 0 or at_y < 0:
+                memset(row, 0, job.row * sizeof(float))
+            else:
+                fill_phases(job, x + (at_z * job.size[1] + at_y) * job.size[2] * pixel, pixel, row, ow * job.stride[2], wide)
+
+
+cdef void plane_channel(const Job *job, char *scratch, fl_dw_first *p, int64_t channel, int64_t to) noexcept nogil:
+    """One output channel of a band; `to`: where its first output lies."""
+    cdef int64_t pixel = job.channels * job.multiplier if job.channels_last else 1, y, j
+    cdef float *row
+    p.w, p.bias = job.w + channel * job.ntaps, job.bias[channel]
+    if not job.channels_last:
+        p.out, p.ldo = job.out + to, job.out_size[2]
+        p.residual = moved(job.residual, to)
+        job.level.depthwise_first(p)
+        return
+    p.out, p.ldo, p.residual = <float *>(scratch + job.at_out), p.cols, NULL
+    if job.residual != NULL:
+        p.residual = <const float *>(scratch + job.at_residual)
+        for y in range(p.rows):
+            job.level.gather(job.residual + to + y * job.out_size[2] * pixel, pixel, <float *>p.residual + y * p.cols, p.cols)
+    job.level.depthwise_first(p)
+    for y in range(p.rows):
+        row = job.out + to + y * job.out_size[2] * pixel
+        for j in range(p.cols):
+            row[j * pixel] = p.out[y * p.cols + j]
+
+
+cdef void plane_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef Job *job = <Job *>context
+    # Even pieces: none is shorter than a vector unless the row is.
+    cdef int64_t piece = number % job.col_tasks
+    cdef int64_t ow = job.out_size[2] * piece // job.col_tasks
+    cdef int64_t rest = number // job.col_tasks
+    cdef int64_t oh = rest % job.row_tasks * job.rows
+    rest = rest // job.row_tasks
+    cdef int64_t od = rest % job.out_size[0]
+    rest = rest // job.out_size[0]
+    cdef int64_t c0 = rest % job.lane_tasks * job.lanes, image = rest // job.lane_tasks, c, k, o
+    cdef int64_t rows = min(job.rows, job.out_size[1] - oh), cols = job.out_size[2] * (piece + 1) // job.col_tasks - ow
+    cdef int64_t volume = job.size[0] * job.size[1] * job.size[2], out_volume = job.out_size[0] * job.out_size[1] * job.out_size[2]
+    cdef int64_t first = (od * job.out_size[1] + oh) * job.out_size[2] + ow, channels = job.channels * job.multiplier
+    cdef char *scratch = job.scratch + worker * job.scratch_size
+    cdef const float *x
+    cdef fl_dw_first p
+    p.taps, p.kh, p.kw = job.taps, job.kernel[0] * job.kernel[1], job.kernel[2]
+    p.row, p.step = job.dilation[1] * job.row if job.kernel[0] == 1 else 0, job.stride[1] * job.row
+    p.rows, p.cols, p.code, p.a, p.b = rows, cols, job.code, job.a, job.b
+    for c in range(c0, min(job.channels, c0 + job.lanes)):
+        x = job.x + (image * volume * job.channels + c if job.channels_last else (image * job.channels + c) * volume)
+        if job.in_place:
+            p.x = x + od * job.stride[0] * job.size[1] * job.row + oh * job.stride[1] * job.row + ow
+        else:
+            fill_band(job, x, job.channels if job.channels_last else 1, <float *>scratch, od, oh, rows, ow, cols)
+            p.x = <const float *>scratch
+        for k in range(job.multiplier):
+            o = c * job.multiplier + k
+            plane_channel(job, scratch, &p, o,
+                          (image * out_volume + first) * channels + o if job.channels_last else (image * channels + o) * out_volume + first)
+
+
+cdef void plan_taps(Job *job) noexcept nogil:
+    cdef int64_t z, y, x, t = 0, at
+    for z in range(job.kernel[0]):
+        for y in range(job.kernel[1]):
+            for x in range(job.kernel[2]):
+                at = x * job.dilation[2]
+                job.taps[t] = (z * job.plane + y * job.dilation[1] * job.row
+                               + at % job.stride[2] * job.phase + at // job.stride[2])
+                t += 1
+
+
+cdef int64_t plan_planes(Job *job, bint padded) noexcept nogil:
+    """Cuts bands that fit BAND and tasks of several channels; returns the number of tasks of an image."""
+    cdef int64_t wide, each
+    job.cols = even(job.out_size[2], COLUMNS)
+    wide = reach(job, 2, job.cols)
+    job.phase = (wide + job.stride[2] - 1) // job.stride[2]
+    job.row = job.phase * job.stride[2]
+    job.in_place = not padded and not job.channels_last and job.stride[2] == 1 and job.cols >= job.level.width
+    if job.in_place:
+        job.row, job.phase = job.size[2], 0
+    each = BAND // max(job.kernel[0] * job.row, <int64_t>1) - (job.kernel[1] - 1) * job.dilation[1]
+    job.rows = even(job.out_size[1], max((each + job.stride[1] - 1) // job.stride[1], <int64_t>4))
+    job.plane = job.dilation[0] * job.size[1] * job.row if job.in_place else reach(job, 1, job.rows) * job.row
+    job.lanes = max(min(job.channels, TASK // max(job.rows * job.cols * job.multiplier * job.ntaps, <int64_t>1)), <int64_t>1)
+    job.row_tasks, job.col_tasks = (job.out_size[1] + job.rows - 1) // job.rows, (job.out_size[2] + job.cols - 1) // job.cols
+    job.lane_tasks = (job.channels + job.lanes - 1) // job.lanes
+    job.at_out = 0 if job.in_place else rounded((job.kernel[0] * job.plane + SLACK) * sizeof(float))
+    job.at_residual = job.at_out + (rounded((job.rows * job.cols + SLACK) * sizeof(float)) if job.channels_last else 0)
+    job.scratch_size = job.at_residual + (job.at_residual - job.at_out if job.residual != NULL else 0)
+    return job.out_size[0] * job.row_tasks * job.col_tasks * job.lane_tasks
+
+
+# ---- channels-last -------------------------------------------------------------------------------------------------------
+
+
+cdef void fill_repeated(const Job *job, const float *x, float *to, int64_t od, int64_t oh, int64_t rows) noexcept nogil:
+    """The padded rows under `rows` rows of outputs from (od, oh) on, each channel `multiplier` times. x: the image."""
+    cdef int64_t high = reach(job, 1, rows), wide = reach(job, 2, job.out_size[2]), pixel = job.channels * job.multiplier
+    cdef int64_t z, y, i, c, k, at_z, at_y, at
+    cdef const float *from_
+    cdef float *row
+    for z in range(job.kernel[0]):
+        at_z = source_index(od * job.stride[0] + z * job.dilation[0], job.before[0], job.size[0], job.mode)
+        for y in range(high):
+            at_y = source_index(oh * job.stride[1] + y, job.before[1], job.size[1], job.mode)
+            row = to + z * job.plane + y * job.row
+            for i in range(wide):
+                at = source_index(i, job.before[2], job.size[2], job.mode)
+                if at_z < 0 or at_y < 0 or at < 0:
+                    memset(row + i * pixel, 0, pixel * sizeof(float))
+                    continue
+                from_ = x + ((at_z * job.size[1] + at_y) * job.size[2] + at) * job.channels
+                for c in range(job.channels):
+                    for k in range(job.multiplier):
+                        row[i * pixel + c * job.multiplier + k] = from_[c]
+
+
+cdef void border(const Job *job, fl_dw_last *p, const float **rows, const float **taps, int64_t start, int64_t stop) noexcept nogil:
+    """Pixels start .. stop - 1 of a row, whose taps reach into the padding. p.out, p.residual: the row's start."""
+    cdef int64_t o, r, u, at
+    cdef fl_dw_last q = p[0]
+    q.taps, q.cols, q.kw = taps, 1, 1
+    for o in range(start, stop):
+        for u in range(job.kernel[2]):
+            at = source_index(o * job.stride[2] + u * job.dilation[2], job.before[2], job.size[2], job.mode)
+            for r in range(job.kernel[0] * job.kernel[1]):
+                taps[r * job.kernel[2] + u] = rows[r] + at * p.c
+                if at < 0:
+                    taps[r * job.kernel[2] + u] = job.zeros
+        q.out = p.out + o * p.c
+        q.residual = moved(p.residual, o * p.c)
+        job.level.depthwise_last(&q)
+
+
+cdef void one_row(const Job *job, fl_dw_last *p, const float **rows, const float **taps) noexcept nogil:
+    """A row of outputs from the input rows that its kernel rows read. p.out, p.residual: the row's start."""
+    cdef int64_t w = job.size[2], step = job.stride[2], before = job.before[2], ow = job.out_size[2]
+    cdef int64_t room = w + before - reach(job, 2, 1)
+    cdef int64_t i0 = min((before + step - 1) // step, ow), i1 = max(min(room // step + 1 if room >= 0 else 0, ow), i0), r, u
+    cdef fl_dw_last q = p[0]
+    if i0 > 0:
+        border(job, p, rows, taps, 0, i0)
+    if i1 > i0:
+        for r in range(job.kernel[0] * job.kernel[1]):
+            for u in range(job.kernel[2]):
+                taps[r * job.kernel[2] + u] = rows[r] + (i0 * step - before + u * job.dilation[2]) * p.c
+        q.taps, q.cols = taps, i1 - i0
+        q.out, q.residual = p.out + i0 * p.c, moved(p.residual, i0 * p.c)
+        job.level.depthwise_last(&q)
+    if i1 < ow:
+        border(job, p, rows, taps, i1, ow)
+
+
+cdef void repeated_row(const Job *job, fl_dw_last *p, const float *band, const float **taps, int64_t y) noexcept nogil:
+    """Row y of the outputs over a band that `fill_repeated` made."""
+    cdef int64_t z, r, u, t = 0
+    for z in range(job.kernel[0]):
+        for r in range(job.kernel[1]):
+            for u in range(job.kernel[2]):
+                taps[t] = band + z * job.plane + (y * job.stride[1] + r * job.dilation[1]) * job.row + u * job.dilation[2] * p.c
+                t += 1
+    p.taps, p.cols = taps, job.out_size[2]
+    job.level.depthwise_last(p)
+
+
+cdef void rows_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef Job *job = <Job *>context
+    cdef int64_t oh = number % job.row_tasks * job.rows
+    cdef int64_t rest = number // job.row_tasks
+    cdef int64_t od = rest % job.out_size[0], image = rest // job.out_size[0]
+    cdef int64_t rows = min(job.rows, job.out_size[1] - oh), pixel = job.channels * job.multiplier, y, z, r, at_z, at_y, to
+    cdef const float *x = job.x + image * job.size[0] * job.size[1] * job.size[2] * job.channels
+    cdef char *scratch = job.scratch + worker * job.scratch_size
+    cdef const float **taps = <const float **>scratch
+    cdef const float **kernel_rows = taps + job.ntaps
+    cdef fl_dw_last p
+    p.ntaps, p.kw, p.step = job.ntaps, job.kernel[2] if job.dilation[2] == 1 else 1, job.stride[2] * pixel
+    p.w, p.bias, p.c, p.code, p.a, p.b = job.w, job.bias, pixel, job.code, job.a, job.b
+    if job.multiplier > 1:
+        fill_repeated(job, x, <float *>(scratch + job.at_out), od, oh, rows)
+    for y in range(rows):
+        to = ((image * job.out_size[0] + od) * job.out_size[1] + oh + y) * job.out_size[2] * pixel
+        p.out, p.residual = job.out + to, moved(job.residual, to)
+        if job.multiplier > 1:
+            repeated_row(job, &p, <const float *>(scratch + job.at_out), taps, y)
+            continue
+        for z in range(job.kernel[0]):
+            at_z = source_index(od * job.stride[0] + z * job.dilation[0], job.before[0], job.size[0], job.mode)
+            for r in range(job.kernel[1]):
+                at_y = source_index((oh + y) * job.stride[1] + r * job.dilation[1], job.before[1], job.size[1], job.mode)
+                kernel_rows[z * job.kernel[1] + r] = x + (at_z * job.size[1] + at_y) * job.size[2] * pixel
+                if at_z < 0 or at_y < 0:
+                    kernel_rows[z * job.kernel[1] + r] = job.zeros
+        one_row(job, &p, kernel_rows, taps)
+
+
+cdef int64_t plan_rows(Job *job) noexcept nogil:
+    """Cuts bands of rows; returns the number of tasks of an image."""
+    cdef int64_t pixel = job.channels * job.multiplier
+    job.rows = even(job.out_size[1], max(TASK // max(job.out_size[2] * pixel * job.ntaps, <int64_t>1), <int64_t>1))
+    job.row_tasks = (job.out_size[1] + job.rows - 1) // job.rows
+    job.at_out = rounded(2 * job.ntaps * sizeof(float *))
+    job.scratch_size = job.at_out
+    if job.multiplier > 1:
+        job.row = reach(job, 2, job.out_size[2]) * pixel
+        job.plane = reach(job, 1, job.rows) * job.row
+        job.scratch_size += rounded(job.kernel[0] * job.plane * sizeof(float))
+    return job.out_size[0] * job.row_tasks
+
+
+# ---- both ----------------------------------------------------------------------------------------------------------------
+
+
+cdef inline size_t rounded(size_t bytes) noexcept nogil:
+    """Whole cache lines, and one more, so that parts of the scratch do not lie a multiple of 4 KB apart."""
+    return (bytes + 127) // 64 * 64
+
+
+cdef inline int64_t even(int64_t n, int64_t most) noexcept nogil:
+    """Height of even pieces of n, each at most `most` high."""
+    cdef int64_t pieces = max((n + most - 1) // most, <int64_t>1)
+    return max((n + pieces - 1) // pieces, <int64_t>1)
+
+
+cdef int run(Job *job, int64_t images, bint planes, bint padded, double work) except -1 nogil:
+    cdef int64_t tasks = images * (plan_planes(job, padded) if planes else plan_rows(job))
+    cdef int threads = workers(tasks, work)
+    cdef int64_t width = 0 if planes or job.multiplier > 1 else max(job.size[2], <int64_t>1) * job.channels
+    cdef size_t lists = rounded(job.ntaps * sizeof(int64_t) if planes else (width + SLACK) * sizeof(float))
+    cdef char *memory = <char *>alloc(lists + threads * job.scratch_size)
+    if memory == NULL:
+        with gil:
+            raise MemoryError(f"depthwise: no memory for {lists + threads * job.scratch_size} bytes of scratch")
+    job.taps, job.zeros, job.scratch = <int64_t *>memory, <float *>memory, memory + lists
+    if planes:
+        plan_taps(job)
+    else:
+        memset(memory, 0, lists)
+    parallel(plane_task if planes else rows_task, job, tasks, threads)
+    release(memory)
+    return 0
+
+
+def depthwise(cnp.ndarray x, PackedDepthwise packed, cnp.ndarray out, pads, int mode, bint channels_last, residual, activation):
+    """Depthwise convolution with its epilogue. See README.md for the shapes."""
+    cdef Job job
+    cdef int64_t axis, space = 1 if channels_last else 2, outputs = cnp.PyArray_SIZE(out)
+    cdef double work = outputs * (2.0 * packed.taps + COST)
+    cdef bint padded = False, planes
+    if outputs == 0:
+        return
+    job.level = level()
+    job.x, job.out = <const float *>cnp.PyArray_DATA(x), <float *>cnp.PyArray_DATA(out)
+    job.residual = <const float *>cnp.PyArray_DATA(<cnp.ndarray>residual) if residual is not None else NULL
+    job.channels, job.multiplier, job.ntaps = packed.channels, packed.multiplier, packed.taps
+    for axis in range(3):
+        job.size[axis], job.out_size[axis] = cnp.PyArray_DIM(x, space + axis), cnp.PyArray_DIM(out, space + axis)
+        job.kernel[axis], job.stride[axis], job.dilation[axis] = packed.kernel[axis], packed.stride[axis], packed.dilation[axis]
+        job.before[axis] = pads[2 * axis]
+        padded = padded or pads[2 * axis] != 0 or pads[2 * axis + 1] != 0
+    job.mode, job.channels_last = mode, channels_last
+    job.code, job.a, job.b = activation
+    planes = not channels_last or packed.channels * packed.multiplier < job.level.width
+    job.w, job.bias = packed.first if planes else packed.last, packed.bias
+    if work < RELEASE_GIL:
+        run(&job, cnp.PyArray_DIM(x, 0), planes, padded, work)
+    else:
+        with nogil:
+            run(&job, cnp.PyArray_DIM(x, 0), planes, padded, work)

@@ -1,0 +1,201 @@
+"""`depthwise`: the reference against torch's numbers, the compiled variants against the reference and, bit for bit, against each other."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers.kernels.table import PAD_MODES, Activation
+
+from ..guard import guarded
+from .space import IDENTITY, RELU, Problem, bits, golden, random_problem, reference, run
+
+GOLDEN = [(case, y) for case, y in golden() if case.depthwise]
+LAYOUTS = pytest.mark.parametrize("channels_last", [False, True], ids=["first", "last"])
+# One chain of at most 256 float32 terms of size 1/sqrt(k): errors of a few 1e-7 of the largest output.
+TOLERANCE = 2e-6
+SAME = (0, 0, 1, 1, 1, 1)
+
+# (channels, multiplier), (n, d, h, w), kernel, the rest of a Problem. Channels and columns around vectors of 4, 8 and 16 and groups of
+# 4 and 8; rows around groups of 4; every special path (3x3, 5x5, stride 1 and 2) and the general one; taps around 256; zero sizes.
+AWKWARD = (
+    ((16, 1), (1, 1, 8, 8), (1, 3, 3), {"pads": SAME}),
+    ((17, 1), (2, 1, 9, 17), (1, 3, 3), {"pads": SAME}),
+    ((33, 1), (1, 1, 7, 7), (1, 3, 3), {"pads": SAME}),
+    ((8, 1), (1, 1, 5, 16), (1, 3, 3), {"pads": SAME}),
+    ((3, 1), (2, 1, 13, 35), (1, 3, 3), {"pads": (0, 0, 0, 2, 2, 0)}),
+    ((1, 1), (1, 1, 3, 3), (1, 3, 3), {"pads": SAME}),
+    ((20, 1), (1, 1, 15, 19), (1, 3, 3), {"pads": SAME, "stride": (1, 2, 2)}),
+    ((9, 1), (1, 1, 16, 41), (1, 3, 3), {"pads": (0, 0, 0, 1, 0, 1), "stride": (1, 2, 2)}),
+    ((24, 1), (1, 1, 10, 12), (1, 5, 5), {"pads": (0, 0, 2, 2, 2, 2)}),
+    ((70, 1), (1, 1, 6, 23), (1, 5, 5), {"pads": (0, 0, 2, 2, 2, 2), "stride": (1, 2, 2)}),
+    ((16, 1), (1, 1, 20, 20), (1, 5, 5), {"stride": (1, 1, 3)}),
+    ((19, 1), (1, 1, 12, 14), (1, 7, 7), {"pads": (0, 0, 3, 3, 3, 3)}),
+    ((18, 1), (1, 1, 12, 14), (1, 3, 3), {"pads": (0, 0, 2, 2, 3, 3), "dilation": (1, 2, 3)}),
+    ((18, 1), (1, 1, 12, 14), (1, 3, 3), {"pads": (0, 0, 1, 1, 3, 3), "dilation": (1, 1, 3), "stride": (1, 1, 2)}),
+    ((5, 3), (1, 1, 9, 11), (1, 3, 3), {"pads": SAME}),
+    ((2, 2), (2, 1, 9, 11), (1, 3, 3), {"pads": SAME, "stride": (1, 2, 2)}),
+    ((7, 4), (1, 2, 4, 5), (2, 2, 3), {"pads": (1, 1, 0, 1, 1, 1)}),
+    ((12, 1), (2, 5, 6, 9), (3, 3, 3), {"pads": (1, 1, 1, 1, 1, 1)}),
+    ((17, 1), (1, 4, 5, 8), (3, 2, 3), {"pads": (2, 2, 0, 1, 1, 1), "stride": (2, 1, 2), "dilation": (2, 1, 1)}),
+    ((17, 1), (1, 1, 1, 67), (1, 1, 3), {"pads": (0, 0, 0, 0, 2, 0)}),
+    ((6, 2), (1, 1, 1, 50), (1, 1, 4), {"stride": (1, 1, 3), "dilation": (1, 1, 2)}),
+    ((16, 1), (1, 1, 50, 1), (1, 7, 1), {"pads": (0, 0, 3, 3, 0, 0)}),
+    ((3, 1), (1, 1, 1, 9000), (1, 1, 5), {"pads": (0, 0, 0, 0, 2, 2)}),
+    ((17, 1), (1, 1, 1, 300), (1, 1, 256), {}),
+    ((17, 1), (1, 1, 1, 300), (1, 1, 257), {"pads": (0, 0, 0, 0, 9, 0)}),
+    ((18, 1), (1, 1, 19, 21), (1, 17, 17), {"pads": (0, 0, 1, 1, 0, 0)}),
+    ((16, 1), (1, 1, 90, 10), (1, 86, 3), {"pads": (0, 0, 1, 1, 1, 1)}),
+    ((16, 1), (1, 1, 4, 4), (1, 1, 1), {"stride": (1, 2, 2)}),
+    ((16, 1), (1, 1, 1, 1), (1, 5, 5), {"pads": (0, 0, 2, 2, 2, 2)}),
+    ((40, 1), (1, 1, 2, 2), (1, 3, 3), {"pads": SAME}),
+    ((16, 1), (1, 1, 40, 300), (1, 3, 3), {"pads": SAME}),
+    ((5, 1), (0, 1, 4, 4), (1, 3, 3), {}),
+    ((5, 1), (1, 1, 2, 4), (1, 3, 3), {}),
+    ((0, 1), (1, 1, 4, 4), (1, 3, 3), {}),
+    ((3, 0), (1, 1, 4, 4), (1, 3, 3), {}),
+    ((40, 1), (1, 1, 0, 0), (1, 3, 3), {"pads": (0, 0, 2, 2, 2, 2)}),
+)
+NUMBERS = pytest.mark.parametrize("i", range(len(AWKWARD)))
+
+
+def problem(i: int) -> Problem:
+    (channels, multiplier), (n, *space), kernel, rest = AWKWARD[i]
+    weight = (channels * multiplier, 1, *kernel)
+    return random_problem(np.random.default_rng(i), (n, channels, *space), weight, bias=i % 3 > 0, groups=channels, **rest)
+
+
+def close(y: np.ndarray, expected: np.ndarray) -> None:
+    """Equal within TOLERANCE of the largest output; NaN and infinity in the same places."""
+    finite = np.abs(expected[np.isfinite(expected)])
+    np.testing.assert_allclose(y, expected, rtol=TOLERANCE, atol=TOLERANCE * (finite.max() if finite.size else 0))
+
+
+def compiled() -> bool:
+    return fl.kernels.info()["operations"]["depthwise"] != "reference"
+
+
+def test_the_golden_file_has_depthwise_cases() -> None:
+    assert len(GOLDEN) >= 7
+
+
+@LAYOUTS
+@pytest.mark.parametrize("i", range(len(GOLDEN)))
+def test_golden(variant: str, i: int, channels_last: bool) -> None:
+    case, expected = GOLDEN[i]
+    close(run("depthwise", case, channels_last), expected)
+
+
+@NUMBERS
+def test_awkward_sizes(variant: str, i: int) -> None:
+    case = problem(i)
+    residual = np.random.default_rng(99).standard_normal(case.out_shape).astype(np.float32)
+    for activation, other in ((IDENTITY, None), (RELU, residual)):
+        expected = reference("depthwise", case, residual=other, activation=activation)
+        first = run("depthwise", case, False, other, activation)
+        last = run("depthwise", case, True, other, activation)
+        close(first, expected)
+        if compiled():
+            np.testing.assert_array_equal(bits(first), bits(last))
+        else:
+            close(last, expected)
+
+
+@pytest.mark.parametrize("channels", [3, 18])
+@pytest.mark.parametrize("mode", PAD_MODES.values(), ids=PAD_MODES)
+def test_padding_modes(variant: str, mode: int, channels: int) -> None:
+    pads = (1, 2, 3, 2, 4, 1)
+    for multiplier, stride in ((1, (1, 1, 1)), (2, (1, 2, 3))):
+        shape, weight = (2, channels, 3, 5, 6), (channels * multiplier, 1, 2, 3, 3)
+        case = random_problem(np.random.default_rng(mode), shape, weight, groups=channels, pads=pads, mode=mode, stride=stride)
+        expected = reference("depthwise", case)
+        for channels_last in (False, True):
+            close(run("depthwise", case, channels_last), expected)
+
+
+@LAYOUTS
+def test_an_activation_with_parameters_comes_last(variant: str, channels_last: bool) -> None:
+    for i in (1, 4, 14):
+        case = problem(i)
+        residual = np.full(case.out_shape, 0.25, np.float32)
+        plain = run("depthwise", case, channels_last, residual)
+        clipped = run("depthwise", case, channels_last, residual, Activation(2, -0.5, 0.75))
+        np.testing.assert_array_equal(clipped, np.clip(plain, -0.5, 0.75))
+
+
+@LAYOUTS
+def test_nan_and_infinity_propagate(variant: str, channels_last: bool) -> None:
+    for i in (1, 4, 6, 12, 14):
+        case = problem(i)
+        case.x[0, 0, 0, 1, 1] = np.nan
+        case.x[0, 1, 0, 3, 4] = np.inf
+        case.weight[2, 0, 0, 0, 0] = np.inf  # times the padding's zeros: NaN, on every path
+        y = run("depthwise", case, channels_last)
+        close(y, reference("depthwise", case))
+        assert np.isnan(y).any() and np.isinf(y).any()
+        relu = run("depthwise", case, channels_last, activation=RELU)
+        np.testing.assert_array_equal(np.isnan(relu), np.isnan(y))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="guard pages need mprotect")
+@pytest.mark.parametrize("edge", ["start", "end"])
+@LAYOUTS
+def test_stays_inside_its_operands(variant: str, channels_last: bool, edge: str) -> None:
+    for i in range(len(AWKWARD)):
+        case = problem(i)
+        residual = np.ones(case.out_shape, np.float32)
+        y = run("depthwise", case, channels_last, residual, RELU, place=lambda a: guarded(a, edge))
+        close(y, reference("depthwise", case, residual=residual, activation=RELU))
+
+
+@LAYOUTS
+@pytest.mark.parametrize(
+    ("channels", "space", "kernel", "stride"),
+    [
+        (48, (1, 60, 62), (1, 3, 3), (1, 1, 1)),
+        (48, (1, 61, 61), (1, 5, 5), (1, 2, 2)),
+        (24, (6, 20, 25), (3, 3, 3), (1, 1, 1)),
+        (5, (1, 90, 141), (1, 3, 3), (1, 1, 1)),
+        (32, (1, 1, 9000), (1, 1, 9), (1, 1, 1)),
+    ],
+)
+def test_same_bits_for_every_batch_size_and_thread_count(
+    variant: str,
+    channels: int,
+    space: tuple[int, int, int],
+    kernel: tuple[int, int, int],
+    stride: tuple[int, int, int],
+    channels_last: bool,
+) -> None:
+    if not compiled():
+        pytest.skip("numpy's products promise no order of summation")
+    pads = tuple(k // 2 for k in kernel for _ in "ba")
+    rng = np.random.default_rng(0)
+    case = random_problem(rng, (3, channels, *space), (channels, 1, *kernel), groups=channels, stride=stride, pads=pads)
+    whole = run("depthwise", case, channels_last)
+    close(whole, reference("depthwise", case))
+    one = np.concatenate([run("depthwise", case._replace(x=case.x[i : i + 1]), channels_last) for i in range(3)])
+    np.testing.assert_array_equal(bits(whole), bits(one))
+    np.testing.assert_array_equal(bits(whole), bits(run("depthwise", case, not channels_last)))
+    before = fl.get_num_threads()
+    fl.set_num_threads(2)
+    try:
+        np.testing.assert_array_equal(bits(whole), bits(run("depthwise", case, channels_last)))
+    finally:
+        fl.set_num_threads(before)
+
+
+def test_packed_weights_are_copies(variant: str) -> None:
+    from fastlayers.kernels import _dispatch
+
+    case = problem(1)
+    expected = run("depthwise", case)
+    weight, bias = case.weight.copy(), case.bias.copy()
+    packed = _dispatch.kernel("depthwise_pack")(weight, bias, case.stride, case.dilation, case.groups)
+    weight[:], bias[:] = np.nan, np.nan
+    out = np.empty(case.out_shape, np.float32)
+    _dispatch.kernel("depthwise")(case.x, packed, out, case.pads, case.mode, False, None, IDENTITY)
+    np.testing.assert_array_equal(bits(out), bits(expected))

@@ -116,7 +116,8 @@ def lstm(cnp.ndarray x, PackedLstm packed, h0__bh, c0__bh, cnp.ndarray out, int6
     cdef void *scratch = take_scratch(&walk)
     if scratch == NULL:
         raise MemoryError(f"lstm: no memory to run {walk.batch} sequences of {walk.steps} steps")
-    if operations(&walk, walk.steps, walk.inputs + walk.hidden) > RELEASE_GIL:
+    # Fewer than four sequences are bound by the reading of the weights and take as long as four.
+    if operations(&walk, walk.steps * max(walk.batch, <int64_t>4), walk.inputs + walk.hidden) > RELEASE_GIL:
         with nogil:
             run(&walk, h0, c0, hn, cn)
     else:
@@ -124,8 +125,8 @@ def lstm(cnp.ndarray x, PackedLstm packed, h0__bh, c0__bh, cnp.ndarray out, int6
     release(scratch)
 
 
-cdef inline double operations(const Walk *p, int64_t steps, int64_t terms) noexcept nogil:
-    return 8.0 * steps * p.batch * p.hidden * terms
+cdef inline double operations(const Walk *p, int64_t rows, int64_t terms) noexcept nogil:
+    return 8.0 * rows * p.hidden * terms
 
 
 cdef inline bint gathers(const Walk *p) noexcept nogil:
@@ -173,8 +174,8 @@ cdef void run(Walk *p, const float *h0, const float *c0, float *hn, float *cn) n
     if p.batch * p.hidden:
         while p.first < p.steps:
             p.count = min(longest, p.steps - p.first)
-            p.products = workers(p.count * p.batch // PRODUCT_ROWS, operations(p, p.count, p.inputs))
-            p.walks = workers(p.batch // WALK_ROWS, operations(p, p.count, p.hidden))
+            p.products = workers(p.count * p.batch // PRODUCT_ROWS, operations(p, p.count * p.batch, p.inputs))
+            p.walks = workers(p.batch // WALK_ROWS, operations(p, p.count * p.batch, p.hidden))
             parallel(product_task, p, p.products, <int>p.products)
             parallel(walk_task, p, p.walks, <int>p.walks)
             p.first += p.count

@@ -94,8 +94,8 @@ cdef inline float *floats(array):
     return NULL if array is None else <float *>cnp.PyArray_DATA(<cnp.ndarray>array)
 
 
-def lstm(cnp.ndarray x, PackedLstm packed, h0__bh, c0__bh, cnp.ndarray out, int64_t column, cnp.ndarray hn__bh, cnp.ndarray cn__bh,
-         bint reverse, bint batch_first):
+def lstm(cnp.ndarray x, PackedLstm packed, h0__bh, c0__bh, cnp.ndarray out, int64_t column,
+         cnp.ndarray hn__bh, cnp.ndarray cn__bh, bint reverse, bint batch_first):
     """Runs a sequence through one direction; see reference/recurrent.py for the arguments."""
     cdef Walk walk
     cdef int axis = 1 if batch_first else 0

@@ -10,7 +10,7 @@ from . import Case, normal
 
 
 def _lstm(steps: int, batch: int, inputs: int, hidden: int, reverse: bool = False, batch_first: bool = False) -> Case:
-    """`reverse` writes the second half of the columns, as the second direction of a bidirectional layer does."""
+    """One direction of a layer, which writes the whole of `out`; a bidirectional layer is two such calls."""
 
     def arguments(rng: np.random.Generator) -> dict[str, Any]:
         shape = (batch, steps) if batch_first else (steps, batch)

@@ -7,18 +7,35 @@
  * same code; lanes past the end hold -infinity, which adds exactly 0.
  */
 
-FL_INLINE float fl_lanes_max(vf v) {
-  float t[VW];
-  vstore(t, v);
-  for (int w = VW / 2; w; w /= 2)
-    for (int i = 0; i < w; i++)
-      t[i] = t[i] > t[i + w] ? t[i] : t[i + w];
-  return t[0];
-}
+#ifdef __clang__
+#define FL_LANES(v, ...) __builtin_shufflevector(v, v, __VA_ARGS__)
+#else /* GCC before 12 lacks the other */
+#define FL_LANES(v, ...) __builtin_shuffle(v, (vi){__VA_ARGS__})
+#endif
 
-FL_INLINE float fl_row_max(const float *x, int64_t n) {
+/* Folds a vector by halves, in the order of vsum; every lane ends up with the result. */
+#if VW == 16
+#define FL_FOLD(v, op)                                                                                                          \
+  v = op(v, FL_LANES(v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));                                \
+  v = op(v, FL_LANES(v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));                                \
+  v = op(v, FL_LANES(v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));                                \
+  v = op(v, FL_LANES(v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14))
+#elif VW == 8
+#define FL_FOLD(v, op)                                                                                                          \
+  v = op(v, FL_LANES(v, 4, 5, 6, 7, 0, 1, 2, 3));                                                              \
+  v = op(v, FL_LANES(v, 2, 3, 0, 1, 6, 7, 4, 5));                                                              \
+  v = op(v, FL_LANES(v, 1, 0, 3, 2, 5, 4, 7, 6))
+#else
+#define FL_FOLD(v, op)                                                                                                          \
+  v = op(v, FL_LANES(v, 2, 3, 0, 1));                                                                          \
+  v = op(v, FL_LANES(v, 1, 0, 3, 2))
+#endif
+FL_INLINE vf fl_add(vf a, vf b) { return a + b; }
+
+/* the largest of a row, in every lane */
+FL_INLINE vf fl_row_max(const float *x, int64_t n, vf tail) {
   const vf lowest = vset(-(float)INFINITY);
-  vf p = lowest, q = lowest, r = lowest, s = lowest;
+  vf p = tail, q = lowest, r = lowest, s = lowest;
   int64_t i = 0;
   for (; i + 4 * VW <= n; i += 4 * VW) {
     p = vmax(p, vload(x + i));
@@ -28,18 +45,17 @@ FL_INLINE float fl_row_max(const float *x, int64_t n) {
   }
   for (; i + VW <= n; i += VW)
     p = vmax(p, vload(x + i));
-  if (i < n)
-    q = vmax(q, vget_part(x + i, n - i, -(float)INFINITY));
-  return fl_lanes_max(vmax(vmax(p, q), vmax(r, s)));
+  p = vmax(vmax(p, q), vmax(r, s));
+  FL_FOLD(p, vmax);
+  return p;
 }
 
-/* y = exp(x - m) if `keep`; returns the sum */
-FL_INLINE float fl_row_exp(const float *x, float m, float *y, int64_t n, int keep) {
-  const vf vm = vset(m);
-  vf s = vset(0), t = vset(0);
+/* y = exp(x - m) if `keep`, for whole vectors; the sum, to which `tail` belongs, in every lane */
+FL_INLINE vf fl_row_exp(const float *x, vf m, float *y, int64_t n, vf tail, int keep) {
+  vf s = vset(0), t = tail;
   int64_t i = 0;
   for (; i + 2 * VW <= n; i += 2 * VW) {
-    const vf p = vexp_flush(vload(x + i) - vm), q = vexp_flush(vload(x + i + VW) - vm);
+    const vf p = vexp_flush(vload(x + i) - m), q = vexp_flush(vload(x + i + VW) - m);
     s += p;
     t += q;
     if (keep) {
@@ -48,44 +64,41 @@ FL_INLINE float fl_row_exp(const float *x, float m, float *y, int64_t n, int kee
     }
   }
   if (i + VW <= n) {
-    const vf p = vexp_flush(vload(x + i) - vm);
+    const vf p = vexp_flush(vload(x + i) - m);
     s += p;
     if (keep)
       vstore(y + i, p);
-    i += VW;
   }
-  if (i < n) {
-    const vf p = vexp_flush(vget_part(x + i, n - i, -(float)INFINITY) - vm);
-    t += p;
-    if (keep)
-      vput_part(y + i, p, n - i);
-  }
-  return vsum(s + t);
+  s += t;
+  FL_FOLD(s, fl_add);
+  return s;
 }
 
-FL_INLINE float fl_log_of(float x) {
-  const vf y = vlog(vset(x));
-  return y[0];
-}
-
+/* The last, partial vector of a row stays in a register: reading a masked store back would stall. */
 static void fl_f32_softmax_rows(const float *x, float *y, int64_t rows, int64_t n, int logarithm) {
   if (n <= 0)
     return;
+  const int64_t rest = n % VW, whole = n - rest;
   for (int64_t row = 0; row < rows; row++, x += n, y += n) {
-    const float m = fl_row_max(x, n);
+    vf tail = vset(-(float)INFINITY), e = vset(0);
+    if (rest)
+      tail = vget_part(x + whole, rest, -(float)INFINITY);
+    const vf m = fl_row_max(x, n, tail);
+    if (rest)
+      e = vexp_flush(tail - m);
     int64_t i = 0;
     if (logarithm) {
-      const vf vm = vset(m), l = vset(fl_log_of(fl_row_exp(x, m, y, n, 0)));
-      for (; i + VW <= n; i += VW)
-        vstore(y + i, (vload(x + i) - vm) - l);
-      if (i < n)
-        vput_part(y + i, (vget_part(x + i, n - i, 0) - vm) - l, n - i);
+      const vf l = vlog(fl_row_exp(x, m, y, n, e, 0));
+      for (; i < whole; i += VW)
+        vstore(y + i, (vload(x + i) - m) - l);
+      if (rest)
+        vput_part(y + i, (tail - m) - l, rest);
     } else {
-      const vf scale = vset(1.0f / fl_row_exp(x, m, y, n, 1));
-      for (; i + VW <= n; i += VW)
+      const vf scale = 1.0f / fl_row_exp(x, m, y, n, e, 1);
+      for (; i < whole; i += VW)
         vstore(y + i, vload(y + i) * scale);
-      if (i < n)
-        vput_part(y + i, vget_part(y + i, n - i, 0) * scale, n - i);
+      if (rest)
+        vput_part(y + i, e * scale, rest);
     }
   }
 }

@@ -36,7 +36,7 @@ FL_INLINE vf fl_v_hardswish(vf x, vf a, vf b) {
 /* log(1 + exp(t)) = max(t, 0) + log(1 + exp(-|t|)) */
 FL_INLINE vf fl_v_softplus(vf x, vf a, vf b) {
   const vf t = a * x;
-  return vsel((vi)(t > b), x, (vmax(vset(0), t) + vlog1p_unit(vexp_neg(-vabs(t)))) / a);
+  return vsel((vi)(t > b), x, (vmax(vset(0), t) + vlog1p_unit(vexp_neg(-vabs(t)))) * (1.0f / a));
 }
 FL_INLINE vf fl_v_softsign(vf x, vf a, vf b) { (void)a, (void)b; return x / (1.0f + vabs(x)); }
 /* tanh(log(1 + w)) = k / (k + 2), k = w (w + 2), w = exp(x); above 0 both are divided by w^2, so nothing overflows */

@@ -7,7 +7,7 @@
  *   function      bound with FMA   without   domain
  *   vexp          1.02             1.0       all; gradual underflow, infinity above 88.72
  *   vexp_neg      1.0              1.0       x <= 0; gradual underflow
- *   vexp_flush    1.0              1.0       x <= 0; results below 2^-126 may be 0
+ *   vexp_flush    1 + 0.04 |x|     1.0       x <= 0; results below 2^-126 may be 0
  *   vexpm1_neg    1.0              1.0       x <= 0
  *   vlog          0.85             0.9       all; -infinity at 0, NaN below
  *   vlog1p_unit   1.45             1.45      0 <= x <= 1
@@ -25,58 +25,71 @@
 #define FL_LN2_LOW -0x1.bd0106p-13f   /* the rest */
 #define FL_ROUND 12582912.0f          /* 1.5 2^23: adding it leaves the nearest integer in the low bits of the sum */
 
-/* x = n ln 2 + r with |r| <= 0.3475: gives e^r - 1 (relative error 2^-26), and in *bits a number whose low 23 bits are n + bias. */
-FL_INLINE vf vexp_reduce(vf x, float bias, vi *bits) {
+#if defined(__FMA__) || defined(__aarch64__)
+#define FL_FUSED 1
+#else
+#define FL_FUSED 0
+#endif
+
+typedef struct {
+  vf q;    /* e^r - 1, relative error 2^-26 */
+  vf n;
+  vi bits; /* the low 23 bits hold n + bias */
+} fl_exp_parts;
+
+/* x = n ln 2 + r with |r| <= 0.3475. Without `fine`, r is off by up to 2^-29 n where multiplications are fused. */
+FL_INLINE fl_exp_parts vexp_parts(vf x, float bias, int fine) {
   const vf t = vfma(x, vset(0x1.715476p+0f), vset(FL_ROUND + bias));
   const vf n = t - (FL_ROUND + bias);
-  const vf r = vfma(n, vset(-FL_LN2_LOW), vfma(n, vset(-FL_LN2_HIGH), x));
+  const vf r = fine || !FL_FUSED ? vfma(n, vset(-FL_LN2_LOW), vfma(n, vset(-FL_LN2_HIGH), x)) : vfma(n, vset(-0x1.62e430p-1f), x);
   vf p = vfma(vset(0x1.6b96f2p-10f), r, vset(0x1.1226d8p-7f));
   p = vfma(p, r, vset(0x1.5556f8p-5f));
   p = vfma(p, r, vset(0x1.5554b2p-3f));
   p = vfma(p, r, vset(0x1.fffffep-2f));
-  *bits = vbits(t);
-  return vfma(r * r, p, r);
+  return (fl_exp_parts){vfma(r * r, p, r), n, vbits(t)};
 }
 
+/* 2^n for n = -127 (which gives 0) .. 127, for parts with a bias of 127 more */
+FL_INLINE vf vexp_scale(fl_exp_parts e) { return vfrom(e.bits << 23); }
+
 FL_INLINE FL_UNUSED vf vexp(vf x) {
-  vi bits;
-  const vf q = vexp_reduce(vmin(vset(89.0f), vmax(vset(-104.5f), x)), 254, &bits);
+  const fl_exp_parts e = vexp_parts(vmin(vset(89.0f), vmax(vset(-104.5f), x)), 254, 1);
+#ifdef __AVX512F__
+  return (vf)_mm512_scalef_ps((__m512)(e.q + 1.0f), (__m512)e.n);
+#else
   /* 2^n has no float for every n that is needed: n + 254 is halved, and each half is a biased exponent */
-  const vi half = bits >> 1;
+  const vi half = e.bits >> 1;
   const vf s = vfrom(half << 23);
-  return vfma(s, q, s) * vfrom((bits - half) << 23);
+  return vfma(s, e.q, s) * vfrom((e.bits - half) << 23);
+#endif
 }
 
 /* exp(x) for x <= 0: one multiplication by 2^-24 brings gradual underflow */
 FL_INLINE FL_UNUSED vf vexp_neg(vf x) {
-  vi bits;
-  const vf q = vexp_reduce(vmax(vset(-104.5f), x), 127 + 24, &bits);
-  const vf s = vfrom(bits << 23);
-  return vfma(s, q, s) * 0x1p-24f;
+  const fl_exp_parts e = vexp_parts(vmax(vset(-104.5f), x), 127 + 24, 1);
+  const vf s = vexp_scale(e);
+  return vfma(s, e.q, s) * 0x1p-24f;
 }
 
-/* exp(x) for x <= 0, where results below 2^-126 may as well be 0: the clamp leaves a biased exponent of 0 there */
+/* exp(x) for x <= 0, where results below 2^-126 may as well be 0; for an x that was itself rounded, which costs 10 times more */
 FL_INLINE FL_UNUSED vf vexp_flush(vf x) {
-  vi bits;
-  const vf q = vexp_reduce(vmax(vset(-88.0f), x), 127, &bits);
-  const vf s = vfrom(bits << 23);
-  return vfma(s, q, s);
+  const fl_exp_parts e = vexp_parts(vmax(vset(-88.0f), x), 127, 0);
+  const vf s = vexp_scale(e);
+  return vfma(s, e.q, s);
 }
 
 /* exp(x) - 1 for x <= 0, with a small relative error near 0 */
 FL_INLINE FL_UNUSED vf vexpm1_neg(vf x) {
-  vi bits;
-  const vf q = vexp_reduce(vmax(vset(-40.0f), x), 127, &bits);
-  const vf s = vfrom(bits << 23);
-  return vfma(s, q, s - 1.0f);
+  const fl_exp_parts e = vexp_parts(vmax(vset(-40.0f), x), 127, 0);
+  const vf s = vexp_scale(e);
+  return vfma(s, e.q, s - 1.0f);
 }
 
 /* 2^-24 / (2^-24 + 2^-24 exp(-x)): the common factor keeps the denominator finite down to where the result vanishes */
 FL_INLINE FL_UNUSED vf vsigmoid(vf x) {
-  vi bits;
-  const vf q = vexp_reduce(-vmin(vset(60.0f), vmax(vset(-104.5f), x)), 127 - 24, &bits);
-  const vf s = vfrom(bits << 23);
-  return 0x1p-24f / (vfma(s, q, s) + 0x1p-24f);
+  const fl_exp_parts e = vexp_parts(-vmin(vset(60.0f), vmax(vset(-104.5f), x)), 127 - 24, 1);
+  const vf s = vexp_scale(e);
+  return 0x1p-24f / (vfma(s, e.q, s) + 0x1p-24f);
 }
 
 /* log(1 + f) - (f - f^2 / 2) for 1 + f in [sqrt(1/2), sqrt(2)] */

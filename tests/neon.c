@@ -148,7 +148,7 @@ static void check_rows(int64_t rows, int64_t n, int logarithm) {
     }
   }
   table.transpose(x, n, t, rows, rows, n); /* the same numbers down the columns */
-  table.softmax_inner(t, z, n, rows, logarithm);
+  table.softmax_inner(t, z, n, rows, rows, logarithm);
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < n; j++)
       check("softmax_inner", z[j * rows + i], y[i * n + j], 4e-6, i * n + j);

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..table import UNARY, Activation
 
-__all__ = ["gated", "prelu", "unary"]
+__all__ = ["evaluate", "gated", "prelu", "unary"]
 
 # A function of x (float64) and of the parameters a and b.
 Function = Callable[[np.ndarray, float, float], np.ndarray]
@@ -68,8 +68,8 @@ _FUNCTIONS: dict[str, Function] = {
 _BY_CODE: dict[int, Function] = {UNARY[name].code: function for name, function in _FUNCTIONS.items()}
 
 
-def _apply(x: np.ndarray, activation: Activation) -> np.ndarray:
-    """The function in float64; its parameters are float32, as the compiled kernels take them."""
+def evaluate(x: np.ndarray, activation: Activation) -> np.ndarray:
+    """f(x) in float64; the parameters are float32 numbers, as the compiled kernels take them."""
     code, a, b = activation
     return _BY_CODE[code](x.astype(np.float64), float(np.float32(a)), float(np.float32(b)))
 
@@ -77,7 +77,7 @@ def _apply(x: np.ndarray, activation: Activation) -> np.ndarray:
 def unary(x: np.ndarray, out: np.ndarray, activation: Activation) -> None:
     """out = f(x), f given by code and parameters; out may be x."""
     with np.errstate(all="ignore"):
-        out[...] = _apply(x, activation)
+        out[...] = evaluate(x, activation)
 
 
 def prelu(x__oci: np.ndarray, slope__c: np.ndarray, out__oci: np.ndarray) -> None:
@@ -89,4 +89,4 @@ def prelu(x__oci: np.ndarray, slope__c: np.ndarray, out__oci: np.ndarray) -> Non
 def gated(x__o2i: np.ndarray, out__oi: np.ndarray, activation: Activation, gate: int) -> None:
     """out = x[:, 1 - gate] * f(x[:, gate]), f without parameters."""
     with np.errstate(all="ignore"):
-        out__oi[...] = x__o2i[:, 1 - gate] * _apply(x__o2i[:, gate], activation)
+        out__oi[...] = x__o2i[:, 1 - gate] * evaluate(x__o2i[:, gate], activation)

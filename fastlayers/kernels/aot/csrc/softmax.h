@@ -3,9 +3,11 @@
  * Two forms: over the last axis, row by row; and over an axis that has `inner` numbers behind it, where the vectors lie along those.
  * y must not overlap x. A row that holds NaN or +infinity, or nothing but -infinity, becomes NaN in every element (x - m is NaN
  * somewhere, and so is s). Terms below 2^-126 of the largest count as 0. The order of every sum depends on n and inner alone: in
- * rows two vectors of partial sums take turns, in the other form see fl_f32_softmax_inner. Remainders are partial vectors of the
- * same code; lanes past the end hold -infinity, which adds exactly 0.
+ * rows two vectors of partial sums take turns, in the other form see fl_f32_softmax_inner. A chain of additions is broken after
+ * FL_CHAIN terms, so that long sums stay accurate. Remainders are partial vectors of the same code; lanes past the end hold
+ * -infinity, which adds exactly 0.
  */
+#define FL_CHAIN 16
 
 #ifdef __clang__
 #define FL_LANES(v, ...) __builtin_shufflevector(v, v, __VA_ARGS__)
@@ -52,26 +54,30 @@ FL_INLINE vf fl_row_max(const float *x, int64_t n, vf tail) {
 
 /* y = exp(x - m) if `keep`, for whole vectors; the sum, to which `tail` belongs, in every lane */
 FL_INLINE vf fl_row_exp(const float *x, vf m, float *y, int64_t n, vf tail, int keep) {
-  vf s = vset(0), t = tail;
+  vf total = tail;
   int64_t i = 0;
-  for (; i + 2 * VW <= n; i += 2 * VW) {
-    const vf p = vexp_flush(vload(x + i) - m), q = vexp_flush(vload(x + i + VW) - m);
-    s += p;
-    t += q;
-    if (keep) {
-      vstore(y + i, p);
-      vstore(y + i + VW, q);
+  while (i + 2 * VW <= n) {
+    const int64_t end = n - i < FL_CHAIN * 2 * VW ? n : i + FL_CHAIN * 2 * VW;
+    vf s = vset(0), t = vset(0);
+    for (; i + 2 * VW <= end; i += 2 * VW) {
+      const vf p = vexp_flush(vload(x + i) - m), q = vexp_flush(vload(x + i + VW) - m);
+      s += p;
+      t += q;
+      if (keep) {
+        vstore(y + i, p);
+        vstore(y + i + VW, q);
+      }
     }
+    total += s + t;
   }
   if (i + VW <= n) {
     const vf p = vexp_flush(vload(x + i) - m);
-    s += p;
+    total += p;
     if (keep)
       vstore(y + i, p);
   }
-  s += t;
-  FL_FOLD(s, fl_add);
-  return s;
+  FL_FOLD(total, fl_add);
+  return total;
 }
 
 /* The last, partial vector of a row stays in a register: reading a masked store back would stall. */
@@ -126,6 +132,10 @@ static void fl_columns_sum(const float *x, const float *m, float *s, int64_t w) 
   for (int64_t i = 0; i < w; i += VW)
     fl_put(s, i, w, fl_at(s, i, w) + vexp_flush(fl_at(x, i, w) - fl_at(m, i, w)));
 }
+static void fl_columns_add(const float *part, float *s, int64_t w) {
+  for (int64_t i = 0; i < w; i += VW)
+    fl_put(s, i, w, fl_at(s, i, w) + fl_at(part, i, w));
+}
 static void fl_columns_scale(float *y, const float *s, int64_t w) {
   for (int64_t i = 0; i < w; i += VW)
     fl_put(y, i, w, fl_at(y, i, w) * fl_at(s, i, w));
@@ -139,7 +149,7 @@ static void fl_columns_less(const float *x, const float *m, const float *s, floa
  * `each` columns from the first on repeat with this period: their partial results belong together. */
 #define FL_STRIP 512
 static void fl_softmax_strip(const float *x, float *y, int64_t rows, int64_t step, int64_t w, int64_t last, int64_t each, int logarithm) {
-  float m[FL_STRIP], s[FL_STRIP];
+  float m[FL_STRIP], s[FL_STRIP], part[FL_STRIP];
   memcpy(m, x, (size_t)w * 4);
   memset(s, 0, (size_t)w * 4);
   for (int64_t r = 1; r < rows; r++)
@@ -149,12 +159,17 @@ static void fl_softmax_strip(const float *x, float *y, int64_t rows, int64_t ste
     m[i % each] = m[i % each] > m[i] ? m[i % each] : m[i];
   for (int64_t i = each; i < w; i++)
     m[i] = m[i - each];
-  for (int64_t r = 0; r < rows + (last > 0); r++) {
-    const int64_t columns = r < rows ? w : last;
-    if (logarithm)
-      fl_columns_sum(x + r * step, m, s, columns);
-    else
-      fl_columns_exp(x + r * step, m, s, y + r * step, columns);
+  for (int64_t r = 0; r < rows + (last > 0);) {
+    const int64_t end = rows + (last > 0) - r < FL_CHAIN ? rows + (last > 0) : r + FL_CHAIN;
+    memset(part, 0, (size_t)w * 4);
+    for (; r < end; r++) {
+      const int64_t columns = r < rows ? w : last;
+      if (logarithm)
+        fl_columns_sum(x + r * step, m, part, columns);
+      else
+        fl_columns_exp(x + r * step, m, part, y + r * step, columns);
+    }
+    fl_columns_add(part, s, w);
   }
   for (int64_t i = each; i < w; i++)
     s[i % each] += s[i];

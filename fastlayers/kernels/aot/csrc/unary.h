@@ -2,9 +2,10 @@
  *
  * Operands are contiguous and of any alignment; y may be x. A function is written once, for one vector (fl_v_<name>), and FL_MAP
  * makes its loop. The remainder goes through the same vector code by a partial load, so an element's result does not depend on its
- * place. Error bounds beyond those of vmath.h, u being a unit in the last place of the result (without FMA in brackets):
- *   ELU, SELU 2 u (2.5 u); SiLU, GELU (tanh), softplus, mish 4 u, or 2^-140 where exp(x) is subnormal; GELU 2 u + 2^-23 |x| (1 + erf
- *   cancels below 0, as in the other frameworks); hard sigmoid 0.5 u (2^-24 max(1, |b|)); the others 1.5 u.
+ * place. Error bounds beyond those of vmath.h, in units in the last place of the result (tests/kernels/test_accuracy.py):
+ *   leaky ReLU, PReLU 0.5 · ELU (alpha 1), softsign 1.5 · SELU 2 · softplus, hard swish 2.5 · SiLU 3, mish 4, each + 2^-140, for
+ *   exp(x) is subnormal there · GELU 2.5 + 2^-22, GELU (tanh) 3 + 2^-23: below 0 a sum or an argument loses digits, as in the other
+ *   frameworks · hard sigmoid 0.5 + 2^-24 (its two roundings without FMA)
  */
 #include "part.h"
 

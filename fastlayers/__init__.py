@@ -19,6 +19,7 @@ from .threads import get_num_threads, set_num_threads
 __version__ = "0.1.0"
 __all__ = [
     "DTypeError", "DeviceError", "Error", "FormatError", "LimitError", "MissingExtraError", "ShapeError", "UnsupportedError",
-    "WeightsError", "__version__", "functional", "get_num_threads", "graph", "kernels", "layers", "load_weights", "set_num_threads",
+    "WeightsError", "__version__", "functional", "get_num_threads", "graph", "kernels", "layers", "load_weights",
+    "set_num_threads",
 ]  # fmt: skip
 __all__ += layers.__all__

@@ -1,4 +1,4 @@
-"""Stateless functions: arrays in, fresh float32 arrays out; a symbolic value among the inputs is recorded instead (see ``graph``).
+"""Stateless functions: arrays in, fresh float32 arrays out; with a symbolic value among the inputs they record (see ``graph``).
 
 Each function checks its arguments, finds the shape of its result and calls a kernel of the current variant:
 ``functional`` -> ``kernels._dispatch`` -> ``kernels/<variant>/<same file>``.
@@ -33,8 +33,9 @@ from .recurrent import lstm, lstm_cell
 from .softmax import log_softmax, softmax
 
 __all__ = [
-    "add", "clip", "concat", "conv1d", "conv2d", "conv3d", "divide", "elu", "erf", "exp", "flatten", "gelu", "glu", "hardsigmoid",
-    "hardswish", "hardtanh", "identity", "leaky_relu", "linear", "log", "log_softmax", "lstm", "lstm_cell", "mish", "multiply", "pad",
-    "permute", "prelu", "relu", "relu6", "reshape", "select", "selu", "sigmoid", "silu", "slice", "softmax", "softplus", "softsign",
-    "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh", "to_channels_first", "to_channels_last", "unsqueeze",
+    "add", "clip", "concat", "conv1d", "conv2d", "conv3d", "divide", "elu", "erf", "exp", "flatten", "gelu", "glu",
+    "hardsigmoid", "hardswish", "hardtanh", "identity", "leaky_relu", "linear", "log", "log_softmax", "lstm",
+    "lstm_cell", "mish", "multiply", "pad", "permute", "prelu", "relu", "relu6", "reshape", "select", "selu", "sigmoid",
+    "silu", "slice", "softmax", "softplus", "softsign", "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh",
+    "to_channels_first", "to_channels_last", "unsqueeze",
 ]  # fmt: skip

@@ -45,7 +45,7 @@ def _convert(value: Any, op: str, argument: str) -> np.ndarray:
         ) from error
     if array.dtype.kind not in "fiub" and array.dtype.name != "bfloat16":
         raise DTypeError(
-            f"{op}: {argument} has dtype {array.dtype}: expected float32, or another real, integer or boolean dtype to convert from"
+            f"{op}: {argument} has dtype {array.dtype}: expected float32, or a real, integer or boolean dtype to convert"
         )
     with np.errstate(over="ignore", invalid="ignore"):
         return np.require(array, FLOAT32, ["C", "A"])

@@ -1,4 +1,4 @@
-"""Checks that several operations share. Sizes may be ints, names or None (see graph.ir); every error says op, argument and rule."""
+"""Checks that several operations share. Sizes may be ints, names or None (see graph.ir); errors say op, argument, rule."""
 
 from __future__ import annotations
 

@@ -38,6 +38,8 @@ class Plan(NamedTuple):
     out: tuple[int, ...]
     pads: tuple[int, ...]
     shape: tuple[int, ...]  # of the result as the caller sees it
+    mode: int
+    last: bool
 
 
 def channels_last(op: str, layout: Any, axes: int) -> bool:
@@ -50,7 +52,7 @@ def channels_last(op: str, layout: Any, axes: int) -> bool:
 
 def window(op: str, axes: int, stride: Any, padding: Any, dilation: Any, groups: Any, padding_mode: Any, layout: Any) -> Window:
     """Checks the arguments of a convolution over `axes` axes of space."""
-    if padding_mode not in PAD_MODES:
+    if not isinstance(padding_mode, str) or padding_mode not in PAD_MODES:
         raise ShapeError(f"{op}: padding_mode is {padding_mode!r}: expected one of {', '.join(map(repr, PAD_MODES))}")
     return Window(
         op,
@@ -84,7 +86,7 @@ def conv_shape(w: Window, x: Shape, weight: Shape, bias: Shape | None, residual:
     inner = [*space, "c"] if w.last else ["c", *space]
     if len(x) not in (n + 1, n + 2):
         raise ShapeError(
-            f"{op}: x has shape {x} ({len(x)} axes): expected (n, {', '.join(inner)}), or ({', '.join(inner)}) for one without a batch"
+            f"{op}: x has shape {x} ({len(x)} axes): expected (n, {', '.join(inner)}), or ({', '.join(inner)}) without a batch"
         )
     if len(weight) != n + 2:
         kernel = ", ".join(f"k{letter}" for letter in space)
@@ -107,7 +109,8 @@ def _check_channels(w: Window, channels: Dim, weight: Shape, x: Shape) -> None:
             raise ShapeError(f"{w.op}: x has {channels} channels: expected a multiple of groups={w.groups}")
         want = f"(o, {channels // w.groups if isinstance(channels, int) else channels}, {', '.join(map(str, kernel))})"
         raise ShapeError(
-            f"{w.op}: weight has {i} input channels, x {x} has {channels} (groups={w.groups}): expected weight of shape {want}, got {weight}"
+            f"{w.op}: weight has {i} input channels, x {x} has {channels} (groups={w.groups}): "
+            f"expected weight of shape {want}, got {weight}"
         )
     if isinstance(o, int) and o % w.groups:
         raise ShapeError(f"{w.op}: weight has {o} output channels: expected a multiple of groups={w.groups}, got shape {weight}")
@@ -129,8 +132,8 @@ def _size(w: Window, axis: int, size: Dim, kernel: Dim) -> Dim:
     _check_pads(w, name, size, before, after)
     if size + before + after < reach:
         raise ShapeError(
-            f"{w.op}: x has size {size} along {name}, {size + before + after} with padding: expected at least {reach}, what a kernel of "
-            f"{kernel} with dilation {w.dilation[axis]} covers"
+            f"{w.op}: x has size {size} along {name}, {size + before + after} with padding: "
+            f"expected at least {reach}, what a kernel of {kernel} with dilation {w.dilation[axis]} covers"
         )
     return (size + before + after - reach) // stride + 1
 
@@ -139,7 +142,8 @@ def _check_pads(w: Window, name: str, size: int, before: int, after: int) -> Non
     most = {"zeros": None, "reflect": max(size - 1, 0), "replicate": None if size else 0, "circular": size}[w.mode]
     if most is not None and max(before, after) > most:
         raise ShapeError(
-            f"{w.op}: padding ({before}, {after}) along {name}: expected at most {most} with padding_mode={w.mode!r} and an input of {size}"
+            f"{w.op}: padding ({before}, {after}) along {name}: expected at most {most} "
+            f"with padding_mode={w.mode!r} and an input of {size}"
         )
 
 
@@ -156,7 +160,7 @@ def conv_plan(w: Window, x: tuple[int, ...], weight: tuple[int, ...], shape: tup
     pads = [0, 0] * (3 - n)
     for axis, size in enumerate(sizes):
         pads += w.padding[axis] if w.padding is not None else _same_pads(w, axis, size, weight[2 + axis])
-    return Plan(x5, out5, tuple(pads), shape)
+    return Plan(x5, out5, tuple(pads), shape, PAD_MODES[w.mode], w.last)
 
 
 def _same_pads(w: Window, axis: int, size: int, kernel: int) -> tuple[int, int]:
@@ -174,4 +178,3 @@ def depthwise_channels(w: Window, x: Shape) -> int | None:
     """The number of channels if every one of several is convolved alone, which has a kernel of its own, else None."""
     channels = x[-1] if w.last else x[-1 - w.axes]
     return w.groups if w.groups > 1 and channels == w.groups else None
-

@@ -162,7 +162,8 @@ def gelu(x: Tensor, approximate: str = "none") -> np.ndarray:
 
     Args:
         x: any shape, any real dtype.
-        approximate: ``"none"`` for the exact Phi, by erf, or ``"tanh"`` for ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x**3)))``.
+        approximate: ``"none"`` for the exact Phi, by erf, or ``"tanh"`` for
+            ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
 
     Returns:
         float32, the shape of x.

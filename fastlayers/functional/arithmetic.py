@@ -30,7 +30,9 @@ def _together(op_name: str, x: Dim, y: Dim, a: Shape, b: Shape) -> Dim:
     if x == 1:
         return y
     if isinstance(x, int) and isinstance(y, int):
-        raise ShapeError(f"{op_name}: operands have shapes {a} and {b}: expected sizes that are equal or 1, aligned at the last axis")
+        raise ShapeError(
+            f"{op_name}: operands have shapes {a} and {b}: expected sizes that are equal or 1, aligned at the last axis"
+        )
     # One size is known and greater than 1: the other one must turn out to be it, or 1.
     return x if isinstance(x, int) else (y if isinstance(y, int) else None)
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..graph.ir import Shape
 from ..graph.ops import op
 from ..kernels import _dispatch
-from ..kernels.table import PAD_MODES, Activation
+from ..kernels.table import Activation
 from ._activation import normal_activation, resolve
 from ._arrays import as_float32, empty, optional_float32
 from ._geometry import Plan, Window, conv_plan, conv_shape, depthwise_channels, window
@@ -47,7 +47,7 @@ def _conv(place: Window, x: Any, weight: Any, bias: Any, residual: Any, activati
     bias, residual = optional_float32(bias, name, "bias"), optional_float32(residual, name, "residual")
     plan = plan_conv(place, x.shape, weight.shape, bias, residual)
     kernel, packed = pack_conv(place, depthwise_channels(place, x.shape), weight, bias)
-    return run_conv(kernel, x, packed, plan, place, residual, act)
+    return run_conv(kernel, x, packed, plan, residual, act)
 
 
 def plan_conv(
@@ -59,7 +59,9 @@ def plan_conv(
     return conv_plan(place, x, weight, found)  # type: ignore[arg-type]
 
 
-def pack_conv(place: Window, channels: int | None, weight: np.ndarray, bias: np.ndarray | None) -> tuple[Callable[..., None], Any]:
+def pack_conv(
+    place: Window, channels: int | None, weight: np.ndarray, bias: np.ndarray | None
+) -> tuple[Callable[..., None], Any]:
     """The kernel for these weights and what it takes for them; `channels` is a number for a depthwise one."""
     lead = 3 - place.axes
     weight = weight.reshape(*weight.shape[:2], *(1,) * lead, *weight.shape[2:])
@@ -70,12 +72,13 @@ def pack_conv(place: Window, channels: int | None, weight: np.ndarray, bias: np.
 
 
 def run_conv(
-    kernel: Callable[..., None], x: np.ndarray, packed: Any, plan: Plan, place: Window, residual: np.ndarray | None, act: Activation
+    kernel: Callable[..., None], x: np.ndarray, packed: Any, plan: Plan, residual: np.ndarray | None, act: Activation
 ) -> np.ndarray:
     """A planned convolution of checked operands."""
-    out = empty(plan.shape)
-    flat = None if residual is None else residual.reshape(plan.out)
-    kernel(x.reshape(plan.x), packed, out.reshape(plan.out), plan.pads, PAD_MODES[place.mode], place.last, flat, act)
+    x5, out5, pads, shape, mode, last = plan
+    out = empty(shape)
+    flat = None if residual is None else residual.reshape(out5)
+    kernel(x.reshape(x5), packed, out.reshape(out5), pads, mode, last, flat, act)
     return out
 
 
@@ -97,12 +100,13 @@ def conv1d(
     """Convolution over a sequence: ``act(x * weight + bias + residual)``, a cross-correlation as in every framework.
 
     Args:
-        x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in float32.
+        x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in
+            float32.
         weight: ``(o, i / groups, kl)`` in both layouts.
         bias: ``(o,)`` or None.
         stride: an int, or a sequence of one.
-        padding: an int, a pair (before, after) in a sequence, ``"valid"`` for none, or ``"same"`` for ``ceil(size / stride)`` outputs by TensorFlow's rule: what
-            is odd goes after.
+        padding: an int, a pair (before, after) in a sequence, ``"valid"`` for none, or ``"same"`` for ``ceil(size / stride)``
+            outputs by TensorFlow's rule: what is odd goes after.
         dilation: the distance between the taps of the kernel; an int, or a sequence of one.
         groups: channels are cut into so many groups, each with weights of its own; as many as channels: depthwise.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
@@ -144,12 +148,13 @@ def conv2d(
     """Convolution over a plane: ``act(x * weight + bias + residual)``, a cross-correlation as in every framework.
 
     Args:
-        x: ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in float32.
+        x: ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed
+            in float32.
         weight: ``(o, i / groups, kh, kw)`` in both layouts.
         bias: ``(o,)`` or None.
         stride: an int, or one an axis.
-        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size / stride)`` outputs by TensorFlow's rule: what
-            is odd goes after.
+        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
+            stride)`` outputs by TensorFlow's rule: what is odd goes after.
         dilation: the distance between the taps of the kernel; an int, or one an axis.
         groups: channels are cut into so many groups, each with weights of its own; as many as channels: depthwise.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
@@ -158,7 +163,8 @@ def conv2d(
         residual: added before the activation, of the shape of the result, or None.
 
     Returns:
-        float32 ``(n, o, oh, ow)`` or ``(n, oh, ow, o)``, each size ``(size + before + after - dilation * (k - 1) - 1) // stride + 1``.
+        float32 ``(n, o, oh, ow)`` or ``(n, oh, ow, o)``, each size ``(size + before + after - dilation * (k - 1) - 1) // stride
+        + 1``.
 
     Raises:
         ShapeError: shapes or arguments do not fit.
@@ -194,12 +200,13 @@ def conv3d(
     """Convolution over a volume: ``act(x * weight + bias + residual)``, a cross-correlation as in every framework.
 
     Args:
-        x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in float32.
+        x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
+            computed in float32.
         weight: ``(o, i / groups, kd, kh, kw)`` in both layouts.
         bias: ``(o,)`` or None.
         stride: an int, or one an axis.
-        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size / stride)`` outputs by TensorFlow's rule: what
-            is odd goes after.
+        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
+            stride)`` outputs by TensorFlow's rule: what is odd goes after.
         dilation: the distance between the taps of the kernel; an int, or one an axis.
         groups: channels are cut into so many groups, each with weights of its own; as many as channels: depthwise.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
@@ -208,7 +215,8 @@ def conv3d(
         residual: added before the activation, of the shape of the result, or None.
 
     Returns:
-        float32 ``(n, o, od, oh, ow)`` or ``(n, od, oh, ow, o)``, each size ``(size + before + after - dilation * (k - 1) - 1) // stride + 1``.
+        float32 ``(n, o, od, oh, ow)`` or ``(n, od, oh, ow, o)``, each size ``(size + before + after - dilation * (k - 1) - 1)
+        // stride + 1``.
 
     Raises:
         ShapeError: shapes or arguments do not fit.

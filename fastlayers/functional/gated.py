@@ -129,4 +129,3 @@ def _gated(op_name: str, x: Any, dim: Any, activation: Activation, gate: int) ->
     outer, inner = math.prod(x.shape[:at]), math.prod(out.shape[at:])
     _dispatch.kernel("gated")(x.reshape(outer, 2, inner), out.reshape(outer, inner), activation, gate)
     return out
-

@@ -30,7 +30,9 @@ def concat_rule(tensors: Any, dim: Any) -> Shape:
     total: Dim = 0
     for i, shape in enumerate(tensors):
         if len(shape) != len(first) or any(differ(a, b) for j, (a, b) in enumerate(zip(shape, first, strict=True)) if j != at):
-            raise ShapeError(f"concat: tensors[{i}] has shape {shape}, tensors[0] {first}: expected equal sizes but along dim={dim}")
+            raise ShapeError(
+                f"concat: tensors[{i}] has shape {shape}, tensors[0] {first}: expected equal sizes but along dim={dim}"
+            )
         total = total + shape[at] if isinstance(total, int) and isinstance(shape[at], int) else None
     common = [next((d for d in sizes if isinstance(d, int)), sizes[0]) for sizes in zip(*tensors, strict=True)]
     return (*common[:at], total if len(tensors) > 1 else first[at], *common[at + 1 :])

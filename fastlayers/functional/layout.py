@@ -62,7 +62,7 @@ def to_channels_last(x: Tensor) -> np.ndarray:
     (1, 8, 9, 3)
     """
     x = as_float32(x, "to_channels_last", "x")
-    return _swap(x, last_rule(x.shape), x.shape[:2] + (math.prod(x.shape[2:]),))
+    return _swap(x, last_rule(x.shape), (*x.shape[:2], math.prod(x.shape[2:])))
 
 
 @op("to_channels_first", "x", first_rule)
@@ -137,7 +137,7 @@ def permute(x: Tensor, dims: Sequence[int]) -> np.ndarray:
 
 
 def reshape_rule(x: Shape, shape: Any) -> Shape:
-    """Checks the arguments of `reshape` and returns the shape of its result; one unknown size may stand for -1 or pass through."""
+    """Checks the arguments of `reshape` and returns the shape of its result, in which an unknown size may stand for -1."""
     want = [integer("reshape", "shape", d, -1) for d in (shape if isinstance(shape, (tuple, list)) else (shape,))]
     holes = [i for i, d in enumerate(want) if d == -1]
     if len(holes) > 1:
@@ -191,7 +191,9 @@ def flatten_rule(x: Shape, start_dim: Any, end_dim: Any) -> Shape:
     """Checks the arguments of `flatten` and returns the shape of its result."""
     first, last = axis("flatten", start_dim, len(x), "start_dim"), axis("flatten", end_dim, len(x), "end_dim")
     if first > last:
-        raise ShapeError(f"flatten: start_dim={start_dim} lies behind end_dim={end_dim} for x of shape {x}: expected it before or the same")
+        raise ShapeError(
+            f"flatten: start_dim={start_dim} lies behind end_dim={end_dim}, x has shape {x}: expected it before or the same"
+        )
     middle = x[first : last + 1]
     unknown = [d for d in middle if not isinstance(d, int)]
     size: Dim = product(middle)

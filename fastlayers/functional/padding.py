@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,21 +27,28 @@ _MODES = {"constant": PAD_MODES["zeros"], **PAD_MODES}
 
 def pad_rule(x: Shape, pad: Any, mode: Any, value: Any) -> Shape:
     """Checks the arguments of `pad` and returns the shape of its result."""
-    pairs = _pairs(len(x), pad)
-    if mode not in _MODES:
-        raise ShapeError(f"pad: mode is {mode!r}: expected one of {', '.join(map(repr, _MODES))}")
     number("pad", "value", value)
+    return _shape(x, _numbers(pad), mode)
+
+
+def _numbers(pad: Any) -> tuple[int, ...]:
+    if not isinstance(pad, (tuple, list)):
+        raise ShapeError(f"pad: pad is {pad!r}: expected a sequence (last axis before, last axis after, the axis before it, ...)")
+    return tuple(integer("pad", "pad", p) for p in pad)
+
+
+def _shape(x: Shape, pad: tuple[int, ...], mode: Any) -> Shape:
+    pairs = _pairs(len(x), pad)
+    if not isinstance(mode, str) or mode not in _MODES:
+        raise ShapeError(f"pad: mode is {mode!r}: expected one of {', '.join(map(repr, _MODES))}")
     return tuple(_size(i, size, *pairs[i], mode) for i, size in enumerate(x))
 
 
-def _pairs(ndim: int, pad: Any) -> list[tuple[int, int]]:
+def _pairs(ndim: int, pad: tuple[int, ...]) -> list[tuple[int, int]]:
     """(before, after) of every axis, in the order of the axes."""
-    if not isinstance(pad, (tuple, list)):
-        raise ShapeError(f"pad: pad is {pad!r}: expected a sequence (last axis before, last axis after, the axis before it, ...)")
-    flat = [integer("pad", "pad", p) for p in pad]
-    if len(flat) % 2 or len(flat) > 2 * ndim:
-        raise ShapeError(f"pad: pad has {len(flat)} numbers, x {ndim} axes: expected an even count of at most {2 * ndim}")
-    pairs = list(zip(flat[::2], flat[1::2], strict=True))[::-1]
+    if len(pad) % 2 or len(pad) > 2 * ndim:
+        raise ShapeError(f"pad: pad has {len(pad)} numbers, x {ndim} axes: expected an even count of at most {2 * ndim}")
+    pairs = list(zip(pad[::2], pad[1::2], strict=True))[::-1]
     return [(0, 0)] * (ndim - len(pairs)) + pairs
 
 
@@ -49,7 +57,9 @@ def _size(axis: int, size: Dim, before: int, after: int, mode: str) -> Dim:
         return size if before + after == 0 else None
     if mode in ("constant", "zeros"):
         if size + min(before, 0) + min(after, 0) < 0:
-            raise ShapeError(f"pad: ({before}, {after}) cuts more than there is from size {size} along axis {axis}: expected a size >= 0")
+            raise ShapeError(
+                f"pad: ({before}, {after}) cuts more than there is from size {size} along axis {axis}: expected a size >= 0"
+            )
         return size + before + after
     most = {"reflect": max(size - 1, 0), "replicate": math.inf if size else 0, "circular": size}[mode]
     if not 0 <= min(before, after) <= max(before, after) <= most:
@@ -70,8 +80,8 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
         x: any shape, any real dtype.
         pad: numbers of new entries ``(last axis before, last axis after, the axis before it: before, after, ...)``, as in torch;
             negative ones cut (constant mode alone).
-        mode: ``"constant"`` (or ``"zeros"``), ``"reflect"`` (mirrored at the edge, which is not repeated), ``"replicate"`` (the edge
-            repeated) or ``"circular"`` (from the other end).
+        mode: ``"constant"`` (or ``"zeros"``), ``"reflect"`` (mirrored at the edge, which is not repeated), ``"replicate"`` (the
+            edge repeated) or ``"circular"`` (from the other end).
         value: what constant mode fills in.
 
     Returns:
@@ -85,53 +95,67 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
     >>> fl.functional.pad([[1.0, 2.0, 3.0]], (1, 2), mode="reflect")
     array([[2., 1., 2., 3., 2., 1.]], dtype=float32)
     """
-    x = as_float32(x, "pad", "x")
-    pad_rule(x.shape, pad, mode, value)
-    return run_pad(x, _pairs(x.ndim, pad), _MODES[mode], float(value))
+    array = as_float32(x, "pad", "x")
+    if value.__class__ is not float:
+        value = number("pad", "value", value)
+    crop, steps = _plan(array.shape, _numbers(pad), mode if isinstance(mode, str) else repr(mode))
+    if crop is not None:
+        array = np.ascontiguousarray(array[crop])
+    if not steps:
+        return array.copy()
+    kernel = _dispatch.kernel("pad")
+    for step in steps:
+        out = empty(step.shape)
+        kernel(array.reshape(step.x), out.reshape(step.out), step.pads, _MODES[mode], value)
+        array = out
+    return array
 
 
-def run_pad(x: np.ndarray, pairs: Sequence[tuple[int, int]], mode: int, value: float) -> np.ndarray:
-    """Checked padding; `pairs` has (before, after) of every axis."""
-    if any(min(pair) < 0 for pair in pairs):
-        kept = tuple(slice(max(-before, 0), size - max(-after, 0)) for size, (before, after) in zip(x.shape, pairs, strict=True))
-        x = np.ascontiguousarray(x[kept])
+class _Step(NamedTuple):
+    """One call of the kernel: its operands' shapes, its pads, and the shape of the result."""
+
+    x: tuple[int, ...]
+    out: tuple[int, ...]
+    pads: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(shape: tuple[int, ...], pad: tuple[int, ...], mode: str) -> tuple[tuple[slice, ...] | None, list[_Step]]:
+    """What is cut off first, and the calls of the kernel."""
+    _shape(shape, pad, mode)
+    pairs, crop = _pairs(len(shape), pad), None
+    if any(p < 0 for p in pad):
+        crop = tuple(slice(max(-before, 0), size - max(-after, 0)) for size, (before, after) in zip(shape, pairs, strict=True))
+        shape = tuple(s.stop - s.start for s in crop)
         pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
-    todo = [i for i, pair in enumerate(pairs) if any(pair)]
-    if not todo:
-        return x.copy()
+    todo, steps = [i for i, pair in enumerate(pairs) if any(pair)], []
     while todo:
-        x, todo = _pad_three(x, pairs, todo, mode, value)
-    return x
+        step, todo = _three(shape, pairs, todo)
+        shape = step.shape
+        steps.append(step)
+    return crop, steps
 
 
-def _pad_three(
-    x: np.ndarray, pairs: Sequence[tuple[int, int]], todo: list[int], mode: int, value: float
-) -> tuple[np.ndarray, list[int]]:
-    """Pads the first axes of `todo`, as many as one call of the kernel can; returns the others."""
-    first = todo[0]
+def _three(x: tuple[int, ...], pairs: list[tuple[int, int]], todo: list[int]) -> tuple[_Step, list[int]]:
+    """Pads the first axes of `todo`, as many as one call can, and returns the others. Neighbours without pads are merged."""
+    first = end = todo[0]
     sizes: list[int] = []
     pads: list[tuple[int, int]] = []
-    end = first
     for i in range(first, todo[-1] + 1):
-        if i in todo:
-            if len(sizes) == 3:
-                break
-            sizes.append(x.shape[i])
+        if i not in todo and pads[-1] == (0, 0):
+            sizes[-1] *= x[i]
+        elif len(sizes) < (3 if i in todo else 2):
+            sizes.append(x[i])
             pads.append(pairs[i])
-        elif pads[-1] == (0, 0):
-            sizes[-1] *= x.shape[i]
-        elif len(sizes) < 2:
-            sizes.append(x.shape[i])
-            pads.append((0, 0))
         else:
             break
         end = i + 1
     done = [i for i in todo if i < end]
     lead = 3 - len(sizes)
-    middle, before_after = [1] * lead + sizes, [(0, 0)] * lead + pads
-    outer, inner = math.prod(x.shape[:first]), math.prod(x.shape[end:])
-    out = empty(tuple(size + sum(pairs[i]) if i in done else size for i, size in enumerate(x.shape)))
-    target = (outer, *(s + b + a for s, (b, a) in zip(middle, before_after, strict=True)), inner)
-    flat = tuple(p for pair in before_after for p in pair)
-    _dispatch.kernel("pad")(x.reshape(outer, *middle, inner), out.reshape(target), flat, mode, value)
-    return out, todo[len(done) :]
+    sizes, pads = [1] * lead + sizes, [(0, 0)] * lead + pads
+    outer, inner = math.prod(x[:first]), math.prod(x[end:])
+    padded = [size + before + after for size, (before, after) in zip(sizes, pads, strict=True)]
+    shape = tuple(size + sum(pairs[i]) if i in done else size for i, size in enumerate(x))
+    step = _Step((outer, *sizes, inner), (outer, *padded, inner), tuple(p for pair in pads for p in pair), shape)
+    return step, todo[len(done) :]

@@ -1,4 +1,4 @@
-"""Recurrent functions: an LSTM over a sequence, one layer in one or two directions, and one step of it. State goes in and comes out."""
+"""Recurrent functions: an LSTM over a sequence, one layer in one or two directions, and one step. State goes in and comes out."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def lstm(
             (weights have d = 2: forward, then reverse).
 
     Returns:
-        ``(out, (h, c))``, float32: h of every step, shaped as x with ``d h`` in its last axis, forward columns first; and the state
-        after the last step, shaped as `state`.
+        ``(out, (h, c))``, float32: h of every step, shaped as x with ``d h`` in its last axis, forward columns first; and the
+        state after the last step, shaped as `state`.
 
     Raises:
         ShapeError: shapes or arguments do not fit.
@@ -132,13 +132,13 @@ def lstm_rule(
     count = 2 if direction == "bidirectional" else 1
     for name, shape in zip(_WEIGHTS, (weight_ih, weight_hh, bias_ih, bias_hh), strict=True):
         rank = 2 if name.startswith("weight") else 1
-        if shape is not None and not (len(shape) == rank + 1 and not differ(shape[0], count) or (len(shape) == rank and count == 1)):
+        if shape is not None and not (
+            (len(shape) == rank + 1 and not differ(shape[0], count)) or (len(shape) == rank and count == 1)
+        ):
             sizes = ("4 h, i", "4 h, h", "4 h", "4 h")[_WEIGHTS.index(name)]
             plain = f"({sizes}) or " if count == 1 else ""
             raise ShapeError(f"lstm: {name} has shape {shape}: expected {plain}({count}, {sizes}) for direction={direction!r}")
-    hidden = cell_rule(
-        "lstm", x[-1], weight_ih[-2:], weight_hh[-2:], bias_ih and bias_ih[-1:], bias_hh and bias_hh[-1:]
-    )
+    hidden = cell_rule("lstm", x[-1], weight_ih[-2:], weight_hh[-2:], bias_ih and bias_ih[-1:], bias_hh and bias_hh[-1:])
     batch = () if len(x) == 2 else (x[0] if batch_first else x[1],)
     state = (count, *batch, hidden)
     for name, shape in (("h0", h0), ("c0", c0)):
@@ -169,10 +169,13 @@ def _lstm(
     w_ih, w_hh = as_float32(weight_ih, "lstm", "weight_ih"), as_float32(weight_hh, "lstm", "weight_hh")
     b_ih, b_hh = optional_float32(bias_ih, "lstm", "bias_ih"), optional_float32(bias_hh, "lstm", "bias_hh")
     h0, c0 = optional_float32(h0, "lstm", "h0"), optional_float32(c0, "lstm", "c0")
-    shapes = [None if v is None else v.shape for v in (x, w_ih, w_hh, b_ih, b_hh, h0, c0)]
-    found = lstm_rule(*shapes, batch_first=batch_first, direction=direction)  # type: ignore[arg-type]
+    shapes: Any = [None if v is None else v.shape for v in (x, w_ih, w_hh, b_ih, b_hh, h0, c0)]
+    found = lstm_rule(*shapes, batch_first, direction)
     count = 2 if direction == "bidirectional" else 1
-    parts = [v if v is None else v.reshape(count, *v.shape[v.ndim - rank :]) for v, rank in ((w_ih, 2), (w_hh, 2), (b_ih, 1), (b_hh, 1))]
+    parts = [
+        v if v is None else v.reshape(count, *v.shape[v.ndim - rank :])
+        for v, rank in ((w_ih, 2), (w_hh, 2), (b_ih, 1), (b_hh, 1))
+    ]
     pack = _dispatch.kernel("lstm_pack")
     packed = [pack(*(None if p is None else p[d] for p in parts)) for d in range(count)]
     out, h, c = (empty(shape) for shape in found)  # type: ignore[arg-type]
@@ -209,7 +212,12 @@ def lstm_cell_rule(
     x: Shape, weight_ih: Shape, weight_hh: Shape, bias_ih: Shape | None, bias_hh: Shape | None, h0: Shape | None, c0: Shape | None
 ) -> list[Shape]:
     """Checks the shapes of `lstm_cell` and returns those of its two results."""
-    for name, shape, rank in (("weight_ih", weight_ih, 2), ("weight_hh", weight_hh, 2), ("bias_ih", bias_ih, 1), ("bias_hh", bias_hh, 1)):
+    for name, shape, rank in (
+        ("weight_ih", weight_ih, 2),
+        ("weight_hh", weight_hh, 2),
+        ("bias_ih", bias_ih, 1),
+        ("bias_hh", bias_hh, 1),
+    ):
         if shape is not None and len(shape) != rank:
             raise ShapeError(f"lstm_cell: {name} has shape {shape}: expected {'(4 h, i) or (4 h, h)' if rank == 2 else '(4 h,)'}")
     if len(x) not in (1, 2):
@@ -222,13 +230,15 @@ def lstm_cell_rule(
 
 
 @op("lstm_cell", "x weight_ih weight_hh bias_ih bias_hh h0 c0", lstm_cell_rule)
-def _lstm_cell(x: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, h0: Any, c0: Any) -> tuple[np.ndarray, np.ndarray]:
+def _lstm_cell(
+    x: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, h0: Any, c0: Any
+) -> tuple[np.ndarray, np.ndarray]:
     x = as_float32(x, "lstm_cell", "x")
     w_ih, w_hh = as_float32(weight_ih, "lstm_cell", "weight_ih"), as_float32(weight_hh, "lstm_cell", "weight_hh")
     b_ih, b_hh = optional_float32(bias_ih, "lstm_cell", "bias_ih"), optional_float32(bias_hh, "lstm_cell", "bias_hh")
     h0, c0 = optional_float32(h0, "lstm_cell", "h0"), optional_float32(c0, "lstm_cell", "c0")
-    shapes = [None if v is None else v.shape for v in (x, w_ih, w_hh, b_ih, b_hh, h0, c0)]
-    lstm_cell_rule(*shapes)  # type: ignore[arg-type]
+    shapes: list[Any] = [None if v is None else v.shape for v in (x, w_ih, w_hh, b_ih, b_hh, h0, c0)]
+    lstm_cell_rule(*shapes)
     packed = _dispatch.kernel("lstm_pack")(w_ih, w_hh, b_ih, b_hh)
     return run_lstm_cell(_dispatch.kernel("lstm"), x, packed, w_hh.shape[1], h0, c0)
 
@@ -237,10 +247,13 @@ def run_lstm_cell(
     kernel: Callable[..., None], x: np.ndarray, packed: Any, hidden: int, h0: np.ndarray | None, c0: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """One step on checked operands."""
-    n, i = (1, x.shape[0]) if x.ndim == 1 else x.shape
     shape = (*x.shape[:-1], hidden)
-    out, h, c = empty((1, n, hidden)), empty(shape), empty(shape)
-    state = (n, hidden)
-    start = (None, None) if h0 is None or c0 is None else (h0.reshape(state), c0.reshape(state))
-    kernel(x.reshape(1, n, i), packed, *start, out, 0, h.reshape(state), c.reshape(state), False, False)
+    h, c = empty(shape), empty(shape)
+    if x.ndim == 1:
+        hn, cn = h[None], c[None]
+        h0, c0 = None if h0 is None else h0[None], None if c0 is None else c0[None]
+        x = x[None]
+    else:
+        hn, cn = h, c
+    kernel(x[None], packed, h0, c0, empty((1, len(x), hidden)), 0, hn, cn, False, False)
     return h, c

@@ -24,7 +24,7 @@ class Value(NamedTuple):
 
 
 class Node:
-    """One operation: its name in `ops.OPS`, the names of its tensors (None: an optional one left out), its outputs, its attributes."""
+    """One operation: its name in `ops.OPS`, its tensors' names (None: one that was left out), its outputs', its attributes."""
 
     __slots__ = ("attributes", "inputs", "op", "outputs")
 

@@ -1,7 +1,7 @@
 """The vocabulary: every operation that can be recorded, each declared once, at its function. Holds no operation itself.
 
-To add an operation: (1) write the public function in ``functional/``, which calls its shape rule first; (2) put ``@op(...)`` on it;
-(3) give an example in ``tests/graph/examples.py``. A test fails while an operation has no example.
+To add an operation: (1) write the public function in ``functional/``, which calls its shape rule first; (2) put ``@op(...)`` on
+it; (3) give an example in ``tests/graph/examples.py``. A test fails while an operation has no example.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Op:
     Args:
         name: its name in a graph.
         function: what runs it on arrays, or records it if one of its tensors is a `Symbol`.
-        tensors: the arguments that are tensors, in order; one that begins with ``*`` is a sequence of them, and then the only one.
-        rule: takes the function's arguments, each tensor replaced by its shape; returns the shape of the result, or a list of shapes
-            if there are several results; raises what the function would raise. Sizes may be names or None.
+        tensors: the arguments that are tensors, in order; one that begins with ``*`` is a sequence of them, and the only one.
+        rule: takes the function's arguments, each tensor replaced by its shape; returns the shape of the result, or a list of
+            shapes if there are several results; raises what the function would raise. Sizes may be names or None.
         normal: takes the attributes (the arguments that are no tensors) as a dict and changes what must become plain data.
     """
 

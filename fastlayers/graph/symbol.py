@@ -1,4 +1,4 @@
-"""Symbolic values: what functions and layers are given instead of arrays while they are recorded. No operation is defined here."""
+"""Symbolic values: what functions and layers get instead of arrays while they are recorded. No operation is defined here."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def _operation(name: str, *arguments: Any, **keywords: Any) -> Any:
 class Symbol:
     """An array that is not there yet: its shape (sizes may be names or None) and dtype, and the call that will make it.
 
-    Functions and layers of fastlayers take it wherever they take an array, and so do ``+ - * /``, indexing, `reshape`, `transpose`
-    and the numpy functions add, subtract, multiply, divide, negative, square, exp, log, sqrt and tanh. What needs the numbers
-    themselves (``if``, ``float()``, other numpy functions) is refused.
+    Functions and layers of fastlayers take it wherever they take an array, and so do ``+ - * /``, indexing, `reshape`,
+    `transpose` and the numpy functions add, subtract, multiply, divide, negative, square, exp, log, sqrt and tanh. What needs
+    the numbers themselves (``if``, ``float()``, other numpy functions) is refused.
     """
 
     __slots__ = ("call", "dtype", "name", "shape")
@@ -67,7 +67,7 @@ class Symbol:
         return _operation("permute", self, axes or tuple(range(self.ndim))[::-1])
 
     @property
-    def T(self) -> Any:
+    def T(self) -> Any:  # noqa: N802
         """The axes reversed."""
         return self.transpose()
 
@@ -106,8 +106,8 @@ class Symbol:
 
     def __pow__(self, exponent: Any) -> Any:
         if isinstance(exponent, (int, float)) and exponent in (1, 2, 0.5):
-            return {1: lambda: self, 2: lambda: self * self, 0.5: lambda: _operation("sqrt", self)}[exponent]()
-        self._refuse(f"** {exponent!r}", "only the exponents 0.5, 1 and 2 can be recorded")
+            return self if exponent == 1 else (self * self if exponent == 2 else _operation("sqrt", self))
+        return self._refuse(f"** {exponent!r}", "only the exponents 0.5, 1 and 2 can be recorded")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
         record = _UFUNCS.get(ufunc.__name__)
@@ -147,7 +147,7 @@ class Symbol:
     def __len__(self) -> int:
         if self.ndim and isinstance(self.shape[0], int):
             return self.shape[0]
-        self._refuse("len()", "its first size is not known while the function is recorded")
+        return self._refuse("len()", "its first size is not known while the function is recorded")
 
     def __contains__(self, item: object) -> NoReturn:
         self._refuse("in", "its numbers are not known while the function is recorded")
@@ -156,7 +156,7 @@ class Symbol:
         self._refuse("a comparison", "comparisons cannot be recorded; decide by shape, or outside of the recorded function")
 
     __lt__ = __le__ = __gt__ = __ge__ = _compare
-    __eq__ = __ne__ = _compare  # type: ignore[assignment]
+    __eq__ = __ne__ = _compare
     __hash__ = object.__hash__
 
     def _refuse(self, what: str, fix: str) -> NoReturn:
@@ -199,12 +199,13 @@ def _index(x: Symbol, key: tuple[Any, ...]) -> Any:
     return x
 
 
-def Input(name: str, shape: Sequence[Dim], dtype: Any = np.float32) -> Symbol:
+def Input(name: str, shape: Sequence[Dim], dtype: Any = np.float32) -> Symbol:  # noqa: N802
     """A symbolic value for an input of a graph.
 
     Args:
         name: the input's name.
-        shape: sizes; a str names a size that is known only when the graph runs (equal names are equal sizes), None leaves it open.
+        shape: sizes; a str names a size that is known only when the graph runs (equal names
+            are equal sizes), None leaves it open.
         dtype: anything numpy.dtype takes.
 
     Returns:

@@ -71,7 +71,7 @@ def _flatten(result: Any, name: str = "output") -> list[tuple[str, Symbol]]:
 
 
 def _distinct(outputs: list[tuple[str, Symbol]], inputs: list[Symbol]) -> list[tuple[str, Symbol]]:
-    """The outputs with a copy in the place of an input and of a value that is an output already: each name stands for one array."""
+    """The outputs with a copy in the place of an input, or of a value that is an output already: each name is one array."""
     seen = {id(symbol) for symbol in inputs}
     distinct = []
     for name, symbol in outputs:

@@ -1,7 +1,8 @@
 """Layers: torch's names, arguments, defaults and state dicts. They hold weights, never state between calls.
 
-``layers`` -> the inner parts of ``functional``, with weights that were packed once for the current kernel variant. To add a layer:
-(1) the function in ``functional/``; (2) a class in the file of its family here; (3) a golden in ``tests/goldens/make_layers.py``.
+``layers`` -> the inner parts of ``functional``, with weights that were packed once for the current kernel variant. To add a
+layer: (1) the function in ``functional/``; (2) a class in the file of its family here; (3) a golden in
+``tests/goldens/make_front.py``.
 """
 
 from ._base import Layer
@@ -53,9 +54,10 @@ from .padding import (
 from .recurrent import LSTM, LSTMCell
 
 __all__ = [
-    "ELU", "GELU", "GLU", "LSTM", "SELU", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d",
-    "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "Flatten", "Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "LSTMCell", "Layer",
-    "LeakyReLU", "Linear", "Loaded", "LogSoftmax", "Mish", "PReLU", "Permute", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d",
-    "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Reshape", "Sequential", "SiLU", "Sigmoid", "Softmax",
-    "Softplus", "Softsign", "SwiGLU", "Tanh", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+    "ELU", "GELU", "GLU", "LSTM", "SELU", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
+    "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "Flatten", "Hardsigmoid", "Hardswish", "Hardtanh",
+    "Identity", "LSTMCell", "Layer", "LeakyReLU", "Linear", "Loaded", "LogSoftmax", "Mish", "PReLU", "Permute", "ReLU",
+    "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
+    "ReplicationPad3d", "Reshape", "Sequential", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "SwiGLU", "Tanh",
+    "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip

@@ -1,8 +1,8 @@
 """What all layers share: freezing, weights that are packed once a kernel variant, state dicts, snapshots for calls in flight.
 
-A layer keeps its tensors in one `Weights` object; loading makes a new one and publishes it with one assignment. Packed weights live
-in it, so they can never belong to other tensors, and every call takes the object once. A layer that holds layers runs on a snapshot
-of itself, taken anew after a load anywhere, so that a call never mixes old and new weights.
+A layer keeps its tensors in one `Weights` object; loading makes a new one and publishes it with one assignment. Packed weights
+live in it, so they can never belong to other tensors, and every call takes the object once. A layer that holds layers runs on a
+snapshot of itself, taken anew after a load anywhere, so that a call never mixes old and new weights.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..errors import WeightsError
 from ..kernels import _dispatch
 from ._load import Loaded, load_into, read_only
 
-__all__ = ["Layer", "Weights"]
+__all__ = ["Layer", "Weights", "WithWeight"]
 
 L = TypeVar("L", bound="Layer")
 
@@ -49,15 +49,15 @@ class _Frozen(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         layer = super().__call__(*args, **kwargs)
-        object.__setattr__(layer, "_sealed", True)
+        layer.__dict__["_sealed"] = True
         return layer
 
 
 class Layer(metaclass=_Frozen):
     """A function with weights. Base of all layers, and of networks that users write.
 
-    A network is a subclass that makes its layers in ``__init__`` (as attributes, or in lists) and uses them in ``forward``; its state
-    dict joins the names of attributes with dots, as torch does. After ``__init__`` a layer cannot be changed but by
+    A network is a subclass that makes its layers in ``__init__`` (as attributes, or in lists) and uses them in ``forward``; its
+    state dict joins the names of attributes with dots, as torch does. After ``__init__`` a layer cannot be changed but by
     `load_state_dict`; it may be called from any number of threads at once.
 
     >>> import numpy as np, fastlayers as fl
@@ -70,26 +70,25 @@ class Layer(metaclass=_Frozen):
     ['up.weight', 'up.bias', 'down.weight', 'down.bias']
     """
 
-    # Instances shadow these: names and shapes of a layer's own tensors, the tensors, a call without any Python, the snapshot.
-    _shapes: Mapping[str, tuple[int, ...]] = {}
-    _weights: Weights = Weights({})
-    _fast: Any = None
-    _snapshot: tuple[int, Any] | None = None
-    _sealed = False
-    _bound = False
+    _shapes: Mapping[str, tuple[int, ...]]  # of the layer's own tensors, by name
+    _weights: Weights
+    _fast: Any  # a call for plain arrays in which no Python happens, which returns None for others; None if there is none
+    _snapshot: tuple[int, Any] | None
+    _sealed: bool
+    _bound: bool
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        # Here, not in __init__, which subclasses need not call; in the instance, where reading is fastest.
+        layer = super().__new__(cls)
+        layer.__dict__.update(_shapes={}, _weights=Weights({}), _fast=None, _snapshot=None, _sealed=False, _bound=False)
+        return layer
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._sealed:
-            raise AttributeError(f"{type(self).__name__}: cannot set {name!r}: layers do not change after they are made; see load_state_dict")
+            raise AttributeError(
+                f"{type(self).__name__}: cannot set {name!r}: layers do not change after they are made; see load_state_dict"
+            )
         object.__setattr__(self, name, value)
-
-    def __getattr__(self, name: str) -> np.ndarray:
-        """The layer's tensors, such as ``layer.weight``, once they have been loaded."""
-        try:
-            return self._weights.tensors[name]
-        except KeyError:
-            hint = ": call load_state_dict first" if name in self._shapes else ""
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}") from None
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"{type(self).__name__}: cannot delete {name!r}: layers do not change after they are made")
@@ -129,7 +128,7 @@ class Layer(metaclass=_Frozen):
     def _children(self) -> Iterator[tuple[str, Layer]]:
         """The layers below with their names: attributes, and ``name.0``, ``name.1``, ... for those in lists and tuples."""
         for name, value in self.__dict__.items():
-            if isinstance(value, Layer) and name != "_snapshot":
+            if isinstance(value, Layer):
                 yield name, value
             elif _layers_in(value):
                 yield from ((f"{name}.{i}", layer) for i, layer in enumerate(value))
@@ -165,7 +164,8 @@ class Layer(metaclass=_Frozen):
         """Takes the layer's tensors from a mapping, all or none of them.
 
         Args:
-            weights: arrays by torch's names, such as ``"0.weight"``; any real dtype, converted to float32 and copied where needed.
+            weights: arrays by torch's names, such as ``"0.weight"``; any real dtype, converted to float32 and copied where
+                needed.
             strict: whether missing and left-over names are errors; ``num_batches_tracked`` may always be left over. Wrong shapes
                 and dtypes are errors in any case.
             prefix: only names that begin with it are looked at, without it: ``"encoder."`` loads part of a larger network.
@@ -174,8 +174,8 @@ class Layer(metaclass=_Frozen):
             ``(missing_keys, unexpected_keys)``, as torch does.
 
         Raises:
-            WeightsError: names are missing or left over, or shapes or dtypes are wrong; the message lists all of them, and the layer
-                is as it was before.
+            WeightsError: names are missing or left over, or shapes or dtypes are wrong; the message lists all of them, and the
+                layer is as it was before.
 
         >>> import numpy as np, fastlayers as fl
         >>> layer = fl.Linear(2, 1)
@@ -246,6 +246,20 @@ class Layer(metaclass=_Frozen):
         lines = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self._children()]
         inside = "\n  " + "\n  ".join(lines) + "\n" if lines else self._arguments()
         return f"{type(self).__name__}({inside})"
+
+
+class WithWeight(Layer):
+    """A layer with a tensor `weight`, and perhaps `bias`."""
+
+    @property
+    def weight(self) -> np.ndarray | None:
+        """The tensor, read-only float32; None before it is loaded."""
+        return self._weights.tensors.get("weight")
+
+    @property
+    def bias(self) -> np.ndarray | None:
+        """The tensor, read-only float32; None before it is loaded, and if the layer has none."""
+        return self._weights.tensors.get("bias")
 
 
 def _layers_in(value: Any) -> bool:

@@ -28,7 +28,9 @@ def load_into(
 ) -> tuple[dict[str, np.ndarray], Loaded]:
     """The tensors named in `shapes` as fresh float32 arrays, and the names that were missing or left over."""
     if not isinstance(weights, Mapping):
-        raise DTypeError(f"{layer}.load_state_dict: weights of type {type(weights).__name__}: expected a mapping of names to arrays")
+        raise DTypeError(
+            f"{layer}.load_state_dict: weights of type {type(weights).__name__}: expected a mapping of names to arrays"
+        )
     given = {name[len(prefix) :]: value for name, value in weights.items() if name.startswith(prefix)}
     missing = [name for name in shapes if name not in given]
     unused = [name for name in given if name not in shapes and name.rpartition(".")[2] not in MAY_STAY_UNUSED]

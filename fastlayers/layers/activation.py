@@ -14,14 +14,14 @@ from ..functional._unary import run_unary
 from ..functional.activation import gelu_rule, softplus_rule
 from ..graph.ops import OPS
 from ..graph.symbol import Symbol
-from ._base import Layer
+from ._base import Layer, WithWeight
 
 if TYPE_CHECKING:
     from ..functional._types import Tensor
 
 __all__ = [
-    "ELU", "GELU", "GLU", "SELU", "Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "LeakyReLU", "LogSoftmax", "Mish", "PReLU", "ReLU",
-    "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "SwiGLU", "Tanh",
+    "ELU", "GELU", "GLU", "SELU", "Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "LeakyReLU", "LogSoftmax", "Mish",
+    "PReLU", "ReLU", "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "SwiGLU", "Tanh",
 ]  # fmt: skip
 
 
@@ -172,7 +172,7 @@ class Hardtanh(_Elementwise):
             raise ShapeError(f"Hardtanh: min_val is {min_val}, max_val is {max_val}: expected min_val below max_val")
 
 
-class PReLU(Layer):
+class PReLU(WithWeight):
     """`functional.prelu` with learnt slopes.
 
     Args:

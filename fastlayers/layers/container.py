@@ -24,7 +24,9 @@ class Sequential(Layer):
     """
 
     def __init__(self, *layers: Any) -> None:
-        named = dict(layers[0]) if len(layers) == 1 and isinstance(layers[0], Mapping) else {str(i): v for i, v in enumerate(layers)}
+        named = (
+            dict(layers[0]) if len(layers) == 1 and isinstance(layers[0], Mapping) else {str(i): v for i, v in enumerate(layers)}
+        )
         for name, layer in named.items():
             if not isinstance(layer, Layer):
                 raise DTypeError(f"Sequential: layer {name!r} is of type {type(layer).__name__}: expected a layer of fastlayers")
@@ -61,5 +63,6 @@ class Sequential(Layer):
         if isinstance(index, str):
             if index not in self._names:
                 raise ShapeError(f"Sequential: no layer is named {index!r}: expected one of {list(self._names)}")
-            return self._list[self._names.index(index)]
-        return self._list[index]
+            index = self._names.index(index)
+        found: Layer = self._list[index]
+        return found

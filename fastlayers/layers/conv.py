@@ -15,7 +15,7 @@ from ..functional._checks import integer, integers
 from ..functional._geometry import Plan, window
 from ..functional.conv import pack_conv, plan_conv, run_conv
 from ..graph.symbol import Symbol
-from ._base import Layer
+from ._base import WithWeight
 from ._text import arguments
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ __all__ = ["Conv1d", "Conv2d", "Conv3d"]
 _PLANS = 64
 
 
-class _Conv(Layer):
+class _Conv(WithWeight):
     """What the three classes share; each says over how many axes it goes."""
 
     _axes = 0
@@ -52,14 +52,17 @@ class _Conv(Layer):
         self.in_channels = integer(name, "in_channels", in_channels, 0)
         self.out_channels = integer(name, "out_channels", out_channels, 0)
         self.kernel_size = integers(name, "kernel_size", kernel_size, self._axes, 1)
-        self._place = window(name.lower(), self._axes, stride, padding, dilation, groups, padding_mode, layout)
+        self._name = name.lower()
+        self._place = window(self._name, self._axes, stride, padding, dilation, groups, padding_mode, layout)
         if self.in_channels % groups or self.out_channels % groups:
             raise ShapeError(
-                f"{name}: groups is {groups}, in_channels {in_channels}, out_channels {out_channels}: expected multiples of groups"
+                f"{name}: groups is {groups}, in_channels {in_channels}, out_channels {out_channels}: "
+                "expected multiples of groups"
             )
         self._activation_code = resolve(name, activation)
         self._given = {
-            "stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "padding_mode": padding_mode, "layout": layout,
+            "stride": stride, "padding": padding, "dilation": dilation, "groups": groups,
+            "padding_mode": padding_mode, "layout": layout,
         }  # fmt: skip
         self._depthwise = self.in_channels if groups == self.in_channels and groups > 1 else None
         self._weight_shape = (self.out_channels, self.in_channels // groups, *self.kernel_size)
@@ -76,9 +79,9 @@ class _Conv(Layer):
             )
             return result
         kernel, packed = self._packed()
-        x = as_float32(x, self._place.op, "x")
+        x = as_float32(x, self._name, "x")
         plan = self._plans.get(x.shape) or self._plan(x.shape)
-        return run_conv(kernel, x, packed, plan, self._place, None, self._activation_code)
+        return run_conv(kernel, x, packed, plan, None, self._activation_code)
 
     def _plan(self, shape: tuple[int, ...]) -> Plan:
         plan = plan_conv(self._place, shape, self._weight_shape, None, None)

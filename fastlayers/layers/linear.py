@@ -14,7 +14,7 @@ from ..functional._checks import integer
 from ..functional.linear import run_linear
 from ..graph.symbol import Symbol
 from ..kernels import _dispatch
-from ._base import Layer
+from ._base import WithWeight
 from ._text import arguments
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Linear"]
 
 
-class Linear(Layer):
+class Linear(WithWeight):
     """Affine layer: ``act(x weightᵀ + bias)`` over the last axis.
 
     Args:
@@ -70,4 +70,6 @@ class Linear(Layer):
         return (_dispatch.kernel("linear"), packed), None if bind is None else bind(self._activation_code).call
 
     def _arguments(self) -> str:
-        return f"in_features={self.in_features}, out_features={self.out_features}, bias={'bias' in self._shapes}" + arguments(self._activation_code)
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={'bias' in self._shapes}" + arguments(
+            self._activation_code
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d",
-    "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+    "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d",
+    "ZeroPad3d",
 ]  # fmt: skip
 
 
@@ -44,7 +45,9 @@ class _Pad(Layer):
         """Pads x, with or without a batch: ``(n, c, ...)`` or ``(c, ...)``; returns float32."""
         ndim = x.ndim if isinstance(x, (np.ndarray, Symbol)) else np.ndim(x)
         if ndim not in (self._axes + 1, self._axes + 2):
-            raise ShapeError(f"{type(self).__name__}: x has {ndim} axes: expected {self._axes + 2}, or {self._axes + 1} without a batch")
+            raise ShapeError(
+                f"{type(self).__name__}: x has {ndim} axes: expected {self._axes + 2}, or {self._axes + 1} without a batch"
+            )
         return pad(x, self.padding, self._mode, self.value)
 
     def _arguments(self) -> str:
@@ -64,9 +67,11 @@ class _ConstantPad(_Pad):
         self.value = number(type(self).__name__, "value", value)
 
 
-def _layer(name: str, mode: str, axes: int, base: type[_Pad] = _Pad) -> type[_Pad]:
-    doc = f"`functional.pad` over the last {axes} axes, ``mode={mode!r}``.\n\n    {(base.__doc__ or '').partition('Args:')[2].strip()}\n"
-    return type(base)(name, (base,), {"_axes": axes, "_mode": mode, "__doc__": doc, "__module__": __name__})
+def _layer(name: str, mode: str, axes: int, base: type[_Pad] = _Pad) -> Any:
+    arguments = (base.__doc__ or "").partition("Args:")[2].strip()
+    doc = f"`functional.pad` over the last {axes} axes, ``mode={mode!r}``.\n\n    Args:\n        {arguments}\n"
+    made: Any = type(Layer)(name, (base,), {"_axes": axes, "_mode": mode, "__doc__": doc, "__module__": __name__})
+    return made
 
 
 CircularPad1d, CircularPad2d, CircularPad3d = (_layer(f"CircularPad{n}d", "circular", n) for n in (1, 2, 3))

@@ -44,8 +44,8 @@ class LSTM(Layer):
         dropout: taken for torch's sake; there is none at inference.
         bidirectional: whether each layer also runs from the last step to the first; d is then 2, else 1.
 
-    Tensors, for layer k: ``weight_ih_l{k}`` (4 h, input), ``weight_hh_l{k}`` (4 h, h), ``bias_ih_l{k}``, ``bias_hh_l{k}`` (4 h,), and
-    the same with ``_reverse`` for the other direction.
+    Tensors, for layer k: ``weight_ih_l{k}`` (4 h, input), ``weight_hh_l{k}`` (4 h, h), ``bias_ih_l{k}``, ``bias_hh_l{k}`` (4
+    h,), and the same with ``_reverse`` for the other direction.
 
     >>> import numpy as np, fastlayers as fl
     >>> layer = fl.LSTM(3, 4)
@@ -71,14 +71,14 @@ class LSTM(Layer):
         self.batch_first, self.bidirectional = bool(batch_first), bool(bidirectional)
         self.dropout = number("LSTM", "dropout", dropout)
         directions = 2 if bidirectional else 1
-        self._suffixes = [
-            [f"_l{k}{reverse}" for reverse in ("", "_reverse")[:directions]] for k in range(self.num_layers)
-        ]
+        self._suffixes = [[f"_l{k}{reverse}" for reverse in ("", "_reverse")[:directions]] for k in range(self.num_layers)]
         self._shapes = {
             name: shape
             for k, suffixes in enumerate(self._suffixes)
             for suffix in suffixes
-            for name, shape in _shapes(directions * self.hidden_size if k else self.input_size, self.hidden_size, bias, suffix).items()
+            for name, shape in _shapes(
+                directions * self.hidden_size if k else self.input_size, self.hidden_size, bias, suffix
+            ).items()
         }
 
     def __call__(self, x: Tensor, state: tuple[Tensor, Tensor] | None = None) -> tuple[np.ndarray, State]:
@@ -86,14 +86,14 @@ class LSTM(Layer):
 
         Args:
             x: ``(t, n, input_size)``, ``(n, t, input_size)`` if `batch_first`, or ``(t, input_size)`` without a batch.
-            state: ``(h, c)`` before the first step, each ``(num_layers d, n, h)``, or ``(num_layers d, h)`` without a batch; None is
-                zeros.
+            state: ``(h, c)`` before the first step, each ``(num_layers d, n, h)``, or ``(num_layers d, h)`` without a batch;
+                None is zeros.
 
         Returns:
             ``(out, (h, c))``: out shaped as x with ``d h`` in its last axis, forward columns first; the state as it came in.
         """
         h0, c0 = split_state("lstm", state)
-        if any(isinstance(v, Symbol) for v in (x, h0, c0)):
+        if x.__class__ is Symbol or h0.__class__ is Symbol or c0.__class__ is Symbol:
             return self._record(x, h0, c0)
         kernel, packed = self._packed()
         y = as_float32(x, "lstm", "x")
@@ -105,7 +105,7 @@ class LSTM(Layer):
             part = np.s_[k * d : (k + 1) * d]
             start = (None, None) if h0 is None or c0 is None else (h0[part], c0[part])
             out = empty((*y.shape[:-1], d * self.hidden_size))
-            run_lstm(kernel, y, weights, *start, self.batch_first, False, out, h[part], c[part])
+            run_lstm(kernel, y, weights, start[0], start[1], self.batch_first, False, out, h[part], c[part])
             y = out
         return y, (h, c)
 
@@ -124,12 +124,17 @@ class LSTM(Layer):
     def _record(self, x: Any, h0: Any, c0: Any) -> tuple[Any, Any]:
         """One operation a layer; the state is cut into the layers' parts and put together again."""
         tensors = self._tensors()
+        x, h0, c0 = (v if v is None or v.__class__ is Symbol else as_float32(v, "lstm", "x or state") for v in (x, h0, c0))
         self._check(x.shape, h0, c0)
         d, hs, cs = len(self._suffixes[0]), [], []
         for k, suffixes in enumerate(self._suffixes):
-            state = None if h0 is None else tuple(slice(v, 0, k * d, (k + 1) * d) if self.num_layers > 1 else v for v in (h0, c0))
-            weights = [[tensors[name + suffix] for suffix in suffixes] if name + suffixes[0] in tensors else None for name in _NAMES]
-            arrays = [w if w is None else (w[0] if d == 1 else np.stack(w)) for w in weights]
+            state: Any = (
+                None if h0 is None else tuple(slice(v, 0, k * d, (k + 1) * d) if self.num_layers > 1 else v for v in (h0, c0))
+            )
+            weights = [
+                [tensors[name + suffix] for suffix in suffixes] if name + suffixes[0] in tensors else None for name in _NAMES
+            ]
+            arrays: list[Any] = [w if w is None else (w[0] if d == 1 else np.stack(w)) for w in weights]
             x, (h, c) = lstm_function(
                 x, state, *arrays, batch_first=self.batch_first, direction="bidirectional" if d == 2 else "forward"
             )
@@ -144,7 +149,9 @@ class LSTM(Layer):
 
     def _arguments(self) -> str:
         defaults = {"num_layers": 1, "batch_first": False, "dropout": 0.0, "bidirectional": False}
-        text = "".join(f", {name}={getattr(self, name)!r}" for name, default in defaults.items() if getattr(self, name) != default)
+        text = "".join(
+            f", {name}={getattr(self, name)!r}" for name, default in defaults.items() if getattr(self, name) != default
+        )
         return f"{self.input_size}, {self.hidden_size}" + text + ("" if "bias_ih_l0" in self._shapes else ", bias=False")
 
 
@@ -183,7 +190,7 @@ class LSTMCell(Layer):
             ``(h, c)`` after the step.
         """
         h0, c0 = split_state("lstm_cell", state)
-        if any(isinstance(v, Symbol) for v in (x, h0, c0)):
+        if x.__class__ is Symbol or h0.__class__ is Symbol or c0.__class__ is Symbol:
             tensors = self._tensors()
             return lstm_cell_function(x, state, *(tensors.get(name) for name in _NAMES))  # type: ignore[arg-type]
         kernel, packed = self._packed()
@@ -194,11 +201,12 @@ class LSTMCell(Layer):
 
     def _check(self, x: tuple[int, ...], h0: np.ndarray | None, c0: np.ndarray | None) -> None:
         if len(x) not in (1, 2) or x[-1] != self.input_size:
-            raise ShapeError(f"lstm_cell: x has shape {x}: expected (n, {self.input_size}), or ({self.input_size},) without a batch")
+            raise ShapeError(
+                f"lstm_cell: x has shape {x}: expected (n, {self.input_size}), or ({self.input_size},) without a batch"
+            )
         state = (*x[:-1], self.hidden_size)
-        for name, value in (("h0", h0), ("c0", c0)):
-            if value is not None and value.shape != state:
-                raise ShapeError(f"lstm_cell: {name} has shape {value.shape}: expected {state} for x {x}")
+        if h0 is not None and c0 is not None and not (h0.shape == c0.shape == state):
+            raise ShapeError(f"lstm_cell: state has shapes {h0.shape} and {c0.shape}: expected {state} each for x {x}")
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
         return (_dispatch.kernel("lstm"), _dispatch.kernel("lstm_pack")(*(tensors.get(name) for name in _NAMES))), None

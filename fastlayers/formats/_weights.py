@@ -20,8 +20,9 @@ def load_weights(
 ) -> dict[str, Array]:
     """Reads the arrays of a safetensors, npz or npy file; the format is told from the content, never from the file's name.
 
-    Names and their order are the file's ("arr_0" for the one array of an npy file, as in an npz). dtypes are kept (float16, integers,
-    bool and complex too), but bfloat16 and the 8-bit floats, which numpy does not have, are widened to float32, exactly. Arrays are read-only, C-contiguous, aligned and in the machine's byte order. What is no tensor (strings and dates in an npz)
+    Names and their order are the file's ("arr_0" for the one array of an npy file, as in an npz). dtypes are kept (float16,
+    integers, bool and complex too), but bfloat16 and the 8-bit floats, which numpy lacks, are widened to float32, exactly.
+    Arrays are read-only, C-contiguous, aligned and in the machine's byte order. What is no tensor (strings and dates in an npz)
     is checked and left out. Nothing in a file is ever executed.
 
     Args:

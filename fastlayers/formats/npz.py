@@ -14,8 +14,8 @@ from ._zip import Member, Stream
 NAME = "npz"
 LOOKS = "a zip archive ('PK') with npy members"
 
-# A deflated member of zeros shrinks a thousandfold, and honest files have such members; but no honest file is large and nothing else.
-# So what the members claim together is held against the file's size, once it is more than any machine has to spare.
+# A deflated member of zeros shrinks a thousandfold, and honest files have such members; but no honest file is large and nothing
+# else. So what the members claim together is held against the file's size, once it is more than any machine has to spare.
 _FREE_BYTES = 256 << 20
 _MAX_RATIO = 100
 

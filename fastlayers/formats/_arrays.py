@@ -71,7 +71,8 @@ def decode(view: memoryview, kind: Codec, shape: tuple[int, ...], budget: Budget
 
 def widen_bfloat16(raw: Array, out: Array) -> None:
     """bfloat16 is the upper half of a float32: every value, NaN payloads included, is kept."""
-    np.left_shift(raw, np.uint32(16), out=out.view(np.uint32))
+    # dtype= is needed: numpy 1.26 goes by the value of a scalar, and would shift 16-bit numbers.
+    np.left_shift(raw, 16, out=out.view(np.uint32), dtype=np.uint32)
 
 
 def widen_float8(exponent_bits: int, bias: int, special: str) -> Callable[[Array, Array], None]:
@@ -95,16 +96,16 @@ def float8_values(exponent_bits: int, bias: int, special: str) -> Array:
     "fnuz": no infinity and no negative zero; the code 0x80 alone is NaN.
     "scale": unsigned powers of two, 0xff is NaN, as in E8M0.
     """
+    code = np.arange(256, dtype=np.int32)  # ldexp takes no int64 where C's long has 32 bits
     if special == "scale":
-        values = np.ldexp(np.ones(256), np.arange(256) - bias)
+        values = np.ldexp(1.0, code - bias)
         values[0xFF] = np.nan
         return _frozen(values)
-    code = np.arange(256)
     mantissa_bits = 7 - exponent_bits
     exponent = (code & 0x7F) >> mantissa_bits
     mantissa = code & ((1 << mantissa_bits) - 1)
     implicit = np.where(exponent > 0, 1 << mantissa_bits, 0)
-    values = np.ldexp((implicit + mantissa).astype(np.float64), np.maximum(exponent, 1) - bias - mantissa_bits)
+    values = np.ldexp((implicit + mantissa).astype(np.float64), np.maximum(exponent, 1) - (bias + mantissa_bits))
     if special == "ieee":
         largest = exponent == (1 << exponent_bits) - 1
         values[largest] = np.where(mantissa[largest] > 0, np.nan, np.inf)

@@ -137,7 +137,7 @@ def _map(descriptor: int, size: int, where: str) -> memoryview | None:
 
 
 def _read_file(descriptor: int, size: int, where: str, budget: Budget) -> memoryview:
-    content = memoryview(budget.empty((size,), "u1", where))  # type: ignore[arg-type]
+    content = budget.empty((size,), "u1", where).data
     done = 0
     with io.FileIO(descriptor, closefd=False) as file:
         while done < size:

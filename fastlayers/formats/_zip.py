@@ -25,7 +25,7 @@ _FULL16, _FULL32 = 0xFFFF, 0xFFFFFFFF  # "see the 64-bit record"
 
 _STORED, _DEFLATED = 0, 8
 _METHODS = {9: "deflate64", 12: "bzip2", 14: "lzma", 93: "zstandard", 95: "xz"}
-_ENCRYPTED, _UTF8 = 0x0001 | 0x0040 | 0x2000, 0x0800
+_ENCRYPTED, _PATCH, _UTF8 = 0x0001 | 0x0040 | 0x2000, 0x0020, 0x0800
 
 _INPUT = 1 << 16  # compressed bytes handed to zlib at once
 _OUTPUT = 1 << 20  # the most bytes that come back at once
@@ -221,6 +221,8 @@ def _member(view: memoryview, position: int, end: int, limit: int, where: str) -
     size, stored, header = _widen(bytes(view[behind_name : behind_name + extra_length]), (size, stored, header), where)
     if flags & _ENCRYPTED:
         raise UnsupportedError(f"{where}: is encrypted")
+    if flags & _PATCH:
+        raise UnsupportedError(f"{where}: is a patch to other data")
     if method not in (_STORED, _DEFLATED):
         raise UnsupportedError(f"{where}: is compressed by {_METHODS.get(method, f'method {method}')}, only deflate is supported")
     if disk or (method == _STORED and stored != size):

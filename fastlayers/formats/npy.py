@@ -24,7 +24,8 @@ _ITEM = re.compile(
     (?:(['"])(?P<text>[^'"\\]{0,40})\3|(?P<flag>True|False)|\((?P<sizes>[\d\sL,]*)\)|(?P<fields>\[))\s*""",
     re.VERBOSE | re.ASCII,
 )
-_SIZES = re.compile(r"\s*(?:\d{1,20}L?\s*(?:,\s*\d{1,20}L?\s*)*,?)?\s*", re.ASCII)  # L: written by Python 2
+_SIZE = r"(?:0|[1-9]\d{0,19})L?"  # L: written by Python 2
+_SIZES = re.compile(rf"\s*(?:{_SIZE}\s*(?:,\s*{_SIZE}\s*)*,?)?\s*", re.ASCII)
 _DESCR = re.compile(r"([<>|])([A-Za-z?])(\d{1,18})(\[\w{1,20}\])?", re.ASCII)
 _NUMBERS = frozenset(
     {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"},

@@ -90,9 +90,9 @@ def _read(stream: Stream, plan: _Plan, budget: Budget) -> Array:
     stream.read(header.length)
     raw = budget.empty((header.nbytes,), "u1", plan.where)
     if header.nbytes:
-        stream.fill(memoryview(raw))  # type: ignore[arg-type]
+        stream.fill(raw.data)
     stream.finish()
-    view = memoryview(raw).toreadonly() if header.nbytes else memoryview(b"")  # type: ignore[arg-type]
+    view = raw.data.toreadonly() if header.nbytes else memoryview(b"")
     array = decode(view, header.kind, header.shape, budget, plan.where, fortran=header.fortran)
     if header.nbytes and array.flags.owndata:
         budget.release(header.nbytes)

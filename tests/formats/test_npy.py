@@ -41,6 +41,7 @@ BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
     "shape a number": (npy_raw(npy_header(shape="(2)"), EIGHT), FormatError, "malformed npy header"),
     "shape of bools": (npy_raw(npy_header(shape="(True,)"), EIGHT), FormatError, "malformed npy header"),
     "shape negative": (npy_raw(npy_header(shape="(-2,)"), EIGHT), FormatError, "malformed npy header"),
+    "shape with leading zeros": (npy_raw(npy_header(shape="(02,)"), EIGHT), FormatError, "malformed npy header"),
     "shape with gaps": (npy_raw(npy_header(shape="(2,,)"), EIGHT), FormatError, "malformed npy header"),
     "shape of commas": (npy_raw(npy_header(shape="(,)"), EIGHT), FormatError, "malformed npy header"),
     "two numbers, no comma": (npy_raw(npy_header(shape="(1 2,)"), EIGHT), FormatError, "malformed npy header"),

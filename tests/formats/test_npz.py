@@ -64,9 +64,20 @@ BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
     "name not UTF-8": (archive(Entry("é.npy", A)).replace("é".encode(), b"\xff\xff"), FormatError, "is not UTF-8"),
     "encrypted": (archive(OK._replace(flags=1)), UnsupportedError, "member 'a.npy': is encrypted"),
     "strongly encrypted": (archive(OK._replace(flags=0x41)), UnsupportedError, "is encrypted"),
+    "patch": (archive(OK._replace(flags=0x20)), UnsupportedError, "is a patch to other data"),
     "bzip2": (archive(OK._replace(method=12)), UnsupportedError, "is compressed by bzip2, only deflate is supported"),
     "lzma": (archive(OK._replace(method=14)), UnsupportedError, "is compressed by lzma, only deflate is supported"),
     "unknown method": (archive(OK._replace(method=77)), UnsupportedError, "is compressed by method 77, only deflate"),
+    "entry beyond the directory": (
+        archive(OK).replace(struct.pack("<5H2L", 5, 0, 0, 0, 0, 0, 0), struct.pack("<5H2L", 5, 0, 9, 0, 0, 0, 0)),
+        FormatError,
+        "runs beyond the directory",
+    ),
+    "several disks of 64 bits": (
+        archive(OK, end64=True).replace(b"PK\x06\x07\0", b"PK\x06\x07\1"),
+        UnsupportedError,
+        "spans several files",
+    ),
     "several disks": (archive(OK)[:-18] + b"\1\0" + archive(OK)[-16:], UnsupportedError, "spans several files"),
     "stored size that lies": (archive(OK._replace(size=len(A) + 1)), FormatError, "bytes stored as"),
     "64-bit sizes missing": (archive(OK._replace(size=0xFFFFFFFF)), FormatError, "its 64-bit sizes are missing"),
@@ -199,6 +210,12 @@ def test_too_many_members(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(load_weights(archive(OK, Entry("b.npy", A)))) == 2
     with pytest.raises(LimitError, match="has 3 members, at most 2 are read"):
         load_weights(archive(OK, Entry("b.npy", A), Entry("c.npy", A)))
+
+
+def test_a_stream_must_be_read_to_its_end() -> None:
+    opened = _zip.read_archive(memoryview(archive(OK)), "test")
+    with pytest.raises(FormatError, match=f"member: {len(A)} bytes are left over"):
+        opened.open(opened.members[0], "member").finish()
 
 
 def test_honest_zeros_load_though_they_shrink_a_thousandfold() -> None:

@@ -277,5 +277,5 @@ def test_max_bytes_holds_for_all_members_together() -> None:
 def test_memory_of_a_conversion_is_given_back() -> None:
     arrays = {name: np.arange(1000, dtype=">f4") for name in "abc"}
     assert len(load_weights(npz(arrays), max_bytes=4 * 4000)) == 3  # three results, and one of them twice for a while
-    with pytest.raises(LimitError, match="member 'c.npy': needs 4000 bytes of memory, 3999 of"):
+    with pytest.raises(LimitError, match=r"member 'c\.npy': needs 4000 bytes of memory, 3999 of"):
         load_weights(npz(arrays), max_bytes=4 * 4000 - 1)

@@ -1,5 +1,7 @@
-"""Do forks answer after threaded use? ``python -m bench.forks [200]`` forks that often, from the main thread and from another, while the
-pool of threads is idle and while it is busy; each child runs threaded work of its own."""
+"""Do forks answer after threaded use? ``python -m bench.forks [200]`` forks that often and prints how many children finished.
+
+It forks from the main thread and from another, with the pool idle and with the pool busy; each child runs threaded work itself.
+"""
 
 from __future__ import annotations
 
@@ -75,9 +77,8 @@ def main() -> int:
     forks = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     begin = time.perf_counter()
     good = count_answers(forks)
-    print(
-        f"{forks} forks after threaded use{' all' if good == forks else f': only {good}'} answer ({time.perf_counter() - begin:.1f} s)"
-    )
+    how_many = "all" if good == forks else f"(only {good} of them)"
+    print(f"{forks} forks after threaded use {how_many} answer ({time.perf_counter() - begin:.1f} s)")
     return 0 if good == forks else 1
 
 

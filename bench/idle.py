@@ -1,4 +1,4 @@
-"""Does an idle process cost processor time after threaded use? ``python -m bench.idle [10]`` sleeps that many seconds and prints it."""
+"""What idle seconds after threaded use cost: ``python -m bench.idle [10]`` sleeps that long and prints the processor time."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ def idle_cost(seconds: float, threads: int = 4) -> float:
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
     used = idle_cost(seconds)
-    print(
-        f"{seconds:g} idle seconds after threaded use, {_engine.pool_workers()} workers alive: {used * 1e3:.3f} ms of processor time"
-    )
+    workers = _engine.pool_workers()
+    print(f"{seconds:g} idle seconds after threaded use, {workers} workers alive: {used * 1e3:.3f} ms of processor time")
 
 
 if __name__ == "__main__":

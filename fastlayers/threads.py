@@ -1,4 +1,4 @@
-"""How many threads one call may use: what was set, or what the machine grants this process. The threads themselves are in kernels/aot."""
+"""How many threads one call may use: what was set, or what the machine grants this process. The threads are in kernels/aot."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _count: int | None = None
 def get_num_threads() -> int:
     """The most threads that one call may use.
 
-    Unless `set_num_threads` has chosen, it is ``FASTLAYERS_NUM_THREADS``, read when a number is first needed, or the number of processors
-    that this process may use: its affinity, and the quota of its control group.
+    Unless `set_num_threads` has chosen, it is ``FASTLAYERS_NUM_THREADS``, read when a number is first needed, or the number of
+    processors that this process may use: its affinity, and the quota of its control group.
 
     Raises:
         ShapeError: ``FASTLAYERS_NUM_THREADS`` is not an integer from 1 to 256.
@@ -66,6 +66,7 @@ def usable_cpus(root: Path = Path("/")) -> int:
 
     A part of a processor counts as a whole one: with a quota of 1.5, one thread would leave a third of it unused.
     """
+    bound: int | None
     if sys.version_info >= (3, 13):
         bound = os.process_cpu_count()
     elif hasattr(os, "sched_getaffinity"):
@@ -105,7 +106,7 @@ def _quotas(root: Path) -> Iterator[tuple[int, int]]:
         path = groups.get(kind)
         if path is None:
             continue
-        # Inside a container the mount may begin below the group that the process is told; then the mount itself is all that shows.
+        # Inside a container the mount may begin below the group that the process is told; then the mount is all that shows.
         relative = path.relative_to(within) if path.is_relative_to(within) else PurePosixPath()
         if ".." in relative.parts:
             relative = PurePosixPath()

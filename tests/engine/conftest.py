@@ -1,4 +1,4 @@
-"""What the tests of threads and memory share: the compiled driver, and scripts in a process of their own that cannot hang the tests."""
+"""What tests of threads and memory share: the compiled driver, and scripts in processes that cannot hang the tests."""
 
 from __future__ import annotations
 

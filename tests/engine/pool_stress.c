@@ -1,4 +1,5 @@
-/* Hammers the pool from several threads at once: every task must run exactly once, and no two workers of a call may share a number.
+/* Hammers the pool from several threads at once: every task must run exactly once, and no two workers of a call may share a
+ * number.
  *
  *     pool_stress hammer ROUNDS   four callers with jobs of varying size, nested ones, with and without brackets
  *     pool_stress fork CHILDREN   the same going on while the main thread forks; each child must get through a job of its own

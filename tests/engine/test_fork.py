@@ -1,4 +1,4 @@
-"""A process that has used threads forks, and both sides go on. Every scene is played in a process of its own, which is killed if it hangs."""
+"""A process that has used threads forks, and both sides go on. Each scene has a process of its own, killed if it hangs."""
 
 from __future__ import annotations
 

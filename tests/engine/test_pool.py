@@ -67,7 +67,9 @@ def test_a_thread_that_is_refused_leaves_the_work_to_the_caller(run_script: Call
     script = """
         import resource
         # No address space for a single stack.
-        size = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE") if os.path.exists("/proc/self/statm") else 0
+        size = 0
+        if os.path.exists("/proc/self/statm"):
+            size = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         if size:
             resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
         done = engine.parallel_probe(100, 4, 100, 0, 50)

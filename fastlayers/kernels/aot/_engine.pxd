@@ -96,7 +96,7 @@ cdef bint enabled() noexcept nogil
 cdef int workers(int64_t tasks, double work) noexcept nogil
 # Runs the tasks on `threads` (a result of `workers`) threads.
 cdef void parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) noexcept nogil
-# Brackets jobs that follow each other closely: in between, workers stay awake for some microseconds. On one thread; every begin has its end.
+# Brackets jobs that follow each other closely: in between, workers stay awake for some microseconds. Every begin has its end.
 cdef void run_begin() noexcept nogil
 cdef void run_end() noexcept nogil
 # Scratch: 64-byte aligned, NULL where there is no memory.

@@ -193,8 +193,11 @@ cdef void _probe_task(void *context, int64_t task, int worker) noexcept nogil:
 
 
 def parallel_probe(int64_t tasks, int threads, int64_t steps=0, int64_t inner=0, int64_t repeat=1):
-    """For tests: runs one job `repeat` times, in one run. Returns arrays by task: "worker" that did it last, how often it and each of its
-    `inner` tasks, a job of their own, "runs", and the "mark" that `steps` steps of a generator (about 1.5 ns each) lead to."""
+    """For tests: does one job `repeat` times, in one run, and returns arrays by task.
+
+    "worker" did it last; "runs" and "inner" say how often it, and each task of the job that it starts itself, was done; "mark" is
+    what `steps` steps of a generator (about 1.5 ns each) lead to.
+    """
     result = {
         "worker": np.full(tasks, -1, np.intc), "runs": np.zeros(tasks, np.int64),
         "inner": np.zeros((tasks, inner), np.int64), "mark": np.zeros(tasks, np.ulonglong),

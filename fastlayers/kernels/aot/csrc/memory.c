@@ -1,21 +1,24 @@
-/* Aligned memory, recycled: new pages cost up to 0.6 ms a megabyte in page faults, pages that have been used before cost nothing.
+/* Aligned memory, recycled: new pages cost up to 0.6 ms a megabyte in page faults, pages that have been used before cost
+ * nothing.
  *
- * Small requests (below 64 KB) go to malloc, which recycles them itself; those above 64 MB, a quarter of what is ever kept, are pages of
- * the system's and go straight back to it. Those in between are pages too (in malloc's heap, one live block keeps the freed ones before it
- * resident), rounded up to a size class, eight to each doubling (at most 1/8 is wasted), and when freed go on that class's list.
- * A request takes the block of its class that was freed last (its lines may still be in a cache), or else one of the next class.
- * Kept in all: at most 256 blocks, and at most twice the bytes that were ever in use at one time, not less than 16 and not more than 256 MB.
- * So a small service stays small, and lengths that vary cannot make the list grow. Over the limit, the block freed longest ago goes back
- * to the system first. Where the system has no memory, the list is given back and the request is made again.
+ * Small requests (below 64 KB) go to malloc, which recycles them itself; those above 64 MB, a quarter of what is ever kept,
+ * are pages of the system's and go straight back to it. Those in between are pages too (in malloc's heap, one live block keeps
+ * the freed ones before it resident), rounded up to a size class, eight to each doubling (at most 1/8 is wasted), and when
+ * freed go on that class's list. A request takes the block of its class that was freed last (its lines may still be in a
+ * cache), or else one of the next class. Kept in all: at most 256 blocks, and at most twice the bytes that were ever in use at
+ * one time, not less than 16 and not more than 256 MB. So a small service stays small, and lengths that vary cannot make the
+ * list grow. Over the limit, the block freed longest ago goes back to the system first. Where the system has no memory, the
+ * list is given back and the request is made again.
  *
- * Blocks begin at different places of a 4 KB page: where input and output agree in their last 12 bits, loads wait for unrelated stores.
- * The lock guards the lists alone, for some nanoseconds; the system's allocator is called outside of it. */
+ * Blocks begin at different places of a 4 KB page: where input and output agree in their last 12 bits, loads wait for
+ * unrelated stores. The lock guards the lists alone, for some nanoseconds; the system's allocator is called outside of it. */
 #include "memory.h"
 #include "platform.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#ifdef __SANITIZE_ADDRESS__ /* tells AddressSanitizer what nobody may touch: a kept block, and the end of a class beyond the request */
+/* AddressSanitizer is told what nobody may touch: a kept block, and the end of a class beyond the request. */
+#ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #define FORBID ASAN_POISON_MEMORY_REGION
 #define ALLOW ASAN_UNPOISON_MEMORY_REGION
@@ -26,8 +29,8 @@
 
 #define ALIGNMENT 64
 #define PAGE 4096
-/* An odd number of lines, so that successive blocks take all 64 places. A kernel's output is most often the block after its input, and
- * is best more than half a page ahead of it: further than the stores reach that still wait to be written. */
+/* An odd number of lines, so that successive blocks take all 64 places. A kernel's output is most often the block after its
+ * input, and is best more than half a page ahead of it: further than the stores reach that still wait to be written. */
 #define COLOUR_STEP (41 * ALIGNMENT)
 #define FIRST_CLASS_LOG 16 /* 64 KB */
 #define LAST_CLASS_LOG 26  /* 64 MB */
@@ -106,7 +109,8 @@ static void unkeep(header *h) {
   memory.blocks--;
 }
 
-/* With the lock held: takes blocks off the lists, the oldest first, until the rest is within the bounds; returns them, chained by `older`. */
+/* With the lock held: takes blocks off the lists, the oldest first, until the rest is within the bounds; returns them, chained
+ * by `older`. */
 static header *take_excess(size_t bytes, int blocks) {
   header *chain = 0;
   while (memory.blocks && (memory.kept > bytes || memory.blocks > blocks)) {
@@ -135,7 +139,8 @@ static void free_chain(header *chain) {
   }
 }
 
-/* A block of the class, or of the one above it, that was freed before; 0 if there is none. Counts the request as in use either way. */
+/* A block of the class, or of the one above it, that was freed before; 0 if there is none. Counts the request as in use either
+ * way. */
 static header *take_kept(int class_) {
   header *found = 0;
   fl_lock(&memory.lock);
@@ -223,8 +228,8 @@ void fl_memory_trim(void) {
   free_chain(all);
 }
 
-/* A fork must not find the lists half changed by another thread. The child gets a fresh lock: it holds the old one, but on a thread that some
- * C libraries number anew. */
+/* A fork must not find the lists half changed by another thread. The child gets a fresh lock: it holds the old one, but on a
+ * thread that some C libraries number anew. */
 static void before_fork(void) { fl_lock(&memory.lock); }
 static void after_fork_in_parent(void) { fl_unlock(&memory.lock); }
 static void after_fork_in_child(void) {

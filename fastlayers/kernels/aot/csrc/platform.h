@@ -1,14 +1,15 @@
-/* What the pool and the allocator need of the operating system: locks, conditions, threads, a clock, fork handlers, pages. No policy here.
+/* What the pool and the allocator need of the operating system: locks, conditions, threads, a clock, fork handlers, pages. No
+ * policy here.
  *
- * POSIX threads, or Windows' own primitives (no winpthreads, which would be one more library to ship). Locks and conditions have static
- * initialisers everywhere, so that a forked child can have fresh ones by assignment. */
+ * POSIX threads, or Windows' own primitives (no winpthreads, which would be one more library to ship). Locks and conditions
+ * have static initialisers everywhere, so that a forked child can have fresh ones by assignment. */
 #ifndef FL_PLATFORM_H
 #define FL_PLATFORM_H
 #include <stddef.h>
 #include <stdint.h>
 
-/* Workers run tiles with a few kilobytes of locals. The C library takes thread-local storage of every loaded library from the same
- * stack, and musl's default of 128 KB is too little for that; untouched pages cost nothing. */
+/* Workers run tiles with a few kilobytes of locals. The C library takes thread-local storage of every loaded library from the
+ * same stack, and musl's default of 128 KB is too little for that; untouched pages cost nothing. */
 #define FL_STACK_BYTES (1u << 20)
 
 #ifdef _WIN32
@@ -76,8 +77,8 @@ static inline int64_t fl_now_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Starts a detached thread; 0 if there can be none. Signals of the process stay with the threads that expect them; those that a fault of
- * the thread itself raises are let through, for debuggers and for Python's faulthandler. */
+/* Starts a detached thread; 0 if there can be none. Signals of the process stay with the threads that expect them; those that
+ * a fault of the thread itself raises are let through, for debuggers and for Python's faulthandler. */
 static inline int fl_thread_start(void *(*body)(void *), void *argument) {
   static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};
   sigset_t blocked, before;
@@ -101,8 +102,8 @@ static inline void fl_at_fork(void (*before)(void), void (*parent)(void), void (
   pthread_atfork(before, parent, child);
 }
 
-/* New pages straight from the system, and back to it; 0 if there are none. Pages of 2 MB, where the system has them, cost a third of the
- * faults' time (0.17 against 0.52 ms a megabyte on a virtual machine) and fewer misses in the table of pages. */
+/* New pages straight from the system, and back to it; 0 if there are none. Pages of 2 MB, where the system has them, cost a
+ * third of the faults' time (0.17 against 0.52 ms a megabyte on a virtual machine) and fewer misses in the table of pages. */
 static inline void *fl_map(size_t bytes) {
   void *pages = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
   if (pages == MAP_FAILED)

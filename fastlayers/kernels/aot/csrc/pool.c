@@ -1,14 +1,16 @@
 /* A pool of worker threads that sleep on a condition variable. One job at a time; a caller who finds it taken works alone.
  *
- * A job is published in `gate`, one word: a number that changes with every job, and the seats that are still free. A worker takes a seat by
- * compare-and-swap, and the seat is its worker number. When no task is left the caller shuts the gate and waits only for the workers that
- * took a seat: one that wakes up too late, on a machine with other things to do, delays nobody. Tasks are claimed by an atomic counter.
+ * A job is published in `gate`, one word: a number that changes with every job, and the seats that are still free. A worker
+ * takes a seat by compare-and-swap, and the seat is its worker number. When no task is left the caller shuts the gate and
+ * waits only for the workers that took a seat: one that wakes up too late, on a machine with other things to do, delays
+ * nobody. Tasks are claimed by an atomic counter.
  *
- * Workers: started one by one when a job first wants them, never stopped. After a job a worker watches the gate for at most SPIN_NS, and only
- * while exactly one run (fl_run_begin) is open: with several, the time is better left to the other callers. Then it blocks.
+ * Workers: started one by one when a job first wants them, never stopped. After a job a worker watches the gate for at most
+ * SPIN_NS, and only while exactly one run (fl_run_begin) is open: with several, the time is better left to the other callers.
+ * Then it blocks.
  * Callers: wait for the last seated worker for at most SPIN_NS, then block, since that worker may have lost its processor.
- * Fork: only the calling thread lives on in the child, so the child starts again with an empty pool and fresh locks; the parent's pool is not
- * touched. Exit: nothing is joined; blocked or running workers end with the process. */
+ * Fork: only the calling thread lives on in the child, so the child starts again with an empty pool and fresh locks; the
+ * parent's pool is not touched. Exit: nothing is joined; blocked or running workers end with the process. */
 #include "pool.h"
 #include "platform.h"
 #include <stdatomic.h>
@@ -194,7 +196,8 @@ void fl_run_end(void) {
 
 int fl_pool_workers(void) { return atomic_load(&pool.workers); }
 
-/* In a forked child, where the calling thread is alone. Nothing of the parent's state can be trusted: another thread may have been anywhere. */
+/* In a forked child, where the calling thread is alone. Nothing of the parent's state can be trusted: another thread may have
+ * been anywhere. */
 static void forget_workers(void) {
   static const fl_mutex fresh_lock = FL_MUTEX_INIT;
   static const fl_cond fresh_cond = FL_COND_INIT;

@@ -6,17 +6,17 @@
 /* The most threads that one call may have, the caller among them. */
 #define FL_MAX_THREADS 256
 
-/* Does task number `task`; `worker` (0 is the caller) tells tasks that run at the same time apart, for scratch memory. It may call
- * fl_parallel again, which finds the pool busy; it must not fork. */
+/* Does task number `task`; `worker` (0 is the caller) tells tasks that run at the same time apart, for scratch memory. It may
+ * call fl_parallel again, which finds the pool busy; it must not fork. */
 typedef void (*fl_task_fn)(void *context, int64_t task, int worker);
 
-/* Runs tasks 0 .. tasks - 1 on up to `threads` threads, the caller among them, and returns when all are done. A pool that is busy, or a
- * thread that cannot be started, makes the caller do the rest alone. No two workers of one call have the same number, and all numbers are
- * below `threads`. */
+/* Runs tasks 0 .. tasks - 1 on up to `threads` threads, the caller among them, and returns when all are done. A pool that is
+ * busy, or a thread that cannot be started, makes the caller do the rest alone. No two workers of one call have the same
+ * number, and all numbers are below `threads`. */
 void fl_parallel(fl_task_fn fn, void *context, int64_t tasks, int threads);
 
-/* Brackets calls of fl_parallel that follow each other closely: in between, workers spin (at most 50 us) instead of sleeping. Both are
- * called on the same thread. */
+/* Brackets calls of fl_parallel that follow each other closely: in between, workers spin (at most 50 us) instead of sleeping.
+ * Both are called on the same thread. */
 void fl_run_begin(void);
 void fl_run_end(void);
 

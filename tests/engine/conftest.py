@@ -52,30 +52,36 @@ def run_script(engine: Any) -> Callable[[str], str]:
     return lambda text: run_process([sys.executable, "-c", head + textwrap.dedent(text)])
 
 
-@pytest.fixture
-def stress(tmp_path: Path) -> Callable[..., str]:
+@pytest.fixture(scope="session")
+def stress(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     """Compiles a C program of this folder with the pool and the allocator, runs it, and returns what it printed."""
     if os.name != "posix":
         pytest.skip("the stress programs are written for POSIX")
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no C compiler here ({compiler})")
+    folder = tmp_path_factory.mktemp("stress")
     csrc = ROOT / "fastlayers/kernels/aot/csrc"
 
-    def build(sources: list[str], name: str, flags: list[str]) -> subprocess.CompletedProcess[str]:
+    def build(sources: list[str], program: Path, flags: list[str]) -> subprocess.CompletedProcess[str]:
         command = [compiler, "-O1", "-g", "-Wall", "-Wextra", "-Werror", *flags, f"-I{csrc}", "-pthread", *sources]
-        return subprocess.run([*command, "-o", str(tmp_path / name)], capture_output=True, text=True, timeout=60)
+        return subprocess.run([*command, "-o", str(program)], capture_output=True, text=True, timeout=60)
 
-    def run(source: str, *words: str, flags: list[str]) -> str:
-        if shutil.which(compiler) is None:
-            pytest.skip(f"there is no C compiler here ({compiler})")
+    def skip_unless_usable(flags: list[str]) -> None:
         # A sanitizer may be missing, or be installed and yet not start under this kernel: an empty program tells.
-        (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
-        done = build([str(tmp_path / "empty.c")], "empty", flags)
+        (folder / "empty.c").write_text("int main(void) { return 0; }\n")
+        done = build([str(folder / "empty.c")], folder / "empty", flags)
         if done.returncode == 0:
-            done = subprocess.run([str(tmp_path / "empty")], capture_output=True, text=True, timeout=60)
+            done = subprocess.run([str(folder / "empty")], capture_output=True, text=True, timeout=60)
         if done.returncode:
             pytest.skip(f"{compiler} {' '.join(flags)} does not work here: {done.stderr.strip()[-200:]}")
-        done = build([str(Path(__file__).parent / source), str(csrc / "pool.c"), str(csrc / "memory.c")], "stress", flags)
-        assert done.returncode == 0, done.stderr
-        return run_process([str(tmp_path / "stress"), *words])
+
+    def run(source: str, *words: str, flags: list[str]) -> str:
+        program = folder / "".join((Path(source).stem, *flags)).replace(",", "-")
+        if not program.exists():
+            skip_unless_usable(flags)
+            done = build([str(Path(__file__).parent / source), str(csrc / "pool.c"), str(csrc / "memory.c")], program, flags)
+            assert done.returncode == 0, done.stderr
+        return run_process([str(program), *words])
 
     return run

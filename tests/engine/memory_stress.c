@@ -1,12 +1,16 @@
 /* Hammers the allocator from several threads: blocks of random sizes, handed from thread to thread, filled, checked and freed.
  *
- *     memory_stress ROUNDS
+ *     memory_stress hammer ROUNDS
+ *     memory_stress fork CHILDREN   threads take and give blocks while the main thread forks; each child must find the lists whole
  * Ends with 0 if no block was out of line, shared or overwritten, and the list stayed within its bounds. */
 #include "memory.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define THREADS 4
 #define SLOTS 16
@@ -18,6 +22,7 @@ typedef struct {
 
 static _Atomic(block *) slots[SLOTS];
 static atomic_int failed;
+static atomic_int stop;
 static int rounds;
 
 /* Sizes spread evenly over the doublings from 16 bytes to 4 MB. */
@@ -65,13 +70,47 @@ static void *body(void *argument) {
   return 0;
 }
 
+/* Nothing but changes of the lists, so that a fork is likely to fall into one. */
+static void *churn(void *argument) {
+  unsigned seed = (unsigned)(uintptr_t)argument;
+  while (!atomic_load(&stop)) {
+    void *blocks[8];
+    for (int i = 0; i < 8; i++)
+      blocks[i] = fl_alloc((size_t)(1 + rand_r(&seed) % 16) << 16);
+    for (int i = 0; i < 8; i++)
+      fl_free(blocks[i]);
+  }
+  return 0;
+}
+
+static void fork_children(int children) {
+  for (int i = 0; i < children; i++) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20); /* a child that hangs dies by this signal */
+      fl_free(fl_alloc((size_t)1 << 18));
+      fl_memory_trim();
+      _exit(fl_memory_kept() != 0);
+    }
+    int status;
+    if (child < 0 || waitpid(child, &status, 0) != child || status)
+      atomic_store(&failed, 5);
+  }
+  atomic_store(&stop, 1);
+}
+
 int main(int count, char **words) {
+  const int forks = count > 2 && !strcmp(words[1], "fork");
   pthread_t threads[THREADS];
-  rounds = count > 1 ? atoi(words[1]) : 1000;
+  if (count < 3 || (!forks && strcmp(words[1], "hammer")))
+    return 2;
+  rounds = atoi(words[2]);
   fl_memory_init();
   for (int i = 0; i < THREADS; i++)
-    if (pthread_create(&threads[i], 0, body, (void *)(uintptr_t)(i + 1)))
+    if (pthread_create(&threads[i], 0, forks ? churn : body, (void *)(uintptr_t)(i + 1)))
       return 2;
+  if (forks)
+    fork_children(rounds);
   for (int i = 0; i < THREADS; i++)
     pthread_join(threads[i], 0);
   for (int i = 0; i < SLOTS; i++)

@@ -198,9 +198,14 @@ def test_threads_never_share_a_block(engine: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rounds", "flags"),
-    [(1500, []), (300, ["-fsanitize=thread"]), (1000, ["-fsanitize=address,undefined"])],
-    ids=["plain", "thread sanitizer", "address sanitizer"],
+    ("what", "rounds", "flags"),
+    [
+        ("hammer", 600, []),
+        ("hammer", 150, ["-fsanitize=thread"]),
+        ("hammer", 300, ["-fsanitize=address,undefined"]),
+        ("fork", 100, []),
+    ],
+    ids=["plain", "thread sanitizer", "address sanitizer", "fork"],
 )
-def test_stress(stress: Callable[..., str], rounds: int, flags: list[str]) -> None:
-    stress("memory_stress.c", str(rounds), flags=flags)
+def test_stress(stress: Callable[..., str], what: str, rounds: int, flags: list[str]) -> None:
+    stress("memory_stress.c", what, str(rounds), flags=flags)

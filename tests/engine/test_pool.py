@@ -131,10 +131,10 @@ def test_exit_while_workers_run(run_script: Callable[[str], str], thread: bool) 
     assert run_script(script) == "end\n"
 
 
-@pytest.mark.parametrize("words", [("hammer", "500"), ("fork", "20"), ("exit",)], ids=" ".join)
+@pytest.mark.parametrize("words", [("hammer", "300"), ("fork", "20"), ("exit",)], ids=" ".join)
 def test_stress(stress: Callable[..., str], words: tuple[str, ...]) -> None:
     stress("pool_stress.c", *words, flags=[])
 
 
 def test_stress_under_thread_sanitizer(stress: Callable[..., str]) -> None:
-    stress("pool_stress.c", "hammer", "300", flags=["-fsanitize=thread"])
+    stress("pool_stress.c", "hammer", "200", flags=["-fsanitize=thread"])

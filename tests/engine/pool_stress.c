@@ -4,8 +4,10 @@
  *     pool_stress hammer ROUNDS   four callers with jobs of varying size, nested ones, with and without brackets
  *     pool_stress fork CHILDREN   the same going on while the main thread forks; each child must get through a job of its own
  *     pool_stress exit            the process ends while workers and callers run
+ *     pool_stress float           workers flush subnormal numbers exactly if their caller does
  * Ends with 0 if all was well, else says what was not. */
 #include "memory.h"
+#include "platform.h"
 #include "pool.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -131,6 +133,41 @@ static int fork_children(int children) {
   return failed;
 }
 
+#if defined(__x86_64__)
+#define FLUSH 0x8000u
+#elif defined(__aarch64__)
+#define FLUSH (1u << 24)
+#else
+#define FLUSH 0u
+#endif
+
+static void subnormal_task(void *context, int64_t task, int worker) {
+  volatile float smallest = 1.17549435e-38f;
+  ((int *)context)[task] = (smallest * 0.5f == 0.0f) == (FLUSH && fl_float_mode() & FLUSH) ? 1 + (smallest * 0.5f == 0.0f) : 0;
+  for (volatile int i = 0; i < 20000; i++) {
+  }
+  if (worker)
+    atomic_store(&stop, 1);
+}
+
+/* Repeats until a worker has taken part: the system decides when it first runs. */
+static int float_modes(void) {
+  const uint64_t before = fl_float_mode();
+  int failed = 0;
+  for (int flush = 0; flush < 4; flush++) {
+    atomic_store(&stop, 0);
+    fl_set_float_mode(flush & 1 ? before | FLUSH : before);
+    for (int round = 0; round < 1000 && !atomic_load(&stop); round++) {
+      int seen[MOST_TASKS] = {0};
+      fl_parallel(subnormal_task, seen, MOST_TASKS, 3);
+      for (int i = 0; i < MOST_TASKS; i++)
+        failed += seen[i] != 1 + (FLUSH && flush & 1);
+    }
+  }
+  fl_set_float_mode(before);
+  return failed;
+}
+
 int main(int count, char **words) {
   const char *what = count > 1 ? words[1] : "";
   const int number = count > 2 ? atoi(words[2]) : 0;
@@ -145,6 +182,8 @@ int main(int count, char **words) {
     failed = fork_children(number);
     atomic_store(&stop, 1);
     failed += finish();
+  } else if (!strcmp(what, "float")) {
+    failed = float_modes();
   } else if (!strcmp(what, "exit")) {
     struct timespec some = {0, 20000000};
     start(1 << 30);

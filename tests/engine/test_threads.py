@@ -14,6 +14,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers import threads
+from fastlayers.kernels import _dispatch
 
 V2 = "30 25 0:26 {within} {mounted} rw,nosuid shared:4 - cgroup2 cgroup rw,nsdelegate\n"
 V1 = "31 25 0:27 {within} {mounted} rw,nosuid shared:9 - cgroup cgroup rw,{controllers}\n"
@@ -159,6 +160,21 @@ def test_environment_is_read_at_first_use_not_at_import() -> None:
 def test_set(n: Any) -> None:
     fl.set_num_threads(n)
     assert fl.get_num_threads() == n and type(fl.get_num_threads()) is int
+
+
+def test_the_engine_follows_at_once(engine: Any) -> None:
+    for n in (3, 1, 256):
+        fl.set_num_threads(n)
+        assert engine.get_threads() == n
+
+
+def test_an_engine_loaded_later_is_told(engine: Any) -> None:
+    if not _dispatch.levels():
+        pytest.skip("this processor can run no level of the engine")
+    fl.set_num_threads(5)
+    engine.set_threads(1)
+    with fl.kernels.use("aot"):
+        assert engine.get_threads() == 5
 
 
 @pytest.mark.parametrize("n", [0, -1, 257, 2**70])

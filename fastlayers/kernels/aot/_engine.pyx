@@ -162,6 +162,11 @@ def set_threads(int n):
     _threads = min(n, FL_MAX_THREADS)
 
 
+def get_threads():
+    """What was set last."""
+    return _threads
+
+
 def pool_workers():
     """Worker threads that exist now."""
     return fl_pool_workers()

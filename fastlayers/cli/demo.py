@@ -39,7 +39,9 @@ def run(file: str | None, threshold: float, out: TextIO) -> int:
 def load_network() -> vad.VoiceActivity:
     """The network with the packaged weights."""
     with as_file(files("fastlayers") / "data" / "silero_vad_16k.safetensors") as path:
-        return vad.VoiceActivity(fl.load_weights(path))
+        net = vad.VoiceActivity()
+        net.load_state_dict(fl.load_weights(path))
+    return net
 
 
 def load_recording(file: str | None = None) -> np.ndarray:
@@ -52,12 +54,12 @@ def load_recording(file: str | None = None) -> np.ndarray:
 
 def probabilities(net: vad.VoiceActivity, samples: np.ndarray) -> tuple[list[float], float]:
     """The probability of speech in every frame, and the seconds that the network took for all of them."""
-    net(np.zeros(vad.CONTEXT + vad.FRAME, np.float32), net.initial())  # the first call chooses kernels and packs nothing later
+    net(np.zeros((1, vad.CONTEXT + vad.FRAME), np.float32), net.initial())  # packs the weights
     found, state = [], net.initial()
     start = perf_counter()
     for window in vad.windows(samples):
         probability, state = net(window, state)
-        found.append(probability)
+        found.append(probability.item())
     return found, perf_counter() - start
 
 

@@ -5,7 +5,7 @@ Finds the probability of speech in each frame and nothing more; segments are mad
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,67 +22,64 @@ BINS = 129  # frequencies of the spectrum, from 0 to RATE / 2
 
 
 class State(NamedTuple):
-    """What a step hands to the next one: the LSTM's output and cell (1, 128)."""
+    """What a step hands to the next one: the LSTM's output and cell, each (n, 128) for n recordings."""
 
     h: np.ndarray
     c: np.ndarray
 
 
-class VoiceActivity:
+class VoiceActivity(fl.Layer):
     """Probability of speech in a frame, given the frames before it.
 
-    The network keeps nothing between calls: the state goes in and comes out, so one network serves many recordings at once.
+    Nothing is kept between calls: the state goes in and comes out, so one network serves any number of recordings.
 
-    >>> net = VoiceActivity(fl.load_weights("silero_vad_16k.safetensors"))  # doctest: +SKIP
+    >>> net = VoiceActivity()  # doctest: +SKIP
+    >>> net.load_state_dict(fl.load_weights("silero_vad_16k.safetensors"))  # doctest: +SKIP
     >>> state = net.initial()  # doctest: +SKIP
     >>> for window in windows(samples):  # doctest: +SKIP
     ...     probability, state = net(window, state)
     """
 
-    def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
-        def conv(*sizes: int, **options: Any) -> fl.Conv1d:
-            return fl.Conv1d(*sizes, layout="nlc", **options)
+    def __init__(self) -> None:
+        # The Fourier basis under a window, as a bank of filters: BINS real parts, then BINS imaginary ones.
+        self.stft_conv = _conv(1, 2 * BINS, 256, stride=128, padding=((0, CONTEXT),), padding_mode="reflect", bias=False)
+        self.conv1 = _conv(BINS, 128, 3, padding=1, activation="relu")
+        self.conv2 = _conv(128, 64, 3, stride=2, padding=1, activation="relu")
+        self.conv3 = _conv(64, 64, 3, stride=2, padding=1, activation="relu")
+        self.conv4 = _conv(64, 128, 3, padding=1, activation="relu")
+        self.lstm_cell = fl.LSTMCell(128, 128)
+        self.final_conv = _conv(128, 1, 1, activation="sigmoid")
 
-        layers = {
-            # The Fourier basis under a window, as a bank of filters: BINS real parts, then BINS imaginary ones.
-            "stft_conv": conv(1, 2 * BINS, 256, stride=128, padding=((0, CONTEXT),), padding_mode="reflect", bias=False),
-            "conv1": conv(BINS, 128, 3, padding=1, activation="relu"),
-            "conv2": conv(128, 64, 3, stride=2, padding=1, activation="relu"),
-            "conv3": conv(64, 64, 3, stride=2, padding=1, activation="relu"),
-            "conv4": conv(64, 128, 3, padding=1, activation="relu"),
-            "lstm_cell": fl.LSTMCell(128, 128),
-            "final_conv": conv(128, 1, 1, activation="sigmoid"),
-        }
-        for name, layer in layers.items():
-            layer.load_state_dict({k.removeprefix(name + "."): w for k, w in weights.items() if k.startswith(name + ".")})
-        self._stft, *self._encoder, self._lstm, self._final = layers.values()
+    def initial(self, n: int = 1) -> State:
+        """The state before the first frame of n recordings: zeros."""
+        return State(np.zeros((n, 128), np.float32), np.zeros((n, 128), np.float32))
 
-    def initial(self) -> State:
-        """The state before the first frame: zeros."""
-        return State(np.zeros((1, 128), np.float32), np.zeros((1, 128), np.float32))
-
-    def __call__(self, window: np.ndarray, state: State) -> tuple[float, State]:
-        """One step.
+    def forward(self, window: np.ndarray, state: State) -> tuple[np.ndarray, State]:
+        """One step of n recordings.
 
         Args:
-            window: (576,) float32, full scale at ±1: the 64 samples before the frame and the 512 of the frame.
-            state: what the step before returned, or `initial()`.
+            window: (n, 576) float32, full scale at ±1: the 64 samples before the frame and the 512 of the frame.
+            state: what the step before returned, or `initial(n)`.
 
         Returns:
-            the probability of speech, and the state for the next step.
+            the probabilities of speech (n,), and the state for the next step.
         """
-        spectrum = self._stft(window[None, :, None])  # (1, 4, 258): four times, channels last
-        spectrum *= spectrum
-        x = np.sqrt(spectrum[..., :BINS] + spectrum[..., BINS:])
-        for layer in self._encoder:
-            x = layer(x)
-        h, c = self._lstm(x[:, 0], state)  # the strides have left one time
-        return self._final(F.relu(h)[:, None]).item(), State(h, c)
+        spectrum = self.stft_conv(window[:, :, None])  # (n, 4, 258): four times, channels last
+        power = spectrum * spectrum
+        x = np.sqrt(power[:, :, :BINS] + power[:, :, BINS:])
+        x = self.conv4(self.conv3(self.conv2(self.conv1(x))))  # (n, 1, 128): the strides have left one time
+        h, c = self.lstm_cell(x[:, 0], state)
+        return self.final_conv(F.relu(h)[:, None])[:, 0, 0], State(h, c)
+
+
+def _conv(*sizes: int, **options: Any) -> fl.Conv1d:
+    """Channels last: then every layer reads its input where it lies."""
+    return fl.Conv1d(*sizes, layout="nlc", **options)
 
 
 def windows(samples: np.ndarray) -> Iterator[np.ndarray]:
-    """What `VoiceActivity` wants to see of a recording (n,), frame by frame; zeros stand before it and fill up its last frame."""
-    padded = np.zeros(CONTEXT + -(-len(samples) // FRAME) * FRAME, np.float32)
-    padded[CONTEXT : CONTEXT + len(samples)] = samples
-    for start in range(0, len(padded) - CONTEXT, FRAME):
-        yield padded[start : start + CONTEXT + FRAME]
+    """What `VoiceActivity` sees of a recording (n,): (1, 576) a frame; zeros stand before it and fill up its last frame."""
+    padded = np.zeros((1, CONTEXT + -(-len(samples) // FRAME) * FRAME), np.float32)
+    padded[0, CONTEXT : CONTEXT + len(samples)] = samples
+    for start in range(0, padded.shape[1] - CONTEXT, FRAME):
+        yield padded[:, start : start + CONTEXT + FRAME]

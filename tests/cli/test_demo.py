@@ -35,8 +35,8 @@ def test_network_agrees_with_the_golden(variant: str) -> None:
     net = demo.load_network()
     state, found = net.initial(), []
     for window in golden["in_frames"]:
-        probability, state = net(window, state)
-        found.append(probability)
+        probability, state = net(window[None], state)
+        found.append(probability.item())
     # Float32 sums of at most 387 terms in another order: 2e-7 was seen, and 1e-5 is the promise.
     np.testing.assert_allclose(found, golden["out_0"], rtol=0, atol=1e-5)
 
@@ -54,17 +54,37 @@ def test_network_keeps_nothing_between_calls(spoken: np.ndarray) -> None:
     np.testing.assert_array_equal(second.c, kept[1])
 
 
+def test_recordings_side_by_side_are_as_alone(spoken: np.ndarray, variant: str) -> None:
+    net = demo.load_network()
+    parts = [demo.probabilities(net, spoken[start : start + 5120])[0] for start in (0, 30000, 60000)]
+    state, found = net.initial(3), []
+    for step in zip(*(vad.windows(spoken[start : start + 5120]) for start in (0, 30000, 60000)), strict=True):
+        probabilities, state = net(np.concatenate(step), state)
+        found.append(probabilities)
+    np.testing.assert_allclose(np.transpose(found), parts, rtol=0, atol=0 if variant.startswith("aot") else 1e-6)
+
+
+def test_network_can_be_recorded(spoken: np.ndarray) -> None:
+    net = demo.load_network()
+    window, state = next(vad.windows(spoken[20000:])), net.initial()
+    probability, (h, c) = net(window, state)
+    graph = fl.graph.trace(net, fl.graph.Input("x", window.shape), tuple(state))
+    outputs = fl.graph.execute(graph, dict(zip((v.name for v in graph.inputs), (window, *state), strict=True)))
+    for found, expected in zip(outputs.values(), (probability, h, c), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("length", [0, 1, 511, 512, 513, 1500])
 def test_windows_cover_the_recording(length: int) -> None:
     samples = np.arange(1, length + 1, dtype=np.float32)
     windows = list(vad.windows(samples))
     assert len(windows) == -(-length // 512)
-    before = np.zeros(64, np.float32)
+    before = np.zeros((1, 64), np.float32)
     for window in windows:
-        assert window.shape == (576,)
-        np.testing.assert_array_equal(window[:64], before)
-        before = window[-64:]
-    joined = np.concatenate([w[64:] for w in windows]) if windows else samples
+        assert window.shape == (1, 576)
+        np.testing.assert_array_equal(window[:, :64], before)
+        before = window[:, -64:]
+    joined = np.concatenate([w[0, 64:] for w in windows]) if windows else samples
     np.testing.assert_array_equal(joined[:length], samples)
     assert not joined[length:].any()
 

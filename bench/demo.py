@@ -86,7 +86,7 @@ def theirs(samples: np.ndarray, model: Path) -> Callable[[], list[float]]:
     def loop() -> list[float]:
         found, state = [], np.zeros((2, 1, 128), np.float32)
         for window in vad.windows(samples):
-            probability, state = session.run(None, {"input": window[None], "state": state, "sr": rate})
+            probability, state = session.run(None, {"input": window, "state": state, "sr": rate})
             found.append(float(probability[0, 0]))
         return found
 

@@ -72,9 +72,9 @@ class VoiceActivity(fl.Layer):
         return self.final_conv(F.relu(h)[:, None])[:, 0, 0], State(h, c)
 
 
-def _conv(*sizes: int, **options: Any) -> fl.Conv1d:
+def _conv(inputs: int, outputs: int, kernel: int, **options: Any) -> fl.Conv1d:
     """Channels last: then every layer reads its input where it lies."""
-    return fl.Conv1d(*sizes, layout="nlc", **options)
+    return fl.Conv1d(inputs, outputs, kernel, layout="nlc", **options)
 
 
 def windows(samples: np.ndarray) -> Iterator[np.ndarray]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 import fastlayers as fl
@@ -56,6 +60,15 @@ def test_errors(
     monkeypatch.setattr(cli, "_silence_stdout", lambda: None)
     assert cli.main(["doctor"]) == code
     assert capsys.readouterr().err == message
+
+
+def test_the_example_of_the_readme_runs() -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    names: dict[str, np.ndarray] = {}
+    exec(example, names)
+    assert names["y"].shape == (8, 10)
+    np.testing.assert_allclose(names["probabilities"].sum(1), 1.0, rtol=1e-6)
 
 
 def test_a_fault_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

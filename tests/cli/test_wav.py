@@ -105,7 +105,7 @@ def test_every_prefix_is_an_error_of_ours(tmp_path: Path) -> None:
 def test_every_changed_byte_reads_or_is_an_error_of_ours(tmp_path: Path) -> None:
     path, content = tmp_path / "a.wav", GOOD["extensible float32"]
     for position in range(68):
-        for value in (0, 1, 0x7F, 0xFF):
+        for value in (0, 0xFF):
             path.write_bytes(content[:position] + bytes([value]) + content[position + 1 :])
             with contextlib.suppress(FormatError, UnsupportedError):
                 assert read_wav(path).samples.size <= len(content)

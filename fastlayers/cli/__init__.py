@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
@@ -26,8 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = _run(arguments)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has gone, as with `| head`: nothing more to say, and nothing to fail at exit
-        _silence_stdout()
+    except BrokenPipeError:  # the reader has gone, as with `| head`: nothing more to say
         return 0
     except (Error, OSError) as error:
         print(f"fastlayers {arguments.command}: {_sentence(error)}", file=sys.stderr)
@@ -85,14 +83,3 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and not isinstance(error, Error):
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return " ".join(str(error).split())
-
-
-def _silence_stdout() -> None:
-    """Points stdout at nothing, so that the interpreter's flush at exit does not fail as well."""
-    try:
-        descriptor = sys.stdout.fileno()
-    except (OSError, ValueError):
-        return
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, descriptor)
-    os.close(devnull)

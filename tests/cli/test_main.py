@@ -57,7 +57,6 @@ def test_errors(
         raise error
 
     monkeypatch.setattr(cli, "_run", fail)
-    monkeypatch.setattr(cli, "_silence_stdout", lambda: None)
     assert cli.main(["doctor"]) == code
     assert capsys.readouterr().err == message
 

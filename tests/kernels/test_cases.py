@@ -21,32 +21,36 @@ LARGE = 1e8
 TOLERANCE = 1e-5
 
 
+def computed(case: Case) -> dict[str, np.ndarray]:
+    """What the current variant computes for a case; NaN stays where it writes nothing (a column range of "out", say)."""
+    prepared = prepare(case)
+    for array in prepared.outputs.values():
+        array.fill(np.nan)
+    prepared.call()
+    return prepared.outputs
+
+
 @cache
 def wanted(case: Case) -> dict[str, np.ndarray]:
     """What the reference computes for a case."""
     with fl.kernels.use("reference"):
-        prepared = prepare(case)
-        prepared.call()
-    return prepared.outputs
+        return computed(case)
 
 
 def compare(case: Case) -> None:
-    want = wanted(case)
-    prepared = prepare(case)
-    for got in prepared.outputs.values():
-        got.fill(np.nan)  # an element that is not written shows
-    prepared.call()
-    assert prepared.outputs.keys() == want.keys()
-    for name, got in prepared.outputs.items():
-        scale = max(1.0, float(np.max(np.abs(want[name]), initial=0)))
-        assert got.shape == want[name].shape
-        np.testing.assert_allclose(got, want[name], rtol=0, atol=TOLERANCE * scale, err_msg=f"{case.id}: {name}")
+    got, want = computed(case), wanted(case)
+    assert got.keys() == want.keys()
+    for name in want:
+        scale = max(1.0, float(np.nanmax(np.abs(want[name]), initial=0)))
+        assert got[name].shape == want[name].shape
+        np.testing.assert_allclose(got[name], want[name], rtol=0, atol=TOLERANCE * scale, err_msg=f"{case.id}: {name}")
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.flops < LARGE], ids=lambda case: case.id)
 def test_case_in_every_variant(case: Case, variant: str) -> None:
     if variant == "reference":
-        assert all(np.isfinite(array).all() for array in wanted(case).values()), "a case shall not overflow"
+        for array in wanted(case).values():
+            assert np.isfinite(array).mean() >= 0.5, "a case shall not overflow, and half of the output at least is written"
     else:
         compare(case)
 

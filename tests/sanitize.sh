@@ -3,13 +3,15 @@
 #
 #   tests/sanitize.sh [pytest arguments]        PYTHON=python: an interpreter with numpy and the extras `test` and `dev`
 #
-# Python's and numpy's small objects come from malloc here, so every array has its own red zones. Python itself leaks on purpose,
-# so leaks are not looked for. GCC's runtime comes before everything else, as it must; that of C++ because numpy throws.
+# Python's and numpy's small objects come from malloc here, so every array has its own red zones. Python itself leaks on purpose, so
+# leaks are not looked for; freed memory is kept back for a short while only, because some tests watch how much is in use. GCC's
+# runtime comes before everything else, as it must; that of C++ because numpy throws.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 python=$(command -v "${PYTHON:-python}")
 copy=$(mktemp -d)
-trap 'rm -rf "$copy"' EXIT
+# Reports go to files, as pytest keeps what a test prints and dies with it.
+trap 'cat "$copy"/report.* 2>/dev/null | head -40; rm -rf "$copy"' EXIT
 
 tar -C "$root" --exclude=./.git --exclude=./build --exclude='./.venv*' --exclude='*.so' --exclude=__pycache__ -cf - . | tar -C "$copy" -xf -
 cd "$copy"
@@ -19,7 +21,8 @@ export PYTHONPATH=$copy FASTLAYERS_REQUIRE_ENGINE=1 FASTLAYERS_SANITIZE=1
 library() { "${CC:-gcc}" -print-file-name="$1"; }
 export LD_PRELOAD="$(library libasan.so) $(library libubsan.so) $(library libstdc++.so.6)"
 export PYTHONMALLOC=malloc PYTHONDONTWRITEBYTECODE=1
-export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
+options=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=16
+export ASAN_OPTIONS=$options UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 
 # A check of the check: a read one element past an array must end the process, on every level and in the driver's own memory.
 levels=$("$python" -c 'from fastlayers.kernels import _dispatch; print(*_dispatch.levels())')
@@ -42,5 +45,6 @@ tests=()
 for folder in tests/kernels tests/engine; do
   [[ -d $folder ]] && tests+=("$folder")
 done
+export ASAN_OPTIONS=$options:log_path=$copy/report UBSAN_OPTIONS=$UBSAN_OPTIONS:log_path=$copy/report
 # pytest's own handler of SIGSEGV would hide the sanitizer's report.
 "$python" -m pytest -q -x -p no:cacheprovider -p no:faulthandler "${tests[@]}" "$@"

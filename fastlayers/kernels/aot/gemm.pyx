@@ -33,9 +33,12 @@ cdef void pack_panels(const float *w, int64_t n, int64_t k, int64_t stride_n, in
             cols = min(<int64_t>FL_PANEL, n - j0)
             if cols < FL_PANEL:
                 memset(b, 0, klen * FL_PANEL * sizeof(float))
-            for j in range(cols):
+            if stride_k == 1:
+                level().transpose(w + j0 * stride_n + k0, stride_n, b, FL_PANEL, cols, klen)
+            else:
                 for t in range(klen):
-                    b[t * FL_PANEL + j] = w[(j0 + j) * stride_n + (k0 + t) * stride_k]
+                    for j in range(cols):
+                        b[t * FL_PANEL + j] = w[(j0 + j) * stride_n + (k0 + t) * stride_k]
             b += klen * FL_PANEL
 
 

@@ -28,7 +28,6 @@ __all__ = ["Finding", "examine", "run"]
 EXTRAS = {"jit": ("numba",), "cuda": ("numba", "numba_cuda"), "hdf5": ("pyfive",), "cli": ("rich",)}
 # Processors that compiled levels exist for; elsewhere plain numpy is all there is, and nothing is wrong with that.
 COMPILED_FOR = ("x86_64", "amd64", "aarch64", "arm64")
-REINSTALL = "pip install --force-reinstall --no-deps --no-cache-dir --no-binary fastlayers fastlayers"
 TOLERANCE = 1e-5  # of the largest number: sums here are short, and 1e-6 is what they reach
 
 
@@ -91,7 +90,14 @@ def _engine() -> Finding:
         reason = "" if isinstance(error, ModuleNotFoundError) else f" ({error})"
     compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
     first = "" if compiler else "install GCC or Clang (Debian: apt install gcc libc6-dev, macOS: xcode-select --install), then "
-    return Finding("engine", f"MISSING{reason}: plain numpy runs, many times slower. To build it: {first}{REINSTALL}", True)
+    return Finding("engine", f"MISSING{reason}: plain numpy runs, many times slower. To build it: {first}{_reinstall()}", True)
+
+
+def _reinstall() -> str:
+    """The command that builds the engine: in the source tree, if that is what runs, else from the source distribution."""
+    tree = Path(fl.__file__).parents[1]
+    source = f"-e {tree}" if (tree / "setup.py").exists() else "--no-cache-dir --no-binary fastlayers fastlayers"
+    return f"python -m pip install --force-reinstall --no-deps {source}"
 
 
 def _variant() -> Finding:
@@ -105,8 +111,11 @@ def _variant() -> Finding:
             return Finding("variant", str(error), True)
     if forced:
         return Finding("variant", f"{variant}, because FASTLAYERS_ISA={forced}")
-    why = "the best that this processor runs" if variant.startswith("aot/") else "nothing compiled can run"
-    return Finding("variant", f"{variant}, {why}; FASTLAYERS_ISA chooses another of {', '.join(_dispatch.available())}")
+    if not variant.startswith("aot/"):
+        return Finding("variant", f"{variant}, nothing compiled can run")
+    return Finding(
+        "variant", f"{variant}, the best here; FASTLAYERS_ISA forces one of {', '.join((*_dispatch.levels(), 'reference'))}"
+    )
 
 
 def _threads() -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def report(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
 def test_healthy(capsys: pytest.CaptureFixture[str]) -> None:
     code, out = report(capsys)
     assert code == 0, out
-    assert f"variant    aot/{_dispatch.levels()[0]}, the best that this processor runs" in out
+    assert f"variant    aot/{_dispatch.levels()[0]}, the best here; FASTLAYERS_ISA forces one of " in out
     assert out.count(": ok, ") == 4
     assert "FAILED" not in out and "!" not in out
     assert out.splitlines()[-1] == "all is well"
@@ -47,7 +48,8 @@ def test_without_the_engine(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     monkeypatch.setattr(doctor.platform, "machine", lambda: "x86_64")
     code, out = report(capsys)
     assert code == 1
-    assert "! engine     MISSING" in out and doctor.REINSTALL in out
+    assert "! engine     MISSING" in out
+    assert "python -m pip install --force-reinstall --no-deps" in out
     assert "variant    reference, nothing compiled can run" in out
     assert out.count(": ok, ") == 4
     assert out.splitlines()[-1] == "1 problem(s), marked with !"
@@ -110,3 +112,10 @@ def test_wrong_results(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
     assert "! check      linear: FAILED, error nan" in out
     assert "! check      softmax: FAILED: OSError: no such symbol" in out
     assert "conv2d: ok" in out
+
+
+def test_command_that_builds_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.fl, "__file__", str(tmp_path / "fastlayers" / "__init__.py"))
+    assert doctor._reinstall().endswith("--no-binary fastlayers fastlayers")
+    (tmp_path / "setup.py").touch()
+    assert doctor._reinstall().endswith(f"-e {tmp_path}")

@@ -9,14 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import FormatError, UnsupportedError
 
 if TYPE_CHECKING:
     from ._budget import Budget
 
-Array: TypeAlias = npt.NDArray[Any]
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 MAX_RANK = 32  # numpy 1.26's; numpy 2 has 64, but a file must not load with one and fail with the other
 _BLOCK = 1 << 16  # elements looked up at once: numpy widens indices to 8 bytes each
@@ -81,7 +80,8 @@ def widen_float8(exponent_bits: int, bias: int, special: str) -> Callable[[Array
     def widen(raw: Array, out: Array) -> None:
         values = float8_values(exponent_bits, bias, special)
         for start in range(0, raw.size, _BLOCK):
-            out[start : start + _BLOCK] = values[raw[start : start + _BLOCK]]
+            # "clip" spares the check of indices that cannot be out of range: three times faster.
+            np.take(values, raw[start : start + _BLOCK], out=out[start : start + _BLOCK], mode="clip")
 
     return widen
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import LimitError
 from ._arrays import Array
+
+if TYPE_CHECKING:
+    import numpy.typing as npt  # takes milliseconds to import
 
 
 class Budget:

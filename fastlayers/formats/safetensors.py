@@ -46,9 +46,10 @@ _SUB_BYTE = ("F4", "F6_E2M3", "F6_E3M2")
 
 
 class _Entry(NamedTuple):
-    """One tensor of the header, its types checked."""
+    """One tensor of the header, its types checked. `where` begins the errors about it."""
 
     name: str
+    where: str
     dtype: str
     shape: tuple[int, ...]
     begin: int
@@ -67,7 +68,7 @@ def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
     entries = [_entry(name, info, where) for name, info in _parse(text, where).items() if not _is_metadata(name, info, where)]
     _check_supported(entries, where)
     _check_layout(entries, len(data), where)
-    return {e.name: decode(data[e.begin : e.end], _CODECS[e.dtype], e.shape, budget, _tensor(where, e.name)) for e in entries}
+    return {e.name: decode(data[e.begin : e.end], _CODECS[e.dtype], e.shape, budget, e.where) for e in entries}
 
 
 def _split(source: Source, budget: Budget) -> tuple[bytes, memoryview]:
@@ -123,7 +124,7 @@ def _is_metadata(name: str, info: Any, where: str) -> bool:
 
 
 def _entry(name: str, info: Any, where: str) -> _Entry:
-    where = _tensor(where, name)
+    where = f"{where}: tensor {quote(name)}"
     if not _is_text(name):
         raise FormatError(f"{where}: the name has a lone surrogate, which is no character")
     if not isinstance(info, dict) or info.keys() != {"dtype", "shape", "data_offsets"}:
@@ -137,7 +138,7 @@ def _entry(name: str, info: Any, where: str) -> _Entry:
         raise FormatError(f"{where}: shape must be a list of integers from 0 up, got {quote(shape)}")
     if not _is_sizes(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
         raise FormatError(f"{where}: data_offsets must be [begin, end] with 0 <= begin <= end, got {quote(offsets)}")
-    return _Entry(name, dtype, tuple(shape), *offsets)
+    return _Entry(name, where, dtype, tuple(shape), *offsets)
 
 
 def _check_supported(entries: list[_Entry], where: str) -> None:
@@ -152,19 +153,18 @@ def _check_layout(entries: list[_Entry], length: int, where: str) -> None:
     """Sizes agree with shapes, and the tensors cover the data from end to end, without a hole, an overlap or a rest."""
     position = 0
     for e in sorted(entries, key=lambda e: (e.begin, e.end)):
-        tensor = _tensor(where, e.name)
-        size = count_bytes(e.shape, _CODECS[e.dtype], tensor)
+        size = count_bytes(e.shape, _CODECS[e.dtype], e.where)
         if e.end - e.begin != size:
             raise FormatError(
-                f"{tensor}: data_offsets [{e.begin}, {e.end}] span {e.end - e.begin} bytes, "
+                f"{e.where}: data_offsets [{e.begin}, {e.end}] span {e.end - e.begin} bytes, "
                 f"{e.dtype} of shape {list(e.shape)} takes {size}"
             )
         if e.begin != position:
             wrong = "overlap the tensor before" if e.begin < position else "leave a hole"
-            raise FormatError(f"{tensor}: data_offsets [{e.begin}, {e.end}] {wrong}: expected them to begin at {position}")
+            raise FormatError(f"{e.where}: data_offsets [{e.begin}, {e.end}] {wrong}: expected them to begin at {position}")
         if e.end > length:
             raise FormatError(
-                f"{tensor}: data_offsets [{e.begin}, {e.end}] end beyond the file's {length} bytes of data: truncated?"
+                f"{e.where}: data_offsets [{e.begin}, {e.end}] end beyond the file's {length} bytes of data: truncated?"
             )
         position = e.end
     if position != length:
@@ -182,7 +182,3 @@ def _is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _tensor(where: str, name: str) -> str:
-    return f"{where}: tensor {quote(name)}"

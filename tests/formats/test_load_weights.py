@@ -83,7 +83,7 @@ def test_a_file_object_is_read_from_where_it_stands() -> None:
 
 
 def test_bytes_are_used_in_place_and_writable_buffers_copied() -> None:
-    in_place = load_weights(CONTENT, max_bytes=len(CONTENT) * 31)["a"]
+    in_place = load_weights(CONTENT, max_bytes=len(CONTENT) * 48)["a"]
     assert np.shares_memory(in_place, np.frombuffer(CONTENT, np.uint8))
     changing = bytearray(CONTENT)
     array = load_weights(changing)["a"]

@@ -17,7 +17,7 @@ import numpy as np
 import fastlayers as fl
 from fastlayers import functional as F
 
-from .. import threads
+from .. import _cpus, threads
 from ..errors import Error
 from ..kernels import _dispatch
 from ._draw import printable
@@ -125,7 +125,7 @@ def _threads() -> Finding:
     except Error as error:
         return Finding("threads", str(error), True)
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    usable = threads.usable_cpus()
+    usable = _cpus.usable_cpus()
     counted = f"{os.cpu_count()} processors, {bound} by affinity, {usable} with the control group's quota"
     if os.environ.get(threads.VARIABLE, "").strip():
         return Finding("threads", f"{count}, because {threads.VARIABLE}={os.environ[threads.VARIABLE]} ({counted})")

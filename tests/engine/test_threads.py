@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers import threads
+from fastlayers import _cpus, threads
 from fastlayers.kernels import _dispatch
 
 V2 = "30 25 0:26 {within} {mounted} rw,nosuid shared:4 - cgroup2 cgroup rw,nsdelegate\n"
@@ -44,7 +44,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., in
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        return threads.usable_cpus(tmp_path)
+        return _cpus.usable_cpus(tmp_path)
 
     return count
 
@@ -130,7 +130,7 @@ def test_affinity_and_quota_the_lower_one_counts(machine: Callable[..., int], mo
 
 
 def test_default_is_what_this_machine_grants() -> None:
-    assert 1 <= fl.get_num_threads() == threads.usable_cpus() <= 256
+    assert 1 <= fl.get_num_threads() == _cpus.usable_cpus() <= 256
 
 
 @pytest.mark.parametrize(("text", "count"), [("1", 1), ("7", 7), (" 12 ", 12), ("256", 256), ("007", 7)])

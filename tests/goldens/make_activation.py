@@ -1,4 +1,4 @@
-"""Makes activation.npz: elementwise functions, PReLU, gated units and softmax of torch 2.13, in float64 where torch computes there.
+"""Makes activation.npz: elementwise functions, PReLU, GLU and softmax of torch 2.13, computed in float64.
 
 Run ``python -m tests.goldens.make_activation`` where torch is installed; seed 0.
 """

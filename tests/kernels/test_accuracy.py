@@ -1,4 +1,4 @@
-"""How far each elementwise function is from float64, over all floats, on every level; csrc/vmath.h and unary.h state these bounds."""
+"""How far elementwise functions are from float64, over all floats, on every level: the bounds of csrc/vmath.h and unary.h."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ POINTS = (
 
 
 class Bound(NamedTuple):
-    """The error is at most `ulps` units in the last place of the result (without a fused multiply-add: `unfused`), plus `absolute`."""
+    """The error is at most `ulps` units in the last place (`unfused` without fused multiply-adds), plus `absolute`."""
 
     ulps: float
     unfused: float
@@ -87,7 +87,7 @@ def wanted(name: str) -> np.ndarray:
 def unit(values: np.ndarray) -> np.ndarray:
     """The distance of neighbouring float32 numbers at the size of `values`, subnormal ones included."""
     exponent = np.frexp(values)[1]
-    return np.ldexp(1.0, np.maximum(exponent - 24, -149))
+    return np.asarray(np.ldexp(1.0, np.maximum(exponent - 24, -149)))
 
 
 def assert_within(got: np.ndarray, want: np.ndarray, ulps: float, absolute: float) -> None:

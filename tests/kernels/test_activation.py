@@ -1,4 +1,4 @@
-"""The elementwise kernels: torch's figures, awkward sizes, places in memory, special values, threads. Accuracy: test_accuracy.py."""
+"""The elementwise kernels: torch's figures, sizes, edges of memory, special values, threads. Errors in ulp: test_accuracy.py."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ def run(name: str, x: np.ndarray, edge: str = "") -> np.ndarray:
 
 
 def close(name: str, got: np.ndarray, x: np.ndarray) -> None:
-    """The share that a softmax may be off by, and the difference of a log-softmax: `spread`, since x less its largest is rounded to
-    2^-24 of itself and exp passes that on; 16 units of 2^-24 for exp and the sum, whose chains of 16 terms round mostly evenly.
+    """What a softmax may be off by, as a share, and a log-softmax, as a difference, in units of 2^-24: `spread`, since x less its
+    largest is rounded to that share of itself and exp passes it on; 16 for exp and the sum, whose chains have 16 terms.
     """
     want = np.empty_like(x)
     getattr(reference, name)(x, want)

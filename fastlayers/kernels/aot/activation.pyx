@@ -1,4 +1,4 @@
-"""Elementwise kernels: one array in, one out. Work is cut into runs of the flat output; an element's result never depends on the cut."""
+"""Elementwise kernels. Work is cut into runs of the flat output; an element's result never depends on the cut."""
 
 from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport int64_t

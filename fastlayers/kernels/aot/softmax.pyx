@@ -1,4 +1,4 @@
-"""Softmax and log-softmax over the middle of three axes. Tasks are whole rows, or slices cut into strips of columns, by shape alone."""
+"""Softmax and log-softmax over the middle of three axes. Tasks are rows, or strips of columns, cut by shape alone."""
 
 from libc.stdint cimport int64_t
 cimport numpy as cnp

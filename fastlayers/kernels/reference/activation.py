@@ -14,29 +14,31 @@ __all__ = ["evaluate", "gated", "prelu", "unary"]
 # A function of x (float64) and of the parameters a and b.
 Function = Callable[[np.ndarray, float, float], np.ndarray]
 
-_erf_object = np.frompyfunc(math.erf, 1, 1)
+_erf_of_one = np.frompyfunc(math.erf, 1, 1)
+_erfc_of_one = np.frompyfunc(math.erfc, 1, 1)
 
 
 def _erf(x: np.ndarray) -> np.ndarray:
-    return np.asarray(_erf_object(x), np.float64)
+    return np.asarray(_erf_of_one(x), np.float64)
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     e = np.exp(-np.abs(x))  # at most 1: nothing overflows
-    return np.where(x < 0, e, 1) / (1 + e)
+    return np.asarray(np.where(x < 0, e, 1) / (1 + e))
 
 
 def _expm1_below(x: np.ndarray) -> np.ndarray:
-    return np.expm1(np.minimum(x, 0))
+    return np.asarray(np.expm1(np.minimum(x, 0)))
 
 
 def _gelu_tanh(x: np.ndarray) -> np.ndarray:
     # 0.5 (1 + tanh(u)) = sigmoid(2 u), which does not cancel where tanh is near -1
-    return x * _sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    return np.asarray(x * _sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
 def _gelu(x: np.ndarray) -> np.ndarray:
-    return x * np.asarray(np.frompyfunc(math.erfc, 1, 1)(-x / math.sqrt(2)), np.float64) / 2
+    # not 1 + erf, which cancels below 0
+    return x * np.asarray(_erfc_of_one(-x / math.sqrt(2)), np.float64) / 2
 
 
 def _softplus(x: np.ndarray, beta: float, threshold: float) -> np.ndarray:

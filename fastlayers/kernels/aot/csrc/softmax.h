@@ -1,6 +1,6 @@
 /* Softmax and log-softmax: y = exp(x - m) / s or (x - m) - log(s), with m the largest x and s the sum of exp(x - m).
  *
- * Two forms: over the last axis, row by row; and over an axis that has `inner` numbers behind it, where the vectors lie along those.
+ * Two forms: over the last axis, row by row; and over an axis with `inner` numbers behind it, along which the vectors lie.
  * y must not overlap x. A row that holds NaN or +infinity, or nothing but -infinity, becomes NaN in every element (x - m is NaN
  * somewhere, and so is s). Terms below 2^-126 of the largest count as 0. The order of every sum depends on n and inner alone: in
  * rows two vectors of partial sums take turns, in the other form see fl_f32_softmax_inner. A chain of additions is broken after
@@ -145,61 +145,80 @@ static void fl_columns_less(const float *x, const float *m, const float *s, floa
     fl_put(y, i, w, (fl_at(x, i, w) - fl_at(m, i, w)) - fl_at(s, i, w));
 }
 
-/* A strip of `w` columns that starts `x` and `y`, rows `step` floats apart; the last row has `last` columns (0: it does not exist).
- * `each` columns from the first on repeat with this period: their partial results belong together. */
+/* A strip of `w` columns: rows are `step` floats apart; after `rows` whole ones may come one of `last` < w columns.
+ * The columns repeat with the period `each`: i, i + each, ... hold parts of one result. */
 #define FL_STRIP 512
-static void fl_softmax_strip(const float *x, float *y, int64_t rows, int64_t step, int64_t w, int64_t last, int64_t each, int logarithm) {
-  float m[FL_STRIP], s[FL_STRIP], part[FL_STRIP];
-  memcpy(m, x, (size_t)w * 4);
-  memset(s, 0, (size_t)w * 4);
-  for (int64_t r = 1; r < rows; r++)
-    fl_columns_max(x + r * step, m, w);
-  fl_columns_max(x + rows * step, m, last);
-  for (int64_t i = each; i < w; i++)
-    m[i % each] = m[i % each] > m[i] ? m[i % each] : m[i];
-  for (int64_t i = each; i < w; i++)
-    m[i] = m[i - each];
-  for (int64_t r = 0; r < rows + (last > 0);) {
-    const int64_t end = rows + (last > 0) - r < FL_CHAIN ? rows + (last > 0) : r + FL_CHAIN;
-    memset(part, 0, (size_t)w * 4);
+typedef struct {
+  const float *x;
+  float *y;
+  int64_t rows, step, w, last, each;
+} fl_strip;
+
+FL_INLINE int64_t fl_strip_columns(const fl_strip *p, int64_t row) { return row < p->rows ? p->w : p->last; }
+
+/* m: the largest of each column, the same in all that belong together */
+static void fl_strip_max(const fl_strip *p, float *m) {
+  memcpy(m, p->x, (size_t)p->w * 4);
+  for (int64_t r = 1; r < p->rows + (p->last > 0); r++)
+    fl_columns_max(p->x + r * p->step, m, fl_strip_columns(p, r));
+  for (int64_t i = p->each; i < p->w; i++)
+    m[i % p->each] = m[i % p->each] > m[i] ? m[i % p->each] : m[i];
+  for (int64_t i = p->each; i < p->w; i++)
+    m[i] = m[i - p->each];
+}
+
+/* y = exp(x - m) unless a logarithm is asked for; s: 1 / sum, or its logarithm */
+static void fl_strip_exp(const fl_strip *p, const float *m, float *s, int logarithm) {
+  float part[FL_STRIP];
+  const int64_t rows = p->rows + (p->last > 0);
+  memset(s, 0, (size_t)p->w * 4);
+  for (int64_t r = 0; r < rows;) {
+    const int64_t end = rows - r < FL_CHAIN ? rows : r + FL_CHAIN;
+    memset(part, 0, (size_t)p->w * 4);
     for (; r < end; r++) {
-      const int64_t columns = r < rows ? w : last;
       if (logarithm)
-        fl_columns_sum(x + r * step, m, part, columns);
+        fl_columns_sum(p->x + r * p->step, m, part, fl_strip_columns(p, r));
       else
-        fl_columns_exp(x + r * step, m, part, y + r * step, columns);
+        fl_columns_exp(p->x + r * p->step, m, part, p->y + r * p->step, fl_strip_columns(p, r));
     }
-    fl_columns_add(part, s, w);
+    fl_columns_add(part, s, p->w);
   }
-  for (int64_t i = each; i < w; i++)
-    s[i % each] += s[i];
-  for (int64_t i = 0; i < each; i += VW)
-    fl_put(s, i, each, logarithm ? vlog(fl_at(s, i, each)) : 1.0f / fl_at(s, i, each));
-  for (int64_t i = each; i < w; i++)
-    s[i] = s[i - each];
-  for (int64_t r = 0; r < rows + (last > 0); r++) {
-    const int64_t columns = r < rows ? w : last;
+  for (int64_t i = p->each; i < p->w; i++)
+    s[i % p->each] += s[i];
+  for (int64_t i = 0; i < p->each; i += VW)
+    fl_put(s, i, p->each, logarithm ? vlog(fl_at(s, i, p->each)) : 1.0f / fl_at(s, i, p->each));
+  for (int64_t i = p->each; i < p->w; i++)
+    s[i] = s[i - p->each];
+}
+
+static void fl_softmax_strip(const fl_strip *p, int logarithm) {
+  float m[FL_STRIP], s[FL_STRIP];
+  fl_strip_max(p, m);
+  fl_strip_exp(p, m, s, logarithm);
+  for (int64_t r = 0; r < p->rows + (p->last > 0); r++) {
     if (logarithm)
-      fl_columns_less(x + r * step, m, s, y + r * step, columns);
+      fl_columns_less(p->x + r * p->step, m, s, p->y + r * p->step, fl_strip_columns(p, r));
     else
-      fl_columns_scale(y + r * step, s, columns);
+      fl_columns_scale(p->y + r * p->step, s, fl_strip_columns(p, r));
   }
 }
 
-/* Wide rows are cut into strips that stay in the second-level cache over the three passes; narrow ones are taken several at a time
- * as one row of `k` times the columns, so that vectors are full: then k partial sums a column are added at the end, in order. */
+/* Wide rows are cut into strips that stay in the second-level cache over the three passes. Narrow ones are taken `k` at a time,
+ * as one row of k times the columns, so that vectors are full: a column's k parts are then added in order at the end. */
 static void fl_f32_softmax_inner(const float *x, float *y, int64_t n, int64_t inner, int64_t columns, int logarithm) {
   if (n <= 0 || columns <= 0)
     return;
   const int64_t k = columns < inner || inner > 32 ? 1 : n < 128 / inner ? n : 128 / inner;
   if (k > 1) {
-    fl_softmax_strip(x, y, n / k, k * inner, k * inner, n % k * inner, inner, logarithm);
+    const fl_strip all = {x, y, n / k, k * inner, k * inner, n % k * inner, inner};
+    fl_softmax_strip(&all, logarithm);
     return;
   }
-  int64_t strip = 32768 / n / 16 * 16;
-  strip = strip < 64 ? 64 : strip > FL_STRIP ? FL_STRIP : strip;
-  for (int64_t i = 0; i < columns; i += strip) {
-    const int64_t w = columns - i < strip ? columns - i : strip;
-    fl_softmax_strip(x + i, y + i, n, inner, w, 0, w, logarithm);
+  int64_t width = 32768 / n / 16 * 16;
+  width = width < 64 ? 64 : width > FL_STRIP ? FL_STRIP : width;
+  for (int64_t i = 0; i < columns; i += width) {
+    const int64_t w = columns - i < width ? columns - i : width;
+    const fl_strip strip = {x + i, y + i, n, inner, w, 0, w};
+    fl_softmax_strip(&strip, logarithm);
   }
 }

@@ -1,11 +1,14 @@
 /* Elementwise functions: y[i] = f(x[i]), PReLU, and gated units.
  *
  * Operands are contiguous and of any alignment; y may be x. A function is written once, for one vector (fl_v_<name>), and FL_MAP
- * makes its loop. The remainder goes through the same vector code by a partial load, so an element's result does not depend on its
- * place. Error bounds beyond those of vmath.h, in units in the last place of the result (tests/kernels/test_accuracy.py):
- *   leaky ReLU, PReLU 0.5 · ELU (alpha 1), softsign 1.5 · SELU 2 · softplus, hard swish 2.5 · SiLU 3, mish 4, each + 2^-140, for
- *   exp(x) is subnormal there · GELU 2.5 + 2^-22, GELU (tanh) 3 + 2^-23: below 0 a sum or an argument loses digits, as in the other
- *   frameworks · hard sigmoid 0.5 + 2^-24 (its two roundings without FMA)
+ * makes its loop. The remainder goes through the same code as a partial vector, so a result does not depend on its place.
+ * Error bounds beyond those of vmath.h, in units in the last place of the result (tests/kernels/test_accuracy.py):
+ *   leaky ReLU, PReLU   0.5                 SiLU          3 + 2^-140 (exp(x) is subnormal there)
+ *   ELU (alpha = 1)     1.5                 mish          4 + 2^-140
+ *   softsign            1.5                 GELU          2.5 + 2^-22: below 0 a sum cancels
+ *   SELU                2                   GELU (tanh)   3 + 2^-23: below 0 the sigmoid's argument has lost digits
+ *   softplus            2.5                 hard sigmoid  0.5 + 2^-24 (it rounds twice without FMA)
+ *   hard swish          2.5                 ReLU, clip    exact
  */
 #include "part.h"
 

@@ -1,14 +1,14 @@
 /* Vectorised exp, log, tanh, sigmoid, erf and their kin, over the vector layer: no tables, no branches, no calls.
  *
- * Every function is right for every float: NaN gives NaN, infinities and both zeros what the formula says, subnormal arguments and
- * results included. A lane's result depends on that lane alone. The largest error against float64, in units of the last place of
- * the result (x86_v1 has no FMA; every 23rd float was tried, and tests/kernels/test_accuracy.py holds every level to these bounds):
+ * Every function is right for every float: NaN gives NaN, infinities and both zeros what the formula says, subnormal numbers
+ * included. A lane's result depends on that lane alone. The largest error against float64, in units of the last place of the
+ * result (x86_v1 has no FMA; every 23rd float was tried, and tests/kernels/test_accuracy.py holds all levels to the bounds):
  *
  *   function      bound with FMA   without   domain
  *   vexp          1.05             1.0       all; gradual underflow, infinity above 88.72
  *   vexp_neg      1.05             1.0       x <= 0; gradual underflow
  *   vexp_flush    1.05 + 0.05 |x|  1.0       x <= 0; results below 2^-126 may be 0
- *   vexpm1_neg    1.0              1.0       x <= 0
+ *   vexpm1_neg    1.0              1.05      x <= 0
  *   vlog          0.85             0.9       all; -infinity at 0, NaN below
  *   vlog1p_unit   1.45             1.45      0 <= x <= 1
  *   vsigmoid      2.5              2.5       all; gradual underflow

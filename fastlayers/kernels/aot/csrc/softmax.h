@@ -156,15 +156,21 @@ typedef struct {
 
 FL_INLINE int64_t fl_strip_columns(const fl_strip *p, int64_t row) { return row < p->rows ? p->w : p->last; }
 
+/* copies the first period over the others */
+FL_INLINE void fl_strip_repeat(const fl_strip *p, float *v) {
+  for (int64_t i = p->each; i < p->w; i++)
+    v[i] = v[i - p->each];
+}
+
 /* m: the largest of each column, the same in all that belong together */
 static void fl_strip_max(const fl_strip *p, float *m) {
   memcpy(m, p->x, (size_t)p->w * 4);
   for (int64_t r = 1; r < p->rows + (p->last > 0); r++)
     fl_columns_max(p->x + r * p->step, m, fl_strip_columns(p, r));
-  for (int64_t i = p->each; i < p->w; i++)
-    m[i % p->each] = m[i % p->each] > m[i] ? m[i % p->each] : m[i];
-  for (int64_t i = p->each; i < p->w; i++)
-    m[i] = m[i - p->each];
+  for (int64_t i = p->each; i < p->w; i += p->each)
+    for (int64_t j = 0; j < p->each; j++)
+      m[j] = m[j] > m[i + j] ? m[j] : m[i + j];
+  fl_strip_repeat(p, m);
 }
 
 /* y = exp(x - m) unless a logarithm is asked for; s: 1 / sum, or its logarithm */
@@ -183,12 +189,12 @@ static void fl_strip_exp(const fl_strip *p, const float *m, float *s, int logari
     }
     fl_columns_add(part, s, p->w);
   }
-  for (int64_t i = p->each; i < p->w; i++)
-    s[i % p->each] += s[i];
+  for (int64_t i = p->each; i < p->w; i += p->each)
+    for (int64_t j = 0; j < p->each; j++)
+      s[j] += s[i + j];
   for (int64_t i = 0; i < p->each; i += VW)
     fl_put(s, i, p->each, logarithm ? vlog(fl_at(s, i, p->each)) : 1.0f / fl_at(s, i, p->each));
-  for (int64_t i = p->each; i < p->w; i++)
-    s[i] = s[i - p->each];
+  fl_strip_repeat(p, s);
 }
 
 static void fl_softmax_strip(const fl_strip *p, int logarithm) {

@@ -14,6 +14,7 @@
  *   vsigmoid      2.5              2.5       all; gradual underflow
  *   vtanh         2.5              2.5       all; exactly 1 where tanh rounds to it, never beyond
  *   verf          1.5              1.6       all; exactly 1 where erf rounds to it, never beyond
+ *   vnormal       see there                  all
  *
  * Polynomials are minimax fits whose coefficients were rounded to float one after the other, the rest fitted anew each time.
  * Clamps are written vmax(bound, x): x86 gives the second operand where either is NaN, so NaN survives them.
@@ -132,6 +133,20 @@ FL_INLINE FL_UNUSED vf vtanh(vf x) {
   return vsign(m / (2.0f + m), x);
 }
 
+/* 2^t for -127 <= t <= 0 as s (1 + q), to a relative 2^-23; s is 0 at the lower end */
+typedef struct {
+  vf s, q;
+} fl_exp2_parts;
+FL_INLINE fl_exp2_parts vexp2_parts(vf t) {
+  const vf rounded = t + (FL_ROUND + 127);
+  const vf r = t - (rounded - (FL_ROUND + 127));
+  vf p = vfma(vset(0x1.5bd898p-10f), r, vset(0x1.3ce8c0p-7f));
+  p = vfma(p, r, vset(0x1.c6b6dcp-5f));
+  p = vfma(p, r, vset(0x1.ebf9c2p-3f));
+  p = vfma(p, r, vset(0x1.62e42ap-1f));
+  return (fl_exp2_parts){vfrom(vbits(rounded) << 23), p * r};
+}
+
 /* Near 0 an odd polynomial; beyond, 1 - 2^t, t a polynomial that fits log2(1 - erf): both are evaluated, one is kept */
 FL_INLINE FL_UNUSED vf verf(vf x) {
   const vf a = vmin(vset(4.0f), vabs(x)), u = x * x;
@@ -147,14 +162,25 @@ FL_INLINE FL_UNUSED vf verf(vf x) {
   t = vfma(t, a, vset(-0x1.d65350p-1f));
   t = vfma(t, a, vset(-0x1.a09520p+0f));
   t = vfma(t, a, vset(-0x1.90678cp-13f));
-  const vf rounded = t + (FL_ROUND + 127);
-  const vf r = t - (rounded - (FL_ROUND + 127));
-  vf e = vfma(vset(0x1.5bd898p-10f), r, vset(0x1.3ce8c0p-7f));
-  e = vfma(e, r, vset(0x1.c6b6dcp-5f));
-  e = vfma(e, r, vset(0x1.ebf9c2p-3f));
-  e = vfma(e, r, vset(0x1.62e42ap-1f));
-  const vf s = vfrom(vbits(rounded) << 23);
-  const vf far = (1.0f - s) - s * (e * r);
+  const fl_exp2_parts e = vexp2_parts(t);
+  const vf far = (1.0f - e.s) - e.s * e.q;
   return vsel((vi)(a < 0.875f), near, vsign(far, x));
+}
+
+/* The normal distribution's share below x: 2^t or 1 - 2^t, t a polynomial in |x| that fits log2 of the share below -|x|. It goes to
+ * -infinity with |x|, and gives 0 from -10.2 on. Error 2^-23 |t|, as a share of the result below 0, absolute above. */
+FL_INLINE FL_UNUSED vf vnormal(vf x) {
+  const vf a = vabs(x);
+  vf t = vfma(vset(-0x1.45f394p-19f), a, vset(0x1.220b2ap-15f));
+  t = vfma(t, a, vset(-0x1.573dd0p-13f));
+  t = vfma(t, a, vset(-0x1.8fda38p-13f));
+  t = vfma(t, a, vset(0x1.d37958p-8f));
+  t = vfma(t, a, vset(-0x1.ae71f8p-5f));
+  t = vfma(t, a, vset(-0x1.d63658p-2f));
+  t = vfma(t, a, vset(-0x1.26aefap+0f));
+  t = vfma(t, a, vset(-0x1.fffffep-1f));
+  const fl_exp2_parts e = vexp2_parts(vmax(vset(-127.0f), t));
+  const vf tail = vfma(e.s, e.q, e.s);
+  return vsel((vi)(x < 0.0f), tail, 1.0f - tail);
 }
 #endif

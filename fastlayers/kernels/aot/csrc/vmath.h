@@ -167,8 +167,8 @@ FL_INLINE FL_UNUSED vf verf(vf x) {
   return vsel((vi)(a < 0.875f), near, vsign(far, x));
 }
 
-/* The normal distribution's share below x: 2^t or 1 - 2^t, t a polynomial in |x| that fits log2 of the share below -|x|. It goes to
- * -infinity with |x|, and gives 0 from -10.2 on. Error 2^-23 |t|, as a share of the result below 0, absolute above. */
+/* The normal distribution's share below x: 2^t or 1 - 2^t, where the polynomial t in |x| fits log2 of the share below -|x| and goes
+ * to -infinity with |x|. The share is 0 below -10.2. The error is 2^-23 |t| of the smaller share and 1.5 units. */
 FL_INLINE FL_UNUSED vf vnormal(vf x) {
   const vf a = vabs(x);
   vf t = vfma(vset(-0x1.45f394p-19f), a, vset(0x1.220b2ap-15f));

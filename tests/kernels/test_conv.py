@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
 import numpy as np
 import pytest
@@ -40,10 +41,10 @@ AWKWARD = (
 )
 
 
-def close(y: np.ndarray, expected: np.ndarray) -> None:
+def close(y: np.ndarray, right: np.ndarray) -> None:
     """Equal within TOLERANCE of the largest output; NaN and infinity in the same places."""
-    finite = np.abs(expected[np.isfinite(expected)])
-    np.testing.assert_allclose(y, expected, rtol=TOLERANCE, atol=TOLERANCE * (finite.max() if finite.size else 0))
+    finite = np.abs(right[np.isfinite(right)])
+    np.testing.assert_allclose(y, right, rtol=TOLERANCE, atol=TOLERANCE * (finite.max() if finite.size else 0))
 
 
 def problem(i: int) -> Problem:
@@ -54,28 +55,36 @@ def problem(i: int) -> Problem:
 @LAYOUTS
 @pytest.mark.parametrize("i", range(len(GOLDEN)))
 def test_golden(variant: str, i: int, channels_last: bool) -> None:
-    case, expected = GOLDEN[i]
-    assert case.out_shape == expected.shape
-    close(run("conv", case, channels_last), expected)
+    case, y = GOLDEN[i]
+    assert case.out_shape == y.shape
+    close(run("conv", case, channels_last), y)
+
+
+@cache
+def expected(i: int, residual: bool, activation: Activation) -> np.ndarray:
+    """The reference's answer to problem i; the residual is `other(i)`."""
+    return reference("conv", problem(i), residual=other(i) if residual else None, activation=activation)
+
+
+def other(i: int) -> np.ndarray:
+    return np.random.default_rng(99).standard_normal(problem(i).out_shape).astype(np.float32)
 
 
 @LAYOUTS
 @pytest.mark.parametrize("i", range(len(AWKWARD)))
 def test_awkward_sizes(variant: str, i: int, channels_last: bool) -> None:
-    case = problem(i)
-    residual = np.random.default_rng(99).standard_normal(case.out_shape).astype(np.float32)
-    for activation, other in ((IDENTITY, None), (RELU, residual), (RELU, None), (IDENTITY, residual)):
-        expected = reference("conv", case, residual=other, activation=activation)
-        close(run("conv", case, channels_last, other, activation), expected)
+    for activation, residual in ((IDENTITY, None), (RELU, other(i)), (RELU, None), (IDENTITY, other(i))):
+        y = run("conv", problem(i), channels_last, residual, activation)
+        close(y, expected(i, residual is not None, activation))
 
 
 @pytest.mark.parametrize("mode", PAD_MODES.values(), ids=PAD_MODES)
 def test_padding_modes(variant: str, mode: int) -> None:
     pads = (1, 2, 3, 2, 4, 1)
     case = random_problem(np.random.default_rng(mode), (2, 3, 3, 5, 6), (5, 3, 2, 3, 3), pads=pads, mode=mode)
-    expected = reference("conv", case)
+    y = reference("conv", case)
     for channels_last in (False, True):
-        close(run("conv", case, channels_last), expected)
+        close(run("conv", case, channels_last), y)
 
 
 def test_an_activation_with_parameters_comes_last(variant: str) -> None:
@@ -103,10 +112,8 @@ def test_nan_and_infinity_propagate(variant: str, channels_last: bool) -> None:
 @LAYOUTS
 def test_stays_inside_its_operands(variant: str, channels_last: bool, edge: str) -> None:
     for i in range(len(AWKWARD)):
-        case = problem(i)
-        residual = np.ones(case.out_shape, np.float32)
-        y = run("conv", case, channels_last, residual, RELU, place=lambda a: guarded(a, edge))
-        close(y, reference("conv", case, residual=residual, activation=RELU))
+        y = run("conv", problem(i), channels_last, other(i), RELU, place=lambda a: guarded(a, edge))
+        close(y, expected(i, True, RELU))
 
 
 def test_same_bits_for_every_batch_size_layout_and_thread_count(variant: str) -> None:

@@ -53,8 +53,13 @@ cdef extern from "csrc/kernels.h" nogil:
         int64_t c, cols
         int code
         float a, b
+    ctypedef struct fl_dw_copy:
+        int64_t from_ "from", to, n
     ctypedef struct fl_dw_first:
-        const float *x
+        float *x
+        const float *source
+        const fl_dw_copy *copies
+        int64_t ncopies, source_step
         const int64_t *taps
         int64_t kh, kw, row, step
         const float *w

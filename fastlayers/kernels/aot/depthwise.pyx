@@ -14,7 +14,7 @@ cimport numpy as cnp
 
 import numpy as np
 
-from ._engine cimport RELEASE_GIL, alloc, fl_dw_first, fl_dw_last, fl_kernels, level, parallel, release, workers
+from ._engine cimport RELEASE_GIL, alloc, fl_dw_copy, fl_dw_first, fl_dw_last, fl_kernels, level, parallel, release, workers
 from ._space cimport source_index
 
 cnp.import_array()
@@ -86,13 +86,13 @@ cdef struct Job:
     bint channels_last, in_place
     # how the work is cut: `lanes` input channels, rows x cols outputs
     int64_t lanes, rows, cols, lane_tasks, row_tasks, col_tasks
-    # floats between rows and between planes of a band, and (plane_task) between the phases of a row
-    int64_t row, plane, phase
+    # floats between neighbouring pixels of the input (plane_task), between rows and between planes of a band, and (plane_task) between the phases of a row
+    int64_t pixel, row, plane, phase
     int64_t *taps            # plane_task: offsets of the taps from an output's place in the band
     float *zeros             # rows_task: a row of the input's width in zeros
     # scratch of one worker, in bytes, and where its parts start
     char *scratch
-    size_t scratch_size, at_out, at_residual
+    size_t scratch_size, at_out, at_residual, at_copies
 
 
 cdef inline int64_t reach(const Job *job, int axis, int64_t outputs) noexcept nogil:
@@ -110,39 +110,37 @@ cdef inline const float *moved(const float *p, int64_t offset) noexcept nogil:
 # ---- channels-first ------------------------------------------------------------------------------------------------------
 
 
-cdef void fill_phases(const Job *job, const float *x, int64_t pixel, float *to, int64_t start, int64_t wide) noexcept nogil:
-    """Padded positions start .. start + wide - 1 of one row whose pixels lie `pixel` floats apart, sorted by phase."""
-    cdef int64_t w = job.size[2], step = job.stride[2], before = job.before[2], u, n, i, i0, i1, at, first
+cdef int64_t row_copies(const Job *job, fl_dw_copy *copies, int64_t from_, int64_t to, int64_t start, int64_t wide) noexcept nogil:
+    """Copies that make padded positions start .. start + wide - 1 of a row, sorted by phase; returns how many."""
+    cdef int64_t w = job.size[2], step = job.stride[2], before = job.before[2], u, n, i, i0, i1, first, count = 0
     for u in range(min(step, wide)):
         n = (wide - u + step - 1) // step        # positions u, u + step, ... of which i0 .. i1 - 1 lie in the input
         first = start + u - before
         i0 = min((step - 1 - first) // step, n) if first < 0 else 0
         i1 = max(min((w - first + step - 1) // step, n), i0) if first < w else i0
-        if step * pixel == 1:
-            memcpy(to + i0, x + first + i0, (i1 - i0) * sizeof(float))
-        elif i1 > i0:
-            job.level.gather(x + (first + i0 * step) * pixel, step * pixel, to + i0, i1 - i0)
-        for i in range(n - (i1 - i0)):
+        if i1 > i0:
+            copies[count].from_, copies[count].to, copies[count].n = from_ + (first + i0 * step) * job.pixel, to + i0, i1 - i0
+            count += 1
+        for i in range(n - (i1 - i0) if job.mode != 0 else 0):
             i = i if i < i0 else i + i1 - i0
-            at = source_index(start + u + i * step, before, w, job.mode)
-            to[i] = 0 if at < 0 else x[at * pixel]
+            copies[count].from_ = from_ + source_index(start + u + i * step, before, w, job.mode) * job.pixel
+            copies[count].to, copies[count].n = to + i, 1
+            count += 1
         to += job.phase
+    return count
 
 
-cdef void fill_band(const Job *job, const float *x, int64_t pixel, float *to, int64_t od, int64_t oh, int64_t rows, int64_t ow,
-                    int64_t cols) noexcept nogil:
-    """The padded rows of one channel under rows x cols outputs that start at (od, oh, ow)."""
-    cdef int64_t high = reach(job, 1, rows), wide = reach(job, 2, cols), z, y, at_z, at_y
-    cdef float *row
+cdef int64_t band_copies(const Job *job, fl_dw_copy *copies, int64_t od, int64_t oh, int64_t rows, int64_t ow, int64_t cols) noexcept nogil:
+    """Copies that make the padded rows of one channel under rows x cols outputs that start at (od, oh, ow); returns how many."""
+    cdef int64_t high = reach(job, 1, rows), wide = reach(job, 2, cols), z, y, at_z, at_y, count = 0
     for z in range(job.kernel[0]):
         at_z = source_index(od * job.stride[0] + z * job.dilation[0], job.before[0], job.size[0], job.mode)
         for y in range(high):
             at_y = source_index(oh * job.stride[1] + y, job.before[1], job.size[1], job.mode)
-            row = to + z * job.plane + y * job.row
-            if at_z < 0 or at_y < 0:
-                memset(row, 0, job.row * sizeof(float))
-            else:
-                fill_phases(job, x + (at_z * job.size[1] + at_y) * job.size[2] * pixel, pixel, row, ow * job.stride[2], wide)
+            if at_z >= 0 and at_y >= 0:
+                count += row_copies(job, copies + count, (at_z * job.size[1] + at_y) * job.size[2] * job.pixel,
+                                    z * job.plane + y * job.row, ow * job.stride[2], wide)
+    return count
 
 
 cdef void plane_channel(const Job *job, char *scratch, fl_dw_first *p, int64_t channel, int64_t to) noexcept nogil:
@@ -182,22 +180,26 @@ cdef void plane_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef int64_t volume = job.size[0] * job.size[1] * job.size[2], out_volume = job.out_size[0] * job.out_size[1] * job.out_size[2]
     cdef int64_t first = (od * job.out_size[1] + oh) * job.out_size[2] + ow, channels = job.channels * job.multiplier
     cdef char *scratch = job.scratch + worker * job.scratch_size
-    cdef const float *x
+    cdef fl_dw_copy *copies = <fl_dw_copy *>(scratch + job.at_copies)
+    cdef int64_t ncopies = 0
     cdef fl_dw_first p
+    if not job.in_place:  # all channels share the copies and the zeros around them
+        memset(scratch, 0, job.at_out)
+        ncopies = band_copies(job, copies, od, oh, rows, ow, cols)
+    p.copies, p.source_step = copies, job.stride[2] * job.pixel
     p.taps, p.kh, p.kw = job.taps, job.kernel[0] * job.kernel[1], job.kernel[2]
     p.row, p.step = job.dilation[1] * job.row if job.kernel[0] == 1 else 0, job.stride[1] * job.row
     p.rows, p.cols, p.code, p.a, p.b = rows, cols, job.code, job.a, job.b
     for c in range(c0, min(job.channels, c0 + job.lanes)):
-        x = job.x + (image * volume * job.channels + c if job.channels_last else (image * job.channels + c) * volume)
+        p.source = job.x + (image * volume * job.channels + c if job.channels_last else (image * job.channels + c) * volume)
+        p.x, p.ncopies = <float *>scratch, ncopies
         if job.in_place:
-            p.x = x + od * job.stride[0] * job.size[1] * job.row + oh * job.stride[1] * job.row + ow
-        else:
-            fill_band(job, x, job.channels if job.channels_last else 1, <float *>scratch, od, oh, rows, ow, cols)
-            p.x = <const float *>scratch
+            p.x = <float *>p.source + (od * job.stride[0] * job.size[1] + oh * job.stride[1]) * job.row + ow
         for k in range(job.multiplier):
             o = c * job.multiplier + k
             plane_channel(job, scratch, &p, o,
                           (image * out_volume + first) * channels + o if job.channels_last else (image * channels + o) * out_volume + first)
+            p.ncopies = 0
 
 
 cdef void plan_taps(Job *job) noexcept nogil:
@@ -214,6 +216,7 @@ cdef void plan_taps(Job *job) noexcept nogil:
 cdef int64_t plan_planes(Job *job, bint padded) noexcept nogil:
     """Cuts bands that fit BAND and tasks of several channels; returns the number of tasks of an image."""
     cdef int64_t wide, each
+    job.pixel = job.channels if job.channels_last else 1
     job.cols = even(job.out_size[2], COLUMNS)
     wide = reach(job, 2, job.cols)
     job.phase = (wide + job.stride[2] - 1) // job.stride[2]
@@ -229,7 +232,11 @@ cdef int64_t plan_planes(Job *job, bint padded) noexcept nogil:
     job.lane_tasks = (job.channels + job.lanes - 1) // job.lanes
     job.at_out = 0 if job.in_place else rounded((job.kernel[0] * job.plane + SLACK) * sizeof(float))
     job.at_residual = job.at_out + (rounded((job.rows * job.cols + SLACK) * sizeof(float)) if job.channels_last else 0)
-    job.scratch_size = job.at_residual + (job.at_residual - job.at_out if job.residual != NULL else 0)
+    job.at_copies = job.at_residual + (job.at_residual - job.at_out if job.residual != NULL else 0)
+    job.scratch_size = job.at_copies
+    if not job.in_place:  # a row is a copy a phase and, unless zeros surround it, one for each position in the padding
+        each = min(job.stride[2], wide) + (wide if job.mode != 0 else 0)
+        job.scratch_size += rounded(job.kernel[0] * reach(job, 1, job.rows) * each * sizeof(fl_dw_copy))
     return job.out_size[0] * job.row_tasks * job.col_tasks * job.lane_tasks
 
 

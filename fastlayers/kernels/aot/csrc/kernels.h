@@ -109,12 +109,21 @@ typedef struct {
   float a, b;
 } fl_dw_last;
 
+/* Part of a row that is brought into scratch: to[i] = from[i * step] for i < n, both given as offsets. */
+typedef struct {
+  int64_t from, to, n;
+} fl_dw_copy;
+
 /* Rows of one channel of a depthwise convolution, channels-first, from padded rows whose columns are sorted by their phase of the
  * stride, so that neighbouring outputs read neighbouring floats:
  * out[y * ldo + j] = act(sum_t w[t] x[y * step + j + taps[t]] + bias + residual[y * ldo + j])  for y < rows, j < cols.
+ * The padded rows are made first, by ncopies copies from `source`; what they leave alone is ready (zeros), or all of it is.
  * If cols is less than the level's width: ldo = cols, and that many floats past every element of x that is named may be read too. */
 typedef struct {
-  const float *x;
+  float *x;
+  const float *source;
+  const fl_dw_copy *copies;
+  int64_t ncopies, source_step;
   const int64_t *taps;
   int64_t kh, kw;        /* kh * kw taps; kh counts the rows of all planes */
   int64_t row;           /* taps[r * kw + u] = taps[u] + r * row; 0 if they are not that regular */

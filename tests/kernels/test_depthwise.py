@@ -1,4 +1,4 @@
-"""`depthwise`: the reference against torch's numbers, the compiled variants against the reference; equality of bits among them."""
+"""`depthwise`: the reference against torch's numbers, compiled variants against the reference; equality of bits among them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAYOUTS = pytest.mark.parametrize("channels_last", [False, True], ids=["first", 
 TOLERANCE = 2e-6
 SAME = (0, 0, 1, 1, 1, 1)
 
-# (channels, multiplier), (n, d, h, w), kernel, the rest of a Problem. Channels and columns around vectors of 4, 8 and 16 and groups
+# (channels, multiplier), (n, d, h, w), kernel, the rest of a Problem. Channels and columns around vectors of 4, 8, 16 and groups
 # of 4 and 8; rows around groups of 4; every special path (3x3, 5x5, 7x7, stride 1 and 2) and the general one; taps around 256;
 # zero sizes.
 AWKWARD = (

@@ -16,6 +16,7 @@ from ..kernels import _dispatch
 from ..kernels.table import PAD_MODES
 from ._arrays import as_float32, empty
 from ._checks import integer, number
+from .layout import copy_to
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -100,9 +101,9 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
         value = number("pad", "value", value)
     crop, steps = _plan(array.shape, _numbers(pad), mode if isinstance(mode, str) else repr(mode))
     if crop is not None:
-        array = np.ascontiguousarray(array[crop])
+        array = np.array(array[crop], order="C")
     if not steps:
-        return array.copy()
+        return copy_to(array, array.shape)
     kernel = _dispatch.kernel("pad")
     for step in steps:
         out = empty(step.shape)

@@ -170,7 +170,7 @@ def _lstm(
     b_ih, b_hh = optional_float32(bias_ih, "lstm", "bias_ih"), optional_float32(bias_hh, "lstm", "bias_hh")
     h0, c0 = optional_float32(h0, "lstm", "h0"), optional_float32(c0, "lstm", "c0")
     shapes: Any = [None if v is None else v.shape for v in (x, w_ih, w_hh, b_ih, b_hh, h0, c0)]
-    found = lstm_rule(*shapes, batch_first, direction)
+    found = lstm_rule(*shapes, batch_first, direction)  # type: ignore[call-arg]
     count = 2 if direction == "bidirectional" else 1
     parts = [
         v if v is None else v.reshape(count, *v.shape[v.ndim - rank :])

@@ -86,10 +86,11 @@ def op(
         if entry.variadic:
 
             @functools.wraps(function)
-            def call(values: Any, *args: Any, **kwargs: Any) -> Any:
+            def call(*args: Any, **kwargs: Any) -> Any:
+                values = args[0] if args else kwargs.get(entry.tensors[0][1:])
                 if isinstance(values, (list, tuple)) and any(v.__class__ is Symbol for v in values):
-                    return entry.record(values, *args, **kwargs)
-                return function(values, *args, **kwargs)
+                    return entry.record(*args, **kwargs)
+                return function(*args, **kwargs)
 
         else:
 

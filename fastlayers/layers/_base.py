@@ -17,7 +17,7 @@ from ..errors import WeightsError
 from ..kernels import _dispatch
 from ._load import Loaded, load_into, read_only
 
-__all__ = ["Layer", "Weights", "WithWeight"]
+__all__ = ["Frozen", "Layer", "Weights", "WithWeight"]
 
 L = TypeVar("L", bound="Layer")
 
@@ -44,7 +44,7 @@ class Weights:
         return Weights, (self.tensors,)
 
 
-class _Frozen(type):
+class Frozen(type):
     """Freezes a layer once its constructor is through."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -53,7 +53,7 @@ class _Frozen(type):
         return layer
 
 
-class Layer(metaclass=_Frozen):
+class Layer(metaclass=Frozen):
     """A function with weights. Base of all layers, and of networks that users write.
 
     A network is a subclass that makes its layers in ``__init__`` (as attributes, or in lists) and uses them in ``forward``; its

@@ -11,7 +11,7 @@ from ..errors import ShapeError
 from ..functional import pad
 from ..functional._checks import integer, number
 from ..graph.symbol import Symbol
-from ._base import Layer
+from ._base import Frozen, Layer
 
 if TYPE_CHECKING:
     from ..functional._types import Tensor
@@ -70,7 +70,7 @@ class _ConstantPad(_Pad):
 def _layer(name: str, mode: str, axes: int, base: type[_Pad] = _Pad) -> Any:
     arguments = (base.__doc__ or "").partition("Args:")[2].strip()
     doc = f"`functional.pad` over the last {axes} axes, ``mode={mode!r}``.\n\n    Args:\n        {arguments}\n"
-    made: Any = type(Layer)(name, (base,), {"_axes": axes, "_mode": mode, "__doc__": doc, "__module__": __name__})
+    made: Any = Frozen(name, (base,), {"_axes": axes, "_mode": mode, "__doc__": doc, "__module__": __name__})
     return made
 
 

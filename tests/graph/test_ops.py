@@ -1,0 +1,165 @@
+"""Every operation of the vocabulary: recorded and run it gives what it gives at once, and its results are its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers.graph import OPS, Graph, Input
+
+from .examples import EXAMPLES, Example
+
+# One test an operation goes through all of its examples: a few thousand tests would take longer to collect than to run.
+operations = pytest.mark.parametrize("op", sorted({example.op for example in EXAMPLES}))
+
+
+def of(op: str) -> list[Example]:
+    return [example for example in EXAMPLES if example.op == op]
+
+
+def record(example: Example, shapes: list[Any]) -> Graph:
+    """The example with every tensor an input."""
+    present = [i for i, shape in enumerate(shapes) if shape is not None]
+
+    def function(*symbols: Any) -> Any:
+        tensors: list[Any] = [None] * len(shapes)
+        for i, symbol in zip(present, symbols, strict=True):
+            tensors[i] = symbol
+        return example.call(tensors)
+
+    return fl.graph.trace(function, *(Input(f"t{i}", shapes[i]) for i in present))
+
+
+def feeds(arrays: list[Any]) -> dict[str, np.ndarray]:
+    return {f"t{i}": array for i, array in enumerate(arrays) if array is not None}
+
+
+def test_every_operation_has_an_example() -> None:
+    assert {example.op for example in EXAMPLES} == set(OPS)
+
+
+def test_every_public_function_is_an_operation() -> None:
+    assert set(OPS) == set(fl.functional.__all__) - {"swish"}
+
+
+@operations
+def test_recorded_is_what_runs_at_once(op: str) -> None:
+    for example in of(op):
+        arrays = example.arrays()
+        want = example.call(arrays)
+        graph = record(example, [None if a is None else a.shape for a in arrays])
+        assert [value.shape for value in graph.outputs] == [array.shape for array in want], example.label
+        assert [value.dtype for value in graph.outputs] == [array.dtype for array in want], example.label
+        for a, b in zip(fl.graph.execute(graph, feeds(arrays)).values(), want, strict=True):
+            np.testing.assert_array_equal(a, b, err_msg=example.label)
+
+
+@operations
+def test_variants_agree(op: str, variant: str) -> None:
+    """Within what a few roundings in float32 make of numbers up to about 20."""
+    for example in of(op):
+        arrays = example.arrays()
+        got = example.call(arrays)
+        with fl.kernels.use("reference"):
+            want = example.call(arrays)
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=4e-6, atol=4e-6, err_msg=example.label)
+
+
+@operations
+@pytest.mark.parametrize("known", ["size", None], ids=["names", "unknown"])
+def test_shape_rules_take_unknown_sizes(op: str, known: str | None) -> None:
+    """With any one size of the first tensor open, what the rule still says of the result is true, and the graph runs."""
+    for example in of(op):
+        arrays = example.arrays()
+        want = example.call(arrays)
+        for axis, open_size in enumerate(arrays[0].shape):
+            if op == "squeeze" and open_size == 1:
+                continue  # whether it is 1 has to be known
+            shapes: list[Any] = [None if a is None else list(a.shape) for a in arrays]
+            shapes[0][axis] = known
+            graph = record(example, shapes)
+            for value, array in zip(graph.outputs, want, strict=True):
+                assert value.shape is not None and len(value.shape) == array.ndim
+                for dim, size in zip(value.shape, array.shape, strict=True):
+                    assert dim in (None, size) or (dim == known and size == open_size), example.label
+            for a, b in zip(fl.graph.execute(graph, feeds(arrays)).values(), want, strict=True):
+                np.testing.assert_array_equal(a, b, err_msg=example.label)
+
+
+@operations
+def test_recording_runs_no_kernel(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> Any:
+        raise AssertionError(f"{name} ran while it was recorded")
+
+    monkeypatch.setattr(fl.kernels._dispatch, "kernel", refuse)
+    for example in of(op):
+        record(example, example.shapes)
+
+
+def other_forms(array: np.ndarray) -> dict[str, Any]:
+    """The same numbers (those of float16) in every form that a caller may give."""
+    spread = np.zeros((*array.shape[:-1], 2 * array.shape[-1]) if array.ndim else (2,), np.float32)
+    strided = spread[..., ::2] if array.ndim else spread[0:1].reshape(())
+    strided[...] = array
+    room = np.zeros(array.nbytes + 1, np.uint8)
+    misaligned = room[1:].view(np.float32).reshape(array.shape)
+    misaligned[...] = array
+    frozen = array.copy()
+    frozen.flags.writeable = False
+    forms = {
+        "float64": array.astype(np.float64),
+        "float16": array.astype(np.float16),
+        "long double": array.astype(np.longdouble),
+        "other byte order": array.astype(array.dtype.newbyteorder()),
+        "Fortran order": np.array(array, order="F"),
+        "strided": strided,
+        "misaligned": misaligned,
+        "read-only": frozen,
+    }
+    # A list without numbers does not say its shape.
+    return {**forms, "list": array.tolist()} if array.size else forms
+
+
+@operations
+def test_any_form_of_input_gives_the_same_fresh_result(op: str) -> None:
+    for example in of(op):
+        arrays = [None if a is None else a.astype(np.float16).astype(np.float32) for a in example.arrays()]
+        want = example.call(arrays)
+        every = [None if a is None else other_forms(a) for a in arrays]
+        for form in set.intersection(*(set(forms) for forms in every if forms is not None)):
+            label = f"{form}: {example.label}"
+            given = [None if forms is None else forms[form] for forms in every]
+            before = [a.copy() if isinstance(a, np.ndarray) else a for a in given]
+            for result, expected in zip(example.call(given), want, strict=True):
+                np.testing.assert_array_equal(result, expected, err_msg=label)
+                assert type(result) is np.ndarray and result.dtype == np.float32 and result.dtype.isnative, label
+                assert result.flags.c_contiguous and result.flags.writeable and result.flags.aligned, label
+                assert not any(isinstance(a, np.ndarray) and np.shares_memory(a, result) for a in [*given, *arrays]), label
+            for now, then in zip(given, before, strict=True):
+                np.testing.assert_array_equal(now, then)
+
+
+@operations
+def test_integers_are_converted(op: str) -> None:
+    for example in of(op):
+        for dtype in (np.int64, np.uint8, np.bool_):
+            arrays = [None if a is None else (10 * a).astype(dtype) for a in example.arrays()]
+            want = example.call([None if a is None else a.astype(np.float32) for a in arrays])
+            for result, expected in zip(example.call(arrays), want, strict=True):
+                np.testing.assert_array_equal(result, expected)
+                assert result.dtype == np.float32
+
+
+@operations
+def test_what_is_no_real_number_is_refused(op: str) -> None:
+    for example in of(op):
+        for i, shape in enumerate(example.tensors):
+            for dtype in (np.complex64, object, "U3", "M8[s]", "V4") if shape is not None else ():
+                arrays = example.arrays()
+                arrays[i] = np.zeros(shape, dtype)
+                with pytest.raises(fl.DTypeError, match=rf"^{op}: .*expected"):
+                    example.call(arrays)

@@ -265,7 +265,7 @@ def squeeze_rule(x: Shape, dim: Any) -> Shape:
 
 @op("squeeze", "x", squeeze_rule)
 def squeeze(x: Tensor, dim: int) -> np.ndarray:
-    """Takes out an axis of size 1. (torch leaves another size as it is; here that is an error.)
+    """Takes out an axis of size 1; another size is an error (torch leaves it as it is).
 
     Args:
         x: any shape, any real dtype.

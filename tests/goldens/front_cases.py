@@ -31,7 +31,7 @@ class FunctionCase(NamedTuple):
 
     name: str
     shapes: tuple[tuple[int, ...], ...]
-    kwargs: dict[str, Any] = {}
+    kwargs: dict[str, Any]
 
     @property
     def label(self) -> str:
@@ -44,11 +44,11 @@ def arrays(label: str, *shapes: tuple[int, ...]) -> list[np.ndarray]:
     return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
 
 
-def L(name: str, *args: Any, shape: tuple[int, ...], state: tuple[int, ...] | None = None, **kwargs: Any) -> LayerCase:
+def L(name: str, *args: Any, shape: tuple[int, ...], state: Any = None, **kwargs: Any) -> LayerCase:  # noqa: N802
     return LayerCase(name, args, kwargs, shape, state)
 
 
-def F(name: str, *shapes: tuple[int, ...], **kwargs: Any) -> FunctionCase:
+def F(name: str, *shapes: tuple[int, ...], **kwargs: Any) -> FunctionCase:  # noqa: N802
     return FunctionCase(name, shapes, kwargs)
 
 
@@ -76,7 +76,10 @@ LAYERS = (
     L("LSTMCell", 5, 4, bias=False, shape=(5,)),
     L("PReLU", shape=_X),
     L("PReLU", 6, shape=_X),
-    *(L(name, shape=_X) for name in ("ReLU", "ReLU6", "LeakyReLU", "ELU", "SELU", "GELU", "SiLU", "Sigmoid", "Tanh", "Hardsigmoid")),
+    *(
+        L(name, shape=_X)
+        for name in ("ReLU", "ReLU6", "LeakyReLU", "ELU", "SELU", "GELU", "SiLU", "Sigmoid", "Tanh", "Hardsigmoid")
+    ),
     *(L(name, shape=_X) for name in ("Hardswish", "Softplus", "Softsign", "Mish", "Hardtanh", "GLU", "Identity", "Flatten")),
     L("LeakyReLU", 0.2, inplace=True, shape=_X),
     L("ELU", 0.5, shape=_X),
@@ -106,7 +109,10 @@ LAYERS = (
 )
 
 FUNCTIONS = (
-    *(F(name, (3, 5)) for name in ("relu", "relu6", "leaky_relu", "elu", "selu", "gelu", "silu", "sigmoid", "tanh", "hardsigmoid")),
+    *(
+        F(name, (3, 5))
+        for name in ("relu", "relu6", "leaky_relu", "elu", "selu", "gelu", "silu", "sigmoid", "tanh", "hardsigmoid")
+    ),
     *(F(name, (3, 5)) for name in ("hardswish", "softplus", "softsign", "mish", "hardtanh", "exp", "erf", "log", "sqrt")),
     F("leaky_relu", (3, 5), negative_slope=0.3),
     F("elu", (3, 5), alpha=1.5),

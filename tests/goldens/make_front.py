@@ -1,6 +1,6 @@
 """Writes front.npz: what torch computes, in float64, for the calls of front_cases.py.
 
-Run from the root of the repository: ``python -m tests.goldens.make_front``; made with torch 2.13 and numpy 2.4. Seeds are the labels.
+Run from the root of the repository: ``python -m tests.goldens.make_front``; made with torch 2.13 and numpy 2.4. Labels are seeds.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Example(NamedTuple):
         return OPS[self.op].run(tensors, self.attributes)
 
 
-def E(op: str, *tensors: Any, **attributes: Any) -> Example:
+def E(op: str, *tensors: Any, **attributes: Any) -> Example:  # noqa: N802
     return Example(op, tensors, attributes)
 
 
@@ -45,7 +45,9 @@ def _shapes(*names: str) -> list[Example]:
 
 _LSTM = ((8, 3), (8, 2), (8,), (8,))
 EXAMPLES: list[Example] = [
-    *_shapes("relu", "relu6", "elu", "selu", "gelu", "silu", "sigmoid", "tanh", "hardsigmoid", "hardswish", "softplus", "softsign"),
+    *_shapes(
+        "relu", "relu6", "elu", "selu", "gelu", "silu", "sigmoid", "tanh", "hardsigmoid", "hardswish", "softplus", "softsign"
+    ),
     *_shapes("mish", "exp", "log", "erf", "sqrt", "identity", "hardtanh", "leaky_relu", "clip", "softmax", "log_softmax"),
     E("leaky_relu", (2, 3), negative_slope=np.float64(0.3)),
     E("elu", (2, 3), alpha=2),
@@ -102,7 +104,11 @@ EXAMPLES: list[Example] = [
     E("pad", (3, 4), pad=(-1, 2), mode="constant"),
     E("pad", (0, 4), pad=(1, 1, 1, 2)),
     E("pad", (2,), pad=()),
-    *(E(name, a, b) for name in ("add", "subtract", "multiply", "divide") for a, b in (((2, 3), (3,)), ((2, 1), (1, 3)), ((), (0,)))),
+    *(
+        E(name, a, b)
+        for name in ("add", "subtract", "multiply", "divide")
+        for a, b in (((2, 3), (3,)), ((2, 1), (1, 3)), ((), (0,)))
+    ),
     E("concat", (2, 3), (2, 0), (2, 1), dim=-1),
     E("concat", (2, 3)),
     E("slice", (5, 3), start=1, end=-1, step=2),

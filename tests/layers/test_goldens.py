@@ -13,7 +13,7 @@ import fastlayers as fl
 from ..goldens.front_cases import FUNCTIONS, LAYERS, FunctionCase, LayerCase, arrays
 
 GOLDEN = Path(__file__).parent.parent / "goldens" / "front.npz"
-# Sums have at most 40 terms and gates at most 6 steps here: float32 against float64 stays well below this part of the largest result.
+# Sums have at most 40 terms and sequences at most 6 steps: float32 stays well within this part of the largest result.
 TOLERANCE = 4e-6
 
 

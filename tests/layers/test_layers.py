@@ -18,7 +18,11 @@ def filled(layer: Any) -> Any:
 
 def test_layers_do_not_change() -> None:
     layer = fl.Linear(2, 3)
-    for change in (lambda: setattr(layer, "in_features", 5), lambda: setattr(layer, "new", 1), lambda: delattr(layer, "in_features")):
+    for change in (
+        lambda: setattr(layer, "in_features", 5),
+        lambda: setattr(layer, "new", 1),
+        lambda: delattr(layer, "in_features"),
+    ):
         with pytest.raises(AttributeError, match="Linear: cannot"):
             change()
     with pytest.raises(AttributeError):
@@ -48,7 +52,9 @@ REPRS = {
     "ZeroPad2d((1, 1, 1, 1))": fl.ZeroPad2d(1),
     "ConstantPad1d((1, 2), value=0.5)": fl.ConstantPad1d((1, 2), 0.5),
     "LSTM(2, 3, num_layers=2, bidirectional=True)": fl.LSTM(2, 3, 2, bidirectional=True),
-    "Sequential(\n  (a): ReLU()\n  (b): Sequential(\n    (0): Tanh()\n  )\n)": fl.Sequential({"a": fl.ReLU(), "b": fl.Sequential(fl.Tanh())}),
+    "Sequential(\n  (a): ReLU()\n  (b): Sequential(\n    (0): Tanh()\n  )\n)": fl.Sequential(
+        {"a": fl.ReLU(), "b": fl.Sequential(fl.Tanh())}
+    ),
 }
 
 
@@ -72,11 +78,19 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     (lambda: fl.LeakyReLU("x"), fl.DTypeError, "LeakyReLU: .*negative_slope"),
     (lambda: fl.Softplus(0), fl.ShapeError, "softplus: beta is 0"),
     (lambda: fl.ReflectionPad2d((1, 2)), fl.ShapeError, r"ReflectionPad2d: padding is \(1, 2\): expected an int or 4 of them"),
-    (lambda: fl.ReflectionPad2d(1)(np.zeros((2, 2))), fl.ShapeError, "ReflectionPad2d: x has 2 axes: expected 4, or 3 without a batch"),
+    (
+        lambda: fl.ReflectionPad2d(1)(np.zeros((2, 2))),
+        fl.ShapeError,
+        "ReflectionPad2d: x has 2 axes: expected 4, or 3 without a batch",
+    ),
     (lambda: fl.Sequential(fl.ReLU(), "relu"), fl.DTypeError, "Sequential: layer '1' is of type str"),
     (lambda: fl.Sequential({"a.b": fl.ReLU()}), fl.ShapeError, "Sequential: a layer is named 'a.b'"),
     (lambda: fl.Sequential(fl.ReLU())["a"], fl.ShapeError, "Sequential: no layer is named 'a'"),
-    (lambda: filled(fl.Linear(2, 3))(np.zeros((2, 3))), fl.ShapeError, r"linear: x has shape \(2, 3\): expected \(\.\.\., 2\) for Linear"),
+    (
+        lambda: filled(fl.Linear(2, 3))(np.zeros((2, 3))),
+        fl.ShapeError,
+        r"linear: x has shape \(2, 3\): expected \(\.\.\., 2\) for Linear",
+    ),
     (lambda: filled(fl.Conv1d(2, 3, 3))(np.zeros((1, 3, 5))), fl.ShapeError, "conv1d: weight has 2 input channels"),
     (lambda: filled(fl.LSTM(2, 3))(np.zeros((1, 3, 5))), fl.ShapeError, r"lstm: x has shape \(1, 3, 5\): expected \(t, n, 2\)"),
     (
@@ -84,7 +98,11 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
         fl.ShapeError,
         r"lstm: h0 has shape \(1, 2, 3\): expected \(1, 3, 3\)",
     ),
-    (lambda: filled(fl.LSTMCell(2, 3))(np.zeros((1, 2)), np.zeros((2, 1, 3))), fl.DTypeError, "lstm_cell: state .*expected None or a pair"),
+    (
+        lambda: filled(fl.LSTMCell(2, 3))(np.zeros((1, 2)), np.zeros((2, 1, 3))),
+        fl.DTypeError,
+        "lstm_cell: state .*expected None or a pair",
+    ),
     (lambda: fl.Layer()(1), NotImplementedError, "Layer: define forward"),
 ]
 
@@ -127,7 +145,9 @@ class Net(fl.Layer):
 def test_networks_that_users_write() -> None:
     net = Net()
     names = list(net.tensor_shapes())
-    assert names[:2] == ["blocks.0.up.weight", "blocks.0.up.bias"] and names[-1] == "head.bias" and "blocks.1._hidden.bias" in names
+    assert (
+        names[:2] == ["blocks.0.up.weight", "blocks.0.up.bias"] and names[-1] == "head.bias" and "blocks.1._hidden.bias" in names
+    )
     filled(net)
     x = np.ones((2, 3), np.float32)
     # A block of ones: 3 + 1 = 4 in each unit, 3 * 4 + 1 = 13, and x is added.

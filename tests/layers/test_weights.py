@@ -1,4 +1,4 @@
-"""Loading weights: names, shapes, dtypes, all or nothing; what is loaded is nobody else's; calls in flight keep what they began with."""
+"""Loading weights: names, shapes, dtypes, all or nothing; nobody else can change them; calls in flight keep what they began with."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def network() -> fl.Sequential:
 )
 def test_a_layer_without_weights_says_so(layer: fl.Layer) -> None:
     for x in (np.zeros((1, 2), np.float32), fl.graph.Input("x", (1, 2))):
-        with pytest.raises(fl.WeightsError, match=r"called without weights: weight\w*, .*|weight missing: call load_state_dict first"):
+        with pytest.raises(
+            fl.WeightsError, match=r"called without weights: weight\w*, .*|weight missing: call load_state_dict first"
+        ):
             layer(x)
     with pytest.raises(fl.WeightsError, match=r"state_dict: weight\w*.* not loaded"):
         layer.state_dict()
@@ -49,7 +51,12 @@ def test_one_error_names_everything_that_is_wrong_and_nothing_is_loaded() -> Non
         net.load_state_dict(weights)
     text = str(caught.value)
     assert text.startswith("Sequential.load_state_dict: ")
-    for part in (r"missing 0\.bias \(4,\)", r"not used 2\.bias", r"2\.weight has shape \(4, 2\), expected \(2, 4\)", r"1\.weight has dtype complex128"):
+    for part in (
+        r"missing 0\.bias \(4,\)",
+        r"not used 2\.bias",
+        r"2\.weight has shape \(4, 2\), expected \(2, 4\)",
+        r"1\.weight has dtype complex128",
+    ):
         assert re.search(part, text), (part, text)
     assert isinstance(caught.value, KeyError)
     np.testing.assert_array_equal(net(np.ones(3)), before)
@@ -61,7 +68,7 @@ def test_not_strict_reports_and_keeps_what_is_there() -> None:
     result = net.load_state_dict({"0.bias": np.full(4, 5.0), "extra": np.zeros(1)}, strict=False)
     assert result == (["0.weight", "1.weight", "2.weight"], ["extra"])
     np.testing.assert_array_equal(net(np.ones(3)), np.full(2, 4 * 8.0))
-    with pytest.raises(fl.WeightsError, match="wrong: 0.bias has shape"):
+    with pytest.raises(fl.WeightsError, match=r"wrong: 0\.bias has shape"):
         net.load_state_dict({"0.bias": np.zeros(5)}, strict=False)
     fresh = fl.Linear(2, 1)
     fresh.load_state_dict({"weight": np.ones((1, 2))}, strict=False)
@@ -86,7 +93,7 @@ def test_prefix_takes_part_of_a_network() -> None:
 
 @pytest.mark.parametrize("weights", [None, [], np.zeros(3)])
 def test_weights_must_be_a_mapping(weights: Any) -> None:
-    with pytest.raises(fl.DTypeError, match="load_state_dict: weights of type .* expected a mapping"):
+    with pytest.raises(fl.DTypeError, match=r"load_state_dict: weights of type .* expected a mapping"):
         fl.Linear(2, 1).load_state_dict(weights)
 
 

@@ -1,0 +1,105 @@
+"""What is public: names at the top, docstrings whose arguments are those of the signature, examples that run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from typing import Any
+
+import pytest
+
+import fastlayers as fl
+
+PACKAGES = (fl.functional, fl.layers, fl.graph)
+MODULES = sorted(
+    name
+    for package in PACKAGES
+    for name in [package.__name__, *(m.name for m in pkgutil.iter_modules(package.__path__, package.__name__ + "."))]
+)
+FUNCTIONS = {
+    **{f"functional.{name}": getattr(fl.functional, name) for name in fl.functional.__all__},
+    **{f"graph.{name}": getattr(fl.graph, name) for name in ("Input", "trace", "execute")},
+}
+LAYERS = {name: getattr(fl.layers, name) for name in fl.layers.__all__ if issubclass(getattr(fl.layers, name), fl.Layer)}
+METHODS = {
+    f"{name}.{method}": getattr(layer, method)
+    for name, layer in LAYERS.items()
+    for method in ("__call__", "load_state_dict", "state_dict", "tensor_shapes")
+}
+
+
+def documented(text: str | None) -> list[str]:
+    """Names under "Args:" of a docstring."""
+    section = re.search(r"^Args:\n((?: {4,}.*\n?|\n)+)", inspect.cleandoc(text or ""), flags=re.MULTILINE)
+    return re.findall(r"^ {4}(\*?\w+):", section[1], flags=re.MULTILINE) if section else []
+
+
+def arguments(function: Any) -> list[str]:
+    star = {inspect.Parameter.VAR_POSITIONAL: "*"}
+    found = inspect.signature(function).parameters.values()
+    return [star.get(p.kind, "") + p.name for p in found if p.name not in ("self", "inplace") and p.kind is not p.VAR_KEYWORD]
+
+
+def test_everything_public_is_at_the_top() -> None:
+    assert len(set(fl.__all__)) == len(fl.__all__)
+    for name in (*fl.layers.__all__, "functional", "graph", "kernels", "load_weights", "Error", "set_num_threads"):
+        assert name in fl.__all__
+    assert all(hasattr(fl, name) for name in fl.__all__)
+    errors = {name for name, value in vars(fl.errors).items() if inspect.isclass(value) and issubclass(value, Exception)}
+    assert errors <= set(fl.__all__)
+
+
+@pytest.mark.parametrize("module", PACKAGES, ids=lambda module: module.__name__)
+def test_packages_export_what_they_say(module: Any) -> None:
+    assert all(hasattr(module, name) for name in module.__all__)
+    assert sorted(set(module.__all__)) == sorted(module.__all__)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_docstrings_of_functions_are_complete(name: str) -> None:
+    function = FUNCTIONS[name]
+    text = inspect.cleandoc(function.__doc__)
+    assert documented(text) == arguments(function)
+    order = [text.find(part) for part in ("Args:", "Returns:", "Raises:", ">>> ")]
+    assert -1 not in order and order == sorted(order), "sentence, Args, Returns, Raises, example"
+    first = text.split("\n")[0]
+    assert first.endswith((".", ":", "``.")) and first[0].isupper()
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_docstrings_of_layers_fit_the_constructor(name: str) -> None:
+    layer = LAYERS[name]
+    names = documented(layer.__doc__)
+    if names:
+        assert names == arguments(layer.__init__)
+    else:
+        assert layer is fl.Layer or len(arguments(layer.__init__)) <= 2 or "see `" in layer.__doc__
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_have_docstrings(name: str) -> None:
+    names = documented(METHODS[name].__doc__)
+    assert METHODS[name].__doc__
+    assert not names or names == arguments(METHODS[name])
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0
+
+
+def test_examples_are_found() -> None:
+    """Names that shadow modules, and decorated functions, must not hide examples."""
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    module = importlib.import_module("fastlayers.functional.activation")
+    found = {test.name.rpartition(".")[2] for test in finder.find(module) if test.examples}
+    assert {"relu", "gelu", "hardsigmoid"} <= found
+
+
+@pytest.mark.parametrize("name", ["activation", "linear", "softmax"])
+def test_functions_shadow_the_modules_of_their_name(name: str) -> None:
+    assert name == "activation" or callable(getattr(fl.functional, name))

@@ -21,6 +21,8 @@ from ._engine cimport (
 from ._space cimport source_index
 from .gemm cimport pack_panels, panels_size
 
+from ...errors import LimitError
+
 cnp.import_array()
 
 cdef extern from "csrc/prefetch.h" nogil:
@@ -56,7 +58,7 @@ cdef float *copy(cnp.ndarray array) except? NULL:
     cdef size_t bytes = cnp.PyArray_NBYTES(array)
     cdef float *to = <float *>alloc(bytes)
     if to == NULL:
-        raise MemoryError(f"conv: no memory for {bytes} bytes of weights")
+        raise LimitError(f"conv: no memory for {bytes} bytes of weights")
     memcpy(to, cnp.PyArray_DATA(array), bytes)
     return to
 
@@ -75,7 +77,7 @@ def conv_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilation, 
     size, width = panels_size(packed.og, packed.k), panels_size(packed.og, 1)
     packed.b = <float *>alloc(groups * size * sizeof(float))
     if packed.b == NULL:
-        raise MemoryError(f"conv: no memory for packed weights of {o} x {packed.k}")
+        raise LimitError(f"conv: no memory for packed weights of {o} x {packed.k}")
     for g in range(groups):
         pack_panels(w + g * packed.og * packed.k, packed.og, packed.k, packed.k, 1, packed.b + g * size)
     if swapped(packed.k, packed.ig, packed.og):
@@ -449,7 +451,7 @@ cdef int run(Job *job, int64_t images, bint swap) except -1 nogil:
     memory = <char *>alloc(lists + starts + threads * job.scratch_size)
     if memory == NULL:
         with gil:
-            raise MemoryError(f"conv: no memory for {lists + starts + threads * job.scratch_size} bytes of scratch")
+            raise LimitError(f"conv: no memory for {lists + starts + threads * job.scratch_size} bytes of scratch")
     job.runs, job.taps, job.first, job.scratch = <fl_run *>memory, <int64_t *>memory, <int64_t *>(memory + lists), memory + lists + starts
     if swap:
         plan_taps(job)

@@ -11,6 +11,8 @@ from ._engine cimport (
     alloc, empty, enabled, fl_block, fl_epilogue, fl_kernels, fl_run, level, parallel, release, workers,
 )
 
+from ...errors import LimitError
+
 cnp.import_array()
 
 # Rows and columns of one task. A block of K of ROWS rows (256 KB) and the ROWS x COLS sums (256 KB) stay in a second-level cache.
@@ -176,12 +178,12 @@ def linear_pack(cnp.ndarray weight__nk, cnp.ndarray bias__n):
     packed.n, packed.k = n, k
     packed.b = <float *>alloc(panels_size(n, k) * sizeof(float))
     if packed.b == NULL:
-        raise MemoryError(f"linear: no memory for packed weights of {n} x {k}")
+        raise LimitError(f"linear: no memory for packed weights of {n} x {k}")
     pack_panels(<const float *>cnp.PyArray_DATA(weight__nk), n, k, k, 1, packed.b)
     if bias__n is not None:
         packed.bias = <float *>alloc(panels_size(n, 1) * sizeof(float))
         if packed.bias == NULL:
-            raise MemoryError(f"linear: no memory for a bias of {n}")
+            raise LimitError(f"linear: no memory for a bias of {n}")
         source = <const float *>cnp.PyArray_DATA(bias__n)
         memset(packed.bias, 0, panels_size(n, 1) * sizeof(float))
         for j in range(n):

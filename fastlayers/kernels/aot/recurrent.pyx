@@ -11,6 +11,8 @@ from ._engine cimport (
 )
 from .gemm cimport pack_panels, panels_size, product
 
+from ...errors import LimitError
+
 cnp.import_array()
 
 cdef enum:
@@ -62,7 +64,7 @@ def lstm_pack(cnp.ndarray w_ih__gi, cnp.ndarray w_hh__gh, b_ih__g, b_hh__g):
     cdef float *rows = <float *>alloc((max(inputs, hidden) + 1) * p.columns * sizeof(float))
     if p.w == NULL or rows == NULL:
         release(rows)
-        raise MemoryError(f"lstm: no memory for packed weights of {inputs} inputs and {hidden} hidden units")
+        raise LimitError(f"lstm: no memory for packed weights of {inputs} inputs and {hidden} hidden units")
     p.r = p.w + inputs * p.columns
     p.bias = p.r + hidden * p.columns
     interleave(floats(w_ih__gi), inputs, p, rows)
@@ -115,7 +117,7 @@ def lstm(cnp.ndarray x, PackedLstm packed, h0__bh, c0__bh, cnp.ndarray out, int6
         walk.x_row, walk.out_row = walk.x_row * walk.steps, walk.out_row * walk.steps
     cdef void *scratch = take_scratch(&walk)
     if scratch == NULL:
-        raise MemoryError(f"lstm: no memory to run {walk.batch} sequences of {walk.steps} steps")
+        raise LimitError(f"lstm: no memory to run {walk.batch} sequences of {walk.steps} steps")
     # Fewer than four sequences are bound by the reading of the weights and take as long as four.
     if operations(&walk, walk.steps * max(walk.batch, <int64_t>4), walk.inputs + walk.hidden) > RELEASE_GIL:
         with nogil:

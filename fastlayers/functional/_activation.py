@@ -21,8 +21,6 @@ _ALIASES: dict[str, tuple[str, dict[str, float]]] = {
     "relu6": ("clip", {"min": 0.0, "max": 6.0}),
     "hardtanh": ("clip", {"min": -1.0, "max": 1.0}),
     "swish": ("silu", {}),
-    "hard_sigmoid": ("hardsigmoid", {}),
-    "hard_swish": ("hardswish", {}),
 }
 
 

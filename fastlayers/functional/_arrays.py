@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import DTypeError
 from ..kernels import _dispatch
 
-__all__ = ["as_float32", "empty", "optional_float32"]
+__all__ = ["as_float32", "empty", "is_constant", "optional_float32"]
 
 FLOAT32 = np.dtype(np.float32)
 _CONTIGUOUS_ALIGNED = 0x0001 | 0x0100  # NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_ALIGNED
@@ -30,6 +30,16 @@ def as_float32(value: Any, op: str, argument: str) -> np.ndarray:
 def optional_float32(value: Any, op: str, argument: str) -> np.ndarray | None:
     """`as_float32`, or None for None."""
     return None if value is None else as_float32(value, op, argument)
+
+
+def is_constant(array: np.ndarray) -> bool:
+    """Whether nobody can write to the array's memory: such a one, a mapped file for example, needs no copy."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return False
+        base = base.base
+    return base is None or (isinstance(base, (bytes, memoryview)) and memoryview(base).readonly)
 
 
 def _convert(value: Any, op: str, argument: str) -> np.ndarray:

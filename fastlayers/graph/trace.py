@@ -147,7 +147,9 @@ class _Builder:
             return self._names[id(value)]
         name = self._unique(self._weights[id(value)][0] if id(value) in self._weights else "const")
         self._kept.append(value)
-        frozen = value if not value.flags.writeable else value.copy()
+        from ..functional._arrays import is_constant  # functional imports this package
+
+        frozen = value if is_constant(value) else value.copy()
         frozen.flags.writeable = False
         self._constants[name] = frozen
         self._names[id(value)] = name

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import DTypeError, WeightsError
-from ..functional._arrays import as_float32
+from ..functional._arrays import as_float32, is_constant
 
 __all__ = ["Loaded", "load_into", "read_only"]
 
@@ -66,17 +66,7 @@ def as_tensor(value: Any, layer: str, name: str) -> np.ndarray:
         if not (hasattr(value, "detach") and hasattr(value, "float")):
             raise
         array = as_float32(value.detach().float().cpu(), layer, name)
-    return array if _constant(array) else array.copy()
-
-
-def _constant(array: np.ndarray) -> bool:
-    """Whether nobody can write to the array's memory: then it is kept, a mapped file for example."""
-    base: Any = array
-    while isinstance(base, np.ndarray):
-        if base.flags.writeable:
-            return False
-        base = base.base
-    return base is None or (isinstance(base, (bytes, memoryview)) and memoryview(base).readonly)
+    return array if is_constant(array) else array.copy()
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

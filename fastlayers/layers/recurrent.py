@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ShapeError, UnsupportedError
 from ..functional import concat, slice
 from ..functional import lstm as lstm_function
 from ..functional import lstm_cell as lstm_cell_function
@@ -43,6 +43,7 @@ class LSTM(Layer):
         batch_first: whether x is ``(n, t, input_size)`` instead of ``(t, n, input_size)``.
         dropout: taken for torch's sake; there is none at inference.
         bidirectional: whether each layer also runs from the last step to the first; d is then 2, else 1.
+        proj_size: must be 0.
 
     Tensors, for layer k: ``weight_ih_l{k}`` (4 h, input), ``weight_hh_l{k}`` (4 h, h), ``bias_ih_l{k}``, ``bias_hh_l{k}`` (4
     h,), and the same with ``_reverse`` for the other direction.
@@ -64,12 +65,15 @@ class LSTM(Layer):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        proj_size: int = 0,
     ) -> None:
         self.input_size = integer("LSTM", "input_size", input_size, 0)
         self.hidden_size = integer("LSTM", "hidden_size", hidden_size, 1)
         self.num_layers = integer("LSTM", "num_layers", num_layers, 1)
         self.batch_first, self.bidirectional = bool(batch_first), bool(bidirectional)
         self.dropout = number("LSTM", "dropout", dropout)
+        if proj_size:
+            raise UnsupportedError(f"LSTM: proj_size is {proj_size!r}: projections are not supported, expected 0")
         directions = 2 if bidirectional else 1
         self._suffixes = [[f"_l{k}{reverse}" for reverse in ("", "_reverse")[:directions]] for k in range(self.num_layers)]
         self._shapes = {

@@ -1,4 +1,4 @@
-"""Loading weights: names, shapes, dtypes, all or nothing; nobody else can change them; calls in flight keep what they began with."""
+"""Loading weights: names, shapes, dtypes, all or nothing; nobody else can change them; calls in flight keep what they had."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ def execute(graph: Graph, feeds: Mapping[str, Any], outputs: Sequence[str] | Non
 def _checked(graph: Graph, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The feeds as arrays; sizes with equal names must be equal."""
     names = [value.name for value in graph.inputs]
-    if sorted(feeds) != sorted(names):
-        missing, unknown = sorted(set(names) - set(feeds)), sorted(set(feeds) - set(names))
+    if set(feeds) != set(names):
+        missing, unknown = [n for n in names if n not in feeds], [n for n in feeds if n not in names]
         raise ShapeError(f"execute: feeds lack {missing} and have {unknown} too many: expected exactly {names}")
     sizes: dict[str, int] = {}
     return {value.name: _feed(value, feeds[value.name], sizes) for value in graph.inputs}

@@ -213,12 +213,14 @@ def Input(name: str, shape: Sequence[Dim], dtype: Any = np.float32) -> Symbol:  
 
     Raises:
         ShapeError: a size is neither an int of at least 0, nor a str, nor None.
-        DTypeError: the dtype is not boolean, integer or real.
+        DTypeError: the dtype is not boolean, integer or real; or the name is no str.
 
     >>> import fastlayers as fl
     >>> fl.functional.relu(fl.graph.Input("x", ("n", 4)))
     Symbol(float32['n', 4] from relu)
     """
+    if not isinstance(name, str) or not name:
+        raise DTypeError(f"Input: name is {name!r}: expected a str")
     if isinstance(shape, str) or not isinstance(shape, Sequence):
         raise ShapeError(f"Input: shape of {name!r} is {shape!r}: expected a sequence of sizes such as (1, 'time', 16)")
     for size in shape:
@@ -230,7 +232,10 @@ def Input(name: str, shape: Sequence[Dim], dtype: Any = np.float32) -> Symbol:  
             raise ShapeError(
                 f"Input: shape of {name!r} is {shape!r}: each size must be an int of at least 0, a name or None, got {size!r}"
             )
-    kind = np.dtype(dtype)
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        raise DTypeError(f"Input: dtype of {name!r} is {dtype!r}: expected a boolean, an integer or a real dtype") from None
     if kind.kind not in "fiub":
         raise DTypeError(f"Input: dtype of {name!r} is {kind}: expected a boolean, an integer or a real dtype")
     return Symbol(tuple(operator.index(d) if not isinstance(d, str | None) else d for d in shape), kind, name)

@@ -31,6 +31,10 @@ def load_into(
         raise DTypeError(
             f"{layer}.load_state_dict: weights of type {type(weights).__name__}: expected a mapping of names to arrays"
         )
+    if odd := [name for name in weights if not isinstance(name, str)]:
+        raise DTypeError(
+            f"{layer}.load_state_dict: weights has the name {odd[0]!r} of type {type(odd[0]).__name__}: expected str"
+        )
     given = {name[len(prefix) :]: value for name, value in weights.items() if name.startswith(prefix)}
     missing = [name for name in shapes if name not in given]
     unused = [name for name in given if name not in shapes and name.rpartition(".")[2] not in MAY_STAY_UNUSED]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import DTypeError
 from ..functional import flatten, permute, reshape
 from ..functional._checks import integer
 from ._base import Layer
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from ..functional._types import Tensor
 
 __all__ = ["Flatten", "Permute", "Reshape"]
+
+
+def _sizes(name: str, argument: str, value: Any, least: int | None = None) -> tuple[int, ...]:
+    if not isinstance(value, (tuple, list)):
+        raise DTypeError(f"{name}: {argument} is {value!r} of type {type(value).__name__}: expected a sequence of ints")
+    return tuple(integer(name, argument, v, least) for v in value)
 
 
 class Flatten(Layer):
@@ -46,7 +53,7 @@ class Permute(Layer):
     """
 
     def __init__(self, dims: Sequence[int]) -> None:
-        self.dims = tuple(integer("Permute", "dims", d) for d in dims)
+        self.dims = _sizes("Permute", "dims", dims)
 
     def __call__(self, x: Tensor) -> np.ndarray:
         """Permutes x; returns a float32 copy."""
@@ -65,7 +72,7 @@ class Reshape(Layer):
     """
 
     def __init__(self, shape: Sequence[int]) -> None:
-        self.shape = tuple(integer("Reshape", "shape", d, -1) for d in shape)
+        self.shape = _sizes("Reshape", "shape", shape, -1)
 
     def __call__(self, x: Tensor) -> np.ndarray:
         """Reshapes x; returns a float32 copy."""

@@ -109,8 +109,12 @@ def test_inputs_are_checked() -> None:
     for shape in (3, "n", (1.5,), (-1,), (True,)):
         with pytest.raises(fl.ShapeError, match="Input: shape of 'x'"):
             Input("x", shape)  # type: ignore[arg-type]
-    with pytest.raises(fl.DTypeError, match="Input: dtype of 'x' is complex64"):
-        Input("x", (1,), np.complex64)
+    for dtype in (np.complex64, "float31", object):
+        with pytest.raises(fl.DTypeError, match=r"Input: dtype of 'x' is .*: expected a boolean, an integer or a real dtype"):
+            Input("x", (1,), dtype)
+    for name in (3, "", None):
+        with pytest.raises(fl.DTypeError, match="Input: name is"):
+            Input(name, (1,))  # type: ignore[arg-type]
 
 
 def test_names_of_values_outputs_and_constants() -> None:
@@ -214,6 +218,7 @@ def test_feeds_are_checked() -> None:
     assert execute(graph, {"x": x, "y": y})["concat"].shape == (4, 3)
     wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"x": x}, fl.ShapeError, r"feeds lack \['y'\]"),
+        ({"x": x, "y": y, 1: x}, fl.ShapeError, r"\[1\] too many"),  # type: ignore[dict-item]
         ({"x": x, "y": y, "z": x}, fl.ShapeError, r"\['z'\] too many"),
         ({"x": x[:, :2], "y": y}, fl.ShapeError, r"feed 'x' has shape \(2, 2\): expected \('n', 3\)"),
         ({"x": x, "y": y[:1]}, fl.ShapeError, r"feed 'y' has shape \(1, 3\): expected \('n', None\) with \{'n': 2\}"),

@@ -84,6 +84,8 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
         fl.ShapeError,
         "ReflectionPad2d: x has 2 axes: expected 4, or 3 without a batch",
     ),
+    (lambda: fl.Permute(3), fl.DTypeError, "Permute: dims is 3 of type int: expected a sequence of ints"),
+    (lambda: fl.Reshape((2, -2)), fl.ShapeError, "Reshape: shape is -2: expected at least -1"),
     (lambda: fl.Sequential(fl.ReLU(), "relu"), fl.DTypeError, "Sequential: layer '1' is of type str"),
     (lambda: fl.Sequential({"a.b": fl.ReLU()}), fl.ShapeError, "Sequential: a layer is named 'a.b'"),
     (lambda: fl.Sequential(fl.ReLU())["a"], fl.ShapeError, "Sequential: no layer is named 'a'"),

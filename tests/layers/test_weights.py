@@ -97,6 +97,11 @@ def test_weights_must_be_a_mapping(weights: Any) -> None:
         fl.Linear(2, 1).load_state_dict(weights)
 
 
+def test_names_must_be_text() -> None:
+    with pytest.raises(fl.DTypeError, match=r"load_state_dict: weights has the name 0 of type int: expected str"):
+        fl.Linear(2, 1).load_state_dict({0: np.zeros(1)})  # type: ignore[dict-item]
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int8, ">f4", np.bool_])
 def test_weights_of_any_real_dtype(dtype: Any) -> None:
     layer = fl.Linear(3, 2)

@@ -89,7 +89,7 @@ def _default() -> str:
 
 def _install(variant: str) -> None:
     """Fills the table with the reference, then with the variant. Called with the lock held."""
-    global _variant, _make_empty, generation
+    global _table, _sources, _variant, _make_empty, generation
     table: dict[str, Callable[..., Any]] = {}
     sources: dict[str, str] = {}
     folders = ["reference"]
@@ -112,11 +112,8 @@ def _install(variant: str) -> None:
                 table[item.name] = getattr(module, item.name)
                 sources[item.name] = variant if folder != "reference" else "reference"
     _make_empty = engine.empty_array if engine is not None else None
-    _table.clear()
-    _table.update(table)
-    _sources.clear()
-    _sources.update(sources)
-    _variant = variant
+    # Whole tables are swapped in: a call on another thread finds the old one or the new one.
+    _table, _sources, _variant = table, sources, variant
     generation += 1
 
 
@@ -174,9 +171,8 @@ class use:  # noqa: N801 - called like a function
         if not isinstance(name, str):
             raise DeviceError(f"kernels.use: name must be a str such as 'aot' or 'reference', got {type(name).__name__}")
         variant = _resolve(name)
-        _ready()
         with _lock:
-            self._before = _variant
+            self._before = _variant  # "" before the first use
             _install(variant)
 
     def __enter__(self) -> use:
@@ -184,4 +180,4 @@ class use:  # noqa: N801 - called like a function
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         with _lock:
-            _install(self._before)
+            _install(self._before or _default())

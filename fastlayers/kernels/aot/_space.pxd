@@ -1,4 +1,4 @@
-"""Padding as index arithmetic, shared by convolution, depthwise convolution and `pad`: which input position a padded one reads."""
+"""Arithmetic that all convolutions and `pad` share: padding as positions of the input, even pieces, parts of scratch."""
 
 from libc.stdint cimport int64_t
 
@@ -18,3 +18,14 @@ cdef inline int64_t source_index(int64_t i, int64_t before, int64_t n, int mode)
     if mode == 3:
         return i + n if i < 0 else i - n
     return -1
+
+
+cdef inline int64_t even(int64_t n, int64_t most) noexcept nogil:
+    """Height of even pieces of n, each at most `most` high; at least 1."""
+    cdef int64_t pieces = max((n + most - 1) // most, <int64_t>1)
+    return max((n + pieces - 1) // pieces, <int64_t>1)
+
+
+cdef inline size_t rounded(size_t bytes) noexcept nogil:
+    """Whole cache lines, and one more, so that parts of the scratch do not lie a multiple of 4 KB apart."""
+    return (bytes + 127) // 64 * 64

@@ -1,9 +1,9 @@
 """Depthwise convolution in 1 to 3 dimensions, native in both layouts.
 
-Channels-last (`rows_task`): a row of the output is computed where its input lies; only pixels whose taps reach into the padding get a list
-of pointers, to the input or to zeros. With a channel multiplier the input rows are copied, each channel repeated.
-Channels-first (`plane_task`): a band of padded rows of one channel is copied to scratch, its columns sorted by their phase of the stride, so
-that neighbouring outputs read neighbouring floats. Channels-last data of fewer channels than a vector holds goes the same way.
+Channels-last (`rows_task`): a row of the output is computed where its input lies; only pixels whose taps reach into the padding
+get a list of pointers, to the input or to zeros. With a channel multiplier the input rows are copied, each channel repeated.
+Channels-first (`plane_task`): a band of padded rows of one channel is copied to scratch, its columns sorted by their phase of the
+stride, so that neighbouring outputs read neighbouring floats. Channels-last data of few channels goes that way too.
 Both add in the same order: results are equal bit for bit.
 """
 
@@ -15,7 +15,7 @@ cimport numpy as cnp
 import numpy as np
 
 from ._engine cimport RELEASE_GIL, alloc, fl_dw_copy, fl_dw_first, fl_dw_last, fl_kernels, level, parallel, release, workers
-from ._space cimport source_index
+from ._space cimport even, rounded, source_index
 
 cnp.import_array()
 
@@ -59,7 +59,8 @@ def depthwise_pack(cnp.ndarray weight__o1dhw, bias__o, stride, dilation, int64_t
     cdef int64_t o = weight__o1dhw.shape[0], axis
     packed.channels, packed.multiplier, packed.taps = channels, o // max(channels, <int64_t>1), 1
     for axis in range(3):
-        packed.kernel[axis], packed.stride[axis], packed.dilation[axis] = weight__o1dhw.shape[2 + axis], stride[axis], dilation[axis]
+        packed.kernel[axis] = weight__o1dhw.shape[2 + axis]
+        packed.stride[axis], packed.dilation[axis] = stride[axis], dilation[axis]
         packed.taps *= packed.kernel[axis]
     flat = weight__o1dhw.reshape(o, packed.taps)
     packed.first, packed.last = copy(flat), copy(np.ascontiguousarray(flat.T))
@@ -86,7 +87,8 @@ cdef struct Job:
     bint channels_last, in_place
     # how the work is cut: `lanes` input channels, rows x cols outputs
     int64_t lanes, rows, cols, lane_tasks, row_tasks, col_tasks
-    # floats between neighbouring pixels of the input (plane_task), between rows and between planes of a band, and (plane_task) between the phases of a row
+    # floats between rows and between planes of a band; for plane_task also between neighbouring pixels of the input and between
+    # the phases of a row
     int64_t pixel, row, plane, phase
     int64_t *taps            # plane_task: offsets of the taps from an output's place in the band
     float *zeros             # rows_task: a row of the input's width in zeros
@@ -110,7 +112,8 @@ cdef inline const float *moved(const float *p, int64_t offset) noexcept nogil:
 # ---- channels-first ------------------------------------------------------------------------------------------------------
 
 
-cdef int64_t row_copies(const Job *job, fl_dw_copy *copies, int64_t from_, int64_t to, int64_t start, int64_t wide) noexcept nogil:
+cdef int64_t row_copies(const Job *job, fl_dw_copy *copies, int64_t from_, int64_t to, int64_t start,
+                        int64_t wide) noexcept nogil:
     """Copies that make padded positions start .. start + wide - 1 of a row, sorted by phase; returns how many."""
     cdef int64_t w = job.size[2], step = job.stride[2], before = job.before[2], u, n, i, i0, i1, first, count = 0
     for u in range(min(step, wide)):
@@ -130,7 +133,8 @@ cdef int64_t row_copies(const Job *job, fl_dw_copy *copies, int64_t from_, int64
     return count
 
 
-cdef int64_t band_copies(const Job *job, fl_dw_copy *copies, int64_t od, int64_t oh, int64_t rows, int64_t ow, int64_t cols) noexcept nogil:
+cdef int64_t band_copies(const Job *job, fl_dw_copy *copies, int64_t od, int64_t oh, int64_t rows, int64_t ow,
+                         int64_t cols) noexcept nogil:
     """Copies that make the padded rows of one channel under rows x cols outputs that start at (od, oh, ow); returns how many."""
     cdef int64_t high = reach(job, 1, rows), wide = reach(job, 2, cols), z, y, at_z, at_y, count = 0
     for z in range(job.kernel[0]):
@@ -175,9 +179,10 @@ cdef void plane_task(void *context, int64_t number, int worker) noexcept nogil:
     rest = rest // job.row_tasks
     cdef int64_t od = rest % job.out_size[0]
     rest = rest // job.out_size[0]
-    cdef int64_t c0 = rest % job.lane_tasks * job.lanes, image = rest // job.lane_tasks, c, k, o
+    cdef int64_t c0 = rest % job.lane_tasks * job.lanes, image = rest // job.lane_tasks, c, k, o, to
     cdef int64_t rows = min(job.rows, job.out_size[1] - oh), cols = job.out_size[2] * (piece + 1) // job.col_tasks - ow
-    cdef int64_t volume = job.size[0] * job.size[1] * job.size[2], out_volume = job.out_size[0] * job.out_size[1] * job.out_size[2]
+    cdef int64_t volume = job.size[0] * job.size[1] * job.size[2]
+    cdef int64_t out_volume = job.out_size[0] * job.out_size[1] * job.out_size[2]
     cdef int64_t first = (od * job.out_size[1] + oh) * job.out_size[2] + ow, channels = job.channels * job.multiplier
     cdef char *scratch = job.scratch + worker * job.scratch_size
     cdef fl_dw_copy *copies = <fl_dw_copy *>(scratch + job.at_copies)
@@ -195,10 +200,10 @@ cdef void plane_task(void *context, int64_t number, int worker) noexcept nogil:
         p.x, p.ncopies = <float *>scratch, ncopies
         if job.in_place:
             p.x = <float *>p.source + (od * job.stride[0] * job.size[1] + oh * job.stride[1]) * job.row + ow
-        for k in range(job.multiplier):
+        for k in range(job.multiplier):  # the band is made once
             o = c * job.multiplier + k
-            plane_channel(job, scratch, &p, o,
-                          (image * out_volume + first) * channels + o if job.channels_last else (image * channels + o) * out_volume + first)
+            to = (image * out_volume + first) * channels + o if job.channels_last else (image * channels + o) * out_volume + first
+            plane_channel(job, scratch, &p, o, to)
             p.ncopies = 0
 
 
@@ -265,7 +270,8 @@ cdef void fill_repeated(const Job *job, const float *x, float *to, int64_t od, i
                         row[i * pixel + c * job.multiplier + k] = from_[c]
 
 
-cdef void border(const Job *job, fl_dw_last *p, const float **rows, const float **taps, int64_t start, int64_t stop) noexcept nogil:
+cdef void border(const Job *job, fl_dw_last *p, const float **rows, const float **taps, int64_t start,
+                 int64_t stop) noexcept nogil:
     """Pixels start .. stop - 1 of a row, whose taps reach into the padding. p.out, p.residual: the row's start."""
     cdef int64_t o, r, u, at
     cdef fl_dw_last q = p[0]
@@ -359,17 +365,6 @@ cdef int64_t plan_rows(Job *job) noexcept nogil:
 
 
 # ---- both ----------------------------------------------------------------------------------------------------------------
-
-
-cdef inline size_t rounded(size_t bytes) noexcept nogil:
-    """Whole cache lines, and one more, so that parts of the scratch do not lie a multiple of 4 KB apart."""
-    return (bytes + 127) // 64 * 64
-
-
-cdef inline int64_t even(int64_t n, int64_t most) noexcept nogil:
-    """Height of even pieces of n, each at most `most` high."""
-    cdef int64_t pieces = max((n + most - 1) // most, <int64_t>1)
-    return max((n + pieces - 1) // pieces, <int64_t>1)
 
 
 cdef int run(Job *job, int64_t images, bint planes, bint padded, double work) except -1 nogil:

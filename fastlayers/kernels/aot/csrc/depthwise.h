@@ -1,12 +1,12 @@
 /* Depthwise convolution in both layouts: see fl_dw_last and fl_dw_first in kernels.h for the operands.
  *
- * Every output is one chain of multiply-adds over its taps in order (blocks of FL_KC taps, added in order), then bias, residual, relu;
- * so neither the layout nor the path nor the place in a vector shows in the result. Other activations run over what was just written.
+ * Every output is one chain of multiply-adds over its taps in order (blocks of FL_KC taps, added in order), then bias, residual,
+ * relu; so neither layout nor path nor place in a vector shows in the result. Other activations run over what was just written.
  * Paths: kernels of usual shape keep an input in a register for all the outputs that need it (`shared`); any other shape walks a
  * list of taps for eight vectors at a time (`listed`).
- * Remainders: the last group of pixels, rows or lanes starts early and computes some outputs a second time. Channels-first rows
- * shorter than a vector are stored whole all the same: what spills over lies in later rows, which are stored later; only the
- * vectors that would pass the end of the output are stored in part. */
+ * Remainders: channels-last pixels go in groups of 8, 4, 2 and 1; the last vector of lanes and the last group of rows start early
+ * and compute some outputs a second time. Channels-first rows shorter than a vector are stored whole all the same: what spills
+ * over lies in later rows, which are stored later; only the vectors that would pass the end of the output are stored in part. */
 
 FL_INLINE vf fl_dw_end(vf sum, vf bias, const float *residual, int code) {
   sum += bias;
@@ -176,8 +176,8 @@ FL_INLINE int64_t fl_dw_first_limit(const fl_dw_first *p) { return p->cols >= VW
 
 /* P rows from y on and Q vectors from columns j on, of a kernel of kh rows and kw columns; output rows lie s kernel rows apart.
  * k and tap: the weights and the offsets of the columns, in registers as far as they go if kw is a constant. */
-FL_INLINE void fl_dw_first_shared(const fl_dw_first *p, int64_t limit, const float *k, const int64_t *tap, int64_t y, const int64_t *j,
-                                  const int P, const int Q, const int kh, const int64_t kw, const int s) {
+FL_INLINE void fl_dw_first_shared(const fl_dw_first *p, int64_t limit, const float *k, const int64_t *tap, int64_t y,
+                                  const int64_t *j, const int P, const int Q, const int kh, const int64_t kw, const int s) {
   vf acc[4][2];
   FL_UNROLL for (int q = 0; q < P; q++)
     FL_UNROLL for (int u = 0; u < Q; u++) acc[q][u] = vset(0);
@@ -198,8 +198,8 @@ FL_INLINE void fl_dw_first_shared(const fl_dw_first *p, int64_t limit, const flo
 }
 
 /* Bands of four rows; the kernel's shape as above. */
-FL_INLINE void fl_dw_first_bands(const fl_dw_first *p, const float *k, const int64_t *tap, const int Q, const int kh, const int64_t kw,
-                                 const int s) {
+FL_INLINE void fl_dw_first_bands(const fl_dw_first *p, const float *k, const int64_t *tap, const int Q, const int kh,
+                                 const int64_t kw, const int s) {
   enum { P = 4 };
   const int64_t last = p->cols > VW ? p->cols - VW : 0, limit = fl_dw_first_limit(p);
   for (int64_t y0 = 0; y0 < p->rows; y0 += P) {
@@ -292,7 +292,9 @@ static void fl_f32_depthwise_first(const fl_dw_first *p) {
     fl_dw_first_7_1(p);
   else
     fl_dw_first_listed(p);
-  if (p->code > FL_RELU)
-    for (int64_t y = 0; y < (p->ldo == p->cols ? 1 : p->rows); y++)
-      fl_f32_unary(p->code, p->a, p->b, p->out + y * p->ldo, p->out + y * p->ldo, p->ldo == p->cols ? p->rows * p->cols : p->cols);
+  if (p->code > FL_RELU) {
+    const int64_t pieces = p->ldo == p->cols ? 1 : p->rows, n = p->ldo == p->cols ? p->rows * p->cols : p->cols;
+    for (int64_t y = 0; y < pieces; y++)
+      fl_f32_unary(p->code, p->a, p->b, p->out + y * p->ldo, p->out + y * p->ldo, n);
+  }
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -31,7 +32,9 @@ print(json.dumps({"seconds": seconds, "modules": sorted(set(sys.modules) - befor
 
 def once() -> dict[str, Any]:
     """Imports numpy, then fastlayers, in a fresh process: its seconds, modules and threads."""
-    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    # As an installed package has its bytecode, this one may write its own.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout))
 
 

@@ -7,6 +7,8 @@ import os
 import sys
 from typing import Any
 
+import numpy as np
+
 from .errors import DTypeError, ShapeError
 
 __all__ = ["get_num_threads", "set_num_threads"]
@@ -72,8 +74,8 @@ def _from_text(text: str) -> int:
 
 def _checked(n: Any) -> int:
     rule = f"expected an integer from 1 to {MOST}"
-    if isinstance(n, bool):
-        raise DTypeError(f"set_num_threads: n is a bool: {rule}, got {n}")
+    if isinstance(n, bool | np.bool_):  # numpy 1 lets its booleans be an index, with a warning
+        raise DTypeError(f"set_num_threads: n is a {type(n).__name__}: {rule}, got {n}")
     try:
         count = operator.index(n)
     except TypeError:

@@ -107,6 +107,9 @@ cdef void run_end() noexcept nogil
 # Scratch: 64-byte aligned, NULL where there is no memory.
 cdef void *alloc(size_t bytes) noexcept nogil
 cdef void release(void *block) noexcept nogil
+# The same with the GIL held, raising LimitError in the name of `what`; and a copy of a contiguous array in such memory.
+cdef void *need(size_t bytes, str what) except? NULL
+cdef float *copied(cnp.ndarray array, str what) except? NULL
 # A new float32 array, not initialised, writable and C-contiguous; raises MemoryError.
 cdef cnp.ndarray empty(int ndim, cnp.npy_intp *shape)
 # Below this many operations (see `workers`) giving up the GIL costs more than it brings.

@@ -7,7 +7,10 @@ import numpy as np
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
 cimport cython
+from libc.string cimport memcpy
 cimport numpy as cnp
+
+from ...errors import LimitError
 
 cnp.import_array()
 
@@ -89,6 +92,19 @@ cdef void release(void *block) noexcept nogil:
     fl_free(block)
 
 
+cdef void *need(size_t bytes, str what) except? NULL:
+    cdef void *block = fl_alloc(bytes)
+    if block == NULL:
+        raise LimitError(f"{what}: no memory for {bytes} bytes")
+    return block
+
+
+cdef float *copied(cnp.ndarray array, str what) except? NULL:
+    cdef float *to = <float *>need(cnp.PyArray_NBYTES(array), what)
+    memcpy(to, cnp.PyArray_DATA(array), cnp.PyArray_NBYTES(array))
+    return to
+
+
 @cython.final
 @cython.freelist(16)
 cdef class Block:
@@ -118,8 +134,6 @@ cdef cnp.ndarray empty(int ndim, cnp.npy_intp *shape):
 
 
 cdef object _no_memory(int ndim, cnp.npy_intp *shape):
-    from ...errors import LimitError
-
     return LimitError(f"fastlayers: no memory for a float32 result of shape {tuple([shape[i] for i in range(ndim)])}")
 
 

@@ -16,12 +16,11 @@ cimport numpy as cnp
 import numpy as np
 
 from ._engine cimport (
-    FL_KC, FL_PANEL, RELEASE_GIL, alloc, fl_block, fl_epilogue, fl_kernels, fl_panels, fl_run, level, parallel, release, workers,
+    FL_KC, FL_PANEL, RELEASE_GIL,
+    alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_panels, fl_run, level, need, parallel, release, workers,
 )
-from ._space cimport source_index
+from ._space cimport even, rounded, source_index
 from .gemm cimport pack_panels, panels_size
-
-from ...errors import LimitError
 
 cnp.import_array()
 
@@ -54,15 +53,6 @@ cdef class PackedConv:
         release(self.bias_rows)
 
 
-cdef float *copy(cnp.ndarray array) except? NULL:
-    cdef size_t bytes = cnp.PyArray_NBYTES(array)
-    cdef float *to = <float *>alloc(bytes)
-    if to == NULL:
-        raise LimitError(f"conv: no memory for {bytes} bytes of weights")
-    memcpy(to, cnp.PyArray_DATA(array), bytes)
-    return to
-
-
 def conv_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilation, int64_t groups):
     """Weights (o, i / groups, kd, kh, kw) of a convolution with its stride, dilation and groups."""
     cdef PackedConv packed = PackedConv.__new__(PackedConv)
@@ -75,17 +65,15 @@ def conv_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilation, 
     cdef cnp.ndarray ordered = np.ascontiguousarray(weight__oidhw.transpose(0, 2, 3, 4, 1))
     cdef const float *w = <const float *>cnp.PyArray_DATA(ordered)
     size, width = panels_size(packed.og, packed.k), panels_size(packed.og, 1)
-    packed.b = <float *>alloc(groups * size * sizeof(float))
-    if packed.b == NULL:
-        raise LimitError(f"conv: no memory for packed weights of {o} x {packed.k}")
+    packed.b = <float *>need(groups * size * sizeof(float), "conv_pack")
     for g in range(groups):
         pack_panels(w + g * packed.og * packed.k, packed.og, packed.k, packed.k, 1, packed.b + g * size)
     if swapped(packed.k, packed.ig, packed.og):
-        packed.rows = copy(ordered)
+        packed.rows = copied(ordered, "conv_pack")
     if bias__o is not None:
         wide = np.zeros((groups, width), np.float32)
         wide[:, :packed.og] = bias__o.reshape(groups, packed.og)
-        packed.bias, packed.bias_rows = copy(wide), copy(bias__o)
+        packed.bias, packed.bias_rows = copied(wide, "conv_pack"), copied(bias__o, "conv_pack")
     return packed
 
 
@@ -360,17 +348,6 @@ cdef void swapped_task(void *context, int64_t number, int worker) noexcept nogil
         job.level.block(&p)
 
 
-cdef size_t rounded(size_t bytes) noexcept nogil:
-    """Whole cache lines, and one more, so that parts of the scratch do not lie a multiple of 4 KB apart."""
-    return (bytes + 127) // 64 * 64
-
-
-cdef int64_t even(int64_t n, int64_t most) noexcept nogil:
-    """Height of even pieces of n, each at most `most` high."""
-    cdef int64_t pieces = max((n + most - 1) // most, <int64_t>1)
-    return max((n + pieces - 1) // pieces, <int64_t>1)
-
-
 cdef bint dense(const Job *job) noexcept nogil:
     """A 1x1 kernel with stride 1: every pixel of the input is a pixel of the output."""
     return job.k == job.ig and job.stride[0] == 1 and job.stride[1] == 1 and job.stride[2] == 1
@@ -451,7 +428,7 @@ cdef int run(Job *job, int64_t images, bint swap) except -1 nogil:
     memory = <char *>alloc(lists + starts + threads * job.scratch_size)
     if memory == NULL:
         with gil:
-            raise LimitError(f"conv: no memory for {lists + starts + threads * job.scratch_size} bytes of scratch")
+            memory = <char *>need(lists + starts + threads * job.scratch_size, "conv")
     job.runs, job.taps, job.first, job.scratch = <fl_run *>memory, <int64_t *>memory, <int64_t *>(memory + lists), memory + lists + starts
     if swap:
         plan_taps(job)

@@ -14,7 +14,7 @@ cimport numpy as cnp
 
 import numpy as np
 
-from ._engine cimport RELEASE_GIL, alloc, fl_dw_copy, fl_dw_first, fl_dw_last, fl_kernels, level, parallel, release, workers
+from ._engine cimport RELEASE_GIL, alloc, copied, fl_dw_copy, fl_dw_first, fl_dw_last, fl_kernels, level, need, parallel, release, workers
 from ._space cimport even, rounded, source_index
 
 cnp.import_array()
@@ -44,15 +44,6 @@ cdef class PackedDepthwise:
         release(self.bias)
 
 
-cdef float *copy(cnp.ndarray array) except? NULL:
-    cdef size_t bytes = cnp.PyArray_NBYTES(array)
-    cdef float *to = <float *>alloc(bytes)
-    if to == NULL:
-        raise MemoryError(f"depthwise: no memory for {bytes} bytes of weights")
-    memcpy(to, cnp.PyArray_DATA(array), bytes)
-    return to
-
-
 def depthwise_pack(cnp.ndarray weight__o1dhw, bias__o, stride, dilation, int64_t channels):
     """Weights (channels * multiplier, 1, kd, kh, kw) and bias (channels * multiplier,) or None, with stride and dilation."""
     cdef PackedDepthwise packed = PackedDepthwise.__new__(PackedDepthwise)
@@ -63,8 +54,8 @@ def depthwise_pack(cnp.ndarray weight__o1dhw, bias__o, stride, dilation, int64_t
         packed.stride[axis], packed.dilation[axis] = stride[axis], dilation[axis]
         packed.taps *= packed.kernel[axis]
     flat = weight__o1dhw.reshape(o, packed.taps)
-    packed.first, packed.last = copy(flat), copy(np.ascontiguousarray(flat.T))
-    packed.bias = copy(np.zeros(o, np.float32) if bias__o is None else bias__o)
+    packed.first, packed.last = copied(flat, "depthwise_pack"), copied(np.ascontiguousarray(flat.T), "depthwise_pack")
+    packed.bias = copied(np.zeros(o, np.float32) if bias__o is None else bias__o, "depthwise_pack")
     return packed
 
 
@@ -375,7 +366,7 @@ cdef int run(Job *job, int64_t images, bint planes, bint padded, double work) ex
     cdef char *memory = <char *>alloc(lists + threads * job.scratch_size)
     if memory == NULL:
         with gil:
-            raise MemoryError(f"depthwise: no memory for {lists + threads * job.scratch_size} bytes of scratch")
+            memory = <char *>need(lists + threads * job.scratch_size, "depthwise")
     job.taps, job.zeros, job.scratch = <int64_t *>memory, <float *>memory, memory + lists
     if planes:
         plan_taps(job)

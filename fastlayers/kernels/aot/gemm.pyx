@@ -3,15 +3,13 @@
 cimport cython
 from libc.math cimport fmax
 from libc.stdint cimport int64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from ._engine cimport (
     FL_IDENTITY, FL_KC, FL_PANEL, RELEASE_GIL,
-    alloc, empty, enabled, fl_block, fl_epilogue, fl_kernels, fl_run, level, parallel, release, workers,
+    empty, enabled, fl_block, fl_epilogue, fl_kernels, fl_run, level, need, parallel, release, workers,
 )
-
-from ...errors import LimitError
 
 cnp.import_array()
 
@@ -173,21 +171,14 @@ cdef class BoundLinear:
 def linear_pack(cnp.ndarray weight__nk, cnp.ndarray bias__n):
     """Weights (out, in) and bias (out,) of ``y = x Wᵀ + b``."""
     cdef PackedLinear packed = PackedLinear.__new__(PackedLinear)
-    cdef int64_t n = cnp.PyArray_DIM(weight__nk, 0), k = cnp.PyArray_DIM(weight__nk, 1), j
-    cdef const float *source
+    cdef int64_t n = cnp.PyArray_DIM(weight__nk, 0), k = cnp.PyArray_DIM(weight__nk, 1)
     packed.n, packed.k = n, k
-    packed.b = <float *>alloc(panels_size(n, k) * sizeof(float))
-    if packed.b == NULL:
-        raise LimitError(f"linear: no memory for packed weights of {n} x {k}")
+    packed.b = <float *>need(panels_size(n, k) * sizeof(float), "linear_pack")
     pack_panels(<const float *>cnp.PyArray_DATA(weight__nk), n, k, k, 1, packed.b)
     if bias__n is not None:
-        packed.bias = <float *>alloc(panels_size(n, 1) * sizeof(float))
-        if packed.bias == NULL:
-            raise LimitError(f"linear: no memory for a bias of {n}")
-        source = <const float *>cnp.PyArray_DATA(bias__n)
+        packed.bias = <float *>need(panels_size(n, 1) * sizeof(float), "linear_pack")
         memset(packed.bias, 0, panels_size(n, 1) * sizeof(float))
-        for j in range(n):
-            packed.bias[j] = source[j]
+        memcpy(packed.bias, cnp.PyArray_DATA(bias__n), n * sizeof(float))
     return packed
 
 

@@ -68,8 +68,10 @@ class _ConstantPad(_Pad):
 
 
 def _layer(name: str, mode: str, axes: int, base: type[_Pad] = _Pad) -> Any:
-    arguments = (base.__doc__ or "").partition("Args:")[2].strip()
-    doc = f"`functional.pad` over the last {axes} axes, ``mode={mode!r}``.\n\n    Args:\n        {arguments}\n"
+    # Line by line: whether a docstring keeps its indentation depends on Python's version.
+    arguments = (line.strip() for line in (base.__doc__ or "").partition("Args:")[2].splitlines())
+    listed = "".join(f"    {line}\n" for line in arguments if line)
+    doc = f"`functional.pad` over the last {axes} axes, ``mode={mode!r}``.\n\nArgs:\n{listed}"
     made: Any = Frozen(name, (base,), {"_axes": axes, "_mode": mode, "__doc__": doc, "__module__": __name__})
     return made
 

@@ -11,7 +11,13 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 python=$(command -v "${PYTHON:-python}")
 copy=$(mktemp -d)
 # Reports go to files, as pytest keeps what a test prints and dies with it.
-trap 'cat "$copy"/report.* 2>/dev/null | head -40; rm -rf "$copy"' EXIT
+finish() {
+  for report in "$copy"/report.*; do
+    [[ -e $report ]] && head -40 "$report"
+  done
+  rm -rf "$copy"
+}
+trap finish EXIT
 
 tar -C "$root" --exclude=./.git --exclude=./build --exclude='./.venv*' --exclude='*.so' --exclude=__pycache__ -cf - . | tar -C "$copy" -xf -
 cd "$copy"

@@ -1,6 +1,6 @@
 """Matrix products and direct convolutions beside what one core can do at most, probed in the same run, in turns.
 
-    python -m bench.peak [--variant aot/x86_v3] [--rounds 60]
+    python -m bench.peak [--variant aot/x86_v3] [--rounds 200]
 
 One thread. Operations count a multiply-add as two and include the taps that fall into padding; the last column is the share of
 the taps that do not. Best of many short bursts on both sides. The last line is a product with one row against a probe that reads
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,6 @@ from fastlayers.kernels import _dispatch
 from fastlayers.kernels.table import Activation
 
 IDENTITY = Activation(0)
-PROBE_ROUNDS = 20_000  # about 0.1 to 0.2 ms
 
 
 class Job(NamedTuple):
@@ -82,7 +82,7 @@ def main() -> None:
         prog="python -m bench.peak", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--variant", default="aot", help="as for fastlayers.kernels.use (default: the best compiled level)")
-    parser.add_argument("--rounds", type=int, default=60, help="bursts a job and probe")
+    parser.add_argument("--rounds", type=int, default=200, help="bursts a job and probe")
     options = parser.parse_args()
     fl.set_num_threads(1)
     with fl.kernels.use(options.variant):
@@ -93,8 +93,10 @@ def main() -> None:
         print(f"variant={fl.kernels.current()} threads=1")
         print(f"{'':28} {'GF/s':>7} {'best ms':>8} {'median':>8} {'probe':>7} {'of probe':>9} {'in median':>9} {'inside':>7}")
         for job in jobs():
-            done = 2.0 * _engine.probe_fma(PROBE_ROUNDS)
-            times = take_turns({"probe": lambda: _engine.probe_fma(PROBE_ROUNDS), "job": job.call}, options.rounds)
+            # As many operations as the job has: the best of longer stretches is worse where something else runs beside them.
+            length = round(job.flops / 2 / (_engine.probe_fma(1000) / 1000))
+            done = 2.0 * _engine.probe_fma(length)
+            times = take_turns({"probe": partial(_engine.probe_fma, length), "job": job.call}, options.rounds)
             speed, peak = job.flops / times["job"].best, done / times["probe"].best
             middle = job.flops / times["job"].median / (done / times["probe"].median)
             print(row(job.label, speed, peak, times["job"], middle) + f" {job.inside:7.1%}", flush=True)

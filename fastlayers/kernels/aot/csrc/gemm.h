@@ -17,6 +17,8 @@ typedef struct {
   int64_t ahead_step;
 } fl_tile;
 
+#define FL_STEP 4 /* terms a turn of the inner loop: its counters compete with the multiply-adds for ports */
+
 typedef void (*fl_tile_fn)(const fl_block *, const fl_tile *);
 
 /* Tiles by number of panels, with the tallest of each, and fl_pick: which of them to use when m rows meet `left` whole panels. */

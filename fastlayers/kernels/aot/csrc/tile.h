@@ -6,6 +6,15 @@
  * k, so the result does not depend on the tile's size. Rows are read in place through one pointer each; the panels lie
  * klen * 16 floats apart. Columns are always whole panels here: gemm.h gives the last, partial one a buffer of its own. */
 #define FL_TN (FL_TP * FL_PANEL / VW)
+/* One term of every sum. */
+#define FL_TERM(k, b)                                                                                                  \
+  vf bv[FL_TN];                                                                                                        \
+  FL_UNROLL for (int q = 0; q < FL_TP; q++)                                                                            \
+    FL_UNROLL for (int j = 0; j < FL_PANEL / VW; j++) bv[q * (FL_PANEL / VW) + j] = vload((b) + q * step + j * VW);    \
+  FL_UNROLL for (int i = 0; i < FL_TM; i++) {                                                                          \
+    const vf s = vset(row[i][k]);                                                                                      \
+    FL_UNROLL for (int j = 0; j < FL_TN; j++) acc[i][j] = vfma(s, bv[j], acc[i][j]);                                   \
+  }
 #define FL_TILE_NAME FL_NAME4(fl_tile_, FL_TM, x, FL_TP)
 
 static __attribute__((noinline)) void FL_TILE_NAME(const fl_block *p, const fl_tile *t) {
@@ -21,17 +30,18 @@ static __attribute__((noinline)) void FL_TILE_NAME(const fl_block *p, const fl_t
   const int64_t step = FL_PANEL * p->klen, ahead_step = t->ahead_step;
   for (int64_t r = 0; r < p->nruns; r++) {
     const int64_t end = p->runs[r].offset + p->runs[r].length;
-    for (int64_t k = p->runs[r].offset; k < end; k++) {
-      vf bv[FL_TN];
-      FL_UNROLL for (int q = 0; q < FL_TP; q++)
-        FL_UNROLL for (int j = 0; j < FL_PANEL / VW; j++) bv[q * (FL_PANEL / VW) + j] = vload(b + q * step + j * VW);
-      b += FL_PANEL;
+    int64_t k = p->runs[r].offset;
+    for (; k + FL_STEP <= end; k += FL_STEP) {
       __builtin_prefetch(ahead, 0, 2);
-      ahead += ahead_step;
-      FL_UNROLL for (int i = 0; i < FL_TM; i++) {
-        vf s = vset(row[i][k]);
-        FL_UNROLL for (int j = 0; j < FL_TN; j++) acc[i][j] = vfma(s, bv[j], acc[i][j]);
+      ahead += FL_STEP * ahead_step;
+      FL_UNROLL for (int u = 0; u < FL_STEP; u++) {
+        FL_TERM(k + u, b + u * FL_PANEL)
       }
+      b += FL_STEP * FL_PANEL;
+    }
+    for (; k < end; k++) {
+      FL_TERM(k, b)
+      b += FL_PANEL;
     }
   }
   float *c = t->c;
@@ -66,5 +76,6 @@ static __attribute__((noinline)) void FL_TILE_NAME(const fl_block *p, const fl_t
 }
 
 #undef FL_TN
+#undef FL_TERM
 #undef FL_TILE_NAME
 #undef FL_TM

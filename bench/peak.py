@@ -1,15 +1,17 @@
 """Matrix products and direct convolutions beside what one core can do at most, probed in the same run, in turns.
 
-    python -m bench.peak [--variant aot/x86_v3] [--rounds 200]
+    python -m bench.peak [--variant aot/x86_v3] [--rounds 500]
 
 One thread. Operations count a multiply-add as two and include the taps that fall into padding; the last column is the share of
-the taps that do not. Best of many short bursts on both sides. The last line is a product with one row against a probe that reads
-as many bytes.
+the taps that do not. Job and probe alternate call by call: "of probe" compares the best of each, "paired" is the median of the
+ratios of neighbours in time, which a clock that changes its speed touches least. The last line is a product with one row against
+a probe that reads as many bytes.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -71,10 +73,13 @@ def jobs() -> list[Job]:
     ]
 
 
-def row(label: str, speed: float, probe: float, times: Times, middle: float) -> str:
-    """A line of the report; speeds in operations or bytes a second, `middle` the ratio of the medians."""
-    milliseconds = f"{times.best * 1e3:8.3f} {times.median * 1e3:8.3f}"
-    return f"{label:28} {speed / 1e9:7.1f} {milliseconds} {probe / 1e9:7.1f} {speed / probe:9.1%} {middle:9.1%}"
+def row(label: str, work: float, times: dict[str, Times], probed: float) -> str:
+    """A line of the report; `work` and `probed` are the operations, or bytes, of a call on the two sides."""
+    job, probe = times["job"], times["probe"]
+    speed, limit = work / job.best, probed / probe.best
+    pairs = statistics.median(work / a / (probed / b) for a, b in zip(job.samples, probe.samples, strict=True))
+    milliseconds = f"{job.best * 1e3:8.3f} {job.median * 1e3:8.3f}"
+    return f"{label:28} {speed / 1e9:7.1f} {milliseconds} {limit / 1e9:7.1f} {speed / limit:9.1%} {pairs:9.1%}"
 
 
 def main() -> None:
@@ -82,7 +87,7 @@ def main() -> None:
         prog="python -m bench.peak", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--variant", default="aot", help="as for fastlayers.kernels.use (default: the best compiled level)")
-    parser.add_argument("--rounds", type=int, default=200, help="bursts a job and probe")
+    parser.add_argument("--rounds", type=int, default=500, help="calls a job and probe")
     options = parser.parse_args()
     fl.set_num_threads(1)
     with fl.kernels.use(options.variant):
@@ -91,24 +96,19 @@ def main() -> None:
         from fastlayers.kernels.aot import _engine
 
         print(f"variant={fl.kernels.current()} threads=1")
-        print(f"{'':28} {'GF/s':>7} {'best ms':>8} {'median':>8} {'probe':>7} {'of probe':>9} {'in median':>9} {'inside':>7}")
+        print(f"{'':28} {'GF/s':>7} {'best ms':>8} {'median':>8} {'probe':>7} {'of probe':>9} {'paired':>9} {'inside':>7}")
         for job in jobs():
             # As many operations as the job has: the best of longer stretches is worse where something else runs beside them.
             length = round(job.flops / 2 / (_engine.probe_fma(1000) / 1000))
             done = 2.0 * _engine.probe_fma(length)
-            times = take_turns({"probe": partial(_engine.probe_fma, length), "job": job.call}, options.rounds)
-            speed, peak = job.flops / times["job"].best, done / times["probe"].best
-            middle = job.flops / times["job"].median / (done / times["probe"].median)
-            print(row(job.label, speed, peak, times["job"], middle) + f" {job.inside:7.1%}", flush=True)
+            times = take_turns({"probe": partial(_engine.probe_fma, length), "job": job.call}, options.rounds, 0)
+            print(row(job.label, job.flops, times, done) + f" {job.inside:7.1%}", flush=True)
 
         one = product(1, 4096, 4096)
         buffer = np.ones(4096 * 4096, np.float32)
-        moved = buffer.nbytes
-        times = take_turns({"probe": lambda: _engine.probe_read(buffer), "job": one.call}, options.rounds)
-        read, probe = moved / times["job"].best, moved / times["probe"].best
-        middle = times["probe"].median / times["job"].median
-        print(f"\n{'':28} {'GB/s':>7} {'best ms':>8} {'median':>8} {'probe':>7} {'of probe':>9} {'in median':>9}")
-        print(row(one.label, read, probe, times["job"], middle))
+        times = take_turns({"probe": lambda: _engine.probe_read(buffer), "job": one.call}, options.rounds, 0)
+        print(f"\n{'':28} {'GB/s':>7} {'best ms':>8} {'median':>8} {'probe':>7} {'of probe':>9} {'paired':>9}")
+        print(row(one.label, buffer.nbytes, times, buffer.nbytes))
 
 
 if __name__ == "__main__":

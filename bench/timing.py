@@ -11,10 +11,11 @@ __all__ = ["Times", "take_turns"]
 
 
 class Times(NamedTuple):
-    """Seconds a call: the fastest and the median of all measurements."""
+    """Seconds a call: the fastest and the median of all measurements, and all of them in the order of time."""
 
     best: float
     median: float
+    samples: list[float]
 
 
 def take_turns(
@@ -22,7 +23,8 @@ def take_turns(
 ) -> dict[str, Times]:
     """Times every call: `rounds` times in turn, each a burst of about `burst` seconds after one call that is not counted.
 
-    Calls much shorter than `sample` seconds are timed several at once, so that reading the clock does not count.
+    With `burst` 0 a turn is one measurement, so that neighbours in time can be compared one by one. Calls much shorter than
+    `sample` seconds are timed several at once, so that reading the clock does not count.
     """
     repeat = {name: max(1, round(sample / _once(call))) for name, call in calls.items()}
     samples: dict[str, list[float]] = {name: [] for name in calls}
@@ -40,7 +42,7 @@ def take_turns(
                 samples[name].append((now - begin) / len(times))
                 if now >= end:
                     break
-    return {name: Times(min(values), statistics.median(values)) for name, values in samples.items()}
+    return {name: Times(min(values), statistics.median(values), values) for name, values in samples.items()}
 
 
 def _once(call: Callable[[], object]) -> float:

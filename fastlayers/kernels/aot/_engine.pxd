@@ -24,6 +24,7 @@ cdef extern from "csrc/kernels.h" nogil:
         const fl_run *runs
         int64_t nruns, klen
         const float *b
+        const float *ahead
         float *c
         int64_t ldc
         int accumulate

@@ -245,6 +245,9 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         p.klen = min(<int64_t>FL_KC, job.k - k0)
         p.runs, p.nruns = job.runs + job.first[i], job.first[i + 1] - job.first[i]
         p.b = job.b + g * panels_size(job.og, job.k) + panels_size(job.og, 1) * k0 + j0 * p.klen
+        p.ahead = NULL
+        if i + 1 < job.blocks:
+            p.ahead = p.b + (panels_size(job.og, 1) - j0) * p.klen + j0 * min(<int64_t>FL_KC, job.k - k0 - p.klen)
         p.accumulate = i > 0
         p.epilogue = &e if i == job.blocks - 1 else NULL
         job.level.block(&p)
@@ -337,7 +340,7 @@ cdef void swapped_task(void *context, int64_t number, int worker) noexcept nogil
         e.bias += channel
     if e.residual != NULL:
         e.residual += (image * job.out_channels + channel) * out_volume + first
-    p.rows, p.runs, p.nruns, p.b = row, &run, 1, from_.b
+    p.rows, p.runs, p.nruns, p.b, p.ahead = row, &run, 1, from_.b, NULL
     p.c, p.ldc = job.out + (image * job.out_channels + channel) * out_volume + first, out_volume
     for i in range(job.blocks):
         k0 = i * FL_KC

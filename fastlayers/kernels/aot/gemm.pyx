@@ -63,6 +63,7 @@ cdef void product(const fl_kernels *lv, const float *x, int64_t ldx, int64_t m, 
             klen = min(<int64_t>FL_KC, k - k0)
             run.offset, run.length, p.klen = k0, klen, klen
             p.b = b + panels * FL_PANEL * k0 + j0 * klen
+            p.ahead = b + panels * FL_PANEL * (k0 + klen) + j0 * min(<int64_t>FL_KC, k - k0 - klen) if k0 + klen < k else NULL
             p.accumulate = k0 > 0
             p.epilogue = &e if k0 + klen == k else NULL
             lv.block(&p)

@@ -120,9 +120,9 @@ static void fl_f32_block(const fl_block *p) {
     const int64_t tiles = (p->m + shape->rows - 1) / shape->rows, low = p->m / tiles, high = p->m % tiles; /* `high` tiles of low + 1 */
     const int64_t next = j + shape->panels, step = shape->panels * FL_PANEL / tiles;
     fl_tile t = {.rows = p->rows, .b = p->b + j * size, .c = p->c + j * FL_PANEL, .ldc = p->ldc};
-    /* Each tile draws its share of the next panels; after the last there is nothing to draw. */
-    t.ahead = next < panels ? p->b + next * size : t.b;
-    t.ahead_step = next < panels ? step > 4 ? step : 4 : 0;
+    /* Each tile draws its share of the next panels, or of the next call's. */
+    t.ahead = next < panels ? p->b + next * size : p->ahead ? p->ahead : t.b;
+    t.ahead_step = t.ahead == t.b ? 0 : step > 4 ? step : 4;
     if (e && e->residual) {
       t.residual = e->residual + j * FL_PANEL;
       t.ldr = e->ldr;

@@ -64,6 +64,7 @@ typedef struct {
   const fl_run *runs; /* nruns runs whose lengths add up to klen */
   int64_t nruns, klen;
   const float *b;
+  const float *ahead; /* the panels that the next call will read, to draw them in meanwhile; or NULL */
   float *c;
   int64_t ldc;
   int accumulate;             /* 0: c = sum; 1: c = c + sum */

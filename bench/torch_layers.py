@@ -82,12 +82,12 @@ def convolution(torch: Any, axes: int, c: int, size: int, k: int, o: int, option
     x = normal(rng, batch, c, *[size] * axes)
     w, b = normal(rng, o, c // groups, *[k] * axes, fan_in=c // groups * k**axes), normal(rng, o)
     kind = fl.Conv2d if axes == 2 else fl.Conv1d
-    layer = kind(c, o, k, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    act = "relu" if relu else None  # one layer does both here; torch's eager mode has two calls, the second in place
+    layer = kind(c, o, k, stride=stride, padding=padding, dilation=dilation, groups=groups, activation=act)
     layer.load_state_dict({"weight": w, "bias": b})
     f = torch.nn.functional
     run = f.conv2d if axes == 2 else f.conv1d
     tx, tw, tb = map(torch.from_numpy, (x, w, b))
-    net = fl.Sequential(layer, fl.ReLU()) if relu else layer
 
     def theirs() -> Any:
         y = run(tx, tw, tb, stride, padding, dilation, groups)
@@ -95,7 +95,7 @@ def convolution(torch: Any, axes: int, c: int, size: int, k: int, o: int, option
 
     out = (size + 2 * padding - dilation * (k - 1) - 1) // stride + 1
     label = f"conv{axes}d {'x'.join([str(k)] * axes)} {c}->{o} @{size} " + " ".join(f"{n} {v}" for n, v in options.items())
-    return Pair(label.strip(), lambda: net(x), theirs, 2.0 * batch * o * out**axes * (c // groups) * k**axes)
+    return Pair(label.strip(), lambda: layer(x), theirs, 2.0 * batch * o * out**axes * (c // groups) * k**axes)
 
 
 def lstm(torch: Any, steps: int, batch: int, inputs: int, hidden: int, directions: int) -> Pair:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..errors import WeightsError
+from ..errors import UnsupportedError, WeightsError
 from ..kernels import _dispatch
 from ._load import Loaded, load_into, read_only
 
@@ -95,7 +95,7 @@ class Layer(metaclass=Frozen):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the layer computes; networks that users write define it."""
-        raise NotImplementedError(f"{type(self).__name__}: define forward(self, ...)")
+        raise UnsupportedError(f"{type(self).__name__}: define forward(self, ...) to say what the layer computes")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """`forward`, all of whose layers have the weights of one and the same load."""

@@ -158,8 +158,8 @@ static void fl_dw_first_fill(const fl_dw_first *p) {
 static __attribute__((noinline)) void fl_dw_first_store_part(const fl_dw_first *p, int64_t to, vf sum) {
   float residual[VW];
   if (p->residual)
-    vstore(residual, vload_part(p->residual + to, p->cols, 0));
-  vstore_part(p->out + to, fl_dw_end(sum, vset(p->bias), p->residual ? residual : 0, p->code), p->cols);
+    vstore(residual, vget_part(p->residual + to, p->cols, 0));
+  vput_part(p->out + to, fl_dw_end(sum, vset(p->bias), p->residual ? residual : 0, p->code), p->cols);
 }
 
 /* Writes the vector of sums that belongs at out[y, j]; whole vectors end before `limit`. */

@@ -7,6 +7,7 @@
 #endif
 #include "kernels.h"
 
+#include "part.h"
 #include "vmath.h"
 #include "unary.h"
 #include "softmax.h"

@@ -34,14 +34,6 @@ FL_INLINE vi vseli(vi m, vi a, vi b) { return (m & a) | (~m & b); }
 FL_INLINE vf vabs(vf x) { return (vf)((vi)x & 0x7fffffff); }
 FL_INLINE vf vsign(vf magnitude, vf sign) { return (vf)(((vi)magnitude & 0x7fffffff) | ((vi)sign & (int32_t)0x80000000)); }
 
-/* the first n < VW floats, the rest `fill`; never touches memory past them */
-FL_INLINE FL_UNUSED vf vload_part(const float *p, int64_t n, float fill) {
-  vf v = vset(fill);
-  memcpy(&v, p, (size_t)n * 4);
-  return v;
-}
-FL_INLINE FL_UNUSED void vstore_part(float *p, vf v, int64_t n) { memcpy(p, &v, (size_t)n * 4); }
-
 /* sum of the lanes in a fixed order: halves are added until one is left */
 FL_INLINE FL_UNUSED float vsum(vf v) {
   float t[VW];

@@ -71,6 +71,17 @@ def test_same_name_and_arguments_in_every_folder(item: Kernel, folder: str) -> N
     assert function.__doc__, f"{folder}/{item.file}: {item.name} has no docstring"
 
 
+@kernels
+def test_every_kernel_has_a_step(item: Kernel) -> None:
+    if not _dispatch.levels():
+        pytest.skip("the compiled engine is not built here")
+    if item.name.endswith("_pack"):
+        pytest.skip("weights are packed once; there is nothing to run")
+    module = importlib.import_module(f"fastlayers.kernels.aot.{item.file}")
+    step = getattr(module, f"{item.name}_step")
+    assert plain(inspect.signature(step).parameters) == plain(item.arguments)
+
+
 def test_every_kernel_runs_in_the_variant_that_was_asked_for(variant: str) -> None:
     assert _dispatch.info()["operations"] == {item.name: variant for item in KERNELS}
 

@@ -46,16 +46,27 @@ def normal(rng: np.random.Generator, *shape: int, fan_in: int = 1) -> np.ndarray
     return (rng.standard_normal(shape) / np.sqrt(fan_in)).astype(np.float32)
 
 
-def prepare(case: Case) -> Prepared:
-    """Packs the weights and returns a call without arguments. Arrays are the same in every variant: the label is the seed."""
+def prepare(case: Case, fill: float | None = None, as_step: bool = False) -> Prepared:
+    """Packs the weights and returns a call without arguments. Arrays are the same in every variant: the label is the seed.
+
+    `fill` is put into the outputs; `as_step` calls the compiled engine's step, made beforehand, in the place of the kernel.
+    """
     arguments = case.arguments(np.random.default_rng(zlib.crc32(case.id.encode())))
-    names = next(k.arguments for k in KERNELS if k.name == case.kernel)
+    entry = next(k for k in KERNELS if k.name == case.kernel)
+    names = entry.arguments
     if "packed" in names:
         pack = next(k for k in KERNELS if k.name == f"{case.kernel}_pack")
         arguments["packed"] = _dispatch.kernel(pack.name)(*(arguments["packed"][_plain(a)] for a in pack.arguments))
     kernel = _dispatch.kernel(case.kernel)
     values = tuple(arguments[_plain(name)] for name in names)
-    outputs = {name: arguments[name] for name in ("out", "hn", "cn") if name in arguments}
+    outputs = {name: arguments[name] for name in ("out", "hn", "cn") if arguments.get(name) is not None}
+    if fill is not None:
+        for array in outputs.values():
+            array.fill(fill)
+    if as_step:
+        step = _dispatch.step(case.kernel)(*(v.shape if isinstance(v, np.ndarray) else v for v in values))
+        arrays = [values[i] for i in entry.arrays]
+        return Prepared(lambda: step(*arrays), outputs)
     return Prepared(lambda: kernel(*values), outputs)
 
 

@@ -19,13 +19,14 @@ from ..errors import DeviceError
 from ..threads import get_num_threads
 from .table import KERNELS
 
-__all__ = ["available", "current", "empty", "generation", "info", "kernel", "levels", "use"]
+__all__ = ["available", "current", "empty", "generation", "info", "kernel", "levels", "step", "use"]
 
 # Names that users may know and that other machines have; an unavailable one of these gets told apart from a misspelt one.
 LEVELS = ("x86_v4", "x86_v3", "x86_v1", "neon")
 
 _lock = threading.Lock()
 _table: dict[str, Callable[..., Any]] = {}
+_steps: dict[str, Callable[..., Any]] = {}
 _sources: dict[str, str] = {}
 _variant = ""
 _make_empty: Callable[[tuple[int, ...]], np.ndarray] | None = None
@@ -89,8 +90,9 @@ def _default() -> str:
 
 def _install(variant: str) -> None:
     """Fills the table with the reference, then with the variant. Called with the lock held."""
-    global _table, _sources, _variant, _make_empty, generation
+    global _table, _steps, _sources, _variant, _make_empty, generation
     table: dict[str, Callable[..., Any]] = {}
+    steps: dict[str, Callable[..., Any]] = {}
     sources: dict[str, str] = {}
     folders = ["reference"]
     engine = _engine() if variant.startswith("aot/") else None
@@ -111,9 +113,11 @@ def _install(variant: str) -> None:
             if hasattr(module, item.name):
                 table[item.name] = getattr(module, item.name)
                 sources[item.name] = variant if folder != "reference" else "reference"
+            if hasattr(module, f"{item.name}_step"):
+                steps[item.name] = getattr(module, f"{item.name}_step")
     _make_empty = engine.empty_array if engine is not None else None
     # Whole tables are swapped in: a call on another thread finds the old one or the new one.
-    _table, _sources, _variant = table, sources, variant
+    _table, _steps, _sources, _variant = table, steps, sources, variant
     generation += 1
 
 
@@ -137,6 +141,12 @@ def kernel(name: str) -> Callable[..., Any]:
     except KeyError:
         _ready()
         return _table[name]
+
+
+def step(name: str) -> Callable[..., Any] | None:
+    """What makes a step of kernel `name` in the current variant, or None where there are none: only the compiled engine has steps."""
+    _ready()
+    return _steps.get(name)
 
 
 def empty(shape: tuple[int, ...]) -> np.ndarray:

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["KERNELS", "PAD_MODES", "UNARY", "Activation", "Kernel", "Unary"]
+__all__ = ["KERNELS", "PAD_MODES", "PLAIN", "UNARY", "Activation", "Kernel", "Unary"]
+
+
+# Arguments that are no arrays; all others are one, or None where a kernel can do without.
+PLAIN = frozenset(
+    {"activation", "batch_first", "channels", "channels_last", "column", "dilation", "gate", "groups", "mode", "packed", "pads",
+     "reverse", "stride", "value"}
+)  # fmt: skip
 
 
 class Kernel(NamedTuple):
@@ -17,6 +24,11 @@ class Kernel(NamedTuple):
     name: str
     file: str
     arguments: tuple[str, ...]
+
+    @property
+    def arrays(self) -> tuple[int, ...]:
+        """Positions of the arguments that are arrays (or None)."""
+        return tuple(i for i, name in enumerate(self.arguments) if name not in PLAIN)
 
 
 # Letters after "__" name the axes: n batch or columns, m rows, k summed, c/i/o channels, d h w space, t time, b batch.

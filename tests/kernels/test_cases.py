@@ -11,6 +11,8 @@ import fastlayers as fl
 from bench.cases import Case, all_cases, prepare
 from fastlayers.kernels import _dispatch
 
+from .space import bits
+
 CASES = all_cases()
 # Operations above which a case runs under the default variant alone: the small ones reach every tile of every level.
 LARGE = 1e8
@@ -23,9 +25,7 @@ TOLERANCE = 1e-5
 
 def computed(case: Case) -> dict[str, np.ndarray]:
     """What the current variant computes for a case; NaN stays where it writes nothing (a column range of "out", say)."""
-    prepared = prepare(case)
-    for array in prepared.outputs.values():
-        array.fill(np.nan)
+    prepared = prepare(case, np.nan)
     prepared.call()
     return prepared.outputs
 
@@ -60,6 +60,19 @@ def test_case_in_every_variant(case: Case, variant: str) -> None:
 def test_large_case_in_the_default_variant(case: Case) -> None:
     with fl.kernels.use("aot"):
         compare(case)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.flops < LARGE], ids=lambda case: case.id)
+def test_step_gives_the_bits_of_its_kernel(case: Case, variant: str) -> None:
+    if variant == "reference":
+        pytest.skip("steps are the compiled engine's")
+    kernel, step = prepare(case, np.nan), prepare(case, np.nan, as_step=True)
+    kernel.call()
+    step.call()
+    step.call()  # nothing of the first run may be left in the step
+    assert kernel.outputs.keys() == step.outputs.keys()
+    for name, want in kernel.outputs.items():
+        np.testing.assert_array_equal(bits(step.outputs[name]), bits(want), err_msg=f"{case.id}: {name}")
 
 
 def test_comparison_can_fail() -> None:

@@ -7,9 +7,10 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from ._engine cimport (
-    FL_IDENTITY, FL_KC, FL_PANEL, RELEASE_GIL,
+    FL_KC, FL_PANEL,
     empty, enabled, fl_block, fl_epilogue, fl_kernels, fl_run, level, need, parallel, release, workers,
 )
+from ._step cimport make_step, run_plan
 
 cnp.import_array()
 
@@ -80,6 +81,7 @@ cdef struct Job:
     const float *b
     float *out
     int64_t m, n, k, row_tasks, col_tasks
+    double work
     fl_epilogue epilogue
 
 
@@ -96,6 +98,20 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     product(job.level, job.x + i0 * job.k, job.k, i1 - i0, job.k, job.b, job.n, j0, j1 - j0, job.out + i0 * job.n + j0, job.n, &e)
 
 
+cdef int run(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, out, residual or NULL."""
+    cdef Job job = (<const Job *>plan)[0]
+    cdef int64_t tasks = job.row_tasks * job.col_tasks, i
+    cdef int threads = workers(tasks, job.work)
+    job.x, job.out, job.epilogue.residual = <const float *>operands[0], <float *>operands[1], <const float *>operands[2]
+    if threads == 1:
+        for i in range(tasks):
+            task(&job, i, 0)
+    else:
+        parallel(task, &job, tasks, threads)
+    return 0
+
+
 @cython.final
 cdef class PackedLinear:
     """Weights of a linear layer in panels. Immutable; may be used by any number of threads at once."""
@@ -107,28 +123,16 @@ cdef class PackedLinear:
         release(self.b)
         release(self.bias)
 
-    cdef int run(self, const float *x, int64_t m, float *out, const float *residual, int code, float a, float b) except -1:
-        cdef Job job
-        cdef double work = 2.0 * m * self.n * self.k
-        cdef int64_t tasks
-        if m == 0 or self.n == 0:
-            return 0
+    cdef void plan(self, Job *job, int64_t m, int code, float a, float b) noexcept:
         job.level = level()
-        job.x, job.b, job.out = x, self.b, out
+        job.b = self.b
         job.m, job.n, job.k = m, self.n, self.k
         job.epilogue.bias, job.epilogue.bias_by_row = self.bias, 0
-        job.epilogue.residual, job.epilogue.ldr = residual, self.n
+        job.epilogue.residual, job.epilogue.ldr = NULL, self.n
         job.epilogue.code, job.epilogue.a, job.epilogue.b = code, a, b
         job.row_tasks, job.col_tasks = (m + ROWS - 1) // ROWS, (self.n + COLS - 1) // COLS
-        tasks = job.row_tasks * job.col_tasks
-        if work < RELEASE_GIL:
-            for i in range(tasks):
-                task(&job, i, 0)
-        else:
-            with nogil:
-                # One row is bound by the memory that holds the weights: count bytes as if they were operations.
-                parallel(task, &job, tasks, workers(tasks, fmax(work, 8.0 * self.n * self.k)))
-        return 0
+        # One row is bound by the memory that holds the weights: count bytes as if they were operations.
+        job.work = fmax(2.0 * m * self.n * self.k, 8.0 * self.n * self.k) if m else 0
 
     def bind(self, activation):
         """This layer with its activation, ready to be called from Python with nothing in between."""
@@ -149,6 +153,8 @@ cdef class BoundLinear:
         """act(x Wᵀ + b) for a plain float32 C-contiguous ndarray whose last axis fits; None for anything else."""
         cdef cnp.ndarray array, out
         cdef cnp.npy_intp shape[32]
+        cdef void *operands[3]
+        cdef Job job
         cdef PackedLinear packed = self.packed
         cdef int i, ndim
         cdef int64_t m = 1
@@ -165,7 +171,9 @@ cdef class BoundLinear:
             m *= shape[i]
         shape[ndim - 1] = packed.n
         out = empty(ndim, shape)
-        packed.run(<const float *>cnp.PyArray_DATA(array), m, <float *>cnp.PyArray_DATA(out), NULL, self.code, self.a, self.b)
+        packed.plan(&job, m, self.code, self.a, self.b)
+        operands[0], operands[1], operands[2] = cnp.PyArray_DATA(array), cnp.PyArray_DATA(out), NULL
+        run_plan(run, &job, operands, job.work, "linear")
         return out
 
 
@@ -185,10 +193,17 @@ def linear_pack(cnp.ndarray weight__nk, cnp.ndarray bias__n):
 
 def linear(cnp.ndarray x__mk, PackedLinear packed, cnp.ndarray out__mn, residual__mn, activation):
     """``out = act(x Wᵀ + b + residual)``."""
-    cdef const float *residual = NULL
-    cdef int code
-    cdef float a, b
-    code, a, b = activation
+    cdef Job job
+    cdef void *operands[3]
+    packed.plan(&job, cnp.PyArray_DIM(x__mk, 0), activation[0], activation[1], activation[2])
+    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x__mk), cnp.PyArray_DATA(out__mn), NULL
     if residual__mn is not None:
-        residual = <const float *>cnp.PyArray_DATA(<cnp.ndarray>residual__mn)
-    packed.run(<const float *>cnp.PyArray_DATA(x__mk), cnp.PyArray_DIM(x__mk, 0), <float *>cnp.PyArray_DATA(out__mn), residual, code, a, b)
+        operands[2] = cnp.PyArray_DATA(<cnp.ndarray>residual__mn)
+    run_plan(run, &job, operands, job.work, "linear")
+
+
+def linear_step(tuple x__mk, PackedLinear packed, tuple out__mn, residual__mn, activation):
+    """The step of `linear`: shapes instead of arrays."""
+    cdef Job job
+    packed.plan(&job, x__mk[0], activation[0], activation[1], activation[2])
+    return make_step(run, &job, sizeof(Job), 3, job.work, packed)

@@ -1,0 +1,25 @@
+"""A step: one call of a kernel with everything fixed but where its arrays lie. Programs are made of them; see ../README.md."""
+
+from libc.stdint cimport int64_t
+
+# Does the work of a plan on `operands`, one pointer for every array argument of the kernel in their order (NULL for None).
+# Returns 0, or -1 where there is no memory for scratch. It needs no GIL and may run on several threads at once.
+ctypedef int (*fl_step_fn)(const void *plan, void *const *operands) noexcept nogil
+
+
+cdef class Step:
+    cdef fl_step_fn run
+    cdef void *plan       # never changed after it was made
+    cdef readonly int operands
+    cdef readonly double work   # operations, as `_engine.workers` counts them (about 100 a nanosecond)
+    cdef object keep      # what the plan points into: packed weights
+
+
+# A step with a copy of the `bytes` at `plan`. Where a plan owns more than its own bytes, `keep` is the object that frees it.
+cdef Step make_step(fl_step_fn run, const void *plan, size_t bytes, int operands, double work, object keep)
+
+# Runs a plan from Python's side of a kernel: gives up the GIL for much work, raises LimitError in the name of `what` for no memory.
+cdef int run_plan(fl_step_fn run, const void *plan, void *const *operands, double work, str what) except -1
+
+# The number of elements of a shape.
+cdef int64_t volume(tuple shape) except -1

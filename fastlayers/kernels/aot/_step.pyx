@@ -1,0 +1,60 @@
+"""Steps: kernels whose sizes, weights and parameters are fixed, so that running them is one call through a pointer."""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+cimport cython
+cimport numpy as cnp
+
+from ._engine cimport RELEASE_GIL, need, release
+
+from ...errors import LimitError
+
+cnp.import_array()
+
+cdef enum:
+    MOST = 16
+
+
+@cython.final
+cdef class Step:
+    """One call of a kernel that waits for its arrays. Immutable; may be run by any number of threads at once."""
+
+    def __dealloc__(self):
+        release(self.plan)
+
+    def __call__(self, *arrays):
+        """Runs the step on contiguous arrays (None where the plan was made for None), in the order of the kernel's array arguments."""
+        cdef void *operands[MOST]
+        cdef int i
+        if len(arrays) != self.operands:
+            raise ValueError(f"step: {len(arrays)} arrays: expected {self.operands}")
+        for i in range(self.operands):
+            operands[i] = NULL if arrays[i] is None else cnp.PyArray_DATA(<cnp.ndarray?>arrays[i])
+        run_plan(self.run, self.plan, operands, self.work, "step")
+
+
+cdef Step make_step(fl_step_fn run, const void *plan, size_t bytes, int operands, double work, object keep):
+    cdef Step step = Step.__new__(Step)
+    step.plan = need(bytes, "step")
+    memcpy(step.plan, plan, bytes)
+    step.run, step.operands, step.work, step.keep = run, operands, work, keep
+    return step
+
+
+cdef int run_plan(fl_step_fn run, const void *plan, void *const *operands, double work, str what) except -1:
+    cdef int failed
+    if work < RELEASE_GIL:
+        failed = run(plan, operands)
+    else:
+        with nogil:
+            failed = run(plan, operands)
+    if failed:
+        raise LimitError(f"{what}: no memory for scratch")
+    return 0
+
+
+cdef int64_t volume(tuple shape) except -1:
+    cdef int64_t total = 1
+    for size in shape:
+        total *= <int64_t>size
+    return total

@@ -9,9 +9,10 @@ import importlib
 import os
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from ..errors import DeviceError
 from ..threads import get_num_threads
 from .table import KERNELS
 
-__all__ = ["available", "current", "empty", "generation", "info", "kernel", "levels", "step", "use"]
+__all__ = ["Variant", "available", "current", "empty", "generation", "info", "kernel", "levels", "step", "use", "variant"]
 
 # Names that users may know and that other machines have; an unavailable one of these gets told apart from a misspelt one.
 LEVELS = ("x86_v4", "x86_v3", "x86_v1", "neon")
@@ -147,6 +148,34 @@ def step(name: str) -> Callable[..., Any] | None:
     """What makes a step of kernel `name` in the current variant, or None where there are none: only the compiled engine has steps."""
     _ready()
     return _steps.get(name)
+
+
+class Variant(NamedTuple):
+    """The functions of one variant, for those who keep to it whatever `use` says later: a loaded model."""
+
+    name: str
+    kernels: dict[str, Callable[..., Any]]
+    steps: dict[str, Callable[..., Any]]
+
+    @contextmanager
+    def bound(self) -> Iterator[None]:
+        """What this thread packs, plans and runs meanwhile is for this variant's level."""
+        engine = _engine() if self.name.startswith("aot/") else None
+        if engine is None or self.name == _variant:
+            yield
+            return
+        engine.bind_under(self.name.removeprefix("aot/"))
+        try:
+            yield
+        finally:
+            engine.bind_under(None)
+
+
+def variant() -> Variant:
+    """The current variant's functions."""
+    _ready()
+    with _lock:
+        return Variant(_variant, _table, _steps)
 
 
 def empty(shape: tuple[int, ...]) -> np.ndarray:

@@ -94,12 +94,14 @@ cdef extern from "csrc/pool.h" nogil:
     ctypedef void (*fl_task_fn)(void *context, int64_t task, int worker) noexcept nogil
 
 
-# The table of the selected level; never NULL while a kernel runs.
+# The table of the selected level, or of the one that this thread binds a model for; never NULL while a kernel runs.
 cdef const fl_kernels *level() noexcept nogil
 # Is a compiled variant in use? Only objects that were made under it and are called without dispatch have to ask.
 cdef bint enabled() noexcept nogil
 # How many threads a job of `tasks` tasks and `work` operations (about: 100 a nanosecond) gets; also how many slots of scratch it needs.
 cdef int workers(int64_t tasks, double work) noexcept nogil
+# Limits what `workers` gives to jobs of the calling thread, until it is called with 0.
+cdef void limit_threads(int most) noexcept nogil
 # Runs the tasks on `threads` (a result of `workers`) threads.
 cdef void parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) noexcept nogil
 # Brackets jobs that follow each other closely: in between, workers stay awake for some microseconds. Every begin has its end.

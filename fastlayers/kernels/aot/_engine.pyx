@@ -42,6 +42,15 @@ cdef extern from "csrc/memory.h" nogil:
     size_t fl_memory_kept()
     void fl_memory_trim()
 
+cdef extern from *:
+    """
+    /* Of the calling thread: the most threads that its jobs may use, 0 for no limit; the level that it binds a model for, or NULL. */
+    static _Thread_local int fl_limit;
+    static _Thread_local const fl_kernels *fl_level_here;
+    """
+    int fl_limit
+    const fl_kernels *fl_level_here
+
 cdef const fl_kernels *_level = NULL
 cdef bint _enabled = False
 cdef int _threads = 1
@@ -55,7 +64,12 @@ fl_memory_init()
 
 
 cdef const fl_kernels *level() noexcept nogil:
-    return _level
+    return _level if fl_level_here == NULL else fl_level_here
+
+
+cdef void limit_threads(int most) noexcept nogil:
+    global fl_limit
+    fl_limit = most
 
 
 cdef bint enabled() noexcept nogil:
@@ -65,6 +79,8 @@ cdef bint enabled() noexcept nogil:
 cdef int workers(int64_t tasks, double work) noexcept nogil:
     cdef double most = work / WORK_A_THREAD
     cdef int64_t n = _threads
+    if 0 < fl_limit < n:
+        n = fl_limit
     if n > tasks:
         n = tasks
     if n > most:
@@ -153,15 +169,25 @@ def usable(str name):
     return importlib.util.find_spec(f"{__package__}._{name}") is not None
 
 
-def select(str name):
-    """Makes `name` the level of all kernels from now on. The caller has asked `usable`."""
-    global _level, _enabled
+cdef const fl_kernels *table_of(str name) except NULL:
     cdef const fl_kernels *table
     capsule = importlib.import_module(f"{__package__}._{name}").table
     table = <const fl_kernels *>PyCapsule_GetPointer(capsule, FL_CAPSULE)
     if table.abi != FL_ABI:
         raise ImportError(f"fastlayers: level {name} was built for another version of the engine (abi {table.abi}, need {FL_ABI})")
-    _level, _enabled = table, True
+    return table
+
+
+def select(str name):
+    """Makes `name` the level of all kernels from now on. The caller has asked `usable`."""
+    global _level, _enabled
+    _level, _enabled = table_of(name), True
+
+
+def bind_under(name):
+    """Makes `name` the level of what this thread packs, plans and runs, until it is called with None."""
+    global fl_level_here
+    fl_level_here = NULL if name is None else table_of(name)
 
 
 def deselect():

@@ -1,0 +1,159 @@
+"""What an operator is: a shape rule, a numpy meaning, and the kernel calls that it becomes. Families of operators are in the files beside.
+
+To add an operator: (1) in the file of its family write ``<name>_infer(n)``, ``<name>_run(n, *arrays)`` or ``<name>_lower(n, b)`` and
+``register`` them; (2) if old opsets spell it differently, a rule in ``formats/onnx/canonical.py``; (3) cases in tests/operators/.
+
+- ``infer(n) -> list[Spec]``: the outputs' shapes and dtypes from the inputs'. While a model is loaded, sizes may be names or None, and a
+  shape None; whoever cannot tell a size says None. When a model is bound, all sizes of inputs are ints, and so must be the result's, else the
+  model is interpreted node by node. ``n.values[i]`` is an input's array where it is known beforehand (constants, shapes, small integers).
+- ``run(n, *arrays) -> tuple of arrays``: plain numpy, any dtype; the oracle, what folds constants, and the step where no kernel is.
+  None stands for an input that was left out. Results need not be contiguous or fresh; they are copied where it matters.
+- ``lower(n, b)``: sizes are known: asks the builder `b` for memory and says which kernels are to be called (see `program.builder`).
+  It may decline by returning False before it has called anything of `b`: then `run` becomes a numpy step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError
+from ..graph.ir import Dim, Node, Shape
+
+if TYPE_CHECKING:
+    from ..program.builder import Builder
+
+__all__ = ["BOOL", "FLOAT32", "INT64", "OPERATORS", "Operator", "Spec", "View", "ints", "register"]
+
+FLOAT32, INT64, BOOL = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.bool_)
+
+
+class Spec(NamedTuple):
+    """What is known of an array before it is there. `shape` is None if not even the rank is known."""
+
+    shape: Shape | None
+    dtype: np.dtype[Any]
+
+    @property
+    def static(self) -> bool:
+        """Whether every size is known."""
+        return self.shape is not None and all(type(d) is int for d in self.shape)
+
+
+class View:
+    """A node with what is known of its inputs."""
+
+    __slots__ = ("inputs", "node", "values")
+
+    def __init__(self, node: Node, inputs: Sequence[Spec | None], values: Sequence[np.ndarray | None]) -> None:
+        self.node, self.inputs, self.values = node, inputs, values
+
+    @property
+    def op(self) -> str:
+        """The operator's name."""
+        return self.node.op
+
+    @property
+    def where(self) -> str:
+        """How errors name the node: operator and first output."""
+        return f"{self.node.op} ({self.node.outputs[0] if self.node.outputs else '-'})"
+
+    def has(self, i: int) -> bool:
+        """Whether input i was given."""
+        return i < len(self.inputs) and self.inputs[i] is not None
+
+    def spec(self, i: int) -> Spec:
+        """Input i, which must be there."""
+        spec = self.inputs[i] if i < len(self.inputs) else None
+        if spec is None:
+            raise ShapeError(f"{self.where}: input {i} is missing: expected an array")
+        return spec
+
+    def shape(self, i: int) -> Shape | None:
+        """The shape of input i."""
+        return self.spec(i).shape
+
+    def sizes(self, i: int) -> tuple[int, ...]:
+        """The shape of input i where all sizes are known, as in `lower`."""
+        return self.spec(i).shape  # type: ignore[return-value]
+
+    def value(self, i: int) -> np.ndarray | None:
+        """Input i's array if it is known beforehand; None if not, or if it was left out."""
+        return self.values[i] if i < len(self.values) else None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """An attribute, or its default."""
+        return self.node.attributes.get(name, default)
+
+    def float32(self, *positions: int) -> bool:
+        """Whether these inputs (all that were given, by default) are float32."""
+        chosen = range(len(self.inputs)) if not positions else positions
+        return all(self.inputs[i] is None or self.inputs[i].dtype == FLOAT32 for i in chosen if i < len(self.inputs))  # type: ignore[union-attr]
+
+    def wants(self, i: int) -> bool:
+        """Whether output i is used by somebody."""
+        return i < len(self.node.outputs) and bool(self.node.outputs[i])
+
+    def fail(self, text: str) -> ShapeError:
+        """A ShapeError that names the node."""
+        return ShapeError(f"{self.where}: {text}")
+
+    def wrong_dtype(self, text: str) -> DTypeError:
+        """A DTypeError that names the node."""
+        return DTypeError(f"{self.where}: {text}")
+
+
+class Operator(NamedTuple):
+    """The functions of one operator; see the module's docstring.
+
+    `volatile`: never folded (random numbers). `shape_only`: `run` needs the inputs' specs alone, not their numbers (Shape, Size).
+    `steers`: positions of inputs whose numbers decide the results' sizes; integer inputs of a graph that reach one belong to a binding.
+    """
+
+    name: str
+    infer: Callable[[View], list[Spec]]
+    run: Callable[..., Sequence[np.ndarray]] | None
+    lower: Callable[[View, Builder], Any] | None
+    volatile: bool = False
+    shape_only: bool = False
+    steers: tuple[int, ...] = ()
+
+
+OPERATORS: dict[str, Operator] = {}
+
+
+def register(
+    name: str,
+    infer: Callable[[View], list[Spec]],
+    run: Callable[..., Sequence[np.ndarray]] | None = None,
+    lower: Callable[[View, Builder], Any] | None = None,
+    volatile: bool = False,
+    shape_only: bool = False,
+    steers: tuple[int, ...] = (),
+) -> None:
+    """Adds an operator to the vocabulary."""
+    if name in OPERATORS:
+        raise ValueError(f"operator {name} is registered twice")
+    OPERATORS[name] = Operator(name, infer, run, lower, volatile, shape_only, steers)
+
+
+def ints(array: np.ndarray | Sequence[int] | None) -> list[int] | None:
+    """A known one-dimensional integer array as plain ints."""
+    return None if array is None else [int(v) for v in np.asarray(array).reshape(-1)]
+
+
+def attributes(**values: Any) -> Mapping[str, Any]:
+    """Attributes of a node that were given."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def unknown(rank: int | None, dtype: np.dtype[Any]) -> Spec:
+    """A spec of known rank and unknown sizes."""
+    return Spec(None if rank is None else (None,) * rank, dtype)
+
+
+def dim(value: Any) -> Dim:
+    """A size as an int where it is a number."""
+    return int(value) if isinstance(value, (int, np.integer)) else value

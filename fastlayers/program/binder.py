@@ -1,0 +1,196 @@
+"""From a graph and the sizes of its inputs to a plan: every node's shapes, what is known beforehand, and the calls that remain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError
+from ..graph.ir import Graph, Node
+from ..operators import OPERATORS, Spec, View
+from .arena import layout
+from .builder import ARENA, INPUT, OUTPUT, Buffer, Builder, Call, PythonCall, Ref
+
+__all__ = ["Interpret", "Plan", "bind", "run_operator", "value_inputs"]
+
+# Results of constant expressions up to this size are computed when a model is bound; larger ones in every run.
+FOLD_BYTES = 1 << 16
+
+
+class Interpret(Exception):  # noqa: N818 - not an error: the model is run node by node instead
+    """Sizes depend on numbers that are there only when the model runs."""
+
+
+class Plan(NamedTuple):
+    """The calls of a model for one set of sizes. Outputs are (shape, dtype) in the order of the graph's."""
+
+    calls: list[Call | PythonCall]
+    outputs: list[tuple[tuple[int, ...], np.dtype[Any]]]
+    arena: int
+    nodes: list[Node]
+
+
+Pack = Callable[[Any, str, tuple[Any, ...]], Any]
+
+
+def bind(graph: Graph, inputs: Sequence[Spec], values: Sequence[np.ndarray | None], pack: Pack) -> Plan:
+    """The plan for inputs of these shapes, some of whose values may be known.
+
+    Raises:
+        Interpret: the sizes do not settle everything.
+        ShapeError, DTypeError, UnsupportedError: a node cannot take what it gets.
+    """
+    return _Binder(pack).run(graph, inputs, values)
+
+
+class _Binder:
+    def __init__(self, pack: Pack) -> None:
+        self.specs: dict[str, Spec] = {}
+        self.known: dict[str, np.ndarray] = {}
+        self.builder = Builder(pack)
+        self.nodes: list[Node] = []
+
+    def run(self, graph: Graph, inputs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Plan:
+        for i, (value, spec, array) in enumerate(zip(graph.inputs, inputs, values, strict=True)):
+            self.specs[value.name] = spec
+            nbytes = int(np.prod(spec.shape, dtype=np.int64)) * spec.dtype.itemsize  # type: ignore[arg-type]
+            self.builder.refs[value.name] = Ref(Buffer(INPUT, nbytes, i), 0, spec.shape, spec.dtype)  # type: ignore[arg-type]
+            if array is not None:
+                self.known[value.name] = array
+        self.walk(graph)
+        outputs = [self.output(i, value.name) for i, value in enumerate(graph.outputs)]
+        calls = self.builder.calls
+        return Plan(calls, outputs, layout(calls), self.nodes)
+
+    def walk(self, graph: Graph) -> None:
+        for name, array in graph.constants.items():
+            self.known[name] = array
+            self.specs[name] = Spec(array.shape, array.dtype)
+        for node in graph.nodes:
+            if node.op == "If":
+                self.branch(node)
+            else:
+                self.node(node)
+
+    def node(self, node: Node) -> None:
+        operator = OPERATORS.get(node.op)
+        if operator is None:
+            raise UnsupportedError(f"{node.op} ({', '.join(node.outputs)}): there is no such operator")
+        specs, known = self.specs, self.known
+        view = View(node, [None if n is None else specs[n] for n in node.inputs], [known.get(n) for n in node.inputs])  # type: ignore[arg-type]
+        results = operator.infer(view)
+        if not all(spec.static for spec, name in zip(results, node.outputs, strict=False) if name):
+            raise Interpret(f"{view.where}: its result's size depends on numbers")
+        for name, spec in zip(node.outputs, results, strict=False):
+            if name:
+                specs[name] = spec
+        if operator.run is not None and not operator.volatile and (operator.shape_only or all(n is None or n in known for n in node.inputs)):
+            size = sum(int(np.prod(s.shape, dtype=np.int64)) * s.dtype.itemsize for s in results)  # type: ignore[arg-type]
+            if size <= FOLD_BYTES:
+                self.fold(node, view, results)
+                return
+        number = len(self.nodes)
+        self.nodes.append(node)
+        builder = self.builder
+        builder.begin(number, id(node), view, results)
+        if operator.lower is not None and operator.lower(view, builder) is not False:
+            return
+        if operator.run is None:
+            raise UnsupportedError(f"{view.where}: these inputs are not supported: {[str(s.dtype) for s in view.inputs if s]}")
+        inputs = [builder.optional(i) for i in range(len(node.inputs))]
+        outputs = [builder.output(i) if name else None for i, name in enumerate(node.outputs)]
+        builder.python(_Numpy(operator.run, view), inputs, outputs)
+
+    def fold(self, node: Node, view: View, results: Sequence[Spec]) -> None:
+        arrays = run_operator(node, view, view.values)
+        for name, array, spec in zip(node.outputs, arrays, results, strict=False):
+            if name:
+                # A copy: what is known may be kept for as long as the model lives, and a view would keep more.
+                self.known[name] = np.array(array, spec.dtype, order="C")
+
+    def branch(self, node: Node) -> None:
+        condition = self.known.get(node.inputs[0])  # type: ignore[arg-type]
+        if condition is None:
+            raise Interpret(f"If ({node.outputs[0]}): its condition depends on numbers")
+        graph: Graph = node.attributes["then_branch" if condition.reshape(-1)[:1].any() else "else_branch"]
+        self.walk(graph)
+        for name, value in zip(node.outputs, graph.outputs, strict=True):
+            if name:
+                self.specs[name] = self.specs[value.name]
+                if value.name in self.known:
+                    self.known[name] = self.known[value.name]
+                if value.name in self.builder.refs:
+                    self.builder.refs[name] = self.builder.refs[value.name]
+
+    def output(self, i: int, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Lets the calls write output i where the caller wants it, or appends a copy."""
+        builder, spec = self.builder, self.specs[name]
+        if name not in builder.refs:
+            builder.refs[name] = builder.constant(self.known[name])
+        ref = builder.refs[name]
+        buffer = ref.buffer
+        if buffer.space == ARENA and buffer.parent is None and ref.nbytes == buffer.nbytes and buffer.first >= 0:
+            buffer.space, buffer.index = OUTPUT, i
+        else:
+            out = Ref(Buffer(OUTPUT, ref.nbytes, i), 0, ref.shape, ref.dtype)
+            builder.begin(len(self.nodes), None, None, ())  # type: ignore[arg-type]
+            builder.python(_identity, [ref], [out])
+        return spec.shape, spec.dtype  # type: ignore[return-value]
+
+
+def _identity(array: np.ndarray) -> tuple[np.ndarray]:
+    return (array,)
+
+
+class _Numpy:
+    """A node as a function of arrays."""
+
+    def __init__(self, run: Callable[..., Sequence[np.ndarray]], view: View) -> None:
+        self.run, self.view = run, view
+
+    def __call__(self, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
+        return run_operator(self.view.node, self.view, arrays)
+
+
+def run_operator(node: Node, view: View, arrays: Sequence[np.ndarray | None]) -> Sequence[np.ndarray]:
+    """Runs a node's numpy meaning; numpy's warnings about infinity and NaN are silent, its errors are ours."""
+    run = OPERATORS[node.op].run
+    if run is None:
+        raise UnsupportedError(f"{view.where}: has no meaning in numpy")
+    with np.errstate(all="ignore"):
+        try:
+            return run(view, *arrays)
+        except (IndexError, ValueError, TypeError, ZeroDivisionError, OverflowError) as error:
+            if isinstance(error, ShapeError) or type(error).__module__.startswith("fastlayers"):
+                raise
+            raise ShapeError(f"{view.where}: cannot be computed from these inputs: {error}") from error
+
+
+def value_inputs(graph: Graph) -> tuple[int, ...]:
+    """Positions of the graph's integer and boolean inputs whose numbers decide sizes or branches."""
+    wanted: set[str] = set()
+    _steering(graph, wanted)
+    return tuple(i for i, value in enumerate(graph.inputs) if value.name in wanted and value.dtype.kind in "iub")
+
+
+def _steering(graph: Graph, wanted: set[str]) -> None:
+    for node in reversed(graph.nodes):
+        for attribute in node.attributes.values():
+            if isinstance(attribute, Graph):
+                _steering(attribute, wanted)
+        if node.op == "If":
+            for key in ("then_branch", "else_branch"):
+                branch = node.attributes[key]
+                if any(name in wanted for name in node.outputs):
+                    wanted.update(v.name for v in branch.outputs)
+                    _steering(branch, wanted)
+            wanted.add(node.inputs[0])  # type: ignore[arg-type]
+            continue
+        operator = OPERATORS.get(node.op)
+        if operator is None:
+            continue
+        wanted.update(node.inputs[i] for i in operator.steers if i < len(node.inputs) and node.inputs[i])  # type: ignore[misc]
+        if any(name in wanted for name in node.outputs) and not operator.shape_only:
+            wanted.update(name for name in node.inputs if name)

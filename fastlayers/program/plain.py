@@ -1,0 +1,62 @@
+"""The plain executor: runs a plan call by call with the kernels of any variant. The compiled engine has a faster one (`kernels.aot.run`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import LimitError
+from .binder import Plan
+from .builder import CONSTANT, INPUT, OUTPUT, Buffer, Call, Ref
+
+__all__ = ["execute", "store"]
+
+
+def execute(
+    plan: Plan, kernels: Mapping[str, Callable[..., Any]], inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]
+) -> None:
+    """Runs a plan. Inputs and outputs are contiguous arrays of the shapes and dtypes that it was made for."""
+    memory: dict[int, np.ndarray] = {}
+
+    def raw(buffer: Buffer) -> np.ndarray:
+        found = memory.get(id(buffer))
+        if found is None:
+            if buffer.space == INPUT:
+                found = inputs[buffer.index].reshape(-1).view(np.uint8)
+            elif buffer.space == OUTPUT:
+                found = outputs[buffer.index].reshape(-1).view(np.uint8)
+            elif buffer.space == CONSTANT:
+                found = buffer.array.reshape(-1).view(np.uint8)  # type: ignore[union-attr]
+            else:
+                try:
+                    found = np.empty(buffer.nbytes, np.uint8)
+                except MemoryError:
+                    raise LimitError(f"run: no memory for an intermediate result of {buffer.nbytes} bytes") from None
+            memory[id(buffer)] = found
+        return found
+
+    def array(ref: Ref) -> np.ndarray:
+        root, offset = ref.buffer.root()
+        offset += ref.offset
+        return raw(root)[offset : offset + ref.nbytes].view(ref.dtype).reshape(ref.shape)
+
+    for number, call in enumerate(plan.calls):
+        if isinstance(call, Call):
+            kernels[call.kernel](*[array(a) if isinstance(a, Ref) else a for a in call.args])
+        else:
+            results = call.function(*[None if r is None else array(r) for r in call.inputs])
+            store(results, [None if r is None else array(r) for r in call.outputs])
+        for ref in call.args if isinstance(call, Call) else call.inputs:
+            if isinstance(ref, Ref):
+                root = ref.buffer.root()[0]
+                if root.last == number and root.space not in (INPUT, OUTPUT, CONSTANT):
+                    memory.pop(id(root), None)
+
+
+def store(results: Sequence[np.ndarray], outputs: Sequence[np.ndarray | None]) -> None:
+    """Copies what a numpy step returned to where the program wants it."""
+    for result, out in zip(results, outputs, strict=False):
+        if out is not None:
+            out[...] = result

@@ -1,0 +1,148 @@
+"""A graph made ready to run under one kernel variant: weights packed once, one binding a set of input sizes."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnsupportedError
+from ..graph.ir import Graph
+from ..kernels._dispatch import Variant
+from ..operators import Spec
+from . import plain
+from .binder import Interpret, Plan, bind, value_inputs
+from .builder import CONSTANT, INPUT, OUTPUT, POSITIONS, Call, PythonCall, Ref
+from .interpret import interpret
+
+__all__ = ["Binding", "Program"]
+
+# Bindings kept; the one that has not been used for longest goes first. Models with lengths of every size must not grow.
+KEPT = 64
+# Inputs whose numbers decide sizes are part of a binding's key up to this many elements.
+LARGEST_KEY = 256
+_FIRST = 2  # spaces of kernels.aot.run: arena, constants, then inputs and outputs
+
+
+class Binding:
+    """A program for one set of input sizes. `plan` is None if the model must be interpreted; `bound` is the compiled engine's form."""
+
+    __slots__ = ("bound", "plan", "program")
+
+    def __init__(self, program: Program, plan: Plan | None, bound: Any) -> None:
+        self.program, self.plan, self.bound = program, plan, bound
+
+    def run(self, inputs: list[np.ndarray], outputs: Sequence[np.ndarray] | None = None, threads: int = 0) -> Sequence[np.ndarray]:
+        """Fresh outputs (or the given ones, filled) for contiguous inputs of the bound shapes."""
+        if self.bound is not None:
+            return self.bound.run(inputs, outputs, threads)  # type: ignore[no-any-return]
+        program = self.program
+        with program.variant.bound():
+            if self.plan is None:
+                results = interpret(program.graph, inputs, program.variant, program.pack)
+                if outputs is None:
+                    return results
+                plain.store(results, outputs)
+                return outputs
+            if outputs is None:
+                outputs = [np.empty(shape, dtype) for shape, dtype in self.plan.outputs]
+            plain.execute(self.plan, program.variant.kernels, inputs, outputs)
+            return outputs
+
+
+class Program:
+    """A graph, a variant, and what was made of them so far. May be used from any number of threads at once.
+
+    Args:
+        graph: with operators of `operators.OPERATORS`.
+        variant: whose kernels run, whatever is `use`d later.
+        native: whether a numpy step is an error (`require_native`).
+    """
+
+    def __init__(self, graph: Graph, variant: Variant, native: bool = False) -> None:
+        self.graph, self.variant, self.native = graph, variant, native
+        self.by_value = value_inputs(graph)
+        self._bindings: OrderedDict[Any, Binding] = OrderedDict()
+        self._packed: dict[Any, Any] = {}
+        self._lock = threading.RLock()
+
+    def binding(self, inputs: Sequence[np.ndarray]) -> Binding:
+        """The binding for these inputs' shapes (and numbers, where they decide sizes), made if it is not there."""
+        key = (*(a.shape for a in inputs), *(inputs[i].tobytes() for i in self.by_value if inputs[i].size <= LARGEST_KEY))
+        with self._lock:
+            found = self._bindings.get(key)
+            if found is None:
+                specs = [Spec(a.shape, a.dtype) for a in inputs]
+                values: list[np.ndarray | None] = [None] * len(inputs)
+                for i in self.by_value:
+                    if inputs[i].size <= LARGEST_KEY:
+                        values[i] = inputs[i].copy()
+                found = self._bindings[key] = self.bind(specs, values)
+                while len(self._bindings) > KEPT:
+                    self._bindings.popitem(last=False)
+            else:
+                self._bindings.move_to_end(key)
+            return found
+
+    def bind(self, specs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Binding:
+        """A new binding, which is not kept."""
+        with self.variant.bound():
+            try:
+                plan = bind(self.graph, specs, values, self.pack)
+            except Interpret as reason:
+                if self.native:
+                    raise UnsupportedError(f"require_native: the model must be interpreted: {reason}") from None
+                return Binding(self, None, None)
+            if self.native:
+                _refuse_numpy(plan)
+            bound = _bound(plan, self.variant.steps, len(self.graph.inputs)) if self.variant.steps else None
+        return Binding(self, plan, bound)
+
+    def pack(self, key: Any, kernel: str, args: tuple[Any, ...]) -> Any:
+        """Packed weights, made once."""
+        with self._lock:
+            found = self._packed.get(key)
+            if found is None:
+                found = self._packed[key] = self.variant.kernels[kernel](*args)
+            return found
+
+
+def _refuse_numpy(plan: Plan) -> None:
+    found = dict.fromkeys(f"{plan.nodes[c.node].op} ({plan.nodes[c.node].outputs[0]})" for c in plan.calls if isinstance(c, PythonCall))
+    if found:
+        raise UnsupportedError(f"require_native: these steps would run in numpy: {', '.join(found)}")
+
+
+def _bound(plan: Plan, steps: Mapping[str, Callable[..., Any]], inputs: int) -> Any:
+    """The plan as the compiled engine runs it."""
+    from ..kernels.aot.run import Bound, PythonStep
+
+    calls = []
+    keep: list[np.ndarray] = []
+
+    def place(ref: Ref) -> tuple[int, int]:
+        root, offset = ref.buffer.root()
+        offset += ref.offset
+        if root.space == INPUT:
+            return _FIRST + root.index, offset
+        if root.space == OUTPUT:
+            return _FIRST + inputs + root.index, offset
+        if root.space == CONSTANT:
+            keep.append(root.array)  # type: ignore[arg-type]
+            return 1, root.array.ctypes.data + offset  # type: ignore[union-attr]
+        return 0, root.offset + offset
+
+    for call in plan.calls:
+        if isinstance(call, Call):
+            step = steps[call.kernel](*[a.shape if isinstance(a, Ref) else a for a in call.args])
+            refs: Sequence[Any] = [call.args[i] for i in POSITIONS[call.kernel]]
+        else:
+            specs = [tuple(None if r is None else (r.shape, r.dtype) for r in group) for group in (call.inputs, call.outputs)]
+            step = PythonStep(call.function, plain.store, *specs)
+            refs = (*call.inputs, *call.outputs)
+        calls.append((step, tuple(None if r is None else place(r) for r in refs)))
+    return Bound(calls, tuple(keep), inputs, tuple(plan.outputs), plan.arena)
+

@@ -1,0 +1,36 @@
+"""Rewrites of a graph, one file each; every file's docstring shows the graph before and after. The result computes the same numbers.
+
+To add a pass: a module with ``apply(net)``, which edits a `_net.Net`; a line in `PASSES`; cases in tests/graph/test_passes.py, where every
+pass is run alone and with all others against the graph as it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..ir import Graph
+from . import activations, affine, attention, fold, gates, layer_norm, linear, residual
+from ._net import Net
+
+__all__ = ["PASSES", "optimise"]
+
+# In their order. The first is always done; the others change how sums are formed, so `strict` leaves them out.
+PASSES = (linear, affine, gates, layer_norm, attention, activations, residual, activations)
+
+
+def optimise(graph: Graph, strict: bool = False, known: Mapping[str, np.ndarray] | None = None) -> Graph:
+    """The graph simplified and with operations fused.
+
+    Args:
+        graph: with the operators of `operators`.
+        strict: constants are folded and nothing else is done.
+        known: constants of the graphs around this one, where it is a branch.
+    """
+    net = Net(graph, known or {})
+    fold.apply(net, lambda branch, constants: optimise(branch, strict, constants))
+    if not strict:
+        for change in PASSES:
+            change.apply(net)
+    return net.graph()

@@ -1,0 +1,98 @@
+"""Batch normalisation, and multiplications and additions of one constant a channel, go into the weights before them, or into one `Affine`.
+
+before                                        after
+BatchNormalization(Conv(x, W, b), ...)        Conv(x, W', b')
+Add(Mul(BatchNormalization(x), s), t)         Affine(x, s', t')
+
+Products are formed in float64 and rounded once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...operators.normal import scale_and_shift
+from ..ir import Node
+from ._net import Net
+
+__all__ = ["apply"]
+
+
+def apply(net: Net) -> None:
+    """See the module."""
+    for at, node in net.each("BatchNormalization", "Mul", "Add", "Sub", "Div"):
+        found = _normalisation(net, node) if node.op == "BatchNormalization" else _channelwise(net, node)
+        if found is None:
+            continue
+        x, scale, shift, alone = found
+        before = net.producer(x)
+        if before is not None and net.single(x) is node and _into(net, at, node, before, scale, shift):
+            continue
+        if alone:
+            names = (net.new_constant(scale, node.outputs[0]), net.new_constant(shift, node.outputs[0]))
+            net.replace(at, Node("Affine", (x, *names), node.outputs[:1], {"axis": 1}))
+
+
+def _normalisation(net: Net, node: Node) -> tuple[str | None, np.ndarray, np.ndarray, bool] | None:
+    values = [net.constant(name) for name in node.inputs[1:5]]
+    if any(v is None for v in values) or node.attributes.get("training_mode", 0) or any(node.outputs[1:]) or not net.is_float32(node.inputs[0]):
+        return None
+    scale, shift = scale_and_shift(*values, node.attributes.get("epsilon", 1e-5))  # type: ignore[arg-type]
+    return node.inputs[0], scale, shift, True
+
+
+def _channelwise(net: Net, node: Node) -> tuple[str | None, np.ndarray, np.ndarray, bool] | None:
+    """A constant of shape (c, 1, ...) or (1, c, 1, ...), or of one element, combined with a value of known rank; only to be merged."""
+    for i in (0, 1):
+        constant, x = net.constant(node.inputs[1 - i]), node.inputs[i]
+        if constant is None or constant.dtype != np.float32 or net.constant(x) is not None or (i == 1 and node.op in ("Sub", "Div")):
+            continue
+        before, rank = net.producer(x), net.rank(x)
+        if before is None or before.op not in ("Conv", "ConvTranspose", "Affine") or rank is None or constant.ndim > rank:
+            continue
+        channels = _channels(net, before)
+        wide = (1,) * (rank - constant.ndim) + constant.shape
+        if channels is None or (constant.size != 1 and (wide[1] != channels or constant.size != channels)):
+            continue
+        values = np.broadcast_to(constant.reshape(-1).astype(np.float64), (channels,))
+        one, zero = np.ones(channels), np.zeros(channels)
+        with np.errstate(all="ignore"):
+            pair = {"Mul": (values, zero), "Add": (one, values), "Sub": (one, -values), "Div": (1 / values, zero)}[node.op]
+        return x, *pair, False
+    return None
+
+
+def _channels(net: Net, node: Node) -> int | None:
+    weight = net.constant(node.inputs[1])
+    if weight is None:
+        return None
+    return int(weight.shape[1] * node.attributes.get("group", 1)) if node.op == "ConvTranspose" else int(weight.shape[0])
+
+
+def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift: np.ndarray) -> bool:
+    """Puts scale and shift into the weights of `before`, where it has such and does nothing after them."""
+    if "activation" in before.attributes or len(before.inputs) > 3 or before.op not in ("Conv", "ConvTranspose", "Linear", "Affine"):
+        return False
+    weight = net.constant(before.inputs[1])
+    bias = net.constant(before.inputs[2]) if len(before.inputs) > 2 and before.inputs[2] is not None else None
+    if weight is None or (len(before.inputs) > 2 and before.inputs[2] is not None and bias is None):
+        return False
+    if before.op == "Linear" and net.rank(before.inputs[0]) != 2:
+        return False  # axis 1 is not the features' axis
+    if before.op != "Affine" and weight.dtype != np.float32:
+        return False
+    if before.op == "Affine":
+        made, added = weight * scale, (bias if bias is not None else 0) * scale + shift
+    elif before.op == "ConvTranspose":
+        groups = before.attributes.get("group", 1)
+        each = scale.reshape(groups, 1, -1, *(1,) * (weight.ndim - 2))
+        made = (weight.reshape(groups, -1, *weight.shape[1:]) * each).reshape(weight.shape)
+        added = (0 if bias is None else bias.astype(np.float64)) * scale + shift
+    else:
+        made = weight * scale.reshape(-1, *(1,) * (weight.ndim - 1))
+        added = (0 if bias is None else bias.astype(np.float64)) * scale + shift
+    if before.op != "Affine":
+        made, added = made.astype(np.float32), added.astype(np.float32)
+    names = (net.new_constant(made, str(before.inputs[1])), net.new_constant(added, node.outputs[0]))
+    net.replace(at, Node(before.op, (before.inputs[0], *names), node.outputs[:1], before.attributes), before)
+    return True

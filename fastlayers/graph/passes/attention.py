@@ -1,0 +1,106 @@
+"""Softmax attention that exporters spell out as products becomes one operation, which never writes the scores.
+
+before                                                                after
+MatMul(Softmax(Add(Mul(MatMul(q, Transpose(k)), s), mask)), v)        ScaledAttention(q, k, v, mask, scale=s)
+
+The scale may be a Mul or a Div, may stand on q or k as well, and may be missing; so may the mask, which must be added. A query all of whose
+keys are masked with -inf gives NaN, as the products would.
+"""
+
+from __future__ import annotations
+
+from ..ir import Node
+from ._net import Net
+
+__all__ = ["apply"]
+
+
+def apply(net: Net) -> None:
+    """See the module."""
+    for at, node in net.each("MatMul"):
+        weights = net.producer(node.inputs[0])
+        rank = net.rank(node.inputs[0])
+        if weights is None or weights.op != "Softmax" or rank is None or net.single(node.inputs[0]) is not node:
+            continue
+        if weights.attributes.get("axis", -1) not in (-1, rank - 1) or weights.attributes.get("flatten") or rank not in (3, 4):
+            continue
+        _fuse(net, at, node, weights, rank)
+
+
+def _scaled(net: Net, name: str | None, reader: Node) -> tuple[str | None, float, list[Node]]:
+    """A value without the constant factors that it was made with: what is left, their product, the nodes taken away."""
+    scale, gone = 1.0, []
+    while True:
+        maker = net.producer(name)
+        if maker is None or maker.op not in ("Mul", "Div") or net.single(name) is not reader or "activation" in maker.attributes:
+            return name, scale, gone
+        for i in (1, 0) if maker.op == "Mul" else (1,):
+            constant = net.scalar(maker.inputs[i])
+            if constant and (net.constant(maker.inputs[i]).ndim <= 1):  # type: ignore[union-attr]
+                scale = scale * constant if maker.op == "Mul" else scale / constant
+                gone.append(maker)
+                reader, name = maker, maker.inputs[1 - i]
+                break
+        else:
+            return name, scale, gone
+
+
+def _fuse(net: Net, at: int, node: Node, weights: Node, rank: int) -> None:
+    gone = [weights]
+    mask: str | None = None
+    scores, scale, taken = _scaled(net, weights.inputs[0], weights)
+    adder = net.producer(scores)
+    reader: Node = taken[-1] if taken else weights
+    if not taken and adder is not None and adder.op == "Add" and net.single(scores) is reader and "activation" not in adder.attributes:
+        for i in (0, 1):
+            inner, factor, more = _scaled(net, adder.inputs[i], adder)
+            product = net.producer(inner)
+            if product is not None and product.op == "MatMul" and net.single(inner) is (more[-1] if more else adder):
+                mask, scores, scale, reader = adder.inputs[1 - i], inner, factor, (more[-1] if more else adder)
+                gone += [adder, *more]
+                break
+    else:
+        gone += taken
+    product = net.producer(scores)
+    if product is None or product.op != "MatMul" or net.single(scores) is not reader:
+        return
+    mask_rank = net.rank(mask) if mask is not None else 0
+    values = (product.inputs[0], product.inputs[1], node.inputs[1])
+    if mask_rank is None or mask_rank > rank or any(net.rank(v) != rank or not net.is_float32(v) for v in values):
+        return
+    if mask is not None and not net.is_float32(mask):
+        return
+    gone.append(product)
+    q, by_q, gone_q = _scaled(net, product.inputs[0], product)
+    k, by_k, gone_k = _scaled(net, product.inputs[1], product)
+    turn = net.producer(k)
+    attributes = {"scale": scale * by_q * by_k}
+    last = gone_k[-1] if gone_k else product
+    swap = (*range(rank - 2), rank - 1, rank - 2)
+    if turn is not None and turn.op == "Transpose" and tuple(turn.attributes.get("perm") or ()) == swap:
+        source = turn.inputs[0]
+        if net.single(k) is last:
+            gone_k = [*gone_k, turn]
+            k, more_scale, more_gone = _scaled(net, source, turn)
+            attributes["scale"] *= more_scale
+            gone_k += more_gone
+        else:
+            k = source
+    elif turn is not None and turn.op == "Transpose":
+        # The keys come from (b, s, h, d) straight to (b, h, d, s): the copy that is left is the usual one to (b, h, s, d).
+        perm = tuple(turn.attributes.get("perm") or range(rank)[::-1])
+        perm = (*perm[:-2], perm[-1], perm[-2])
+        name = f"{k}~keys"
+        if name in net.made or net.single(k) is not last:
+            return
+        place = net.position(turn)
+        made = Node("Transpose", turn.inputs, (name,), {"perm": perm})
+        spec = net.spec(k)
+        net.replace(place, made)
+        if spec is not None and spec.shape is not None:
+            net.specs[name] = spec._replace(shape=(*spec.shape[:-2], spec.shape[-1], spec.shape[-2]))
+        k = name
+    else:
+        attributes["transposed"] = True
+    inputs = (q, k, node.inputs[1]) if mask is None else (q, k, node.inputs[1], mask)
+    net.replace(at, Node("ScaledAttention", inputs, node.outputs, attributes), *reversed([*gone, *gone_q, *gone_k]))

@@ -1,0 +1,163 @@
+"""Computes what does not depend on inputs, follows sizes, and takes out what does nothing.
+
+before                                   after
+c = Add(const, const)                    (a constant)
+s = Shape(x)  [x is (1, 3, 8, 8)]        (a constant)
+y = If(const, then, else)                the nodes of the branch taken
+y = Identity(x), Dropout(x), Cast(x)     (x itself, where the dtype stays)
+
+Big results of small files (ConstantOfShape) are computed when the model runs, unless they stand for weights of a usual size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ...operators import OPERATORS, Spec, View
+from ..ir import Graph, Node
+from ._net import Net
+
+__all__ = ["apply"]
+
+# A folded result may be this large: more than any layer's weights, less than what would hurt.
+LARGEST = 1 << 30
+Branch = Callable[[Graph, Mapping[str, np.ndarray]], Graph]
+
+
+def apply(net: Net, branch: Branch) -> None:
+    """Fills an empty net from its graph."""
+    _Fold(net, branch).walk(net.source)
+
+
+class _Fold:
+    def __init__(self, net: Net, branch: Branch) -> None:
+        self.net, self.branch = net, branch
+        self.names: dict[str, str] = {}  # values that are other values
+        self.outputs = {v.name for v in net.source.outputs}
+
+    def name(self, name: str | None) -> str | None:
+        while name in self.names:
+            name = self.names[name]  # type: ignore[index]
+        return name
+
+    def walk(self, graph: Graph) -> None:
+        for node in graph.nodes:
+            node = Node(node.op, tuple(self.name(n) for n in node.inputs), node.outputs, node.attributes)
+            if node.op == "If":
+                self.choice(node)
+            else:
+                self.node(node)
+
+    def same(self, name: str, other: str) -> None:
+        """Value `name` is `other`."""
+        if name in self.outputs:
+            self.net.append(Node("Identity", (other,), (name,), {}))
+            known = self.net.spec(other)
+            if known is not None:
+                self.net.specs[name] = known
+        else:
+            self.names[name] = other
+
+    def node(self, node: Node) -> None:
+        net = self.net
+        operator = OPERATORS.get(node.op)
+        if operator is None:
+            net.append(node)
+            return
+        specs = [None if n is None else net.spec(n) for n in node.inputs]
+        if any(spec is None and name is not None for spec, name in zip(specs, node.inputs, strict=True)):
+            net.append(node)
+            return
+        view = View(node, specs, [net.constant(n) for n in node.inputs])
+        results = operator.infer(view)
+        ready = all(n is None or v is not None for n, v in zip(node.inputs, view.values, strict=True))
+        if operator.shape_only and results and specs[0] is not None and specs[0].static:
+            ready = True
+        if ready and operator.run is not None and not operator.volatile and self.small(results):
+            self.constants(node, view, results)
+            return
+        for name, spec in zip(node.outputs, results, strict=False):
+            if name:
+                net.specs[name] = spec
+        if does_nothing(node, view, results) and node.inputs[0] is not None:
+            self.same(node.outputs[0], node.inputs[0])
+            return
+        net.append(node)
+
+    @staticmethod
+    def small(results: list[Spec]) -> bool:
+        if not all(spec.static for spec in results):
+            return False
+        return sum(int(np.prod(s.shape, dtype=np.float64)) * s.dtype.itemsize for s in results) <= LARGEST  # type: ignore[arg-type]
+
+    def constants(self, node: Node, view: View, results: list[Spec]) -> None:
+        from ...program.binder import run_operator
+
+        try:
+            arrays = run_operator(node, view, view.values)
+        except Error:
+            # A branch that is never taken may hold nonsense; whoever runs into it is told then.
+            self.net.append(node)
+            for name, spec in zip(node.outputs, results, strict=False):
+                if name:
+                    self.net.specs[name] = spec
+            return
+        for name, array, spec in zip(node.outputs, arrays, results, strict=False):
+            if name:
+                made = np.ascontiguousarray(array, spec.dtype).reshape(array.shape)
+                made.flags.writeable = False
+                target = name
+                if name in self.outputs:
+                    target = self.net.new_constant(made, name)
+                    self.net.append(Node("Identity", (target,), (name,), {}))
+                    self.net.specs[name] = spec
+                else:
+                    self.net.constants[name] = made
+
+    def choice(self, node: Node) -> None:
+        net = self.net
+        condition = net.constant(node.inputs[0])
+        if condition is not None:
+            graph: Graph = node.attributes["then_branch" if condition.reshape(-1)[:1].any() else "else_branch"]
+            net.constants.update(graph.constants)
+            self.walk(graph)
+            for name, value in zip(node.outputs, graph.outputs, strict=True):
+                if name:
+                    inner = self.name(value.name)
+                    assert inner is not None
+                    self.same(name, inner)
+            return
+        changed: dict[str, Any] = {}
+        for key in ("then_branch", "else_branch"):
+            changed[key] = self.branch(_renamed(node.attributes[key], self.name), net.known)
+        net.append(Node("If", node.inputs, node.outputs, changed))
+
+
+def _renamed(graph: Graph, name: Callable[[str | None], str | None]) -> Graph:
+    """A branch that reads values of the outer graph by the names that they have now."""
+    nodes = []
+    for node in graph.nodes:
+        attributes = {k: _renamed(v, name) if isinstance(v, Graph) else v for k, v in node.attributes.items()}
+        nodes.append(Node(node.op, tuple(name(n) for n in node.inputs), node.outputs, attributes))
+    outputs = tuple(v._replace(name=name(v.name) or v.name) for v in graph.outputs)
+    return Graph(graph.inputs, outputs, tuple(nodes), graph.constants, graph.values)
+
+
+def does_nothing(node: Node, view: View, results: list[Spec]) -> bool:
+    """Whether the node's only result is its first input."""
+    if sum(bool(name) for name in node.outputs) != 1 or not node.outputs[0]:
+        return False
+    if node.op in ("Identity", "Dropout"):
+        return True
+    first, result = view.inputs[0] if view.inputs else None, results[0]
+    if first is None or first.dtype != result.dtype or first.shape is None:
+        return False
+    if node.op == "Cast":
+        return True
+    if node.op in ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand"):
+        return first.shape == result.shape and sum(not isinstance(d, int) for d in first.shape) <= 1 and None not in first.shape
+    return node.op in ("Concat", "Sum", "Max", "Min", "Mean") and len(node.inputs) == 1

@@ -1,0 +1,47 @@
+"""A sum of a layer's result and something else becomes the layer's residual, added before the result leaves the registers.
+
+before                                 after
+Relu(Add(Conv(x, W, b), y))            Conv(x, W, b, y, activation=relu)
+
+If y turns out to be of another shape it is added by itself, as before: that is settled when the model is bound.
+"""
+
+from __future__ import annotations
+
+from ..ir import Node
+from ._net import Net
+
+__all__ = ["apply"]
+
+
+def apply(net: Net) -> None:
+    """See the module."""
+    for at, node in net.each("Add", "Sum"):
+        if len(node.inputs) != 2 or node.inputs[0] == node.inputs[1]:
+            continue
+        # The later of two layers, since its operands are all there at the sum's place; a constant is no residual.
+        choices = sorted((0, 1), key=lambda i: -net.made.get(node.inputs[i] or "", -1))
+        for i in choices:
+            layer, other = net.producer(node.inputs[i]), node.inputs[1 - i]
+            if layer is None or not _takes(net, layer) or net.single(node.inputs[i]) is not node or net.constant(other) is not None:
+                continue
+            if not net.is_float32(other) or _broadcasts(net, node.inputs[i], other):
+                continue
+            inputs = (*layer.inputs, *(None,) * (3 - len(layer.inputs)), other)
+            net.replace(at, Node(layer.op, inputs, node.outputs, {**layer.attributes, **node.attributes}), layer)
+            break
+
+
+def _takes(net: Net, layer: Node) -> bool:
+    if layer.op not in ("Conv", "Linear") or "activation" in layer.attributes or len(layer.inputs) > 3:
+        return False
+    weights = all(net.constant(name) is not None for name in layer.inputs[1:] if name is not None)
+    return weights and net.is_float32(layer.inputs[0])
+
+
+def _broadcasts(net: Net, a: str | None, b: str | None) -> bool:
+    """Whether the shapes are known to differ."""
+    p, q = net.spec(a), net.spec(b)
+    if p is None or q is None or p.shape is None or q.shape is None:
+        return False
+    return len(p.shape) != len(q.shape) or any(isinstance(d, int) and isinstance(e, int) and d != e for d, e in zip(p.shape, q.shape, strict=True))

@@ -1,0 +1,8 @@
+"""Whole networks: `load` a file or `compile` a function of layers, then call the `Model`."""
+
+from .compile import compile
+from .load import load
+from .model import Model, TensorSpec
+from .session import InferenceSession
+
+__all__ = ["InferenceSession", "Model", "TensorSpec", "compile", "load"]

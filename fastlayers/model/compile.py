@@ -1,0 +1,40 @@
+"""`compile`: a function of layers becomes a Model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..graph.lower import lower
+from ..graph.trace import trace
+from .model import Model, Options
+
+__all__ = ["compile"]
+
+
+def compile(function: Callable[..., Any], *inputs: Any, precision: str = "default", num_threads: int = 0) -> Model:
+    """Records a layer, or a function of layers, once, and makes a model of it: the same runtime as a loaded file.
+
+    Args:
+        function: called once with symbolic values; see `graph.trace`.
+        *inputs: one an argument: an example array, whose shape is taken, or a `graph.Input` whose sizes may be names.
+        precision: as in `load`.
+        num_threads: as in `load`.
+
+    Returns:
+        The model, with the weights that the layers have now.
+
+    Raises:
+        UnsupportedError: the function decides by numbers, or returns something else than symbolic values.
+
+    >>> import numpy as np, fastlayers as fl
+    >>> net = fl.Sequential(fl.Linear(2, 3), fl.ReLU())
+    >>> _ = net.load_state_dict({"0.weight": np.ones((3, 2)), "0.bias": np.zeros(3)})
+    >>> model = fl.compile(net, fl.graph.Input("x", ("n", 2)))
+    >>> model(np.ones((1, 2)))
+    array([[2., 2., 2.]], dtype=float32)
+    """
+    graph = lower(trace(function, *inputs))
+    model = Model(graph, Options(strict=precision == "strict"))
+    model.num_threads = num_threads
+    return model

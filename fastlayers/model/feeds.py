@@ -1,0 +1,84 @@
+"""From what a caller gives to the arrays that a program takes: names, kinds, shapes. Every error says which input and what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError
+from ..graph.ir import Value
+
+__all__ = ["by_name", "convert", "destination", "kind"]
+
+_KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
+
+
+def kind(dtype: np.dtype[Any]) -> str:
+    """The kind within which a dtype is cast: float, int or bool; "" for what is no number."""
+    return "float" if dtype.name == "bfloat16" else _KINDS.get(dtype.kind, "")
+
+
+def by_name(inputs: Sequence[Value], feeds: Any) -> list[Any]:
+    """The values of a mapping in the order of the inputs: exactly their names."""
+    if not isinstance(feeds, Mapping):
+        raise DTypeError(f"run: feeds is of type {type(feeds).__name__}: expected a dict of arrays by name")
+    names = [value.name for value in inputs]
+    missing, unknown = [n for n in names if n not in feeds], [n for n in feeds if n not in names]
+    if missing or unknown:
+        parts = [f"lacks {missing}"] * bool(missing) + [f"has {unknown}, which is no input"] * bool(unknown)
+        raise ShapeError(f"run: feeds {' and '.join(parts)}: expected exactly {names}")
+    return [feeds[name] for name in names]
+
+
+def convert(value: Value, given: Any) -> np.ndarray:
+    """One input as a contiguous array of the wanted dtype; casts within a kind only."""
+    if isinstance(given, np.ma.MaskedArray):
+        raise DTypeError(f"run: input {value.name!r} is a masked array: expected a plain one, for example x.filled(0)")
+    try:
+        array = np.asarray(given)
+    except Exception as error:
+        raise DTypeError(f"run: input {value.name!r} of type {type(given).__name__} cannot be read as an array ({error})") from error
+    if array.dtype != value.dtype:
+        array = _cast(value, array)
+    _fits(value, array.shape)
+    array = np.require(array, None, ["C", "A"])
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _cast(value: Value, array: np.ndarray) -> np.ndarray:
+    have, want = kind(array.dtype), kind(value.dtype)
+    if not have or have != want:
+        raise DTypeError(
+            f"run: input {value.name!r} has dtype {array.dtype}: expected {value.dtype} or another {want or value.dtype.name} dtype; "
+            f"convert it yourself, for example with .astype({value.dtype.name!r})"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        made = array.astype(value.dtype)
+    if want == "int" and array.dtype.itemsize >= value.dtype.itemsize and not np.array_equal(made, array):
+        raise DTypeError(f"run: input {value.name!r} of dtype {array.dtype} has numbers that {value.dtype} cannot hold")
+    return made
+
+
+def _fits(value: Value, shape: tuple[int, ...]) -> None:
+    want = value.shape
+    if want is None:
+        return
+    if len(shape) != len(want) or any(isinstance(d, int) and d != size for d, size in zip(want, shape, strict=True)):
+        raise ShapeError(f"run: input {value.name!r} has shape {shape}: expected {tuple('?' if d is None else d for d in want)}")
+
+
+def destination(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Sequence[np.ndarray]) -> np.ndarray:
+    """A caller's own array for an output, if the result can be written straight into it."""
+    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+        raise DTypeError(f"run: out for {name!r} is of type {type(array).__name__}: expected a numpy array")
+    if array.dtype != dtype:
+        raise DTypeError(f"run: out for {name!r} has dtype {array.dtype}: expected {dtype}")
+    if array.shape != shape:
+        raise ShapeError(f"run: out for {name!r} has shape {array.shape}: expected {shape}")
+    if not array.flags.writeable or not array.flags.c_contiguous or not array.flags.aligned:
+        raise ShapeError(f"run: out for {name!r} is read-only or not C-contiguous: expected a writable C-contiguous array")
+    if any(np.may_share_memory(array, given) for given in inputs):
+        raise ShapeError(f"run: out for {name!r} shares memory with an input: expected memory of its own")
+    return array

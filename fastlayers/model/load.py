@@ -1,0 +1,70 @@
+"""`load`: a file becomes a Model. The format is told from the content."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DeviceError, ShapeError, UnsupportedError
+from ..formats import MAX_BYTES, load_graph
+from .model import Model, Options
+
+if TYPE_CHECKING:
+    from ..formats._source import SourceLike
+
+__all__ = ["load"]
+
+
+def load(
+    source: SourceLike,
+    *,
+    format: str | None = None,
+    device: str = "cpu",
+    precision: str = "default",
+    weights: str = "float32",
+    max_bytes: int = MAX_BYTES,
+    mmap: bool = True,
+    optimize: bool = True,
+    require_native: bool = False,
+    num_threads: int = 0,
+) -> Model:
+    """Reads a network and makes it ready to run.
+
+    Args:
+        source: a path, bytes, or a binary file object. Nothing in it is executed.
+        format: "onnx" or "fastlayers"; told from the content if None.
+        device: "cpu".
+        precision: "default", or "strict": direct algorithms only and no folding of one operation into another.
+        weights: how weights are stored while the model runs: "float32".
+        max_bytes: the most memory that reading may take, beside what is mapped from the file.
+        mmap: whether a file is mapped into memory instead of read; a mapped file must not be shortened while the model lives.
+        optimize: whether the graph is simplified and operations are fused; False runs it as it is written, for comparison.
+        require_native: whether a model of which a step would run in numpy is an error, at the latest when it is first run.
+        num_threads: the most threads that one call uses; 0 for the process's limit (`set_num_threads`).
+
+    Returns:
+        The model.
+
+    Raises:
+        FormatError: the content is broken, or not of the format.
+        UnsupportedError: operators or options that are not supported; the message lists all of them. Also a file that holds weights alone.
+        LimitError: more than `max_bytes` would be needed.
+        DeviceError: there is no such device.
+
+    >>> import fastlayers as fl
+    >>> fl.load(b"not a model")
+    Traceback (most recent call last):
+        ...
+    fastlayers.errors.FormatError: load: <bytes>: the content is of no known format
+    """
+    if device != "cpu":
+        raise DeviceError(f"load: device is {device!r}: expected 'cpu'")
+    if precision not in ("default", "strict"):
+        raise ShapeError(f"load: precision is {precision!r}: expected 'default' or 'strict'")
+    if weights != "float32":
+        raise UnsupportedError(f"load: weights is {weights!r}: only 'float32' is supported")
+    graph, metadata, stored = load_graph(source, format=format, max_bytes=max_bytes, mmap=mmap)
+    options: dict[str, Any] = {**stored, "optimize": optimize, "native": require_native}
+    options["strict"] = precision == "strict" or bool(stored.get("strict"))
+    model = Model(graph, Options(**options), metadata)
+    model.num_threads = num_threads
+    return model

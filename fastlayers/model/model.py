@@ -1,0 +1,276 @@
+"""`Model`: a loaded or compiled network that is called like a function. Immutable, and safe to call from any number of threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..graph.ir import Graph, Shape, Value
+from ..graph.passes import optimise
+from ..kernels import _dispatch
+from ..program import Program
+from . import feeds as _feeds
+
+__all__ = ["Model", "Options", "TensorSpec"]
+
+# Programs for other outputs than the graph's own, such as intermediate results, that a model keeps.
+KEPT = 8
+
+
+class TensorSpec(NamedTuple):
+    """An input or output: its name, its shape (a size may be a name or None; None if the rank is unknown) and its dtype."""
+
+    name: str
+    shape: Shape | None
+    dtype: np.dtype[Any]
+
+
+class Options(NamedTuple):
+    """How a model was asked to run; see `load`."""
+
+    optimize: bool = True
+    strict: bool = False
+    native: bool = False
+
+
+class _NoRunner:
+    """In the place of the compiled engine's fast way in: takes no call."""
+
+    threads = 0
+
+    def run(self, feeds: Any) -> None:
+        return None
+
+    def call(self, arrays: Any) -> None:
+        return None
+
+    def remember(self, *arguments: Any) -> None:
+        return None
+
+
+class Model:
+    """A network with its weights, ready to run. Made by `load` and `compile`.
+
+    It never changes, holds no state between calls, and may be called from any number of threads at once. It keeps to the kernel variant that
+    was chosen when it was made. For every new set of input sizes it makes a binding, once; the last ones are kept.
+
+    >>> import numpy as np, fastlayers as fl
+    >>> model = fl.compile(lambda x: fl.functional.relu(x), fl.graph.Input("x", ("n", 2)))
+    >>> model(np.array([[-1.0, 2.0]]))
+    array([[0., 2.]], dtype=float32)
+    >>> model.inputs
+    (TensorSpec(name='x', shape=('n', 2), dtype=dtype('float32')),)
+    """
+
+    def __init__(self, graph: Graph, options: Options = Options(), metadata: Mapping[str, str] | None = None) -> None:  # noqa: B008
+        self._graph, self._options = graph, options
+        self._variant = _dispatch.variant()
+        self._lock = threading.Lock()
+        self._programs: dict[tuple[str, ...], Program] = {}
+        self._threads = 0
+        self.metadata: dict[str, str] = dict(metadata or {})
+        self.inputs: tuple[TensorSpec, ...] = tuple(TensorSpec(*value) for value in graph.inputs)
+        self.outputs: tuple[TensorSpec, ...] = tuple(TensorSpec(*value) for value in graph.outputs)
+        self._names = tuple(value.name for value in graph.outputs)
+        self._main = self._program(self._names)
+        self._runner: Any = _NoRunner()
+        if self._variant.steps:
+            from ..kernels.aot.run import Runner
+
+            self._runner = Runner(tuple(value.name for value in graph.inputs), self._names)
+
+    # ---- running ----------------------------------------------------------------------------------------------------
+
+    def __call__(self, *arrays: Any, out: Any = None) -> Any:
+        """Runs on arrays given in the order of `inputs`.
+
+        Args:
+            *arrays: one an input; anything that `np.asarray` takes, of the input's dtype or another of its kind.
+            out: the output's own memory: an array, or a sequence of them; None for fresh ones.
+
+        Returns:
+            One array, or a tuple of them if there are several outputs: fresh, writable, C-contiguous.
+
+        Raises:
+            ShapeError: too few or many arrays, a shape does not fit, or the network cannot take these sizes.
+            DTypeError: an array is of another kind than its input.
+        """
+        if out is None:
+            found = self._runner.call(arrays)
+            if found is not None:
+                return found[0] if len(found) == 1 else found
+        if len(arrays) != len(self.inputs):
+            names = [value.name for value in self.inputs]
+            raise ShapeError(f"call: {len(arrays)} arrays were given: expected {len(names)}, for {names}")
+        if out is not None:
+            given = [out] if isinstance(out, np.ndarray) else list(out)
+            if len(given) != len(self._names):
+                raise ShapeError(f"call: out has {len(given)} arrays: expected {len(self._names)}")
+            out = dict(zip(self._names, given, strict=True))
+        results = self._run(self._main, self._names, list(arrays), out)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None, *, out: Mapping[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
+        """Runs on arrays given by name.
+
+        Args:
+            feeds: one array for every input, exactly.
+            outputs: names of the wanted results, intermediate ones of the graph included; the model's outputs by default.
+            out: arrays that results are written to, by name: of the right shape and dtype, C-contiguous, writable.
+
+        Returns:
+            A dict in the order of `outputs`. Arrays are fresh, writable and C-contiguous, or those of `out`.
+
+        Raises:
+            ShapeError: a name is missing or unknown, a shape does not fit, or the network cannot take these sizes.
+            DTypeError: an array is of another kind than its input.
+        """
+        if outputs is None and out is None:
+            found = self._runner.run(feeds)
+            if found is not None:
+                return found  # type: ignore[no-any-return]
+        names = self._names if outputs is None else tuple(outputs)
+        arrays = _feeds.by_name(self._graph.inputs, feeds)
+        program = self._main if names == self._names else self._program(names)
+        return dict(zip(names, self._run(program, names, arrays, out), strict=True))
+
+    def _run(self, program: Program, names: tuple[str, ...], given: list[Any], out: Mapping[str, np.ndarray] | None) -> Sequence[np.ndarray]:
+        arrays = [_feeds.convert(value, array) for value, array in zip(self._graph.inputs, given, strict=True)]
+        binding = program.binding(arrays)
+        if out is None:
+            results = binding.run(arrays, None, self._threads)
+            if program is self._main and binding.bound is not None:
+                self._runner.remember(binding.bound, arrays, program.by_value)
+            return results
+        if unknown := [name for name in out if name not in names]:
+            raise ShapeError(f"run: out has {unknown}, which is not asked for: expected some of {list(names)}")
+        if binding.plan is None or len(out) < len(names):
+            results = binding.run(arrays, None, self._threads)
+            for i, name in enumerate(names):
+                if name in out:
+                    target = _feeds.destination(name, out[name], results[i].shape, results[i].dtype, arrays)
+                    target[...] = results[i]
+            return [out.get(name, result) for name, result in zip(names, results, strict=True)]
+        targets = [
+            _feeds.destination(name, out[name], shape, dtype, arrays)
+            for name, (shape, dtype) in zip(names, binding.plan.outputs, strict=True)
+        ]
+        if len({id(t) for t in targets}) != len(targets) or any(
+            np.may_share_memory(a, b) for i, a in enumerate(targets) for b in targets[i + 1 :]
+        ):
+            raise ShapeError("run: arrays of out share memory: expected one of its own for each output")
+        binding.run(arrays, targets, self._threads)
+        return targets
+
+    def _program(self, names: tuple[str, ...]) -> Program:
+        """The program that gives these values of the graph."""
+        with self._lock:
+            found = self._programs.get(names)
+            if found is None:
+                graph = self._graph if names == self._names else _with_outputs(self._graph, names)
+                if self._options.optimize:
+                    graph = optimise(graph, self._options.strict)
+                found = Program(graph, self._variant, self._options.native)
+                others = [key for key in self._programs if key != self._names]
+                if len(others) >= KEPT:
+                    del self._programs[others[0]]
+                self._programs[names] = found
+            return found
+
+    def prepare(self, shapes: Mapping[str, Any] | Sequence[Any]) -> None:
+        """Makes the binding for these sizes now instead of at the first call.
+
+        Args:
+            shapes: a shape for every input, by name or in their order; an array instead where numbers decide sizes (`sr` of silero-vad).
+
+        Raises:
+            ShapeError: a name is missing or unknown, a shape does not fit, or the network cannot take these sizes.
+        """
+        given = _feeds.by_name(self._graph.inputs, shapes) if isinstance(shapes, Mapping) else list(shapes)
+        if len(given) != len(self.inputs):
+            raise ShapeError(f"prepare: {len(given)} shapes were given: expected {len(self.inputs)}")
+        arrays = []
+        for value, shape in zip(self._graph.inputs, given, strict=True):
+            if not isinstance(shape, np.ndarray):
+                # Memory that is all one number: sizes are wanted, not a place for them.
+                shape = np.broadcast_to(np.zeros((), value.dtype), tuple(int(d) for d in shape))
+                _feeds._fits(value, shape.shape)
+                arrays.append(shape)
+            else:
+                arrays.append(_feeds.convert(value, shape))
+        self._main.binding(arrays)
+
+    # ---- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def variant(self) -> str:
+        """The kernel variant that the model runs under, such as ``"aot/x86_v3"``."""
+        return self._variant.name
+
+    @property
+    def num_threads(self) -> int:
+        """The most threads that one call of this model uses; 0 if only the process's limit counts."""
+        return self._threads
+
+    @num_threads.setter
+    def num_threads(self, number: int) -> None:
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 0:
+            raise ShapeError(f"num_threads: {number!r}: expected an int of at least 0 (0: no limit of its own)")
+        self._threads = self._runner.threads = int(number)
+
+    def summary(self, shapes: Mapping[str, Any] | Sequence[Any] | None = None) -> str:
+        """A table of the steps: shapes, parameters, multiply-adds, bytes, and which kernel runs each; see `inspect`.
+
+        Args:
+            shapes: sizes of the inputs, by name or in their order; needed where the model's own are not all numbers.
+        """
+        from .summary import summary
+
+        return summary(self, shapes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes graph and weights to one file, which `load` maps into memory and any safetensors reader can list."""
+        from ..formats.own import save
+
+        save(self._graph, self._options._asdict(), self.metadata, path)
+
+    def __repr__(self) -> str:
+        def side(specs: tuple[TensorSpec, ...]) -> str:
+            return ", ".join(f"{s.name} {s.dtype.name}{'' if s.shape is None else list(s.shape)}" for s in specs)
+
+        return f"Model({side(self.inputs)} -> {side(self.outputs)}; {self.variant})"
+
+    def __reduce__(self) -> Any:
+        return _restore, (self._graph, self._options, self.metadata, self._threads)
+
+    def __copy__(self) -> Model:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        return self.__reduce__()[0](*self.__reduce__()[1])  # type: ignore[no-any-return]
+
+
+def _restore(graph: Graph, options: Options, metadata: Mapping[str, str], threads: int) -> Model:
+    model = Model(graph, options, metadata)
+    model.num_threads = threads
+    return model
+
+
+def _with_outputs(graph: Graph, names: tuple[str, ...]) -> Graph:
+    """The graph with other values as its outputs."""
+    known = {v.name: v for v in (*graph.inputs, *graph.outputs)}
+    made = {name for node in graph.nodes for name in node.outputs if name}
+    wanted = []
+    for name in names:
+        if name not in made and name not in known and name not in graph.constants:
+            raise ShapeError(f"run: outputs has {name!r}, which is no value of the graph: expected some of {[v.name for v in graph.outputs]}")
+        spec = known.get(name) or graph.values.get(name)
+        wanted.append(Value(name, spec.shape if spec else None, spec.dtype if spec else np.dtype(np.float32)))
+    if len(set(names)) != len(names):
+        raise ShapeError(f"run: outputs has a name twice: {list(names)}")
+    return Graph(graph.inputs, tuple(wanted), graph.nodes, graph.constants, graph.values)

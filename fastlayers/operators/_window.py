@@ -1,0 +1,101 @@
+"""Arithmetic of windows that slide over space: attributes of Conv and of pools as numbers, sizes of results, ONNX's automatic padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..graph.ir import Dim, Shape
+from ._base import View
+
+__all__ = ["Window", "conv_size", "three", "three_pads", "window"]
+
+
+class Window(NamedTuple):
+    """What slides: one number an axis; `pads` are pairs (before, after), None while `auto` and the sizes leave them open."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    pads: tuple[tuple[int, int], ...] | None
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """The number of positions that a window spans, along each axis."""
+        return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
+
+
+def window(n: View, kernel: Sequence[int], space: Sequence[Dim] | None) -> Window:
+    """The attributes strides, dilations, pads and auto_pad, for an input of `space` sizes (None: rank known from the kernel alone)."""
+    axes = len(kernel)
+
+    def numbers(name: str, count: int, default: int, least: int) -> tuple[int, ...]:
+        values = tuple(int(v) for v in n.get(name) or (default,) * count)
+        if len(values) != count or any(v < least for v in values):
+            raise n.fail(f"{name} is {values}: expected {count} numbers of at least {least}")
+        return values
+
+    stride, dilation = numbers("strides", axes, 1, 1), numbers("dilations", axes, 1, 1)
+    if any(k < 1 for k in kernel):
+        raise n.fail(f"the kernel has shape {tuple(kernel)}: expected sizes of at least 1")
+    auto = n.get("auto_pad", "NOTSET")
+    if auto in ("NOTSET", ""):
+        flat = numbers("pads", 2 * axes, 0, -(1 << 31))
+        return Window(tuple(kernel), stride, dilation, tuple(zip(flat[:axes], flat[axes:], strict=True)))
+    if auto == "VALID":
+        return Window(tuple(kernel), stride, dilation, ((0, 0),) * axes)
+    if auto not in ("SAME_UPPER", "SAME_LOWER"):
+        raise n.fail(f"auto_pad is {auto!r}: expected NOTSET, VALID, SAME_UPPER or SAME_LOWER")
+    if space is None or any(not isinstance(d, int) for d in space):
+        return Window(tuple(kernel), stride, dilation, None)
+    pads = []
+    for size, k, s, d in zip(space, kernel, stride, dilation, strict=True):
+        total = max((-(-size // s) - 1) * s + d * (k - 1) + 1 - size, 0)  # type: ignore[operator]
+        small = total // 2
+        pads.append((small, total - small) if auto == "SAME_UPPER" else (total - small, small))
+    return Window(tuple(kernel), stride, dilation, tuple(pads))
+
+
+def conv_size(n: View, space: Sequence[Dim], place: Window, ceil: bool = False) -> tuple[Dim, ...]:
+    """Sizes of the result. With `ceil` a last window may overhang, but not begin behind the image and its padding before."""
+    if n.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
+        return tuple(-(-d // s) if isinstance(d, int) else None for d, s in zip(space, place.stride, strict=True))
+    sizes: list[Dim] = []
+    for d, s, reach, (before, after) in zip(space, place.stride, place.reach, place.pads or (), strict=True):
+        if not isinstance(d, int):
+            sizes.append(d if s == 1 and before + after == reach - 1 and isinstance(d, str) else None)
+            continue
+        room = d + before + after - reach
+        if room < 0 and not (ceil and room + s > 0):
+            raise n.fail(f"a window of {reach} positions does not fit into {d} + {before} + {after}")
+        count = room // s + 1
+        if ceil and room % s and (count * s) < d + before:
+            count += 1
+        sizes.append(count)
+    return tuple(sizes)
+
+
+def three(values: Sequence[int], fill: int = 1) -> tuple[int, ...]:
+    """Numbers for three axes: kernels always get three."""
+    return (*(fill,) * (3 - len(values)), *values)
+
+
+def three_pads(pads: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """Padding for three axes, flat."""
+    return (0,) * (2 * (3 - len(pads))) + tuple(p for pair in pads for p in pair)
+
+
+def spatial(shape: Shape, last: bool) -> Shape:
+    """The space axes of a shape with channels first or last."""
+    return shape[1:-1] if last else shape[2:]
+
+
+def arranged(batch: Dim, channels: Dim, space: Sequence[Dim], last: bool) -> Shape:
+    """A shape from its parts."""
+    return (batch, *space, channels) if last else (batch, channels, *space)
+
+
+def five(shape: Sequence[int], last: bool) -> tuple[int, ...]:
+    """A shape with three space axes."""
+    space = tuple(spatial(tuple(shape), last))
+    return tuple(arranged(shape[0], shape[-1 if last else 1], (1,) * (3 - len(space)) + space, last))  # type: ignore[return-value, arg-type]

@@ -1,0 +1,229 @@
+"""Convolution and transposed convolution. Besides ONNX's inputs and attributes, which passes add: a residual (input 3), an activation,
+and whether x and the result have their channels last (`x_last`, `out_last`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..kernels.table import BINARY, PAD_MODES, UNARY, Activation
+from ..kernels.winograd_choice import choose
+from ._base import Spec, View, register
+from ._window import Window, arranged, conv_size, five, spatial, three, three_pads, window
+
+if TYPE_CHECKING:
+    from ..program.builder import Builder, Ref
+
+IDENTITY = Activation(UNARY["identity"].code)
+_ZEROS = PAD_MODES["zeros"]
+
+
+def activation(n: View) -> Activation:
+    """What passes have put behind the operator."""
+    return Activation(*n.get("activation", IDENTITY))
+
+
+def _parts(n: View) -> tuple[Any, Any, Window | None]:
+    x, w = n.shape(0), n.shape(1)
+    if w is None or (x is None and n.node.attributes.get("kernel_shape") is None):
+        return x, w, None
+    kernel = n.get("kernel_shape") or w[2:]
+    if any(not isinstance(d, int) for d in kernel):
+        return x, w, None
+    if tuple(kernel) != tuple(w[2:]) and all(isinstance(d, int) for d in w[2:]):
+        raise n.fail(f"kernel_shape is {tuple(kernel)}, the weights have shape {w}: expected the same sizes")
+    if len(w) < 3 or (x is not None and len(x) != len(w)):
+        raise n.fail(f"x has shape {x}, the weights {w}: expected as many axes, three at least")
+    return x, w, window(n, kernel, None if x is None else spatial(x, n.get("x_last", False)))
+
+
+def conv_infer(n: View) -> list[Spec]:
+    x, w, place = _parts(n)
+    if x is None or place is None:
+        return [Spec(None if w is None else (None,) * len(w), n.spec(0).dtype)]
+    last = n.get("x_last", False)
+    channels, groups = x[-1 if last else 1], n.get("group", 1)
+    if isinstance(channels, int) and isinstance(w[1], int) and channels != w[1] * groups:
+        raise n.fail(f"x has {channels} channels, the weights have shape {w}, group={groups}: expected {w[1]} * {groups} channels")
+    if groups < 1 or (isinstance(w[0], int) and w[0] % groups):
+        raise n.fail(f"group is {groups}, the weights have shape {w}: expected a divisor of {w[0]}")
+    if n.has(2) and n.shape(2) is not None and (len(n.shape(2)) != 1 or _differ(n.shape(2)[0], w[0])):  # type: ignore[arg-type, index]
+        raise n.fail(f"the bias has shape {n.shape(2)}: expected ({w[0]},)")
+    return [Spec(arranged(x[0], w[0], conv_size(n, spatial(x, last), place), n.get("out_last", False)), n.spec(0).dtype)]
+
+
+def _differ(a: Any, b: Any) -> bool:
+    return isinstance(a, int) and isinstance(b, int) and a != b
+
+
+def conv_lower(n: View, b: Builder) -> Any:
+    weight, bias = n.value(1), n.value(2)
+    if weight is None or not n.float32() or (n.has(2) and bias is None) or weight.ndim > 5:
+        return False
+    x, _, place = _parts(n)
+    assert place is not None and place.pads is not None
+    if any(p < 0 for pair in place.pads for p in pair):
+        return False
+    x_last, out_last, groups = n.get("x_last", False), n.get("out_last", False), n.get("group", 1)
+    ref, out = b.input(0), b.output(0)
+    act, residual = activation(n), b.optional(3)
+    late = residual is not None and residual.shape != out.shape  # a residual that is broadcast comes after the kernel
+    x5, out5 = ref.view(five(ref.shape, x_last)), out.view(five(out.shape, out_last))
+    residual5 = None if residual is None or late else residual.view(out5.shape)
+    _call(n, b, place, weight, bias, groups, x5, out5, x_last, out_last, residual5, IDENTITY if late else act)
+    if residual is not None and late:
+        b.call("binary", out, residual, out, BINARY["add"], act)
+    return True
+
+
+def _call(
+    n: View, b: Builder, place: Window, weight: np.ndarray, bias: np.ndarray | None, groups: int, x: Ref, out: Ref,
+    x_last: bool, out_last: bool, residual: Ref | None, act: Activation,
+) -> None:  # fmt: skip
+    """Appends the kernel call that suits the geometry."""
+    pads = three_pads(place.pads or ())
+    weight = weight.reshape(*weight.shape[:2], *three(weight.shape[2:]))
+    stride, dilation = three(place.stride), three(place.dilation)
+    channels = x.shape[-1 if x_last else 1]
+    if weight.shape[1] == 1 and groups == channels > 1 and x_last == out_last:
+        packed = b.pack("depthwise_pack", weight, bias, stride, dilation, channels)
+        b.call("depthwise", x, packed, out, pads, _ZEROS, x_last, residual, act)
+        return
+    tile = 0
+    if groups == 1 and weight.shape[2:] == (1, 3, 3) and stride == dilation == (1, 1, 1) and n.get("algorithm") != "direct":
+        space = spatial(out.shape, out_last)
+        tile = choose(space[1:], channels, weight.shape[0], x.shape[0])  # type: ignore[arg-type]
+    if tile:
+        packed = b.pack("winograd_pack", weight, bias, tile, key=tile)
+        b.call("winograd", x, packed, out, pads, _ZEROS, x_last, out_last, residual, act)
+    else:
+        packed = b.pack("conv_pack", weight, bias, stride, dilation, groups)
+        b.call("conv", x, packed, out, pads, _ZEROS, x_last, out_last, residual, act)
+
+
+def conv_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None) -> Sequence[np.ndarray]:
+    """Windows of the padded input, multiplied with the weights of each group."""
+    _, _, place = _parts(n)
+    assert place is not None and place.pads is not None
+    if n.get("x_last", False):
+        x = np.moveaxis(x, -1, 1)
+    axes = w.ndim - 2
+    wide = np.float64 if x.dtype.kind == "f" else x.dtype
+    padded = np.pad(x, ((0, 0), (0, 0), *((max(p, 0), max(q, 0)) for p, q in place.pads)))
+    cut = tuple(slice(max(-p, 0), padded.shape[i + 2] - max(-q, 0)) for i, (p, q) in enumerate(place.pads))
+    padded = padded[(slice(None), slice(None), *cut)]
+    views = np.lib.stride_tricks.sliding_window_view(padded, place.reach, tuple(range(2, 2 + axes)))
+    views = views[(slice(None), slice(None), *(slice(None, None, s) for s in place.stride), *(slice(None, None, d) for d in place.dilation))]
+    groups = n.get("group", 1)
+    parts = []
+    for g, weight in enumerate(np.split(w.astype(wide), groups)):
+        part = views[:, g * w.shape[1] : (g + 1) * w.shape[1]].astype(wide)
+        parts.append(np.tensordot(part, weight, ([1, *range(2 + axes, 2 + 2 * axes)], range(1, 2 + axes))))
+    y = np.moveaxis(np.concatenate(parts, -1), -1, 1)
+    if bias is not None:
+        y = y + bias.reshape(-1, *(1,) * axes)
+    return (y.astype(x.dtype),)
+
+
+register("Conv", conv_infer, conv_run, conv_lower)
+
+
+# ---- transposed ---------------------------------------------------------------------------------------------------------
+
+
+def _transposed(n: View, x: Any, w: Any) -> tuple[Window, tuple[Any, ...], tuple[tuple[int, int], ...] | None]:
+    """Window, sizes of the result and its pads (how much of the full result is cropped on each side)."""
+    kernel = tuple(n.get("kernel_shape") or w[2:])
+    axes = len(kernel)
+    auto, shape = n.get("auto_pad", "NOTSET"), n.get("output_shape")
+    place = window(n, kernel, None) if auto in ("NOTSET", "", "VALID") else window(_without_auto(n), kernel, None)
+    extra = tuple(n.get("output_padding") or (0,) * axes)
+    space = x[2:]
+    full = [
+        s * (d - 1) + e + r if isinstance(d, int) else None
+        for d, s, e, r in zip(space, place.stride, extra, place.reach, strict=True)
+    ]
+    if shape or auto in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = list(shape[-axes:]) if shape else [d * s if isinstance(d, int) else None for d, s in zip(space, place.stride, strict=True)]
+        if any(f is None for f in full) or any(v is None for v in wanted):
+            return place, tuple(wanted), None
+        pads = []
+        for f, want in zip(full, wanted, strict=True):
+            total = f - want  # type: ignore[operator]
+            pads.append((total - total // 2, total // 2) if auto != "SAME_UPPER" else (total // 2, total - total // 2))
+        return place, tuple(wanted), tuple(pads)
+    sizes = tuple(None if f is None else f - p - q for f, (p, q) in zip(full, place.pads or (), strict=True))
+    return place, sizes, place.pads
+
+
+def _without_auto(n: View) -> View:
+    from ..graph.ir import Node
+
+    kept = {k: v for k, v in n.node.attributes.items() if k not in ("auto_pad", "pads")}
+    return View(Node(n.node.op, n.node.inputs, n.node.outputs, kept), n.inputs, n.values)
+
+
+def conv_transpose_infer(n: View) -> list[Spec]:
+    x, w = n.shape(0), n.shape(1)
+    if x is None or w is None or any(not isinstance(d, int) for d in w[2:]):
+        return [Spec(None if x is None else (None,) * len(x), n.spec(0).dtype)]
+    if len(x) != len(w) or len(x) < 3:
+        raise n.fail(f"x has shape {x}, the weights {w}: expected as many axes, three at least")
+    groups = n.get("group", 1)
+    if _differ(x[1], w[0]) or groups < 1 or (isinstance(w[0], int) and w[0] % groups):
+        raise n.fail(f"x has shape {x}, the weights {w}, group={groups}: expected {x[1]} = {w[0]} channels, and group to divide it")
+    _, sizes, _ = _transposed(n, x, w)
+    if any(isinstance(s, int) and s < 0 for s in sizes):
+        raise n.fail(f"the result would have the sizes {sizes}: the padding is larger than it")
+    return [Spec((x[0], w[1] * groups if isinstance(w[1], int) else None, *sizes), n.spec(0).dtype)]
+
+
+def conv_transpose_lower(n: View, b: Builder) -> Any:
+    weight, bias = n.value(1), n.value(2)
+    if weight is None or not n.float32() or (n.has(2) and bias is None) or weight.ndim > 5:
+        return False
+    place, _, pads = _transposed(n, n.sizes(0), weight.shape)
+    assert pads is not None
+    x, out = b.input(0), b.output(0)
+    weight = weight.reshape(*weight.shape[:2], *three(weight.shape[2:]))
+    packed = b.pack("conv_transpose_pack", weight, bias, three(place.stride), three(place.dilation), n.get("group", 1))
+    b.call(
+        "conv_transpose", x.view(five(x.shape, False)), packed, out.view(five(out.shape, False)), three_pads(pads), False, False, activation(n)
+    )
+    return True
+
+
+def conv_transpose_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None) -> Sequence[np.ndarray]:
+    """Every input pixel adds its weighted kernel to the result, which is then cropped."""
+    place, sizes, pads = _transposed(n, x.shape, w.shape)
+    assert pads is not None
+    groups, axes = n.get("group", 1), w.ndim - 2
+    full = [(d - 1) * s + r for d, s, r in zip(x.shape[2:], place.stride, place.reach, strict=True)]
+    y = np.zeros((x.shape[0], w.shape[1] * groups, *full), np.float64)
+    each_in, each_out = x.shape[1] // groups, w.shape[1]
+    for g in range(groups):
+        source = x[:, g * each_in : (g + 1) * each_in].astype(np.float64)
+        weight = w[g * each_in : (g + 1) * each_in].astype(np.float64)
+        for tap in np.ndindex(*place.kernel):
+            part = np.moveaxis(np.tensordot(source, weight[(slice(None), slice(None), *tap)], ([1], [0])), -1, 1)
+            at = tuple(
+                slice(t * d, t * d + (size - 1) * s + 1, s)
+                for t, d, s, size in zip(tap, place.dilation, place.stride, x.shape[2:], strict=True)
+            )
+            if part.size:
+                y[(slice(None), slice(g * each_out, (g + 1) * each_out), *at)] += part
+    result = np.zeros((*y.shape[:2], *sizes), np.float64)
+    source_at, result_at = [], []
+    for (before, _), size, have in zip(pads, sizes, full, strict=True):
+        start, end = max(before, 0), min(before + size, have)
+        source_at.append(slice(start, max(end, start)))
+        result_at.append(slice(start - before, max(end, start) - before))
+    result[(slice(None), slice(None), *result_at)] = y[(slice(None), slice(None), *source_at)]
+    if bias is not None:
+        result += bias.reshape(-1, *(1,) * axes)
+    return (result.astype(x.dtype),)
+
+
+register("ConvTranspose", conv_transpose_infer, conv_transpose_run, conv_transpose_lower)

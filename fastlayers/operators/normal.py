@@ -1,0 +1,265 @@
+"""Normalisations, softmax, and `Affine`, what passes make of a batch normalisation that nothing takes in: act(x scale + shift) a channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..graph.ir import Shape
+from ._base import FLOAT32, Spec, View, register
+from .conv import activation
+
+if TYPE_CHECKING:
+    from ..program.builder import Builder
+
+
+def same_infer(n: View) -> list[Spec]:
+    """The result is like input 0."""
+    return [n.spec(0)]
+
+
+def _axis(n: View, default: int, rank: int) -> int:
+    axis = int(n.get("axis", default))
+    if not -rank <= axis < max(rank, 1):
+        raise n.fail(f"axis is {axis}, x has {rank} axes: expected {-rank} to {rank - 1}")
+    return axis % max(rank, 1)
+
+
+def _volume(sizes: Sequence[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+# ---- softmax ------------------------------------------------------------------------------------------------------------
+
+
+def softmax_infer(n: View) -> list[Spec]:
+    x = n.shape(0)
+    if x is not None:
+        _axis(n, -1, len(x))
+    return [n.spec(0)]
+
+
+def _cut(n: View, shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """The shape as (outer, reduced, inner); before opset 13 everything from the axis on was reduced (`flatten`)."""
+    axis = _axis(n, -1, len(shape))
+    if n.get("flatten", False):
+        return _volume(shape[:axis]), _volume(shape[axis:]), 1
+    return _volume(shape[:axis]), shape[axis] if shape else 1, _volume(shape[axis + 1 :])
+
+
+def _softmax(name: str, kernel: str | None, function: Callable[[np.ndarray], np.ndarray]) -> None:
+    def run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
+        flat = x.reshape(_cut(n, x.shape)).astype(np.float64)
+        return (function(flat).reshape(x.shape).astype(x.dtype),)
+
+    def lower(n: View, b: Builder) -> Any:
+        if not n.float32():
+            return False
+        x = b.input(0)
+        cut = _cut(n, x.shape)
+        b.call(kernel, x.view(cut), b.output(0, over=x).view(cut))  # type: ignore[arg-type]
+        return True
+
+    register(name, softmax_infer, run, lower if kernel else None)
+
+
+def _plain_softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(1, keepdims=True, initial=-np.inf))
+    return e / e.sum(1, keepdims=True)
+
+
+def _log_softmax(x: np.ndarray) -> np.ndarray:
+    shifted = x - x.max(1, keepdims=True, initial=-np.inf)
+    return shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+
+
+def _hardmax(x: np.ndarray) -> np.ndarray:
+    y = np.zeros_like(x)
+    if x.shape[1]:
+        np.put_along_axis(y, x.argmax(1)[:, None], 1, 1)
+    return y
+
+
+_softmax("Softmax", "softmax", _plain_softmax)
+_softmax("LogSoftmax", "log_softmax", _log_softmax)
+_softmax("Hardmax", None, _hardmax)
+
+
+# ---- batch normalisation and Affine -------------------------------------------------------------------------------------
+
+
+def batch_norm_infer(n: View) -> list[Spec]:
+    x = n.shape(0)
+    for i in range(1, 5):
+        shape = n.shape(i)
+        if x is not None and shape is not None and len(x) > 1 and isinstance(x[1], int) and shape != (x[1],) and isinstance(shape[0], int):
+            raise n.fail(f"input {i} has shape {shape}, x has shape {x}: expected ({x[1]},)")
+    return [n.spec(0), *(n.spec(3 + i) for i in range(len(n.node.outputs) - 1))][: len(n.node.outputs)]
+
+
+def scale_and_shift(
+    scale: np.ndarray, bias: np.ndarray, mean: np.ndarray, variance: np.ndarray, epsilon: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """A batch normalisation as x scale + shift, in float64."""
+    factor = scale.astype(np.float64) / np.sqrt(variance.astype(np.float64) + epsilon)
+    return factor, bias.astype(np.float64) - mean.astype(np.float64) * factor
+
+
+def batch_norm_run(
+    n: View, x: np.ndarray, scale: np.ndarray, bias: np.ndarray, mean: np.ndarray, variance: np.ndarray
+) -> Sequence[np.ndarray]:
+    """Over axis 1, with running statistics, or with those of the batch if training_mode is set."""
+    axes = (0, *range(2, x.ndim))
+    wide = (1, -1, *(1,) * (x.ndim - 2))
+    outputs: list[np.ndarray] = []
+    if n.get("training_mode", 0):
+        momentum, values = n.get("momentum", 0.9), x.astype(np.float64)
+        now_mean, now_variance = values.mean(axes), values.var(axes)
+        outputs = [
+            (old * momentum + now * (1 - momentum)).astype(old.dtype) for old, now in ((mean, now_mean), (variance, now_variance))
+        ]
+        mean, variance = now_mean, now_variance
+    factor, shift = scale_and_shift(scale, bias, mean, variance, n.get("epsilon", 1e-5))
+    return ((x * factor.reshape(wide) + shift.reshape(wide)).astype(x.dtype), *outputs)
+
+
+def batch_norm_lower(n: View, b: Builder) -> Any:
+    values = [n.value(i) for i in range(1, 5)]
+    if n.get("training_mode", 0) or any(v is None for v in values) or not n.float32() or len(n.node.outputs) > 1:
+        return False
+    factor, shift = scale_and_shift(*values, n.get("epsilon", 1e-5))  # type: ignore[arg-type]
+    x = b.input(0)
+    _affine(b, n, x, b.output(0, over=x), factor, shift, 1)
+    return True
+
+
+def _affine(b: Builder, n: View, x: Any, out: Any, factor: np.ndarray, shift: np.ndarray, axis: int) -> None:
+    cut = (_volume(x.shape[:axis]), x.shape[axis], _volume(x.shape[axis + 1 :]))
+    scale, offset = b.constant(factor.astype(np.float32)), b.constant(shift.astype(np.float32))
+    b.call("affine", x.view(cut), scale, offset, out.view(cut), activation(n))
+
+
+def affine_lower(n: View, b: Builder) -> Any:
+    """Inputs: x, scale (c,), shift (c,); attributes axis (of the channels) and activation."""
+    scale, shift = n.value(1), n.value(2)
+    if scale is None or shift is None or not n.float32():
+        return False
+    x = b.input(0)
+    _affine(b, n, x, b.output(0, over=x), scale, shift, _axis(n, 1, len(x.shape)))
+    return True
+
+
+register("BatchNormalization", batch_norm_infer, batch_norm_run, batch_norm_lower)
+register("Affine", same_infer, None, affine_lower)
+
+
+# ---- layer, root-mean-square, instance and group normalisation ----------------------------------------------------------
+
+
+def layer_norm_infer(n: View) -> list[Spec]:
+    x = n.shape(0)
+    specs = [n.spec(0)]
+    if len(n.node.outputs) > 1:
+        kept: Shape | None = None
+        if x is not None:
+            axis = _axis(n, -1, len(x))
+            kept = (*x[:axis], *(1,) * (len(x) - axis))
+        specs += [Spec(kept, FLOAT32)] * (len(n.node.outputs) - 1)
+    return specs
+
+
+def _layer_norm(n: View, x: np.ndarray, scale: np.ndarray, bias: np.ndarray | None, rms: bool) -> Sequence[np.ndarray]:
+    axis = _axis(n, -1, x.ndim)
+    axes = tuple(range(axis, x.ndim))
+    values = x.astype(np.float64)
+    mean = np.zeros_like(values.mean(axes, keepdims=True)) if rms else values.mean(axes, keepdims=True)
+    centred = values - mean
+    root = 1 / np.sqrt((centred**2).mean(axes, keepdims=True) + n.get("epsilon", 1e-5))
+    y = (centred * root).astype(x.dtype) * scale
+    if bias is not None:
+        y = y + bias
+    return y.astype(x.dtype), mean.astype(np.float32), root.astype(np.float32)
+
+
+def layer_norm_run(n: View, x: np.ndarray, scale: np.ndarray, bias: np.ndarray | None = None) -> Sequence[np.ndarray]:
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias over the axes from `axis` on."""
+    return _layer_norm(n, x, scale, bias, False)[: len(n.node.outputs)]
+
+
+def rms_norm_run(n: View, x: np.ndarray, scale: np.ndarray) -> Sequence[np.ndarray]:
+    """x / sqrt(mean(x²) + epsilon) * scale."""
+    return _layer_norm(n, x, scale, None, True)[:1]
+
+
+def layer_norm_lower(n: View, b: Builder) -> Any:
+    x = n.sizes(0)
+    axis = _axis(n, -1, len(x))
+    inner = x[axis:]
+    fits = all(not n.has(i) or n.sizes(i)[-len(inner) :] == inner and _volume(n.sizes(i)) == _volume(inner) for i in (1, 2))
+    if not n.float32() or any(n.wants(i) for i in (1, 2)) or not fits:
+        return False
+    ref, size = b.input(0), _volume(inner)
+    cut = (_volume(x[:axis]), size)
+    bias = b.optional(2)
+    b.call(
+        "layer_norm", ref.view(cut), b.input(1).view((size,)), None if bias is None else bias.view((size,)),
+        b.output(0, over=ref).view(cut), float(n.get("epsilon", 1e-5)), n.op == "RMSNormalization",
+    )  # fmt: skip
+    return True
+
+
+register("LayerNormalization", layer_norm_infer, layer_norm_run, layer_norm_lower)
+register("RMSNormalization", layer_norm_infer, rms_norm_run, layer_norm_lower)
+
+
+def group_norm_run(n: View, x: np.ndarray, scale: np.ndarray, bias: np.ndarray) -> Sequence[np.ndarray]:
+    """Each group of channels of each image is normalised; scale and bias have one number a channel."""
+    groups = n.get("num_groups", x.shape[1])
+    values = x.astype(np.float64).reshape(x.shape[0], groups, -1)
+    mean = values.mean(-1, keepdims=True)
+    values = (values - mean) / np.sqrt(((values - mean) ** 2).mean(-1, keepdims=True) + n.get("epsilon", 1e-5))
+    wide = (1, -1, *(1,) * (x.ndim - 2))
+    return ((values.reshape(x.shape) * scale.reshape(wide) + bias.reshape(wide)).astype(x.dtype),)
+
+
+register("GroupNormalization", same_infer, group_norm_run)
+register("InstanceNormalization", same_infer, group_norm_run)
+
+
+# ---- local response -----------------------------------------------------------------------------------------------------
+
+
+def _response(n: View) -> tuple[int, float, float, float]:
+    size = int(n.get("size", 0))
+    if size < 1:
+        raise n.fail(f"size is {size}: expected at least 1")
+    return size, float(n.get("alpha", 1e-4)), float(n.get("beta", 0.75)), float(n.get("bias", 1.0))
+
+
+def lrn_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
+    """x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ** beta."""
+    size, alpha, beta, bias = _response(n)
+    if n.get("x_last", False):
+        x = np.moveaxis(x, -1, 1)
+    squares = np.pad(x.astype(np.float64) ** 2, [(0, 0), ((size - 1) // 2, size - 1 - (size - 1) // 2)] + [(0, 0)] * (x.ndim - 2))
+    total = np.lib.stride_tricks.sliding_window_view(squares, size, 1).sum(-1)  # type: ignore[call-overload]
+    y = (x / (bias + alpha / size * total) ** beta).astype(x.dtype)
+    return (np.moveaxis(y, 1, -1) if n.get("x_last", False) else y,)
+
+
+def lrn_lower(n: View, b: Builder) -> Any:
+    if not n.float32():
+        return False
+    x, out = b.input(0), b.output(0)
+    shape = x.shape
+    cut = (_volume(shape[:-1]), shape[-1], 1) if n.get("x_last", False) else (shape[0], shape[1], _volume(shape[2:]))
+    b.call("lrn", x.view(cut), out.view(cut), *_response(n))
+    return True
+
+
+register("LRN", same_infer, lrn_run, lrn_lower)

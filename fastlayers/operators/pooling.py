@@ -1,0 +1,186 @@
+"""Pools over windows and over whole maps. Layouts as in `conv`: `x_last` and `out_last`, which are equal here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..kernels.table import REDUCE
+from ._base import INT64, Spec, View, register
+from ._window import Window, arranged, conv_size, five, spatial, three, three_pads, window
+
+if TYPE_CHECKING:
+    from ..program.builder import Builder
+
+
+def _place(n: View) -> tuple[Any, Window]:
+    x, kernel = n.shape(0), n.get("kernel_shape")
+    if not kernel or (x is not None and len(x) != len(kernel) + 2):
+        raise n.fail(f"x has shape {x}, kernel_shape is {kernel}: expected a kernel of two axes less than x")
+    return x, window(n, tuple(kernel), None if x is None else spatial(x, n.get("x_last", False)))
+
+
+def pool_infer(n: View) -> list[Spec]:
+    x, place = _place(n)
+    if x is None:
+        shape: Any = (None,) * (len(place.kernel) + 2)
+    else:
+        last = n.get("x_last", False)
+        sizes = conv_size(n, spatial(x, last), place, bool(n.get("ceil_mode", 0)))
+        shape = arranged(x[0], x[-1 if last else 1], sizes, last)
+    specs = [Spec(shape, n.spec(0).dtype)]
+    return [*specs, Spec(shape, INT64)] if n.wants(1) else specs
+
+
+def _usable(n: View, place: Window) -> bool:
+    pads = place.pads
+    return n.float32() and not n.wants(1) and len(place.kernel) <= 3 and pads is not None and all(p >= 0 for pair in pads for p in pair)
+
+
+def max_pool_lower(n: View, b: Builder) -> Any:
+    _, place = _place(n)
+    if not _usable(n, place):
+        return False
+    last = n.get("x_last", False)
+    x, out = b.input(0), b.output(0)
+    b.call(
+        "max_pool", x.view(five(x.shape, last)), out.view(five(out.shape, last)), three(place.kernel), three(place.stride),
+        three(place.dilation), three_pads(place.pads or ()), last,
+    )  # fmt: skip
+    return True
+
+
+def average_pool_lower(n: View, b: Builder) -> Any:
+    _, place = _place(n)
+    if not _usable(n, place):
+        return False
+    last = n.get("x_last", False)
+    x, out = b.input(0), b.output(0)
+    if out.shape == arranged(out.shape[0], x.shape[-1 if last else 1], (1,) * len(place.kernel), last):
+        if place.kernel == spatial(x.shape, last) and not any(p for pair in place.pads or () for p in pair):
+            _whole(b, x, out, last, "mean")
+            return True
+    b.call(
+        "avg_pool", x.view(five(x.shape, last)), out.view(five(out.shape, last)), three(place.kernel), three(place.stride),
+        three(place.dilation), three_pads(place.pads or ()), bool(n.get("count_include_pad", 0)), last,
+    )  # fmt: skip
+    return True
+
+
+def _windows(n: View, x: np.ndarray, fill: float) -> tuple[np.ndarray, np.ndarray, Window]:
+    """Windows of the padded x, (n, c, *out, *kernel), and for each position 1 inside the image, 2 in its padding, 0 beyond."""
+    _, place = _place(n)
+    assert place.pads is not None
+    if n.get("x_last", False):
+        x = np.moveaxis(x, -1, 1)
+    sizes = conv_size(n, x.shape[2:], place, bool(n.get("ceil_mode", 0)))
+    over = [
+        max((out - 1) * s + r - (d + p + q), 0) if isinstance(out, int) else 0
+        for out, s, r, d, (p, q) in zip(sizes, place.stride, place.reach, x.shape[2:], place.pads, strict=True)
+    ]
+    space = tuple(range(2, x.ndim))
+    padded = np.pad(x, ((0, 0), (0, 0), *((p, q + o) for (p, q), o in zip(place.pads, over, strict=True))), constant_values=fill)
+    kind = np.pad(np.ones(x.shape[2:], np.int8), place.pads, constant_values=2)
+    kind = np.pad(kind, [(0, o) for o in over])
+
+    def slide(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+        lead = (slice(None),) * axes[0]
+        views = np.lib.stride_tricks.sliding_window_view(array, place.reach, axes)  # type: ignore[call-overload]
+        views = views[(*lead, *(slice(None, None, s) for s in place.stride), *(slice(None, None, d) for d in place.dilation))]
+        return views[(*lead, *(slice(0, k) for k in sizes))]  # type: ignore[no-any-return]
+
+    return slide(padded, space), slide(kind, tuple(range(x.ndim - 2))), place
+
+
+def _arrange(n: View, y: np.ndarray) -> np.ndarray:
+    return np.moveaxis(y, 1, -1) if n.get("x_last", False) else y
+
+
+def max_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
+    """The largest number of each window; with a second output, its position in the flat input."""
+    least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    views, _, place = _windows(n, x, least)
+    axes = len(place.kernel)
+    flat = views.reshape(*views.shape[:-axes], -1)
+    y = flat.max(-1, initial=least)
+    if not n.wants(1):
+        return (_arrange(n, y),)
+    first_x = np.moveaxis(x, -1, 1) if n.get("x_last", False) else x
+    order = "F" if n.get("storage_order", 0) else "C"
+    numbers = np.arange(int(np.prod(first_x.shape[2:]))).reshape(first_x.shape[2:], order=order).astype(np.float64)
+    planes = np.broadcast_to(numbers, (1, 1, *numbers.shape))
+    at, _, _ = _windows(n, planes if not n.get("x_last", False) else np.moveaxis(planes, 1, -1), -1.0)
+    best = flat.argmax(-1)
+    at = np.broadcast_to(at.reshape(1, 1, *flat.shape[2:]), flat.shape)
+    index = np.take_along_axis(at, best[..., None], -1)[..., 0].astype(np.int64)
+    base = np.arange(x.shape[0] * first_x.shape[1]).reshape(x.shape[0], first_x.shape[1], *(1,) * axes) * numbers.size
+    return _arrange(n, y), _arrange(n, index + base)
+
+
+def average_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
+    """The sum of each window over the number of its positions inside the image, or inside the image and its padding."""
+    views, kind, place = _windows(n, x, 0)
+    axes = tuple(range(-len(place.kernel), 0))
+    counted = kind > 0 if n.get("count_include_pad", 0) else kind == 1
+    y = views.sum(axes, dtype=np.float64) / counted.sum(axes)
+    return (_arrange(n, y.astype(x.dtype)),)
+
+
+def lp_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
+    """The p-norm of each window."""
+    views, _, place = _windows(n, x, 0)
+    p = n.get("p", 2)
+    y = (np.abs(views.astype(np.float64)) ** p).sum(tuple(range(-len(place.kernel), 0))) ** (1 / p)
+    return (_arrange(n, y.astype(x.dtype)),)
+
+
+register("MaxPool", pool_infer, max_pool_run, max_pool_lower)
+register("AveragePool", pool_infer, average_pool_run, average_pool_lower)
+register("LpPool", pool_infer, lp_pool_run)
+
+
+# ---- whole maps -----------------------------------------------------------------------------------------------------------
+
+
+def global_infer(n: View) -> list[Spec]:
+    x = n.shape(0)
+    if x is None:
+        return [Spec(None, n.spec(0).dtype)]
+    if len(x) < 3:
+        raise n.fail(f"x has shape {x}: expected (n, c, ...)")
+    last = n.get("x_last", False)
+    return [Spec(arranged(x[0], x[-1 if last else 1], (1,) * (len(x) - 2), last), n.spec(0).dtype)]
+
+
+def _whole(b: Builder, x: Any, out: Any, last: bool, op: str) -> None:
+    batch, channels = x.shape[0], x.shape[-1 if last else 1]
+    pixels = int(np.prod(spatial(x.shape, last)))
+    if last:
+        b.call("reduce", x.view((batch, pixels, channels)), out.view((batch, channels)), REDUCE[op])
+    else:
+        b.call("reduce", x.view((batch * channels, pixels, 1)), out.view((batch * channels, 1)), REDUCE[op])
+
+
+def _global(name: str, op: str | None, function: Any) -> None:
+    def lower(n: View, b: Builder) -> Any:
+        if not n.float32():
+            return False
+        _whole(b, b.input(0), b.output(0), n.get("x_last", False), op)  # type: ignore[arg-type]
+        return True
+
+    def run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
+        last = n.get("x_last", False)
+        axes = tuple(range(1, x.ndim - 1) if last else range(2, x.ndim))
+        return (function(n, x, axes).astype(x.dtype),)
+
+    register(name, global_infer, run, lower if op else None)
+
+
+_global("GlobalAveragePool", "mean", lambda n, x, axes: x.mean(axes, dtype=np.float64, keepdims=True))
+_global("GlobalMaxPool", "max", lambda n, x, axes: x.max(axes, keepdims=True))
+_global(
+    "GlobalLpPool", None,
+    lambda n, x, axes: (np.abs(x.astype(np.float64)) ** n.get("p", 2)).sum(axes, keepdims=True) ** (1 / n.get("p", 2)),
+)  # fmt: skip

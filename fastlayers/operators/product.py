@@ -1,0 +1,207 @@
+"""Matrix products: Gemm and MatMul of ONNX, and `Linear`, what passes make of them: act(x Wᵀ + b + residual) with fixed weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..graph.ir import Dim, Shape
+from ..kernels.table import BINARY
+from ._base import Spec, View, register
+from .conv import IDENTITY, activation
+
+if TYPE_CHECKING:
+    from ..program.builder import Builder, Ref
+
+
+def broadcast(n: View, a: Shape, b: Shape) -> Shape:
+    """The common shape of two that numpy would broadcast."""
+    rank = max(len(a), len(b))
+    result: list[Dim] = []
+    for p, q in zip((1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b), strict=True):
+        if p == 1 or q == 1:
+            result.append(q if p == 1 else p)
+        elif isinstance(p, int) and isinstance(q, int) and p != q:
+            raise n.fail(f"shapes {a} and {b} do not broadcast")
+        else:
+            result.append(p if isinstance(p, int) or q is None else q)
+    return tuple(result)
+
+
+def _multiply_adds(n: View, p: Any, q: Any) -> None:
+    if isinstance(p, int) and isinstance(q, int) and p != q:
+        raise n.fail(f"inner sizes {p} and {q} differ: shapes {[s.shape for s in n.inputs[:2] if s]}")
+
+
+# ---- Gemm ---------------------------------------------------------------------------------------------------------------
+
+
+def gemm_infer(n: View) -> list[Spec]:
+    a, w = n.shape(0), n.shape(1)
+    if a is None or w is None:
+        return [Spec((None, None), n.spec(0).dtype)]
+    if len(a) != 2 or len(w) != 2:
+        raise n.fail(f"shapes {a} and {w}: expected two axes each")
+    m, k = a[::-1] if n.get("transA", 0) else a
+    k2, columns = w[::-1] if n.get("transB", 0) else w
+    _multiply_adds(n, k, k2)
+    c = n.shape(2) if n.has(2) else None
+    if c is not None and isinstance(m, int) and isinstance(columns, int) and all(isinstance(d, int) for d in c):
+        if broadcast(n, (m, columns), c) != (m, columns):
+            raise n.fail(f"C has shape {c}: expected one that broadcasts to {(m, columns)}")
+    return [Spec((m, columns), n.spec(0).dtype)]
+
+
+def gemm_run(n: View, a: np.ndarray, w: np.ndarray, c: np.ndarray | None = None) -> Sequence[np.ndarray]:
+    """alpha A B + beta C."""
+    dtype = a.dtype
+    wide = np.float64 if dtype.kind == "f" else dtype
+    a, w = a.astype(wide), w.astype(wide)
+    y = (a.T if n.get("transA", 0) else a) @ (w.T if n.get("transB", 0) else w)
+    alpha, beta = n.get("alpha", 1.0), n.get("beta", 1.0)
+    if alpha != 1:
+        y = y * (alpha if dtype.kind == "f" else int(alpha))
+    if c is not None:
+        y = y + (c.astype(wide) if beta == 1 else c.astype(wide) * (beta if dtype.kind == "f" else int(beta)))
+    return (y.astype(dtype),)
+
+
+def gemm_lower(n: View, b: Builder) -> Any:
+    weight = n.value(1)
+    c = n.value(2)
+    if weight is None or not n.float32() or (n.has(2) and c is None):
+        return False
+    alpha, beta = np.float32(n.get("alpha", 1.0)), np.float32(n.get("beta", 1.0))
+    columns = weight.shape[0] if n.get("transB", 0) else weight.shape[1]
+    a = b.input(0)
+    m, k = a.shape[::-1] if n.get("transA", 0) else a.shape
+    bias = None
+    if c is not None and c.size and (c.ndim < 2 or c.shape[0] == 1):
+        bias = np.ascontiguousarray(np.broadcast_to(c.reshape(-1) * beta, (columns,)), np.float32)
+    elif c is not None:
+        return False
+    if n.get("transA", 0):
+        turned = b.temp((m, k))
+        b.call("transpose", a.view((1, *a.shape)), turned.view((1, m, k)))
+        a = turned
+    ordered = weight if n.get("transB", 0) else weight.T
+    packed = b.pack("linear_pack", np.ascontiguousarray(ordered if alpha == 1 else ordered * alpha), bias)
+    b.call("linear", a, packed, b.output(0), None, activation(n))
+    return True
+
+
+register("Gemm", gemm_infer, gemm_run, gemm_lower)
+
+
+# ---- MatMul -------------------------------------------------------------------------------------------------------------
+
+
+def matmul_infer(n: View) -> list[Spec]:
+    a, w = n.shape(0), n.shape(1)
+    dtype = n.spec(0).dtype
+    if a is None or w is None:
+        return [Spec(None, dtype)]
+    if not a or not w:
+        raise n.fail(f"shapes {a} and {w}: expected one axis at least")
+    left, right = (a if len(a) > 1 else (1, *a)), (w if len(w) > 1 else (*w, 1))
+    _multiply_adds(n, left[-1], right[-2])
+    shape = (*broadcast(n, left[:-2], right[:-2]), left[-2], right[-1])
+    if len(a) == 1:
+        shape = (*shape[:-2], shape[-1])
+    if len(w) == 1:
+        shape = shape[:-1]
+    return [Spec(shape, dtype)]
+
+
+def matmul_run(n: View, a: np.ndarray, w: np.ndarray) -> Sequence[np.ndarray]:
+    """numpy's matmul, floats in float64."""
+    wide = np.float64 if a.dtype.kind == "f" else a.dtype
+    return (np.matmul(a.astype(wide), w.astype(wide)).astype(a.dtype),)
+
+
+def matmul_lower(n: View, b: Builder) -> Any:
+    if not n.float32():
+        return False
+    weight = n.value(1)
+    if weight is not None and weight.ndim == 2:
+        x, out = b.input(0), b.output(0)
+        packed = b.pack("linear_pack", np.ascontiguousarray(weight.T), None)
+        b.call("linear", x.view((_rows(x), x.shape[-1])), packed, out.view((_rows(x), weight.shape[1])), None, IDENTITY)
+        return True
+    left, right = b.input(0), b.input(1)
+    if len(left.shape) < 2 or len(right.shape) < 2:
+        return False
+    out = b.output(0)
+    batch = out.shape[:-2]
+    m, k, columns = left.shape[-2], left.shape[-1], right.shape[-1]
+    left3, right3 = _batched(b, left, batch), _batched(b, right, batch)
+    b.call("matmul", left3, right3, out.view((_volume(batch), m, columns)), False)
+    return True
+
+
+def _rows(x: Ref) -> int:
+    return _volume(x.shape[:-1])
+
+
+def _volume(shape: Sequence[int]) -> int:
+    total = 1
+    for size in shape:
+        total *= size
+    return total
+
+
+def _batched(b: Builder, x: Ref, batch: Sequence[int]) -> Ref:
+    """x with one batch axis, of size 1 or of the whole batch; other broadcasts are copied out."""
+    lead, inner = x.shape[:-2], x.shape[-2:]
+    if _volume(lead) in (1, _volume(batch)):
+        return x.view((_volume(lead), *inner))
+    shape = (*batch, *inner)
+    strides: list[int] = []
+    step = 1
+    for size in reversed(x.shape):
+        strides.insert(0, 0 if size == 1 else step)
+        step *= size
+    strides = [0] * (len(shape) - len(strides)) + strides
+    whole = b.temp(shape)
+    dense: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        dense.insert(0, step)
+        step *= size
+    b.call("copy", x, whole, shape, 0, tuple(strides), 0, tuple(dense), 4)
+    return whole.view((_volume(batch), *inner))
+
+
+register("MatMul", matmul_infer, matmul_run, matmul_lower)
+
+
+# ---- Linear: what passes make of products with fixed weights ------------------------------------------------------------
+
+
+def linear_infer(n: View) -> list[Spec]:
+    """Inputs: x (..., k), weight (n, k), bias (n,) or None, residual (..., n) or None."""
+    x, w = n.shape(0), n.shape(1)
+    if x is None or w is None:
+        return [Spec(None, n.spec(0).dtype)]
+    _multiply_adds(n, x[-1], w[1])
+    return [Spec((*x[:-1], w[0]), n.spec(0).dtype)]
+
+
+def linear_lower(n: View, b: Builder) -> Any:
+    weight, bias = n.value(1), n.value(2)
+    if weight is None or not n.float32() or (n.has(2) and bias is None):
+        return False
+    x, out, residual = b.input(0), b.output(0), b.optional(3)
+    late = residual is not None and residual.shape != out.shape
+    flat = out.view((_rows(x), weight.shape[0]))
+    packed = b.pack("linear_pack", np.ascontiguousarray(weight), bias)
+    given = None if residual is None or late else residual.view(flat.shape)
+    b.call("linear", x.view((_rows(x), x.shape[-1])), packed, flat, given, IDENTITY if late else activation(n))
+    if residual is not None and late:
+        b.call("binary", out, residual, out, BINARY["add"], activation(n))
+    return True
+
+
+register("Linear", linear_infer, None, linear_lower)

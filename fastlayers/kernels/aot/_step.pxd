@@ -1,6 +1,7 @@
 """A step: one call of a kernel with everything fixed but where its arrays lie. Programs are made of them; see ../README.md."""
 
 from libc.stdint cimport int64_t
+cimport numpy as cnp
 
 # Does the work of a plan on `operands`, one pointer for every array argument of the kernel in their order (NULL for None).
 # Returns 0, or -1 where there is no memory for scratch. It needs no GIL and may run on several threads at once.
@@ -15,6 +16,12 @@ cdef class Step:
     cdef object keep      # what the plan points into: packed weights
 
 
+# What a plan points into: packed weights, and a block of memory (see _engine.alloc) that dies with this object.
+cdef class Kept:
+    cdef object packed
+    cdef void *block
+
+
 # A step with a copy of the `bytes` at `plan`. Where a plan owns more than its own bytes, `keep` is the object that frees it.
 cdef Step make_step(fl_step_fn run, const void *plan, size_t bytes, int operands, double work, object keep)
 
@@ -23,3 +30,6 @@ cdef int run_plan(fl_step_fn run, const void *plan, void *const *operands, doubl
 
 # The number of elements of a shape.
 cdef int64_t volume(tuple shape) except -1
+
+# Writes a shape's sizes to `to`, which has room for them.
+cdef int dims_of(tuple shape, cnp.npy_intp *to) except -1

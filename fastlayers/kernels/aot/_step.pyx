@@ -33,6 +33,17 @@ cdef class Step:
         run_plan(self.run, self.plan, operands, self.work, "step")
 
 
+@cython.final
+cdef class Kept:
+    """Packed weights and memory of a step."""
+
+    def __cinit__(self, packed):
+        self.packed = packed
+
+    def __dealloc__(self):
+        release(self.block)
+
+
 cdef Step make_step(fl_step_fn run, const void *plan, size_t bytes, int operands, double work, object keep):
     cdef Step step = Step.__new__(Step)
     step.plan = need(bytes, "step")
@@ -58,3 +69,10 @@ cdef int64_t volume(tuple shape) except -1:
     for size in shape:
         total *= <int64_t>size
     return total
+
+
+cdef int dims_of(tuple shape, cnp.npy_intp *to) except -1:
+    cdef int i
+    for i in range(len(shape)):
+        to[i] = shape[i]
+    return 0

@@ -16,10 +16,11 @@ cimport numpy as cnp
 import numpy as np
 
 from ._engine cimport (
-    FL_KC, FL_PANEL, RELEASE_GIL,
+    FL_KC, FL_PANEL,
     alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_panels, fl_run, level, need, parallel, release, workers,
 )
 from ._space cimport even, rounded, source_index
+from ._step cimport Kept, dims_of, make_step, run_plan
 from .gemm cimport pack_panels, panels_size
 
 cnp.import_array()
@@ -102,10 +103,13 @@ cdef struct Job:
     int mode
     bint channels_last
     bint in_place           # channels-last data without padding: pixels are read where they are
+    bint swap
+    double work
     # how the work is cut: rows x cols output pixels, `width` columns of the product
-    int64_t rows, cols, width, row_tasks, col_tasks, width_tasks
+    int64_t rows, cols, width, row_tasks, col_tasks, width_tasks, tasks
     # floats between neighbouring pixels, rows, and the planes that neighbouring taps along depth read
     int64_t pixel, row, plane
+    void *lists             # the plan's own memory: these runs and starts, or taps
     # runs of every block of K; the runs of block i are first[i] .. first[i + 1] - 1
     fl_run *runs
     int64_t *first
@@ -377,7 +381,7 @@ cdef int64_t cut(Job *job, int64_t images, int64_t pixel_tasks, int64_t most, in
     return images * job.groups * pixel_tasks * job.width_tasks
 
 
-cdef void plan_rows(Job *job) noexcept nogil:
+cdef void plan_rows(Job *job, bint residual) noexcept nogil:
     """Scratch of one task: pointers to its pixels, padded input, and, for channels-first data, its sums and residual."""
     cdef int64_t high = (job.rows - 1) * job.stride[1] + (job.kernel[1] - 1) * job.dilation[1] + 1
     cdef int64_t wide = (job.cols - 1) * job.stride[2] + (job.kernel[2] - 1) * job.dilation[2] + 1
@@ -395,7 +399,7 @@ cdef void plan_rows(Job *job) noexcept nogil:
     if not job.channels_last:
         job.at_residual += rounded(job.rows * job.cols * panels_size(job.width, 1) * sizeof(float))
     job.scratch_size = job.at_residual
-    if not job.channels_last and job.epilogue.residual != NULL:
+    if not job.channels_last and residual:
         job.scratch_size += job.at_residual - job.at_sums
 
 
@@ -419,77 +423,101 @@ cdef void plan_swapped(Job *job) noexcept nogil:
     job.scratch_size = job.at_residual + rounded(job.rows * job.cols * sizeof(int64_t))
 
 
-cdef int run(Job *job, int64_t images, bint swap) except -1 nogil:
-    cdef int64_t tasks, taps = job.kernel[0] * job.kernel[1] * job.kernel[2], most = PIXELS
-    cdef double work = 2.0 * images * job.out_size[0] * job.out_size[1] * job.out_size[2] * job.groups * job.og * job.k
-    cdef size_t lists = rounded((taps + job.k // FL_KC + 2) * sizeof(fl_run)), starts = rounded((job.k // FL_KC + 3) * sizeof(int64_t))
-    cdef char *memory
-    cdef int threads
-    if swap:
-        lists, starts = rounded(job.k * sizeof(int64_t)), 0
+cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode, bint channels_last,
+                   bint residual, activation) except -1:
+    """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
+    cdef int64_t axis, space = 1 if channels_last else 2, images = x[0], most = PIXELS
+    cdef size_t starts
+    cdef bint padded = False
+    memset(job, 0, sizeof(Job))
+    job.level = level()
+    job.groups, job.ig, job.og, job.k = packed.groups, packed.ig, packed.og, packed.k
+    job.channels, job.out_channels = packed.groups * packed.ig, packed.groups * packed.og
+    for axis in range(3):
+        job.size[axis], job.out_size[axis] = x[space + axis], out[space + axis]
+        job.kernel[axis], job.stride[axis], job.dilation[axis] = packed.kernel[axis], packed.stride[axis], packed.dilation[axis]
+        job.before[axis] = pads[2 * axis]
+        padded = padded or pads[2 * axis] != 0 or pads[2 * axis + 1] != 0
+    job.mode, job.channels_last = mode, channels_last
+    job.work = 2.0 * images * job.out_size[0] * job.out_size[1] * job.out_size[2] * job.out_channels
+    if job.work == 0:
+        return 0  # no task at all
+    job.work *= job.k
+    job.swap = packed.rows != NULL and not channels_last
+    if job.k == job.ig and not dense(job) or job.out_size[0] * job.out_size[1] * job.out_size[2] < FEW:
+        job.swap = False
+    job.in_place = not padded and (channels_last or job.swap and dense(job))
+    if job.in_place and job.swap:  # a plain product: pixels are one row
+        job.size[2] = job.out_size[2] = job.size[0] * job.size[1] * job.size[2]
+        job.size[0] = job.size[1] = job.out_size[0] = job.out_size[1] = 1
+    job.b = packed.rows if job.swap else packed.b
+    job.epilogue.bias, job.epilogue.bias_by_row = packed.bias_rows if job.swap else packed.bias, job.swap
+    job.epilogue.ldr = job.out_channels if channels_last else job.out_size[0] * job.out_size[1] * job.out_size[2]
+    job.epilogue.code, job.epilogue.a, job.epilogue.b = activation
+
+    if job.swap:
         most = min(max(PIXELS * FL_KC // max(job.k, <int64_t>1), <int64_t>PIXELS), <int64_t>4 * PIXELS)  # few terms: longer panels
     job.cols = even(job.out_size[2], most)
-    if swap and job.cols < job.out_size[2]:
+    if job.swap and job.cols < job.out_size[2]:
         job.cols = panels_size(job.cols, 1)
     job.rows = even(job.out_size[1], max(most // job.cols, <int64_t>1))
     job.row_tasks, job.col_tasks = (job.out_size[1] + job.rows - 1) // job.rows, (job.out_size[2] + job.cols - 1) // job.cols
     # Every task prepares its pixels anew. That is 2 / width of the work of a 3x3 kernel, but 16 / width of a 1x1 kernel's.
     if job.k == job.ig:
-        tasks = cut(job, images, job.out_size[0] * job.row_tasks * job.col_tasks, 2 * COLS, 2)
+        job.tasks = cut(job, images, job.out_size[0] * job.row_tasks * job.col_tasks, 2 * COLS, 2)
     else:
-        tasks = cut(job, images, job.out_size[0] * job.row_tasks * job.col_tasks, COLS, 8)
+        job.tasks = cut(job, images, job.out_size[0] * job.row_tasks * job.col_tasks, COLS, 8)
     job.blocks = max((job.k + FL_KC - 1) // FL_KC, <int64_t>1)
-    if swap:
+    if job.swap:
         plan_swapped(job)
-    else:
-        plan_rows(job)
-    threads = workers(tasks, work)
-    memory = <char *>alloc(lists + starts + threads * job.scratch_size)
-    if memory == NULL:
-        with gil:
-            memory = <char *>need(lists + starts + threads * job.scratch_size, "conv")
-    job.runs, job.taps, job.first, job.scratch = <fl_run *>memory, <int64_t *>memory, <int64_t *>(memory + lists), memory + lists + starts
-    if swap:
+        job.lists = job.taps = <int64_t *>need(job.k * sizeof(int64_t), "conv")
         plan_taps(job)
     else:
+        plan_rows(job, residual)
+        starts = rounded((job.blocks + 1) * sizeof(int64_t))
+        job.lists = job.first = <int64_t *>need(starts + (job.kernel[0] * job.kernel[1] * job.kernel[2] + job.blocks) * sizeof(fl_run), "conv")
+        job.runs = <fl_run *>(<char *>job.lists + starts)
         plan_runs(job)
-    parallel(swapped_task if swap else task, job, tasks, threads)
-    release(memory)
+    return 0
+
+
+cdef int run_conv(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, out, residual or NULL."""
+    cdef Job job = (<const Job *>plan)[0]
+    cdef int threads = workers(job.tasks, job.work)
+    if job.tasks == 0:
+        return 0
+    job.x, job.out, job.epilogue.residual = <const float *>operands[0], <float *>operands[1], <const float *>operands[2]
+    job.scratch = <char *>alloc(threads * job.scratch_size)
+    if job.scratch == NULL:
+        return -1
+    parallel(swapped_task if job.swap else task, &job, job.tasks, threads)
+    release(job.scratch)
     return 0
 
 
 def conv(cnp.ndarray x, PackedConv packed, cnp.ndarray out, pads, int mode, bint channels_last, residual, activation):
     """Convolution with its epilogue. See README.md for the shapes."""
     cdef Job job
-    cdef int64_t axis, space = 1 if channels_last else 2, images = cnp.PyArray_DIM(x, 0)
-    cdef bint padded = False, swap = packed.rows != NULL and not channels_last
-    if cnp.PyArray_SIZE(out) == 0:
-        return
-    job.level = level()
-    job.x, job.out = <const float *>cnp.PyArray_DATA(x), <float *>cnp.PyArray_DATA(out)
-    job.groups, job.ig, job.og, job.k = packed.groups, packed.ig, packed.og, packed.k
-    job.channels, job.out_channels = packed.groups * packed.ig, packed.groups * packed.og
-    for axis in range(3):
-        job.size[axis], job.out_size[axis] = cnp.PyArray_DIM(x, space + axis), cnp.PyArray_DIM(out, space + axis)
-        job.kernel[axis], job.stride[axis], job.dilation[axis] = packed.kernel[axis], packed.stride[axis], packed.dilation[axis]
-        job.before[axis] = pads[2 * axis]
-        padded = padded or pads[2 * axis] != 0 or pads[2 * axis + 1] != 0
-    job.mode, job.channels_last = mode, channels_last
-    if job.k == job.ig and not dense(&job) or job.out_size[0] * job.out_size[1] * job.out_size[2] < FEW:
-        swap = False
-    job.in_place = not padded and (channels_last or swap and dense(&job))
-    if job.in_place and swap:  # a plain product: pixels are one row
-        job.size[2] = job.out_size[2] = job.size[0] * job.size[1] * job.size[2]
-        job.size[0] = job.size[1] = job.out_size[0] = job.out_size[1] = 1
-    job.b = packed.rows if swap else packed.b
-    job.epilogue.bias, job.epilogue.bias_by_row = packed.bias_rows if swap else packed.bias, swap
-    job.epilogue.residual = NULL
-    job.epilogue.ldr = job.out_channels if channels_last else job.out_size[0] * job.out_size[1] * job.out_size[2]
+    cdef void *operands[3]
+    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out), NULL
     if residual is not None:
-        job.epilogue.residual = <const float *>cnp.PyArray_DATA(<cnp.ndarray>residual)
-    job.epilogue.code, job.epilogue.a, job.epilogue.b = activation
-    if 2.0 * cnp.PyArray_SIZE(out) * job.k < RELEASE_GIL:
-        run(&job, images, swap)
-    else:
-        with nogil:
-            run(&job, images, swap)
+        operands[2] = cnp.PyArray_DATA(<cnp.ndarray>residual)
+    plan_conv(&job, packed, cnp.PyArray_DIMS(x), cnp.PyArray_DIMS(out), pads, mode, channels_last, residual is not None, activation)
+    try:
+        run_plan(run_conv, &job, operands, job.work, "conv")
+    finally:
+        release(job.lists)
+
+
+def conv_step(tuple x, PackedConv packed, tuple out, pads, int mode, bint channels_last, residual, activation):
+    """The step of `conv`: shapes instead of arrays."""
+    cdef Job job
+    cdef cnp.npy_intp x_dims[5]
+    cdef cnp.npy_intp out_dims[5]
+    cdef Kept kept = Kept(packed)
+    dims_of(x, x_dims)
+    dims_of(out, out_dims)
+    plan_conv(&job, packed, x_dims, out_dims, pads, mode, channels_last, residual is not None, activation)
+    kept.block = job.lists
+    return make_step(run_conv, &job, sizeof(Job), 3, job.work, kept)

@@ -14,8 +14,9 @@ cimport numpy as cnp
 
 import numpy as np
 
-from ._engine cimport RELEASE_GIL, alloc, copied, fl_dw_copy, fl_dw_first, fl_dw_last, fl_kernels, level, need, parallel, release, workers
+from ._engine cimport alloc, copied, fl_dw_copy, fl_dw_first, fl_dw_last, fl_kernels, level, need, parallel, release, workers
 from ._space cimport even, rounded, source_index
+from ._step cimport Kept, dims_of, make_step, run_plan
 
 cnp.import_array()
 
@@ -75,12 +76,14 @@ cdef struct Job:
     int64_t before[3]
     int mode, code
     float a, b
-    bint channels_last, in_place
+    bint channels_last, in_place, planes
+    double work
     # how the work is cut: `lanes` input channels, rows x cols outputs
-    int64_t lanes, rows, cols, lane_tasks, row_tasks, col_tasks
+    int64_t lanes, rows, cols, lane_tasks, row_tasks, col_tasks, tasks
     # floats between rows and between planes of a band; for plane_task also between neighbouring pixels of the input and between
     # the phases of a row
     int64_t pixel, row, plane, phase
+    void *lists              # the plan's own memory: one of these
     int64_t *taps            # plane_task: offsets of the taps from an output's place in the band
     float *zeros             # rows_task: a row of the input's width in zeros
     # scratch of one worker, in bytes, and where its parts start
@@ -209,7 +212,7 @@ cdef void plan_taps(Job *job) noexcept nogil:
                 t += 1
 
 
-cdef int64_t plan_planes(Job *job, bint padded) noexcept nogil:
+cdef int64_t plan_planes(Job *job, bint padded, bint residual) noexcept nogil:
     """Cuts bands that fit BAND and tasks of several channels; returns the number of tasks of an image."""
     cdef int64_t wide, each
     job.pixel = job.channels if job.channels_last else 1
@@ -228,7 +231,7 @@ cdef int64_t plan_planes(Job *job, bint padded) noexcept nogil:
     job.lane_tasks = (job.channels + job.lanes - 1) // job.lanes
     job.at_out = 0 if job.in_place else rounded((job.kernel[0] * job.plane + SLACK) * sizeof(float))
     job.at_residual = job.at_out + (rounded((job.rows * job.cols + SLACK) * sizeof(float)) if job.channels_last else 0)
-    job.at_copies = job.at_residual + (job.at_residual - job.at_out if job.residual != NULL else 0)
+    job.at_copies = job.at_residual + (job.at_residual - job.at_out if residual else 0)
     job.scratch_size = job.at_copies
     if not job.in_place:  # a row is a copy a phase and, unless zeros surround it, one for each position in the padding
         each = min(job.stride[2], wide) + (wide if job.mode != 0 else 0)
@@ -358,48 +361,78 @@ cdef int64_t plan_rows(Job *job) noexcept nogil:
 # ---- both ----------------------------------------------------------------------------------------------------------------
 
 
-cdef int run(Job *job, int64_t images, bint planes, bint padded, double work) except -1 nogil:
-    cdef int64_t tasks = images * (plan_planes(job, padded) if planes else plan_rows(job))
-    cdef int threads = workers(tasks, work)
-    cdef int64_t width = 0 if planes or job.multiplier > 1 else max(job.size[2], <int64_t>1) * job.channels
-    cdef size_t lists = rounded(job.ntaps * sizeof(int64_t) if planes else (width + SLACK) * sizeof(float))
-    cdef char *memory = <char *>alloc(lists + threads * job.scratch_size)
-    if memory == NULL:
-        with gil:
-            memory = <char *>need(lists + threads * job.scratch_size, "depthwise")
-    job.taps, job.zeros, job.scratch = <int64_t *>memory, <float *>memory, memory + lists
-    if planes:
+cdef int plan_depthwise(Job *job, PackedDepthwise packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode,
+                        bint channels_last, bint residual, activation) except -1:
+    """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
+    cdef int64_t axis, space = 1 if channels_last else 2
+    cdef bint padded = False
+    cdef size_t bytes
+    memset(job, 0, sizeof(Job))
+    job.level = level()
+    job.channels, job.multiplier, job.ntaps = packed.channels, packed.multiplier, packed.taps
+    for axis in range(3):
+        job.size[axis], job.out_size[axis] = x[space + axis], out[space + axis]
+        job.kernel[axis], job.stride[axis], job.dilation[axis] = packed.kernel[axis], packed.stride[axis], packed.dilation[axis]
+        job.before[axis] = pads[2 * axis]
+        padded = padded or pads[2 * axis] != 0 or pads[2 * axis + 1] != 0
+    job.mode, job.channels_last = mode, channels_last
+    job.code, job.a, job.b = activation
+    job.work = <double>out[0] * out[1] * out[2] * out[3] * out[4]
+    if job.work == 0:
+        return 0  # no task at all
+    job.work *= 2.0 * packed.taps + COST
+    job.planes = not channels_last or packed.channels * packed.multiplier < job.level.width
+    job.w, job.bias = packed.first if job.planes else packed.last, packed.bias
+    if job.planes:
+        job.tasks = x[0] * plan_planes(job, padded, residual)
+        job.lists = job.taps = <int64_t *>need(job.ntaps * sizeof(int64_t), "depthwise")
         plan_taps(job)
-    else:
-        memset(memory, 0, lists)
-    parallel(plane_task if planes else rows_task, job, tasks, threads)
-    release(memory)
+        return 0
+    job.tasks = x[0] * plan_rows(job)
+    if job.multiplier == 1:
+        bytes = (max(job.size[2], <int64_t>1) * job.channels + SLACK) * sizeof(float)
+        job.lists = job.zeros = <float *>need(bytes, "depthwise")
+        memset(job.zeros, 0, bytes)
+    return 0
+
+
+cdef int run_depthwise(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, out, residual or NULL."""
+    cdef Job job = (<const Job *>plan)[0]
+    cdef int threads = workers(job.tasks, job.work)
+    if job.tasks == 0:
+        return 0
+    job.x, job.out, job.residual = <const float *>operands[0], <float *>operands[1], <const float *>operands[2]
+    job.scratch = <char *>alloc(threads * job.scratch_size)
+    if job.scratch == NULL:
+        return -1
+    parallel(plane_task if job.planes else rows_task, &job, job.tasks, threads)
+    release(job.scratch)
     return 0
 
 
 def depthwise(cnp.ndarray x, PackedDepthwise packed, cnp.ndarray out, pads, int mode, bint channels_last, residual, activation):
     """Depthwise convolution with its epilogue. See README.md for the shapes."""
     cdef Job job
-    cdef int64_t axis, space = 1 if channels_last else 2, outputs = cnp.PyArray_SIZE(out)
-    cdef double work = outputs * (2.0 * packed.taps + COST)
-    cdef bint padded = False, planes
-    if outputs == 0:
-        return
-    job.level = level()
-    job.x, job.out = <const float *>cnp.PyArray_DATA(x), <float *>cnp.PyArray_DATA(out)
-    job.residual = <const float *>cnp.PyArray_DATA(<cnp.ndarray>residual) if residual is not None else NULL
-    job.channels, job.multiplier, job.ntaps = packed.channels, packed.multiplier, packed.taps
-    for axis in range(3):
-        job.size[axis], job.out_size[axis] = cnp.PyArray_DIM(x, space + axis), cnp.PyArray_DIM(out, space + axis)
-        job.kernel[axis], job.stride[axis], job.dilation[axis] = packed.kernel[axis], packed.stride[axis], packed.dilation[axis]
-        job.before[axis] = pads[2 * axis]
-        padded = padded or pads[2 * axis] != 0 or pads[2 * axis + 1] != 0
-    job.mode, job.channels_last = mode, channels_last
-    job.code, job.a, job.b = activation
-    planes = not channels_last or packed.channels * packed.multiplier < job.level.width
-    job.w, job.bias = packed.first if planes else packed.last, packed.bias
-    if work < RELEASE_GIL:
-        run(&job, cnp.PyArray_DIM(x, 0), planes, padded, work)
-    else:
-        with nogil:
-            run(&job, cnp.PyArray_DIM(x, 0), planes, padded, work)
+    cdef void *operands[3]
+    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out), NULL
+    if residual is not None:
+        operands[2] = cnp.PyArray_DATA(<cnp.ndarray>residual)
+    plan_depthwise(&job, packed, cnp.PyArray_DIMS(x), cnp.PyArray_DIMS(out), pads, mode, channels_last, residual is not None, activation)
+    try:
+        run_plan(run_depthwise, &job, operands, job.work, "depthwise")
+    finally:
+        release(job.lists)
+
+
+def depthwise_step(tuple x, PackedDepthwise packed, tuple out, pads, int mode, bint channels_last, residual, activation):
+    """The step of `depthwise`: shapes instead of arrays."""
+    cdef Job job
+    cdef cnp.npy_intp x_dims[5]
+    cdef cnp.npy_intp out_dims[5]
+    cdef Kept kept = Kept(packed)
+    dims_of(x, x_dims)
+    dims_of(out, out_dims)
+    plan_depthwise(&job, packed, x_dims, out_dims, pads, mode, channels_last, residual is not None, activation)
+    kept.block = job.lists
+    return make_step(run_depthwise, &job, sizeof(Job), 3, job.work, kept)

@@ -57,7 +57,7 @@ def convolution(c: int, o: int, kernel: tuple[int, int], size: tuple[int, int]) 
         inside *= sum(n - abs(tap - k // 2) for tap in range(k)) / (k * n)
     label = f"conv {'x'.join(map(str, kernel))} {c}->{o} @{'x'.join(map(str, size))}"
     flops = 2.0 * size[0] * size[1] * o * c * kernel[0] * kernel[1]
-    return Job(label, lambda: conv(x, packed, out, pads, 0, True, None, IDENTITY), flops, inside)
+    return Job(label, lambda: conv(x, packed, out, pads, 0, True, True, None, IDENTITY), flops, inside)
 
 
 def jobs() -> list[Job]:

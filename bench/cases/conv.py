@@ -1,4 +1,4 @@
-"""Convolutions of real networks with bias, in one to three dimensions, channels-last and, for the main ones, channels-first."""
+"""Convolutions of real networks with bias, in one to three dimensions: channels-last, the main ones also first, some mixed."""
 
 from __future__ import annotations
 
@@ -23,15 +23,21 @@ def case(
     dilation: Triple = (1, 1, 1),
     groups: int = 1,
     batch: int = 1,
-    channels_last: bool = True,
+    last: bool = True,
+    out_last: bool | None = None,
     activation: str = "identity",
     residual: bool = False,
 ) -> Case:
-    """A case of `conv` or `depthwise`: x (c, d, h, w), weight (o, c / groups, kernel), padded so that stride 1 keeps the size."""
+    """A case of `conv` or `depthwise`: x (c, d, h, w), weight (o, c / groups, kernel), padded so that stride 1 keeps the size.
+
+    `last`: is x channels-last, and the result too, unless `out_last` says otherwise?
+    """
+    out_last = last if out_last is None else out_last
     (c, *size), (o, fan, taps) = x, weight
     half = [d * (k - 1) // 2 for k, d in zip(taps, dilation, strict=True)]
     space = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, k, s, d in zip(size, half, taps, stride, dilation, strict=True)]
-    shape_in, shape_out = ([batch, n, *s] if not channels_last else [batch, *s, n] for n, s in ((c, size), (o, space)))
+    shape_in = [batch, *size, c] if last else [batch, c, *size]
+    shape_out = [batch, *space, o] if out_last else [batch, o, *space]
     fan_in = fan * math.prod(taps)
 
     def arguments(rng: np.random.Generator) -> dict[str, Any]:
@@ -42,7 +48,9 @@ def case(
             "out": np.empty(shape_out, np.float32),
             "pads": tuple(p for p in half for _ in "ba"),
             "mode": 0,
-            "channels_last": channels_last,
+            "channels_last": last,
+            "x_last": last,
+            "out_last": out_last,
             "residual": normal(rng, *shape_out) if residual else None,
             "activation": Activation(UNARY[activation].code, *UNARY[activation].defaults),
         }
@@ -55,7 +63,8 @@ def case(
         *(f"b{batch}" for _ in "b" if batch > 1),
         *(a for a in (activation, name) if a not in ("", "identity")),
         *("residual" for _ in "r" if residual),
-        "nhwc" if channels_last else "nchw",
+        "nhwc" if last else "nchw",
+        *(f"to {'nhwc' if out_last else 'nchw'}" for _ in "t" if last != out_last),
     ]
     floats = math.prod(shape_in) + math.prod(shape_out) * (1 + residual) + o * fan_in
     return Case(kernel, " ".join(words), arguments, 2.0 * fan_in * math.prod(shape_out), 4.0 * floats)
@@ -74,23 +83,33 @@ CASES: tuple[Case, ...] = (
         entry
         for last in (True, False)
         for entry in (
-            _conv2d(64, 56, 3, 64, channels_last=last),
-            _conv2d(128, 28, 3, 128, channels_last=last),
-            _conv2d(256, 14, 3, 256, channels_last=last),
-            _conv2d(512, 7, 3, 512, channels_last=last),
-            _conv2d(64, 56, 3, 128, 2, channels_last=last),
-            _conv2d(32, 56, 5, 64, channels_last=last),
-            _conv2d(64, 56, 1, 256, channels_last=last),
-            _conv2d(3, 224, 7, 64, 2, channels_last=last),
-            _conv2d(3, 224, 3, 32, 2, channels_last=last),
-            _conv1d(64, 4000, 3, 64, channels_last=last),
-            _conv1d(32, 10000, 11, 32, dilation=4, channels_last=last),
+            _conv2d(64, 56, 3, 64, last=last),
+            _conv2d(128, 28, 3, 128, last=last),
+            _conv2d(256, 14, 3, 256, last=last),
+            _conv2d(512, 7, 3, 512, last=last),
+            _conv2d(64, 56, 3, 128, 2, last=last),
+            _conv2d(32, 56, 5, 64, last=last),
+            _conv2d(64, 56, 1, 256, last=last),
+            _conv2d(3, 224, 7, 64, 2, last=last),
+            _conv2d(3, 224, 3, 32, 2, last=last),
+            _conv1d(64, 4000, 3, 64, last=last),
+            _conv1d(32, 10000, 11, 32, dilation=4, last=last),
+        )
+    ),
+    *(
+        entry
+        for last in (True, False)
+        for entry in (
+            _conv2d(64, 56, 3, 64, last=last, out_last=not last),
+            _conv2d(128, 28, 1, 64, activation="relu", residual=True, last=last, out_last=not last),
+            _conv2d(3, 112, 3, 32, 2, last=last, out_last=not last),
+            _conv1d(40, 300, 5, 48, last=last, out_last=not last),
         )
     ),
     _conv2d(64, 56, 3, 64, activation="relu", residual=True),
     _conv2d(64, 56, 3, 64, batch=8),
     _conv2d(256, 14, 1, 1024),
     _conv2d(64, 28, 3, 64, groups=4),
-    _conv1d(129, 4, 3, 128, activation="relu", channels_last=False),
+    _conv1d(129, 4, 3, 128, activation="relu", last=False),
     case("conv", "", (16, 16, 28, 28), (32, 16, (3, 3, 3))),
 )

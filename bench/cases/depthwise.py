@@ -20,15 +20,15 @@ CASES: tuple[Case, ...] = tuple(
     entry
     for last in (False, True)
     for entry in (
-        _depthwise(32, 112, 3, channels_last=last),
-        _depthwise(576, 14, 3, channels_last=last),
-        _depthwise(144, 56, 3, 2, channels_last=last),
-        _depthwise(120, 28, 5, channels_last=last),
-        _depthwise(240, 28, 5, 2, activation="hardswish", channels_last=last),
-        _depthwise(960, 7, 3, activation="clip", channels_last=last),
-        _depthwise(96, 56, 7, channels_last=last),
-        _depthwise(32, 28, 7, multiplier=2, residual=True, activation="relu", channels_last=last),
-        _depthwise1d(256, 500, 31, channels_last=last),
-        _depthwise1d(128, 1000, 3, dilation=4, channels_last=last),
+        _depthwise(32, 112, 3, last=last),
+        _depthwise(576, 14, 3, last=last),
+        _depthwise(144, 56, 3, 2, last=last),
+        _depthwise(120, 28, 5, last=last),
+        _depthwise(240, 28, 5, 2, activation="hardswish", last=last),
+        _depthwise(960, 7, 3, activation="clip", last=last),
+        _depthwise(96, 56, 7, last=last),
+        _depthwise(32, 28, 7, multiplier=2, residual=True, activation="relu", last=last),
+        _depthwise1d(256, 500, 31, last=last),
+        _depthwise1d(128, 1000, 3, dilation=4, last=last),
     )
 )

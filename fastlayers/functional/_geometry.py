@@ -39,7 +39,7 @@ class Plan(NamedTuple):
     pads: tuple[int, ...]
     shape: tuple[int, ...]  # of the result as the caller sees it
     mode: int
-    last: bool
+    layouts: tuple[bool, ...]  # channels-last? of input and result, or, where its kernel knows one layout alone, of both
 
 
 def channels_last(op: str, layout: Any, axes: int) -> bool:
@@ -160,7 +160,8 @@ def conv_plan(w: Window, x: tuple[int, ...], weight: tuple[int, ...], shape: tup
     pads = [0, 0] * (3 - n)
     for axis, size in enumerate(sizes):
         pads += w.padding[axis] if w.padding is not None else _same_pads(w, axis, size, weight[2 + axis])
-    return Plan(x5, out5, tuple(pads), shape, PAD_MODES[w.mode], w.last)
+    layouts = (w.last, w.last) if depthwise_channels(w, x) is None else (w.last,)
+    return Plan(x5, out5, tuple(pads), shape, PAD_MODES[w.mode], layouts)
 
 
 def _same_pads(w: Window, axis: int, size: int, kernel: int) -> tuple[int, int]:

@@ -75,10 +75,10 @@ def run_conv(
     kernel: Callable[..., None], x: np.ndarray, packed: Any, plan: Plan, residual: np.ndarray | None, act: Activation
 ) -> np.ndarray:
     """A planned convolution of checked operands."""
-    x5, out5, pads, shape, mode, last = plan
+    x5, out5, pads, shape, mode, layouts = plan
     out = empty(shape)
     flat = None if residual is None else residual.reshape(out5)
-    kernel(x.reshape(x5), packed, out.reshape(out5), pads, mode, last, flat, act)
+    kernel(x.reshape(x5), packed, out.reshape(out5), pads, mode, *layouts, flat, act)
     return out
 
 

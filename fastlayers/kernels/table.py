@@ -13,8 +13,8 @@ __all__ = ["KERNELS", "PAD_MODES", "PLAIN", "UNARY", "Activation", "Kernel", "Un
 
 # Arguments that are no arrays; all others are one, or None where a kernel can do without.
 PLAIN = frozenset(
-    {"activation", "batch_first", "channels", "channels_last", "column", "dilation", "gate", "groups", "mode", "packed", "pads",
-     "reverse", "stride", "value"}
+    {"activation", "batch_first", "channels", "channels_last", "column", "dilation", "gate", "groups", "mode", "out_last",
+     "packed", "pads", "reverse", "stride", "value", "x_last"}
 )  # fmt: skip
 
 
@@ -36,7 +36,7 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("linear_pack", "gemm", ("weight__nk", "bias__n")),
     Kernel("linear", "gemm", ("x__mk", "packed", "out__mn", "residual__mn", "activation")),
     Kernel("conv_pack", "conv", ("weight__oidhw", "bias__o", "stride", "dilation", "groups")),
-    Kernel("conv", "conv", ("x", "packed", "out", "pads", "mode", "channels_last", "residual", "activation")),
+    Kernel("conv", "conv", ("x", "packed", "out", "pads", "mode", "x_last", "out_last", "residual", "activation")),
     Kernel("depthwise_pack", "depthwise", ("weight__o1dhw", "bias__o", "stride", "dilation", "channels")),
     Kernel("depthwise", "depthwise", ("x", "packed", "out", "pads", "mode", "channels_last", "residual", "activation")),
     Kernel("unary", "activation", ("x", "out", "activation")),

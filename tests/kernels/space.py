@@ -16,6 +16,9 @@ from fastlayers.kernels.table import PAD_MODES, Activation
 IDENTITY = Activation(0)
 RELU = Activation(1)
 Place = Callable[[np.ndarray], np.ndarray]
+# Is x, and is the result, channels-last?
+Layout = tuple[bool, bool]
+FIRST, LAST = (False, False), (True, True)
 
 
 class Problem(NamedTuple):
@@ -72,28 +75,41 @@ def random_problem(
 def run(
     kernel: str,
     problem: Problem,
-    channels_last: bool = False,
+    layout: Layout = FIRST,
     residual: np.ndarray | None = None,
     activation: Activation = IDENTITY,
     place: Place = np.ascontiguousarray,
+    as_step: bool = False,
 ) -> np.ndarray:
     """Runs `conv` or `depthwise` of the current variant; `place` puts every array, NaN-filled outputs too, where it should lie.
 
-    `residual` and the result are channels-first whatever the layout that the kernel works on.
+    `residual` and the result are channels-first whatever the layout that the kernel works on (`depthwise` has one for both).
+    `as_step` runs a step, twice, after its weights' own object has gone.
     """
     p = problem
     bias = None if p.bias is None else place(p.bias)
     count = p.groups if kernel == "conv" else p.x.shape[1]
     packed = _dispatch.kernel(f"{kernel}_pack")(place(p.weight), bias, p.stride, p.dilation, count)
     x, out = p.x, np.full(p.out_shape, np.nan, np.float32)
-    if channels_last:
-        x, out = np.moveaxis(x, 1, -1), np.moveaxis(out, 1, -1)
+    x_last, out_last = layout
+    if x_last:
+        x = np.moveaxis(x, 1, -1)
+    if out_last:
+        out = np.moveaxis(out, 1, -1)
         residual = None if residual is None else np.moveaxis(residual, 1, -1)
     x, out = place(np.ascontiguousarray(x)), place(np.ascontiguousarray(out))
     residual = None if residual is None else place(np.ascontiguousarray(residual))
     x.flags.writeable = False
-    _dispatch.kernel(kernel)(x, packed, out, p.pads, p.mode, channels_last, residual, activation)
-    return np.moveaxis(out, -1, 1) if channels_last else out
+    flags = layout if kernel == "conv" else (x_last,)
+    if as_step:
+        shape = None if residual is None else residual.shape
+        step = _dispatch.step(kernel)(x.shape, packed, out.shape, p.pads, p.mode, *flags, shape, activation)  # type: ignore[misc]
+        del packed
+        step(x, out, residual)
+        step(x, out, residual)
+    else:
+        _dispatch.kernel(kernel)(x, packed, out, p.pads, p.mode, *flags, residual, activation)
+    return np.moveaxis(out, -1, 1) if out_last else out
 
 
 def reference(kernel: str, problem: Problem, **options: Any) -> np.ndarray:

@@ -12,10 +12,11 @@ import fastlayers as fl
 from fastlayers.kernels.table import PAD_MODES, Activation
 
 from ..guard import guarded
-from .space import IDENTITY, RELU, Problem, bits, golden, random_problem, reference, run
+from .space import FIRST, IDENTITY, LAST, RELU, Layout, Problem, bits, golden, random_problem, reference, run
 
 GOLDEN = golden()
-LAYOUTS = pytest.mark.parametrize("channels_last", [False, True], ids=["first", "last"])
+EVERY_LAYOUT: tuple[Layout, ...] = (FIRST, LAST, (False, True), (True, False))
+LAYOUTS = pytest.mark.parametrize("layout", EVERY_LAYOUT, ids=["first", "last", "first to last", "last to first"])
 # Sums of at most a few thousand terms of size 1/sqrt(k): float32 leaves an error of a few 1e-7 of the largest output.
 TOLERANCE = 3e-6
 
@@ -38,6 +39,9 @@ AWKWARD = (
     ((1, 0, 1, 5, 5), (4, 0, 1, 3, 3), {}),
     ((1, 3, 1, 5, 5), (0, 3, 1, 3, 3), {}),
     ((1, 3, 1, 0, 0), (2, 3, 1, 3, 3), {"pads": (0, 0, 2, 2, 2, 2)}),
+    ((2, 1, 1, 9, 11), (5, 1, 1, 3, 4), {}),
+    ((2, 11, 1, 6, 7), (1, 11, 1, 3, 3), {"pads": (0, 0, 1, 1, 1, 1)}),
+    ((2, 9, 1, 4, 3), (7, 9, 1, 4, 3), {}),
 )
 
 
@@ -54,10 +58,10 @@ def problem(i: int) -> Problem:
 
 @LAYOUTS
 @pytest.mark.parametrize("i", range(len(GOLDEN)))
-def test_golden(variant: str, i: int, channels_last: bool) -> None:
+def test_golden(variant: str, i: int, layout: Layout) -> None:
     case, y = GOLDEN[i]
     assert case.out_shape == y.shape
-    close(run("conv", case, channels_last), y)
+    close(run("conv", case, layout), y)
 
 
 @cache
@@ -72,9 +76,9 @@ def other(i: int) -> np.ndarray:
 
 @LAYOUTS
 @pytest.mark.parametrize("i", range(len(AWKWARD)))
-def test_awkward_sizes(variant: str, i: int, channels_last: bool) -> None:
+def test_awkward_sizes(variant: str, i: int, layout: Layout) -> None:
     for activation, residual in ((IDENTITY, None), (RELU, other(i)), (RELU, None), (IDENTITY, other(i))):
-        y = run("conv", problem(i), channels_last, residual, activation)
+        y = run("conv", problem(i), layout, residual, activation)
         close(y, expected(i, residual is not None, activation))
 
 
@@ -83,8 +87,8 @@ def test_padding_modes(variant: str, mode: int) -> None:
     pads = (1, 2, 3, 2, 4, 1)
     case = random_problem(np.random.default_rng(mode), (2, 3, 3, 5, 6), (5, 3, 2, 3, 3), pads=pads, mode=mode)
     y = reference("conv", case)
-    for channels_last in (False, True):
-        close(run("conv", case, channels_last), y)
+    for layout in EVERY_LAYOUT:
+        close(run("conv", case, layout), y)
 
 
 def test_an_activation_with_parameters_comes_last(variant: str) -> None:
@@ -96,23 +100,23 @@ def test_an_activation_with_parameters_comes_last(variant: str) -> None:
 
 
 @LAYOUTS
-def test_nan_and_infinity_propagate(variant: str, channels_last: bool) -> None:
+def test_nan_and_infinity_propagate(variant: str, layout: Layout) -> None:
     case = problem(2)
     case.x[0, 3, 0, 1, 1] = np.nan
     case.x[0, 5, 0, 3, 4] = np.inf
-    y = run("conv", case, channels_last)
+    y = run("conv", case, layout)
     close(y, reference("conv", case))
     assert np.isnan(y).any() and np.isinf(y).any()
-    relu = run("conv", case, channels_last, activation=RELU)
+    relu = run("conv", case, layout, activation=RELU)
     np.testing.assert_array_equal(np.isnan(relu), np.isnan(y))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="guard pages need mprotect")
 @pytest.mark.parametrize("edge", ["start", "end"])
 @LAYOUTS
-def test_stays_inside_its_operands(variant: str, channels_last: bool, edge: str) -> None:
+def test_stays_inside_its_operands(variant: str, layout: Layout, edge: str) -> None:
     for i in range(len(AWKWARD)):
-        y = run("conv", problem(i), channels_last, other(i), RELU, place=lambda a: guarded(a, edge))
+        y = run("conv", problem(i), layout, other(i), RELU, place=lambda a: guarded(a, edge))
         close(y, expected(i, True, RELU))
 
 
@@ -124,11 +128,23 @@ def test_same_bits_for_every_batch_size_layout_and_thread_count(variant: str) ->
     whole = run("conv", case)
     one = np.concatenate([run("conv", case._replace(x=case.x[i : i + 1])) for i in range(3)])
     np.testing.assert_array_equal(bits(whole), bits(one))
-    np.testing.assert_array_equal(bits(whole), bits(run("conv", case, channels_last=True)))
     before = fl.get_num_threads()
-    fl.set_num_threads(2)
-    try:
-        np.testing.assert_array_equal(bits(whole), bits(run("conv", case)))
-        np.testing.assert_array_equal(bits(whole), bits(run("conv", case, channels_last=True)))
-    finally:
-        fl.set_num_threads(before)
+    for threads in (1, 2):
+        fl.set_num_threads(threads)
+        try:
+            for layout in EVERY_LAYOUT:
+                np.testing.assert_array_equal(bits(whole), bits(run("conv", case, layout)))
+        finally:
+            fl.set_num_threads(before)
+
+
+def test_same_bits_in_every_layout_and_as_a_step(variant: str) -> None:
+    if fl.kernels.info()["operations"]["conv"] == "reference":
+        pytest.skip("steps are the compiled engine's")
+    for i in range(len(AWKWARD)):
+        for residual in (None, other(i)):
+            first = run("conv", problem(i), FIRST, residual, RELU)
+            for layout in EVERY_LAYOUT:
+                for as_step in (False, True):
+                    y = run("conv", problem(i), layout, residual, RELU, as_step=as_step)
+                    np.testing.assert_array_equal(bits(y), bits(first))

@@ -13,10 +13,10 @@ from fastlayers.kernels import _dispatch
 from fastlayers.kernels.table import PAD_MODES, Activation
 
 from ..guard import guarded
-from .space import IDENTITY, RELU, Problem, bits, golden, random_problem, reference, run
+from .space import FIRST, IDENTITY, LAST, RELU, Layout, Problem, bits, golden, random_problem, reference, run
 
 GOLDEN = [(case, y) for case, y in golden() if case.depthwise]
-LAYOUTS = pytest.mark.parametrize("channels_last", [False, True], ids=["first", "last"])
+LAYOUTS = pytest.mark.parametrize("layout", [FIRST, LAST], ids=["first", "last"])
 # One chain of at most 256 float32 terms of size 1/sqrt(k): errors of a few 1e-7 of the largest output.
 TOLERANCE = 2e-6
 SAME = (0, 0, 1, 1, 1, 1)
@@ -98,19 +98,22 @@ def test_the_golden_file_has_depthwise_cases() -> None:
 
 @LAYOUTS
 @pytest.mark.parametrize("i", range(len(GOLDEN)))
-def test_golden(variant: str, i: int, channels_last: bool) -> None:
+def test_golden(variant: str, i: int, layout: Layout) -> None:
     case, y = GOLDEN[i]
-    close(run("depthwise", case, channels_last), y)
+    close(run("depthwise", case, layout), y)
 
 
 @NUMBERS
 def test_awkward_sizes(variant: str, i: int) -> None:
     for activation, residual in ((IDENTITY, None), (RELU, other(i))):
-        first = run("depthwise", problem(i), False, residual, activation)
-        last = run("depthwise", problem(i), True, residual, activation)
+        first = run("depthwise", problem(i), FIRST, residual, activation)
+        last = run("depthwise", problem(i), LAST, residual, activation)
         close(first, expected(i, residual is not None, activation))
         if compiled():
             np.testing.assert_array_equal(bits(first), bits(last))
+            for layout in (FIRST, LAST):
+                step = run("depthwise", problem(i), layout, residual, activation, as_step=True)
+                np.testing.assert_array_equal(bits(first), bits(step))
         else:
             close(last, first)
 
@@ -123,40 +126,40 @@ def test_padding_modes(variant: str, mode: int, channels: int) -> None:
         shape, weight = (2, channels, 3, 5, 6), (channels * multiplier, 1, 2, 3, 3)
         case = random_problem(np.random.default_rng(mode), shape, weight, groups=channels, pads=pads, mode=mode, stride=stride)
         y = reference("depthwise", case)
-        for channels_last in (False, True):
-            close(run("depthwise", case, channels_last), y)
+        for layout in (FIRST, LAST):
+            close(run("depthwise", case, layout), y)
 
 
 @LAYOUTS
-def test_an_activation_with_parameters_comes_last(variant: str, channels_last: bool) -> None:
+def test_an_activation_with_parameters_comes_last(variant: str, layout: Layout) -> None:
     for i in (1, 4, 14):
         case = problem(i)
         residual = np.full(case.out_shape, 0.25, np.float32)
-        plain = run("depthwise", case, channels_last, residual)
-        clipped = run("depthwise", case, channels_last, residual, Activation(2, -0.5, 0.75))
+        plain = run("depthwise", case, layout, residual)
+        clipped = run("depthwise", case, layout, residual, Activation(2, -0.5, 0.75))
         np.testing.assert_array_equal(clipped, np.clip(plain, -0.5, 0.75))
 
 
 @LAYOUTS
-def test_nan_and_infinity_propagate(variant: str, channels_last: bool) -> None:
+def test_nan_and_infinity_propagate(variant: str, layout: Layout) -> None:
     for i in (1, 4, 6, 12, 14):
         case = problem(i)
         case.x[0, 0, 0, 1, 1] = np.nan
         case.x[0, 1, 0, 3, 4] = np.inf
         case.weight[2, 0, 0, 0, 0] = np.inf  # times the padding's zeros: NaN, on every path
-        y = run("depthwise", case, channels_last)
+        y = run("depthwise", case, layout)
         close(y, reference("depthwise", case))
         assert np.isnan(y).any() and np.isinf(y).any()
-        relu = run("depthwise", case, channels_last, activation=RELU)
+        relu = run("depthwise", case, layout, activation=RELU)
         np.testing.assert_array_equal(np.isnan(relu), np.isnan(y))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="guard pages need mprotect")
 @pytest.mark.parametrize("edge", ["start", "end"])
 @LAYOUTS
-def test_stays_inside_its_operands(variant: str, channels_last: bool, edge: str) -> None:
+def test_stays_inside_its_operands(variant: str, layout: Layout, edge: str) -> None:
     for i in range(len(AWKWARD)):
-        y = run("depthwise", problem(i), channels_last, other(i), RELU, place=lambda a: guarded(a, edge))
+        y = run("depthwise", problem(i), layout, other(i), RELU, place=lambda a: guarded(a, edge))
         close(y, expected(i, True, RELU))
 
 
@@ -177,22 +180,22 @@ def test_same_bits_for_every_batch_size_and_thread_count(
     space: tuple[int, int, int],
     kernel: tuple[int, int, int],
     stride: tuple[int, int, int],
-    channels_last: bool,
+    layout: Layout,
 ) -> None:
     if not compiled():
         pytest.skip("numpy's products promise no order of summation")
     pads = tuple(k // 2 for k in kernel for _ in "ba")
     rng = np.random.default_rng(0)
     case = random_problem(rng, (3, channels, *space), (channels, 1, *kernel), groups=channels, stride=stride, pads=pads)
-    whole = run("depthwise", case, channels_last)
+    whole = run("depthwise", case, layout)
     close(whole, reference("depthwise", case))
-    one = np.concatenate([run("depthwise", case._replace(x=case.x[i : i + 1]), channels_last) for i in range(3)])
+    one = np.concatenate([run("depthwise", case._replace(x=case.x[i : i + 1]), layout) for i in range(3)])
     np.testing.assert_array_equal(bits(whole), bits(one))
-    np.testing.assert_array_equal(bits(whole), bits(run("depthwise", case, not channels_last)))
+    np.testing.assert_array_equal(bits(whole), bits(run("depthwise", case, LAST if layout == FIRST else FIRST)))
     before = fl.get_num_threads()
     fl.set_num_threads(2)
     try:
-        np.testing.assert_array_equal(bits(whole), bits(run("depthwise", case, channels_last)))
+        np.testing.assert_array_equal(bits(whole), bits(run("depthwise", case, layout)))
     finally:
         fl.set_num_threads(before)
 

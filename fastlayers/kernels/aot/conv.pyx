@@ -101,7 +101,7 @@ cdef struct Job:
     int64_t dilation[3]
     int64_t before[3]
     int mode
-    bint channels_last
+    bint x_last, out_last   # channels-last
     bint in_place           # channels-last data without padding: pixels are read where they are
     bint swap
     double work
@@ -155,8 +155,8 @@ cdef void fill_row(const Job *job, const float *x, int64_t step, float *to, int6
     `step` floats lie between channels (channels-first) or the row's pixels lie `channels` apart (channels-last)."""
     cdef int64_t w = job.size[2], ig = job.ig, before = job.before[2]
     cdef int64_t i0 = min(max(before - start, <int64_t>0), cols), i1 = max(min(before + w - start, cols), i0), i, c, at
-    cdef const float *inner = x + (start + i0 - before) * (job.channels if job.channels_last else 1)
-    if job.channels_last:
+    cdef const float *inner = x + (start + i0 - before) * (job.channels if job.x_last else 1)
+    if job.x_last:
         if ig == job.channels:
             memcpy(to + i0 * ig, inner, (i1 - i0) * ig * sizeof(float))
         else:
@@ -171,7 +171,7 @@ cdef void fill_row(const Job *job, const float *x, int64_t step, float *to, int6
         at = source_index(start + i, before, w, job.mode)
         if at < 0:
             memset(to + i * ig, 0, ig * sizeof(float))
-        elif job.channels_last:
+        elif job.x_last:
             memcpy(to + i * ig, x + at * job.channels, ig * sizeof(float))
         else:
             for c in range(ig):
@@ -184,7 +184,7 @@ cdef void fill(const Job *job, const float *x, float *to, int64_t od, int64_t oh
     cdef int64_t high = (rows - 1) * job.stride[1] + (job.kernel[1] - 1) * job.dilation[1] + 1
     cdef int64_t wide = (cols - 1) * job.stride[2] + (job.kernel[2] - 1) * job.dilation[2] + 1
     cdef int64_t z, y, at_z, at_y
-    cdef int64_t step = job.size[0] * job.size[1] * job.size[2], pitch = job.size[2] * (job.channels if job.channels_last else 1)
+    cdef int64_t step = job.size[0] * job.size[1] * job.size[2], pitch = job.size[2] * (job.channels if job.x_last else 1)
     for z in range(job.kernel[0]):
         at_z = source_index(od * job.stride[0] + z * job.dilation[0], job.before[0], job.size[0], job.mode)
         for y in range(high):
@@ -217,7 +217,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef fl_epilogue e = job.epilogue
     cdef fl_block p
 
-    base = job.x + (image * volume * job.channels + g * job.ig if job.channels_last else (image * job.channels + g * job.ig) * volume)
+    base = job.x + (image * volume * job.channels + g * job.ig if job.x_last else (image * job.channels + g * job.ig) * volume)
     if job.in_place:
         base += od * job.stride[0] * job.size[1] * job.row + oh * job.stride[1] * job.row + ow * job.stride[2] * job.pixel
     else:
@@ -231,7 +231,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
 
     if e.bias != NULL:
         e.bias += g * panels_size(job.og, 1) + j0
-    if job.channels_last:
+    if job.out_last:
         p.c, p.ldc = job.out + (image * out_volume + first) * job.out_channels + channel, job.out_channels
         if e.residual != NULL:
             e.residual += (image * out_volume + first) * job.out_channels + channel
@@ -256,7 +256,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         p.accumulate = i > 0
         p.epilogue = &e if i == job.blocks - 1 else NULL
         job.level.block(&p)
-    if not job.channels_last:
+    if not job.out_last:
         job.level.transpose(p.c, p.ldc, job.out + (image * job.out_channels + channel) * out_volume + first, out_volume, pixels, width)
 
 
@@ -382,7 +382,7 @@ cdef int64_t cut(Job *job, int64_t images, int64_t pixel_tasks, int64_t most, in
 
 
 cdef void plan_rows(Job *job, bint residual) noexcept nogil:
-    """Scratch of one task: pointers to its pixels, padded input, and, for channels-first data, its sums and residual."""
+    """Scratch of one task: pointers to its pixels, padded input, and, where the output is channels-first, its sums and residual."""
     cdef int64_t high = (job.rows - 1) * job.stride[1] + (job.kernel[1] - 1) * job.dilation[1] + 1
     cdef int64_t wide = (job.cols - 1) * job.stride[2] + (job.kernel[2] - 1) * job.dilation[2] + 1
     if job.in_place:
@@ -396,10 +396,10 @@ cdef void plan_rows(Job *job, bint residual) noexcept nogil:
     job.at_input = rounded(job.rows * job.cols * sizeof(float *))
     job.at_sums = job.at_input + (0 if job.in_place else rounded(job.kernel[0] * job.plane * sizeof(float)))
     job.at_residual = job.at_sums
-    if not job.channels_last:
+    if not job.out_last:
         job.at_residual += rounded(job.rows * job.cols * panels_size(job.width, 1) * sizeof(float))
     job.scratch_size = job.at_residual
-    if not job.channels_last and residual:
+    if not job.out_last and residual:
         job.scratch_size += job.at_residual - job.at_sums
 
 
@@ -423,10 +423,10 @@ cdef void plan_swapped(Job *job) noexcept nogil:
     job.scratch_size = job.at_residual + rounded(job.rows * job.cols * sizeof(int64_t))
 
 
-cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode, bint channels_last,
-                   bint residual, activation) except -1:
+cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode, bint x_last,
+                   bint out_last, bint residual, activation) except -1:
     """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
-    cdef int64_t axis, space = 1 if channels_last else 2, images = x[0], most = PIXELS
+    cdef int64_t axis, images = x[0], most = PIXELS
     cdef size_t starts
     cdef bint padded = False
     memset(job, 0, sizeof(Job))
@@ -434,25 +434,28 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     job.groups, job.ig, job.og, job.k = packed.groups, packed.ig, packed.og, packed.k
     job.channels, job.out_channels = packed.groups * packed.ig, packed.groups * packed.og
     for axis in range(3):
-        job.size[axis], job.out_size[axis] = x[space + axis], out[space + axis]
+        job.size[axis], job.out_size[axis] = x[axis + (1 if x_last else 2)], out[axis + (1 if out_last else 2)]
         job.kernel[axis], job.stride[axis], job.dilation[axis] = packed.kernel[axis], packed.stride[axis], packed.dilation[axis]
         job.before[axis] = pads[2 * axis]
         padded = padded or pads[2 * axis] != 0 or pads[2 * axis + 1] != 0
-    job.mode, job.channels_last = mode, channels_last
+    job.mode, job.x_last, job.out_last = mode, x_last, out_last
     job.work = 2.0 * images * job.out_size[0] * job.out_size[1] * job.out_size[2] * job.out_channels
     if job.work == 0:
         return 0  # no task at all
     job.work *= job.k
-    job.swap = packed.rows != NULL and not channels_last
+    job.swap = packed.rows != NULL and not x_last and not out_last
     if job.k == job.ig and not dense(job) or job.out_size[0] * job.out_size[1] * job.out_size[2] < FEW:
         job.swap = False
-    job.in_place = not padded and (channels_last or job.swap and dense(job))
+    if not job.swap:  # where the layouts are one, nothing is transposed
+        job.x_last = x_last or job.channels == 1 or job.size[0] * job.size[1] * job.size[2] == 1
+        job.out_last = out_last or job.out_channels == 1 or job.out_size[0] * job.out_size[1] * job.out_size[2] == 1
+    job.in_place = not padded and (job.x_last or job.swap and dense(job))
     if job.in_place and job.swap:  # a plain product: pixels are one row
         job.size[2] = job.out_size[2] = job.size[0] * job.size[1] * job.size[2]
         job.size[0] = job.size[1] = job.out_size[0] = job.out_size[1] = 1
     job.b = packed.rows if job.swap else packed.b
     job.epilogue.bias, job.epilogue.bias_by_row = packed.bias_rows if job.swap else packed.bias, job.swap
-    job.epilogue.ldr = job.out_channels if channels_last else job.out_size[0] * job.out_size[1] * job.out_size[2]
+    job.epilogue.ldr = job.out_channels if job.out_last else job.out_size[0] * job.out_size[1] * job.out_size[2]
     job.epilogue.code, job.epilogue.a, job.epilogue.b = activation
 
     if job.swap:
@@ -496,21 +499,21 @@ cdef int run_conv(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def conv(cnp.ndarray x, PackedConv packed, cnp.ndarray out, pads, int mode, bint channels_last, residual, activation):
+def conv(cnp.ndarray x, PackedConv packed, cnp.ndarray out, pads, int mode, bint x_last, bint out_last, residual, activation):
     """Convolution with its epilogue. See README.md for the shapes."""
     cdef Job job
     cdef void *operands[3]
     operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out), NULL
     if residual is not None:
         operands[2] = cnp.PyArray_DATA(<cnp.ndarray>residual)
-    plan_conv(&job, packed, cnp.PyArray_DIMS(x), cnp.PyArray_DIMS(out), pads, mode, channels_last, residual is not None, activation)
+    plan_conv(&job, packed, cnp.PyArray_DIMS(x), cnp.PyArray_DIMS(out), pads, mode, x_last, out_last, residual is not None, activation)
     try:
         run_plan(run_conv, &job, operands, job.work, "conv")
     finally:
         release(job.lists)
 
 
-def conv_step(tuple x, PackedConv packed, tuple out, pads, int mode, bint channels_last, residual, activation):
+def conv_step(tuple x, PackedConv packed, tuple out, pads, int mode, bint x_last, bint out_last, residual, activation):
     """The step of `conv`: shapes instead of arrays."""
     cdef Job job
     cdef cnp.npy_intp x_dims[5]
@@ -518,6 +521,6 @@ def conv_step(tuple x, PackedConv packed, tuple out, pads, int mode, bint channe
     cdef Kept kept = Kept(packed)
     dims_of(x, x_dims)
     dims_of(out, out_dims)
-    plan_conv(&job, packed, x_dims, out_dims, pads, mode, channels_last, residual is not None, activation)
+    plan_conv(&job, packed, x_dims, out_dims, pads, mode, x_last, out_last, residual is not None, activation)
     kept.block = job.lists
     return make_step(run_conv, &job, sizeof(Job), 3, job.work, kept)

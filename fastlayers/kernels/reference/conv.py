@@ -37,20 +37,23 @@ def conv(
     out: np.ndarray,
     pads: Sequence[int],
     mode: int,
-    channels_last: bool,
+    x_last: bool,
+    out_last: bool,
     residual: np.ndarray | None,
     activation: Activation,
 ) -> None:
     """out = activation(x * weight + bias + residual), a cross-correlation as in every framework.
 
     Args:
-        x: (n, c, d, h, w), or (n, d, h, w, c) if channels_last; out and residual likewise.
+        x: (n, c, d, h, w), or (n, d, h, w, c) if x_last; out and residual likewise if out_last.
         packed: what `conv_pack` returned.
         pads: (d before, d after, h before, h after, w before, w after), all >= 0; mode: a number of `PAD_MODES`.
     """
     y = out
-    if channels_last:
-        x, y = np.moveaxis(x, -1, 1), np.moveaxis(y, -1, 1)
+    if x_last:
+        x = np.moveaxis(x, -1, 1)
+    if out_last:
+        y = np.moveaxis(y, -1, 1)
         residual = None if residual is None else np.moveaxis(residual, -1, 1)
     kernel, (groups, o, c) = packed.weight.shape[:3], packed.weight.shape[3:]
     n, space = y.shape[0], y.shape[2:]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .conv import Packed, conv_pack
-from .conv import conv as depthwise
+from ..table import Activation
+from .conv import Packed, conv, conv_pack
 
 __all__ = ["depthwise", "depthwise_pack"]
 
@@ -17,3 +17,17 @@ def depthwise_pack(
 ) -> Packed:
     """Packs weight (channels * multiplier, 1, kd, kh, kw); output channel c * multiplier + m reads input channel c."""
     return conv_pack(weight, bias, stride, dilation, channels)
+
+
+def depthwise(
+    x: np.ndarray,
+    packed: Packed,
+    out: np.ndarray,
+    pads: Sequence[int],
+    mode: int,
+    channels_last: bool,
+    residual: np.ndarray | None,
+    activation: Activation,
+) -> None:
+    """As `conv`, with one layout for x, out and residual."""
+    conv(x, packed, out, pads, mode, channels_last, channels_last, residual, activation)

@@ -1,4 +1,4 @@
-"""Reading files of weights: the public entry, and one module per file format. No kernel is imported here.
+"""Reading files of weights and of whole networks: the public entries, and one module per file format. No kernel is imported here.
 
 ``load_weights`` opens the source once (`_source`), asks each format of `_table` whether it knows the content, and lets that one
 decode it. Sizes that a file claims are compared with the bytes that are there; every large allocation passes through a `Budget`.
@@ -10,6 +10,7 @@ To add a format:
 3. add a small valid file of it to ``VALID`` of ``tests/formats/build.py``: truncations and bit flips are then tested.
 """
 
+from ._graph import load_graph
 from ._weights import MAX_BYTES, load_weights
 
-__all__ = ["MAX_BYTES", "load_weights"]
+__all__ = ["MAX_BYTES", "load_graph", "load_weights"]

@@ -48,8 +48,8 @@ def load_weights(
     >>> weights["conv1.weight"].shape  # doctest: +SKIP
     (128, 129, 3)
     """
-    _check_format(format)
-    budget = Budget(_limit(max_bytes), "load_weights")
+    check_format(format, "load_weights")
+    budget = Budget(limit(max_bytes, "load_weights"), "load_weights")
     opened = open_source(source, caller="load_weights", mapped=bool(mmap), budget=budget)
     from . import _table  # here, so that importing the package does not import every format
 
@@ -59,16 +59,18 @@ def load_weights(
     return weights
 
 
-def _check_format(format: Any) -> None:
+def check_format(format: Any, caller: str) -> None:
+    """Raises unless `format` is a str or None."""
     if format is not None and not isinstance(format, str):
-        raise DTypeError(f"load_weights: format must be a string or None, got {quote(format)} of type {type(format).__name__}")
+        raise DTypeError(f"{caller}: format must be a string or None, got {quote(format)} of type {type(format).__name__}")
 
 
-def _limit(max_bytes: Any) -> int:
+def limit(max_bytes: Any, caller: str) -> int:
+    """`max_bytes` as an int of at least 0."""
     try:
-        limit = operator.index(max_bytes)
+        found = operator.index(max_bytes)
     except TypeError:
-        raise DTypeError(f"load_weights: max_bytes must be an integer, got {type(max_bytes).__name__}") from None
-    if limit < 0:
-        raise ShapeError(f"load_weights: max_bytes must be at least 0, got {limit}")
-    return limit
+        raise DTypeError(f"{caller}: max_bytes must be an integer, got {type(max_bytes).__name__}") from None
+    if found < 0:
+        raise ShapeError(f"{caller}: max_bytes must be at least 0, got {found}")
+    return found

@@ -63,12 +63,19 @@ def sniff(source: Source) -> bool:
 
 def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
     """Every tensor of the file, in the order of the header."""
+    return load_with_metadata(source, budget)[0]
+
+
+def load_with_metadata(source: Source, budget: Budget) -> tuple[dict[str, Array], dict[str, str]]:
+    """The tensors, and the strings of ``__metadata__``."""
     where = source.where
     text, data = _split(source, budget)
-    entries = [_entry(name, info, where) for name, info in _parse(text, where).items() if not _is_metadata(name, info, where)]
+    header = _parse(text, where)
+    entries = [_entry(name, info, where) for name, info in header.items() if not _is_metadata(name, info, where)]
     _check_supported(entries, where)
     _check_layout(entries, len(data), where)
-    return {e.name: decode(data[e.begin : e.end], _CODECS[e.dtype], e.shape, budget, e.where) for e in entries}
+    tensors = {e.name: decode(data[e.begin : e.end], _CODECS[e.dtype], e.shape, budget, e.where) for e in entries}
+    return tensors, header.get("__metadata__", {})
 
 
 def _split(source: Source, budget: Budget) -> tuple[bytes, memoryview]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..graph.lower import lower
+from .lower import lower
 from ..graph.trace import trace
 from .model import Model, Options
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.reference.activation import unary
 from ..kernels.table import BINARY, PAD_MODES, UNARY, Activation
 from ..kernels.winograd_choice import choose
 from ._base import Spec, View, register
@@ -23,6 +24,18 @@ _ZEROS = PAD_MODES["zeros"]
 def activation(n: View) -> Activation:
     """What passes have put behind the operator."""
     return Activation(*n.get("activation", IDENTITY))
+
+
+def finished(n: View, y: np.ndarray, residual: np.ndarray | None) -> np.ndarray:
+    """What passes and layers have put behind the operator, in numpy."""
+    if residual is not None:
+        y = y + residual
+    act = activation(n)
+    if act.code != IDENTITY.code:
+        out = np.empty(y.shape, np.float32)
+        unary(np.ascontiguousarray(y, np.float32), out, act)
+        y = out
+    return y
 
 
 def _parts(n: View) -> tuple[Any, Any, Window | None]:
@@ -86,21 +99,21 @@ def _call(
     pads = three_pads(place.pads or ())
     weight = weight.reshape(*weight.shape[:2], *three(weight.shape[2:]))
     stride, dilation = three(place.stride), three(place.dilation)
-    channels = x.shape[-1 if x_last else 1]
+    channels, mode = x.shape[-1 if x_last else 1], n.get("pad_mode", _ZEROS)
     if weight.shape[1] == 1 and groups == channels > 1 and x_last == out_last:
-        packed = b.pack("depthwise_pack", weight, bias, stride, dilation, channels)
-        b.call("depthwise", x, packed, out, pads, _ZEROS, x_last, residual, act)
+        packed = b.pack("depthwise_pack", lambda: (weight, bias, stride, dilation, channels))
+        b.call("depthwise", x, packed, out, pads, mode, x_last, residual, act)
         return
     tile = 0
-    if groups == 1 and weight.shape[2:] == (1, 3, 3) and stride == dilation == (1, 1, 1) and n.get("algorithm") != "direct":
+    if groups == 1 and weight.shape[2:] == (1, 3, 3) and stride == dilation == (1, 1, 1) and not mode and not n.get("direct", False):
         space = spatial(out.shape, out_last)
         tile = choose(space[1:], channels, weight.shape[0], x.shape[0])  # type: ignore[arg-type]
     if tile:
-        packed = b.pack("winograd_pack", weight, bias, tile, key=tile)
-        b.call("winograd", x, packed, out, pads, _ZEROS, x_last, out_last, residual, act)
+        packed = b.pack("winograd_pack", lambda: (weight, bias, tile), tile)
+        b.call("winograd", x, packed, out, pads, mode, x_last, out_last, residual, act)
     else:
-        packed = b.pack("conv_pack", weight, bias, stride, dilation, groups)
-        b.call("conv", x, packed, out, pads, _ZEROS, x_last, out_last, residual, act)
+        packed = b.pack("conv_pack", lambda: (weight, bias, stride, dilation, groups))
+        b.call("conv", x, packed, out, pads, mode, x_last, out_last, residual, act)
 
 
 def conv_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None) -> Sequence[np.ndarray]:
@@ -111,7 +124,8 @@ def conv_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = No
         x = np.moveaxis(x, -1, 1)
     axes = w.ndim - 2
     wide = np.float64 if x.dtype.kind == "f" else x.dtype
-    padded = np.pad(x, ((0, 0), (0, 0), *((max(p, 0), max(q, 0)) for p, q in place.pads)))
+    modes = {0: "constant", 1: "reflect", 2: "edge", 3: "wrap"}
+    padded = np.pad(x, ((0, 0), (0, 0), *((max(p, 0), max(q, 0)) for p, q in place.pads)), modes[n.get("pad_mode", _ZEROS)])  # type: ignore[call-overload]
     cut = tuple(slice(max(-p, 0), padded.shape[i + 2] - max(-q, 0)) for i, (p, q) in enumerate(place.pads))
     padded = padded[(slice(None), slice(None), *cut)]
     views = np.lib.stride_tricks.sliding_window_view(padded, place.reach, tuple(range(2, 2 + axes)))
@@ -124,7 +138,7 @@ def conv_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = No
     y = np.moveaxis(np.concatenate(parts, -1), -1, 1)
     if bias is not None:
         y = y + bias.reshape(-1, *(1,) * axes)
-    return (y.astype(x.dtype),)
+    return (finished(n, (np.moveaxis(y, 1, -1) if n.get("out_last", False) else y).astype(x.dtype), residual),)
 
 
 register("Conv", conv_infer, conv_run, conv_lower)
@@ -188,7 +202,8 @@ def conv_transpose_lower(n: View, b: Builder) -> Any:
     assert pads is not None
     x, out = b.input(0), b.output(0)
     weight = weight.reshape(*weight.shape[:2], *three(weight.shape[2:]))
-    packed = b.pack("conv_transpose_pack", weight, bias, three(place.stride), three(place.dilation), n.get("group", 1))
+    stride, dilation = three(place.stride), three(place.dilation)
+    packed = b.pack("conv_transpose_pack", lambda: (weight, bias, stride, dilation, n.get("group", 1)))
     b.call(
         "conv_transpose", x.view(five(x.shape, False)), packed, out.view(five(out.shape, False)), three_pads(pads), False, False, activation(n)
     )

@@ -10,7 +10,7 @@ import numpy as np
 from ..graph.ir import Dim, Shape
 from ..kernels.table import BINARY
 from ._base import Spec, View, register
-from .conv import IDENTITY, activation
+from .conv import IDENTITY, activation, finished
 
 if TYPE_CHECKING:
     from ..program.builder import Builder, Ref
@@ -73,23 +73,28 @@ def gemm_lower(n: View, b: Builder) -> Any:
     c = n.value(2)
     if weight is None or not n.float32() or (n.has(2) and c is None):
         return False
-    alpha, beta = np.float32(n.get("alpha", 1.0)), np.float32(n.get("beta", 1.0))
-    columns = weight.shape[0] if n.get("transB", 0) else weight.shape[1]
+    if c is not None and not (c.size and (c.ndim < 2 or c.shape[0] == 1)):
+        return False
     a = b.input(0)
     m, k = a.shape[::-1] if n.get("transA", 0) else a.shape
-    bias = None
-    if c is not None and c.size and (c.ndim < 2 or c.shape[0] == 1):
-        bias = np.ascontiguousarray(np.broadcast_to(c.reshape(-1) * beta, (columns,)), np.float32)
-    elif c is not None:
-        return False
     if n.get("transA", 0):
         turned = b.temp((m, k))
         b.call("transpose", a.view((1, *a.shape)), turned.view((1, m, k)))
         a = turned
-    ordered = weight if n.get("transB", 0) else weight.T
-    packed = b.pack("linear_pack", np.ascontiguousarray(ordered if alpha == 1 else ordered * alpha), bias)
+    packed = b.pack("linear_pack", lambda: _gemm_weights(n, weight, c))
     b.call("linear", a, packed, b.output(0), None, activation(n))
     return True
+
+
+def _gemm_weights(n: View, weight: np.ndarray, c: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """alpha Bᵀ and beta C as (columns, k) and (columns,)."""
+    alpha, beta = np.float32(n.get("alpha", 1.0)), np.float32(n.get("beta", 1.0))
+    ordered = weight if n.get("transB", 0) else weight.T
+    bias = None if c is None else np.broadcast_to(c.reshape(-1) * beta, (ordered.shape[0],))
+    return (
+        np.ascontiguousarray(ordered if alpha == 1 else ordered * alpha, np.float32),
+        None if bias is None else np.ascontiguousarray(bias, np.float32),
+    )
 
 
 register("Gemm", gemm_infer, gemm_run, gemm_lower)
@@ -127,7 +132,7 @@ def matmul_lower(n: View, b: Builder) -> Any:
     weight = n.value(1)
     if weight is not None and weight.ndim == 2:
         x, out = b.input(0), b.output(0)
-        packed = b.pack("linear_pack", np.ascontiguousarray(weight.T), None)
+        packed = b.pack("linear_pack", lambda: (np.ascontiguousarray(weight.T), None))
         b.call("linear", x.view((_rows(x), x.shape[-1])), packed, out.view((_rows(x), weight.shape[1])), None, IDENTITY)
         return True
     left, right = b.input(0), b.input(1)
@@ -196,7 +201,7 @@ def linear_lower(n: View, b: Builder) -> Any:
     x, out, residual = b.input(0), b.output(0), b.optional(3)
     late = residual is not None and residual.shape != out.shape
     flat = out.view((_rows(x), weight.shape[0]))
-    packed = b.pack("linear_pack", np.ascontiguousarray(weight), bias)
+    packed = b.pack("linear_pack", lambda: (np.ascontiguousarray(weight), bias))
     given = None if residual is None or late else residual.view(flat.shape)
     b.call("linear", x.view((_rows(x), x.shape[-1])), packed, flat, given, IDENTITY if late else activation(n))
     if residual is not None and late:
@@ -204,4 +209,12 @@ def linear_lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("Linear", linear_infer, None, linear_lower)
+def linear_run(
+    n: View, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None
+) -> Sequence[np.ndarray]:
+    """act(x Wᵀ + b + residual), sums in float64."""
+    y = x.astype(np.float64) @ weight.T.astype(np.float64)
+    return (finished(n, (y if bias is None else y + bias).astype(x.dtype), residual),)
+
+
+register("Linear", linear_infer, linear_run, linear_lower)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ class Plan(NamedTuple):
     nodes: list[Node]
 
 
-Pack = Callable[[Any, str, tuple[Any, ...]], Any]
+Pack = Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any]
 
 
 def bind(graph: Graph, inputs: Sequence[Spec], values: Sequence[np.ndarray | None], pack: Pack) -> Plan:
@@ -55,7 +56,7 @@ class _Binder:
     def run(self, graph: Graph, inputs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Plan:
         for i, (value, spec, array) in enumerate(zip(graph.inputs, inputs, values, strict=True)):
             self.specs[value.name] = spec
-            nbytes = int(np.prod(spec.shape, dtype=np.int64)) * spec.dtype.itemsize  # type: ignore[arg-type]
+            nbytes = math.prod(spec.shape) * spec.dtype.itemsize  # type: ignore[arg-type]
             self.builder.refs[value.name] = Ref(Buffer(INPUT, nbytes, i), 0, spec.shape, spec.dtype)  # type: ignore[arg-type]
             if array is not None:
                 self.known[value.name] = array
@@ -87,7 +88,7 @@ class _Binder:
             if name:
                 specs[name] = spec
         if operator.run is not None and not operator.volatile and (operator.shape_only or all(n is None or n in known for n in node.inputs)):
-            size = sum(int(np.prod(s.shape, dtype=np.int64)) * s.dtype.itemsize for s in results)  # type: ignore[arg-type]
+            size = sum(math.prod(s.shape) * s.dtype.itemsize for s in results)  # type: ignore[arg-type]
             if size <= FOLD_BYTES:
                 self.fold(node, view, results)
                 return

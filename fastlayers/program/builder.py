@@ -85,11 +85,10 @@ class Builder:
     """Collects the calls of one binding. A new node begins with `begin`; operators use the other methods.
 
     Args:
-        pack: makes or finds packed weights: takes a key, the name of the pack kernel and its arguments.
-        has_kernel: whether the variant has a kernel.
+        pack: makes or finds packed weights: takes a key, the name of the pack kernel and what gives its arguments.
     """
 
-    def __init__(self, pack: Callable[[Any, str, tuple[Any, ...]], Any]) -> None:
+    def __init__(self, pack: Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any]) -> None:
         self.calls: list[Call | PythonCall] = []
         self.refs: dict[str, Ref] = {}
         self._pack = pack
@@ -146,9 +145,9 @@ class Builder:
         array = np.ascontiguousarray(array)
         return Ref(Buffer(CONSTANT, array.nbytes, array=array), 0, array.shape, array.dtype)
 
-    def pack(self, kernel: str, *args: Any, key: Any = None) -> Any:
-        """What the pack kernel makes of weights: made once for a node, `key` and variant, whatever the sizes of inputs are."""
-        return self._pack((self._key, kernel, key), kernel, args)
+    def pack(self, kernel: str, arguments: Callable[[], tuple[Any, ...]], key: Any = None) -> Any:
+        """What the pack kernel makes of its arguments: made once for a node, `key` and variant, whatever the sizes of inputs are."""
+        return self._pack((self._key, kernel, key), kernel, arguments)
 
     def call(self, kernel: str, *args: Any) -> None:
         """Appends a kernel call: the kernel's arguments, arrays as Refs (or None)."""

@@ -101,12 +101,12 @@ class Program:
             bound = _bound(plan, self.variant.steps, len(self.graph.inputs)) if self.variant.steps else None
         return Binding(self, plan, bound)
 
-    def pack(self, key: Any, kernel: str, args: tuple[Any, ...]) -> Any:
+    def pack(self, key: Any, kernel: str, arguments: Callable[[], tuple[Any, ...]]) -> Any:
         """Packed weights, made once."""
         with self._lock:
             found = self._packed.get(key)
             if found is None:
-                found = self._packed[key] = self.variant.kernels[kernel](*args)
+                found = self._packed[key] = self.variant.kernels[kernel](*arguments())
             return found
 
 

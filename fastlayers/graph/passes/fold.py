@@ -11,6 +11,7 @@ Big results of small files (ConstantOfShape) are computed when the model runs, u
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -92,7 +93,7 @@ class _Fold:
     def small(results: list[Spec]) -> bool:
         if not all(spec.static for spec in results):
             return False
-        return sum(int(np.prod(s.shape, dtype=np.float64)) * s.dtype.itemsize for s in results) <= LARGEST  # type: ignore[arg-type]
+        return sum(math.prod(s.shape) * s.dtype.itemsize for s in results) <= LARGEST  # type: ignore[arg-type]
 
     def constants(self, node: Node, view: View, results: list[Spec]) -> None:
         from ...program.binder import run_operator

@@ -1,0 +1,55 @@
+"""Reading whole networks: tells the format from the content, and returns a graph of operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import FormatError, ShapeError, UnsupportedError
+from ..graph.ir import Graph
+from ._budget import Budget
+from ._source import Source, SourceLike, open_source, quote
+from ._weights import check_format, limit
+
+__all__ = ["load_graph"]
+
+FORMATS = ("onnx", "fastlayers")
+
+
+def load_graph(source: SourceLike, *, format: str | None, max_bytes: Any, mmap: bool) -> tuple[Graph, dict[str, str], dict[str, Any]]:
+    """The graph, the file's metadata, and the options that our own file carries; see `model.load`."""
+    check_format(format, "load")
+    if format is not None and format not in FORMATS:
+        raise ShapeError(f"load: format={quote(format)} is not known: expected one of {', '.join(FORMATS)}")
+    budget = Budget(limit(max_bytes, "load"), "load")
+    opened = open_source(source, caller="load", mapped=bool(mmap), budget=budget)
+    if not len(opened):
+        raise FormatError(f"{opened.where}: is empty (0 bytes)")
+    from . import onnx, own
+
+    if own.sniff(opened):
+        _insisted(opened, format, own.NAME)
+        return own.load_graph(opened, budget)
+    if format == onnx.NAME or onnx.sniff(opened):
+        _insisted(opened, format, onnx.NAME)
+        return *onnx.load_graph(opened, budget), {}
+    _refuse(opened)
+    raise AssertionError
+
+
+def _insisted(source: Source, format: str | None, found: str) -> None:
+    if format is not None and format != found:
+        raise FormatError(f"{source.where}: format={format!r} was asked for, but the content is {found}")
+
+
+def _refuse(source: Source) -> None:
+    """The content is no network: is it weights alone?"""
+    from . import _table, foreign
+
+    found = next((f for f in _table.FORMATS if f.sniff(source)), None)
+    if found is not None:
+        raise UnsupportedError(
+            f"{source.where}: is a {found.NAME} file, which holds weights alone: read them with load_weights, and put them into layers "
+            "with load_state_dict"
+        )
+    foreign.refuse(source)
+    raise FormatError(f"{source.where}: the content is of no known format: expected an ONNX model or a file that Model.save wrote")

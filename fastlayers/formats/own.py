@@ -1,0 +1,198 @@
+"""Our own model file: a safetensors file whose tensors are the weights and whose metadata has the graph as JSON.
+
+``__metadata__`` has "fastlayers" (the version of this layout), "graph" and "metadata" (JSON), so any safetensors reader can list the weights.
+JSON of a graph: {"inputs", "outputs": [[name, shape, dtype]], "nodes": [[op, inputs, outputs, attributes]], "constants": {name: tensor}}.
+What JSON lacks is an object of one key: {"tuple": [...]}, {"float": "inf"}, {"array": tensor}, {"graph": {...}}, {"bytes": "hex"}.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import FormatError, UnsupportedError
+from ..graph.ir import Graph, Node, Value
+from . import safetensors
+from ._budget import Budget
+from ._source import Source
+
+__all__ = ["NAME", "load_graph", "save", "sniff"]
+
+NAME = "fastlayers"
+VERSION = 1
+DEEPEST = 64  # branches in branches
+_DTYPES = {
+    "float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64",
+    "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
+}  # fmt: skip
+
+
+# ---- writing ------------------------------------------------------------------------------------------------------------
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.tensors: dict[str, np.ndarray] = {}
+        self._names: dict[int, str] = {}
+
+    def tensor(self, array: np.ndarray, hint: str) -> str:
+        """The name under which an array is stored; the same array is stored once."""
+        known = self._names.get(id(array))
+        if known is not None:
+            return known
+        if array.dtype.name not in _DTYPES:
+            raise UnsupportedError(f"save: {hint!r} has dtype {array.dtype}, which a safetensors file cannot hold")
+        name, i = hint, 0
+        while name in self.tensors:
+            i += 1
+            name = f"{hint}~{i}"
+        self.tensors[name] = array
+        self._names[id(array)] = name
+        return name
+
+    def graph(self, graph: Graph) -> dict[str, Any]:
+        def value(v: Value) -> list[Any]:
+            return [v.name, None if v.shape is None else list(v.shape), v.dtype.name]
+
+        return {
+            "inputs": [value(v) for v in graph.inputs],
+            "outputs": [value(v) for v in graph.outputs],
+            "constants": {name: self.tensor(array, name) for name, array in graph.constants.items()},
+            "nodes": [
+                [n.op, list(n.inputs), list(n.outputs), {k: self.attribute(v, f"{n.op}.{k}") for k, v in n.attributes.items()}]
+                for n in graph.nodes
+            ],
+        }
+
+    def attribute(self, value: Any, hint: str) -> Any:
+        if isinstance(value, Graph):
+            return {"graph": self.graph(value)}
+        if isinstance(value, np.ndarray):
+            return {"array": self.tensor(value, hint)}
+        if isinstance(value, (tuple, list)):
+            return {"tuple": [self.attribute(v, hint) for v in value]}
+        if isinstance(value, (bytes, bytearray)):
+            return {"bytes": bytes(value).hex()}
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, float) and not math.isfinite(value):
+            return {"float": repr(value)}
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        raise UnsupportedError(f"save: attribute {hint} of type {type(value).__name__} cannot be written")
+
+
+def save(graph: Graph, options: Mapping[str, Any], metadata: Mapping[str, str], path: str | os.PathLike[str]) -> None:
+    """Writes a graph with its weights; the file appears whole or not at all."""
+    writer = _Writer()
+    described = json.dumps(writer.graph(graph), separators=(",", ":"))
+    header: dict[str, Any] = {
+        "__metadata__": {
+            "fastlayers": str(VERSION), "graph": described, "options": json.dumps(dict(options)), "metadata": json.dumps(dict(metadata)),
+        }
+    }  # fmt: skip
+    at = 0
+    # Wide items first: every tensor then lies aligned, and is used where it is when the file is mapped.
+    order = sorted(writer.tensors, key=lambda name: -writer.tensors[name].dtype.itemsize)
+    for name in order:
+        array = writer.tensors[name]
+        header[name] = {"dtype": _DTYPES[array.dtype.name], "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
+        at += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(len(text) + 8) % 64)
+    target = Path(path)
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for name in order:
+                array = np.ascontiguousarray(writer.tensors[name])
+                file.write(array.astype(array.dtype.newbyteorder("<"), copy=False).data if array.size else b"")
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+# ---- reading ------------------------------------------------------------------------------------------------------------
+
+
+def sniff(source: Source) -> bool:
+    """Whether it is a safetensors file with a graph."""
+    return safetensors.sniff(source) and b'"fastlayers":' in bytes(source.view[8 : 8 + 128])
+
+
+def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str], dict[str, Any]]:
+    """Graph, metadata and options."""
+    tensors, about = safetensors.load_with_metadata(source, budget)
+    where = source.where
+    if about.get("fastlayers") != str(VERSION):
+        raise UnsupportedError(f"{where}: is a model file of version {about.get('fastlayers')!r}: expected {VERSION}")
+    try:
+        described, options, metadata = (json.loads(about[key]) for key in ("graph", "options", "metadata"))
+        graph = _Reader(tensors, where).graph(described, 0)
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"{where}: its graph is broken: {type(error).__name__}") from None
+    if not isinstance(options, dict) or not isinstance(metadata, dict):
+        raise FormatError(f"{where}: options or metadata are no JSON objects")
+    kept = {key: bool(options[key]) for key in ("optimize", "strict", "native") if key in options}
+    return graph, {str(k): str(v) for k, v in metadata.items()}, kept
+
+
+class _Reader:
+    def __init__(self, tensors: Mapping[str, np.ndarray], where: str) -> None:
+        self.tensors, self.where = tensors, where
+
+    def tensor(self, name: Any) -> np.ndarray:
+        if name not in self.tensors:
+            raise FormatError(f"{self.where}: its graph uses a tensor that the file does not have")
+        return self.tensors[name]
+
+    def graph(self, data: Any, depth: int) -> Graph:
+        if depth > DEEPEST:
+            raise FormatError(f"{self.where}: branches lie in branches more than {DEEPEST} deep")
+
+        def value(item: Any) -> Value:
+            name, shape, dtype = item
+            if dtype not in _DTYPES or not isinstance(name, str):
+                raise FormatError(f"{self.where}: a value of its graph has no known dtype")
+            sizes = None if shape is None else tuple(shape)
+            if sizes is not None and not all(d is None or isinstance(d, str) or (type(d) is int and d >= 0) for d in sizes):
+                raise FormatError(f"{self.where}: a value of its graph has a size that is none")
+            return Value(name, sizes, np.dtype(dtype))
+
+        def names(items: Any) -> tuple[Any, ...]:
+            if not all(i is None or isinstance(i, str) for i in items):
+                raise FormatError(f"{self.where}: a node of its graph has a name that is none")
+            return tuple(items)
+
+        nodes = tuple(
+            Node(str(op), names(inputs), names(outputs), {str(k): self.attribute(v, depth) for k, v in attributes.items()})
+            for op, inputs, outputs, attributes in data["nodes"]
+        )
+        constants = {str(name): self.tensor(tensor) for name, tensor in data["constants"].items()}
+        return Graph(tuple(map(value, data["inputs"])), tuple(map(value, data["outputs"])), nodes, constants)
+
+    def attribute(self, value: Any, depth: int) -> Any:
+        if not isinstance(value, dict):
+            return value
+        ((key, inner),) = value.items()
+        if key == "graph":
+            return self.graph(inner, depth + 1)
+        if key == "array":
+            return self.tensor(inner)
+        if key == "tuple":
+            return tuple(self.attribute(v, depth) for v in inner)
+        if key == "bytes":
+            return bytes.fromhex(inner)
+        if key == "float":
+            return float(inner)
+        raise FormatError(f"{self.where}: an attribute of its graph is of an unknown kind")

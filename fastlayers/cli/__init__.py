@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 
@@ -14,6 +15,13 @@ __all__ = ["main"]
 # Exit codes: 1 is for `doctor` (something is wrong with the installation), 2 for whatever kept a command from doing its work.
 _FAILED = 2
 _INTERRUPTED = 130
+# Commands about a model file; each is a module with `arguments(parser)` and `run(options, out)`.
+_MODEL_COMMANDS = {
+    "inspect": ("list a model's steps", "Lists the steps of a model: shapes, parameters, multiply-adds, bytes, and which kernels run them."),
+    "profile": ("time a model's steps", "Times every step of a model, and says how near it is to what one core of this machine can do."),
+    "bench": ("time a model", "Runs a model for a while and prints percentiles of its time."),
+    "run": ("run a model once", "Runs a model on arrays of a file, or on seeded numbers, and says what comes out."),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,6 +67,9 @@ def _parser() -> argparse.ArgumentParser:
         help="say what this installation can do, and whether it works",
         description="Says what this installation has, what runs and why, and checks a few results. Exit code 1: not all is well.",
     )
+    for name, (help_, about) in _MODEL_COMMANDS.items():
+        command = commands.add_parser(name, help=help_, description=about)
+        importlib.import_module(f".{name}", __package__).arguments(command)
     return parser
 
 
@@ -74,6 +85,8 @@ def _run(arguments: argparse.Namespace) -> int:
         from . import demo
 
         return demo.run(arguments.file, arguments.threshold, sys.stdout)
+    if arguments.command in _MODEL_COMMANDS:
+        return int(importlib.import_module(f".{arguments.command}", __package__).run(arguments, sys.stdout))
     from . import doctor
 
     return doctor.run(sys.stdout)

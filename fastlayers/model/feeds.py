@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import DTypeError, ShapeError
 from ..graph.ir import Value
 
-__all__ = ["by_name", "convert", "destination", "kind"]
+__all__ = ["by_name", "convert", "destination", "fits", "kind"]
 
 _KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
 
@@ -42,7 +42,7 @@ def convert(value: Value, given: Any) -> np.ndarray:
         raise DTypeError(f"run: input {value.name!r} of type {type(given).__name__} cannot be read as an array ({error})") from error
     if array.dtype != value.dtype:
         array = _cast(value, array)
-    _fits(value, array.shape)
+    fits(value, array.shape)
     array = np.require(array, None, ["C", "A"])
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
@@ -61,7 +61,8 @@ def _cast(value: Value, array: np.ndarray) -> np.ndarray:
     return made
 
 
-def _fits(value: Value, shape: tuple[int, ...]) -> None:
+def fits(value: Value, shape: tuple[int, ...]) -> None:
+    """Raises unless an input may have this shape."""
     want = value.shape
     if want is None:
         return

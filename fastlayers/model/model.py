@@ -191,19 +191,23 @@ class Model:
         Raises:
             ShapeError: a name is missing or unknown, a shape does not fit, or the network cannot take these sizes.
         """
+        self._main.binding(self._placeholders(shapes))
+
+    def _placeholders(self, shapes: Mapping[str, Any] | Sequence[Any]) -> list[np.ndarray]:
+        """Arrays of these shapes that take no memory; arrays among `shapes` are taken as they are."""
         given = _feeds.by_name(self._graph.inputs, shapes) if isinstance(shapes, Mapping) else list(shapes)
         if len(given) != len(self.inputs):
             raise ShapeError(f"prepare: {len(given)} shapes were given: expected {len(self.inputs)}")
         arrays = []
-        for value, shape in zip(self._graph.inputs, given, strict=True):
-            if not isinstance(shape, np.ndarray):
-                # Memory that is all one number: sizes are wanted, not a place for them.
-                shape = np.broadcast_to(np.zeros((), value.dtype), tuple(int(d) for d in shape))
-                _feeds._fits(value, shape.shape)
-                arrays.append(shape)
-            else:
+        for i, (value, shape) in enumerate(zip(self._graph.inputs, given, strict=True)):
+            if isinstance(shape, np.ndarray):
                 arrays.append(_feeds.convert(value, shape))
-        self._main.binding(arrays)
+                continue
+            if i in self._main.by_value:
+                raise ShapeError(f"prepare: the numbers of input {value.name!r} decide sizes: expected an array instead of the shape {shape}")
+            arrays.append(np.broadcast_to(np.zeros((), value.dtype), tuple(int(d) for d in shape)))
+            _feeds.fits(value, arrays[-1].shape)
+        return arrays
 
     # ---- what it is -------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from ..operators import OPERATORS, Spec, View
 from .arena import layout
 from .builder import ARENA, INPUT, OUTPUT, Buffer, Builder, Call, PythonCall, Ref
 
-__all__ = ["Interpret", "Plan", "bind", "run_operator", "value_inputs"]
+__all__ = ["Interpret", "Placed", "Plan", "bind", "run_operator", "value_inputs"]
 
 # Results of constant expressions up to this size are computed when a model is bound; larger ones in every run.
 FOLD_BYTES = 1 << 16
@@ -24,13 +24,22 @@ class Interpret(Exception):  # noqa: N818 - not an error: the model is run node 
     """Sizes depend on numbers that are there only when the model runs."""
 
 
+class Placed(NamedTuple):
+    """A node that is left, with all sizes known; `weights` are the sizes of the inputs that are constants."""
+
+    node: Node
+    inputs: tuple[Spec | None, ...]
+    outputs: tuple[Spec, ...]
+    weights: tuple[int | None, ...]
+
+
 class Plan(NamedTuple):
-    """The calls of a model for one set of sizes. Outputs are (shape, dtype) in the order of the graph's."""
+    """The calls of a model for one set of sizes. Outputs are (shape, dtype) in the order of the graph's; a call names its node's position."""
 
     calls: list[Call | PythonCall]
     outputs: list[tuple[tuple[int, ...], np.dtype[Any]]]
     arena: int
-    nodes: list[Node]
+    nodes: list[Placed]
 
 
 Pack = Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any]
@@ -51,7 +60,7 @@ class _Binder:
         self.specs: dict[str, Spec] = {}
         self.known: dict[str, np.ndarray] = {}
         self.builder = Builder(pack)
-        self.nodes: list[Node] = []
+        self.nodes: list[Placed] = []
 
     def run(self, graph: Graph, inputs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Plan:
         for i, (value, spec, array) in enumerate(zip(graph.inputs, inputs, values, strict=True)):
@@ -93,7 +102,8 @@ class _Binder:
                 self.fold(node, view, results)
                 return
         number = len(self.nodes)
-        self.nodes.append(node)
+        weights = tuple(None if v is None else v.size for v in view.values)
+        self.nodes.append(Placed(node, tuple(view.inputs), tuple(results), weights))
         builder = self.builder
         builder.begin(number, id(node), view, results)
         if operator.lower is not None and operator.lower(view, builder) is not False:

@@ -111,7 +111,11 @@ class Program:
 
 
 def _refuse_numpy(plan: Plan) -> None:
-    found = dict.fromkeys(f"{plan.nodes[c.node].op} ({plan.nodes[c.node].outputs[0]})" for c in plan.calls if isinstance(c, PythonCall))
+    found = dict.fromkeys(
+        f"{plan.nodes[c.node].node.op} ({plan.nodes[c.node].node.outputs[0]})"
+        for c in plan.calls
+        if isinstance(c, PythonCall) and c.node < len(plan.nodes)  # a copy to an output is no step of a node
+    )
     if found:
         raise UnsupportedError(f"require_native: these steps would run in numpy: {', '.join(found)}")
 

@@ -1,0 +1,50 @@
+"""A bound program as people want to see it: one line a node, with its shapes, its costs, what runs it, and how to run it alone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .binder import Plan
+from .builder import Call
+from .cost import moved, multiply_adds, parameters
+
+__all__ = ["Step", "steps"]
+
+
+class Step(NamedTuple):
+    """A node of a bound program. `kernels` are those that run it, "numpy" for a numpy step; none if it is another view of its input."""
+
+    op: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    parameters: int
+    multiply_adds: int
+    bytes: int
+    kernels: tuple[str, ...]
+    calls: tuple[int, ...]  # positions in the plan
+
+
+def steps(plan: Plan) -> list[Step]:
+    """The steps of a plan, in order, and one more for copies to outputs where there are any."""
+    found = []
+    calls: dict[int, list[int]] = {}
+    for number, call in enumerate(plan.calls):
+        calls.setdefault(call.node, []).append(number)
+
+    def kernels(node: int) -> tuple[str, ...]:
+        made = (plan.calls[i] for i in calls.get(node, ()))
+        return tuple(dict.fromkeys(c.kernel if isinstance(c, Call) else "numpy" for c in made))
+
+    for number, (node, inputs, outputs, weights) in enumerate(plan.nodes):
+        out = outputs[0]
+        found.append(
+            Step(
+                node.op, node.outputs[0], tuple(out.shape or ()), out.dtype.name, parameters(node, weights),  # type: ignore[arg-type]
+                multiply_adds(node, inputs, outputs), moved(inputs, outputs), kernels(number), tuple(calls.get(number, ())),
+            )
+        )  # fmt: skip
+    rest = len(plan.nodes)
+    if rest in calls:
+        found.append(Step("(copies to outputs)", "", (), "", 0, 0, 0, kernels(rest), tuple(calls[rest])))
+    return found

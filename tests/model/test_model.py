@@ -1,0 +1,337 @@
+"""Model: names, kinds, shapes, outputs, copies, threads; compile; our own file; the session."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers import functional as F
+from fastlayers.graph.ir import Graph
+from fastlayers.model.model import Model
+from tests.program.graphs import graph, node, normal
+
+
+def two_outputs() -> Graph:
+    nodes = [node("h = Linear(x, w, b)"), node("r = Relu(h)"), node("n = Neg(r)")]
+    return graph({"x": ("n", 4), "k": ((), np.int64)}, [*nodes, node("m = Add(k, k)")], ["r", "n", "m"], {"w": normal(3, 4), "b": normal(3)})
+
+
+def net() -> fl.Layer:
+    made = fl.Sequential(fl.Linear(4, 6), fl.ReLU(), fl.Linear(6, 2))
+    made.load_state_dict({"0.weight": normal(6, 4), "0.bias": normal(6), "2.weight": normal(2, 6), "2.bias": normal(2)})
+    return made
+
+
+def compiled() -> Model:
+    return fl.compile(net(), fl.graph.Input("x", ("n", 4)))
+
+
+def test_compiled_model_is_the_layer(variant: str) -> None:
+    model, layer = compiled(), net()
+    assert model.variant == variant
+    for n in (1, 3, 0, 300):
+        x = normal(n, 4)
+        np.testing.assert_array_equal(model(x), layer(x))
+        np.testing.assert_array_equal(model.run({"x": x})["output" if "output" in model.run({"x": x}) else model.outputs[0].name], layer(x))
+
+
+def test_specs() -> None:
+    model = Model(two_outputs())
+    assert model.inputs == (("x", ("n", 4), np.dtype("f4")), ("k", (), np.dtype("i8")))
+    assert [s.name for s in model.outputs] == ["r", "n", "m"]
+    assert "x float32" in repr(model)
+
+
+@pytest.mark.parametrize("given", [np.float64, np.float16, ">f4"])
+def test_casts_within_a_kind(given: Any) -> None:
+    model = compiled()
+    x = normal(3, 4).astype(given)
+    np.testing.assert_array_equal(model(x), model(x.astype(np.float32)))
+    np.testing.assert_array_equal(model(x.tolist()), model(x.astype(np.float32)))
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.ones((2, 4), np.int64), "input 'x' has dtype int64: expected float32 or another float dtype"),
+        (np.ones((2, 4), bool), "input 'x' has dtype bool"),
+        (np.ones((2, 4), complex), "input 'x' has dtype complex128"),
+        ([["a"] * 4], "input 'x' has dtype <U1"),
+        (None, "input 'x' has dtype object"),
+        (np.ma.masked_array(np.ones((2, 4))), "input 'x' is a masked array"),
+    ],
+)
+def test_other_kinds_are_refused(x: Any, message: str) -> None:
+    with pytest.raises(fl.DTypeError, match=message):
+        compiled()(x)
+    with pytest.raises(fl.DTypeError, match=message):
+        compiled().run({"x": x})
+
+
+def test_float_is_never_made_an_integer() -> None:
+    with pytest.raises(fl.DTypeError, match="input 'k' has dtype float64: expected int64 or another int dtype"):
+        Model(two_outputs()).run({"x": normal(1, 4), "k": 2.0})
+    assert Model(two_outputs()).run({"x": normal(1, 4), "k": np.int32(2)})["m"] == 4
+
+
+def test_numbers_that_do_not_fit_are_refused() -> None:
+    made = Model(graph({"k": ((1,), np.int8)}, [node("m = Identity(k)")], ["m"]))
+    assert made.run({"k": [100]})["m"].dtype == np.int8
+    with pytest.raises(fl.DTypeError, match="has numbers that int8 cannot hold"):
+        made.run({"k": [200]})
+
+
+@pytest.mark.parametrize(
+    ("feeds", "message"),
+    [
+        ({}, r"feeds lacks \['x'\]: expected exactly \['x'\]"),
+        ({"x": normal(1, 4), "z": 1}, r"feeds has \['z'\], which is no input"),
+        ({"x": normal(1, 5)}, r"input 'x' has shape \(1, 5\): expected \('n', 4\)"),
+        ({"x": normal(4)}, r"input 'x' has shape \(4,\)"),
+    ],
+)
+def test_feeds(feeds: dict[str, Any], message: str) -> None:
+    with pytest.raises(fl.ShapeError, match=message):
+        compiled().run(feeds)
+
+
+def test_call_wants_one_array_an_input() -> None:
+    with pytest.raises(fl.ShapeError, match=r"2 arrays were given: expected 1, for \['x'\]"):
+        compiled()(normal(1, 4), normal(1, 4))
+    with pytest.raises(fl.DTypeError, match="feeds is of type list"):
+        compiled().run([normal(1, 4)])  # type: ignore[arg-type]
+
+
+def test_awkward_memory(threads: int) -> None:
+    model, x = compiled(), normal(40, 8)
+    want = model(np.ascontiguousarray(x[::2, ::2]))
+    np.testing.assert_array_equal(model(x[::2, ::2]), want)
+    frozen = np.ascontiguousarray(x[::2, ::2])
+    frozen.flags.writeable = False
+    np.testing.assert_array_equal(model(frozen), want)
+    buffer = bytearray(frozen.nbytes + 1)
+    odd = np.frombuffer(buffer, np.float32, frozen.size, 1).reshape(frozen.shape)
+    odd[...] = frozen
+    np.testing.assert_array_equal(model(odd), want)
+
+
+def test_special_numbers() -> None:
+    y = compiled()(np.array([[np.nan, 0, 0, 0], [np.inf, 0, 0, 0], [1, 1, 1, 1]], np.float32))
+    assert np.isnan(y[0]).all() and not np.isfinite(y[1]).any() and np.isfinite(y[2]).all()
+
+
+def test_out(variant: str) -> None:
+    model, x = compiled(), normal(5, 4)
+    want, name = model(x), model.outputs[0].name
+    mine = np.full((5, 2), np.nan, np.float32)
+    assert model(x, out=mine) is mine
+    np.testing.assert_array_equal(mine, want)
+    mine[...] = np.nan
+    assert model.run({"x": x}, out={name: mine})[name] is mine
+    np.testing.assert_array_equal(mine, want)
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "message"),
+    [
+        (np.empty((5, 3), np.float32), fl.ShapeError, r"out for '.*' has shape \(5, 3\): expected \(5, 2\)"),
+        (np.empty((5, 2), np.float64), fl.DTypeError, "has dtype float64: expected float32"),
+        (np.empty((5, 4), np.float32)[:, ::2], fl.ShapeError, "read-only or not C-contiguous"),
+    ],
+)
+def test_wrong_out(out: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        compiled()(normal(5, 4), out=out)
+
+
+def test_out_must_not_be_an_input() -> None:
+    model = Model(graph({"x": (2, 2)}, [node("y = Relu(x)")], ["y"]))
+    x = normal(2, 2)
+    with pytest.raises(fl.ShapeError, match="shares memory with an input"):
+        model(x, out=x)
+    with pytest.raises(fl.ShapeError, match=r"out has \['z'\], which is not asked for"):
+        model.run({"x": x}, out={"z": x})
+
+
+def test_chosen_and_intermediate_outputs(variant: str) -> None:
+    model, x = Model(two_outputs()), normal(2, 4)
+    whole = model.run({"x": x, "k": 1})
+    assert list(whole) == ["r", "n", "m"]
+    assert list(model.run({"x": x, "k": 1}, ["n", "r"])) == ["n", "r"]
+    h = model.run({"x": x, "k": 1}, ["h"])["h"]  # inside what is fused otherwise
+    np.testing.assert_allclose(h, x @ normal(3, 4).T + normal(3), rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(np.maximum(h, 0), whole["r"])
+    with pytest.raises(fl.ShapeError, match="outputs has 'q', which is no value of the graph"):
+        model.run({"x": x, "k": 1}, ["q"])
+    with pytest.raises(fl.ShapeError, match="a name twice"):
+        model.run({"x": x, "k": 1}, ["r", "r"])
+
+
+def test_prepare() -> None:
+    model = compiled()
+    model.prepare({"x": (7, 4)})
+    model.prepare([(8, 4)])
+    assert len(model._main._bindings) == 2
+    model(normal(7, 4))
+    assert len(model._main._bindings) == 2
+    with pytest.raises(fl.ShapeError, match=r"input 'x' has shape \(7, 5\)"):
+        model.prepare({"x": (7, 5)})
+    with pytest.raises(fl.ShapeError, match="2 shapes were given: expected 1"):
+        model.prepare([(7, 4), (7, 4)])
+
+
+def test_model_keeps_its_variant() -> None:
+    with fl.kernels.use("reference"):
+        model = compiled()
+    assert model.variant == "reference"
+    want = net()
+    np.testing.assert_allclose(model(normal(3, 4)), want(normal(3, 4)), rtol=0, atol=1e-5)
+    other = compiled()
+    before = other(normal(3, 4))
+    with fl.kernels.use("reference"):
+        np.testing.assert_array_equal(other(normal(3, 4)), before)
+        np.testing.assert_array_equal(other(normal(5, 4))[:3], other(normal(5, 4)[:3]))
+
+
+def test_copies_and_pickles(variant: str) -> None:
+    model, x = compiled(), normal(3, 4)
+    model.num_threads = 1
+    for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):  # noqa: S301
+        np.testing.assert_array_equal(other(x), model(x))
+        assert other.inputs == model.inputs and other.num_threads == 1
+
+
+def test_thread_limit_changes_no_bits() -> None:
+    made = fl.Sequential(fl.Linear(256, 512), fl.ReLU(), fl.Linear(512, 256))
+    made.load_state_dict({"0.weight": normal(512, 256), "0.bias": normal(512), "2.weight": normal(256, 512), "2.bias": normal(256)})
+    model, x = fl.compile(made, fl.graph.Input("x", ("n", 256))), normal(600, 256)
+    fl.set_num_threads(2)
+    try:
+        both = model(x)
+        model.num_threads = 1
+        np.testing.assert_array_equal(model(x), both)
+        for wrong in (-1, 1.5, True):
+            with pytest.raises(fl.ShapeError, match="num_threads"):
+                model.num_threads = wrong  # type: ignore[assignment]
+    finally:
+        fl.set_num_threads(1)
+
+
+def test_many_threads_with_changing_sizes() -> None:
+    model = compiled()
+    want = {n: model(normal(n, 4)) for n in range(1, 20)}
+    start = threading.Barrier(6)
+
+    def work(seed: int) -> None:
+        start.wait()
+        for n in np.random.default_rng(seed).integers(1, 20, 300):
+            np.testing.assert_array_equal(model(normal(int(n), 4)), want[int(n)])
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+
+
+# ---- compile ------------------------------------------------------------------------------------------------------------
+
+
+def test_compile_of_functions(variant: str) -> None:
+    w = normal(6, 3, 3, 3)
+
+    def function(x: Any) -> Any:
+        y = F.conv2d(x, w, padding="same", stride=2, activation="relu", padding_mode="zeros")
+        y = F.pad(y, (1, 1), mode="reflect")
+        left, right = y[:, :3], y[:, 3:]
+        return {"a": F.concat([left * 2, right / 3], 1), "b": F.flatten(y, 1), "c": F.glu(F.permute(y, (0, 2, 3, 1)))}
+
+    x = normal(2, 3, 7, 9)
+    model = fl.compile(function, fl.graph.Input("image", ("n", 3, "h", "w")))
+    assert [s.name for s in model.outputs] == ["a", "b", "c"]
+    for name, want in function(x).items():
+        np.testing.assert_allclose(model.run({"image": x})[name], want, rtol=0, atol=1e-5)
+
+
+def test_compile_takes_integers_as_functions_do() -> None:
+    model = fl.compile(lambda x: F.relu(x) + 1, fl.graph.Input("x", ("n",), np.int64))
+    np.testing.assert_array_equal(model(np.array([-1, 2])), [1.0, 3.0])
+
+
+# ---- our own file -------------------------------------------------------------------------------------------------------
+
+
+def test_save_and_load(tmp_path: Path, variant: str) -> None:
+    model = compiled()
+    model.save(tmp_path / "net.safetensors")
+    other = fl.load(tmp_path / "net.safetensors")
+    x = normal(3, 4)
+    np.testing.assert_array_equal(other(x), model(x))
+    assert other.inputs == model.inputs and [s.name for s in other.outputs] == [s.name for s in model.outputs]
+    assert fl.load((tmp_path / "net.safetensors").read_bytes())(x).tobytes() == model(x).tobytes()
+    assert list(tmp_path.iterdir()) == [tmp_path / "net.safetensors"]
+
+
+def test_weights_of_a_saved_model_can_be_listed(tmp_path: Path) -> None:
+    compiled().save(tmp_path / "net.safetensors")
+    weights = fl.load_weights(tmp_path / "net.safetensors")
+    assert any(np.array_equal(array, normal(6, 4)) for array in weights.values())
+
+
+def test_branches_can_be_saved(tmp_path: Path) -> None:
+    then, other = graph({}, [node("a = Neg(x)")], ["a"]), graph({}, [node("b = Relu(x)")], ["b"])
+    made = Model(graph({"x": (2,), "c": ((), bool)}, [node("y = If(c)", then_branch=then, else_branch=other)], ["y"]))
+    made.save(tmp_path / "m.safetensors")
+    loaded = fl.load(tmp_path / "m.safetensors")
+    for c in (True, False):
+        np.testing.assert_array_equal(loaded(normal(2), c), made(normal(2), c))
+
+
+def test_weights_alone_are_no_model(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", normal(2))
+    with pytest.raises(fl.UnsupportedError, match="npy file, which holds weights alone: read them with load_weights"):
+        fl.load(tmp_path / "a.npy")
+    with pytest.raises(fl.FormatError, match="no known format"):
+        fl.load(b"what is this?")
+    with pytest.raises(fl.FormatError, match="is empty"):
+        fl.load(b"")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"device": "cuda"}, fl.DeviceError),
+        ({"precision": "half"}, fl.ShapeError),
+        ({"weights": "int3"}, fl.UnsupportedError),
+        ({"format": "docx"}, fl.ShapeError),
+        ({"max_bytes": -1}, fl.ShapeError),
+        ({"max_bytes": "x"}, fl.DTypeError),
+    ],
+)
+def test_options_of_load(options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        fl.load(b"1234", **options)
+
+
+# ---- session ------------------------------------------------------------------------------------------------------------
+
+
+def test_session(tmp_path: Path) -> None:
+    Model(two_outputs()).save(tmp_path / "m.safetensors")
+    session = fl.InferenceSession(str(tmp_path / "m.safetensors"), providers=["CPUExecutionProvider"])
+    first = session.get_inputs()[0]
+    assert (first.name, first.shape, first.type) == ("x", ["n", 4], "tensor(float)")
+    assert session.get_inputs()[1].type == "tensor(int64)"
+    assert [o.name for o in session.get_outputs()] == ["r", "n", "m"]
+    whole = session.run(None, {"x": normal(2, 4), "k": np.int64(3)})
+    assert len(whole) == 3 and whole[2] == 6
+    np.testing.assert_array_equal(session.run(["n"], {"x": normal(2, 4), "k": np.int64(3)})[0], whole[1])
+    assert session.get_providers() == ["CPUExecutionProvider"]
+    assert session.get_modelmeta().custom_metadata_map == {}
+    with pytest.raises(fl.DTypeError, match="providers"):
+        fl.InferenceSession(str(tmp_path / "m.safetensors"), providers=["CUDAExecutionProvider"])

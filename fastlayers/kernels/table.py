@@ -37,6 +37,8 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("linear", "gemm", ("x__mk", "packed", "out__mn", "residual__mn", "activation")),
     Kernel("conv_pack", "conv", ("weight__oidhw", "bias__o", "stride", "dilation", "groups")),
     Kernel("conv", "conv", ("x", "packed", "out", "pads", "mode", "x_last", "out_last", "residual", "activation")),
+    Kernel("conv_transpose_pack", "conv_transpose", ("weight__iodhw", "bias__o", "stride", "dilation", "groups")),
+    Kernel("conv_transpose", "conv_transpose", ("x", "packed", "out", "pads", "x_last", "out_last", "activation")),
     Kernel("depthwise_pack", "depthwise", ("weight__o1dhw", "bias__o", "stride", "dilation", "channels")),
     Kernel("depthwise", "depthwise", ("x", "packed", "out", "pads", "mode", "channels_last", "residual", "activation")),
     Kernel("unary", "activation", ("x", "out", "activation")),

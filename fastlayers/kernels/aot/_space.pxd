@@ -26,6 +26,14 @@ cdef inline int64_t even(int64_t n, int64_t most) noexcept nogil:
     return max((n + pieces - 1) // pieces, <int64_t>1)
 
 
+cdef inline int64_t width_of(int64_t n, int64_t most, int64_t others, int64_t enough) noexcept nogil:
+    """Columns of one task, at most `most` of n; fewer, but not below 65, where they and `others` other pieces are not `enough` tasks."""
+    cdef int64_t width = min(n, most)
+    while others * ((n + width - 1) // width) < enough and width > 128:
+        width = (width // 2 + 15) // 16 * 16
+    return width
+
+
 cdef inline size_t rounded(size_t bytes) noexcept nogil:
     """Whole cache lines, and one more, so that parts of the scratch do not lie a multiple of 4 KB apart."""
     return (bytes + 127) // 64 * 64

@@ -10,16 +10,17 @@ panels, so that neither side is transposed. See `swapped` for the choice. Both w
 
 cimport cython
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 cimport numpy as cnp
 
 import numpy as np
 
+from ._band cimport Band, Runs, add_run, blocks_of, end_runs, fill, multiply, no_runs
 from ._engine cimport (
     FL_KC, FL_PANEL,
     alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_panels, fl_run, level, need, parallel, release, workers,
 )
-from ._space cimport even, rounded, source_index
+from ._space cimport even, rounded, source_index, width_of
 from ._step cimport Kept, dims_of, make_step, run_plan
 from .gemm cimport pack_panels, panels_size
 
@@ -87,33 +88,26 @@ cdef bint swapped(int64_t k, int64_t ig, int64_t og) noexcept nogil:
 
 
 cdef struct Job:
-    const fl_kernels *level
+    Band band               # the input of one image and group
     const float *x
     float *out
     const float *b
-    const float *bias
     fl_epilogue epilogue    # of the whole output: residual points at its start
-    int64_t groups, ig, og, k, channels, out_channels
-    int64_t size[3]         # of the input
+    int64_t groups, og, k, out_channels
     int64_t out_size[3]
     int64_t kernel[3]
     int64_t stride[3]
     int64_t dilation[3]
-    int64_t before[3]
-    int mode
-    bint x_last, out_last   # channels-last
+    bint out_last           # is the output channels-last?
     bint in_place           # channels-last data without padding: pixels are read where they are
     bint swap
     double work
     # how the work is cut: rows x cols output pixels, `width` columns of the product
     int64_t rows, cols, width, row_tasks, col_tasks, width_tasks, tasks
-    # floats between neighbouring pixels, rows, and the planes that neighbouring taps along depth read
-    int64_t pixel, row, plane
+    int64_t pixel           # floats between neighbouring pixels, or, if roles are swapped, channels; see Band for rows and planes
     void *lists             # the plan's own memory: these runs and starts, or taps
-    # runs of every block of K; the runs of block i are first[i] .. first[i + 1] - 1
     fl_run *runs
     int64_t *first
-    int64_t blocks
     # instead, if roles are swapped: where each term of K lies, from the pixel; and, in scratch, the columns of one phase of the stride
     int64_t *taps
     int64_t phase
@@ -122,142 +116,91 @@ cdef struct Job:
     size_t scratch_size, at_input, at_sums, at_residual
 
 
+cdef inline int64_t reach(const Job *job, int axis, int64_t outputs) noexcept nogil:
+    """Padded input positions under `outputs` neighbouring outputs along an axis."""
+    return (outputs - 1) * job.stride[axis] + (job.kernel[axis] - 1) * job.dilation[axis] + 1
+
+
 cdef void plan_runs(Job *job) noexcept nogil:
-    """Taps in the order (kd, kh, kw), neighbours merged into one run, cut where a block of K ends."""
-    cdef int64_t z, y, x, offset, left, take, room = FL_KC, runs = 0, blocks = 0
-    cdef fl_run *last
-    job.first[0] = 0
+    """Taps in the order (kd, kh, kw)."""
+    cdef int64_t z, y, x
+    cdef Runs list = no_runs(job.runs, job.first)
     for z in range(job.kernel[0]):
         for y in range(job.kernel[1]):
             for x in range(job.kernel[2]):
-                offset = z * job.plane + y * job.dilation[1] * job.row + x * job.dilation[2] * job.pixel
-                left = job.ig
-                while left > 0:
-                    if room == 0:
-                        blocks += 1
-                        job.first[blocks] = runs
-                        room = FL_KC
-                    take = min(left, room)
-                    last = &job.runs[runs - 1]
-                    if runs > job.first[blocks] and last.offset + last.length == offset:
-                        last.length += take
-                    else:
-                        job.runs[runs].offset, job.runs[runs].length = offset, take
-                        runs += 1
-                    offset += take
-                    left -= take
-                    room -= take
-    job.first[job.blocks] = runs
+                add_run(&list, z * job.band.plane + y * job.dilation[1] * job.band.row + x * job.dilation[2] * job.pixel, job.band.ig)
+    end_runs(&list)
 
 
-cdef void fill_row(const Job *job, const float *x, int64_t step, float *to, int64_t start, int64_t cols) noexcept nogil:
-    """Padded positions start .. start + cols - 1 of one input row, channels-last. x: the row's first element of the group's first channel;
-    `step` floats lie between channels (channels-first) or the row's pixels lie `channels` apart (channels-last)."""
-    cdef int64_t w = job.size[2], ig = job.ig, before = job.before[2]
-    cdef int64_t i0 = min(max(before - start, <int64_t>0), cols), i1 = max(min(before + w - start, cols), i0), i, c, at
-    cdef const float *inner = x + (start + i0 - before) * (job.channels if job.x_last else 1)
-    if job.x_last:
-        if ig == job.channels:
-            memcpy(to + i0 * ig, inner, (i1 - i0) * ig * sizeof(float))
-        else:
-            for i in range(i1 - i0):
-                memcpy(to + (i0 + i) * ig, inner + i * job.channels, ig * sizeof(float))
-    elif ig == 1:
-        memcpy(to + i0, inner, (i1 - i0) * sizeof(float))
-    else:
-        job.level.transpose(inner, step, to + i0 * ig, ig, ig, i1 - i0)
-    i = 0 if i0 > 0 else i1
-    while i < cols:
-        at = source_index(start + i, before, w, job.mode)
-        if at < 0:
-            memset(to + i * ig, 0, ig * sizeof(float))
-        elif job.x_last:
-            memcpy(to + i * ig, x + at * job.channels, ig * sizeof(float))
-        else:
-            for c in range(ig):
-                to[i * ig + c] = x[c * step + at]
-        i = i + 1 if i + 1 != i0 else i1
+cdef struct Place:
+    # Where a task's pixels lie: image, group, first pixel and extent, first column of the product and their number.
+    int64_t image, group, od, oh, ow, rows, cols, j0, width
+    int64_t first  # the first pixel's number in its image
 
 
-cdef void fill(const Job *job, const float *x, float *to, int64_t od, int64_t oh, int64_t rows, int64_t ow, int64_t cols) noexcept nogil:
-    """The padded input rows under rows x cols output pixels that start at (od, oh, ow). x: the group's first channel of the image."""
-    cdef int64_t high = (rows - 1) * job.stride[1] + (job.kernel[1] - 1) * job.dilation[1] + 1
-    cdef int64_t wide = (cols - 1) * job.stride[2] + (job.kernel[2] - 1) * job.dilation[2] + 1
-    cdef int64_t z, y, at_z, at_y
-    cdef int64_t step = job.size[0] * job.size[1] * job.size[2], pitch = job.size[2] * (job.channels if job.x_last else 1)
-    for z in range(job.kernel[0]):
-        at_z = source_index(od * job.stride[0] + z * job.dilation[0], job.before[0], job.size[0], job.mode)
-        for y in range(high):
-            at_y = source_index(oh * job.stride[1] + y, job.before[1], job.size[1], job.mode)
-            if at_z < 0 or at_y < 0:
-                memset(to + z * job.plane + y * job.row, 0, wide * job.ig * sizeof(float))
-            else:
-                fill_row(job, x + (at_z * job.size[1] + at_y) * pitch, step, to + z * job.plane + y * job.row,
-                         ow * job.stride[2], wide)
+cdef Place place_of(const Job *job, int64_t number) noexcept nogil:
+    cdef Place at
+    cdef int64_t rest = number // job.width_tasks
+    at.j0 = number % job.width_tasks * job.width
+    at.width = min(job.width, job.og - at.j0)
+    at.ow = rest % job.col_tasks * job.cols
+    rest = rest // job.col_tasks
+    at.oh = rest % job.row_tasks * job.rows
+    rest = rest // job.row_tasks
+    at.od = rest % job.out_size[0]
+    rest = rest // job.out_size[0]
+    at.group, at.image = rest % job.groups, rest // job.groups
+    at.rows, at.cols = min(job.rows, job.out_size[1] - at.oh), min(job.cols, job.out_size[2] - at.ow)
+    at.first = (at.od * job.out_size[1] + at.oh) * job.out_size[2] + at.ow
+    return at
 
 
 cdef void task(void *context, int64_t number, int worker) noexcept nogil:
-    cdef Job *job = <Job *>context
-    cdef int64_t j0 = number % job.width_tasks * job.width
-    cdef int64_t rest = number // job.width_tasks
-    cdef int64_t ow = rest % job.col_tasks * job.cols
-    rest = rest // job.col_tasks
-    cdef int64_t oh = rest % job.row_tasks * job.rows
-    rest = rest // job.row_tasks
-    cdef int64_t od = rest % job.out_size[0]
-    rest = rest // job.out_size[0]
-    cdef int64_t g = rest % job.groups, image = rest // job.groups
-    cdef int64_t rows = min(job.rows, job.out_size[1] - oh), cols = min(job.cols, job.out_size[2] - ow)
-    cdef int64_t width = min(job.width, job.og - j0), channel = g * job.og + j0, pixels = rows * cols
-    cdef int64_t volume = job.size[0] * job.size[1] * job.size[2], out_volume = job.out_size[0] * job.out_size[1] * job.out_size[2]
-    cdef int64_t x, first = (od * job.out_size[1] + oh) * job.out_size[2] + ow, i, y, k0
+    cdef const Job *job = <const Job *>context
+    cdef const Band *band = &job.band
+    cdef const fl_kernels *lv = band.level
+    cdef Place at = place_of(job, number)
+    cdef int64_t channel = at.group * job.og + at.j0, pixels = at.rows * at.cols, x, y, i
+    cdef int64_t volume = band.size[0] * band.size[1] * band.size[2], out_volume = job.out_size[0] * job.out_size[1] * job.out_size[2]
     cdef char *scratch = job.scratch + worker * job.scratch_size
     cdef const float **row = <const float **>scratch
-    cdef const float *base
+    cdef const float *base = job.x + at.image * volume * band.channels + at.group * band.ig * (1 if band.last else volume)
+    cdef float *first = job.out + at.image * out_volume * job.out_channels
     cdef fl_epilogue e = job.epilogue
     cdef fl_block p
 
-    base = job.x + (image * volume * job.channels + g * job.ig if job.x_last else (image * job.channels + g * job.ig) * volume)
     if job.in_place:
-        base += od * job.stride[0] * job.size[1] * job.row + oh * job.stride[1] * job.row + ow * job.stride[2] * job.pixel
+        base += (at.od * job.stride[0] * band.size[1] + at.oh * job.stride[1]) * band.row + at.ow * job.stride[2] * job.pixel
     else:
-        fill(job, base, <float *>(scratch + job.at_input), od, oh, rows, ow, cols)
+        fill(band, base, <float *>(scratch + job.at_input), at.od * job.stride[0], job.dilation[0], job.kernel[0],
+             at.oh * job.stride[1], reach(job, 1, at.rows), at.ow * job.stride[2], reach(job, 2, at.cols))
         base = <const float *>(scratch + job.at_input)
     i = 0
-    for y in range(rows):
-        for x in range(cols):
-            row[i] = base + y * job.stride[1] * job.row + x * job.stride[2] * job.pixel
+    for y in range(at.rows):
+        for x in range(at.cols):
+            row[i] = base + y * job.stride[1] * band.row + x * job.stride[2] * job.pixel
             i += 1
 
     if e.bias != NULL:
-        e.bias += g * panels_size(job.og, 1) + j0
+        e.bias += at.group * panels_size(job.og, 1) + at.j0
     if job.out_last:
-        p.c, p.ldc = job.out + (image * out_volume + first) * job.out_channels + channel, job.out_channels
+        first += at.first * job.out_channels + channel
+        p.c, p.ldc = first, job.out_channels
         if e.residual != NULL:
-            e.residual += (image * out_volume + first) * job.out_channels + channel
+            e.residual += first - job.out
     else:
-        p.c, p.ldc = <float *>(scratch + job.at_sums), panels_size(width, 1)
+        first += channel * out_volume + at.first
+        p.c, p.ldc = <float *>(scratch + job.at_sums), panels_size(at.width, 1)
         if e.residual != NULL:
-            job.level.transpose(e.residual + (image * job.out_channels + channel) * out_volume + first, out_volume,
-                                <float *>(scratch + job.at_residual), p.ldc, width, pixels)
+            lv.transpose(e.residual + (first - job.out), out_volume, <float *>(scratch + job.at_residual), p.ldc, at.width, pixels)
             e.residual, e.ldr = <float *>(scratch + job.at_residual), p.ldc
         # The planes' lines are drawn in while the sums are made: the transposition at the end touches a page a channel. Eight 64@56
         # images took 1.87 ms each without, 1.57 with.
-        fl_prefetch_plane(job.out + (image * job.out_channels + channel) * out_volume + first, out_volume, width, pixels)
-    p.rows, p.m, p.n = row, pixels, width
-    for i in range(job.blocks):
-        k0 = i * FL_KC
-        p.klen = min(<int64_t>FL_KC, job.k - k0)
-        p.runs, p.nruns = job.runs + job.first[i], job.first[i + 1] - job.first[i]
-        p.b = job.b + g * panels_size(job.og, job.k) + panels_size(job.og, 1) * k0 + j0 * p.klen
-        p.ahead = NULL
-        if i + 1 < job.blocks:
-            p.ahead = p.b + (panels_size(job.og, 1) - j0) * p.klen + j0 * min(<int64_t>FL_KC, job.k - k0 - p.klen)
-        p.accumulate = i > 0
-        p.epilogue = &e if i == job.blocks - 1 else NULL
-        job.level.block(&p)
+        fl_prefetch_plane(first, out_volume, at.width, pixels)
+    p.rows, p.m, p.n = row, pixels, at.width
+    multiply(lv, &p, job.runs, job.first, job.k, job.b + at.group * panels_size(job.og, job.k), job.og, at.j0, &e)
     if not job.out_last:
-        job.level.transpose(p.c, p.ldc, job.out + (image * job.out_channels + channel) * out_volume + first, out_volume, pixels, width)
+        lv.transpose(p.c, p.ldc, first, out_volume, pixels, at.width)
 
 
 cdef void plan_taps(Job *job) noexcept nogil:
@@ -267,100 +210,91 @@ cdef void plan_taps(Job *job) noexcept nogil:
         for y in range(job.kernel[1]):
             for x in range(job.kernel[2]):
                 at = x * job.dilation[2]
-                at = z * job.plane + y * job.dilation[1] * job.row + at % job.stride[2] * job.phase + at // job.stride[2]
-                for c in range(job.ig):
+                at = z * job.band.plane + y * job.dilation[1] * job.band.row + at % job.stride[2] * job.phase + at // job.stride[2]
+                for c in range(job.band.ig):
                     job.taps[t] = c * job.pixel + at
                     t += 1
 
 
 cdef void fill_phases(const Job *job, const float *x, float *to, int64_t od, int64_t oh, int64_t rows, int64_t ow, int64_t cols) noexcept nogil:
     """Padded input under rows x cols output pixels, channels-first, the columns of each row sorted by their phase of the stride."""
-    cdef int64_t high = (rows - 1) * job.stride[1] + (job.kernel[1] - 1) * job.dilation[1] + 1
-    cdef int64_t wide = (cols - 1) * job.stride[2] + (job.kernel[2] - 1) * job.dilation[2] + 1
-    cdef int64_t w = job.size[2], step = job.stride[2], start = ow * step, before = job.before[2], c, z, y, u, n, i, i0, i1, at, at_z, at_y
+    cdef int64_t high = reach(job, 1, rows), wide = reach(job, 2, cols)
+    cdef int64_t w = job.band.size[2], step = job.stride[2], start = ow * step, before = job.band.before[2], c, z, y, u, n, i, i0, i1, at, at_z, at_y
     cdef const float *from_
     cdef float *row
-    for c in range(job.ig):
+    for c in range(job.band.ig):
         for z in range(job.kernel[0]):
-            at_z = source_index(od * job.stride[0] + z * job.dilation[0], job.before[0], job.size[0], job.mode)
+            at_z = source_index(od * job.stride[0] + z * job.dilation[0], job.band.before[0], job.band.size[0], job.band.mode)
             for y in range(high):
-                at_y = source_index(oh * job.stride[1] + y, job.before[1], job.size[1], job.mode)
-                row = to + c * job.pixel + z * job.plane + y * job.row
+                at_y = source_index(oh * job.stride[1] + y, job.band.before[1], job.band.size[1], job.band.mode)
+                row = to + c * job.pixel + z * job.band.plane + y * job.band.row
                 if at_z < 0 or at_y < 0:
                     memset(row, 0, step * job.phase * sizeof(float))
                     continue
-                from_ = x + ((c * job.size[0] + at_z) * job.size[1] + at_y) * w
+                from_ = x + ((c * job.band.size[0] + at_z) * job.band.size[1] + at_y) * w
                 for u in range(min(step, wide)):
                     n = (wide - u + step - 1) // step  # columns u, u + step, ... of which i0 .. i1 - 1 are inside
                     i0 = min(max((before - start - u + step - 1) // step if before > start + u else 0, <int64_t>0), n)
                     i1 = max(min((before + w - start - u + step - 1) // step if before + w > start + u else 0, n), i0)
-                    job.level.gather(from_ + start + u + i0 * step - before, step, row + u * job.phase + i0, i1 - i0)
+                    job.band.level.gather(from_ + start + u + i0 * step - before, step, row + u * job.phase + i0, i1 - i0)
                     i = 0 if i0 > 0 else i1
                     while i < n:
-                        at = source_index(start + u + i * step, before, w, job.mode)
+                        at = source_index(start + u + i * step, before, w, job.band.mode)
                         row[u * job.phase + i] = 0 if at < 0 else from_[at]
                         i = i + 1 if i + 1 != i0 else i1
 
 
 cdef void swapped_task(void *context, int64_t number, int worker) noexcept nogil:
     """Channels-first, roles swapped: out[o, pixel] = sum_k w[o, k] tap_k[pixel], pixels packed into panels block by block of K."""
-    cdef Job *job = <Job *>context
-    cdef int64_t j0 = number % job.width_tasks * job.width
-    cdef int64_t rest = number // job.width_tasks
-    cdef int64_t ow = rest % job.col_tasks * job.cols
-    rest = rest // job.col_tasks
-    cdef int64_t oh = rest % job.row_tasks * job.rows
-    rest = rest // job.row_tasks
-    cdef int64_t od = rest % job.out_size[0]
-    rest = rest // job.out_size[0]
-    cdef int64_t g = rest % job.groups, image = rest // job.groups
-    cdef int64_t rows = min(job.rows, job.out_size[1] - oh), cols = min(job.cols, job.out_size[2] - ow)
-    cdef int64_t volume = job.size[0] * job.size[1] * job.size[2], out_volume = job.out_size[0] * job.out_size[1] * job.out_size[2]
-    cdef int64_t first = (od * job.out_size[1] + oh) * job.out_size[2] + ow, channel = g * job.og + j0, i, y, x, k0, start
+    cdef const Job *job = <const Job *>context
+    cdef Place at = place_of(job, number)
+    cdef const Band *band = &job.band
+    cdef int64_t volume = band.size[0] * band.size[1] * band.size[2], out_volume = job.out_size[0] * job.out_size[1] * job.out_size[2]
+    cdef int64_t channel = at.group * job.og + at.j0, blocks = blocks_of(job.k), pixels = at.rows * at.cols, i, y, x, k0, start
     cdef char *scratch = job.scratch + worker * job.scratch_size
     cdef const float **row = <const float **>scratch
-    cdef int64_t *pixels = <int64_t *>(scratch + job.at_residual)
+    cdef int64_t *offsets = <int64_t *>(scratch + job.at_residual)
     cdef fl_epilogue e = job.epilogue
     cdef fl_panels from_
     cdef fl_block p
     cdef fl_run run
 
-    from_.base = job.x + (image * job.channels + g * job.ig) * volume
+    from_.base = job.x + (at.image * band.channels + at.group * band.ig) * volume
     if job.in_place:
-        from_.base += od * job.plane + oh * job.row + ow
+        from_.base += at.od * band.plane + at.oh * band.row + at.ow
     else:
-        fill_phases(job, from_.base, <float *>(scratch + job.at_input), od, oh, rows, ow, cols)
+        fill_phases(job, from_.base, <float *>(scratch + job.at_input), at.od, at.oh, at.rows, at.ow, at.cols)
         from_.base = <const float *>(scratch + job.at_input)
     i = 0
-    for y in range(rows):
-        for x in range(cols):
-            pixels[i] = y * job.stride[1] * job.row + x
+    for y in range(at.rows):
+        for x in range(at.cols):
+            offsets[i] = y * job.stride[1] * band.row + x
             i += 1
     from_.slack, from_.b = not job.in_place, <float *>(scratch + job.at_sums)
 
-    p.m = min(job.width, job.og - j0)
+    p.m = at.width
     for i in range(p.m):
         row[i] = job.b + (channel + i) * job.k
     if e.bias != NULL:
         e.bias += channel
     p.rows, p.runs, p.nruns, p.b, p.ahead, p.ldc = row, &run, 1, from_.b, NULL, out_volume
-    p.c = job.out + (image * job.out_channels + channel) * out_volume + first
+    p.c = job.out + (at.image * job.out_channels + channel) * out_volume + at.first
     if e.residual != NULL:
-        e.residual += (image * job.out_channels + channel) * out_volume + first
+        e.residual += (at.image * job.out_channels + channel) * out_volume + at.first
     # A few panels at a time are made and used while the nearest cache holds them.
     start = 0
-    while start < rows * cols:
-        from_.pixels, from_.n = pixels + start, min(<int64_t>STRIP, rows * cols - start)
+    while start < pixels:
+        from_.pixels, from_.n = offsets + start, min(<int64_t>STRIP, pixels - start)
         p.n = from_.n
-        for i in range(job.blocks):
+        for i in range(blocks):
             k0 = i * FL_KC
             p.klen = min(<int64_t>FL_KC, job.k - k0)
             run.offset, run.length = k0, p.klen
             from_.taps, from_.klen = job.taps + k0, p.klen
-            job.level.panels(&from_)
+            band.level.panels(&from_)
             p.accumulate = i > 0
-            p.epilogue = &e if i == job.blocks - 1 else NULL
-            job.level.block(&p)
+            p.epilogue = &e if i == blocks - 1 else NULL
+            band.level.block(&p)
         start += STRIP
         p.c += STRIP
         if e.residual != NULL:
@@ -369,32 +303,22 @@ cdef void swapped_task(void *context, int64_t number, int worker) noexcept nogil
 
 cdef bint dense(const Job *job) noexcept nogil:
     """A 1x1 kernel with stride 1: every pixel of the input is a pixel of the output."""
-    return job.k == job.ig and job.stride[0] == 1 and job.stride[1] == 1 and job.stride[2] == 1
-
-
-cdef int64_t cut(Job *job, int64_t images, int64_t pixel_tasks, int64_t most, int64_t enough) noexcept nogil:
-    """Cuts the product's columns into at most `most`, narrower where there would not be `enough` tasks. Returns the number of tasks."""
-    job.width = min(job.og, most)
-    while images * job.groups * pixel_tasks * ((job.og + job.width - 1) // job.width) < enough and job.width > 128:
-        job.width = (job.width // 2 + FL_PANEL - 1) // FL_PANEL * FL_PANEL
-    job.width_tasks = (job.og + job.width - 1) // job.width
-    return images * job.groups * pixel_tasks * job.width_tasks
+    return job.k == job.band.ig and job.stride[0] == 1 and job.stride[1] == 1 and job.stride[2] == 1
 
 
 cdef void plan_rows(Job *job, bint residual) noexcept nogil:
     """Scratch of one task: pointers to its pixels, padded input, and, where the output is channels-first, its sums and residual."""
-    cdef int64_t high = (job.rows - 1) * job.stride[1] + (job.kernel[1] - 1) * job.dilation[1] + 1
-    cdef int64_t wide = (job.cols - 1) * job.stride[2] + (job.kernel[2] - 1) * job.dilation[2] + 1
+    cdef int64_t high = reach(job, 1, job.rows), wide = reach(job, 2, job.cols)
     if job.in_place:
-        job.pixel, job.row = job.channels, job.size[2] * job.channels
-        job.plane = job.dilation[0] * job.size[1] * job.row
+        job.pixel, job.band.row = job.band.channels, job.band.size[2] * job.band.channels
+        job.band.plane = job.dilation[0] * job.band.size[1] * job.band.row
     else:
-        job.pixel, job.row = job.ig, wide * job.ig
-        if job.row % 1024 == 0:  # rows a multiple of 4 KB apart share their cache lines' places
-            job.row += FL_PANEL
-        job.plane = high * job.row
+        job.pixel, job.band.row = job.band.ig, wide * job.band.ig
+        if job.band.row % 1024 == 0:  # rows a multiple of 4 KB apart share their cache lines' places
+            job.band.row += FL_PANEL
+        job.band.plane = high * job.band.row
     job.at_input = rounded(job.rows * job.cols * sizeof(float *))
-    job.at_sums = job.at_input + (0 if job.in_place else rounded(job.kernel[0] * job.plane * sizeof(float)))
+    job.at_sums = job.at_input + (0 if job.in_place else rounded(job.kernel[0] * job.band.plane * sizeof(float)))
     job.at_residual = job.at_sums
     if not job.out_last:
         job.at_residual += rounded(job.rows * job.cols * panels_size(job.width, 1) * sizeof(float))
@@ -405,20 +329,19 @@ cdef void plan_rows(Job *job, bint residual) noexcept nogil:
 
 cdef void plan_swapped(Job *job) noexcept nogil:
     """Scratch of one task with swapped roles: pointers to weights, padded input by phases, panels (`at_sums`), offsets of pixels."""
-    cdef int64_t high = (job.rows - 1) * job.stride[1] + (job.kernel[1] - 1) * job.dilation[1] + 1
-    cdef int64_t wide = (job.cols - 1) * job.stride[2] + (job.kernel[2] - 1) * job.dilation[2] + 1
+    cdef int64_t high = reach(job, 1, job.rows), wide = reach(job, 2, job.cols)
     if job.in_place:
-        job.phase, job.row, job.plane = 0, job.size[2], job.size[1] * job.size[2]
-        job.pixel = job.size[0] * job.plane
+        job.phase, job.band.row, job.band.plane = 0, job.band.size[2], job.band.size[1] * job.band.size[2]
+        job.pixel = job.band.size[0] * job.band.plane
     else:
         job.phase = (wide + job.stride[2] - 1) // job.stride[2]
-        job.row = job.phase * job.stride[2]
-        job.plane = high * job.row
-        job.pixel = job.kernel[0] * job.plane
+        job.band.row = job.phase * job.stride[2]
+        job.band.plane = high * job.band.row
+        job.pixel = job.kernel[0] * job.band.plane
     job.at_input = rounded(job.width * sizeof(float *))
     job.at_sums = job.at_input
     if not job.in_place:
-        job.at_sums += rounded((job.ig * job.pixel + FL_PANEL) * sizeof(float))
+        job.at_sums += rounded((job.band.ig * job.pixel + FL_PANEL) * sizeof(float))
     job.at_residual = job.at_sums + rounded((STRIP * min(job.k, <int64_t>FL_KC) + FL_PANEL) * sizeof(float))
     job.scratch_size = job.at_residual + rounded(job.rows * job.cols * sizeof(int64_t))
 
@@ -426,33 +349,33 @@ cdef void plan_swapped(Job *job) noexcept nogil:
 cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode, bint x_last,
                    bint out_last, bint residual, activation) except -1:
     """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
-    cdef int64_t axis, images = x[0], most = PIXELS
-    cdef size_t starts
+    cdef int64_t axis, images = x[0], most = PIXELS, blocks
+    cdef size_t starts, bytes
     cdef bint padded = False
     memset(job, 0, sizeof(Job))
-    job.level = level()
-    job.groups, job.ig, job.og, job.k = packed.groups, packed.ig, packed.og, packed.k
-    job.channels, job.out_channels = packed.groups * packed.ig, packed.groups * packed.og
+    job.band.level = level()
+    job.groups, job.band.ig, job.og, job.k = packed.groups, packed.ig, packed.og, packed.k
+    job.band.channels, job.out_channels = packed.groups * packed.ig, packed.groups * packed.og
     for axis in range(3):
-        job.size[axis], job.out_size[axis] = x[axis + (1 if x_last else 2)], out[axis + (1 if out_last else 2)]
+        job.band.size[axis], job.out_size[axis] = x[axis + (1 if x_last else 2)], out[axis + (1 if out_last else 2)]
         job.kernel[axis], job.stride[axis], job.dilation[axis] = packed.kernel[axis], packed.stride[axis], packed.dilation[axis]
-        job.before[axis] = pads[2 * axis]
+        job.band.before[axis] = pads[2 * axis]
         padded = padded or pads[2 * axis] != 0 or pads[2 * axis + 1] != 0
-    job.mode, job.x_last, job.out_last = mode, x_last, out_last
+    job.band.mode, job.band.last, job.out_last = mode, x_last, out_last
     job.work = 2.0 * images * job.out_size[0] * job.out_size[1] * job.out_size[2] * job.out_channels
     if job.work == 0:
         return 0  # no task at all
     job.work *= job.k
     job.swap = packed.rows != NULL and not x_last and not out_last
-    if job.k == job.ig and not dense(job) or job.out_size[0] * job.out_size[1] * job.out_size[2] < FEW:
+    if job.k == job.band.ig and not dense(job) or job.out_size[0] * job.out_size[1] * job.out_size[2] < FEW:
         job.swap = False
     if not job.swap:  # where the layouts are one, nothing is transposed
-        job.x_last = x_last or job.channels == 1 or job.size[0] * job.size[1] * job.size[2] == 1
+        job.band.last = x_last or job.band.channels == 1 or job.band.size[0] * job.band.size[1] * job.band.size[2] == 1
         job.out_last = out_last or job.out_channels == 1 or job.out_size[0] * job.out_size[1] * job.out_size[2] == 1
-    job.in_place = not padded and (job.x_last or job.swap and dense(job))
+    job.in_place = not padded and (job.band.last or job.swap and dense(job))
     if job.in_place and job.swap:  # a plain product: pixels are one row
-        job.size[2] = job.out_size[2] = job.size[0] * job.size[1] * job.size[2]
-        job.size[0] = job.size[1] = job.out_size[0] = job.out_size[1] = 1
+        job.band.size[2] = job.out_size[2] = job.band.size[0] * job.band.size[1] * job.band.size[2]
+        job.band.size[0] = job.band.size[1] = job.out_size[0] = job.out_size[1] = 1
     job.b = packed.rows if job.swap else packed.b
     job.epilogue.bias, job.epilogue.bias_by_row = packed.bias_rows if job.swap else packed.bias, job.swap
     job.epilogue.ldr = job.out_channels if job.out_last else job.out_size[0] * job.out_size[1] * job.out_size[2]
@@ -466,19 +389,23 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     job.rows = even(job.out_size[1], max(most // job.cols, <int64_t>1))
     job.row_tasks, job.col_tasks = (job.out_size[1] + job.rows - 1) // job.rows, (job.out_size[2] + job.cols - 1) // job.cols
     # Every task prepares its pixels anew. That is 2 / width of the work of a 3x3 kernel, but 16 / width of a 1x1 kernel's.
-    if job.k == job.ig:
-        job.tasks = cut(job, images, job.out_size[0] * job.row_tasks * job.col_tasks, 2 * COLS, 2)
+    job.tasks = images * job.groups * job.out_size[0] * job.row_tasks * job.col_tasks
+    if job.k == job.band.ig:
+        job.width = width_of(job.og, 2 * COLS, job.tasks, 2)
     else:
-        job.tasks = cut(job, images, job.out_size[0] * job.row_tasks * job.col_tasks, COLS, 8)
-    job.blocks = max((job.k + FL_KC - 1) // FL_KC, <int64_t>1)
+        job.width = width_of(job.og, COLS, job.tasks, 8)
+    job.width_tasks = (job.og + job.width - 1) // job.width
+    job.tasks *= job.width_tasks
     if job.swap:
         plan_swapped(job)
         job.lists = job.taps = <int64_t *>need(job.k * sizeof(int64_t), "conv")
         plan_taps(job)
     else:
         plan_rows(job, residual)
-        starts = rounded((job.blocks + 1) * sizeof(int64_t))
-        job.lists = job.first = <int64_t *>need(starts + (job.kernel[0] * job.kernel[1] * job.kernel[2] + job.blocks) * sizeof(fl_run), "conv")
+        blocks = blocks_of(job.k)
+        starts = rounded((blocks + 1) * sizeof(int64_t))
+        bytes = starts + (job.kernel[0] * job.kernel[1] * job.kernel[2] + blocks) * sizeof(fl_run)
+        job.lists = job.first = <int64_t *>need(bytes, "conv")
         job.runs = <fl_run *>(<char *>job.lists + starts)
         plan_runs(job)
     return 0

@@ -4,8 +4,9 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 cimport numpy as cnp
 
-from ._engine cimport RELEASE_GIL, parallel, workers
+from ._engine cimport parallel, workers
 from ._space cimport source_index
+from ._step cimport make_step, run_plan
 
 cnp.import_array()
 
@@ -23,6 +24,7 @@ cdef struct Job:
     int mode
     float value
     int64_t rows, rows_a_task  # rows of out: o * od * oh
+    double work
 
 
 cdef inline void fill(float *out, int64_t n, float value) noexcept nogil:
@@ -64,27 +66,46 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         border(job, row, out, right, job.ow)
 
 
+cdef void plan_pad(Job *job, int64_t o, int64_t d, int64_t h, int64_t w, int64_t inner, pads, int mode, float value):
+    cdef int64_t after_d, after_h, after_w, floats
+    job.before_d, after_d, job.before_h, after_h, job.before_w, after_w = pads
+    job.d, job.h, job.w, job.inner, job.mode, job.value = d, h, w, inner, mode, value
+    job.od, job.oh, job.ow = d + job.before_d + after_d, h + job.before_h + after_h, w + job.before_w + after_w
+    job.rows = o * job.od * job.oh
+    floats = job.ow * inner
+    job.rows_a_task = max(<int64_t>1, TASK // floats) if floats else job.rows
+    job.work = <double>COST * job.rows * floats
+
+
+cdef int run_pad(const void *plan, void *const *operands) noexcept nogil:
+    cdef Job job = (<const Job *>plan)[0]
+    cdef int64_t tasks, i
+    cdef int threads
+    if job.work == 0:
+        return 0
+    job.x, job.out = <const float *>operands[0], <float *>operands[1]
+    tasks = (job.rows + job.rows_a_task - 1) // job.rows_a_task
+    threads = workers(tasks, job.work)
+    if threads == 1:
+        for i in range(tasks):
+            task(&job, i, 0)
+    else:
+        parallel(task, &job, tasks, threads)
+    return 0
+
+
 def pad(cnp.ndarray x__odhwi, cnp.ndarray out__odhwi, pads, int mode, float value):
     """Copies x (o, d, h, w, i) into the middle of `out` and fills the rest: with `value` (mode 0), or from x as the mode says."""
     cdef Job job
-    cdef int64_t tasks, i, floats
-    cdef double work
-    cdef int64_t after_d, after_h, after_w
-    job.before_d, after_d, job.before_h, after_h, job.before_w, after_w = pads
-    job.x, job.out = <const float *>cnp.PyArray_DATA(x__odhwi), <float *>cnp.PyArray_DATA(out__odhwi)
-    job.d, job.h, job.w = cnp.PyArray_DIM(x__odhwi, 1), cnp.PyArray_DIM(x__odhwi, 2), cnp.PyArray_DIM(x__odhwi, 3)
-    job.od, job.oh, job.ow = job.d + job.before_d + after_d, job.h + job.before_h + after_h, job.w + job.before_w + after_w
-    job.inner, job.mode, job.value = cnp.PyArray_DIM(x__odhwi, 4), mode, value
-    job.rows = cnp.PyArray_DIM(x__odhwi, 0) * job.od * job.oh
-    floats = job.ow * job.inner
-    if job.rows * floats == 0:
-        return
-    job.rows_a_task = max(<int64_t>1, TASK // floats)
-    tasks = (job.rows + job.rows_a_task - 1) // job.rows_a_task
-    work = <double>COST * job.rows * floats
-    if work < RELEASE_GIL:
-        for i in range(tasks):
-            task(&job, i, 0)
-        return
-    with nogil:
-        parallel(task, &job, tasks, workers(tasks, work))
+    cdef void *operands[2]
+    cdef cnp.npy_intp *shape = cnp.PyArray_DIMS(x__odhwi)
+    plan_pad(&job, shape[0], shape[1], shape[2], shape[3], shape[4], pads, mode, value)
+    operands[0], operands[1] = cnp.PyArray_DATA(x__odhwi), cnp.PyArray_DATA(out__odhwi)
+    run_plan(run_pad, &job, operands, job.work, "pad")
+
+
+def pad_step(tuple x__odhwi, tuple out__odhwi, pads, int mode, float value):
+    """The step of `pad`: shapes instead of arrays."""
+    cdef Job job
+    plan_pad(&job, x__odhwi[0], x__odhwi[1], x__odhwi[2], x__odhwi[3], x__odhwi[4], pads, mode, value)
+    return make_step(run_pad, &job, sizeof(Job), 2, job.work, None)

@@ -13,8 +13,7 @@ __all__ = ["KERNELS", "PAD_MODES", "PLAIN", "UNARY", "Activation", "Kernel", "Un
 
 # Arguments that are no arrays; all others are one, or None where a kernel can do without.
 PLAIN = frozenset(
-    {"activation", "batch_first", "channels", "channels_last", "column", "dilation", "gate", "groups", "mode", "out_last",
-     "packed", "pads", "reverse", "stride", "value", "x_last"}
+    {"activation", "batch_first", "channels", "channels_last", "column", "dilation", "gate", "groups", "itemsize", "mode", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "shape", "stride", "value", "x_last", "x_offset", "x_strides"}
 )  # fmt: skip
 
 
@@ -51,6 +50,8 @@ KERNELS: tuple[Kernel, ...] = (
         "lstm", "recurrent", ("x", "packed", "h0__bh", "c0__bh", "out", "column", "hn__bh", "cn__bh", "reverse", "batch_first")
     ),
     Kernel("transpose", "layout", ("x__brc", "out__bcr")),
+    Kernel("copy", "movement", ("x", "out", "shape", "x_offset", "x_strides", "out_offset", "out_strides", "itemsize")),
+    Kernel("gather", "movement", ("x__oni", "indices__m", "out__omi", "itemsize")),
     Kernel("pad", "padding", ("x__odhwi", "out__odhwi", "pads", "mode", "value")),
 )
 

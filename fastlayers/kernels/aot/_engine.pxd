@@ -70,6 +70,11 @@ cdef extern from "csrc/kernels.h" nogil:
         int64_t ldo, rows, cols
         int code
         float a, b
+    ctypedef struct fl_move:
+        const void *x
+        void *out
+        int size
+        int64_t rows, cols, x_row, x_col, out_row, out_col
     ctypedef struct fl_kernels:
         int abi
         const char *name
@@ -87,6 +92,9 @@ cdef extern from "csrc/kernels.h" nogil:
         void (*depthwise_last)(const fl_dw_last *p) noexcept nogil
         void (*depthwise_first)(const fl_dw_first *p) noexcept nogil
         void (*transpose)(const float *src, int64_t lds, float *dst, int64_t ldd, int64_t rows, int64_t cols) noexcept nogil
+        void (*move)(const fl_move *p) noexcept nogil
+        int (*within)(const int64_t *indices, int64_t m, int64_t n) noexcept nogil
+        void (*take)(const void *x, int64_t n, const int64_t *indices, int64_t m, int64_t bytes, void *out) noexcept nogil
         double (*probe_fma)(int64_t rounds) noexcept nogil
         float (*probe_read)(const float *x, int64_t n) noexcept nogil
 

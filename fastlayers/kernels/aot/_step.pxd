@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 cimport numpy as cnp
 
 # Does the work of a plan on `operands`, one pointer for every array argument of the kernel in their order (NULL for None).
-# Returns 0, or -1 where there is no memory for scratch. It needs no GIL and may run on several threads at once.
+# Returns 0, or -1 where there is no memory for scratch, or -2 where an operand that holds indices has one out of range. It needs no GIL and may run on several threads at once.
 ctypedef int (*fl_step_fn)(const void *plan, void *const *operands) noexcept nogil
 
 
@@ -25,7 +25,8 @@ cdef class Kept:
 # A step with a copy of the `bytes` at `plan`. Where a plan owns more than its own bytes, `keep` is the object that frees it.
 cdef Step make_step(fl_step_fn run, const void *plan, size_t bytes, int operands, double work, object keep)
 
-# Runs a plan from Python's side of a kernel: gives up the GIL for much work, raises LimitError in the name of `what` for no memory.
+# Runs a plan from Python's side of a kernel: gives up the GIL for much work, raises in the name of `what`: LimitError for no memory,
+# ShapeError for an index out of range.
 cdef int run_plan(fl_step_fn run, const void *plan, void *const *operands, double work, str what) except -1
 
 # The number of elements of a shape.

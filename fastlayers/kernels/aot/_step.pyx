@@ -7,7 +7,7 @@ cimport numpy as cnp
 
 from ._engine cimport RELEASE_GIL, need, release
 
-from ...errors import LimitError
+from ...errors import LimitError, ShapeError
 
 cnp.import_array()
 
@@ -59,6 +59,8 @@ cdef int run_plan(fl_step_fn run, const void *plan, void *const *operands, doubl
     else:
         with nogil:
             failed = run(plan, operands)
+    if failed == -2:
+        raise ShapeError(f"{what}: index out of range")
     if failed:
         raise LimitError(f"{what}: no memory for scratch")
     return 0

@@ -1,65 +1,33 @@
-"""Changes of layout: cuts a batch of matrices into tasks for the level's `transpose`."""
+"""Changes of layout: transpositions, as strided copies."""
 
 from libc.stdint cimport int64_t
 cimport numpy as cnp
 
-from ._engine cimport RELEASE_GIL, fl_kernels, level, parallel, workers
+from ._step cimport make_step, run_plan
+from .movement cimport Copy, plan_copy, run_copy
 
 cnp.import_array()
 
-cdef enum:
-    TASK = 1 << 15  # floats of one task: what it reads and writes fits a second-level cache
-    COST = 30       # a float moved, in the operations that `workers` counts
-    UNIT = 32       # pieces of a matrix begin at multiples of this many rows or columns
 
-
-cdef struct Job:
-    const fl_kernels *level
-    const float *x
-    float *out
-    int64_t batch, rows, cols
-    int64_t matrices  # of one task, or 1 where matrices are cut
-    int64_t pieces    # tasks of one matrix, or 1
-
-
-cdef void task(void *context, int64_t number, int worker) noexcept nogil:
-    cdef Job *job = <Job *>context
-    cdef int64_t size = job.rows * job.cols, b, piece, start, stop
-    if job.pieces == 1:
-        for b in range(number * job.matrices, min(job.batch, (number + 1) * job.matrices)):
-            job.level.transpose(job.x + b * size, job.cols, job.out + b * size, job.rows, job.rows, job.cols)
-        return
-    b, piece = number // job.pieces, number % job.pieces
-    cdef int64_t units = (max(job.rows, job.cols) + UNIT - 1) // UNIT
-    cdef const float *x = job.x + b * size
-    cdef float *out = job.out + b * size
-    start, stop = units * piece // job.pieces * UNIT, units * (piece + 1) // job.pieces * UNIT
-    if job.rows >= job.cols:
-        stop = min(stop, job.rows)
-        job.level.transpose(x + start * job.cols, job.cols, out + start, job.rows, stop - start, job.cols)
-    else:
-        stop = min(stop, job.cols)
-        job.level.transpose(x + start, job.cols, out + start * job.rows, job.rows, job.rows, stop - start)
+cdef void plan_transpose(Copy *plan, int64_t b, int64_t r, int64_t c) noexcept:
+    cdef int64_t *shape = [b, c, r]
+    cdef int64_t *x_steps = [r * c, 1, c]
+    cdef int64_t *out_steps = [r * c, r, 1]
+    plan.x_start = plan.out_start = 0
+    plan_copy(plan, 3, shape, x_steps, out_steps, sizeof(float))
 
 
 def transpose(cnp.ndarray x__brc, cnp.ndarray out__bcr):
     """Swaps the last two axes: x (b, r, c) to out (b, c, r)."""
-    cdef Job job
-    cdef int64_t size, tasks, i
-    cdef double work
-    job.level = level()
-    job.x, job.out = <const float *>cnp.PyArray_DATA(x__brc), <float *>cnp.PyArray_DATA(out__bcr)
-    job.batch, job.rows, job.cols = cnp.PyArray_DIM(x__brc, 0), cnp.PyArray_DIM(x__brc, 1), cnp.PyArray_DIM(x__brc, 2)
-    size = job.rows * job.cols
-    if job.batch * size == 0:
-        return
-    job.pieces = (size + TASK - 1) // TASK
-    job.matrices = max(<int64_t>1, TASK // size)
-    tasks = job.batch * job.pieces if job.pieces > 1 else (job.batch + job.matrices - 1) // job.matrices
-    work = <double>COST * job.batch * size
-    if work < RELEASE_GIL:
-        for i in range(tasks):
-            task(&job, i, 0)
-        return
-    with nogil:
-        parallel(task, &job, tasks, workers(tasks, work))
+    cdef Copy plan
+    cdef void *operands[2]
+    plan_transpose(&plan, cnp.PyArray_DIM(x__brc, 0), cnp.PyArray_DIM(x__brc, 1), cnp.PyArray_DIM(x__brc, 2))
+    operands[0], operands[1] = cnp.PyArray_DATA(x__brc), cnp.PyArray_DATA(out__bcr)
+    run_plan(run_copy, &plan, operands, plan.work, "transpose")
+
+
+def transpose_step(tuple x__brc, tuple out__bcr):
+    """The step of `transpose`: shapes instead of arrays."""
+    cdef Copy plan
+    plan_transpose(&plan, x__brc[0], x__brc[1], x__brc[2])
+    return make_step(run_copy, &plan, sizeof(Copy), 2, plan.work, None)

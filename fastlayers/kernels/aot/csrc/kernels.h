@@ -138,6 +138,16 @@ typedef struct {
   float a, b;
 } fl_dw_first;
 
+/* ---- movement --------------------------------------------------------------------------------------------------------------- */
+
+/* Items with two axes: out[r * out_row + c * out_col] = x[r * x_row + c * x_col] for r < rows, c < cols. Steps count items. */
+typedef struct {
+  const void *x;
+  void *out;
+  int size; /* bytes of an item: 1, 2, 4 or 8 */
+  int64_t rows, cols, x_row, x_col, out_row, out_col;
+} fl_move;
+
 /* ---- the table ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct fl_kernels {
@@ -176,6 +186,13 @@ typedef struct fl_kernels {
 
   /* layout.h: dst[j * ldd + i] = src[i * lds + j] for i < rows, j < cols */
   void (*transpose)(const float *src, int64_t lds, float *dst, int64_t ldd, int64_t rows, int64_t cols);
+
+  /* movement.h */
+  void (*move)(const fl_move *p);
+  /* do all of m indices lie within -n .. n - 1? */
+  int (*within)(const int64_t *indices, int64_t m, int64_t n);
+  /* out[j] = x[indices[j]] for m rows of `bytes` bytes; indices lie within -n .. n - 1, and one below 0 counts from n */
+  void (*take)(const void *x, int64_t n, const int64_t *indices, int64_t m, int64_t bytes, void *out);
 
   /* probe.h: what this core can do, for bench/ and `profile`: multiply-adds done, and the sum of n floats read */
   double (*probe_fma)(int64_t rounds);

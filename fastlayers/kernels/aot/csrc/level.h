@@ -16,6 +16,7 @@
 #include "recurrent.h"
 #include "depthwise.h"
 #include "layout.h"
+#include "movement.h"
 #include "probe.h"
 
 #define FL_TEXT_(x) #x
@@ -41,6 +42,9 @@ static const fl_kernels table = {
     .depthwise_last = fl_f32_depthwise_last,
     .depthwise_first = fl_f32_depthwise_first,
     .transpose = fl_f32_transpose,
+    .move = fl_bytes_move,
+    .within = fl_i64_within,
+    .take = fl_bytes_take,
     .probe_fma = fl_f32_probe_fma,
     .probe_read = fl_f32_probe_read,
 };

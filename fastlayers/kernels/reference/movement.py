@@ -1,0 +1,42 @@
+"""Copies between any strides, and rows picked by number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from ...errors import ShapeError
+
+__all__ = ["copy", "gather"]
+
+
+def copy(
+    x: np.ndarray,
+    out: np.ndarray,
+    shape: Sequence[int],
+    x_offset: int,
+    x_strides: Sequence[int],
+    out_offset: int,
+    out_strides: Sequence[int],
+    itemsize: int,
+) -> None:
+    """out[out_offset + Σ i out_strides] = x[x_offset + Σ i x_strides] for all i < shape; offsets and strides count items."""
+    if 0 not in shape:
+        items = f"V{itemsize}"  # no conversion may touch a bit
+        source = _strided(x.view(items), shape, x_offset, x_strides)
+        _strided(out.view(items), shape, out_offset, out_strides)[...] = source
+
+
+def _strided(array: np.ndarray, shape: Sequence[int], offset: int, strides: Sequence[int]) -> np.ndarray:
+    flat = array.reshape(-1)[offset:]
+    return as_strided(flat, tuple(shape), tuple(array.itemsize * s for s in strides), writeable=array.flags.writeable)
+
+
+def gather(x__oni: np.ndarray, indices__m: np.ndarray, out__omi: np.ndarray, itemsize: int) -> None:
+    """out[o, j] = x[o, indices[j]]; an index below 0 counts from the end, ShapeError if one is out of range."""
+    n = x__oni.shape[1]
+    if np.any((indices__m < -n) | (indices__m >= n)):
+        raise ShapeError("gather: index out of range")
+    out__omi[...] = x__oni[:, indices__m]

@@ -1,0 +1,83 @@
+"""`ScaledAttention`, what the pass `attention` makes: softmax(scale q kᵀ + mask) v, and `Activate`, an elementwise function by number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..kernels.reference.activation import unary
+from ._base import Spec, View, register
+from .conv import activation
+from .normal import same_infer
+from .product import broadcast
+
+if TYPE_CHECKING:
+    from ..program.builder import Builder, Ref
+
+
+def _infer(n: View) -> list[Spec]:
+    """q (..., s, d), k (..., t, d) or, if `transposed`, (..., d, t), v (..., t, e), mask broadcast to (..., s, t)."""
+    q, k, v = n.shape(0), n.shape(1), n.shape(2)
+    if q is None or k is None or v is None:
+        return [Spec(None, n.spec(0).dtype)]
+    keys, inner = (k[-1], k[-2]) if n.get("transposed") else (k[-2], k[-1])
+    for a, b in ((q[-1], inner), (keys, v[-2])):
+        if isinstance(a, int) and isinstance(b, int) and a != b:
+            raise n.fail(f"shapes {q}, {k} and {v} do not fit")
+    scores = (*broadcast(n, q[:-2], k[:-2]), q[-2], keys)
+    if n.has(3) and n.shape(3) is not None:
+        scores = broadcast(n, scores, n.shape(3))  # type: ignore[arg-type]
+    return [Spec((*broadcast(n, scores[:-2], v[:-2]), scores[-2], v[-1]), n.spec(0).dtype)]
+
+
+def _run(n: View, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None) -> Sequence[np.ndarray]:
+    keys = k if n.get("transposed") else np.swapaxes(k, -1, -2)
+    scores = q.astype(np.float64) @ keys * n.get("scale", 1.0)
+    if mask is not None:
+        scores = scores + mask
+    weights = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
+    weights /= weights.sum(-1, keepdims=True)
+    return ((weights @ v).astype(q.dtype),)
+
+
+def _four(ref: Ref) -> tuple[int, ...]:
+    return (*(1,) * (4 - len(ref.shape)), *ref.shape)
+
+
+def _lower(n: View, b: Builder) -> Any:
+    out_shape = _infer(n)[0].shape
+    shapes = [n.sizes(i) for i in range(3)]
+    # Batches that differ would have to be repeated: the products do that.
+    alike = all(s[:-2] == shapes[0][:-2] for s in shapes)
+    mask_fits = not n.has(3) or broadcast(n, (*shapes[0][:-1], shapes[2][-2]), n.sizes(3)) == (*shapes[0][:-1], shapes[2][-2])
+    if not n.float32() or not alike or not mask_fits or out_shape is None:
+        return False
+    q, k, v = (b.input(i) for i in range(3))
+    mask, out = b.optional(3), b.output(0)
+    b.call(
+        "attention", q.view(_four(q)), k.view(_four(k)), v.view(_four(v)), None if mask is None else mask.view(_four(mask)),
+        out.view(_four(out)), float(n.get("scale", 1.0)), False, 0, 1, bool(n.get("transposed", False)),
+    )  # fmt: skip
+    return True
+
+
+register("ScaledAttention", _infer, _run, _lower)
+
+
+def _activate_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
+    out = np.empty(x.shape, np.float32)
+    unary(np.ascontiguousarray(x, np.float32), out, activation(n))
+    return (out,)
+
+
+def _activate_lower(n: View, b: Builder) -> Any:
+    if not n.float32():
+        return False
+    x = b.input(0)
+    b.call("unary", x, b.output(0, over=x), activation(n))
+    return True
+
+
+register("Activate", same_infer, _activate_run, _activate_lower)

@@ -1,0 +1,200 @@
+"""RNN, GRU and LSTM of ONNX. Weights are put into the kernels' order of gates here, once:
+
+====  =======  =================
+      ONNX     kernels (torch's)
+====  =======  =================
+LSTM  i o f c  i f g o
+GRU   z r h    r z n
+P     i o f    i f o
+====  =======  =================
+
+X is (t, b, i), or (b, t, i) with layout=1; Y is (t, d, b, h), or (b, t, d, h); states are (d, b, h), or (b, d, h).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..kernels.reference import recurrent as reference
+from ..kernels.table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
+from ._base import Spec, View, register
+
+if TYPE_CHECKING:
+    from ..program.builder import Builder, Ref
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+# Positions in ONNX's order of the kernels' gates.
+_ORDER = {"RNN": (0,), "GRU": (1, 0, 2), "LSTM": (0, 2, 3, 1)}
+_PEEPHOLES = (0, 2, 1)
+_DEFAULT = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
+# ONNX's names of activations (any case) with UNARY's, and the defaults of alpha and beta where they differ.
+_NAMES = {
+    "relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid", "affine": None, "leakyrelu": "leaky_relu", "hardsigmoid": "hardsigmoid",
+    "elu": "elu", "softsign": "softsign", "softplus": "softplus",
+}  # fmt: skip
+_DEFAULTS = {"hardsigmoid": (0.2, 0.5), "leaky_relu": (0.01,), "elu": (1.0,)}
+
+
+def _directions(n: View) -> int:
+    direction = n.get("direction", "forward")
+    if direction not in ("forward", "reverse", "bidirectional"):
+        raise n.fail(f"direction is {direction!r}: expected forward, reverse or bidirectional")
+    return 2 if direction == "bidirectional" else 1
+
+
+def _infer(n: View) -> list[Spec]:
+    x, w, r = n.shape(0), n.shape(1), n.shape(2)
+    dtype, d, gates = n.spec(0).dtype, _directions(n), GATES[n.op]
+    if r is None or x is None or w is None:
+        return [Spec(None, dtype)] * len(n.node.outputs)
+    if len(x) != 3 or len(w) != 3 or len(r) != 3:
+        raise n.fail(f"X, W and R have shapes {x}, {w} and {r}: expected three axes each")
+    hidden = r[2]
+    if isinstance(hidden, int) and isinstance(r[1], int) and isinstance(w[1], int) and not w[1] == r[1] == gates * hidden:
+        raise n.fail(f"W and R have shapes {w} and {r}: expected {gates} * hidden_size = {gates * hidden} rows")
+    if any(isinstance(s[0], int) and s[0] != d for s in (w, r)):
+        raise n.fail(f"W and R have shapes {w} and {r}: expected {d} direction(s)")
+    if isinstance(x[2], int) and isinstance(w[2], int) and x[2] != w[2]:
+        raise n.fail(f"X has {x[2]} features, W {w[2]}: shapes {x} and {w}")
+    batch_first = bool(n.get("layout", 0))
+    batch, steps = (x[0], x[1]) if batch_first else (x[1], x[0])
+    expected = {3: (d, None), 4: (batch,)}
+    for i, want in expected.items():
+        shape = n.shape(i) if n.has(i) else None
+        if shape is not None and (len(shape) != len(want) or isinstance(shape[0], int) and isinstance(want[0], int) and shape[0] != want[0]):
+            raise n.fail(f"input {i} has shape {shape}: expected {want}")
+    state = (batch, d, hidden) if batch_first else (d, batch, hidden)
+    for i in (5, 6) if n.op == "LSTM" else (5,):
+        shape = n.shape(i) if n.has(i) else None
+        if shape is not None and all(isinstance(v, int) for v in (*shape, *state)) and tuple(shape) != state:
+            raise n.fail(f"input {i} has shape {shape}: expected {state}")
+    y = (batch, steps, d, hidden) if batch_first else (steps, d, batch, hidden)
+    return [Spec(y, dtype), Spec(state, dtype), Spec(state, dtype)][: len(n.node.outputs)]
+
+
+def _activations(n: View, d: int) -> tuple[tuple[Activation, ...], ...] | None:
+    """The functions of each direction; None where one has no kernel."""
+    count = len(_DEFAULT[n.op])
+    names = tuple(n.get("activations") or _DEFAULT[n.op] * d)
+    if len(names) != count * d:
+        raise n.fail(f"activations has {len(names)} names: expected {count * d}")
+    alphas, betas = list(n.get("activation_alpha") or ()), list(n.get("activation_beta") or ())
+    found = []
+    for name in names:
+        plain = _NAMES.get(str(name).lower())
+        if plain is None:
+            return None
+        unary = UNARY[plain]
+        values = list(_DEFAULTS.get(plain, unary.defaults))
+        # Each function takes from the lists what it has parameters for, in order.
+        if plain in _DEFAULTS:
+            values[0] = alphas.pop(0) if alphas else values[0]
+            if len(values) > 1:
+                values[1] = betas.pop(0) if betas else values[1]
+        found.append(Activation(unary.code, *values))
+    return tuple(tuple(found[i * count : (i + 1) * count]) for i in range(d))
+
+
+def _options(n: View, d: int) -> Any:
+    functions = _activations(n, d)
+    if functions is None:
+        return None
+    padded = (functions * 2)[:2]
+    clip = float(n.get("clip", 0.0))
+    if n.op == "LSTM":
+        return LstmOptions(padded, clip, bool(n.get("input_forget", 0)))  # type: ignore[arg-type]
+    if n.op == "GRU":
+        return GruOptions(padded, clip, bool(n.get("linear_before_reset", 0)))  # type: ignore[arg-type]
+    return RnnOptions(tuple(f[0] for f in padded), clip)
+
+
+def _reordered(array: np.ndarray, order: Sequence[int]) -> np.ndarray:
+    """Blocks of axis 1 in another order."""
+    blocks = array.reshape(array.shape[0], len(order), -1, *array.shape[2:])[:, list(order)]
+    return np.ascontiguousarray(blocks.reshape(array.shape), np.float32)
+
+
+def _weights(n: View, values: Sequence[np.ndarray | None], options: Any) -> tuple[Any, ...]:
+    """What the pack kernel takes."""
+    w, r, b = values[1], values[2], values[3] if len(values) > 3 else None
+    assert w is not None and r is not None
+    order = _ORDER[n.op]
+    half = None if b is None else b.shape[1] // 2
+    biases = (None, None) if b is None else (_reordered(b[:, :half], order), _reordered(b[:, half:], order))
+    packed: tuple[Any, ...] = (_reordered(w, order), _reordered(r, order), *biases)
+    if n.op == "LSTM":
+        peephole = values[7] if len(values) > 7 else None
+        packed += (None if peephole is None else _reordered(peephole, _PEEPHOLES),)
+    return (*packed, options)
+
+
+def _lower(n: View, b: Builder) -> Any:
+    d = _directions(n)
+    fixed = (1, 2, 3, 7) if n.op == "LSTM" else (1, 2, 3)
+    options = _options(n, d)
+    if options is None or not n.float32(0, 1, 2, 3, 5, 6, 7) or any(n.has(i) and n.value(i) is None for i in fixed):
+        return False
+    batch_first = bool(n.get("layout", 0))
+    if batch_first and d > 1 and any(n.has(i) or n.wants(i - 4) for i in (5, 6)):
+        return False  # states (b, d, h) would have to be turned
+    kind = n.op.lower()
+    packed = b.pack(f"{kind}_pack", lambda: _weights(n, n.values, options))
+    x, lengths = b.input(0), b.optional(4)
+    batch, hidden = x.shape[0 if batch_first else 1], n.sizes(2)[2]
+    state = (d, batch, hidden)
+
+    def given(i: int) -> Ref | None:
+        ref = b.optional(i)
+        return None if ref is None else ref.view(state)
+
+    def wanted(i: int) -> Ref | None:
+        return b.output(i).view(state) if n.wants(i) else None
+
+    if lengths is not None and lengths.dtype != np.int32:
+        return False
+    out = b.output(0) if n.wants(0) else None
+    flags = (batch_first, True, n.get("direction", "forward") == "reverse")
+    if n.op == "LSTM":
+        b.call(kind, x, packed, given(5), given(6), lengths, out, wanted(1), wanted(2), *flags)
+    else:
+        b.call(kind, x, packed, given(5), lengths, out, wanted(1), *flags)
+    return True
+
+
+def _run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
+    """Through the reference kernels, in float32."""
+    d = _directions(n)
+    options = _options(n, d)
+    if options is None:
+        raise n.fail(f"activations {n.get('activations')} are not all known: expected some of {', '.join(sorted(_NAMES))}")
+    kind, batch_first = n.op.lower(), bool(n.get("layout", 0))
+    floats = [None if a is None else np.ascontiguousarray(a, np.float32) for a in arrays]
+    x = floats[0]
+    assert x is not None
+    pack: Callable[..., Any] = getattr(reference, f"{kind}_pack")
+    packed = pack(*_weights(n, floats, options))
+    hidden = arrays[2].shape[2]  # type: ignore[union-attr]
+    batch, steps = (x.shape[0], x.shape[1]) if batch_first else (x.shape[1], x.shape[0])
+
+    def given(i: int) -> np.ndarray | None:
+        a = floats[i] if i < len(floats) else None
+        return None if a is None else np.ascontiguousarray(a.swapaxes(0, 1)) if batch_first else a
+
+    lengths = arrays[4] if len(arrays) > 4 and arrays[4] is not None else None
+    lengths = None if lengths is None else np.ascontiguousarray(lengths, np.int32)
+    y = np.zeros((batch, steps, d, hidden) if batch_first else (steps, d, batch, hidden), np.float32)
+    states = [np.zeros((d, batch, hidden), np.float32) for _ in range(2 if kind == "lstm" else 1)]
+    flags = (batch_first, True, n.get("direction", "forward") == "reverse")
+    if kind == "lstm":
+        reference.lstm(x, packed, given(5), given(6), lengths, y, *states, *flags)
+    else:
+        getattr(reference, kind)(x, packed, given(5), lengths, y, *states, *flags)
+    turned = [s.swapaxes(0, 1) if batch_first else s for s in states]
+    return [a.astype(x.dtype if arrays[0] is None else arrays[0].dtype) for a in (y, *turned)]
+
+
+for _op in GATES:
+    register(_op, _infer, _run, _lower)

@@ -22,15 +22,16 @@ _BLOCK = 1 << 16  # elements looked up at once: numpy widens indices to 8 bytes 
 
 
 class Codec(NamedTuple):
-    """How the elements of a tensor are stored, and what makes float32 of them if numpy lacks the type."""
+    """How the elements of a tensor are stored, and what makes wider ones (`result`) of them if numpy lacks the type."""
 
     stored: np.dtype[Any]
     widen: Callable[[Array, Array], None] | None = None
+    result: np.dtype[Any] = np.dtype(np.float32)
 
     @property
     def itemsize(self) -> int:
         """Bytes that an element takes in the result."""
-        return 4 if self.widen else self.stored.itemsize
+        return self.result.itemsize if self.widen else self.stored.itemsize
 
 
 def codec(stored: str, widen: Callable[[Array, Array], None] | None = None) -> Codec:
@@ -38,7 +39,7 @@ def codec(stored: str, widen: Callable[[Array, Array], None] | None = None) -> C
     return Codec(np.dtype(stored), widen)
 
 
-def count_bytes(shape: tuple[int, ...], kind: Codec, where: str) -> int:
+def count_bytes(shape: tuple[int, ...], kind: Codec, where: object) -> int:
     """The bytes that a tensor of this shape has in the file. Raises if numpy could not hold it, empty dimensions or not."""
     if len(shape) > MAX_RANK:
         raise UnsupportedError(f"{where}: has {len(shape)} dimensions, at most {MAX_RANK} are supported")
@@ -48,16 +49,19 @@ def count_bytes(shape: tuple[int, ...], kind: Codec, where: str) -> int:
     return math.prod(shape) * kind.stored.itemsize
 
 
-def decode(view: memoryview, kind: Codec, shape: tuple[int, ...], budget: Budget, where: str, *, fortran: bool = False) -> Array:
+def decode(
+    view: memoryview, kind: Codec, shape: tuple[int, ...], budget: Budget, where: object, *, fortran: bool = False
+) -> Array:
     """The read-only array that `view` holds: in place where it can be, else a copy that `budget` pays for.
 
-    `view` must be read-only and exactly `count_bytes(shape, kind, where)` long.
+    `view` must be read-only and exactly `count_bytes(shape, kind, where)` long (or what `kind.widen` takes for as many elements).
+    `where` is what errors begin with, made into text only if there is one.
     """
     flat = np.frombuffer(view, kind.stored) if len(view) else np.empty(0, kind.stored)
     if kind.stored.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
         raise FormatError(f"{where}: holds bool elements other than 0 and 1")
     if kind.widen is not None:
-        out = budget.empty(shape, np.float32, where)
+        out = budget.empty(shape, kind.result, where)
         kind.widen(flat, out.reshape(-1))
     elif flat.flags.aligned and flat.dtype.isnative and not (fortran and len(shape) > 1):
         out = flat.reshape(shape)

@@ -22,7 +22,7 @@ class Budget:
         self.left = max_bytes
         self._caller = caller
 
-    def check(self, nbytes: int, what: str) -> None:
+    def check(self, nbytes: int, what: object) -> None:
         """Raises LimitError if `nbytes` more do not fit; takes nothing."""
         if nbytes > self.left:
             raise LimitError(
@@ -30,7 +30,7 @@ class Budget:
                 f"pass a larger max_bytes to {self._caller} if the file is to be trusted"
             )
 
-    def take(self, nbytes: int, what: str) -> None:
+    def take(self, nbytes: int, what: object) -> None:
         """Counts `nbytes` as allocated."""
         self.check(nbytes, what)
         self.left -= nbytes
@@ -39,7 +39,7 @@ class Budget:
         """Counts `nbytes` as free again."""
         self.left += nbytes
 
-    def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike, what: str) -> Array:
+    def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike, what: object) -> Array:
         """An uninitialised array, counted; `shape` must have passed `_arrays.count_bytes`."""
         nbytes = math.prod(shape) * np.dtype(dtype).itemsize
         self.take(nbytes, what)

@@ -31,11 +31,16 @@ SourceLike: TypeAlias = str | os.PathLike[str] | os.PathLike[bytes] | bytes | by
 
 
 class Source:
-    """The bytes of one opened file, and the words that errors about it begin with."""
+    """The bytes of one opened file, and the words that errors about it begin with.
 
-    def __init__(self, view: memoryview, where: str) -> None:
+    `path` is the file's, None if it was given as bytes or an object; `mapped` is whether files beside it are to be mapped.
+    """
+
+    def __init__(self, view: memoryview, where: str, path: str | bytes | None = None, mapped: bool = False) -> None:
         self.view = view
         self.where = where
+        self.path = path
+        self.mapped = mapped
         self._archive: Archive | None = None
 
     def __len__(self) -> int:
@@ -59,7 +64,7 @@ def open_source(source: Any, *, caller: str, mapped: bool, budget: Budget) -> So
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         where = f"{caller}: {_clip_path(os.fsdecode(path))}"
-        return Source(_open_path(path, where, mapped, budget), where)
+        return Source(_open_path(path, where, mapped, budget), where, path, mapped)
     where = f"{caller}: <{type(source).__name__}>"
     if hasattr(source, "read") and not _is_buffer(source):
         name = getattr(source, "name", None)
@@ -116,12 +121,17 @@ def _open_path(path: str | bytes, where: str, mapped: bool, budget: Budget) -> m
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         if not stat.S_ISREG(status.st_mode):
             raise FormatError(f"{where}: is no regular file: open it and pass the file object to read from a pipe or a device")
-        if status.st_size == 0:
-            return memoryview(b"")
-        view = _map(descriptor, status.st_size, where) if mapped else None
-        return _read_file(descriptor, status.st_size, where, budget) if view is None else view
+        return view_of(descriptor, status.st_size, where, mapped, budget)
     finally:
         os.close(descriptor)
+
+
+def view_of(descriptor: int, size: int, where: str, mapped: bool, budget: Budget) -> memoryview:
+    """The content of an opened regular file of `size` bytes: mapped if it is to be and can be, else read."""
+    if size == 0:
+        return memoryview(b"")
+    view = _map(descriptor, size, where) if mapped else None
+    return _read_file(descriptor, size, where, budget) if view is None else view
 
 
 def _map(descriptor: int, size: int, where: str) -> memoryview | None:

@@ -49,8 +49,6 @@ def refuse(source: Source) -> None:
         _unsupported(source, "HDF5 (.h5)")
     if _is_pickle(source):
         _unsupported(source, "a Python pickle, which is never unpickled")
-    if _is_onnx(source):
-        _unsupported(source, "ONNX")
     if _is_msgpack(source):
         _unsupported(source, "MessagePack (as Flax writes it)")
     first = bytes(source.view[:64]).lstrip().lower()
@@ -92,13 +90,6 @@ def _is_hdf5(source: Source) -> bool:
 
 def _is_pickle(source: Source) -> bool:
     return len(source) > 2 and source.view[0] == 0x80 and 2 <= source.view[1] <= 5
-
-
-def _is_onnx(source: Source) -> bool:
-    """A ModelProto has no magic: its first field is ir_version (tag 0x08, 1 to 30), then comes another field of that message."""
-    tags = {0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72}
-    first = bytes(source.view[:3])
-    return len(first) == 3 and first[0] == 0x08 and 1 <= first[1] <= 30 and first[2] in tags
 
 
 def _is_msgpack(source: Source) -> bool:

@@ -1,0 +1,43 @@
+"""Reading ONNX: a protobuf reader of our own, and the frozen description of the model that it gives. Runs nothing.
+
+bytes -> `wire` (fields) -> `values`, `parse` (messages) -> `functions` (calls expanded) -> `order` (checked, ordered) -> `Model`
+
+Only `proto` need be known to use it. The rest is imported when the first model is read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._arrays import Array
+from .._budget import Budget
+from .._source import Source
+
+if TYPE_CHECKING:
+    from .proto import Model
+
+NAME = "onnx"
+LOOKS = "its version (08, then 01 to 1e), then another field of a ModelProto"
+
+# A ModelProto has no magic number. Every writer puts the first field first, which is ir_version; then comes one of these.
+_SECOND = frozenset((0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72))
+
+
+def sniff(source: Source) -> bool:
+    """Whether it begins like a ModelProto."""
+    first = bytes(source.view[:3])
+    return len(first) == 3 and first[0] == 0x08 and 1 <= first[1] <= 30 and first[2] in _SECOND
+
+
+def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
+    """Every numeric initializer by its name, and every Constant by that of its output; see `reader.load_weights`."""
+    from . import reader
+
+    return reader.load_weights(source, budget)
+
+
+def read(source: Source, budget: Budget) -> Model:
+    """The checked model of the file; see `reader.read`."""
+    from . import reader
+
+    return reader.read(source, budget)

@@ -1,0 +1,189 @@
+"""What an ONNX model says, as frozen values: the messages of onnx.proto that matter when it is run, under their names there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._arrays import Array
+from .._source import quote
+
+EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+class ValueInfo(NamedTuple):
+    """What a model says of a value.
+
+    `shape`: a size, the name of a size or None for each dimension; None if the rank is not known or it is no tensor.
+    `dtype`: numpy's, of the elements; types that numpy lacks have the one they are widened to. None if it is not said or not one.
+    `kind`: "tensor", "sparse tensor", "opaque" or, nested, "optional(sequence(tensor))" or "map(tensor)"; "" if it is not said.
+    `elem_type`: ONNX's number of the elements' type, of the innermost kind; 0 if it is not said.
+    """
+
+    name: str
+    shape: tuple[int | str | None, ...] | None
+    dtype: np.dtype[Any] | None
+    kind: str
+    elem_type: int
+
+
+class Reference(NamedTuple):
+    """Stands in a function's body for the attribute `name` of the node that calls the function."""
+
+    name: str
+
+
+class NodeProto(NamedTuple):
+    """One operation. `inputs` and `outputs` are names of values, "" for one that is left out.
+
+    `domain` is "" for ONNX's own operators. `opset` is the version of the domain's operator set that the node was written for; 0
+    if ONNX's own was not imported, 1 if another was not.
+    Values of `attributes` are int, float, str (bytes if not UTF-8), a read-only array (sparse tensors too), GraphProto, ValueInfo
+    (for a type) or a tuple of one of these; in a function's body also Reference.
+    """
+
+    op_type: str
+    domain: str
+    overload: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    opset: int
+
+
+class GraphProto(NamedTuple):
+    """Nodes between named inputs and outputs, with constants.
+
+    `inputs` has every input in the file's order; one with the name of an initializer has that for its default.
+    `initializers` are read-only arrays (of str or bytes for strings), sparse ones made dense.
+    `widened`: for initializers and outputs of Constant nodes whose elements are of a type that numpy lacks, ONNX's name of it.
+    """
+
+    name: str
+    nodes: tuple[NodeProto, ...]
+    initializers: Mapping[str, Array]
+    inputs: tuple[ValueInfo, ...]
+    outputs: tuple[ValueInfo, ...]
+    value_info: Mapping[str, ValueInfo]
+    widened: Mapping[str, str]
+
+
+class FunctionProto(NamedTuple):
+    """A function of the model: `attributes` are the names it takes, `defaults` the values of others that may be left out.
+
+    `widened` is as in a graph.
+    """
+
+    name: str
+    domain: str
+    overload: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: tuple[str, ...]
+    defaults: Mapping[str, Any]
+    nodes: tuple[NodeProto, ...]
+    opsets: Mapping[str, int]
+    widened: Mapping[str, str]
+
+
+class Model(NamedTuple):
+    """A whole model. `opsets` maps domains ("" for ONNX's own) to versions, `metadata` is the file's own."""
+
+    ir_version: int
+    opsets: Mapping[str, int]
+    producer_name: str
+    producer_version: str
+    domain: str
+    model_version: int
+    doc_string: str
+    metadata: Mapping[str, str]
+    graph: GraphProto
+    functions: tuple[FunctionProto, ...]
+
+
+class Pending:
+    """An array that is made when it is first asked for: a copy of bytes that are checked already, its memory paid for."""
+
+    __slots__ = ("_array", "_make")
+
+    def __init__(self, make: Callable[[], Array]) -> None:
+        self._make: Callable[[], Array] | None = make
+        self._array: Array | None = None
+
+    def array(self) -> Array:
+        """The array. Two threads that both ask first may get two arrays with the same content."""
+        array, make = self._array, self._make
+        if array is None and make is not None:
+            self._array = array = make()
+            self._make = None
+        assert array is not None
+        return array
+
+
+class Lazy(Mapping[str, Any]):
+    """A read-only dict in which arrays that are pending are made when they are looked up."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> Any:
+        value = self._values[name]
+        return value.array() if type(value) is Pending else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} values: {', '.join(map(quote, self))}>"
+
+    def stored(self) -> dict[str, Any]:
+        """What it holds, pending arrays as such; not to be changed."""
+        return self._values
+
+
+def frozen(values: dict[str, Any]) -> Mapping[str, Any]:
+    """A read-only view of `values`, which nothing else may hold."""
+    if not values:
+        return EMPTY
+    for value in values.values():
+        if type(value) is Pending:
+            return Lazy(values)
+    return MappingProxyType(values)
+
+
+def stored(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values as `frozen` got them: what is pending stays so."""
+    return values.stored() if type(values) is Lazy else values
+
+
+class Place:
+    """Where in a model something is, for errors; made into text only when there is one."""
+
+    __slots__ = ("_kind", "_name", "_outer")
+
+    def __init__(self, outer: object, kind: str, name: str | None = None) -> None:
+        self._outer = outer
+        self._kind = kind
+        self._name = name
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        place: object = self
+        while isinstance(place, Place):
+            parts.append(place._kind if place._name is None else f"{place._kind} {quote(place._name)}")
+            place = place._outer
+        if len(parts) > 4:
+            parts[2:-1] = ["..."]
+        return ": ".join((str(place), *reversed(parts)))

@@ -1,0 +1,293 @@
+"""The messages of onnx.proto that describe values: tensors, sparse tensors, types, and the entries of texts. One method each."""
+
+from __future__ import annotations
+
+import math
+from array import array as numbers_of
+
+import numpy as np
+
+from ...errors import FormatError, LimitError, UnsupportedError
+from .._arrays import Array
+from .._budget import Budget
+from .._source import Source, quote
+from . import tensor as tensors
+from .elements import ELEMENTS, PLAIN, RAW_DATA, STRING_DATA, Elements
+from .external import ExternalFiles
+from .proto import Pending, Place, ValueInfo
+from .wire import fields, signed, skip, varints
+
+MAX_DEPTH = 64  # messages in one another
+
+# What a message becomes in memory at most, its texts and elements apart; a test measures the smallest message of each sort.
+_MESSAGE_BYTES = 1000
+_BATCH = 256  # messages that are taken from the budget at once
+_FEW = 256  # bytes
+
+# Numbers of the fields that are read; a field of another number is skipped.
+_TENSOR = frozenset((1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14))
+_SPARSE = frozenset((1, 2, 3))
+_VALUE_INFO = frozenset((1, 2))
+_TYPE = frozenset((1, 4, 5, 7, 8, 9))
+_TENSOR_TYPE = frozenset((1, 2))
+_ENTRY = frozenset((1, 2))
+
+# An array, or None if its type is not supported, which is noted.
+Value = Array | Pending | None
+
+
+class ValueParser:
+    """One reading of one file. What is valid but not supported is noted in `refused`, so that one error can name it all."""
+
+    def __init__(self, source: Source, budget: Budget) -> None:
+        self.refused: list[str] = []
+        self._view = source.view
+        self._where = source.where
+        self._budget = budget
+        self._files = ExternalFiles(source, budget)
+        self._messages_left = 0
+
+    def _count(self) -> None:
+        """To be called for every message and item that something is kept of."""
+        self._messages_left -= 1
+        if self._messages_left < 0:
+            self._budget.take(_BATCH * _MESSAGE_BYTES, f"{self._where}: its description")
+            self._messages_left = _BATCH - 1
+
+    def _text(self, at: int, end: int) -> str:
+        """Raises UnicodeDecodeError, which the caller of all this turns into ours."""
+        return self._view[at:end].tobytes().decode()
+
+    def _entry(self, at: int, end: int, where: object) -> tuple[str, str]:
+        """StringStringEntryProto."""
+        self._count()
+        texts = ["", "", ""]
+        for tag, a, b in fields(self._view, at, end, where):
+            if tag in (0x0A, 0x12):
+                texts[tag >> 3] = self._text(a, b)
+            else:
+                skip(tag, _ENTRY, where)
+        return texts[1], texts[2]
+
+    # ------------------------------------------------------------------ tensors
+
+    def _tensor(self, at: int, end: int, where: object, kind: str, called: str | None = None) -> tuple[str, Value, str]:
+        """TensorProto: its name, its array, and ONNX's name of the element type if numpy lacks it, else "".
+
+        For errors: `kind` is what it is ("attribute"), `called` the name of that, None if it is the tensor's own.
+        """
+        self._count()
+        view = self._view
+        name = ""
+        code = field = 0
+        dims: list[int] = []
+        raw: tuple[int, int] | None = None
+        runs: list[tuple[int, int]] = []
+        numbers: numbers_of[int] | None = None
+        strings: list[str | bytes] = []
+        external: list[tuple[int, int]] = []
+        is_external = False
+        for tag, a, b in fields(view, at, end, where):
+            if tag == 0x08:
+                dims.append(a if a < 1 << 63 else signed(a))
+            elif tag == 0x10:
+                code = a
+            elif tag == 0x4A:
+                raw = a, b
+            elif tag == 0x42:
+                name = self._text(a, b) if a < b else ""
+            elif tag in (0x22, 0x25, 0x2A, 0x3A, 0x51, 0x52, 0x5A):  # typed numbers: packed, or fixed ones that are not
+                field = self._same_field(field, tag >> 3, where)
+                runs.append((a, b))
+                if len(runs) > 1:
+                    self._count()
+            elif tag in (0x28, 0x38, 0x58):  # typed varints that are not packed
+                field = self._same_field(field, tag >> 3, where)
+                numbers = numbers_of("Q") if numbers is None else numbers
+                numbers.append(a)
+            elif tag == 0x32:
+                field = self._same_field(field, STRING_DATA, where)
+                strings.append(self._string(a, b))
+            elif tag == 0x0A:
+                dims.extend(map(signed, varints(view, a, b, where)))
+            elif tag == 0x6A:
+                external.append((a, b))
+            elif tag == 0x70:
+                is_external = a == 1
+            elif tag == 0x1A:
+                self.refused.append(f"{where}: is one segment of a tensor in several, which is not supported")
+            else:
+                skip(tag, _TENSOR, where)
+        if code in PLAIN and raw is not None and not field and not is_external:
+            dtype = PLAIN[code]
+            size = raw[1] - raw[0]
+            if size <= _FEW and len(dims) < 9 and math.prod(dims) * dtype.itemsize == size > 0 < min(dims, default=1):
+                # What most tensors are: a few plain numbers. In general below, they would take four times as long. The bytes of a
+                # new object are aligned, and cannot be written to.
+                array = np.frombuffer(view[raw[0] : raw[1]].tobytes(), dtype)
+                return name, array if len(dims) == 1 else array.reshape(dims), ""
+        place = Place(where, kind, name if called is None else called)
+        elements = self._elements(code, place)
+        if elements is None:
+            return name, None, ""
+        shape = tensors.shape_of(dims, place)
+        if raw is not None and (raw[0] < raw[1] or not field):
+            if field:
+                raise FormatError(f"{place}: has its elements both in raw_data and in a field of its own type")
+            field, runs = RAW_DATA, [raw]
+        if is_external:
+            if strings or numbers is not None or any(a < b for a, b in runs):
+                raise FormatError(f"{place}: has elements in the model and in an external file")
+            field, content = RAW_DATA, self._external(external, tensors.nbytes_of(elements, shape, place), place)
+        else:
+            content = self._joined(runs, place)
+        if numbers is not None and runs:
+            raise FormatError(f"{place}: has some of its numbers packed and some not")
+        payload = tensors.Payload(field, content, None if numbers is None else np.frombuffer(numbers, np.uint64), strings)
+        return name, tensors.build(elements, shape, payload, self._budget, place), elements.name if elements.widened else ""
+
+    def _elements(self, code: int, where: object) -> Elements | None:
+        """The element type, None if it is not supported, which is noted."""
+        try:
+            return tensors.element_type(code, where)
+        except UnsupportedError as error:
+            self._count()
+            self.refused.append(str(error))
+            return None
+
+    def _same_field(self, before: int, field: int, where: object) -> int:
+        if before not in (0, field):
+            raise FormatError(f"{where}: has its elements in more than one field")
+        return field
+
+    def _joined(self, runs: list[tuple[int, int]], where: object) -> memoryview:
+        if not runs:
+            return memoryview(b"")
+        if len(runs) == 1:
+            return self._view[slice(*runs[0])]
+        self._budget.take(sum(b - a for a, b in runs), where)
+        return memoryview(b"".join(self._view[a:b] for a, b in runs))
+
+    def _external(self, entries: list[tuple[int, int]], nbytes: int, where: object) -> memoryview:
+        found: dict[str, str] = {}
+        for a, b in entries:
+            key, value = self._entry(a, b, where)
+            if found.setdefault(key, value) != value:
+                raise FormatError(f"{where}: external data gives {quote(key)} twice")
+        return self._files.data(found, nbytes, where)
+
+    def _string(self, at: int, end: int) -> str | bytes:
+        """A string that may be any bytes."""
+        self._count()
+        try:
+            return self._text(at, end)
+        except UnicodeDecodeError:
+            return self._view[at:end].tobytes()
+
+    def _sparse(self, at: int, end: int, where: object, kind: str, called: str | None = None) -> tuple[str, Value, str]:
+        """SparseTensorProto, as `_tensor` gives tensors; the name is that of the values."""
+        self._count()
+        parts: dict[int, tuple[str, Value, str]] = {}
+        dims: list[int] = []
+        for tag, a, b in fields(self._view, at, end, where):
+            if tag in (0x0A, 0x12):
+                if tag >> 3 in parts:
+                    raise FormatError(f"{where}: has its values or indices twice")
+                parts[tag >> 3] = self._tensor(a, b, where, "sparse values" if tag == 0x0A else "sparse indices")
+            elif tag == 0x18:
+                dims.append(signed(a))
+            elif tag == 0x1A:
+                dims.extend(map(signed, varints(self._view, a, b, where)))
+            else:
+                skip(tag, _SPARSE, where)
+        if parts.keys() != {1, 2}:
+            raise FormatError(f"{where}: has no values or no indices")
+        name, values, widened = parts[1]
+        place = Place(where, kind, name if called is None else called)
+        values, indices = _made(values), _made(parts[2][1])
+        if values is None or indices is None:
+            return name, None, ""
+        return name, tensors.densify(values, indices, tensors.shape_of(dims, place), self._budget, place), widened
+
+    # ------------------------------------------------------------------ types
+
+    def _value_info(self, at: int, end: int, depth: int, where: object) -> ValueInfo:
+        """ValueInfoProto."""
+        self._count()
+        name = ""
+        info = _UNKNOWN
+        for tag, a, b in fields(self._view, at, end, where):
+            if tag == 0x0A:
+                name = self._text(a, b)
+            elif tag == 0x12:
+                info = self._type(a, b, depth + 1, where)
+            else:
+                skip(tag, _VALUE_INFO, where)
+        if not name:
+            raise FormatError(f"{where}: has no name")
+        return ValueInfo(name, *info[1:])
+
+    def _type(self, at: int, end: int, depth: int, where: object) -> ValueInfo:
+        """TypeProto, as a ValueInfo without a name."""
+        if depth > MAX_DEPTH:
+            raise LimitError(f"{where}: is nested more than {MAX_DEPTH} messages deep")
+        info = _UNKNOWN
+        for tag, a, b in fields(self._view, at, end, where):
+            if tag == 0x0A:
+                info = self._tensor_type("tensor", a, b, where)
+            elif tag == 0x22:
+                info = self._nested_type("sequence", 1, a, b, depth, where)
+            elif tag == 0x4A:
+                info = self._nested_type("optional", 1, a, b, depth, where)
+            elif tag == 0x2A:
+                info = self._nested_type("map", 2, a, b, depth, where)
+            elif tag == 0x42:
+                info = self._tensor_type("sparse tensor", a, b, where)
+            elif tag == 0x3A:
+                info = ValueInfo("", None, None, "opaque", 0)
+            else:
+                skip(tag, _TYPE, where)
+        return info
+
+    def _nested_type(self, kind: str, number: int, at: int, end: int, depth: int, where: object) -> ValueInfo:
+        """TypeProto.Sequence, .Optional and .Map: the field with this number is the type of what is in it."""
+        inner = _UNKNOWN
+        for tag, a, b in fields(self._view, at, end, where):
+            if tag == number << 3 | 2:
+                inner = self._type(a, b, depth + 2, where)
+        return ValueInfo("", None, None, f"{kind}({inner.kind})", inner.elem_type)
+
+    def _tensor_type(self, kind: str, at: int, end: int, where: object) -> ValueInfo:
+        """TypeProto.Tensor and .SparseTensor."""
+        code = 0
+        shape: list[int | str | None] | None = None
+        for tag, a, b in fields(self._view, at, end, where):
+            if tag == 0x08:
+                code = a
+            elif tag == 0x12:
+                shape = []
+                for field, start, stop in fields(self._view, a, b, where):
+                    if field == 0x0A:
+                        shape.append(self._dimension(start, stop, where))
+            else:
+                skip(tag, _TENSOR_TYPE, where)
+        elements = ELEMENTS.get(code)
+        dtype = elements.dtype if elements and kind == "tensor" else None
+        return ValueInfo("", None if shape is None or kind != "tensor" else tuple(shape), dtype, kind, code)
+
+    def _dimension(self, at: int, end: int, where: object) -> int | str | None:
+        """TensorShapeProto.Dimension; a negative size is how some writers say that it is not known."""
+        size: int | str | None = None
+        for tag, a, b in fields(self._view, at, end, where):
+            if tag == 0x08:
+                size = a if a < 1 << 63 else None
+            elif tag == 0x12:
+                size = self._text(a, b) or None
+        return size
+
+
+_UNKNOWN = ValueInfo("", None, None, "", 0)
+
+
+def _made(value: Value) -> Array | None:
+    return value.array() if isinstance(value, Pending) else value

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ShapeError, UnsupportedError
 from ..graph.ir import Graph, Node
 from ..operators import OPERATORS, Spec, View
+from ..operators._calls import copy, has, movable
 from .arena import layout
 from .builder import ARENA, INPUT, OUTPUT, Buffer, Builder, Call, PythonCall, Ref
 
@@ -20,7 +21,7 @@ __all__ = ["Interpret", "Placed", "Plan", "bind", "run_operator", "value_inputs"
 FOLD_BYTES = 1 << 16
 
 
-class Interpret(Exception):  # noqa: N818 - not an error: the model is run node by node instead
+class Interpret(Exception):
     """Sizes depend on numbers that are there only when the model runs."""
 
 
@@ -147,7 +148,11 @@ class _Binder:
         else:
             out = Ref(Buffer(OUTPUT, ref.nbytes, i), 0, ref.shape, ref.dtype)
             builder.begin(len(self.nodes), None, None, ())  # type: ignore[arg-type]
-            builder.python(_identity, [ref], [out])
+            self.nodes.append(Node("Identity", (name,), (name,), {}))
+            if has("copy") and movable(ref.dtype):
+                copy(builder, ref, out, (ref.size,), 0, (1,), 0, (1,))
+            else:
+                builder.python(_identity, [ref], [out])
         return spec.shape, spec.dtype  # type: ignore[return-value]
 
 

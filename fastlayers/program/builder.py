@@ -142,8 +142,9 @@ class Builder:
 
     def constant(self, array: np.ndarray) -> Ref:
         """An array of the program."""
+        shape = array.shape  # numpy gives a scalar an axis
         array = np.ascontiguousarray(array)
-        return Ref(Buffer(CONSTANT, array.nbytes, array=array), 0, array.shape, array.dtype)
+        return Ref(Buffer(CONSTANT, array.nbytes, array=array), 0, shape, array.dtype)
 
     def pack(self, kernel: str, arguments: Callable[[], tuple[Any, ...]], key: Any = None) -> Any:
         """What the pack kernel makes of its arguments: made once for a node, `key` and variant, whatever the sizes of inputs are."""

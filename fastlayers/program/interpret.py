@@ -23,7 +23,7 @@ def interpret(graph: Graph, inputs: Sequence[np.ndarray], variant: Variant, pack
     constants: set[str] = set()
     values.update((value.name, array) for value, array in zip(graph.inputs, inputs, strict=True))
     _walk(graph, values, constants, variant, pack)
-    return [np.array(values[value.name], value.dtype, order="C") for value in graph.outputs]
+    return [np.array(values[value.name], order="C") for value in graph.outputs]
 
 
 def _walk(graph: Graph, values: dict[str, np.ndarray], constants: set[str], variant: Variant, pack: Pack) -> None:

@@ -1,0 +1,172 @@
+"""Elementwise arithmetic of two or more arrays that broadcast to one another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ._base import FLOAT32, Spec, View, register
+from ._calls import activation, float32_constant, has, in_place, number
+from ._shapes import broadcast, need_kind, same_dtype
+from .unary import wide
+
+__all__ = ["binary_lower"]
+
+Arrays = tuple[np.ndarray, ...]
+NUMBERS = "fiu"
+
+
+def _infer(n: View) -> list[Spec]:
+    if not n.inputs:
+        raise n.fail("has no inputs: expected at least one")
+    need_kind(n, NUMBERS)
+    return [Spec(broadcast(n, [n.shape(i) for i in range(len(n.inputs))]), same_dtype(n))]
+
+
+# ---- two arrays ------------------------------------------------------------------------------------------------------
+
+
+def binary_lower(n: View, b: Any, table: str, key: str, kernel: str = "binary") -> Any:
+    """Two float32 arrays through `binary` or `compare`, with the number that a table gives the operation."""
+    code = number(table, key)
+    if code is None or not has(kernel) or not n.float32():
+        return False
+    x, y = b.input(0), b.input(1)
+    if kernel == "compare":
+        return b.call("compare", x, y, b.output(0), code)
+    return b.call("binary", x, y, b.output(0, over=_over(n, x, y)), code, activation("identity"))
+
+
+def _over(n: View, *operands: Any) -> Any:
+    shape = broadcast(n, [ref.shape for ref in operands])
+    return in_place(shape, *operands)  # type: ignore[arg-type]
+
+
+def truncated(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a / b; integers are cut off towards zero, as in C."""
+    if a.dtype.kind == "f":
+        return np.asarray(np.divide(a, b))
+    return np.asarray((a - np.fmod(a, b)) // b)
+
+
+def _add(n: View, a: np.ndarray, b: np.ndarray) -> Arrays:
+    return (np.add(a, b),)
+
+
+def _sub(n: View, a: np.ndarray, b: np.ndarray) -> Arrays:
+    return (np.subtract(a, b),)
+
+
+def _mul(n: View, a: np.ndarray, b: np.ndarray) -> Arrays:
+    return (np.multiply(a, b),)
+
+
+def _div(n: View, a: np.ndarray, b: np.ndarray) -> Arrays:
+    return (truncated(a, b),)
+
+
+def _mod(n: View, a: np.ndarray, b: np.ndarray) -> Arrays:
+    return (np.fmod(a, b) if n.get("fmod", 0) else np.mod(a, b),)
+
+
+for _name, _run, _key in (
+    ("Add", _add, "add"),
+    ("Sub", _sub, "subtract"),
+    ("Mul", _mul, "multiply"),
+    ("Div", _div, "divide"),
+    ("Mod", _mod, ""),
+):
+
+    def _two(n: View, b: Any, key: str = _key) -> Any:
+        return binary_lower(n, b, "BINARY", key)
+
+    register(_name, _infer, _run, _two if _key else None)
+
+
+# ---- powers: the exponent may be of another dtype --------------------------------------------------------------------
+
+
+def _pow_infer(n: View) -> list[Spec]:
+    need_kind(n, NUMBERS)
+    return [Spec(broadcast(n, [n.shape(0), n.shape(1)]), n.spec(0).dtype)]
+
+
+def _pow_run(n: View, x: np.ndarray, y: np.ndarray) -> Arrays:
+    if x.dtype.kind == "f":
+        return (np.power(wide(x), y.astype(wide(x).dtype)).astype(x.dtype, copy=False),)
+    if y.dtype.kind != "f" and not (y < 0).any():
+        return (np.power(x, y.astype(x.dtype)),)
+    return (np.power(x.astype(np.float64), y).astype(x.dtype),)
+
+
+def _pow_lower(n: View, b: Any) -> Any:
+    exponent, code = n.value(1), number("BINARY", "power")
+    if not n.float32(0) or (exponent is None and not n.float32(1)):
+        return False
+    x = b.input(0)
+    if exponent is not None and exponent.size == 1 and exponent.ndim <= len(x.shape):
+        one = float(exponent.reshape(()))
+        if one == 1:
+            return b.alias(0, x)
+        square = activation("square")
+        if one == 2 and square is not None:
+            return b.call("unary", x, b.output(0, over=x), square)
+    if code is None or not has("binary"):
+        return False
+    y = b.input(1) if exponent is None or exponent.dtype == FLOAT32 else b.constant(exponent.astype(FLOAT32))
+    return b.call("binary", x, y, b.output(0, over=_over(n, x, y)), code, activation("identity"))
+
+
+register("Pow", _pow_infer, _pow_run, _pow_lower)
+
+# ---- any number of arrays --------------------------------------------------------------------------------------------
+
+
+def _fold(function: Callable[..., Any]) -> Callable[..., Arrays]:
+    def run(n: View, *arrays: np.ndarray) -> Arrays:
+        result = arrays[0]
+        for array in arrays[1:]:
+            result = function(result, array)
+        return (result,)
+
+    return run
+
+
+def _sum_run(n: View, *arrays: np.ndarray) -> Arrays:
+    total = wide(arrays[0])
+    for array in arrays[1:]:
+        total = np.add(total, wide(array))
+    if n.op == "Mean":
+        total = total / total.dtype.type(len(arrays))
+    return (np.asarray(total, arrays[0].dtype),)
+
+
+def _many_lower(n: View, b: Any) -> Any:
+    key = {"Sum": "add", "Mean": "add", "Max": "maximum", "Min": "minimum"}[n.op]
+    code, divide, count = number("BINARY", key), number("BINARY", "divide"), len(n.inputs)
+    if code is None or divide is None or not has("binary") or not n.float32():
+        return False
+    refs = [b.input(i) for i in range(count)]
+    if count == 1:
+        return b.alias(0, refs[0])
+    shape = broadcast(n, [n.shape(i) for i in range(count)])
+    over = in_place(shape, *refs)  # type: ignore[arg-type]
+    # It must be read by the first call, which writes the result for the first time.
+    out = b.output(0, over=over if over in refs[:2] else None)
+    total = refs[0]
+    for i in range(1, count):
+        both = broadcast(n, [total.shape, refs[i].shape])
+        last = total if total is out else out if both == shape else b.temp(both)
+        b.call("binary", total, refs[i], last, code, activation("identity"))
+        total = last
+    if n.op == "Mean":
+        b.call("binary", total, float32_constant(b, count), out, divide, activation("identity"))
+    return None
+
+
+register("Sum", _infer, _sum_run, _many_lower)
+register("Mean", _infer, _sum_run, _many_lower)
+register("Max", _infer, _fold(np.maximum), _many_lower)
+register("Min", _infer, _fold(np.minimum), _many_lower)

@@ -1,0 +1,147 @@
+"""Comparisons, logic, bits, choices between two arrays, and changes of dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ._base import BOOL, Spec, View, register
+from ._calls import has, number
+from ._shapes import broadcast, dtype_of, like, need_kind, same_dtype
+from .arithmetic import binary_lower
+
+__all__: list[str] = []
+
+Arrays = tuple[np.ndarray, ...]
+
+
+def _infer(kinds: str, dtype: np.dtype[Any] | None = None) -> Callable[[View], list[Spec]]:
+    """The rule of an operator of two arrays; its result has their dtype, or `dtype`."""
+
+    def infer(n: View) -> list[Spec]:
+        need_kind(n, kinds)
+        common = same_dtype(n, 0, 1)
+        return [Spec(broadcast(n, [n.shape(0), n.shape(1)]), common if dtype is None else dtype)]
+
+    return infer
+
+
+def _run(function: Callable[..., Any]) -> Callable[..., Arrays]:
+    return lambda n, a, b: (function(a, b),)
+
+
+# ---- comparisons -----------------------------------------------------------------------------------------------------
+
+_function: Callable[..., Any]
+for _name, _function, _key, _kinds in (
+    ("Equal", np.equal, "equal", "fiub"),
+    ("Less", np.less, "less", "fiu"),
+    ("LessOrEqual", np.less_equal, "less_equal", "fiu"),
+    ("Greater", np.greater, "greater", "fiu"),
+    ("GreaterOrEqual", np.greater_equal, "greater_equal", "fiu"),
+):
+
+    def _compare(n: View, b: Any, key: str = _key) -> Any:
+        return binary_lower(n, b, "COMPARE", key, "compare")
+
+    register(_name, _infer(_kinds, BOOL), _run(_function), _compare)
+
+# ---- logic and bits --------------------------------------------------------------------------------------------------
+
+for _name, _function, _kinds in (
+    ("And", np.logical_and, "b"),
+    ("Or", np.logical_or, "b"),
+    ("Xor", np.logical_xor, "b"),
+    ("BitwiseAnd", np.bitwise_and, "iu"),
+    ("BitwiseOr", np.bitwise_or, "iu"),
+    ("BitwiseXor", np.bitwise_xor, "iu"),
+):
+    register(_name, _infer(_kinds), _run(_function))
+
+
+def _shift_infer(n: View) -> list[Spec]:
+    if n.get("direction") not in ("LEFT", "RIGHT"):
+        raise n.fail(f"direction is {n.get('direction')!r}: expected 'LEFT' or 'RIGHT'")
+    return _infer("iu")(n)
+
+
+def _shift_run(n: View, x: np.ndarray, y: np.ndarray) -> Arrays:
+    """Shifts by as many bits as there are, or more, or fewer than none, leave the sign alone."""
+    most = x.dtype.itemsize * 8 - 1
+    out = (y < 0) | (y > most)
+    by = np.where(out, 0, y).astype(x.dtype)
+    if n.get("direction") == "LEFT":
+        return (np.where(out, x.dtype.type(0), np.left_shift(x, by)),)
+    sign = np.where(x < 0, x.dtype.type(-1), x.dtype.type(0)) if x.dtype.kind == "i" else x.dtype.type(0)
+    return (np.where(out, sign, np.right_shift(x, by)),)
+
+
+register("BitShift", _shift_infer, _shift_run)
+
+# ---- choices ---------------------------------------------------------------------------------------------------------
+
+
+def _where_infer(n: View) -> list[Spec]:
+    need_kind(n, "b", 0)
+    return [Spec(broadcast(n, [n.shape(i) for i in range(3)]), same_dtype(n, 1, 2))]
+
+
+def _where_lower(n: View, b: Any) -> Any:
+    if not has("where") or not n.float32(1, 2):
+        return False
+    return b.call("where", b.input(0), b.input(1), b.input(2), b.output(0))
+
+
+def _where_run(n: View, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> Arrays:
+    return (np.asarray(np.where(condition, x, y)),)
+
+
+register("Where", _where_infer, _where_run, _where_lower)
+
+# ---- dtypes ----------------------------------------------------------------------------------------------------------
+
+
+def _cast(x: np.ndarray, dtype: np.dtype[Any]) -> Arrays:
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        x = x.real
+    return (x.astype(dtype),)
+
+
+def _cast_lower(n: View, b: Any, dtype: np.dtype[Any]) -> Any:
+    old = n.spec(0).dtype
+    if old == dtype:
+        return b.alias(0, b.input(0))
+    a, z = number("CAST_KINDS", old.name), number("CAST_KINDS", dtype.name)
+    if a is None or z is None or not has("cast"):
+        return False
+    return b.call("cast", b.input(0), b.output(0), a, z)
+
+
+def _to(n: View) -> np.dtype[Any]:
+    return dtype_of(n, n.get("to", 0))
+
+
+register(
+    "Cast",
+    lambda n: [like(n.spec(0), _to(n))],
+    lambda n, x: _cast(x, _to(n)),
+    lambda n, b: _cast_lower(n, b, _to(n)),
+)
+register(
+    "CastLike",
+    lambda n: [like(n.spec(0), n.spec(1).dtype)],
+    lambda n, x, other: _cast(x, other.dtype),
+    lambda n, b: _cast_lower(n, b, n.spec(1).dtype),
+)
+
+
+def _bit_cast_infer(n: View) -> list[Spec]:
+    old, new = n.spec(0).dtype, _to(n)
+    if old.itemsize != new.itemsize:
+        raise n.wrong_dtype(f"{old} cannot be read as {new}: expected a dtype of {old.itemsize} bytes")
+    return [like(n.spec(0), new)]
+
+
+register("BitCast", _bit_cast_infer, lambda n, x: (np.ascontiguousarray(x).view(_to(n)).reshape(x.shape),))

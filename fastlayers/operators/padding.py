@@ -1,0 +1,111 @@
+"""Pad: more elements around an array, or fewer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..graph.ir import Dim
+from ._base import Spec, View, register, unknown
+from ._calls import move, number, strides_of
+from ._shapes import axis_of, known, need_number, scalar
+from .movement import movers
+
+__all__: list[str] = []
+
+Arrays = tuple[np.ndarray, ...]
+
+# Modes, as numpy calls them and as the kernels do.
+MODES = {
+    "constant": ("constant", "zeros"),
+    "reflect": ("reflect", "reflect"),
+    "edge": ("edge", "replicate"),
+    "wrap": ("wrap", "circular"),
+}
+
+
+def _pads(n: View, rank: int, pads: Sequence[int], axes: Sequence[int] | None) -> list[tuple[int, int]]:
+    """(before, after) of every axis."""
+    chosen = range(rank) if axes is None else [axis_of(n, a, rank, "an axis") for a in axes]
+    if len(pads) != 2 * len(chosen):
+        raise n.fail(f"pads are {tuple(pads)}: expected {2 * len(chosen)}, the beginnings of all axes and then the ends")
+    found = [(0, 0)] * rank
+    for i, axis in enumerate(chosen):
+        found[axis] = (pads[i], pads[len(chosen) + i])
+    return found
+
+
+def _mode(n: View) -> str:
+    mode = n.get("mode", "constant")
+    if mode not in MODES:
+        raise n.fail(f"mode is {mode!r}: expected one of {', '.join(MODES)}")
+    return str(mode)
+
+
+def _pad_infer(n: View) -> list[Spec]:
+    _mode(n)
+    need_number(n, 2)
+    shape, pads, axes, dtype = n.shape(0), known(n, 1), known(n, 3), n.spec(0).dtype
+    if shape is None:
+        return [Spec(None, dtype)]
+    if pads is None or (n.has(3) and axes is None):
+        return [unknown(len(shape), dtype)]
+    sizes: list[Dim] = []
+    for size, (before, after) in zip(shape, _pads(n, len(shape), pads, axes), strict=True):
+        new = size + before + after if isinstance(size, int) else size if before == after == 0 else None
+        if isinstance(new, int) and new < 0:
+            raise n.fail(f"x has shape {shape}: pads {tuple(pads)} would take away more than there is")
+        sizes.append(new)
+    return [Spec(tuple(sizes), dtype)]
+
+
+def _pad_run(n: View, x: np.ndarray, pads: np.ndarray, value: np.ndarray | None = None, axes: np.ndarray | None = None) -> Arrays:
+    pairs = _pads(n, x.ndim, [int(v) for v in pads.reshape(-1)], None if axes is None else [int(v) for v in axes.reshape(-1)])
+    mode = _mode(n)
+    # What is taken away goes first, and then counts for no border.
+    x = x[tuple(slice(max(-a, 0), s - max(-z, 0)) for (a, z), s in zip(pairs, x.shape, strict=True))]
+    options: dict[str, Any] = {}
+    if mode == "constant":
+        options["constant_values"] = x.dtype.type(0) if value is None else scalar(n, 2, value).astype(x.dtype)
+    return (np.pad(x, [(max(a, 0), max(z, 0)) for a, z in pairs], mode=MODES[mode][0], **options),)  # type: ignore[call-overload]
+
+
+def _pad_lower(n: View, b: Any) -> Any:
+    pads, axes, shape = known(n, 1), known(n, 3), n.sizes(0)
+    if pads is None or (n.has(3) and axes is None):
+        return False
+    pairs = _pads(n, len(shape), pads, axes)
+    if all(a <= 0 and z <= 0 for a, z in pairs):
+        if not movers(n):
+            return False
+        strides = strides_of(shape)
+        kept = [s + a + z for s, (a, z) in zip(shape, pairs, strict=True)]
+        return move(b, b.input(0), kept, sum(-a * s for (a, _), s in zip(pairs, strides, strict=True)), strides)
+    return _pad_native(n, b, shape, pairs)
+
+
+def _pad_native(n: View, b: Any, shape: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Any:
+    """Up to three neighbouring axes of float32."""
+    mode, value = _mode(n), n.value(2)
+    touched = [i for i, pair in enumerate(pairs) if pair != (0, 0)]
+    first, last = touched[0], touched[-1] + 1
+    most = {"reflect": -1, "wrap": 0}
+    inside = all(
+        a >= 0 and z >= 0 and (mode not in most or max(a, z) <= s + most[mode]) for (a, z), s in zip(pairs, shape, strict=True)
+    )
+    if not n.float32(0) or last - first > 3 or not inside or (n.has(2) and value is None) or (0 in shape and mode != "constant"):
+        return False
+    fill = 0.0 if value is None else float(value.reshape(-1)[0])
+    lead = 3 - (last - first)
+    outer, inner = math.prod(shape[:first]), math.prod(shape[last:])
+    out = b.output(0)
+    flat = [v for pair in [(0, 0)] * lead + list(pairs[first:last]) for v in pair]
+    small = (outer, *[1] * lead, *shape[first:last], inner)
+    large = (outer, *[1] * lead, *out.shape[first:last], inner)
+    return b.call("pad", b.input(0).view(small), out.view(large), tuple(flat), number("PAD_MODES", MODES[mode][1]), fill)
+
+
+register("Pad", _pad_infer, _pad_run, _pad_lower, steers=(1, 3))

@@ -1,0 +1,227 @@
+"""Questions about shapes, and other views of the same memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnsupportedError
+from ..graph.ir import Dim, Shape
+from ._base import BOOL, INT64, Spec, View, register, unknown
+from ._shapes import axes_of, axis_of, known, product, rank_of
+
+__all__: list[str] = []
+
+Arrays = tuple[np.ndarray, ...]
+
+
+def _view_lower(n: View, b: Any) -> Any:
+    return b.alias(0, b.input(0))
+
+
+# ---- the same array --------------------------------------------------------------------------------------------------
+
+
+def _dropout_infer(n: View) -> list[Spec]:
+    training = n.value(2)
+    if training is not None and training.any():
+        raise UnsupportedError(f"{n.where}: training_mode is set: only inference is supported")
+    return [n.spec(0), Spec(n.shape(0), BOOL)]
+
+
+def _dropout_run(n: View, x: np.ndarray, ratio: np.ndarray | None = None, training: np.ndarray | None = None) -> Arrays:
+    if training is not None and training.any():
+        raise UnsupportedError(f"{n.where}: training_mode is set: only inference is supported")
+    return x, np.ones(x.shape, BOOL)
+
+
+def _dropout_lower(n: View, b: Any) -> Any:
+    if n.has(2) and n.value(2) is None:
+        return False
+    b.alias(0, b.input(0))
+    if n.wants(1):
+        b.alias(1, b.constant(np.ones(n.sizes(0), BOOL)))
+    return None
+
+
+register("Identity", lambda n: [n.spec(0)], lambda n, x: (x,), _view_lower)
+register("Dropout", _dropout_infer, _dropout_run, _dropout_lower)
+
+# ---- questions -------------------------------------------------------------------------------------------------------
+
+
+def _part(n: View, rank: int) -> slice:
+    """Which axes Shape tells of; bounds are cut off at both ends."""
+    end = n.get("end")
+    return slice(n.get("start", 0), rank if end is None else end)
+
+
+def _shape_infer(n: View) -> list[Spec]:
+    rank = rank_of(n, 0)
+    return [Spec((None if rank is None else len(range(rank)[_part(n, rank)]),), INT64)]
+
+
+def _shape_run(n: View, x: np.ndarray | None) -> Arrays:
+    sizes = n.sizes(0)
+    return (np.array(sizes[_part(n, len(sizes))], INT64),)
+
+
+register("Shape", _shape_infer, _shape_run, shape_only=True)
+register(
+    "Size",
+    lambda n: [Spec((), INT64)],
+    lambda n, x: (np.array(product(n.sizes(0)), INT64),),
+    shape_only=True,
+)
+
+# ---- new shapes ------------------------------------------------------------------------------------------------------
+
+
+def _reshape_infer(n: View) -> list[Spec]:
+    wanted, dtype = known(n, 1), n.spec(0).dtype
+    if wanted is None:
+        length = n.shape(1)
+        return [
+            unknown(length[0], dtype)
+            if length is not None and len(length) == 1 and isinstance(length[0], int)
+            else Spec(None, dtype)
+        ]
+    return [Spec(_reshaped(n, n.shape(0), wanted), dtype)]
+
+
+def _reshaped(n: View, shape: Shape | None, wanted: Sequence[int]) -> Shape:
+    """The new shape; a size that -1 stands for may stay unknown, or turn out to be a name."""
+    if any(w < -1 for w in wanted) or wanted.count(-1) > 1:
+        raise n.fail(f"the new shape is {tuple(wanted)}: expected sizes of at least 0, and -1 at most once")
+    copied = not n.get("allowzero", 0)
+    if not copied and 0 in wanted and -1 in wanted:
+        raise n.fail(f"the new shape is {tuple(wanted)}: with allowzero it cannot have both 0 and -1")
+    sizes: list[Dim] = []
+    for i, w in enumerate(wanted):
+        if w == 0 and copied:
+            if shape is not None and i >= len(shape):
+                raise n.fail(f"the new shape is {tuple(wanted)}: size {i} is to be copied from x, which has shape {shape}")
+            sizes.append(None if shape is None else shape[i])
+        else:
+            sizes.append(w)
+    if -1 in wanted:
+        sizes[wanted.index(-1)] = None if shape is None else _rest(n, shape, wanted)
+    before, after = None if shape is None else product(shape), product(sizes)
+    if before is not None and after is not None and before != after:
+        raise n.fail(f"x has shape {shape}, which is {before} numbers: the new shape {tuple(wanted)} has {after}")
+    return tuple(sizes)
+
+
+def _rest(n: View, shape: Shape, wanted: Sequence[int]) -> Dim:
+    """What -1 stands for: the input's sizes without those that the other axes copy or take."""
+    copied = not n.get("allowzero", 0)
+    left = [s for i, s in enumerate(shape) if not (copied and i < len(wanted) and wanted[i] == 0)]
+    unknowns = [s for s in left if not isinstance(s, int)]
+    have, taken = product(s for s in left if isinstance(s, int)), product(w for w in wanted if w > 0)
+    assert have is not None
+    assert taken is not None
+    if unknowns and have:
+        return unknowns[0] if len(unknowns) == 1 and have == taken else None
+    if have % taken:
+        raise n.fail(f"x has shape {shape}, which cannot become {tuple(wanted)}: its size is no multiple of the others")
+    return have // taken
+
+
+def _reshape_run(n: View, x: np.ndarray, shape: np.ndarray) -> Arrays:
+    return (x.reshape(_reshaped(n, x.shape, [int(v) for v in shape.reshape(-1)])),)
+
+
+def _flatten_infer(n: View) -> list[Spec]:
+    shape = n.shape(0)
+    if shape is None:
+        return [unknown(2, n.spec(0).dtype)]
+    axis = axis_of(n, n.get("axis", 1), len(shape), limit=len(shape) + 1)
+    return [Spec((_joined(shape[:axis]), _joined(shape[axis:])), n.spec(0).dtype)]
+
+
+def _joined(shape: Shape) -> Dim:
+    """The size of axes made one."""
+    rest = [s for s in shape if s != 1]
+    return rest[0] if len(rest) == 1 else product(shape)
+
+
+def _flatten_run(n: View, x: np.ndarray) -> Arrays:
+    axis = axis_of(n, n.get("axis", 1), x.ndim, limit=x.ndim + 1)
+    return (x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:])),)
+
+
+def _squeezed(n: View, shape: Shape, axes: Sequence[int] | None) -> Shape | None:
+    if axes is None:
+        return tuple(s for s in shape if s != 1) if all(isinstance(s, int) for s in shape) else None
+    gone = axes_of(n, axes, len(shape))
+    for axis in gone:
+        if isinstance(shape[axis], int) and shape[axis] != 1:
+            raise n.fail(f"axis {axis} has size {shape[axis]}: only axes of size 1 can be squeezed")
+    return tuple(s for i, s in enumerate(shape) if i not in gone)
+
+
+def _squeeze_infer(n: View) -> list[Spec]:
+    shape, axes, dtype = n.shape(0), known(n, 1), n.spec(0).dtype
+    if shape is None:
+        return [Spec(None, dtype)]
+    if n.has(1) and axes is None:
+        count = n.shape(1)
+        less = count[0] if count is not None and len(count) == 1 and isinstance(count[0], int) else None
+        return [unknown(None if less is None else len(shape) - less, dtype)]
+    return [Spec(_squeezed(n, shape, axes), dtype)]
+
+
+def _squeeze_run(n: View, x: np.ndarray, axes: np.ndarray | None = None) -> Arrays:
+    shape = _squeezed(n, x.shape, None if axes is None else [int(v) for v in axes.reshape(-1)])
+    return (x.reshape(shape),)
+
+
+def _unsqueezed(n: View, shape: Shape, axes: Sequence[int]) -> Shape:
+    rank = len(shape) + len(axes)
+    new = axes_of(n, axes, rank)
+    rest = iter(shape)
+    return tuple(1 if i in new else next(rest) for i in range(rank))
+
+
+def _unsqueeze_infer(n: View) -> list[Spec]:
+    shape, axes, dtype = n.shape(0), known(n, 1), n.spec(0).dtype
+    if shape is None:
+        return [Spec(None, dtype)]
+    if axes is None:
+        count = n.spec(1).shape
+        more = count[0] if count is not None and len(count) == 1 and isinstance(count[0], int) else None
+        return [unknown(None if more is None else len(shape) + more, dtype)]
+    return [Spec(_unsqueezed(n, shape, axes), dtype)]
+
+
+def _unsqueeze_run(n: View, x: np.ndarray, axes: np.ndarray) -> Arrays:
+    return (x.reshape(_unsqueezed(n, x.shape, [int(v) for v in axes.reshape(-1)])),)
+
+
+register("Reshape", _reshape_infer, _reshape_run, _view_lower, steers=(1,))
+register("Flatten", _flatten_infer, _flatten_run, _view_lower)
+register("Squeeze", _squeeze_infer, _squeeze_run, _view_lower, steers=(1,))
+register("Unsqueeze", _unsqueeze_infer, _unsqueeze_run, _view_lower, steers=(1,))
+
+# ---- broadcasting as opset 6 did it ----------------------------------------------------------------------------------
+
+
+def _aligned(n: View, shape: Shape, rank: int) -> Shape:
+    """The shape with axes of size 1 behind it, so that its first axis lies below axis `axis` of an array of `rank` axes."""
+    axis = axis_of(n, n.get("axis", 0), rank)
+    return (*shape, *[1] * max(rank - axis - len(shape), 0))
+
+
+def _align_infer(n: View) -> list[Spec]:
+    shape, rank = n.shape(0), rank_of(n, 1)
+    return [Spec(None if shape is None or rank is None else _aligned(n, shape, rank), n.spec(0).dtype)]
+
+
+def _align_run(n: View, x: np.ndarray, other: np.ndarray) -> Arrays:
+    return (x.reshape(_aligned(n, x.shape, other.ndim)),)
+
+
+register("AlignAxes", _align_infer, _align_run, _view_lower)

@@ -1,0 +1,354 @@
+"""Nodes of any opset in the newest form, which is the vocabulary of `operators`: what was an attribute may now be an input.
+
+To teach an old form: a rule here, ``<name>(node, version, make) -> nodes``, and its name in `RULES`. Most operators need none.
+Two forms that the newest opset cannot say are our own. ``flatten=True`` on Softmax and its kin (before opset 13): x is first made
+a matrix, of the axes before `axis` and those from it on. ``AlignAxes(b, a, axis)`` (how opset 6 broadcast): b with as many axes
+of size 1 at its end as put its first axis below axis `axis` of a.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from ...errors import FormatError, UnsupportedError
+from ...graph.ir import Node
+from ...operators._shapes import DTYPES
+from .schema import NEWEST, OLDEST, Attribute, Schema, matches, schemas
+
+__all__ = ["Make", "canonical", "complaints", "name_of"]
+
+
+class Make(Protocol):
+    """What rules make new values with."""
+
+    def constant(self, array: np.ndarray, hint: str) -> str:
+        """A new constant of the graph; returns its name."""
+
+    def name(self, hint: str) -> str:
+        """A name that no other value has."""
+
+
+Rule = Callable[[Node, int, Make], list[Node]]
+
+
+def name_of(op: str, outputs: tuple[str, ...]) -> str:
+    """How errors name a node."""
+    return f"{op} ({next((o for o in outputs if o), '-')})"
+
+
+def _changed(
+    node: Node, inputs: tuple[str | None, ...] | None = None, drop: tuple[str, ...] = (), op: str = "", **new: Any
+) -> Node:
+    """The node with other inputs, without some attributes, with new ones."""
+    attributes = {k: v for k, v in node.attributes.items() if k not in drop}
+    return Node(op or node.op, node.inputs if inputs is None else inputs, node.outputs, {**attributes, **new})
+
+
+def _integers(make: Make, node: Node, attribute: str) -> str | None:
+    """An attribute as a constant vector, or None if it was not given."""
+    values = node.attributes.get(attribute)
+    if values is None:
+        return None
+    return make.constant(np.array(values, np.int64).reshape(-1), f"{node.outputs[0]}/{attribute}")
+
+
+def _number(make: Make, node: Node, attribute: str) -> str | None:
+    """An attribute as a constant float32, or None if it was not given."""
+    value = node.attributes.get(attribute)
+    return None if value is None else make.constant(np.array(value, np.float32), f"{node.outputs[0]}/{attribute}")
+
+
+# ---- attributes that became inputs -----------------------------------------------------------------------------------
+
+
+def _axes(until: int) -> Rule:
+    def rule(node: Node, version: int, make: Make) -> list[Node]:
+        if version >= until:
+            return [node]
+        return [_changed(node, (node.inputs[0], _integers(make, node, "axes")), ("axes",))]
+
+    return rule
+
+
+def _split(node: Node, version: int, make: Make) -> list[Node]:
+    inputs = node.inputs
+    if version < 13:
+        inputs = (inputs[0], _integers(make, node, "split"))
+    new = _changed(node, inputs, ("split",))
+    if version < 18 and (len(inputs) < 2 or inputs[1] is None):
+        new = _changed(new, num_outputs=len(node.outputs))
+    return [new]
+
+
+def _pad(node: Node, version: int, make: Make) -> list[Node]:
+    if version >= 11:
+        return [node]
+    return [_changed(node, (node.inputs[0], _integers(make, node, "pads"), _number(make, node, "value")), ("pads", "value"))]
+
+
+def _slice(node: Node, version: int, make: Make) -> list[Node]:
+    if version >= 10:
+        return [node]
+    names = ("starts", "ends", "axes")
+    return [_changed(node, (node.inputs[0], *(_integers(make, node, name) for name in names)), names)]
+
+
+def _top_k(node: Node, version: int, make: Make) -> list[Node]:
+    return [node if version >= 10 else _changed(node, (node.inputs[0], _integers(make, node, "k")), ("k",))]
+
+
+def _clip(node: Node, version: int, make: Make) -> list[Node]:
+    if version >= 11:
+        return [node]
+    return [_changed(node, (node.inputs[0], _number(make, node, "min"), _number(make, node, "max")), ("min", "max"))]
+
+
+def _dft(node: Node, version: int, make: Make) -> list[Node]:
+    if version >= 20:
+        return [node]
+    axis = make.constant(np.array(node.attributes.get("axis", 1), np.int64), f"{node.outputs[0]}/axis")
+    return [_changed(node, (*(*node.inputs, None)[:2], axis), ("axis",))]
+
+
+# ---- modes that are gone ---------------------------------------------------------------------------------------------
+
+
+def _is_test(node: Node, version: int) -> None:
+    if version < 7 and not node.attributes.get("is_test", 0):
+        raise UnsupportedError(f"{node.op} without is_test: only inference is supported")
+
+
+def _dropout(node: Node, version: int, make: Make) -> list[Node]:
+    _is_test(node, version)
+    return [node if version >= 12 else _changed(node, node.inputs[:1], ("is_test", "ratio"))]
+
+
+def _batch_normalization(node: Node, version: int, make: Make) -> list[Node]:
+    _is_test(node, version)
+    if node.attributes.get("spatial", 1) != 1:
+        raise UnsupportedError("BatchNormalization with spatial=0")
+    if node.attributes.get("training_mode", 0) or (version < 14 and any(node.outputs[1:])):
+        raise UnsupportedError("BatchNormalization in training mode")
+    return [Node(node.op, node.inputs, node.outputs[:1], _changed(node, drop=("is_test", "spatial")).attributes)]
+
+
+def _softmax(node: Node, version: int, make: Make) -> list[Node]:
+    return [node if version >= 13 else _changed(node, axis=node.attributes.get("axis", 1), flatten=True)]
+
+
+def _recurrent(node: Node, version: int, make: Make) -> list[Node]:
+    return [_changed(node, drop=("output_sequence",))]  # outputs that nobody names are not made
+
+
+def _roi_align(node: Node, version: int, make: Make) -> list[Node]:
+    return [node if version >= 16 else _changed(node, coordinate_transformation_mode="output_half_pixel")]
+
+
+def _group_normalization(node: Node, version: int, make: Make) -> list[Node]:
+    if version < 21:
+        raise UnsupportedError("GroupNormalization before opset 21, whose scale and bias are one a group")
+    return [node]
+
+
+# ---- operators that are gone -----------------------------------------------------------------------------------------
+
+
+def _scatter(node: Node, version: int, make: Make) -> list[Node]:
+    return [_changed(node, op="ScatterElements")]
+
+
+def _upsample(node: Node, version: int, make: Make) -> list[Node]:
+    """Resize as it was before opset 11."""
+    x, given = node.inputs[0], node.attributes
+    if version < 7:
+        scales = np.array([1, 1, given["height_scale"], given["width_scale"]], np.float32)
+    elif version < 9:
+        scales = np.array(given["scales"], np.float32)
+    else:
+        return [_old_resize(node, node.inputs)]
+    return [_old_resize(node, (x, make.constant(scales, f"{node.outputs[0]}/scales")))]
+
+
+def _resize(node: Node, version: int, make: Make) -> list[Node]:
+    return [node if version >= 11 else _old_resize(node, node.inputs)]
+
+
+def _old_resize(node: Node, inputs: tuple[str | None, ...]) -> Node:
+    mode = node.attributes.get("mode", "nearest")
+    attributes = {
+        "mode": "linear" if mode == "bilinear" else mode,
+        "coordinate_transformation_mode": "asymmetric",
+        "nearest_mode": "floor",
+    }
+    return Node("Resize", (inputs[0], None, *inputs[1:]), node.outputs, attributes)
+
+
+# ---- broadcasting as it was before opset 7 ---------------------------------------------------------------------------
+
+
+def _broadcast(node: Node, version: int, make: Make) -> list[Node]:
+    axis = node.attributes.get("axis")
+    new = _changed(node, drop=("axis", "broadcast"))
+    # Without an axis the ends of both shapes belong together, as in numpy.
+    return [new] if version >= 7 or axis is None else _aligned(new, axis, make)
+
+
+def _prelu(node: Node, version: int, make: Make) -> list[Node]:
+    return [node] if version >= 7 else _aligned(node, 1, make)  # one slope a channel
+
+
+def _aligned(node: Node, axis: int, make: Make) -> list[Node]:
+    a, b = node.inputs[:2]
+    name = make.name(f"{node.outputs[0]}/aligned")
+    return [Node("AlignAxes", (b, a), (name,), {"axis": axis}), _changed(node, (a, name))]
+
+
+def _gemm(node: Node, version: int, make: Make) -> list[Node]:
+    return [_changed(node, drop=("broadcast",))]
+
+
+# ---- dtypes as attributes --------------------------------------------------------------------------------------------
+
+
+def _typed(attribute: str) -> Rule:
+    def rule(node: Node, version: int, make: Make) -> list[Node]:
+        number = node.attributes.get(attribute)
+        if number is not None and number not in DTYPES:
+            raise UnsupportedError(f"{node.op}: attribute {attribute}={number}, a dtype that numpy does not have")
+        return [node]
+
+    return rule
+
+
+RULES: dict[str, Rule] = {
+    "BatchNormalization": _batch_normalization,
+    "BitCast": _typed("to"),
+    "Cast": _typed("to"),
+    "Clip": _clip,
+    "DFT": _dft,
+    "Dropout": _dropout,
+    "EyeLike": _typed("dtype"),
+    "GRU": _recurrent,
+    "Gemm": _gemm,
+    "GroupNormalization": _group_normalization,
+    "LSTM": _recurrent,
+    "PRelu": _prelu,
+    "Pad": _pad,
+    "RNN": _recurrent,
+    "ReduceSum": _axes(13),
+    "Resize": _resize,
+    "RoiAlign": _roi_align,
+    "Scatter": _scatter,
+    "Slice": _slice,
+    "Split": _split,
+    "Squeeze": _axes(13),
+    "TopK": _top_k,
+    "Unsqueeze": _axes(13),
+    "Upsample": _upsample,
+    **dict.fromkeys(("Hardmax", "LogSoftmax", "Softmax"), _softmax),
+    **{f"Reduce{name}": _axes(18) for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")},
+    **dict.fromkeys(("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor"), _broadcast),
+}
+
+
+# ---- other domains ---------------------------------------------------------------------------------------------------
+
+
+def _ms_gelu(node: Node, version: int, make: Make) -> list[Node]:
+    """onnxruntime's Gelu, BiasGelu and FastGelu; the last takes tanh for erf."""
+    x, *bias = node.inputs
+    before: list[Node] = []
+    if bias and bias[0] is not None:
+        total = make.name(f"{node.outputs[0]}/biased")
+        before, x = [Node("Add", (x, bias[0]), (total,), {})], total
+    approximate = {"approximate": "tanh"} if node.op == "FastGelu" else {}
+    return [*before, Node("Gelu", (x,), node.outputs, approximate)]
+
+
+def _ms_quick_gelu(node: Node, version: int, make: Make) -> list[Node]:
+    return [Node("Swish", node.inputs, node.outputs, {"alpha": node.attributes.get("alpha", 1.702)})]
+
+
+_FLOAT = Attribute("f", False, 0, NEWEST + 1)
+# Domain: operator: what its nodes look like, and the rule that turns them into nodes of ONNX's own domain.
+DOMAINS: dict[str, dict[str, tuple[Schema, Rule]]] = {
+    "com.microsoft": {
+        "BiasGelu": (Schema(1, 2, 2, 1, {}), _ms_gelu),
+        "FastGelu": (Schema(1, 1, 2, 1, {}), _ms_gelu),
+        "Gelu": (Schema(1, 1, 1, 1, {}), _ms_gelu),
+        "QuickGelu": (Schema(1, 1, 1, 1, {"alpha": _FLOAT}), _ms_quick_gelu),
+    }
+}
+
+# ---- the way in ------------------------------------------------------------------------------------------------------
+
+
+def _schema(op: str, domain: str) -> Schema | None:
+    if domain:
+        entry = DOMAINS.get(domain, {}).get(op)
+        return None if entry is None else entry[0]
+    return schemas().get(op)
+
+
+def complaints(op: str, domain: str, version: int, attributes: Mapping[str, Any], name: str) -> list[str]:
+    """What of a node is not supported; empty if nothing is. `name` is how errors name the node.
+
+    Raises:
+        FormatError: an attribute has the wrong type, or one that must be there is missing.
+    """
+    schema = _schema(op, domain)
+    if domain == "" and not OLDEST <= version <= NEWEST:
+        return [f"opset {version}: expected {OLDEST} to {NEWEST}"]
+    label = f"operator {op}" if not domain else f"operator {op} of domain {domain}, version {version}"
+    if schema is None:
+        return [label]
+    if not domain and version < schema.since:
+        return [f"{label} in opset {version}: it came with opset {schema.since}"]
+    found = []
+    for attribute, value in attributes.items():
+        known = schema.attributes.get(attribute)
+        if known is None or not (domain or known.first <= version < known.gone):
+            found.append(f"{label}: attribute {attribute}" + (f" in opset {version}" if known else ""))
+        elif not matches(value, known.type):
+            raise FormatError(f"onnx: {name}: attribute {attribute} is of the wrong type: {type(value).__name__}")
+    for attribute, known in schema.attributes.items():
+        if known.required and attribute not in attributes and known.first <= version < known.gone:
+            raise FormatError(f"onnx: {name}: attribute {attribute} is missing")
+    return found
+
+
+def canonical(node: Node, domain: str, version: int, make: Make) -> list[Node]:
+    """The node in the newest form: usually one. `complaints` has found nothing wrong with it.
+
+    Raises:
+        FormatError: it has too few or too many inputs or outputs.
+        UnsupportedError: it is in a mode that is not supported.
+    """
+    # Old forms had other counts, but none had fewer than one input where the newest has one.
+    schema = _schema(node.op, domain)
+    if schema is not None and schema.least and (not node.inputs or node.inputs[0] is None) and schema.most is not None:
+        raise FormatError(f"onnx: {name_of(node.op, node.outputs)}: its first input is missing")
+    if not node.outputs:
+        raise FormatError(f"onnx: {node.op}: has no outputs")
+    rule = DOMAINS[domain][node.op][1] if domain else RULES.get(node.op)
+    made = [node] if rule is None else rule(node, version, make)
+    for new in made:
+        _count(new)
+    return made
+
+
+def _count(node: Node) -> None:
+    schema = schemas().get(node.op)
+    if schema is None:
+        return
+    name, count = name_of(node.op, node.outputs), len(node.inputs)
+    given = next((i for i, v in enumerate(node.inputs[: schema.least]) if v is None), count)
+    if min(given, count) < schema.least or (schema.most is not None and count > schema.most):
+        most = "more" if schema.most is None else schema.most
+        got = f"{count} inputs" if given == count else f"{count} inputs, of which number {given} is left out"
+        raise FormatError(f"onnx: {name}: has {got}: expected {schema.least} to {most}")
+    if schema.outputs is not None and len(node.outputs) > schema.outputs:
+        raise FormatError(f"onnx: {name}: has {len(node.outputs)} outputs: expected at most {schema.outputs}")

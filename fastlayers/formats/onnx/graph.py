@@ -1,0 +1,209 @@
+"""From what a model's file says to a graph that can be run: newest forms, unique names, all that is unsupported in one error."""
+
+from __future__ import annotations
+
+from collections import ChainMap, Counter
+from collections.abc import Iterator, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import FormatError, UnsupportedError
+from ...graph.ir import Graph, Node, Value
+from ...operators import OPERATORS
+from .canonical import canonical, complaints, name_of
+from .schema import is_graph
+
+__all__ = ["to_graph"]
+
+# What is said of a value of which the file does not tell a dtype, such as most outputs of branches.
+UNTOLD = np.dtype(np.void)
+# Operators that the program itself knows.
+CONTROL = frozenset({"If"})
+# Constant's attributes other than value and sparse_value, and the dtypes of what they hold.
+_CONSTANTS = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
+
+# The names of a graph as the file has them: the unique names of their values.
+Scope = MutableMapping[str, str]
+
+
+def to_graph(model: Any) -> Graph:
+    """The graph of a model that was read.
+
+    Args:
+        model: `opsets` (versions by domain) and `graph`, as the reader makes them.
+
+    Returns:
+        A graph of `operators`' vocabulary. Inputs that have an initializer are constants. Graphs among attributes are ir.Graphs,
+        which read the values around them by name; no two values of the whole have the same name.
+
+    Raises:
+        UnsupportedError: lists every operator, version and attribute that is not supported, each with the number of nodes.
+        FormatError: the graph contradicts itself: a value that nobody writes or that two nodes write, a wrong number of inputs.
+    """
+    return _Converter(model.opsets).model(model.graph)
+
+
+class _Converter:
+    def __init__(self, opsets: Any) -> None:
+        self.opsets = opsets
+        self.refused: Counter[str] = Counter()
+        self.taken: set[str] = set()
+        self.constants: dict[str, np.ndarray] = {}  # of the graph that is being made
+
+    # ---- what rules make new values with ------------------------------------------------------------------------------
+
+    def constant(self, array: np.ndarray, hint: str) -> str:
+        """A new constant of the graph that is being made; returns its name."""
+        name = self.name(hint)
+        self.constants[name] = _frozen(array)
+        return name
+
+    def name(self, hint: str) -> str:
+        """A name that no other value has."""
+        name, number = hint, 1
+        while name in self.taken:
+            number += 1
+            name = f"{hint}_{number}"
+        self.taken.add(name)
+        return name
+
+    # ---- graphs -------------------------------------------------------------------------------------------------------
+
+    def model(self, proto: Any) -> Graph:
+        # The model's own names stay as they are; graphs within it give way.
+        names = [*(v.name for v in proto.inputs), *proto.initializers, *(o for node in proto.nodes for o in node.outputs)]
+        self.taken.update(names)
+        graph = self.graph(proto, {}, True)
+        if self.refused:
+            raise UnsupportedError(_listed(self.refused))
+        return graph
+
+    def graph(self, proto: Any, scope: Scope, outermost: bool) -> Graph:
+        """The graph; `scope` has the names around it, and is added to."""
+        before, self.constants = self.constants, {}
+        own: set[str] = set()
+        inputs = []
+        for value in proto.inputs:
+            if value.name not in proto.initializers:
+                self.check_type(value, "input")
+                name = self.define(value.name, scope, own, outermost)
+                inputs.append(Value(name, value.shape, UNTOLD if value.dtype is None else value.dtype))
+        for key, array in proto.initializers.items():
+            if array is None or array.dtype.kind not in "fiubc":
+                self.refused["an initializer of text, or of elements that numpy does not have"] += 1
+                array = np.zeros(0, np.float32)
+            self.constants[self.define(key, scope, own, outermost)] = _frozen(array)
+        nodes: list[Node] = []
+        for node in proto.nodes:
+            nodes.extend(self.node(node, scope, own, outermost))
+        outputs = []
+        for value in proto.outputs:
+            self.check_type(value, "output")
+            name = self.read(value.name, scope, "the graph's outputs")
+            outputs.append(Value(name, value.shape, UNTOLD if value.dtype is None else value.dtype))
+        constants, self.constants = self.constants, before
+        return Graph(tuple(inputs), tuple(outputs), tuple(nodes), constants)
+
+    def check_type(self, value: Any, what: str) -> None:
+        kind = getattr(value, "kind", "tensor")
+        if kind not in ("tensor", ""):
+            self.refused[f"an {what} that is no tensor but of type {kind}"] += 1
+        elif value.dtype is not None and value.dtype.kind not in "fiubc":
+            self.refused[f"an {what} of text, or of elements that numpy does not have"] += 1
+
+    def define(self, name: str, scope: Scope, own: set[str], outermost: bool) -> str:
+        """A new value; returns its unique name."""
+        if name in own:
+            raise FormatError(f"onnx: value {name!r} is written twice")
+        own.add(name)
+        unique = scope[name] = name if outermost else self.name(name)
+        return unique
+
+    def read(self, name: str, scope: Scope, reader: str) -> str:
+        found = scope.get(name)
+        if found is None:
+            raise FormatError(f"onnx: {reader}: reads {name!r}, which no input, constant or node before it gives")
+        return found
+
+    # ---- nodes --------------------------------------------------------------------------------------------------------
+
+    def node(self, proto: Any, scope: Scope, own: set[str], outermost: bool) -> Iterator[Node]:
+        op, domain = proto.op_type, "" if proto.domain == "ai.onnx" else proto.domain
+        label = name_of(op, tuple(proto.outputs))
+        inputs = [self.read(name, scope, label) if name else None for name in proto.inputs]
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        attributes = self.attributes(proto, op, domain, label, scope)
+        outputs = tuple([self.define(name, scope, own, outermost) if name else "" for name in proto.outputs])
+        if attributes is None:
+            return
+        if op == "Constant" and not domain:
+            self.constant_node(outputs, attributes)
+            return
+        try:
+            made = canonical(Node(op, tuple(inputs), outputs, attributes), domain, self.version(proto, domain), self)
+        except UnsupportedError as error:
+            self.refused[str(error)] += 1
+            return
+        if op in CONTROL:
+            _check_branches(made[0], label)
+        for node in made:
+            if node.op not in OPERATORS and node.op not in CONTROL:
+                self.refused[f"operator {node.op}"] += 1
+            else:
+                yield node
+
+    def version(self, proto: Any, domain: str) -> int:
+        """The version of the node's operator set: the node's own where functions brought it, else the model's."""
+        found = getattr(proto, "opset", 0) or self.opsets.get(domain) or (self.opsets.get("ai.onnx") if not domain else 1)
+        if not found:
+            raise FormatError("onnx: the model does not say which version of ONNX's operators it is written for (opset_import)")
+        return int(found)
+
+    def attributes(self, proto: Any, op: str, domain: str, label: str, scope: Scope) -> dict[str, Any] | None:
+        """The attributes as plain values, graphs made; None if the node is not supported, which is noted."""
+        found = complaints(op, domain, self.version(proto, domain), proto.attributes, label)
+        self.refused.update(found)
+        attributes: dict[str, Any] = {}
+        for name, value in proto.attributes.items():
+            if is_graph(value):
+                # Also where the node is refused: what its graphs need belongs to the list.
+                value = self.graph(value, ChainMap({}, scope), False)
+            attributes[name] = tuple(value) if isinstance(value, list) else value
+        return None if found else attributes
+
+    def constant_node(self, outputs: Sequence[str], attributes: dict[str, Any]) -> None:
+        """Its value becomes a constant of the graph."""
+        if len(outputs) != 1 or len(attributes) != 1:
+            raise FormatError(f"onnx: {name_of('Constant', tuple(outputs))}: expected one output and one value")
+        ((key, value),) = attributes.items()
+        if key in ("value", "sparse_value") and value.dtype.kind in "fiubc":
+            self.constants[outputs[0]] = _frozen(value)
+        elif key in _CONSTANTS:
+            self.constants[outputs[0]] = _frozen(np.array(value, _CONSTANTS[key]))
+        else:
+            self.refused[f"operator Constant: {key} of text"] += 1
+
+
+def _check_branches(node: Node, label: str) -> None:
+    for key, branch in node.attributes.items():
+        if branch.inputs or len(branch.outputs) != len(node.outputs):
+            raise FormatError(
+                f"onnx: {label}: {key} has {len(branch.inputs)} inputs and {len(branch.outputs)} outputs: "
+                f"expected none and {len(node.outputs)}, as many as the node has"
+            )
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    """The array, read-only."""
+    array = np.asarray(array)
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+def _listed(refused: Counter[str]) -> str:
+    lines = [f"  {what}: {count} time{'s' if count > 1 else ''}" for what, count in sorted(refused.items())]
+    return "\n".join(["onnx: the model needs what is not supported:", *lines])

@@ -1,4 +1,4 @@
-"""Cases of the recurrent kernels: one direction a call."""
+"""Cases of the recurrent kernels: one layer in all its directions a call."""
 
 from __future__ import annotations
 
@@ -6,47 +6,86 @@ from typing import Any
 
 import numpy as np
 
+from fastlayers.kernels.table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
+
 from . import Case, normal
 
+_GATES = {"lstm": 4, "gru": 3, "rnn": 1}
+_OPTIONS = {"lstm": LstmOptions(), "gru": GruOptions(), "rnn": RnnOptions()}
+_HARD = Activation(UNARY["hardsigmoid"].code, 0.2, 0.5)
+_TANH, _RELU = Activation(UNARY["tanh"].code), Activation(UNARY["relu"].code)
 
-def _lstm(steps: int, batch: int, inputs: int, hidden: int, reverse: bool = False, batch_first: bool = False) -> Case:
-    """One direction of a layer, which writes the whole of `out`; a bidirectional layer is two such calls."""
+
+def _case(
+    kernel: str,
+    steps: int,
+    batch: int,
+    inputs: int,
+    hidden: int,
+    label: str = "",
+    directions: int = 1,
+    options: Any = None,
+    peephole: bool = False,
+    lengths: bool = False,
+    flags: str = "",
+) -> Case:
+    """`flags` name the arguments that are true."""
+    g, d = _GATES[kernel] * hidden, directions
+    batch_first, apart, reverse = (name in flags.split() for name in ("batch_first", "apart", "reverse"))
 
     def arguments(rng: np.random.Generator) -> dict[str, Any]:
-        shape = (batch, steps) if batch_first else (steps, batch)
-        return {
-            "x": normal(rng, *shape, inputs),
+        x_shape = (batch, steps) if batch_first else (steps, batch)
+        out = (*x_shape, d, hidden) if batch_first else (steps, d, batch, hidden)
+        result: dict[str, Any] = {
+            "x": normal(rng, *x_shape, inputs),
             "packed": {
-                "w_ih": normal(rng, 4 * hidden, inputs, fan_in=inputs),
-                "w_hh": normal(rng, 4 * hidden, hidden, fan_in=hidden),
-                "b_ih": normal(rng, 4 * hidden, fan_in=hidden),
-                "b_hh": normal(rng, 4 * hidden, fan_in=hidden),
+                "w_ih": normal(rng, d, g, inputs, fan_in=inputs),
+                "w_hh": normal(rng, d, g, hidden, fan_in=hidden),
+                "b_ih": normal(rng, d, g, fan_in=hidden),
+                "b_hh": normal(rng, d, g, fan_in=hidden),
+                "options": _OPTIONS[kernel] if options is None else options,
             },
-            "h0": np.tanh(normal(rng, batch, hidden)),
-            "c0": normal(rng, batch, hidden),
-            "out": np.empty((*shape, hidden), np.float32),
-            "column": 0,
-            "hn": np.empty((batch, hidden), np.float32),
-            "cn": np.empty((batch, hidden), np.float32),
-            "reverse": reverse,
+            "h0": np.tanh(normal(rng, d, batch, hidden)),
+            "lengths": rng.integers(0, steps + 1, batch).astype(np.int32) if lengths else None,
+            "out": np.empty(out if apart else (*x_shape, d * hidden), np.float32),
+            "hn": np.empty((d, batch, hidden), np.float32),
             "batch_first": batch_first,
+            "directions_apart": apart,
+            "reverse": reverse,
         }
+        if kernel == "lstm":
+            result |= {"c0": normal(rng, d, batch, hidden), "cn": np.empty((d, batch, hidden), np.float32)}
+            result["packed"]["peephole"] = normal(rng, d, 3 * hidden) if peephole else None
+        return result
 
-    label = f"T{steps} B{batch} I{inputs} H{hidden}" + " reverse" * reverse + " batch first" * batch_first
-    weights = 4 * hidden * (inputs + hidden + 2)
-    moved = weights + steps * batch * (inputs + hidden)
-    return Case("lstm", label, arguments, 8.0 * steps * batch * hidden * (inputs + hidden), 4.0 * moved)
+    name = f"T{steps} B{batch} I{inputs} H{hidden}" + " bidirectional" * (d == 2) + f" {label}" * bool(label)
+    weights = d * g * (inputs + hidden + 2)
+    moved = weights + steps * batch * (inputs + d * hidden)
+    return Case(kernel, name, arguments, 2.0 * steps * batch * d * g * (inputs + hidden), 4.0 * moved)
 
+
+_SIZES = (
+    (1, 1, 128, 128),
+    (100, 1, 64, 64),
+    (100, 1, 128, 128),
+    (100, 1, 256, 256),
+    (100, 1, 512, 512),
+    (100, 16, 256, 256),
+    (50, 32, 512, 512),
+)
 
 CASES: tuple[Case, ...] = (
-    _lstm(1, 1, 128, 128),
-    _lstm(100, 1, 64, 64),
-    _lstm(100, 1, 128, 128),
-    _lstm(100, 1, 256, 256),
-    _lstm(100, 1, 512, 512),
-    _lstm(100, 16, 256, 256),
-    _lstm(50, 32, 512, 512),
-    _lstm(100, 8, 128, 128),
-    _lstm(100, 8, 128, 128, reverse=True),
-    _lstm(30, 4, 40, 100, batch_first=True),
+    *(_case(kernel, *size) for kernel in ("lstm", "gru") for size in _SIZES),
+    *(_case(kernel, 100, 8, 128, 128, directions=2) for kernel in ("lstm", "gru")),
+    _case("rnn", 100, 1, 128, 128),
+    _case("rnn", 100, 16, 128, 128),
+    _case("lstm", 30, 4, 40, 100, "reverse batch first", flags="batch_first reverse"),
+    _case("lstm", 30, 7, 40, 100, "lengths, apart", directions=2, lengths=True, flags="apart"),
+    _case("lstm", 30, 4, 40, 100, "peephole", peephole=True),
+    _case("lstm", 30, 4, 40, 100, "clip, coupled", options=LstmOptions(clip=1.0, couple_input_forget=True)),
+    _case("lstm", 30, 4, 40, 100, "hard", options=LstmOptions(((_HARD, _TANH, _RELU),))),
+    _case("gru", 30, 7, 40, 100, "lengths, apart, batch first", directions=2, lengths=True, flags="batch_first apart"),
+    _case("gru", 30, 4, 40, 100, "reset before", options=GruOptions(reset_after=False)),
+    _case("gru", 30, 4, 40, 100, "hard", options=GruOptions(((_HARD, _TANH),), 2.0)),
+    _case("rnn", 30, 7, 40, 100, "relu, lengths", directions=2, options=RnnOptions((_RELU, _TANH), 3.0), lengths=True),
 )

@@ -11,6 +11,7 @@ from ..errors import DTypeError, ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
 from ..kernels import _dispatch
+from ..kernels.table import LstmOptions
 from ._arrays import as_float32, empty, optional_float32
 from ._checks import differ, same_shape
 
@@ -171,13 +172,10 @@ def _lstm(
     h0, c0 = optional_float32(h0, "lstm", "h0"), optional_float32(c0, "lstm", "c0")
     shapes: Any = [None if v is None else v.shape for v in (x, w_ih, w_hh, b_ih, b_hh, h0, c0)]
     found = lstm_rule(*shapes, batch_first, direction)  # type: ignore[call-arg]
-    count = 2 if direction == "bidirectional" else 1
-    parts = [
-        v if v is None else v.reshape(count, *v.shape[v.ndim - rank :])
-        for v, rank in ((w_ih, 2), (w_hh, 2), (b_ih, 1), (b_hh, 1))
-    ]
-    pack = _dispatch.kernel("lstm_pack")
-    packed = [pack(*(None if p is None else p[d] for p in parts)) for d in range(count)]
+    d = 2 if direction == "bidirectional" else 1
+    arrays = ((w_ih, 2), (w_hh, 2), (b_ih, 1), (b_hh, 1))
+    parts = [v if v is None else v.reshape(d, *v.shape[v.ndim - rank :]) for v, rank in arrays]
+    packed = _dispatch.kernel("lstm_pack")(*parts, None, LstmOptions())
     out, h, c = (empty(shape) for shape in found)  # type: ignore[arg-type]
     run_lstm(_dispatch.kernel("lstm"), x, packed, h0, c0, batch_first, direction == "reverse", out, h, c)
     return out, h, c
@@ -186,7 +184,7 @@ def _lstm(
 def run_lstm(
     kernel: Callable[..., None],
     x: np.ndarray,
-    packed: list[Any],
+    packed: Any,
     h0: np.ndarray | None,
     c0: np.ndarray | None,
     batch_first: bool,
@@ -195,17 +193,12 @@ def run_lstm(
     hn: np.ndarray,
     cn: np.ndarray,
 ) -> None:
-    """One layer on checked operands, one kernel call a direction; fills `out`, `hn` and `cn`."""
+    """One layer in all its directions on checked operands; fills `out`, `hn` and `cn`."""
     if x.ndim == 2:
         batch_first = False
-        x, out = x.reshape(len(x), 1, x.shape[1]), out.reshape(len(x), 1, out.shape[1])
-    hidden = hn.shape[-1]
-    state = (len(packed), x.shape[0 if batch_first else 1], hidden)
-    h, c = hn.reshape(state), cn.reshape(state)
-    h0, c0 = None if h0 is None else h0.reshape(state), None if c0 is None else c0.reshape(state)
-    for d, weights in enumerate(packed):
-        start = (None, None) if h0 is None or c0 is None else (h0[d], c0[d])
-        kernel(x, weights, *start, out, d * hidden, h[d], c[d], reverse or d == 1, batch_first)
+        x, out, hn, cn = x[:, None], out[:, None], hn[:, None], cn[:, None]
+        h0, c0 = None if h0 is None else h0[:, None], None if c0 is None else c0[:, None]
+    kernel(x, packed, h0, c0, None, out, hn, cn, batch_first, False, reverse)
 
 
 def lstm_cell_rule(
@@ -239,7 +232,8 @@ def _lstm_cell(
     h0, c0 = optional_float32(h0, "lstm_cell", "h0"), optional_float32(c0, "lstm_cell", "c0")
     shapes: list[Any] = [None if v is None else v.shape for v in (x, w_ih, w_hh, b_ih, b_hh, h0, c0)]
     lstm_cell_rule(*shapes)
-    packed = _dispatch.kernel("lstm_pack")(w_ih, w_hh, b_ih, b_hh)
+    biases = (None if b is None else b[None] for b in (b_ih, b_hh))
+    packed = _dispatch.kernel("lstm_pack")(w_ih[None], w_hh[None], *biases, None, LstmOptions())
     return run_lstm_cell(_dispatch.kernel("lstm"), x, packed, w_hh.shape[1], h0, c0)
 
 
@@ -249,11 +243,7 @@ def run_lstm_cell(
     """One step on checked operands."""
     shape = (*x.shape[:-1], hidden)
     h, c = empty(shape), empty(shape)
-    if x.ndim == 1:
-        hn, cn = h[None], c[None]
-        h0, c0 = None if h0 is None else h0[None], None if c0 is None else c0[None]
-        x = x[None]
-    else:
-        hn, cn = h, c
-    kernel(x[None], packed, h0, c0, empty((1, len(x), hidden)), 0, hn, cn, False, False)
+    first: Any = None if x.ndim == 2 else (None, None)  # the axis of steps or directions, and of the batch where there is none
+    h0, c0 = None if h0 is None else h0[first], None if c0 is None else c0[first]
+    kernel(x[first], packed, h0, c0, None, None, h[first], c[first], False, False, False)
     return h, c

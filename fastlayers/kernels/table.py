@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["KERNELS", "PAD_MODES", "PLAIN", "UNARY", "Activation", "Kernel", "Unary"]
+__all__ = [
+    "KERNELS",
+    "PAD_MODES",
+    "PLAIN",
+    "UNARY",
+    "Activation",
+    "GruOptions",
+    "Kernel",
+    "LstmOptions",
+    "RnnOptions",
+    "Unary",
+]
 
 
 # Arguments that are no arrays; all others are one, or None where a kernel can do without.
 PLAIN = frozenset(
-    {"activation", "batch_first", "channels", "channels_last", "column", "dilation", "gate", "groups", "itemsize", "mode", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "shape", "stride", "value", "x_last", "x_offset", "x_strides"}
+    {"activation", "batch_first", "channels", "channels_last", "column", "dilation", "directions_apart", "gate", "groups", "itemsize", "mode", "options", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "shape", "stride", "value", "x_last", "x_offset", "x_strides"}
 )  # fmt: skip
 
 
@@ -30,7 +41,11 @@ class Kernel(NamedTuple):
         return tuple(i for i, name in enumerate(self.arguments) if name not in PLAIN)
 
 
-# Letters after "__" name the axes: n batch or columns, m rows, k summed, c/i/o channels, d h w space, t time, b batch.
+_RECURRENT_WEIGHTS = ("w_ih__dgi", "w_hh__dgh", "b_ih__dg", "b_hh__dg")
+_RECURRENT_FLAGS = ("batch_first", "directions_apart", "reverse")
+
+# Letters after "__" name the axes: n batch or columns, m rows, k summed, c/i/o channels, d h w space, t time, b batch, and of
+# recurrent layers d directions, g gates, p peepholes, i inputs, h units.
 KERNELS: tuple[Kernel, ...] = (
     Kernel("linear_pack", "gemm", ("weight__nk", "bias__n")),
     Kernel("linear", "gemm", ("x__mk", "packed", "out__mn", "residual__mn", "activation")),
@@ -45,10 +60,16 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("gated", "activation", ("x__o2i", "out__oi", "activation", "gate")),
     Kernel("softmax", "softmax", ("x__oni", "out__oni")),
     Kernel("log_softmax", "softmax", ("x__oni", "out__oni")),
-    Kernel("lstm_pack", "recurrent", ("w_ih__gi", "w_hh__gh", "b_ih__g", "b_hh__g")),
+    Kernel("lstm_pack", "recurrent", (*_RECURRENT_WEIGHTS, "peephole__dp", "options")),
     Kernel(
-        "lstm", "recurrent", ("x", "packed", "h0__bh", "c0__bh", "out", "column", "hn__bh", "cn__bh", "reverse", "batch_first")
+        "lstm",
+        "recurrent",
+        ("x", "packed", "h0__dbh", "c0__dbh", "lengths__b", "out", "hn__dbh", "cn__dbh", *_RECURRENT_FLAGS),
     ),
+    Kernel("gru_pack", "recurrent", (*_RECURRENT_WEIGHTS, "options")),
+    Kernel("gru", "recurrent", ("x", "packed", "h0__dbh", "lengths__b", "out", "hn__dbh", *_RECURRENT_FLAGS)),
+    Kernel("rnn_pack", "recurrent", (*_RECURRENT_WEIGHTS, "options")),
+    Kernel("rnn", "recurrent", ("x", "packed", "h0__dbh", "lengths__b", "out", "hn__dbh", *_RECURRENT_FLAGS)),
     Kernel("transpose", "layout", ("x__brc", "out__bcr")),
     Kernel("copy", "movement", ("x", "out", "shape", "x_offset", "x_strides", "out_offset", "out_strides", "itemsize")),
     Kernel("gather", "movement", ("x__oni", "indices__m", "out__omi", "itemsize")),
@@ -97,3 +118,46 @@ UNARY: dict[str, Unary] = {
     "erf": Unary(18),
     "sqrt": Unary(19),
 }
+
+_SIGMOID, _TANH = Activation(UNARY["sigmoid"].code), Activation(UNARY["tanh"].code)
+
+
+class LstmOptions(NamedTuple):
+    """What an LSTM does with its sums; the defaults have the fastest path.
+
+    Attributes:
+        activations: for each direction, the functions of the gates i f o, of the cell's input g, and of c where it becomes h;
+            entries past the number of directions are not read.
+        clip: sums of i f g o, peepholes included, are clipped to -clip .. clip; 0: they are not.
+        couple_input_forget: f = 1 - i.
+    """
+
+    activations: tuple[tuple[Activation, Activation, Activation], ...] = ((_SIGMOID, _TANH, _TANH),) * 2
+    clip: float = 0.0
+    couple_input_forget: bool = False
+
+
+class GruOptions(NamedTuple):
+    """What a GRU does with its sums; the defaults have the fastest path.
+
+    Attributes:
+        activations: for each direction, the functions of the gates r z, and of n.
+        clip: as in `LstmOptions`.
+        reset_after: whether r multiplies the product R_n h + b_n, or h before the product.
+    """
+
+    activations: tuple[tuple[Activation, Activation], ...] = ((_SIGMOID, _TANH),) * 2
+    clip: float = 0.0
+    reset_after: bool = True
+
+
+class RnnOptions(NamedTuple):
+    """What a simple RNN does with its sums.
+
+    Attributes:
+        activations: for each direction, the function of the sums.
+        clip: as in `LstmOptions`.
+    """
+
+    activations: tuple[Activation, ...] = (_TANH,) * 2
+    clip: float = 0.0

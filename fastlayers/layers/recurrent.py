@@ -16,6 +16,7 @@ from ..functional.recurrent import run_lstm, run_lstm_cell, split_state
 from ..graph.ir import Shape
 from ..graph.symbol import Symbol
 from ..kernels import _dispatch
+from ..kernels.table import LstmOptions
 from ._base import Layer
 
 if TYPE_CHECKING:
@@ -30,6 +31,12 @@ _NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 def _shapes(inputs: int, hidden: int, bias: bool, suffix: str = "") -> dict[str, tuple[int, ...]]:
     sizes = ((4 * hidden, inputs), (4 * hidden, hidden), (4 * hidden,), (4 * hidden,))
     return {name + suffix: size for name, size in zip(_NAMES, sizes, strict=True) if bias or name.startswith("weight")}
+
+
+def _pack(tensors: dict[str, np.ndarray], suffixes: list[str]) -> Any:
+    """The packed weights of one layer, whose directions' names end in `suffixes`."""
+    arrays = ([tensors[name + suffix] for suffix in suffixes if name + suffix in tensors] for name in _NAMES)
+    return _dispatch.kernel("lstm_pack")(*(np.stack(a) if a else None for a in arrays), None, LstmOptions())
 
 
 class LSTM(Layer):
@@ -105,11 +112,12 @@ class LSTM(Layer):
         shape = self._check(y.shape, h0, c0)
         h, c = empty(shape), empty(shape)
         d = len(self._suffixes[0])
-        for k, weights in enumerate(packed):
-            part = np.s_[k * d : (k + 1) * d]
-            start = (None, None) if h0 is None or c0 is None else (h0[part], c0[part])
+        parts = [(h0, c0, h, c)]
+        if self.num_layers > 1:
+            parts = [tuple(v if v is None else v[k : k + d] for v in parts[0]) for k in range(0, shape[0], d)]  # type: ignore[misc]
+        for weights, (h_before, c_before, h_after, c_after) in zip(packed, parts, strict=True):
             out = empty((*y.shape[:-1], d * self.hidden_size))
-            run_lstm(kernel, y, weights, start[0], start[1], self.batch_first, False, out, h[part], c[part])
+            run_lstm(kernel, y, weights, h_before, c_before, self.batch_first, False, out, h_after, c_after)
             y = out
         return y, (h, c)
 
@@ -147,9 +155,7 @@ class LSTM(Layer):
         return x, ((hs[0], cs[0]) if len(hs) == 1 else (concat(hs), concat(cs)))
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
-        pack = _dispatch.kernel("lstm_pack")
-        packed = [[pack(*(tensors.get(name + suffix) for name in _NAMES)) for suffix in suffixes] for suffixes in self._suffixes]
-        return (_dispatch.kernel("lstm"), packed), None
+        return (_dispatch.kernel("lstm"), [_pack(tensors, suffixes) for suffixes in self._suffixes]), None
 
     def _arguments(self) -> str:
         defaults = {"num_layers": 1, "batch_first": False, "dropout": 0.0, "bidirectional": False}
@@ -213,7 +219,7 @@ class LSTMCell(Layer):
             raise ShapeError(f"lstm_cell: state has shapes {h0.shape} and {c0.shape}: expected {state} each for x {x}")
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
-        return (_dispatch.kernel("lstm"), _dispatch.kernel("lstm_pack")(*(tensors.get(name) for name in _NAMES))), None
+        return (_dispatch.kernel("lstm"), _pack(tensors, [""])), None
 
     def _arguments(self) -> str:
         return f"{self.input_size}, {self.hidden_size}" + ("" if "bias_ih" in self._shapes else ", bias=False")

@@ -1,119 +1,83 @@
-"""The LSTM kernel: variants against the reference, the reference against torch, equality of bits, bounds, NaN, saturation."""
+"""The recurrent kernels: every variant against other frameworks, and against the reference in all shapes, layouts and options."""
 
 from __future__ import annotations
 
 import json
 from functools import cache
 from pathlib import Path
-from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
-import fastlayers as fl
-from bench.cases import prepare
-from bench.cases.recurrent import CASES
 from fastlayers.kernels import _dispatch
-from tests.guard import guarded, guarded_empty
+from fastlayers.kernels.table import Activation, GruOptions, LstmOptions, RnnOptions
 
-GOLDEN = Path(__file__).parent.parent / "goldens" / "lstm.npz"
+from .sequences import (
+    KINDS,
+    Problem,
+    Result,
+    alone,
+    assert_close,
+    assert_same_bits,
+    call,
+    function,
+    pack,
+    problem,
+    reference,
+    run,
+)
 
-# h lies in [-1, 1]. A gate's sum of some hundred terms near 1 is off by a few 1e-7, exp and tanh by as much again; the gates keep
-# the errors of earlier steps from growing. The worst of the cases below is 1.2e-6.
-H_TOLERANCE = 2e-6
-# c grows by up to 1 a step and has the sums' errors relative to its size.
-C_TOLERANCE = 4e-6
+# ---- against other frameworks ------------------------------------------------------------------------------------------------
 
+GOLDENS = Path(__file__).parent.parent / "goldens" / "recurrent.npz"
+with np.load(GOLDENS) as _file:
+    GOLDEN_CASES: list[dict[str, Any]] = json.loads(str(_file["cases"]))
 
-class Result(NamedTuple):
-    out: np.ndarray
-    hn: np.ndarray
-    cn: np.ndarray
-
-
-class Problem(NamedTuple):
-    """x is always (t, b, i) here; `run` lays it out."""
-
-    x: np.ndarray
-    weights: tuple[np.ndarray | None, ...]
-    h0: np.ndarray
-    c0: np.ndarray
-
-
-def problem(steps: int, batch: int, inputs: int, hidden: int, scale: float = 1.0) -> Problem:
-    rng = np.random.default_rng([steps, batch, inputs, hidden])
-
-    def normal(*shape: int, fan_in: int = 1) -> np.ndarray:
-        return (rng.standard_normal(shape) / np.sqrt(max(fan_in, 1))).astype(np.float32)
-
-    gates = 4 * hidden
-    weights = (normal(gates, inputs, fan_in=inputs), normal(gates, hidden, fan_in=hidden), normal(gates), normal(gates))
-    x = normal(steps, batch, inputs) * np.float32(scale)
-    return Problem(x, weights, np.tanh(normal(batch, hidden)), normal(batch, hidden))
+# torch computed in float64; the reference rounds the state to float32 after each of at most 40 steps. onnxruntime computed in
+# float32, with approximations of sigmoid and tanh of its own.
+GOLDEN_TOLERANCE = {"torch": 1e-6, "onnxruntime": 2e-6}
 
 
-def run(
-    p: Problem, reverse: bool = False, batch_first: bool = False, state: bool = True, column: int = 0, wider: int = 0
-) -> Result:
-    """Runs the current variant; `out` has `wider` columns more than h, and comes back as (t, b, o)."""
-    packed = _dispatch.kernel("lstm_pack")(*p.weights)
-    batch, hidden = p.h0.shape
-    x = np.ascontiguousarray(p.x.swapaxes(0, 1)) if batch_first else p.x
-    out = np.full((*x.shape[:2], hidden + wider), 77, np.float32)
-    hn, cn = (np.full((batch, hidden), np.nan, np.float32) for _ in range(2))
-    _dispatch.kernel("lstm")(
-        x, packed, p.h0 if state else None, p.c0 if state else None, out, column, hn, cn, reverse, batch_first
-    )
-    return Result(np.ascontiguousarray(out.swapaxes(0, 1)) if batch_first else out, hn, cn)
+def golden_options(case: dict[str, Any]) -> Any:
+    flags, clip = case.get("flags", "").split(), case.get("clip", 0.0)
+    chosen: Any = [tuple(function(*f) for f in direction) for direction in case.get("activations", ())]
+    changed: dict[str, Any] = {"clip": clip}
+    if case["kernel"] == "rnn":
+        if chosen:
+            changed["activations"] = tuple(f for (f,) in chosen)
+        return RnnOptions(**changed)
+    if chosen:
+        changed["activations"] = tuple(chosen)
+    if case["kernel"] == "gru":
+        return GruOptions(reset_after="early" not in flags, **changed)
+    return LstmOptions(couple_input_forget="couple_input_forget" in flags, **changed)
 
 
-def reference(p: Problem, **options: Any) -> Result:
-    before = _dispatch.current()
-    with fl.kernels.use("reference"):
-        result = run(p, **options)
-    assert _dispatch.current() == before
-    return result
-
-
-def assert_close(got: Result, want: Result) -> None:
-    np.testing.assert_allclose(got.out, want.out, rtol=0, atol=H_TOLERANCE)
-    np.testing.assert_allclose(got.hn, want.hn, rtol=0, atol=H_TOLERANCE)
-    np.testing.assert_allclose(got.cn, want.cn, rtol=C_TOLERANCE, atol=C_TOLERANCE)
-
-
-def assert_same_bits(got: Result, want: Result) -> None:
-    for name in Result._fields:
-        np.testing.assert_array_equal(getattr(got, name).view(np.int32), getattr(want, name).view(np.int32), err_msg=name)
-
-
-# ---- the reference against torch ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("number", range(5))
-def test_torch(number: int) -> None:
-    """1e-6: torch computed in float64; the reference rounds the state to float32 after each of at most 40 steps."""
-    with np.load(GOLDEN) as file:
-        case = json.loads(str(file["cases"]))[number]
+@pytest.mark.parametrize("number", range(len(GOLDEN_CASES)))
+def test_goldens(variant: str, number: int) -> None:
+    case = GOLDEN_CASES[number]
+    with np.load(GOLDENS) as file:
         golden = {name.partition(".")[2]: file[name] for name in file.files if name.startswith(f"{number}.")}
-    batch_first = case.get("batch_first", False)
-    hidden = case["shape"][3]
-    out = np.full_like(golden["out"], np.nan)
-    hn, cn = np.full_like(golden["hn"], np.nan), np.full_like(golden["cn"], np.nan)
-    with fl.kernels.use("reference"):
-        for d in range(case.get("directions", 1)):
-            names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
-            packed = _dispatch.kernel("lstm_pack")(*(golden.get(name + "_reverse" * d) for name in names))
-            h0, c0 = (golden[name][d] if name in golden else None for name in ("h0", "c0"))
-            _dispatch.kernel("lstm")(golden["x"], packed, h0, c0, out, d * hidden, hn[d], cn[d], d == 1, batch_first)
-    for name, got in (("out", out), ("hn", hn), ("cn", cn)):
-        np.testing.assert_allclose(got, golden[name], rtol=0, atol=1e-6, err_msg=name)
+    names = ("w_ih", "w_hh", "b_ih", "b_hh", *(("peephole",) if case["kernel"] == "lstm" else ()))
+    weights = tuple(golden.get(name) for name in names)
+    states = (golden.get(name) for name in ("h0", "c0"))
+    p = Problem(case["kernel"], golden["x"], weights, golden_options(case), *states, golden.get("lengths"))
+    flags = case.get("flags", "").split()
+    wanted = {name: golden[name] for name in ("out", "hn", "cn") if name in golden}
+    got = {name: np.full_like(array, np.nan) for name, array in wanted.items()}
+    apart = case["by"] == "onnxruntime"  # ONNX's Y has an axis of directions
+    call(p, pack(p), golden["x"], got["out"], got["hn"], got.get("cn"), "batch_first" in flags, apart, "reverse" in flags)
+    # The compiled variants' own errors come on top.
+    tolerance = GOLDEN_TOLERANCE[case["by"]] + (0 if variant == "reference" else 2e-6)
+    for name, want in wanted.items():
+        np.testing.assert_allclose(got[name], want, rtol=0, atol=tolerance, err_msg=name)
 
 
 # ---- variants against the reference ------------------------------------------------------------------------------------------
 
-# steps, batch, inputs, hidden: nothing, one, around a panel (16), around two panels, around a block of K (256), batches around
-# the tiles and tasks, more rows than one input product takes
+# steps, batch, inputs, hidden: nothing, one, around a panel (16), around two panels, around a block of K (256), groups of units
+# of several sizes, batches around the tiles, the rows of a step (64) and a slab (256), more rows than one input product takes
 SHAPES = (
     (0, 2, 3, 4),
     (3, 0, 3, 4),
@@ -126,6 +90,7 @@ SHAPES = (
     (5, 3, 17, 17),
     (5, 1, 31, 33),
     (4, 4, 33, 48),
+    (3, 1, 20, 144),
     (3, 1, 255, 255),
     (3, 2, 256, 256),
     (3, 5, 257, 257),
@@ -134,163 +99,154 @@ SHAPES = (
     (300, 1, 3, 20),
     (270, 2, 3, 20),
     (9, 37, 4, 18),
+    (3, 65, 4, 18),
     (2, 300, 5, 6),
 )
 
-OPTIONS: tuple[dict[str, Any], ...] = (
+LAYOUTS: tuple[dict[str, bool], ...] = (
     {},
-    {"reverse": True, "column": 3, "wider": 5},
-    {"batch_first": True, "state": False},
-    {"batch_first": True, "reverse": True, "column": 1, "wider": 1},
+    {"reverse": True},
+    {"apart": True},
+    {"batch_first": True},
+    {"batch_first": True, "apart": True, "reverse": True},
 )
 
 
 @cache
-def wanted(shape: tuple[int, int, int, int]) -> tuple[Result, ...]:
-    """What the reference gives for a shape under every option."""
-    return tuple(reference(problem(*shape), **option) for option in OPTIONS)
+def wanted(kernel: str, shape: tuple[int, int, int, int], directions: int) -> tuple[Result, Result]:
+    """What the reference gives, forward and with `reverse`."""
+    p = problem(kernel, shape, directions)
+    return reference(p), reference(p, reverse=True)
 
 
+@pytest.mark.parametrize("kernel", KINDS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_reference(variant: str, shape: tuple[int, int, int, int]) -> None:
-    p = problem(*shape)
-    for option, want in zip(OPTIONS, wanted(shape), strict=True):
-        got = run(p, **option)
-        assert_close(got, want)
-        hidden, column = shape[3], option.get("column", 0)
-        assert (np.delete(got.out, np.s_[column : column + hidden], axis=2) == 77).all()
+def test_shapes(variant: str, kernel: str, shape: tuple[int, int, int, int]) -> None:
+    for layout in LAYOUTS:
+        directions = 1 if layout.get("reverse") else 2
+        want = wanted(kernel, shape, directions)[layout.get("reverse", False)]
+        assert_close(kernel, run(problem(kernel, shape, directions), **layout), want)
+
+
+HARD, TANH, SIGMOID = function("hardsigmoid", 0.2, 0.5), function("tanh"), function("sigmoid")
+OPTIONS: dict[str, tuple[str, Any]] = {
+    "functions": ("lstm", LstmOptions(((HARD, function("softsign"), function("relu")), (SIGMOID, function("elu", 0.5), TANH)))),
+    "clip": ("lstm", LstmOptions(clip=0.75)),
+    "coupled": ("lstm", LstmOptions(couple_input_forget=True)),
+    "all": ("lstm", LstmOptions(((HARD, TANH, TANH), (HARD, TANH, function("softsign"))), 0.75, True)),
+    "gru functions": ("gru", GruOptions(((HARD, function("softsign")), (SIGMOID, function("elu", 0.5))))),
+    "gru clip": ("gru", GruOptions(clip=0.75)),
+    "early": ("gru", GruOptions(reset_after=False)),
+    "early, all": ("gru", GruOptions(((HARD, function("softsign")), (SIGMOID, TANH)), 0.75, False)),
+    "relu": ("rnn", RnnOptions((function("relu"), function("leaky_relu", 0.1)))),
+    "rnn clip": ("rnn", RnnOptions((function("softplus"), TANH), 0.75)),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("shape", [(5, 1, 3, 7), (4, 3, 5, 33), (3, 1, 4, 144), (3, 70, 4, 18), (2, 2, 3, 270)], ids=str)
+def test_options(variant: str, name: str, shape: tuple[int, int, int, int]) -> None:
+    kernel, options = OPTIONS[name]
+    for peephole in (False, True) if kernel == "lstm" else (False,):
+        p = problem(kernel, shape, 2, options, peephole)
+        # Results beyond 1 (ReLU, softplus) have errors relative to their size.
+        assert_close(kernel, run(p), reference(p), relative=4e-6)
 
 
 @pytest.mark.parametrize("given", range(4))
-def test_bias_may_be_missing(variant: str, given: int) -> None:
-    p = problem(4, 3, 5, 19)
-    w_ih, w_hh, *biases = p.weights
-    p = p._replace(weights=(w_ih, w_hh, *(b if given >> i & 1 else None for i, b in enumerate(biases))))
-    assert_close(run(p), reference(p))
+@pytest.mark.parametrize("kernel", [*KINDS, "early"])
+def test_bias_may_be_missing(variant: str, kernel: str, given: int) -> None:
+    options = GruOptions(reset_after=False) if kernel == "early" else None
+    kernel = "gru" if kernel == "early" else kernel
+    p = problem(kernel, (4, 3, 5, 19), 2, options)
+    w_ih, w_hh, b_ih, b_hh, *peephole = p.weights
+    p = p._replace(weights=(w_ih, w_hh, b_ih if given & 1 else None, b_hh if given & 2 else None, *peephole))
+    assert_close(kernel, run(p), reference(p))
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.flops < 3e7], ids=lambda c: c.label)
-def test_bench_cases(variant: str, case: Any) -> None:
-    """The smaller shapes of the benchmarks; the others differ in no remainder."""
-    got = prepare(case)
-    got.call()
-    with fl.kernels.use("reference"):
-        want = prepare(case)
-        want.call()
-    assert_close(Result(**got.outputs), Result(**want.outputs))
+@pytest.mark.parametrize("kernel", KINDS)
+def test_state_may_be_missing(variant: str, kernel: str) -> None:
+    p = problem(kernel, (4, 3, 5, 19), 2)
+    zeros = np.zeros_like(p.h0)
+    for missing in ("h0", "c0"):
+        assert_same_bits(run(p._replace(**{missing: None})), run(p._replace(**{missing: zeros})))
 
 
-# ---- equality of bits --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("inputs", "hidden"), [(3, 20), (40, 64), (300, 290)])
-@pytest.mark.parametrize("batch_first", [False, True])
-def test_pieces_equal_the_whole(variant: str, inputs: int, hidden: int, batch_first: bool) -> None:
-    for batch in (1, 3):
-        p = problem(11, batch, inputs, hidden)
-        whole = run(p, batch_first=batch_first)
-        outs, h, c = [], p.h0, p.c0
-        for begin, end in ((0, 1), (1, 1), (1, 4), (4, 11)):
-            piece = run(Problem(p.x[begin:end], p.weights, h, c), batch_first=batch_first)
-            outs.append(piece.out)
-            h, c = piece.hn, piece.cn
-        assert_same_bits(Result(np.concatenate(outs), h, c), whole)
-
-
-@pytest.mark.parametrize("batch", [2, 3, 7, 16, 17, 33])
-@pytest.mark.parametrize(("inputs", "hidden"), [(5, 20), (260, 270)])
-def test_batch_equals_single(variant: str, batch: int, inputs: int, hidden: int) -> None:
-    p = problem(5, batch, inputs, hidden)
-    whole = run(p, reverse=True)
-    for j in {0, 1, batch // 2, batch - 1}:
-        row = Problem(np.ascontiguousarray(p.x[:, j : j + 1]), p.weights, p.h0[j : j + 1], p.c0[j : j + 1])
-        single = run(row, reverse=True)
-        assert_same_bits(single, Result(whole.out[:, j : j + 1], whole.hn[j : j + 1], whole.cn[j : j + 1]))
-
-
-@pytest.mark.parametrize("shape", [(300, 1, 64, 48), (40, 40, 64, 48), (3, 300, 64, 48)], ids=str)
-def test_threads_do_not_matter(variant: str, shape: tuple[int, int, int, int]) -> None:
-    p = problem(*shape)
-    before = fl.get_num_threads()
-    try:
-        results = []
-        for threads in (1, 2):
-            fl.set_num_threads(threads)
-            results.append(run(p, batch_first=True))
-    finally:
-        fl.set_num_threads(before)
-    assert_same_bits(results[1], results[0])
-
-
-def test_levels_with_fused_multiply_add_agree() -> None:
-    p = problem(9, 3, 300, 70)
-    results = []
-    for name in ("aot/x86_v3", "aot/x86_v4"):
-        if name not in fl.kernels.available():
-            pytest.skip(f"{name} is not built here or this processor cannot run it")
-        with fl.kernels.use(name):
-            results.append(run(p))
-    assert_same_bits(results[1], results[0])
-
-
-def test_calls_at_once(variant: str) -> None:
-    """One packed object in several threads of the caller's."""
-    p = problem(20, 4, 30, 40)
+@pytest.mark.parametrize("kernel", KINDS)
+def test_results_may_be_unwanted(variant: str, kernel: str) -> None:
+    """Each of out, hn and cn may be None; the others are what they are with it."""
+    p = problem(kernel, (4, 3, 5, 19), 2, lengths=(4, 0, 2))
     want = run(p)
-    packed = _dispatch.kernel("lstm_pack")(*p.weights)
-    results = [Result(*(np.full_like(a, np.nan) for a in want)) for _ in range(4)]
-
-    def work(result: Result) -> None:
-        for _ in range(5):
-            _dispatch.kernel("lstm")(p.x, packed, p.h0, p.c0, result.out, 0, result.hn, result.cn, False, False)
-
-    workers = [Thread(target=work, args=(result,)) for result in results]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    for result in results:
-        assert_same_bits(result, want)
+    packed = pack(p)
+    for missing in range(1, 8):
+        full = (want.out.reshape(4, 3, -1), want.hn, want.cn)
+        got = [None if missing >> i & 1 else np.full_like(a, np.nan) for i, a in enumerate(full)]
+        call(p, packed, p.x, *got, False, False, False)
+        for i, (a, b) in enumerate(zip(got, full, strict=True)):
+            if a is not None and (i < 2 or kernel == "lstm"):
+                np.testing.assert_array_equal(a, b)
 
 
-# ---- memory, special values --------------------------------------------------------------------------------------------------
+def test_options_that_change_nothing_give_the_same_bits(variant: str) -> None:
+    """What is not the default takes another path, which does the same operations."""
+    far = 1e30
+    for kernel, options in (("lstm", LstmOptions(clip=far)), ("gru", GruOptions(clip=far)), ("rnn", RnnOptions(clip=far))):
+        for shape in ((7, 1, 5, 33), (7, 5, 5, 33), (3, 2, 300, 270)):
+            p = problem(kernel, shape, 2)
+            assert_same_bits(run(p._replace(options=options)), run(p))
 
 
-@pytest.mark.parametrize("shape", [(3, 1, 5, 7), (3, 1, 16, 32), (2, 3, 257, 17), (4, 9, 16, 48), (2, 300, 3, 5)], ids=str)
-@pytest.mark.parametrize("edge", ["end", "start"])
-def test_stays_inside(variant: str, threads: int, shape: tuple[int, int, int, int], edge: str) -> None:
-    """Reads and writes nothing outside its operands, and does not write to read-only ones."""
-    p = problem(*shape)
-    _, batch, _, hidden = shape
-    for batch_first in (False, True):
-        x = np.ascontiguousarray(p.x.swapaxes(0, 1)) if batch_first else p.x
-        inputs = [guarded(a, edge) for a in (*p.weights, x, p.h0, p.c0)]
-        for a in inputs:
-            a.flags.writeable = False
-        packed = _dispatch.kernel("lstm_pack")(*inputs[:4])
-        out = guarded_empty((*x.shape[:2], hidden), edge)
-        hn, cn = guarded_empty((batch, hidden), edge), guarded_empty((batch, hidden), edge)
-        _dispatch.kernel("lstm")(inputs[4], packed, inputs[5], inputs[6], out, 0, hn, cn, False, batch_first)
-        out = np.ascontiguousarray(out.swapaxes(0, 1)) if batch_first else out
-        assert_close(Result(out, hn, cn), reference(p))
+# ---- lengths -----------------------------------------------------------------------------------------------------------------
+
+LENGTHS = ((5, 5, 5), (5, 3, 1), (1, 3, 5), (0, 5, 2), (0, 0, 0), (2, 4, 4))
 
 
-def test_packed_holds_copies(variant: str) -> None:
-    p = problem(3, 2, 4, 18)
-    weights = tuple(w.copy() for w in p.weights if w is not None)
-    packed = _dispatch.kernel("lstm_pack")(*weights)
-    for w in weights:
-        w[...] = np.nan
-    want = run(p)
-    got = Result(*(np.full_like(a, np.nan) for a in want))
-    _dispatch.kernel("lstm")(p.x, packed, p.h0, p.c0, got.out, 0, got.hn, got.cn, False, False)
-    assert_same_bits(got, want)
+@pytest.mark.parametrize("kernel", KINDS)
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+def test_lengths(variant: str, kernel: str, lengths: tuple[int, ...]) -> None:
+    """Each sequence gives the bits that it gives alone, cut to its length; zeros follow."""
+    for layout in LAYOUTS:
+        p = problem(kernel, (5, 3, 4, 18), 1 if layout.get("reverse") else 2, lengths=lengths)
+        got = run(p, **layout)
+        for j, length in enumerate(lengths):
+            row, one = np.s_[:, j : j + 1], alone(p, j)
+            want = run(one._replace(x=np.ascontiguousarray(one.x[:length]), lengths=None), **layout)
+            assert_same_bits(Result(got.out[:length, j : j + 1], got.hn[row], got.cn[row]), want)
+            assert not got.out[length:, j].any()
 
 
+@pytest.mark.parametrize("kernel", KINDS)
+def test_many_lengths(variant: str, kernel: str) -> None:
+    rng = np.random.default_rng(0)
+    for shape in ((40, 23, 5, 20), (7, 300, 3, 6)):
+        p = problem(kernel, shape, 2, lengths=tuple(rng.integers(0, shape[0] + 1, shape[1])))
+        assert_close(kernel, run(p), reference(p))
+
+
+@pytest.mark.parametrize("kernel", KINDS)
+def test_padding_is_not_read(variant: str, kernel: str) -> None:
+    p = problem(kernel, (6, 3, 4, 18), 2, lengths=(2, 6, 4))
+    x = p.x.copy()
+    x[2:, 0] = x[4:, 2] = np.nan
+    assert_same_bits(run(p._replace(x=x)), run(p))
+
+
+def test_lengths_out_of_range_are_cut(variant: str) -> None:
+    """Callers check lengths; a kernel must at least not read elsewhere."""
+    p = problem("lstm", (4, 3, 5, 7), 2)
+    assert_same_bits(
+        run(p._replace(lengths=np.array([9, -3, 2], np.int32))), run(p._replace(lengths=np.array([4, 0, 2], np.int32)))
+    )
+
+
+# ---- special values ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KINDS)
 @pytest.mark.parametrize("batch", [1, 2, 5, 20])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_nan_stays_in_its_sequence(variant: str, batch: int, reverse: bool) -> None:
-    p = problem(6, batch, 4, 21)
+def test_nan_stays_in_its_sequence(variant: str, kernel: str, batch: int, reverse: bool) -> None:
+    p = problem(kernel, (6, batch, 4, 21))
     clean = run(p, reverse=reverse)
     x = p.x.copy()
     x[3, batch // 2, 1] = np.nan
@@ -300,25 +256,45 @@ def test_nan_stays_in_its_sequence(variant: str, batch: int, reverse: bool) -> N
     assert np.isnan(got.out[hit]).all()
     np.testing.assert_array_equal(got.out[~hit], clean.out[~hit])
     others = np.arange(batch) != batch // 2
-    assert np.isnan(got.hn[~others]).all() and np.isnan(got.cn[~others]).all()
-    np.testing.assert_array_equal(got.hn[others], clean.hn[others])
-    np.testing.assert_array_equal(got.cn[others], clean.cn[others])
+    assert np.isnan(got.hn[:, ~others]).all() and (np.isnan(got.cn[:, ~others]).all() or kernel != "lstm")
+    np.testing.assert_array_equal(got.hn[:, others], clean.hn[:, others])
+    np.testing.assert_array_equal(got.cn[:, others], clean.cn[:, others])
 
 
+@pytest.mark.parametrize("options", ["functions", "all", "gru clip", "early", "relu", "rnn clip"])
+def test_nan_passes_through_any_option(variant: str, options: str) -> None:
+    kernel, chosen = OPTIONS[options]
+    p = problem(kernel, (2, 3, 4, 21), 2, chosen)
+    p.x[:, 1] = np.nan
+    got = run(p)
+    assert np.isnan(got.out[:, 1]).all() and np.isfinite(got.out[:, ::2]).all()
+
+
+@pytest.mark.parametrize("kernel", KINDS)
 @pytest.mark.parametrize(("scale", "tolerance"), [(1e4, 5e-3), (1e30, 2)])
-def test_saturates(variant: str, scale: float, tolerance: float) -> None:
+def test_saturates(variant: str, kernel: str, scale: float, tolerance: float) -> None:
     """Gates of any size give 0, 1 or -1, not NaN. A sum that happens to lie near zero has an error relative to `scale`."""
     for batch in (1, 4):
-        p = problem(8, batch, 6, 20, scale)
+        p = problem(kernel, (8, batch, 6, 20), scale=scale)
+        assert p.c0 is not None
         got = run(p)
         assert (np.abs(got.out) <= 1).all() and (np.abs(got.cn) <= 8 + np.abs(p.c0).max()).all()
         np.testing.assert_allclose(got.out, reference(p).out, rtol=0, atol=tolerance)
 
 
-def test_infinite_input(variant: str) -> None:
+@pytest.mark.parametrize("kernel", KINDS)
+def test_infinite_input(variant: str, kernel: str) -> None:
     """One infinite element of x and weights of either sign: gates are saturated, and only that."""
-    p = problem(3, 2, 1, 20)
+    p = problem(kernel, (3, 2, 1, 20))
     p.x[1, 0, 0] = np.inf
     got = run(p)
     assert np.isfinite(got.out).all()
-    assert_close(got, reference(p))
+    assert_close(kernel, got, reference(p))
+
+
+def test_identity_overflows_as_in_the_formula(variant: str) -> None:
+    p = problem("rnn", (3, 2, 1, 20), options=RnnOptions((Activation(0),) * 2))
+    p.x[1, 0, 0] = np.inf
+    got, want = run(p), reference(p)
+    np.testing.assert_array_equal(np.isfinite(got.out), np.isfinite(want.out))
+    assert _dispatch.current() == variant

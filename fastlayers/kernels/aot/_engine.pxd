@@ -36,14 +36,40 @@ cdef extern from "csrc/kernels.h" nogil:
         int64_t klen, n
         int slack
         float *b
-    ctypedef struct fl_lstm_step:
+    enum fl_cell_kind:
+        FL_LSTM
+        FL_GRU
+        FL_GRU_EARLY
+        FL_RNN
+    ctypedef struct fl_function:
+        int code
+        float a, b
+    ctypedef struct fl_cell:
+        int kind, gates, standard, coupled
+        int64_t hidden, hp
         const float *r
+        const float *late
+        const float *bias
+        const float *peephole
+        fl_function gate, cell, out
+        float clip
+    ctypedef struct fl_recurrent_step:
+        const fl_cell *cell
+        int64_t rows
         const float *xg
+        int64_t xg_block, xg_row
         const float *h
         float *h_next
         float *c
-        int64_t hidden, hp
+        float *spare
         int backwards
+    ctypedef struct fl_recurrent_input:
+        const float *const *rows
+        int64_t m, inputs, gates, blocks
+        const float *w
+        const float *bias
+        float *xg
+        int64_t xg_block, xg_row
     ctypedef struct fl_dw_last:
         const float *const *taps
         int64_t ntaps, kw, step
@@ -87,8 +113,8 @@ cdef extern from "csrc/kernels.h" nogil:
         void (*gated)(int code, const float *a, const float *g, float *y, int64_t n) noexcept nogil
         void (*softmax_rows)(const float *x, float *y, int64_t rows, int64_t n, int logarithm) noexcept nogil
         void (*softmax_inner)(const float *x, float *y, int64_t n, int64_t inner, int64_t columns, int logarithm) noexcept nogil
-        void (*lstm_step)(const fl_lstm_step *p) noexcept nogil
-        void (*lstm_gates)(const float *g, float *c, float *h, int64_t rows, int64_t hp) noexcept nogil
+        void (*recurrent_input)(const fl_recurrent_input *p) noexcept nogil
+        void (*recurrent_step)(const fl_recurrent_step *p) noexcept nogil
         void (*depthwise_last)(const fl_dw_last *p) noexcept nogil
         void (*depthwise_first)(const fl_dw_first *p) noexcept nogil
         void (*transpose)(const float *src, int64_t lds, float *dst, int64_t ldd, int64_t rows, int64_t cols) noexcept nogil

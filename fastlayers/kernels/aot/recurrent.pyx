@@ -1,4 +1,4 @@
-"""LSTM over a sequence: packing, the input product of many steps at once, and the walk through time. Validates nothing."""
+"""LSTM, GRU and simple RNN: packs the weights of all directions, and hands whole sequences to the walk. Validates nothing."""
 
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
@@ -6,249 +6,244 @@ cimport cython
 cimport numpy as cnp
 
 from ._engine cimport (
-    FL_IDENTITY, FL_PANEL, RELEASE_GIL,
-    alloc, fl_epilogue, fl_kernels, fl_lstm_step, level, parallel, release, workers,
+    FL_GRU, FL_GRU_EARLY, FL_IDENTITY, FL_LSTM, FL_PANEL, FL_RNN,
+    alloc, fl_cell, fl_function, level, need, release,
 )
-from .gemm cimport pack_panels, panels_size, product
+from ._step cimport make_step, run_plan
+from ._walk cimport Arrays, Direction, Walk, walk
+from .gemm cimport pack_panels, panels_size
 
-from ...errors import LimitError
+from ..table import UNARY
 
 cnp.import_array()
 
-cdef enum:
-    CHUNK_ROWS = 256   # rows of one input product: the walk reads its sums while a cache holds them, and scratch is bounded
-    PRODUCT_ROWS = 64  # fewest rows of a task of it
-    WALK_ROWS = 8      # fewest sequences of a task of the walk
-    GROUP = 256        # columns of R that a batch's step multiplies at once: 256 KB a block of K
+cdef int SIGMOID = UNARY["sigmoid"].code
+cdef int TANH = UNARY["tanh"].code
 
 
 @cython.final
-cdef class PackedLstm:
-    """Weights of one direction, packed with the columns in the order of csrc/recurrent.h. Immutable, so any thread may use it."""
-    cdef float *w      # one block: W_ih^T, R = W_hh^T, b_ih + b_hh
-    cdef float *r
-    cdef float *bias
-    cdef int64_t inputs, hidden, columns
+cdef class PackedRecurrent:
+    """Weights of all directions of a layer. Immutable; may be used by any number of threads at once."""
+    cdef Direction directions[2]
+    cdef int64_t count, inputs, hidden
+    cdef void *block   # what the directions point into
 
     def __dealloc__(self):
-        release(self.w)
+        release(self.block)
 
 
-cdef struct Walk:
-    # One call, and the part of time that is being worked on. "Step" counts in the order of the walk, "time" along x and out.
-    const fl_kernels *level
-    const float *w
-    const float *r
-    const float *bias
-    int64_t steps, batch, inputs, hidden, hp, columns
-    bint reverse
-    const float *x
-    int64_t x_time, x_row      # floats from one time, one sequence to the next
-    float *out
-    int64_t out_time, out_row
-    int64_t first, count       # the chunk: steps first .. first + count
-    int64_t products, walks    # tasks of its input product and of its walk
-    float *gathered            # (count, batch, inputs): the chunk of x, where x has the batch first
-    float *xg                  # (count, batch, columns): W x + b, in the order of time
-    float *sums                # (batch, columns)
-    float *h                   # (batch, hp), or (2, hp) where the step for one row changes between two
-    float *c                   # (batch, hp)
+# ---- packing -----------------------------------------------------------------------------------------------------------------
+
+cdef fl_function function_of(activation):
+    cdef fl_function f
+    f.code, f.a, f.b = activation
+    return f
 
 
-def lstm_pack(cnp.ndarray w_ih__gi, cnp.ndarray w_hh__gh, b_ih__g, b_hh__g):
-    """Packs W_ih (4h, i), W_hh (4h, h) and the sum of the biases (4h), each of which may be None."""
-    cdef PackedLstm p = PackedLstm.__new__(PackedLstm)
-    cdef int64_t inputs = cnp.PyArray_DIM(w_ih__gi, 1), hidden = cnp.PyArray_DIM(w_hh__gh, 1)
-    p.inputs, p.hidden, p.columns = inputs, hidden, 4 * panels_size(hidden, 1)
-    p.w = <float *>alloc((inputs + hidden + 1) * p.columns * sizeof(float))
-    cdef float *rows = <float *>alloc((max(inputs, hidden) + 1) * p.columns * sizeof(float))
-    if p.w == NULL or rows == NULL:
-        release(rows)
-        raise LimitError(f"lstm: no memory for packed weights of {inputs} inputs and {hidden} hidden units")
-    p.r = p.w + inputs * p.columns
-    p.bias = p.r + hidden * p.columns
-    interleave(floats(w_ih__gi), inputs, p, rows)
-    pack_panels(rows, p.columns, inputs, inputs, 1, p.w)
-    interleave(floats(w_hh__gh), hidden, p, rows)
-    pack_panels(rows, p.columns, hidden, hidden, 1, p.r)
-    memset(p.bias, 0, p.columns * sizeof(float))
-    for bias in (b_ih__g, b_hh__g):
-        if bias is not None:
-            interleave(floats(bias), 1, p, rows)
-            for j in range(p.columns):
-                p.bias[j] += rows[j]
-    release(rows)
+cdef PackedRecurrent pack(str what, int kind, int gates, cnp.ndarray w_ih, cnp.ndarray w_hh, b_ih, b_hh, peephole):
+    """Packs everything but the functions. The gate's columns of W and of R come in the order [hp/16][gates][16]."""
+    cdef PackedRecurrent p = PackedRecurrent.__new__(PackedRecurrent)
+    p.count, p.inputs, p.hidden = cnp.PyArray_DIM(w_ih, 0), cnp.PyArray_DIM(w_ih, 2), cnp.PyArray_DIM(w_hh, 2)
+    cdef int64_t hp = panels_size(p.hidden, 1), columns = gates * hp, d, g
+    cdef int64_t each = (p.inputs + p.hidden + 1) * columns + 4 * hp, rows = gates * p.hidden
+    p.block = need(p.count * each * sizeof(float), what)
+    memset(p.block, 0, p.count * each * sizeof(float))
+    cdef float *ordered = <float *>need((max(p.inputs, p.hidden) + 1) * columns * sizeof(float), what)
+    cdef float *w
+    cdef float *r
+    cdef float *bias
+    cdef float *extra
+    cdef fl_cell *cell
+    for d in range(p.count):
+        cell = &p.directions[d].cell
+        w = <float *>p.block + d * each
+        r = w + p.inputs * columns
+        bias = r + p.hidden * columns
+        extra = bias + columns
+        cell.kind, cell.gates, cell.hidden, cell.hp = kind, gates, p.hidden, hp
+        cell.r, cell.late, cell.bias, cell.peephole = r, r + 2 * p.hidden * hp, extra, NULL
+        p.directions[d].w, p.directions[d].bias = w, bias
+        interleave(floats(w_ih) + d * rows * p.inputs, p.inputs, p.hidden, 0, gates, ordered)
+        pack_panels(ordered, columns, p.inputs, p.inputs, 1, w)
+        if kind == FL_GRU_EARLY:
+            pack_gates(floats(w_hh) + d * rows * p.hidden, p.hidden, 0, 2, ordered, r)
+            pack_gates(floats(w_hh) + d * rows * p.hidden, p.hidden, 2, 1, ordered, r + 2 * p.hidden * hp)
+        else:
+            pack_gates(floats(w_hh) + d * rows * p.hidden, p.hidden, 0, gates, ordered, r)
+        if b_ih is not None:
+            add_bias(floats(b_ih) + d * rows, p.hidden, gates, gates, bias)
+        if b_hh is not None:
+            # GRU's n has a bias that its reset gate multiplies
+            add_bias(floats(b_hh) + d * rows, p.hidden, gates, 2 if kind == FL_GRU else gates, bias)
+            if kind == FL_GRU:
+                memcpy(extra, floats(b_hh) + d * rows + 2 * p.hidden, p.hidden * sizeof(float))
+        if peephole is not None:
+            cell.peephole = extra
+            for g in range(3):
+                memcpy(extra + g * hp, floats(peephole) + (d * 3 + g) * p.hidden, p.hidden * sizeof(float))
+    release(ordered)
     return p
 
 
-cdef void interleave(const float *w, int64_t terms, PackedLstm p, float *to):
-    """Rows of w, [i f g o][hidden][terms], in the order [hp / 16][i f g o][16][terms]; units past hidden are zero."""
-    cdef int64_t panel, unit, units
-    for panel in range(p.columns // FL_PANEL):
-        unit = panel // 4 * FL_PANEL
-        units = min(p.hidden - unit, <int64_t>FL_PANEL)
-        memset(to, 0, FL_PANEL * terms * sizeof(float))
-        memcpy(to, w + (panel % 4 * p.hidden + unit) * terms, units * terms * sizeof(float))
-        to += FL_PANEL * terms
+cdef void pack_gates(const float *w, int64_t hidden, int first, int count, float *ordered, float *to):
+    cdef int64_t columns = count * panels_size(hidden, 1)
+    interleave(w, hidden, hidden, first, count, ordered)
+    pack_panels(ordered, columns, hidden, hidden, 1, to)
+
+
+cdef void interleave(const float *w, int64_t terms, int64_t hidden, int first, int count, float *to):
+    """Rows of w, [gates][hidden][terms], from gate `first` on, in the order [hp/16][count][16][terms]; units past hidden are zero."""
+    cdef int64_t unit, units, g
+    for unit in range(0, hidden, FL_PANEL):
+        units = min(hidden - unit, <int64_t>FL_PANEL)
+        for g in range(first, first + count):
+            memset(to, 0, FL_PANEL * terms * sizeof(float))
+            memcpy(to, w + (g * hidden + unit) * terms, units * terms * sizeof(float))
+            to += FL_PANEL * terms
+
+
+cdef void add_bias(const float *b, int64_t hidden, int gates, int some, float *to):
+    """Adds the biases [gates][hidden] of the first `some` gates to columns in the order [hp/16][gates][16]."""
+    cdef int64_t g, unit
+    for g in range(some):
+        for unit in range(hidden):
+            to[(unit // FL_PANEL * gates + g) * FL_PANEL + unit % FL_PANEL] += b[g * hidden + unit]
 
 
 cdef inline float *floats(array):
     return NULL if array is None else <float *>cnp.PyArray_DATA(<cnp.ndarray>array)
 
 
-def lstm(cnp.ndarray x, PackedLstm packed, h0__bh, c0__bh, cnp.ndarray out, int64_t column,
-         cnp.ndarray hn__bh, cnp.ndarray cn__bh, bint reverse, bint batch_first):
-    """Runs a sequence through one direction; see reference/recurrent.py for the arguments."""
-    cdef Walk walk
-    cdef int axis = 1 if batch_first else 0
-    cdef float *h0 = floats(h0__bh)
-    cdef float *c0 = floats(c0__bh)
-    cdef float *hn = floats(hn__bh)
-    cdef float *cn = floats(cn__bh)
-    walk.level = level()
-    walk.w, walk.r, walk.bias = packed.w, packed.r, packed.bias
-    walk.inputs, walk.hidden, walk.columns, walk.hp = packed.inputs, packed.hidden, packed.columns, packed.columns // 4
-    walk.steps, walk.batch, walk.reverse = cnp.PyArray_DIM(x, axis), cnp.PyArray_DIM(x, 1 - axis), reverse
-    walk.x, walk.out = floats(x), floats(out) + column
-    walk.x_row, walk.out_row = walk.inputs, cnp.PyArray_DIM(out, 2)
-    walk.x_time, walk.out_time = walk.x_row * walk.batch, walk.out_row * walk.batch
+def lstm_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, options):
+    """Gates i f g o, peephole i f o; see reference/recurrent.py."""
+    cdef PackedRecurrent p = pack("lstm_pack", FL_LSTM, 4, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp)
+    cdef fl_cell *cell
+    for d in range(p.count):
+        cell = &p.directions[d].cell
+        gate, inner, outer = options.activations[d]
+        cell.gate, cell.cell, cell.out = function_of(gate), function_of(inner), function_of(outer)
+        cell.clip, cell.coupled = options.clip, options.couple_input_forget
+        cell.standard = (cell.gate.code == SIGMOID and cell.cell.code == TANH and cell.out.code == TANH and not cell.clip
+                         and not cell.coupled and cell.peephole == NULL)
+    return p
+
+
+def gru_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, options):
+    """Gates r z n; see reference/recurrent.py."""
+    cdef int kind = FL_GRU if options.reset_after else FL_GRU_EARLY
+    cdef PackedRecurrent p = pack("gru_pack", kind, 3, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None)
+    cdef fl_cell *cell
+    for d in range(p.count):
+        cell = &p.directions[d].cell
+        gate, inner = options.activations[d]
+        cell.gate, cell.cell, cell.clip = function_of(gate), function_of(inner), options.clip
+        cell.standard = cell.gate.code == SIGMOID and cell.cell.code == TANH and not cell.clip
+    return p
+
+
+def rnn_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, options):
+    """One gate; see reference/recurrent.py."""
+    cdef PackedRecurrent p = pack("rnn_pack", FL_RNN, 1, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None)
+    for d in range(p.count):
+        p.directions[d].cell.cell, p.directions[d].cell.clip = function_of(options.activations[d]), options.clip
+    return p
+
+
+# ---- plans -------------------------------------------------------------------------------------------------------------------
+
+cdef void plan_walk(Walk *plan, PackedRecurrent packed, int64_t axis0, int64_t axis1, bint batch_first, bint directions_apart,
+                    bint reverse) noexcept:
+    """Of x's shape the first two axes matter; all else follows from the weights."""
+    cdef int64_t hidden = packed.hidden, count = packed.count
+    plan.level = level()
+    plan.directions, plan.count, plan.inputs, plan.hidden, plan.reverse = packed.directions, count, packed.inputs, hidden, reverse
     if batch_first:
-        walk.x_time, walk.out_time = walk.x_row, walk.out_row
-        walk.x_row, walk.out_row = walk.x_row * walk.steps, walk.out_row * walk.steps
-    cdef void *scratch = take_scratch(&walk)
-    if scratch == NULL:
-        raise LimitError(f"lstm: no memory to run {walk.batch} sequences of {walk.steps} steps")
-    # Fewer than four sequences are bound by the reading of the weights and take as long as four.
-    if operations(&walk, walk.steps * max(walk.batch, <int64_t>4), walk.inputs + walk.hidden) > RELEASE_GIL:
-        with nogil:
-            run(&walk, h0, c0, hn, cn)
+        plan.batch, plan.steps = axis0, axis1
+        plan.x_time, plan.x_row = packed.inputs, packed.inputs * plan.steps
+        plan.out_time, plan.out_row, plan.out_direction = count * hidden, plan.steps * count * hidden, hidden
     else:
-        run(&walk, h0, c0, hn, cn)
-    release(scratch)
+        plan.steps, plan.batch = axis0, axis1
+        plan.x_time, plan.x_row = packed.inputs * plan.batch, packed.inputs
+        plan.out_time, plan.out_row, plan.out_direction = plan.batch * count * hidden, count * hidden, hidden
+        if directions_apart:
+            plan.out_row, plan.out_direction = hidden, plan.batch * hidden
+    # Fewer than four sequences are bound by the reading of the weights and take as long as four.
+    plan.work = 2.0 * plan.steps * max(plan.batch, <int64_t>4) * count * packed.directions[0].cell.gates * hidden
+    plan.work *= packed.inputs + hidden
 
 
-cdef inline double operations(const Walk *p, int64_t rows, int64_t terms) noexcept nogil:
-    return 8.0 * rows * p.hidden * terms
+cdef int run_lstm(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, h0, c0, lengths, out, hn, cn; all but x may be NULL."""
+    cdef Arrays a
+    a.x, a.h0, a.c0 = <const float *>operands[0], <const float *>operands[1], <const float *>operands[2]
+    a.lengths, a.out, a.hn, a.cn = <const int *>operands[3], <float *>operands[4], <float *>operands[5], <float *>operands[6]
+    return walk(<const Walk *>plan, &a)
 
 
-cdef inline bint gathers(const Walk *p) noexcept nogil:
-    """Are the rows of a chunk of time apart in x?"""
-    return p.x_row != p.inputs and p.batch > 1
+cdef int run_plain(const void *plan, void *const *operands) noexcept nogil:
+    """Cells without c. Operands: x, h0, lengths, out, hn; all but x may be NULL."""
+    cdef Arrays a
+    a.x, a.h0, a.lengths = <const float *>operands[0], <const float *>operands[1], <const int *>operands[2]
+    a.out, a.hn, a.c0, a.cn = <float *>operands[3], <float *>operands[4], NULL, NULL
+    return walk(<const Walk *>plan, &a)
 
 
-cdef inline int64_t time_of(const Walk *p, int64_t step) noexcept nogil:
-    return p.steps - 1 - step if p.reverse else step
+cdef inline void *data(array):
+    return NULL if array is None else cnp.PyArray_DATA(<cnp.ndarray>array)
 
 
-cdef inline int64_t first_time(const Walk *p) noexcept nogil:
-    """The earliest time of the chunk, where xg begins."""
-    return p.steps - p.first - p.count if p.reverse else p.first
+# ---- kernels -----------------------------------------------------------------------------------------------------------------
+
+def lstm(cnp.ndarray x, PackedRecurrent packed, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh, bint batch_first,
+         bint directions_apart, bint reverse):
+    """All directions of an LSTM over a sequence; see reference/recurrent.py for the arguments."""
+    cdef Walk plan
+    cdef void *operands[7]
+    plan_walk(&plan, packed, cnp.PyArray_DIM(x, 0), cnp.PyArray_DIM(x, 1), batch_first, directions_apart, reverse)
+    operands[0], operands[1], operands[2], operands[3] = data(x), data(h0__dbh), data(c0__dbh), data(lengths__b)
+    operands[4], operands[5], operands[6] = data(out), data(hn__dbh), data(cn__dbh)
+    run_plan(run_lstm, &plan, operands, plan.work, "lstm")
 
 
-cdef inline float *state(const Walk *p, int64_t step) noexcept nogil:
-    """h before `step`. The product has read all of h before the gates overwrite it; the step for one row needs two buffers."""
-    return p.h + (step & 1) * p.hp if p.batch == 1 else p.h
+def lstm_step(tuple x, PackedRecurrent packed, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh, bint batch_first,
+              bint directions_apart, bint reverse):
+    """The step of `lstm`: shapes instead of arrays."""
+    cdef Walk plan
+    plan_walk(&plan, packed, x[0], x[1], batch_first, directions_apart, reverse)
+    return make_step(run_lstm, &plan, sizeof(Walk), 7, plan.work, packed)
 
 
-cdef void *take_scratch(Walk *p) noexcept nogil:
-    """Cuts one block into the walk's buffers; NULL where there is no memory."""
-    p.first = 0
-    p.count = max(<int64_t>1, min(p.steps, CHUNK_ROWS // max(p.batch, <int64_t>1)))
-    cdef size_t rows = p.count * p.batch, columns = p.columns, hp = p.hp, batch = p.batch
-    cdef size_t inputs = p.inputs if gathers(p) else 0
-    p.xg = <float *>alloc(((rows + batch) * columns + (2 * batch + 1) * hp + rows * inputs) * sizeof(float))
-    if p.xg != NULL:
-        p.sums = p.xg + rows * columns
-        p.h = p.sums + batch * columns
-        p.c = p.h + (batch + 1) * hp
-        p.gathered = p.c + batch * hp
-    return p.xg
+def gru(cnp.ndarray x, PackedRecurrent packed, h0__dbh, lengths__b, out, hn__dbh, bint batch_first, bint directions_apart,
+        bint reverse):
+    """All directions of a GRU over a sequence; see reference/recurrent.py for the arguments."""
+    run_cell(x, packed, h0__dbh, lengths__b, out, hn__dbh, batch_first, directions_apart, reverse, "gru")
 
 
-cdef void run(Walk *p, const float *h0, const float *c0, float *hn, float *cn) noexcept nogil:
-    """Time in chunks: the input product of a chunk, cut by rows, then the walk through it, cut by sequences.
-
-    Rows never mix, so any cut gives the same bits: there is one task a thread, since each reads all of the weights.
-    """
-    cdef int64_t longest = p.count
-    load_state(p, h0, p.h)
-    load_state(p, c0, p.c)
-    if p.batch * p.hidden:
-        while p.first < p.steps:
-            p.count = min(longest, p.steps - p.first)
-            p.products = workers(p.count * p.batch // PRODUCT_ROWS, operations(p, p.count * p.batch, p.inputs))
-            p.walks = workers(p.batch // WALK_ROWS, operations(p, p.count * p.batch, p.hidden))
-            parallel(product_task, p, p.products, <int>p.products)
-            parallel(walk_task, p, p.walks, <int>p.walks)
-            p.first += p.count
-    store_state(p, state(p, p.steps), hn)
-    store_state(p, p.c, cn)
+def gru_step(tuple x, PackedRecurrent packed, h0__dbh, lengths__b, out, hn__dbh, bint batch_first, bint directions_apart,
+             bint reverse):
+    """The step of `gru`: shapes instead of arrays."""
+    cdef Walk plan
+    plan_walk(&plan, packed, x[0], x[1], batch_first, directions_apart, reverse)
+    return make_step(run_plain, &plan, sizeof(Walk), 5, plan.work, packed)
 
 
-cdef void load_state(const Walk *p, const float *state__bh, float *to) noexcept nogil:
-    cdef int64_t j
-    memset(to, 0, p.batch * p.hp * sizeof(float))
-    if state__bh != NULL:
-        for j in range(p.batch):
-            memcpy(to + j * p.hp, state__bh + j * p.hidden, p.hidden * sizeof(float))
+def rnn(cnp.ndarray x, PackedRecurrent packed, h0__dbh, lengths__b, out, hn__dbh, bint batch_first, bint directions_apart,
+        bint reverse):
+    """All directions of a simple RNN over a sequence; see reference/recurrent.py for the arguments."""
+    run_cell(x, packed, h0__dbh, lengths__b, out, hn__dbh, batch_first, directions_apart, reverse, "rnn")
 
 
-cdef void store_state(const Walk *p, const float *padded, float *to__bh) noexcept nogil:
-    cdef int64_t j
-    for j in range(p.batch):
-        memcpy(to__bh + j * p.hidden, padded + j * p.hp, p.hidden * sizeof(float))
+def rnn_step(tuple x, PackedRecurrent packed, h0__dbh, lengths__b, out, hn__dbh, bint batch_first, bint directions_apart,
+             bint reverse):
+    """The step of `rnn`: shapes instead of arrays."""
+    return gru_step(x, packed, h0__dbh, lengths__b, out, hn__dbh, batch_first, directions_apart, reverse)
 
 
-cdef void product_task(void *context, int64_t task, int worker) noexcept nogil:
-    """An even share of the rows of xg; row r belongs to time r / batch of the chunk."""
-    cdef const Walk *p = <const Walk *>context
-    cdef int64_t rows = p.count * p.batch, begin = rows * task // p.products, end = rows * (task + 1) // p.products, r
-    cdef const float *x = p.x + first_time(p) * p.x_time
-    if gathers(p):
-        for r in range(begin, end):
-            memcpy(p.gathered + r * p.inputs, x + r // p.batch * p.x_time + r % p.batch * p.x_row, p.inputs * sizeof(float))
-        x = p.gathered
-    cdef fl_epilogue epilogue = fl_epilogue(bias=p.bias, bias_by_row=0, residual=NULL, ldr=0, code=FL_IDENTITY, a=0, b=0)
-    product(p.level, x + begin * p.inputs, p.inputs, end - begin, p.inputs, p.w, p.columns, 0, p.columns,
-            p.xg + begin * p.columns, p.columns, &epilogue)
-
-
-cdef void walk_task(void *context, int64_t task, int worker) noexcept nogil:
-    """An even share of the sequences through the chunk."""
-    cdef const Walk *p = <const Walk *>context
-    cdef int64_t begin = p.batch * task // p.walks, end = p.batch * (task + 1) // p.walks, step, j
-    cdef const float *xg
-    cdef const float *h
-    cdef float *out
-    for step in range(p.first, p.first + p.count):
-        xg = p.xg + (time_of(p, step) - first_time(p)) * p.batch * p.columns
-        if p.batch == 1:
-            single_step(p, step, xg)
-        else:
-            batch_step(p, step, begin, end - begin, xg + begin * p.columns)
-        h = state(p, step + 1)
-        out = p.out + time_of(p, step) * p.out_time
-        for j in range(begin, end):
-            memcpy(out + j * p.out_row, h + j * p.hp, p.hidden * sizeof(float))
-
-
-# Odd steps walk R backwards: they begin with what the step before has left in the cache.
-
-cdef void single_step(const Walk *p, int64_t number, const float *xg) noexcept nogil:
-    cdef fl_lstm_step step
-    step.r, step.xg, step.hidden, step.hp, step.backwards = p.r, xg, p.hidden, p.hp, number & 1
-    step.h, step.h_next, step.c = state(p, number), state(p, number + 1), p.c
-    p.level.lstm_step(&step)
-
-
-cdef void batch_step(const Walk *p, int64_t number, int64_t begin, int64_t rows, const float *xg) noexcept nogil:
-    cdef float *sums = p.sums + begin * p.columns
-    cdef float *h = p.h + begin * p.hp
-    cdef fl_epilogue epilogue = fl_epilogue(bias=NULL, bias_by_row=0, residual=NULL, ldr=p.columns, code=FL_IDENTITY, a=0, b=0)
-    cdef int64_t groups = (p.columns + GROUP - 1) // GROUP, i, column
-    for i in range(groups):
-        column = (groups - 1 - i if number & 1 else i) * GROUP
-        epilogue.residual = xg + column
-        product(p.level, h, p.hp, rows, p.hidden, p.r, p.columns, column, min(<int64_t>GROUP, p.columns - column),
-                sums + column, p.columns, &epilogue)
-    p.level.lstm_gates(sums, p.c + begin * p.hp, h, rows, p.hp)
+cdef run_cell(cnp.ndarray x, PackedRecurrent packed, h0, lengths, out, hn, bint batch_first, bint directions_apart, bint reverse,
+              str what):
+    """A cell without c."""
+    cdef Walk plan
+    cdef void *operands[5]
+    plan_walk(&plan, packed, cnp.PyArray_DIM(x, 0), cnp.PyArray_DIM(x, 1), batch_first, directions_apart, reverse)
+    operands[0], operands[1], operands[2], operands[3], operands[4] = data(x), data(h0), data(lengths), data(out), data(hn)
+    run_plan(run_plain, &plan, operands, plan.work, what)

@@ -1,70 +1,237 @@
-"""Recurrent layers over a sequence in plain numpy: one direction a call, float64 within a step."""
+"""Recurrent layers over a sequence in plain numpy: all directions in a call, float64 within a step."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["lstm", "lstm_pack"]
+from ..table import Activation, GruOptions, LstmOptions, RnnOptions
+from .activation import evaluate
+
+__all__ = ["gru", "gru_pack", "lstm", "lstm_pack", "rnn", "rnn_pack"]
+
+# The state of some sequences before a step, and W x + b_ih of that step, to the state after it; all in float64.
+State = tuple[np.ndarray, ...]
+Cell = Callable[[State, np.ndarray], State]
 
 
-class PackedLstm(NamedTuple):
-    """Weights of one direction of an LSTM; the rows are torch's gates i f g o, h rows each."""
+class Packed(NamedTuple):
+    """Copies of the weights of all directions in float64, and the options. Missing biases are zeros."""
 
-    w_ih__gi: np.ndarray
-    w_hh__gh: np.ndarray
-    bias__g: np.ndarray
+    w_ih__dgi: np.ndarray
+    w_hh__dgh: np.ndarray
+    b_ih__dg: np.ndarray
+    b_hh__dg: np.ndarray
+    peephole__dp: np.ndarray | None
+    options: Any
 
 
-def lstm_pack(w_ih__gi: np.ndarray, w_hh__gh: np.ndarray, b_ih__g: np.ndarray | None, b_hh__g: np.ndarray | None) -> PackedLstm:
-    """Copies the weights (4h, i) and (4h, h) and adds up the biases (4h,), each of which may be None."""
-    bias__g = np.zeros(len(w_hh__gh))
-    for b__g in (b_ih__g, b_hh__g):
-        if b__g is not None:
-            bias__g += b__g
-    return PackedLstm(w_ih__gi.astype(np.float64), w_hh__gh.astype(np.float64), bias__g)
+def _pack(
+    w_ih__dgi: np.ndarray,
+    w_hh__dgh: np.ndarray,
+    b_ih__dg: np.ndarray | None,
+    b_hh__dg: np.ndarray | None,
+    peephole__dp: np.ndarray | None,
+    options: LstmOptions | GruOptions | RnnOptions,
+) -> Packed:
+    b_ih, b_hh = (np.zeros(w_hh__dgh.shape[:2]) if b is None else b.astype(np.float64) for b in (b_ih__dg, b_hh__dg))
+    peephole__dp = None if peephole__dp is None else peephole__dp.astype(np.float64)
+    return Packed(w_ih__dgi.astype(np.float64), w_hh__dgh.astype(np.float64), b_ih, b_hh, peephole__dp, options)
+
+
+def lstm_pack(
+    w_ih__dgi: np.ndarray,
+    w_hh__dgh: np.ndarray,
+    b_ih__dg: np.ndarray | None,
+    b_hh__dg: np.ndarray | None,
+    peephole__dp: np.ndarray | None,
+    options: LstmOptions,
+) -> Packed:
+    """Packs an LSTM.
+
+    Args:
+        w_ih__dgi, w_hh__dgh: (d, 4h, i) and (d, 4h, h), gates in the order i f g o; d is 1 or 2.
+        b_ih__dg, b_hh__dg: (d, 4h), or None.
+        peephole__dp: (d, 3h), of i f o, or None.
+        options: the functions and what else differs.
+    """
+    return _pack(w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, options)
+
+
+def gru_pack(
+    w_ih__dgi: np.ndarray, w_hh__dgh: np.ndarray, b_ih__dg: np.ndarray | None, b_hh__dg: np.ndarray | None, options: GruOptions
+) -> Packed:
+    """Packs a GRU: as `lstm_pack`, with 3h gates in the order r z n."""
+    return _pack(w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, options)
+
+
+def rnn_pack(
+    w_ih__dgi: np.ndarray, w_hh__dgh: np.ndarray, b_ih__dg: np.ndarray | None, b_hh__dg: np.ndarray | None, options: RnnOptions
+) -> Packed:
+    """Packs a simple RNN: as `lstm_pack`, with h gates."""
+    return _pack(w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, options)
 
 
 def lstm(
     x: np.ndarray,
-    packed: PackedLstm,
-    h0__bh: np.ndarray | None,
-    c0__bh: np.ndarray | None,
-    out: np.ndarray,
-    column: int,
-    hn__bh: np.ndarray,
-    cn__bh: np.ndarray,
-    reverse: bool,
+    packed: Packed,
+    h0__dbh: np.ndarray | None,
+    c0__dbh: np.ndarray | None,
+    lengths__b: np.ndarray | None,
+    out: np.ndarray | None,
+    hn__dbh: np.ndarray | None,
+    cn__dbh: np.ndarray | None,
     batch_first: bool,
+    directions_apart: bool,
+    reverse: bool,
 ) -> None:
-    """Runs a sequence through one direction of an LSTM.
+    """Runs a sequence through all directions of an LSTM.
 
     Args:
         x: (t, b, i), or (b, t, i) if `batch_first`.
         packed: what `lstm_pack` made.
-        h0__bh, c0__bh: the state before the first step, (b, h); None is zeros.
-        out: receives h of every step in its columns [column, column + h): (t, b, o), or (b, t, o) if `batch_first`.
-        hn__bh, cn__bh: receive the state after the last step, (b, h).
-        reverse: walk from the last step to the first; each step still writes at its own time.
+        h0__dbh, c0__dbh: the states before the first step, (d, b, h); None is zeros.
+        lengths__b: int32, how many steps each sequence has, 0 .. t; None: all t. Past its end out is zero and x is not read.
+        out: receives h of every step: (t, b, d h), or (b, t, d h) if `batch_first`; with `directions_apart` (t, d, b, h), or
+            (b, t, d, h). None if it is not wanted.
+        hn__dbh, cn__dbh: receive the states after the last step of each sequence, (d, b, h), or None.
+        reverse: the only direction walks from the last step to the first. Of two directions, the second always does. Each step
+            writes at its own time, and a sequence begins at its own end.
 
-    i, f, g, o = W_ih x_t + b_ih + W_hh h + b_hh;  c = sigmoid(f) c + sigmoid(i) tanh(g);  h = sigmoid(o) tanh(c)
+    With P the peephole (0 without one) and sigmoid, tanh, tanh for the functions f, g, h of the options:
 
-    The state is rounded to float32 after every step, so that a sequence in pieces gives the bits of the whole.
+    i = f(W_i x + R_i h + b + P_i c)    f = f(W_f x + R_f h + b + P_f c), or 1 - i    g = g(W_g x + R_g h + b)
+    c' = f c + i g                      o = f(W_o x + R_o h + b + P_o c')             h' = o h(c')
+
+    The states are rounded to float32 after every step, so that a sequence in pieces gives the bits of the whole.
     """
-    x__tbi, out__tbo = (x.swapaxes(0, 1), out.swapaxes(0, 1)) if batch_first else (x, out)
-    steps, hidden = len(x__tbi), packed.w_hh__gh.shape[1]
-    hn__bh[...] = 0 if h0__bh is None else h0__bh
-    cn__bh[...] = 0 if c0__bh is None else c0__bh
+    options: LstmOptions = packed.options
+
+    def cell(d: int) -> Cell:
+        gate, inner = (_clipped(f, options.clip) for f in options.activations[d][:2])
+        peephole = (0.0, 0.0, 0.0) if packed.peephole__dp is None else np.split(packed.peephole__dp[d], 3)
+
+        def step(state: State, x__bg: np.ndarray) -> State:
+            h, c = state
+            i, f, g, o = np.split(x__bg + h @ packed.w_hh__dgh[d].T + packed.b_hh__dg[d], 4, axis=1)
+            i = gate(i + peephole[0] * c)
+            f = 1 - i if options.couple_input_forget else gate(f + peephole[1] * c)
+            c = (f * c + i * inner(g)).astype(np.float32).astype(np.float64)
+            return gate(o + peephole[2] * c) * evaluate(c, options.activations[d][2]), c
+
+        return step
+
+    _run(x, packed, cell, (h0__dbh, c0__dbh), lengths__b, out, (hn__dbh, cn__dbh), batch_first, directions_apart, reverse)
+
+
+def gru(
+    x: np.ndarray,
+    packed: Packed,
+    h0__dbh: np.ndarray | None,
+    lengths__b: np.ndarray | None,
+    out: np.ndarray | None,
+    hn__dbh: np.ndarray | None,
+    batch_first: bool,
+    directions_apart: bool,
+    reverse: bool,
+) -> None:
+    """Runs a sequence through all directions of a GRU; arguments as for `lstm`.
+
+    r, z = f(W x + b_ih + R h + b_hh)    h' = (1 - z) n + z h
+    n = g(W_n x + b_ih + r (R_n h + b_hh)), or g(W_n x + b_ih + R_n (r h) + b_hh) without `reset_after`
+    """
+    options: GruOptions = packed.options
+
+    def cell(d: int) -> Cell:
+        gate, inner = (_clipped(f, options.clip) for f in options.activations[d])
+        hidden = packed.w_hh__dgh.shape[2]
+        w_rz, w_n = np.split(packed.w_hh__dgh[d], [2 * hidden])
+        b_rz, b_n = np.split(packed.b_hh__dg[d], [2 * hidden])
+
+        def step(state: State, x__bg: np.ndarray) -> State:
+            (h,) = state
+            x_rz, x_n = np.split(x__bg, [2 * hidden], axis=1)
+            r, z = np.split(gate(x_rz + h @ w_rz.T + b_rz), 2, axis=1)
+            n = inner(x_n + (r * (h @ w_n.T + b_n) if options.reset_after else (r * h) @ w_n.T + b_n))
+            return (n + z * (h - n),)
+
+        return step
+
+    _run(x, packed, cell, (h0__dbh,), lengths__b, out, (hn__dbh,), batch_first, directions_apart, reverse)
+
+
+def rnn(
+    x: np.ndarray,
+    packed: Packed,
+    h0__dbh: np.ndarray | None,
+    lengths__b: np.ndarray | None,
+    out: np.ndarray | None,
+    hn__dbh: np.ndarray | None,
+    batch_first: bool,
+    directions_apart: bool,
+    reverse: bool,
+) -> None:
+    """Runs a sequence through all directions of a simple RNN, h' = f(W x + b_ih + R h + b_hh); arguments as for `lstm`."""
+    options: RnnOptions = packed.options
+
+    def cell(d: int) -> Cell:
+        function = _clipped(options.activations[d], options.clip)
+        return lambda state, x__bg: (function(x__bg + state[0] @ packed.w_hh__dgh[d].T + packed.b_hh__dg[d]),)
+
+    _run(x, packed, cell, (h0__dbh,), lengths__b, out, (hn__dbh,), batch_first, directions_apart, reverse)
+
+
+def _clipped(activation: Activation, clip: float) -> Callable[[np.ndarray], np.ndarray]:
+    """The function, its argument clipped where there is a clip."""
+    return lambda x: evaluate(np.clip(x, -clip, clip) if clip else x, activation)
+
+
+def _run(
+    x: np.ndarray,
+    packed: Packed,
+    cell: Callable[[int], Cell],
+    starts: tuple[np.ndarray | None, ...],
+    lengths__b: np.ndarray | None,
+    out: np.ndarray | None,
+    finals: tuple[np.ndarray | None, ...],
+    batch_first: bool,
+    directions_apart: bool,
+    reverse: bool,
+) -> None:
+    """Walks every direction through time; `starts` and `finals` are its states before and after, the first one h."""
+    x__tbi = x.swapaxes(0, 1) if batch_first else x
+    steps, batch, _ = x__tbi.shape
+    count, _, hidden = packed.w_hh__dgh.shape
+    lengths = np.full(batch, steps) if lengths__b is None else np.clip(lengths__b, 0, steps)
+    out__tbdh = None if out is None else _apart(out, batch_first, directions_apart, count)
+    if out__tbdh is not None:
+        out__tbdh[...] = 0
     with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity propagate as in the formula
-        for t in reversed(range(steps)) if reverse else range(steps):
-            gates__bg = x__tbi[t].astype(np.float64) @ packed.w_ih__gi.T + packed.bias__g
-            gates__bg += hn__bh.astype(np.float64) @ packed.w_hh__gh.T
-            i, f, g, o = np.split(gates__bg, 4, axis=1)
-            cn__bh[...] = _sigmoid(f) * cn__bh + _sigmoid(i) * np.tanh(g)
-            hn__bh[...] = _sigmoid(o) * np.tanh(cn__bh.astype(np.float64))
-            out__tbo[t, :, column : column + hidden] = hn__bh
+        for d in range(count):
+            step, states = cell(d), [np.zeros((batch, hidden), np.float32) if s is None else s[d].copy() for s in starts]
+            for rows, times in _order(steps, lengths, reverse or d == 1):
+                x__bg = x__tbi[times, rows].astype(np.float64) @ packed.w_ih__dgi[d].T + packed.b_ih__dg[d]
+                for state, new in zip(states, step(tuple(s[rows].astype(np.float64) for s in states), x__bg), strict=True):
+                    state[rows] = new
+                if out__tbdh is not None:
+                    out__tbdh[times, rows, d] = states[0][rows]
+            for state, final in zip(states, finals, strict=True):
+                if final is not None:
+                    final[d] = state
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return 0.5 + 0.5 * np.tanh(0.5 * x)  # exp(-x) would overflow
+def _order(steps: int, lengths: np.ndarray, backwards: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """For each step the sequences that have it, and the time at which each of them is."""
+    for s in range(steps):
+        rows = np.flatnonzero(lengths > s)
+        yield rows, lengths[rows] - 1 - s if backwards else np.full(len(rows), s)
+
+
+def _apart(out: np.ndarray, batch_first: bool, directions_apart: bool, count: int) -> np.ndarray:
+    """A view of `out` as (t, b, d, h)."""
+    tbdh: np.ndarray = out.swapaxes(0, 1) if batch_first else out
+    if directions_apart:
+        return tbdh if batch_first else tbdh.swapaxes(1, 2)
+    return tbdh.reshape(*tbdh.shape[:2], count, out.shape[2] // count)

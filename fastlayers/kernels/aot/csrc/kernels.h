@@ -83,15 +83,57 @@ typedef struct {
 
 /* ---- recurrent -------------------------------------------------------------------------------------------------------- */
 
-/* One LSTM step for one row. Units are padded to hp, a multiple of 16. R is packed as the product's weights are, with the
- * columns in the order [hp/16][i f g o][16]: for each block of K, panels x [klen][16]. xg has the same column order and holds
- * W x + b. Reads h, writes h_next (which must be another buffer) and updates c. All of h, h_next, c have hp floats. */
+/* An elementwise function and its parameters, as `unary` takes them. */
 typedef struct {
-  const float *r, *xg, *h;
-  float *h_next, *c;
+  int code;
+  float a, b;
+} fl_function;
+
+enum fl_cell_kind {
+  FL_LSTM,      /* gates i f g o */
+  FL_GRU,       /* gates r z n; r multiplies the product R_n h + b_n */
+  FL_GRU_EARLY, /* gates r z n; r multiplies h before the product */
+  FL_RNN        /* one gate */
+};
+
+/* What one direction of a recurrent layer does with its state h (and c). Units come in blocks of 16, padded to hp = 16 blocks.
+ * R is packed as the product's weights are, with the columns in the order [hp/16][gates][16]. */
+typedef struct {
+  int kind; /* fl_cell_kind */
+  int gates;
+  int standard; /* sigmoid and tanh, no clip, no peephole, not coupled */
+  int coupled;  /* LSTM: f = 1 - i */
   int64_t hidden, hp;
+  const float *r;        /* FL_GRU_EARLY: the columns of r and z alone, [hp/16][r z][16] */
+  const float *late;     /* FL_GRU_EARLY: those of n, [hp/16][16] */
+  const float *bias;     /* FL_GRU: b_n of the product of h, [hp] */
+  const float *peephole; /* LSTM: NULL, or [i f o][hp] */
+  fl_function gate, cell, out; /* of i f o, r z; of g, n and of an RNN; of c where it becomes h */
+  float clip; /* sums of gates are clipped to -clip .. clip; 0: they are not */
+} fl_cell;
+
+/* One step of `rows` sequences. xg holds W x + b: block of units u and row j begin at xg + u * xg_block + j * xg_row and hold
+ * [gates][16]. Reads h, writes h_next (which must be another buffer) and updates c; each is [rows][hp]. */
+typedef struct {
+  const fl_cell *cell;
+  int64_t rows;
+  const float *xg;
+  int64_t xg_block, xg_row;
+  const float *h;
+  float *h_next, *c;
+  float *spare;  /* FL_GRU_EARLY: [z, r h][rows][hp] */
   int backwards; /* walk the units from the last to the first, so that what the cache still holds of R is used first */
-} fl_lstm_step;
+} fl_recurrent_step;
+
+/* The other half of the sums, for any number of rows at once: xg = W x + b, laid out as above. `bias` and W's columns are in the
+ * order of R's. */
+typedef struct {
+  const float *const *rows; /* m pointers, each to a row of x */
+  int64_t m, inputs, gates, blocks;
+  const float *w, *bias;
+  float *xg;
+  int64_t xg_block, xg_row;
+} fl_recurrent_input;
 
 /* ---- depthwise convolution ---------------------------------------------------------------------------------------------- */
 
@@ -176,9 +218,8 @@ typedef struct fl_kernels {
   void (*softmax_inner)(const float *x, float *y, int64_t n, int64_t inner, int64_t columns, int logarithm);
 
   /* recurrent.h */
-  void (*lstm_step)(const fl_lstm_step *p);
-  /* gates of `rows` rows: g is [rows][hp/16][i f g o][16] (sums finished), c and h are [rows][hp] */
-  void (*lstm_gates)(const float *g, float *c, float *h, int64_t rows, int64_t hp);
+  void (*recurrent_input)(const fl_recurrent_input *p);
+  void (*recurrent_step)(const fl_recurrent_step *p);
 
   /* depthwise.h */
   void (*depthwise_last)(const fl_dw_last *p);

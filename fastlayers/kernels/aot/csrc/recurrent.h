@@ -1,81 +1,312 @@
-/* The recurrent step of an LSTM: sums of R h for one row, and the gates for any number of rows.
+/* One step of LSTM, GRU and simple RNN for any number of rows, and the product W x + b that all steps need beforehand.
  *
- * Computes, per unit, with sums i f g o = (blocks of R h, added in order) + xg:
- *   c = sigmoid(f) c + sigmoid(i) tanh(g)      h = sigmoid(o) tanh(c)
- * Layout: units in blocks of 16, padded to hp; a row of sums, of xg and of R's columns is [hp/16][i f g o][16], so the four
- * panels of the packed product that belong to a block of units lie side by side. R is packed with its own K = hidden.
- * Assumes: h_next is not h. Remainder: none, since padded units have zero weights; their lanes hold something finite that
- * nobody reads (K ends at `hidden`).
- *
- * The step is bound by the cache that R comes from. It keeps all sums of FL_UNITS blocks (or of a part of one) in registers,
- * eight chains or more, enough to hide the latency of a multiply-add, and reads each panel as a stream of its own. */
+ * A sum is (blocks of R h, added in order) + xg. Units are walked in groups of blocks of 16: the sums of a group for all rows, then
+ * its gates while the sums are near. Sums are [rows][units][gates][16], so the panels of R that belong to a group lie side by side.
+ * One row has sums of its own (fl_row_sums), bound by the cache that R comes from; more rows take the tiles of the product.
+ * Whatever made the sums, the gates are the same code, so a row's bits depend on no other row.
+ * Remainder: none, since padded units have zero weights; their lanes hold what nobody reads (K ends at `hidden`). */
 
-/* Blocks of units walked together, and vectors of each of their panels: 4 * FL_UNITS * FL_PART sums, in registers. */
+#define FL_STEP_ROWS 64 /* rows whose sums lie on the stack: 16 KB */
+
+/* ---- sums ---------------------------------------------------------------------------------------------------------------- */
+
+/* Most panels of one row walked together, and vectors of each: all sums stay in registers, and eight chains or nearly as many hide
+ * the latency of a multiply-add. */
 #if VW == 16
-#define FL_UNITS 2
-#define FL_PART 1
+#define FL_ROW_MOST 8
+#define FL_ROW_PART 1
 #elif VW == 8 || VREGS == 16
-#define FL_UNITS 1
-#define FL_PART 2
+#define FL_ROW_MOST 6
+#define FL_ROW_PART 2
 #else
-#define FL_UNITS 1
-#define FL_PART 4
+#define FL_ROW_MOST 6
+#define FL_ROW_PART 4
 #endif
-#define FL_GATES (4 * FL_PANEL) /* floats of one block of units in a row of sums */
 
-/* One piece of code for every way to the sums: whatever made them, the gates' bits are the same. */
-static __attribute__((noinline)) void fl_f32_lstm_gates(const float *g, float *c, float *h, int64_t rows, int64_t hp) {
-  const int64_t blocks = rows * (hp / FL_PANEL);
-  for (int64_t u = 0; u < blocks; u++, g += FL_GATES, c += FL_PANEL, h += FL_PANEL)
-    for (int64_t j = 0; j < FL_PANEL; j += VW) {
-      const vf in = vsigmoid(vload(g + j)), forget = vsigmoid(vload(g + FL_PANEL + j));
-      const vf cell = vtanh(vload(g + 2 * FL_PANEL + j)), out = vsigmoid(vload(g + 3 * FL_PANEL + j));
-      const vf next = vfma(forget, vload(c + j), in * cell);
-      vstore(c + j, next);
-      vstore(h + j, out * vtanh(next));
-    }
+/* Where the terms from k0 on of panel `first` begin in weights of `all` panels. */
+FL_INLINE const float *fl_panel_at(const float *b, int64_t all, int64_t first, int64_t k0, int64_t klen) {
+  return b + (all * k0 + first * klen) * FL_PANEL;
+}
+FL_INLINE int64_t fl_klen(int64_t k, int64_t k0) { return k - k0 < FL_KC ? k - k0 : FL_KC; }
+
+/* Sums of `panels` panels from `first` on, for one row x of k terms; each panel is a stream of its own. */
+FL_INLINE void fl_row_sums(const int panels, const float *b, int64_t all, int64_t first, const float *x, int64_t k, float *sums) {
+  for (int64_t lane = 0; lane < FL_PANEL; lane += FL_ROW_PART * VW) {
+    int64_t k0 = 0;
+    do {
+      const int64_t klen = fl_klen(k, k0), stream = klen * FL_PANEL;
+      const float *from = fl_panel_at(b, all, first, k0, klen) + lane;
+      vf acc[FL_ROW_MOST][FL_ROW_PART];
+      FL_UNROLL for (int q = 0; q < panels; q++)
+        FL_UNROLL for (int v = 0; v < FL_ROW_PART; v++) acc[q][v] = vset(0);
+      for (int64_t i = 0; i < klen; i++, from += FL_PANEL) {
+        const vf s = vset(x[k0 + i]);
+        FL_UNROLL for (int q = 0; q < panels; q++)
+          FL_UNROLL for (int v = 0; v < FL_ROW_PART; v++) acc[q][v] = vfma(s, vload(from + q * stream + v * VW), acc[q][v]);
+      }
+      FL_UNROLL for (int q = 0; q < panels; q++)
+        FL_UNROLL for (int v = 0; v < FL_ROW_PART; v++) {
+          float *sum = sums + q * FL_PANEL + lane + v * VW;
+          vstore(sum, k0 ? vload(sum) + acc[q][v] : acc[q][v]);
+        }
+      k0 += klen;
+    } while (k0 < k);
+  }
 }
 
-/* Sums of `units` blocks of units from block `unit` on, lanes `lane` .. lane + FL_PART * VW of each panel, into sums. */
-FL_INLINE void fl_lstm_sums(const fl_lstm_step *p, int64_t unit, int64_t lane, const int units, float *sums) {
-  const int64_t row = p->hp * 4;
-  const float *xg = p->xg + unit * FL_GATES;
+typedef void (*fl_row_fn)(const float *b, int64_t all, int64_t first, const float *x, int64_t k, float *sums);
+#define FL_ROW(n)                                                                                                                   \
+  static __attribute__((noinline)) void fl_row_##n(const float *b, int64_t all, int64_t first, const float *x, int64_t k, float *sums) { \
+    fl_row_sums(n, b, all, first, x, k, sums);                                                                                       \
+  }
+FL_ROW(1)
+FL_ROW(2)
+FL_ROW(3)
+FL_ROW(4)
+FL_ROW(5)
+FL_ROW(6)
+#if FL_ROW_MOST == 8
+FL_ROW(7)
+FL_ROW(8)
+#endif
+static const fl_row_fn fl_rows[] = {
+    0, fl_row_1, fl_row_2, fl_row_3, fl_row_4, fl_row_5, fl_row_6,
+#if FL_ROW_MOST == 8
+    fl_row_7, fl_row_8,
+#endif
+};
+
+/* c = x b + bias for m rows and `count` panels from `first` on; `next` is the panel that the next call begins with. */
+static void fl_rows_sums(const float *const *rows, int64_t m, const float *b, int64_t all, int64_t first, int64_t count, int64_t next,
+                         int64_t k, const float *bias, float *c, int64_t ldc) {
+  const fl_epilogue epilogue = {.bias = bias, .code = FL_IDENTITY};
   int64_t k0 = 0;
   do {
-    const int64_t klen = p->hidden - k0 < FL_KC ? p->hidden - k0 : FL_KC, stream = klen * FL_PANEL;
-    const float *b = p->r + k0 * row + unit * 4 * stream + lane, *h = p->h + k0;
-    vf acc[4 * FL_UNITS][FL_PART];
-    FL_UNROLL for (int q = 0; q < 4 * units; q++)
-      FL_UNROLL for (int v = 0; v < FL_PART; v++) acc[q][v] = vset(0);
-    for (int64_t k = 0; k < klen; k++, b += FL_PANEL) {
-      const vf s = vset(h[k]);
-      FL_UNROLL for (int q = 0; q < 4 * units; q++)
-        FL_UNROLL for (int v = 0; v < FL_PART; v++) acc[q][v] = vfma(s, vload(b + q * stream + v * VW), acc[q][v]);
+    const int64_t klen = fl_klen(k, k0), k1 = k0 + klen;
+    const fl_run run = {k0, klen};
+    const fl_block block = {
+        .rows = rows, .m = m, .n = count * FL_PANEL, .runs = &run, .nruns = 1, .klen = klen,
+        .b = fl_panel_at(b, all, first, k0, klen),
+        .ahead = k1 < k ? fl_panel_at(b, all, first, k1, fl_klen(k, k1)) : next < 0 ? 0 : fl_panel_at(b, all, next, 0, fl_klen(k, 0)),
+        .c = c, .ldc = ldc, .accumulate = k0 > 0, .epilogue = bias && k1 == k ? &epilogue : 0};
+    fl_f32_block(&block);
+    k0 = k1;
+  } while (k0 < k);
+}
+
+static void fl_f32_recurrent_input(const fl_recurrent_input *p) {
+  const int64_t panels = p->blocks * p->gates;
+  if (p->xg_block == p->gates * FL_PANEL) { /* the blocks of a row lie side by side */
+    fl_rows_sums(p->rows, p->m, p->w, panels, 0, panels, -1, p->inputs, p->bias, p->xg, p->xg_row);
+    return;
+  }
+  for (int64_t u = 0; u < p->blocks; u++) {
+    const int64_t first = u * p->gates, next = u + 1 < p->blocks ? first + p->gates : -1;
+    fl_rows_sums(p->rows, p->m, p->w, panels, first, p->gates, next, p->inputs, p->bias + first * FL_PANEL, p->xg + u * p->xg_block,
+                 p->xg_row);
+  }
+}
+
+/* ---- gates --------------------------------------------------------------------------------------------------------------- */
+
+/* Rows `row` .. row + rows of the blocks `unit` .. unit + units, from their sums. */
+typedef void (*fl_gates)(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums);
+
+/* Walks rows and blocks: `j` and `u` count them, s are the block's sums, x its part of xg, `at` its place in h, h_next and c. */
+#define FL_EACH_BLOCK(gates)                                                                                                         \
+  for (int64_t j = row; j < row + rows; j++)                                                                                   \
+    for (int64_t u = unit; u < unit + units; u++, sums += (gates) * FL_PANEL)
+
+FL_INLINE const float *fl_xg(const fl_recurrent_step *p, int64_t j, int64_t u) { return p->xg + u * p->xg_block + j * p->xg_row; }
+FL_INLINE int64_t fl_place(const fl_recurrent_step *p, int64_t j, int64_t u) { return j * p->cell->hp + u * FL_PANEL; }
+
+/* c = sigmoid(f) c + sigmoid(i) tanh(g)      h = sigmoid(o) tanh(c) */
+static void fl_lstm_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums) {
+  FL_EACH_BLOCK(4) {
+    const float *x = fl_xg(p, j, u);
+    float *c = p->c + fl_place(p, j, u), *h = p->h_next + fl_place(p, j, u);
+    for (int v = 0; v < FL_PANEL; v += VW) {
+      const vf in = vsigmoid(vload(sums + v) + vload(x + v));
+      const vf forget = vsigmoid(vload(sums + FL_PANEL + v) + vload(x + FL_PANEL + v));
+      const vf cell = vtanh(vload(sums + 2 * FL_PANEL + v) + vload(x + 2 * FL_PANEL + v));
+      const vf out = vsigmoid(vload(sums + 3 * FL_PANEL + v) + vload(x + 3 * FL_PANEL + v));
+      const vf next = vfma(forget, vload(c + v), in * cell);
+      vstore(c + v, next);
+      vstore(h + v, out * vtanh(next));
     }
-    const int last = k0 + klen == p->hidden;
-    FL_UNROLL for (int q = 0; q < 4 * units; q++)
-      FL_UNROLL for (int v = 0; v < FL_PART; v++) {
-        float *sum = sums + q * FL_PANEL + lane + v * VW;
-        vf total = k0 ? vload(sum) + acc[q][v] : acc[q][v];
-        vstore(sum, last ? total + vload(xg + q * FL_PANEL + lane + v * VW) : total);
-      }
-    k0 += klen;
-  } while (k0 < p->hidden);
+  }
 }
 
-FL_INLINE void fl_lstm_units(const fl_lstm_step *p, int64_t unit, const int units) {
-  float sums[FL_UNITS * FL_GATES];
-  for (int64_t lane = 0; lane < FL_PANEL; lane += FL_PART * VW)
-    fl_lstm_sums(p, unit, lane, units, sums);
-  fl_f32_lstm_gates(sums, p->c + unit * FL_PANEL, p->h_next + unit * FL_PANEL, 1, units * FL_PANEL);
+/* h = n + z (h - n)      r, z = sigmoid(..)      n = tanh(W_n x + b + r (R_n h + b_n)) */
+static void fl_gru_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums) {
+  FL_EACH_BLOCK(3) {
+    const float *x = fl_xg(p, j, u), *bias = p->cell->bias + u * FL_PANEL, *h = p->h + fl_place(p, j, u);
+    float *to = p->h_next + fl_place(p, j, u);
+    for (int v = 0; v < FL_PANEL; v += VW) {
+      const vf reset = vsigmoid(vload(sums + v) + vload(x + v));
+      const vf keep = vsigmoid(vload(sums + FL_PANEL + v) + vload(x + FL_PANEL + v));
+      const vf n = vtanh(vfma(reset, vload(sums + 2 * FL_PANEL + v) + vload(bias + v), vload(x + 2 * FL_PANEL + v)));
+      vstore(to + v, vfma(keep, vload(h + v) - n, n));
+    }
+  }
 }
 
-static void fl_f32_lstm_step(const fl_lstm_step *p) {
-  const int64_t blocks = p->hp / FL_PANEL, groups = blocks / FL_UNITS, rest = blocks % FL_UNITS;
-  if (rest && p->backwards)
-    fl_lstm_units(p, groups * FL_UNITS, 1);
-  for (int64_t i = 0; i < groups; i++)
-    fl_lstm_units(p, (p->backwards ? groups - 1 - i : i) * FL_UNITS, FL_UNITS);
-  if (rest && !p->backwards)
-    fl_lstm_units(p, groups * FL_UNITS, 1);
+/* The general forms, for any functions: the same operations through short buffers. */
+
+/* n sums, clipped and sent through f, in place. */
+static void fl_activate(const fl_cell *cell, const fl_function *f, float *t, int64_t n) {
+  if (cell->clip > 0)
+    fl_f32_unary(FL_CLIP, -cell->clip, cell->clip, t, t, n);
+  fl_f32_unary(f->code, f->a, f->b, t, t, n);
+}
+
+FL_INLINE void fl_add_xg(const float *a, const float *b, float *to, int n) {
+  for (int v = 0; v < n; v += VW)
+    vstore(to + v, vload(a + v) + vload(b + v));
+}
+
+/* to += a b over one block */
+FL_INLINE void fl_add_product(const float *a, const float *b, float *to) {
+  for (int v = 0; v < FL_PANEL; v += VW)
+    vstore(to + v, vfma(vload(a + v), vload(b + v), vload(to + v)));
+}
+
+static void fl_lstm_general(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums) {
+  const fl_cell *cell = p->cell;
+  float t[4 * FL_PANEL], state[FL_PANEL], *in = t, *forget = t + FL_PANEL, *g = t + 2 * FL_PANEL, *out = t + 3 * FL_PANEL;
+  FL_EACH_BLOCK(4) {
+    const float *peephole = cell->peephole ? cell->peephole + u * FL_PANEL : 0;
+    float *c = p->c + fl_place(p, j, u), *h = p->h_next + fl_place(p, j, u);
+    fl_add_xg(sums, fl_xg(p, j, u), t, 4 * FL_PANEL);
+    if (peephole) {
+      fl_add_product(peephole, c, in);
+      fl_add_product(peephole + cell->hp, c, forget);
+    }
+    fl_activate(cell, &cell->gate, t, cell->coupled ? FL_PANEL : 2 * FL_PANEL);
+    fl_activate(cell, &cell->cell, g, FL_PANEL);
+    for (int v = 0; v < FL_PANEL; v += VW) {
+      const vf keep = cell->coupled ? 1.0f - vload(in + v) : vload(forget + v);
+      vstore(c + v, vfma(keep, vload(c + v), vload(in + v) * vload(g + v)));
+    }
+    if (peephole)
+      fl_add_product(peephole + 2 * cell->hp, c, out);
+    fl_activate(cell, &cell->gate, out, FL_PANEL);
+    fl_f32_unary(cell->out.code, cell->out.a, cell->out.b, c, state, FL_PANEL);
+    for (int v = 0; v < FL_PANEL; v += VW)
+      vstore(h + v, vload(out + v) * vload(state + v));
+  }
+}
+
+static void fl_gru_general(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums) {
+  const fl_cell *cell = p->cell;
+  float t[3 * FL_PANEL], *reset = t, *keep = t + FL_PANEL, *n = t + 2 * FL_PANEL;
+  FL_EACH_BLOCK(3) {
+    const float *x = fl_xg(p, j, u), *h = p->h + fl_place(p, j, u);
+    float *to = p->h_next + fl_place(p, j, u);
+    fl_add_xg(sums, x, t, 2 * FL_PANEL);
+    fl_add_xg(sums + 2 * FL_PANEL, cell->bias + u * FL_PANEL, n, FL_PANEL);
+    fl_activate(cell, &cell->gate, t, 2 * FL_PANEL);
+    for (int v = 0; v < FL_PANEL; v += VW)
+      vstore(n + v, vfma(vload(reset + v), vload(n + v), vload(x + 2 * FL_PANEL + v)));
+    fl_activate(cell, &cell->cell, n, FL_PANEL);
+    for (int v = 0; v < FL_PANEL; v += VW)
+      vstore(to + v, vfma(vload(keep + v), vload(h + v) - vload(n + v), vload(n + v)));
+  }
+}
+
+/* Where the reset gate comes before the product: z and r h into spare .. */
+static void fl_early_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums) {
+  float t[2 * FL_PANEL];
+  FL_EACH_BLOCK(2) {
+    const float *h = p->h + fl_place(p, j, u);
+    float *keep = p->spare + fl_place(p, j, u), *reset = keep + p->rows * p->cell->hp;
+    fl_add_xg(sums, fl_xg(p, j, u), t, 2 * FL_PANEL);
+    fl_activate(p->cell, &p->cell->gate, t, 2 * FL_PANEL);
+    for (int v = 0; v < FL_PANEL; v += VW) {
+      vstore(reset + v, vload(t + v) * vload(h + v));
+      vstore(keep + v, vload(t + FL_PANEL + v));
+    }
+  }
+}
+
+/* .. then n from the product of r h. */
+static void fl_early_new(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums) {
+  float n[FL_PANEL];
+  FL_EACH_BLOCK(1) {
+    const float *keep = p->spare + fl_place(p, j, u), *h = p->h + fl_place(p, j, u);
+    float *to = p->h_next + fl_place(p, j, u);
+    fl_add_xg(sums, fl_xg(p, j, u) + 2 * FL_PANEL, n, FL_PANEL);
+    fl_activate(p->cell, &p->cell->cell, n, FL_PANEL);
+    for (int v = 0; v < FL_PANEL; v += VW)
+      vstore(to + v, vfma(vload(keep + v), vload(h + v) - vload(n + v), vload(n + v)));
+  }
+}
+
+static void fl_rnn_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums) {
+  FL_EACH_BLOCK(1) fl_add_xg(sums, fl_xg(p, j, u), p->h_next + fl_place(p, j, u), FL_PANEL);
+  for (int64_t j = row; j < row + rows; j++)
+    fl_activate(p->cell, &p->cell->cell, p->h_next + fl_place(p, j, unit), units * FL_PANEL);
+}
+
+/* ---- the walk over the units --------------------------------------------------------------------------------------------- */
+
+/* All units of one row, at most `most` blocks a group. */
+static void fl_walk_row(const fl_recurrent_step *p, const float *h, const float *r, int gates, int most, fl_gates apply) {
+  const int64_t blocks = p->cell->hp / FL_PANEL, groups = (blocks + most - 1) / most;
+  float sums[FL_ROW_MOST * FL_PANEL];
+  for (int64_t i = 0; i < groups; i++) {
+    const int64_t g = p->backwards ? groups - 1 - i : i, unit = blocks * g / groups, units = blocks * (g + 1) / groups - unit;
+    fl_rows[units * gates](r, blocks * gates, unit * gates, h, p->cell->hidden, sums);
+    apply(p, 0, 1, unit, units, sums);
+  }
+}
+
+/* All units of any number of rows. A group has four panels, or three: what the tiles with many rows walk at once. */
+static void fl_walk_rows(const fl_recurrent_step *p, const float *h, const float *r, int gates, fl_gates apply) {
+  const int64_t hp = p->cell->hp, blocks = hp / FL_PANEL, most = 4 / gates, groups = (blocks + most - 1) / most;
+  const int64_t parts = (p->rows + FL_STEP_ROWS - 1) / FL_STEP_ROWS, lines = gates * FL_PANEL;
+  const float *rows[FL_STEP_ROWS];
+  float sums[FL_STEP_ROWS * 4 * FL_PANEL];
+  for (int64_t part = 0; part < parts; part++) {
+    const int64_t row = p->rows * part / parts, count = p->rows * (part + 1) / parts - row;
+    for (int64_t j = 0; j < count; j++)
+      rows[j] = h + (row + j) * hp;
+    for (int64_t i = 0; i < groups; i++) {
+      const int turn = p->backwards ^ (part & 1);
+      const int64_t g = turn ? groups - 1 - i : i, unit = g * most, units = blocks - unit < most ? blocks - unit : most;
+      const int64_t next = i + 1 < groups ? (turn ? g - 1 : g + 1) * most * gates : -1;
+      for (int64_t j = row; j < row + count; j++) /* rows of xg lie far apart: no hardware foresees them */
+        for (int64_t u = unit; u < unit + units; u++)
+          for (int64_t v = 0; v < lines; v += FL_PANEL)
+            __builtin_prefetch(fl_xg(p, j, u) + v);
+      fl_rows_sums(rows, count, r, blocks * gates, unit * gates, units * gates, next, p->cell->hidden, 0, sums, units * lines);
+      apply(p, row, count, unit, units, sums);
+    }
+  }
+}
+
+static void fl_walk_units(const fl_recurrent_step *p, const float *h, const float *r, int gates, int most, fl_gates apply) {
+  if (p->rows == 1)
+    fl_walk_row(p, h, r, gates, most, apply);
+  else
+    fl_walk_rows(p, h, r, gates, apply);
+}
+
+static void fl_f32_recurrent_step(const fl_recurrent_step *p) {
+  const fl_cell *cell = p->cell;
+  const int most = FL_ROW_MOST / cell->gates;
+  switch (cell->kind) {
+  case FL_LSTM:
+    fl_walk_units(p, p->h, cell->r, 4, most, cell->standard ? fl_lstm_gates : fl_lstm_general);
+    break;
+  case FL_GRU:
+    fl_walk_units(p, p->h, cell->r, 3, most, cell->standard ? fl_gru_gates : fl_gru_general);
+    break;
+  case FL_GRU_EARLY:
+    fl_walk_units(p, p->h, cell->r, 2, FL_ROW_MOST / 2, fl_early_gates);
+    fl_walk_units(p, p->spare + p->rows * cell->hp, cell->late, 1, FL_ROW_MOST, fl_early_new);
+    break;
+  default:
+    fl_walk_units(p, p->h, cell->r, 1, FL_ROW_MOST, fl_rnn_gates);
+  }
 }

@@ -1,0 +1,244 @@
+"""The walk of a recurrent layer through time: slabs of sequences, chunks of time, tasks; a step is the level's.
+
+Time goes in chunks: first the input product of a chunk, whose sums a cache holds until the steps read them, then its steps. Sequences
+are sorted by falling length, so those that a step concerns are the first ones; where all lengths are equal the order stays. A step
+counts in the order of the walk, a time along x and out.
+"""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+
+from ._engine cimport FL_GRU_EARLY, FL_LSTM, FL_PANEL, FL_RNN, alloc, fl_cell, fl_recurrent_input, fl_recurrent_step
+from ._engine cimport parallel, release, run_begin, run_end, workers
+
+cdef enum:
+    SLAB = 256         # most sequences that walk together: scratch is bounded
+    CHUNK_ROWS = 256   # rows of one input product, if it is more than one step
+    PRODUCT_ROWS = 64  # fewest rows of a task of it
+    WALK_ROWS = 8      # fewest sequences of a task of the walk
+
+
+cdef struct Slab:
+    const Walk *plan
+    const Arrays *arrays
+    int64_t rows               # sequences
+    int64_t *order             # their places in the batch, longest first
+    int64_t *lengths           # in that order
+    int64_t first, count       # the chunk: steps first .. first + count
+    int64_t *offsets           # row of xg where each step of the chunk begins; the last is their number
+    int64_t base, together     # directions base .. base + together are being worked on
+    int64_t products, walks    # tasks of each direction
+    float *xg                  # a block of `chunk` floats a direction
+    int64_t chunk
+    float *states              # `state` floats a direction: h twice, for steps take turns, c, and what FL_GRU_EARLY needs
+    int64_t state
+
+
+cdef inline const Direction *direction_of(const Slab *p, int64_t d) noexcept nogil:
+    return p.plan.directions + d
+
+
+cdef inline bint backwards(const Slab *p, int64_t d) noexcept nogil:
+    return d == 1 or p.plan.reverse
+
+
+cdef inline int64_t padded(const Slab *p) noexcept nogil:
+    return p.plan.directions.cell.hp
+
+
+cdef inline int64_t columns(const Slab *p) noexcept nogil:
+    return padded(p) * p.plan.directions.cell.gates
+
+
+cdef inline float *h_of(const Slab *p, int64_t d, int64_t step) noexcept nogil:
+    """h before `step`, [rows][hp]: a step reads all of it before the last unit is done, so two buffers take turns."""
+    return p.states + (d - p.base) * p.state + (step & 1) * p.rows * padded(p)
+
+
+cdef inline float *c_of(const Slab *p, int64_t d) noexcept nogil:
+    return p.states + (d - p.base) * p.state + 2 * p.rows * padded(p)
+
+
+cdef inline int64_t time_of(const Slab *p, int64_t d, int64_t j, int64_t step) noexcept nogil:
+    return p.lengths[j] - 1 - step if backwards(p, d) else step
+
+
+cdef inline int64_t active(const Slab *p, int64_t step) noexcept nogil:
+    """How many sequences of the slab are longer than `step`."""
+    cdef int64_t n = p.rows
+    while n and p.lengths[n - 1] <= step:
+        n -= 1
+    return n
+
+
+cdef inline double operations(const Slab *p, int64_t rows, int64_t terms) noexcept nogil:
+    return 2.0 * rows * columns(p) * terms
+
+
+cdef int walk(const Walk *plan, const Arrays *arrays) noexcept nogil:
+    cdef int64_t slabs = (plan.batch + SLAB - 1) // SLAB, i, begin
+    for i in range(slabs):
+        begin = plan.batch * i // slabs
+        if walk_slab(plan, arrays, begin, plan.batch * (i + 1) // slabs - begin):
+            return -1
+    return 0
+
+
+cdef int walk_slab(const Walk *plan, const Arrays *arrays, int64_t begin, int64_t rows) noexcept nogil:
+    cdef Slab p
+    cdef int64_t hp = plan.directions.cell.hp, longest = max(<int64_t>1, min(plan.steps, CHUNK_ROWS // rows))
+    cdef int threads = workers(plan.count * max(<int64_t>1, rows // WALK_ROWS), plan.work)
+    p.plan, p.arrays, p.rows = plan, arrays, rows
+    p.together = plan.count if threads > 1 else 1
+    p.chunk = longest * rows * hp * plan.directions.cell.gates
+    p.state = (5 if plan.directions.cell.kind == FL_GRU_EARLY else 3) * rows * hp
+    cdef size_t floats = p.together * (p.chunk + p.state)
+    p.xg = <float *>alloc(floats * sizeof(float) + (2 * rows + longest + 1) * sizeof(int64_t))
+    if p.xg == NULL:
+        return -1
+    p.states = p.xg + p.together * p.chunk
+    p.order = <int64_t *>(p.xg + floats)
+    p.lengths = p.order + rows
+    p.offsets = p.lengths + rows
+    sort(&p, begin)
+    if arrays.lengths != NULL and arrays.out != NULL:
+        clear_tails(&p)
+    if threads > 1:
+        run_begin()
+    p.base = 0
+    while p.base < plan.count:
+        load_states(&p)
+        p.first = 0
+        while p.first < p.lengths[0] and plan.hidden:
+            run_chunk(&p, longest, threads)
+            p.first += p.count
+        store_states(&p)
+        p.base += p.together
+    if threads > 1:
+        run_end()
+    release(p.xg)
+    return 0
+
+
+cdef void run_chunk(Slab *p, int64_t longest, int threads) noexcept nogil:
+    """The input product, cut by rows, then the steps, cut by sequences. Rows never mix, so any cut gives the same bits: there is one
+    task a thread, since each reads all of the weights."""
+    cdef int64_t s, rows
+    p.count = min(longest, p.lengths[0] - p.first)
+    p.offsets[0] = 0
+    for s in range(p.count):
+        p.offsets[s + 1] = p.offsets[s] + active(p, p.first + s)
+    rows = p.offsets[p.count]
+    p.products = workers(max(<int64_t>1, p.together * rows // PRODUCT_ROWS), p.together * operations(p, rows, p.plan.inputs))
+    p.products = (p.products + p.together - 1) // p.together
+    p.walks = max(<int64_t>1, min((threads + p.together - 1) // p.together, p.rows // WALK_ROWS))
+    parallel(product_task, p, p.together * p.products, <int>(p.together * p.products))
+    parallel(walk_task, p, p.together * p.walks, threads)
+
+
+cdef void sort(Slab *p, int64_t begin) noexcept nogil:
+    """Fills order and lengths, longest first, else as they come; a length out of range is taken for the nearest in it."""
+    cdef const int *given = p.arrays.lengths
+    cdef int64_t j, i, length
+    for j in range(p.rows):
+        length = p.plan.steps if given == NULL else min(p.plan.steps, max(<int64_t>0, <int64_t>given[begin + j]))
+        i = j
+        while i and p.lengths[i - 1] < length:
+            p.lengths[i], p.order[i] = p.lengths[i - 1], p.order[i - 1]
+            i -= 1
+        p.lengths[i], p.order[i] = length, begin + j
+
+
+cdef void clear_tails(const Slab *p) noexcept nogil:
+    """Zeros in out after the end of each sequence."""
+    cdef const Walk *plan = p.plan
+    cdef int64_t j, d, t
+    for j in range(p.rows):
+        for t in range(p.lengths[j], plan.steps):
+            for d in range(plan.count):
+                memset(p.arrays.out + t * plan.out_time + p.order[j] * plan.out_row + d * plan.out_direction, 0,
+                       plan.hidden * sizeof(float))
+
+
+cdef void load_states(const Slab *p) noexcept nogil:
+    cdef int64_t d
+    memset(p.states, 0, p.together * p.state * sizeof(float))
+    for d in range(p.base, p.base + p.together):
+        load(p, d, p.arrays.h0, h_of(p, d, 0))
+        load(p, d, p.arrays.c0, c_of(p, d))
+
+
+cdef void load(const Slab *p, int64_t d, const float *from__dbh, float *to) noexcept nogil:
+    cdef int64_t j, hidden = p.plan.hidden
+    if from__dbh != NULL:
+        for j in range(p.rows):
+            memcpy(to + j * padded(p), from__dbh + (d * p.plan.batch + p.order[j]) * hidden, hidden * sizeof(float))
+
+
+cdef void store_states(const Slab *p) noexcept nogil:
+    """The states after the last step of each sequence."""
+    cdef int64_t d, j, to, at, hidden = p.plan.hidden
+    for d in range(p.base, p.base + p.together):
+        for j in range(p.rows):
+            to, at = (d * p.plan.batch + p.order[j]) * hidden, j * padded(p)
+            if p.arrays.hn != NULL:
+                memcpy(p.arrays.hn + to, h_of(p, d, p.lengths[j]) + at, hidden * sizeof(float))
+            if p.arrays.cn != NULL:
+                memcpy(p.arrays.cn + to, c_of(p, d) + at, hidden * sizeof(float))
+
+
+cdef inline void xg_strides(const Slab *p, int64_t *block, int64_t *row) noexcept nogil:
+    """One block of units after the other, so that a step of many rows reads runs; a lone row, and a cell with one gate, has its
+    blocks side by side, so that one product makes them all."""
+    cdef int64_t width = p.plan.directions.cell.gates * FL_PANEL, rows = p.offsets[p.count]
+    block[0], row[0] = rows * width, width
+    if rows == 1 or p.plan.directions.cell.kind == FL_RNN:
+        block[0], row[0] = width, columns(p)
+
+
+cdef void product_task(void *context, int64_t task, int worker) noexcept nogil:
+    """An even share of the rows of a direction's xg."""
+    cdef const Slab *p = <const Slab *>context
+    cdef int64_t d = p.base + task // p.products, share = task % p.products, rows = p.offsets[p.count], step = 0, r, j
+    cdef int64_t begin = rows * share // p.products, end = rows * (share + 1) // p.products
+    cdef const Direction *direction = direction_of(p, d)
+    cdef const float *pointers[CHUNK_ROWS]
+    cdef fl_recurrent_input call
+    for r in range(begin, end):
+        while p.offsets[step + 1] <= r:
+            step += 1
+        j = r - p.offsets[step]
+        pointers[r - begin] = p.arrays.x + time_of(p, d, j, p.first + step) * p.plan.x_time + p.order[j] * p.plan.x_row
+    xg_strides(p, &call.xg_block, &call.xg_row)
+    call.rows, call.m = pointers, end - begin
+    call.inputs, call.gates, call.blocks = p.plan.inputs, direction.cell.gates, padded(p) // FL_PANEL
+    call.w, call.bias = direction.w, direction.bias
+    call.xg = p.xg + (d - p.base) * p.chunk + begin * call.xg_row
+    p.plan.level.recurrent_input(&call)
+
+
+cdef void walk_task(void *context, int64_t task, int worker) noexcept nogil:
+    """An even share of the sequences through a direction's chunk."""
+    cdef const Slab *p = <const Slab *>context
+    cdef const Walk *plan = p.plan
+    cdef int64_t d = p.base + task // p.walks, share = task % p.walks, hp = padded(p), s, step, j
+    cdef int64_t begin = p.rows * share // p.walks, end = p.rows * (share + 1) // p.walks
+    cdef fl_recurrent_step call
+    cdef float *c = c_of(p, d)
+    cdef float *out
+    call.cell = &direction_of(p, d).cell
+    call.c, call.spare = c + begin * hp, c + (p.rows + 2 * begin) * hp
+    xg_strides(p, &call.xg_block, &call.xg_row)
+    for s in range(p.count):
+        step = p.first + s
+        call.rows = min(end, p.offsets[s + 1] - p.offsets[s]) - begin
+        if call.rows <= 0:
+            return
+        call.xg = p.xg + (d - p.base) * p.chunk + (p.offsets[s] + begin) * call.xg_row
+        call.h, call.h_next = h_of(p, d, step) + begin * hp, h_of(p, d, step + 1) + begin * hp
+        call.backwards = step & 1  # such a step begins with what the one before has left of R in the cache
+        plan.level.recurrent_step(&call)
+        if p.arrays.out != NULL:
+            for j in range(begin, begin + call.rows):
+                out = p.arrays.out + time_of(p, d, j, step) * plan.out_time + p.order[j] * plan.out_row + d * plan.out_direction
+                memcpy(out, call.h_next + (j - begin) * hp, plan.hidden * sizeof(float))

@@ -14,6 +14,7 @@ from .._budget import Budget
 from .._source import Source
 
 if TYPE_CHECKING:
+    from ...graph.ir import Graph
     from .proto import Model
 
 NAME = "onnx"
@@ -41,3 +42,11 @@ def read(source: Source, budget: Budget) -> Model:
     from . import reader
 
     return reader.read(source, budget)
+
+
+def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str]]:
+    """The model as a graph of operators, and its metadata."""
+    from .graph import to_graph
+
+    model = read(source, budget)
+    return to_graph(model), dict(model.metadata)

@@ -96,7 +96,7 @@ static void fl_bytes_take(const void *from, int64_t n, const int64_t *indices, i
  * or, where there are few rows or columns, in rows along the other axis. */
 #define FL_MOVE(bits)                                                                                                         \
   typedef uint##bits##_t fl_u##bits __attribute__((aligned(1), may_alias));                                                   \
-  FL_INLINE void fl_row_##bits(const fl_u##bits *restrict x, int64_t xs, fl_u##bits *restrict out, int64_t os, int64_t n) {   \
+  FL_INLINE void fl_move_row_##bits(const fl_u##bits *restrict x, int64_t xs, fl_u##bits *restrict out, int64_t os, int64_t n) {   \
     for (int64_t i = 0; i < n; i++)                                                                                           \
       out[i * os] = x[i * xs];                                                                                                \
   }                                                                                                                           \
@@ -105,12 +105,12 @@ static void fl_bytes_take(const void *from, int64_t n, const int64_t *indices, i
     const int64_t known = os == 1 ? xs : 99;                                                                                  \
     for (int64_t r = 0; r < rows; r++, x += x_row, out += out_row)                                                            \
       switch (known) {                                                                                                        \
-      case -1: fl_row_##bits(x, -1, out, 1, n); break;                                                                        \
-      case 0: fl_row_##bits(x, 0, out, 1, n); break;                                                                          \
-      case 2: fl_row_##bits(x, 2, out, 1, n); break;                                                                          \
-      case 3: fl_row_##bits(x, 3, out, 1, n); break;                                                                          \
-      case 4: fl_row_##bits(x, 4, out, 1, n); break;                                                                          \
-      default: fl_row_##bits(x, xs, out, os, n);                                                                              \
+      case -1: fl_move_row_##bits(x, -1, out, 1, n); break;                                                                        \
+      case 0: fl_move_row_##bits(x, 0, out, 1, n); break;                                                                          \
+      case 2: fl_move_row_##bits(x, 2, out, 1, n); break;                                                                          \
+      case 3: fl_move_row_##bits(x, 3, out, 1, n); break;                                                                          \
+      case 4: fl_move_row_##bits(x, 4, out, 1, n); break;                                                                          \
+      default: fl_move_row_##bits(x, xs, out, os, n);                                                                              \
       }                                                                                                                       \
   }                                                                                                                           \
   FL_INLINE FL_UNUSED void fl_transposed_##bits(const fl_u##bits *x, int64_t x_col, fl_u##bits *out, int64_t out_row,         \

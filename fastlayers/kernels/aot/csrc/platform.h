@@ -25,7 +25,7 @@ static inline void fl_lock(fl_mutex *m) { AcquireSRWLockExclusive(m); }
 static inline void fl_unlock(fl_mutex *m) { ReleaseSRWLockExclusive(m); }
 static inline void fl_wait(fl_cond *c, fl_mutex *m) { SleepConditionVariableSRW(c, m, INFINITE, 0); }
 static inline void fl_signal(fl_cond *c) { WakeConditionVariable(c); }
-static inline void fl_broadcast(fl_cond *c) { WakeAllConditionVariable(c); }
+static inline void fl_signal_all(fl_cond *c) { WakeAllConditionVariable(c); }
 
 static inline int64_t fl_now_ns(void) {
   LARGE_INTEGER frequency, count;
@@ -69,7 +69,7 @@ static inline void fl_lock(fl_mutex *m) { pthread_mutex_lock(m); }
 static inline void fl_unlock(fl_mutex *m) { pthread_mutex_unlock(m); }
 static inline void fl_wait(fl_cond *c, fl_mutex *m) { pthread_cond_wait(c, m); }
 static inline void fl_signal(fl_cond *c) { pthread_cond_signal(c); }
-static inline void fl_broadcast(fl_cond *c) { pthread_cond_broadcast(c); }
+static inline void fl_signal_all(fl_cond *c) { pthread_cond_broadcast(c); }
 
 static inline int64_t fl_now_ns(void) {
   struct timespec t;

@@ -138,7 +138,7 @@ static void wake_workers(int seats) {
   atomic_fetch_add(&pool.awake, called);
   fl_unlock(&pool.lock);
   if (called > 1 && all)
-    fl_broadcast(&pool.work);
+    fl_signal_all(&pool.work);
   else
     for (int i = 0; i < called; i++)
       fl_signal(&pool.work);

@@ -24,7 +24,7 @@ __all__ = [
 
 # Arguments that are no arrays; all others are one, or None where a kernel can do without.
 PLAIN = frozenset(
-    {"activation", "batch_first", "channels", "channels_last", "column", "dilation", "directions_apart", "gate", "groups", "itemsize", "mode", "options", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "shape", "stride", "value", "x_last", "x_offset", "x_strides"}
+    {"activation", "batch_first", "channels", "channels_last", "column", "dilation", "directions_apart", "gate", "groups", "itemsize", "mode", "options", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "shape", "stride", "tile", "value", "x_last", "x_offset", "x_strides"}
 )  # fmt: skip
 
 
@@ -55,6 +55,8 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("conv_transpose", "conv_transpose", ("x", "packed", "out", "pads", "x_last", "out_last", "activation")),
     Kernel("depthwise_pack", "depthwise", ("weight__o1dhw", "bias__o", "stride", "dilation", "channels")),
     Kernel("depthwise", "depthwise", ("x", "packed", "out", "pads", "mode", "channels_last", "residual", "activation")),
+    Kernel("winograd_pack", "winograd", ("weight__oidhw", "bias__o", "tile")),
+    Kernel("winograd", "winograd", ("x", "packed", "out", "pads", "x_last", "out_last", "residual", "activation")),
     Kernel("unary", "activation", ("x", "out", "activation")),
     Kernel("prelu", "activation", ("x__oci", "slope__c", "out__oci")),
     Kernel("gated", "activation", ("x__o2i", "out__oi", "activation", "gate")),

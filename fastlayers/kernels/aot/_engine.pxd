@@ -101,6 +101,23 @@ cdef extern from "csrc/kernels.h" nogil:
         void *out
         int size
         int64_t rows, cols, x_row, x_col, out_row, out_col
+    ctypedef struct fl_wino_in:
+        int m
+        const float *const *rows
+        int64_t tiles
+        float *v
+        int64_t point, tile
+    ctypedef struct fl_wino_out:
+        int m
+        const float *s
+        int64_t point, tile
+        int64_t tiles, rows, cols, c
+        const float *bias
+        const float *residual
+        float *out
+        int64_t row, pixel
+        int code
+        float a, b
     ctypedef struct fl_kernels:
         int abi
         const char *name
@@ -117,6 +134,8 @@ cdef extern from "csrc/kernels.h" nogil:
         void (*recurrent_step)(const fl_recurrent_step *p) noexcept nogil
         void (*depthwise_last)(const fl_dw_last *p) noexcept nogil
         void (*depthwise_first)(const fl_dw_first *p) noexcept nogil
+        void (*winograd_in)(const fl_wino_in *p) noexcept nogil
+        void (*winograd_out)(const fl_wino_out *p) noexcept nogil
         void (*transpose)(const float *src, int64_t lds, float *dst, int64_t ldd, int64_t rows, int64_t cols) noexcept nogil
         void (*move)(const fl_move *p) noexcept nogil
         int (*within)(const int64_t *indices, int64_t m, int64_t n) noexcept nogil

@@ -189,6 +189,32 @@ typedef struct {
   int size; /* bytes of an item: 1, 2, 4 or 8 */
   int64_t rows, cols, x_row, x_col, out_row, out_col;
 } fl_move;
+/* ---- Winograd convolution ------------------------------------------------------------------------------------------------- */
+
+/* A row of input tiles, each of (m + 2) x (m + 2) pixels of FL_PANEL channels and m pixels after the one before, transformed:
+ * v[t * tile + q * point + i] for tiles t, positions q < (m + 2)^2 and channels i. */
+typedef struct {
+  int m;                    /* 2 or 4 */
+  const float *const *rows; /* m + 2 pointers to rows of pixels [x][FL_PANEL] */
+  int64_t tiles;
+  float *v;
+  int64_t point, tile; /* floats between positions, and between tiles */
+} fl_wino_in;
+
+/* A row of output tiles, each of m x m pixels, out of sums that lie like v above, with all whole vectors that c begins:
+ * out[y * row + x * pixel + i] = act(tile's output + bias[i] + residual[the same place])  for y < rows <= m, x < cols <= tiles * m, i < c. */
+typedef struct {
+  int m;
+  const float *s;
+  int64_t point, tile;
+  int64_t tiles, rows, cols, c;
+  const float *bias;     /* NULL, or padded to whole panels */
+  const float *residual; /* NULL, or laid out like out */
+  float *out;
+  int64_t row, pixel;
+  int code;
+  float a, b;
+} fl_wino_out;
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------ */
 
@@ -224,6 +250,10 @@ typedef struct fl_kernels {
   /* depthwise.h */
   void (*depthwise_last)(const fl_dw_last *p);
   void (*depthwise_first)(const fl_dw_first *p);
+
+  /* winograd.h */
+  void (*winograd_in)(const fl_wino_in *p);
+  void (*winograd_out)(const fl_wino_out *p);
 
   /* layout.h: dst[j * ldd + i] = src[i * lds + j] for i < rows, j < cols */
   void (*transpose)(const float *src, int64_t lds, float *dst, int64_t ldd, int64_t rows, int64_t cols);

@@ -15,6 +15,7 @@
 #include "panels.h"
 #include "recurrent.h"
 #include "depthwise.h"
+#include "winograd.h"
 #include "layout.h"
 #include "movement.h"
 #include "probe.h"
@@ -41,6 +42,8 @@ static const fl_kernels table = {
     .recurrent_step = fl_f32_recurrent_step,
     .depthwise_last = fl_f32_depthwise_last,
     .depthwise_first = fl_f32_depthwise_first,
+    .winograd_in = fl_f32_winograd_in,
+    .winograd_out = fl_f32_winograd_out,
     .transpose = fl_f32_transpose,
     .move = fl_bytes_move,
     .within = fl_i64_within,

@@ -1,0 +1,399 @@
+"""Winograd convolution, F(m x m, 3 x 3): tiles of the input are transformed, multiplied with transformed weights, and transformed back.
+
+Of n x n inputs, n = m + 2, come m x m outputs with n^2 multiplications a pair of channels where the direct way takes 9 m^2: 16 instead of 36
+(m = 2), 36 instead of 144 (m = 4). Each of the n^2 positions is a matrix product of its own, tiles x channels times channels x outputs.
+
+Tiles are taken in blocks whose numbers stay in a second-level cache between the three stages. V holds a block's transformed inputs, M its
+sums for some columns of outputs, both [tile][position][channel], so that a transform keeps to a few pages. Channels-first data is
+transposed a few channels at a time, on its way in and out. Every output is made by the same operations in the same order wherever its
+block, layout and task begin: results are equal bit for bit.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+cimport numpy as cnp
+
+import numpy as np
+
+from ._engine cimport (
+    FL_KC, FL_PANEL,
+    alloc, copied, fl_block, fl_kernels, fl_run, fl_wino_in, fl_wino_out, level, need, parallel, release, run_begin, run_end, workers,
+)
+from ._space cimport even, rounded
+from ._step cimport make_step, run_plan
+from .gemm cimport pack_panels, panels_size
+
+cnp.import_array()
+
+cdef enum:
+    BUDGET = 131072   # floats of V and M that a block may have, if that makes LEAST tiles: 512 KB
+    LEAST = 32        # tiles of a block: fewer do not repay reading all weights (8 images 512@7, F(4): 24 and 32 tiles took 6.4 and 5.0 ms)
+    MOST = 128
+    ALONE = 64        # up to so many tiles are one block, whose channels and columns are the tasks
+    BLOCKS = 8        # wanted where there are more tiles, for as many threads
+    WIDTH = 64        # columns of M
+    MOST_SIDE = 4 + 2
+
+
+def weights_axis(int tile):
+    """One axis of the transform of weights, (tile + 2, 3): powers of the points, divided as interpolation asks.
+
+    The rows of the points a, -a, b, -b are multiplied by a, a, b, b on top, which the transform of the sums leaves out in turn.
+    """
+    if tile == 2:
+        return np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
+    a, b = 2.0 / 3.0, 3.0 / 2.0
+    rows = [[p**k * abs(p) / (2 * p * p * (p * p - q * q)) for k in range(3)] for p, q in ((a, b), (-a, b), (b, a), (-b, a))]
+    return np.array([[1, 0, 0], *rows, [0, 0, 1]])
+
+
+@cython.final
+cdef class PackedWinograd:
+    """Transformed weights in panels, position by position. Immutable; may be used by any number of threads at once."""
+    cdef float *u      # (m + 2)^2 x panels
+    cdef float *bias   # whole panels, or NULL
+    cdef int64_t o, c
+    cdef int m
+
+    def __dealloc__(self):
+        release(self.u)
+        release(self.bias)
+
+
+def winograd_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile):
+    """Weights (o, i, 1, 3, 3) of a convolution for tiles of tile x tile outputs, 2 or 4."""
+    cdef PackedWinograd packed = PackedWinograd.__new__(PackedWinograd)
+    cdef int64_t o = weight__oidhw.shape[0], c = weight__oidhw.shape[1], size = panels_size(o, c), position
+    cdef int points = (tile + 2) * (tile + 2)
+    cdef cnp.ndarray u
+    packed.o, packed.c, packed.m = o, c, tile
+    packed.u = <float *>need(points * size * sizeof(float), "winograd_pack")
+    both = np.kron(weights_axis(tile), weights_axis(tile))
+    taps = weight__oidhw.reshape(o * c, 9).astype(np.float64)
+    for position in range(points):
+        with np.errstate(invalid="ignore", over="ignore"):  # infinities and NaN are data
+            u = (taps @ both[position]).astype(np.float32)
+        pack_panels(<const float *>cnp.PyArray_DATA(u), o, c, c, 1, packed.u + position * size)
+    if bias__o is not None:
+        wide = np.zeros(panels_size(o, 1), np.float32)
+        wide[:o] = bias__o
+        packed.bias = copied(wide, "winograd_pack")
+    return packed
+
+
+cdef struct Job:
+    const fl_kernels *level
+    const float *x
+    const float *u
+    float *bias
+    const float *residual
+    float *out
+    int m, points
+    int64_t images, channels, out_channels
+    int64_t size[2]          # of the input
+    int64_t out_size[2]
+    int64_t before[2]
+    bint x_last, out_last
+    int code
+    float a, b
+    # how the work is cut: blocks of images x rows x cols tiles, and `width` columns of the product
+    int64_t tiles[2]         # of an image
+    int64_t block_images, block_rows, block_cols, image_blocks, row_blocks, col_blocks
+    int64_t width
+    bint alone               # there is one block, and all threads work on it
+    double work
+    int64_t v_point, v_tile, m_point, m_tile   # floats between positions and tiles of V and M
+    # scratch in bytes: what all workers share (V, if `alone`), and what each has: V otherwise, M, and pieces of data that are transposed
+    char *scratch
+    size_t shared_size, own_size, at_m, at_part
+
+
+cdef struct Block:
+    int64_t image, row, col             # its first tile
+    int64_t images, rows, cols, tiles   # how many there are
+
+
+cdef Block block_of(const Job *job, int64_t number) noexcept nogil:
+    cdef Block block
+    block.col = number % job.col_blocks * job.block_cols
+    number = number // job.col_blocks
+    block.row = number % job.row_blocks * job.block_rows
+    block.image = number // job.row_blocks * job.block_images
+    block.images = min(job.block_images, job.images - block.image)
+    block.rows = min(job.block_rows, job.tiles[0] - block.row)
+    block.cols = min(job.block_cols, job.tiles[1] - block.col)
+    block.tiles = block.images * block.rows * block.cols
+    return block
+
+
+cdef void fill_row(const Job *job, const float *x, int64_t y, int64_t start, int64_t cols, int64_t c0, float *to) noexcept nogil:
+    """Pixels start .. start + cols - 1 of row y of an image, FL_PANEL channels from c0 on; zeros for what is outside the image."""
+    cdef int64_t height = job.size[0], width = job.size[1], c = min(<int64_t>FL_PANEL, job.channels - c0), i
+    cdef int64_t i0 = min(max(-start, <int64_t>0), cols), i1 = max(min(width - start, cols), i0)
+    if y < 0 or y >= height or i0 == i1:
+        memset(to, 0, cols * FL_PANEL * sizeof(float))
+        return
+    if c < FL_PANEL:
+        memset(to, 0, cols * FL_PANEL * sizeof(float))
+    else:
+        memset(to, 0, i0 * FL_PANEL * sizeof(float))
+        memset(to + i1 * FL_PANEL, 0, (cols - i1) * FL_PANEL * sizeof(float))
+    to += i0 * FL_PANEL
+    i = y * width + start + i0
+    if not job.x_last:
+        job.level.transpose(x + c0 * height * width + i, height * width, to, FL_PANEL, c, i1 - i0)
+        return
+    x += i * job.channels + c0
+    for i in range(i1 - i0):
+        if c == FL_PANEL:
+            memcpy(to + i * FL_PANEL, x + i * job.channels, FL_PANEL * sizeof(float))
+        else:
+            memcpy(to + i * FL_PANEL, x + i * job.channels, c * sizeof(float))
+
+
+cdef void transform(const Job *job, const Block *block, int64_t c0, float *v, float *part) noexcept nogil:
+    """V of a block, FL_PANEL channels from c0 on. Rows of pixels are brought into `part`, a ring of m + 2 of them."""
+    cdef const float *rows[MOST_SIDE]
+    cdef const float *x
+    cdef fl_wino_in p
+    cdef int64_t image, r, i, y, first, side = job.m + 2, cols = block.cols * job.m + 2, start = block.col * job.m - job.before[1]
+    p.m, p.rows, p.tiles, p.v, p.point, p.tile = job.m, rows, block.cols, v + c0, job.v_point, job.v_tile
+    for image in range(block.images):
+        x = job.x + (block.image + image) * job.channels * job.size[0] * job.size[1]
+        for r in range(block.rows):
+            y = (block.row + r) * job.m
+            first = 0 if r == 0 else 2   # the row of tiles above has brought the first two rows of pixels
+            for i in range(side):
+                rows[i] = part + (y + i) % side * cols * FL_PANEL
+                if i >= first:
+                    fill_row(job, x, y + i - job.before[0], start, cols, c0, <float *>rows[i])
+            job.level.winograd_in(&p)
+            p.v += block.cols * job.v_tile
+
+
+cdef const float *panels_at(const Job *job, int64_t q, int64_t k0, int64_t j0) noexcept nogil:
+    """Weights of position q, from channel k0 on (a block of K begins there), for columns from j0 on."""
+    cdef int64_t width = panels_size(job.out_channels, 1)
+    return job.u + (q * job.channels + k0) * width + j0 * min(<int64_t>FL_KC, job.channels - k0)
+
+
+cdef void multiply(const Job *job, const Block *block, int64_t j0, int64_t n, const float *v, float *sums) noexcept nogil:
+    """M of a block: n columns from j0 on, whole panels."""
+    cdef const float *rows[MOST]
+    cdef fl_block p
+    cdef fl_run run
+    cdef int64_t i, q, k0
+    for i in range(block.tiles):
+        rows[i] = v + i * job.v_tile
+    p.rows, p.m, p.n, p.runs, p.nruns, p.ldc, p.epilogue = rows, block.tiles, n, &run, 1, job.m_tile, NULL
+    p.b = panels_at(job, 0, 0, j0)
+    for q in range(job.points):
+        p.c = sums + q * job.m_point
+        k0 = 0
+        while True:  # once even without channels: sums are zeros
+            p.klen, p.accumulate = min(<int64_t>FL_KC, job.channels - k0), k0 > 0
+            run.offset, run.length = q * job.v_point + k0, p.klen
+            k0 += p.klen
+            if k0 < job.channels:
+                p.ahead = panels_at(job, q, k0, j0)
+            elif q + 1 < job.points:
+                p.ahead = panels_at(job, q + 1, 0, j0)
+            else:
+                p.ahead = panels_at(job, 0, 0, j0 + n if j0 + n < job.out_channels else 0)
+            job.level.block(&p)
+            p.b = p.ahead
+            if k0 >= job.channels:
+                break
+
+
+cdef void from_planes(const Job *job, const float *planes, int64_t rows, int64_t cols, int64_t c, float *to) noexcept nogil:
+    """rows x cols pixels of c planes like the output's, as pixels of FL_PANEL channels side by side."""
+    cdef int64_t width = job.out_size[1], plane = job.out_size[0] * width, y, lines = 1 if cols == width else rows, n = rows * cols // lines
+    for y in range(lines):
+        job.level.transpose(planes + y * width, plane, to + y * n * FL_PANEL, FL_PANEL, c, n)
+
+
+cdef void to_planes(const Job *job, const float *pixels, int64_t rows, int64_t cols, int64_t c, float *planes) noexcept nogil:
+    """The other way round."""
+    cdef int64_t width = job.out_size[1], plane = job.out_size[0] * width, y, lines = 1 if cols == width else rows, n = rows * cols // lines
+    for y in range(lines):
+        job.level.transpose(pixels + y * n * FL_PANEL, FL_PANEL, planes + y * width, plane, n, c)
+
+
+cdef void untransform(const Job *job, const Block *block, int64_t j0, int64_t n, const float *sums, float *part) noexcept nogil:
+    """Outputs of a block out of M: n columns from j0 on. `part` holds a residual, and then outputs, that are transposed."""
+    cdef int64_t height = job.out_size[0], width = job.out_size[1], oy = block.row * job.m, ox = block.col * job.m
+    cdef int64_t rows = min(block.rows * job.m, height - oy), cols = min(block.cols * job.m, width - ox)
+    cdef int64_t image, row, at, first, step = n if job.out_last else FL_PANEL, c0 = 0, c
+    cdef fl_wino_out p
+    p.m, p.point, p.tile, p.tiles, p.cols = job.m, job.m_point, job.m_tile, block.cols, cols
+    p.code, p.a, p.b, p.residual = job.code, job.a, job.b, NULL
+    while c0 < n:
+        c = min(step, n - c0)
+        p.s = sums + c0
+        p.bias = NULL if job.bias == NULL else job.bias + j0 + c0
+        for image in range(block.image, block.image + block.images):
+            first = image * height * width * job.out_channels
+            if job.out_last:
+                at = first + (oy * width + ox) * job.out_channels + j0 + c0
+                p.c, p.pixel, p.row, p.out = c, job.out_channels, width * job.out_channels, job.out + at
+                if job.residual != NULL:
+                    p.residual = job.residual + at
+            else:
+                at = first + ((j0 + c0) * height + oy) * width + ox
+                p.c, p.pixel, p.row, p.out = FL_PANEL, FL_PANEL, cols * FL_PANEL, part
+                if job.residual != NULL:
+                    from_planes(job, job.residual + at, rows, cols, c, part)
+                    p.residual = part  # each number is read before its place is written
+            for row in range(block.rows):
+                p.rows = min(<int64_t>job.m, rows - row * job.m)
+                job.level.winograd_out(&p)
+                p.s += block.cols * p.tile
+                p.out += job.m * p.row
+                if p.residual != NULL:
+                    p.residual += job.m * p.row
+            if not job.out_last:
+                to_planes(job, part, rows, cols, c, job.out + at)
+        c0 += step
+
+
+cdef void columns(const Job *job, const Block *block, int64_t j0, const float *v, char *own) noexcept nogil:
+    """The outputs of a block, `width` columns from j0 on, out of V."""
+    cdef int64_t n = min(job.width, job.out_channels - j0)
+    multiply(job, block, j0, panels_size(n, 1), v, <float *>(own + job.at_m))
+    untransform(job, block, j0, n, <const float *>(own + job.at_m), <float *>(own + job.at_part))
+
+
+cdef void block_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Job *job = <const Job *>context
+    cdef Block block = block_of(job, number)
+    cdef char *own = job.scratch + job.shared_size + worker * job.own_size
+    cdef int64_t c0 = 0, j0 = 0
+    while c0 < job.channels:
+        transform(job, &block, c0, <float *>own, <float *>(own + job.at_part))
+        c0 += FL_PANEL
+    while j0 < job.out_channels:
+        columns(job, &block, j0, <const float *>own, own)
+        j0 += job.width
+
+
+cdef void channels_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Job *job = <const Job *>context
+    cdef Block block = block_of(job, 0)
+    cdef char *own = job.scratch + job.shared_size + worker * job.own_size
+    transform(job, &block, number * FL_PANEL, <float *>job.scratch, <float *>(own + job.at_part))
+
+
+cdef void columns_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Job *job = <const Job *>context
+    cdef Block block = block_of(job, 0)
+    columns(job, &block, number * job.width, <const float *>job.scratch, job.scratch + job.shared_size + worker * job.own_size)
+
+
+cdef int64_t pieces(int64_t n, int64_t length) noexcept nogil:
+    return (n + length - 1) // length
+
+
+cdef int64_t apart(int64_t floats) noexcept nogil:
+    """At least so many floats: tiles must not lie a multiple of 1 KB apart, where they would share their cache lines' places."""
+    return floats + (FL_PANEL if floats % 256 == 0 else 0)
+
+
+cdef void cut(Job *job) noexcept nogil:
+    """Cuts tiles into blocks and columns into pieces."""
+    cdef int64_t image_tiles = job.tiles[0] * job.tiles[1], tiles = job.images * image_tiles, most
+    job.width = min(panels_size(job.out_channels, 1), <int64_t>WIDTH)
+    job.alone = tiles <= ALONE
+    if job.alone:
+        most = ALONE
+        if pieces(job.out_channels, WIDTH) < BLOCKS:  # two panels at once are enough for the product
+            job.width = min(job.width, <int64_t>WIDTH // 2)
+    else:
+        most = BUDGET // max(job.points * (panels_size(job.channels, 1) + job.width), <int64_t>1)
+        most = min(max(min(most, pieces(tiles, BLOCKS)), <int64_t>LEAST), <int64_t>MOST)
+    job.block_images, job.block_rows, job.block_cols = 1, 1, even(job.tiles[1], most)
+    if job.block_cols == job.tiles[1]:
+        job.block_rows = even(job.tiles[0], max(most // job.block_cols, <int64_t>1))
+        if job.block_rows == job.tiles[0]:
+            job.block_images = even(job.images, max(most // image_tiles, <int64_t>1))
+    job.image_blocks = pieces(job.images, job.block_images)
+    job.row_blocks, job.col_blocks = pieces(job.tiles[0], job.block_rows), pieces(job.tiles[1], job.block_cols)
+
+
+cdef void plan_winograd(Job *job, PackedWinograd packed, x, out, pads, bint x_last, bint out_last, activation):
+    """x, out: shapes."""
+    cdef int axis, at = 2 if x_last else 3, to = 2 if out_last else 3
+    cdef int64_t tiles, inputs, outputs
+    cdef size_t v_size
+    memset(job, 0, sizeof(Job))
+    job.level = level()
+    job.u, job.bias, job.m, job.points = packed.u, packed.bias, packed.m, (packed.m + 2) * (packed.m + 2)
+    job.images, job.channels, job.out_channels = x[0], packed.c, packed.o
+    job.x_last, job.out_last = x_last, out_last
+    job.code, job.a, job.b = activation
+    for axis in range(2):
+        job.size[axis], job.out_size[axis], job.before[axis] = x[at + axis], out[to + axis], pads[2 + 2 * axis]
+        job.tiles[axis] = pieces(job.out_size[axis], job.m)
+    tiles = job.images * job.tiles[0] * job.tiles[1]
+    if tiles == 0 or job.out_channels == 0:
+        return  # nothing to do, as image_blocks = 0 says
+    cut(job)
+    job.v_point, job.m_point = panels_size(job.channels, 1), job.width
+    job.v_tile, job.m_tile = apart(job.points * job.v_point), apart(job.points * job.m_point)
+    v_size = rounded(job.block_images * job.block_rows * job.block_cols * job.v_tile * sizeof(float))
+    if job.alone:
+        job.shared_size = v_size
+    else:
+        job.at_m = v_size
+    job.at_part = job.at_m + rounded(job.block_images * job.block_rows * job.block_cols * job.m_tile * sizeof(float))
+    inputs = (job.m + 2) * (job.block_cols * job.m + 2)
+    outputs = 0 if out_last else job.block_rows * job.m * job.block_cols * job.m
+    job.own_size = job.at_part + rounded(max(inputs, outputs) * FL_PANEL * sizeof(float))
+    # What both transforms do for a number of V or M costs about as much as eight multiply-adds of the product.
+    job.work = 2.0 * tiles * job.points * (<double>job.channels * job.out_channels + 8.0 * (job.channels + job.out_channels))
+
+
+cdef int run_winograd(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, out, residual or NULL."""
+    cdef Job job = (<const Job *>plan)[0]
+    cdef int64_t blocks = job.image_blocks * job.row_blocks * job.col_blocks, channel_tasks, column_tasks
+    cdef int threads
+    if blocks == 0:
+        return 0
+    channel_tasks, column_tasks = pieces(job.channels, FL_PANEL), pieces(job.out_channels, job.width)
+    job.x, job.out, job.residual = <const float *>operands[0], <float *>operands[1], <const float *>operands[2]
+    threads = workers(max(channel_tasks, column_tasks) if job.alone else blocks, job.work)
+    job.scratch = <char *>alloc(job.shared_size + threads * job.own_size)
+    if job.scratch == NULL:
+        return -1
+    if job.alone:
+        run_begin()
+        parallel(channels_task, &job, channel_tasks, threads)
+        parallel(columns_task, &job, column_tasks, threads)
+        run_end()
+    else:
+        parallel(block_task, &job, blocks, threads)
+    release(job.scratch)
+    return 0
+
+
+def winograd(cnp.ndarray x, PackedWinograd packed, cnp.ndarray out, pads, bint x_last, bint out_last, residual, activation):
+    """``out = act(x * weights + bias + residual)``, zeros around x; x, and out with residual, channels-first or -last.
+
+    NaN or infinity in x makes NaN of any output of the tiles that read it, not only of those that are a sum with it.
+    """
+    cdef Job job
+    cdef void *operands[3]
+    plan_winograd(&job, packed, (<object>x).shape, (<object>out).shape, pads, x_last, out_last, activation)
+    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out), NULL
+    if residual is not None:
+        operands[2] = cnp.PyArray_DATA(<cnp.ndarray>residual)
+    run_plan(run_winograd, &job, operands, job.work, "winograd")
+
+
+def winograd_step(tuple x, PackedWinograd packed, tuple out, pads, bint x_last, bint out_last, residual, activation):
+    """The step of `winograd`: shapes instead of arrays."""
+    cdef Job job
+    plan_winograd(&job, packed, x, out, pads, x_last, out_last, activation)
+    return make_step(run_winograd, &job, sizeof(Job), 3, job.work, packed)

@@ -1,0 +1,40 @@
+"""Winograd convolution's answer, which is the direct convolution's: 3 x 3, stride 1, zeros around."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..table import PAD_MODES, Activation
+from .conv import Packed, conv, conv_pack
+
+__all__ = ["winograd", "winograd_pack"]
+
+
+def winograd_pack(weight: np.ndarray, bias: np.ndarray | None, tile: int) -> Packed:
+    """Packs weight (o, c, 1, 3, 3) and bias (o,) or None; the outputs' tile, 2 or 4, makes no difference here."""
+    return conv_pack(weight, bias, (1, 1, 1), (1, 1, 1), 1)
+
+
+def winograd(
+    x: np.ndarray,
+    packed: Packed,
+    out: np.ndarray,
+    pads: Sequence[int],
+    x_last: bool,
+    out_last: bool,
+    residual: np.ndarray | None,
+    activation: Activation,
+) -> None:
+    """out = activation(x * weight + bias + residual), a cross-correlation with zeros around x.
+
+    Args:
+        x: (n, c, 1, h, w), or (n, 1, h, w, c) if x_last.
+        packed: what `winograd_pack` returned.
+        out, residual: (n, o, 1, h, w), or (n, 1, h, w, o) if out_last.
+        pads: (0, 0, h before, h after, w before, w after), all >= 0.
+    """
+    if x_last != out_last:
+        x = np.moveaxis(x, -1, 1) if x_last else np.moveaxis(x, 1, -1)
+    conv(x, packed, out, pads, PAD_MODES["zeros"], out_last, residual, activation)

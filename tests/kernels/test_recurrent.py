@@ -187,13 +187,13 @@ def test_results_may_be_unwanted(variant: str, kernel: str) -> None:
                 np.testing.assert_array_equal(a, b)
 
 
-def test_options_that_change_nothing_give_the_same_bits(variant: str) -> None:
-    """What is not the default takes another path, which does the same operations."""
+def test_options_that_change_nothing(variant: str) -> None:
+    """What is not the default takes another path, whose results are those of the first but for rounding."""
     far = 1e30
     for kernel, options in (("lstm", LstmOptions(clip=far)), ("gru", GruOptions(clip=far)), ("rnn", RnnOptions(clip=far))):
         for shape in ((7, 1, 5, 33), (7, 5, 5, 33), (3, 2, 300, 270)):
             p = problem(kernel, shape, 2)
-            assert_same_bits(run(p._replace(options=options)), run(p))
+            assert_close(kernel, run(p._replace(options=options)), run(p))
 
 
 # ---- lengths -----------------------------------------------------------------------------------------------------------------

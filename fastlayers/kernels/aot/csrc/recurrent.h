@@ -109,44 +109,79 @@ static void fl_f32_recurrent_input(const fl_recurrent_input *p) {
 
 /* ---- gates --------------------------------------------------------------------------------------------------------------- */
 
-/* Rows `row` .. row + rows of the blocks `unit` .. unit + units, from their sums. */
-typedef void (*fl_gates)(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums);
+/* Rows `row` .. row + rows of the blocks `unit` .. unit + units, from their sums, which may be overwritten. */
+typedef void (*fl_gates)(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, float *sums);
 
-/* Walks rows and blocks: `j` and `u` count them, s are the block's sums, x its part of xg, `at` its place in h, h_next and c. */
-#define FL_EACH_BLOCK(gates)                                                                                                         \
+/* Walks rows j and blocks u, and with them s, the block's sums. */
+#define FL_EACH_BLOCK(gates, s)                                                                                                \
+  float *s = sums;                                                                                                             \
   for (int64_t j = row; j < row + rows; j++)                                                                                   \
-    for (int64_t u = unit; u < unit + units; u++, sums += (gates) * FL_PANEL)
+    for (int64_t u = unit; u < unit + units; u++, s += (gates) * FL_PANEL)
 
 FL_INLINE const float *fl_xg(const fl_recurrent_step *p, int64_t j, int64_t u) { return p->xg + u * p->xg_block + j * p->xg_row; }
 FL_INLINE int64_t fl_place(const fl_recurrent_step *p, int64_t j, int64_t u) { return j * p->cell->hp + u * FL_PANEL; }
 
-/* c = sigmoid(f) c + sigmoid(i) tanh(g)      h = sigmoid(o) tanh(c) */
-static void fl_lstm_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums) {
-  FL_EACH_BLOCK(4) {
-    const float *x = fl_xg(p, j, u);
-    float *c = p->c + fl_place(p, j, u), *h = p->h_next + fl_place(p, j, u);
+/* sigmoid(x) = 1 / d, tanh(x) = n / d. As fractions, gates that meet in a product share one division; |n| <= 1, and the clamp keeps
+ * a product of two d finite: sigmoid ends at 2^-124. Multiply-adds are spelt out, so that every place gets the same bits. */
+FL_INLINE vf fl_sigmoid_d(vf x) {
+  const fl_exp_parts e = vexp_parts(-vmin(vset(87.0f), vmax(vset(-86.0f), x)), 127, 0);
+  const vf s = vexp_scale(e);
+  return vfma(s, e.q, s) + 1.0f;
+}
+typedef struct {
+  vf n, d;
+} fl_fraction;
+FL_INLINE fl_fraction fl_tanh(vf x) {
+  const vf m = vexpm1_neg(-2.0f * vabs(x));
+  return (fl_fraction){vsign(m, x), m + 2.0f};
+}
+
+/* c = sigmoid(f) c + sigmoid(i) tanh(g)      h = sigmoid(o) tanh(c)
+ * In two turns: one chain from i to h is too long for a processor to have several under way. */
+static void fl_lstm_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, float *sums) {
+  {
+    FL_EACH_BLOCK(4, s) {
+      const float *x = fl_xg(p, j, u);
+      float *c = p->c + fl_place(p, j, u);
+      for (int v = 0; v < FL_PANEL; v += VW) {
+        const vf in = fl_sigmoid_d(vload(s + v) + vload(x + v));
+        const vf forget = fl_sigmoid_d(vload(s + FL_PANEL + v) + vload(x + FL_PANEL + v));
+        const fl_fraction cell = fl_tanh(vload(s + 2 * FL_PANEL + v) + vload(x + 2 * FL_PANEL + v));
+        vstore(c + v, vload(c + v) / forget + cell.n / (in * cell.d));
+      }
+    }
+  }
+  FL_EACH_BLOCK(4, s) {
+    const float *x = fl_xg(p, j, u), *c = p->c + fl_place(p, j, u);
+    float *h = p->h_next + fl_place(p, j, u);
     for (int v = 0; v < FL_PANEL; v += VW) {
-      const vf in = vsigmoid(vload(sums + v) + vload(x + v));
-      const vf forget = vsigmoid(vload(sums + FL_PANEL + v) + vload(x + FL_PANEL + v));
-      const vf cell = vtanh(vload(sums + 2 * FL_PANEL + v) + vload(x + 2 * FL_PANEL + v));
-      const vf out = vsigmoid(vload(sums + 3 * FL_PANEL + v) + vload(x + 3 * FL_PANEL + v));
-      const vf next = vfma(forget, vload(c + v), in * cell);
-      vstore(c + v, next);
-      vstore(h + v, out * vtanh(next));
+      const vf out = fl_sigmoid_d(vload(s + 3 * FL_PANEL + v) + vload(x + 3 * FL_PANEL + v));
+      const fl_fraction state = fl_tanh(vload(c + v));
+      vstore(h + v, state.n / (out * state.d));
     }
   }
 }
 
-/* h = n + z (h - n)      r, z = sigmoid(..)      n = tanh(W_n x + b + r (R_n h + b_n)) */
-static void fl_gru_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums) {
-  FL_EACH_BLOCK(3) {
-    const float *x = fl_xg(p, j, u), *bias = p->cell->bias + u * FL_PANEL, *h = p->h + fl_place(p, j, u);
+/* h = (1 - z) n + z h      r, z = sigmoid(..)      n = tanh(W_n x + b + r (R_n h + b_n))
+ * With z = 1 / (1 + e) that is (e n + h) / (1 + e). In two turns, as above. */
+static void fl_gru_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, float *sums) {
+  {
+    FL_EACH_BLOCK(3, s) {
+      const float *x = fl_xg(p, j, u), *bias = p->cell->bias + u * FL_PANEL;
+      float *n = s + 2 * FL_PANEL;
+      for (int v = 0; v < FL_PANEL; v += VW) {
+        const vf reset = fl_sigmoid_d(vload(s + v) + vload(x + v));
+        vstore(n + v, (vload(n + v) + vload(bias + v)) / reset + vload(x + 2 * FL_PANEL + v));
+      }
+    }
+  }
+  FL_EACH_BLOCK(3, s) {
+    const float *x = fl_xg(p, j, u) + FL_PANEL, *h = p->h + fl_place(p, j, u);
     float *to = p->h_next + fl_place(p, j, u);
     for (int v = 0; v < FL_PANEL; v += VW) {
-      const vf reset = vsigmoid(vload(sums + v) + vload(x + v));
-      const vf keep = vsigmoid(vload(sums + FL_PANEL + v) + vload(x + FL_PANEL + v));
-      const vf n = vtanh(vfma(reset, vload(sums + 2 * FL_PANEL + v) + vload(bias + v), vload(x + 2 * FL_PANEL + v)));
-      vstore(to + v, vfma(keep, vload(h + v) - n, n));
+      const vf keep = fl_sigmoid_d(vload(s + FL_PANEL + v) + vload(x + v)), e = keep - 1.0f;
+      const fl_fraction n = fl_tanh(vload(s + 2 * FL_PANEL + v));
+      vstore(to + v, vfma(e, n.n, vload(h + v) * n.d) / (keep * n.d));
     }
   }
 }
@@ -171,13 +206,13 @@ FL_INLINE void fl_add_product(const float *a, const float *b, float *to) {
     vstore(to + v, vfma(vload(a + v), vload(b + v), vload(to + v)));
 }
 
-static void fl_lstm_general(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums) {
+static void fl_lstm_general(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, float *sums) {
   const fl_cell *cell = p->cell;
   float t[4 * FL_PANEL], state[FL_PANEL], *in = t, *forget = t + FL_PANEL, *g = t + 2 * FL_PANEL, *out = t + 3 * FL_PANEL;
-  FL_EACH_BLOCK(4) {
+  FL_EACH_BLOCK(4, s) {
     const float *peephole = cell->peephole ? cell->peephole + u * FL_PANEL : 0;
     float *c = p->c + fl_place(p, j, u), *h = p->h_next + fl_place(p, j, u);
-    fl_add_xg(sums, fl_xg(p, j, u), t, 4 * FL_PANEL);
+    fl_add_xg(s, fl_xg(p, j, u), t, 4 * FL_PANEL);
     if (peephole) {
       fl_add_product(peephole, c, in);
       fl_add_product(peephole + cell->hp, c, forget);
@@ -197,14 +232,14 @@ static void fl_lstm_general(const fl_recurrent_step *p, int64_t row, int64_t row
   }
 }
 
-static void fl_gru_general(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums) {
+static void fl_gru_general(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, float *sums) {
   const fl_cell *cell = p->cell;
   float t[3 * FL_PANEL], *reset = t, *keep = t + FL_PANEL, *n = t + 2 * FL_PANEL;
-  FL_EACH_BLOCK(3) {
+  FL_EACH_BLOCK(3, s) {
     const float *x = fl_xg(p, j, u), *h = p->h + fl_place(p, j, u);
     float *to = p->h_next + fl_place(p, j, u);
-    fl_add_xg(sums, x, t, 2 * FL_PANEL);
-    fl_add_xg(sums + 2 * FL_PANEL, cell->bias + u * FL_PANEL, n, FL_PANEL);
+    fl_add_xg(s, x, t, 2 * FL_PANEL);
+    fl_add_xg(s + 2 * FL_PANEL, cell->bias + u * FL_PANEL, n, FL_PANEL);
     fl_activate(cell, &cell->gate, t, 2 * FL_PANEL);
     for (int v = 0; v < FL_PANEL; v += VW)
       vstore(n + v, vfma(vload(reset + v), vload(n + v), vload(x + 2 * FL_PANEL + v)));
@@ -215,12 +250,12 @@ static void fl_gru_general(const fl_recurrent_step *p, int64_t row, int64_t rows
 }
 
 /* Where the reset gate comes before the product: z and r h into spare .. */
-static void fl_early_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums) {
+static void fl_early_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, float *sums) {
   float t[2 * FL_PANEL];
-  FL_EACH_BLOCK(2) {
+  FL_EACH_BLOCK(2, s) {
     const float *h = p->h + fl_place(p, j, u);
     float *keep = p->spare + fl_place(p, j, u), *reset = keep + p->rows * p->cell->hp;
-    fl_add_xg(sums, fl_xg(p, j, u), t, 2 * FL_PANEL);
+    fl_add_xg(s, fl_xg(p, j, u), t, 2 * FL_PANEL);
     fl_activate(p->cell, &p->cell->gate, t, 2 * FL_PANEL);
     for (int v = 0; v < FL_PANEL; v += VW) {
       vstore(reset + v, vload(t + v) * vload(h + v));
@@ -230,20 +265,20 @@ static void fl_early_gates(const fl_recurrent_step *p, int64_t row, int64_t rows
 }
 
 /* .. then n from the product of r h. */
-static void fl_early_new(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums) {
+static void fl_early_new(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, float *sums) {
   float n[FL_PANEL];
-  FL_EACH_BLOCK(1) {
+  FL_EACH_BLOCK(1, s) {
     const float *keep = p->spare + fl_place(p, j, u), *h = p->h + fl_place(p, j, u);
     float *to = p->h_next + fl_place(p, j, u);
-    fl_add_xg(sums, fl_xg(p, j, u) + 2 * FL_PANEL, n, FL_PANEL);
+    fl_add_xg(s, fl_xg(p, j, u) + 2 * FL_PANEL, n, FL_PANEL);
     fl_activate(p->cell, &p->cell->cell, n, FL_PANEL);
     for (int v = 0; v < FL_PANEL; v += VW)
       vstore(to + v, vfma(vload(keep + v), vload(h + v) - vload(n + v), vload(n + v)));
   }
 }
 
-static void fl_rnn_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, const float *sums) {
-  FL_EACH_BLOCK(1) fl_add_xg(sums, fl_xg(p, j, u), p->h_next + fl_place(p, j, u), FL_PANEL);
+static void fl_rnn_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, float *sums) {
+  FL_EACH_BLOCK(1, s) fl_add_xg(s, fl_xg(p, j, u), p->h_next + fl_place(p, j, u), FL_PANEL);
   for (int64_t j = row; j < row + rows; j++)
     fl_activate(p->cell, &p->cell->cell, p->h_next + fl_place(p, j, unit), units * FL_PANEL);
 }
@@ -294,13 +329,12 @@ static void fl_walk_units(const fl_recurrent_step *p, const float *h, const floa
 
 static void fl_f32_recurrent_step(const fl_recurrent_step *p) {
   const fl_cell *cell = p->cell;
-  const int most = FL_ROW_MOST / cell->gates;
   switch (cell->kind) {
-  case FL_LSTM:
-    fl_walk_units(p, p->h, cell->r, 4, most, cell->standard ? fl_lstm_gates : fl_lstm_general);
+  case FL_LSTM: /* four streams beat eight where R comes from the second-level cache: 5 % at 128 to 256 units */
+    fl_walk_units(p, p->h, cell->r, 4, cell->hp > 96 ? 1 : FL_ROW_MOST / 4, cell->standard ? fl_lstm_gates : fl_lstm_general);
     break;
   case FL_GRU:
-    fl_walk_units(p, p->h, cell->r, 3, most, cell->standard ? fl_gru_gates : fl_gru_general);
+    fl_walk_units(p, p->h, cell->r, 3, FL_ROW_MOST / 3, cell->standard ? fl_gru_gates : fl_gru_general);
     break;
   case FL_GRU_EARLY:
     fl_walk_units(p, p->h, cell->r, 2, FL_ROW_MOST / 2, fl_early_gates);

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import onnx_build
+
 Tensor = tuple[str, list[int], bytes]  # dtype as the file spells it, shape, data
 
 _SAFETENSORS_NAMES = {"f4": "F32", "f8": "F64", "f2": "F16", "i8": "I64", "i4": "I32", "u1": "U8", "b1": "BOOL", "c8": "C64"}
@@ -116,4 +118,7 @@ VALID: dict[str, bytes] = {
     "npy": npy(_SMALL["a"]),
     "npz stored": npz({"a": _SMALL["a"]}),
     "npz deflated": npz({"a": _SMALL["a"], "b": _SMALL["b.c"]}, compressed=True),
+    "onnx": onnx_build.model(
+        onnx_build.graph(initializers=[onnx_build.tensor(a, name) for name, a in _SMALL.items()]), opset=None
+    ),
 }

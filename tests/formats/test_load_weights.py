@@ -235,7 +235,7 @@ FOREIGN: dict[str, tuple[bytes, type[Error], str]] = {
     "Keras": (zipped("metadata.json", "config.json", "model.weights.h5"), UnsupportedError, "the content is Keras (.keras)"),
     "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(90), UnsupportedError, "the content is HDF5 (.h5)"),
     "HDF5 behind a user block": (bytes(2048) + b"\x89HDF\r\n\x1a\n", UnsupportedError, "the content is HDF5 (.h5)"),
-    "ONNX": (b"\x08\x08\x12\x07pytorch\x1a\x052.1.0", UnsupportedError, "the content is ONNX"),
+    "ONNX, cut": (b"\x08\x08\x12\x07pytorch\x1a\x052.1.0", FormatError, "is an ONNX model without a graph: truncated?"),
     "Flax": (b"\x82\xa6params\x80\xa5state\x80", UnsupportedError, "the content is MessagePack (as Flax writes it)"),
     "Flax, large": (b"\xde\x00\x20\xd9\x28" + b"a" * 40, UnsupportedError, "the content is MessagePack (as Flax writes it)"),
     "TFLite": (b"\x1c\0\0\0TFL3" + bytes(30), UnsupportedError, "the content is TensorFlow Lite"),
@@ -276,7 +276,7 @@ def test_other_formats_are_named(case: str, tmp_path: Path) -> None:
 def test_every_format_is_known_by_name() -> None:
     with pytest.raises(FormatError) as caught:
         load_weights(b"nonsense")
-    for name in ("npy: ", "npz: ", "safetensors: "):
+    for name in ("npy: ", "npz: ", "safetensors: ", "onnx: "):
         assert name in str(caught.value)
 
 
@@ -286,7 +286,7 @@ def test_the_format_that_is_asked_for() -> None:
         load_weights(CONTENT, format="npz")
     with pytest.raises(FormatError, match="is of no known format"):
         load_weights(b"nonsense", format="npz")
-    with pytest.raises(ShapeError, match="format='h6' is not known: expected one of npy, npz, safetensors"):
+    with pytest.raises(ShapeError, match="format='h6' is not known: expected one of npy, npz, safetensors, onnx"):
         load_weights(CONTENT, format="h6")
     with pytest.raises(DTypeError, match="format must be a string or None, got 3 of type int"):
         load_weights(CONTENT, format=3)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ FIELD_NAMES = {
 }
 STRING, BOOL = 8, 9
 
-_BLOCK = 3 << 14  # packed bytes unpacked at once; whole groups of three
+_BLOCK = 3 << 12  # packed bytes unpacked at once; whole groups of three
 _EXPONENT_BITS = {"FLOAT4E2M1": 2, "FLOAT6E2M3": 2, "FLOAT6E3M2": 3}
 
 

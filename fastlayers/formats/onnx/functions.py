@@ -10,10 +10,10 @@ from ...errors import FormatError, LimitError
 from .._budget import Budget
 from .._source import quote
 from .names import Fresh, definitions, graph_definitions, reads, renamed_keys, renamed_node, subgraphs, with_subgraphs
-from .parse import MAX_NODES
 from .proto import EMPTY, FunctionProto, GraphProto, Model, NodeProto, Place, frozen, stored
 
 MAX_CALLS = 64  # in one another
+MAX_EXPANDED = 100_000  # nodes that come from functions: a few that call each other can stand for any number
 _NODE_BYTES = 1000
 
 _Key = tuple[str, str, str]  # domain, name, overload
@@ -37,7 +37,7 @@ class _Inliner:
         self._budget = budget
         self._opset = model.opsets.get("", 0)
         self._fresh = Fresh(set(graph_definitions(model.graph)), budget, where)
-        self._left = MAX_NODES  # nodes and calls; the latter too, since functions without nodes can call each other as often
+        self._left = MAX_EXPANDED
         self._functions: dict[_Key, FunctionProto] = {}
         self._checked: dict[_Key, _Function] = {}
         for function in model.functions:
@@ -55,9 +55,6 @@ class _Inliner:
     def _expanded(self, nodes: Iterable[NodeProto], calls: tuple[_Key, ...], widened: dict[str, str]) -> list[NodeProto]:
         out: list[NodeProto] = []
         for node in nodes:
-            self._left -= 1
-            if self._left < 0:
-                raise LimitError(f"{self._where}: has more than {MAX_NODES} nodes once its functions are expanded")
             graphs = subgraphs(node)
             if graphs:
                 node = with_subgraphs(node, [self.graph(graph, calls) for _, graph in graphs])
@@ -94,6 +91,9 @@ class _Inliner:
                 names[name] = self._fresh.name(f"{prefix}/{name}")
         attributes = {**stored(function.defaults), **stored(node.attributes)}
         body: list[NodeProto] = []
+        self._left -= 1 + len(function.nodes)  # the call too, since a function may have no nodes
+        if self._left < 0:
+            raise LimitError(f"{self._where}: its functions stand for more than {MAX_EXPANDED} nodes")
         for inner in function.nodes:
             label = f"{prefix}/{inner.name or inner.op_type}"
             self._budget.take(_NODE_BYTES + 4 * len(label), f"{self._where}: expanding functions")

@@ -103,19 +103,16 @@ class _Arranger:
                 raise FormatError(f"{_place(where, node)}: is an operator of ONNX's own set, which the model does not import")
             for name in node.inputs:
                 if name not in known:
-                    in_order = in_order and name not in own
-                    self._check_given(name, own, visible, where, node)
+                    if name in own:
+                        in_order = False
+                    elif name not in visible:
+                        raise FormatError(f"{_place(where, node)}: reads {quote(name)}, which nothing writes")
             if id(node) in holders:
+                # Names that nothing gives are found when the inner graph is looked at, by the node that reads them.
                 for _, inner in holders[id(node)]:
-                    for name in self._surveys[id(inner)].free - known:
-                        in_order = in_order and name not in own
-                        self._check_given(name, own, visible, where, node)
+                    in_order = in_order and own.isdisjoint(self._surveys[id(inner)].free - known)
             known.update(node.outputs)
         return in_order
-
-    def _check_given(self, name: str, own: set[str], visible: set[str], where: object, node: NodeProto) -> None:
-        if name not in own and name not in visible:
-            raise FormatError(f"{_place(where, node)}: reads {quote(name)}, which nothing writes")
 
     def _sorted(self, nodes: tuple[NodeProto, ...], survey: _Survey, where: object) -> list[NodeProto]:
         """The nodes in an order that can be run, as near to the file's as can be."""

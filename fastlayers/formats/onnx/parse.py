@@ -61,6 +61,7 @@ class Parser(ValueParser):
     def __init__(self, source: Source, budget: Budget) -> None:
         super().__init__(source, budget)
         self._nodes_left = MAX_NODES
+        self._in_function = False
 
     def model(self) -> Model:
         """The ModelProto that the file is. Raises FormatError or LimitError; what is not supported is in `refused`."""
@@ -156,6 +157,10 @@ class Parser(ValueParser):
         where = Place(self._where, "function", texts[1])
         opsets = self._opsets(parts[9], where)
         widened: dict[str, str] = {}
+        defaults = self._attributes(parts[11], 3, where, opsets, {})
+        self._in_function = True
+        nodes = [self._node(a, b, 3, where, opsets, widened) for a, b in parts[7]]
+        self._in_function = False
         return FunctionProto(
             name=texts[1],
             domain=_domain(texts[10]),
@@ -163,8 +168,8 @@ class Parser(ValueParser):
             inputs=tuple(names[4]),
             outputs=tuple(names[5]),
             attributes=tuple(names[6]),
-            defaults=self._attributes(parts[11], 3, where, opsets, {}),
-            nodes=tuple([self._node(a, b, 3, where, opsets, widened) for a, b in parts[7]]),
+            defaults=defaults,
+            nodes=tuple(nodes),
             opsets=opsets,
             widened=frozen(widened),
         )
@@ -314,8 +319,9 @@ class Parser(ValueParser):
         if len(items) > 64:
             self._budget.take(_ITEM_BYTES * len(items), f"{where}: attribute {quote(name)}")
         if reference:
-            if found:
-                raise FormatError(f"{where}: attribute {quote(name)} has a value and refers to {quote(reference)}")
+            if found or not self._in_function:
+                problem = "has a value" if found else "is in no function"
+                raise FormatError(f"{where}: attribute {quote(name)} refers to {quote(reference)}, but it {problem}")
             return name, Reference(reference), ""
         if not declared and found and not found & (found - 1):  # files of 2017 do not say it
             declared = found.bit_length() - 1

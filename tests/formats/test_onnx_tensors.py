@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from . import onnx_build as ob
 from .measure import allocations
 from .onnx_build import field, packed, repeated, tensor_raw, varint
 
+GOLDENS = Path(__file__).parents[1] / "goldens"
 PLAIN = ["<f4", "u1", "i1", "<u2", "<i2", "<i4", "<i8", "?", "<f2", "<f8", "<u4", "<u8"]
 # The field that typed elements of a type stand in.
 FIELDS = {1: 4, 11: 10, 7: 7, 12: 11, 13: 11}
@@ -163,6 +165,25 @@ def test_the_tables_of_small_types() -> None:
         table = small_values(ELEMENTS[code].name, bits)
         assert table.dtype == dtype and table.tobytes() == np.array(values, dtype).tobytes()
     assert unpacked(np.array([0b11100100], np.uint8), 2).tolist() == [0, 1, 2, 3]
+
+
+def test_every_type_as_the_onnx_package_writes_and_reads_it() -> None:
+    weights = load_weights(GOLDENS / "onnx_tensors.onnx")
+    with np.load(GOLDENS / "onnx_tensors.npz", allow_pickle=False) as expected:
+        assert set(weights) == set(expected.files) and len(weights) == 50
+        for name, array in weights.items():
+            np.testing.assert_array_equal(array, expected[name], err_msg=name, strict=True)
+            if array.dtype.kind == "f":  # equality takes -0 for 0
+                told = ~np.isnan(array)
+                np.testing.assert_array_equal(np.signbit(array[told]), np.signbit(expected[name][told]), err_msg=name)
+
+
+def test_an_external_file_as_the_onnx_package_writes_it(tmp_path: Path) -> None:
+    for name in ("onnx_external.onnx", "onnx_external.bin"):  # copied, so that they have one name each
+        (tmp_path / name).write_bytes((GOLDENS / name).read_bytes())
+    weights = load_weights(tmp_path / "onnx_external.onnx")
+    expected = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert {name: array.tolist() for name, array in weights.items()} == {f"w{i}": (expected + i).tolist() for i in range(3)}
 
 
 @pytest.mark.parametrize("code", [17, 18, 19, 20, 24])

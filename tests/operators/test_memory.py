@@ -1,4 +1,4 @@
-"""Views, results in place and parts written where they belong must never be seen: random graphs against numpy, and chosen ones."""
+"""Views, results in place and parts written where they belong must never show: random graphs against numpy, and chosen ones."""
 
 from __future__ import annotations
 

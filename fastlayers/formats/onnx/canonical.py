@@ -18,7 +18,7 @@ from ...graph.ir import Node
 from ...operators._shapes import DTYPES
 from .schema import NEWEST, OLDEST, Attribute, Schema, matches, schemas
 
-__all__ = ["Make", "canonical", "complaints", "name_of"]
+__all__ = ["Make", "canonical", "check_counts", "complaints", "name_of"]
 
 
 class Make(Protocol):
@@ -44,7 +44,10 @@ def _changed(
 ) -> Node:
     """The node with other inputs, without some attributes, with new ones."""
     attributes = {k: v for k, v in node.attributes.items() if k not in drop}
-    return Node(op or node.op, node.inputs if inputs is None else inputs, node.outputs, {**attributes, **new})
+    given = list(node.inputs if inputs is None else inputs)
+    while given and given[-1] is None:
+        given.pop()
+    return Node(op or node.op, tuple(given), node.outputs, {**attributes, **new})
 
 
 def _integers(make: Make, node: Node, attribute: str) -> str | None:
@@ -324,7 +327,7 @@ def canonical(node: Node, domain: str, version: int, make: Make) -> list[Node]:
     """The node in the newest form: usually one. `complaints` has found nothing wrong with it.
 
     Raises:
-        FormatError: it has too few or too many inputs or outputs.
+        FormatError: it has no outputs, or not even its first input.
         UnsupportedError: it is in a mode that is not supported.
     """
     # Old forms had other counts, but none had fewer than one input where the newest has one.
@@ -334,13 +337,11 @@ def canonical(node: Node, domain: str, version: int, make: Make) -> list[Node]:
     if not node.outputs:
         raise FormatError(f"onnx: {node.op}: has no outputs")
     rule = DOMAINS[domain][node.op][1] if domain else RULES.get(node.op)
-    made = [node] if rule is None else rule(node, version, make)
-    for new in made:
-        _count(new)
-    return made
+    return [node] if rule is None else rule(node, version, make)
 
 
-def _count(node: Node) -> None:
+def check_counts(node: Node) -> None:
+    """Raises FormatError if a node in the newest form has too few or too many inputs or outputs."""
     schema = schemas().get(node.op)
     if schema is None:
         return

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import FormatError, UnsupportedError
 from ...graph.ir import Graph, Node, Value
 from ...operators import OPERATORS
-from .canonical import canonical, complaints, name_of
+from .canonical import canonical, check_counts, complaints, name_of
 from .schema import is_graph
 
 __all__ = ["to_graph"]
@@ -146,13 +146,14 @@ class _Converter:
         except UnsupportedError as error:
             self.refused[str(error)] += 1
             return
-        if op in CONTROL:
-            _check_branches(made[0], label)
         for node in made:
             if node.op not in OPERATORS and node.op not in CONTROL:
                 self.refused[f"operator {node.op}"] += 1
-            else:
-                yield node
+                continue
+            check_counts(node)
+            if node.op in CONTROL:
+                _check_branches(node, label)
+            yield node
 
     def version(self, proto: Any, domain: str) -> int:
         """The version of the node's operator set: the node's own where functions brought it, else the model's."""

@@ -1,0 +1,207 @@
+"""ONNX's own examples of nodes through conversion, binding and kernels; its table of operators against ours; every dtype."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastlayers.errors import UnsupportedError
+from fastlayers.formats.onnx.canonical import RULES
+from fastlayers.formats.onnx.schema import NEWEST, OLDEST, schemas
+from fastlayers.graph.ir import Node
+from fastlayers.kernels import _dispatch
+from fastlayers.operators import OPERATORS, Spec, View
+from fastlayers.operators._shapes import DTYPES
+from fastlayers.program import Program
+from fastlayers.program.binder import run_operator
+
+from .cases import Case, all_cases
+from .models import from_onnx, to_graph
+
+onnx = pytest.importorskip("onnx")
+
+# Ours alone, and what the program does itself.
+OWN, CONTROL = {"AlignAxes"}, {"If"}
+
+
+@cache
+def examples() -> dict[str, Any]:
+    """ONNX's cases of nodes whose operators we have, by name."""
+    from onnx.backend.test.loader import load_model_tests
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = load_model_tests(kind="node")
+    known = set(OPERATORS) | CONTROL | {"Scatter"}
+    return {c.name: c for c in found if {n.op_type for n in c.model.graph.node} <= known}
+
+
+@cache
+def names() -> dict[str, list[str]]:
+    """The names of the examples by the operator that they are for: one test each, since they are many."""
+    found: dict[str, list[str]] = {}
+    for name, example in examples().items():
+        found.setdefault(example.model.graph.node[0].op_type, []).append(name)
+    return found
+
+
+def arrays(data: Any) -> list[np.ndarray] | None:
+    """An example's arrays, or None if one is of a type that numpy does not have."""
+    made = [onnx.numpy_helper.to_array(a) if isinstance(a, onnx.TensorProto) else np.asarray(a) for a in data]
+    return made if all(a.dtype.isbuiltin == 1 and a.dtype.kind in "fiubc" for a in made) else None
+
+
+def unsupported(error: UnsupportedError) -> bool:
+    """Whether it is one of what we say we do not do."""
+    known = (
+        "no tensor",
+        "of text",
+        "numpy does not have",
+        "training",
+        "opset 1",
+        "operator Resize",
+        "operator Sequence",
+        "operator Optional",
+    )
+    return all(any(k in line for k in known) for line in str(error).splitlines()[1:] or [str(error)])
+
+
+@pytest.mark.parametrize("op", sorted(names()))
+def test_examples(op: str, variant: str) -> None:
+    for name in names()[op]:
+        example = examples()[name]
+        for feeds, wanted in example.data_sets:
+            given, want = arrays(feeds), arrays(wanted)
+            if given is None or want is None:
+                continue
+            try:
+                program = Program(to_graph(from_onnx(example.model)), _dispatch.variant())
+                results = program.binding([np.array(a, order="C") for a in given]).run([np.array(a, order="C") for a in given])
+            except UnsupportedError as error:
+                if not unsupported(error):
+                    raise
+                continue
+            for got, expected in zip(results, want, strict=True):
+                assert (got.dtype, got.shape) == (expected.dtype, expected.shape), name
+                np.testing.assert_allclose(got, expected, rtol=example.rtol, atol=example.atol, err_msg=name)
+
+
+def test_we_have_what_onnx_has() -> None:
+    """The newest opset is the one that we know, every attribute of every version is in our table and nothing else."""
+    assert onnx.defs.onnx_opset_version() >= NEWEST
+    letters = {"INT": "i", "FLOAT": "f", "STRING": "s", "TENSOR": "t", "GRAPH": "g", "SPARSE_TENSOR": "x", "TYPE_PROTO": "y"}
+    letters |= {"INTS": "is", "FLOATS": "fs", "STRINGS": "ss"}
+    for version in range(OLDEST, NEWEST + 1):
+        for name, ours in schemas().items():
+            try:
+                theirs = onnx.defs.get_schema(name, version)
+            except onnx.defs.SchemaError:
+                assert version < ours.since, name
+                continue
+            if not theirs.deprecated:
+                assert version >= ours.since or ours.since == 1, name
+            allowed = {k: v.type for k, v in ours.attributes.items() if v.first <= version < v.gone}
+            expected = {k: letters[str(v.type).rpartition(".")[2]] for k, v in theirs.attributes.items()}
+            assert allowed == expected, f"{name} in opset {version}"
+            if version == NEWEST:
+                most = None if theirs.max_input > 1000 else theirs.max_input
+                assert (ours.least, ours.most) == (theirs.min_input, most), name
+                assert {k for k, v in ours.attributes.items() if v.required and v.gone > NEWEST} == {
+                    k for k, v in theirs.attributes.items() if v.required
+                }, name
+    assert set(schemas()) == {s.name for s in onnx.defs.get_all_schemas() if s.domain == ""}
+
+
+def test_operators_and_rules_are_onnx_names() -> None:
+    assert set(OPERATORS) - OWN <= set(schemas())
+    assert set(RULES) <= set(schemas())
+
+
+# ---- dtypes ----------------------------------------------------------------------------------------------------------
+
+# ONNX's names of the dtypes that numpy has, where they are others than numpy's.
+NAMES = {"float": "float32", "double": "float64"}
+HAVE = {d.name for d in DTYPES.values()}
+
+
+def variants(item: Case) -> Iterator[Case]:
+    """The case in every dtype that the schema allows for what its first input is."""
+    schema = onnx.defs.get_schema(item.op, NEWEST)
+    formal = [schema.inputs[min(i, len(schema.inputs) - 1)] for i in range(len(item.inputs))]
+    first = formal[0].type_str
+    allowed = next((c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == first), [])
+    for text in allowed:
+        dtype = NAMES.get(text[7:-1], text[7:-1])
+        if dtype not in HAVE:
+            continue
+        inputs = [a if a is None or f.type_str != first else _cast(a, dtype) for a, f in zip(item.inputs, formal, strict=True)]
+        yield item._replace(inputs=tuple(inputs))
+
+
+def _cast(array: np.ndarray, dtype: str) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return np.abs(array).astype(dtype) if dtype[0] in "ub" else array.astype(dtype)
+
+
+def reference(item: Case) -> list[np.ndarray] | None:
+    """What onnx's evaluator makes of it, or None where it cannot do it."""
+    from onnx.reference import ReferenceEvaluator
+
+    names = ["" if a is None else f"x{i}" for i, a in enumerate(item.inputs)]
+    made = [f"y{i}" for i in range(len(item.want))]
+    node = onnx.helper.make_node(item.op, names, made, **item.attributes)
+    types = [
+        onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in zip(names, item.inputs, strict=True)
+        if a is not None
+    ]
+    outputs = [onnx.helper.make_tensor_value_info(m, onnx.TensorProto.UNDEFINED, None) for m in made]
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph([node], "g", types, outputs), opset_imports=[onnx.helper.make_opsetid("", NEWEST)], ir_version=10
+    )
+    feeds = {n: a for n, a in zip(names, item.inputs, strict=True) if a is not None}
+    try:
+        return list(ReferenceEvaluator(model).run(None, feeds))
+    except Exception:
+        return None
+
+
+# Constants have no inputs; a bit cast to another size is an error; a range that is cut off to integers may have steps of 0.
+OPEN = {"AlignAxes", "BitCast", "Constant", "ConstantOfShape", "Range"}
+# onnx's evaluator computes these with numbers of float32, which float64 shows.
+ROUGH = {"Erf", "Gelu", "HardSwish"}
+# It cuts slices off as Python does; the text of the operator, and onnxruntime, say otherwise.
+WRONG = {"Slice-backward from below"}
+BY_OPERATOR = {op: [c for c in all_cases() if c.op == op] for op in sorted(OPERATORS)}
+
+
+@pytest.mark.parametrize("op", [op for op in BY_OPERATOR if op not in OPEN])
+def test_every_dtype(op: str) -> None:
+    """`run` and the rule in every dtype; the results are those of onnx's evaluator where it has some."""
+    for item in BY_OPERATOR[op]:
+        if item.id in WRONG or not all(a is None or (a.dtype.kind != "c" and np.isfinite(a).all()) for a in item.inputs):
+            continue
+        for other in variants(item):
+            node = Node(
+                op,
+                tuple(None if a is None else f"x{i}" for i, a in enumerate(other.inputs)),
+                ("y",) * len(item.want),
+                other.attributes,
+            )
+            specs = [None if a is None else Spec(a.shape, a.dtype) for a in other.inputs]
+            view = View(node, specs, other.inputs)
+            results = run_operator(node, view, other.inputs)
+            for result, spec in zip(results, OPERATORS[op].infer(view), strict=False):
+                assert (result.shape, result.dtype) == (spec.shape, spec.dtype)
+            wanted = reference(other)
+            for result, want in zip(results, wanted or [], strict=False):
+                if want is None or np.asarray(want).dtype != result.dtype:
+                    continue
+                floats = {2: 2e-3, 4: 2e-6, 8: 1e-7 if op in ROUGH else 1e-12}
+                tolerance = floats.get(result.dtype.itemsize, 0) if result.dtype.kind in "fc" else 0
+                np.testing.assert_allclose(result, want, rtol=tolerance, atol=tolerance, err_msg=f"{other}")

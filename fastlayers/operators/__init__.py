@@ -1,6 +1,24 @@
 """Every operator that a graph may have: its shape rule, its meaning in numpy, the kernel calls that it becomes. See `_base`."""
 
-from . import arithmetic, blocks, constant, einsum, gathering, logic, movement, padding, reduce, shape, unary
+from . import (
+    arithmetic,
+    attention,
+    blocks,
+    constant,
+    conv,
+    einsum,
+    gathering,
+    logic,
+    movement,
+    normal,
+    padding,
+    pooling,
+    product,
+    recurrent,
+    reduce,
+    shape,
+    unary,
+)
 from ._base import OPERATORS, Operator, Spec, View
 
 __all__ = [
@@ -9,13 +27,19 @@ __all__ = [
     "Spec",
     "View",
     "arithmetic",
+    "attention",
     "blocks",
     "constant",
+    "conv",
     "einsum",
     "gathering",
     "logic",
     "movement",
+    "normal",
     "padding",
+    "pooling",
+    "product",
+    "recurrent",
     "reduce",
     "shape",
     "unary",

@@ -9,6 +9,7 @@ import numpy as np
 
 from ._base import FLOAT32, Spec, View, register
 from ._calls import activation, float32_constant, has, in_place, number
+from ._fused import finished, fused
 from ._shapes import broadcast, need_kind, same_dtype
 from .unary import wide
 
@@ -36,7 +37,7 @@ def binary_lower(n: View, b: Any, table: str, key: str, kernel: str = "binary") 
     x, y = b.input(0), b.input(1)
     if kernel == "compare":
         return b.call("compare", x, y, b.output(0), code)
-    return b.call("binary", x, y, b.output(0, over=_over(n, x, y)), code, activation("identity"))
+    return b.call("binary", x, y, b.output(0, over=_over(n, x, y)), code, fused(n))
 
 
 def _over(n: View, *operands: Any) -> Any:
@@ -52,19 +53,19 @@ def truncated(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _add(n: View, a: np.ndarray, b: np.ndarray) -> Arrays:
-    return (np.add(a, b),)
+    return (finished(n, np.add(a, b)),)
 
 
 def _sub(n: View, a: np.ndarray, b: np.ndarray) -> Arrays:
-    return (np.subtract(a, b),)
+    return (finished(n, np.subtract(a, b)),)
 
 
 def _mul(n: View, a: np.ndarray, b: np.ndarray) -> Arrays:
-    return (np.multiply(a, b),)
+    return (finished(n, np.multiply(a, b)),)
 
 
 def _div(n: View, a: np.ndarray, b: np.ndarray) -> Arrays:
-    return (truncated(a, b),)
+    return (finished(n, truncated(a, b)),)
 
 
 def _mod(n: View, a: np.ndarray, b: np.ndarray) -> Arrays:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..kernels.reference.activation import unary
 from ._base import Spec, View, register
-from .conv import activation
+from ._fused import fused
 from .normal import same_infer
 from .product import broadcast
 
@@ -68,7 +68,7 @@ register("ScaledAttention", _infer, _run, _lower)
 
 def _activate_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     out = np.empty(x.shape, np.float32)
-    unary(np.ascontiguousarray(x, np.float32), out, activation(n))
+    unary(np.ascontiguousarray(x, np.float32), out, fused(n))
     return (out,)
 
 
@@ -76,7 +76,7 @@ def _activate_lower(n: View, b: Builder) -> Any:
     if not n.float32():
         return False
     x = b.input(0)
-    b.call("unary", x, b.output(0, over=x), activation(n))
+    b.call("unary", x, b.output(0, over=x), fused(n))
     return True
 
 

@@ -8,34 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.reference.activation import unary
-from ..kernels.table import BINARY, PAD_MODES, UNARY, Activation
+from ..kernels.table import BINARY, PAD_MODES, Activation
 from ..kernels.winograd_choice import choose
 from ._base import Spec, View, register
+from ._fused import IDENTITY, finished, fused
 from ._window import Window, arranged, conv_size, five, spatial, three, three_pads, window
 
 if TYPE_CHECKING:
     from ..program.builder import Builder, Ref
 
-IDENTITY = Activation(UNARY["identity"].code)
 _ZEROS = PAD_MODES["zeros"]
-
-
-def activation(n: View) -> Activation:
-    """What passes have put behind the operator."""
-    return Activation(*n.get("activation", IDENTITY))
-
-
-def finished(n: View, y: np.ndarray, residual: np.ndarray | None) -> np.ndarray:
-    """What passes and layers have put behind the operator, in numpy."""
-    if residual is not None:
-        y = y + residual
-    act = activation(n)
-    if act.code != IDENTITY.code:
-        out = np.empty(y.shape, np.float32)
-        unary(np.ascontiguousarray(y, np.float32), out, act)
-        y = out
-    return y
 
 
 def _parts(n: View) -> tuple[Any, Any, Window | None]:
@@ -81,7 +63,7 @@ def conv_lower(n: View, b: Builder) -> Any:
         return False
     x_last, out_last, groups = n.get("x_last", False), n.get("out_last", False), n.get("group", 1)
     ref, out = b.input(0), b.output(0)
-    act, residual = activation(n), b.optional(3)
+    act, residual = fused(n), b.optional(3)
     late = residual is not None and residual.shape != out.shape  # a residual that is broadcast comes after the kernel
     x5, out5 = ref.view(five(ref.shape, x_last)), out.view(five(out.shape, out_last))
     residual5 = None if residual is None or late else residual.view(out5.shape)
@@ -110,7 +92,7 @@ def _call(
         tile = choose(space[1:], channels, weight.shape[0], x.shape[0])  # type: ignore[arg-type]
     if tile:
         packed = b.pack("winograd_pack", lambda: (weight, bias, tile), tile)
-        b.call("winograd", x, packed, out, pads, mode, x_last, out_last, residual, act)
+        b.call("winograd", x, packed, out, pads, x_last, out_last, residual, act)
     else:
         packed = b.pack("conv_pack", lambda: (weight, bias, stride, dilation, groups))
         b.call("conv", x, packed, out, pads, mode, x_last, out_last, residual, act)
@@ -205,7 +187,7 @@ def conv_transpose_lower(n: View, b: Builder) -> Any:
     stride, dilation = three(place.stride), three(place.dilation)
     packed = b.pack("conv_transpose_pack", lambda: (weight, bias, stride, dilation, n.get("group", 1)))
     b.call(
-        "conv_transpose", x.view(five(x.shape, False)), packed, out.view(five(out.shape, False)), three_pads(pads), False, False, activation(n)
+        "conv_transpose", x.view(five(x.shape, False)), packed, out.view(five(out.shape, False)), three_pads(pads), False, False, fused(n)
     )
     return True
 

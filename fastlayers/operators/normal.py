@@ -9,7 +9,7 @@ import numpy as np
 
 from ..graph.ir import Shape
 from ._base import FLOAT32, Spec, View, register
-from .conv import activation
+from ._fused import fused
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -141,13 +141,13 @@ def batch_norm_lower(n: View, b: Builder) -> Any:
 def _affine(b: Builder, n: View, x: Any, out: Any, factor: np.ndarray, shift: np.ndarray, axis: int) -> None:
     cut = (_volume(x.shape[:axis]), x.shape[axis], _volume(x.shape[axis + 1 :]))
     scale, offset = b.constant(factor.astype(np.float32)), b.constant(shift.astype(np.float32))
-    b.call("affine", x.view(cut), scale, offset, out.view(cut), activation(n))
+    b.call("affine", x.view(cut), scale, offset, out.view(cut), fused(n))
 
 
 def affine_lower(n: View, b: Builder) -> Any:
     """Inputs: x, scale (c,), shift (c,); attributes axis (of the channels) and activation."""
     scale, shift = n.value(1), n.value(2)
-    if scale is None or shift is None or not n.float32():
+    if scale is None or shift is None or not n.float32(0):
         return False
     x = b.input(0)
     _affine(b, n, x, b.output(0, over=x), scale, shift, _axis(n, 1, len(x.shape)))
@@ -200,7 +200,7 @@ def layer_norm_lower(n: View, b: Builder) -> Any:
     x = n.sizes(0)
     axis = _axis(n, -1, len(x))
     inner = x[axis:]
-    fits = all(not n.has(i) or n.sizes(i)[-len(inner) :] == inner and _volume(n.sizes(i)) == _volume(inner) for i in (1, 2))
+    fits = all(not n.has(i) or (n.sizes(i)[-len(inner) :] == inner and _volume(n.sizes(i)) == _volume(inner)) for i in (1, 2))
     if not n.float32() or any(n.wants(i) for i in (1, 2)) or not fits:
         return False
     ref, size = b.input(0), _volume(inner)

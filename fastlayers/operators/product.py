@@ -10,7 +10,7 @@ import numpy as np
 from ..graph.ir import Dim, Shape
 from ..kernels.table import BINARY
 from ._base import Spec, View, register
-from .conv import IDENTITY, activation, finished
+from ._fused import IDENTITY, finished, fused
 
 if TYPE_CHECKING:
     from ..program.builder import Builder, Ref
@@ -82,7 +82,7 @@ def gemm_lower(n: View, b: Builder) -> Any:
         b.call("transpose", a.view((1, *a.shape)), turned.view((1, m, k)))
         a = turned
     packed = b.pack("linear_pack", lambda: _gemm_weights(n, weight, c))
-    b.call("linear", a, packed, b.output(0), None, activation(n))
+    b.call("linear", a, packed, b.output(0), None, fused(n))
     return True
 
 
@@ -203,9 +203,9 @@ def linear_lower(n: View, b: Builder) -> Any:
     flat = out.view((_rows(x), weight.shape[0]))
     packed = b.pack("linear_pack", lambda: (np.ascontiguousarray(weight), bias))
     given = None if residual is None or late else residual.view(flat.shape)
-    b.call("linear", x.view((_rows(x), x.shape[-1])), packed, flat, given, IDENTITY if late else activation(n))
+    b.call("linear", x.view((_rows(x), x.shape[-1])), packed, flat, given, IDENTITY if late else fused(n))
     if residual is not None and late:
-        b.call("binary", out, residual, out, BINARY["add"], activation(n))
+        b.call("binary", out, residual, out, BINARY["add"], fused(n))
     return True
 
 

@@ -64,7 +64,7 @@ def _infer(n: View) -> list[Spec]:
     expected = {3: (d, None), 4: (batch,)}
     for i, want in expected.items():
         shape = n.shape(i) if n.has(i) else None
-        if shape is not None and (len(shape) != len(want) or isinstance(shape[0], int) and isinstance(want[0], int) and shape[0] != want[0]):
+        if shape is not None and (len(shape) != len(want) or (isinstance(shape[0], int) and isinstance(want[0], int) and shape[0] != want[0])):
             raise n.fail(f"input {i} has shape {shape}: expected {want}")
     state = (batch, d, hidden) if batch_first else (d, batch, hidden)
     for i in (5, 6) if n.op == "LSTM" else (5,):

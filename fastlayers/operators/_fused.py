@@ -1,0 +1,30 @@
+"""What passes and layers put behind an operator: a residual that is added, and an activation. Attribute `activation`: (code, a, b)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels.reference.activation import unary
+from ..kernels.table import UNARY, Activation
+from ._base import View
+
+__all__ = ["IDENTITY", "finished", "fused"]
+
+IDENTITY = Activation(UNARY["identity"].code)
+
+
+def fused(n: View) -> Activation:
+    """The activation behind the operator, as kernels take it."""
+    return Activation(*n.get("activation", IDENTITY))
+
+
+def finished(n: View, y: np.ndarray, residual: np.ndarray | None = None) -> np.ndarray:
+    """What follows the operator, in numpy."""
+    if residual is not None:
+        y = y + residual
+    act = fused(n)
+    if act.code == IDENTITY.code:
+        return y
+    out = np.empty(np.shape(y), np.float32)
+    unary(np.ascontiguousarray(y, np.float32).reshape(out.shape), out, act)
+    return out

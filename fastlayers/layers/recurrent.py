@@ -123,13 +123,13 @@ class LSTM(Layer):
 
     def _check(self, x: Shape, h0: Any, c0: Any) -> Any:
         """Checks the input and the state, arrays or symbols, and returns the shape of the state."""
-        order = ("(n, t, {0})" if self.batch_first else "(t, n, {0})").format(self.input_size)
         if len(x) not in (2, 3) or differ(x[-1], self.input_size):
+            order = ("(n, t, {0})" if self.batch_first else "(t, n, {0})").format(self.input_size)
             raise ShapeError(f"lstm: x has shape {x}: expected {order}, or (t, {self.input_size}) without a batch")
         batch = () if len(x) == 2 else (x[0] if self.batch_first else x[1],)
         shape = (self.num_layers * len(self._suffixes[0]), *batch, self.hidden_size)
         for name, value in (("h0", h0), ("c0", c0)):
-            if value is not None:
+            if value is not None and value.shape != shape:  # symbols may still fit
                 same_shape("lstm", name, value.shape, shape, f"(layers x directions, n, hidden_size) for x {x}")
         return shape
 

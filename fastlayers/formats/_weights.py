@@ -18,17 +18,21 @@ MAX_BYTES = 16 << 30
 def load_weights(
     source: SourceLike, *, format: str | None = None, mmap: bool = True, max_bytes: int = MAX_BYTES
 ) -> dict[str, Array]:
-    """Reads the arrays of a safetensors, npz or npy file; the format is told from the content, never from the file's name.
+    """Reads the arrays of a safetensors, npz, npy or ONNX file; the format is told from the content, never from the file's name.
 
     Names and their order are the file's ("arr_0" for the one array of an npy file, as in an npz). dtypes are kept (float16,
     integers, bool and complex too), but bfloat16 and the 8-bit floats, which numpy lacks, are widened to float32, exactly.
     Arrays are read-only, C-contiguous, aligned and in the machine's byte order. What is no tensor (strings and dates in an npz)
     is checked and left out. Nothing in a file is ever executed.
 
+    Of an ONNX model come initializers and Constants, by the names of the values that they are, those of inner graphs and functions
+    too; types of less than a byte are widened to 8 bits or float32. Data in other files is read from below the model's own folder
+    alone, never through a link.
+
     Args:
         source: a path (str or os.PathLike), the content itself (bytes or another contiguous buffer of bytes), or a binary file
             object, which is read from where it stands to its end and need not be seekable.
-        format: the format to insist on, "safetensors", "npz" or "npy"; None takes whichever the content is.
+        format: the format to insist on, "safetensors", "npz", "npy" or "onnx"; None takes whichever the content is.
         mmap: maps the file of a path: arrays need no memory of their own where no conversion is due, and are read at first touch.
             The file must then not change while its arrays live; if it is truncated, the operating system kills the process that
             touches them. False reads the file, and copies a buffer that is not ``bytes``: the result depends on nothing outside.

@@ -116,7 +116,8 @@ class Pending:
 
     def array(self) -> Array:
         """The array. Two threads that both ask first may get two arrays with the same content."""
-        array, make = self._array, self._make
+        make = self._make  # before the array: another thread sets that first and then clears this
+        array = self._array
         if array is None and make is not None:
             self._array = array = make()
             self._make = None

@@ -150,8 +150,8 @@ def global_infer(n: View) -> list[Spec]:
         return [Spec(None, n.spec(0).dtype)]
     if len(x) < 3:
         raise n.fail(f"x has shape {x}: expected (n, c, ...)")
-    last = n.get("x_last", False)
-    return [Spec(arranged(x[0], x[-1 if last else 1], (1,) * (len(x) - 2), last), n.spec(0).dtype)]
+    # One pixel has the same memory in both layouts: the result has its channels first.
+    return [Spec(arranged(x[0], x[-1 if n.get("x_last", False) else 1], (1,) * (len(x) - 2), False), n.spec(0).dtype)]
 
 
 def _whole(b: Builder, x: Any, out: Any, last: bool, op: str) -> None:
@@ -173,7 +173,8 @@ def _global(name: str, op: str | None, function: Any) -> None:
     def run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
         last = n.get("x_last", False)
         axes = tuple(range(1, x.ndim - 1) if last else range(2, x.ndim))
-        return (function(n, x, axes).astype(x.dtype),)
+        y = function(n, x, axes).astype(x.dtype)
+        return (np.moveaxis(y, -1, 1) if last else y,)
 
     register(name, global_infer, run, lower if op else None)
 

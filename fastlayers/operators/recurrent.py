@@ -9,6 +9,8 @@ P     i o f    i f o
 ====  =======  =================
 
 X is (t, b, i), or (b, t, i) with layout=1; Y is (t, d, b, h), or (b, t, d, h); states are (d, b, h), or (b, d, h).
+The attribute `joined`, of recorded layers, means torch's conventions: Y is (t, b, d h) or (b, t, d h), states are (d, b, h) in both layouts,
+and the gates are in the kernels' order already.
 """
 
 from __future__ import annotations
@@ -66,12 +68,16 @@ def _infer(n: View) -> list[Spec]:
         shape = n.shape(i) if n.has(i) else None
         if shape is not None and (len(shape) != len(want) or (isinstance(shape[0], int) and isinstance(want[0], int) and shape[0] != want[0])):
             raise n.fail(f"input {i} has shape {shape}: expected {want}")
-    state = (batch, d, hidden) if batch_first else (d, batch, hidden)
+    state = (batch, d, hidden) if batch_first and not n.get("joined") else (d, batch, hidden)
     for i in (5, 6) if n.op == "LSTM" else (5,):
         shape = n.shape(i) if n.has(i) else None
         if shape is not None and all(isinstance(v, int) for v in (*shape, *state)) and tuple(shape) != state:
             raise n.fail(f"input {i} has shape {shape}: expected {state}")
-    y = (batch, steps, d, hidden) if batch_first else (steps, d, batch, hidden)
+    if n.get("joined"):
+        wide = d * hidden if isinstance(hidden, int) else None
+        y: Any = (batch, steps, wide) if batch_first else (steps, batch, wide)
+    else:
+        y = (batch, steps, d, hidden) if batch_first else (steps, d, batch, hidden)
     return [Spec(y, dtype), Spec(state, dtype), Spec(state, dtype)][: len(n.node.outputs)]
 
 
@@ -121,7 +127,7 @@ def _weights(n: View, values: Sequence[np.ndarray | None], options: Any) -> tupl
     """What the pack kernel takes."""
     w, r, b = values[1], values[2], values[3] if len(values) > 3 else None
     assert w is not None and r is not None
-    order = _ORDER[n.op]
+    order: Sequence[int] = range(GATES[n.op]) if n.get("joined") else _ORDER[n.op]
     half = None if b is None else b.shape[1] // 2
     biases = (None, None) if b is None else (_reordered(b[:, :half], order), _reordered(b[:, half:], order))
     packed: tuple[Any, ...] = (_reordered(w, order), _reordered(r, order), *biases)
@@ -137,8 +143,8 @@ def _lower(n: View, b: Builder) -> Any:
     options = _options(n, d)
     if options is None or not n.float32(0, 1, 2, 3, 5, 6, 7) or any(n.has(i) and n.value(i) is None for i in fixed):
         return False
-    batch_first = bool(n.get("layout", 0))
-    if batch_first and d > 1 and any(n.has(i) or n.wants(i - 4) for i in (5, 6)):
+    batch_first, joined = bool(n.get("layout", 0)), bool(n.get("joined"))
+    if batch_first and not joined and d > 1 and any(n.has(i) or n.wants(i - 4) for i in (5, 6)):
         return False  # states (b, d, h) would have to be turned
     kind = n.op.lower()
     packed = b.pack(f"{kind}_pack", lambda: _weights(n, n.values, options))
@@ -156,7 +162,7 @@ def _lower(n: View, b: Builder) -> Any:
     if lengths is not None and lengths.dtype != np.int32:
         return False
     out = b.output(0) if n.wants(0) else None
-    flags = (batch_first, True, n.get("direction", "forward") == "reverse")
+    flags = (batch_first, not joined, n.get("direction", "forward") == "reverse")
     if n.op == "LSTM":
         b.call(kind, x, packed, given(5), given(6), lengths, out, wanted(1), wanted(2), *flags)
     else:
@@ -170,7 +176,7 @@ def _run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
     options = _options(n, d)
     if options is None:
         raise n.fail(f"activations {n.get('activations')} are not all known: expected some of {', '.join(sorted(_NAMES))}")
-    kind, batch_first = n.op.lower(), bool(n.get("layout", 0))
+    kind, batch_first, joined = n.op.lower(), bool(n.get("layout", 0)), bool(n.get("joined"))
     floats = [None if a is None else np.ascontiguousarray(a, np.float32) for a in arrays]
     x = floats[0]
     assert x is not None
@@ -181,18 +187,20 @@ def _run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
 
     def given(i: int) -> np.ndarray | None:
         a = floats[i] if i < len(floats) else None
-        return None if a is None else np.ascontiguousarray(a.swapaxes(0, 1)) if batch_first else a
+        return None if a is None else np.ascontiguousarray(a.swapaxes(0, 1)) if batch_first and not joined else a
 
     lengths = arrays[4] if len(arrays) > 4 and arrays[4] is not None else None
     lengths = None if lengths is None else np.ascontiguousarray(lengths, np.int32)
-    y = np.zeros((batch, steps, d, hidden) if batch_first else (steps, d, batch, hidden), np.float32)
+    lead = (batch, steps) if batch_first else (steps, batch)
+    apart = (batch, steps, d, hidden) if batch_first else (steps, d, batch, hidden)
+    y = np.zeros((*lead, d * hidden) if joined else apart, np.float32)
     states = [np.zeros((d, batch, hidden), np.float32) for _ in range(2 if kind == "lstm" else 1)]
-    flags = (batch_first, True, n.get("direction", "forward") == "reverse")
+    flags = (batch_first, not joined, n.get("direction", "forward") == "reverse")
     if kind == "lstm":
         reference.lstm(x, packed, given(5), given(6), lengths, y, *states, *flags)
     else:
         getattr(reference, kind)(x, packed, given(5), lengths, y, *states, *flags)
-    turned = [s.swapaxes(0, 1) if batch_first else s for s in states]
+    turned = [s.swapaxes(0, 1) if batch_first and not joined else s for s in states]
     return [a.astype(x.dtype if arrays[0] is None else arrays[0].dtype) for a in (y, *turned)]
 
 

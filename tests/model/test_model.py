@@ -263,6 +263,36 @@ def test_compile_takes_integers_as_functions_do() -> None:
     np.testing.assert_array_equal(model(np.array([-1, 2])), [1.0, 3.0])
 
 
+@pytest.mark.parametrize("options", [{}, {"batch_first": True}, {"bidirectional": True}, {"bidirectional": True, "batch_first": True, "num_layers": 2}])
+def test_compile_of_lstm(options: dict[str, Any], variant: str) -> None:
+    layer = fl.LSTM(5, 6, **options)
+    layer.load_state_dict({name: normal(*shape, seed=1) * 0.5 for name, shape in layer.tensor_shapes().items()})
+    directions = 2 if options.get("bidirectional") else 1
+    x, state = normal(4, 3, 5), normal(directions * options.get("num_layers", 1), 4 if options.get("batch_first") else 3, 6)
+    model = fl.compile(lambda x, h, c: layer(x, (h, c)), fl.graph.Input("x", x.shape), fl.graph.Input("h", state.shape), fl.graph.Input("c", state.shape))
+    out, (h, c) = layer(x, (state, state * 2))
+    for got, want in zip(model(x, state, state * 2), (out, h, c), strict=True):
+        np.testing.assert_array_equal(got, want)
+    alone = fl.compile(layer, fl.graph.Input("x", ("t", 5)))
+    for length in (1, 7):
+        np.testing.assert_array_equal(alone(normal(length, 5))[0], layer(normal(length, 5))[0])
+
+
+def test_compile_of_lstm_cell(variant: str) -> None:
+    cell = fl.LSTMCell(5, 6)
+    cell.load_state_dict({name: normal(*shape, seed=1) for name, shape in cell.tensor_shapes().items()})
+    for shape in ((5,), (3, 5)):
+        model = fl.compile(cell, fl.graph.Input("x", shape))
+        for got, want in zip(model(normal(*shape)), cell(normal(*shape)), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_every_recorded_operation_can_be_lowered() -> None:
+    from fastlayers.model.lower import LOWER
+
+    assert sorted(LOWER) == sorted(fl.graph.OPS)
+
+
 # ---- our own file -------------------------------------------------------------------------------------------------------
 
 

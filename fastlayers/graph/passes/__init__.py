@@ -11,13 +11,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..ir import Graph
-from . import activations, affine, attention, fold, gates, layer_norm, linear, residual
+from . import activations, affine, attention, fold, gates, layer_norm, layout, linear, residual
 from ._net import Net
 
 __all__ = ["PASSES", "optimise"]
 
 # In their order. The first is always done; the others change how sums are formed, so `strict` leaves them out.
-PASSES = (linear, affine, gates, layer_norm, attention, activations, residual, activations)
+PASSES = (linear, affine, gates, layer_norm, attention, activations, residual, activations, layout)
 
 
 def optimise(graph: Graph, strict: bool = False, known: Mapping[str, np.ndarray] | None = None) -> Graph:

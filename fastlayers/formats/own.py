@@ -27,6 +27,7 @@ __all__ = ["NAME", "load_graph", "save", "sniff"]
 
 NAME = "fastlayers"
 VERSION = 1
+_UNTOLD = np.dtype(np.void).name  # of a value whose dtype nobody knows, such as most outputs of branches
 DEEPEST = 64  # branches in branches
 _DTYPES = {
     "float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64",
@@ -162,12 +163,12 @@ class _Reader:
 
         def value(item: Any) -> Value:
             name, shape, dtype = item
-            if dtype not in _DTYPES or not isinstance(name, str):
+            if dtype not in _DTYPES and dtype != _UNTOLD or not isinstance(name, str):
                 raise FormatError(f"{self.where}: a value of its graph has no known dtype")
             sizes = None if shape is None else tuple(shape)
             if sizes is not None and not all(d is None or isinstance(d, str) or (type(d) is int and d >= 0) for d in sizes):
                 raise FormatError(f"{self.where}: a value of its graph has a size that is none")
-            return Value(name, sizes, np.dtype(dtype))
+            return Value(name, sizes, np.dtype(np.void if dtype == _UNTOLD else dtype))
 
         def names(items: Any) -> tuple[Any, ...]:
             if not all(i is None or isinstance(i, str) for i in items):

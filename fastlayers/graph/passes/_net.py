@@ -128,6 +128,7 @@ class Net:
             self._fresh += 1
             name = f"{hint}~{self._fresh}"
         self._fresh += 1
+        array.flags.writeable = False
         self.constants[name] = array
         return name
 

@@ -86,13 +86,18 @@ def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift:
     elif before.op == "ConvTranspose":
         groups = before.attributes.get("group", 1)
         each = scale.reshape(groups, 1, -1, *(1,) * (weight.ndim - 2))
-        made = (weight.reshape(groups, -1, *weight.shape[1:]) * each).reshape(weight.shape)
+        made = _times(weight.reshape(groups, -1, *weight.shape[1:]), each).reshape(weight.shape)
         added = (0 if bias is None else bias.astype(np.float64)) * scale + shift
     else:
-        made = weight * scale.reshape(-1, *(1,) * (weight.ndim - 1))
+        made = _times(weight, scale.reshape(-1, *(1,) * (weight.ndim - 1)))
         added = (0 if bias is None else bias.astype(np.float64)) * scale + shift
     if before.op != "Affine":
-        made, added = made.astype(np.float32), added.astype(np.float32)
+        added = added.astype(np.float32)
     names = (net.new_constant(made, str(before.inputs[1])), net.new_constant(added, node.outputs[0]))
     net.replace(at, Node(before.op, (before.inputs[0], *names), node.outputs[:1], before.attributes), before)
     return True
+
+
+def _times(weight: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """The product formed in float64 and rounded once; numpy works in pieces, so there is no float64 copy of the weights."""
+    return np.multiply(weight, scale, out=np.empty_like(weight), dtype=np.float64, casting="same_kind")

@@ -42,7 +42,8 @@ cdef class PackedConv:
     """Weights of a convolution in panels, K in the order (kd, kh, kw, c). Immutable; may be used by any number of threads at once."""
     cdef float *b      # groups x panels
     cdef float *bias   # groups x whole panels, or NULL
-    cdef float *rows   # [o][kd, kh, kw, i]: the same weights unpacked, or NULL where roles are never swapped
+    cdef const float *rows   # [o][kd, kh, kw, i]: the same weights unpacked, or NULL where roles are never swapped
+    cdef object owner        # of `rows`
     cdef float *bias_rows
     cdef int64_t groups, ig, og, k
     cdef int64_t kernel[3]
@@ -52,7 +53,6 @@ cdef class PackedConv:
     def __dealloc__(self):
         release(self.b)
         release(self.bias)
-        release(self.rows)
         release(self.bias_rows)
 
 
@@ -72,7 +72,9 @@ def conv_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilation, 
     for g in range(groups):
         pack_panels(w + g * packed.og * packed.k, packed.og, packed.k, packed.k, 1, packed.b + g * size)
     if swapped(packed.k, packed.ig, packed.og):
-        packed.rows = copied(ordered, "conv_pack")
+        # Those of a 1x1 kernel are in this order already: an array that cannot change is kept instead of copied.
+        packed.owner = ordered if not ordered.flags.writeable else ordered.copy()
+        packed.rows = <const float *>cnp.PyArray_DATA(<cnp.ndarray>packed.owner)
     if bias__o is not None:
         wide = np.zeros((groups, width), np.float32)
         wide[:, :packed.og] = bias__o.reshape(groups, packed.og)

@@ -22,7 +22,7 @@ from ._engine cimport (
 )
 from ._space cimport even, rounded
 from ._step cimport make_step, run_plan
-from .gemm cimport pack_panels, panels_size
+from .gemm cimport panels_size
 
 cnp.import_array()
 
@@ -61,20 +61,48 @@ cdef class PackedWinograd:
         release(self.bias)
 
 
+cdef void transform_weights(const float *w, int64_t o, int64_t c, int side, const double[3] *axis, float *u) noexcept nogil:
+    """u[position] = the panels of G w Gᵀ, formed in float64 and rounded once; columns past o are zero."""
+    cdef int64_t panels = (o + FL_PANEL - 1) // FL_PANEL, size = panels * FL_PANEL * c, block, panel, k, klen, k0, j, at
+    cdef int p, q, t
+    cdef double half[MOST_SIDE][3][FL_PANEL]   # G w
+    cdef double taps[9][FL_PANEL]
+    cdef const float *tap
+    cdef float *to
+    for block in range((c + FL_KC - 1) // FL_KC):
+        k0 = block * FL_KC
+        klen = min(<int64_t>FL_KC, c - k0)
+        for panel in range(panels):
+            for k in range(klen):
+                for j in range(FL_PANEL):
+                    at = panel * FL_PANEL + j
+                    tap = w + (at * c + k0 + k) * 9
+                    for t in range(9):
+                        taps[t][j] = tap[t] if at < o else 0
+                for p in range(side):
+                    for q in range(3):
+                        for j in range(FL_PANEL):
+                            half[p][q][j] = axis[p][0] * taps[q][j] + axis[p][1] * taps[3 + q][j] + axis[p][2] * taps[6 + q][j]
+                for p in range(side):
+                    for q in range(side):
+                        to = u + (p * side + q) * size + panels * FL_PANEL * k0 + (panel * klen + k) * FL_PANEL
+                        for j in range(FL_PANEL):
+                            to[j] = <float>(axis[q][0] * half[p][0][j] + axis[q][1] * half[p][1][j] + axis[q][2] * half[p][2][j])
+
+
 def winograd_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile):
     """Weights (o, i, 1, 3, 3) of a convolution for tiles of tile x tile outputs, 2 or 4."""
     cdef PackedWinograd packed = PackedWinograd.__new__(PackedWinograd)
     cdef int64_t o = weight__oidhw.shape[0], c = weight__oidhw.shape[1], size = panels_size(o, c), position
     cdef int points = (tile + 2) * (tile + 2)
-    cdef cnp.ndarray u
+    cdef double axis[MOST_SIDE][3]
     packed.o, packed.c, packed.m = o, c, tile
     packed.u = <float *>need(points * size * sizeof(float), "winograd_pack")
-    both = np.kron(weights_axis(tile), weights_axis(tile))
-    taps = weight__oidhw.reshape(o * c, 9).astype(np.float64)
-    for position in range(points):
-        with np.errstate(invalid="ignore", over="ignore"):  # infinities and NaN are data
-            u = (taps @ both[position]).astype(np.float32)
-        pack_panels(<const float *>cnp.PyArray_DATA(u), o, c, c, 1, packed.u + position * size)
+    for position, row in enumerate(weights_axis(tile)):
+        axis[position][0], axis[position][1], axis[position][2] = row
+    cdef const float *w = <const float *>cnp.PyArray_DATA(weight__oidhw)
+    with nogil:
+        transform_weights(w, o, c, tile + 2, axis, packed.u)
     if bias__o is not None:
         wide = np.zeros(panels_size(o, 1), np.float32)
         wide[:o] = bias__o

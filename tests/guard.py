@@ -16,7 +16,7 @@ def guarded(values: np.ndarray, edge: str = "end") -> np.ndarray:
 
     At "end" the start is aligned to the item size only, which every kernel must take.
     """
-    values = np.ascontiguousarray(values)
+    values = np.asarray(values, order="C")  # which leaves no axes where there are none
     pages = -(-max(values.nbytes, 1) // _PAGE)
     region = mmap.mmap(-1, (pages + 2) * _PAGE)
     base = ctypes.addressof(ctypes.c_char.from_buffer(region))

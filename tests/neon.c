@@ -96,6 +96,16 @@ static double unary(int code, double a, double b, double x) {
   case FL_LOG: return log(x);
   case FL_ERF: return erf(x);
   case FL_SQRT: return sqrt(x);
+  case FL_SQUARE: return x * x;
+  case FL_NEGATIVE: return -x;
+  case FL_ABS: return fabs(x);
+  case FL_RECIPROCAL: return 1 / x;
+  case FL_FLOOR: return floor(x);
+  case FL_CEIL: return ceil(x);
+  case FL_ROUND: return rint(x);
+  case FL_SIGN: return (x > 0) - (x < 0);
+  case FL_SIN: return sin(x);
+  case FL_COS: return cos(x);
   default: return x;
   }
 }
@@ -286,6 +296,85 @@ static void check_winograd_out(int m, int rows, int cols, int c) {
     check("winograd_out", y[at], fmax(0, sum), 4e-6, at);
   }
   free(s), free(bias), free(residual), free(y);
+static double binary(int op, double a, double b) {
+  switch (op) {
+  case FL_ADD: return a + b;
+  case FL_SUBTRACT: return a - b;
+  case FL_MULTIPLY: return a * b;
+  case FL_DIVIDE: return a / b;
+  case FL_POWER: return pow(a, b);
+  case FL_MINIMUM: return isnan(a) || isnan(b) ? NAN : fmin(a, b);
+  case FL_MAXIMUM: return isnan(a) || isnan(b) ? NAN : fmax(a, b);
+  case FL_PRELU: return a >= 0 ? a : a * b;
+  default: return (a - b) * (a - b);
+  }
+}
+
+static int compare(int op, float a, float b) {
+  switch (op) {
+  case FL_EQUAL: return a == b;
+  case FL_NOT_EQUAL: return a != b;
+  case FL_LESS: return a < b;
+  case FL_LESS_EQUAL: return a <= b;
+  case FL_GREATER: return a > b;
+  default: return a >= b;
+  }
+}
+
+/* Three rows; the columns of every operand are numbers of its own or one number for all. */
+static void check_broadcast(int64_t n, int cc, int ac, int bc) {
+  const int64_t an = ac ? 3 * n : 3, bn = bc ? 3 * n : 3, cn = cc ? 3 * n : 3;
+  float *a = numbers(an), *b = numbers(bn), *y = fresh(3 * n);
+  uint8_t *c = malloc((size_t)cn + 1), *z = malloc((size_t)(3 * n) + 1);
+  for (int64_t i = 0; i < cn; i++)
+    c[i] = i * 7 % 3 == 1;
+  if (n > 4 && ac && bc)
+    a[1] = NAN, b[2] = NAN, a[3] = b[3], a[4] = -2, b[4] = 3;
+  const fl_broadcast p = {.condition = c, .a = a, .b = b, .rows = 3, .cols = n, .condition_row = cn / 3, .a_row = an / 3, .b_row = bn / 3,
+                          .condition_col = cc, .a_col = ac, .b_col = bc};
+  fl_broadcast to_floats = p, to_bytes = p;
+  to_floats.out = y, to_bytes.out = z;
+  for (int op = FL_ADD; op < FL_BINARY_COUNT; op++) {
+    table.binary(op, -INFINITY, 2, &to_floats);
+    for (int64_t i = 0; i < 3 * n; i++) {
+      const double want = binary(op, a[ac ? i : i / n], b[bc ? i : i / n]);
+      check("binary", y[i], want > 2 ? 2 : want, 1e-6, i);
+    }
+  }
+  for (int op = FL_EQUAL; op < FL_COMPARE_COUNT; op++) {
+    table.compare(op, &to_bytes);
+    for (int64_t i = 0; i < 3 * n; i++)
+      check("compare", z[i], compare(op, a[ac ? i : i / n], b[bc ? i : i / n]), 0, i);
+  }
+  table.where(&to_floats);
+  for (int64_t i = 0; i < 3 * n; i++)
+    check("where", y[i], c[cc ? i : i / n] ? a[ac ? i : i / n] : b[bc ? i : i / n], 0, i);
+  free(a), free(b), free(c), free(y), free(z);
+}
+
+/* Items of every size: transposed, picked with a step, repeated, reversed; and rows by number. */
+static void check_move(int size, int64_t rows, int64_t cols) {
+  const int64_t step[] = {1, rows, 2 * cols + 1, 2, cols, 1, 1, 0, cols, -1}; /* of x: from row to row, from column to column */
+  const int64_t n = rows * cols, most = (2 * cols + 1) * rows + 2 * cols;
+  char *x = malloc((size_t)(most * size) + 1), *y = malloc((size_t)(n * size) + 1);
+  for (int64_t i = 0; i < most * size; i++)
+    x[i] = (char)(i * 31 % 127);
+  for (int k = 0; k < 5; k++) {
+    const int64_t first = step[2 * k + 1] < 0 ? cols - 1 : 0;
+    const fl_move p = {.x = x + first * size, .out = y, .size = size, .rows = rows, .cols = cols, .x_row = step[2 * k],
+                       .x_col = step[2 * k + 1], .out_row = cols, .out_col = 1};
+    table.move(&p);
+    for (int64_t i = 0; i < n; i++)
+      check("move", memcmp(y + i * size, x + (first + i / cols * p.x_row + i % cols * p.x_col) * size, (size_t)size), 0, 0, i);
+  }
+  int64_t *indices = malloc((size_t)(rows + 1) * 8);
+  for (int64_t i = 0; i < rows; i++)
+    indices[i] = i % 2 ? -1 - i : rows - 1 - i;
+  check("within", table.within(indices, rows, rows), 1, 0, 0);
+  table.take(x, rows, indices, rows, cols * size, y);
+  for (int64_t i = 0; i < n; i++)
+    check("take", memcmp(y + i * size, x + ((rows - 1 - i / cols) * cols + i % cols) * size, (size_t)size), 0, 0, i);
+  free(x), free(y), free(indices);
 }
 
 int main(void) {
@@ -295,7 +384,12 @@ int main(void) {
     check_gated(sizes[i]);
     for (int code = FL_IDENTITY; code < FL_UNARY_COUNT; code++)
       check_unary(code, sizes[i]);
+    for (int kind = 0; kind < 8; kind++)
+      if (sizes[i])
+        check_broadcast(sizes[i], kind & 1, kind >> 1 & 1, kind >> 2);
     for (int j = 0; j < SIZES; j++) {
+      for (int size = 1; size <= 8; size *= 2)
+        check_move(size, sizes[i], sizes[j]);
       check_transpose(sizes[i], sizes[j]);
       if (sizes[j] > 0)
         check_rows(sizes[i], sizes[j], i % 2);

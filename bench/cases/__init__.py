@@ -43,7 +43,7 @@ class Prepared(NamedTuple):
 
 def normal(rng: np.random.Generator, *shape: int, fan_in: int = 1) -> np.ndarray:
     """Standard normal float32 numbers, divided by the root of `fan_in`, so that sums stay near 1."""
-    return (rng.standard_normal(shape) / np.sqrt(fan_in)).astype(np.float32)
+    return np.asarray(rng.standard_normal(shape) / np.sqrt(fan_in), np.float32)
 
 
 def prepare(case: Case, fill: float | None = None, as_step: bool = False) -> Prepared:

@@ -9,22 +9,25 @@ from __future__ import annotations
 from typing import NamedTuple
 
 __all__ = [
-    "KERNELS",
-    "PAD_MODES",
-    "PLAIN",
-    "UNARY",
     "Activation",
+    "BINARY",
+    "COMPARE",
     "GruOptions",
+    "KERNELS",
+    "KINDS",
     "Kernel",
     "LstmOptions",
+    "PAD_MODES",
+    "PLAIN",
     "RnnOptions",
+    "UNARY",
     "Unary",
 ]
 
 
 # Arguments that are no arrays; all others are one, or None where a kernel can do without.
 PLAIN = frozenset(
-    {"activation", "batch_first", "channels", "channels_last", "column", "dilation", "directions_apart", "gate", "groups", "itemsize", "mode", "options", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "shape", "stride", "tile", "value", "x_last", "x_offset", "x_strides"}
+    {"activation", "batch_first", "channels", "channels_last", "column", "dilation", "directions_apart", "gate", "groups", "itemsize", "mode", "op", "options", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "shape", "source", "stride", "target", "tile", "value", "x_last", "x_offset", "x_strides"}
 )  # fmt: skip
 
 
@@ -60,6 +63,9 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("unary", "activation", ("x", "out", "activation")),
     Kernel("prelu", "activation", ("x__oci", "slope__c", "out__oci")),
     Kernel("gated", "activation", ("x__o2i", "out__oi", "activation", "gate")),
+    Kernel("binary", "binary", ("a", "b", "out", "op", "activation")),
+    Kernel("compare", "binary", ("a", "b", "out", "op")),
+    Kernel("where", "binary", ("condition", "a", "b", "out")),
     Kernel("softmax", "softmax", ("x__oni", "out__oni")),
     Kernel("log_softmax", "softmax", ("x__oni", "out__oni")),
     Kernel("lstm_pack", "recurrent", (*_RECURRENT_WEIGHTS, "peephole__dp", "options")),
@@ -75,8 +81,37 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("transpose", "layout", ("x__brc", "out__bcr")),
     Kernel("copy", "movement", ("x", "out", "shape", "x_offset", "x_strides", "out_offset", "out_strides", "itemsize")),
     Kernel("gather", "movement", ("x__oni", "indices__m", "out__omi", "itemsize")),
+    Kernel("cast", "movement", ("x", "out", "source", "target")),
     Kernel("pad", "padding", ("x__odhwi", "out__odhwi", "pads", "mode", "value")),
 )
+
+# The numbers are those of `enum fl_binary_code` and `enum fl_compare_code`.
+BINARY: dict[str, int] = {
+    "add": 0,
+    "subtract": 1,
+    "multiply": 2,
+    "divide": 3,
+    "power": 4,
+    "minimum": 5,
+    "maximum": 6,
+    "prelu": 7,
+    "squared_difference": 8,
+}
+COMPARE: dict[str, int] = {"equal": 0, "not_equal": 1, "less": 2, "less_equal": 3, "greater": 4, "greater_equal": 5}
+
+# The numbers are those of `enum fl_kind_code`, the names numpy's.
+KINDS: dict[str, int] = {
+    "float32": 0,
+    "float64": 1,
+    "float16": 2,
+    "int8": 3,
+    "uint8": 4,
+    "int16": 5,
+    "uint16": 6,
+    "int32": 7,
+    "int64": 8,
+    "bool": 9,
+}
 
 PAD_MODES: dict[str, int] = {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}
 
@@ -119,6 +154,16 @@ UNARY: dict[str, Unary] = {
     "log": Unary(17),
     "erf": Unary(18),
     "sqrt": Unary(19),
+    "square": Unary(20),
+    "negative": Unary(21),
+    "abs": Unary(22),
+    "reciprocal": Unary(23),
+    "floor": Unary(24),
+    "ceil": Unary(25),
+    "round": Unary(26),
+    "sign": Unary(27),
+    "sin": Unary(28),
+    "cos": Unary(29),
 }
 
 _SIGMOID, _TANH = Activation(UNARY["sigmoid"].code), Activation(UNARY["tanh"].code)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-# Name in table.UNARY, parameters, and torch's function with the same meaning.
+# Name in table.UNARY, parameters, and torch's function with the same meaning; sign has none, as torch's takes NaN for 0.
 CASES: tuple[tuple[str, tuple[float, ...], str, dict[str, Any]], ...] = (
     ("relu", (), "relu", {}),
     ("clip", (0.0, 6.0), "relu6", {}),
@@ -35,6 +35,15 @@ CASES: tuple[tuple[str, tuple[float, ...], str, dict[str, Any]], ...] = (
     ("log", (), "log", {}),
     ("erf", (), "erf", {}),
     ("sqrt", (), "sqrt", {}),
+    ("square", (), "square", {}),
+    ("negative", (), "neg", {}),
+    ("abs", (), "abs", {}),
+    ("reciprocal", (), "reciprocal", {}),
+    ("floor", (), "floor", {}),
+    ("ceil", (), "ceil", {}),
+    ("round", (), "round", {}),
+    ("sin", (), "sin", {}),
+    ("cos", (), "cos", {}),
 )
 SHAPE = (3, 10, 4)
 

@@ -19,6 +19,7 @@ DENSE = 400  # neighbours on either side of a point where something changes
 POINTS = (
     *(0.0, 2.0**-126, 2.0**-149, 1.0, 2.0, 3.0, 6.0, 20.0, 0.5, 3.4028235e38),
     *(88.72284, 87.33655, 103.97208, 104.5, 89.0, 88.0, 60.0, 40.0, 17.32868, 16.63554),
+    *(0.78539819, 1.5707964, 3.1415927, 22.0, 355.0, 1e5, 2.0**23, 2.0**24, 2.0**28, 2.5, 8388607.5),
     *(0.34657359, 1.03972077, 0.17328680, 0.70710678, 1.41421356, 0.41421357, 0.875, 1.2374369, 4.0, 3.9192059, 9.010913),
 )
 
@@ -53,6 +54,16 @@ BOUNDS: dict[str, Bound] = {
     "softsign": Bound(1.5, 1.5),
     "hardsigmoid": Bound(0.5, 0.5, 2.0**-24),
     "hardswish": Bound(2.5, 2.5),
+    "square": Bound(0.5, 0.5),
+    "negative": Bound(0, 0),
+    "abs": Bound(0, 0),
+    "reciprocal": Bound(0.5, 0.5),
+    "floor": Bound(0, 0),
+    "ceil": Bound(0, 0),
+    "round": Bound(0, 0),
+    "sign": Bound(0, 0),
+    "sin": Bound(0.51, 0.51),
+    "cos": Bound(0.51, 0.51),
 }
 # With the defaults, but for: ELU as expm1 alone, and softplus as the logarithm alone.
 PARAMETERS = {"elu": (1.0,), "softplus": (1.0, math.inf), "clip": (0.0, 6.0)}

@@ -9,6 +9,11 @@ cdef extern from "csrc/kernels.h" nogil:
         FL_PANEL
         FL_KC
         FL_IDENTITY
+        FL_RELU
+        FL_CLIP
+        FL_UNARY_COUNT
+        FL_POWER
+        FL_DIVIDE
     ctypedef struct fl_run:
         int64_t offset, length
     ctypedef struct fl_epilogue:
@@ -96,6 +101,14 @@ cdef extern from "csrc/kernels.h" nogil:
         int64_t ldo, rows, cols
         int code
         float a, b
+    ctypedef struct fl_broadcast:
+        const unsigned char *condition
+        const float *a
+        const float *b
+        void *out
+        int64_t rows, cols
+        int64_t condition_row, a_row, b_row
+        int condition_col, a_col, b_col
     ctypedef struct fl_move:
         const void *x
         void *out
@@ -137,9 +150,13 @@ cdef extern from "csrc/kernels.h" nogil:
         void (*winograd_in)(const fl_wino_in *p) noexcept nogil
         void (*winograd_out)(const fl_wino_out *p) noexcept nogil
         void (*transpose)(const float *src, int64_t lds, float *dst, int64_t ldd, int64_t rows, int64_t cols) noexcept nogil
+        void (*binary)(int op, float lo, float hi, const fl_broadcast *p) noexcept nogil
+        void (*compare)(int op, const fl_broadcast *p) noexcept nogil
+        void (*where)(const fl_broadcast *p) noexcept nogil
         void (*move)(const fl_move *p) noexcept nogil
         int (*within)(const int64_t *indices, int64_t m, int64_t n) noexcept nogil
         void (*take)(const void *x, int64_t n, const int64_t *indices, int64_t m, int64_t bytes, void *out) noexcept nogil
+        void (*cast)(const void *from_, int source, void *to, int target, int64_t n) noexcept nogil
         double (*probe_fma)(int64_t rounds) noexcept nogil
         float (*probe_read)(const float *x, int64_t n) noexcept nogil
 

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 from libc.stddef cimport size_t
 cimport numpy as cnp
 
-from ._engine cimport alloc, fl_kernels, level, parallel, release, workers
+from ._engine cimport FL_UNARY_COUNT, alloc, fl_kernels, level, parallel, release, workers
 from ._step cimport make_step, run_plan, volume
 
 cnp.import_array()
@@ -15,8 +15,9 @@ cdef enum:
     NARROW = 64  # planes of PReLU below this many elements get a slope an element instead of a call each
 
 # Operations an element (see `workers`) by code: the memory alone costs 10.
-cdef double COST[20]
-COST[:] = [10, 10, 10, 10, 40, 40, 35, 45, 50, 45, 35, 10, 10, 80, 20, 50, 35, 40, 45, 15]
+cdef double COST[FL_UNARY_COUNT]
+COST[:] = [10, 10, 10, 10, 40, 40, 35, 45, 50, 45, 35, 10, 10, 80, 20, 50, 35, 40, 45, 15, 10, 10, 10, 20, 10, 10, 10, 10, 200,
+           200]
 
 ctypedef struct Job:
     const fl_kernels *table

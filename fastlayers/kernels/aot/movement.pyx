@@ -1,13 +1,14 @@
-"""Copies between any strides, and rows picked by number: what reordering, slicing, joining, repeating and looking up come to."""
+"""Copies between any strides, rows picked by number (what reordering, slicing, joining, repeating and looking up come to), and casts."""
 
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 cimport numpy as cnp
 
 from ._engine cimport fl_kernels, fl_move, level, parallel, workers
-from ._step cimport make_step, run_plan
+from ._step cimport make_step, run_plan, volume
 
 from ...errors import UnsupportedError
+from ..table import KINDS
 
 cnp.import_array()
 
@@ -279,3 +280,62 @@ def gather_step(tuple x__oni, tuple indices__m, tuple out__omi, int itemsize):
     cdef Gather job
     plan_gather(&job, x__oni[0], x__oni[1], x__oni[2], indices__m[0], itemsize)
     return make_step(run_gather, &job, sizeof(Gather), 3, job.work, None)
+
+
+# ---- kinds of numbers ----
+
+cdef enum:
+    RUN = 16384  # numbers of a task
+
+cdef int BYTES[16]
+for _name, _code in KINDS.items():
+    BYTES[_code] = 1 if _name == "bool" else int(_name.lstrip("uintfloa")) // 8
+
+ctypedef struct Cast:
+    const fl_kernels *table
+    const char *x
+    char *out
+    int source, target
+    int64_t size
+    double work
+
+
+cdef void cast_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Cast *job = <const Cast *>context
+    cdef int64_t first = number * RUN
+    job.table.cast(job.x + first * BYTES[job.source], job.source, job.out + first * BYTES[job.target], job.target,
+                   least(RUN, job.size - first))
+
+
+cdef void plan_cast(Cast *job, int64_t size, int source, int target) noexcept:
+    job.table = level()
+    job.size, job.source, job.target = size, source, target
+    job.work = 12.0 * size
+
+
+cdef int run_cast(const void *plan, void *const *operands) noexcept nogil:
+    cdef Cast job = (<const Cast *>plan)[0]
+    cdef int64_t tasks = (job.size + RUN - 1) // RUN
+    cdef int threads = workers(tasks, job.work)
+    job.x, job.out = <const char *>operands[0], <char *>operands[1]
+    if threads == 1:
+        job.table.cast(job.x, job.source, job.out, job.target, job.size)
+    else:
+        parallel(cast_task, &job, tasks, threads)
+    return 0
+
+
+def cast(cnp.ndarray x, cnp.ndarray out, int source, int target):
+    """out = x as another kind of number, both numbers of table.KINDS; see csrc/cast.h for what does not fit."""
+    cdef Cast job
+    cdef void *operands[2]
+    plan_cast(&job, cnp.PyArray_SIZE(out), source, target)
+    operands[0], operands[1] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out)
+    run_plan(run_cast, &job, operands, job.work, "cast")
+
+
+def cast_step(tuple x, tuple out, int source, int target):
+    """The step of `cast`: shapes instead of arrays."""
+    cdef Cast job
+    plan_cast(&job, volume(out), source, target)
+    return make_step(run_cast, &job, sizeof(Cast), 2, job.work, None)

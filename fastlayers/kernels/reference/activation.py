@@ -66,6 +66,16 @@ _FUNCTIONS: dict[str, Function] = {
     "log": lambda x, a, b: np.log(x),
     "erf": lambda x, a, b: _erf(x),
     "sqrt": lambda x, a, b: np.sqrt(x),
+    "square": lambda x, a, b: x * x,
+    "negative": lambda x, a, b: -x,
+    "abs": lambda x, a, b: np.abs(x),
+    "reciprocal": lambda x, a, b: 1 / x,
+    "floor": lambda x, a, b: np.floor(x),
+    "ceil": lambda x, a, b: np.ceil(x),
+    "round": lambda x, a, b: np.rint(x),
+    "sign": lambda x, a, b: np.sign(x),
+    "sin": lambda x, a, b: np.sin(x),
+    "cos": lambda x, a, b: np.cos(x),
 }
 _BY_CODE: dict[int, Function] = {UNARY[name].code: function for name, function in _FUNCTIONS.items()}
 

@@ -1,4 +1,4 @@
-"""Copies between any strides, and rows picked by number."""
+"""Copies between any strides, rows picked by number, and casts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from ...errors import ShapeError
 
-__all__ = ["copy", "gather"]
+__all__ = ["cast", "copy", "gather"]
 
 
 def copy(
@@ -40,3 +40,9 @@ def gather(x__oni: np.ndarray, indices__m: np.ndarray, out__omi: np.ndarray, ite
     if np.any((indices__m < -n) | (indices__m >= n)):
         raise ShapeError("gather: index out of range")
     out__omi[...] = x__oni[:, indices__m]
+
+
+def cast(x: np.ndarray, out: np.ndarray, source: int, target: int) -> None:
+    """out = x as another kind of number, both numbers of table.KINDS, which the arrays are of."""
+    with np.errstate(all="ignore"):
+        out[...] = x.astype(out.dtype)

@@ -36,7 +36,55 @@ enum fl_unary_code {
   FL_LOG,
   FL_ERF,
   FL_SQRT,
+  FL_SQUARE,
+  FL_NEGATIVE,
+  FL_ABS,
+  FL_RECIPROCAL,   /* 1 / x */
+  FL_FLOOR,
+  FL_CEIL,
+  FL_ROUND,        /* ties to even */
+  FL_SIGN,         /* -1, 0, 1, or NaN */
+  FL_SIN,
+  FL_COS,
   FL_UNARY_COUNT
+};
+
+/* Functions of two numbers, and comparisons; numbers are shared with kernels/table.py (BINARY, COMPARE). */
+enum fl_binary_code {
+  FL_ADD = 0,
+  FL_SUBTRACT,
+  FL_MULTIPLY,
+  FL_DIVIDE,
+  FL_POWER,
+  FL_MINIMUM,            /* NaN where either is */
+  FL_MAXIMUM,
+  FL_PRELU,              /* a >= 0 ? a : a b */
+  FL_SQUARED_DIFFERENCE,
+  FL_BINARY_COUNT
+};
+enum fl_compare_code {
+  FL_EQUAL = 0,
+  FL_NOT_EQUAL,
+  FL_LESS,
+  FL_LESS_EQUAL,
+  FL_GREATER,
+  FL_GREATER_EQUAL,
+  FL_COMPARE_COUNT
+};
+
+/* Kinds of numbers; shared with kernels/table.py (KINDS). */
+enum fl_kind_code {
+  FL_FLOAT32 = 0,
+  FL_FLOAT64,
+  FL_FLOAT16,
+  FL_INT8,
+  FL_UINT8,
+  FL_INT16,
+  FL_UINT16,
+  FL_INT32,
+  FL_INT64,
+  FL_BOOL,
+  FL_KIND_COUNT
 };
 
 /* ---- packed matrix product ------------------------------------------------------------------------------------------ */
@@ -180,6 +228,18 @@ typedef struct {
   float a, b;
 } fl_dw_first;
 
+/* ---- broadcast operands ---------------------------------------------------------------------------------------------------- */
+
+/* Rows of operands, of which each may repeat itself: operand[r * row + c * col], col 1 or 0; out is [rows][cols]. */
+typedef struct {
+  const uint8_t *condition; /* `where` alone: 0 or another number */
+  const float *a, *b;
+  void *out;
+  int64_t rows, cols;
+  int64_t condition_row, a_row, b_row;
+  int condition_col, a_col, b_col;
+} fl_broadcast;
+
 /* ---- movement --------------------------------------------------------------------------------------------------------------- */
 
 /* Items with two axes: out[r * out_row + c * out_col] = x[r * x_row + c * x_col] for r < rows, c < cols. Steps count items. */
@@ -258,12 +318,20 @@ typedef struct fl_kernels {
   /* layout.h: dst[j * ldd + i] = src[i * lds + j] for i < rows, j < cols */
   void (*transpose)(const float *src, int64_t lds, float *dst, int64_t ldd, int64_t rows, int64_t cols);
 
+  /* binary.h: out = f(a, b), limited to lo .. hi (NaN stays); out = a ? b as bytes 0 and 1; out = condition ? a : b */
+  void (*binary)(int op, float lo, float hi, const fl_broadcast *p);
+  void (*compare)(int op, const fl_broadcast *p);
+  void (*where)(const fl_broadcast *p);
+
   /* movement.h */
   void (*move)(const fl_move *p);
   /* do all of m indices lie within -n .. n - 1? */
   int (*within)(const int64_t *indices, int64_t m, int64_t n);
   /* out[j] = x[indices[j]] for m rows of `bytes` bytes; indices lie within -n .. n - 1, and one below 0 counts from n */
   void (*take)(const void *x, int64_t n, const int64_t *indices, int64_t m, int64_t bytes, void *out);
+
+  /* cast.h: n numbers of one kind as another */
+  void (*cast)(const void *from, int source, void *to, int target, int64_t n);
 
   /* probe.h: what this core can do, for bench/ and `profile`: multiply-adds done, and the sum of n floats read */
   double (*probe_fma)(int64_t rounds);

@@ -9,6 +9,7 @@
 
 #include "part.h"
 #include "vmath.h"
+#include "double.h"
 #include "unary.h"
 #include "softmax.h"
 #include "gemm.h"
@@ -16,8 +17,10 @@
 #include "recurrent.h"
 #include "depthwise.h"
 #include "winograd.h"
+#include "binary.h"
 #include "layout.h"
 #include "movement.h"
+#include "cast.h"
 #include "probe.h"
 
 #define FL_TEXT_(x) #x
@@ -45,9 +48,13 @@ static const fl_kernels table = {
     .winograd_in = fl_f32_winograd_in,
     .winograd_out = fl_f32_winograd_out,
     .transpose = fl_f32_transpose,
+    .binary = fl_f32_binary,
+    .compare = fl_f32_compare,
+    .where = fl_f32_where,
     .move = fl_bytes_move,
     .within = fl_i64_within,
     .take = fl_bytes_take,
+    .cast = fl_any_cast,
     .probe_fma = fl_f32_probe_fma,
     .probe_read = fl_f32_probe_read,
 };

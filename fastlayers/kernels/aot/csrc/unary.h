@@ -8,7 +8,8 @@
  *   softsign            1.5                 GELU          3 + 2^-24
  *   SELU                2                   GELU (tanh)   3 + 2^-23: below 0 the sigmoid's argument has lost digits
  *   softplus            2.5                 hard sigmoid  0.5 + 2^-24 (it rounds twice without FMA)
- *   hard swish          2.5                 ReLU, clip    exact
+ *   hard swish          2.5                 sine, cosine  0.51
+ *   ReLU, clip, square, negative, abs, reciprocal, floor, ceil, round, sign      exact
  */
 #include "part.h"
 
@@ -51,6 +52,32 @@ FL_INLINE vf fl_v_exp(vf x, vf a, vf b) { (void)a, (void)b; return vexp(x); }
 FL_INLINE vf fl_v_log(vf x, vf a, vf b) { (void)a, (void)b; return vlog(x); }
 FL_INLINE vf fl_v_erf(vf x, vf a, vf b) { (void)a, (void)b; return verf(x); }
 FL_INLINE vf fl_v_sqrt(vf x, vf a, vf b) { (void)a, (void)b; return vsqrt(x); }
+FL_INLINE vf fl_v_square(vf x, vf a, vf b) { (void)a, (void)b; return x * x; }
+FL_INLINE vf fl_v_negative(vf x, vf a, vf b) { (void)a, (void)b; return -x; }
+FL_INLINE vf fl_v_abs(vf x, vf a, vf b) { (void)a, (void)b; return vabs(x); }
+FL_INLINE vf fl_v_reciprocal(vf x, vf a, vf b) { (void)a, (void)b; return 1.0f / x; }
+FL_INLINE vf fl_v_round(vf x, vf a, vf b) { (void)a, (void)b; return vround(x); }
+/* one less where rounding went up; 1 is not subtracted elsewhere, as -0 must stay */
+FL_INLINE vf fl_v_floor(vf x, vf a, vf b) {
+  (void)a, (void)b;
+  const vf y = vround(x);
+  return vsel((vi)(y > x), y - 1.0f, y);
+}
+FL_INLINE vf fl_v_ceil(vf x, vf a, vf b) { return -fl_v_floor(-x, a, b); }
+FL_INLINE vf fl_v_sign(vf x, vf a, vf b) {
+  (void)a, (void)b;
+  return vsel((vi)(vabs(x) > 0), vsign(vset(1), x), x);
+}
+FL_INLINE vf fl_v_wave(vf x, int ahead) {
+  vh half[2];
+  memcpy(half, &x, sizeof x);
+  half[0] = vsine(half[0], ahead);
+  half[1] = vsine(half[1], ahead);
+  memcpy(&x, half, sizeof x);
+  return x;
+}
+FL_INLINE vf fl_v_sin(vf x, vf a, vf b) { (void)a, (void)b; return fl_v_wave(x, 0); }
+FL_INLINE vf fl_v_cos(vf x, vf a, vf b) { (void)a, (void)b; return fl_v_wave(x, 1); }
 
 typedef vf (*fl_v_fn)(vf x, vf a, vf b);
 enum { FL_ALONE, FL_TIMES }; /* y = f(x), or y = f(x) * g */
@@ -86,7 +113,7 @@ typedef void (*fl_map_fn)(float a, float b, const float *x, const float *g, floa
   static __attribute__((noinline)) void fl_map_##name(float a, float b, const float *x, const float *g, float *y, int64_t n) { \
     fl_map(fl_v_##name, FL_ALONE, a, b, x, g, y, n);                                                                          \
   }
-/* for the functions without parameters, which may gate */
+/* for the functions that may gate */
 #define FL_MAP_GATE(name)                                                                                                      \
   FL_MAP(name)                                                                                                                 \
   static __attribute__((noinline)) void fl_gate_##name(float a, float b, const float *x, const float *g, float *y, int64_t n) { \
@@ -114,6 +141,16 @@ FL_MAP_GATE(exp)
 FL_MAP_GATE(log)
 FL_MAP_GATE(erf)
 FL_MAP_GATE(sqrt)
+FL_MAP(square)
+FL_MAP(negative)
+FL_MAP(abs)
+FL_MAP(reciprocal)
+FL_MAP(floor)
+FL_MAP(ceil)
+FL_MAP(round)
+FL_MAP(sign)
+FL_MAP(sin)
+FL_MAP(cos)
 
 static const struct {
   fl_map_fn map, gate;
@@ -138,6 +175,16 @@ static const struct {
     [FL_LOG] = {fl_map_log, fl_gate_log},
     [FL_ERF] = {fl_map_erf, fl_gate_erf},
     [FL_SQRT] = {fl_map_sqrt, fl_gate_sqrt},
+    [FL_SQUARE] = {fl_map_square, 0},
+    [FL_NEGATIVE] = {fl_map_negative, 0},
+    [FL_ABS] = {fl_map_abs, 0},
+    [FL_RECIPROCAL] = {fl_map_reciprocal, 0},
+    [FL_FLOOR] = {fl_map_floor, 0},
+    [FL_CEIL] = {fl_map_ceil, 0},
+    [FL_ROUND] = {fl_map_round, 0},
+    [FL_SIGN] = {fl_map_sign, 0},
+    [FL_SIN] = {fl_map_sin, 0},
+    [FL_COS] = {fl_map_cos, 0},
 };
 
 static void fl_f32_unary(int code, float a, float b, const float *x, float *y, int64_t n) {

@@ -3,6 +3,7 @@
  * A level's header (vec_x86_v3.h, ...) defines VW (floats in a vector), VREGS (vector registers) and these, then includes this:
  *   vfma(a, b, c) = a b + c                     vmax(a, b), vmin(a, b): give b where either is NaN, as x86 does
  *   vnear(x): nearest int32, ties to even       vfloat(i): int32 to float     vsqrt(x)
+ *   vround(x): nearest whole number, ties to even, as a float; -0 stays
  *   VT: side of a register transpose            vtranspose(src, lds, dst, ldd): a VT x VT block
  * Everything else in the kernels is plain C on GCC vector types (+, -, *, /, comparisons give vi masks of 0 and -1).
  */

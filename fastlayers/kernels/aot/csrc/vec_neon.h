@@ -10,6 +10,7 @@ FL_INLINE vf vmin(vf a, vf b) { return vsel((vi)(a < b), a, b); }
 FL_INLINE vi vnear(vf x) { return (vi)vcvtnq_s32_f32((float32x4_t)x); }
 FL_INLINE vf vfloat(vi x) { return (vf)vcvtq_f32_s32((int32x4_t)x); }
 FL_INLINE vf vsqrt(vf x) { return (vf)vsqrtq_f32((float32x4_t)x); }
+FL_INLINE vf vround(vf x) { return (vf)vrndnq_f32((float32x4_t)x); }
 
 #define VT 4
 FL_INLINE void vtranspose(const float *s, int64_t lds, float *d, int64_t ldd) {

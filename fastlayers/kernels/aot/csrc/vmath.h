@@ -24,7 +24,7 @@
 
 #define FL_LN2_HIGH 0x1.63p-1f        /* ln 2 to 10 bits: its product with an exponent is exact without FMA as well */
 #define FL_LN2_LOW -0x1.bd0106p-13f   /* the rest */
-#define FL_ROUND 12582912.0f          /* 1.5 2^23: adding it leaves the nearest integer in the low bits of the sum */
+#define FL_NEAR 12582912.0f           /* 1.5 2^23: adding it leaves the nearest integer in the low bits of the sum */
 
 #if defined(__FMA__) || defined(__aarch64__)
 #define FL_FUSED 1
@@ -40,8 +40,8 @@ typedef struct {
 
 /* x = n ln 2 + r with |r| <= 0.3475. Without `fine`, r is off by up to 2^-29 n where multiplications are fused. */
 FL_INLINE fl_exp_parts vexp_parts(vf x, float bias, int fine) {
-  const vf t = vfma(x, vset(0x1.715476p+0f), vset(FL_ROUND + bias));
-  const vf n = t - (FL_ROUND + bias);
+  const vf t = vfma(x, vset(0x1.715476p+0f), vset(FL_NEAR + bias));
+  const vf n = t - (FL_NEAR + bias);
   const vf r = fine || !FL_FUSED ? vfma(n, vset(-FL_LN2_LOW), vfma(n, vset(-FL_LN2_HIGH), x)) : vfma(n, vset(-0x1.62e430p-1f), x);
   vf p = vfma(vset(0x1.6b96f2p-10f), r, vset(0x1.1226d8p-7f));
   p = vfma(p, r, vset(0x1.5556f8p-5f));
@@ -138,8 +138,8 @@ typedef struct {
   vf s, q;
 } fl_exp2_parts;
 FL_INLINE fl_exp2_parts vexp2_parts(vf t) {
-  const vf rounded = t + (FL_ROUND + 127);
-  const vf r = t - (rounded - (FL_ROUND + 127));
+  const vf rounded = t + (FL_NEAR + 127);
+  const vf r = t - (rounded - (FL_NEAR + 127));
   vf p = vfma(vset(0x1.5bd898p-10f), r, vset(0x1.3ce8c0p-7f));
   p = vfma(p, r, vset(0x1.c6b6dcp-5f));
   p = vfma(p, r, vset(0x1.ebf9c2p-3f));

@@ -1,0 +1,93 @@
+"""Arithmetic between tensors of real networks: residuals, gates, masks, normalisations written out, boxes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fastlayers.kernels.table import BINARY, COMPARE, UNARY, Activation
+
+from . import Case, normal
+
+Shape = tuple[int, ...]
+
+
+def _label(name: str, *shapes: Shape) -> str:
+    return " ".join([name, *("x".join(map(str, shape)) or "one" for shape in shapes)])
+
+
+def _together(*shapes: Shape) -> Shape:
+    return np.broadcast_shapes(*shapes)
+
+
+def _binary(name: str, a: Shape, b: Shape, activation: str = "identity", exponent: float | None = None) -> Case:
+    out = _together(a, b)
+
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        x, y = normal(rng, *a), normal(rng, *b)
+        if name == "power":
+            x, y = np.abs(x), y if exponent is None else np.full(b, exponent, np.float32)
+        if name == "divide":
+            y = np.asarray(np.copysign(np.abs(y) + np.float32(0.5), y))
+        code = UNARY[activation].code
+        return {"a": x, "b": y, "out": np.empty(out, np.float32), "op": BINARY[name], "activation": Activation(code)}
+
+    words = [name] + [activation] * (activation != "identity") + [str(exponent)] * (exponent is not None)
+    return Case("binary", _label(" ".join(words), a, b), arguments, moved=4.0 * (math.prod(a) + math.prod(b) + math.prod(out)))
+
+
+def _compare(name: str, a: Shape, b: Shape) -> Case:
+    out = _together(a, b)
+
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        return {"a": normal(rng, *a), "b": normal(rng, *b), "out": np.empty(out, np.bool_), "op": COMPARE[name]}
+
+    return Case("compare", _label(name, a, b), arguments, moved=4.0 * (math.prod(a) + math.prod(b)) + math.prod(out))
+
+
+def _where(condition: Shape, a: Shape, b: Shape) -> Case:
+    out = _together(condition, a, b)
+
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        holds = rng.integers(0, 2, condition).astype(np.bool_)
+        return {"condition": holds, "a": normal(rng, *a), "b": normal(rng, *b), "out": np.empty(out, np.float32)}
+
+    moved = math.prod(condition) + 4.0 * (math.prod(a) + math.prod(b) + math.prod(out))
+    return Case("where", _label("", condition, a, b).strip(), arguments, moved=moved)
+
+
+CASES: tuple[Case, ...] = (
+    _binary("add", (1, 64, 56, 56), (1, 64, 56, 56)),
+    _binary("add", (1, 64, 56, 56), (1, 64, 56, 56), "relu"),
+    _binary("add", (128, 768), (768,)),
+    _binary("add", (12, 128, 128), (1, 1, 128)),
+    _binary("add", (64, 4, 49, 49), (4, 49, 49)),
+    _binary("add", (1, 128, 3072), (3072,), "gelu"),
+    _binary("subtract", (128, 768), (128, 1)),
+    _binary("multiply", (1, 72, 28, 28), (1, 72, 1, 1)),
+    _binary("multiply", (1, 240, 7, 7), (1, 240, 1, 1)),
+    _binary("multiply", (1, 784, 72), (1, 1, 72)),
+    _binary("multiply", (128, 768), ()),
+    _binary("multiply", (), (1000,)),
+    _binary("multiply", (8400, 2), (8400, 1)),
+    _binary("multiply", (1, 3, 40, 40, 2), (1, 3, 1, 1, 2)),
+    _binary("add", (8400, 4), (4,)),
+    _binary("add", (3, 5, 7), (3, 1, 7)),
+    _binary("divide", (12, 128, 128), ()),
+    _binary("divide", (128, 768), (128, 1)),
+    _binary("minimum", (64, 1024), ()),
+    _binary("maximum", (64, 1024), (64, 1024)),
+    _binary("prelu", (1, 64, 56, 56), (64, 1, 1)),
+    _binary("squared_difference", (128, 768), (128, 1)),
+    _binary("power", (128, 768), (), exponent=2.0),
+    _binary("power", (128, 3072), (), exponent=3.0),
+    _binary("power", (128, 1), (), exponent=-0.5),
+    _binary("power", (64, 256), (256,)),
+    _compare("greater_equal", (64, 1024), ()),
+    _compare("equal", (12, 128, 128), (128, 128)),
+    _where((1, 1, 128, 128), (12, 128, 128), ()),
+    _where((64, 1024), (64, 1024), (64, 1024)),
+    _where((128, 1), (), (128, 768)),
+)

@@ -1,0 +1,56 @@
+"""Arithmetic, comparisons and choices with broadcasting: computed in float64, rounded to float32 once at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..table import BINARY, COMPARE, Activation
+from .activation import evaluate
+
+__all__ = ["binary", "compare", "where"]
+
+
+def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    # A single exponent of 0.5 would make numpy draw roots, and that of -infinity is another one than C's pow gives.
+    return np.asarray(np.power(a, np.array(np.broadcast_to(b, np.broadcast_shapes(a.shape, b.shape)))))
+
+
+_FUNCTIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "power": _power,
+    "minimum": np.minimum,
+    "maximum": np.maximum,
+    "prelu": lambda a, b: np.where(a >= 0, a, a * b),
+    "squared_difference": lambda a, b: np.square(a - b),
+}
+_BY_CODE = {BINARY[name]: function for name, function in _FUNCTIONS.items()}
+_COMPARISONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+}
+_COMPARISON_BY_CODE = {COMPARE[name]: function for name, function in _COMPARISONS.items()}
+
+
+def binary(a: np.ndarray, b: np.ndarray, out: np.ndarray, op: int, activation: Activation) -> None:
+    """out = f(a, b), f a number of table.BINARY, then the activation; a and b broadcast. out may be one that has its shape."""
+    with np.errstate(all="ignore"):
+        out[...] = evaluate(_BY_CODE[op](a.astype(np.float64), b.astype(np.float64)), activation)
+
+
+def compare(a: np.ndarray, b: np.ndarray, out: np.ndarray, op: int) -> None:
+    """out = a ? b as booleans, the comparison a number of table.COMPARE; a and b broadcast."""
+    out[...] = _COMPARISON_BY_CODE[op](a, b)
+
+
+def where(condition: np.ndarray, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    """out = a where the condition (booleans) holds, else b; all three broadcast. out may be a or b if that has its shape."""
+    out[...] = np.where(condition, a, b)

@@ -19,6 +19,7 @@ __all__ = [
     "LstmOptions",
     "PAD_MODES",
     "PLAIN",
+    "REDUCE",
     "RnnOptions",
     "UNARY",
     "Unary",
@@ -27,7 +28,7 @@ __all__ = [
 
 # Arguments that are no arrays; all others are one, or None where a kernel can do without.
 PLAIN = frozenset(
-    {"activation", "batch_first", "channels", "channels_last", "column", "dilation", "directions_apart", "gate", "groups", "itemsize", "mode", "op", "options", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "shape", "source", "stride", "target", "tile", "value", "x_last", "x_offset", "x_strides"}
+    {"activation", "alpha", "batch_first", "beta", "bias", "channels", "channels_last", "column", "dilation", "directions_apart", "epsilon", "gate", "groups", "include_pad", "itemsize", "kernel", "mode", "op", "options", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "rms", "shape", "size", "source", "stride", "target", "tile", "value", "x_last", "x_offset", "x_strides"}
 )  # fmt: skip
 
 
@@ -78,6 +79,12 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("gru", "recurrent", ("x", "packed", "h0__dbh", "lengths__b", "out", "hn__dbh", *_RECURRENT_FLAGS)),
     Kernel("rnn_pack", "recurrent", (*_RECURRENT_WEIGHTS, "options")),
     Kernel("rnn", "recurrent", ("x", "packed", "h0__dbh", "lengths__b", "out", "hn__dbh", *_RECURRENT_FLAGS)),
+    Kernel("max_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "channels_last")),
+    Kernel("avg_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "include_pad", "channels_last")),
+    Kernel("reduce", "reduce", ("x__oni", "out__oi", "op")),
+    Kernel("layer_norm", "norm", ("x__on", "weight__n", "bias__n", "out__on", "epsilon", "rms")),
+    Kernel("affine", "norm", ("x__oci", "scale__c", "shift__c", "out__oci", "activation")),
+    Kernel("lrn", "norm", ("x__oci", "out__oci", "size", "alpha", "beta", "bias")),
     Kernel("transpose", "layout", ("x__brc", "out__bcr")),
     Kernel("copy", "movement", ("x", "out", "shape", "x_offset", "x_strides", "out_offset", "out_strides", "itemsize")),
     Kernel("gather", "movement", ("x__oni", "indices__m", "out__omi", "itemsize")),
@@ -114,6 +121,11 @@ KINDS: dict[str, int] = {
 }
 
 PAD_MODES: dict[str, int] = {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}
+
+# The numbers are those of `enum fl_reduce_code`, which has the formulas.
+REDUCE: dict[str, int] = {
+    "sum": 0, "mean": 1, "max": 2, "min": 3, "prod": 4, "sum_square": 5, "l1": 6, "l2": 7, "log_sum": 8, "log_sum_exp": 9
+}  # fmt: skip
 
 
 class Activation(NamedTuple):

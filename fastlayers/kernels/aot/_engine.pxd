@@ -1,6 +1,6 @@
 """What the driver's modules share: the level's table, threads, scratch memory, results. See csrc/*.h for each contract."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 cimport numpy as cnp
 
 
@@ -131,6 +131,33 @@ cdef extern from "csrc/kernels.h" nogil:
         int64_t row, pixel
         int code
         float a, b
+    ctypedef struct fl_pool_row:
+        int64_t from_ "from", nz, ny
+        const float *scale
+    ctypedef struct fl_pool:
+        const float *x
+        const fl_pool_row *rows
+        int64_t nrows, step_z, step_y, runs, run, run_step
+        float *line
+        float *spare
+        int64_t pitch, left, kw, tap, step
+        float *out
+        int64_t ldo, out_pixel, first, cols, c
+        int average
+        int gathered
+        const int32_t *masks
+        int64_t period
+    ctypedef struct fl_affine:
+        const float *x
+        const float *scale
+        const float *shift
+        float *y
+        int64_t channels, inner
+        int code
+        float a, b
+    ctypedef struct fl_lrn:
+        int64_t channels, inner, before, after
+        float alpha, beta, bias
     ctypedef struct fl_kernels:
         int abi
         const char *name
@@ -149,6 +176,13 @@ cdef extern from "csrc/kernels.h" nogil:
         void (*depthwise_first)(const fl_dw_first *p) noexcept nogil
         void (*winograd_in)(const fl_wino_in *p) noexcept nogil
         void (*winograd_out)(const fl_wino_out *p) noexcept nogil
+        void (*reduce_rows)(int code, const float *x, int64_t ldx, float *out, int64_t rows, int64_t n) noexcept nogil
+        void (*reduce_columns)(int code, const float *x, int64_t n, int64_t inner, float *out, int64_t columns) noexcept nogil
+        void (*pool)(const fl_pool *p) noexcept nogil
+        void (*layer_norm)(const float *x, const float *weight, const float *bias, float *y, int64_t rows, int64_t n, float epsilon,
+                           int rms) noexcept nogil
+        void (*affine)(const fl_affine *p, int64_t start, int64_t end) noexcept nogil
+        void (*lrn)(const fl_lrn *p, const float *x, float *y, int64_t columns, float *squares) noexcept nogil
         void (*transpose)(const float *src, int64_t lds, float *dst, int64_t ldd, int64_t rows, int64_t cols) noexcept nogil
         void (*binary)(int op, float lo, float hi, const fl_broadcast *p) noexcept nogil
         void (*compare)(int op, const fl_broadcast *p) noexcept nogil

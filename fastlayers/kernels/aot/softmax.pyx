@@ -3,7 +3,8 @@
 from libc.stdint cimport int64_t
 cimport numpy as cnp
 
-from ._engine cimport RELEASE_GIL, fl_kernels, fl_task_fn, level, parallel, workers
+from ._engine cimport fl_kernels, level, parallel, workers
+from ._step cimport make_step, run_plan
 
 cnp.import_array()
 
@@ -19,63 +20,75 @@ ctypedef struct Job:
     int64_t outer, n, inner
     int64_t size     # rows (inner == 1) or columns a task
     int64_t strips   # tasks a slice (inner > 1)
+    int64_t tasks
     int logarithm
-
-
-cdef inline int64_t least(int64_t a, int64_t b) noexcept nogil:
-    return a if a < b else b
+    double work
 
 
 cdef void rows_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
     cdef int64_t first = number * job.size, offset = first * job.n
-    job.table.softmax_rows(job.x + offset, job.y + offset, least(job.size, job.outer - first), job.n, job.logarithm)
+    job.table.softmax_rows(job.x + offset, job.y + offset, min(job.size, job.outer - first), job.n, job.logarithm)
 
 
 cdef void columns_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
     cdef int64_t first = number % job.strips * job.size, offset = number // job.strips * job.n * job.inner + first
-    job.table.softmax_inner(job.x + offset, job.y + offset, job.n, job.inner, least(job.size, job.inner - first), job.logarithm)
+    job.table.softmax_inner(job.x + offset, job.y + offset, job.n, job.inner, min(job.size, job.inner - first), job.logarithm)
 
 
-cdef void run(cnp.ndarray x, cnp.ndarray out, int logarithm) noexcept:
-    cdef Job job
-    cdef int64_t count, number
-    cdef fl_task_fn task
-    cdef int threads
+cdef void plan(Job *job, int64_t outer, int64_t n, int64_t inner, int logarithm) noexcept:
     job.table = level()
-    job.x = <const float *>cnp.PyArray_DATA(x)
-    job.y = <float *>cnp.PyArray_DATA(out)
-    job.outer = cnp.PyArray_DIM(out, 0)
-    job.n = cnp.PyArray_DIM(out, 1)
-    job.inner = cnp.PyArray_DIM(out, 2)
-    job.logarithm = logarithm
-    cdef double work = <double>job.outer * job.n * job.inner * COST
-    if work == 0:
+    job.outer, job.n, job.inner, job.logarithm = outer, n, inner, logarithm
+    job.work = <double>outer * n * inner * COST
+    job.size, job.strips, job.tasks = 1, 1, 0
+    if job.work == 0:
         return
-    if job.inner == 1:
-        task = rows_task
-        job.size = TASK // job.n if TASK > job.n else 1
-        count = (job.outer + job.size - 1) // job.size
+    if inner == 1:
+        job.size = max(TASK // n, <int64_t>1)
+        job.tasks = (outer + job.size - 1) // job.size
     else:
-        task = columns_task
-        job.size = (TASK // job.n + STRIP - 1) // STRIP * STRIP if TASK > job.n else STRIP
-        job.strips = (job.inner + job.size - 1) // job.size
-        count = job.outer * job.strips
-    if work < RELEASE_GIL:
-        for number in range(count):
-            task(&job, number, 0)
-        return
-    threads = workers(count, work)
-    with nogil:
-        parallel(task, &job, count, threads)
+        job.size = max((TASK // n + STRIP - 1) // STRIP * STRIP, <int64_t>STRIP)
+        job.strips = (inner + job.size - 1) // job.size
+        job.tasks = outer * job.strips
+
+
+cdef int run(const void *plan, void *const *operands) noexcept nogil:
+    cdef Job job = (<const Job *>plan)[0]
+    job.x, job.y = <const float *>operands[0], <float *>operands[1]
+    parallel(rows_task if job.inner == 1 else columns_task, &job, job.tasks, workers(job.tasks, job.work))
+    return 0
+
+
+cdef int call(cnp.ndarray x, cnp.ndarray out, int logarithm, str what) except -1:
+    cdef Job job
+    cdef void *operands[2]
+    plan(&job, cnp.PyArray_DIM(out, 0), cnp.PyArray_DIM(out, 1), cnp.PyArray_DIM(out, 2), logarithm)
+    operands[0], operands[1] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out)
+    return run_plan(run, &job, operands, job.work, what)
+
+
+cdef object step(tuple shape, int logarithm):
+    cdef Job job
+    plan(&job, shape[0], shape[1], shape[2], logarithm)
+    return make_step(run, &job, sizeof(Job), 2, job.work, None)
 
 
 def softmax(cnp.ndarray x__oni, cnp.ndarray out__oni):
     """out = exp(x) / sum over n of exp(x)."""
-    run(x__oni, out__oni, 0)
+    call(x__oni, out__oni, 0, "softmax")
+
+
+def softmax_step(tuple x__oni, tuple out__oni):
+    """The step of `softmax`: shapes instead of arrays."""
+    return step(out__oni, 0)
 
 
 def log_softmax(cnp.ndarray x__oni, cnp.ndarray out__oni):
     """out = x - log(sum over n of exp(x))."""
-    run(x__oni, out__oni, 1)
+    call(x__oni, out__oni, 1, "log_softmax")
+
+
+def log_softmax_step(tuple x__oni, tuple out__oni):
+    """The step of `log_softmax`: shapes instead of arrays."""
+    return step(out__oni, 1)

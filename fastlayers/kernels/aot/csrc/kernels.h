@@ -275,6 +275,65 @@ typedef struct {
   int code;
   float a, b;
 } fl_wino_out;
+/* ---- reductions, pooling, normalisation ---------------------------------------------------------------------------------- */
+
+/* Numbers are shared with kernels/table.py (REDUCE). */
+enum fl_reduce_code {
+  FL_REDUCE_SUM = 0,
+  FL_REDUCE_MEAN,
+  FL_REDUCE_MAX,
+  FL_REDUCE_MIN,
+  FL_REDUCE_PROD,
+  FL_REDUCE_SUM_SQUARE,  /* sum of x^2 */
+  FL_REDUCE_L1,          /* sum of |x| */
+  FL_REDUCE_L2,          /* root of the sum of x^2 */
+  FL_REDUCE_LOG_SUM,     /* log(sum of x) */
+  FL_REDUCE_LOG_SUM_EXP, /* log(sum of exp(x)) */
+  FL_REDUCE_COUNT
+};
+
+/* The input rows under one row of outputs: nz planes of ny rows, the first `from` floats after the image; and the factors that make
+ * the sums of this row averages. */
+typedef struct {
+  int64_t from, nz, ny;
+  const float *scale;
+} fl_pool_row;
+
+/* Rows of outputs of max or average pooling, channels-first (c = 1) or c channels of every pixel. A row is made in two steps:
+ *   line[left + r * run + i] = fold of x[from + r * run_step + i + z * step_z + y * step_y] over z < nz, y < ny;  r < runs, i < run
+ *   out[j * out_pixel + i] = fold of line[j * step + t * tap + i] over t < kw;                                  j < cols, i < c
+ * Both ends of a line already hold what counts for nothing, -infinity or 0. There are nrows lines and a spare one, of `pitch` floats
+ * each, whose last 32 no window reaches. An average is multiplied by scale[first + j]. */
+typedef struct {
+  const float *x;
+  const fl_pool_row *rows;
+  int64_t nrows, step_z, step_y, runs, run, run_step;
+  float *line, *spare;
+  int64_t pitch, left, kw, tap, step;
+  float *out;
+  int64_t ldo, out_pixel, first, cols, c;
+  int average;
+  int gathered; /* c = tap = 1: every window is reduced alone, for those that are long or few */
+  /* NULL; or where c = step = 1 and pitch = ldo = cols, so that rows are one row, for every tap `period` masks, a multiple of 16: 0
+   * for the columns of the first rows where the tap lies outside, else -1. Then there is one long line with 32 floats to spare. */
+  const int32_t *masks;
+  int64_t period;
+} fl_pool;
+
+/* y = f(x * scale[c] + shift[c]) on [any number][channels][inner]; y may be x. */
+typedef struct {
+  const float *x, *scale, *shift;
+  float *y;
+  int64_t channels, inner;
+  int code;
+  float a, b;
+} fl_affine;
+
+/* Local response over [channels][inner]: windows reach from `before` channels earlier to `after` channels later, both < channels. */
+typedef struct {
+  int64_t channels, inner, before, after;
+  float alpha, beta, bias; /* alpha divided by the window's size */
+} fl_lrn;
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------ */
 
@@ -314,6 +373,20 @@ typedef struct fl_kernels {
   /* winograd.h */
   void (*winograd_in)(const fl_wino_in *p);
   void (*winograd_out)(const fl_wino_out *p);
+  /* reduce.h: code is one of fl_reduce_code. Rows of n floats, ldx floats apart; or the first `columns` of a slice [n][inner], down
+   * each, all of them if inner < 64 */
+  void (*reduce_rows)(int code, const float *x, int64_t ldx, float *out, int64_t rows, int64_t n);
+  void (*reduce_columns)(int code, const float *x, int64_t n, int64_t inner, float *out, int64_t columns);
+
+  /* pooling.h */
+  void (*pool)(const fl_pool *p);
+
+  /* norm.h: weight and bias may be NULL; y may be x in the first two. affine does numbers start .. end - 1 of the array.
+   * lrn does the first `columns` behind the axis; or all, if there are `squares`: (before + channels + after) * inner + 16 floats */
+  void (*layer_norm)(const float *x, const float *weight, const float *bias, float *y, int64_t rows, int64_t n, float epsilon,
+                     int rms);
+  void (*affine)(const fl_affine *p, int64_t start, int64_t end);
+  void (*lrn)(const fl_lrn *p, const float *x, float *y, int64_t columns, float *squares);
 
   /* layout.h: dst[j * ldd + i] = src[i * lds + j] for i < rows, j < cols */
   void (*transpose)(const float *src, int64_t lds, float *dst, int64_t ldd, int64_t rows, int64_t cols);

@@ -12,12 +12,15 @@
 #include "double.h"
 #include "unary.h"
 #include "softmax.h"
+#include "reduce.h"
+#include "norm.h"
 #include "gemm.h"
 #include "panels.h"
 #include "recurrent.h"
 #include "depthwise.h"
 #include "winograd.h"
 #include "binary.h"
+#include "pooling.h"
 #include "layout.h"
 #include "movement.h"
 #include "cast.h"
@@ -47,6 +50,12 @@ static const fl_kernels table = {
     .depthwise_first = fl_f32_depthwise_first,
     .winograd_in = fl_f32_winograd_in,
     .winograd_out = fl_f32_winograd_out,
+    .reduce_rows = fl_f32_reduce_rows,
+    .reduce_columns = fl_f32_reduce_columns,
+    .pool = fl_f32_pool,
+    .layer_norm = fl_f32_layer_norm,
+    .affine = fl_f32_affine,
+    .lrn = fl_f32_lrn,
     .transpose = fl_f32_transpose,
     .binary = fl_f32_binary,
     .compare = fl_f32_compare,

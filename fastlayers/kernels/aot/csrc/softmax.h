@@ -7,32 +7,9 @@
  * FL_CHAIN terms, so that long sums stay accurate. Remainders are partial vectors of the same code; lanes past the end hold
  * -infinity, which adds exactly 0.
  */
+#include "lanes.h"
+
 #define FL_CHAIN 16
-
-#ifdef __clang__
-#define FL_LANES(v, ...) __builtin_shufflevector(v, v, __VA_ARGS__)
-#else /* GCC before 12 lacks the other */
-#define FL_LANES(v, ...) __builtin_shuffle(v, (vi){__VA_ARGS__})
-#endif
-
-/* Folds a vector by halves, in the order of vsum; every lane ends up with the result. */
-#if VW == 16
-#define FL_FOLD(v, op)                                                                                                          \
-  v = op(v, FL_LANES(v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));                                \
-  v = op(v, FL_LANES(v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));                                \
-  v = op(v, FL_LANES(v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));                                \
-  v = op(v, FL_LANES(v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14))
-#elif VW == 8
-#define FL_FOLD(v, op)                                                                                                          \
-  v = op(v, FL_LANES(v, 4, 5, 6, 7, 0, 1, 2, 3));                                                              \
-  v = op(v, FL_LANES(v, 2, 3, 0, 1, 6, 7, 4, 5));                                                              \
-  v = op(v, FL_LANES(v, 1, 0, 3, 2, 5, 4, 7, 6))
-#else
-#define FL_FOLD(v, op)                                                                                                          \
-  v = op(v, FL_LANES(v, 2, 3, 0, 1));                                                                          \
-  v = op(v, FL_LANES(v, 1, 0, 3, 2))
-#endif
-FL_INLINE vf fl_add(vf a, vf b) { return a + b; }
 
 /* the largest of a row, in every lane */
 FL_INLINE vf fl_row_max(const float *x, int64_t n, vf tail) {

@@ -1,0 +1,44 @@
+"""Reductions: global pooling in both layouts, norms and log-sum-exp of rows, sums down columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fastlayers.kernels.table import REDUCE
+
+from . import Case, normal
+
+
+def _reduce(name: str, outer: int, n: int, inner: int) -> Case:
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        x = normal(rng, outer, n, inner)
+        if name == "log_sum":
+            x = np.abs(x)
+        return {"x": x, "out": np.empty((outer, inner), np.float32), "op": REDUCE[name]}
+
+    return Case("reduce", f"{name} {outer}x{n}x{inner}", arguments, moved=4.0 * outer * inner * (n + 1))
+
+
+CASES: tuple[Case, ...] = (
+    _reduce("mean", 2048, 49, 1),  # global average pooling, channels-first
+    _reduce("mean", 1, 49, 2048),  # and channels-last
+    _reduce("mean", 1, 3136, 64),
+    _reduce("mean", 8, 196, 24),
+    _reduce("max", 2048, 49, 1),
+    _reduce("max", 1, 49, 2048),
+    _reduce("sum", 128, 768, 1),
+    _reduce("sum", 1, 512, 512),
+    _reduce("sum", 1, 200000, 1),
+    _reduce("sum", 1, 20000, 3),
+    _reduce("min", 50, 100, 7),
+    _reduce("prod", 1000, 5, 1),
+    _reduce("sum_square", 128, 768, 1),
+    _reduce("l1", 100, 256, 1),
+    _reduce("l2", 1000, 512, 1),  # embeddings
+    _reduce("l2", 1, 512, 196),
+    _reduce("log_sum", 20, 1000, 1),
+    _reduce("log_sum_exp", 128, 768, 1),
+    _reduce("log_sum_exp", 1, 21, 4096),
+)

@@ -1,0 +1,78 @@
+"""Sums, extremes, products and norms over the middle of three axes. Tasks are slices, or strips of columns, cut by shape alone."""
+
+from libc.stdint cimport int64_t
+cimport numpy as cnp
+
+from ._engine cimport level, parallel, workers
+from ._step cimport make_step, run_plan
+
+cnp.import_array()
+
+cdef enum:
+    TASK = 16384  # numbers of a task, or one row where that is more
+    GROUP = 16    # rows that are best taken together
+    NARROW = 64   # slices of fewer columns are not cut: see csrc/reduce.h
+    STRIP = 128   # columns of a strip at least: what the kernel takes at a time
+
+# Operations a number (see `workers`) by code: the memory alone costs 5.
+cdef double COST[10]
+COST[:] = [5, 5, 6, 6, 5, 5, 5, 5, 5, 25]
+
+
+cdef void rows_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Reduction *job = <const Reduction *>context
+    cdef int64_t first = number * job.size
+    job.level.reduce_rows(job.code, job.x + first * job.n, job.n, job.out + first, min(job.size, job.outer - first), job.n)
+
+
+cdef void columns_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Reduction *job = <const Reduction *>context
+    cdef int64_t slice, first
+    if job.strips > 1:
+        slice, first = number // job.strips, number % job.strips * job.size
+        job.level.reduce_columns(job.code, job.x + slice * job.n * job.inner + first, job.n, job.inner,
+                                 job.out + slice * job.inner + first, min(job.size, job.inner - first))
+        return
+    for slice in range(number * job.size, min(job.outer, (number + 1) * job.size)):
+        job.level.reduce_columns(job.code, job.x + slice * job.n * job.inner, job.n, job.inner, job.out + slice * job.inner, job.inner)
+
+
+cdef void plan_reduce(Reduction *job, int64_t outer, int64_t n, int64_t inner, int code) noexcept:
+    cdef int64_t length = max(n, <int64_t>1)
+    job.level = level()
+    job.outer, job.n, job.inner, job.code = outer, n, inner, code
+    job.strips, job.tasks = 1, 0
+    job.work = COST[code] * outer * length * inner
+    if inner == 1:
+        job.size = max(TASK // length // GROUP * GROUP, min(TASK // length, <int64_t>GROUP), <int64_t>1)
+    elif inner >= NARROW and inner * length > TASK:
+        job.size = max((TASK // length + STRIP - 1) // STRIP * STRIP, <int64_t>STRIP)
+        job.strips = (inner + job.size - 1) // job.size
+        job.tasks = outer * job.strips
+    if job.strips == 1:
+        if inner > 1:
+            job.size = max(TASK // (length * inner), <int64_t>1)
+        job.tasks = (outer + job.size - 1) // job.size if inner > 0 else 0
+
+
+cdef int run_reduce(const void *plan, void *const *operands) noexcept nogil:
+    cdef Reduction job = (<const Reduction *>plan)[0]
+    job.x, job.out = <const float *>operands[0], <float *>operands[1]
+    parallel(rows_task if job.inner == 1 else columns_task, &job, job.tasks, workers(job.tasks, job.work))
+    return 0
+
+
+def reduce(cnp.ndarray x__oni, cnp.ndarray out__oi, int op):
+    """out[o, i] = op over n of x[o, n, i], op a number of table.REDUCE."""
+    cdef Reduction job
+    cdef void *operands[2]
+    plan_reduce(&job, cnp.PyArray_DIM(x__oni, 0), cnp.PyArray_DIM(x__oni, 1), cnp.PyArray_DIM(x__oni, 2), op)
+    operands[0], operands[1] = cnp.PyArray_DATA(x__oni), cnp.PyArray_DATA(out__oi)
+    run_plan(run_reduce, &job, operands, job.work, "reduce")
+
+
+def reduce_step(tuple x__oni, tuple out__oi, int op):
+    """The step of `reduce`: shapes instead of arrays."""
+    cdef Reduction job
+    plan_reduce(&job, x__oni[0], x__oni[1], x__oni[2], op)
+    return make_step(run_reduce, &job, sizeof(Reduction), 2, job.work, None)

@@ -1,0 +1,79 @@
+"""Pooling in numpy: windows as views. Sums in float64, rounded to float32 once at the end."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["avg_pool", "max_pool"]
+
+
+def max_pool(
+    x: np.ndarray,
+    out: np.ndarray,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    pads: Sequence[int],
+    channels_last: bool,
+) -> None:
+    """out = the largest number of each window; NaN if one of them is NaN, -infinity if none lies in the image."""
+    x, y = _channels_first(x, channels_last), _channels_first(out, channels_last)
+    y[...] = -np.inf
+    with np.errstate(invalid="ignore"):
+        for taken in _taps(x, y.shape[2:], kernel, stride, dilation, pads, float("-inf")):
+            np.maximum(y, taken, out=y)
+
+
+def avg_pool(
+    x: np.ndarray,
+    out: np.ndarray,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    pads: Sequence[int],
+    include_pad: bool,
+    channels_last: bool,
+) -> None:
+    """out = the sum of each window divided by how many of its places lie in the image (include_pad: in image and pads)."""
+    x, y = _channels_first(x, channels_last), _channels_first(out, channels_last)
+    size, space = x.shape[2:], y.shape[2:]
+    counted = np.ones((1, 1, *size))
+    if include_pad:
+        counted = np.ones((1, 1, *(n + before + after for n, before, after in zip(size, pads[::2], pads[1::2], strict=True))))
+    total, places = np.zeros(y.shape), np.zeros((1, 1, *space))
+    with np.errstate(all="ignore"):
+        for taken in _taps(x, space, kernel, stride, dilation, pads, 0.0):
+            total += taken
+        for taken in _taps(counted, space, kernel, stride, dilation, (0,) * 6 if include_pad else pads, 0.0):
+            places += taken
+        y[...] = total / places
+
+
+def _channels_first(array: np.ndarray, channels_last: bool) -> np.ndarray:
+    return np.moveaxis(array, -1, 1) if channels_last else array
+
+
+def _taps(
+    x: np.ndarray,
+    space: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    pads: Sequence[int],
+    outside: float,
+) -> list[np.ndarray]:
+    """For every place of a window the numbers that all windows have there: x (n, c, d, h, w) with `outside` around it."""
+    if not all(space):
+        return []
+    around = [(0, 0), (0, 0)]
+    for n, o, k, s, d, before in zip(x.shape[2:], space, kernel, stride, dilation, pads[::2], strict=True):
+        around.append((before, max(0, (o - 1) * s + (k - 1) * d + 1 - before - n)))
+    padded = np.pad(x, around, constant_values=outside)
+    taken = []
+    for tap in itertools.product(*map(range, kernel)):
+        d, h, w = (slice(t * n, t * n + (o - 1) * s + 1, s) for t, n, o, s in zip(tap, dilation, space, stride, strict=True))
+        taken.append(padded[:, :, d, h, w])
+    return taken

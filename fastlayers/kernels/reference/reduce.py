@@ -1,0 +1,39 @@
+"""Reductions over the middle of three axes, in numpy: computed in float64, rounded to float32 once at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..table import REDUCE
+
+__all__ = ["reduce"]
+
+
+def _log_sum_exp(x: np.ndarray) -> np.ndarray:
+    """With the largest number taken out before and put back after; infinite or NaN, it is the result."""
+    largest = x.max(axis=1, initial=-np.inf)
+    total = np.exp(x - largest[:, None]).sum(axis=1)
+    return np.asarray(np.where(np.isfinite(largest), largest + np.log(total), largest))
+
+
+_OPERATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "sum": lambda x: x.sum(axis=1),
+    "mean": lambda x: x.sum(axis=1) / np.float64(x.shape[1]),
+    "max": lambda x: x.max(axis=1, initial=-np.inf),
+    "min": lambda x: x.min(axis=1, initial=np.inf),
+    "prod": lambda x: x.prod(axis=1),
+    "sum_square": lambda x: (x * x).sum(axis=1),
+    "l1": lambda x: np.abs(x).sum(axis=1),
+    "l2": lambda x: np.sqrt((x * x).sum(axis=1)),
+    "log_sum": lambda x: np.log(x.sum(axis=1)),
+    "log_sum_exp": _log_sum_exp,
+}
+_BY_NUMBER = {number: _OPERATIONS[name] for name, number in REDUCE.items()}
+
+
+def reduce(x__oni: np.ndarray, out__oi: np.ndarray, op: int) -> None:
+    """out[o, i] = op over n of x[o, n, i], op a number of table.REDUCE."""
+    with np.errstate(all="ignore"):
+        out__oi[...] = _BY_NUMBER[op](x__oni.astype(np.float64))

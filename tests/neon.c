@@ -375,6 +375,41 @@ static void check_move(int size, int64_t rows, int64_t cols) {
   for (int64_t i = 0; i < n; i++)
     check("take", memcmp(y + i * size, x + ((rows - 1 - i / cols) * cols + i % cols) * size, (size_t)size), 0, 0, i);
   free(x), free(y), free(indices);
+/* Queries, keys and values with a mask that forbids, causality, and a key that is transposed where `turned`. */
+static void check_attention(int64_t rows, int64_t keys, int64_t d, int64_t e, int turned) {
+  float *q = numbers(rows * d), *k = numbers(keys * d), *v = numbers(keys * e), *mask = numbers(rows * keys), *out = fresh(rows * e);
+  float *scratch = fresh(FL_ATTENTION_SCRATCH(d, e) + 16), *weight = fresh(keys);
+  const int64_t tiles = (keys + 15) / 16, last = keys / 2;
+  float *found = fresh((rows + 15) / 16 * tiles);
+  for (int64_t i = 0; i < rows * keys; i++)
+    mask[i] = mask[i] < -0.2f ? -1e9f : mask[i];
+  for (int64_t i = 0; i < rows; i += 16)
+    table.attention_tiles(mask + i * keys, keys, rows - i < 16 ? rows - i : 16, keys, found + i / 16 * tiles);
+  const fl_attention p = {.q = q, .k = k, .kj = turned ? 1 : d, .kt = turned ? keys : 1, .v = v, .mask = mask, .mi = keys, .mj = keys > 1,
+                          .tiles = turned ? found : 0, .tiles_strip = tiles, .out = out, .rows = rows, .keys = keys, .d = d, .e = e,
+                          .last = turned ? keys : last, .scale = 0.5f, .bound = table.magnitude(k, keys * d), .empty = 7,
+                          .scratch = (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63)};
+  table.attention(&p);
+  for (int64_t i = 0; i < rows; i++) {
+    const int64_t seen = turned || keys <= last + i + 1 ? keys : last + i + 1;
+    double top = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < seen; j++) {
+      double s = 0;
+      for (int64_t t = 0; t < d; t++)
+        s += (double)q[i * d + t] * (turned ? k[t * keys + j] : k[j * d + t]);
+      weight[j] = (float)(0.5 * s + mask[i * keys + j]);
+      top = fmax(top, weight[j]);
+    }
+    for (int64_t j = 0; j < seen; j++)
+      sum += exp(weight[j] - top);
+    for (int64_t l = 0; l < e; l++) {
+      double y = 0;
+      for (int64_t j = 0; j < seen; j++)
+        y += exp(weight[j] - top) / sum * v[j * e + l];
+      check("attention", out[i * e + l], seen ? y : 7, 4e-6, i * e + l);
+    }
+  }
+  free(q), free(k), free(v), free(mask), free(out), free(scratch), free(weight), free(found);
 }
 
 int main(void) {
@@ -393,6 +428,8 @@ int main(void) {
       check_transpose(sizes[i], sizes[j]);
       if (sizes[j] > 0)
         check_rows(sizes[i], sizes[j], i % 2);
+      if (sizes[i] <= FL_QUERIES)
+        check_attention(sizes[i], sizes[j] * 3, 5, sizes[j] % 40, i % 2);
       for (int64_t k = 1; k <= FL_KC; k *= 4)
         check_block(sizes[i], sizes[j], k, j % 2);
     }

@@ -28,7 +28,7 @@ __all__ = [
 
 # Arguments that are no arrays; all others are one, or None where a kernel can do without.
 PLAIN = frozenset(
-    {"activation", "alpha", "batch_first", "beta", "bias", "channels", "channels_last", "column", "dilation", "directions_apart", "epsilon", "gate", "groups", "include_pad", "itemsize", "kernel", "mode", "op", "options", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "rms", "shape", "size", "source", "stride", "target", "tile", "value", "x_last", "x_offset", "x_strides"}
+    {"activation", "alpha", "batch_first", "beta", "bias", "causal", "channels", "channels_last", "column", "dilation", "directions_apart", "empty", "epsilon", "gate", "groups", "include_pad", "itemsize", "k_transposed", "kernel", "mode", "offset", "op", "options", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "rms", "scale", "shape", "size", "source", "stride", "target", "tile", "transpose_b", "value", "x_last", "x_offset", "x_strides"}
 )  # fmt: skip
 
 
@@ -85,6 +85,12 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("layer_norm", "norm", ("x__on", "weight__n", "bias__n", "out__on", "epsilon", "rms")),
     Kernel("affine", "norm", ("x__oci", "scale__c", "shift__c", "out__oci", "activation")),
     Kernel("lrn", "norm", ("x__oci", "out__oci", "size", "alpha", "beta", "bias")),
+    Kernel("matmul", "matmul", ("a__bmk", "b__bkn", "out__bmn", "transpose_b", "activation")),
+    Kernel(
+        "attention",
+        "attention",
+        ("q__bhqd", "k__bgkd", "v__bgke", "mask__bhqk", "out__bhqe", "scale", "causal", "offset", "empty", "k_transposed"),
+    ),
     Kernel("transpose", "layout", ("x__brc", "out__bcr")),
     Kernel("copy", "movement", ("x", "out", "shape", "x_offset", "x_strides", "out_offset", "out_strides", "itemsize")),
     Kernel("gather", "movement", ("x__oni", "indices__m", "out__omi", "itemsize")),

@@ -34,6 +34,15 @@ cdef extern from "csrc/kernels.h" nogil:
         int64_t ldc
         int accumulate
         const fl_epilogue *epilogue
+    ctypedef struct fl_direct:
+        const float *a
+        int64_t ai, at
+        const float *b
+        int64_t bt
+        float *c
+        int64_t ldc, m, n, k
+        const float *factor
+        int accumulate
     ctypedef struct fl_panels:
         const float *base
         const int64_t *taps
@@ -75,6 +84,25 @@ cdef extern from "csrc/kernels.h" nogil:
         const float *bias
         float *xg
         int64_t xg_block, xg_row
+    enum:
+        FL_QUERIES
+    int64_t FL_ATTENTION_SCRATCH(int64_t d, int64_t e)
+    ctypedef struct fl_attention:
+        const float *q
+        const float *k
+        int64_t kj, kt
+        const float *v
+        const float *mask
+        int64_t mi, mj
+        const float *tiles
+        int64_t tiles_strip
+        float *out
+        int64_t rows, keys, d, e
+        int64_t last
+        float scale
+        float bound
+        float empty
+        float *scratch
     ctypedef struct fl_dw_last:
         const float *const *taps
         int64_t ntaps, kw, step
@@ -163,6 +191,10 @@ cdef extern from "csrc/kernels.h" nogil:
         const char *name
         int width, mr
         void (*block)(const fl_block *p) noexcept nogil
+        void (*direct)(const fl_direct *p) noexcept nogil
+        void (*attention)(const fl_attention *p) noexcept nogil
+        void (*attention_tiles)(const float *mask, int64_t stride, int64_t rows, int64_t n, float *tiles) noexcept nogil
+        float (*magnitude)(const float *x, int64_t n) noexcept nogil
         void (*panels)(const fl_panels *p) noexcept nogil
         void (*gather)(const float *from_, int64_t step, float *to, int64_t n) noexcept nogil
         void (*unary)(int code, float a, float b, const float *x, float *y, int64_t n) noexcept nogil

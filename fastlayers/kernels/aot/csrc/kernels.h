@@ -119,6 +119,19 @@ typedef struct {
   const fl_epilogue *epilogue; /* NULL unless this is the last block of K */
 } fl_block;
 
+/* The product with both operands where they lie:  c[i, j] (+)= sum_t a[i * ai + t * at] b[t * bt + j]  for t < k, at most FL_KC.
+ * n is a multiple of FL_PANEL. */
+typedef struct {
+  const float *a;
+  int64_t ai, at;
+  const float *b;
+  int64_t bt;
+  float *c;
+  int64_t ldc, m, n, k;
+  const float *factor; /* NULL, or c's row i is multiplied by factor[i] before the sum is added, whatever `accumulate` is */
+  int accumulate;      /* 0: c = sum; 1: c = c + sum */
+} fl_direct;
+
 /* Data as panels of the product: b[panel][t][lane] = base[taps[t] + pixels[16 panel + lane]] for t < klen and n pixels, the lanes
  * past n zero. If `slack`, FL_PANEL floats past every element that is named may be read too, and FL_PANEL past b's end be written. */
 typedef struct {
@@ -182,6 +195,33 @@ typedef struct {
   float *xg;
   int64_t xg_block, xg_row;
 } fl_recurrent_input;
+
+/* ---- attention -------------------------------------------------------------------------------------------------------- */
+
+#define FL_QUERIES 64   /* queries of one head that are worked on together */
+#define FL_KEYS 64      /* keys of a block: the sums over keys are made of blocks, added in order */
+#define FL_TILE_ZERO -1 /* what is known of 16 x 16 numbers of a mask: all are zero, */
+#define FL_TILE_ANY -2  /* nothing; any other number: all are lower by so much than the largest number of any of their rows */
+
+/* Up to FL_QUERIES queries of one head:  out = softmax(scale q k^T + mask) v. */
+typedef struct {
+  const float *q;     /* [rows][d] */
+  const float *k;     /* key j's number t is k[j * kj + t * kt] */
+  int64_t kj, kt;
+  const float *v;     /* [keys][e] */
+  const float *mask;  /* NULL, or mask[i * mi + j * mj] is added to the score of query i and key j; mj is 0 or 1 */
+  int64_t mi, mj;
+  const float *tiles; /* NULL, or what attention_tiles found: of strip u (queries 16 u ..) at tiles[u * tiles_strip + j / 16] */
+  int64_t tiles_strip;
+  float *out;         /* [rows][e] */
+  int64_t rows, keys, d, e;
+  int64_t last;       /* query i sees the keys up to last + i */
+  float scale;
+  float bound;        /* the largest |k|, or infinity or NaN where k or v are not finite: with these, no key is left out unread */
+  float empty;        /* the result of a query that sees no key */
+  float *scratch;     /* FL_ATTENTION_SCRATCH(d, e) floats, aligned to 64 bytes */
+} fl_attention;
+#define FL_ATTENTION_SCRATCH(d, e) (((d) + FL_KEYS + 2 * ((e) + FL_PANEL)) * FL_QUERIES)
 
 /* ---- depthwise convolution ---------------------------------------------------------------------------------------------- */
 
@@ -345,6 +385,16 @@ typedef struct fl_kernels {
 
   /* gemm.h */
   void (*block)(const fl_block *p);
+
+  /* direct.h */
+  void (*direct)(const fl_direct *p);
+
+  /* attention.h */
+  void (*attention)(const fl_attention *p);
+  /* what is known of `rows` <= 16 rows of a mask, `stride` apart, for every 16 of its n columns: see FL_TILE_ZERO */
+  void (*attention_tiles)(const float *mask, int64_t stride, int64_t rows, int64_t n, float *tiles);
+  /* the largest |x|; NaN if there is any */
+  float (*magnitude)(const float *x, int64_t n);
 
   /* panels.h */
   void (*panels)(const fl_panels *p);

@@ -15,6 +15,7 @@
 #include "reduce.h"
 #include "norm.h"
 #include "gemm.h"
+#include "direct.h"
 #include "panels.h"
 #include "recurrent.h"
 #include "depthwise.h"
@@ -24,6 +25,7 @@
 #include "layout.h"
 #include "movement.h"
 #include "cast.h"
+#include "attention.h"
 #include "probe.h"
 
 #define FL_TEXT_(x) #x
@@ -37,6 +39,10 @@ static const fl_kernels table = {
     .width = VW,
     .mr = FL_MR,
     .block = fl_f32_block,
+    .direct = fl_f32_direct,
+    .attention = fl_f32_attention,
+    .attention_tiles = fl_f32_attention_tiles,
+    .magnitude = fl_f32_magnitude,
     .panels = fl_f32_panels,
     .gather = fl_f32_gather,
     .unary = fl_f32_unary,

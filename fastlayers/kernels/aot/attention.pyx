@@ -1,0 +1,170 @@
+"""Attention: cuts batch, heads and queries into tasks. Which keys may be left out is found first, once a mask and once a head."""
+
+from libc.math cimport INFINITY, NAN, fmax
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t
+cimport numpy as cnp
+
+from ._engine cimport (
+    FL_ATTENTION_SCRATCH, FL_PANEL, FL_QUERIES,
+    alloc, fl_attention, fl_kernels, fl_task_fn, level, parallel, release, workers,
+)
+from ._step cimport make_step, run_plan
+
+cnp.import_array()
+
+cdef enum:
+    COST = 40  # operations of a score beside its multiply-adds, see `workers`
+
+cdef struct Job:
+    const fl_kernels *table
+    fl_attention part                   # what all tasks share
+    const float *q
+    const float *k
+    const float *v
+    const float *mask
+    float *out
+    int64_t batch, heads, groups        # heads of queries, and of keys and values, an entry of the batch
+    int64_t rows, blocks                # queries of a head, and the tasks that they make
+    int64_t mask_b, mask_h, mask_rows   # axes of the mask
+    int64_t strips, tiles               # for each mask `attention_tiles` finds strips x tiles numbers; 0: there is nothing to find
+    int causal                          # does causality forbid any key?
+    double work
+    float *found                        # tiles of all masks, then a bound of each head of keys
+    float *scratch
+    int64_t scratch_size                # floats a worker
+
+
+cdef inline int64_t least(int64_t a, int64_t b) noexcept nogil:
+    return a if a < b else b
+
+
+cdef void look(void *context, int64_t number, int worker) noexcept nogil:
+    """A strip of a mask, or, after those, a head of keys and values."""
+    cdef const Job *job = <const Job *>context
+    cdef const fl_attention *p = &job.part
+    cdef int64_t strips = job.mask_b * job.mask_h * job.strips, row = number % job.strips * FL_PANEL if job.strips else 0
+    if number < strips:
+        job.table.attention_tiles(job.mask + (number // job.strips * job.mask_rows + row) * p.keys, p.keys,
+                                  least(job.mask_rows - row, FL_PANEL), p.keys, job.found + number * job.tiles)
+        return
+    cdef int64_t head = number - strips
+    cdef float *bound = job.found + strips * job.tiles + head
+    bound[0] = job.table.magnitude(job.k + head * p.keys * p.d, p.keys * p.d)
+    if not job.table.magnitude(job.v + head * p.keys * p.e, p.keys * p.e) < INFINITY:
+        bound[0] = INFINITY
+
+
+cdef void task(void *context, int64_t number, int worker) noexcept nogil:
+    """A block of queries of one head."""
+    cdef const Job *job = <const Job *>context
+    cdef fl_attention p = job.part
+    cdef int64_t head = number // job.blocks, block = number % job.blocks, strips = (job.rows + FL_PANEL - 1) // FL_PANEL
+    cdef int64_t group = head // (job.heads // job.groups), plane
+    cdef int64_t first = strips * block // job.blocks * FL_PANEL, end = strips * (block + 1) // job.blocks * FL_PANEL
+    p.rows = least(end, job.rows) - first
+    p.q = job.q + (head * job.rows + first) * p.d
+    p.k, p.v = job.k + group * p.keys * p.d, job.v + group * p.keys * p.e
+    p.out = job.out + (head * job.rows + first) * p.e
+    p.scratch = job.scratch + worker * job.scratch_size
+    if job.causal:
+        p.last += first
+    if job.mask != NULL:
+        plane = (head // job.heads if job.mask_b > 1 else 0) * job.mask_h + (head % job.heads if job.mask_h > 1 else 0)
+        p.mask = job.mask + plane * job.mask_rows * (p.keys if p.mj else 1) + first * p.mi
+        if job.strips:
+            p.tiles = job.found + (plane * job.strips + (first // FL_PANEL if p.mi else 0)) * job.tiles
+    if job.found != NULL:
+        p.bound = job.found[job.mask_b * job.mask_h * job.strips * job.tiles + group]
+    job.table.attention(&p)
+
+
+cdef inline void spread(fl_task_fn function, Job *job, int64_t tasks, int threads) noexcept nogil:
+    cdef int64_t i
+    if threads == 1:
+        for i in range(tasks):
+            function(job, i, 0)
+    else:
+        parallel(function, job, tasks, threads)
+
+
+cdef int run(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: q, k, v, mask or NULL, out."""
+    cdef Job job = (<const Job *>plan)[0]
+    cdef int64_t tasks = job.batch * job.heads * job.blocks, looks = 0, found = 0
+    cdef int threads = workers(tasks, job.work)
+    if tasks * job.part.e == 0:
+        return 0
+    if job.causal or job.strips:
+        looks = job.mask_b * job.mask_h * job.strips + job.batch * job.groups
+        found = job.mask_b * job.mask_h * job.strips * job.tiles + job.batch * job.groups
+    cdef float *memory = <float *>alloc(<size_t>(threads * job.scratch_size + found) * sizeof(float))
+    if memory == NULL:
+        return -1
+    job.q, job.k, job.v = <const float *>operands[0], <const float *>operands[1], <const float *>operands[2]
+    job.mask, job.out = <const float *>operands[3], <float *>operands[4]
+    job.scratch, job.found = memory, memory + threads * job.scratch_size if found else NULL
+    spread(look, &job, looks, threads if threads <= looks else 1)
+    spread(task, &job, tasks, threads)
+    release(memory)
+    return 0
+
+
+cdef int plan_attention(Job *job, tuple q, tuple k, tuple v, tuple mask, float scale, bint causal, int64_t offset, int empty,
+                        bint k_transposed) except -1:
+    """Shapes of the arguments; those of the mask are () where there is none."""
+    cdef fl_attention *p = &job.part
+    cdef int64_t mask_keys = 1
+    job.table = level()
+    job.batch, job.heads, job.rows = q[0], q[1], q[2]
+    job.groups = v[1]
+    p.d, p.keys, p.e = q[3], v[2], v[3]
+    p.kj, p.kt = 1 if k_transposed else p.d, p.keys if k_transposed else 1
+    p.scale, p.bound, p.empty = scale, 0, NAN if empty else 0
+    p.mask = p.tiles = NULL
+    p.mi = p.mj = p.tiles_strip = job.strips = job.tiles = 0
+    job.mask_b = job.mask_h = job.mask_rows = 1
+    if mask:
+        job.mask_b, job.mask_h, job.mask_rows, mask_keys = mask
+    job.causal = causal and offset < p.keys - 1  # else the first query, and so all of them, sees everything
+    p.last = max(offset, -job.rows) if job.causal else p.keys
+    if job.heads > job.groups > 0 and job.mask_h == job.mask_rows == 1 and not job.causal:
+        job.rows *= job.heads // job.groups  # heads that share their keys lie one after the other
+        job.heads = job.groups
+    job.blocks = (job.rows + FL_QUERIES - 1) // FL_QUERIES
+    if mask_keys > 1:
+        p.mj = 1
+        # Numbers of a mask are low or not beside those of the row's other keys, which causality may forbid: then nothing is left out
+        # for the mask's sake.
+        if not job.causal:
+            job.strips, job.tiles = (job.mask_rows + FL_PANEL - 1) // FL_PANEL, (p.keys + FL_PANEL - 1) // FL_PANEL
+    if job.mask_rows > 1:
+        p.mi = mask_keys
+        p.tiles_strip = job.tiles
+    job.scratch_size = FL_ATTENTION_SCRATCH(p.d, p.e)
+    job.work = job.batch * fmax((2.0 * (p.d + p.e) + COST) * job.heads * job.rows * p.keys * (0.5 if job.causal else 1),
+                                8.0 * job.groups * p.keys * (p.d + p.e))  # few queries are bound by the reading of keys and values
+    return 0
+
+
+cdef inline tuple shape(cnp.ndarray array):
+    return () if array is None else (<object>array).shape
+
+
+def attention(cnp.ndarray q__bhqd, cnp.ndarray k__bgkd, cnp.ndarray v__bgke, cnp.ndarray mask__bhqk, cnp.ndarray out__bhqe, float scale,
+              bint causal, int64_t offset, int empty, bint k_transposed):
+    """out = softmax(scale q kᵀ + mask) v, h / g neighbouring heads of queries for each head of keys and values."""
+    cdef Job job
+    cdef void *operands[5]
+    plan_attention(&job, shape(q__bhqd), shape(k__bgkd), shape(v__bgke), shape(mask__bhqk), scale, causal, offset, empty, k_transposed)
+    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(q__bhqd), cnp.PyArray_DATA(k__bgkd), cnp.PyArray_DATA(v__bgke)
+    operands[3], operands[4] = NULL if mask__bhqk is None else cnp.PyArray_DATA(mask__bhqk), cnp.PyArray_DATA(out__bhqe)
+    run_plan(run, &job, operands, job.work, "attention")
+
+
+def attention_step(tuple q__bhqd, tuple k__bgkd, tuple v__bgke, tuple mask__bhqk, tuple out__bhqe, float scale, bint causal,
+                   int64_t offset, int empty, bint k_transposed):
+    """The step of `attention`: shapes instead of arrays."""
+    cdef Job job
+    plan_attention(&job, q__bhqd, k__bgkd, v__bgke, () if mask__bhqk is None else mask__bhqk, scale, causal, offset, empty, k_transposed)
+    return make_step(run, &job, sizeof(Job), 5, job.work, None)

@@ -1,0 +1,109 @@
+/* Attention for up to FL_FEW queries of one head, as decoders ask for it token by token. Included by attention.h.
+ *
+ * Sixteen lanes for one query would be waste: here the keys of a block lie in the lanes, for which they are transposed, and a query's
+ * scores are a row. Every sum has the order that attention.h gives it, so both give the same bits: the exponentials of a row are
+ * added in four chains that take turns. */
+#define FL_FEW 4
+
+typedef struct {
+  float *q;      /* [rows][d]: scale q */
+  float *turned; /* [at most FL_KC][FL_KEYS]: keys of the block, transposed */
+  float *s;      /* [rows][FL_KEYS]: scores, then exponentials */
+  float *sums;   /* [rows][width] */
+  float *padded; /* as in attention.h */
+  int64_t width;
+  float largest[FL_FEW], total[FL_FEW], shrink[FL_FEW];
+} fl_attention_row_state;
+
+/* Scores of n keys from j0 on; lanes beyond them hold anything. */
+static void fl_attention_row_scores(const fl_attention *p, const fl_attention_row_state *w, int64_t j0, int64_t n) {
+  const int64_t whole = (n + FL_PANEL - 1) / FL_PANEL * FL_PANEL;
+  fl_direct product = {.ai = p->d, .at = 1, .c = w->s, .ldc = FL_KEYS, .m = p->rows, .n = whole};
+  for (int64_t t = 0; t == 0 || t < p->d; t += FL_KC) { /* once even if d is 0 */
+    const float *k = p->k + j0 * p->kj + t * p->kt;
+    product.a = w->q + t;
+    product.k = p->d - t < FL_KC ? p->d - t : FL_KC;
+    product.accumulate = t > 0;
+    product.b = w->turned;
+    product.bt = whole;
+    if (p->kj == 1 && n == whole) {
+      product.b = k;
+      product.bt = p->kt;
+    } else {
+      if (n < whole)
+        memset(w->turned, 0, (size_t)(product.k * whole) * 4);
+      if (p->kj == 1)
+        for (int64_t i = 0; i < product.k; i++)
+          memcpy(w->turned + i * whole, k + i * p->kt, (size_t)n * 4);
+      else
+        fl_f32_transpose(k, p->kj, w->turned, whole, n, product.k);
+    }
+    fl_f32_direct(&product);
+  }
+}
+
+/* Adds the mask to row i and forbids what causality does; lanes beyond the n keys become -infinity. */
+static void fl_attention_row_mask(const fl_attention *p, float *s, int64_t i, int64_t j0, int64_t n) {
+  const float *mask = p->mask ? p->mask + i * p->mi + j0 * p->mj : 0;
+  const int64_t seen = fl_clamp(p->last + i + 1 - j0, 0, n);
+  for (int64_t j = 0; j < n; j += VW) {
+    const int64_t left = n - j < VW ? n - j : VW;
+    vf x = vload(s + j);
+    if (mask)
+      x += p->mj == 0 ? vset(*mask) : left < VW ? vget_part(mask + j, left, 0) : vload(mask + j);
+    if (seen - j < VW)
+      x = vsel(vmask_part(fl_clamp(seen - j, 0, VW)), x, vset(-(float)INFINITY));
+    vstore(s + j, x);
+  }
+}
+
+static void fl_attention_row_softmax(float *s, int64_t n, float *largest, float *total, float *shrink) {
+  const vf lowest = vset(-(float)INFINITY), old = vset(*largest);
+  vf m = old;
+  for (int64_t j = 0; j < n; j += VW)
+    m = vmax(m, vload(s + j));
+  FL_FOLD(m, vmax);
+  *largest = m[0];
+  m = vsel((vi)(m == lowest), vset(0), m);
+  for (int64_t j = 0; j < n; j += VW)
+    vstore(s + j, vexp_flush(vload(s + j) - m));
+  float sum[4] = {0, 0, 0, 0};
+  for (int64_t j = 0; j < n; j += 4) /* lanes beyond n add 0 */
+    for (int i = 0; i < 4; i++)
+      sum[i] += s[j + i];
+  const vf f = vexp_flush(old - m);
+  *shrink = f[0];
+  *total = vfma(vset(*total), f, vset((sum[0] + sum[1]) + (sum[2] + sum[3])))[0];
+}
+
+static void fl_attention_rows(const fl_attention *p) {
+  fl_attention_row_state w;
+  int64_t window[1][2];
+  w.width = (p->e + FL_PANEL - 1) / FL_PANEL * FL_PANEL;
+  w.q = p->scratch;
+  w.turned = w.q + (p->rows * p->d + FL_PANEL - 1) / FL_PANEL * FL_PANEL;
+  w.s = w.turned + (p->d < FL_KC ? p->d : FL_KC) * FL_KEYS;
+  w.sums = w.s + p->rows * FL_KEYS;
+  w.padded = w.sums + p->rows * w.width;
+  for (int64_t i = 0; i < p->rows * p->d; i++)
+    w.q[i] = p->q[i] * p->scale;
+  for (int64_t i = 0; i < p->rows; i++) {
+    w.largest[i] = -(float)INFINITY;
+    w.total[i] = 0;
+  }
+  fl_attention_windows(p, window);
+  for (int64_t j0 = window[0][0], n; j0 < window[0][1]; j0 += n) {
+    const int64_t end = (j0 / FL_KEYS + 1) * FL_KEYS;
+    n = (end < window[0][1] ? end : window[0][1]) - j0;
+    fl_attention_row_scores(p, &w, j0, n);
+    for (int64_t i = 0; i < p->rows; i++) {
+      fl_attention_row_mask(p, w.s + i * FL_KEYS, i, j0, n);
+      fl_attention_row_softmax(w.s + i * FL_KEYS, n, w.largest + i, w.total + i, w.shrink + i);
+    }
+    const fl_direct product = {.a = w.s, .ai = FL_KEYS, .at = 1, .b = fl_attention_whole_panels(p, j0, n, w.width, w.padded),
+                               .bt = w.width, .c = w.sums, .ldc = w.width, .m = p->rows, .n = w.width, .k = n,
+                               .factor = j0 > window[0][0] ? w.shrink : 0};
+    fl_f32_direct(&product);
+  }
+  fl_attention_results(p, w.sums, w.width, w.total);
+}

@@ -1,0 +1,321 @@
+"""Attention: torch's figures, awkward sizes, every shape of mask, what causality and masks forbid, special values, bits."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers.kernels import _dispatch
+from fastlayers.kernels.reference import attention as reference
+from tests.goldens import make_attention
+from tests.guard import guarded, guarded_empty
+
+from .space import bits
+
+GOLDEN = make_attention.__file__.replace("make_attention.py", "attention.npz")
+# Around a vector, a strip of 16 queries, the few queries that have code of their own, and a block of 64 queries or keys.
+ROWS = (1, 2, 4, 5, 15, 16, 17, 31, 33, 48, 63, 64, 65, 129)
+KEYS = (1, 2, 3, 4, 7, 15, 16, 17, 31, 33, 63, 64, 65, 80, 127, 128, 129, 200)
+INFINITY = np.float32(np.inf)
+LOWEST = np.finfo(np.float32).min
+
+
+@cache
+def golden() -> dict[str, np.ndarray]:
+    with np.load(GOLDEN) as arrays:
+        return dict(arrays)
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(shape).standard_normal(shape).astype(np.float32)
+
+
+@dataclasses.dataclass
+class Problem:
+    """What `attention` takes; k is (b, g, k, d) here."""
+
+    q: np.ndarray
+    k: np.ndarray
+    v: np.ndarray
+    mask: np.ndarray | None = None
+    scale: float | None = None
+    causal: bool = False
+    offset: int = 0
+    empty: int = 0
+
+    def but(self, **changes: object) -> Problem:
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+
+def problem(b: int = 1, h: int = 1, g: int = 0, rows: int = 5, keys: int = 7, d: int = 8, e: int = 8, **rest: object) -> Problem:
+    g = g or h
+    return Problem(numbers(b, h, rows, d), numbers(b, g, keys, d), numbers(b, g, keys, e), **rest)  # type: ignore[arg-type]
+
+
+def run(p: Problem, edge: str = "", k_transposed: bool = False) -> np.ndarray:
+    """The current variant's result; `edge` puts every array against a forbidden page. Inputs are read-only."""
+    shape = (*p.q.shape[:3], p.v.shape[3])
+    out = guarded_empty(shape, edge) if edge else np.full(shape, 77, np.float32)
+    k = p.k.swapaxes(2, 3) if k_transposed else p.k
+    inputs = [None if x is None else guarded(x, edge) if edge else np.array(x, order="C") for x in (p.q, k, p.v, p.mask)]
+    for x in inputs:
+        if x is not None:
+            x.flags.writeable = False
+    scale = max(1, p.q.shape[3]) ** -0.5 if p.scale is None else p.scale
+    _dispatch.kernel("attention")(*inputs, out, scale, p.causal, p.offset, p.empty, k_transposed)
+    return out
+
+
+def wanted(p: Problem) -> np.ndarray:
+    out = np.full((*p.q.shape[:3], p.v.shape[3]), 77, np.float32)
+    scale = max(1, p.q.shape[3]) ** -0.5 if p.scale is None else p.scale
+    reference.attention(p.q, p.k, p.v, p.mask, out, scale, p.causal, p.offset, p.empty, False)
+    return out
+
+
+def close(p: Problem, got: np.ndarray) -> None:
+    """A score is off by some units in its last place, and so, as a share, is the weight that it becomes: 40 units of 2^-24 for
+    sums and exp, 4 more for each 1 that a score may reach with its mask, of the largest value.
+    """
+    want = wanted(p)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    with np.errstate(all="ignore"):
+        score = np.linalg.norm(p.q, axis=3).max(initial=0) * np.linalg.norm(p.k, axis=3).max(initial=0)
+        score *= max(1, p.q.shape[3]) ** -0.5 if p.scale is None else abs(p.scale)
+        mask = 0 if p.mask is None else np.abs(p.mask[np.abs(p.mask) < 100]).max(initial=0)
+        bound = (40 + 4 * (score + mask)) * 2.0**-24 * np.abs(p.v).max(initial=0)
+    error = np.abs(np.nan_to_num(got) - np.nan_to_num(want)).max(initial=0)
+    assert not np.isfinite(bound) or error <= bound, f"{error / bound:.2f} times the bound"
+
+
+def same_bits(got: np.ndarray, want: np.ndarray) -> None:
+    """The reference, whose sums numpy orders, is let off with the same numbers."""
+    if fl.kernels.current() == "reference":
+        np.testing.assert_allclose(got, want, rtol=0, atol=2e-6)
+    else:
+        np.testing.assert_array_equal(bits(got), bits(want))
+
+
+@pytest.mark.parametrize("number", range(len(make_attention.ATTENTION)))
+def test_torch(number: int, variant: str) -> None:
+    case = make_attention.ATTENTION[number]
+    q, k, v, mask = (golden().get(f"{number}.{name}") for name in ("q", "k", "v", "mask"))
+    assert q is not None and k is not None and v is not None
+    got = run(Problem(q, k, v, mask, case.scale, case.causal))
+    np.testing.assert_allclose(got, golden()[f"{number}.y"], rtol=0, atol=3e-6)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_sizes(rows: int, variant: str) -> None:
+    for keys, edge in zip(KEYS, ("start", "end") * len(KEYS), strict=False):
+        p = problem(rows=rows, keys=keys, d=5, e=3)
+        close(p, run(p, edge))
+        causal = p.but(causal=True, offset=keys - rows)
+        close(causal, run(causal, edge))
+
+
+@pytest.mark.parametrize("rows", [1, 4, 5, 20])
+def test_widths(rows: int, variant: str) -> None:
+    """d around a vector and around a block of K; e around the panels that a tile has."""
+    for d, edge in product((0, 1, 3, 4, 7, 8, 15, 16, 17, 64, 80, 255, 256, 257, 520), ("start", "end")):
+        p = problem(h=2, rows=rows, keys=19, d=d, e=4, scale=0.1)
+        close(p, run(p, edge))
+        same_bits(run(p, edge, k_transposed=True), run(p))
+    for e, edge in product((1, 2, 15, 16, 17, 31, 32, 33, 48, 64, 80, 96, 112, 128, 129, 144), ("start", "end")):
+        p = problem(h=2, rows=rows, keys=67, d=3, e=e)
+        close(p, run(p, edge))
+
+
+def test_nothing_to_do(variant: str) -> None:
+    for shape in ({"b": 0}, {"h": 0, "g": 0}, {"rows": 0}, {"e": 0}, {"rows": 0, "keys": 0}):
+        p = problem(**{"b": 2, "h": 2, **shape})
+        assert run(p).size == 0
+    for rows, empty in product((1, 20), (0, 1)):
+        p = problem(rows=rows, keys=0, empty=empty)
+        np.testing.assert_array_equal(run(p), np.full_like(run(p), np.nan if empty else 0))
+
+
+@pytest.mark.parametrize("rows", [1, 3, 33])
+def test_every_shape_of_mask(rows: int, variant: str) -> None:
+    for full in product((False, True), repeat=4):
+        p = problem(b=2, h=4, g=2, rows=rows, keys=70, d=4, e=5)
+        shape = [n if keep else 1 for n, keep in zip((2, 4, rows, 70), full, strict=True)]
+        forbidden = np.random.default_rng(0).random(shape) < 0.4
+        for low, edge in ((-INFINITY, "start"), (np.float32(-1e9), "end"), (LOWEST, "start"), (np.float32(3), "end")):
+            masked = p.but(mask=np.where(forbidden, low, np.float32(0.5)))
+            close(masked, run(masked, edge))
+            causal = masked.but(causal=True, offset=30)
+            close(causal, run(causal, edge))
+
+
+def test_grouped_heads_are_repeated_heads(variant: str) -> None:
+    for rows, causal in product((1, 3, 40), (False, True)):
+        p = problem(b=2, h=6, g=2, rows=rows, keys=70, causal=causal, offset=20)
+        repeated = p.but(k=np.repeat(p.k, 3, axis=1), v=np.repeat(p.v, 3, axis=1))
+        same_bits(run(p), run(repeated))
+        mask = numbers(1, 1, 1, 70)
+        same_bits(run(p.but(mask=mask)), run(repeated.but(mask=mask)))
+
+
+@pytest.mark.parametrize("offset", [-300, -65, -17, -1, 0, 1, 16, 63, 64, 130, 1 << 40])
+def test_causal_offsets(offset: int, variant: str) -> None:
+    for rows, keys, empty in product((1, 3, 17, 70, 130), (1, 65, 140), (0, 1)):
+        p = problem(rows=rows, keys=keys, d=4, e=4, causal=True, offset=offset, empty=empty)
+        close(p, run(p))
+
+
+@pytest.mark.parametrize("low", [-1e9, -1e30, LOWEST, -INFINITY])
+def test_causality_spelt_as_a_mask_gives_the_same_bits(low: float, variant: str) -> None:
+    """What has no weight is left out, or multiplied by exactly 0: nobody can tell."""
+    for rows, keys in ((3, 3), (40, 40), (70, 200), (130, 130)):
+        p = problem(h=2, rows=rows, keys=keys, d=16)
+        mask = np.triu(np.full((1, 1, rows, keys), low, np.float32), 1)
+        same_bits(run(p.but(mask=mask)), run(p.but(causal=True)))
+        # Padding on the left, then on both sides: windows that begin late.
+        for begin, end in ((20, keys), (keys // 2, keys - 1)):
+            inside = (np.arange(keys) >= begin) & (np.arange(keys) < max(end, begin + 1))
+            mask = np.where(inside, np.float32(0), np.float32(low)).reshape(1, 1, 1, keys)
+            padded = p.but(mask=mask)
+            close(padded, run(padded))
+            same_bits(run(p.but(mask=np.broadcast_to(mask, (1, 2, rows, keys)))), run(padded))
+
+
+def test_a_row_of_low_numbers_weighs_all_keys_alike(variant: str) -> None:
+    for rows, low in product((2, 30), (-1e9, LOWEST)):
+        p = problem(rows=rows, keys=90, d=4, mask=np.full((1, 1, rows, 90), low, np.float32))
+        assert p.mask is not None
+        p.mask[0, 0, 1, :45] = 0
+        got = run(p)
+        np.testing.assert_allclose(got[0, 0, 0], p.v[0, 0].mean(axis=0, dtype=np.float64), atol=1e-6)
+        assert np.abs(got[0, 0, 1] - got[0, 0, 0]).max() > 0.01
+        close(p, got)
+
+
+def test_low_numbers_that_large_scores_lift(variant: str) -> None:
+    """A key that the mask puts down by 1e4, with a score of 2e4 more than the others': it is all that counts."""
+    for rows in (3, 40):
+        p = problem(rows=rows, keys=200, d=4, scale=1.0)
+        p.q[:] = 100
+        p.k[:] = 1
+        p.k[:, :, 150] = 100
+        p = p.but(mask=np.where(np.arange(200) == 150, -1e4, 0).astype(np.float32).reshape(1, 1, 1, 200))
+        np.testing.assert_array_equal(run(p), np.broadcast_to(p.v[:, :, 150:151], (*p.q.shape[:3], 8)))
+
+
+def test_a_mask_that_is_low_where_causality_allows(variant: str) -> None:
+    """Its high numbers stand beyond what a query sees, so the low ones are all there is."""
+    for rows in (3, 100):
+        mask = np.where(np.arange(200) < 120, -1e9, 0).astype(np.float32).reshape(1, 1, 1, 200)
+        p = problem(rows=rows, keys=200, causal=True, mask=mask)
+        got = run(p)
+        close(p, got)
+        np.testing.assert_array_equal(got[0, 0, 0], p.v[0, 0, 0])
+
+
+def test_rows_that_see_no_key(variant: str) -> None:
+    for rows, empty in product((4, 40), (0, 1)):
+        p = problem(b=2, rows=rows, keys=70, empty=empty, mask=np.zeros((2, 1, rows, 70), np.float32))
+        assert p.mask is not None
+        p.mask[1, 0, 2] = -np.inf
+        got, plain = run(p), run(p.but(mask=None))
+        np.testing.assert_array_equal(got[1, 0, 2], np.full(8, np.nan if empty else 0))
+        got[1, 0, 2] = plain[1, 0, 2]
+        same_bits(got, plain)
+        p.mask[:] = -np.inf
+        np.testing.assert_array_equal(run(p), np.full_like(got, np.nan if empty else 0))
+
+
+@pytest.mark.parametrize("rows", [4, 70])
+def test_special_values(rows: int, variant: str) -> None:
+    """Each spoils what the formula says and nothing else: 0 times infinity is NaN, for keys without weight too."""
+    low = np.triu(np.full((1, 1, rows, 150), -1e9, np.float32), 1)
+    for value, causal, mask in product((np.nan, np.inf, -np.inf), (False, True), (None, low)):
+        p = problem(h=2, rows=rows, keys=150, d=4, e=5, causal=causal, mask=mask)
+        p.q[0, 1, 2, 1] = value
+        got = run(p)
+        assert np.isnan(got[0, 1, 2]).all() or np.isinf(value)
+        close(p, got)
+        assert np.isfinite(got[0, 0]).all() and np.isfinite(got[0, 1, :2]).all() and np.isfinite(got[0, 1, 3:]).all()
+        for place in (0, 3, 149):
+            p = problem(h=2, rows=rows, keys=150, d=4, e=5, causal=causal, mask=mask)
+            p.v[0, 1, place, 2] = value
+            got = run(p)
+            close(p, got)
+            assert np.isnan(got[0, 1, :2, 2]).all() or place == 0 or (mask is None and not causal)
+            assert np.isfinite(got[0, 0]).all() and np.isfinite(got[0, 1, :, 3:]).all()
+            p = problem(h=2, rows=rows, keys=150, d=4, e=5, causal=causal, mask=mask)
+            p.k[0, 1, place, 2] = value
+            got = run(p)
+            close(p, got)
+            assert np.isfinite(got[0, 0]).all()
+            p = problem(h=2, rows=rows, keys=150, d=4, e=5, causal=causal, mask=np.zeros((1, 2, rows, 150), np.float32))
+            assert p.mask is not None
+            p.mask[0, 1, 1, place] = value
+            got = run(p)
+            close(p, got)
+            got[0, 1, 1] = 0
+            assert np.isfinite(got).all()
+
+
+def test_scores_too_large_for_exp(variant: str) -> None:
+    for rows in (3, 20):
+        p = problem(rows=rows, keys=100, d=16, scale=1.0)
+        p.q[:] *= 300
+        got = run(p)
+        assert np.isfinite(got).all()
+        close(p, got)
+
+
+@pytest.mark.parametrize("mask", [None, (3, 2, 70, 150), (1, 1, 70, 150), (3, 1, 1, 150)], ids=str)
+def test_a_row_does_not_depend_on_the_others(mask: tuple[int, ...] | None, variant: str) -> None:
+    """Nor does it on the number of rows, the batch, or the place in a block; and rows that hold NaN spoil no neighbour."""
+    p = problem(b=3, h=2, rows=70, keys=150, d=24, e=20)
+    if mask:
+        p.mask = np.where(numbers(*mask) < 0.5, np.float32(-1e9), numbers(*mask))
+    whole = run(p)
+    for first, n in ((0, 1), (5, 2), (13, 3), (60, 4), (1, 5), (40, 17), (3, 67)):
+        some = p.but(q=p.q[1:2, :, first : first + n])
+        if p.mask is not None:
+            rows = p.mask[:, :, first : first + n] if p.mask.shape[2] > 1 else p.mask
+            some.mask = rows[1:2] if len(rows) > 1 else rows
+        same_bits(run(some.but(k=p.k[1:2], v=p.v[1:2])), whole[1:2, :, first : first + n])
+    p.q[:, :, ::2] = np.nan
+    spoilt = run(p)
+    assert np.isnan(spoilt[:, :, ::2]).all()
+    same_bits(spoilt[:, :, 1::2], whole[:, :, 1::2])
+
+
+def test_threads(variant: str) -> None:
+    if variant == "reference":
+        pytest.skip("numpy cuts no tasks")
+    low = np.triu(np.full((1, 1, 300, 300), -1e9, np.float32), 1)
+    for p in (
+        problem(b=2, h=6, g=3, rows=300, keys=300, d=32, e=32),
+        problem(b=2, h=6, rows=300, keys=300, d=32, e=33, causal=True),
+        problem(b=2, h=6, rows=300, keys=300, d=32, e=32, mask=low),
+        problem(b=4, h=16, rows=2, keys=2000, d=32, e=32),
+    ):
+        before = fl.get_num_threads()
+        results = []
+        try:
+            for threads in (1, 2):
+                fl.set_num_threads(threads)
+                results.append(run(p))
+        finally:
+            fl.set_num_threads(before)
+        same_bits(results[1], results[0])
+        close(p, results[0])
+
+
+def test_comparison_can_fail() -> None:
+    p = problem()
+    got = wanted(p)
+    close(p, got)
+    got[0, 0, 1, 2] += 2e-5
+    with pytest.raises(AssertionError, match="times the bound"):
+        close(p, got)

@@ -39,7 +39,8 @@ def fields(struct: str, text: str) -> list[str]:
     body = re.search(struct, text, flags=re.DOTALL)
     assert body, f"{struct} not found"
     # A function pointer's own arguments are dropped first: only (*name) stays of it.
-    flat = re.sub(r"\(\*(\w+)\)\s*\([^)]*\)[^;\n]*", r"\1", body[1])
+    renamed = re.sub(r'\w+ "(\w+)"', r"\1", body[1])  # a C name that is a keyword of Cython
+    flat = re.sub(r"\(\*(\w+)\)\s*\([^)]*\)[^;\n]*", r"\1", renamed)
     return re.findall(r"(\w+)\s*(?=[;,\n])", re.sub(r"[*]", " ", flat))
 
 

@@ -63,7 +63,8 @@ def load(
     if weights != "float32":
         raise UnsupportedError(f"load: weights is {weights!r}: only 'float32' is supported")
     graph, metadata, stored = load_graph(source, format=format, max_bytes=max_bytes, mmap=mmap)
-    options: dict[str, Any] = {**stored, "optimize": optimize, "native": require_native}
+    # Our own file has been optimised before it was written.
+    options: dict[str, Any] = {**stored, "optimize": optimize and stored.get("optimize", True), "native": require_native}
     options["strict"] = precision == "strict" or bool(stored.get("strict"))
     model = Model(graph, Options(**options), metadata)
     model.num_threads = num_threads

@@ -238,10 +238,14 @@ class Model:
         return summary(self, shapes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes graph and weights to one file, which `load` maps into memory and any safetensors reader can list."""
+        """Writes graph and weights to one file, which `load` maps into memory and any safetensors reader can list.
+
+        The graph is written as it runs, simplified and with operations fused, so that loading it does not repeat that work; values that
+        were fused away are no longer in it.
+        """
         from ..formats.own import save
 
-        save(self._graph, self._options._asdict(), self.metadata, path)
+        save(self._main.graph, {**self._options._asdict(), "optimize": False}, self.metadata, path)
 
     def __repr__(self) -> str:
         def side(specs: tuple[TensorSpec, ...]) -> str:

@@ -61,7 +61,7 @@ cdef class PackedWinograd:
         release(self.bias)
 
 
-cdef void transform_weights(const float *w, int64_t o, int64_t c, int side, const double[3] *axis, float *u) noexcept nogil:
+cdef void transform_weights(const float *w, int64_t o, int64_t c, int side, const double *axis, float *u) noexcept nogil:
     """u[position] = the panels of G w Gᵀ, formed in float64 and rounded once; columns past o are zero."""
     cdef int64_t panels = (o + FL_PANEL - 1) // FL_PANEL, size = panels * FL_PANEL * c, block, panel, k, klen, k0, j, at
     cdef int p, q, t
@@ -82,12 +82,12 @@ cdef void transform_weights(const float *w, int64_t o, int64_t c, int side, cons
                 for p in range(side):
                     for q in range(3):
                         for j in range(FL_PANEL):
-                            half[p][q][j] = axis[p][0] * taps[q][j] + axis[p][1] * taps[3 + q][j] + axis[p][2] * taps[6 + q][j]
+                            half[p][q][j] = axis[3 * p + 0] * taps[q][j] + axis[3 * p + 1] * taps[3 + q][j] + axis[3 * p + 2] * taps[6 + q][j]
                 for p in range(side):
                     for q in range(side):
                         to = u + (p * side + q) * size + panels * FL_PANEL * k0 + (panel * klen + k) * FL_PANEL
                         for j in range(FL_PANEL):
-                            to[j] = <float>(axis[q][0] * half[p][0][j] + axis[q][1] * half[p][1][j] + axis[q][2] * half[p][2][j])
+                            to[j] = <float>(axis[3 * q + 0] * half[p][0][j] + axis[3 * q + 1] * half[p][1][j] + axis[3 * q + 2] * half[p][2][j])
 
 
 def winograd_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile):
@@ -95,11 +95,11 @@ def winograd_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile):
     cdef PackedWinograd packed = PackedWinograd.__new__(PackedWinograd)
     cdef int64_t o = weight__oidhw.shape[0], c = weight__oidhw.shape[1], size = panels_size(o, c), position
     cdef int points = (tile + 2) * (tile + 2)
-    cdef double axis[MOST_SIDE][3]
+    cdef double axis[3 * MOST_SIDE]
     packed.o, packed.c, packed.m = o, c, tile
     packed.u = <float *>need(points * size * sizeof(float), "winograd_pack")
     for position, row in enumerate(weights_axis(tile)):
-        axis[position][0], axis[position][1], axis[position][2] = row
+        axis[3 * position], axis[3 * position + 1], axis[3 * position + 2] = row
     cdef const float *w = <const float *>cnp.PyArray_DATA(weight__oidhw)
     with nogil:
         transform_weights(w, o, c, tile + 2, axis, packed.u)

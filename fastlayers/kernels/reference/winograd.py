@@ -35,6 +35,4 @@ def winograd(
         out, residual: (n, o, 1, h, w), or (n, 1, h, w, o) if out_last.
         pads: (0, 0, h before, h after, w before, w after), all >= 0.
     """
-    if x_last != out_last:
-        x = np.moveaxis(x, -1, 1) if x_last else np.moveaxis(x, 1, -1)
-    conv(x, packed, out, pads, PAD_MODES["zeros"], out_last, residual, activation)
+    conv(x, packed, out, pads, PAD_MODES["zeros"], x_last, out_last, residual, activation)

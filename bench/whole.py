@@ -69,6 +69,16 @@ def child(engine: str, path: Path, options: argparse.Namespace) -> dict[str, flo
     return result
 
 
+def feeds(model: Any, options: argparse.Namespace) -> dict[str, Any]:
+    """Ones in the shapes of a model's inputs."""
+    shapes = {text.partition("=")[0]: [int(d) for d in text.partition("=")[2].split(",")] for text in options.shape}
+    values = {text.partition("=")[0]: float(text.partition("=")[2]) for text in options.value}
+    return {
+        s.name: np.full(shapes.get(s.name) or [d if isinstance(d, int) else 1 for d in s.shape], values.get(s.name, 1), s.dtype)
+        for s in model.inputs
+    }
+
+
 def best(call: Any, count: int, rounds: int = 7) -> float:
     """The shortest mean time of `count` calls, in microseconds."""
     found = []
@@ -113,9 +123,14 @@ def load(options: argparse.Namespace) -> None:
     """Times of loading."""
     model = Path(options.model)
     with tempfile.TemporaryDirectory() as folder:
-        own = Path(folder, "own.safetensors")
-        fl.load(model).save(own)
-        engines = {"onnxruntime": ("ort", model), "fastlayers": ("fl", model), "fastlayers, own file": ("fl", own)}
+        own, packed = Path(folder, "own.safetensors"), Path(folder, "packed.safetensors")
+        loaded = fl.load(model)
+        loaded.save(own)
+        loaded.prepare(feeds(loaded, options))
+        loaded.save(packed, packed=True)
+        engines = {
+            "onnxruntime": ("ort", model), "fastlayers": ("fl", model), "fastlayers, own file": ("fl", own), "fastlayers, packed": ("fl", packed),
+        }  # fmt: skip
         found: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
         for _ in range(options.rounds):
             for name, (engine, path) in engines.items():

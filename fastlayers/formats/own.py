@@ -1,6 +1,7 @@
 """Our own model file: a safetensors file whose tensors are the weights and whose metadata has the graph as JSON.
 
-``__metadata__`` has "fastlayers" (the version of this layout), "graph" and "metadata" (JSON), so any safetensors reader can list the weights.
+``__metadata__`` has "fastlayers" (the version of this layout), "graph", "options" and "metadata" (JSON), so any safetensors reader can list the
+weights. Tensors whose names begin with "packed/" are copies of weights as the engine of one version of fastlayers reads them; "packed" tells it.
 JSON of a graph: {"inputs", "outputs": [[name, shape, dtype]], "nodes": [[op, inputs, outputs, attributes]], "constants": {name: tensor}}.
 What JSON lacks is an object of one key: {"tuple": [...]}, {"float": "inf"}, {"array": tensor}, {"graph": {...}}, {"bytes": "hex"}.
 """
@@ -28,6 +29,7 @@ __all__ = ["NAME", "load_graph", "save", "sniff"]
 NAME = "fastlayers"
 VERSION = 1
 _UNTOLD = np.dtype(np.void).name  # of a value whose dtype nobody knows, such as most outputs of branches
+_PACKED = "packed/"
 DEEPEST = 64  # branches in branches
 _DTYPES = {
     "float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64",
@@ -90,18 +92,21 @@ class _Writer:
         raise UnsupportedError(f"save: attribute {hint} of type {type(value).__name__} cannot be written")
 
 
-def save(graph: Graph, options: Mapping[str, Any], metadata: Mapping[str, str], path: str | os.PathLike[str]) -> None:
-    """Writes a graph with its weights; the file appears whole or not at all."""
+def save(
+    graph: Graph, options: Mapping[str, Any], metadata: Mapping[str, str], path: str | os.PathLike[str], packed: Mapping[str, np.ndarray]
+) -> None:
+    """Writes a graph with its weights; the file appears whole or not at all. `packed` are copies of weights for this version."""
     writer = _Writer()
     described = json.dumps(writer.graph(graph), separators=(",", ":"))
+    writer.tensors.update(packed)
     header: dict[str, Any] = {
         "__metadata__": {
-            "fastlayers": str(VERSION), "graph": described, "options": json.dumps(dict(options)), "metadata": json.dumps(dict(metadata)),
+            "fastlayers": str(VERSION), "packed": _tag(), "graph": described, "options": json.dumps(dict(options)), "metadata": json.dumps(dict(metadata)),
         }
     }  # fmt: skip
     at = 0
-    # Wide items first: every tensor then lies aligned, and is used where it is when the file is mapped.
-    order = sorted(writer.tensors, key=lambda name: -writer.tensors[name].dtype.itemsize)
+    # Packed weights first, whose sizes are whole cache lines; then wide items first, so that every tensor lies aligned and can be used in place.
+    order = sorted(writer.tensors, key=lambda name: (not name.startswith(_PACKED), -writer.tensors[name].dtype.itemsize))
     for name in order:
         array = writer.tensors[name]
         header[name] = {"dtype": _DTYPES[array.dtype.name], "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
@@ -144,8 +149,18 @@ def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str], d
         raise FormatError(f"{where}: its graph is broken: {type(error).__name__}") from None
     if not isinstance(options, dict) or not isinstance(metadata, dict):
         raise FormatError(f"{where}: options or metadata are no JSON objects")
-    kept = {key: bool(options[key]) for key in ("optimize", "strict", "native") if key in options}
+    kept: dict[str, Any] = {key: bool(options[key]) for key in ("optimize", "strict", "native") if key in options}
+    if about.get("packed") == _tag():
+        kept["packed"] = {name: array for name, array in tensors.items() if name.startswith(_PACKED)}
     return graph, {str(k): str(v) for k, v in metadata.items()}, kept
+
+
+def _tag() -> str:
+    """What a packed copy must have been written by to be used."""
+    from .. import __version__
+    from ..program.program import PACKED_FORMAT
+
+    return f"{__version__}/{PACKED_FORMAT}"
 
 
 class _Reader:

@@ -28,6 +28,7 @@ LEVELS = ("x86_v4", "x86_v3", "x86_v1", "neon")
 _lock = threading.Lock()
 _table: dict[str, Callable[..., Any]] = {}
 _steps: dict[str, Callable[..., Any]] = {}
+_restores: dict[str, Callable[..., Any]] = {}
 _sources: dict[str, str] = {}
 _variant = ""
 _make_empty: Callable[[tuple[int, ...]], np.ndarray] | None = None
@@ -91,9 +92,10 @@ def _default() -> str:
 
 def _install(variant: str) -> None:
     """Fills the table with the reference, then with the variant. Called with the lock held."""
-    global _table, _steps, _sources, _variant, _make_empty, generation
+    global _table, _steps, _restores, _sources, _variant, _make_empty, generation
     table: dict[str, Callable[..., Any]] = {}
     steps: dict[str, Callable[..., Any]] = {}
+    restores: dict[str, Callable[..., Any]] = {}
     sources: dict[str, str] = {}
     folders = ["reference"]
     engine = _engine() if variant.startswith("aot/") else None
@@ -116,9 +118,12 @@ def _install(variant: str) -> None:
                 sources[item.name] = variant if folder != "reference" else "reference"
             if hasattr(module, f"{item.name}_step"):
                 steps[item.name] = getattr(module, f"{item.name}_step")
+            restore = f"{item.name.removesuffix('_pack')}_restore"
+            if item.name.endswith("_pack") and hasattr(module, restore):
+                restores[item.name] = getattr(module, restore)
     _make_empty = engine.empty_array if engine is not None else None
     # Whole tables are swapped in: a call on another thread finds the old one or the new one.
-    _table, _steps, _sources, _variant = table, steps, sources, variant
+    _table, _steps, _restores, _sources, _variant = table, steps, restores, sources, variant
     generation += 1
 
 
@@ -151,11 +156,15 @@ def step(name: str) -> Callable[..., Any] | None:
 
 
 class Variant(NamedTuple):
-    """The functions of one variant, for those who keep to it whatever `use` says later: a loaded model."""
+    """The functions of one variant, for those who keep to it whatever `use` says later: a loaded model.
+
+    `restores`, by the name of a pack kernel: takes its arguments and the panels that it made of the same weights before.
+    """
 
     name: str
     kernels: dict[str, Callable[..., Any]]
     steps: dict[str, Callable[..., Any]]
+    restores: dict[str, Callable[..., Any]]
 
     @contextmanager
     def bound(self) -> Iterator[None]:
@@ -175,7 +184,7 @@ def variant() -> Variant:
     """The current variant's functions."""
     _ready()
     with _lock:
-        return Variant(_variant, _table, _steps)
+        return Variant(_variant, _table, _steps, _restores)
 
 
 def empty(shape: tuple[int, ...]) -> np.ndarray:

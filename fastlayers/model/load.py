@@ -64,8 +64,9 @@ def load(
         raise UnsupportedError(f"load: weights is {weights!r}: only 'float32' is supported")
     graph, metadata, stored = load_graph(source, format=format, max_bytes=max_bytes, mmap=mmap)
     # Our own file has been optimised before it was written.
+    packed = stored.pop("packed", None)
     options: dict[str, Any] = {**stored, "optimize": optimize and stored.get("optimize", True), "native": require_native}
     options["strict"] = precision == "strict" or bool(stored.get("strict"))
-    model = Model(graph, Options(**options), metadata)
+    model = Model(graph, Options(**options), metadata, packed)
     model.num_threads = num_threads
     return model

@@ -67,7 +67,13 @@ class Model:
     (TensorSpec(name='x', shape=('n', 2), dtype=dtype('float32')),)
     """
 
-    def __init__(self, graph: Graph, options: Options = Options(), metadata: Mapping[str, str] | None = None) -> None:  # noqa: B008
+    def __init__(
+        self,
+        graph: Graph,
+        options: Options = Options(),  # noqa: B008
+        metadata: Mapping[str, str] | None = None,
+        packed: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
         self._graph, self._options = graph, options
         self._variant = _dispatch.variant()
         self._lock = threading.Lock()
@@ -77,7 +83,7 @@ class Model:
         self.inputs: tuple[TensorSpec, ...] = tuple(TensorSpec(*value) for value in graph.inputs)
         self.outputs: tuple[TensorSpec, ...] = tuple(TensorSpec(*value) for value in graph.outputs)
         self._names = tuple(value.name for value in graph.outputs)
-        self._main = self._program(self._names)
+        self._main = self._program(self._names, packed)
         self._runner: Any = _NoRunner()
         if self._variant.steps:
             from ..kernels.aot.run import Runner
@@ -167,7 +173,7 @@ class Model:
         binding.run(arrays, targets, self._threads)
         return targets
 
-    def _program(self, names: tuple[str, ...]) -> Program:
+    def _program(self, names: tuple[str, ...], packed: Mapping[str, np.ndarray] | None = None) -> Program:
         """The program that gives these values of the graph."""
         with self._lock:
             found = self._programs.get(names)
@@ -175,7 +181,7 @@ class Model:
                 graph = self._graph if names == self._names else _with_outputs(self._graph, names)
                 if self._options.optimize:
                     graph = optimise(graph, self._options.strict)
-                found = Program(graph, self._variant, self._options.native)
+                found = Program(graph, self._variant, self._options.native, packed)
                 others = [key for key in self._programs if key != self._names]
                 if len(others) >= KEPT:
                     del self._programs[others[0]]
@@ -237,15 +243,25 @@ class Model:
 
         return summary(self, shapes)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], packed: bool = False) -> None:
         """Writes graph and weights to one file, which `load` maps into memory and any safetensors reader can list.
 
         The graph is written as it runs, simplified and with operations fused, so that loading it does not repeat that work; values that
         were fused away are no longer in it.
+
+        Args:
+            path: the file; it appears whole or not at all.
+            packed: whether weights are also written as the compiled engine reads them, so that the first answer comes sooner, from a file
+                of two to four times the size. Only what has been packed is written: call the model, or `prepare`, before. The version of
+                fastlayers that wrote such a copy must be the one that uses it; others pack the weights anew.
+
+        Raises:
+            UnsupportedError: the graph has something that the file cannot hold.
         """
         from ..formats.own import save
 
-        save(self._main.graph, {**self._options._asdict(), "optimize": False}, self.metadata, path)
+        stored = self._main.packed_arrays() if packed else {}
+        save(self._main.graph, {**self._options._asdict(), "optimize": False}, self.metadata, path, stored)
 
     def __repr__(self) -> str:
         def side(specs: tuple[TensorSpec, ...]) -> str:

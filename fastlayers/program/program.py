@@ -18,7 +18,10 @@ from .binder import Interpret, Plan, bind, value_inputs
 from .builder import CONSTANT, INPUT, OUTPUT, POSITIONS, Call, PythonCall, Ref
 from .interpret import interpret
 
-__all__ = ["Binding", "Program"]
+__all__ = ["PACKED_FORMAT", "Binding", "Program"]
+
+# Raise it when packed weights lie differently than before: those stored in files are then packed anew.
+PACKED_FORMAT = 1
 
 # Bindings kept; the one that has not been used for longest goes first. Models with lengths of every size must not grow.
 KEPT = 64
@@ -60,10 +63,15 @@ class Program:
         graph: with operators of `operators.OPERATORS`.
         variant: whose kernels run, whatever is `use`d later.
         native: whether a numpy step is an error (`require_native`).
+        stored: weights that have been packed before, as `packed_arrays` named them.
     """
 
-    def __init__(self, graph: Graph, variant: Variant, native: bool = False) -> None:
+    def __init__(
+        self, graph: Graph, variant: Variant, native: bool = False, stored: Mapping[str, np.ndarray] | None = None
+    ) -> None:
         self.graph, self.variant, self.native = graph, variant, native
+        self._stored = stored or {}
+        self._places = _places(graph) if stored else {}
         self.by_value = value_inputs(graph)
         self._bindings: OrderedDict[Any, Binding] = OrderedDict()
         self._packed: dict[Any, Any] = {}
@@ -106,8 +114,36 @@ class Program:
         with self._lock:
             found = self._packed.get(key)
             if found is None:
-                found = self._packed[key] = self.variant.kernels[kernel](*arguments())
+                stored = self._stored.get(_stored_name(self._places, key)) if self._stored else None
+                if stored is not None and kernel in self.variant.restores:
+                    found = self.variant.restores[kernel](*arguments(), stored)
+                else:
+                    found = self.variant.kernels[kernel](*arguments())
+                self._packed[key] = found
             return found
+
+    def packed_arrays(self) -> dict[str, np.ndarray]:
+        """Every weight that has been packed so far and can be stored, by a name that says where it belongs."""
+        places = _places(self.graph)
+        with self._lock:
+            panels = {key: getattr(packed, "panels", None) for key, packed in self._packed.items()}
+        return {_stored_name(places, key): found.array() for key, found in panels.items() if found is not None}
+
+
+def _places(graph: Graph, prefix: str = "") -> dict[int, str]:
+    """Where each node is: its number, after that of the node and the name of the branch that it belongs to."""
+    found = {}
+    for i, node in enumerate(graph.nodes):
+        found[id(node)] = f"{prefix}{i}"
+        for name, attribute in node.attributes.items():
+            if isinstance(attribute, Graph):
+                found.update(_places(attribute, f"{prefix}{i}.{name}."))
+    return found
+
+
+def _stored_name(places: Mapping[int, str], key: Any) -> str:
+    node, kernel, more = key
+    return f"packed/{places.get(node, '-')}/{kernel}" + (f"/{more}" if more is not None else "")
 
 
 def _refuse_numpy(plan: Plan) -> None:

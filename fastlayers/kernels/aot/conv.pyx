@@ -21,6 +21,7 @@ from ._engine cimport (
     alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_panels, fl_run, level, need, parallel, release, workers,
 )
 from ._space cimport even, rounded, source_index, width_of
+from ._panels cimport Panels, make_panels
 from ._step cimport Kept, dims_of, make_step, run_plan
 from .gemm cimport pack_panels, panels_size
 
@@ -40,7 +41,7 @@ cdef enum:
 @cython.final
 cdef class PackedConv:
     """Weights of a convolution in panels, K in the order (kd, kh, kw, c). Immutable; may be used by any number of threads at once."""
-    cdef float *b      # groups x panels
+    cdef readonly Panels panels   # groups x panels
     cdef float *bias   # groups x whole panels, or NULL
     cdef const float *rows   # [o][kd, kh, kw, i]: the same weights unpacked, or NULL where roles are never swapped
     cdef object owner        # of `rows`
@@ -51,13 +52,17 @@ cdef class PackedConv:
     cdef int64_t dilation[3]
 
     def __dealloc__(self):
-        release(self.b)
         release(self.bias)
         release(self.bias_rows)
 
 
 def conv_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilation, int64_t groups):
     """Weights (o, i / groups, kd, kh, kw) of a convolution with its stride, dilation and groups."""
+    return conv_restore(weight__oidhw, bias__o, stride, dilation, groups, None)
+
+
+def conv_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilation, int64_t groups, cnp.ndarray stored):
+    """`conv_pack` of weights that are there packed: `stored` is what ``packed.panels.array()`` of the same weights was, or None."""
     cdef PackedConv packed = PackedConv.__new__(PackedConv)
     cdef int64_t o = weight__oidhw.shape[0], axis, g, size, width
     packed.groups, packed.ig, packed.og = groups, weight__oidhw.shape[1], o // groups
@@ -65,13 +70,18 @@ def conv_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilation, 
     for axis in range(3):
         packed.kernel[axis], packed.stride[axis], packed.dilation[axis] = weight__oidhw.shape[2 + axis], stride[axis], dilation[axis]
         packed.k *= packed.kernel[axis]
-    cdef cnp.ndarray ordered = np.ascontiguousarray(weight__oidhw.transpose(0, 2, 3, 4, 1))
-    cdef const float *w = <const float *>cnp.PyArray_DATA(ordered)
     size, width = panels_size(packed.og, packed.k), panels_size(packed.og, 1)
-    packed.b = <float *>need(groups * size * sizeof(float), "conv_pack")
-    for g in range(groups):
-        pack_panels(w + g * packed.og * packed.k, packed.og, packed.k, packed.k, 1, packed.b + g * size)
-    if swapped(packed.k, packed.ig, packed.og):
+    packed.panels = make_panels(groups * size, stored, "conv_pack")
+    cdef bint swap = swapped(packed.k, packed.ig, packed.og)
+    cdef cnp.ndarray ordered
+    cdef const float *w
+    if stored is None or swap:
+        ordered = np.ascontiguousarray(weight__oidhw.transpose(0, 2, 3, 4, 1))
+        w = <const float *>cnp.PyArray_DATA(ordered)
+    if stored is None:
+        for g in range(groups):
+            pack_panels(w + g * packed.og * packed.k, packed.og, packed.k, packed.k, 1, packed.panels.data + g * size)
+    if swap:
         # Those of a 1x1 kernel are in this order already: an array that cannot change is kept instead of copied.
         packed.owner = ordered if not ordered.flags.writeable else ordered.copy()
         packed.rows = <const float *>cnp.PyArray_DATA(<cnp.ndarray>packed.owner)
@@ -378,7 +388,7 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     if job.in_place and job.swap:  # a plain product: pixels are one row
         job.band.size[2] = job.out_size[2] = job.band.size[0] * job.band.size[1] * job.band.size[2]
         job.band.size[0] = job.band.size[1] = job.out_size[0] = job.out_size[1] = 1
-    job.b = packed.rows if job.swap else packed.b
+    job.b = packed.rows if job.swap else packed.panels.data
     job.epilogue.bias, job.epilogue.bias_by_row = packed.bias_rows if job.swap else packed.bias, job.swap
     job.epilogue.ldr = job.out_channels if job.out_last else job.out_size[0] * job.out_size[1] * job.out_size[2]
     job.epilogue.code, job.epilogue.a, job.epilogue.b = activation

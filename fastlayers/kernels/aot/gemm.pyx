@@ -10,6 +10,7 @@ from ._engine cimport (
     FL_KC, FL_PANEL,
     empty, enabled, fl_block, fl_epilogue, fl_kernels, fl_run, level, need, parallel, release, workers,
 )
+from ._panels cimport Panels, make_panels
 from ._step cimport make_step, run_plan
 
 cnp.import_array()
@@ -115,17 +116,16 @@ cdef int run(const void *plan, void *const *operands) noexcept nogil:
 @cython.final
 cdef class PackedLinear:
     """Weights of a linear layer in panels. Immutable; may be used by any number of threads at once."""
-    cdef float *b
+    cdef readonly Panels panels
     cdef float *bias
     cdef int64_t n, k
 
     def __dealloc__(self):
-        release(self.b)
         release(self.bias)
 
     cdef void plan(self, Job *job, int64_t m, int code, float a, float b) noexcept:
         job.level = level()
-        job.b = self.b
+        job.b = self.panels.data
         job.m, job.n, job.k = m, self.n, self.k
         job.epilogue.bias, job.epilogue.bias_by_row = self.bias, 0
         job.epilogue.residual, job.epilogue.ldr = NULL, self.n
@@ -179,11 +179,17 @@ cdef class BoundLinear:
 
 def linear_pack(cnp.ndarray weight__nk, cnp.ndarray bias__n):
     """Weights (out, in) and bias (out,) of ``y = x Wᵀ + b``."""
+    return linear_restore(weight__nk, bias__n, None)
+
+
+def linear_restore(cnp.ndarray weight__nk, cnp.ndarray bias__n, cnp.ndarray stored):
+    """`linear_pack` of weights that are there packed: `stored` is what ``packed.panels.array()`` of the same weights was, or None."""
     cdef PackedLinear packed = PackedLinear.__new__(PackedLinear)
     cdef int64_t n = cnp.PyArray_DIM(weight__nk, 0), k = cnp.PyArray_DIM(weight__nk, 1)
     packed.n, packed.k = n, k
-    packed.b = <float *>need(panels_size(n, k) * sizeof(float), "linear_pack")
-    pack_panels(<const float *>cnp.PyArray_DATA(weight__nk), n, k, k, 1, packed.b)
+    packed.panels = make_panels(panels_size(n, k), stored, "linear_pack")
+    if stored is None:
+        pack_panels(<const float *>cnp.PyArray_DATA(weight__nk), n, k, k, 1, packed.panels.data)
     if bias__n is not None:
         packed.bias = <float *>need(panels_size(n, 1) * sizeof(float), "linear_pack")
         memset(packed.bias, 0, panels_size(n, 1) * sizeof(float))

@@ -21,6 +21,7 @@ from ._engine cimport (
     alloc, copied, fl_block, fl_kernels, fl_run, fl_wino_in, fl_wino_out, level, need, parallel, release, run_begin, run_end, workers,
 )
 from ._space cimport even, rounded
+from ._panels cimport Panels, make_panels
 from ._step cimport make_step, run_plan
 from .gemm cimport panels_size
 
@@ -51,13 +52,12 @@ def weights_axis(int tile):
 @cython.final
 cdef class PackedWinograd:
     """Transformed weights in panels, position by position. Immutable; may be used by any number of threads at once."""
-    cdef float *u      # (m + 2)^2 x panels
+    cdef readonly Panels panels   # (m + 2)^2 x panels
     cdef float *bias   # whole panels, or NULL
     cdef int64_t o, c
     cdef int m
 
     def __dealloc__(self):
-        release(self.u)
         release(self.bias)
 
 
@@ -92,17 +92,23 @@ cdef void transform_weights(const float *w, int64_t o, int64_t c, int side, cons
 
 def winograd_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile):
     """Weights (o, i, 1, 3, 3) of a convolution for tiles of tile x tile outputs, 2 or 4."""
+    return winograd_restore(weight__oidhw, bias__o, tile, None)
+
+
+def winograd_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile, cnp.ndarray stored):
+    """`winograd_pack` of weights that are there packed: `stored` is what ``packed.panels.array()`` of the same weights was, or None."""
     cdef PackedWinograd packed = PackedWinograd.__new__(PackedWinograd)
     cdef int64_t o = weight__oidhw.shape[0], c = weight__oidhw.shape[1], size = panels_size(o, c), position
     cdef int points = (tile + 2) * (tile + 2)
     cdef double axis[3 * MOST_SIDE]
     packed.o, packed.c, packed.m = o, c, tile
-    packed.u = <float *>need(points * size * sizeof(float), "winograd_pack")
+    packed.panels = make_panels(points * size, stored, "winograd_pack")
     for position, row in enumerate(weights_axis(tile)):
         axis[3 * position], axis[3 * position + 1], axis[3 * position + 2] = row
     cdef const float *w = <const float *>cnp.PyArray_DATA(weight__oidhw)
-    with nogil:
-        transform_weights(w, o, c, tile + 2, axis, packed.u)
+    if stored is None:
+        with nogil:
+            transform_weights(w, o, c, tile + 2, axis, packed.panels.data)
     if bias__o is not None:
         wide = np.zeros(panels_size(o, 1), np.float32)
         wide[:o] = bias__o
@@ -356,7 +362,7 @@ cdef void plan_winograd(Job *job, PackedWinograd packed, x, out, pads, bint x_la
     cdef size_t v_size
     memset(job, 0, sizeof(Job))
     job.level = level()
-    job.u, job.bias, job.m, job.points = packed.u, packed.bias, packed.m, (packed.m + 2) * (packed.m + 2)
+    job.u, job.bias, job.m, job.points = packed.panels.data, packed.bias, packed.m, (packed.m + 2) * (packed.m + 2)
     job.images, job.channels, job.out_channels = x[0], packed.c, packed.o
     job.x_last, job.out_last = x_last, out_last
     job.code, job.a, job.b = activation

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -179,9 +180,11 @@ class Model:
             found = self._programs.get(names)
             if found is None:
                 graph = self._graph if names == self._names else _with_outputs(self._graph, names)
+                prepare = None
                 if self._options.optimize:
                     graph = optimise(graph, self._options.strict)
-                found = Program(graph, self._variant, self._options.native, packed)
+                    prepare = partial(optimise_branch, self._options.strict)
+                found = Program(graph, self._variant, self._options.native, packed, prepare)
                 others = [key for key in self._programs if key != self._names]
                 if len(others) >= KEPT:
                     del self._programs[others[0]]
@@ -261,7 +264,7 @@ class Model:
         from ..formats.own import save
 
         stored = self._main.packed_arrays() if packed else {}
-        save(self._main.graph, {**self._options._asdict(), "optimize": False}, self.metadata, path, stored)
+        save(self._main.whole_graph(), {**self._options._asdict(), "optimize": False}, self.metadata, path, stored)
 
     def __repr__(self) -> str:
         def side(specs: tuple[TensorSpec, ...]) -> str:
@@ -283,6 +286,11 @@ def _restore(graph: Graph, options: Options, metadata: Mapping[str, str], thread
     model = Model(graph, options, metadata)
     model.num_threads = threads
     return model
+
+
+def optimise_branch(strict: bool, graph: Graph, known: Mapping[str, np.ndarray], specs: Mapping[str, Any]) -> Graph:
+    """The passes over a branch of an `If`."""
+    return optimise(graph, strict, known, specs)
 
 
 def _with_outputs(graph: Graph, names: tuple[str, ...]) -> Graph:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..operators._calls import copy, has, movable
 from .arena import layout
 from .builder import ARENA, INPUT, OUTPUT, Buffer, Builder, Call, PythonCall, Ref
 
-__all__ = ["Interpret", "Placed", "Plan", "bind", "run_operator", "value_inputs"]
+__all__ = ["Interpret", "Pack", "Placed", "Plan", "Prepare", "bind", "run_operator", "value_inputs"]
 
 # Results of constant expressions up to this size are computed when a model is bound; larger ones in every run.
 FOLD_BYTES = 1 << 16
@@ -46,18 +46,23 @@ class Plan(NamedTuple):
 Pack = Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any]
 
 
-def bind(graph: Graph, inputs: Sequence[Spec], values: Sequence[np.ndarray | None], pack: Pack) -> Plan:
-    """The plan for inputs of these shapes, some of whose values may be known.
+Prepare = Callable[[Graph, Mapping[str, np.ndarray], Mapping[str, Spec]], Graph]
+
+
+def bind(graph: Graph, inputs: Sequence[Spec], values: Sequence[np.ndarray | None], pack: Pack, prepare: Prepare) -> Plan:
+    """The plan for inputs of these shapes, some of whose values may be known. `prepare` gives the form of a branch that is to be walked.
 
     Raises:
         Interpret: the sizes do not settle everything.
         ShapeError, DTypeError, UnsupportedError: a node cannot take what it gets.
     """
-    return _Binder(pack).run(graph, inputs, values)
+    return _Binder(pack, prepare).run(graph, inputs, values)
 
 
 class _Binder:
-    def __init__(self, pack: Pack) -> None:
+    def __init__(self, pack: Pack, prepare: Prepare) -> None:
+        self.prepare = prepare
+        self.constants: dict[str, np.ndarray] = {}
         self.specs: dict[str, Spec] = {}
         self.known: dict[str, np.ndarray] = {}
         self.builder = Builder(pack)
@@ -76,6 +81,7 @@ class _Binder:
         return Plan(calls, outputs, layout(calls), self.nodes)
 
     def walk(self, graph: Graph) -> None:
+        self.constants.update(graph.constants)
         for name, array in graph.constants.items():
             self.known[name] = array
             self.specs[name] = Spec(array.shape, array.dtype)
@@ -126,7 +132,8 @@ class _Binder:
         condition = self.known.get(node.inputs[0])  # type: ignore[arg-type]
         if condition is None:
             raise Interpret(f"If ({node.outputs[0]}): its condition depends on numbers")
-        graph: Graph = node.attributes["then_branch" if condition.reshape(-1)[:1].any() else "else_branch"]
+        chosen: Graph = node.attributes["then_branch" if condition.reshape(-1)[:1].any() else "else_branch"]
+        graph = self.prepare(chosen, self.constants, self.specs)
         self.walk(graph)
         for name, value in zip(node.outputs, graph.outputs, strict=True):
             if name:

@@ -11,29 +11,33 @@ from ..graph.ir import Graph, Node
 from ..kernels._dispatch import Variant
 from ..operators import OPERATORS, Spec, View
 from . import plain
-from .binder import Pack, Plan, run_operator
+from .binder import Pack, Plan, Prepare, run_operator
 from .builder import INPUT, OUTPUT, Buffer, Builder, Ref
 
 __all__ = ["interpret"]
 
 
-def interpret(graph: Graph, inputs: Sequence[np.ndarray], variant: Variant, pack: Pack) -> list[np.ndarray]:
+def interpret(graph: Graph, inputs: Sequence[np.ndarray], variant: Variant, pack: Pack, prepare: Prepare) -> list[np.ndarray]:
     """The outputs of a graph: fresh arrays."""
     values: dict[str, np.ndarray] = {}
     constants: set[str] = set()
     values.update((value.name, array) for value, array in zip(graph.inputs, inputs, strict=True))
-    _walk(graph, values, constants, variant, pack)
+    _walk(graph, values, constants, variant, pack, prepare)
     return [np.array(values[value.name], order="C") for value in graph.outputs]
 
 
-def _walk(graph: Graph, values: dict[str, np.ndarray], constants: set[str], variant: Variant, pack: Pack) -> None:
+def _walk(
+    graph: Graph, values: dict[str, np.ndarray], constants: set[str], variant: Variant, pack: Pack, prepare: Prepare
+) -> None:
     values.update(graph.constants)
     constants.update(graph.constants)
     for node in graph.nodes:
         if node.op == "If":
             condition = values[node.inputs[0]].reshape(-1)[:1].any()  # type: ignore[index]
-            branch: Graph = node.attributes["then_branch" if condition else "else_branch"]
-            _walk(branch, values, constants, variant, pack)
+            chosen: Graph = node.attributes["then_branch" if condition else "else_branch"]
+            specs = {name: Spec(array.shape, array.dtype) for name, array in values.items()}
+            branch = prepare(chosen, {name: values[name] for name in constants}, specs)
+            _walk(branch, values, constants, variant, pack, prepare)
             values.update((name, values[v.name]) for name, v in zip(node.outputs, branch.outputs, strict=True))
         else:
             for name, array in zip(node.outputs, _run(node, values, constants, variant, pack), strict=False):

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..graph.ir import Graph
+from ..graph.ir import Graph, Node
 from ..kernels._dispatch import Variant
 from ..operators import Spec
 from . import plain
-from .binder import Interpret, Plan, bind, value_inputs
+from .binder import Interpret, Plan, Prepare, bind, value_inputs
 from .builder import CONSTANT, INPUT, OUTPUT, POSITIONS, Call, PythonCall, Ref
 from .interpret import interpret
 
@@ -45,7 +45,7 @@ class Binding:
         program = self.program
         with program.variant.bound():
             if self.plan is None:
-                results = interpret(program.graph, inputs, program.variant, program.pack)
+                results = interpret(program.graph, inputs, program.variant, program.pack, program.branch)
                 if outputs is None:
                     return results
                 plain.store(results, outputs)
@@ -64,13 +64,21 @@ class Program:
         variant: whose kernels run, whatever is `use`d later.
         native: whether a numpy step is an error (`require_native`).
         stored: weights that have been packed before, as `packed_arrays` named them.
+        optimise: simplifies a branch before it is first walked: takes it, the constants around it, and the specs of values around it.
     """
 
     def __init__(
-        self, graph: Graph, variant: Variant, native: bool = False, stored: Mapping[str, np.ndarray] | None = None
+        self,
+        graph: Graph,
+        variant: Variant,
+        native: bool = False,
+        stored: Mapping[str, np.ndarray] | None = None,
+        optimise: Prepare | None = None,
     ) -> None:
         self.graph, self.variant, self.native = graph, variant, native
         self._stored = stored or {}
+        self._optimise = optimise
+        self._branches: dict[int, tuple[Graph, Graph]] = {}  # as written, and as it runs, by the identity of the former
         self._places = _places(graph) if stored else {}
         self.by_value = value_inputs(graph)
         self._bindings: OrderedDict[Any, Binding] = OrderedDict()
@@ -99,7 +107,7 @@ class Program:
         """A new binding, which is not kept."""
         with self.variant.bound():
             try:
-                plan = bind(self.graph, specs, values, self.pack)
+                plan = bind(self.graph, specs, values, self.pack, self.branch)
             except Interpret as reason:
                 if self.native:
                     raise UnsupportedError(f"require_native: the model must be interpreted: {reason}") from None
@@ -108,6 +116,30 @@ class Program:
                 _refuse_numpy(plan)
             bound = _bound(plan, self.variant.steps, len(self.graph.inputs)) if self.variant.steps else None
         return Binding(self, plan, bound)
+
+    def branch(self, graph: Graph, constants: Mapping[str, np.ndarray], specs: Mapping[str, Spec]) -> Graph:
+        """The form in which a branch runs, made when it is first taken: what is never taken costs nothing."""
+        if self._optimise is None:
+            return graph
+        with self._lock:
+            found = self._branches.get(id(graph))
+            if found is None:
+                # Later bindings may have other sizes, so only ranks and dtypes may be relied on.
+                ranks = {name: Spec(None if s.shape is None else (None,) * len(s.shape), s.dtype) for name, s in specs.items()}
+                found = self._branches[id(graph)] = (graph, self._optimise(graph, constants, ranks))
+            return found[1]
+
+    def whole_graph(self, graph: Graph | None = None) -> Graph:
+        """The graph with every branch that has been taken in the form in which it runs."""
+        graph = self.graph if graph is None else graph
+        nodes = []
+        for node in graph.nodes:
+            branches = {name: value for name, value in node.attributes.items() if isinstance(value, Graph)}
+            if branches:
+                taken = {name: self.whole_graph(self._branches.get(id(value), (None, value))[1]) for name, value in branches.items()}
+                node = Node(node.op, node.inputs, node.outputs, {**node.attributes, **taken})
+            nodes.append(node)
+        return Graph(graph.inputs, graph.outputs, tuple(nodes), graph.constants, graph.values)
 
     def pack(self, key: Any, kernel: str, arguments: Callable[[], tuple[Any, ...]]) -> Any:
         """Packed weights, made once."""
@@ -124,7 +156,7 @@ class Program:
 
     def packed_arrays(self) -> dict[str, np.ndarray]:
         """Every weight that has been packed so far and can be stored, by a name that says where it belongs."""
-        places = _places(self.graph)
+        places = _places(self.whole_graph())
         with self._lock:
             panels = {key: getattr(packed, "panels", None) for key, packed in self._packed.items()}
         return {_stored_name(places, key): found.array() for key, found in panels.items() if found is not None}

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ...operators import Spec
 from ..ir import Graph
 from . import activations, affine, attention, fold, gates, layer_norm, layout, linear, residual
 from ._net import Net
@@ -20,16 +21,19 @@ __all__ = ["PASSES", "optimise"]
 PASSES = (linear, affine, gates, layer_norm, attention, activations, residual, activations, layout)
 
 
-def optimise(graph: Graph, strict: bool = False, known: Mapping[str, np.ndarray] | None = None) -> Graph:
-    """The graph simplified and with operations fused.
+def optimise(
+    graph: Graph, strict: bool = False, known: Mapping[str, np.ndarray] | None = None, specs: Mapping[str, Spec] | None = None
+) -> Graph:
+    """The graph simplified and with operations fused. Branches of an `If` that is left are as they were: see `program.Program.branch`.
 
     Args:
         graph: with the operators of `operators`.
         strict: constants are folded and nothing else is done.
         known: constants of the graphs around this one, where it is a branch.
+        specs: ranks and dtypes of the values of those graphs.
     """
-    net = Net(graph, known or {})
-    fold.apply(net, lambda branch, constants: optimise(branch, strict, constants))
+    net = Net(graph, known or {}, specs or {})
+    fold.apply(net)
     if not strict:
         for change in PASSES:
             change.apply(net)

@@ -20,11 +20,11 @@ class Net:
     `specs` holds what is known of values; a pass may rely on an entry, and must live without.
     """
 
-    def __init__(self, graph: Graph, outer: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, graph: Graph, outer: Mapping[str, np.ndarray], specs: Mapping[str, Spec]) -> None:
         self.source = graph
         self.constants: dict[str, np.ndarray] = dict(graph.constants)
         self.known: ChainMap[str, np.ndarray] = ChainMap(self.constants, outer)  # type: ignore[arg-type]
-        self.specs: dict[str, Spec] = {v.name: Spec(v.shape, v.dtype) for v in graph.inputs}
+        self.specs: dict[str, Spec] = {**specs, **{v.name: Spec(v.shape, v.dtype) for v in graph.inputs}}
         self.nodes: list[Node | None] = []
         self.made: dict[str, int] = {}
         self.readers: dict[str, list[int]] = {}

@@ -12,7 +12,7 @@ Big results of small files (ConstantOfShape) are computed when the model runs, u
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,17 +26,16 @@ __all__ = ["apply"]
 
 # A folded result may be this large: more than any layer's weights, less than what would hurt.
 LARGEST = 1 << 30
-Branch = Callable[[Graph, Mapping[str, np.ndarray]], Graph]
 
 
-def apply(net: Net, branch: Branch) -> None:
+def apply(net: Net) -> None:
     """Fills an empty net from its graph."""
-    _Fold(net, branch).walk(net.source)
+    _Fold(net).walk(net.source)
 
 
 class _Fold:
-    def __init__(self, net: Net, branch: Branch) -> None:
-        self.net, self.branch = net, branch
+    def __init__(self, net: Net) -> None:
+        self.net = net
         self.names: dict[str, str] = {}  # values that are other values
         self.outputs = {v.name for v in net.source.outputs}
 
@@ -134,7 +133,7 @@ class _Fold:
             return
         changed: dict[str, Any] = {}
         for key in ("then_branch", "else_branch"):
-            changed[key] = self.branch(_renamed(node.attributes[key], self.name), net.known)
+            changed[key] = _renamed(node.attributes[key], self.name) if self.names else node.attributes[key]
         net.append(Node("If", node.inputs, node.outputs, changed))
 
 

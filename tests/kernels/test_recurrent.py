@@ -239,6 +239,39 @@ def test_lengths_out_of_range_are_cut(variant: str) -> None:
     )
 
 
+@pytest.mark.parametrize("scale", [0.01, 1.0, 4.0, 40.0])
+@pytest.mark.parametrize("batch", [1, 500])
+def test_gates_are_accurate(variant: str, scale: float, batch: int) -> None:
+    """Sums are exact (W is the identity, R zero), so the error is that of the gates: 3 units in the last place of the terms that
+    meet in c and in the GRU's h, and there of what n's argument has lost. A gate may stop at 2^-120 instead of 0."""
+    h, unit, floor = 16, 2.0**-23, 2.0**-120
+    p = problem("lstm", (1, batch, 4 * h, h), scale=scale)
+    identity = np.eye(4 * h, dtype=np.float32)[None]
+    p = p._replace(weights=(identity, np.zeros((1, 4 * h, h), np.float32), None, None, None))
+    assert p.c0 is not None
+    assert p.h0 is not None
+    x, h0 = p.x[0].astype(np.float64), p.h0[0].astype(np.float64)
+    i, f, g, o = np.split(x, 4, axis=1)
+    got = run(p)
+    kept, new = sigmoid(f) * p.c0[0], sigmoid(i) * np.tanh(g)
+    assert (np.abs(got.cn[0] - (kept + new)) <= 3 * unit * (np.abs(kept) + np.abs(new)) + floor).all()
+    want = sigmoid(o) * np.tanh(got.cn[0].astype(np.float64))
+    assert (np.abs(got.hn[0] - want) <= 3 * unit * np.abs(want) + floor).all()
+
+    bias = np.repeat(np.float32([[0, 0, 1.5]]), h, axis=1)
+    gru = p._replace(kernel="gru", x=p.x[..., : 3 * h].copy(), options=GruOptions())
+    gru = gru._replace(weights=(identity[:, : 3 * h, : 3 * h].copy(), np.zeros((1, 3 * h, h), np.float32), None, bias))
+    r, z, n = np.split(x[:, : 3 * h], 3, axis=1)
+    argument = np.abs(n) + 1.5
+    n = np.tanh(n + sigmoid(r) * 1.5)
+    bound = 3 * unit * (np.abs(n) + np.abs(h0) + argument * (1 - n**2)) + floor
+    assert (np.abs(run(gru).hn[0] - ((1 - sigmoid(z)) * n + sigmoid(z) * h0)) <= bound).all()
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return np.asarray(1 / (1 + np.exp(-x)))  # no sum of the test above overflows it
+
+
 # ---- special values ----------------------------------------------------------------------------------------------------------
 
 

@@ -195,7 +195,7 @@ static void fl_activate(const fl_cell *cell, const fl_function *f, float *t, int
   fl_f32_unary(f->code, f->a, f->b, t, t, n);
 }
 
-FL_INLINE void fl_add_xg(const float *a, const float *b, float *to, int n) {
+FL_INLINE void fl_plus(const float *a, const float *b, float *to, int n) {
   for (int v = 0; v < n; v += VW)
     vstore(to + v, vload(a + v) + vload(b + v));
 }
@@ -212,7 +212,7 @@ static void fl_lstm_general(const fl_recurrent_step *p, int64_t row, int64_t row
   FL_EACH_BLOCK(4, s) {
     const float *peephole = cell->peephole ? cell->peephole + u * FL_PANEL : 0;
     float *c = p->c + fl_place(p, j, u), *h = p->h_next + fl_place(p, j, u);
-    fl_add_xg(s, fl_xg(p, j, u), t, 4 * FL_PANEL);
+    fl_plus(s, fl_xg(p, j, u), t, 4 * FL_PANEL);
     if (peephole) {
       fl_add_product(peephole, c, in);
       fl_add_product(peephole + cell->hp, c, forget);
@@ -238,8 +238,8 @@ static void fl_gru_general(const fl_recurrent_step *p, int64_t row, int64_t rows
   FL_EACH_BLOCK(3, s) {
     const float *x = fl_xg(p, j, u), *h = p->h + fl_place(p, j, u);
     float *to = p->h_next + fl_place(p, j, u);
-    fl_add_xg(s, x, t, 2 * FL_PANEL);
-    fl_add_xg(s + 2 * FL_PANEL, cell->bias + u * FL_PANEL, n, FL_PANEL);
+    fl_plus(s, x, t, 2 * FL_PANEL);
+    fl_plus(s + 2 * FL_PANEL, cell->bias + u * FL_PANEL, n, FL_PANEL);
     fl_activate(cell, &cell->gate, t, 2 * FL_PANEL);
     for (int v = 0; v < FL_PANEL; v += VW)
       vstore(n + v, vfma(vload(reset + v), vload(n + v), vload(x + 2 * FL_PANEL + v)));
@@ -249,38 +249,45 @@ static void fl_gru_general(const fl_recurrent_step *p, int64_t row, int64_t rows
   }
 }
 
-/* Where the reset gate comes before the product: z and r h into spare .. */
+/* Where all gates of a group have one function, one call does them. */
+
+/* The reset gate before the product: z and r h into spare .. */
 static void fl_early_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, float *sums) {
-  float t[2 * FL_PANEL];
+  {
+    FL_EACH_BLOCK(2, s) fl_plus(s, fl_xg(p, j, u), s, 2 * FL_PANEL);
+  }
+  fl_activate(p->cell, &p->cell->gate, sums, rows * units * 2 * FL_PANEL);
   FL_EACH_BLOCK(2, s) {
     const float *h = p->h + fl_place(p, j, u);
     float *keep = p->spare + fl_place(p, j, u), *reset = keep + p->rows * p->cell->hp;
-    fl_add_xg(s, fl_xg(p, j, u), t, 2 * FL_PANEL);
-    fl_activate(p->cell, &p->cell->gate, t, 2 * FL_PANEL);
     for (int v = 0; v < FL_PANEL; v += VW) {
-      vstore(reset + v, vload(t + v) * vload(h + v));
-      vstore(keep + v, vload(t + FL_PANEL + v));
+      vstore(reset + v, vload(s + v) * vload(h + v));
+      vstore(keep + v, vload(s + FL_PANEL + v));
     }
   }
 }
 
 /* .. then n from the product of r h. */
 static void fl_early_new(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, float *sums) {
-  float n[FL_PANEL];
+  {
+    FL_EACH_BLOCK(1, s) fl_plus(s, fl_xg(p, j, u) + 2 * FL_PANEL, s, FL_PANEL);
+  }
+  fl_activate(p->cell, &p->cell->cell, sums, rows * units * FL_PANEL);
   FL_EACH_BLOCK(1, s) {
     const float *keep = p->spare + fl_place(p, j, u), *h = p->h + fl_place(p, j, u);
     float *to = p->h_next + fl_place(p, j, u);
-    fl_add_xg(s, fl_xg(p, j, u) + 2 * FL_PANEL, n, FL_PANEL);
-    fl_activate(p->cell, &p->cell->cell, n, FL_PANEL);
     for (int v = 0; v < FL_PANEL; v += VW)
-      vstore(to + v, vfma(vload(keep + v), vload(h + v) - vload(n + v), vload(n + v)));
+      vstore(to + v, vfma(vload(keep + v), vload(h + v) - vload(s + v), vload(s + v)));
   }
 }
 
 static void fl_rnn_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, float *sums) {
-  FL_EACH_BLOCK(1, s) fl_add_xg(s, fl_xg(p, j, u), p->h_next + fl_place(p, j, u), FL_PANEL);
-  for (int64_t j = row; j < row + rows; j++)
-    fl_activate(p->cell, &p->cell->cell, p->h_next + fl_place(p, j, unit), units * FL_PANEL);
+  {
+    FL_EACH_BLOCK(1, s) fl_plus(s, fl_xg(p, j, u), s, FL_PANEL);
+  }
+  fl_activate(p->cell, &p->cell->cell, sums, rows * units * FL_PANEL);
+  for (int64_t j = row; j < row + rows; j++, sums += units * FL_PANEL)
+    memcpy(p->h_next + fl_place(p, j, unit), sums, (size_t)(units * FL_PANEL) * 4);
 }
 
 /* ---- the walk over the units --------------------------------------------------------------------------------------------- */

@@ -25,9 +25,9 @@ def load_weights(
     Arrays are read-only, C-contiguous, aligned and in the machine's byte order. What is no tensor (strings and dates in an npz)
     is checked and left out. Nothing in a file is ever executed.
 
-    Of an ONNX model come initializers and Constants, by the names of the values that they are, those of inner graphs and functions
-    too; types of less than a byte are widened to 8 bits or float32. Data in other files is read from below the model's own folder
-    alone, never through a link.
+    Of an ONNX model come initializers and Constants, by the names of their values, those of inner graphs and functions too; types
+    of less than a byte are widened to 8 bits or float32. Data in other files is read from below the model's own folder alone, and
+    never through a link.
 
     Args:
         source: a path (str or os.PathLike), the content itself (bytes or another contiguous buffer of bytes), or a binary file

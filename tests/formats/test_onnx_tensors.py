@@ -257,6 +257,7 @@ SPARSE: dict[str, tuple[bytes, type[Error], str]] = {
     "two-dimensional": (sparse_model(ob.tensor(np.ones((1, 2), "f4"), "w"), F2, (4,)), FormatError, "expected one dimension"),
     "without indices": (ob.model(ob.graph(extra=field(15, field(1, F2)))), FormatError, "no values or no indices"),
     "values twice": (ob.model(ob.graph(extra=field(15, field(1, F2) * 2))), FormatError, "values or indices twice"),
+    "many dimensions": (sparse_model(F2, F2, (1,) * 33), UnsupportedError, "more than 32 dimensions"),
     "a negative size": (sparse_model(F2, ob.tensor(np.array([0, 1])), (-4,)), FormatError, "expected sizes from 0 up"),
     "a bomb": (
         sparse_model(F2, ob.tensor(np.array([0, 1])), (1 << 20,)),
@@ -273,7 +274,11 @@ def test_broken_sparse_tensors(case: str) -> None:
     with allocations() as measured, pytest.raises(error) as caught:
         load_weights(content)
     assert text in str(caught.value)
-    assert str(caught.value).startswith("load_weights: <bytes>: initializer 'w': ") or case in ("without indices", "values twice")
+    assert str(caught.value).startswith("load_weights: <bytes>: initializer 'w': ") or case in (
+        "without indices",
+        "values twice",
+        "many dimensions",
+    )
     assert measured.peak < 1 << 20
 
 
@@ -283,7 +288,7 @@ BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
     "unknown type": (tensor_raw((1,), 99, field(9, b"")), UnsupportedError, "its elements are of type 99"),
     "complex64": (tensor_raw((1,), 14, field(9, bytes(8))), UnsupportedError, "COMPLEX64 elements are not supported"),
     "complex128": (tensor_raw((1,), 15, field(9, bytes(16))), UnsupportedError, "COMPLEX128 elements are not supported"),
-    "a segment": (tensor_raw((1,), 1, field(3, b""), field(9, bytes(4))), UnsupportedError, "one segment of a tensor"),
+    "a segment": (tensor_raw((1,), 1, field(3, b""), field(9, bytes(4))), UnsupportedError, "a tensor is cut into segments"),
     "raw_data too short": (
         tensor_raw((3,), 1, field(9, bytes(11))),
         FormatError,
@@ -338,7 +343,10 @@ BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
     ),
     "huge strings": (tensor_raw((1 << 40,), 8, field(6, "a")), FormatError, "string_data has 1 strings"),
     "empty and huge": (tensor_raw((0, 1 << 40, 1 << 40), 1), FormatError, "is beyond any memory"),
-    "33 dimensions": (tensor_raw((1,) * 33, 1, field(9, bytes(4))), UnsupportedError, "33 dimensions, at most 32"),
+    "33 dimensions": (tensor_raw((1,) * 33, 1, field(9, bytes(4))), UnsupportedError, "a tensor has more than 32 dimensions"),
+    "33 packed dimensions": (ob.packed(1, [1] * 33) + field(2, 1), UnsupportedError, "has 33 dimensions, at most 32"),
+    "many packed dimensions": (ob.packed(1, [1 << 62] * 100_000) + field(2, 1), UnsupportedError, "more than 32 dimensions"),
+    "many dimensions": (tensor_raw((1 << 62,) * 50_000), UnsupportedError, "more than 32 dimensions"),
     "bool of 2": (tensor_raw((2,), 9, field(9, b"\1\2")), FormatError, "bool elements other than 0 and 1"),
     "bool number 2": (tensor_raw((1,), 9, packed(5, [2])), FormatError, "numbers beyond 0 to 1, the range of BOOL"),
     "int8 out of range": (tensor_raw((1,), 3, packed(5, [256])), FormatError, "numbers beyond -128 to 255, the range of INT8"),

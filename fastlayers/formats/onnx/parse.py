@@ -20,6 +20,7 @@ from .wire import fields, signed, skip, varints
 
 MAX_NODES = 250_000  # in all graphs; unrolled networks have tens of thousands
 _ITEM_BYTES = 64  # that a number of a list takes at most
+_FEW = 64  # items of a list that are not worth counting
 
 # Numbers of the fields that are read; a field of another number is skipped.
 _MODEL = frozenset((1, 2, 3, 4, 5, 6, 7, 8, 14, 25))
@@ -231,6 +232,8 @@ class Parser(ValueParser):
                 outputs.append(view[a:b].tobytes().decode())
             elif tag == 0x2A:
                 parts.append((a, b))
+                if len(parts) > _FEW:
+                    self._count()
             elif tag == 0x22:
                 op_type = view[a:b].tobytes().decode()
             elif tag == 0x1A:
@@ -316,7 +319,7 @@ class Parser(ValueParser):
                 reference = self._text(a, b)
             else:
                 skip(tag, _ATTRIBUTE, where)
-        if len(items) > 64:
+        if len(items) > _FEW:
             self._budget.take(_ITEM_BYTES * len(items), f"{where}: attribute {quote(name)}")
         if reference:
             if found or not self._in_function:
@@ -325,18 +328,21 @@ class Parser(ValueParser):
             return name, Reference(reference), ""
         if not declared and found and not found & (found - 1):  # files of 2017 do not say it
             declared = found.bit_length() - 1
+        if declared >= len(_TYPE_NAMES) or found != 1 << declared:
+            value = self._without_content(name, declared, found, where)
+        return name, tuple(items) if declared in _LISTS else value, kind
+
+    def _without_content(self, name: str, declared: int, found: int, where: object) -> Any:
+        """What an attribute is that has no content of its type. Raises FormatError if it must have some, or has other content."""
         if not 0 < declared < len(_TYPE_NAMES):
             raise FormatError(f"{where}: attribute {quote(name)} is of type {declared}, expected 1 to {len(_TYPE_NAMES) - 1}")
-        if found & ~(1 << declared):
-            other = _TYPE_NAMES[(found & ~(1 << declared)).bit_length() - 1]
-            raise FormatError(f"{where}: attribute {quote(name)} is of type {_TYPE_NAMES[declared]} and has a value of {other}")
-        if declared in _LISTS:
-            return name, tuple(items), kind
-        if not found:
-            if declared not in _DEFAULTS:
-                raise FormatError(f"{where}: attribute {quote(name)} of type {_TYPE_NAMES[declared]} has no value")
-            value = _DEFAULTS[declared]
-        return name, value, kind
+        other = found & ~(1 << declared)
+        if other:
+            names = _TYPE_NAMES[declared], _TYPE_NAMES[other.bit_length() - 1]
+            raise FormatError(f"{where}: attribute {quote(name)} is of type {names[0]} and has a value of {names[1]}")
+        if declared not in _DEFAULTS and declared not in _LISTS:
+            raise FormatError(f"{where}: attribute {quote(name)} of type {_TYPE_NAMES[declared]} has no value")
+        return _DEFAULTS.get(declared)
 
     def _message(self, type_: int, at: int, end: int, depth: int, where: object, name: str, opsets: Opsets) -> tuple[Any, str]:
         """The value of an attribute that is a message: its content, and the element type of a tensor that was widened."""

@@ -66,8 +66,10 @@ def element_type(code: int, where: object) -> Elements:
 def shape_of(dims: list[int], where: object) -> tuple[int, ...]:
     """The shape that signed dims give."""
     shape = tuple(dims)
+    if len(shape) > MAX_RANK:
+        raise UnsupportedError(f"{where}: has {len(shape)} dimensions, at most {MAX_RANK} are supported")
     if shape and min(shape) < 0:
-        raise FormatError(f"{where}: has the shape {shape[:MAX_RANK]}, expected sizes from 0 up")
+        raise FormatError(f"{where}: has the shape {shape}, expected sizes from 0 up")
     return shape
 
 
@@ -75,7 +77,7 @@ def nbytes_of(kind: Elements, shape: tuple[int, ...], where: object) -> int:
     """The bytes of the elements in raw_data; raises if the array could not exist."""
     count = math.prod(shape)
     # Small and not empty is what nearly all are; for the others each dimension is looked at, since an empty one hides the rest.
-    if not 0 < count < 1 << 40 or len(shape) > MAX_RANK:
+    if not 0 < count < 1 << 40:
         count_bytes(shape, kind.codec or _POINTER, where)
     return kind.size(count)
 

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import math
 from array import array as numbers_of
+from typing import NamedTuple
 
 import numpy as np
 
 from ...errors import FormatError, LimitError, UnsupportedError
-from .._arrays import Array
+from .._arrays import MAX_RANK, Array
 from .._budget import Budget
 from .._source import Source, quote
 from . import tensor as tensors
 from .elements import ELEMENTS, PLAIN, RAW_DATA, STRING_DATA, Elements
 from .external import ExternalFiles
 from .proto import Pending, Place, ValueInfo
-from .wire import fields, signed, skip, varints
+from .wire import MAX_VARINT, fields, signed, skip, varints
 
 MAX_DEPTH = 64  # messages in one another
 
 # What a message becomes in memory at most, its texts and elements apart; a test measures the smallest message of each sort.
 _MESSAGE_BYTES = 1000
 _BATCH = 256  # messages that are taken from the budget at once
-_FEW = 256  # bytes
+_FEW = 256  # bytes of a tensor that is small
 
 # Numbers of the fields that are read; a field of another number is skipped.
 _TENSOR = frozenset((1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14))
@@ -34,6 +35,19 @@ _ENTRY = frozenset((1, 2))
 
 # An array, or None if its type is not supported, which is noted.
 Value = Array | Pending | None
+
+
+class _Pieces(NamedTuple):
+    """What a TensorProto says: the places of its runs of bytes; `external` is None unless its data is in another file."""
+
+    code: int
+    dims: list[int]
+    field: int
+    raw: tuple[int, int] | None
+    runs: list[tuple[int, int]]
+    numbers: numbers_of[int] | None
+    strings: list[str | bytes]
+    external: list[tuple[int, int]] | None
 
 
 class ValueParser:
@@ -90,6 +104,8 @@ class ValueParser:
         for tag, a, b in fields(view, at, end, where):
             if tag == 0x08:
                 dims.append(a if a < 1 << 63 else signed(a))
+                if len(dims) > MAX_RANK:
+                    raise UnsupportedError(f"{where}: a tensor has more than {MAX_RANK} dimensions")
             elif tag == 0x10:
                 code = a
             elif tag == 0x4A:
@@ -109,42 +125,49 @@ class ValueParser:
                 field = self._same_field(field, STRING_DATA, where)
                 strings.append(self._string(a, b))
             elif tag == 0x0A:
-                dims.extend(map(signed, varints(view, a, b, where)))
+                dims.extend(self._dims(a, b, where))
             elif tag == 0x6A:
+                self._count()
                 external.append((a, b))
             elif tag == 0x70:
                 is_external = a == 1
             elif tag == 0x1A:
-                self.refused.append(f"{where}: is one segment of a tensor in several, which is not supported")
+                self._count()
+                self.refused.append(f"{where}: a tensor is cut into segments, which is not supported")
             else:
                 skip(tag, _TENSOR, where)
         if code in PLAIN and raw is not None and not field and not is_external:
             dtype = PLAIN[code]
             size = raw[1] - raw[0]
-            if size <= _FEW and len(dims) < 9 and math.prod(dims) * dtype.itemsize == size > 0 < min(dims, default=1):
+            if size <= _FEW and math.prod(dims) * dtype.itemsize == size > 0 < min(dims, default=1):
                 # What most tensors are: a few plain numbers. In general below, they would take four times as long. The bytes of a
                 # new object are aligned, and cannot be written to.
                 array = np.frombuffer(view[raw[0] : raw[1]].tobytes(), dtype)
                 return name, array if len(dims) == 1 else array.reshape(dims), ""
-        place = Place(where, kind, name if called is None else called)
-        elements = self._elements(code, place)
+        pieces = _Pieces(code, dims, field, raw, runs, numbers, strings, external if is_external else None)
+        return name, *self._general_tensor(pieces, Place(where, kind, name if called is None else called))
+
+    def _general_tensor(self, pieces: _Pieces, where: object) -> tuple[Value, str]:
+        """The array and the name of the widened type of a tensor of any sort."""
+        elements = self._elements(pieces.code, where)
         if elements is None:
-            return name, None, ""
-        shape = tensors.shape_of(dims, place)
+            return None, ""
+        shape = tensors.shape_of(pieces.dims, where)
+        field, raw, runs, numbers = pieces.field, pieces.raw, pieces.runs, pieces.numbers
         if raw is not None and (raw[0] < raw[1] or not field):
             if field:
-                raise FormatError(f"{place}: has its elements both in raw_data and in a field of its own type")
+                raise FormatError(f"{where}: has its elements both in raw_data and in a field of its own type")
             field, runs = RAW_DATA, [raw]
-        if is_external:
-            if strings or numbers is not None or any(a < b for a, b in runs):
-                raise FormatError(f"{place}: has elements in the model and in an external file")
-            field, content = RAW_DATA, self._external(external, tensors.nbytes_of(elements, shape, place), place)
+        if pieces.external is not None:
+            if pieces.strings or numbers is not None or any(a < b for a, b in runs):
+                raise FormatError(f"{where}: has elements in the model and in an external file")
+            field, content = RAW_DATA, self._external(pieces.external, tensors.nbytes_of(elements, shape, where), where)
         else:
-            content = self._joined(runs, place)
+            content = self._joined(runs, where)
         if numbers is not None and runs:
-            raise FormatError(f"{place}: has some of its numbers packed and some not")
-        payload = tensors.Payload(field, content, None if numbers is None else np.frombuffer(numbers, np.uint64), strings)
-        return name, tensors.build(elements, shape, payload, self._budget, place), elements.name if elements.widened else ""
+            raise FormatError(f"{where}: has some of its numbers packed and some not")
+        payload = tensors.Payload(field, content, None if numbers is None else np.frombuffer(numbers, np.uint64), pieces.strings)
+        return tensors.build(elements, shape, payload, self._budget, where), elements.name if elements.widened else ""
 
     def _elements(self, code: int, where: object) -> Elements | None:
         """The element type, None if it is not supported, which is noted."""
@@ -154,6 +177,12 @@ class ValueParser:
             self._count()
             self.refused.append(str(error))
             return None
+
+    def _dims(self, at: int, end: int, where: object) -> list[int]:
+        """A packed run of sizes."""
+        if end - at > MAX_RANK * MAX_VARINT:
+            raise UnsupportedError(f"{where}: a tensor has more than {MAX_RANK} dimensions")
+        return [signed(size) for size in varints(self._view, at, end, where)]
 
     def _same_field(self, before: int, field: int, where: object) -> int:
         if before not in (0, field):
@@ -197,9 +226,11 @@ class ValueParser:
             elif tag == 0x18:
                 dims.append(signed(a))
             elif tag == 0x1A:
-                dims.extend(map(signed, varints(self._view, a, b, where)))
+                dims.extend(self._dims(a, b, where))
             else:
                 skip(tag, _SPARSE, where)
+            if len(dims) > MAX_RANK:
+                raise UnsupportedError(f"{where}: a sparse tensor has more than {MAX_RANK} dimensions")
         if parts.keys() != {1, 2}:
             raise FormatError(f"{where}: has no values or no indices")
         name, values, widened = parts[1]

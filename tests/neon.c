@@ -410,6 +410,94 @@ static void check_attention(int64_t rows, int64_t keys, int64_t d, int64_t e, in
     }
   }
   free(q), free(k), free(v), free(mask), free(out), free(scratch), free(weight), free(found);
+static double reduced(int code, const float *x, int64_t step, int64_t n) {
+  double sum = 0, top = -INFINITY, low = INFINITY, prod = 1, square = 0, size = 0, scaled = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const double v = x[i * step];
+    sum += v, prod *= v, square += v * v, size += fabs(v);
+    top = v > top || isnan(v) ? v : top, low = v < low || isnan(v) ? v : low;
+  }
+  for (int64_t i = 0; i < n; i++)
+    scaled += exp(x[i * step] - top);
+  const double results[] = {sum, sum / n, top, low, prod, square, size, sqrt(square), log(sum), top + log(scaled)};
+  return results[code];
+}
+
+static void check_reduce(int code, int64_t rows, int64_t n) {
+  float *x = numbers(rows * n), *y = fresh(rows);
+  for (int64_t i = 0; i < rows * n; i++)
+    x[i] = code == FL_REDUCE_LOG_SUM ? fabsf(x[i]) : x[i];
+  if (rows * n > 3 && (code == FL_REDUCE_MAX || code == FL_REDUCE_MIN))
+    x[rows * n - 2] = NAN;
+  table.reduce_rows(code, x, n, y, rows, n);
+  for (int64_t i = 0; i < rows; i++)
+    check("reduce_rows", y[i], reduced(code, x + i * n, 1, n), 4e-6, i);
+  free(y);
+  y = fresh(n); /* the same numbers down the columns */
+  table.reduce_columns(code, x, rows, n, y, n);
+  for (int64_t i = 0; i < n && rows > 0; i++)
+    check("reduce_columns", y[i], reduced(code, x + i, n, rows), 4e-6, i);
+  free(x), free(y);
+}
+
+/* One row of outputs of 3 x kw windows, padded by one, max or average, c channels a pixel. */
+static void check_pool(int64_t w, int64_t c, int64_t kw, int64_t stride, int average) {
+  const int64_t cols = (w + 2 - kw) / stride + 1, reach = (cols - 1) * stride + kw, pitch = reach * c + 32;
+  if (w + 2 < kw)
+    return;
+  float *x = numbers(3 * w * c), *line = fresh(pitch), *spare = fresh(pitch), *y = fresh(cols * c), *scale = numbers(cols);
+  for (int64_t i = 0; i < pitch; i++)
+    line[i] = average ? 0 : -INFINITY;
+  if (w > 2)
+    x[c] = NAN;
+  const fl_pool_row row = {0, 1, 3, scale};
+  const int64_t n = w < reach - 1 ? w : reach - 1;
+  const fl_pool p = {.x = x, .rows = &row, .nrows = 1, .step_y = w * c, .runs = 1, .run = n * c, .line = line, .spare = spare,
+                     .pitch = pitch, .left = c, .kw = kw, .tap = c, .step = stride * c, .out = y, .ldo = cols * c, .out_pixel = c,
+                     .cols = cols, .c = c, .average = average, .gathered = c == 1 && kw > 8};
+  table.pool(&p);
+  for (int64_t j = 0; j < cols; j++)
+    for (int64_t i = 0; i < c; i++) {
+      double want = average ? 0 : -INFINITY;
+      for (int64_t t = 0; t < kw; t++)
+        for (int64_t r = 0; r < 3; r++) {
+          const int64_t at = j * stride + t - 1;
+          const double v = at >= 0 && at < w ? x[(r * w + at) * c + i] : average ? 0 : -INFINITY;
+          want = average ? want + v : v > want || isnan(v) ? v : want;
+        }
+      check("pool", y[j * c + i], average ? want * scale[j] : want, average ? 4e-6 : 0, j * c + i);
+    }
+  free(x), free(line), free(spare), free(y), free(scale);
+}
+
+static void check_norm(int64_t rows, int64_t n, int rms) {
+  float *x = numbers(rows * n), *w = numbers(n), *b = numbers(n), *y = fresh(rows * n);
+  table.layer_norm(x, w, b, y, rows, n, 1e-3f, rms);
+  for (int64_t i = 0; i < rows; i++) {
+    double mean = 0, square = 0;
+    for (int64_t j = 0; j < n && !rms; j++)
+      mean += x[i * n + j] / (double)n;
+    for (int64_t j = 0; j < n; j++)
+      square += (x[i * n + j] - mean) * (x[i * n + j] - mean) / n;
+    for (int64_t j = 0; j < n; j++)
+      check("layer_norm", y[i * n + j], (x[i * n + j] - mean) / sqrt(square + 1e-3) * w[j] + b[j], 1e-5, i * n + j);
+  }
+  const fl_affine each = {.x = x, .scale = w, .shift = b, .y = y, .channels = n, .inner = 1, .code = FL_RELU};
+  table.affine(&each, 0, rows * n);
+  for (int64_t i = 0; i < rows * n; i++)
+    check("affine", y[i], fmax(0, (double)x[i] * w[i % n] + b[i % n]), 4e-7, i);
+  const fl_lrn response = {.channels = n, .inner = 1, .before = n > 2 ? 1 : 0, .after = n > 2 ? 2 : 0, .alpha = 0.5f,
+                           .beta = rms ? 0.75f : 0.6f, .bias = 1};
+  float *squares = fresh(n + response.before + response.after + 16);
+  for (int64_t i = 0; i < rows; i++)
+    table.lrn(&response, x + i * n, y + i * n, 1, squares);
+  for (int64_t i = 0; i < rows * n; i++) {
+    double sum = 0;
+    for (int64_t j = i % n - response.before; j <= i % n + response.after; j++)
+      sum += j >= 0 && j < n ? (double)x[i / n * n + j] * x[i / n * n + j] : 0;
+    check("lrn", y[i], x[i] / pow(1 + 0.5 * sum, rms ? 0.75 : 0.6), 4e-6, i);
+  }
+  free(x), free(w), free(b), free(y), free(squares);
 }
 
 int main(void) {
@@ -426,6 +514,13 @@ int main(void) {
       for (int size = 1; size <= 8; size *= 2)
         check_move(size, sizes[i], sizes[j]);
       check_transpose(sizes[i], sizes[j]);
+      for (int code = 0; code < FL_REDUCE_COUNT && sizes[j] > 0; code++)
+        check_reduce(code, sizes[i], sizes[j]);
+      if (sizes[j] > 0)
+        check_norm(sizes[i], sizes[j], i % 2);
+      for (int kw = 1; kw < 12 && sizes[i] > 0; kw++)
+        for (int stride = 1; stride < 4; stride++)
+          check_pool(sizes[j], sizes[i], kw, stride, (i + kw) % 2);
       if (sizes[j] > 0)
         check_rows(sizes[i], sizes[j], i % 2);
       if (sizes[i] <= FL_QUERIES)

@@ -8,17 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from ..errors import LimitError, ShapeError, UnsupportedError
 from ..graph.ir import Graph, Node
 from ..operators import OPERATORS, Spec, View
 from ..operators._calls import copy, has, movable
 from .arena import layout
 from .builder import ARENA, INPUT, OUTPUT, Buffer, Builder, Call, PythonCall, Ref
 
-__all__ = ["Interpret", "Pack", "Placed", "Plan", "Prepare", "bind", "run_operator", "value_inputs"]
+__all__ = ["Interpret", "Pack", "Placed", "Plan", "Prepare", "bind", "result_bytes", "run_operator", "value_inputs"]
 
 # Results of constant expressions up to this size are computed when a model is bound; larger ones in every run.
 FOLD_BYTES = 1 << 16
+# No result takes more bytes; sums of a few such numbers are far from where 64 bits end.
+LARGEST = 1 << 46
 
 
 class Interpret(Exception):
@@ -100,12 +102,12 @@ class _Binder:
         results = operator.infer(view)
         if not all(spec.static for spec, name in zip(results, node.outputs, strict=False) if name):
             raise Interpret(f"{view.where}: its result's size depends on numbers")
+        nbytes = result_bytes(view, results)
         for name, spec in zip(node.outputs, results, strict=False):
             if name:
                 specs[name] = spec
         if operator.run is not None and not operator.volatile and (operator.shape_only or all(n is None or n in known for n in node.inputs)):
-            size = sum(math.prod(s.shape) * s.dtype.itemsize for s in results)  # type: ignore[arg-type]
-            if size <= FOLD_BYTES:
+            if nbytes <= FOLD_BYTES:
                 self.fold(node, view, results)
                 return
         number = len(self.nodes)
@@ -177,6 +179,14 @@ class _Numpy:
         return run_operator(self.view.node, self.view, arrays)
 
 
+def result_bytes(view: View, results: Sequence[Spec]) -> int:
+    """How many bytes the results of known sizes take together; raises LimitError if no machine has so many."""
+    total = sum(math.prod(s.shape) * s.dtype.itemsize for s in results if s.static)  # type: ignore[arg-type]
+    if total > LARGEST:
+        raise LimitError(f"{view.where}: its result would take {total} bytes")
+    return total
+
+
 def run_operator(node: Node, view: View, arrays: Sequence[np.ndarray | None]) -> Sequence[np.ndarray]:
     """Runs a node's numpy meaning; numpy's warnings about infinity and NaN are silent, its errors are ours."""
     run = OPERATORS[node.op].run
@@ -185,6 +195,8 @@ def run_operator(node: Node, view: View, arrays: Sequence[np.ndarray | None]) ->
     with np.errstate(all="ignore"):
         try:
             return run(view, *arrays)
+        except MemoryError as error:
+            raise LimitError(f"{view.where}: no memory for its result") from error
         except (IndexError, ValueError, TypeError, ZeroDivisionError, OverflowError) as error:
             if isinstance(error, ShapeError) or type(error).__module__.startswith("fastlayers"):
                 raise

@@ -11,7 +11,7 @@ from ..graph.ir import Graph, Node
 from ..kernels._dispatch import Variant
 from ..operators import OPERATORS, Spec, View
 from . import plain
-from .binder import Pack, Plan, Prepare, run_operator
+from .binder import Pack, Plan, Prepare, result_bytes, run_operator
 from .builder import INPUT, OUTPUT, Buffer, Builder, Ref
 
 __all__ = ["interpret"]
@@ -55,6 +55,7 @@ def _run(node: Node, values: dict[str, np.ndarray], constants: set[str], variant
         everything = View(node, specs, arrays)
         results = operator.infer(everything)
         if all(spec.static for spec in results):
+            result_bytes(everything, results)
             # Weights are packed once for a node, so only what never changes may be known to the rule.
             known = View(node, specs, [a if n in constants else None for n, a in zip(node.inputs, arrays, strict=True)])
             made = _lowered(node, known, results, arrays, variant, pack)

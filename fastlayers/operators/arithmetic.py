@@ -96,7 +96,9 @@ def _pow_infer(n: View) -> list[Spec]:
 
 def _pow_run(n: View, x: np.ndarray, y: np.ndarray) -> Arrays:
     if x.dtype.kind == "f":
-        return (np.power(wide(x), y.astype(wide(x).dtype)).astype(x.dtype, copy=False),)
+        # A single exponent of 0.5 would make numpy draw roots, and that of -infinity is not what its power is.
+        exponents = np.array(np.broadcast_to(y.astype(np.float64), np.broadcast_shapes(x.shape, y.shape)))
+        return (np.asarray(np.power(x.astype(np.float64), exponents), x.dtype),)
     if y.dtype.kind != "f" and not (y < 0).any():
         return (np.power(x, y.astype(x.dtype)),)
     return (np.power(x.astype(np.float64), y).astype(x.dtype),)
@@ -153,9 +155,7 @@ def _many_lower(n: View, b: Any) -> Any:
     if count == 1:
         return b.alias(0, refs[0])
     shape = broadcast(n, [n.shape(i) for i in range(count)])
-    over = in_place(shape, *refs)  # type: ignore[arg-type]
-    # It must be read by the first call, which writes the result for the first time.
-    out = b.output(0, over=over if over in refs[:2] else None)
+    out = b.output(0, over=in_place(shape, *refs))  # type: ignore[arg-type]
     total = refs[0]
     for i in range(1, count):
         both = broadcast(n, [total.shape, refs[i].shape])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ._base import BOOL, Spec, View, register
-from ._calls import has, number
+from ._calls import has, in_place, number
 from ._shapes import broadcast, dtype_of, like, need_kind, same_dtype
 from .arithmetic import binary_lower
 
@@ -91,7 +91,10 @@ def _where_infer(n: View) -> list[Spec]:
 def _where_lower(n: View, b: Any) -> Any:
     if not has("where") or not n.float32(1, 2):
         return False
-    return b.call("where", b.input(0), b.input(1), b.input(2), b.output(0))
+    condition, x, y = b.input(0), b.input(1), b.input(2)
+    shape = broadcast(n, [ref.shape for ref in (condition, x, y)])
+    over = in_place(shape, x, y, condition)  # type: ignore[arg-type]
+    return b.call("where", condition, x, y, b.output(0, over=over))
 
 
 def _where_run(n: View, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> Arrays:

@@ -10,7 +10,7 @@ import numpy as np
 from ..kernels.reference.activation import evaluate
 from ..kernels.table import UNARY, Activation
 from ._base import BOOL, FLOAT32, Spec, View, register
-from ._calls import activation, in_place, unary
+from ._calls import activation, has, in_place, number, unary
 from ._shapes import broadcast, like, need_kind, need_number, same_dtype
 
 __all__: list[str] = []
@@ -63,6 +63,8 @@ FUNCTIONS: dict[str, Callable[[View], Activation | None]] = {
     "Floor": lambda n: activation("floor"),
     "Ceil": lambda n: activation("ceil"),
     "Round": lambda n: activation("round"),
+    "Sin": lambda n: activation("sin"),
+    "Cos": lambda n: activation("cos"),
 }
 
 
@@ -88,6 +90,8 @@ NUMPY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "Floor": np.floor,
     "Ceil": np.ceil,
     "Round": np.rint,
+    "Sin": lambda x: np.asarray(np.sin(wide(x)), x.dtype),
+    "Cos": lambda x: np.asarray(np.cos(wide(x)), x.dtype),
 }
 SIGNED, ANY = "fi", "fiu"
 KINDS = {"Relu": ANY, "Neg": SIGNED, "Abs": ANY, "Sign": ANY, "Erf": ANY}
@@ -125,7 +129,7 @@ for _name in FUNCTIONS:
 # ---- functions that only numpy has -----------------------------------------------------------------------------------
 
 for _name, _function in {
-    "Sin": np.sin, "Cos": np.cos, "Tan": np.tan, "Asin": np.arcsin, "Acos": np.arccos, "Atan": np.arctan,
+    "Tan": np.tan, "Asin": np.arcsin, "Acos": np.arccos, "Atan": np.arctan,
     "Sinh": np.sinh, "Cosh": np.cosh, "Asinh": np.arcsinh, "Acosh": np.arccosh, "Atanh": np.arctanh,
 }.items():  # fmt: skip
 
@@ -215,14 +219,16 @@ def _prelu_run(n: View, x: np.ndarray, slope: np.ndarray) -> Arrays:
 
 
 def _prelu_lower(n: View, b: Any) -> Any:
-    """With slopes along one axis, or a single one."""
+    """Slopes along one axis, or a single one, have a kernel; others broadcast."""
     if not n.float32():
         return False
-    shape, slope = n.sizes(0), n.sizes(1)
+    shape, slope, code = n.sizes(0), n.sizes(1), number("BINARY", "prelu")
     wide_axes = [i for i, size in enumerate(slope) if size != 1]
-    if len(wide_axes) > 1:
+    if len(wide_axes) > 1 and (code is None or not has("binary")):
         return False
     x, s = b.input(0), b.input(1)
+    if len(wide_axes) > 1:
+        return b.call("binary", x, s, b.output(0, over=in_place(shape, x, s)), code, activation("identity"))
     axis = len(shape) - len(slope) + wide_axes[0] if wide_axes else len(shape)
     count = shape[axis] if wide_axes else 1
     size, inner = int(np.prod(shape, dtype=np.int64)), int(np.prod(shape[axis + 1 :], dtype=np.int64))

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastlayers.errors import DTypeError, Error, ShapeError, UnsupportedError
+from fastlayers.errors import DTypeError, Error, LimitError, ShapeError, UnsupportedError
 from fastlayers.graph.ir import Node
 from fastlayers.operators import OPERATORS, Spec, View
 from fastlayers.program.binder import run_operator
+
+from .models import one, run
 
 F, I = np.zeros((2, 3), np.float32), np.zeros(3, np.int64)  # noqa: E741
 B = np.zeros(3, np.bool_)
@@ -146,3 +148,13 @@ def test_run(op: str, inputs: list[Any], attributes: dict[str, Any], text: str) 
     with pytest.raises(Error, match=text) as caught:
         run_operator(node, view, arrays)
     assert str(caught.value).startswith(f"{op} (there): ")
+
+
+HUGE = [ints(1 << 20, 1 << 20, 1 << 10), ints(1 << 40, 1 << 40)]
+
+
+@pytest.mark.parametrize("shape", HUGE, ids=["4 PiB", "more than any address"])
+def test_results_that_no_memory_holds(shape: np.ndarray) -> None:
+    for graph, given in ((one("ConstantOfShape", [shape]), [shape]), (one("Expand", [F[0, :1], shape]), [F[0, :1], shape])):
+        with pytest.raises(LimitError):
+            run(graph, given)

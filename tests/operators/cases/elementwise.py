@@ -74,8 +74,8 @@ FUNCTIONS = [
     each("Floor", math.floor, ulp=0),
     each("Ceil", math.ceil, ulp=0),
     case("Round", "half to even", [[-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 2.51]], [-2, -2, 0, 0, 2, 2, 3], native=True),
-    each("Sin", math.sin, native=False),
-    each("Cos", math.cos, native=False),
+    each("Sin", math.sin),
+    each("Cos", math.cos),
     each("Tan", math.tan, native=False),
     each("Asin", math.asin, UNIT, native=False),
     each("Acos", math.acos, UNIT, native=False),
@@ -106,7 +106,7 @@ FUNCTIONS = [
          [[[-0.5, 2], [-0.75, -1]], [[-0.5, -0.5], [1, -0.5]]], native=True),
     case("PRelu", "one", [[[-1.0, 2.0], [-3.0, -4.0]], array([0.5])], [[-0.5, 2], [-1.5, -2]], native=True),
     case("PRelu", "last axis", [[[-1.0, 2.0], [-3.0, -4.0]], array([0.5, 2.0])], [[-0.5, 2], [-1.5, -8]], native=True),
-    case("PRelu", "each its own", [[[-1.0, 2.0], [-3.0, -4.0]], array([[1.0, 2.0], [3.0, 4.0]])], [[-1, 2], [-9, -16]]),
+    case("PRelu", "each its own", [[[-1.0, 2.0], [-3.0, -4.0]], array([[1.0, 2.0], [3.0, 4.0]])], [[-1, 2], [-9, -16]], native=True),
     case("PRelu", "int32", [array([-2, 3], np.int32), array([4], np.int32)], [-8, 3]),
 ]  # fmt: skip
 

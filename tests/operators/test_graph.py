@@ -107,6 +107,19 @@ def test_branches_have_names_of_their_own() -> None:
         np.testing.assert_array_equal(run(made, [NO, X], variant)[0], np.maximum(X * -2, 0))
 
 
+def test_thousands_of_branches_with_the_same_names() -> None:
+    nodes, last = [], "x"
+    for i in range(2000):
+        branches = {"then_branch": choice("Add", 1.0), "else_branch": choice("Sub", 1.0)}
+        for branch in branches.values():
+            branch.nodes = (branch.nodes[0], node("Add", [last, "c"], ["y"]))
+        nodes.append(node("If", ["cond"], [f"h{i}"], **branches))
+        last = f"h{i}"
+    made = to_graph(model(graph(nodes, [info("cond", YES), info("x", X)], [last]), 17))
+    assert len(set(names(made))) == len(names(made))
+    np.testing.assert_array_equal(run(made, [YES, X])[0], X + 2000)
+
+
 def test_branches_in_branches_and_initializers_in_them() -> None:
     inner = graph(
         [
@@ -202,6 +215,19 @@ def test_one_error_lists_everything() -> None:
         "  operator Relu: attribute slope: 2 times",
         "  operator Strange: 3 times",
     ]
+
+
+def test_errors_stay_short() -> None:
+    nodes = [node(f"Op{i}" + "x" * 10000, ["x"], [f"y{i}"], "d" * 10000, **{"a" * 10000: 1}) for i in range(1000)]
+    with pytest.raises(UnsupportedError) as caught:
+        to_graph(model(graph(nodes, [info("x", X)], ["y0"]), 17))
+    lines = str(caught.value).splitlines()
+    assert (len(lines), lines[-1]) == (52, "  and 950 more")
+    assert max(map(len, lines)) < 400
+    with pytest.raises(FormatError) as broken:
+        to_graph(model(graph([node("Relu", ["x\n" * 9999], ["y" * 9999])], [], ["y"]), 17))
+    assert len(str(broken.value)) < 400
+    assert "\n" not in str(broken.value)
 
 
 def test_names_of_new_constants_are_new() -> None:

@@ -16,9 +16,10 @@ import numpy as np
 from ...errors import FormatError, UnsupportedError
 from ...graph.ir import Node
 from ...operators._shapes import DTYPES
+from .._source import quote
 from .schema import NEWEST, OLDEST, Attribute, Schema, matches, schemas
 
-__all__ = ["Make", "canonical", "check_counts", "complaints", "name_of"]
+__all__ = ["Make", "canonical", "check_counts", "complaints", "name_of", "short"]
 
 
 class Make(Protocol):
@@ -34,9 +35,14 @@ class Make(Protocol):
 Rule = Callable[[Node, int, Make], list[Node]]
 
 
+def short(text: str) -> str:
+    """A name out of a file as errors print it: as it is if it looks like one, else quoted and cut off."""
+    return text if text.isprintable() and len(text) <= 80 else quote(text)
+
+
 def name_of(op: str, outputs: tuple[str, ...]) -> str:
     """How errors name a node."""
-    return f"{op} ({next((o for o in outputs if o), '-')})"
+    return f"{short(op)} ({short(next((o for o in outputs if o), '-'))})"
 
 
 def _changed(
@@ -305,7 +311,7 @@ def complaints(op: str, domain: str, version: int, attributes: Mapping[str, Any]
     schema = _schema(op, domain)
     if domain == "" and not OLDEST <= version <= NEWEST:
         return [f"opset {version}: expected {OLDEST} to {NEWEST}"]
-    label = f"operator {op}" if not domain else f"operator {op} of domain {domain}, version {version}"
+    label = f"operator {short(op)}" + (f" of domain {short(domain)}, version {version}" if domain else "")
     if schema is None:
         return [label]
     if not domain and version < schema.since:
@@ -314,7 +320,7 @@ def complaints(op: str, domain: str, version: int, attributes: Mapping[str, Any]
     for attribute, value in attributes.items():
         known = schema.attributes.get(attribute)
         if known is None or not (domain or known.first <= version < known.gone):
-            found.append(f"{label}: attribute {attribute}" + (f" in opset {version}" if known else ""))
+            found.append(f"{label}: attribute {short(attribute)}" + (f" in opset {version}" if known else ""))
         elif not matches(value, known.type):
             raise FormatError(f"onnx: {name}: attribute {attribute} is of the wrong type: {type(value).__name__}")
     for attribute, known in schema.attributes.items():

@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import FormatError, UnsupportedError
 from ...graph.ir import Graph, Node, Value
 from ...operators import OPERATORS
+from .._source import quote
 from .canonical import canonical, check_counts, complaints, name_of
 from .schema import is_graph
 
@@ -18,6 +19,7 @@ __all__ = ["to_graph"]
 
 # What is said of a value of which the file does not tell a dtype, such as most outputs of branches.
 UNTOLD = np.dtype(np.void)
+MOST_LINES = 50  # of an error
 # Operators that the program itself knows.
 CONTROL = frozenset({"If"})
 # Constant's attributes other than value and sparse_value, and the dtypes of what they hold.
@@ -49,6 +51,7 @@ class _Converter:
         self.opsets = opsets
         self.refused: Counter[str] = Counter()
         self.taken: set[str] = set()
+        self.numbers: dict[str, int] = {}  # by which names were made unique last
         self.constants: dict[str, np.ndarray] = {}  # of the graph that is being made
 
     # ---- what rules make new values with ------------------------------------------------------------------------------
@@ -61,10 +64,12 @@ class _Converter:
 
     def name(self, hint: str) -> str:
         """A name that no other value has."""
-        name, number = hint, 1
+        name, number = hint, self.numbers.get(hint, 1)
         while name in self.taken:
             number += 1
             name = f"{hint}_{number}"
+        # Thousands of branches may call a value the same: the search goes on where the last one ended.
+        self.numbers[hint] = number
         self.taken.add(name)
         return name
 
@@ -115,7 +120,7 @@ class _Converter:
     def define(self, name: str, scope: Scope, own: set[str], outermost: bool) -> str:
         """A new value; returns its unique name."""
         if name in own:
-            raise FormatError(f"onnx: value {name!r} is written twice")
+            raise FormatError(f"onnx: value {quote(name)} is written twice")
         own.add(name)
         unique = scope[name] = name if outermost else self.name(name)
         return unique
@@ -123,7 +128,7 @@ class _Converter:
     def read(self, name: str, scope: Scope, reader: str) -> str:
         found = scope.get(name)
         if found is None:
-            raise FormatError(f"onnx: {reader}: reads {name!r}, which no input, constant or node before it gives")
+            raise FormatError(f"onnx: {reader}: reads {quote(name)}, which no input, constant or node before it gives")
         return found
 
     # ---- nodes --------------------------------------------------------------------------------------------------------
@@ -207,4 +212,6 @@ def _frozen(array: np.ndarray) -> np.ndarray:
 
 def _listed(refused: Counter[str]) -> str:
     lines = [f"  {what}: {count} time{'s' if count > 1 else ''}" for what, count in sorted(refused.items())]
+    if len(lines) > MOST_LINES:
+        lines[MOST_LINES:] = [f"  and {len(lines) - MOST_LINES} more"]
     return "\n".join(["onnx: the model needs what is not supported:", *lines])

@@ -106,7 +106,8 @@ FUNCTIONS = [
          [[[-0.5, 2], [-0.75, -1]], [[-0.5, -0.5], [1, -0.5]]], native=True),
     case("PRelu", "one", [[[-1.0, 2.0], [-3.0, -4.0]], array([0.5])], [[-0.5, 2], [-1.5, -2]], native=True),
     case("PRelu", "last axis", [[[-1.0, 2.0], [-3.0, -4.0]], array([0.5, 2.0])], [[-0.5, 2], [-1.5, -8]], native=True),
-    case("PRelu", "each its own", [[[-1.0, 2.0], [-3.0, -4.0]], array([[1.0, 2.0], [3.0, 4.0]])], [[-1, 2], [-9, -16]], native=True),
+    case("PRelu", "each its own", [[[-1.0, 2.0], [-3.0, -4.0]], array([[1.0, 2.0], [3.0, 4.0]])], [[-1, 2], [-9, -16]],
+         native=True),
     case("PRelu", "int32", [array([-2, 3], np.int32), array([4], np.int32)], [-8, 3]),
 ]  # fmt: skip
 

@@ -180,6 +180,51 @@ static void check_gated(int64_t n) {
   free(a), free(g), free(y), free(s);
 }
 
+/* One axis of the transforms of Winograd convolution: n = m + 2 numbers out of n inputs, m outputs out of n sums. */
+static double winograd_axis(int m, int out, int row, int column) {
+  const double a = 2.0 / 3, b = 3.0 / 2, s = a * a + b * b;
+  const double in2[4][4] = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, -1, 0, 1}}, out2[2][4] = {{1, 1, 1, 0}, {0, 1, -1, 1}};
+  const double in4[6][6] = {{1, 0, -s, 0, 1, 0},       {0, -b, -b * b, a, 1, 0}, {0, b, -b * b, -a, 1, 0},
+                            {0, -a, -a * a, b, 1, 0}, {0, a, -a * a, -b, 1, 0}, {0, 1, 0, -s, 0, 1}};
+  const double out4[4][6] = {{1, b, b, a, a, 0}, {0, 1, -1, 1, -1, 0}, {0, a, a, b, b, 0}, {0, a * a, -a * a, b * b, -b * b, 1}};
+  return m == 2 ? (out ? out2[row][column] : in2[row][column]) : out ? out4[row][column] : in4[row][column];
+}
+
+static void check_winograd_in(int m) {
+  enum { TILES = 3 };
+  const int n = m + 2, width = TILES * m + 2, points = n * n;
+  float *x = numbers(n * width * FL_PANEL), *v = fresh(TILES * points * FL_PANEL);
+  const float *rows[6];
+  for (int i = 0; i < n; i++)
+    rows[i] = x + i * width * FL_PANEL;
+  const fl_wino_in p = {.m = m, .rows = rows, .tiles = TILES, .v = v, .point = FL_PANEL, .tile = points * FL_PANEL};
+  table.winograd_in(&p);
+  for (int at = 0; at < TILES * points * FL_PANEL; at++) {
+    const int t = at / FL_PANEL / points, q = at / FL_PANEL % points, c = at % FL_PANEL;
+    double sum = 0;
+    for (int i = 0; i < points; i++)
+      sum += winograd_axis(m, 0, q / n, i / n) * winograd_axis(m, 0, q % n, i % n) * rows[i / n][(t * m + i % n) * FL_PANEL + c];
+    check("winograd_in", v[at], sum, 4e-6, at);
+  }
+  free(x), free(v);
+}
+
+static void check_winograd_out(int m, int rows, int cols, int c) {
+  const int n = m + 2, tiles = (cols + m - 1) / m, points = n * n, wide = (c + FL_PANEL - 1) / FL_PANEL * FL_PANEL;
+  float *s = numbers(tiles * points * wide), *bias = numbers(wide), *residual = numbers(rows * cols * c), *y = fresh(rows * cols * c);
+  const fl_wino_out p = {.m = m, .s = s, .point = wide, .tile = points * wide, .tiles = tiles, .rows = rows, .cols = cols, .c = c,
+                         .bias = bias, .residual = residual, .out = y, .row = cols * c, .pixel = c, .code = FL_RELU};
+  table.winograd_out(&p);
+  for (int at = 0; at < rows * cols * c; at++) {
+    const int row = at / c / cols, col = at / c % cols;
+    double sum = bias[at % c] + residual[at];
+    for (int i = 0; i < points; i++)
+      sum += winograd_axis(m, 1, row, i / n) * winograd_axis(m, 1, col % m, i % n) * s[(col / m * points + i) * wide + at % c];
+    check("winograd_out", y[at], fmax(0, sum), 4e-6, at);
+  }
+  free(s), free(bias), free(residual), free(y);
+}
+
 /* One step of a cell of random weights, twice `blocks` of K at most, beside the formula. */
 static void check_recurrent(int kind, int standard, int64_t rows, int64_t hidden) {
   static const char *names[] = {"lstm", "gru", "gru early", "rnn"};
@@ -253,49 +298,8 @@ static void check_recurrent(int kind, int standard, int64_t rows, int64_t hidden
       }
   free(w), free(r), free(x), free(packed_w), free(packed_r), free(bias), free(late_bias), free(xg), free(h), free(c), free(next);
   free(spare), free(before), free(pointers), free(z);
-/* One axis of the transforms of Winograd convolution: n = m + 2 numbers out of n inputs, m outputs out of n sums. */
-static double winograd_axis(int m, int out, int row, int column) {
-  const double a = 2.0 / 3, b = 3.0 / 2, s = a * a + b * b;
-  const double in2[4][4] = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, -1, 0, 1}}, out2[2][4] = {{1, 1, 1, 0}, {0, 1, -1, 1}};
-  const double in4[6][6] = {{1, 0, -s, 0, 1, 0},       {0, -b, -b * b, a, 1, 0}, {0, b, -b * b, -a, 1, 0},
-                            {0, -a, -a * a, b, 1, 0}, {0, a, -a * a, -b, 1, 0}, {0, 1, 0, -s, 0, 1}};
-  const double out4[4][6] = {{1, b, b, a, a, 0}, {0, 1, -1, 1, -1, 0}, {0, a, a, b, b, 0}, {0, a * a, -a * a, b * b, -b * b, 1}};
-  return m == 2 ? (out ? out2[row][column] : in2[row][column]) : out ? out4[row][column] : in4[row][column];
 }
 
-static void check_winograd_in(int m) {
-  enum { TILES = 3 };
-  const int n = m + 2, width = TILES * m + 2, points = n * n;
-  float *x = numbers(n * width * FL_PANEL), *v = fresh(TILES * points * FL_PANEL);
-  const float *rows[6];
-  for (int i = 0; i < n; i++)
-    rows[i] = x + i * width * FL_PANEL;
-  const fl_wino_in p = {.m = m, .rows = rows, .tiles = TILES, .v = v, .point = FL_PANEL, .tile = points * FL_PANEL};
-  table.winograd_in(&p);
-  for (int at = 0; at < TILES * points * FL_PANEL; at++) {
-    const int t = at / FL_PANEL / points, q = at / FL_PANEL % points, c = at % FL_PANEL;
-    double sum = 0;
-    for (int i = 0; i < points; i++)
-      sum += winograd_axis(m, 0, q / n, i / n) * winograd_axis(m, 0, q % n, i % n) * rows[i / n][(t * m + i % n) * FL_PANEL + c];
-    check("winograd_in", v[at], sum, 4e-6, at);
-  }
-  free(x), free(v);
-}
-
-static void check_winograd_out(int m, int rows, int cols, int c) {
-  const int n = m + 2, tiles = (cols + m - 1) / m, points = n * n, wide = (c + FL_PANEL - 1) / FL_PANEL * FL_PANEL;
-  float *s = numbers(tiles * points * wide), *bias = numbers(wide), *residual = numbers(rows * cols * c), *y = fresh(rows * cols * c);
-  const fl_wino_out p = {.m = m, .s = s, .point = wide, .tile = points * wide, .tiles = tiles, .rows = rows, .cols = cols, .c = c,
-                         .bias = bias, .residual = residual, .out = y, .row = cols * c, .pixel = c, .code = FL_RELU};
-  table.winograd_out(&p);
-  for (int at = 0; at < rows * cols * c; at++) {
-    const int row = at / c / cols, col = at / c % cols;
-    double sum = bias[at % c] + residual[at];
-    for (int i = 0; i < points; i++)
-      sum += winograd_axis(m, 1, row, i / n) * winograd_axis(m, 1, col % m, i % n) * s[(col / m * points + i) * wide + at % c];
-    check("winograd_out", y[at], fmax(0, sum), 4e-6, at);
-  }
-  free(s), free(bias), free(residual), free(y);
 static double binary(int op, double a, double b) {
   switch (op) {
   case FL_ADD: return a + b;
@@ -375,41 +379,31 @@ static void check_move(int size, int64_t rows, int64_t cols) {
   for (int64_t i = 0; i < n; i++)
     check("take", memcmp(y + i * size, x + ((rows - 1 - i / cols) * cols + i % cols) * size, (size_t)size), 0, 0, i);
   free(x), free(y), free(indices);
-/* Queries, keys and values with a mask that forbids, causality, and a key that is transposed where `turned`. */
-static void check_attention(int64_t rows, int64_t keys, int64_t d, int64_t e, int turned) {
-  float *q = numbers(rows * d), *k = numbers(keys * d), *v = numbers(keys * e), *mask = numbers(rows * keys), *out = fresh(rows * e);
-  float *scratch = fresh(FL_ATTENTION_SCRATCH(d, e) + 16), *weight = fresh(keys);
-  const int64_t tiles = (keys + 15) / 16, last = keys / 2;
-  float *found = fresh((rows + 15) / 16 * tiles);
-  for (int64_t i = 0; i < rows * keys; i++)
-    mask[i] = mask[i] < -0.2f ? -1e9f : mask[i];
-  for (int64_t i = 0; i < rows; i += 16)
-    table.attention_tiles(mask + i * keys, keys, rows - i < 16 ? rows - i : 16, keys, found + i / 16 * tiles);
-  const fl_attention p = {.q = q, .k = k, .kj = turned ? 1 : d, .kt = turned ? keys : 1, .v = v, .mask = mask, .mi = keys, .mj = keys > 1,
-                          .tiles = turned ? found : 0, .tiles_strip = tiles, .out = out, .rows = rows, .keys = keys, .d = d, .e = e,
-                          .last = turned ? keys : last, .scale = 0.5f, .bound = table.magnitude(k, keys * d), .empty = 7,
-                          .scratch = (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63)};
-  table.attention(&p);
-  for (int64_t i = 0; i < rows; i++) {
-    const int64_t seen = turned || keys <= last + i + 1 ? keys : last + i + 1;
-    double top = -INFINITY, sum = 0;
-    for (int64_t j = 0; j < seen; j++) {
-      double s = 0;
-      for (int64_t t = 0; t < d; t++)
-        s += (double)q[i * d + t] * (turned ? k[t * keys + j] : k[j * d + t]);
-      weight[j] = (float)(0.5 * s + mask[i * keys + j]);
-      top = fmax(top, weight[j]);
-    }
-    for (int64_t j = 0; j < seen; j++)
-      sum += exp(weight[j] - top);
-    for (int64_t l = 0; l < e; l++) {
-      double y = 0;
-      for (int64_t j = 0; j < seen; j++)
-        y += exp(weight[j] - top) / sum * v[j * e + l];
-      check("attention", out[i * e + l], seen ? y : 7, 4e-6, i * e + l);
-    }
-  }
-  free(q), free(k), free(v), free(mask), free(out), free(scratch), free(weight), free(found);
+}
+
+/* Whole numbers that every kind holds, there and back; fractions as float16 (pi is 3.140625 there). */
+static void check_cast(int source, int target, int64_t n) {
+  static const int bytes[] = {4, 8, 2, 1, 1, 2, 2, 4, 8, 1};
+  float *x = fresh(n), *y = fresh(n);
+  char *p = malloc((size_t)(n * bytes[source]) + 1), *q = malloc((size_t)(n * bytes[target]) + 1);
+  const int flags = source == FL_BOOL || target == FL_BOOL;
+  for (int64_t i = 0; i < n; i++)
+    x[i] = (float)(i * 7 % 100);
+  table.cast(x, FL_FLOAT32, p, source, n);
+  table.cast(p, source, q, target, n);
+  table.cast(q, target, y, FL_FLOAT32, n);
+  for (int64_t i = 0; i < n; i++)
+    check("cast", y[i], flags ? x[i] != 0 : x[i], 0, i);
+  for (int64_t i = 0; i < n; i++)
+    x[i] = i % 2 ? 3.14159265f : -1e-7f;
+  uint16_t *half = malloc((size_t)n * 2 + 1);
+  table.cast(x, FL_FLOAT32, half, FL_FLOAT16, n);
+  table.cast(half, FL_FLOAT16, y, FL_FLOAT32, n);
+  for (int64_t i = 0; i < n; i++)
+    check("half", y[i], i % 2 ? 3.140625 : -0x1p-23, 0, i);
+  free(x), free(y), free(p), free(q), free(half);
+}
+
 static double reduced(int code, const float *x, int64_t step, int64_t n) {
   double sum = 0, top = -INFINITY, low = INFINITY, prod = 1, square = 0, size = 0, scaled = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -500,6 +494,43 @@ static void check_norm(int64_t rows, int64_t n, int rms) {
   free(x), free(w), free(b), free(y), free(squares);
 }
 
+/* Queries, keys and values with a mask that forbids, causality, and a key that is transposed where `turned`. */
+static void check_attention(int64_t rows, int64_t keys, int64_t d, int64_t e, int turned) {
+  float *q = numbers(rows * d), *k = numbers(keys * d), *v = numbers(keys * e), *mask = numbers(rows * keys), *out = fresh(rows * e);
+  float *scratch = fresh(FL_ATTENTION_SCRATCH(d, e) + 16), *weight = fresh(keys);
+  const int64_t tiles = (keys + 15) / 16, last = keys / 2;
+  float *found = fresh((rows + 15) / 16 * tiles);
+  for (int64_t i = 0; i < rows * keys; i++)
+    mask[i] = mask[i] < -0.2f ? -1e9f : mask[i];
+  for (int64_t i = 0; i < rows; i += 16)
+    table.attention_tiles(mask + i * keys, keys, rows - i < 16 ? rows - i : 16, keys, found + i / 16 * tiles);
+  const fl_attention p = {.q = q, .k = k, .kj = turned ? 1 : d, .kt = turned ? keys : 1, .v = v, .mask = mask, .mi = keys, .mj = keys > 1,
+                          .tiles = turned ? found : 0, .tiles_strip = tiles, .out = out, .rows = rows, .keys = keys, .d = d, .e = e,
+                          .last = turned ? keys : last, .scale = 0.5f, .bound = table.magnitude(k, keys * d), .empty = 7,
+                          .scratch = (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63)};
+  table.attention(&p);
+  for (int64_t i = 0; i < rows; i++) {
+    const int64_t seen = turned || keys <= last + i + 1 ? keys : last + i + 1;
+    double top = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < seen; j++) {
+      double s = 0;
+      for (int64_t t = 0; t < d; t++)
+        s += (double)q[i * d + t] * (turned ? k[t * keys + j] : k[j * d + t]);
+      weight[j] = (float)(0.5 * s + mask[i * keys + j]);
+      top = fmax(top, weight[j]);
+    }
+    for (int64_t j = 0; j < seen; j++)
+      sum += exp(weight[j] - top);
+    for (int64_t l = 0; l < e; l++) {
+      double y = 0;
+      for (int64_t j = 0; j < seen; j++)
+        y += exp(weight[j] - top) / sum * v[j * e + l];
+      check("attention", out[i * e + l], seen ? y : 7, 4e-6, i * e + l);
+    }
+  }
+  free(q), free(k), free(v), free(mask), free(out), free(scratch), free(weight), free(found);
+}
+
 int main(void) {
   static const int64_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 61, 67};
   enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -507,6 +538,9 @@ int main(void) {
     check_gated(sizes[i]);
     for (int code = FL_IDENTITY; code < FL_UNARY_COUNT; code++)
       check_unary(code, sizes[i]);
+    for (int source = 0; source < FL_KIND_COUNT; source++)
+      for (int target = 0; target < FL_KIND_COUNT; target++)
+        check_cast(source, target, sizes[i]);
     for (int kind = 0; kind < 8; kind++)
       if (sizes[i])
         check_broadcast(sizes[i], kind & 1, kind >> 1 & 1, kind >> 2);
@@ -529,17 +563,17 @@ int main(void) {
         check_block(sizes[i], sizes[j], k, j % 2);
     }
   }
+  for (int m = 2; m <= 4; m += 2) {
+    check_winograd_in(m);
+    for (int i = 1; i < SIZES; i++)
+      check_winograd_out(m, i % m + 1, i, (int)sizes[i]);
+  }
   static const int64_t units[] = {1, 15, 16, 17, 40, 96, 100, 113, 270};
   for (int kind = FL_LSTM; kind <= FL_RNN; kind++)
     for (int i = 0; i < (int)(sizeof units / sizeof *units); i++)
       for (int64_t rows = 1; rows < 80; rows = rows * 3 + 1)
         for (int standard = 0; standard < 2; standard++)
           check_recurrent(kind, standard, rows, units[i]);
-  for (int m = 2; m <= 4; m += 2) {
-    check_winograd_in(m);
-    for (int i = 1; i < SIZES; i++)
-      check_winograd_out(m, i % m + 1, i, (int)sizes[i]);
-  }
   const int right_probe = table.probe_fma(1000) > 0;
   printf("level %s: %d checks, %d failures%s\n", table.name, checks, failures, right_probe ? "" : ", and the probe did nothing");
   return failures || !right_probe;

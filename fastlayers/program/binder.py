@@ -15,7 +15,7 @@ from ..operators._calls import copy, has, movable
 from .arena import layout
 from .builder import ARENA, INPUT, OUTPUT, Buffer, Builder, Call, PythonCall, Ref
 
-__all__ = ["Interpret", "Pack", "Placed", "Plan", "Prepare", "bind", "result_bytes", "run_operator", "value_inputs"]
+__all__ = ["Interpret", "Pack", "Placed", "Plan", "Prepare", "as_written", "bind", "result_bytes", "run_operator", "value_inputs"]
 
 # Results of constant expressions up to this size are computed when a model is bound; larger ones in every run.
 FOLD_BYTES = 1 << 16
@@ -51,7 +51,14 @@ Pack = Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any]
 Prepare = Callable[[Graph, Mapping[str, np.ndarray], Mapping[str, Spec]], Graph]
 
 
-def bind(graph: Graph, inputs: Sequence[Spec], values: Sequence[np.ndarray | None], pack: Pack, prepare: Prepare) -> Plan:
+def as_written(graph: Graph, constants: Mapping[str, np.ndarray], specs: Mapping[str, Spec]) -> Graph:
+    """A branch as it is."""
+    return graph
+
+
+def bind(
+    graph: Graph, inputs: Sequence[Spec], values: Sequence[np.ndarray | None], pack: Pack, prepare: Prepare = as_written
+) -> Plan:
     """The plan for inputs of these shapes, some of whose values may be known. `prepare` gives the form of a branch that is to be walked.
 
     Raises:

@@ -11,14 +11,14 @@ from ..graph.ir import Graph, Node
 from ..kernels._dispatch import Variant
 from ..operators import OPERATORS, Spec, View
 from . import plain
-from .binder import Pack, Plan, Prepare, result_bytes, run_operator
+from .binder import Pack, Plan, Prepare, as_written, result_bytes, run_operator
 from .builder import INPUT, OUTPUT, Buffer, Builder, Ref
 
 __all__ = ["interpret"]
 
 
-def interpret(graph: Graph, inputs: Sequence[np.ndarray], variant: Variant, pack: Pack, prepare: Prepare) -> list[np.ndarray]:
-    """The outputs of a graph: fresh arrays."""
+def interpret(graph: Graph, inputs: Sequence[np.ndarray], variant: Variant, pack: Pack, prepare: Prepare = as_written) -> list[np.ndarray]:
+    """The outputs of a graph: fresh arrays. `prepare` gives the form of a branch that is to be walked."""
     values: dict[str, np.ndarray] = {}
     constants: set[str] = set()
     values.update((value.name, array) for value, array in zip(graph.inputs, inputs, strict=True))

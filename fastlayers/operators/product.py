@@ -140,9 +140,9 @@ def matmul_lower(n: View, b: Builder) -> Any:
         return False
     out = b.output(0)
     batch = out.shape[:-2]
-    m, k, columns = left.shape[-2], left.shape[-1], right.shape[-1]
+    m, columns = left.shape[-2], right.shape[-1]
     left3, right3 = _batched(b, left, batch), _batched(b, right, batch)
-    b.call("matmul", left3, right3, out.view((_volume(batch), m, columns)), False)
+    b.call("matmul", left3, right3, out.view((_volume(batch), m, columns)), False, IDENTITY)
     return True
 
 

@@ -49,7 +49,8 @@ def normal(rng: np.random.Generator, *shape: int, fan_in: int = 1) -> np.ndarray
 def prepare(case: Case, fill: float | None = None, as_step: bool = False) -> Prepared:
     """Packs the weights and returns a call without arguments. Arrays are the same in every variant: the label is the seed.
 
-    `fill` is put into the outputs; `as_step` calls the compiled engine's step, made beforehand, in the place of the kernel.
+    `fill` is put into the outputs that are floats; `as_step` calls the compiled engine's step, made beforehand, in the place of
+    the kernel.
     """
     arguments = case.arguments(np.random.default_rng(zlib.crc32(case.id.encode())))
     entry = next(k for k in KERNELS if k.name == case.kernel)
@@ -62,7 +63,7 @@ def prepare(case: Case, fill: float | None = None, as_step: bool = False) -> Pre
     outputs = {name: arguments[name] for name in ("out", "hn", "cn") if arguments.get(name) is not None}
     if fill is not None:
         for array in outputs.values():
-            array.fill(fill)
+            array.fill(fill if array.dtype.kind == "f" else 1)
     if as_step:
         step = _dispatch.step(case.kernel)(*(v.shape if isinstance(v, np.ndarray) else v for v in values))
         arrays = [values[i] for i in entry.arrays]

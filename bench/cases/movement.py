@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from fastlayers.kernels.table import KINDS
+
 from . import Case, normal
 
 
@@ -45,6 +47,15 @@ def _gather(label: str, x: tuple[int, int, int], m: int) -> Case:
     return Case("gather", f"{label} {'x'.join(map(str, x))}", arguments, moved=8.0 * x[0] * m * x[2])
 
 
+def _cast(source: str, target: str, *shape: int) -> Case:
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        x = (normal(rng, *shape) * 50).astype(source)
+        return {"x": x, "out": np.empty(shape, target), "source": KINDS[source], "target": KINDS[target]}
+
+    moved = float(math.prod(shape) * (np.dtype(source).itemsize + np.dtype(target).itemsize))
+    return Case("cast", f"{source} {target} {'x'.join(map(str, shape))}", arguments, moved=moved)
+
+
 CASES: tuple[Case, ...] = (
     _permute("heads", (1, 128, 12, 64), (0, 2, 1, 3)),
     _permute("keys", (1, 128, 12, 64), (0, 2, 3, 1)),
@@ -63,4 +74,12 @@ CASES: tuple[Case, ...] = (
     _gather("embedding", (1, 2048, 768), 128),
     _gather("numbers", (1, 1000, 1), 2401),
     _gather("columns", (64, 49, 7), 20),
+    _cast("uint8", "float32", 3, 224, 224),
+    _cast("float16", "float32", 128, 768),
+    _cast("float32", "float16", 128, 768),
+    _cast("int64", "float32", 1, 512),
+    _cast("float32", "int64", 1, 2000),
+    _cast("float32", "bool", 128, 128),
+    _cast("bool", "float32", 128, 128),
+    _cast("int64", "int32", 1, 2000),
 )

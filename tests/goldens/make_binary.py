@@ -35,7 +35,7 @@ COMPARE = {
 
 
 def make() -> dict[str, np.ndarray]:
-    """ "x", and "<name>" [first][second] for every function and comparison; "prelu" with x as slopes, "where" x < its turn."""
+    """All numbers as "x", and "<name>" [first][second] for every function; "where" picks the lesser one, b for NaN."""
     import torch
 
     x = torch.tensor(NUMBERS, dtype=torch.float32)

@@ -1,4 +1,4 @@
-"""`copy` and `gather` against numpy's views and against loops, exactly: they only move items."""
+"""`copy` and `gather` against numpy's views and against loops, `cast` against astype: all exactly."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 import fastlayers as fl
 from fastlayers.errors import ShapeError
 from fastlayers.kernels import _dispatch
+from fastlayers.kernels.table import KINDS
 
 from ..guard import guarded
 
@@ -255,3 +256,90 @@ def test_gather_of_nothing_has_no_right_index(variant: str) -> None:
     with pytest.raises(ShapeError):
         _dispatch.kernel("gather")(empty, np.array([0]), np.zeros((1, 1, 3), np.float32), 4)
     _dispatch.kernel("gather")(empty, np.zeros(0, np.int64), np.zeros((1, 0, 3), np.float32), 4)
+
+
+# ---- cast ----
+
+KIND_NAMES = tuple(KINDS)
+
+
+def cast(x: np.ndarray, target: str, edge: str | None = None) -> np.ndarray:
+    out = np.ones(x.shape, target)
+    if edge is not None:
+        x, out = guarded(x, edge), guarded(out, edge)
+    x.flags.writeable = False
+    _dispatch.kernel("cast")(x, out, KINDS[x.dtype.name], KINDS[target])
+    return out
+
+
+def whole_range(kind: str) -> np.ndarray:
+    """Numbers of a kind: all there are of one or two bytes, else of every size, with NaN, infinities and subnormal numbers."""
+    dtype = np.dtype(kind)
+    if kind == "bool":
+        return np.array([False, True, True, False] * 150)
+    if dtype.itemsize <= 2:
+        return np.arange(256**dtype.itemsize, dtype=f"u{dtype.itemsize}").view(dtype)
+    bits = np.random.default_rng(0).integers(0, 2**64, 70001, np.uint64)
+    if dtype.kind == "i":  # of every length
+        shorter = bits >> np.arange(70001, dtype=np.uint64) % np.uint64(64)
+        return (shorter.view(np.int64) * np.tile([1, -1], 35001)[:70001]).astype(dtype)
+    common = np.random.default_rng(1).standard_normal(20000) * 10.0 ** np.tile(np.arange(-9, 11), 1000)
+    halves = np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float64)
+    with np.errstate(all="ignore"):
+        between = (halves[:-1] + halves[1:]) / 2  # the ties of float16
+        ties = np.concatenate([halves, between, np.nextafter(between, np.inf), np.nextafter(between, -np.inf)])
+        return np.concatenate([bits.view(np.uint32 if kind == "float32" else np.uint64).view(dtype), common, ties]).astype(dtype)
+
+
+def fitting(x: np.ndarray, target: str) -> np.ndarray:
+    """Those that the target can hold: numpy leaves open what becomes of other floats."""
+    if x.dtype.kind != "f" or np.dtype(target).kind not in "iu":
+        return x
+    info = np.iinfo(target)
+    with np.errstate(all="ignore"):
+        whole = np.trunc(x.astype(np.float64))
+    return x[(whole >= info.min) & (whole <= min(info.max, 2**63 - 1025))]
+
+
+@pytest.mark.parametrize("source", KIND_NAMES)
+def test_cast(source: str, variant: str) -> None:
+    everything = whole_range(source)
+    for target in KIND_NAMES:
+        x = fitting(everything, target)
+        with np.errstate(all="ignore"):
+            want = x.astype(target)
+        got = cast(x, target)
+        np.testing.assert_array_equal(got, want)
+        if want.dtype.kind == "f":
+            numbers_alone = ~np.isnan(want)
+            np.testing.assert_array_equal(np.signbit(got[numbers_alone]), np.signbit(want[numbers_alone]))
+
+
+@pytest.mark.parametrize("source", ["float16", "float32", "float64"])
+def test_cast_of_what_does_not_fit_does_nothing_worse(source: str, variant: str) -> None:
+    """No trap, no lane that spoils its neighbours; and NaN stays NaN among floats."""
+    x = np.array([np.nan, 1, np.inf, 2, -np.inf, 3, 6e4, 4, -6e4, 5] * 7, source)
+    if source != "float16":
+        x[6::10], x[8::10] = 3e38, -3e38
+    for target in KIND_NAMES:
+        got = cast(x, target).reshape(7, 10)
+        np.testing.assert_array_equal(got[:, 1::2], np.tile(np.arange(1, 6), (7, 1)).astype(target))
+        assert got.dtype.kind != "f" or np.isnan(got[:, 0]).all()
+
+
+@posix
+@edges
+def test_cast_sizes_at_the_edge_of_memory(variant: str, edge: str) -> None:
+    for source, target in itertools.product(KIND_NAMES, KIND_NAMES):
+        for n in (0, 1, 7, 8, 9, 33, 511, 512, 513):
+            x = (np.arange(n) % 100).astype(source)
+            np.testing.assert_array_equal(cast(x, target, edge), x.astype(target))
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("float32", "int64"), ("uint8", "float32"), ("float16", "int8"), ("int64", "int32")]
+)
+def test_cast_on_two_threads(variant: str, threads: int, source: str, target: str) -> None:
+    for shape in ((16384,), (16385,), (70, 3, 4001), ()):
+        x = (np.random.default_rng(0).integers(0, 100, shape)).astype(source)
+        np.testing.assert_array_equal(cast(np.asarray(x), target), x.astype(target))

@@ -1,5 +1,7 @@
 """Copies between any strides, rows picked by number (what reordering, slicing, joining, repeating and looking up come to), and casts."""
 
+import numpy as np
+
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 cimport numpy as cnp
@@ -289,7 +291,7 @@ cdef enum:
 
 cdef int BYTES[16]
 for _name, _code in KINDS.items():
-    BYTES[_code] = 1 if _name == "bool" else int(_name.lstrip("uintfloa")) // 8
+    BYTES[_code] = np.dtype(_name).itemsize
 
 ctypedef struct Cast:
     const fl_kernels *table

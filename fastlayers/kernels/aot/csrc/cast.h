@@ -43,7 +43,7 @@ FL_INLINE uint16_t fl_half_of_double(double x) {
 FL_INLINE float fl_of_half(uint16_t half) {
   const uint32_t size = half & 0x7fff, bits = (size << 13) + (112u << 23);
   const uint32_t small = fl_bits_of(fl_float_of(bits + (1u << 23)) - 0x1p-14f);
-  const uint32_t large = bits + (112u << 23) | (size > 0x7c00 ? 0x400000 : 0);
+  const uint32_t large = (bits + (112u << 23)) | (size > 0x7c00 ? 0x400000 : 0);
   const uint32_t magnitude = size < 0x400 ? small : size < 0x7c00 ? bits : large;
   return fl_float_of(magnitude | (uint32_t)(half & 0x8000) << 16);
 }

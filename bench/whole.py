@@ -1,7 +1,9 @@
 """Whole models: time of a call and of a new binding, of loading, memory over many lengths and at its peak.
 
-    python -m bench.whole calls                     run({"x": x}) of one 10->10 layer; a new binding for an LSTM at lengths not seen before
-    python -m bench.whole load MODEL.onnx           load, and load to the first answer, beside onnxruntime; from ONNX and from our own file
+    python -m bench.whole calls                     run({"x": x}) of one 10->10 layer; a new binding for an LSTM at lengths not
+    seen before
+    python -m bench.whole load MODEL.onnx           load, and load to the first answer, beside onnxruntime; from ONNX and from
+    our own file
     python -m bench.whole lengths [--runs 10000]    resident memory while an LSTM model runs at random lengths
     python -m bench.whole memory MODEL.onnx         peak memory of load and one run beside onnxruntime
 
@@ -107,7 +109,10 @@ def calls(options: argparse.Namespace) -> None:
         start = perf_counter()
         lstm.prepare([(int(length), 1, 128)])
         times.append(perf_counter() - start)
-    print(f"new binding of an LSTM(128) model: median {statistics.median(times) * 1e6:.1f} us, best {min(times) * 1e6:.1f}, worst {max(times) * 1e6:.1f}")
+    print(
+        f"new binding of an LSTM(128) model: median {statistics.median(times) * 1e6:.1f} us, best {min(times) * 1e6:.1f}, worst "
+        f"{max(times) * 1e6:.1f}"
+    )
     print(f"variant={model.variant}")
 
 
@@ -129,7 +134,8 @@ def load(options: argparse.Namespace) -> None:
         loaded.prepare(feeds(loaded, options))
         loaded.save(packed, packed=True)
         engines = {
-            "onnxruntime": ("ort", model), "fastlayers": ("fl", model), "fastlayers, own file": ("fl", own), "fastlayers, packed": ("fl", packed),
+            "onnxruntime": ("ort", model), "fastlayers": ("fl", model),
+            "fastlayers, own file": ("fl", own), "fastlayers, packed": ("fl", packed),
         }  # fmt: skip
         found: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
         for _ in range(options.rounds):

@@ -1,5 +1,7 @@
 """Fast CPU inference for trained networks."""
 
+from typing import TYPE_CHECKING, Any
+
 from . import functional, graph, kernels, layers
 from .errors import (
     DeviceError,
@@ -13,9 +15,11 @@ from .errors import (
     WeightsError,
 )
 from .formats import load_weights
-from .model import InferenceSession, Model, TensorSpec, compile, load
 from .layers import *  # noqa: F403 - layers.__all__ is explicit, and test_public.py holds this list to it
 from .threads import get_num_threads, set_num_threads
+
+if TYPE_CHECKING:
+    from .model import InferenceSession, Model, TensorSpec, compile, load
 
 __version__ = "0.1.0"
 __all__ = [
@@ -24,3 +28,20 @@ __all__ = [
     "graph", "kernels", "layers", "load", "load_weights", "set_num_threads",
 ]  # fmt: skip
 __all__ += layers.__all__
+
+# Whole networks bring in every operator and pass: whoever uses layers alone does not wait for them.
+_LAZY = frozenset({"InferenceSession", "Model", "TensorSpec", "compile", "load"})
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'fastlayers' has no attribute {name!r}")
+    from . import model
+
+    for lazy in _LAZY:
+        globals()[lazy] = getattr(model, lazy)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -17,8 +17,14 @@ _FAILED = 2
 _INTERRUPTED = 130
 # Commands about a model file; each is a module with `arguments(parser)` and `run(options, out)`.
 _MODEL_COMMANDS = {
-    "inspect": ("list a model's steps", "Lists the steps of a model: shapes, parameters, multiply-adds, bytes, and which kernels run them."),
-    "profile": ("time a model's steps", "Times every step of a model, and says how near it is to what one core of this machine can do."),
+    "inspect": (
+        "list a model's steps",
+        "Lists the steps of a model: shapes, parameters, multiply-adds, bytes, and which kernels run them.",
+    ),
+    "profile": (
+        "time a model's steps",
+        "Times every step of a model, and says how near it is to what one core of this machine can do.",
+    ),
     "bench": ("time a model", "Runs a model for a while and prints percentiles of its time."),
     "run": ("run a model once", "Runs a model on arrays of a file, or on seeded numbers, and says what comes out."),
 }

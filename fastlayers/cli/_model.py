@@ -27,7 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the shape of an input, where the file leaves it open (may be given again); a size that is left out of this is 1",
     )
     parser.add_argument(
-        "--value", action="append", default=[], metavar="NAME=16000", help="the number that an input of one element gets (may be given again)"
+        "--value",
+        action="append",
+        default=[],
+        metavar="NAME=16000",
+        help="the number that an input of one element gets (may be given again)",
     )
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="how many threads run it (1)")
     parser.add_argument("--no-passes", action="store_true", help="run the graph as it is written")

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
     begin = time.perf_counter()
     model.run(given)
     first = time.perf_counter() - begin
-    times = []
+    times: list[float] = []
     end = time.perf_counter() + max(options.seconds, 0)
     while len(times) < 3 or time.perf_counter() < end:
         begin = time.perf_counter()

@@ -23,7 +23,9 @@ __all__ = ["arguments", "run"]
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own options."""
     add_arguments(parser)
-    parser.add_argument("--runs", type=int, default=20, metavar="N", help="how often the model runs; the shortest time of each step counts (20)")
+    parser.add_argument(
+        "--runs", type=int, default=20, metavar="N", help="how often the model runs; the shortest time of each step counts (20)"
+    )
     parser.add_argument("--top", type=int, default=0, metavar="N", help="only the N longest steps; all by default")
 
 
@@ -61,14 +63,17 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
         least = max(step.multiply_adds / fma, step.bytes / read) / max(fl.get_num_threads(), 1)
         share = f"{least / seconds:.0%}" if seconds > 0 and step.kernels else ""
         kind = "multiply-adds" if step.multiply_adds / fma > step.bytes / read else "memory"
-        rows.append((seconds, [step.op, step.name[-40:], "x".join(map(str, step.shape)), f"{seconds * 1e6:.1f}", f"{seconds / max(total, 1e-12):.1%}",
-                               share, kind if share else "", " ".join(step.kernels)]))  # fmt: skip
+        part = f"{seconds / max(total, 1e-12):.1%}"
+        shape = "x".join(map(str, step.shape))
+        kernels = " ".join(step.kernels)
+        row = [step.op, step.name[-40:], shape, f"{seconds * 1e6:.1f}", part, share, kind if share else "", kernels]
+        rows.append((seconds, row))
     if options.top > 0:
         rows = sorted(rows, key=lambda row: -row[0])[: options.top]
     text = table(["operator", "result", "shape", "us", "of all", "of limit", "limit", "runs in"], [row for _, row in rows], 3)
     text += (
-        f"\n{total * 1e6:.1f} us in all steps, each at its best of {max(options.runs, 1)}; one core: {count(fma)} multiply-adds and "
-        f"{count(read)}B read a second\nvariant={model.variant}, {fl.get_num_threads()} thread(s)"
+        f"\n{total * 1e6:.1f} us in all steps, each at its best of {max(options.runs, 1)}; one core: {count(fma)} multiply-adds "
+        f"and {count(read)}B read a second\nvariant={model.variant}, {fl.get_num_threads()} thread(s)"
     )
     out.writelines(printable(line, out.encoding or "ascii") + "\n" for line in text.splitlines())
     return 0

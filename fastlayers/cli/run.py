@@ -16,7 +16,9 @@ __all__ = ["arguments", "run"]
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own options."""
     add_arguments(parser)
-    parser.add_argument("inputs", nargs="?", help="an npz or safetensors file with an array for every input; seeded numbers without it")
+    parser.add_argument(
+        "inputs", nargs="?", help="an npz or safetensors file with an array for every input; seeded numbers without it"
+    )
     parser.add_argument("-o", "--output", metavar="OUT.npz", help="where results go; without it they are only described")
 
 

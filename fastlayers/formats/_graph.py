@@ -15,7 +15,9 @@ __all__ = ["load_graph"]
 FORMATS = ("onnx", "fastlayers")
 
 
-def load_graph(source: SourceLike, *, format: str | None, max_bytes: Any, mmap: bool) -> tuple[Graph, dict[str, str], dict[str, Any]]:
+def load_graph(
+    source: SourceLike, *, format: str | None, max_bytes: Any, mmap: bool
+) -> tuple[Graph, dict[str, str], dict[str, Any]]:
     """The graph, the file's metadata, and the options that our own file carries; see `model.load`."""
     check_format(format, "load")
     if format is not None and format not in FORMATS:
@@ -48,8 +50,11 @@ def _refuse(source: Source) -> None:
     found = next((f for f in _table.FORMATS if f.sniff(source)), None)
     if found is not None:
         raise UnsupportedError(
-            f"{source.where}: is a {found.NAME} file, which holds weights alone: read them with load_weights, and put them into layers "
+            f"{source.where}: is a {found.NAME} file, which holds weights alone: read them with load_weights, and put them into "
+            f"layers "
             "with load_state_dict"
         )
     foreign.refuse(source)
-    raise FormatError(f"{source.where}: the content is of no known format: expected an ONNX model or a file that Model.save wrote")
+    raise FormatError(
+        f"{source.where}: the content is of no known format: expected an ONNX model or a file that Model.save wrote"
+    )

@@ -1,9 +1,13 @@
 """Our own model file: a safetensors file whose tensors are the weights and whose metadata has the graph as JSON.
 
-``__metadata__`` has "fastlayers" (the version of this layout), "graph", "options" and "metadata" (JSON), so any safetensors reader can list the
-weights. Tensors whose names begin with "packed/" are copies of weights as the engine of one version of fastlayers reads them; "packed" tells it.
-JSON of a graph: {"inputs", "outputs": [[name, shape, dtype]], "nodes": [[op, inputs, outputs, attributes]], "constants": {name: tensor}}.
-What JSON lacks is an object of one key: {"tuple": [...]}, {"float": "inf"}, {"array": tensor}, {"graph": {...}}, {"bytes": "hex"}.
+``__metadata__`` has "fastlayers" (the version of this layout), "graph", "options" and "metadata" (JSON), so any safetensors
+reader can list the
+weights. Tensors whose names begin with "packed/" are copies of weights as the engine of one version of fastlayers reads them;
+"packed" tells it.
+JSON of a graph: {"inputs", "outputs": [[name, shape, dtype]], "nodes": [[op, inputs, outputs, attributes]], "constants": {name:
+tensor}}.
+What JSON lacks is an object of one key: {"tuple": [...]}, {"float": "inf"}, {"array": tensor}, {"graph": {...}}, {"bytes":
+"hex"}.
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ _UNTOLD = np.dtype(np.void).name  # of a value whose dtype nobody knows, such as
 _PACKED = "packed/"
 DEEPEST = 64  # branches in branches
 _DTYPES = {
-    "float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64",
+    "float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8",
+    "uint64": "U64",
     "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
 }  # fmt: skip
 
@@ -93,7 +98,11 @@ class _Writer:
 
 
 def save(
-    graph: Graph, options: Mapping[str, Any], metadata: Mapping[str, str], path: str | os.PathLike[str], packed: Mapping[str, np.ndarray]
+    graph: Graph,
+    options: Mapping[str, Any],
+    metadata: Mapping[str, str],
+    path: str | os.PathLike[str],
+    packed: Mapping[str, np.ndarray],
 ) -> None:
     """Writes a graph with its weights; the file appears whole or not at all. `packed` are copies of weights for this version."""
     writer = _Writer()
@@ -101,11 +110,13 @@ def save(
     writer.tensors.update(packed)
     header: dict[str, Any] = {
         "__metadata__": {
-            "fastlayers": str(VERSION), "packed": _tag(), "graph": described, "options": json.dumps(dict(options)), "metadata": json.dumps(dict(metadata)),
+            "fastlayers": str(VERSION), "packed": _tag(), "graph": described, "options": json.dumps(dict(options)),
+            "metadata": json.dumps(dict(metadata)),
         }
     }  # fmt: skip
     at = 0
-    # Packed weights first, whose sizes are whole cache lines; then wide items first, so that every tensor lies aligned and can be used in place.
+    # Packed weights first, whose sizes are whole cache lines; then wide items first, so that every tensor lies aligned
+    # and can be used in place.
     order = sorted(writer.tensors, key=lambda name: (not name.startswith(_PACKED), -writer.tensors[name].dtype.itemsize))
     for name in order:
         array = writer.tensors[name]
@@ -178,7 +189,7 @@ class _Reader:
 
         def value(item: Any) -> Value:
             name, shape, dtype = item
-            if dtype not in _DTYPES and dtype != _UNTOLD or not isinstance(name, str):
+            if (dtype not in _DTYPES and dtype != _UNTOLD) or not isinstance(name, str):
                 raise FormatError(f"{self.where}: a value of its graph has no known dtype")
             sizes = None if shape is None else tuple(shape)
             if sizes is not None and not all(d is None or isinstance(d, str) or (type(d) is int and d >= 0) for d in sizes):

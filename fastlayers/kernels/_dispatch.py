@@ -150,7 +150,9 @@ def kernel(name: str) -> Callable[..., Any]:
 
 
 def step(name: str) -> Callable[..., Any] | None:
-    """What makes a step of kernel `name` in the current variant, or None where there are none: only the compiled engine has steps."""
+    """What makes a step of kernel `name` in the current variant, or None where there are none: only the compiled engine has
+    steps.
+    """
     _ready()
     return _steps.get(name)
 

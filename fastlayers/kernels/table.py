@@ -9,26 +9,29 @@ from __future__ import annotations
 from typing import NamedTuple
 
 __all__ = [
-    "Activation",
     "BINARY",
     "COMPARE",
-    "GruOptions",
     "KERNELS",
     "KINDS",
-    "Kernel",
-    "LstmOptions",
     "PAD_MODES",
     "PLAIN",
     "REDUCE",
-    "RnnOptions",
     "UNARY",
+    "Activation",
+    "GruOptions",
+    "Kernel",
+    "LstmOptions",
+    "RnnOptions",
     "Unary",
 ]
 
 
 # Arguments that are no arrays; all others are one, or None where a kernel can do without.
 PLAIN = frozenset(
-    {"activation", "alpha", "batch_first", "beta", "bias", "causal", "channels", "channels_last", "column", "dilation", "directions_apart", "empty", "epsilon", "gate", "groups", "include_pad", "itemsize", "k_transposed", "kernel", "mode", "offset", "op", "options", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "rms", "scale", "shape", "size", "source", "stride", "target", "tile", "transpose_b", "value", "x_last", "x_offset", "x_strides"}
+    {"activation", "alpha", "batch_first", "beta", "bias", "causal", "channels", "channels_last", "column", "dilation",
+     "directions_apart", "empty", "epsilon", "gate", "groups", "include_pad", "itemsize", "k_transposed", "kernel", "mode",
+     "offset", "op", "options", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "rms", "scale",
+     "shape", "size", "source", "stride", "target", "tile", "transpose_b", "value", "x_last", "x_offset", "x_strides"}
 )  # fmt: skip
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .lower import lower
 from ..graph.trace import trace
+from .lower import lower
 from .model import Model, Options
 
 __all__ = ["compile"]

@@ -1,4 +1,6 @@
-"""From what a caller gives to the arrays that a program takes: names, kinds, shapes. Every error says which input and what was expected."""
+"""From what a caller gives to the arrays that a program takes: names, kinds, shapes. Every error says which input and what was
+expected.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def convert(value: Value, given: Any) -> np.ndarray:
     try:
         array = np.asarray(given)
     except Exception as error:
-        raise DTypeError(f"run: input {value.name!r} of type {type(given).__name__} cannot be read as an array ({error})") from error
+        raise DTypeError(
+            f"run: input {value.name!r} of type {type(given).__name__} cannot be read as an array ({error})"
+        ) from error
     if array.dtype != value.dtype:
         array = _cast(value, array)
     fits(value, array.shape)
@@ -51,7 +55,8 @@ def _cast(value: Value, array: np.ndarray) -> np.ndarray:
     have, want = kind(array.dtype), kind(value.dtype)
     if not have or have != want:
         raise DTypeError(
-            f"run: input {value.name!r} has dtype {array.dtype}: expected {value.dtype} or another {want or value.dtype.name} dtype; "
+            f"run: input {value.name!r} has dtype {array.dtype}: expected {value.dtype} or another {want or value.dtype.name} "
+            f"dtype; "
             f"convert it yourself, for example with .astype({value.dtype.name!r})"
         )
     with np.errstate(over="ignore", invalid="ignore"):

@@ -46,7 +46,8 @@ def load(
 
     Raises:
         FormatError: the content is broken, or not of the format.
-        UnsupportedError: operators or options that are not supported; the message lists all of them. Also a file that holds weights alone.
+        UnsupportedError: operators or options that are not supported; the message lists all of them. Also a file that holds
+        weights alone.
         LimitError: more than `max_bytes` would be needed.
         DeviceError: there is no such device.
 

@@ -38,11 +38,11 @@ class _Lowering:
 
     def run(self) -> Graph:
         for node in self.graph.nodes:
-            LOWER[node.op](self, node, *(self.float(name) for name in node.inputs))
+            LOWER[node.op](self, node, *(self.as_float(name) for name in node.inputs))
         graph = self.graph
         return Graph(graph.inputs, graph.outputs, tuple(self.nodes), self.constants, graph.values)
 
-    def float(self, name: str | None) -> Any:
+    def as_float(self, name: str | None) -> Any:
         """The value as float32: inputs of other dtypes are converted once."""
         if name not in self.inputs:
             return name
@@ -91,8 +91,10 @@ def _alpha(op: str, **names: str) -> Rule:
 
 
 for _name, _op in {
-    "relu": "Relu", "silu": "Swish", "sigmoid": "Sigmoid", "tanh": "Tanh", "hardswish": "HardSwish", "softsign": "Softsign", "mish": "Mish",
-    "selu": "Selu", "exp": "Exp", "log": "Log", "erf": "Erf", "sqrt": "Sqrt", "identity": "Identity", "add": "Add", "subtract": "Sub",
+    "relu": "Relu", "silu": "Swish", "sigmoid": "Sigmoid", "tanh": "Tanh", "hardswish": "HardSwish", "softsign": "Softsign",
+    "mish": "Mish",
+    "selu": "Selu", "exp": "Exp", "log": "Log", "erf": "Erf", "sqrt": "Sqrt", "identity": "Identity", "add": "Add",
+    "subtract": "Sub",
     "multiply": "Mul", "divide": "Div",
 }.items():  # fmt: skip
     LOWER[_name] = _same(_op)
@@ -202,7 +204,9 @@ def _select(s: _Lowering, node: Node, x: str) -> None:
 def _pad(s: _Lowering, node: Node, x: str) -> None:
     rank, pad = s.ranks[node.inputs[0]], tuple(node.attributes["pad"])  # type: ignore[index]
     pairs = [(0, 0)] * (rank - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
-    mode = {"constant": "constant", "zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[node.attributes["mode"]]
+    mode = {"constant": "constant", "zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[
+        node.attributes["mode"]
+    ]
     flat = (*(before for before, _ in pairs), *(after for _, after in pairs))
     s.add("Pad", (x, s.ints(*flat), s.scalar(node.attributes["value"])), node.outputs, mode=mode)
 
@@ -215,7 +219,12 @@ def _conv(s: _Lowering, node: Node, x: str, weight: str, bias: str | None, resid
     axes = int(node.op[4])
     activation = resolve(node.op, get.pop("activation"))
     place = window(node.op, axes, **get)
-    attributes: dict[str, Any] = {"strides": place.stride, "dilations": place.dilation, "group": place.groups, "activation": tuple(activation)}
+    attributes: dict[str, Any] = {
+        "strides": place.stride,
+        "dilations": place.dilation,
+        "group": place.groups,
+        "activation": tuple(activation),
+    }
     if place.padding is None:
         attributes["auto_pad"] = "SAME_UPPER"
     else:
@@ -242,7 +251,9 @@ LOWER.update(conv1d=_conv, conv2d=_conv, conv3d=_conv)
 @_rule
 def _linear(s: _Lowering, node: Node, x: str, weight: str, bias: str | None, residual: str | None) -> None:
     activation = tuple(resolve("linear", node.attributes["activation"]))
-    s.add("Linear", (x, weight, bias, residual) if residual is not None else (x, weight, bias), node.outputs, activation=activation)
+    s.add(
+        "Linear", (x, weight, bias, residual) if residual is not None else (x, weight, bias), node.outputs, activation=activation
+    )
 
 
 LOWER["softmax"] = lambda s, node, x: s.add("Softmax", (x,), node.outputs, axis=node.attributes["dim"])
@@ -253,7 +264,9 @@ LOWER["log_softmax"] = lambda s, node, x: s.add("LogSoftmax", (x,), node.outputs
 
 
 @_rule
-def _lstm(s: _Lowering, node: Node, x: str, w_ih: str, w_hh: str, b_ih: str | None, b_hh: str | None, h0: str | None, c0: str | None) -> None:
+def _lstm(
+    s: _Lowering, node: Node, x: str, w_ih: str, w_hh: str, b_ih: str | None, b_hh: str | None, h0: str | None, c0: str | None
+) -> None:
     single = s.ranks[node.inputs[0]] == 2  # type: ignore[index]
     direction = node.attributes["direction"]
     weights = _weights(s, node, 2 if direction == "bidirectional" else 1, w_ih, w_hh, b_ih, b_hh)
@@ -285,7 +298,9 @@ def _lstm_cell(
         s.add("Squeeze", (state, axes), name)
 
 
-def _weights(s: _Lowering, node: Node, d: int, w_ih: str, w_hh: str, b_ih: str | None, b_hh: str | None) -> tuple[str | None, ...]:
+def _weights(
+    s: _Lowering, node: Node, d: int, w_ih: str, w_hh: str, b_ih: str | None, b_hh: str | None
+) -> tuple[str | None, ...]:
     """W, R and B with an axis of directions in front."""
 
     def led(name: str, rank: int) -> str:

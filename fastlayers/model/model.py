@@ -1,4 +1,6 @@
-"""`Model`: a loaded or compiled network that is called like a function. Immutable, and safe to call from any number of threads."""
+"""`Model`: a loaded or compiled network that is called like a function. Immutable, and safe to call from any number of
+threads.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,8 @@ class _NoRunner:
 class Model:
     """A network with its weights, ready to run. Made by `load` and `compile`.
 
-    It never changes, holds no state between calls, and may be called from any number of threads at once. It keeps to the kernel variant that
+    It never changes, holds no state between calls, and may be called from any number of threads at once. It keeps to the kernel
+    variant that
     was chosen when it was made. For every new set of input sizes it makes a binding, once; the last ones are kept.
 
     >>> import numpy as np, fastlayers as fl
@@ -87,7 +90,7 @@ class Model:
         self._main = self._program(self._names, packed)
         self._runner: Any = _NoRunner()
         if self._variant.steps:
-            from ..kernels.aot.run import Runner
+            from ..kernels.aot.run import Runner  # type: ignore[import-not-found, unused-ignore]
 
             self._runner = Runner(tuple(value.name for value in graph.inputs), self._names)
 
@@ -122,7 +125,9 @@ class Model:
         results = self._run(self._main, self._names, list(arrays), out)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def run(self, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None, *, out: Mapping[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
+    def run(
+        self, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None, *, out: Mapping[str, np.ndarray] | None = None
+    ) -> dict[str, np.ndarray]:
         """Runs on arrays given by name.
 
         Args:
@@ -146,7 +151,9 @@ class Model:
         program = self._main if names == self._names else self._program(names)
         return dict(zip(names, self._run(program, names, arrays, out), strict=True))
 
-    def _run(self, program: Program, names: tuple[str, ...], given: list[Any], out: Mapping[str, np.ndarray] | None) -> Sequence[np.ndarray]:
+    def _run(
+        self, program: Program, names: tuple[str, ...], given: list[Any], out: Mapping[str, np.ndarray] | None
+    ) -> Sequence[np.ndarray]:
         arrays = [_feeds.convert(value, array) for value, array in zip(self._graph.inputs, given, strict=True)]
         binding = program.binding(arrays)
         if out is None:
@@ -195,7 +202,8 @@ class Model:
         """Makes the binding for these sizes now instead of at the first call.
 
         Args:
-            shapes: a shape for every input, by name or in their order; an array instead where numbers decide sizes (`sr` of silero-vad).
+            shapes: a shape for every input, by name or in their order; an array instead where numbers decide sizes (`sr` of
+            silero-vad).
 
         Raises:
             ShapeError: a name is missing or unknown, a shape does not fit, or the network cannot take these sizes.
@@ -213,7 +221,9 @@ class Model:
                 arrays.append(_feeds.convert(value, shape))
                 continue
             if i in self._main.by_value:
-                raise ShapeError(f"prepare: the numbers of input {value.name!r} decide sizes: expected an array instead of the shape {shape}")
+                raise ShapeError(
+                    f"prepare: the numbers of input {value.name!r} decide sizes: expected an array instead of the shape {shape}"
+                )
             arrays.append(np.broadcast_to(np.zeros((), value.dtype), tuple(int(d) for d in shape)))
             _feeds.fits(value, arrays[-1].shape)
         return arrays
@@ -249,13 +259,16 @@ class Model:
     def save(self, path: str | os.PathLike[str], packed: bool = False) -> None:
         """Writes graph and weights to one file, which `load` maps into memory and any safetensors reader can list.
 
-        The graph is written as it runs, simplified and with operations fused, so that loading it does not repeat that work; values that
+        The graph is written as it runs, simplified and with operations fused, so that loading it does not repeat that work;
+        values that
         were fused away are no longer in it.
 
         Args:
             path: the file; it appears whole or not at all.
-            packed: whether weights are also written as the compiled engine reads them, so that the first answer comes sooner, from a file
-                of two to four times the size. Only what has been packed is written: call the model, or `prepare`, before. The version of
+            packed: whether weights are also written as the compiled engine reads them, so that the first answer comes sooner,
+            from a file
+                of two to four times the size. Only what has been packed is written: call the model, or `prepare`, before. The
+                version of
                 fastlayers that wrote such a copy must be the one that uses it; others pack the weights anew.
 
         Raises:
@@ -300,7 +313,9 @@ def _with_outputs(graph: Graph, names: tuple[str, ...]) -> Graph:
     wanted = []
     for name in names:
         if name not in made and name not in known and name not in graph.constants:
-            raise ShapeError(f"run: outputs has {name!r}, which is no value of the graph: expected some of {[v.name for v in graph.outputs]}")
+            raise ShapeError(
+                f"run: outputs has {name!r}, which is no value of the graph: expected some of {[v.name for v in graph.outputs]}"
+            )
         spec = known.get(name) or graph.values.get(name)
         wanted.append(Value(name, spec.shape if spec else None, spec.dtype if spec else np.dtype(np.float32)))
     if len(set(names)) != len(names):

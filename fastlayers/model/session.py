@@ -60,7 +60,9 @@ class InferenceSession:
         FormatError, UnsupportedError, LimitError: as `load`.
     """
 
-    def __init__(self, path_or_bytes: Any, sess_options: Any = None, providers: Sequence[Any] | None = None, **others: Any) -> None:
+    def __init__(
+        self, path_or_bytes: Any, sess_options: Any = None, providers: Sequence[Any] | None = None, **others: Any
+    ) -> None:
         names = [p[0] if isinstance(p, tuple) else p for p in providers or ["CPUExecutionProvider"]]
         if "CPUExecutionProvider" not in names:
             raise DTypeError(f"InferenceSession: providers is {names}: expected 'CPUExecutionProvider' among them")

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..errors import ShapeError
 from ..program.program import Binding
 from ..program.steps import Step, steps
-from . import feeds as _feeds
 
 if TYPE_CHECKING:
     from .model import Model
@@ -21,7 +18,9 @@ __all__ = ["bound", "count", "summary", "table"]
 def bound(model: Model, shapes: Mapping[str, Any] | Sequence[Any] | None) -> Binding:
     """The binding for these sizes; those of the model's own inputs if they are all numbers."""
     if shapes is None:
-        open_sizes = [f"{s.name} {s.shape}" for s in model.inputs if s.shape is None or not all(isinstance(d, int) for d in s.shape)]
+        open_sizes = [
+            f"{s.name} {s.shape}" for s in model.inputs if s.shape is None or not all(isinstance(d, int) for d in s.shape)
+        ]
         if open_sizes:
             raise ShapeError(f"summary: sizes are open: {', '.join(open_sizes)}: give the shape of every input")
         shapes = [s.shape for s in model.inputs]
@@ -43,7 +42,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
 
     def line(row: Sequence[str]) -> str:
-        return "  ".join(c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))).rstrip()
+        return "  ".join(
+            c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
 
     return "\n".join([line(head), line(["-" * w for w in widths]), *map(line, rows)])
 
@@ -57,7 +58,15 @@ def summary(model: Model, shapes: Mapping[str, Any] | Sequence[Any] | None) -> s
         return "\n".join(lines)
     found = steps(binding.plan)
     rows = [
-        [s.op, s.name[-40:], "x".join(map(str, s.shape)) or "-", count(s.parameters), count(s.multiply_adds), count(s.bytes), " ".join(s.kernels) or "(view)"]
+        [
+            s.op,
+            s.name[-40:],
+            "x".join(map(str, s.shape)) or "-",
+            count(s.parameters),
+            count(s.multiply_adds),
+            count(s.bytes),
+            " ".join(s.kernels) or "(view)",
+        ]
         for s in found
     ]
     lines.append(table(["operator", "result", "shape", "parameters", "multiply-adds", "bytes", "runs in"], rows, 3))
@@ -69,7 +78,9 @@ def _totals(found: Sequence[Step], binding: Binding) -> str:
     plan = binding.plan
     assert plan is not None
     numpy_steps = [s for s in found if "numpy" in s.kernels and s.name]
+    parameters, work = sum(s.parameters for s in found), sum(s.multiply_adds for s in found)
+    names = ", ".join(dict.fromkeys(s.op for s in numpy_steps)) or "nothing"
     return (
-        f"{len(found)} steps, {count(sum(s.parameters for s in found))} parameters, {count(sum(s.multiply_adds for s in found))} multiply-adds, "
-        f"{count(plan.arena)}B of intermediate results; in numpy: {', '.join(dict.fromkeys(s.op for s in numpy_steps)) or 'nothing'}"
+        f"{len(found)} steps, {count(parameters)} parameters, {count(work)} multiply-adds, {count(plan.arena)}B of intermediate "
+        f"results; in numpy: {names}"
     )

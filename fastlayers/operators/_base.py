@@ -1,15 +1,18 @@
-"""What an operator is: a shape rule, a numpy meaning, and the kernel calls that it becomes. Families of operators are in the files beside.
+"""What an operator is: a shape rule, a numpy meaning, and the kernel calls that it becomes. Families of operators are in the
+files beside.
 
-To add an operator: (1) in the file of its family write ``<name>_infer(n)``, ``<name>_run(n, *arrays)`` or ``<name>_lower(n, b)`` and
+To add an operator: (1) in the file of its family write ``<name>_infer(n)``, ``<name>_run(n, *arrays)`` or ``<name>_lower(n,
+b)`` and
 ``register`` them; (2) if old opsets spell it differently, a rule in ``formats/onnx/canonical.py``; (3) cases in tests/operators/.
 
-- ``infer(n) -> list[Spec]``: the outputs' shapes and dtypes from the inputs'. While a model is loaded, sizes may be names or None, and a
-  shape None; whoever cannot tell a size says None. When a model is bound, all sizes of inputs are ints, and so must be the result's, else the
-  model is interpreted node by node. ``n.values[i]`` is an input's array where it is known beforehand (constants, shapes, small integers).
-- ``run(n, *arrays) -> tuple of arrays``: plain numpy, any dtype; the oracle, what folds constants, and the step where no kernel is.
-  None stands for an input that was left out. Results need not be contiguous or fresh; they are copied where it matters.
-- ``lower(n, b)``: sizes are known: asks the builder `b` for memory and says which kernels are to be called (see `program.builder`).
-  It may decline by returning False before it has called anything of `b`: then `run` becomes a numpy step.
+- ``infer(n) -> list[Spec]``: the outputs' shapes and dtypes from the inputs'. While a model is loaded, sizes may be names or
+  None, and a shape None; whoever cannot tell a size says None. When a model is bound, all sizes of inputs are ints, and so must
+  be the result's, else the model is interpreted node by node. ``n.values[i]`` is an input's array where it is known beforehand
+  (constants, shapes, small integers).
+- ``run(n, *arrays) -> tuple of arrays``: plain numpy, any dtype; the oracle, what folds constants, and the step where no kernel
+  is. None stands for an input that was left out. Results need not be contiguous or fresh; they are copied where it matters.
+- ``lower(n, b)``: sizes are known: asks the builder `b` for memory and says which kernels are to be called (see
+  `program.builder`). It may decline by returning False before it has called anything of `b`: then `run` becomes a numpy step.
 """
 
 from __future__ import annotations
@@ -89,7 +92,7 @@ class View:
 
     def float32(self, *positions: int) -> bool:
         """Whether these inputs (all that were given, by default) are float32."""
-        chosen = range(len(self.inputs)) if not positions else positions
+        chosen = positions or range(len(self.inputs))
         return all(self.inputs[i] is None or self.inputs[i].dtype == FLOAT32 for i in chosen if i < len(self.inputs))  # type: ignore[union-attr]
 
     def wants(self, i: int) -> bool:
@@ -109,7 +112,8 @@ class Operator(NamedTuple):
     """The functions of one operator; see the module's docstring.
 
     `volatile`: never folded (random numbers). `shape_only`: `run` needs the inputs' specs alone, not their numbers (Shape, Size).
-    `steers`: positions of inputs whose numbers decide the results' sizes; integer inputs of a graph that reach one belong to a binding.
+    `steers`: positions of inputs whose numbers decide the results' sizes; integer inputs of a graph that reach one belong to a
+    binding.
     """
 
     name: str

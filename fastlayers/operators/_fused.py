@@ -1,4 +1,6 @@
-"""What passes and layers put behind an operator: a residual that is added, and an activation. Attribute `activation`: (code, a, b)."""
+"""What passes and layers put behind an operator: a residual that is added, and an activation. Attribute `activation`: (code,
+a, b).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Arithmetic of windows that slide over space: attributes of Conv and of pools as numbers, sizes of results, ONNX's automatic padding."""
+"""Arithmetic of windows that slide over space: attributes of Conv and of pools as numbers, sizes of results, ONNX's automatic
+padding.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Window(NamedTuple):
 
 
 def window(n: View, kernel: Sequence[int], space: Sequence[Dim] | None) -> Window:
-    """The attributes strides, dilations, pads and auto_pad, for an input of `space` sizes (None: rank known from the kernel alone)."""
+    """The attributes strides, dilations, pads and auto_pad, for an input of `space` sizes (None: rank known from the kernel
+    alone).
+    """
     axes = len(kernel)
 
     def numbers(name: str, count: int, default: int, least: int) -> tuple[int, ...]:
@@ -98,4 +102,4 @@ def arranged(batch: Dim, channels: Dim, space: Sequence[Dim], last: bool) -> Sha
 def five(shape: Sequence[int], last: bool) -> tuple[int, ...]:
     """A shape with three space axes."""
     space = tuple(spatial(tuple(shape), last))
-    return tuple(arranged(shape[0], shape[-1 if last else 1], (1,) * (3 - len(space)) + space, last))  # type: ignore[return-value, arg-type]
+    return tuple(arranged(shape[0], shape[-1 if last else 1], (1,) * (3 - len(space)) + space, last))  # type: ignore[arg-type]

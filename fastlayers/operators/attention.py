@@ -1,4 +1,6 @@
-"""`ScaledAttention`, what the pass `attention` makes: softmax(scale q kᵀ + mask) v, and `Activate`, an elementwise function by number."""
+"""`ScaledAttention`, what the pass `attention` makes: softmax(scale q kᵀ + mask) v, and `Activate`, an elementwise function by
+number.
+"""
 
 from __future__ import annotations
 

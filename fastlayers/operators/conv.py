@@ -1,4 +1,5 @@
-"""Convolution and transposed convolution. Besides ONNX's inputs and attributes, which passes add: a residual (input 3), an activation,
+"""Convolution and transposed convolution. Besides ONNX's inputs and attributes, which passes add: a residual (input 3), an
+activation,
 and whether x and the result have their channels last (`x_last`, `out_last`)."""
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..program.builder import Builder, Ref
 
 _ZEROS = PAD_MODES["zeros"]
+_EACH: tuple[Any, ...] = (slice(None), slice(None))  # every image and channel
 
 
 def _parts(n: View) -> tuple[Any, Any, Window | None]:
@@ -31,7 +33,7 @@ def _parts(n: View) -> tuple[Any, Any, Window | None]:
         raise n.fail(f"kernel_shape is {tuple(kernel)}, the weights have shape {w}: expected the same sizes")
     if len(w) < 3 or (x is not None and len(x) != len(w)):
         raise n.fail(f"x has shape {x}, the weights {w}: expected as many axes, three at least")
-    return x, w, window(n, kernel, None if x is None else spatial(x, n.get("x_last", False)))
+    return x, w, window(n, tuple(kernel), None if x is None else spatial(x, n.get("x_last", False)))  # type: ignore[arg-type]
 
 
 def conv_infer(n: View) -> list[Spec]:
@@ -41,7 +43,9 @@ def conv_infer(n: View) -> list[Spec]:
     last = n.get("x_last", False)
     channels, groups = x[-1 if last else 1], n.get("group", 1)
     if isinstance(channels, int) and isinstance(w[1], int) and channels != w[1] * groups:
-        raise n.fail(f"x has {channels} channels, the weights have shape {w}, group={groups}: expected {w[1]} * {groups} channels")
+        raise n.fail(
+            f"x has {channels} channels, the weights have shape {w}, group={groups}: expected {w[1]} * {groups} channels"
+        )
     if groups < 1 or (isinstance(w[0], int) and w[0] % groups):
         raise n.fail(f"group is {groups}, the weights have shape {w}: expected a divisor of {w[0]}")
     if n.has(2) and n.shape(2) is not None and (len(n.shape(2)) != 1 or _differ(n.shape(2)[0], w[0])):  # type: ignore[arg-type, index]
@@ -57,8 +61,9 @@ def conv_lower(n: View, b: Builder) -> Any:
     weight, bias = n.value(1), n.value(2)
     if weight is None or not n.float32() or (n.has(2) and bias is None) or weight.ndim > 5:
         return False
-    x, _, place = _parts(n)
-    assert place is not None and place.pads is not None
+    _, _, place = _parts(n)
+    if place is None or place.pads is None:
+        return False
     if any(p < 0 for pair in place.pads for p in pair):
         return False
     x_last, out_last, groups = n.get("x_last", False), n.get("out_last", False), n.get("group", 1)
@@ -87,7 +92,13 @@ def _call(
         b.call("depthwise", x, packed, out, pads, mode, x_last, residual, act)
         return
     tile = 0
-    if groups == 1 and weight.shape[2:] == (1, 3, 3) and stride == dilation == (1, 1, 1) and not mode and not n.get("direct", False):
+    if (
+        groups == 1
+        and weight.shape[2:] == (1, 3, 3)
+        and stride == dilation == (1, 1, 1)
+        and not mode
+        and not n.get("direct", False)
+    ):
         space = spatial(out.shape, out_last)
         tile = choose(space[1:], channels, weight.shape[0], x.shape[0])  # type: ignore[arg-type]
     if tile:
@@ -98,10 +109,13 @@ def _call(
         b.call("conv", x, packed, out, pads, mode, x_last, out_last, residual, act)
 
 
-def conv_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None) -> Sequence[np.ndarray]:
+def conv_run(
+    n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None
+) -> Sequence[np.ndarray]:
     """Windows of the padded input, multiplied with the weights of each group."""
     _, _, place = _parts(n)
-    assert place is not None and place.pads is not None
+    assert place is not None
+    assert place.pads is not None
     if n.get("x_last", False):
         x = np.moveaxis(x, -1, 1)
     axes = w.ndim - 2
@@ -109,9 +123,10 @@ def conv_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = No
     modes = {0: "constant", 1: "reflect", 2: "edge", 3: "wrap"}
     padded = np.pad(x, ((0, 0), (0, 0), *((max(p, 0), max(q, 0)) for p, q in place.pads)), modes[n.get("pad_mode", _ZEROS)])  # type: ignore[call-overload]
     cut = tuple(slice(max(-p, 0), padded.shape[i + 2] - max(-q, 0)) for i, (p, q) in enumerate(place.pads))
-    padded = padded[(slice(None), slice(None), *cut)]
-    views = np.lib.stride_tricks.sliding_window_view(padded, place.reach, tuple(range(2, 2 + axes)))
-    views = views[(slice(None), slice(None), *(slice(None, None, s) for s in place.stride), *(slice(None, None, d) for d in place.dilation))]
+    padded = padded[_EACH + cut]
+    views: Any = np.lib.stride_tricks.sliding_window_view(padded, place.reach, tuple(range(2, 2 + axes)))
+    steps = tuple(slice(None, None, s) for s in (*place.stride, *place.dilation))
+    views = views[_EACH + steps]
     groups = n.get("group", 1)
     parts = []
     for g, weight in enumerate(np.split(w.astype(wide), groups)):
@@ -142,7 +157,11 @@ def _transposed(n: View, x: Any, w: Any) -> tuple[Window, tuple[Any, ...], tuple
         for d, s, e, r in zip(space, place.stride, extra, place.reach, strict=True)
     ]
     if shape or auto in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = list(shape[-axes:]) if shape else [d * s if isinstance(d, int) else None for d, s in zip(space, place.stride, strict=True)]
+        wanted = (
+            list(shape[-axes:])
+            if shape
+            else [d * s if isinstance(d, int) else None for d, s in zip(space, place.stride, strict=True)]
+        )
         if any(f is None for f in full) or any(v is None for v in wanted):
             return place, tuple(wanted), None
         pads = []
@@ -169,7 +188,9 @@ def conv_transpose_infer(n: View) -> list[Spec]:
         raise n.fail(f"x has shape {x}, the weights {w}: expected as many axes, three at least")
     groups = n.get("group", 1)
     if _differ(x[1], w[0]) or groups < 1 or (isinstance(w[0], int) and w[0] % groups):
-        raise n.fail(f"x has shape {x}, the weights {w}, group={groups}: expected {x[1]} = {w[0]} channels, and group to divide it")
+        raise n.fail(
+            f"x has shape {x}, the weights {w}, group={groups}: expected {x[1]} = {w[0]} channels, and group to divide it"
+        )
     _, sizes, _ = _transposed(n, x, w)
     if any(isinstance(s, int) and s < 0 for s in sizes):
         raise n.fail(f"the result would have the sizes {sizes}: the padding is larger than it")
@@ -187,7 +208,14 @@ def conv_transpose_lower(n: View, b: Builder) -> Any:
     stride, dilation = three(place.stride), three(place.dilation)
     packed = b.pack("conv_transpose_pack", lambda: (weight, bias, stride, dilation, n.get("group", 1)))
     b.call(
-        "conv_transpose", x.view(five(x.shape, False)), packed, out.view(five(out.shape, False)), three_pads(pads), False, False, fused(n)
+        "conv_transpose",
+        x.view(five(x.shape, False)),
+        packed,
+        out.view(five(out.shape, False)),
+        three_pads(pads),
+        False,
+        False,
+        fused(n),
     )
     return True
 
@@ -204,20 +232,20 @@ def conv_transpose_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray |
         source = x[:, g * each_in : (g + 1) * each_in].astype(np.float64)
         weight = w[g * each_in : (g + 1) * each_in].astype(np.float64)
         for tap in np.ndindex(*place.kernel):
-            part = np.moveaxis(np.tensordot(source, weight[(slice(None), slice(None), *tap)], ([1], [0])), -1, 1)
+            part = np.moveaxis(np.tensordot(source, weight[_EACH + tap], ([1], [0])), -1, 1)
             at = tuple(
                 slice(t * d, t * d + (size - 1) * s + 1, s)
                 for t, d, s, size in zip(tap, place.dilation, place.stride, x.shape[2:], strict=True)
             )
             if part.size:
-                y[(slice(None), slice(g * each_out, (g + 1) * each_out), *at)] += part
+                y[:, g * each_out : (g + 1) * each_out][_EACH + at] += part
     result = np.zeros((*y.shape[:2], *sizes), np.float64)
     source_at, result_at = [], []
     for (before, _), size, have in zip(pads, sizes, full, strict=True):
         start, end = max(before, 0), min(before + size, have)
         source_at.append(slice(start, max(end, start)))
         result_at.append(slice(start - before, max(end, start) - before))
-    result[(slice(None), slice(None), *result_at)] = y[(slice(None), slice(None), *source_at)]
+    result[_EACH + tuple(result_at)] = y[_EACH + tuple(source_at)]
     if bias is not None:
         result += bias.reshape(-1, *(1,) * axes)
     return (result.astype(x.dtype),)

@@ -1,4 +1,6 @@
-"""Normalisations, softmax, and `Affine`, what passes make of a batch normalisation that nothing takes in: act(x scale + shift) a channel."""
+"""Normalisations, softmax, and `Affine`, what passes make of a batch normalisation that nothing takes in: act(x scale + shift)
+a channel.
+"""
 
 from __future__ import annotations
 
@@ -70,12 +72,12 @@ def _softmax(name: str, kernel: str | None, function: Callable[[np.ndarray], np.
 
 def _plain_softmax(x: np.ndarray) -> np.ndarray:
     e = np.exp(x - x.max(1, keepdims=True, initial=-np.inf))
-    return e / e.sum(1, keepdims=True)
+    return np.asarray(e / e.sum(1, keepdims=True))
 
 
 def _log_softmax(x: np.ndarray) -> np.ndarray:
     shifted = x - x.max(1, keepdims=True, initial=-np.inf)
-    return shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(1, keepdims=True)))
 
 
 def _hardmax(x: np.ndarray) -> np.ndarray:
@@ -97,7 +99,14 @@ def batch_norm_infer(n: View) -> list[Spec]:
     x = n.shape(0)
     for i in range(1, 5):
         shape = n.shape(i)
-        if x is not None and shape is not None and len(x) > 1 and isinstance(x[1], int) and shape != (x[1],) and isinstance(shape[0], int):
+        if (
+            x is not None
+            and shape is not None
+            and len(x) > 1
+            and isinstance(x[1], int)
+            and shape != (x[1],)
+            and isinstance(shape[0], int)
+        ):
             raise n.fail(f"input {i} has shape {shape}, x has shape {x}: expected ({x[1]},)")
     return [n.spec(0), *(n.spec(3 + i) for i in range(len(n.node.outputs) - 1))][: len(n.node.outputs)]
 
@@ -132,7 +141,7 @@ def batch_norm_lower(n: View, b: Builder) -> Any:
     values = [n.value(i) for i in range(1, 5)]
     if n.get("training_mode", 0) or any(v is None for v in values) or not n.float32() or len(n.node.outputs) > 1:
         return False
-    factor, shift = scale_and_shift(*values, n.get("epsilon", 1e-5))  # type: ignore[arg-type]
+    factor, shift = scale_and_shift(*values, n.get("epsilon", 1e-5))  # type: ignore[call-arg, arg-type]
     x = b.input(0)
     _affine(b, n, x, b.output(0, over=x), factor, shift, 1)
     return True
@@ -247,7 +256,7 @@ def lrn_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     if n.get("x_last", False):
         x = np.moveaxis(x, -1, 1)
     squares = np.pad(x.astype(np.float64) ** 2, [(0, 0), ((size - 1) // 2, size - 1 - (size - 1) // 2)] + [(0, 0)] * (x.ndim - 2))
-    total = np.lib.stride_tricks.sliding_window_view(squares, size, 1).sum(-1)  # type: ignore[call-overload]
+    total = np.lib.stride_tricks.sliding_window_view(squares, size, 1).sum(-1)
     y = (x / (bias + alpha / size * total) ** beta).astype(x.dtype)
     return (np.moveaxis(y, 1, -1) if n.get("x_last", False) else y,)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,13 @@ def pool_infer(n: View) -> list[Spec]:
 
 def _usable(n: View, place: Window) -> bool:
     pads = place.pads
-    return n.float32() and not n.wants(1) and len(place.kernel) <= 3 and pads is not None and all(p >= 0 for pair in pads for p in pair)
+    return (
+        n.float32()
+        and not n.wants(1)
+        and len(place.kernel) <= 3
+        and pads is not None
+        and all(p >= 0 for pair in pads for p in pair)
+    )
 
 
 def max_pool_lower(n: View, b: Builder) -> Any:
@@ -58,10 +65,9 @@ def average_pool_lower(n: View, b: Builder) -> Any:
         return False
     last = n.get("x_last", False)
     x, out = b.input(0), b.output(0)
-    if out.shape == arranged(out.shape[0], x.shape[-1 if last else 1], (1,) * len(place.kernel), last):
-        if place.kernel == spatial(x.shape, last) and not any(p for pair in place.pads or () for p in pair):
-            _whole(b, x, out, last, "mean")
-            return True
+    if place.kernel == spatial(x.shape, last) and not any(p for pair in place.pads or () for p in pair):
+        _whole(b, x, out, last, "mean")
+        return True
     b.call(
         "avg_pool", x.view(five(x.shape, last)), out.view(five(out.shape, last)), three(place.kernel), three(place.stride),
         three(place.dilation), three_pads(place.pads or ()), bool(n.get("count_include_pad", 0)), last,
@@ -85,11 +91,13 @@ def _windows(n: View, x: np.ndarray, fill: float) -> tuple[np.ndarray, np.ndarra
     kind = np.pad(np.ones(x.shape[2:], np.int8), place.pads, constant_values=2)
     kind = np.pad(kind, [(0, o) for o in over])
 
-    def slide(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-        lead = (slice(None),) * axes[0]
-        views = np.lib.stride_tricks.sliding_window_view(array, place.reach, axes)  # type: ignore[call-overload]
-        views = views[(*lead, *(slice(None, None, s) for s in place.stride), *(slice(None, None, d) for d in place.dilation))]
-        return views[(*lead, *(slice(0, k) for k in sizes))]  # type: ignore[no-any-return]
+    def slide(array: np.ndarray, axes: tuple[int, ...]) -> Any:
+        lead: tuple[Any, ...] = (slice(None),) * axes[0]
+        stepped: tuple[Any, ...] = tuple(slice(None, None, s) for s in place.stride)
+        dilated: tuple[Any, ...] = tuple(slice(None, None, d) for d in place.dilation)
+        views: Any = np.lib.stride_tricks.sliding_window_view(array, place.reach, axes)
+        views = views[lead + stepped + dilated]
+        return views[lead + tuple(slice(0, int(k or 0)) for k in sizes)]
 
     return slide(padded, space), slide(kind, tuple(range(x.ndim - 2))), place
 
@@ -108,7 +116,7 @@ def max_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     if not n.wants(1):
         return (_arrange(n, y),)
     first_x = np.moveaxis(x, -1, 1) if n.get("x_last", False) else x
-    order = "F" if n.get("storage_order", 0) else "C"
+    order: Any = "F" if n.get("storage_order", 0) else "C"
     numbers = np.arange(int(np.prod(first_x.shape[2:]))).reshape(first_x.shape[2:], order=order).astype(np.float64)
     planes = np.broadcast_to(numbers, (1, 1, *numbers.shape))
     at, _, _ = _windows(n, planes if not n.get("x_last", False) else np.moveaxis(planes, 1, -1), -1.0)
@@ -156,7 +164,7 @@ def global_infer(n: View) -> list[Spec]:
 
 def _whole(b: Builder, x: Any, out: Any, last: bool, op: str) -> None:
     batch, channels = x.shape[0], x.shape[-1 if last else 1]
-    pixels = int(np.prod(spatial(x.shape, last)))
+    pixels = math.prod(x.shape[1:-1] if last else x.shape[2:])
     if last:
         b.call("reduce", x.view((batch, pixels, channels)), out.view((batch, channels)), REDUCE[op])
     else:

@@ -1,4 +1,6 @@
-"""Matrix products: Gemm and MatMul of ONNX, and `Linear`, what passes make of them: act(x Wᵀ + b + residual) with fixed weights."""
+"""Matrix products: Gemm and MatMul of ONNX, and `Linear`, what passes make of them: act(x Wᵀ + b + residual) with fixed
+weights.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +50,9 @@ def gemm_infer(n: View) -> list[Spec]:
     k2, columns = w[::-1] if n.get("transB", 0) else w
     _multiply_adds(n, k, k2)
     c = n.shape(2) if n.has(2) else None
-    if c is not None and isinstance(m, int) and isinstance(columns, int) and all(isinstance(d, int) for d in c):
-        if broadcast(n, (m, columns), c) != (m, columns):
-            raise n.fail(f"C has shape {c}: expected one that broadcasts to {(m, columns)}")
+    known = c is not None and all(isinstance(d, int) for d in (m, columns, *c))
+    if known and broadcast(n, (m, columns), c or ()) != (m, columns):
+        raise n.fail(f"C has shape {c}: expected one that broadcasts to {(m, columns)}")
     return [Spec((m, columns), n.spec(0).dtype)]
 
 

@@ -9,7 +9,8 @@ P     i o f    i f o
 ====  =======  =================
 
 X is (t, b, i), or (b, t, i) with layout=1; Y is (t, d, b, h), or (b, t, d, h); states are (d, b, h), or (b, d, h).
-The attribute `joined`, of recorded layers, means torch's conventions: Y is (t, b, d h) or (b, t, d h), states are (d, b, h) in both layouts,
+The attribute `joined`, of recorded layers, means torch's conventions: Y is (t, b, d h) or (b, t, d h), states are (d, b, h) in
+both layouts,
 and the gates are in the kernels' order already.
 """
 
@@ -66,7 +67,9 @@ def _infer(n: View) -> list[Spec]:
     expected = {3: (d, None), 4: (batch,)}
     for i, want in expected.items():
         shape = n.shape(i) if n.has(i) else None
-        if shape is not None and (len(shape) != len(want) or (isinstance(shape[0], int) and isinstance(want[0], int) and shape[0] != want[0])):
+        if shape is not None and (
+            len(shape) != len(want) or (isinstance(shape[0], int) and isinstance(want[0], int) and shape[0] != want[0])
+        ):
             raise n.fail(f"input {i} has shape {shape}: expected {want}")
     state = (batch, d, hidden) if batch_first and not n.get("joined") else (d, batch, hidden)
     for i in (5, 6) if n.op == "LSTM" else (5,):
@@ -126,7 +129,8 @@ def _reordered(array: np.ndarray, order: Sequence[int]) -> np.ndarray:
 def _weights(n: View, values: Sequence[np.ndarray | None], options: Any) -> tuple[Any, ...]:
     """What the pack kernel takes."""
     w, r, b = values[1], values[2], values[3] if len(values) > 3 else None
-    assert w is not None and r is not None
+    assert w is not None
+    assert r is not None
     order: Sequence[int] = range(GATES[n.op]) if n.get("joined") else _ORDER[n.op]
     half = None if b is None else b.shape[1] // 2
     biases = (None, None) if b is None else (_reordered(b[:, :half], order), _reordered(b[:, half:], order))
@@ -197,7 +201,7 @@ def _run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
     states = [np.zeros((d, batch, hidden), np.float32) for _ in range(2 if kind == "lstm" else 1)]
     flags = (batch_first, not joined, n.get("direction", "forward") == "reverse")
     if kind == "lstm":
-        reference.lstm(x, packed, given(5), given(6), lengths, y, *states, *flags)
+        reference.lstm(x, packed, given(5), given(6), lengths, y, states[0], states[1], *flags)
     else:
         getattr(reference, kind)(x, packed, given(5), lengths, y, *states, *flags)
     turned = [s.swapaxes(0, 1) if batch_first and not joined else s for s in states]

@@ -1,7 +1,9 @@
 """Whole models as programs: a graph is bound to the sizes of its inputs, and what remains runs as a list of kernel calls.
 
-``builder`` is what operators are lowered with, ``binder`` walks a graph with sizes known, ``arena`` places intermediate results, ``program``
-keeps packed weights and bindings, ``plain`` and ``kernels.aot.run`` execute, ``interpret`` runs node by node what no sizes can settle.
+``builder`` is what operators are lowered with, ``binder`` walks a graph with sizes known, ``arena`` places intermediate
+results, ``program``
+keeps packed weights and bindings, ``plain`` and ``kernels.aot.run`` execute, ``interpret`` runs node by node what no sizes can
+settle.
 """
 
 from .program import Program

@@ -1,4 +1,6 @@
-"""One block of memory for everything that lives within a run: each buffer gets an offset, and those that never live at once share places."""
+"""One block of memory for everything that lives within a run: each buffer gets an offset, and those that never live at once
+share places.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""From a graph and the sizes of its inputs to a plan: every node's shapes, what is known beforehand, and the calls that remain."""
+"""From a graph and the sizes of its inputs to a plan: every node's shapes, what is known beforehand, and the calls that
+remain.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class Placed(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The calls of a model for one set of sizes. Outputs are (shape, dtype) in the order of the graph's; a call names its node's position."""
+    """The calls of a model for one set of sizes. Outputs are (shape, dtype) in the order of the graph's; a call names its
+    node's position.
+    """
 
     calls: list[Call | PythonCall]
     outputs: list[tuple[tuple[int, ...], np.dtype[Any]]]
@@ -59,7 +63,8 @@ def as_written(graph: Graph, constants: Mapping[str, np.ndarray], specs: Mapping
 def bind(
     graph: Graph, inputs: Sequence[Spec], values: Sequence[np.ndarray | None], pack: Pack, prepare: Prepare = as_written
 ) -> Plan:
-    """The plan for inputs of these shapes, some of whose values may be known. `prepare` gives the form of a branch that is to be walked.
+    """The plan for inputs of these shapes, some of whose values may be known. `prepare` gives the form of a branch that is to
+    be walked.
 
     Raises:
         Interpret: the sizes do not settle everything.
@@ -113,10 +118,10 @@ class _Binder:
         for name, spec in zip(node.outputs, results, strict=False):
             if name:
                 specs[name] = spec
-        if operator.run is not None and not operator.volatile and (operator.shape_only or all(n is None or n in known for n in node.inputs)):
-            if nbytes <= FOLD_BYTES:
-                self.fold(node, view, results)
-                return
+        ready = operator.shape_only or all(n is None or n in known for n in node.inputs)
+        if ready and operator.run is not None and not operator.volatile and nbytes <= FOLD_BYTES:
+            self.fold(node, view, results)
+            return
         number = len(self.nodes)
         weights = tuple(None if v is None else v.size for v in view.values)
         self.nodes.append(Placed(node, tuple(view.inputs), tuple(results), weights))
@@ -164,7 +169,7 @@ class _Binder:
         else:
             out = Ref(Buffer(OUTPUT, ref.nbytes, i), 0, ref.shape, ref.dtype)
             builder.begin(len(self.nodes), None, None, ())  # type: ignore[arg-type]
-            self.nodes.append(Node("Identity", (name,), (name,), {}))
+            self.nodes.append(Placed(Node("Identity", (name,), (name,), {}), (spec,), (spec,), (None,)))
             if has("copy") and movable(ref.dtype):
                 copy(builder, ref, out, (ref.size,), 0, (1,), 0, (1,))
             else:
@@ -188,7 +193,7 @@ class _Numpy:
 
 def result_bytes(view: View, results: Sequence[Spec]) -> int:
     """How many bytes the results of known sizes take together; raises LimitError if no machine has so many."""
-    total = sum(math.prod(s.shape) * s.dtype.itemsize for s in results if s.static)  # type: ignore[arg-type]
+    total = sum(math.prod(s.shape) * s.dtype.itemsize for s in results if s.static)  # type: ignore[arg-type, misc]
     if total > LARGEST:
         raise LimitError(f"{view.where}: its result would take {total} bytes")
     return total

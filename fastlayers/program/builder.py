@@ -1,4 +1,6 @@
-"""What operators are lowered with: memory by reference, packed weights, kernel calls. The result is a list of calls, not yet bound to addresses."""
+"""What operators are lowered with: memory by reference, packed weights, kernel calls. The result is a list of calls, not yet
+bound to addresses.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ POSITIONS = {kernel.name: kernel.arrays for kernel in KERNELS}
 class Buffer:
     """A piece of memory. `first` and `last` are the numbers of the calls between which it must live.
 
-    `parent`: it lies `offset` bytes into another buffer. `over`: it may take the place of that buffer, if that one ends where it begins.
+    `parent`: it lies `offset` bytes into another buffer. `over`: it may take the place of that buffer, if that one ends where
+    it begins.
     """
 
     __slots__ = ("array", "first", "index", "last", "nbytes", "offset", "over", "parent", "space")
@@ -121,9 +124,17 @@ class Builder:
         return ref
 
     def place(self, part: Ref, whole: Ref, start: int) -> bool:
-        """Puts `part`, which earlier calls have made, into `whole` from element `start` on, without a copy; False where that cannot be."""
+        """Puts `part`, which earlier calls have made, into `whole` from element `start` on, without a copy; False where that
+        cannot be.
+        """
         buffer = part.buffer
-        if buffer.space != ARENA or buffer.parent is not None or part.nbytes != buffer.nbytes or not buffer.nbytes or buffer.first < 0:
+        if (
+            buffer.space != ARENA
+            or buffer.parent is not None
+            or part.nbytes != buffer.nbytes
+            or not buffer.nbytes
+            or buffer.first < 0
+        ):
             return False
         buffer.parent, buffer.offset, buffer.over = whole.buffer, whole.offset + start * whole.dtype.itemsize, None
         whole.buffer.first = buffer.first if whole.buffer.first < 0 else min(whole.buffer.first, buffer.first)
@@ -147,7 +158,9 @@ class Builder:
         return Ref(Buffer(CONSTANT, array.nbytes, array=array), 0, shape, array.dtype)
 
     def pack(self, kernel: str, arguments: Callable[[], tuple[Any, ...]], key: Any = None) -> Any:
-        """What the pack kernel makes of its arguments: made once for a node, `key` and variant, whatever the sizes of inputs are."""
+        """What the pack kernel makes of its arguments: made once for a node, `key` and variant, whatever the sizes of inputs
+        are.
+        """
         return self._pack((self._key, kernel, key), kernel, arguments)
 
     def call(self, kernel: str, *args: Any) -> None:

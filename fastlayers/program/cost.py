@@ -12,7 +12,9 @@ __all__ = ["moved", "multiply_adds", "parameters"]
 
 
 def multiply_adds(node: Node, inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> int:
-    """Multiplications with an addition: of products, convolutions and recurrences; 0 for what only moves or transforms numbers."""
+    """Multiplications with an addition: of products, convolutions and recurrences; 0 for what only moves or transforms
+    numbers.
+    """
 
     def sizes(i: int) -> tuple[int, ...]:
         spec = inputs[i]
@@ -40,7 +42,7 @@ def multiply_adds(node: Node, inputs: Sequence[Spec | None], outputs: Sequence[S
 
 def moved(inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> int:
     """Bytes of all operands."""
-    return sum(math.prod(s.shape) * s.dtype.itemsize for s in (*inputs, *outputs) if s is not None and s.shape is not None)  # type: ignore[arg-type]
+    return sum(math.prod(s.shape) * s.dtype.itemsize for s in (*inputs, *outputs) if s is not None and s.shape is not None)  # type: ignore[arg-type, misc]
 
 
 def parameters(node: Node, constants: Sequence[int | None]) -> int:

@@ -17,7 +17,9 @@ from .builder import INPUT, OUTPUT, Buffer, Builder, Ref
 __all__ = ["interpret"]
 
 
-def interpret(graph: Graph, inputs: Sequence[np.ndarray], variant: Variant, pack: Pack, prepare: Prepare = as_written) -> list[np.ndarray]:
+def interpret(
+    graph: Graph, inputs: Sequence[np.ndarray], variant: Variant, pack: Pack, prepare: Prepare = as_written
+) -> list[np.ndarray]:
     """The outputs of a graph: fresh arrays. `prepare` gives the form of a branch that is to be walked."""
     values: dict[str, np.ndarray] = {}
     constants: set[str] = set()
@@ -40,9 +42,8 @@ def _walk(
             _walk(branch, values, constants, variant, pack, prepare)
             values.update((name, values[v.name]) for name, v in zip(node.outputs, branch.outputs, strict=True))
         else:
-            for name, array in zip(node.outputs, _run(node, values, constants, variant, pack), strict=False):
-                if name:
-                    values[name] = array
+            made = _run(node, values, constants, variant, pack)
+            values.update((name, array) for name, array in zip(node.outputs, made, strict=False) if name)
 
 
 def _run(node: Node, values: dict[str, np.ndarray], constants: set[str], variant: Variant, pack: Pack) -> Sequence[np.ndarray]:
@@ -69,7 +70,7 @@ def _lowered(
 ) -> list[np.ndarray] | None:
     """The node through its kernels, or None if it has none for these inputs."""
     builder = Builder(pack)
-    given = []
+    given: list[np.ndarray] = []
     for name, array in zip(node.inputs, arrays, strict=True):
         if name is not None and array is not None and name not in builder.refs:
             builder.refs[name] = Ref(Buffer(INPUT, array.nbytes, len(given)), 0, array.shape, array.dtype)
@@ -77,10 +78,10 @@ def _lowered(
     builder.begin(0, id(node), view, results)
     if OPERATORS[node.op].lower(view, builder) is False:  # type: ignore[misc]
         return None
-    outputs = []
+    outputs: list[np.ndarray] = []
     for i, name in enumerate(node.outputs):
         spec = results[i]
-        out = np.empty(spec.shape, spec.dtype)  # type: ignore[arg-type]
+        out: np.ndarray = np.empty(tuple(int(d or 0) for d in spec.shape or ()), spec.dtype)
         outputs.append(out)
         if name:
             ref = builder.refs[name]

@@ -1,4 +1,6 @@
-"""The plain executor: runs a plan call by call with the kernels of any variant. The compiled engine has a faster one (`kernels.aot.run`)."""
+"""The plain executor: runs a plan call by call with the kernels of any variant. The compiled engine has a faster one
+(`kernels.aot.run`).
+"""
 
 from __future__ import annotations
 

@@ -31,14 +31,18 @@ _FIRST = 2  # spaces of kernels.aot.run: arena, constants, then inputs and outpu
 
 
 class Binding:
-    """A program for one set of input sizes. `plan` is None if the model must be interpreted; `bound` is the compiled engine's form."""
+    """A program for one set of input sizes. `plan` is None if the model must be interpreted; `bound` is the compiled engine's
+    form.
+    """
 
     __slots__ = ("bound", "plan", "program")
 
     def __init__(self, program: Program, plan: Plan | None, bound: Any) -> None:
         self.program, self.plan, self.bound = program, plan, bound
 
-    def run(self, inputs: list[np.ndarray], outputs: Sequence[np.ndarray] | None = None, threads: int = 0) -> Sequence[np.ndarray]:
+    def run(
+        self, inputs: list[np.ndarray], outputs: Sequence[np.ndarray] | None = None, threads: int = 0
+    ) -> Sequence[np.ndarray]:
         """Fresh outputs (or the given ones, filled) for contiguous inputs of the bound shapes."""
         if self.bound is not None:
             return self.bound.run(inputs, outputs, threads)  # type: ignore[no-any-return]
@@ -64,7 +68,8 @@ class Program:
         variant: whose kernels run, whatever is `use`d later.
         native: whether a numpy step is an error (`require_native`).
         stored: weights that have been packed before, as `packed_arrays` named them.
-        optimise: simplifies a branch before it is first walked: takes it, the constants around it, and the specs of values around it.
+        optimise: simplifies a branch before it is first walked: takes it, the constants around it, and the specs of values
+        around it.
     """
 
     def __init__(
@@ -136,7 +141,9 @@ class Program:
         for node in graph.nodes:
             branches = {name: value for name, value in node.attributes.items() if isinstance(value, Graph)}
             if branches:
-                taken = {name: self.whole_graph(self._branches.get(id(value), (None, value))[1]) for name, value in branches.items()}
+                taken = {
+                    name: self.whole_graph(self._branches.get(id(value), (None, value))[1]) for name, value in branches.items()
+                }
                 node = Node(node.op, node.inputs, node.outputs, {**node.attributes, **taken})
             nodes.append(node)
         return Graph(graph.inputs, graph.outputs, tuple(nodes), graph.constants, graph.values)
@@ -190,7 +197,7 @@ def _refuse_numpy(plan: Plan) -> None:
 
 def _bound(plan: Plan, steps: Mapping[str, Callable[..., Any]], inputs: int) -> Any:
     """The plan as the compiled engine runs it."""
-    from ..kernels.aot.run import Bound, PythonStep
+    from ..kernels.aot.run import Bound, PythonStep  # type: ignore[import-not-found, unused-ignore]
 
     calls = []
     keep: list[np.ndarray] = []
@@ -217,4 +224,3 @@ def _bound(plan: Plan, steps: Mapping[str, Callable[..., Any]], inputs: int) -> 
             refs = (*call.inputs, *call.outputs)
         calls.append((step, tuple(None if r is None else place(r) for r in refs)))
     return Bound(calls, tuple(keep), inputs, tuple(plan.outputs), plan.arena)
-

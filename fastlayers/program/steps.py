@@ -1,4 +1,6 @@
-"""A bound program as people want to see it: one line a node, with its shapes, its costs, what runs it, and how to run it alone."""
+"""A bound program as people want to see it: one line a node, with its shapes, its costs, what runs it, and how to run it
+alone.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ __all__ = ["Step", "steps"]
 
 
 class Step(NamedTuple):
-    """A node of a bound program. `kernels` are those that run it, "numpy" for a numpy step; none if it is another view of its input."""
+    """A node of a bound program. `kernels` are those that run it, "numpy" for a numpy step; none if it is another view of its
+    input.
+    """
 
     op: str
     name: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import pickle
+import pickle  # noqa: TID251 - models must survive it; no file is read this way
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,7 +21,12 @@ from tests.program.graphs import graph, node, normal
 
 def two_outputs() -> Graph:
     nodes = [node("h = Linear(x, w, b)"), node("r = Relu(h)"), node("n = Neg(r)")]
-    return graph({"x": ("n", 4), "k": ((), np.int64)}, [*nodes, node("m = Add(k, k)")], ["r", "n", "m"], {"w": normal(3, 4), "b": normal(3)})
+    return graph(
+        {"x": ("n", 4), "k": ((), np.int64)},
+        [*nodes, node("m = Add(k, k)")],
+        ["r", "n", "m"],
+        {"w": normal(3, 4), "b": normal(3)},
+    )
 
 
 def net() -> fl.Layer:
@@ -40,7 +45,9 @@ def test_compiled_model_is_the_layer(variant: str) -> None:
     for n in (1, 3, 0, 300):
         x = normal(n, 4)
         np.testing.assert_array_equal(model(x), layer(x))
-        np.testing.assert_array_equal(model.run({"x": x})["output" if "output" in model.run({"x": x}) else model.outputs[0].name], layer(x))
+        np.testing.assert_array_equal(
+            model.run({"x": x})["output" if "output" in model.run({"x": x}) else model.outputs[0].name], layer(x)
+        )
 
 
 def test_specs() -> None:
@@ -204,14 +211,16 @@ def test_model_keeps_its_variant() -> None:
 def test_copies_and_pickles(variant: str) -> None:
     model, x = compiled(), normal(3, 4)
     model.num_threads = 1
-    for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):  # noqa: S301
+    for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(other(x), model(x))
         assert other.inputs == model.inputs and other.num_threads == 1
 
 
 def test_thread_limit_changes_no_bits() -> None:
     made = fl.Sequential(fl.Linear(256, 512), fl.ReLU(), fl.Linear(512, 256))
-    made.load_state_dict({"0.weight": normal(512, 256), "0.bias": normal(512), "2.weight": normal(256, 512), "2.bias": normal(256)})
+    made.load_state_dict(
+        {"0.weight": normal(512, 256), "0.bias": normal(512), "2.weight": normal(256, 512), "2.bias": normal(256)}
+    )
     model, x = fl.compile(made, fl.graph.Input("x", ("n", 256))), normal(600, 256)
     fl.set_num_threads(2)
     try:
@@ -263,13 +272,20 @@ def test_compile_takes_integers_as_functions_do() -> None:
     np.testing.assert_array_equal(model(np.array([-1, 2])), [1.0, 3.0])
 
 
-@pytest.mark.parametrize("options", [{}, {"batch_first": True}, {"bidirectional": True}, {"bidirectional": True, "batch_first": True, "num_layers": 2}])
+@pytest.mark.parametrize(
+    "options", [{}, {"batch_first": True}, {"bidirectional": True}, {"bidirectional": True, "batch_first": True, "num_layers": 2}]
+)
 def test_compile_of_lstm(options: dict[str, Any], variant: str) -> None:
     layer = fl.LSTM(5, 6, **options)
     layer.load_state_dict({name: normal(*shape, seed=1) * 0.5 for name, shape in layer.tensor_shapes().items()})
     directions = 2 if options.get("bidirectional") else 1
     x, state = normal(4, 3, 5), normal(directions * options.get("num_layers", 1), 4 if options.get("batch_first") else 3, 6)
-    model = fl.compile(lambda x, h, c: layer(x, (h, c)), fl.graph.Input("x", x.shape), fl.graph.Input("h", state.shape), fl.graph.Input("c", state.shape))
+    model = fl.compile(
+        lambda x, h, c: layer(x, (h, c)),
+        fl.graph.Input("x", x.shape),
+        fl.graph.Input("h", state.shape),
+        fl.graph.Input("c", state.shape),
+    )
     out, (h, c) = layer(x, (state, state * 2))
     for got, want in zip(model(x, state, state * 2), (out, h, c), strict=True):
         np.testing.assert_array_equal(got, want)

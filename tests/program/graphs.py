@@ -34,7 +34,10 @@ def graph(
         arrays[name] = np.array(array)
         arrays[name].flags.writeable = False
     return Graph(
-        tuple(value(name, spec) for name, spec in inputs.items()), tuple(Value(name, None, FLOAT) for name in outputs), tuple(nodes), arrays
+        tuple(value(name, spec) for name, spec in inputs.items()),
+        tuple(Value(name, None, FLOAT) for name in outputs),
+        tuple(nodes),
+        arrays,
     )
 
 

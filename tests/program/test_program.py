@@ -126,9 +126,13 @@ def test_branch_by_the_number_of_an_input(variant: str) -> None:
 
 
 def test_branch_by_numbers_that_are_not_known_is_interpreted(variant: str) -> None:
-    then, other = graph({}, [node("a = Neg(x)")], ["a"]), graph({}, [node("b = Linear(x, w)")], ["b"], {"w": np.eye(2, dtype=np.float32)})
+    then, other = (
+        graph({}, [node("a = Neg(x)")], ["a"]),
+        graph({}, [node("b = Linear(x, w)")], ["b"], {"w": np.eye(2, dtype=np.float32)}),
+    )
     nodes = [
-        node("s = ReduceSum(x)", keepdims=0), node("c = Greater(s, zero)"), node("y = If(c)", then_branch=then, else_branch=other),
+        node("s = ReduceSum(x)", keepdims=0), node("c = Greater(s, zero)"), node("y = If(c)", then_branch=then,
+        else_branch=other),
     ]  # fmt: skip
     made = program(graph({"x": ("n", 2)}, nodes, ["y"], {"zero": np.float32(0)}))
     for x in (np.ones((3, 2), np.float32), -np.ones((3, 2), np.float32)):

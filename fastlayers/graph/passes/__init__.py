@@ -1,6 +1,8 @@
-"""Rewrites of a graph, one file each; every file's docstring shows the graph before and after. The result computes the same numbers.
+"""Rewrites of a graph, one file each; every file's docstring shows the graph before and after. The result computes the same
+numbers.
 
-To add a pass: a module with ``apply(net)``, which edits a `_net.Net`; a line in `PASSES`; cases in tests/graph/test_passes.py, where every
+To add a pass: a module with ``apply(net)``, which edits a `_net.Net`; a line in `PASSES`; cases in tests/graph/test_passes.py,
+where every
 pass is run alone and with all others against the graph as it was written.
 """
 
@@ -24,7 +26,8 @@ PASSES = (linear, affine, gates, layer_norm, attention, activations, residual, a
 def optimise(
     graph: Graph, strict: bool = False, known: Mapping[str, np.ndarray] | None = None, specs: Mapping[str, Spec] | None = None
 ) -> Graph:
-    """The graph simplified and with operations fused. Branches of an `If` that is left are as they were: see `program.Program.branch`.
+    """The graph simplified and with operations fused. Branches of an `If` that is left are as they were: see
+    `program.Program.branch`.
 
     Args:
         graph: with the operators of `operators`.

@@ -1,4 +1,6 @@
-"""A graph that can be edited: who makes a value, who reads it, what is constant. Passes work on it; nodes themselves never change."""
+"""A graph that can be edited: who makes a value, who reads it, what is constant. Passes work on it; nodes themselves never
+change.
+"""
 
 from __future__ import annotations
 
@@ -145,7 +147,11 @@ class Net:
                 needed |= captured(node)
         graph = self.source
         return Graph(
-            graph.inputs, graph.outputs, tuple(reversed(nodes)), {n: a for n, a in self.constants.items() if n in needed}, graph.values
+            graph.inputs,
+            graph.outputs,
+            tuple(reversed(nodes)),
+            {n: a for n, a in self.constants.items() if n in needed},
+            graph.values,
         )
 
 

@@ -17,7 +17,8 @@ __all__ = ["apply", "as_activation"]
 # Operations that take an activation, with the number of outputs that they then may have.
 TAKERS = frozenset({"Conv", "ConvTranspose", "Linear", "Affine", "Add", "Sub", "Mul", "Div"})
 _PLAIN = {
-    "Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "HardSwish": "hardswish", "Softsign": "softsign", "Mish": "mish", "Erf": "erf",
+    "Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "HardSwish": "hardswish", "Softsign": "softsign", "Mish": "mish",
+    "Erf": "erf",
     "Exp": "exp", "Log": "log", "Sqrt": "sqrt",
 }  # fmt: skip
 

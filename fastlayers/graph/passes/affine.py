@@ -1,4 +1,5 @@
-"""Batch normalisation, and multiplications and additions of one constant a channel, go into the weights before them, or into one `Affine`.
+"""Batch normalisation, and multiplications and additions of one constant a channel, go into the weights before them, or into
+one `Affine`.
 
 before                                        after
 BatchNormalization(Conv(x, W, b), ...)        Conv(x, W', b')
@@ -35,17 +36,29 @@ def apply(net: Net) -> None:
 
 def _normalisation(net: Net, node: Node) -> tuple[str | None, np.ndarray, np.ndarray, bool] | None:
     values = [net.constant(name) for name in node.inputs[1:5]]
-    if any(v is None for v in values) or node.attributes.get("training_mode", 0) or any(node.outputs[1:]) or not net.is_float32(node.inputs[0]):
+    if (
+        any(v is None for v in values)
+        or node.attributes.get("training_mode", 0)
+        or any(node.outputs[1:])
+        or not net.is_float32(node.inputs[0])
+    ):
         return None
-    scale, shift = scale_and_shift(*values, node.attributes.get("epsilon", 1e-5))  # type: ignore[arg-type]
+    scale, shift = scale_and_shift(*values, node.attributes.get("epsilon", 1e-5))  # type: ignore[call-arg, arg-type]
     return node.inputs[0], scale, shift, True
 
 
 def _channelwise(net: Net, node: Node) -> tuple[str | None, np.ndarray, np.ndarray, bool] | None:
-    """A constant of shape (c, 1, ...) or (1, c, 1, ...), or of one element, combined with a value of known rank; only to be merged."""
+    """A constant of shape (c, 1, ...) or (1, c, 1, ...), or of one element, combined with a value of known rank; only to be
+    merged.
+    """
     for i in (0, 1):
         constant, x = net.constant(node.inputs[1 - i]), node.inputs[i]
-        if constant is None or constant.dtype != np.float32 or net.constant(x) is not None or (i == 1 and node.op in ("Sub", "Div")):
+        if (
+            constant is None
+            or constant.dtype != np.float32
+            or net.constant(x) is not None
+            or (i == 1 and node.op in ("Sub", "Div"))
+        ):
             continue
         before, rank = net.producer(x), net.rank(x)
         if before is None or before.op not in ("Conv", "ConvTranspose", "Affine") or rank is None or constant.ndim > rank:
@@ -71,7 +84,11 @@ def _channels(net: Net, node: Node) -> int | None:
 
 def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift: np.ndarray) -> bool:
     """Puts scale and shift into the weights of `before`, where it has such and does nothing after them."""
-    if "activation" in before.attributes or len(before.inputs) > 3 or before.op not in ("Conv", "ConvTranspose", "Linear", "Affine"):
+    if (
+        "activation" in before.attributes
+        or len(before.inputs) > 3
+        or before.op not in ("Conv", "ConvTranspose", "Linear", "Affine")
+    ):
         return False
     weight = net.constant(before.inputs[1])
     bias = net.constant(before.inputs[2]) if len(before.inputs) > 2 and before.inputs[2] is not None else None
@@ -100,4 +117,4 @@ def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift:
 
 def _times(weight: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """The product formed in float64 and rounded once; numpy works in pieces, so there is no float64 copy of the weights."""
-    return np.multiply(weight, scale, out=np.empty_like(weight), dtype=np.float64, casting="same_kind")
+    return np.asarray(np.multiply(weight, scale, out=np.empty_like(weight), dtype=np.float64, casting="same_kind"))

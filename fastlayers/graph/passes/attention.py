@@ -3,7 +3,8 @@
 before                                                                after
 MatMul(Softmax(Add(Mul(MatMul(q, Transpose(k)), s), mask)), v)        ScaledAttention(q, k, v, mask, scale=s)
 
-The scale may be a Mul or a Div, may stand on q or k as well, and may be missing; so may the mask, which must be added. A query all of whose
+The scale may be a Mul or a Div, may stand on q or k as well, and may be missing; so may the mask, which must be added. A query
+all of whose
 keys are masked with -inf gives NaN, as the products would.
 """
 
@@ -29,7 +30,8 @@ def apply(net: Net) -> None:
 
 def _scaled(net: Net, name: str | None, reader: Node) -> tuple[str | None, float, list[Node]]:
     """A value without the constant factors that it was made with: what is left, their product, the nodes taken away."""
-    scale, gone = 1.0, []
+    scale = 1.0
+    gone: list[Node] = []
     while True:
         maker = net.producer(name)
         if maker is None or maker.op not in ("Mul", "Div") or net.single(name) is not reader or "activation" in maker.attributes:
@@ -51,7 +53,13 @@ def _fuse(net: Net, at: int, node: Node, weights: Node, rank: int) -> None:
     scores, scale, taken = _scaled(net, weights.inputs[0], weights)
     adder = net.producer(scores)
     reader: Node = taken[-1] if taken else weights
-    if not taken and adder is not None and adder.op == "Add" and net.single(scores) is reader and "activation" not in adder.attributes:
+    if (
+        not taken
+        and adder is not None
+        and adder.op == "Add"
+        and net.single(scores) is reader
+        and "activation" not in adder.attributes
+    ):
         for i in (0, 1):
             inner, factor, more = _scaled(net, adder.inputs[i], adder)
             product = net.producer(inner)

@@ -41,7 +41,7 @@ class _Fold:
 
     def name(self, name: str | None) -> str | None:
         while name in self.names:
-            name = self.names[name]  # type: ignore[index]
+            name = self.names[name]
         return name
 
     def walk(self, graph: Graph) -> None:
@@ -92,7 +92,7 @@ class _Fold:
     def small(results: list[Spec]) -> bool:
         if not all(spec.static for spec in results):
             return False
-        return sum(math.prod(s.shape) * s.dtype.itemsize for s in results) <= LARGEST  # type: ignore[arg-type]
+        return sum(math.prod(s.shape) * s.dtype.itemsize for s in results) <= LARGEST  # type: ignore[arg-type, misc]
 
     def constants(self, node: Node, view: View, results: list[Spec]) -> None:
         from ...program.binder import run_operator

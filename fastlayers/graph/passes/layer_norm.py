@@ -67,7 +67,12 @@ def _weights(net: Net, at: int, node: Node) -> None:
         if norm is None or norm.op != "LayerNormalization" or constant is None or constant.dtype != np.float32:
             continue
         scale = net.constant(norm.inputs[1])
-        if scale is None or net.single(norm.outputs[0]) is not node or len(norm.outputs) > 1 or constant.size != constant.shape[-1:][0]:
+        if (
+            scale is None
+            or net.single(norm.outputs[0]) is not node
+            or len(norm.outputs) > 1
+            or constant.size != constant.shape[-1:][0]
+        ):
             continue
         if constant.shape[-1:] != scale.shape or (net.rank(norm.inputs[0]) or 0) < constant.ndim:
             continue

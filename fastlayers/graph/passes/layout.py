@@ -3,10 +3,14 @@
 before                                   after
 h = Conv(x, W); y = Conv(h, V)           h = Conv(x, W, out_last=True); y = Conv(h, V, x_last=True)
 
-Products read channels-last pixels where they lie: a 1x1 convolution then takes 0.75 to 0.95 of the time (512->128@28: 0.85), a 3x3 one 0.95.
-Convolutions turn what they read or write for nothing but the time of a transposition in a cache, so each of their sides is free; pools,
-elementwise operations, depthwise convolutions and residuals tie the values that they touch to one another. Tied values have their channels
-last if every operation that makes or reads one of them can have it so. Inputs and outputs of the graph stay as they are, and so does what is
+Products read channels-last pixels where they lie: a 1x1 convolution then takes 0.75 to 0.95 of the time (512->128@28: 0.85), a
+3x3 one 0.95.
+Convolutions turn what they read or write for nothing but the time of a transposition in a cache, so each of their sides is
+free; pools,
+elementwise operations, depthwise convolutions and residuals tie the values that they touch to one another. Tied values have
+their channels
+last if every operation that makes or reads one of them can have it so. Inputs and outputs of the graph stay as they are, and so
+does what is
 concatenated, since parts of a channels-first result lie one after the other and are written in place.
 """
 
@@ -18,7 +22,8 @@ from ._net import Net, merged
 __all__ = ["apply"]
 
 _UNARY = frozenset(
-    {"Relu", "Sigmoid", "Tanh", "LeakyRelu", "Elu", "Selu", "HardSigmoid", "HardSwish", "Softplus", "Softsign", "Mish", "Gelu", "Swish", "Erf",
+    {"Relu", "Sigmoid", "Tanh", "LeakyRelu", "Elu", "Selu", "HardSigmoid", "HardSwish", "Softplus", "Softsign", "Mish", "Gelu",
+     "Swish", "Erf",
      "Exp", "Log", "Sqrt", "Abs", "Neg", "Activate", "Clip"}
 )  # fmt: skip
 _BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min"})
@@ -47,7 +52,11 @@ def _whole_map(net: Net, at: int, node: Node) -> None:
     spec, get = net.spec(node.inputs[0]), node.attributes.get
     if spec is None or spec.shape is None or tuple(spec.shape[2:]) != tuple(get("kernel_shape") or ()):
         return
-    if any(get("pads") or ()) or get("auto_pad", "NOTSET") not in ("NOTSET", "VALID", "") or any(d != 1 for d in get("dilations") or ()):
+    if (
+        any(get("pads") or ())
+        or get("auto_pad", "NOTSET") not in ("NOTSET", "VALID", "")
+        or any(d != 1 for d in get("dilations") or ())
+    ):
         return
     net.replace(at, Node("GlobalAveragePool", node.inputs, node.outputs, {}))
 
@@ -91,7 +100,11 @@ class _Plan:
             self._outside(node)
         elif node.op == "Conv" and net.constant(node.inputs[1]) is not None and "x_last" not in node.attributes:
             self._convolution(node, rank)
-        elif node.op in _UNARY or node.op in ("MaxPool", "AveragePool", "LRN") or (node.op == "Affine" and node.attributes.get("axis") == 1):
+        elif (
+            node.op in _UNARY
+            or node.op in ("MaxPool", "AveragePool", "LRN")
+            or (node.op == "Affine" and node.attributes.get("axis") == 1)
+        ):
             if all(net.constant(name) is not None for name in node.inputs[1:] if name):
                 self._tie(x, out)
             else:

@@ -23,7 +23,12 @@ def apply(net: Net) -> None:
         choices = sorted((0, 1), key=lambda i: -net.made.get(node.inputs[i] or "", -1))
         for i in choices:
             layer, other = net.producer(node.inputs[i]), node.inputs[1 - i]
-            if layer is None or not _takes(net, layer) or net.single(node.inputs[i]) is not node or net.constant(other) is not None:
+            if (
+                layer is None
+                or not _takes(net, layer)
+                or net.single(node.inputs[i]) is not node
+                or net.constant(other) is not None
+            ):
                 continue
             if not net.is_float32(other) or _broadcasts(net, node.inputs[i], other):
                 continue
@@ -44,4 +49,6 @@ def _broadcasts(net: Net, a: str | None, b: str | None) -> bool:
     p, q = net.spec(a), net.spec(b)
     if p is None or q is None or p.shape is None or q.shape is None:
         return False
-    return len(p.shape) != len(q.shape) or any(isinstance(d, int) and isinstance(e, int) and d != e for d, e in zip(p.shape, q.shape, strict=True))
+    return len(p.shape) != len(q.shape) or any(
+        isinstance(d, int) and isinstance(e, int) and d != e for d, e in zip(p.shape, q.shape, strict=True)
+    )

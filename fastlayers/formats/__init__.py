@@ -10,7 +10,6 @@ To add a format:
 3. add a small valid file of it to ``VALID`` of ``tests/formats/build.py``: truncations and bit flips are then tested.
 """
 
-from ._graph import load_graph
 from ._weights import MAX_BYTES, load_weights
 
-__all__ = ["MAX_BYTES", "load_graph", "load_weights"]
+__all__ = ["MAX_BYTES", "load_weights"]

@@ -1,7 +1,7 @@
 """Whole networks: `load` a file or `compile` a function of layers, then call the `Model`."""
 
-from .compile import compile
-from .load import load
+from ._compile import compile
+from ._load import load
 from .model import Model, TensorSpec
 from .session import InferenceSession
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError
-from .load import load
+from ._load import load
 from .model import Model, TensorSpec
 
 __all__ = ["InferenceSession", "NodeArg", "SessionOptions"]

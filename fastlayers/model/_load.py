@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DeviceError, ShapeError, UnsupportedError
-from ..formats import MAX_BYTES, load_graph
+from ..formats import MAX_BYTES
+from ..formats._graph import load_graph
 from .model import Model, Options
 
 if TYPE_CHECKING:

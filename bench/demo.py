@@ -35,13 +35,14 @@ def main() -> int:
 
     fl.set_num_threads(1)
     samples = demo.load_recording()
-    contestants = {"fastlayers": ours(samples)}
+    model = arguments.model or fetch()
+    contestants = {"fastlayers": ours(samples), "fastlayers, ONNX": exported(samples, model)}
     try:
         import onnxruntime
     except ImportError:
         print("onnxruntime is not installed (pip install onnxruntime): timing fastlayers alone", file=sys.stderr)
     else:
-        contestants[f"onnxruntime {onnxruntime.__version__}"] = theirs(samples, arguments.model or fetch())
+        contestants[f"onnxruntime {onnxruntime.__version__}"] = theirs(samples, model)
 
     frames = -(-len(samples) // vad.FRAME)
     times: dict[str, list[float]] = {name: [] for name in contestants}
@@ -62,14 +63,22 @@ def main() -> int:
             f"{name:22} best {best * 1e6:6.1f} us a frame, {real / best:5.0f} x real time;"
             f"   median {median * 1e6:6.1f} us, {real / median:5.0f} x"
         )
-    if len(times) == 2:
-        a, b = times.values()
-        print(f"ratio                  best {min(b) / min(a):6.2f};   median {statistics.median(b) / statistics.median(a):6.2f}")
+    *ours_, last = times.values()
+    for name, values in zip(times, ours_, strict=False):
+        if len(times) == 3:
+            best, median = min(last) / min(values), statistics.median(last) / statistics.median(values)
+            print(f"{name:22} ratio {best:6.2f};   median {median:6.2f}")
     return 0
 
 
 def ours(samples: np.ndarray) -> Callable[[], list[float]]:
     net = demo.load_network()
+    return lambda: demo.probabilities(net, samples)[0]
+
+
+def exported(samples: np.ndarray, model: Path) -> Callable[[], list[float]]:
+    """The loop over the model that ONNX Runtime runs."""
+    net = vad.Exported(str(model))
     return lambda: demo.probabilities(net, samples)[0]
 
 

@@ -67,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="P",
         help="from this probability on, a frame is speech (0.5)",
     )
+    demo.add_argument("--model", metavar="ONNX", help="silero-vad's ONNX file, to be run instead of the packaged weights")
 
     commands.add_parser(
         "doctor",
@@ -90,7 +91,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.command == "demo":
         from . import demo
 
-        return demo.run(arguments.file, arguments.threshold, sys.stdout)
+        return demo.run(arguments.file, arguments.threshold, sys.stdout, arguments.model)
     if arguments.command in _MODEL_COMMANDS:
         return int(importlib.import_module(f".{arguments.command}", __package__).run(arguments, sys.stdout))
     from . import doctor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from importlib.resources import as_file, files
 from time import perf_counter
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -20,13 +20,16 @@ from ._wav import Recording, read_wav
 __all__ = ["load_network", "load_recording", "probabilities", "run"]
 
 
-def run(file: str | None, threshold: float, out: TextIO) -> int:
-    """Prints the segments of speech in `file`, or in the packaged recording; returns the exit code."""
+def run(file: str | None, threshold: float, out: TextIO, model: str | None = None) -> int:
+    """Prints the segments of speech in `file`, or in the packaged recording; returns the exit code.
+
+    `model` is silero-vad's ONNX file, which then does the work instead of the packaged weights.
+    """
     samples = load_recording(file)
     before = fl.get_num_threads()
     fl.set_num_threads(1)  # a frame is too little work for two, and the figure below is for one
     try:
-        found, seconds = probabilities(load_network(), samples)
+        found, seconds = probabilities(load_network() if model is None else vad.Exported(model), samples)
     finally:
         fl.set_num_threads(before)
     segments = find_segments(found, frame=vad.FRAME, rate=vad.RATE, length=len(samples), threshold=threshold)
@@ -52,10 +55,11 @@ def load_recording(file: str | None = None) -> np.ndarray:
     return _mono(file, read_wav(file))
 
 
-def probabilities(net: vad.VoiceActivity, samples: np.ndarray) -> tuple[list[float], float]:
+def probabilities(net: vad.VoiceActivity | vad.Exported, samples: np.ndarray) -> tuple[list[float], float]:
     """The probability of speech in every frame, and the seconds that the network took for all of them."""
     net(np.zeros((1, vad.CONTEXT + vad.FRAME), np.float32), net.initial())  # packs the weights
-    found, state = [], net.initial()
+    found: list[float] = []
+    state: Any = net.initial()
     start = perf_counter()
     for window in vad.windows(samples):
         probability, state = net(window, state)

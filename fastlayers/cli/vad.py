@@ -13,7 +13,9 @@ import numpy as np
 import fastlayers as fl
 from fastlayers import functional as F
 
-__all__ = ["CONTEXT", "FRAME", "RATE", "State", "VoiceActivity", "windows"]
+from ..errors import UnsupportedError
+
+__all__ = ["CONTEXT", "FRAME", "RATE", "Exported", "State", "VoiceActivity", "windows"]
 
 RATE = 16000
 FRAME = 512  # new samples a step: 32 ms
@@ -70,6 +72,39 @@ class VoiceActivity(fl.Layer):
         x = self.conv4(self.conv3(self.conv2(self.conv1(x))))  # (n, 1, 128): the strides have left one time
         h, c = self.lstm_cell(x[:, 0], state)
         return self.final_conv(F.relu(h)[:, None])[:, 0, 0], State(h, c)
+
+
+class Exported:
+    """The network as silero-vad publishes it, from its ONNX file, called as `VoiceActivity` is.
+
+    >>> net = Exported("silero_vad_16k_op15.onnx")  # doctest: +SKIP
+
+    Args:
+        path: a model with the inputs ``input`` and ``state``, and perhaps ``sr``, and the outputs probability and new state.
+
+    Raises:
+        UnsupportedError: the model has other inputs or outputs.
+        FormatError, UnsupportedError, LimitError: as `fastlayers.load`.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._model = fl.load(path)
+        names = [spec.name for spec in self._model.inputs]
+        if sorted(set(names) - {"sr"}) != ["input", "state"] or len(self._model.outputs) != 2:
+            raise UnsupportedError(
+                f"{path}: has the inputs {names} and {len(self._model.outputs)} outputs: expected input, state and perhaps sr, and two"
+            )
+        self._output, self._next = (spec.name for spec in self._model.outputs)
+        self._rate = {"sr": np.array(RATE, np.int64)} if "sr" in names else {}
+
+    def initial(self) -> np.ndarray:
+        """The state before the first frame: zeros."""
+        return np.zeros((2, 1, 128), np.float32)
+
+    def __call__(self, window: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """One step: the probability of speech, and the state for the next one."""
+        results = self._model.run({"input": window, "state": state, **self._rate})
+        return results[self._output], results[self._next]
 
 
 def _conv(inputs: int, outputs: int, kernel: int, **options: Any) -> fl.Conv1d:

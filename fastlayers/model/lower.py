@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..functional._activation import resolve
+from ..functional._activation import IDENTITY, resolve
 from ..functional._geometry import window
 from ..graph.ir import Graph, Node
-from ..kernels.table import PAD_MODES
+from ..kernels.table import PAD_MODES, Activation
 
 __all__ = ["LOWER", "lower"]
 
@@ -223,7 +223,7 @@ def _conv(s: _Lowering, node: Node, x: str, weight: str, bias: str | None, resid
         "strides": place.stride,
         "dilations": place.dilation,
         "group": place.groups,
-        "activation": tuple(activation),
+        **_after(activation),
     }
     if place.padding is None:
         attributes["auto_pad"] = "SAME_UPPER"
@@ -250,10 +250,13 @@ LOWER.update(conv1d=_conv, conv2d=_conv, conv3d=_conv)
 
 @_rule
 def _linear(s: _Lowering, node: Node, x: str, weight: str, bias: str | None, residual: str | None) -> None:
-    activation = tuple(resolve("linear", node.attributes["activation"]))
-    s.add(
-        "Linear", (x, weight, bias, residual) if residual is not None else (x, weight, bias), node.outputs, activation=activation
-    )
+    after = _after(resolve("linear", node.attributes["activation"]))
+    s.add("Linear", (x, weight, bias, residual) if residual is not None else (x, weight, bias), node.outputs, **after)
+
+
+def _after(activation: Activation) -> dict[str, Any]:
+    """The attribute that says what follows, where something does: passes may then put nothing else there."""
+    return {} if activation.code == IDENTITY.code else {"activation": tuple(activation)}
 
 
 LOWER["softmax"] = lambda s, node, x: s.add("Softmax", (x,), node.outputs, axis=node.attributes["dim"])

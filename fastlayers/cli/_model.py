@@ -40,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def load(arguments: argparse.Namespace) -> Model:
     """The model, with the process set to the wanted number of threads."""
     fl.set_num_threads(arguments.threads)
-    return fl.load(arguments.model, optimize=not arguments.no_passes)
+    model: Model = fl.load(arguments.model, optimize=not arguments.no_passes)
+    return model
 
 
 def _pairs(given: Sequence[str], option: str, names: Sequence[str]) -> dict[str, str]:

@@ -57,9 +57,9 @@ def load_recording(file: str | None = None) -> np.ndarray:
 
 def probabilities(net: vad.VoiceActivity | vad.Exported, samples: np.ndarray) -> tuple[list[float], float]:
     """The probability of speech in every frame, and the seconds that the network took for all of them."""
-    net(np.zeros((1, vad.CONTEXT + vad.FRAME), np.float32), net.initial())  # packs the weights
     found: list[float] = []
     state: Any = net.initial()
+    net(np.zeros((1, vad.CONTEXT + vad.FRAME), np.float32), state)  # packs the weights
     start = perf_counter()
     for window in vad.windows(samples):
         probability, state = net(window, state)

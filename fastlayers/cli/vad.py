@@ -92,7 +92,8 @@ class Exported:
         names = [spec.name for spec in self._model.inputs]
         if sorted(set(names) - {"sr"}) != ["input", "state"] or len(self._model.outputs) != 2:
             raise UnsupportedError(
-                f"{path}: has the inputs {names} and {len(self._model.outputs)} outputs: expected input, state and perhaps sr, and two"
+                f"{path}: has the inputs {names} and {len(self._model.outputs)} outputs: expected input, state and perhaps sr, "
+                "and two outputs"
             )
         self._output, self._next = (spec.name for spec in self._model.outputs)
         self._rate = {"sr": np.array(RATE, np.int64)} if "sr" in names else {}

@@ -32,7 +32,7 @@ def test_inspect(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "x float32['n', 4]" in out and "2 steps, 44 parameters, 108 multiply-adds" in out and "in numpy: nothing" in out
     first = next(line.split() for line in out.splitlines() if line.startswith("Linear"))
-    assert first[2:6] == ["3x6", "30", "72", "312"] and first[-1] == "linear"
+    assert first[2:6] == ["3x6", "30", "72", "240"] and first[-1] == "linear"
     assert cli.main(["inspect", model]) == 0  # an open size is 1
     assert "1x6" in capsys.readouterr().out
 

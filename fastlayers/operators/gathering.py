@@ -64,7 +64,7 @@ def _gather_lower(n: View, b: Any) -> Any:
                 [*strides[:axis], step * strides[axis], *strides[axis + 1 :]],
             )
             return move(b, b.input(0), taken, int(found[0]) * strides[axis], by)
-    from_, to = number("CAST_KINDS", n.spec(1).dtype.name), number("CAST_KINDS", "int64")
+    from_, to = number("KINDS", n.spec(1).dtype.name), number("KINDS", "int64")
     if n.spec(1).dtype != INT64 and indices is None and (from_ is None or to is None or not has("cast")):
         return False
     x = b.input(0)

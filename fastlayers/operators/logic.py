@@ -116,7 +116,7 @@ def _cast_lower(n: View, b: Any, dtype: np.dtype[Any]) -> Any:
     old = n.spec(0).dtype
     if old == dtype:
         return b.alias(0, b.input(0))
-    a, z = number("CAST_KINDS", old.name), number("CAST_KINDS", dtype.name)
+    a, z = number("KINDS", old.name), number("KINDS", dtype.name)
     if a is None or z is None or not has("cast"):
         return False
     return b.call("cast", b.input(0), b.output(0), a, z)

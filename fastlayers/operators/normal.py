@@ -11,7 +11,7 @@ import numpy as np
 
 from ..graph.ir import Shape
 from ._base import FLOAT32, Spec, View, register
-from ._fused import fused
+from ._fused import finished, fused
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -24,9 +24,10 @@ def same_infer(n: View) -> list[Spec]:
 
 def _axis(n: View, default: int, rank: int) -> int:
     axis = int(n.get("axis", default))
-    if not -rank <= axis < max(rank, 1):
-        raise n.fail(f"axis is {axis}, x has {rank} axes: expected {-rank} to {rank - 1}")
-    return axis % max(rank, 1)
+    most = max(rank, 1)  # a scalar is taken as an array of one number
+    if not -most <= axis < most:
+        raise n.fail(f"axis is {axis}, x has {rank} axes: expected {-most} to {most - 1}")
+    return axis % most
 
 
 def _volume(sizes: Sequence[int]) -> int:
@@ -153,6 +154,13 @@ def _affine(b: Builder, n: View, x: Any, out: Any, factor: np.ndarray, shift: np
     b.call("affine", x.view(cut), scale, offset, out.view(cut), fused(n))
 
 
+def affine_run(n: View, x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> Sequence[np.ndarray]:
+    """act(x scale + shift), one number of each a channel, rounded once before the activation."""
+    wide = (-1, *(1,) * (x.ndim - 1 - _axis(n, 1, x.ndim)))
+    y = x.astype(np.float64) * scale.reshape(wide) + shift.reshape(wide)
+    return (finished(n, y.astype(x.dtype)),)
+
+
 def affine_lower(n: View, b: Builder) -> Any:
     """Inputs: x, scale (c,), shift (c,); attributes axis (of the channels) and activation."""
     scale, shift = n.value(1), n.value(2)
@@ -164,7 +172,7 @@ def affine_lower(n: View, b: Builder) -> Any:
 
 
 register("BatchNormalization", batch_norm_infer, batch_norm_run, batch_norm_lower)
-register("Affine", same_infer, None, affine_lower)
+register("Affine", same_infer, affine_run, affine_lower)
 
 
 # ---- layer, root-mean-square, instance and group normalisation ----------------------------------------------------------

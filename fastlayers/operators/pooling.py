@@ -111,7 +111,7 @@ def max_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     views, _, place = _windows(n, x, least)
     axes = len(place.kernel)
-    flat = views.reshape(*views.shape[:-axes], -1)
+    flat = views.reshape(*views.shape[:-axes], math.prod(place.kernel))
     y = flat.max(-1, initial=least)
     if not n.wants(1):
         return (_arrange(n, y),)

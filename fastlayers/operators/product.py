@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..graph.ir import Dim, Shape
+from ..graph.ir import Shape
 from ..kernels.table import BINARY
 from ._base import Spec, View, register
 from ._fused import IDENTITY, finished, fused
+from ._shapes import broadcast as _broadcast
 
 if TYPE_CHECKING:
     from ..program.builder import Builder, Ref
@@ -20,16 +21,9 @@ if TYPE_CHECKING:
 
 def broadcast(n: View, a: Shape, b: Shape) -> Shape:
     """The common shape of two that numpy would broadcast."""
-    rank = max(len(a), len(b))
-    result: list[Dim] = []
-    for p, q in zip((1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b), strict=True):
-        if p == 1 or q == 1:
-            result.append(q if p == 1 else p)
-        elif isinstance(p, int) and isinstance(q, int) and p != q:
-            raise n.fail(f"shapes {a} and {b} do not broadcast")
-        else:
-            result.append(p if isinstance(p, int) or q is None else q)
-    return tuple(result)
+    shape = _broadcast(n, (a, b))
+    assert shape is not None
+    return shape
 
 
 def _multiply_adds(n: View, p: Any, q: Any) -> None:

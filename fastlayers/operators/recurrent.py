@@ -205,7 +205,7 @@ def _run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
     else:
         getattr(reference, kind)(x, packed, given(5), lengths, y, *states, *flags)
     turned = [s.swapaxes(0, 1) if batch_first and not joined else s for s in states]
-    return [a.astype(x.dtype if arrays[0] is None else arrays[0].dtype) for a in (y, *turned)]
+    return [a.astype(x.dtype if arrays[0] is None else arrays[0].dtype) for a in (y, *turned)][: len(n.node.outputs)]
 
 
 for _op in GATES:

@@ -11,7 +11,6 @@ import pytest
 from fastlayers.graph.ir import Dim, Graph, Node, Value
 from fastlayers.kernels import _dispatch
 from fastlayers.operators import OPERATORS, Spec, View
-from fastlayers.operators._calls import KERNELS
 from fastlayers.program import Program
 from fastlayers.program.binder import run_operator
 from fastlayers.program.interpret import interpret
@@ -115,7 +114,7 @@ def test_rule_with_unknown_sizes(op: str, sizes: str, known: bool) -> None:
         values = [None if i < item.data or not known else a for i, a in enumerate(item.inputs)]
         found = OPERATORS[op].infer(View(node_of(item), specs, values))
         for spec, result in zip(found, expected(item), strict=False):
-            agrees(spec, result, {f"s{s}": s for s in range(30)})
+            agrees(spec, result, {f"s{s}": s for s in range(100)})
             assert spec.shape is not None or op in RANKLESS or not known
 
 
@@ -150,11 +149,6 @@ def test_interpreter(op: str, variant: str) -> None:
             close(got, want, item.ulp)
 
 
-# Until the table has them all, operators fall back on numpy.
-MISSING = {"binary", "cast", "compare", "copy", "gather", "reduce", "where"} - KERNELS
-
-
-@pytest.mark.skipif(bool(MISSING), reason=f"the table has no kernels {', '.join(sorted(MISSING))}")
 @pytest.mark.parametrize("op", [op for op, items in BY_OPERATOR.items() if any(c.native for c in items)])
 def test_kernels_do_it_all(op: str) -> None:
     for item in BY_OPERATOR[op]:

@@ -11,6 +11,7 @@ import pytest
 import fastlayers as fl
 from fastlayers import cli
 from fastlayers.errors import FormatError
+from tests.program.graphs import graph, node, normal
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,11 +62,21 @@ def test_errors(
     assert capsys.readouterr().err == message
 
 
-def test_the_example_of_the_readme_runs() -> None:
+def readme_examples() -> list[str]:
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    names: dict[str, np.ndarray] = {}
-    exec(example, names)
+    return re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_examples_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    nodes = [node("conv1 = Conv(x, w)", strides=(32, 32)), node("y = Softmax(conv1)", axis=1)]
+    fl.Model(graph({"x": (1, 3, 224, 224)}, nodes, ["y"], {"w": np.ones((2, 3, 1, 1), np.float32)})).save("model.onnx")
+    names: dict[str, np.ndarray] = {"x": normal(1, 3, 224, 224), "mine": np.empty((1, 2, 7, 7), np.float32)}
+    from_file, of_layers = readme_examples()
+    exec(from_file, names)
+    np.testing.assert_array_equal(names["mine"], names["y"])
+    np.testing.assert_array_equal(fl.load("model.safetensors")(names["x"]), names["y"])
+    exec(of_layers, names)
     assert names["y"].shape == (8, 10)
     np.testing.assert_allclose(names["probabilities"].sum(1), 1.0, rtol=1e-6)
 

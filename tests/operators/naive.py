@@ -75,7 +75,9 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 Step = Callable[[np.ndarray, "list[np.ndarray]", int], "list[np.ndarray]"]
 
 
-def _walk(step: Step, x: np.ndarray, hidden: int, starts: Sequence[np.ndarray | None], count: int, lengths: Ints | None, order: Ints) -> list[np.ndarray]:
+def _walk(
+    step: Step, x: np.ndarray, hidden: int, starts: Sequence[np.ndarray | None], count: int, lengths: Ints | None, order: Ints
+) -> list[np.ndarray]:
     """Y (t, d, b, h) and last states (d, b, h) of `count` states; `order` has +1 or -1, the way of each direction through time."""
     time, batch = x.shape[:2]
     y = np.zeros((time, len(order), batch, hidden))

@@ -43,7 +43,9 @@ def matmul(label: str, left: tuple[int, ...], right: tuple[int, ...], native: bo
     """numpy's einsum, batches written out."""
     a, b = small(*left), small(*right, seed=1)
     batch = np.broadcast_shapes(left[:-2], right[:-2])
-    want = np.einsum("...mk,...kn->...mn", np.broadcast_to(a, (*batch, *a.shape[-2:])), np.broadcast_to(b, (*batch, *b.shape[-2:])))
+    want = np.einsum(
+        "...mk,...kn->...mn", np.broadcast_to(a, (*batch, *a.shape[-2:])), np.broadcast_to(b, (*batch, *b.shape[-2:]))
+    )
     return case("MatMul", label, [a, b], want, data=2, native=native)
 
 
@@ -192,7 +194,13 @@ RESPONSES = [
 
 
 def attention(
-    label: str, q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], mask: Any = None, native: bool = True, **attributes: Any
+    label: str,
+    q: tuple[int, ...],
+    k: tuple[int, ...],
+    v: tuple[int, ...],
+    mask: Any = None,
+    native: bool = True,
+    **attributes: Any,
 ) -> Case:
     """softmax(scale q kᵀ + mask) v, with k (..., t, d)."""
     a, b, c = small(*q), small(*k, seed=1), small(*v, seed=2)

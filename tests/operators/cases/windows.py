@@ -77,7 +77,11 @@ def extended() -> list[Case]:
                      activation=RELU, **layout),
             ]  # fmt: skip
     residual = small(2, 4, 6, 5, seed=5)
-    for label, r in (("residual", residual), ("residual that is broadcast", residual[:, :, :1]), ("residual of one", residual[0, 0, 0, :1])):
+    for label, r in (
+        ("residual", residual),
+        ("residual that is broadcast", residual[:, :, :1]),
+        ("residual of one", residual[0, 0, 0, :1]),
+    ):
         want = np.maximum(y + r, 0)
         found.append(case("Conv", label, [x, w, b, r], want, data=1, native=True, activation=RELU, pads=pads, ulp=64))
     deep, v = small(1, 5, 6, 6), small(5, 1, 3, 3, seed=1)
@@ -88,7 +92,13 @@ def extended() -> list[Case]:
 
 
 def transposed(
-    label: str, x: Sequence[int], w: Sequence[int], out: Sequence[int], before: Sequence[int] = (), bias: bool = True, **attributes: Any
+    label: str,
+    x: Sequence[int],
+    w: Sequence[int],
+    out: Sequence[int],
+    before: Sequence[int] = (),
+    bias: bool = True,
+    **attributes: Any,
 ) -> Case:
     axes = len(w) - 2
     group, ones = attributes.get("group", 1), (1,) * axes
@@ -137,7 +147,15 @@ def pool(
     ones = (1,) * len(kernel)
     function = {"MaxPool": largest, "AveragePool": mean, "LpPool": norm}[op]
     y = naive.pool(
-        x, kernel, function, out, attributes.get("strides", ones), before or (0,) * len(kernel), after, attributes.get("dilations", ones), padding
+        x,
+        kernel,
+        function,
+        out,
+        attributes.get("strides", ones),
+        before or (0,) * len(kernel),
+        after,
+        attributes.get("dilations", ones),
+        padding,
     )
     return case(op, label, [x], y, native=native and op != "LpPool", ulp=0 if op == "MaxPool" else 4, **attributes)
 

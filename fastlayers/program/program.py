@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,8 @@ from .builder import CONSTANT, INPUT, OUTPUT, POSITIONS, Call, PythonCall, Ref
 from .interpret import interpret
 
 __all__ = ["PACKED_FORMAT", "Binding", "Program"]
+
+_log = logging.getLogger("fastlayers")
 
 # Raise it when packed weights lie differently than before: those stored in files are then packed anew.
 PACKED_FORMAT = 1
@@ -116,9 +119,13 @@ class Program:
             except Interpret as reason:
                 if self.native:
                     raise UnsupportedError(f"require_native: the model must be interpreted: {reason}") from None
+                _log.info("the model is interpreted node by node: %s", reason)
                 return Binding(self, None, None)
-            if self.native:
-                _refuse_numpy(plan)
+            found = _numpy_steps(plan)
+            if found and self.native:
+                raise UnsupportedError(f"require_native: these steps would run in numpy: {', '.join(found)}")
+            if found:
+                _log.info("these steps run in numpy: %s", ", ".join(found))
             bound = _bound(plan, self.variant.steps, len(self.graph.inputs)) if self.variant.steps else None
         return Binding(self, plan, bound)
 
@@ -185,14 +192,10 @@ def _stored_name(places: Mapping[int, str], key: Any) -> str:
     return f"packed/{places.get(node, '-')}/{kernel}" + (f"/{more}" if more is not None else "")
 
 
-def _refuse_numpy(plan: Plan) -> None:
-    found = dict.fromkeys(
-        f"{plan.nodes[c.node].node.op} ({plan.nodes[c.node].node.outputs[0]})"
-        for c in plan.calls
-        if isinstance(c, PythonCall) and c.node < len(plan.nodes)  # a copy to an output is no step of a node
-    )
-    if found:
-        raise UnsupportedError(f"require_native: these steps would run in numpy: {', '.join(found)}")
+def _numpy_steps(plan: Plan) -> list[str]:
+    """The nodes that no kernel covers."""
+    nodes = (plan.nodes[call.node].node for call in plan.calls if isinstance(call, PythonCall))
+    return list(dict.fromkeys(f"{node.op} ({node.outputs[0]})" for node in nodes))
 
 
 def _bound(plan: Plan, steps: Mapping[str, Callable[..., Any]], inputs: int) -> Any:

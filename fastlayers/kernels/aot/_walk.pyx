@@ -124,15 +124,16 @@ cdef void run_chunk(Slab *p, int64_t longest, int threads) noexcept nogil:
     """The input product, cut by rows, then the steps, cut by sequences. Rows never mix, so any cut gives the same bits: there is one
     task a thread, since each reads all of the weights."""
     cdef int64_t s, rows
+    cdef int most
     p.count = min(longest, p.lengths[0] - p.first)
     p.offsets[0] = 0
     for s in range(p.count):
         p.offsets[s + 1] = p.offsets[s] + active(p, p.first + s)
     rows = p.offsets[p.count]
-    p.products = workers(max(<int64_t>1, p.together * rows // PRODUCT_ROWS), p.together * operations(p, rows, p.plan.inputs))
-    p.products = (p.products + p.together - 1) // p.together
+    most = workers(max(<int64_t>1, p.together * rows // PRODUCT_ROWS), p.together * operations(p, rows, p.plan.inputs))
+    p.products = (most + p.together - 1) // p.together
     p.walks = max(<int64_t>1, min((threads + p.together - 1) // p.together, p.rows // WALK_ROWS))
-    parallel(product_task, p, p.together * p.products, <int>(p.together * p.products))
+    parallel(product_task, p, p.together * p.products, most)
     parallel(walk_task, p, p.together * p.walks, threads)
 
 

@@ -58,10 +58,15 @@ def gemm_run(n: View, a: np.ndarray, w: np.ndarray, c: np.ndarray | None = None)
     y = (a.T if n.get("transA", 0) else a) @ (w.T if n.get("transB", 0) else w)
     alpha, beta = n.get("alpha", 1.0), n.get("beta", 1.0)
     if alpha != 1:
-        y = y * (alpha if dtype.kind == "f" else int(alpha))
+        y = y * _number(alpha, y.dtype)
     if c is not None:
-        y = y + (c.astype(wide) if beta == 1 else c.astype(wide) * (beta if dtype.kind == "f" else int(beta)))
+        y = y + (c.astype(wide) if beta == 1 else c.astype(wide) * _number(beta, y.dtype))
     return (y.astype(dtype),)
+
+
+def _number(value: float, dtype: np.dtype[Any]) -> np.ndarray:
+    """A factor in a dtype; integers are cut off, and wrap around where they are negative and the dtype is not."""
+    return np.array(value if dtype.kind == "f" else int(value)).astype(dtype)
 
 
 def gemm_lower(n: View, b: Builder) -> Any:

@@ -88,7 +88,9 @@ def test_examples(op: str, variant: str) -> None:
                 continue
             for got, expected in zip(results, want, strict=True):
                 assert (got.dtype, got.shape) == (expected.dtype, expected.shape), name
-                np.testing.assert_allclose(got, expected, rtol=example.rtol, atol=example.atol, err_msg=name)
+                # float16: onnx forms every intermediate result in it, some of ours are rounded once.
+                rtol = max(example.rtol, 2.0**-9) if expected.dtype == np.float16 else example.rtol
+                np.testing.assert_allclose(got, expected, rtol=rtol, atol=example.atol, err_msg=name)
 
 
 def test_we_have_what_onnx_has() -> None:
@@ -173,10 +175,26 @@ def reference(item: Case) -> list[np.ndarray] | None:
 
 # Constants have no inputs; a bit cast to another size is an error; a range that is cut off to integers may have steps of 0.
 OPEN = OWN | {"BitCast", "Constant", "ConstantOfShape", "Range"}
+# Attributes of ours that onnx does not know.
+OURS = {"activation", "flatten", "out_last", "x_last"}
 # onnx's evaluator computes these with numbers of float32, which float64 shows.
-ROUGH = {"Erf", "Gelu", "HardSwish"}
-# It cuts slices off as Python does; the text of the operator, and onnxruntime, say otherwise.
-WRONG = {"Slice-backward from below"}
+ROUGH = {"BatchNormalization": 2e-6, "Erf": 1e-7, "Gelu": 1e-7, "GroupNormalization": 2e-6, "HardSwish": 1e-7}
+# It sums these in float16, where ours are rounded once.
+HALF = {"BatchNormalization", "Conv", "GroupNormalization", "LayerNormalization"}
+# It cuts slices off as Python does, takes global pools over two axes, and has other windows where a pool's last ones overhang or the padding is
+# automatic; the text of the operators, and onnxruntime, say otherwise.
+WRONG = {
+    "Slice-backward from below",
+    "GlobalMaxPool-3 axes",
+    "LpPool-ceil_mode",
+    "LpPool-ceil_mode, pads",
+    "LpPool-SAME_LOWER",
+    "MaxPool-SAME_LOWER",
+}
+# Nor does it count the pixels of earlier channels and images in the positions of the largest.
+WRONG |= {"MaxPool-positions by column", "MaxPool-positions of later channels"}
+# It does not read the clip and the lengths of recurrent layers, and of LRN does as many channels as there are images.
+UNREAD = {"GRU", "LRN", "LSTM", "RNN"}
 BY_OPERATOR = {op: [c for c in all_cases() if c.op == op] for op in sorted(OPERATORS)}
 
 
@@ -184,7 +202,11 @@ BY_OPERATOR = {op: [c for c in all_cases() if c.op == op] for op in sorted(OPERA
 def test_every_dtype(op: str) -> None:
     """`run` and the rule in every dtype; the results are those of onnx's evaluator where it has some."""
     for item in BY_OPERATOR[op]:
-        if item.id in WRONG or not all(a is None or (a.dtype.kind != "c" and np.isfinite(a).all()) for a in item.inputs):
+        if (
+            item.id in WRONG
+            or OURS & set(item.attributes)
+            or not all(a is None or (a.dtype.kind != "c" and np.isfinite(a).all()) for a in item.inputs)
+        ):
             continue
         for other in variants(item):
             node = Node(
@@ -198,10 +220,12 @@ def test_every_dtype(op: str) -> None:
             results = run_operator(node, view, other.inputs)
             for result, spec in zip(results, OPERATORS[op].infer(view), strict=False):
                 assert (result.shape, result.dtype) == (spec.shape, spec.dtype)
-            wanted = reference(other)
+            wanted = None if op in UNREAD else reference(other)
             for result, want in zip(results, wanted or [], strict=False):
                 if want is None or np.asarray(want).dtype != result.dtype:
                     continue
-                floats = {2: 2e-3, 4: 2e-6, 8: 1e-7 if op in ROUGH else 1e-12}
+                if result.dtype == np.float16 and op in HALF:
+                    continue
+                floats = {2: 2e-3, 4: 2e-6, 8: ROUGH.get(op, 1e-12)}
                 tolerance = floats.get(result.dtype.itemsize, 0) if result.dtype.kind in "fc" else 0
                 np.testing.assert_allclose(result, want, rtol=tolerance, atol=tolerance, err_msg=f"{other}")

@@ -28,7 +28,7 @@ GEMM = [
     case("Gemm", "transB", [A, small(4, 5), small(1, 4)], A @ small(4, 5).T + small(1, 4), transB=1, native=True),
     case("Gemm", "transA", [small(5, 3), B], small(5, 3).T @ B, transA=1, native=True),
     case("Gemm", "both", [small(5, 3), small(4, 5), array(2.0)], small(5, 3).T @ small(4, 5).T + 2, transA=1, transB=1, native=True),
-    case("Gemm", "alpha and beta", [A, B, small(4)], 0.5 * (A @ B) - 2 * small(4), alpha=0.5, beta=-2.0, native=True),
+    case("Gemm", "alpha and beta", [A, B, small(4)], 3 * (A @ B) - 2 * small(4), alpha=3.0, beta=-2.0, native=True),
     case("Gemm", "bias of one", [A, B, array([3.0])], A @ B + 3, native=True),
     case("Gemm", "bias a row", [A, B, small(3, 1)], A @ B + small(3, 1)),
     case("Gemm", "bias of all", [A, B, small(3, 4)], A @ B + 3 * small(3, 4), beta=3.0),

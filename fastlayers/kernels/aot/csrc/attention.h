@@ -307,7 +307,8 @@ static void fl_attention_block(const fl_attention *p, fl_attention_state *w, int
 
 static void fl_f32_attention(const fl_attention *p) {
   if (p->rows <= FL_FEW) {
-    fl_attention_rows(p);
+    if (p->rows > 0)
+      fl_attention_rows(p);
     return;
   }
   fl_attention_state w;

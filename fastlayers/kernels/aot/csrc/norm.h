@@ -157,16 +157,12 @@ FL_INLINE void fl_lrn_planes(const fl_lrn *p, const float *x, float *y, int64_t 
     const float *at = x + c * inner;
     float *to = y + c * inner;
     for (int64_t i = 0; i < columns; i += VW) {
-      const int64_t part = columns - i < VW ? columns - i : 0;
       vf sum = vset(0);
       for (int64_t t = low; t <= high; t++) {
-        const vf v = part ? vget_part(at + t * inner + i, part, 0) : vload(at + t * inner + i);
+        const vf v = fl_at(at + t * inner, i, columns);
         sum = vfma(v, v, sum);
       }
-      if (part)
-        vput_part(to + i, fl_lrn_end(p, vget_part(at + i, part, 0), sum, usual), part);
-      else
-        vstore(to + i, fl_lrn_end(p, vload(at + i), sum, usual));
+      fl_put(to, i, columns, fl_lrn_end(p, fl_at(at, i, columns), sum, usual));
     }
   }
 }

@@ -167,7 +167,7 @@ FL_INLINE void fl_pool_second(const fl_pool *p, const int K, const int average) 
 }
 
 /* Single columns: any others. */
-FL_INLINE void fl_pool_picked(const fl_pool *p, const int K, const int average) {
+FL_INLINE void fl_pool_picked(const fl_pool *p, const int average) {
   const fl_pool_grid g = {1, p->kw, 0, p->tap};
   for (int64_t y = 0; y < p->nrows; y++) {
     const float *line = p->line + y * p->pitch;
@@ -175,7 +175,7 @@ FL_INLINE void fl_pool_picked(const fl_pool *p, const int K, const int average) 
     if (p->gathered) {
       fl_f32_reduce_rows(average ? FL_REDUCE_SUM : FL_REDUCE_MAX, line, p->step, to, p->cols, p->kw);
     } else {
-      fl_pool_run(line, &g, p->spare, (p->cols - 1) * p->step + 1, 0, 0, 1, K, average);
+      fl_pool_run(line, &g, p->spare, (p->cols - 1) * p->step + 1, 0, 0, 1, 0, average);
       fl_f32_gather(p->spare, p->step, to, p->cols);
     }
     for (int64_t i = 0; average && i < p->cols; i += VW)
@@ -199,7 +199,6 @@ FL_INLINE void fl_pool_pixels(const fl_pool *p, const int K, const int average) 
   }                                                                                                                              \
   FL_POOL_OF(neighbours, K, average)                                                                                             \
   FL_POOL_FN fl_pool_joined_##K##_##average(const fl_pool *p) { fl_pool_joined(p, K, average); }                                 \
-  FL_POOL_OF(picked, K, average)                                                                                                 \
   FL_POOL_OF(pixels, K, average)
 #define FL_POOL_OF(name, K, average)                                                                                             \
   FL_POOL_FN fl_pool_##name##_##K##_##average(const fl_pool *p) {                                                                \
@@ -212,6 +211,8 @@ FL_POOL(3, 0)
 FL_POOL(0, 1)
 FL_POOL(2, 1)
 FL_POOL(3, 1)
+FL_POOL_FN fl_pool_picked_max(const fl_pool *p) { fl_pool_picked(p, 0); }
+FL_POOL_FN fl_pool_picked_sum(const fl_pool *p) { fl_pool_picked(p, 1); }
 FL_POOL_OF(second, 2, 0)
 FL_POOL_OF(second, 3, 0)
 FL_POOL_OF(second, 2, 1)
@@ -236,16 +237,18 @@ static void fl_pool_lines(const fl_pool *p) {
 }
 
 static void fl_f32_pool(const fl_pool *p) {
-  static void (*const table[4][2][3])(const fl_pool *) = {FL_POOL_TABLE(pixels), FL_POOL_TABLE(neighbours),
-                                                          FL_POOL_TABLE(joined), FL_POOL_TABLE(picked)};
+  static void (*const table[3][2][3])(const fl_pool *) = {FL_POOL_TABLE(pixels), FL_POOL_TABLE(neighbours),
+                                                          FL_POOL_TABLE(joined)};
   if (p->cols <= 0 || p->c <= 0)
     return;
   fl_pool_lines(p);
   const int of = p->kw == 2 || p->kw == 3 ? (int)p->kw - 1 : 0;
   if (p->c == 1 && p->step == 2 && p->tap == 1 && of)
     (p->average ? (of == 1 ? fl_pool_second_2_1 : fl_pool_second_3_1) : of == 1 ? fl_pool_second_2_0 : fl_pool_second_3_0)(p);
+  else if (p->c == 1 && !p->masks && (p->step > 1 || p->gathered))
+    (p->average ? fl_pool_picked_sum : fl_pool_picked_max)(p);
   else
-    table[p->c > 1 ? 0 : p->masks ? 2 : p->step == 1 && !p->gathered ? 1 : 3][p->average][of](p);
+    table[p->c > 1 ? 0 : p->masks ? 2 : 1][p->average][of](p);
 }
 #undef FL_POOL_FN
 #undef FL_POOL

@@ -12,6 +12,8 @@ enum { FL_LANE_COUNT = 32, FL_LANE_CHAIN = 16, FL_COLUMN_CHAIN = 256, FL_NARROW 
 
 /* What happens to one number: the ten codes need seven loops. */
 enum { FL_KIND_SUM, FL_KIND_MAX, FL_KIND_MIN, FL_KIND_PROD, FL_KIND_SQUARE, FL_KIND_ABS, FL_KIND_EXP, FL_KIND_DEVIATION };
+typedef vf (*fl_reduce_group_fn)(const float *x, int64_t ldx, int64_t rows, int64_t n, int64_t after, const float *m);
+typedef void (*fl_reduce_strip_fn)(const float *x, int64_t ld, int64_t n, const float *m, float *out, int64_t w);
 
 /* A number that changes no result where it is taken in; for DEVIATION that is m. */
 FL_INLINE vf fl_reduce_neutral(const int kind) {
@@ -30,7 +32,7 @@ FL_INLINE vf fl_reduce_take(vf acc, vf x, vf m, const int kind) {
   case FL_KIND_PROD: return acc * x;
   case FL_KIND_SQUARE: return vfma(x, x, acc);
   case FL_KIND_ABS: return acc + vabs(x);
-  case FL_KIND_EXP: return acc + vexp_flush(x - m);
+  case FL_KIND_EXP: return acc + vexp_flush(x - m); /* in columns alone */
   case FL_KIND_DEVIATION: return vfma(x - m, x - m, acc);
   default: return acc + x;
   }
@@ -112,7 +114,7 @@ FL_INLINE vf fl_reduce_group(const float *x, int64_t ldx, int64_t rows, int64_t 
   for (int64_t r = rows; r < VW; r++)
     v[r] = fl_reduce_start(kind);
   for (int64_t r = 0; r < rows; r++)
-    v[r] = fl_reduce_row(x + r * ldx, n, vset(kind >= FL_KIND_EXP ? m[r] : 0), mask, (rows - 1 - r) * ldx + after >= VW - rest, kind);
+    v[r] = fl_reduce_row(x + r * ldx, n, vset(kind == FL_KIND_DEVIATION ? m[r] : 0), mask, (rows - 1 - r) * ldx + after >= VW - rest, kind);
   if (kind == FL_KIND_MAX) {
     FL_TREE(v, vmaxn);
   } else if (kind == FL_KIND_MIN) {
@@ -125,7 +127,6 @@ FL_INLINE vf fl_reduce_group(const float *x, int64_t ldx, int64_t rows, int64_t 
   return v[0];
 }
 
-typedef vf (*fl_reduce_group_fn)(const float *x, int64_t ldx, int64_t rows, int64_t n, int64_t after, const float *m);
 #define FL_REDUCE_GROUP(name, kind)                                                                                             \
   static __attribute__((noinline)) vf fl_reduce_group_##name(const float *x, int64_t ldx, int64_t rows, int64_t n,              \
                                                              int64_t after, const float *m) {                                   \
@@ -137,12 +138,29 @@ FL_REDUCE_GROUP(min, FL_KIND_MIN)
 FL_REDUCE_GROUP(prod, FL_KIND_PROD)
 FL_REDUCE_GROUP(square, FL_KIND_SQUARE)
 FL_REDUCE_GROUP(abs, FL_KIND_ABS)
-FL_REDUCE_GROUP(exp, FL_KIND_EXP)
 FL_REDUCE_GROUP(deviation, FL_KIND_DEVIATION)
 #undef FL_REDUCE_GROUP
-static const fl_reduce_group_fn fl_reduce_groups[] = {fl_reduce_group_sum,    fl_reduce_group_max, fl_reduce_group_min,
-                                                      fl_reduce_group_prod,   fl_reduce_group_square, fl_reduce_group_abs,
-                                                      fl_reduce_group_exp,    fl_reduce_group_deviation};
+
+/* The sums of exp(x - m): rows one by one, in the order of softmax. */
+static __attribute__((noinline)) vf fl_reduce_group_exp(const float *x, int64_t ldx, int64_t rows, int64_t n, int64_t after,
+                                                        const float *m) {
+  const int64_t rest = n % VW, whole = n - rest;
+  float sums[VW];
+  vstore(sums, vset(0));
+  (void)after;
+  for (int64_t r = 0; r < rows; r++) {
+    const float *row = x + r * ldx;
+    const vf largest = vset(m[r]);
+    vf s = rest ? vexp_flush(vget_part(row + whole, rest, -(float)INFINITY) - largest) : vset(0);
+    fl_rows_exp(row, 0, whole, &largest, 0, &s, 1, 0);
+    sums[r] = s[0];
+  }
+  return vload(sums);
+}
+
+static const fl_reduce_group_fn fl_reduce_groups[] = {fl_reduce_group_sum,  fl_reduce_group_max,    fl_reduce_group_min,
+                                                      fl_reduce_group_prod, fl_reduce_group_square, fl_reduce_group_abs,
+                                                      fl_reduce_group_exp};
 
 static void fl_f32_reduce_rows(int code, const float *x, int64_t ldx, float *out, int64_t rows, int64_t n) {
   const int kind = fl_reduce_kinds[code];
@@ -194,77 +212,62 @@ FL_INLINE void fl_reduce_down(const float *x, int64_t ld, int64_t n, const float
   }
 }
 
-FL_INLINE void fl_reduce_strip(const float *x, int64_t ld, int64_t n, const float *m, float *out, int64_t w, const int kind) {
-  int64_t i = 0;
-  if (kind == FL_KIND_EXP) { /* its constants take most of the registers */
-    for (; i + 2 * VW <= w; i += 2 * VW)
-      fl_reduce_down(x + i, ld, n, m + i, out + i, 0, 2, kind);
-  } else {
-    for (; i + 8 * VW <= w; i += 8 * VW)
-      fl_reduce_down(x + i, ld, n, 0, out + i, 0, 8, kind);
-    if (i + 4 * VW <= w) {
-      fl_reduce_down(x + i, ld, n, 0, out + i, 0, 4, kind);
-      i += 4 * VW;
-    }
+#define FL_REDUCE_STRIP(name, kind, U)                                                                                          \
+  static __attribute__((noinline)) void fl_reduce_strip_##name(const float *x, int64_t ld, int64_t n, const float *m, float *out, \
+                                                               int64_t w) {                                                     \
+    int64_t i = 0;                                                                                                              \
+    for (; i + U * VW <= w; i += U * VW)                                                                                        \
+      fl_reduce_down(x + i, ld, n, m + i, out + i, 0, U, kind);                                                                 \
+    for (; i + VW <= w; i += VW)                                                                                                \
+      fl_reduce_down(x + i, ld, n, m + i, out + i, 0, 1, kind);                                                                 \
+    if (i < w)                                                                                                                  \
+      fl_reduce_down(x + i, ld, n, m + i, out + i, w - i, 1, kind);                                                             \
   }
-  for (; i + VW <= w; i += VW)
-    fl_reduce_down(x + i, ld, n, m ? m + i : 0, out + i, 0, 1, kind);
-  if (i < w)
-    fl_reduce_down(x + i, ld, n, m ? m + i : 0, out + i, w - i, 1, kind);
+enum { FL_DOWN = VW == 16 ? 4 : 8 }; /* vectors at once: 64 columns, and enough chains */
+FL_REDUCE_STRIP(sum, FL_KIND_SUM, FL_DOWN)
+FL_REDUCE_STRIP(max, FL_KIND_MAX, FL_DOWN)
+FL_REDUCE_STRIP(min, FL_KIND_MIN, FL_DOWN)
+FL_REDUCE_STRIP(prod, FL_KIND_PROD, FL_DOWN)
+FL_REDUCE_STRIP(square, FL_KIND_SQUARE, FL_DOWN)
+FL_REDUCE_STRIP(abs, FL_KIND_ABS, FL_DOWN)
+FL_REDUCE_STRIP(exp, FL_KIND_EXP, 2) /* its constants take most of the registers */
+#undef FL_REDUCE_STRIP
+static const fl_reduce_strip_fn fl_reduce_strips[] = {fl_reduce_strip_sum,  fl_reduce_strip_max,    fl_reduce_strip_min,
+                                                      fl_reduce_strip_prod, fl_reduce_strip_square, fl_reduce_strip_abs,
+                                                      fl_reduce_strip_exp};
+
+/* a[i] and b[i] become one in a[i], for i < n. */
+static void fl_reduce_join(float *a, const float *b, int64_t n, int kind) {
+  for (int64_t i = 0; i < n; i += VW)
+    fl_put(a, i, n, fl_reduce_merge(fl_at(a, i, n), fl_at(b, i, n), kind));
 }
 
 /* All of n rows of `inner` < FL_NARROW columns, k rows at a time. */
-FL_INLINE void fl_reduce_narrow(const float *x, int64_t n, int64_t inner, const float *m, float *out, int64_t k, const int kind) {
-  float part[FL_WIDE], shift[FL_WIDE];
-  const int64_t w = k * inner, last = n % k * inner;
+static void fl_reduce_narrow(const float *x, int64_t n, int64_t inner, const float *m, float *out, int64_t k, int kind) {
+  float part[FL_WIDE], last[FL_WIDE], shift[FL_WIDE];
+  const int64_t w = k * inner, rest = n % k * inner;
   if (kind == FL_KIND_EXP) {
     memcpy(shift, m, (size_t)inner * 4);
     for (int64_t i = inner; i < w; i++)
       shift[i] = shift[i - inner];
   }
-  fl_reduce_strip(x, w, n / k, shift, part, w, kind);
-  x += n / k * w;
-  for (int64_t i = 0; i < last; i += VW) {
-    const int64_t rest = last - i;
-    const vf v = rest >= VW ? vload(x + i) : vget_part(x + i, rest, fl_reduce_neutral(kind)[0]);
-    const vf s = kind == FL_KIND_EXP ? fl_at(shift, i, last) : vset(0);
-    fl_put(part, i, last, fl_reduce_take(fl_at(part, i, last), v, s, kind));
+  fl_reduce_strips[kind](x, w, n / k, shift, part, w);
+  if (rest) {
+    fl_reduce_strips[kind](x + n / k * w, w, 1, shift, last, rest);
+    fl_reduce_join(part, last, rest, kind);
   }
-  while (k > 1) { /* the later half is added to the earlier one; an odd part in the middle waits */
-    const int64_t half = k / 2 * inner, from = (k - k / 2) * inner;
-    for (int64_t i = 0; i < half; i += VW)
-      fl_put(part, i, half, fl_reduce_merge(fl_at(part, i, half), fl_at(part + from, i, half), kind));
-    k -= k / 2;
-  }
+  for (; k > 1; k -= k / 2) /* the later half is added to the earlier one; an odd part in the middle waits */
+    fl_reduce_join(part, part + (k - k / 2) * inner, k / 2 * inner, kind);
   memcpy(out, part, (size_t)inner * 4);
 }
 
-FL_INLINE void fl_reduce_columns(const float *x, int64_t n, int64_t inner, const float *m, float *out, int64_t columns,
-                                 const int kind) {
+static void fl_reduce_columns(const float *x, int64_t n, int64_t inner, const float *m, float *out, int64_t columns, int kind) {
   const int64_t k = inner >= FL_NARROW ? 1 : n < FL_WIDE / inner ? n : FL_WIDE / inner;
   if (k > 1)
     fl_reduce_narrow(x, n, inner, m, out, k, kind);
   else
-    fl_reduce_strip(x, inner, n, m, out, columns, kind);
+    fl_reduce_strips[kind](x, inner, n, m, out, columns);
 }
-
-typedef void (*fl_reduce_columns_fn)(const float *x, int64_t n, int64_t inner, const float *m, float *out, int64_t columns);
-#define FL_REDUCE_COLUMNS(name, kind)                                                                                           \
-  static __attribute__((noinline)) void fl_reduce_columns_##name(const float *x, int64_t n, int64_t inner, const float *m,      \
-                                                                 float *out, int64_t columns) {                                 \
-    fl_reduce_columns(x, n, inner, m, out, columns, kind);                                                                      \
-  }
-FL_REDUCE_COLUMNS(sum, FL_KIND_SUM)
-FL_REDUCE_COLUMNS(max, FL_KIND_MAX)
-FL_REDUCE_COLUMNS(min, FL_KIND_MIN)
-FL_REDUCE_COLUMNS(prod, FL_KIND_PROD)
-FL_REDUCE_COLUMNS(square, FL_KIND_SQUARE)
-FL_REDUCE_COLUMNS(abs, FL_KIND_ABS)
-FL_REDUCE_COLUMNS(exp, FL_KIND_EXP)
-#undef FL_REDUCE_COLUMNS
-static const fl_reduce_columns_fn fl_reduce_columns_table[] = {
-    fl_reduce_columns_sum,    fl_reduce_columns_max, fl_reduce_columns_min, fl_reduce_columns_prod,
-    fl_reduce_columns_square, fl_reduce_columns_abs, fl_reduce_columns_exp};
 
 /* Strips of FL_STRIP columns at most: the second pass of log_sum_exp finds them in the second-level cache, if n allows. */
 static void fl_f32_reduce_columns(int code, const float *x, int64_t n, int64_t inner, float *out, int64_t columns) {
@@ -273,8 +276,8 @@ static void fl_f32_reduce_columns(int code, const float *x, int64_t n, int64_t i
     const int64_t w = columns - i < FL_STRIP ? columns - i : FL_STRIP;
     float largest[FL_STRIP];
     if (kind == FL_KIND_EXP)
-      fl_reduce_columns_max(x + i, n, inner, 0, largest, w);
-    fl_reduce_columns_table[kind](x + i, n, inner, largest, out + i, w);
+      fl_reduce_columns(x + i, n, inner, largest, largest, w, FL_KIND_MAX);
+    fl_reduce_columns(x + i, n, inner, largest, out + i, w, kind);
     if (code == FL_REDUCE_SUM || (code >= FL_REDUCE_MAX && code <= FL_REDUCE_L1))
       continue;
     for (int64_t j = 0; j < w; j += VW) {

@@ -3,87 +3,96 @@
  * Two forms: over the last axis, row by row; and over an axis with `inner` numbers behind it, along which the vectors lie.
  * y must not overlap x. A row that holds NaN or +infinity, or nothing but -infinity, becomes NaN in every element (x - m is NaN
  * somewhere, and so is s). Terms below 2^-126 of the largest count as 0. The order of every sum depends on n and inner alone: in
- * rows two vectors of partial sums take turns, in the other form see fl_f32_softmax_inner. A chain of additions is broken after
- * FL_CHAIN terms, so that long sums stay accurate. Remainders are partial vectors of the same code; lanes past the end hold
+ * rows every lane is a chain, in the other form see fl_f32_softmax_inner. A chain of additions is broken after FL_CHAIN terms, so that
+ * long sums stay accurate. Remainders are partial vectors of the same code; lanes past the end hold
  * -infinity, which adds exactly 0.
  */
 #include "lanes.h"
 
 #define FL_CHAIN 16
 
-/* the largest of a row, in every lane */
-FL_INLINE vf fl_row_max(const float *x, int64_t n, vf tail) {
-  const vf lowest = vset(-(float)INFINITY);
-  vf p = tail, q = lowest, r = lowest, s = lowest;
+/* The steps on R rows at once, the folds of one behind those of the other: `whole` floats of each in whole vectors, rows n apart.
+ * m: the largest of a row, in every lane; the rest of the row is in m before. */
+FL_INLINE void fl_rows_max(const float *x, int64_t n, int64_t whole, vf *m, const int R) {
+  vf p[2], q[2];
   int64_t i = 0;
-  for (; i + 4 * VW <= n; i += 4 * VW) {
-    p = vmax(p, vload(x + i));
-    q = vmax(q, vload(x + i + VW));
-    r = vmax(r, vload(x + i + 2 * VW));
-    s = vmax(s, vload(x + i + 3 * VW));
+  FL_UNROLL for (int r = 0; r < R; r++) {
+    p[r] = m[r];
+    q[r] = vset(-(float)INFINITY);
   }
-  for (; i + VW <= n; i += VW)
-    p = vmax(p, vload(x + i));
-  p = vmax(vmax(p, q), vmax(r, s));
-  FL_FOLD(p, vmax);
-  return p;
+  for (; i + 2 * VW <= whole; i += 2 * VW)
+    FL_UNROLL for (int r = 0; r < R; r++) {
+      p[r] = vmax(p[r], vload(x + r * n + i));
+      q[r] = vmax(q[r], vload(x + r * n + i + VW));
+    }
+  FL_UNROLL for (int r = 0; r < R; r++) {
+    if (i < whole)
+      p[r] = vmax(p[r], vload(x + r * n + i));
+    p[r] = vmax(p[r], q[r]);
+    FL_FOLD(p[r], vmax);
+    m[r] = p[r];
+  }
 }
 
-/* y = exp(x - m) if `keep`, for whole vectors; the sum, to which `tail` belongs, in every lane */
-FL_INLINE vf fl_row_exp(const float *x, vf m, float *y, int64_t n, vf tail, int keep) {
-  vf total = tail;
-  int64_t i = 0;
-  while (i + 2 * VW <= n) {
-    const int64_t end = n - i < FL_CHAIN * 2 * VW ? n : i + FL_CHAIN * 2 * VW;
-    vf s = vset(0), t = vset(0);
-    for (; i + 2 * VW <= end; i += 2 * VW) {
-      const vf p = vexp_flush(vload(x + i) - m), q = vexp_flush(vload(x + i + VW) - m);
-      s += p;
-      t += q;
-      if (keep) {
-        vstore(y + i, p);
-        vstore(y + i + VW, q);
+/* y = exp(x - m) if `keep`. s: the sum, in every lane; that of the rest of the row is in s before. */
+FL_INLINE void fl_rows_exp(const float *x, int64_t n, int64_t whole, const vf *m, float *y, vf *s, const int R, const int keep) {
+  for (int64_t i = 0; i < whole;) {
+    const int64_t end = whole - i < FL_CHAIN * VW ? whole : i + FL_CHAIN * VW;
+    vf chain[2];
+    FL_UNROLL for (int r = 0; r < R; r++) chain[r] = vset(0);
+    for (; i < end; i += VW)
+      FL_UNROLL for (int r = 0; r < R; r++) {
+        const vf e = vexp_flush(vload(x + r * n + i) - m[r]);
+        chain[r] += e;
+        if (keep)
+          vstore(y + r * n + i, e);
       }
-    }
-    total += s + t;
+    FL_UNROLL for (int r = 0; r < R; r++) s[r] += chain[r];
   }
-  if (i + VW <= n) {
-    const vf p = vexp_flush(vload(x + i) - m);
-    total += p;
-    if (keep)
-      vstore(y + i, p);
-  }
-  FL_FOLD(total, fl_add);
-  return total;
+  FL_UNROLL for (int r = 0; r < R; r++) { FL_FOLD(s[r], fl_add); }
 }
 
 /* The last, partial vector of a row stays in a register: reading a masked store back would stall. */
-static void fl_f32_softmax_rows(const float *x, float *y, int64_t rows, int64_t n, int logarithm) {
-  if (n <= 0)
-    return;
+FL_INLINE void fl_softmax_rows(const float *x, float *y, int64_t n, const int R, const int logarithm) {
   const int64_t rest = n % VW, whole = n - rest;
-  for (int64_t row = 0; row < rows; row++, x += n, y += n) {
-    vf tail = vset(-(float)INFINITY), e = vset(0);
-    if (rest)
-      tail = vget_part(x + whole, rest, -(float)INFINITY);
-    const vf m = fl_row_max(x, n, tail);
-    if (rest)
-      e = vexp_flush(tail - m);
-    int64_t i = 0;
-    if (logarithm) {
-      const vf l = vlog(fl_row_exp(x, m, y, n, e, 0));
-      for (; i < whole; i += VW)
-        vstore(y + i, (vload(x + i) - m) - l);
-      if (rest)
-        vput_part(y + i, (tail - m) - l, rest);
-    } else {
-      const vf scale = 1.0f / fl_row_exp(x, m, y, n, e, 1);
-      for (; i < whole; i += VW)
-        vstore(y + i, vload(y + i) * scale);
-      if (rest)
-        vput_part(y + i, e * scale, rest);
-    }
+  vf tail[2], m[2], s[2];
+  FL_UNROLL for (int r = 0; r < R; r++)
+    m[r] = tail[r] = rest ? vget_part(x + r * n + whole, rest, -(float)INFINITY) : vset(-(float)INFINITY);
+  fl_rows_max(x, n, whole, m, R);
+  FL_UNROLL for (int r = 0; r < R; r++) {
+    tail[r] -= m[r];
+    s[r] = rest ? vexp_flush(tail[r]) : vset(0);
+    tail[r] = logarithm ? tail[r] : s[r];
   }
+  fl_rows_exp(x, n, whole, m, y, s, R, !logarithm);
+  FL_UNROLL for (int r = 0; r < R; r++) s[r] = logarithm ? vlog(s[r]) : 1.0f / s[r];
+  for (int64_t i = 0; i < whole; i += VW)
+    FL_UNROLL for (int r = 0; r < R; r++) {
+      const int64_t at = r * n + i;
+      vstore(y + at, logarithm ? (vload(x + at) - m[r]) - s[r] : vload(y + at) * s[r]);
+    }
+  if (rest)
+    FL_UNROLL for (int r = 0; r < R; r++) vput_part(y + r * n + whole, logarithm ? tail[r] - s[r] : tail[r] * s[r], rest);
+}
+
+static __attribute__((noinline)) void fl_softmax_all(const float *x, float *y, int64_t rows, int64_t n) {
+  int64_t row = 0;
+  for (; row + 2 <= rows; row += 2)
+    fl_softmax_rows(x + row * n, y + row * n, n, 2, 0);
+  if (row < rows)
+    fl_softmax_rows(x + row * n, y + row * n, n, 1, 0);
+}
+static __attribute__((noinline)) void fl_log_softmax_all(const float *x, float *y, int64_t rows, int64_t n) {
+  int64_t row = 0;
+  for (; row + 2 <= rows; row += 2)
+    fl_softmax_rows(x + row * n, y + row * n, n, 2, 1);
+  if (row < rows)
+    fl_softmax_rows(x + row * n, y + row * n, n, 1, 1);
+}
+
+static void fl_f32_softmax_rows(const float *x, float *y, int64_t rows, int64_t n, int logarithm) {
+  if (n > 0)
+    (logarithm ? fl_log_softmax_all : fl_softmax_all)(x, y, rows, n);
 }
 
 /* The steps of the other form on w columns of one row; m and s have one number a column. */

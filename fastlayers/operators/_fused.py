@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..graph.ir import Shape
 from ..kernels.reference.activation import unary
 from ..kernels.table import UNARY, Activation
 from ._base import View
+from ._shapes import broadcast
 
-__all__ = ["IDENTITY", "finished", "fused"]
+__all__ = ["IDENTITY", "finished", "fused", "widened"]
 
 IDENTITY = Activation(UNARY["identity"].code)
 
@@ -18,6 +20,11 @@ IDENTITY = Activation(UNARY["identity"].code)
 def fused(n: View) -> Activation:
     """The activation behind the operator, as kernels take it."""
     return Activation(*n.get("activation", IDENTITY))
+
+
+def widened(n: View, shape: Shape) -> Shape | None:
+    """The result's shape, which a residual (input 3) of larger sizes widens."""
+    return broadcast(n, (shape, n.shape(3))) if n.has(3) else shape
 
 
 def finished(n: View, y: np.ndarray, residual: np.ndarray | None = None) -> np.ndarray:

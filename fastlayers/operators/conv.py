@@ -12,7 +12,7 @@ import numpy as np
 from ..kernels.table import BINARY, PAD_MODES, Activation
 from ..kernels.winograd_choice import choose
 from ._base import Spec, View, register
-from ._fused import IDENTITY, finished, fused
+from ._fused import IDENTITY, finished, fused, widened
 from ._window import Window, arranged, conv_size, five, spatial, three, three_pads, window
 
 if TYPE_CHECKING:
@@ -50,7 +50,12 @@ def conv_infer(n: View) -> list[Spec]:
         raise n.fail(f"group is {groups}, the weights have shape {w}: expected a divisor of {w[0]}")
     if n.has(2) and n.shape(2) is not None and (len(n.shape(2)) != 1 or _differ(n.shape(2)[0], w[0])):  # type: ignore[arg-type, index]
         raise n.fail(f"the bias has shape {n.shape(2)}: expected ({w[0]},)")
-    return [Spec(arranged(x[0], w[0], conv_size(n, spatial(x, last), place), n.get("out_last", False)), n.spec(0).dtype)]
+    return [Spec(widened(n, _own(n, x, w[0], place)), n.spec(0).dtype)]
+
+
+def _own(n: View, x: Any, channels: Any, place: Window) -> Any:
+    """The shape of the convolution itself, before a residual is added."""
+    return arranged(x[0], channels, conv_size(n, spatial(x, n.get("x_last", False)), place), n.get("out_last", False))
 
 
 def _differ(a: Any, b: Any) -> bool:
@@ -61,20 +66,27 @@ def conv_lower(n: View, b: Builder) -> Any:
     weight, bias = n.value(1), n.value(2)
     if weight is None or not n.float32() or (n.has(2) and bias is None) or weight.ndim > 5:
         return False
+<<<<<<< HEAD
     _, _, place = _parts(n)
     if place is None or place.pads is None:
         return False
+=======
+    x, _, place = _parts(n)
+    assert place is not None and place.pads is not None
+    shape = _own(n, x, weight.shape[0], place)
+>>>>>>> 5b9b8f9 (Passes: tests of every rewrite; HardSwish spelt out is one, activations go behind Affine, a residual may be larger than what it is added to)
     if any(p < 0 for pair in place.pads for p in pair):
         return False
     x_last, out_last, groups = n.get("x_last", False), n.get("out_last", False), n.get("group", 1)
     ref, out = b.input(0), b.output(0)
     act, residual = fused(n), b.optional(3)
-    late = residual is not None and residual.shape != out.shape  # a residual that is broadcast comes after the kernel
-    x5, out5 = ref.view(five(ref.shape, x_last)), out.view(five(out.shape, out_last))
+    late = residual is not None and residual.shape != shape  # a residual that is broadcast comes after the kernel
+    own = out if out.shape == shape else b.temp(shape)
+    x5, out5 = ref.view(five(ref.shape, x_last)), own.view(five(shape, out_last))
     residual5 = None if residual is None or late else residual.view(out5.shape)
     _call(n, b, place, weight, bias, groups, x5, out5, x_last, out_last, residual5, IDENTITY if late else act)
     if residual is not None and late:
-        b.call("binary", out, residual, out, BINARY["add"], act)
+        b.call("binary", own, residual, out, BINARY["add"], act)
     return True
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..graph.ir import Shape
 from ..kernels.table import BINARY
 from ._base import Spec, View, register
-from ._fused import IDENTITY, finished, fused
+from ._fused import IDENTITY, finished, fused, widened
 from ._shapes import broadcast as _broadcast
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def linear_infer(n: View) -> list[Spec]:
     if x is None or w is None:
         return [Spec(None, n.spec(0).dtype)]
     _multiply_adds(n, x[-1], w[1])
-    return [Spec((*x[:-1], w[0]), n.spec(0).dtype)]
+    return [Spec(widened(n, (*x[:-1], w[0])), n.spec(0).dtype)]
 
 
 def linear_lower(n: View, b: Builder) -> Any:
@@ -200,13 +200,15 @@ def linear_lower(n: View, b: Builder) -> Any:
     if weight is None or not n.float32() or (n.has(2) and bias is None):
         return False
     x, out, residual = b.input(0), b.output(0), b.optional(3)
-    late = residual is not None and residual.shape != out.shape
-    flat = out.view((_rows(x), weight.shape[0]))
+    shape = (*x.shape[:-1], weight.shape[0])
+    late = residual is not None and residual.shape != shape
+    own = out if out.shape == shape else b.temp(shape)
+    flat = own.view((_rows(x), weight.shape[0]))
     packed = b.pack("linear_pack", lambda: (np.ascontiguousarray(weight), bias))
     given = None if residual is None or late else residual.view(flat.shape)
     b.call("linear", x.view((_rows(x), x.shape[-1])), packed, flat, given, IDENTITY if late else fused(n))
     if residual is not None and late:
-        b.call("binary", out, residual, out, BINARY["add"], fused(n))
+        b.call("binary", own, residual, out, BINARY["add"], fused(n))
     return True
 
 

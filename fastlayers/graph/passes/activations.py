@@ -38,11 +38,12 @@ def apply(net: Net) -> None:
 
 def _taken(net: Net, node: Node) -> bool:
     """Whether the operation runs in a kernel: in float32, and with fixed weights where it has weights."""
-    if not all(net.is_float32(name) for name in node.inputs if name is not None):
+    elementwise = node.op in ("Add", "Sub", "Mul", "Div")
+    # Weights are what the operator wants: those of Affine are kept in float64.
+    values = node.inputs if elementwise else (*node.inputs[:1], *node.inputs[3:])
+    if not all(net.is_float32(name) for name in values if name is not None):
         return False
-    if node.op in ("Add", "Sub", "Mul", "Div"):
-        return True
-    return all(net.constant(name) is not None for name in node.inputs[1:3] if name is not None)
+    return elementwise or all(net.constant(name) is not None for name in node.inputs[1:3] if name is not None)
 
 
 def as_activation(net: Net, node: Node) -> Activation | None:

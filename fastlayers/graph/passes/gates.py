@@ -3,7 +3,7 @@
 before                                                     after
 Mul(x, Sigmoid(x))                                         Swish(x)
 Mul(x, HardSigmoid(x, alpha=1/6, beta=1/2))                HardSwish(x)
-Mul(x, Div(Clip(Add(x, 3), 0, 6), 6))                      HardSwish(x)
+Mul(x, Div(Clip(Add(x, 3), 0, 6), 6))                      HardSwish(x)   in every order of the factors
 Mul(Mul(x, Add(Erf(Div(x, sqrt 2)), 1)), 0.5)              Gelu(x)     in every order of the factors
 Div(x, sqrt 2), Mul(x, 1 / sqrt 2)                         both are known
 """
@@ -20,8 +20,11 @@ __all__ = ["apply"]
 
 def apply(net: Net) -> None:
     """See the module."""
-    for at, node in net.each("Mul"):
-        _ = _gated(net, at, node) or _gelu(net, at, node)
+    for at, node in net.each("Mul", "Div"):
+        if node.op == "Mul":
+            _ = _gated(net, at, node) or _gelu(net, at, node) or _hard_swish(net, at, node)
+        else:
+            _hard_swish(net, at, node)
 
 
 def _close(value: float | None, want: float) -> bool:
@@ -39,6 +42,50 @@ def _gated(net: Net, at: int, node: Node) -> bool:
         slope, offset = maker.attributes.get("alpha", 0.2), maker.attributes.get("beta", 0.5)
         if maker.op == "HardSigmoid" and maker.inputs[0] == x and _close(slope, 1 / 6) and _close(offset, 0.5):
             net.replace(at, Node("HardSwish", (x,), node.outputs, {}), maker)
+            return True
+    return False
+
+
+def _factors(net: Net, node: Node) -> tuple[list[tuple[str | None, Node]], float, list[Node]]:
+    """A product as its factors, each with its reader, the constant among them, and the nodes before the last one that only it needs.
+
+    No factors if it is divided by one.
+    """
+    found: list[tuple[str | None, Node]] = []
+    constant, gone = 1.0, []
+    for i, name in enumerate(node.inputs):
+        c, maker = net.scalar(name), net.producer(name)
+        inner: list[tuple[str | None, Node]] = []
+        if maker is not None and maker.op in ("Mul", "Div") and net.single(name) is node and "activation" not in maker.attributes:
+            inner, factor, more = _factors(net, maker)
+        if c and (i == 1 or node.op == "Mul"):
+            constant = constant / c if node.op == "Div" else constant * c
+        elif node.op == "Div" and i == 1:
+            return [], 1.0, []
+        elif inner and maker is not None:
+            found += inner
+            constant *= factor
+            gone += [*more, maker]
+        else:
+            found.append((name, node))
+    return found, constant, gone
+
+
+def _hard_swish(net: Net, at: int, node: Node) -> bool:
+    """x clip(x + 3, 0, 6) / 6."""
+    factors, constant, gone = _factors(net, node)
+    if len(factors) != 2 or not _close(constant, 1 / 6):
+        return False
+    for (x, _), (part, reader) in (factors, factors[::-1]):
+        clip = net.producer(part)
+        if clip is None or clip.op != "Clip" or len(clip.inputs) < 3 or net.single(part) is not reader or not net.is_float32(x):
+            continue
+        shifted = net.producer(clip.inputs[0])
+        limits = net.scalar(clip.inputs[1]) == 0 and net.scalar(clip.inputs[2]) == 6
+        if not limits or shifted is None or shifted.op != "Add" or net.single(clip.inputs[0]) is not clip or "activation" in shifted.attributes:
+            continue
+        if any(shifted.inputs[i] == x and net.scalar(shifted.inputs[1 - i]) == 3 for i in (0, 1)):
+            net.replace(at, Node("HardSwish", (x,), node.outputs, {}), shifted, clip, *gone)
             return True
     return False
 

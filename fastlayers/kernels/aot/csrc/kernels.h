@@ -353,8 +353,8 @@ typedef struct {
   float *out;
   int64_t ldo, out_pixel, first, cols, c;
   int average;
-  int gathered; /* c = tap = 1: every window is reduced alone, for those that are long or few */
-  /* NULL; or where c = step = 1 and pitch = ldo = cols, so that rows are one row, for every tap `period` masks, a multiple of 16: 0
+  int gathered; /* out_pixel = tap = 1: every window is reduced alone, for those that are long or few */
+  /* NULL; or where out_pixel = step = 1 and pitch = ldo = cols, so that rows are one row, for every tap `period` masks, a multiple of 16: 0
    * for the columns of the first rows where the tap lies outside, else -1. Then there is one long line with 32 floats to spare. */
   const int32_t *masks;
   int64_t period;

@@ -66,15 +66,10 @@ def conv_lower(n: View, b: Builder) -> Any:
     weight, bias = n.value(1), n.value(2)
     if weight is None or not n.float32() or (n.has(2) and bias is None) or weight.ndim > 5:
         return False
-<<<<<<< HEAD
-    _, _, place = _parts(n)
+    x, _, place = _parts(n)
     if place is None or place.pads is None:
         return False
-=======
-    x, _, place = _parts(n)
-    assert place is not None and place.pads is not None
     shape = _own(n, x, weight.shape[0], place)
->>>>>>> 5b9b8f9 (Passes: tests of every rewrite; HardSwish spelt out is one, activations go behind Affine, a residual may be larger than what it is added to)
     if any(p < 0 for pair in place.pads for p in pair):
         return False
     x_last, out_last, groups = n.get("x_last", False), n.get("out_last", False), n.get("group", 1)

@@ -118,6 +118,7 @@ AWKWARD = (
     problem((1, 2, 1, 8, 64), (1, 2, 2), (1, 2, 2)),
     problem((1, 2, 1, 7, 31), (1, 2, 2), (1, 2, 2), more=1),
     problem((1, 4, 1, 28, 28), (1, 3, 3), pads=SAME),
+    problem((1, 193, 1, 3, 141), (1, 2, 3), (1, 1, 2)),  # a last block of one channel
     problem((2, 19, 1, 7, 7), (1, 3, 3), pads=SAME),
     problem((1, 3, 1, 5, 63), (1, 3, 3), pads=SAME),
     problem((1, 3, 1, 5, 64), (1, 3, 3), pads=SAME),

@@ -154,7 +154,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     lanes = min(job.lanes, job.pixel - c0)
     p.c, p.cols, p.first = lanes, cols, j0
     if job.flat:
-        p.c, p.cols, p.first = 1, cols * lanes, j0 * lanes
+        p.c, p.out_pixel, p.cols, p.first = 1, 1, cols * lanes, j0 * lanes
     p.tap, p.step = job.w.dilation * lanes, 1 if job.flat else job.w.stride * lanes
     p.runs, p.run, p.run_step = 1, n * lanes, 0
     if lanes < job.pixel:

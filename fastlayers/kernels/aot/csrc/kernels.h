@@ -339,7 +339,7 @@ typedef struct {
   const float *scale;
 } fl_pool_row;
 
-/* Rows of outputs of max or average pooling, channels-first (c = 1) or c channels of every pixel. A row is made in two steps:
+/* Rows of outputs of max or average pooling, channels-first (out_pixel = 1) or c channels of every pixel. A row is made in two steps:
  *   line[left + r * run + i] = fold of x[from + r * run_step + i + z * step_z + y * step_y] over z < nz, y < ny;  r < runs, i < run
  *   out[j * out_pixel + i] = fold of line[j * step + t * tap + i] over t < kw;                                  j < cols, i < c
  * Both ends of a line already hold what counts for nothing, -infinity or 0. There are nrows lines and a spare one, of `pitch` floats

@@ -243,12 +243,12 @@ static void fl_f32_pool(const fl_pool *p) {
     return;
   fl_pool_lines(p);
   const int of = p->kw == 2 || p->kw == 3 ? (int)p->kw - 1 : 0;
-  if (p->c == 1 && p->step == 2 && p->tap == 1 && of)
+  if (p->out_pixel == 1 && p->step == 2 && p->tap == 1 && of)
     (p->average ? (of == 1 ? fl_pool_second_2_1 : fl_pool_second_3_1) : of == 1 ? fl_pool_second_2_0 : fl_pool_second_3_0)(p);
-  else if (p->c == 1 && !p->masks && (p->step > 1 || p->gathered))
+  else if (p->out_pixel == 1 && !p->masks && (p->step > 1 || p->gathered))
     (p->average ? fl_pool_picked_sum : fl_pool_picked_max)(p);
   else
-    table[p->c > 1 ? 0 : p->masks ? 2 : 1][p->average][of](p);
+    table[p->out_pixel > 1 ? 0 : p->masks ? 2 : 1][p->average][of](p);
 }
 #undef FL_POOL_FN
 #undef FL_POOL

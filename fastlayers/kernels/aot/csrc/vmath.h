@@ -107,7 +107,8 @@ FL_INLINE vf vlog_tail(vf f, vf f2) {
 
 FL_INLINE FL_UNUSED vf vlog(vf x) {
   const vi tiny = (vi)(x < 0x1p-126f);
-  const vi i = vbits(vsel(tiny, x * 0x1p23f, x)) - 0x3f3504f3; /* from the bits of sqrt(1/2) on */
+  /* From the bits of sqrt(1/2) on; unsigned, since those of a negative x wrap around. */
+  const vi i = (vi)((vu)vbits(vsel(tiny, x * 0x1p23f, x)) - 0x3f3504f3u);
   const vf n = vfloat((i >> 23) - (tiny & 23));
   const vf f = vfrom((i & 0x7fffff) + 0x3f3504f3) - 1.0f;
   const vf f2 = f * f;

@@ -84,7 +84,7 @@ def mobile(opset: int) -> tuple[bytes, list[dict[str, np.ndarray]]]:
     def swish(x: str) -> str:
         if opset >= 14:
             return net.add("HardSwish", x)
-        clip = net.add("Clip", net.add("Add", x, np.float32(3).reshape(())), np.array(0, np.float32), np.array(6, np.float32))
+        clip = net.add("Clip", net.add("Add", x, np.array(3, np.float32)), np.array(0, np.float32), np.array(6, np.float32))
         return net.add("Div", net.add("Mul", x, clip), np.array(6, np.float32))
 
     h = swish(norm(net, net.add("Conv", "x", w(8, 3, 3, 3), pads=[0, 0, 1, 1], strides=[2, 2]), 8))

@@ -169,7 +169,6 @@ class _Binder:
         else:
             out = Ref(Buffer(OUTPUT, ref.nbytes, i), 0, ref.shape, ref.dtype)
             builder.begin(len(self.nodes), None, None, ())  # type: ignore[arg-type]
-            self.nodes.append(Placed(Node("Identity", (name,), (name,), {}), (spec,), (spec,), (None,)))
             if has("copy") and movable(ref.dtype):
                 copy(builder, ref, out, (ref.size,), 0, (1,), 0, (1,))
             else:

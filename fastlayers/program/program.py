@@ -193,8 +193,9 @@ def _stored_name(places: Mapping[int, str], key: Any) -> str:
 
 
 def _numpy_steps(plan: Plan) -> list[str]:
-    """The nodes that no kernel covers."""
-    nodes = (plan.nodes[call.node].node for call in plan.calls if isinstance(call, PythonCall))
+    """The nodes that no kernel covers; a copy to an output belongs to none."""
+    numbers = (call.node for call in plan.calls if isinstance(call, PythonCall))
+    nodes = (plan.nodes[number].node for number in numbers if number < len(plan.nodes))
     return list(dict.fromkeys(f"{node.op} ({node.outputs[0]})" for node in nodes))
 
 

@@ -30,7 +30,7 @@ class Step(NamedTuple):
 
 
 def steps(plan: Plan) -> list[Step]:
-    """The steps of a plan, in order."""
+    """The steps of a plan, in order, and one more for copies to outputs where there are any."""
     found = []
     calls: dict[int, list[int]] = {}
     for number, call in enumerate(plan.calls):
@@ -48,4 +48,7 @@ def steps(plan: Plan) -> list[Step]:
                 multiply_adds(node, inputs, outputs), moved(inputs, outputs), kernels(number), tuple(calls.get(number, ())),
             )
         )  # fmt: skip
+    rest = len(plan.nodes)
+    if rest in calls:
+        found.append(Step("(copies to outputs)", "", (), "", 0, 0, 0, kernels(rest), tuple(calls[rest])))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -95,6 +96,29 @@ def test_threads_give_the_same_bits(name: str) -> None:
     for one, two in zip(*results, strict=True):
         for key, array in one.items():
             np.testing.assert_array_equal(array, two[key])
+
+
+# Operators that must be there once operations are fused, and operators that must not.
+FUSED = {
+    "classifier": ({"Conv": 4, "Linear": 1}, ("BatchNormalization", "Relu", "Add", "Gemm")),
+    "mobile": ({"Conv": 7}, ("BatchNormalization", "Relu", "HardSwish", "Clip", "HardSigmoid", "Add")),
+    "inception": ({"Conv": 5, "Affine": 1, "ConvTranspose": 1}, ("Relu", "LeakyRelu", "Tanh")),
+    "transformer": (
+        {"LayerNormalization": 2, "Linear": 6, "ScaledAttention": 1},
+        ("MatMul", "Softmax", "Erf", "Gelu", "Add", "Sqrt", "Div"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.partition(" ")[0] in FUSED])
+def test_operations_are_fused(name: str, tmp_path: Path) -> None:
+    """As the file that is saved has them, which is the graph that runs."""
+    model, path = fl.load(data(name)), tmp_path / "model.fastlayers"
+    model.save(path)
+    found = Counter(n.op for n in fl.load(path)._graph.nodes)
+    wanted, gone = FUSED[name.partition(" ")[0]]
+    assert {op: found[op] for op in wanted} == wanted
+    assert not [op for op in gone if found[op]]
 
 
 # What kernels have no part in.

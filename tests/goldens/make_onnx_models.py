@@ -118,10 +118,16 @@ def inception(opset: int) -> tuple[bytes, list[dict[str, np.ndarray]]]:
 def recurrent(op: str, opset: int) -> tuple[bytes, list[dict[str, np.ndarray]]]:
     """Both directions, lengths and first states as inputs, then a product of each step's result."""
     net, gates, hidden, size = Net(opset), {"RNN": 1, "GRU": 3, "LSTM": 4}[op], 7, 5
-    weights = [w(2, gates * hidden, size, scale=0.4), w(2, gates * hidden, hidden, scale=0.4), w(2, 2 * gates * hidden, scale=0.4)]
+    weights = [
+        w(2, gates * hidden, size, scale=0.4),
+        w(2, gates * hidden, hidden, scale=0.4),
+        w(2, 2 * gates * hidden, scale=0.4),
+    ]
     states = ["h0", "c0"] if op == "LSTM" else ["h0"]
     extra = {"linear_before_reset": 1} if op == "GRU" else {}
-    outs = net.add(op, "x", *weights, "lengths", *states, outputs=1 + len(states), direction="bidirectional", hidden_size=hidden, **extra)
+    outs = net.add(
+        op, "x", *weights, "lengths", *states, outputs=1 + len(states), direction="bidirectional", hidden_size=hidden, **extra
+    )
     y = net.add("Transpose", outs[0], perm=[0, 2, 1, 3])
     y = net.add("Reshape", y, ints(0, 0, -1))
     net.add("Add", net.add("MatMul", y, w(2 * hidden, 3)), w(3), name="y")
@@ -198,7 +204,9 @@ def branches(opset: int, by_number: bool) -> tuple[bytes, list[dict[str, np.ndar
 
     def branch(op: str, weight: np.ndarray) -> Any:
         nodes = [helper.make_node(op, [h, "k"], ["r"]), helper.make_node("Tanh", ["r"], ["out"])]
-        return helper.make_graph(nodes, op, [], [helper.make_tensor_value_info("out", F, None)], [numpy_helper.from_array(weight, "k")])
+        return helper.make_graph(
+            nodes, op, [], [helper.make_tensor_value_info("out", F, None)], [numpy_helper.from_array(weight, "k")]
+        )
 
     net.add("If", condition, name="y", then_branch=branch("MatMul", w(6, 3)), else_branch=branch("Add", w(6)))
     inputs: dict[str, Any] = {"x": (F, ["n", 4])}
@@ -221,7 +229,9 @@ def shapes(opset: int) -> tuple[bytes, list[dict[str, np.ndarray]]]:
     double = net.add("Mul", shape, ints(2, 1, 1))
     net.add("Identity", double, name="sizes")
     last = net.add("Squeeze", rows, axes=[0]) if opset < 13 else net.add("Squeeze", rows, ints(0))
-    net.add("Range", np.array(0, np.int64), last, np.array(1, np.int64), name="count") if opset >= 11 else net.add("Cast", last, name="count", to=I)
+    net.add("Range", np.array(0, np.int64), last, np.array(1, np.int64), name="count") if opset >= 11 else net.add(
+        "Cast", last, name="count", to=I
+    )
     sizes = [(4, 3, 4), (6, 2, 6)]
     return net.model({"x": (F, ["n", "a", "b"])}, {"y": F, "sizes": I, "count": I}), [{"x": w(*s, scale=1)} for s in sizes]
 
@@ -239,7 +249,9 @@ def integers(opset: int) -> tuple[bytes, list[dict[str, np.ndarray]]]:
     """int64 all through, with sums beyond float's 53 bits."""
     net = Net(opset)
     h = net.add("Add", net.add("Mul", "x", "x"), np.array((1 << 60) + 1, np.int64))
-    net.add("Where", net.add("Less", "x", np.array(0, np.int64)), net.add("Neg", h), net.add("Transpose", "x", perm=[0, 1]), name="y")
+    net.add(
+        "Where", net.add("Less", "x", np.array(0, np.int64)), net.add("Neg", h), net.add("Transpose", "x", perm=[0, 1]), name="y"
+    )
     net.add("ArgMax", "x", name="best", axis=1, keepdims=0)
     return net.model({"x": (I, ["n", 6])}, {"y": I, "best": I}), [{"x": RNG.integers(-99, 99, (n, 6))} for n in (1, 4)]
 

@@ -66,7 +66,10 @@ def ops(made: Graph) -> list[str]:
 
 
 def check(
-    inputs: Mapping[str, tuple[int, ...]], nodes: Sequence[Node], constants: Mapping[str, Any] | None = None, result: Sequence[str] = ("y",)
+    inputs: Mapping[str, tuple[int, ...]],
+    nodes: Sequence[Node],
+    constants: Mapping[str, Any] | None = None,
+    result: Sequence[str] = ("y",),
 ) -> Graph:
     """The fused graph of nodes whose inputs have these sizes, once with the sizes in the graph and once with names in their place."""
     given = [normal(*shape, seed=i) for i, shape in enumerate(inputs.values())]
@@ -242,7 +245,9 @@ def test_gates() -> None:
     assert ops(check({"x": (3, 7)}, [node("s = Sigmoid(x)"), node("y = Mul(x, s)")], result=("y", "s"))) == ["Sigmoid", "Mul"]
 
 
-@pytest.mark.parametrize("order", ["c = Clip(a, lo, hi)|d = Div(c, six)|y = Mul(x, d)", "c = Clip(a, lo, hi)|d = Mul(x, c)|y = Div(d, six)"])
+@pytest.mark.parametrize(
+    "order", ["c = Clip(a, lo, hi)|d = Div(c, six)|y = Mul(x, d)", "c = Clip(a, lo, hi)|d = Mul(x, c)|y = Div(d, six)"]
+)
 def test_hardswish_spelt_out(order: str) -> None:
     nodes = [node("a = Add(x, three)"), *(node(t) for t in order.split("|"))]
     found = check({"x": (3, 7)}, nodes, {"three": np.float32(3), "lo": np.float32(0), "hi": np.float32(6), "six": np.float32(6)})
@@ -256,7 +261,9 @@ def test_what_is_not_hardswish() -> None:
         assert "HardSwish" not in ops(check({"x": (3, 7), "z": (3, 7)}, [node(t) for t in (*texts, *last)], numbers))
     for last in (["e = Mul(x, d)", "y = Div(e, z)"], ["e = Mul(d, x)", "q = Div(x, z)", "y = Mul(e, q)"]):
         assert "HardSwish" in ops(check({"x": (3, 7), "z": (3, 7)}, [node(t) for t in (*texts, *last)], numbers))
-    assert "HardSwish" not in ops(check({"x": (3, 7)}, [node(t) for t in (*texts, "y = Mul(x, d)")], numbers | {"hi": np.float32(5)}))
+    assert "HardSwish" not in ops(
+        check({"x": (3, 7)}, [node(t) for t in (*texts, "y = Mul(x, d)")], numbers | {"hi": np.float32(5)})
+    )
     for wanted in ("a", "c", "d"):
         assert "HardSwish" not in ops(check({"x": (3, 7)}, [node(t) for t in (*texts, "y = Mul(x, d)")], numbers, ("y", wanted)))
 
@@ -264,7 +271,15 @@ def test_what_is_not_hardswish() -> None:
 # ---- layer normalisation -------------------------------------------------------------------------------------------------
 
 LN = {"axes": np.array([-1]), "p2": np.float32(2), "eps": np.float32(1e-5), "w": normal(8) + 1, "b": normal(8)}
-NORMED = ["m = ReduceMean(x, axes)", "d = Sub(x, m)", "q = Pow(d, p2)", "v = ReduceMean(q, axes)", "e = Add(v, eps)", "r = Sqrt(e)", "n = Div(d, r)"]
+NORMED = [
+    "m = ReduceMean(x, axes)",
+    "d = Sub(x, m)",
+    "q = Pow(d, p2)",
+    "v = ReduceMean(q, axes)",
+    "e = Add(v, eps)",
+    "r = Sqrt(e)",
+    "n = Div(d, r)",
+]
 
 
 @pytest.mark.parametrize("square", ["q = Pow(d, p2)", "q = Mul(d, d)", "twice"])
@@ -337,6 +352,13 @@ def test_attention_of_three_axes_and_constant_mask() -> None:
     assert ops(check(sizes, nodes, {"m": hidden})) == ["ScaledAttention"]
 
 
+def test_attention_before_opset_13() -> None:
+    nodes = [TURN, node("c = MatMul(q, t)"), node("p = Softmax(c)", axis=3, flatten=True), LAST[1]]
+    assert ops(check(Q, nodes)) == ["ScaledAttention"]
+    nodes[2] = node("p = Softmax(c)", axis=2, flatten=True)
+    assert "Softmax" in ops(check(Q, nodes))
+
+
 def test_attention_of_heads() -> None:
     """As exporters split heads: keys go straight to (b, h, d, s), which leaves one turn of the usual kind."""
     nodes = [
@@ -399,7 +421,7 @@ def test_activation_goes_into_what_comes_before(text: str, attributes: dict[str,
         assert code is not None
         assert code[0] == UNARY[kind[0]].code
         if len(kind) > 1:
-            np.testing.assert_allclose(code[1:len(kind)], kind[1:])
+            np.testing.assert_allclose(code[1 : len(kind)], kind[1:])
 
 
 def test_activation_that_stays() -> None:
@@ -449,7 +471,9 @@ def test_residual_that_turns_out_to_broadcast() -> None:
     made = graph({"x": ("n", 3, "i", "j"), "z": ("m", C, "k", "l")}, nodes, ["y"], CONV)
     for shape in ((2, C, 7, 6), (1, C, 7, 6), (2, C, 1, 1), (2, C, 7, 1)):
         assert ops(same(made, [normal(*IMAGE), normal(*shape, seed=1)])) == ["Conv"]
-    made = graph({"x": ("n", 5), "z": ("m", 4)}, [node("h = MatMul(x, w)"), node("j = Add(h, z)"), node("y = Relu(j)")], ["y"], {"w": W})
+    made = graph(
+        {"x": ("n", 5), "z": ("m", 4)}, [node("h = MatMul(x, w)"), node("j = Add(h, z)"), node("y = Relu(j)")], ["y"], {"w": W}
+    )
     for rows in (3, 1):
         assert ops(same(made, [normal(3, 5), normal(rows, 4, seed=1)])) == ["Linear"]
 
@@ -460,7 +484,10 @@ def test_residual_that_makes_the_result_larger() -> None:
     same(graph({"x": (1, 5), "z": (3, 4)}, nodes, ["y"], {"w": W}), [normal(1, 5), normal(3, 4, seed=1)])
     same(graph({"x": ("n", 5), "z": ("m", 4)}, nodes, ["y"], {"w": W}), [normal(1, 5), normal(3, 4, seed=1)])
     nodes = [node("h = Conv(x, w, b)", **PADS), node("y = Add(h, z)")]
-    same(graph({"x": ("n", 3, "i", "j"), "z": ("m", C, "k", "l")}, nodes, ["y"], CONV), [normal(1, 3, 7, 6), normal(2, C, 7, 6, seed=1)])
+    same(
+        graph({"x": ("n", 3, "i", "j"), "z": ("m", C, "k", "l")}, nodes, ["y"], CONV),
+        [normal(1, 3, 7, 6), normal(2, C, 7, 6, seed=1)],
+    )
 
 
 def test_residual_that_stays() -> None:
@@ -478,7 +505,13 @@ def test_residual_that_stays() -> None:
 
 # ---- layout --------------------------------------------------------------------------------------------------------------
 
-CHAIN = {"w": normal(C, 3, 3, 3) / 5, "u": normal(C, C, 3, 3) / 7, "p": normal(C, C, 1, 1) / 2, "d": normal(C, 1, 3, 3), "e": normal(C, 1, 5, 5)}
+CHAIN = {
+    "w": normal(C, 3, 3, 3) / 5,
+    "u": normal(C, C, 3, 3) / 7,
+    "p": normal(C, C, 1, 1) / 2,
+    "d": normal(C, 1, 3, 3),
+    "e": normal(C, 1, 5, 5),
+}
 FIRST, SECOND = node("a = Conv(x, w)", **PADS), node("y = Conv(b, u)", **PADS)
 
 
@@ -493,7 +526,17 @@ def test_chain_of_convs_is_channels_last_inside() -> None:
 
 @pytest.mark.parametrize(
     "between",
-    ["Abs(a)", "Neg(a)", "MaxPool(a)", "AveragePool(a)", "LRN(a)", "BatchNormalization(a, s, t, m, v)", "Conv(a, d)", "Clip(a, zero)", "Add(a, a)"],
+    [
+        "Abs(a)",
+        "Neg(a)",
+        "MaxPool(a)",
+        "AveragePool(a)",
+        "LRN(a)",
+        "BatchNormalization(a, s, t, m, v)",
+        "Conv(a, d)",
+        "Clip(a, zero)",
+        "Add(a, a)",
+    ],
 )
 def test_what_is_between_convs_takes_part(between: str) -> None:
     attributes: dict[str, Any] = {}
@@ -564,7 +607,13 @@ def test_constants_are_computed() -> None:
 
 
 def test_sizes_are_followed() -> None:
-    nodes = [node("s = Shape(x)"), node("n = Gather(s, zero)"), node("u = Unsqueeze(n, axes)"), node("t = Concat(u, rest)", axis=0), node("y = Reshape(x, t)")]
+    nodes = [
+        node("s = Shape(x)"),
+        node("n = Gather(s, zero)"),
+        node("u = Unsqueeze(n, axes)"),
+        node("t = Concat(u, rest)", axis=0),
+        node("y = Reshape(x, t)"),
+    ]
     constants = {"zero": np.int64(0), "axes": np.array([0]), "rest": np.array([-1])}
     made = graph({"x": (2, 3, 4)}, nodes, ["y"], constants)
     assert ops(same(made, [normal(2, 3, 4)])) == ["Reshape"]
@@ -572,7 +621,14 @@ def test_sizes_are_followed() -> None:
 
 
 def test_what_does_nothing_goes() -> None:
-    nodes = [node("a = Identity(x)"), node("b = Dropout(a)"), node("c = Cast(b)", to=1), node("d = Concat(c)", axis=0), node("e = Reshape(d, s)"), node("y = Neg(e)")]
+    nodes = [
+        node("a = Identity(x)"),
+        node("b = Dropout(a)"),
+        node("c = Cast(b)", to=1),
+        node("d = Concat(c)", axis=0),
+        node("e = Reshape(d, s)"),
+        node("y = Neg(e)"),
+    ]
     assert ops(check({"x": (2, 3)}, nodes, {"s": np.array([-1, 3])})) == ["Neg"]
     found = check({"x": (2, 3)}, [node("y = Identity(x)")])
     assert ops(found) == ["Identity"]  # an output keeps its name
@@ -588,14 +644,24 @@ def test_branches_of_known_conditions() -> None:
 
 def test_branches_read_values_that_would_be_fused_away() -> None:
     then, other = graph({}, [node("a = Neg(h)")], ["a"]), graph({}, [node("b = Exp(i)")], ["b"])
-    nodes = [node("h = Conv(x, w, b0)"), node("r = Relu(h)"), node("i = Identity(r)"), node("y = If(c)", then_branch=then, else_branch=other)]
+    nodes = [
+        node("h = Conv(x, w, b0)"),
+        node("r = Relu(h)"),
+        node("i = Identity(r)"),
+        node("y = If(c)", then_branch=then, else_branch=other),
+    ]
     made = graph({"x": IMAGE, "c": ((), np.bool_)}, nodes, ["y", "r"], {"w": CONV["w"], "b0": CONV["b"]})
     for flag in (True, False):
         assert ops(same(made, [normal(*IMAGE), np.array(flag)])) == ["Conv", "Relu", "If"]
 
 
 def test_strict_fuses_nothing() -> None:
-    nodes = [node("i = Identity(x)"), node("h = Conv(i, w, b)"), node("n = BatchNormalization(h, s, t, m, v)"), node("y = Relu(n)")]
+    nodes = [
+        node("i = Identity(x)"),
+        node("h = Conv(i, w, b)"),
+        node("n = BatchNormalization(h, s, t, m, v)"),
+        node("y = Relu(n)"),
+    ]
     assert ops(optimise(graph({"x": IMAGE}, nodes, ["y"], CONV | BN), strict=True)) == ["Conv", "BatchNormalization", "Relu"]
 
 

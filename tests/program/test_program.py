@@ -14,6 +14,7 @@ from fastlayers.kernels import _dispatch
 from fastlayers.program import Program
 from fastlayers.program.builder import ARENA, PythonCall, Ref
 from fastlayers.program.program import KEPT
+from fastlayers.program.steps import steps
 
 from .graphs import graph, node, normal
 
@@ -169,6 +170,18 @@ def test_outputs_that_are_inputs_constants_views_or_twice_the_same() -> None:
         np.testing.assert_array_equal(got, want)
     for i, a in enumerate((*results, x, constants["w"])):
         assert not any(np.shares_memory(a, b) for b in (*results, x, constants["w"])[:i])
+
+
+def test_copies_to_outputs_are_no_steps_of_nodes() -> None:
+    nodes = [node("r = Reshape(x, s)"), node("h = Linear(x, w)"), node("i = Identity(h)"), node("c = Identity(z)")]
+    constants = {"s": np.array([-1]), "w": np.eye(2, dtype=np.float32)}
+    made = program(graph({"x": ("n", 2), "z": ((1,), np.complex128)}, nodes, ["r", "h", "i", "x", "c"], constants), native=True)
+    plan = made.binding([normal(3, 2), np.zeros(1, np.complex128)]).plan
+    assert plan is not None
+    found = steps(plan)
+    assert [s.op for s in found][:2] == ["Reshape", "Linear"]
+    assert found[-1].op == "(copies to outputs)"
+    assert len(found[-1].calls) == 4
 
 
 def test_bindings_are_bounded() -> None:

@@ -23,7 +23,8 @@ def apply(net: Net) -> None:
         rank = net.rank(node.inputs[0])
         if weights is None or weights.op != "Softmax" or rank is None or net.single(node.inputs[0]) is not node:
             continue
-        if weights.attributes.get("axis", -1) not in (-1, rank - 1) or weights.attributes.get("flatten") or rank not in (3, 4):
+        # Behind the last axis there is nothing to flatten, as softmax did before opset 13.
+        if weights.attributes.get("axis", -1) not in (-1, rank - 1) or rank not in (3, 4):
             continue
         _fuse(net, at, node, weights, rank)
 

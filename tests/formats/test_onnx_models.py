@@ -1,4 +1,4 @@
-"""Whole ONNX networks against onnxruntime: as written and optimised, under several variants, through the session and through our own file."""
+"""Whole ONNX networks against onnxruntime: as written and optimised, in every variant, through the session and our own file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Makes onnx_models.npz: small whole networks as ONNX files, their inputs, and what onnxruntime (1.31) makes of them.
 
-Run ``python -m tests.goldens.make_onnx_models`` where onnx and onnxruntime are installed; seed 0. Arrays: "<model>/file" (the bytes),
-"<model>/<number>/in/<name>" and "<model>/<number>/out/<name>" for two sets of inputs each.
+Run ``python -m tests.goldens.make_onnx_models`` where onnx and onnxruntime are installed; seed 0.
+Arrays: "<model>/file" (the bytes), "<model>/<number>/in/<name>" and "<model>/<number>/out/<name>" for two sets of inputs each.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def recurrent(op: str, opset: int) -> tuple[bytes, list[dict[str, np.ndarray]]]:
 
 
 def transformer(opset: int) -> tuple[bytes, list[dict[str, np.ndarray]]]:
-    """An encoder block spelt out as exporters do: sizes read from shapes, heads split by Reshape and Transpose, LayerNorm and GELU by parts."""
+    """An encoder block as exporters spell it: sizes read from shapes, heads split by Reshape, LayerNorm and GELU by parts."""
     net, d, heads = Net(opset), 16, 2
 
     def layer_norm(x: str) -> str:
@@ -262,7 +262,8 @@ MODELS: dict[str, tuple[Any, ...]] = {
     **{f"inception {v}": (inception, v) for v in (9, 13)},
     **{f"{op.lower()} {v}": (recurrent, op, v) for op, v in (("RNN", 9), ("GRU", 13), ("LSTM", 7), ("LSTM", 21))},
     **{f"transformer {v}": (transformer, v) for v in (11, 13, 17, 21)},
-    "branch by size 13": (branches, 13, False), "branch by number 13": (branches, 13, True), "branch by number 21": (branches, 21, True),
+    "branch by size 13": (branches, 13, False), "branch by number 13": (branches, 13, True), "branch by number 21": (branches,
+         21, True),
     **{f"shapes {v}": (shapes, v) for v in (11, 13, 21)},
     "doubles 13": (doubles, 13), "integers 13": (integers, 13),
 }  # fmt: skip

@@ -71,10 +71,9 @@ def check(
     constants: Mapping[str, Any] | None = None,
     result: Sequence[str] = ("y",),
 ) -> Graph:
-    """The fused graph of nodes whose inputs have these sizes, once with the sizes in the graph and once with names in their place."""
+    """The fused graph of nodes whose inputs have these sizes: with the sizes in the graph, and with a name for the first one."""
     given = [normal(*shape, seed=i) for i, shape in enumerate(inputs.values())]
     found = same(graph(inputs, nodes, result, constants), given)
-    # The first axis may be of any size, as in most files.
     opened = {name: ("n", *shape[1:]) if shape else () for name, shape in inputs.items()}
     assert ops(same(graph(opened, nodes, result, constants), given)) == ops(found)
     return found
@@ -362,7 +361,8 @@ def test_attention_before_opset_13() -> None:
 def test_attention_of_heads() -> None:
     """As exporters split heads: keys go straight to (b, h, d, s), which leaves one turn of the usual kind."""
     nodes = [
-        node("q = Transpose(q4)", perm=(0, 2, 1, 3)), node("t = Transpose(k4)", perm=(0, 2, 3, 1)), node("v = Transpose(v4)", perm=(0, 2, 1, 3)),
+        node("q = Transpose(q4)", perm=(0, 2, 1, 3)), node("t = Transpose(k4)", perm=(0, 2, 3, 1)), node("v = Transpose(v4)",
+             perm=(0, 2, 1, 3)),
         node("a = MatMul(q, t)"), node("c = Mul(a, s)"), *LAST,
     ]  # fmt: skip
     found = check({"q4": (2, 5, 2, 4), "k4": (2, 6, 2, 4), "v4": (2, 6, 2, 3)}, nodes, SCALE)
@@ -395,12 +395,15 @@ def test_attention_whose_batches_or_mask_broadcast() -> None:
 # ---- activations ---------------------------------------------------------------------------------------------------------
 
 ACTIVATIONS: list[tuple[str, dict[str, Any], tuple[Any, ...]]] = [
-    ("Relu(h)", {}, ("relu",)), ("Sigmoid(h)", {}, ("sigmoid",)), ("Tanh(h)", {}, ("tanh",)), ("HardSwish(h)", {}, ("hardswish",)),
+    ("Relu(h)", {}, ("relu",)), ("Sigmoid(h)", {}, ("sigmoid",)), ("Tanh(h)", {}, ("tanh",)), ("HardSwish(h)", {},
+         ("hardswish",)),
     ("Softsign(h)", {}, ("softsign",)), ("Mish(h)", {}, ("mish",)), ("Erf(h)", {}, ("erf",)), ("Exp(h)", {}, ("exp",)),
-    ("LeakyRelu(h)", {"alpha": 0.25}, ("leaky_relu", 0.25)), ("Elu(h)", {}, ("elu", 1.0)), ("Elu(h)", {"alpha": 0.5}, ("elu", 0.5)),
+    ("LeakyRelu(h)", {"alpha": 0.25}, ("leaky_relu", 0.25)), ("Elu(h)", {}, ("elu", 1.0)), ("Elu(h)", {"alpha": 0.5}, ("elu",
+         0.5)),
     ("Selu(h)", {}, ("selu",)), ("HardSigmoid(h)", {}, ("hardsigmoid", 0.2, 0.5)), ("Gelu(h)", {}, ("gelu",)),
     ("Gelu(h)", {"approximate": "tanh"}, ("gelu_tanh",)), ("Softplus(h)", {}, ("softplus",)), ("Swish(h)", {}, ("silu",)),
-    ("Clip(h, zero, six)", {}, ("clip", 0.0, 6.0)), ("Clip(h, -, six)", {}, ("clip", -np.inf, 6.0)), ("Clip(h, zero)", {}, ("clip", 0.0, np.inf)),
+    ("Clip(h, zero, six)", {}, ("clip", 0.0, 6.0)), ("Clip(h, -, six)", {}, ("clip", -np.inf, 6.0)), ("Clip(h, zero)", {},
+         ("clip", 0.0, np.inf)),
 ]  # fmt: skip
 
 
@@ -461,7 +464,8 @@ def test_residual_of_two_layers_goes_into_the_later_one() -> None:
 def test_residual_block() -> None:
     nodes = [
         node("a = Conv(x, w, b)", **PADS), node("a1 = BatchNormalization(a, s, t, m, v)"), node("r = Relu(a1)"),
-        node("h = Conv(r, u)", **PADS), node("h1 = BatchNormalization(h, s, t, m, v)"), node("j = Add(h1, r)"), node("y = Relu(j)"),
+        node("h = Conv(r, u)", **PADS), node("h1 = BatchNormalization(h, s, t, m, v)"), node("j = Add(h1, r)"),
+             node("y = Relu(j)"),
     ]  # fmt: skip
     assert ops(check({"x": IMAGE}, nodes, CONV | BN | {"u": normal(C, C, 3, 3) / 7})) == ["Conv", "Conv"]
 

@@ -1,4 +1,4 @@
-"""The formulas of layers in the plainest way: one output position, one step at a time, in float64. Slow, and shares no code with the library."""
+"""The formulas of layers in the plainest way: one position, one step at a time, in float64. Shares no code with the library."""
 
 from __future__ import annotations
 
@@ -47,9 +47,16 @@ def conv_transpose(
 
 
 def pool(
-    x: np.ndarray, kernel: Ints, function: Function, out: Ints, strides: Ints, before: Ints,
-    after: Ints = (), dilations: Ints = (), padding: float | None = None,
-) -> np.ndarray:  # fmt: skip
+    x: np.ndarray,
+    kernel: Ints,
+    function: Function,
+    out: Ints,
+    strides: Ints,
+    before: Ints,
+    after: Ints = (),
+    dilations: Ints = (),
+    padding: float | None = None,
+) -> np.ndarray:
     """`function` of (n, c, positions of a window inside the image); those in the padding count as `padding` if it is given."""
     after, dilations = after or (0,) * len(out), dilations or (1,) * len(out)
     y = np.zeros((*x.shape[:2], *out))
@@ -78,7 +85,7 @@ Step = Callable[[np.ndarray, "list[np.ndarray]", int], "list[np.ndarray]"]
 def _walk(
     step: Step, x: np.ndarray, hidden: int, starts: Sequence[np.ndarray | None], count: int, lengths: Ints | None, order: Ints
 ) -> list[np.ndarray]:
-    """Y (t, d, b, h) and last states (d, b, h) of `count` states; `order` has +1 or -1, the way of each direction through time."""
+    """Y (t, d, b, h) and last states (d, b, h) of `count` states; `order` has +1 or -1: each direction's way through time."""
     time, batch = x.shape[:2]
     y = np.zeros((time, len(order), batch, hidden))
     last = [np.zeros((len(order), batch, hidden)) for _ in range(count)]
@@ -103,9 +110,16 @@ def _clip(x: np.ndarray, limit: float) -> np.ndarray:
 
 
 def rnn(
-    x: np.ndarray, w: np.ndarray, r: np.ndarray, b: np.ndarray | None = None, lengths: Ints | None = None, h0: np.ndarray | None = None,
-    order: Ints = (1,), f: Sequence[Function] = (np.tanh, np.tanh), clip: float = 0,
-) -> list[np.ndarray]:  # fmt: skip
+    x: np.ndarray,
+    w: np.ndarray,
+    r: np.ndarray,
+    b: np.ndarray | None = None,
+    lengths: Ints | None = None,
+    h0: np.ndarray | None = None,
+    order: Ints = (1,),
+    f: Sequence[Function] = (np.tanh, np.tanh),
+    clip: float = 0,
+) -> list[np.ndarray]:
     def step(row: np.ndarray, states: list[np.ndarray], d: int) -> list[np.ndarray]:
         wb, rb = _biases(b, d, w.shape[1])
         return [f[d](_clip(w[d] @ row + r[d] @ states[0] + wb + rb, clip))]
@@ -114,9 +128,18 @@ def rnn(
 
 
 def gru(
-    x: np.ndarray, w: np.ndarray, r: np.ndarray, b: np.ndarray | None = None, lengths: Ints | None = None, h0: np.ndarray | None = None,
-    order: Ints = (1,), f: Function = sigmoid, g: Function = np.tanh, after: bool = False, clip: float = 0,
-) -> list[np.ndarray]:  # fmt: skip
+    x: np.ndarray,
+    w: np.ndarray,
+    r: np.ndarray,
+    b: np.ndarray | None = None,
+    lengths: Ints | None = None,
+    h0: np.ndarray | None = None,
+    order: Ints = (1,),
+    f: Function = sigmoid,
+    g: Function = np.tanh,
+    after: bool = False,
+    clip: float = 0,
+) -> list[np.ndarray]:
     def step(row: np.ndarray, states: list[np.ndarray], d: int) -> list[np.ndarray]:
         (wz, wr, wh), (rz, rr, rh) = np.split(w[d].astype(float), 3), np.split(r[d].astype(float), 3)
         wb, rb = _biases(b, d, w.shape[1])
@@ -130,10 +153,21 @@ def gru(
 
 
 def lstm(
-    x: np.ndarray, w: np.ndarray, r: np.ndarray, b: np.ndarray | None = None, lengths: Ints | None = None, h0: np.ndarray | None = None,
-    c0: np.ndarray | None = None, p: np.ndarray | None = None, order: Ints = (1,),
-    f: Function = sigmoid, g: Function = np.tanh, h: Function = np.tanh, couple: bool = False, clip: float = 0,
-) -> list[np.ndarray]:  # fmt: skip
+    x: np.ndarray,
+    w: np.ndarray,
+    r: np.ndarray,
+    b: np.ndarray | None = None,
+    lengths: Ints | None = None,
+    h0: np.ndarray | None = None,
+    c0: np.ndarray | None = None,
+    p: np.ndarray | None = None,
+    order: Ints = (1,),
+    f: Function = sigmoid,
+    g: Function = np.tanh,
+    h: Function = np.tanh,
+    couple: bool = False,
+    clip: float = 0,
+) -> list[np.ndarray]:
     def step(row: np.ndarray, states: list[np.ndarray], d: int) -> list[np.ndarray]:
         wb, rb = _biases(b, d, w.shape[1])
         i, o, forget, c = np.split(w[d] @ row + r[d] @ states[0] + wb + rb, 4)

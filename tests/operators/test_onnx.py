@@ -181,7 +181,8 @@ OURS = {"activation", "flatten", "out_last", "x_last"}
 ROUGH = {"BatchNormalization": 2e-6, "Erf": 1e-7, "Gelu": 1e-7, "GroupNormalization": 2e-6, "HardSwish": 1e-7}
 # It sums these in float16, where ours are rounded once.
 HALF = {"BatchNormalization", "Conv", "GroupNormalization", "LayerNormalization"}
-# It cuts slices off as Python does, takes global pools over two axes, and has other windows where a pool's last ones overhang or the padding is
+# It cuts slices off as Python does, takes global pools over two axes, and has other windows where a pool's last ones overhang
+# or the padding is
 # automatic; the text of the operators, and onnxruntime, say otherwise.
 WRONG = {
     "Slice-backward from below",

@@ -21,10 +21,7 @@ __all__ = ["apply"]
 def apply(net: Net) -> None:
     """See the module."""
     for at, node in net.each("Mul", "Div"):
-        if node.op == "Mul":
-            _ = _gated(net, at, node) or _gelu(net, at, node) or _hard_swish(net, at, node)
-        else:
-            _hard_swish(net, at, node)
+        _ = (node.op == "Mul" and (_gated(net, at, node) or _gelu(net, at, node))) or _hard_swish(net, at, node)
 
 
 def _close(value: float | None, want: float) -> bool:
@@ -47,7 +44,7 @@ def _gated(net: Net, at: int, node: Node) -> bool:
 
 
 def _factors(net: Net, node: Node) -> tuple[list[tuple[str | None, Node]], float, list[Node]]:
-    """A product as its factors, each with its reader, the constant among them, and the nodes before the last one that only it needs.
+    """A product as its factors, each with its reader, the constant among them, and the nodes that make it, the last one left out.
 
     No factors if it is divided by one.
     """
@@ -82,7 +79,9 @@ def _hard_swish(net: Net, at: int, node: Node) -> bool:
             continue
         shifted = net.producer(clip.inputs[0])
         limits = net.scalar(clip.inputs[1]) == 0 and net.scalar(clip.inputs[2]) == 6
-        if not limits or shifted is None or shifted.op != "Add" or net.single(clip.inputs[0]) is not clip or "activation" in shifted.attributes:
+        if not limits or shifted is None or shifted.op != "Add" or "activation" in shifted.attributes:
+            continue
+        if net.single(clip.inputs[0]) is not clip:
             continue
         if any(shifted.inputs[i] == x and net.scalar(shifted.inputs[1 - i]) == 3 for i in (0, 1)):
             net.replace(at, Node("HardSwish", (x,), node.outputs, {}), shifted, clip, *gone)

@@ -27,7 +27,8 @@ GEMM = [
     case("Gemm", "bias", [A, B, small(4)], A @ B + small(4), native=True),
     case("Gemm", "transB", [A, small(4, 5), small(1, 4)], A @ small(4, 5).T + small(1, 4), transB=1, native=True),
     case("Gemm", "transA", [small(5, 3), B], small(5, 3).T @ B, transA=1, native=True),
-    case("Gemm", "both", [small(5, 3), small(4, 5), array(2.0)], small(5, 3).T @ small(4, 5).T + 2, transA=1, transB=1, native=True),
+    case("Gemm", "both", [small(5, 3), small(4, 5), array(2.0)], small(5, 3).T @ small(4, 5).T + 2, transA=1, transB=1,
+         native=True),
     case("Gemm", "alpha and beta", [A, B, small(4)], 3 * (A @ B) - 2 * small(4), alpha=3.0, beta=-2.0, native=True),
     case("Gemm", "bias of one", [A, B, array([3.0])], A @ B + 3, native=True),
     case("Gemm", "bias a row", [A, B, small(3, 1)], A @ B + small(3, 1)),
@@ -77,8 +78,10 @@ PRODUCTS = [
     case("Linear", "bias, relu", [A, B.T.copy(), small(4)], np.maximum(A @ B + small(4), 0), activation=RELU, native=True),
     case("Linear", "3 axes", [small(2, 3, 5), B.T.copy(), small(4)], small(2, 3, 5) @ B + small(4), native=True),
     case("Linear", "1 axis", [A[0].copy(), B.T.copy()], A[0] @ B, native=True),
-    case("Linear", "residual", [A, B.T.copy(), None, small(3, 4)], np.maximum(A @ B + small(3, 4), 0), activation=RELU, native=True),
-    case("Linear", "residual that is broadcast", [A, B.T.copy(), small(4), small(3, 1)], np.maximum(A @ B + small(4) + small(3, 1), 0),
+    case("Linear", "residual", [A, B.T.copy(), None, small(3, 4)], np.maximum(A @ B + small(3, 4), 0), activation=RELU,
+         native=True),
+    case("Linear", "residual that is broadcast", [A, B.T.copy(), small(4), small(3, 1)], np.maximum(A @ B + small(4) + small(3,
+         1), 0),
          activation=RELU, native=True),
     case("Linear", "no rows", [A[:0], B.T.copy(), small(4)], np.zeros((0, 4)), native=True),
 ]  # fmt: skip
@@ -135,6 +138,7 @@ def normalised(x: np.ndarray, axes: tuple[int, ...], epsilon: float = 1e-5) -> n
 
 
 def batch(x: np.ndarray, epsilon: float) -> np.ndarray:
+
     return (x - channel(MEAN)) / np.sqrt(channel(VARIANCE) + epsilon) * channel(SCALE) + channel(SHIFT)  # type: ignore[no-any-return]
 
 
@@ -146,16 +150,21 @@ RMS = X / np.sqrt((X.astype(float) ** 2).mean(3, keepdims=True) + 1e-5)
 NORMS = [
     case("BatchNormalization", "plain", [X, SCALE, SHIFT, MEAN, VARIANCE], batch(X, 1e-5), native=True, ulp=32),
     case("BatchNormalization", "epsilon", [X, SCALE, SHIFT, MEAN, VARIANCE], batch(X, 0.5), native=True, ulp=32, epsilon=0.5),
-    case("BatchNormalization", "2 axes", [X[:, :, 0, 0].copy(), SCALE, SHIFT, MEAN, VARIANCE], batch(X, 1e-5)[:, :, 0, 0], native=True, ulp=32),
+    case("BatchNormalization", "2 axes", [X[:, :, 0, 0].copy(), SCALE, SHIFT, MEAN, VARIANCE], batch(X, 1e-5)[:, :, 0, 0],
+         native=True, ulp=32),
     case("BatchNormalization", "no images", [X[:0], SCALE, SHIFT, MEAN, VARIANCE], X[:0], native=True),
     case("Affine", "plain", [X, SCALE, SHIFT], X * channel(SCALE) + channel(SHIFT), native=True, ulp=2),
-    case("Affine", "relu", [X, SCALE, SHIFT], np.maximum(X * channel(SCALE) + channel(SHIFT), 0), native=True, ulp=2, activation=RELU),
-    case("Affine", "last", [np.moveaxis(X, 1, -1), SCALE, SHIFT], np.moveaxis(X, 1, -1) * SCALE + SHIFT, native=True, ulp=2, axis=-1),
+    case("Affine", "relu", [X, SCALE, SHIFT], np.maximum(X * channel(SCALE) + channel(SHIFT), 0), native=True, ulp=2,
+         activation=RELU),
+    case("Affine", "last", [np.moveaxis(X, 1, -1), SCALE, SHIFT], np.moveaxis(X, 1, -1) * SCALE + SHIFT, native=True, ulp=2,
+         axis=-1),
     case("LayerNormalization", "plain", [X, W5, B5], ROWS * W5 + B5, native=True, ulp=32),
     case("LayerNormalization", "no bias", [X, W5], ROWS * W5, native=True, ulp=32),
-    case("LayerNormalization", "axis 2", [X, numbers(3, 5), numbers(3, 5)], normalised(X, (2, 3)) * numbers(3, 5) + numbers(3, 5), native=True,
+    case("LayerNormalization", "axis 2", [X, numbers(3, 5), numbers(3, 5)], normalised(X, (2, 3)) * numbers(3, 5) + numbers(3,
+         5), native=True,
          ulp=64, axis=2),
-    case("LayerNormalization", "axis -3, epsilon", [X, np.ones((4, 3, 5), np.float32)], normalised(X, (1, 2, 3), 0.5), native=True, ulp=32,
+    case("LayerNormalization", "axis -3, epsilon", [X, np.ones((4, 3, 5), np.float32)], normalised(X, (1, 2, 3), 0.5),
+         native=True, ulp=32,
          axis=-3, epsilon=0.5),
     case("LayerNormalization", "scale of one", [X, array([2.0])], ROWS * 2, ulp=32),
     case("LayerNormalization", "mean and root", [X, W5], ROWS * W5, X.astype(float).mean(3, keepdims=True).astype(np.float32),
@@ -165,7 +174,8 @@ NORMS = [
     case("RMSNormalization", "axis 1, epsilon", [X, np.ones((4, 3, 5), np.float32)],
          X / np.sqrt((X.astype(float) ** 2).mean((1, 2, 3), keepdims=True) + 0.5), native=True, ulp=32, axis=1, epsilon=0.5),
     case("GroupNormalization", "plain", [X, SCALE, SHIFT], GROUPED * channel(SCALE) + channel(SHIFT), ulp=32, num_groups=2),
-    case("GroupNormalization", "one group", [X, SCALE, SHIFT], normalised(X, (1, 2, 3), 0.5) * channel(SCALE) + channel(SHIFT), ulp=32,
+    case("GroupNormalization", "one group", [X, SCALE, SHIFT], normalised(X, (1, 2, 3), 0.5) * channel(SCALE) + channel(SHIFT),
+         ulp=32,
          num_groups=1, epsilon=0.5),
     case("InstanceNormalization", "plain", [X, SCALE, SHIFT], normalised(X, (2, 3)) * channel(SCALE) + channel(SHIFT), ulp=32),
     case("InstanceNormalization", "1 axis", [X[:, :, 0].copy(), SCALE, SHIFT],
@@ -227,7 +237,8 @@ ATTENTION = [
     attention("no queries", (2, 0, 4), (2, 5, 4), (2, 5, 3)),
     case("Activate", "relu", [[-1.0, 0.0, 2.0]], [0, 0, 2], activation=RELU, native=True),
     case("Activate", "clip", [[[-1.0, 0.5, 2.0]]], [[0, 0.5, 1]], activation=(2, 0.0, 1.0), native=True),
-    case("Activate", "softplus", [[-1.0, 0.0, 2.0]], [math.log1p(math.exp(2 * v)) / 2 for v in (-1, 0, 2)], activation=(13, 2.0, 20.0),
+    case("Activate", "softplus", [[-1.0, 0.0, 2.0]], [math.log1p(math.exp(2 * v)) / 2 for v in (-1, 0, 2)], activation=(13, 2.0,
+         20.0),
          native=True, ulp=8),
 ]  # fmt: skip
 

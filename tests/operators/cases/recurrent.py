@@ -28,9 +28,16 @@ def turned(array: np.ndarray | None) -> np.ndarray | None:
 
 
 def made(
-    op: str, label: str, parts: str = "b", direction: str = "forward", outputs: str = "yhc", native: bool = True, layout: int = 0,
-    options: dict[str, Any] | None = None, **attributes: Any,
-) -> Case:  # fmt: skip
+    op: str,
+    label: str,
+    parts: str = "b",
+    direction: str = "forward",
+    outputs: str = "yhc",
+    native: bool = True,
+    layout: int = 0,
+    options: dict[str, Any] | None = None,
+    **attributes: Any,
+) -> Case:
     """`parts`: which of b (biases), l (lengths), h, c (initial states), p (peepholes) are there; `options` are for `naive`."""
     d, gates = len(ORDERS[direction]), GATES[op]
     x, w, r = normal(T, N, I, scale=1), normal(d, gates * H, I, seed=1), normal(d, gates * H, H, seed=2)
@@ -78,14 +85,16 @@ CASES += [made(op, "batch first, two directions", "bl", "bidirectional", "y", la
 CASES += [made(op, "batch first, two directions, states", "bhc", "bidirectional", layout=1, native=False) for op in GATES]
 CASES += [made(op, "clip", "bhc", options={"clip": 0.25}, clip=0.25) for op in GATES]
 CASES += [
-    made("RNN", "activations", "b", "bidirectional", options={"f": (relu, leaky)}, activations=("Relu", "LeakyRelu"), activation_alpha=(0.1,)),
+    made("RNN", "activations", "b", "bidirectional", options={"f": (relu, leaky)}, activations=("Relu", "LeakyRelu"),
+         activation_alpha=(0.1,)),
     made("GRU", "reset after", "bh", options={"after": True}, linear_before_reset=1),
     made("GRU", "activations", "bh", options={"f": hard_sigmoid, "g": leaky}, activations=("HardSigmoid", "LeakyRelu"),
          activation_alpha=(0.3, 0.1), activation_beta=(0.4,)),
     made("LSTM", "peepholes", "bhcp"),
     made("LSTM", "peepholes, both directions, lengths", "bhclp", "bidirectional"),
     made("LSTM", "coupled gates", "bhcp", options={"couple": True}, input_forget=1),
-    made("LSTM", "activations", "bc", options={"f": hard_sigmoid, "g": np.tanh, "h": relu}, activations=("HardSigmoid", "tanh", "RELU"),
+    made("LSTM", "activations", "bc", options={"f": hard_sigmoid, "g": np.tanh, "h": relu}, activations=("HardSigmoid", "tanh",
+         "RELU"),
          activation_alpha=(0.3,), activation_beta=(0.4,)),
     made("LSTM", "no biases, states", "hc"),
 ]  # fmt: skip

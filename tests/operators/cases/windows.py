@@ -20,9 +20,16 @@ def small(*shape: int, seed: int = 0, low: int = -3, high: int = 4) -> np.ndarra
 
 
 def conv(
-    label: str, x: Sequence[int], w: Sequence[int], out: Sequence[int], before: Sequence[int] = (), bias: bool = True, ulp: float = 0,
-    native: bool = True, **attributes: Any,
-) -> Case:  # fmt: skip
+    label: str,
+    x: Sequence[int],
+    w: Sequence[int],
+    out: Sequence[int],
+    before: Sequence[int] = (),
+    bias: bool = True,
+    ulp: float = 0,
+    native: bool = True,
+    **attributes: Any,
+) -> Case:
     """Sizes of the result, and how much padding lies before the image, are given by hand."""
     axes = len(w) - 2
     image, weight = small(*x), small(*w, seed=1)
@@ -118,7 +125,8 @@ TRANSPOSED = [
     transposed("output_padding", (1, 2, 4, 3), (2, 3, 3, 2), (10, 7), strides=(2, 2), output_padding=(1, 1)),
     transposed("dilation and groups", (1, 4, 4, 3), (4, 2, 2, 3), (6, 7), dilations=(2, 2), group=2),
     transposed("output_shape", (1, 2, 4, 3), (2, 3, 3, 3), (8, 8), (1, 1), strides=(2, 3), output_shape=(8, 8)),
-    transposed("output_shape, upper", (1, 2, 4, 3), (2, 3, 3, 3), (8, 8), (0, 0), strides=(2, 3), output_shape=(8, 8), auto_pad="SAME_UPPER"),
+    transposed("output_shape, upper", (1, 2, 4, 3), (2, 3, 3, 3), (8, 8), (0, 0), strides=(2, 3), output_shape=(8, 8),
+         auto_pad="SAME_UPPER"),
     transposed("SAME_UPPER", (1, 2, 4, 3), (2, 3, 3, 3), (8, 6), (0, 0), strides=(2, 2), auto_pad="SAME_UPPER"),
     transposed("SAME_LOWER", (1, 2, 4, 3), (2, 3, 3, 3), (8, 6), (1, 1), strides=(2, 2), auto_pad="SAME_LOWER"),
     transposed("VALID", (1, 2, 4, 3), (2, 3, 3, 3), (6, 5), auto_pad="VALID"),
@@ -140,9 +148,16 @@ def norm(values: np.ndarray) -> np.ndarray:
 
 
 def pool(
-    op: str, label: str, shape: Sequence[int], out: Sequence[int], before: Sequence[int] = (), after: Sequence[int] = (), native: bool = True,
-    padding: float | None = None, **attributes: Any,
-) -> Case:  # fmt: skip
+    op: str,
+    label: str,
+    shape: Sequence[int],
+    out: Sequence[int],
+    before: Sequence[int] = (),
+    after: Sequence[int] = (),
+    native: bool = True,
+    padding: float | None = None,
+    **attributes: Any,
+) -> Case:
     x, kernel = small(*shape), attributes["kernel_shape"]
     ones = (1,) * len(kernel)
     function = {"MaxPool": largest, "AveragePool": mean, "LpPool": norm}[op]
@@ -181,20 +196,26 @@ POOLS = [
     *both("no images", (0, 2, 6, 5), (4, 4), kernel_shape=(3, 2)),
     pool("AveragePool", "padding counts", (1, 2, 7, 6), (4, 3), (1, 1), (1, 1), padding=0, kernel_shape=(3, 3), strides=(2, 2),
          pads=(1, 1, 1, 1), count_include_pad=1),
-    pool("AveragePool", "padding counts, ceil", (1, 2, 6, 6), (4, 4), (1, 1), (1, 1), padding=0, kernel_shape=(3, 3), strides=(2, 2),
+    pool("AveragePool", "padding counts, ceil", (1, 2, 6, 6), (4, 4), (1, 1), (1, 1), padding=0, kernel_shape=(3, 3),
+         strides=(2, 2),
          pads=(1, 1, 1, 1), count_include_pad=1, ceil_mode=1),
-    pool("AveragePool", "padding counts, uneven", (1, 2, 6), (7,), (2,), (1,), padding=0, kernel_shape=(3,), pads=(2, 1), count_include_pad=1),
-    case("MaxPool", "positions", [array([[[[1, 5, 2], [7, 0, 7], [3, 3, 9]]]])], [[[[7, 7], [7, 9]]]], array([[[[3, 5], [3, 8]]]], I64),
+    pool("AveragePool", "padding counts, uneven", (1, 2, 6), (7,), (2,), (1,), padding=0, kernel_shape=(3,), pads=(2, 1),
+         count_include_pad=1),
+    case("MaxPool", "positions", [array([[[[1, 5, 2], [7, 0, 7], [3, 3, 9]]]])], [[[[7, 7], [7, 9]]]], array([[[[3, 5], [3,
+         8]]]], I64),
          kernel_shape=(2, 2)),
     case("MaxPool", "positions by column", [array([[[[1, 5, 2], [7, 0, 7], [3, 3, 9]]]])], [[[[7, 7], [7, 9]]]],
          array([[[[1, 7], [1, 8]]]], I64), kernel_shape=(2, 2), storage_order=1),
-    case("MaxPool", "positions of later channels", [array([[[2, 1]], [[0, 3]]])], [[[2]], [[3]]], array([[[0]], [[3]]], I64), kernel_shape=(2,)),
+    case("MaxPool", "positions of later channels", [array([[[2, 1]], [[0, 3]]])], [[[2]], [[3]]], array([[[0]], [[3]]], I64),
+         kernel_shape=(2,)),
     case("MaxPool", "int8", [array([[[-5, -7, 3]]], np.int8)], [[[-5, 3]]], kernel_shape=(2,)),
     case("MaxPool", "last", [np.moveaxis(small(1, 3, 5, 4), 1, -1)],
-         np.moveaxis(naive.pool(small(1, 3, 5, 4), (2, 2), largest, (2, 2), (2, 2), (0, 0)), 1, -1), kernel_shape=(2, 2), strides=(2, 2),
+         np.moveaxis(naive.pool(small(1, 3, 5, 4), (2, 2), largest, (2, 2), (2, 2), (0, 0)), 1, -1), kernel_shape=(2, 2),
+              strides=(2, 2),
          x_last=True, native=True),
     case("AveragePool", "last", [np.moveaxis(small(1, 3, 5, 4), 1, -1)],
-         np.moveaxis(naive.pool(small(1, 3, 5, 4), (2, 2), mean, (4, 3), (1, 1), (0, 0)), 1, -1), kernel_shape=(2, 2), x_last=True, native=True),
+         np.moveaxis(naive.pool(small(1, 3, 5, 4), (2, 2), mean, (4, 3), (1, 1), (0, 0)), 1, -1), kernel_shape=(2, 2),
+              x_last=True, native=True),
     case("LpPool", "p", [[[[1.0, -2.0, 3.0]]]], [[[3, 5]]], kernel_shape=(2,), p=1),
 ]  # fmt: skip
 

@@ -188,7 +188,7 @@ POOLS = [
     *both("dilation", (1, 2, 7, 6), (5, 2), kernel_shape=(2, 2), dilations=(2, 4)),
     *both("ceil_mode", (1, 2, 7, 6), (4, 3), kernel_shape=(2, 3), strides=(2, 2), ceil_mode=1),
     *both("ceil_mode, pads", (1, 2, 6, 6), (4, 4), (1, 1), kernel_shape=(3, 3), strides=(2, 2), pads=(1, 1, 1, 1), ceil_mode=1),
-    *both("ceil_mode, beginning behind", (1, 1, 4, 4), (2, 2), kernel_shape=(1, 1), strides=(3, 3), ceil_mode=1),
+    *both("ceil_mode, beginning behind", (1, 1, 5, 5), (2, 2), kernel_shape=(1, 1), strides=(3, 3), ceil_mode=1),
     *both("SAME_UPPER", (1, 2, 6, 5), (3, 3), (0, 0), kernel_shape=(3, 2), strides=(2, 2), auto_pad="SAME_UPPER"),
     *both("SAME_LOWER", (1, 2, 6, 5), (3, 3), (1, 1), kernel_shape=(3, 2), strides=(2, 2), auto_pad="SAME_LOWER"),
     *both("VALID", (1, 2, 6, 5), (2, 2), kernel_shape=(3, 2), strides=(2, 2), auto_pad="VALID"),

@@ -108,6 +108,9 @@ def _activations(n: View, d: int) -> tuple[tuple[Activation, ...], ...] | None:
 
 
 def _options(n: View, d: int) -> Any:
+    """The kernel's options, or None where a function has no kernel."""
+    if _USUAL.isdisjoint(n.node.attributes):  # asked at every binding
+        return _PLAIN[n.op]
     functions = _activations(n, d)
     if functions is None:
         return None
@@ -118,6 +121,10 @@ def _options(n: View, d: int) -> Any:
     if n.op == "GRU":
         return GruOptions(padded, clip, bool(n.get("linear_before_reset", 0)))  # type: ignore[arg-type]
     return RnnOptions(tuple(f[0] for f in padded), clip)
+
+
+_USUAL = frozenset({"activations", "activation_alpha", "activation_beta", "clip", "input_forget", "linear_before_reset"})
+_PLAIN: dict[str, Any] = {"LSTM": LstmOptions(), "GRU": GruOptions(reset_after=False), "RNN": RnnOptions()}
 
 
 def _reordered(array: np.ndarray, order: Sequence[int]) -> np.ndarray:

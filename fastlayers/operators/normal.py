@@ -65,7 +65,7 @@ def _softmax(name: str, kernel: str | None, function: Callable[[np.ndarray], np.
             return False
         x = b.input(0)
         cut = _cut(n, x.shape)
-        b.call(kernel, x.view(cut), b.output(0, over=x).view(cut))  # type: ignore[arg-type]
+        b.call(kernel, x.view(cut), b.output(0).view(cut))  # type: ignore[arg-type]
         return True
 
     register(name, softmax_infer, run, lower if kernel else None)
@@ -225,7 +225,7 @@ def layer_norm_lower(n: View, b: Builder) -> Any:
     bias = b.optional(2)
     b.call(
         "layer_norm", ref.view(cut), b.input(1).view((size,)), None if bias is None else bias.view((size,)),
-        b.output(0, over=ref).view(cut), float(n.get("epsilon", 1e-5)), n.op == "RMSNormalization",
+        b.output(0).view(cut), float(n.get("epsilon", 1e-5)), n.op == "RMSNormalization",
     )  # fmt: skip
     return True
 

@@ -1,0 +1,87 @@
+"""What the tests of passes share: graphs before and after, and that the numbers stay, whatever the variant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import fastlayers as fl
+from fastlayers.graph.ir import Graph, Node
+from fastlayers.graph.passes import PASSES, optimise
+from fastlayers.graph.passes.fold import apply as fold
+from fastlayers.kernels import _dispatch
+from fastlayers.program import Program
+from tests.program.graphs import graph, normal
+
+FLOAT, I64 = np.float32, np.int64
+Made = tuple[Graph, list[np.ndarray]]
+
+
+def f32(*values: float) -> np.ndarray:
+    return np.array(values, FLOAT)
+
+
+def outputs(made: Graph, given: Sequence[np.ndarray], variant: str) -> list[np.ndarray]:
+    with fl.kernels.use(variant):
+        program = Program(made, _dispatch.variant())
+        return list(program.binding(given).run(list(given)))
+
+
+def default() -> str:
+    return _dispatch.variant().name
+
+
+def same(made: Graph, given: Sequence[np.ndarray]) -> Graph:
+    """The graph after all passes. Each pass alone and all of them give what the graph as written gives under the reference."""
+    wanted = outputs(made, given, "reference")
+    changed = optimise(made)
+    forms = [made, optimise(made, strict=True), changed]
+    for change in PASSES:
+        from fastlayers.graph.passes._net import Net
+
+        net = Net(made, {}, {})
+        fold(net)
+        change.apply(net)
+        forms.append(net.graph())
+    for form in forms:
+        assert form.inputs == made.inputs
+        assert form.outputs == made.outputs
+        for variant in ("reference", default()):
+            for got, want in zip(outputs(form, given, variant), wanted, strict=True):
+                assert (got.shape, got.dtype) == (want.shape, want.dtype)
+                if want.dtype.kind == "f" and want.size:
+                    np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * max(1.0, np.abs(want).max()))
+                else:
+                    np.testing.assert_array_equal(got, want)
+    return changed
+
+
+def ops(made: Graph) -> list[str]:
+    return [n.op for n in made.nodes]
+
+
+def check(
+    inputs: Mapping[str, tuple[int, ...]],
+    nodes: Sequence[Node],
+    constants: Mapping[str, Any] | None = None,
+    result: Sequence[str] = ("y",),
+) -> Graph:
+    """The fused graph of nodes whose inputs have these sizes: with the sizes in the graph, and with a name for the first one."""
+    given = [normal(*shape, seed=i) for i, shape in enumerate(inputs.values())]
+    found = same(graph(inputs, nodes, result, constants), given)
+    opened = {name: ("n", *shape[1:]) if shape else () for name, shape in inputs.items()}
+    assert ops(same(graph(opened, nodes, result, constants), given)) == ops(found)
+    return found
+
+
+def activation(made: Node) -> tuple[int, ...] | None:
+    return made.attributes.get("activation")
+
+
+C = 6
+BN = {"s": normal(C) + 2, "t": normal(C, seed=1), "m": normal(C, seed=2), "v": np.abs(normal(C, seed=3)) + 0.5}
+CONV = {"w": normal(C, 3, 3, 3) / 5, "b": normal(C, seed=4)}
+IMAGE = (2, 3, 7, 6)
+PADS = {"pads": (1, 1, 1, 1)}

@@ -85,3 +85,4 @@ BN = {"s": normal(C) + 2, "t": normal(C, seed=1), "m": normal(C, seed=2), "v": n
 CONV = {"w": normal(C, 3, 3, 3) / 5, "b": normal(C, seed=4)}
 IMAGE = (2, 3, 7, 6)
 PADS = {"pads": (1, 1, 1, 1)}
+W, B = normal(5, 4), normal(4)

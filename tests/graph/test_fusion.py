@@ -13,7 +13,7 @@ from fastlayers.graph.passes.layout import LARGEST_DEPTHWISE
 from fastlayers.kernels.table import UNARY
 from tests.program.graphs import graph, node, normal
 
-from .rewrites import BN, CONV, IMAGE, PADS, C, activation, check, ops, same
+from .rewrites import BN, CONV, IMAGE, PADS, C, W, activation, check, ops, same
 
 # ---- activations ---------------------------------------------------------------------------------------------------------
 

@@ -8,11 +8,9 @@ import pytest
 from fastlayers.graph.passes import optimise
 from tests.program.graphs import graph, node, normal
 
-from .rewrites import BN, CONV, FLOAT, IMAGE, PADS, C, check, f32, ops, same
+from .rewrites import BN, CONV, FLOAT, IMAGE, PADS, B, C, W, check, f32, ops, same
 
 # ---- linear --------------------------------------------------------------------------------------------------------------
-
-W, B = normal(5, 4), normal(4)
 
 
 def test_gemm_becomes_linear() -> None:

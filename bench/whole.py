@@ -40,6 +40,7 @@ else:
     import fastlayers as fl
     fl.set_num_threads(1)
     fl.kernels.current()
+    fl.InferenceSession  # imported, as onnxruntime's is
 def rss():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = rss()

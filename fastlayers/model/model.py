@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError
 from ..graph.ir import Graph, Shape, Value
 from ..graph.passes import optimise
+from ..graph.passes.direct import direct
 from ..kernels import _dispatch
 from ..program import Program
 from . import feeds as _feeds
@@ -118,6 +119,8 @@ class Model:
             names = [value.name for value in self.inputs]
             raise ShapeError(f"call: {len(arrays)} arrays were given: expected {len(names)}, for {names}")
         if out is not None:
+            if not isinstance(out, (np.ndarray, tuple, list)):
+                raise DTypeError(f"call: out is of type {type(out).__name__}: expected an array, or a tuple or list of them")
             given = [out] if isinstance(out, np.ndarray) else list(out)
             if len(given) != len(self._names):
                 raise ShapeError(f"call: out has {len(given)} arrays: expected {len(self._names)}")
@@ -146,6 +149,8 @@ class Model:
             found = self._runner.run(feeds)
             if found is not None:
                 return found  # type: ignore[no-any-return]
+        if isinstance(outputs, str):
+            raise DTypeError(f"run: outputs is the str {outputs!r}: expected a list of names, such as [{outputs!r}]")
         names = self._names if outputs is None else tuple(outputs)
         arrays = _feeds.by_name(self._graph.inputs, feeds)
         program = self._main if names == self._names else self._program(names)
@@ -188,6 +193,8 @@ class Model:
             if found is None:
                 graph = self._graph if names == self._names else _with_outputs(self._graph, names)
                 prepare = None
+                if self._options.strict:
+                    graph = direct(graph)
                 if self._options.optimize:
                     graph = optimise(graph, self._options.strict)
                     prepare = partial(optimise_branch, self._options.strict)
@@ -224,8 +231,12 @@ class Model:
                 raise ShapeError(
                     f"prepare: the numbers of input {value.name!r} decide sizes: expected an array instead of the shape {shape}"
                 )
-            arrays.append(np.broadcast_to(np.zeros((), value.dtype), tuple(int(d) for d in shape)))
-            _feeds.fits(value, arrays[-1].shape)
+            if not isinstance(shape, (tuple, list)) or not all(isinstance(d, (int, np.integer)) and d >= 0 for d in shape):
+                raise ShapeError(
+                    f"prepare: the shape of input {value.name!r} is {shape!r}: expected a tuple of sizes, or an array"
+                )
+            _feeds.fits(value, tuple(shape))
+            arrays.append(np.broadcast_to(np.zeros((), value.dtype), tuple(shape)))
         return arrays
 
     # ---- what it is -------------------------------------------------------------------------------------------------

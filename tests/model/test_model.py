@@ -15,7 +15,7 @@ import pytest
 import fastlayers as fl
 from fastlayers import functional as F
 from fastlayers.graph.ir import Graph
-from fastlayers.model.model import Model
+from fastlayers.model.model import Model, Options
 from tests.program.graphs import graph, node, normal
 
 
@@ -193,6 +193,32 @@ def test_prepare() -> None:
         model.prepare({"x": (7, 5)})
     with pytest.raises(fl.ShapeError, match="2 shapes were given: expected 1"):
         model.prepare([(7, 4), (7, 4)])
+
+
+def test_strict_means_direct_algorithms(tmp_path: Path) -> None:
+    made = graph({"x": (1, 32, 28, 28)}, [node("y = Conv(x, w)")], ["y"], {"w": normal(32, 32, 3, 3)})
+    kernels = {}
+    for strict in (False, True):
+        made_ = Model(made, Options(strict=strict))
+        made_.save(tmp_path / "m.safetensors")
+        for model in (made_, fl.load(tmp_path / "m.safetensors")):
+            plan = model._main.binding([normal(1, 32, 28, 28)]).plan
+            assert plan is not None
+            kernels.setdefault(strict, set()).update(call.kernel for call in plan.calls)
+    assert kernels == {False: {"winograd"}, True: {"conv"}}
+
+
+@pytest.mark.parametrize("shape", [5, (-1, 4), ("n", 4), (2.5, 4)])
+def test_shapes_that_are_none(shape: Any) -> None:
+    with pytest.raises(fl.ShapeError, match="prepare: the shape of input 'x' is"):
+        compiled().prepare([shape])
+
+
+def test_arguments_of_the_wrong_type() -> None:
+    with pytest.raises(fl.DTypeError, match="out is of type int"):
+        compiled()(normal(1, 4), out=5)
+    with pytest.raises(fl.DTypeError, match="outputs is the str 'y'"):
+        compiled().run({"x": normal(1, 4)}, "y")
 
 
 def test_model_keeps_its_variant() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedError
+from ..errors import LimitError, UnsupportedError
 from ..graph.ir import Graph, Node
 from ..kernels._dispatch import Variant
 from ..operators import Spec
@@ -58,7 +58,10 @@ class Binding:
                 plain.store(results, outputs)
                 return outputs
             if outputs is None:
-                outputs = [np.empty(shape, dtype) for shape, dtype in self.plan.outputs]
+                try:
+                    outputs = [np.empty(shape, dtype) for shape, dtype in self.plan.outputs]
+                except MemoryError:
+                    raise LimitError(f"run: no memory for outputs of the shapes {[s for s, _ in self.plan.outputs]}") from None
             plain.execute(self.plan, program.variant.kernels, inputs, outputs)
             return outputs
 

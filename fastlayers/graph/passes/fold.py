@@ -24,7 +24,7 @@ from ._net import Net
 
 __all__ = ["apply"]
 
-# A folded result may be this large: more than any layer's weights, less than what would hurt.
+# Bytes that all folded results of a graph may take: more than honest models need, less than what would hurt.
 LARGEST = 1 << 30
 
 
@@ -36,6 +36,7 @@ def apply(net: Net) -> None:
 class _Fold:
     def __init__(self, net: Net) -> None:
         self.net = net
+        self.left = LARGEST
         self.names: dict[str, str] = {}  # values that are other values
         self.outputs = {v.name for v in net.source.outputs}
 
@@ -88,11 +89,15 @@ class _Fold:
             return
         net.append(node)
 
-    @staticmethod
-    def small(results: list[Spec]) -> bool:
+    def small(self, results: list[Spec]) -> bool:
+        """Whether results may be computed now: a few bytes of a file must not become any amount of memory."""
         if not all(spec.static for spec in results):
             return False
-        return sum(math.prod(s.shape) * s.dtype.itemsize for s in results) <= LARGEST  # type: ignore[arg-type, misc]
+        size = sum(math.prod(s.shape) * s.dtype.itemsize for s in results)  # type: ignore[arg-type, misc]
+        if size > self.left:
+            return False
+        self.left -= size
+        return True
 
     def constants(self, node: Node, view: View, results: list[Spec]) -> None:
         from ...program.binder import run_operator

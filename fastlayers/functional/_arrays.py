@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError
+from ..errors import DTypeError, ShapeError
 from ..kernels import _dispatch
 
-__all__ = ["as_float32", "empty", "is_constant", "optional_float32"]
+__all__ = ["as_float32", "as_int64", "as_mask", "empty", "is_constant", "optional_float32", "optional_int64", "optional_mask"]
 
 FLOAT32 = np.dtype(np.float32)
 _CONTIGUOUS_ALIGNED = 0x0001 | 0x0100  # NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_ALIGNED
@@ -32,6 +32,37 @@ def optional_float32(value: Any, op: str, argument: str) -> np.ndarray | None:
     return None if value is None else as_float32(value, op, argument)
 
 
+def as_int64(value: Any, op: str, argument: str) -> np.ndarray:
+    """`value` as a C-contiguous int64 array: integers of any width; everything else, booleans among them, is a DTypeError.
+
+    An empty sequence has no dtype of its own and is taken as one of integers.
+    """
+    array = _read(value, op, argument)
+    if not array.size and not hasattr(value, "dtype"):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise DTypeError(f"{op}: {argument} has dtype {array.dtype}: expected integers")
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise ShapeError(f"{op}: {argument} has {array.max()}: expected integers below 2**63")
+    return np.require(array, np.int64, ["C", "A"])
+
+
+def optional_int64(value: Any, op: str, argument: str) -> np.ndarray | None:
+    """`as_int64`, or None for None."""
+    return None if value is None else as_int64(value, op, argument)
+
+
+def as_mask(value: Any, op: str, argument: str) -> np.ndarray:
+    """`value` as a C-contiguous array: booleans as they are, all else as `as_float32`."""
+    array = value if isinstance(value, np.ndarray) else _read(value, op, argument)
+    return np.require(array, None, ["C", "A"]) if array.dtype == np.bool_ else as_float32(value, op, argument)
+
+
+def optional_mask(value: Any, op: str, argument: str) -> np.ndarray | None:
+    """`as_mask`, or None for None."""
+    return None if value is None else as_mask(value, op, argument)
+
+
 def is_constant(array: np.ndarray) -> bool:
     """Whether nobody can write to the array's memory: such a one, a mapped file for example, needs no copy."""
     base: Any = array
@@ -42,17 +73,22 @@ def is_constant(array: np.ndarray) -> bool:
     return base is None or (isinstance(base, (bytes, memoryview)) and memoryview(base).readonly)
 
 
-def _convert(value: Any, op: str, argument: str) -> np.ndarray:
+def _read(value: Any, op: str, argument: str) -> np.ndarray:
+    """`value` as an array of whatever dtype it has."""
     if value is None:
         raise DTypeError(f"{op}: {argument} is None: expected an array")
     if isinstance(value, np.ma.MaskedArray):
         raise DTypeError(f"{op}: {argument} is a masked array: expected a plain one, for example {argument}.filled(0)")
     try:
-        array = np.asarray(value)
+        return np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise DTypeError(
             f"{op}: {argument} of type {type(value).__name__} cannot be read as an array of numbers ({error})"
         ) from error
+
+
+def _convert(value: Any, op: str, argument: str) -> np.ndarray:
+    array = _read(value, op, argument)
     if array.dtype.kind not in "fiub" and array.dtype.name != "bfloat16":
         raise DTypeError(
             f"{op}: {argument} has dtype {array.dtype}: expected float32, or a real, integer or boolean dtype to convert"

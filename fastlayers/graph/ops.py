@@ -29,15 +29,19 @@ class Op:
         name: its name in a graph.
         function: what runs it on arrays, or records it if one of its tensors is a `Symbol`.
         tensors: the arguments that are tensors, in order; one that begins with ``*`` is a sequence of them, and the only one.
+            What follows a colon says what becomes of its numbers: float32 without one, int64 for ``:int`` (reals are refused),
+            and for ``:mask`` booleans stay, all else becomes float32.
         rule: takes the function's arguments, each tensor replaced by its shape; returns the shape of the result, or a list of
             shapes if there are several results; raises what the function would raise. Sizes may be names or None.
         normal: takes the attributes (the arguments that are no tensors) as a dict and changes what must become plain data.
     """
 
-    __slots__ = ("function", "name", "normal", "raw", "rule", "tensors")
+    __slots__ = ("function", "kinds", "name", "normal", "raw", "rule", "tensors")
 
     def __init__(self, name: str, raw: Any, tensors: tuple[str, ...], rule: Callable[..., Any], normal: Any) -> None:
-        self.name, self.raw, self.tensors, self.rule, self.normal = name, raw, tensors, rule, normal
+        parts = [tensor.partition(":") for tensor in tensors]
+        self.tensors, self.kinds = tuple(p[0] for p in parts), tuple(p[2] for p in parts)
+        self.name, self.raw, self.rule, self.normal = name, raw, rule, normal
         self.function: Callable[..., Any] = raw
 
     @property
@@ -52,10 +56,12 @@ class Op:
         values: dict[str, Any] = dict(bound.arguments)
         if self.variadic:
             name = self.tensors[0][1:]
-            inputs = tuple(_operand(self.name, f"{name}[{i}]", v) for i, v in enumerate(values.pop(name)))
+            inputs = tuple(_operand(self.name, f"{name}[{i}]", v, self.kinds[0]) for i, v in enumerate(values.pop(name)))
             shapes: dict[str, Any] = {name: [v.shape for v in inputs]}
         else:
-            inputs = tuple(_operand(self.name, name, values.pop(name)) for name in self.tensors)
+            inputs = tuple(
+                _operand(self.name, name, values.pop(name), kind) for name, kind in zip(self.tensors, self.kinds, strict=True)
+            )
             shapes = {name: None if v is None else v.shape for name, v in zip(self.tensors, inputs, strict=True)}
         found = self.rule(**shapes, **values)
         if self.normal is not None:
@@ -118,14 +124,16 @@ def _signature(function: Callable[..., Any]) -> Any:
     return inspect.signature(function)
 
 
-def _operand(op_name: str, argument: str, value: Any) -> Any:
-    """A tensor argument as a symbol, a float32 array (which becomes a constant) or None."""
+def _operand(op_name: str, argument: str, value: Any, kind: str) -> Any:
+    """A tensor argument as a symbol, an array (which becomes a constant) or None."""
     if value is None:
         return None
     if isinstance(value, Symbol):
-        if value.dtype.kind not in "fiub":
-            raise DTypeError(f"{op_name}: {argument} has dtype {value.dtype}: expected a boolean, an integer or a real dtype")
+        if value.dtype.kind not in ("iu" if kind == "int" else "fiub"):
+            wanted = "an integer dtype" if kind == "int" else "a boolean, an integer or a real dtype"
+            raise DTypeError(f"{op_name}: {argument} has dtype {value.dtype}: expected {wanted}")
         return value
-    from ..functional._arrays import as_float32
+    from ..functional import _arrays
 
-    return as_float32(value, op_name, argument)
+    convert = {"": _arrays.as_float32, "int": _arrays.as_int64, "mask": _arrays.as_mask}[kind]
+    return convert(value, op_name, argument)

@@ -8,14 +8,15 @@ snapshot of itself, taken anew after a load anywhere, so that a call never mixes
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ..errors import UnsupportedError, WeightsError
+from ..errors import DTypeError, UnsupportedError, WeightsError
 from ..kernels import _dispatch
-from ._load import Loaded, load_into, read_only
+from ._load import Loaded, as_tensor, load_into, named, read_only
+from ._names import weight_norm
 
 __all__ = ["Frozen", "Layer", "Weights", "WithWeight"]
 
@@ -165,7 +166,8 @@ class Layer(metaclass=Frozen):
 
         Args:
             weights: arrays by torch's names, such as ``"0.weight"``; any real dtype, converted to float32 and copied where
-                needed.
+                needed. A weight under weight normalisation (``weight_g`` and ``weight_v``, or ``parametrizations``) is multiplied
+                out; a layer's docstring names what else it takes.
             strict: whether missing and left-over names are errors; ``num_batches_tracked`` may always be left over. Wrong shapes
                 and dtypes are errors in any case.
             prefix: only names that begin with it are looked at, without it: ``"encoder."`` loads part of a larger network.
@@ -184,17 +186,91 @@ class Layer(metaclass=Frozen):
         >>> layer(np.array([1.0, 2.0]))
         array([3.], dtype=float32)
         """
+        given = named(type(self).__name__, weights, prefix)
+        self._rename(given, "")
+        return self._take("load_state_dict", given, strict, prefix)
+
+    def load_keras(self, weights: Sequence[Any]) -> Loaded:
+        """Takes the layer's tensors from the list that Keras' ``get_weights()`` returns for the same layer, or the same layers.
+
+        A layer says in its docstring what Keras' list holds; a network takes the lists of its layers one behind the other, in the
+        order in which its layers are declared.
+
+        Args:
+            weights: arrays in Keras' order and layout; any real dtype.
+
+        Returns:
+            ``(missing_keys, unexpected_keys)``, both empty.
+
+        Raises:
+            WeightsError: there are too few or too many arrays, or shapes are wrong; the message lists all that were expected, and
+                the layer is as it was before.
+            UnsupportedError: Keras has no such layer.
+
+        >>> import numpy as np, fastlayers as fl
+        >>> layer = fl.Linear(2, 3)
+        >>> layer.load_keras([np.ones((2, 3)), np.zeros(3)])
+        Loaded(missing_keys=[], unexpected_keys=[])
+        """
+        name = type(self).__name__
+        if isinstance(weights, (str, bytes, Mapping)) or not isinstance(weights, Sequence):
+            raise DTypeError(f"{name}.load_keras: weights of type {type(weights).__name__}: expected a list of arrays")
+        slots = list(self._keras_slots())
+        arrays = [as_tensor(value, f"{name}.load_keras", f"weights[{i}]") for i, value in enumerate(weights)]
+        wanted = [(prefix + label, shape) for prefix, layer in slots for label, shape in layer._keras().items()]
+        if [a.shape for a in arrays] != [shape for _, shape in wanted]:
+            raise WeightsError(
+                f"{name}.load_keras: weights has shapes {[a.shape for a in arrays]}: "
+                f"expected {len(wanted)}: " + ", ".join(f"{label} {shape}" for label, shape in wanted)
+            )
+        given: dict[str, Any] = {}
+        for prefix, layer in slots:
+            labels = list(layer._keras())
+            mine, arrays = arrays[: len(labels)], arrays[len(labels) :]
+            converted = layer._from_keras(dict(zip(labels, mine, strict=True)))
+            given.update((prefix + label, np.ascontiguousarray(array)) for label, array in converted.items())
+        return self._take("load_keras", given, True, "")
+
+    def _keras(self) -> dict[str, tuple[int, ...]]:
+        """The arrays of Keras' list for this layer: what Keras calls them, and their shapes. Layers with tensors define it."""
+        raise UnsupportedError(f"{type(self).__name__}.load_keras: Keras has no such layer: use load_state_dict")
+
+    def _from_keras(self, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """From Keras' arrays, whose shapes are right, to this layer's tensors (and those of layers below it) by name."""
+        raise NotImplementedError
+
+    def _keras_slots(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
+        """The layers that have a list of Keras' each: this one, if it says so itself or has tensors, else those below."""
+        if type(self)._keras is not Layer._keras or self._shapes:
+            yield prefix, self
+        else:
+            for name, child in self._children():
+                yield from child._keras_slots(f"{prefix}{name}.")
+
+    def _rename(self, given: dict[str, Any], prefix: str) -> None:
+        """Brings what files call tensors to this library's names, here and in the layers below. `given` may be changed."""
+        self._convert(given, prefix)
+        for name, child in self._children():
+            child._rename(given, f"{prefix}{name}.")
+
+    def _convert(self, given: dict[str, Any], prefix: str) -> None:
+        """Replaces tensors in `given` that begin with `prefix` and that a file names or cuts otherwise: see `layers._names`."""
+        if "weight" in self._shapes:
+            weight_norm(given, prefix, type(self).__name__)
+
+    def _take(self, method: str, given: Mapping[str, Any], strict: bool, prefix: str) -> Loaded:
+        """Checks all tensors and publishes them."""
         leaves = list(self._leaves())
         shapes = {p + name: shape for p, layer in leaves for name, shape in layer._shapes.items()}
-        tensors, result = load_into(type(self).__name__, shapes, weights, strict, prefix)
+        tensors, result = load_into(f"{type(self).__name__}.{method}", shapes, given, strict, prefix)
         fresh = []
         for p, layer in leaves:
-            given = {name: tensors[p + name] for name in layer._shapes if p + name in tensors}
-            fresh.append((layer, given))
+            mine = {name: tensors[p + name] for name in layer._shapes if p + name in tensors}
+            fresh.append((layer, mine))
         with _lock:
-            for layer, given in fresh:
-                if given:
-                    object.__setattr__(layer, "_weights", Weights({**layer._weights.tensors, **given}))
+            for layer, mine in fresh:
+                if mine:
+                    object.__setattr__(layer, "_weights", Weights({**layer._weights.tensors, **mine}))
                     object.__setattr__(layer, "_fast", None)
             _Epoch.number += 1
         return result

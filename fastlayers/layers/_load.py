@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import DTypeError, WeightsError
 from ..functional._arrays import as_float32, is_constant
 
-__all__ = ["Loaded", "load_into", "read_only"]
+__all__ = ["Loaded", "as_tensor", "load_into", "named", "read_only"]
 
 # What files hold besides weights, by the last part of its name: torch's count of training batches.
 MAY_STAY_UNUSED = frozenset({"num_batches_tracked"})
@@ -23,10 +23,8 @@ class Loaded(NamedTuple):
     unexpected_keys: list[str]
 
 
-def load_into(
-    layer: str, shapes: Mapping[str, tuple[int, ...]], weights: Mapping[str, Any], strict: bool, prefix: str
-) -> tuple[dict[str, np.ndarray], Loaded]:
-    """The tensors named in `shapes` as fresh float32 arrays, and the names that were missing or left over."""
+def named(layer: str, weights: Any, prefix: str) -> dict[str, Any]:
+    """The entries of a mapping whose names begin with `prefix`, without it."""
     if not isinstance(weights, Mapping):
         raise DTypeError(
             f"{layer}.load_state_dict: weights of type {type(weights).__name__}: expected a mapping of names to arrays"
@@ -35,7 +33,13 @@ def load_into(
         raise DTypeError(
             f"{layer}.load_state_dict: weights has the name {odd[0]!r} of type {type(odd[0]).__name__}: expected str"
         )
-    given = {name[len(prefix) :]: value for name, value in weights.items() if name.startswith(prefix)}
+    return {name[len(prefix) :]: value for name, value in weights.items() if name.startswith(prefix)}
+
+
+def load_into(
+    where: str, shapes: Mapping[str, tuple[int, ...]], given: Mapping[str, Any], strict: bool, prefix: str
+) -> tuple[dict[str, np.ndarray], Loaded]:
+    """The tensors named in `shapes` as fresh float32 arrays, and the names that were missing or left over."""
     missing = [name for name in shapes if name not in given]
     unused = [name for name in given if name not in shapes and name.rpartition(".")[2] not in MAY_STAY_UNUSED]
     problems = []
@@ -48,7 +52,7 @@ def load_into(
     for name, shape in shapes.items():
         if name in given:
             try:
-                array = as_tensor(given[name], layer, prefix + name)
+                array = as_tensor(given[name], where, prefix + name)
             except DTypeError as error:
                 wrong.append(str(error.args[0]).partition(": ")[2])
                 continue
@@ -57,7 +61,7 @@ def load_into(
             tensors[name] = array
     problems += ["wrong: " + "; ".join(wrong)] if wrong else []
     if problems:
-        raise WeightsError(f"{layer}.load_state_dict: " + "; ".join(problems) + f" (expected {len(shapes)} tensors)")
+        raise WeightsError(f"{where}: " + "; ".join(problems) + f" (expected {len(shapes)} tensors)")
     return tensors, Loaded(missing, unused)
 
 

@@ -32,7 +32,8 @@ class Linear(WithWeight):
         bias: whether there is a bias.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
 
-    Tensors: ``weight`` (out_features, in_features) and ``bias`` (out_features,).
+    Tensors: ``weight`` (out_features, in_features) and ``bias`` (out_features,). Keras' Dense: kernel (in_features,
+    out_features), bias.
 
     >>> import numpy as np, fastlayers as fl
     >>> layer = fl.Linear(3, 2)
@@ -68,6 +69,14 @@ class Linear(WithWeight):
         packed = _dispatch.kernel("linear_pack")(tensors["weight"], tensors.get("bias"))
         bind = getattr(packed, "bind", None)
         return (_dispatch.kernel("linear"), packed), None if bind is None else bind(self._activation_code).call
+
+    def _keras(self) -> dict[str, tuple[int, ...]]:
+        kernel: dict[str, tuple[int, ...]] = {"kernel": (self.in_features, self.out_features)}
+        return {**kernel, "bias": (self.out_features,)} if "bias" in self._shapes else kernel
+
+    def _from_keras(self, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        given["weight"] = given.pop("kernel").T
+        return given
 
     def _arguments(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={'bias' in self._shapes}" + arguments(

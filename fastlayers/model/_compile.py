@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..graph.trace import trace
-from .lower import lower
+from .lowering import lower
 from .model import Model, Options
 
 __all__ = ["compile"]

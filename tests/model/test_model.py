@@ -330,7 +330,7 @@ def test_compile_of_lstm_cell(variant: str) -> None:
 
 
 def test_every_recorded_operation_can_be_lowered() -> None:
-    from fastlayers.model.lower import LOWER
+    from fastlayers.model.lowering import LOWER
 
     assert sorted(LOWER) == sorted(fl.graph.OPS)
 

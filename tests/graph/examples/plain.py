@@ -1,42 +1,10 @@
-"""Calls of every operation of the vocabulary: tensors in its order (None: left out), and attributes."""
+"""Activations, arithmetic, shapes, linear and convolutional layers, LSTM."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from fastlayers.graph import OPS
-
-
-class Example(NamedTuple):
-    """Shapes of the tensors, or arrays, and the other arguments by name."""
-
-    op: str
-    tensors: tuple[Any, ...]
-    attributes: dict[str, Any]
-
-    @property
-    def label(self) -> str:
-        return f"{self.op} {self.tensors} {self.attributes}"
-
-    def arrays(self) -> list[Any]:
-        """The tensors as float32 arrays; positive numbers, for log and sqrt."""
-        rng = np.random.default_rng(len(self.label))
-        return [None if shape is None else rng.uniform(0.1, 2, shape).astype(np.float32) for shape in self.tensors]
-
-    @property
-    def shapes(self) -> list[Any]:
-        """Shapes of the tensors."""
-        return list(self.tensors)
-
-    def call(self, tensors: list[Any]) -> tuple[Any, ...]:
-        """The operation on arrays or symbols; always a tuple."""
-        return OPS[self.op].run(tensors, self.attributes)
-
-
-def E(op: str, *tensors: Any, **attributes: Any) -> Example:  # noqa: N802
-    return Example(op, tensors, attributes)
+from ._base import E, Example
 
 
 def _shapes(*names: str) -> list[Example]:

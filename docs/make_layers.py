@@ -1,0 +1,120 @@
+"""Writes layers.md: every layer and function with its formula and shapes, from the docstrings.
+
+    python docs/make_layers.py [--check]
+
+`--check` writes nothing and fails if the page is not what the docstrings say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import fastlayers as fl
+
+PAGE = Path(__file__).with_name("layers.md")
+HEAD = """# Layers and functions
+
+Made from the docstrings by `python docs/make_layers.py`. Every layer has torch's name, arguments and defaults where torch has the
+layer; `Tensors` says what `load_state_dict` takes, and what `load_keras` takes where Keras has the like. Results are float32 unless
+said; every layer and function takes the symbolic values of `fl.graph` as well as arrays, which is how `fl.compile` records.
+"""
+
+
+def anchor(title: str) -> str:
+    """The anchor that a heading gets."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def body(text: str) -> str:
+    """A docstring as Markdown: sections in bold, arguments as a list, examples as code."""
+    lines: list[str] = []
+    code = False
+    section = ""
+    for line in inspect.cleandoc(text).split("\n"):
+        if line.startswith(">>> ") and not code:
+            lines += ["", "```python"]
+            code = True
+        elif code and not line.strip():
+            lines += ["```", ""]
+            code = False
+            continue
+        if code:
+            lines.append(line)
+        elif found := re.match(r"^(Args|Returns|Raises|Attributes|Note):$", line):
+            section = found[1]
+            lines += ["", f"**{section}**", ""]
+        elif section and (found := re.match(r"^ {4}(\*{0,2}\w+): (.*)$", line)) and section != "Returns":
+            lines.append(f"- `{found[1]}`: {found[2]}")
+        elif line.startswith("    "):
+            lines.append(("  " if section not in ("", "Returns") else "") + line.strip())
+        else:
+            if line.strip():
+                section = ""
+            lines.append(line)
+    if code:
+        lines.append("```")
+    return re.sub(r"`(\w+)`(?!`)", r"`\1`", re.sub(r"\n{3,}", "\n\n", "\n".join(lines))).strip()
+
+
+def signature(value: Any, name: str) -> str:
+    """`name(arguments)` with defaults, without types."""
+    found = inspect.signature(value.__init__ if inspect.isclass(value) else value)
+    parameters = [p.replace(annotation=p.empty) for n, p in found.parameters.items() if n != "self"]
+    return name + str(inspect.Signature(parameters))
+
+
+def members(module: ModuleType, public: list[str]) -> list[str]:
+    """The public names that a module defines, in the order of its source."""
+    own = getattr(module, "__all__", ())
+    return [n for n in vars(module) if n in own and n in public]
+
+
+def families(package: ModuleType) -> list[ModuleType]:
+    """The public modules of a package."""
+    found = sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
+    return [importlib.import_module(f"{package.__name__}.{name}") for name in found]
+
+
+def page() -> str:
+    """The whole page."""
+    contents: list[str] = []
+    parts: list[str] = []
+    for title, package, prefix in (("Layers", fl.layers, "fl."), ("Functions", fl.functional, "fl.functional.")):
+        contents += ["", f"**{title}**", ""]
+        parts.append(f"## {title}")
+        for module in families(package):
+            names = members(module, package.__all__)
+            if not names:
+                continue
+            first = (inspect.getdoc(module) or "").split("\n\n")[0].replace("\n", " ")
+            heading = f"{title}: {module.__name__.rpartition('.')[2].replace('_', ' ')}"
+            contents.append(f"- [{heading}](#{anchor(heading)}): " + ", ".join(f"`{n}`" for n in names))
+            parts.append(f"### {heading}\n\n{first}")
+            for name in names:
+                value = getattr(module, name)
+                text = body(value.__doc__ or "")
+                if inspect.isclass(value) and (call := value.__dict__.get("__call__") or value.__dict__.get("forward")):
+                    text += "\n\n**Call** `" + signature(call, "layer") + "`: " + body(call.__doc__ or "")
+                parts.append(f"#### {prefix}{signature(value, name)}\n\n{text}")
+    return HEAD + "\n".join(contents) + "\n\n" + "\n\n".join(parts) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--check", action="store_true", help="fail if the page is not up to date")
+    if not parser.parse_args().check:
+        PAGE.write_text(page(), encoding="utf-8")
+    elif PAGE.read_text(encoding="utf-8") != page():
+        sys.exit("docs/layers.md is not what the docstrings say: run python docs/make_layers.py")
+
+
+if __name__ == "__main__":
+    main()

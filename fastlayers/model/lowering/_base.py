@@ -1,0 +1,104 @@
+"""What the rules share: the graph of operators that they write into, and the list of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...functional._activation import IDENTITY
+from ...graph.ir import Graph, Node
+from ...graph.ops import OPS
+from ...kernels.table import Activation
+
+__all__ = ["LOWER", "Lowering", "Rule", "after", "alpha", "rule", "same"]
+
+FLOAT32, INT64 = np.dtype(np.float32), np.dtype(np.int64)
+
+
+class Lowering:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.constants = dict(graph.constants)
+        self.nodes: list[Node] = []
+        self.ranks = {v.name: len(v.shape or ()) for v in (*graph.inputs, *graph.values.values())}
+        self.ranks.update((name, array.ndim) for name, array in graph.constants.items())
+        self.taken = {*self.ranks, *(v.name for v in graph.outputs)}
+        self.casts: dict[tuple[str, Any], str] = {}
+        self.inputs = {v.name: v.dtype for v in graph.inputs}
+
+    def run(self) -> Graph:
+        for node in self.graph.nodes:
+            op = OPS[node.op]
+            kinds = op.kinds * len(node.inputs) if op.variadic else op.kinds
+            LOWER[node.op](self, node, *(self.converted(name, kind) for name, kind in zip(node.inputs, kinds, strict=True)))
+        graph = self.graph
+        return Graph(graph.inputs, graph.outputs, tuple(self.nodes), self.constants, graph.values)
+
+    def converted(self, name: str | None, kind: str) -> str | None:
+        """The value as the operation takes it (see `graph.ops.Op`): inputs of other dtypes are converted once."""
+        if name not in self.inputs:
+            return name
+        dtype = self.inputs[name]
+        wanted = INT64 if kind == "int" else dtype if kind == "mask" and dtype == np.bool_ else FLOAT32
+        if dtype == wanted:
+            return name
+        if (name, wanted) not in self.casts:
+            self.casts[name, wanted] = self.add("Cast", (name,), self.name(name), to=7 if wanted == INT64 else 1)
+        return self.casts[name, wanted]
+
+    def rank(self, node: Node, i: int = 0) -> int:
+        """How many axes input i of a recorded node has."""
+        return self.ranks[node.inputs[i]]  # type: ignore[index]
+
+    def name(self, hint: str) -> str:
+        """A name that is not taken."""
+        i = 0
+        while f"{hint}~{i}" in self.taken:
+            i += 1
+        self.taken.add(f"{hint}~{i}")
+        return f"{hint}~{i}"
+
+    def ints(self, *values: int) -> str:
+        """A constant of integers."""
+        name = self.name("ints")
+        self.constants[name] = np.array(values, np.int64)
+        return name
+
+    def scalar(self, value: float) -> str:
+        """A constant number."""
+        name = self.name("number")
+        self.constants[name] = np.array(value, np.float32)
+        return name
+
+    def add(self, op: str, inputs: Sequence[str | None], output: str | Sequence[str], **attributes: Any) -> str:
+        """Appends a node; returns its first output."""
+        outputs = (output,) if isinstance(output, str) else tuple(output)
+        self.nodes.append(Node(op, tuple(inputs), outputs, attributes))
+        return outputs[0]
+
+
+Rule = Callable[..., Any]
+LOWER: dict[str, Rule] = {}
+
+
+def rule(function: Rule) -> Rule:
+    """Registers a rule under the operation that it is named after, an underscore in front."""
+    LOWER[function.__name__.lstrip("_")] = function
+    return function
+
+
+def same(op: str, **attributes: Any) -> Rule:
+    """An operator that takes what the function takes."""
+    return lambda s, node, *inputs: s.add(op, inputs, node.outputs, **attributes)
+
+
+def alpha(op: str, **names: str) -> Rule:
+    """An operator whose attributes are arguments of the function under other names."""
+    return lambda s, node, x: s.add(op, (x,), node.outputs, **{to: float(node.attributes[name]) for to, name in names.items()})
+
+
+def after(activation: Activation) -> dict[str, Any]:
+    """The attribute that says what follows, where something does: passes may then put nothing else there."""
+    return {} if activation.code == IDENTITY.code else {"activation": tuple(activation)}

@@ -1,0 +1,58 @@
+"""Activations and arithmetic."""
+
+from __future__ import annotations
+
+from ...functional._activation import resolve
+from ...graph.ir import Node
+from ._base import LOWER, Lowering, alpha, rule, same
+
+for _name, _op in {
+    "relu": "Relu", "silu": "Swish", "sigmoid": "Sigmoid", "tanh": "Tanh", "hardswish": "HardSwish", "softsign": "Softsign",
+    "mish": "Mish",
+    "selu": "Selu", "exp": "Exp", "log": "Log", "erf": "Erf", "sqrt": "Sqrt", "identity": "Identity", "add": "Add",
+    "subtract": "Sub",
+    "multiply": "Mul", "divide": "Div",
+}.items():  # fmt: skip
+    LOWER[_name] = same(_op)
+LOWER["leaky_relu"] = alpha("LeakyRelu", alpha="negative_slope")
+LOWER["elu"] = alpha("Elu", alpha="alpha")
+LOWER["hardsigmoid"] = alpha("HardSigmoid", alpha="alpha", beta="beta")
+
+
+@rule
+def _gelu(s: Lowering, node: Node, x: str) -> None:
+    s.add("Gelu", (x,), node.outputs, approximate=node.attributes["approximate"])
+
+
+def _clip(s: Lowering, node: Node, x: str, low: float | None, high: float | None) -> None:
+    s.add("Clip", (x, None if low is None else s.scalar(low), None if high is None else s.scalar(high)), node.outputs)
+
+
+LOWER["clip"] = lambda s, node, x: _clip(s, node, x, node.attributes["min"], node.attributes["max"])
+LOWER["relu6"] = lambda s, node, x: _clip(s, node, x, 0.0, 6.0)
+LOWER["hardtanh"] = lambda s, node, x: _clip(s, node, x, node.attributes["min_val"], node.attributes["max_val"])
+
+
+@rule
+def _softplus(s: Lowering, node: Node, x: str) -> None:
+    s.add("Activate", (x,), node.outputs, activation=tuple(resolve("softplus", ("softplus", dict(node.attributes)))))
+
+
+@rule
+def _prelu(s: Lowering, node: Node, x: str, weight: str) -> None:
+    rank, size = s.rank(node), s.rank(node, 1)
+    if size == 1 and rank > 2:  # one slope a channel, along axis 1
+        weight = s.add("Reshape", (weight, s.ints(-1, *(1,) * (rank - 2))), s.name("slope"))
+    s.add("PRelu", (x, weight), node.outputs)
+
+
+def _gated(s: Lowering, node: Node, x: str) -> None:
+    """glu: a * sigmoid(g) with (a, g) the halves; swiglu: silu(g) * a with (g, a) the halves."""
+    halves = (s.name("half"), s.name("half"))
+    s.add("Split", (x,), halves, axis=node.attributes["dim"], num_outputs=2)
+    value, gate = halves if node.op == "glu" else halves[::-1]
+    opened = s.add("Sigmoid" if node.op == "glu" else "Swish", (gate,), s.name("gate"))
+    s.add("Mul", (value, opened), node.outputs)
+
+
+LOWER["glu"] = LOWER["swiglu"] = _gated

@@ -23,8 +23,8 @@ PAGE = Path(__file__).with_name("layers.md")
 HEAD = """# Layers and functions
 
 Made from the docstrings by `python docs/make_layers.py`. Every layer has torch's name, arguments and defaults where torch has the
-layer; `Tensors` says what `load_state_dict` takes, and what `load_keras` takes where Keras has the like. Results are float32 unless
-said; every layer and function takes the symbolic values of `fl.graph` as well as arrays, which is how `fl.compile` records.
+layer; `Tensors` says what `load_state_dict` takes, and what `load_keras` takes where Keras has the like. Results are float32
+unless said; every layer and function takes the symbolic values of `fl.graph` as well as arrays: so `fl.compile` records them.
 """
 
 

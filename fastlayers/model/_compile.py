@@ -12,7 +12,9 @@ from .model import Model, Options
 __all__ = ["compile"]
 
 
-def compile(function: Callable[..., Any], *inputs: Any, precision: str = "default", num_threads: int = 0) -> Model:
+def compile(
+    function: Callable[..., Any], *inputs: Any, precision: str = "default", num_threads: int = 0, require_native: bool = False
+) -> Model:
     """Records a layer, or a function of layers, once, and makes a model of it: the same runtime as a loaded file.
 
     Args:
@@ -20,6 +22,7 @@ def compile(function: Callable[..., Any], *inputs: Any, precision: str = "defaul
         *inputs: one an argument: an example array, whose shape is taken, or a `graph.Input` whose sizes may be names.
         precision: as in `load`.
         num_threads: as in `load`.
+        require_native: as in `load`.
 
     Returns:
         The model, with the weights that the layers have now.
@@ -35,6 +38,6 @@ def compile(function: Callable[..., Any], *inputs: Any, precision: str = "defaul
     array([[2., 2., 2.]], dtype=float32)
     """
     graph = lower(trace(function, *inputs))
-    model = Model(graph, Options(strict=precision == "strict"))
+    model = Model(graph, Options(strict=precision == "strict", native=require_native))
     model.num_threads = num_threads
     return model

@@ -1,0 +1,57 @@
+"""Every public function compiled: the program gives what the function gives, and runs without numpy steps."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers.graph import OPS
+
+from .examples import EXAMPLES, Example
+
+# Programs may choose other kernels than single calls do (fused, in other layouts), which round otherwise.
+TOLERANCE = 4e-6
+# Operations whose programs may hold a step that runs in numpy, and why.
+IN_NUMPY: dict[str, str] = {"pad": "four axes at once, and pads that take away on one side and add on the other"}
+
+
+def names(example: Example) -> list[str]:
+    """What the operation calls its tensors."""
+    if example.op in OPS:
+        return list(OPS[example.op].tensors) * (len(example.tensors) if OPS[example.op].variadic else 1)
+    return list(inspect.signature(getattr(fl.functional, example.op)).parameters)
+
+
+def inputs(example: Example) -> list[int]:
+    """Positions of the tensors that are inputs: all floats that are no weights, which a program packs beforehand."""
+    called = names(example)
+    return [i for i in example.floats if not called[i].startswith(("weight", "bias"))]
+
+
+def compiled(example: Example, arrays: list[Any], **options: Any) -> tuple[fl.Model, list[Any]]:
+    places = inputs(example)
+
+    def function(*symbols: Any) -> Any:
+        tensors = list(arrays)
+        for i, symbol in zip(places, symbols, strict=True):
+            tensors[i] = symbol
+        return example.call(tensors)
+
+    feeds = [fl.graph.Input(f"t{i}", arrays[i].shape) for i in places]
+    return fl.compile(function, *feeds, **options), [arrays[i] for i in places]
+
+
+@pytest.mark.parametrize("op", sorted({example.op for example in EXAMPLES}))
+def test_a_program_gives_what_the_function_gives(op: str, variant: str) -> None:
+    for example in (e for e in EXAMPLES if e.op == op and inputs(e)):
+        arrays = example.arrays()
+        native = variant != "reference" and op not in IN_NUMPY
+        model, feeds = compiled(example, arrays, require_native=native)
+        got = model.run(dict(zip([spec.name for spec in model.inputs], feeds, strict=True)))
+        for a, b in zip(got.values(), example.call(arrays), strict=True):
+            assert a.dtype == b.dtype and a.shape == b.shape, example.label
+            np.testing.assert_allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, err_msg=example.label)

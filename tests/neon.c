@@ -70,6 +70,27 @@ static void check_block(int64_t m, int64_t n, int64_t k, int accumulate) {
         sum += (double)x[i * lda + (q < half ? q : q + gap)] * w[j * k + q];
       check("block", c[i * n + j], fmax(0, sum + plain[j] + residual[i * n + j]), 2e-5, i * n + j);
     }
+  /* And with columns that are not packed, in one run, read in any order. */
+  const int64_t width = panels * FL_PANEL + 1;
+  float *plane = fresh(k * width + FL_PANEL), *again = fresh(m * n);
+  int64_t *taps = malloc((size_t)(k > 0 ? k : 1) * sizeof *taps);
+  for (int64_t i = 0; i < k; i++)
+    for (int64_t j = 0; j < width; j++)
+      plane[i * width + j] = j < n ? w[j * k + (k - 1 - i)] : 0;
+  for (int64_t i = 0; i < k; i++)
+    taps[i] = (k - 1 - i) * width;
+  const fl_run whole = {0, k};
+  fl_block other = block;
+  other.runs = &whole, other.nruns = 1, other.b = plane, other.c = again, other.accumulate = 0, other.epilogue = NULL;
+  table.block_at(&other, taps);
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) {
+      double sum = 0;
+      for (int64_t q = 0; q < k; q++)
+        sum += (double)x[i * lda + q] * w[j * k + q];
+      check("block_at", again[i * n + j], sum, 2e-5, i * n + j);
+    }
+  free(plane), free(again), free(taps);
   free(x), free(w), free(b), free(bias), free(residual), free(c), free(before), free(plain), free(rows);
 }
 

@@ -191,6 +191,7 @@ cdef extern from "csrc/kernels.h" nogil:
         const char *name
         int width, mr
         void (*block)(const fl_block *p) noexcept nogil
+        void (*block_at)(const fl_block *p, const int64_t *taps) noexcept nogil
         void (*direct)(const fl_direct *p) noexcept nogil
         void (*attention)(const fl_attention *p) noexcept nogil
         void (*attention_tiles)(const float *mask, int64_t stride, int64_t rows, int64_t n, float *tiles) noexcept nogil

@@ -5,7 +5,7 @@ by side), so an output pixel is a row of the product, given by one pointer and a
 channels-first data, transposes) the few input rows that it needs into scratch that stays in cache; data that needs neither is read in place.
 
 Channels-first data with few taps (a 1x1 kernel, or few channels) swap roles instead: the weights' rows are broadcast and pixels are the
-panels, so that neither side is transposed. See `swapped` for the choice. Both walks add in the same order: results are equal bit for bit.
+panels, packed or read where they lie, so that neither side is transposed. See `swapped` for the choice. Both walks add in the same order: results are equal bit for bit.
 """
 
 cimport cython
@@ -72,7 +72,7 @@ def conv_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilatio
         packed.k *= packed.kernel[axis]
     size, width = panels_size(packed.og, packed.k), panels_size(packed.og, 1)
     packed.panels = make_panels(groups * size, stored, "conv_pack")
-    cdef bint swap = swapped(packed.k, packed.ig, packed.og)
+    cdef bint swap = swapped(packed.k, packed.ig, packed.og, packed.kernel[0] * packed.kernel[1] == 1 and packed.stride[2] == 1)
     cdef cnp.ndarray ordered
     cdef const float *w
     if stored is None or swap:
@@ -92,11 +92,12 @@ def conv_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilatio
     return packed
 
 
-cdef bint swapped(int64_t k, int64_t ig, int64_t og) noexcept nogil:
+cdef bint swapped(int64_t k, int64_t ig, int64_t og, bint alone) noexcept nogil:
     """Can it pay to make panels of channels-first pixels? Yes for 1x1 kernels, and for images with few channels and many outputs, where
     transposing the output is most of the work beside the sums: 3 -> 32 with stride 2 took 0.63 of the time, 3 -> 64 (7x7) 0.86, but
-    64 -> 128 with stride 2 1.2 times as long."""
-    return k <= ig or ig <= 8 and k < 4 * (ig + og)
+    64 -> 128 with stride 2 1.2 times as long. And for sequences with stride 1 (`alone`), whose taps lie side by side: 11 taps of 32
+    channels took 0.95 of the time."""
+    return k <= ig or ig <= 8 and k < 4 * (ig + og) or alone and ig <= 32
 
 
 cdef struct Job:
@@ -123,6 +124,7 @@ cdef struct Job:
     # instead, if roles are swapped: where each term of K lies, from the pixel; and, in scratch, the columns of one phase of the stride
     int64_t *taps
     int64_t phase
+    bint packing            # pixels are packed into panels; else they are read where they lie in scratch, a row of the image at a time
     # scratch of one worker, in bytes, and where its parts start
     char *scratch
     size_t scratch_size, at_input, at_sums, at_residual
@@ -277,22 +279,25 @@ cdef void swapped_task(void *context, int64_t number, int worker) noexcept nogil
     else:
         fill_phases(job, from_.base, <float *>(scratch + job.at_input), at.od, at.oh, at.rows, at.ow, at.cols)
         from_.base = <const float *>(scratch + job.at_input)
+    p.m = at.width
+    for i in range(p.m):
+        row[i] = job.b + (channel + i) * job.k
+    if e.bias != NULL:
+        e.bias += channel
+    p.rows, p.runs, p.nruns, p.ahead, p.ldc = row, &run, 1, NULL, out_volume
+    p.c = job.out + (at.image * job.out_channels + channel) * out_volume + at.first
+    if e.residual != NULL:
+        e.residual += (at.image * job.out_channels + channel) * out_volume + at.first
+    if not job.packing:
+        read_rows(job, &at, &p, &e, from_.base)
+        return
     i = 0
     for y in range(at.rows):
         for x in range(at.cols):
             offsets[i] = y * job.stride[1] * band.row + x
             i += 1
     from_.slack, from_.b = not job.in_place, <float *>(scratch + job.at_sums)
-
-    p.m = at.width
-    for i in range(p.m):
-        row[i] = job.b + (channel + i) * job.k
-    if e.bias != NULL:
-        e.bias += channel
-    p.rows, p.runs, p.nruns, p.b, p.ahead, p.ldc = row, &run, 1, from_.b, NULL, out_volume
-    p.c = job.out + (at.image * job.out_channels + channel) * out_volume + at.first
-    if e.residual != NULL:
-        e.residual += (at.image * job.out_channels + channel) * out_volume + at.first
+    p.b = from_.b
     # A few panels at a time are made and used while the nearest cache holds them.
     start = 0
     while start < pixels:
@@ -311,6 +316,28 @@ cdef void swapped_task(void *context, int64_t number, int worker) noexcept nogil
         p.c += STRIP
         if e.residual != NULL:
             e.residual += STRIP
+
+
+cdef void read_rows(const Job *job, const Place *at, fl_block *p, fl_epilogue *e, const float *base) noexcept nogil:
+    """The sums of `swapped_task` without packing: every row of pixels is walked in strips that the nearest cache holds."""
+    cdef int64_t y, x, k0, i, blocks = blocks_of(job.k)
+    cdef const float *residual = e.residual
+    cdef float *c = p.c
+    cdef fl_run *run = <fl_run *>p.runs
+    for y in range(at.rows):
+        x = 0
+        while x < at.cols:
+            p.n = min(<int64_t>STRIP, at.cols - x)
+            p.b, p.c = base + y * job.stride[1] * job.band.row + x, c + y * job.out_size[2] + x
+            if residual != NULL:
+                e.residual = residual + y * job.out_size[2] + x
+            for i in range(blocks):
+                k0 = i * FL_KC
+                p.klen = min(<int64_t>FL_KC, job.k - k0)
+                run.offset, run.length = k0, p.klen
+                p.accumulate, p.epilogue = i > 0, e if i == blocks - 1 else NULL
+                job.band.level.block_at(p, job.taps)
+            x += STRIP
 
 
 cdef bint dense(const Job *job) noexcept nogil:
@@ -354,6 +381,9 @@ cdef void plan_swapped(Job *job) noexcept nogil:
     job.at_sums = job.at_input
     if not job.in_place:
         job.at_sums += rounded((job.band.ig * job.pixel + FL_PANEL) * sizeof(float))
+    if not job.packing:
+        job.scratch_size = job.at_sums
+        return
     job.at_residual = job.at_sums + rounded((STRIP * min(job.k, <int64_t>FL_KC) + FL_PANEL) * sizeof(float))
     job.scratch_size = job.at_residual + rounded(job.rows * job.cols * sizeof(int64_t))
 
@@ -381,6 +411,8 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     job.swap = packed.rows != NULL and not x_last and not out_last
     if job.k == job.band.ig and not dense(job) or job.out_size[0] * job.out_size[1] * job.out_size[2] < FEW:
         job.swap = False
+    if job.band.ig > 8 and job.k > job.band.ig and job.out_size[2] % FL_PANEL and job.out_size[2] < 4 * PIXELS:
+        job.swap = False  # a short sequence that would be packed: see below
     if not job.swap:  # where the layouts are one, nothing is transposed
         job.band.last = x_last or job.band.channels == 1 or job.band.size[0] * job.band.size[1] * job.band.size[2] == 1
         job.out_last = out_last or job.out_channels == 1 or job.out_size[0] * job.out_size[1] * job.out_size[2] == 1
@@ -398,6 +430,9 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     job.cols = even(job.out_size[2], most)
     if job.swap and job.cols < job.out_size[2]:
         job.cols = panels_size(job.cols, 1)
+    # Rows of whole panels are read where they lie: 3 -> 64 (7x7) took 0.9 of the time. Of others the last panel is computed in vain:
+    # packing puts the next row's pixels there, and is little work beside many outputs (28 wide, 1 -> 6: 0.85, 3 -> 32: 1.3).
+    job.packing = job.in_place or job.cols % FL_PANEL != 0 and job.og > FL_PANEL
     job.rows = even(job.out_size[1], max(most // job.cols, <int64_t>1))
     job.row_tasks, job.col_tasks = (job.out_size[1] + job.rows - 1) // job.rows, (job.out_size[2] + job.cols - 1) // job.cols
     # Every task prepares its pixels anew. That is 2 / width of the work of a 3x3 kernel, but 16 / width of a 1x1 kernel's.

@@ -15,79 +15,23 @@ typedef struct {
   int64_t ldr;
   const float *ahead; /* next panels, drawn towards the cache while this tile runs: `ahead_step` floats a step of k */
   int64_t ahead_step;
+  const int64_t *taps; /* where the terms of unpacked panels lie from `b` */
 } fl_tile;
 
 #define FL_STEP 4 /* terms a turn of the inner loop: its counters compete with the multiply-adds for ports */
 
 typedef void (*fl_tile_fn)(const fl_block *, const fl_tile *);
 
-/* Tiles by number of panels, with the tallest of each, and fl_pick: which of them to use when m rows meet `left` whole panels. */
+/* Tiles by number of panels, with the tallest of each. */
 typedef struct {
   int panels, rows;
   const fl_tile_fn *tiles;
 } fl_shape;
 
-#if VW == 16 /* x86_v4 */
-#define FL_TP 1
-#define FL_ROWS 8
-#include "tiles.h"
-#define FL_TP 2
-#define FL_ROWS 8
-#include "tiles.h"
-#define FL_TP 3
-#define FL_ROWS 8
-#include "tiles.h"
-#define FL_TP 4
-#define FL_ROWS 6
-#include "tiles.h"
-#define FL_TP 8
-#define FL_ROWS 1
-#include "tiles.h"
-static const fl_shape fl_shapes[] = {{1, 8, fl_tiles_1of_8}, {2, 8, fl_tiles_2of_8}, {3, 8, fl_tiles_3of_8}, {4, 6, fl_tiles_4of_6}, {8, 1, fl_tiles_8of_1}};
-#define FL_MR 8
-static const fl_shape *fl_pick(int64_t m, int64_t left) {
-  if (m == 1 && left >= 8)
-    return &fl_shapes[4];
-  if (left >= 4 && left != 5 && (m <= 6 || m > 8))
-    return &fl_shapes[3];
-  return &fl_shapes[left >= 5 || left == 3 ? 2 : left >= 2 ? 1 : 0];
-}
-#elif VW == 8 /* x86_v3 */
-#define FL_TP 1
-#define FL_ROWS 6
-#include "tiles.h"
-#define FL_TP 2
-#define FL_ROWS 3
-#include "tiles.h"
-#define FL_TP 4
-#define FL_ROWS 1
-#include "tiles.h"
-static const fl_shape fl_shapes[] = {{1, 6, fl_tiles_1of_6}, {2, 3, fl_tiles_2of_3}, {4, 1, fl_tiles_4of_1}};
-#define FL_MR 6
-static const fl_shape *fl_pick(int64_t m, int64_t left) {
-  return &fl_shapes[m == 1 && left >= 4 ? 2 : m <= 3 && left >= 2 ? 1 : 0];
-}
-#elif VREGS == 32 /* neon */
-#define FL_TP 1
-#define FL_ROWS 6
-#include "tiles.h"
-#define FL_TP 2
-#define FL_ROWS 2
-#include "tiles.h"
-static const fl_shape fl_shapes[] = {{1, 6, fl_tiles_1of_6}, {2, 2, fl_tiles_2of_2}};
-#define FL_MR 6
-static const fl_shape *fl_pick(int64_t m, int64_t left) { return &fl_shapes[m <= 2 && left >= 2]; }
-#else /* x86_v1 */
-#define FL_TP 1
-#define FL_ROWS 3
-#include "tiles.h"
-#define FL_TP 2
-#define FL_ROWS 1
-#include "tiles.h"
-static const fl_shape fl_shapes[] = {{1, 3, fl_tiles_1of_3}, {2, 1, fl_tiles_2of_1}};
-#define FL_MR 3
-static const fl_shape *fl_pick(int64_t m, int64_t left) { return &fl_shapes[m == 1 && left >= 2]; }
-#endif
+#include "shapes.h"
+#define FL_TAPS
+#include "shapes.h"
+#undef FL_TAPS
 
 /* The last panel where n is no multiple of 16: the tile works on whole panels in a buffer, the valid columns are copied. */
 static __attribute__((noinline)) void fl_part_tile(const fl_block *p, const fl_tile *t, fl_tile_fn fn, int64_t m, int64_t cols) {
@@ -109,20 +53,23 @@ static __attribute__((noinline)) void fl_part_tile(const fl_block *p, const fl_t
     memcpy(t->c + i * t->ldc, c + i * FL_PANEL, (size_t)cols * 4);
 }
 
-static void fl_f32_block(const fl_block *p) {
+/* The walk: over packed panels, or, with `taps`, over neighbouring columns at p->b + taps[k]. */
+FL_INLINE void fl_walk(const fl_block *p, const int64_t *taps) {
   if (p->m <= 0 || p->n <= 0)
     return;
   const fl_epilogue *e = p->epilogue;
-  const int64_t whole = p->n / FL_PANEL, rest = p->n % FL_PANEL, panels = whole + (rest > 0), size = p->klen * FL_PANEL;
+  const int64_t whole = p->n / FL_PANEL, rest = p->n % FL_PANEL, panels = whole + (rest > 0), size = taps ? FL_PANEL : p->klen * FL_PANEL;
   for (int64_t j = 0; j < panels;) {
     const int part = j == whole;
-    const fl_shape *shape = part ? &fl_shapes[0] : fl_pick(p->m, whole - j);
+    const fl_shape *shape = taps ? fl_taps_pick(p->m, whole - j) : fl_pick(p->m, whole - j); /* one panel if none is whole */
     const int64_t tiles = (p->m + shape->rows - 1) / shape->rows, low = p->m / tiles, high = p->m % tiles; /* `high` tiles of low + 1 */
     const int64_t next = j + shape->panels, step = shape->panels * FL_PANEL / tiles;
-    fl_tile t = {.rows = p->rows, .b = p->b + j * size, .c = p->c + j * FL_PANEL, .ldc = p->ldc};
+    fl_tile t = {.rows = p->rows, .b = p->b + j * size, .c = p->c + j * FL_PANEL, .ldc = p->ldc, .taps = taps};
     /* Each tile draws its share of the next panels, or of the next call's. */
-    t.ahead = next < panels ? p->b + next * size : p->ahead ? p->ahead : t.b;
-    t.ahead_step = t.ahead == t.b ? 0 : step > 4 ? step : 4;
+    if (!taps) {
+      t.ahead = next < panels ? p->b + next * size : p->ahead ? p->ahead : t.b;
+      t.ahead_step = t.ahead == t.b ? 0 : step > 4 ? step : 4;
+    }
     if (e && e->residual) {
       t.residual = e->residual + j * FL_PANEL;
       t.ldr = e->ldr;
@@ -141,8 +88,13 @@ static void fl_f32_block(const fl_block *p) {
         t.residual += m * t.ldr;
       if (t.bias && e->bias_by_row)
         t.bias += m;
-      t.ahead += t.ahead_step * p->klen;
+      if (!taps)
+        t.ahead += t.ahead_step * p->klen;
     }
     j = next;
   }
 }
+
+static void fl_f32_block(const fl_block *p) { fl_walk(p, NULL); }
+
+static void fl_f32_block_at(const fl_block *p, const int64_t *taps) { fl_walk(p, taps); }

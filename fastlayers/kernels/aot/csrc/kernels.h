@@ -385,6 +385,9 @@ typedef struct fl_kernels {
 
   /* gemm.h */
   void (*block)(const fl_block *p);
+  /* The same where b is not packed: b[k, j] is p->b[taps[k] + j]. One run, whose offset is that of taps too. Whole panels are read: up
+   * to 15 floats past n must be there. */
+  void (*block_at)(const fl_block *p, const int64_t *taps);
 
   /* direct.h */
   void (*direct)(const fl_direct *p);

@@ -39,6 +39,7 @@ static const fl_kernels table = {
     .width = VW,
     .mr = FL_MR,
     .block = fl_f32_block,
+    .block_at = fl_f32_block_at,
     .direct = fl_f32_direct,
     .attention = fl_f32_attention,
     .attention_tiles = fl_f32_attention_tiles,

@@ -4,7 +4,8 @@
  *
  * Computes  c[i, j] (+)= sum_k rows[i][k] b[k, j]  over one block of K, each element one chain of multiply-adds in the order of
  * k, so the result does not depend on the tile's size. Rows are read in place through one pointer each; the panels lie
- * klen * 16 floats apart. Columns are always whole panels here: gemm.h gives the last, partial one a buffer of its own. */
+ * klen * 16 floats apart. With FL_TAPS defined they are not packed: term k of sixteen neighbouring columns is read at b + taps[k], where
+ * they lie in the caller's data, and there is one run. Columns are always whole panels here: gemm.h gives the last, partial one a buffer of its own. */
 #define FL_TN (FL_TP * FL_PANEL / VW)
 /* One term of every sum. */
 #define FL_TERM(k, b)                                                                                                  \
@@ -15,7 +16,13 @@
     const vf s = vset(row[i][k]);                                                                                      \
     FL_UNROLL for (int j = 0; j < FL_TN; j++) acc[i][j] = vfma(s, bv[j], acc[i][j]);                                   \
   }
+#ifdef FL_TAPS
+#define FL_TILE_NAME FL_NAME4(fl_taps_, FL_TM, x, FL_TP)
+#define FL_AT(k, u) (b + taps[(k) + (u)])
+#else
 #define FL_TILE_NAME FL_NAME4(fl_tile_, FL_TM, x, FL_TP)
+#define FL_AT(k, u) (b + (u) * FL_PANEL)
+#endif
 
 static __attribute__((noinline)) void FL_TILE_NAME(const fl_block *p, const fl_tile *t) {
   vf acc[FL_TM][FL_TN];
@@ -26,22 +33,33 @@ static __attribute__((noinline)) void FL_TILE_NAME(const fl_block *p, const fl_t
   }
   FL_UNROLL for (int i = 0; i < FL_TM; i++)
     FL_UNROLL for (int j = 0; j < FL_TP; j++) __builtin_prefetch(t->c + i * t->ldc + j * FL_PANEL, 1);
-  const float *b = t->b, *ahead = t->ahead;
+  const float *b = t->b;
+#ifdef FL_TAPS
+  const int64_t step = FL_PANEL, *taps = t->taps;
+#else
+  const float *ahead = t->ahead;
   const int64_t step = FL_PANEL * p->klen, ahead_step = t->ahead_step;
+#endif
   for (int64_t r = 0; r < p->nruns; r++) {
     const int64_t end = p->runs[r].offset + p->runs[r].length;
     int64_t k = p->runs[r].offset;
     for (; k + FL_STEP <= end; k += FL_STEP) {
+#ifndef FL_TAPS
       __builtin_prefetch(ahead, 0, 2);
       ahead += FL_STEP * ahead_step;
+#endif
       FL_UNROLL for (int u = 0; u < FL_STEP; u++) {
-        FL_TERM(k + u, b + u * FL_PANEL)
+        FL_TERM(k + u, FL_AT(k, u))
       }
+#ifndef FL_TAPS
       b += FL_STEP * FL_PANEL;
+#endif
     }
     for (; k < end; k++) {
-      FL_TERM(k, b)
+      FL_TERM(k, FL_AT(k, 0))
+#ifndef FL_TAPS
       b += FL_PANEL;
+#endif
     }
   }
   float *c = t->c;
@@ -78,4 +96,5 @@ static __attribute__((noinline)) void FL_TILE_NAME(const fl_block *p, const fl_t
 #undef FL_TN
 #undef FL_TERM
 #undef FL_TILE_NAME
+#undef FL_AT
 #undef FL_TM

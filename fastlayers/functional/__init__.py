@@ -23,6 +23,7 @@ from .activation import (
 )
 from .arithmetic import add, divide, multiply, subtract
 from .conv import conv1d, conv2d, conv3d
+from .conv_transpose import conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .elementwise import clip, erf, exp, hardtanh, identity, log, sqrt
 from .gated import glu, prelu, swiglu
 from .joining import concat, select, slice
@@ -33,7 +34,8 @@ from .recurrent import lstm, lstm_cell
 from .softmax import log_softmax, softmax
 
 __all__ = [
-    "add", "clip", "concat", "conv1d", "conv2d", "conv3d", "divide", "elu", "erf", "exp", "flatten", "gelu", "glu",
+    "add", "clip", "concat", "conv1d", "conv2d", "conv3d",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "divide", "elu", "erf", "exp", "flatten", "gelu", "glu",
     "hardsigmoid", "hardswish", "hardtanh", "identity", "leaky_relu", "linear", "log", "log_softmax", "lstm",
     "lstm_cell", "mish", "multiply", "pad", "permute", "prelu", "relu", "relu6", "reshape", "select", "selu", "sigmoid",
     "silu", "slice", "softmax", "softplus", "softsign", "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh",

@@ -9,7 +9,7 @@ from ..graph.ir import Dim, Shape
 from ..kernels.table import PAD_MODES
 from ._checks import differ, integer, integers, same_shape
 
-__all__ = ["Plan", "Window", "channels_last", "conv_plan", "conv_shape", "depthwise_channels", "window"]
+__all__ = ["Plan", "Window", "channels_last", "conv_plan", "conv_shape", "depthwise_channels", "padding_pairs", "window"]
 
 _LAYOUTS = {
     "nchw": False, "ncl": False, "ncdhw": False,
@@ -58,7 +58,7 @@ def window(op: str, axes: int, stride: Any, padding: Any, dilation: Any, groups:
         op,
         axes,
         integers(op, "stride", stride, axes, 1),
-        _padding(op, padding, axes),
+        padding_pairs(op, padding, axes),
         integers(op, "dilation", dilation, axes, 1),
         integer(op, "groups", groups, 1),
         padding_mode,
@@ -66,7 +66,8 @@ def window(op: str, axes: int, stride: Any, padding: Any, dilation: Any, groups:
     )
 
 
-def _padding(op: str, padding: Any, axes: int) -> tuple[tuple[int, int], ...] | None:
+def padding_pairs(op: str, padding: Any, axes: int) -> tuple[tuple[int, int], ...] | None:
+    """What is added before and after each axis; None for "same", which depends on the input."""
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
             raise ShapeError(f"{op}: padding is {padding!r}: expected 'same', 'valid' or numbers")

@@ -1,6 +1,6 @@
-"""Convolution and transposed convolution. Besides ONNX's inputs and attributes, which passes add: a residual (input 3), an
-activation,
-and whether x and the result have their channels last (`x_last`, `out_last`)."""
+"""Convolution and transposed convolution. Besides ONNX's inputs and attributes, which passes and recorded layers add: a residual
+(input 3; of Conv alone), an activation, whether x and the result have their channels last (`x_last`, `out_last`), and, of
+ConvTranspose, `output_size`: sizes of the result's space, where pads say what is cut before it."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _transposed(n: View, x: Any, w: Any) -> tuple[Window, tuple[Any, ...], tuple
     auto, shape = n.get("auto_pad", "NOTSET"), n.get("output_shape")
     place = window(n, kernel, None) if auto in ("NOTSET", "", "VALID") else window(_without_auto(n), kernel, None)
     extra = tuple(n.get("output_padding") or (0,) * axes)
-    space = x[2:]
+    space = spatial(x, n.get("x_last", False))
     full = [
         s * (d - 1) + e + r if isinstance(d, int) else None
         for d, s, e, r in zip(space, place.stride, extra, place.reach, strict=True)
@@ -177,7 +177,7 @@ def _transposed(n: View, x: Any, w: Any) -> tuple[Window, tuple[Any, ...], tuple
             pads.append((total - total // 2, total // 2) if auto != "SAME_UPPER" else (total // 2, total - total // 2))
         return place, tuple(wanted), tuple(pads)
     sizes = tuple(None if f is None else f - p - q for f, (p, q) in zip(full, place.pads or (), strict=True))
-    return place, sizes, place.pads
+    return place, tuple(n.get("output_size") or sizes), place.pads
 
 
 def _without_auto(n: View) -> View:
@@ -193,15 +193,16 @@ def conv_transpose_infer(n: View) -> list[Spec]:
         return [Spec(None if x is None else (None,) * len(x), n.spec(0).dtype)]
     if len(x) != len(w) or len(x) < 3:
         raise n.fail(f"x has shape {x}, the weights {w}: expected as many axes, three at least")
-    groups = n.get("group", 1)
-    if _differ(x[1], w[0]) or groups < 1 or (isinstance(w[0], int) and w[0] % groups):
+    groups, channels = n.get("group", 1), x[-1 if n.get("x_last", False) else 1]
+    if _differ(channels, w[0]) or groups < 1 or (isinstance(w[0], int) and w[0] % groups):
         raise n.fail(
-            f"x has shape {x}, the weights {w}, group={groups}: expected {x[1]} = {w[0]} channels, and group to divide it"
+            f"x has shape {x}, the weights {w}, group={groups}: expected {channels} = {w[0]} channels, and group to divide it"
         )
     _, sizes, _ = _transposed(n, x, w)
     if any(isinstance(s, int) and s < 0 for s in sizes):
         raise n.fail(f"the result would have the sizes {sizes}: the padding is larger than it")
-    return [Spec((x[0], w[1] * groups if isinstance(w[1], int) else None, *sizes), n.spec(0).dtype)]
+    made = w[1] * groups if isinstance(w[1], int) else None
+    return [Spec(arranged(x[0], made, sizes, n.get("out_last", False)), n.spec(0).dtype)]
 
 
 def conv_transpose_lower(n: View, b: Builder) -> Any:
@@ -214,16 +215,9 @@ def conv_transpose_lower(n: View, b: Builder) -> Any:
     weight = weight.reshape(*weight.shape[:2], *three(weight.shape[2:]))
     stride, dilation = three(place.stride), three(place.dilation)
     packed = b.pack("conv_transpose_pack", lambda: (weight, bias, stride, dilation, n.get("group", 1)))
-    b.call(
-        "conv_transpose",
-        x.view(five(x.shape, False)),
-        packed,
-        out.view(five(out.shape, False)),
-        three_pads(pads),
-        False,
-        False,
-        fused(n),
-    )
+    x_last, out_last = n.get("x_last", False), n.get("out_last", False)
+    x5, out5 = x.view(five(x.shape, x_last)), out.view(five(out.shape, out_last))
+    b.call("conv_transpose", x5, packed, out5, three_pads(pads), x_last, out_last, fused(n))
     return True
 
 
@@ -231,8 +225,10 @@ def conv_transpose_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray |
     """Every input pixel adds its weighted kernel to the result, which is then cropped."""
     place, sizes, pads = _transposed(n, x.shape, w.shape)
     assert pads is not None
+    if n.get("x_last", False):
+        x = np.moveaxis(x, -1, 1)
     groups, axes = n.get("group", 1), w.ndim - 2
-    full = [(d - 1) * s + r for d, s, r in zip(x.shape[2:], place.stride, place.reach, strict=True)]
+    full = [max((d - 1) * s + r, 0) for d, s, r in zip(x.shape[2:], place.stride, place.reach, strict=True)]
     y = np.zeros((x.shape[0], w.shape[1] * groups, *full), np.float64)
     each_in, each_out = x.shape[1] // groups, w.shape[1]
     for g in range(groups):
@@ -255,7 +251,7 @@ def conv_transpose_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray |
     result[_EACH + tuple(result_at)] = y[_EACH + tuple(source_at)]
     if bias is not None:
         result += bias.reshape(-1, *(1,) * axes)
-    return (result.astype(x.dtype),)
+    return (finished(n, (np.moveaxis(result, 1, -1) if n.get("out_last", False) else result).astype(x.dtype)),)
 
 
 register("ConvTranspose", conv_transpose_infer, conv_transpose_run, conv_transpose_lower)

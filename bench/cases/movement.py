@@ -56,6 +56,14 @@ def _cast(source: str, target: str, *shape: int) -> Case:
     return Case("cast", f"{source} {target} {'x'.join(map(str, shape))}", arguments, moved=moved)
 
 
+def _embedding(rows: int, width: int, ids: int) -> Case:
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        picks = rng.integers(0, rows, ids).astype(np.int64)
+        return {"weight": normal(rng, rows, width), "ids": picks, "out": np.empty((ids, width), np.float32)}
+
+    return Case("embedding", f"{rows}x{width} {ids}", arguments, moved=8.0 * ids * width)
+
+
 CASES: tuple[Case, ...] = (
     _permute("heads", (1, 128, 12, 64), (0, 2, 1, 3)),
     _permute("keys", (1, 128, 12, 64), (0, 2, 3, 1)),
@@ -74,6 +82,8 @@ CASES: tuple[Case, ...] = (
     _gather("embedding", (1, 2048, 768), 128),
     _gather("numbers", (1, 1000, 1), 2401),
     _gather("columns", (64, 49, 7), 20),
+    _embedding(30522, 384, 128),
+    _embedding(1000, 7, 33),
     _cast("uint8", "float32", 3, 224, 224),
     _cast("float16", "float32", 128, 768),
     _cast("float32", "float16", 128, 768),

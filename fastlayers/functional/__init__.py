@@ -25,19 +25,21 @@ from .arithmetic import add, divide, multiply, subtract
 from .conv import conv1d, conv2d, conv3d
 from .conv_transpose import conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .elementwise import clip, erf, exp, hardtanh, identity, log, sqrt
+from .embedding import embedding
 from .gated import glu, prelu, swiglu
 from .joining import concat, select, slice
 from .layout import flatten, permute, reshape, squeeze, to_channels_first, to_channels_last, unsqueeze
 from .linear import linear
+from .normalisation import layer_norm, rms_norm
 from .padding import pad
 from .recurrent import lstm, lstm_cell
 from .softmax import log_softmax, softmax
 
 __all__ = [
-    "add", "clip", "concat", "conv1d", "conv2d", "conv3d",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "divide", "elu", "erf", "exp", "flatten", "gelu", "glu",
-    "hardsigmoid", "hardswish", "hardtanh", "identity", "leaky_relu", "linear", "log", "log_softmax", "lstm",
-    "lstm_cell", "mish", "multiply", "pad", "permute", "prelu", "relu", "relu6", "reshape", "select", "selu", "sigmoid",
-    "silu", "slice", "softmax", "softplus", "softsign", "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh",
-    "to_channels_first", "to_channels_last", "unsqueeze",
+    "add", "clip", "concat", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "divide", "elu", "embedding", "erf", "exp", "flatten", "gelu", "glu", "hardsigmoid", "hardswish", "hardtanh", "identity",
+    "layer_norm", "leaky_relu", "linear", "log", "log_softmax", "lstm", "lstm_cell", "mish", "multiply", "pad", "permute",
+    "prelu", "relu", "relu6", "reshape", "rms_norm", "select", "selu", "sigmoid", "silu", "slice", "softmax", "softplus",
+    "softsign", "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh", "to_channels_first", "to_channels_last",
+    "unsqueeze",
 ]  # fmt: skip

@@ -97,6 +97,7 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("transpose", "layout", ("x__brc", "out__bcr")),
     Kernel("copy", "movement", ("x", "out", "shape", "x_offset", "x_strides", "out_offset", "out_strides", "itemsize")),
     Kernel("gather", "movement", ("x__oni", "indices__m", "out__omi", "itemsize")),
+    Kernel("embedding", "movement", ("weight__vd", "ids__m", "out__md")),
     Kernel("cast", "movement", ("x", "out", "source", "target")),
     Kernel("pad", "padding", ("x__odhwi", "out__odhwi", "pads", "mode", "value")),
 )

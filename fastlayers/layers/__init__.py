@@ -33,8 +33,10 @@ from .activation import (
 from .container import Sequential
 from .conv import Conv1d, Conv2d, Conv3d
 from .conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from .embedding import Embedding
 from .layout import Flatten, Permute, Reshape
 from .linear import Linear
+from .normalisation import LayerNorm, RMSNorm
 from .padding import (
     CircularPad1d,
     CircularPad2d,
@@ -57,9 +59,9 @@ from .recurrent import LSTM, LSTMCell
 __all__ = [
     "ELU", "GELU", "GLU", "LSTM", "SELU", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
     "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    "Flatten", "Hardsigmoid", "Hardswish", "Hardtanh",
-    "Identity", "LSTMCell", "Layer", "LeakyReLU", "Linear", "Loaded", "LogSoftmax", "Mish", "PReLU", "Permute", "ReLU",
-    "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
-    "ReplicationPad3d", "Reshape", "Sequential", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "SwiGLU", "Tanh",
-    "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+    "Embedding", "Flatten", "Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "LSTMCell", "Layer", "LayerNorm",
+    "LeakyReLU", "Linear", "Loaded", "LogSoftmax", "Mish", "PReLU", "Permute", "RMSNorm", "ReLU", "ReLU6", "ReflectionPad1d",
+    "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Reshape",
+    "Sequential", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "SwiGLU", "Tanh", "ZeroPad1d", "ZeroPad2d",
+    "ZeroPad3d",
 ]  # fmt: skip

@@ -241,13 +241,13 @@ def test_gather_refuses_an_index_out_of_range(variant: str, index: int) -> None:
     x, out = numbers(4, 2, 5, 3), numbers(4, 2, 4, 3)
     indices = np.array([0, 4, index, -5])
     want = out.copy()
-    with pytest.raises(ShapeError, match="index out of range"):
+    with pytest.raises(ShapeError, match=r"(gather|step): index -?\d+ is out of range: expected -?\d+ to -?\d+"):
         _dispatch.kernel("gather")(x, indices, out, 4)
     np.testing.assert_array_equal(out, want)
     step = _dispatch.step("gather")
     if variant != "reference":
         assert step is not None
-        with pytest.raises(ShapeError, match="index out of range"):
+        with pytest.raises(ShapeError, match=r"(gather|step): index -?\d+ is out of range: expected -?\d+ to -?\d+"):
             step(x.shape, indices.shape, out.shape, 4)(x, indices, out)
 
 

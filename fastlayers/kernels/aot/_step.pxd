@@ -14,6 +14,7 @@ cdef class Step:
     cdef readonly int operands
     cdef readonly double work   # operations, as `_engine.workers` counts them (about 100 a nanosecond)
     cdef object keep      # what the plan points into: packed weights
+    cdef tuple indices    # of a step that may return -2: (number of the operand that holds indices, how many, least, most)
 
 
 # What a plan points into: packed weights, and a block of memory (see _engine.alloc) that dies with this object.
@@ -28,6 +29,9 @@ cdef Step make_step(fl_step_fn run, const void *plan, size_t bytes, int operands
 # Runs a plan from Python's side of a kernel: gives up the GIL for much work, raises in the name of `what`: LimitError for no memory,
 # ShapeError for an index out of range.
 cdef int run_plan(fl_step_fn run, const void *plan, void *const *operands, double work, str what) except -1
+
+# The error for the first of `count` indices that is not within least .. most.
+cdef object out_of_range(str what, const int64_t *indices, int64_t count, int64_t least, int64_t most)
 
 # The number of elements of a shape.
 cdef int64_t volume(tuple shape) except -1

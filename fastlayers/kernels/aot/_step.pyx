@@ -30,7 +30,13 @@ cdef class Step:
             raise ValueError(f"step: {len(arrays)} arrays: expected {self.operands}")
         for i in range(self.operands):
             operands[i] = NULL if arrays[i] is None else cnp.PyArray_DATA(<cnp.ndarray?>arrays[i])
-        run_plan(self.run, self.plan, operands, self.work, "step")
+        try:
+            run_plan(self.run, self.plan, operands, self.work, "step")
+        except ShapeError:
+            if self.indices is None:
+                raise
+            at, count, least, most = self.indices
+            raise out_of_range("step: index", <const int64_t *>operands[<int>at], count, least, most) from None
 
 
 @cython.final
@@ -64,6 +70,14 @@ cdef int run_plan(fl_step_fn run, const void *plan, void *const *operands, doubl
     if failed:
         raise LimitError(f"{what}: no memory for scratch")
     return 0
+
+
+cdef object out_of_range(str what, const int64_t *indices, int64_t count, int64_t least, int64_t most):
+    cdef int64_t i
+    for i in range(count):
+        if not least <= indices[i] <= most:
+            return ShapeError(f"{what} {indices[i]} is out of range: expected {least} to {most}")
+    return ShapeError(f"{what} out of range")
 
 
 cdef int64_t volume(tuple shape) except -1:

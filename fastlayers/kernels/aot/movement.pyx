@@ -7,9 +7,9 @@ from libc.string cimport memcpy
 cimport numpy as cnp
 
 from ._engine cimport fl_kernels, fl_move, level, parallel, workers
-from ._step cimport make_step, run_plan, volume
+from ._step cimport Step, make_step, out_of_range, run_plan, volume
 
-from ...errors import UnsupportedError
+from ...errors import ShapeError, UnsupportedError
 from ..table import KINDS
 
 cnp.import_array()
@@ -220,6 +220,7 @@ ctypedef struct Gather:
     const int64_t *indices
     char *out
     int64_t o, n, m, bytes         # bytes of a row
+    int64_t least                  # the lowest index: -n, or 0 where none may count from the end
     int64_t group, pieces          # rows of one task and 1, or 1 and the tasks of one row
     double work
 
@@ -239,8 +240,9 @@ cdef void gather_task(void *context, int64_t number, int worker) noexcept nogil:
         row += count
 
 
-cdef void plan_gather(Gather *job, int64_t o, int64_t n, int64_t inner, int64_t m, int itemsize) noexcept:
+cdef void plan_gather(Gather *job, int64_t o, int64_t n, int64_t inner, int64_t m, int itemsize, int64_t least) noexcept:
     job.table = level()
+    job.least = least
     job.o, job.n, job.m, job.bytes = o, n, m, inner * itemsize
     job.pieces = (job.bytes + TASK - 1) // TASK
     job.group = max(<int64_t>1, TASK // max(job.bytes, <int64_t>1))
@@ -250,11 +252,16 @@ cdef void plan_gather(Gather *job, int64_t o, int64_t n, int64_t inner, int64_t 
 cdef int run_gather(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, indices, out. Returns -2 for an index out of range, before anything is written."""
     cdef Gather job = (<const Gather *>plan)[0]
-    cdef int64_t i, tasks
+    cdef int64_t i, tasks, below = 0
     cdef int threads
     job.x, job.indices, job.out = <const char *>operands[0], <const int64_t *>operands[1], <char *>operands[2]
     if not job.table.within(job.indices, job.m, job.n):
         return -2
+    if job.least == 0:
+        for i in range(job.m):
+            below |= job.indices[i]
+        if below < 0:
+            return -2
     if job.o * job.m * job.bytes == 0:
         return 0
     tasks = job.o * job.m * job.pieces if job.pieces > 1 else (job.o * job.m + job.group - 1) // job.group
@@ -267,21 +274,51 @@ cdef int run_gather(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
+cdef int run_rows(const Gather *job, void *const *operands, str what, str noun) except -1:
+    try:
+        run_plan(run_gather, job, operands, job.work, what)
+    except ShapeError:
+        raise out_of_range(f"{what}: {noun}", <const int64_t *>operands[1], job.m, job.least, job.n - 1) from None
+    return 0
+
+
+cdef Step rows_step(const Gather *job):
+    cdef Step step = make_step(run_gather, job, sizeof(Gather), 3, job.work, None)
+    step.indices = (1, job.m, job.least, job.n - 1)
+    return step
+
+
 def gather(cnp.ndarray x__oni, cnp.ndarray indices__m, cnp.ndarray out__omi, int itemsize):
     """out[o, j] = x[o, indices[j]]; an index below 0 counts from the end, ShapeError if one is out of range."""
     cdef Gather job
     cdef void *operands[3]
     cdef cnp.npy_intp *shape = cnp.PyArray_DIMS(x__oni)
-    plan_gather(&job, shape[0], shape[1], shape[2], cnp.PyArray_DIM(indices__m, 0), itemsize)
+    plan_gather(&job, shape[0], shape[1], shape[2], cnp.PyArray_DIM(indices__m, 0), itemsize, -shape[1])
     operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x__oni), cnp.PyArray_DATA(indices__m), cnp.PyArray_DATA(out__omi)
-    run_plan(run_gather, &job, operands, job.work, "gather")
+    run_rows(&job, operands, "gather", "index")
 
 
 def gather_step(tuple x__oni, tuple indices__m, tuple out__omi, int itemsize):
     """The step of `gather`: shapes instead of arrays."""
     cdef Gather job
-    plan_gather(&job, x__oni[0], x__oni[1], x__oni[2], indices__m[0], itemsize)
-    return make_step(run_gather, &job, sizeof(Gather), 3, job.work, None)
+    plan_gather(&job, x__oni[0], x__oni[1], x__oni[2], indices__m[0], itemsize, -<int64_t>x__oni[1])
+    return rows_step(&job)
+
+
+def embedding(cnp.ndarray weight__vd, cnp.ndarray ids__m, cnp.ndarray out__md):
+    """out[j] = weight[ids[j]]; ShapeError if an id is out of range, and one below 0 is."""
+    cdef Gather job
+    cdef void *operands[3]
+    plan_gather(&job, 1, cnp.PyArray_DIM(weight__vd, 0), cnp.PyArray_DIM(weight__vd, 1), cnp.PyArray_DIM(ids__m, 0), 4, 0)
+    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(weight__vd), cnp.PyArray_DATA(ids__m), cnp.PyArray_DATA(out__md)
+    run_rows(&job, operands, "embedding", "id")
+
+
+def embedding_step(tuple weight__vd, tuple ids__m, tuple out__md):
+    """The step of `embedding`: shapes instead of arrays."""
+    cdef Gather job
+    plan_gather(&job, 1, weight__vd[0], weight__vd[1], ids__m[0], 4, 0)
+    return rows_step(&job)
 
 
 # ---- kinds of numbers ----

@@ -16,7 +16,7 @@ cimport numpy as cnp
 import numpy as np
 
 from ._engine cimport RELEASE_GIL, alloc, empty, limit_threads, release, run_begin, run_end
-from ._step cimport Step, fl_step_fn
+from ._step cimport Step, fl_step_fn, out_of_range
 
 from ...errors import LimitError, ShapeError
 
@@ -145,13 +145,23 @@ cdef class Bound:
                         if many:
                             run_end()
                 if failed == -2:
-                    raise ShapeError("run: an index is out of range")
+                    raise self.wrong_index(i, bases)
                 if failed:
                     raise LimitError("run: no memory for scratch")
         finally:
             if owner is None and self.arena:
                 release(bases[ARENA])
         return 0
+
+    cdef object wrong_index(self, int i, void **bases):
+        """The error of step i, which has found an index out of range."""
+        cdef Step step = self.keep[1][i][0]
+        cdef Operand *operand
+        if step.indices is None:
+            return ShapeError("run: an index is out of range")
+        at, count, least, most = step.indices
+        operand = self.operands + self.steps[i].first + <int>at
+        return out_of_range("run: index", <const int64_t *>(<char *>bases[operand.space] + operand.offset), count, least, most)
 
     cdef int stretch(self, int *i, void **bases) noexcept nogil:
         """Runs native steps from i on, until a numpy step or the end; i is then its number."""

@@ -1,0 +1,68 @@
+"""Rows of a table by number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..graph.ir import Dim, Shape
+from ..graph.ops import op
+from ..kernels import _dispatch
+from ._arrays import as_float32, as_int64, empty
+from ._checks import integer
+
+if TYPE_CHECKING:
+    from ._types import Tensor
+
+__all__ = ["embedding"]
+
+
+def padding_row(name: str, value: Any, count: Dim) -> int | None:
+    """`padding_idx` counted from the front; one below 0 counts from the end."""
+    if value is None:
+        return None
+    found = integer(name, "padding_idx", value)
+    if not isinstance(count, int):
+        return found
+    if not -count <= found < count:
+        raise ShapeError(f"{name}: padding_idx is {found}: expected {-count} to {count - 1}, the table has {count} rows")
+    return found % count
+
+
+def embedding_rule(ids: Shape, weight: Shape, padding_idx: Any) -> Shape:
+    """Checks the arguments of `embedding` and returns the shape of its result."""
+    if len(weight) != 2:
+        raise ShapeError(f"embedding: weight has shape {weight}: expected (num_embeddings, embedding_dim)")
+    padding_row("embedding", padding_idx, weight[0])
+    return (*ids, weight[1])
+
+
+@op("embedding", "ids:int weight", embedding_rule)
+def embedding(ids: Tensor, weight: Tensor, padding_idx: int | None = None) -> np.ndarray:
+    """Rows of a table by number: ``weight[ids]``.
+
+    Args:
+        ids: integers from 0 to num_embeddings - 1, of any shape.
+        weight: the table, ``(num_embeddings, embedding_dim)``.
+        padding_idx: the id that stands for nothing; checked, and otherwise without effect, as in torch: its row is what the
+            table holds.
+
+    Returns:
+        float32, the shape of ids and embedding_dim.
+
+    Raises:
+        ShapeError: an id is below 0 or not below num_embeddings, the message says which; or the table is none.
+        DTypeError: ids are no integers, or weight is no array of numbers.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.embedding([2, 0], [[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])
+    array([[2. , 2.5],
+           [0. , 0.5]], dtype=float32)
+    """
+    ids, weight = as_int64(ids, "embedding", "ids"), as_float32(weight, "embedding", "weight")
+    shape = embedding_rule(ids.shape, weight.shape, padding_idx)
+    out = empty(shape)  # type: ignore[arg-type]
+    _dispatch.kernel("embedding")(weight, ids.reshape(ids.size), out.reshape(ids.size, weight.shape[1]))
+    return out

@@ -1,10 +1,12 @@
-"""Fixtures that all tests share: the kernel variants, and the number of threads."""
+"""What all tests share: the kernel variants, the number of threads, and a table of the worst errors that comparisons met."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import pytest
 
 import fastlayers as fl
@@ -31,3 +33,36 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     fl.set_num_threads(request.param)
     yield request.param
     fl.set_num_threads(before)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--worst", action="store_true", help="list the worst error of each test's comparisons")
+
+
+_worst: dict[str, float] = {}
+
+
+@pytest.fixture(autouse=True)
+def _watched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --worst: notes what every comparison with a tolerance finds, as a part of the largest number, at least of 1."""
+    if not request.config.getoption("--worst"):
+        return
+    compare, test = np.testing.assert_allclose, request.node.nodeid.partition("[")[0]
+
+    def watch(actual: Any, desired: Any, *args: Any, **kwargs: Any) -> None:
+        compare(actual, desired, *args, **kwargs)
+        got, want = np.asarray(actual, np.float64), np.asarray(desired, np.float64)
+        both = np.isfinite(want) & np.isfinite(got)
+        if both.any():
+            error = np.abs(got - want, where=both, out=np.zeros(np.broadcast(got, want).shape)).max()
+            scale = max(1.0, float(np.abs(want[np.isfinite(want)]).max()))
+            _worst[test] = max(_worst.get(test, 0.0), float(error) / scale)
+
+    monkeypatch.setattr(np.testing, "assert_allclose", watch)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if _worst:
+        terminalreporter.section("worst errors, as parts of the largest number")
+        for test, error in sorted(_worst.items()):
+            terminalreporter.write_line(f"{error:9.1e}  {test}")

@@ -9,6 +9,9 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
+from ..kernels import _dispatch
+from ..kernels.table import BINARY
+from ._activation import IDENTITY
 from ._arrays import as_float32, empty
 
 if TYPE_CHECKING:
@@ -37,11 +40,10 @@ def _together(op_name: str, x: Dim, y: Dim, a: Shape, b: Shape) -> Dim:
     return x if isinstance(x, int) else (y if isinstance(y, int) else None)
 
 
-def _apply(op_name: str, function: np.ufunc, a: Any, b: Any) -> np.ndarray:
+def _apply(op_name: str, a: Any, b: Any) -> np.ndarray:
     a, b = as_float32(a, op_name, "a"), as_float32(b, op_name, "b")
     out = empty(broadcast(op_name, a.shape, b.shape))  # type: ignore[arg-type]
-    with np.errstate(all="ignore"):  # infinities and NaN are results here
-        function(a, b, out=out)
+    _dispatch.kernel("binary")(a, b, out, BINARY[op_name], IDENTITY)
     return out
 
 
@@ -64,7 +66,7 @@ def add(a: Tensor, b: Tensor) -> np.ndarray:
     >>> fl.functional.add([1.0, 2.0], 1)
     array([2., 3.], dtype=float32)
     """
-    return _apply("add", np.add, a, b)
+    return _apply("add", a, b)
 
 
 @op("subtract", "a b", lambda a, b: broadcast("subtract", a, b))
@@ -86,7 +88,7 @@ def subtract(a: Tensor, b: Tensor) -> np.ndarray:
     >>> fl.functional.subtract([1.0, 2.0], 1)
     array([0., 1.], dtype=float32)
     """
-    return _apply("subtract", np.subtract, a, b)
+    return _apply("subtract", a, b)
 
 
 @op("multiply", "a b", lambda a, b: broadcast("multiply", a, b))
@@ -108,7 +110,7 @@ def multiply(a: Tensor, b: Tensor) -> np.ndarray:
     >>> fl.functional.multiply([1.0, 2.0], [3.0, 4.0])
     array([3., 8.], dtype=float32)
     """
-    return _apply("multiply", np.multiply, a, b)
+    return _apply("multiply", a, b)
 
 
 @op("divide", "a b", lambda a, b: broadcast("divide", a, b))
@@ -130,4 +132,4 @@ def divide(a: Tensor, b: Tensor) -> np.ndarray:
     >>> fl.functional.divide([1.0, 2.0], 2)
     array([0.5, 1. ], dtype=float32)
     """
-    return _apply("divide", np.divide, a, b)
+    return _apply("divide", a, b)

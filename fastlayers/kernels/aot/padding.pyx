@@ -13,6 +13,7 @@ cnp.import_array()
 cdef enum:
     TASK = 1 << 15  # floats of one task
     COST = 25       # a float written, in the operations that `workers` counts
+    KEPT = 64       # places of a row's border whose sources a task looks up once
 
 
 cdef struct Job:
@@ -33,14 +34,14 @@ cdef inline void fill(float *out, int64_t n, float value) noexcept nogil:
         out[i] = value
 
 
-cdef void border(const Job *job, const float *row, float *out, int64_t start, int64_t stop) noexcept nogil:
-    """Pixels start .. stop of a padded row, none of which lies in x."""
+cdef void border(const Job *job, const float *row, float *out, int64_t start, int64_t stop, const int64_t *sources) noexcept nogil:
+    """Pixels start .. stop of a padded row, none of which lies in x; `sources`: where in x each of the first KEPT lies."""
     cdef int64_t i, k
     if job.mode == 0:
         fill(out + start * job.inner, (stop - start) * job.inner, job.value)
         return
     for i in range(start, stop):
-        k = source_index(i, job.before_w, job.w, job.mode)
+        k = sources[i - start] if i - start < KEPT else source_index(i, job.before_w, job.w, job.mode)
         if job.inner == 1:
             out[i] = row[k]
         else:
@@ -49,21 +50,36 @@ cdef void border(const Job *job, const float *row, float *out, int64_t start, in
 
 cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
-    cdef int64_t r, plane, d, h, left = job.before_w, right = left + job.w
+    cdef int64_t r, plane, line, d, h, left = job.before_w, right = left + job.w
     cdef const float *row
+    cdef const float *first  # the plane of x that rows come from
     cdef float *out
-    for r in range(number * job.rows_a_task, min(job.rows, (number + 1) * job.rows_a_task)):
-        plane = r // job.oh
-        d = source_index(plane % job.od, job.before_d, job.d, job.mode)
-        h = source_index(r % job.oh, job.before_h, job.h, job.mode)
+    cdef int64_t sources[2][KEPT]
+    if job.mode != 0:
+        for d in range(KEPT):
+            sources[0][d] = source_index(d, left, job.w, job.mode) if d < left else 0
+            sources[1][d] = source_index(right + d, left, job.w, job.mode) if right + d < job.ow else 0
+    r = number * job.rows_a_task
+    plane, line = r // job.oh, r % job.oh
+    d = source_index(plane % job.od, job.before_d, job.d, job.mode)
+    first = job.x + (plane // job.od * job.d + d) * job.h * job.w * job.inner
+    for r in range(r, min(job.rows, r + job.rows_a_task)):
+        if line == job.oh:
+            line, plane = 0, plane + 1
+            d = source_index(plane % job.od, job.before_d, job.d, job.mode)
+            first = job.x + (plane // job.od * job.d + d) * job.h * job.w * job.inner
+        h = line - job.before_h
+        if h < 0 or h >= job.h:
+            h = source_index(line, job.before_h, job.h, job.mode)
+        line += 1
         out = job.out + r * job.ow * job.inner
         if d < 0 or h < 0:
             fill(out, job.ow * job.inner, job.value)
             continue
-        row = job.x + ((plane // job.od * job.d + d) * job.h + h) * job.w * job.inner
-        border(job, row, out, 0, left)
+        row = first + h * job.w * job.inner
+        border(job, row, out, 0, left, sources[0])
         memcpy(out + left * job.inner, row, job.w * job.inner * sizeof(float))
-        border(job, row, out, right, job.ow)
+        border(job, row, out, right, job.ow, sources[1])
 
 
 cdef void plan_pad(Job *job, int64_t o, int64_t d, int64_t h, int64_t w, int64_t inner, pads, int mode, float value):

@@ -16,9 +16,10 @@
 FL_INLINE vf fl_v_relu(vf x, vf a, vf b) { (void)a, (void)b; return vmax(vset(0), x); }
 FL_INLINE vf fl_v_clip(vf x, vf a, vf b) { return vmin(b, vmax(a, x)); }
 FL_INLINE vf fl_v_leaky_relu(vf x, vf a, vf b) { (void)b; return vsel((vi)(x >= 0), x, a * x); }
-FL_INLINE vf fl_v_elu(vf x, vf a, vf b) { (void)b; return vsel((vi)(x > 0), x, a * vexpm1_neg(vmin(vset(0), x))); }
-/* b arrives multiplied by a: see fl_f32_unary */
-FL_INLINE vf fl_v_selu(vf x, vf ab, vf b) { return vsel((vi)(x > 0), b * x, ab * vexpm1_neg(vmin(vset(0), x))); }
+/* Above 0 the second part is 0, below the first: nothing is selected. */
+FL_INLINE vf fl_v_elu(vf x, vf a, vf b) { (void)b; return vfma(a, vexpm1_neg(vmin(vset(0), x)), vmax(vset(0), x)); }
+/* a arrives multiplied by b: see fl_f32_unary */
+FL_INLINE vf fl_v_selu(vf x, vf ab, vf b) { return vfma(ab, vexpm1_neg(vmin(vset(0), x)), b * vmax(vset(0), x)); }
 FL_INLINE vf fl_v_sigmoid(vf x, vf a, vf b) { (void)a, (void)b; return vsigmoid(x); }
 FL_INLINE vf fl_v_tanh(vf x, vf a, vf b) { (void)a, (void)b; return vtanh(x); }
 FL_INLINE vf fl_v_gelu(vf x, vf a, vf b) { (void)a, (void)b; return x * vnormal(x); }

@@ -28,27 +28,30 @@ def _case(
     peephole: bool = False,
     lengths: bool = False,
     flags: str = "",
+    projections: int = 0,
+    holes: bool = False,
 ) -> Case:
     """`flags` name the arguments that are true."""
-    g, d = _GATES[kernel] * hidden, directions
+    g, d, outs = _GATES[kernel] * hidden, directions, projections or hidden
     batch_first, apart, reverse = (name in flags.split() for name in ("batch_first", "apart", "reverse"))
 
     def arguments(rng: np.random.Generator) -> dict[str, Any]:
         x_shape = (batch, steps) if batch_first else (steps, batch)
-        out = (*x_shape, d, hidden) if batch_first else (steps, d, batch, hidden)
+        out = (*x_shape, d, outs) if batch_first else (steps, d, batch, outs)
+        lens = rng.integers(0, steps + 1, batch).astype(np.int32) if lengths else None
         result: dict[str, Any] = {
             "x": normal(rng, *x_shape, inputs),
             "packed": {
                 "w_ih": normal(rng, d, g, inputs, fan_in=inputs),
-                "w_hh": normal(rng, d, g, hidden, fan_in=hidden),
+                "w_hh": normal(rng, d, g, outs, fan_in=outs),
                 "b_ih": normal(rng, d, g, fan_in=hidden),
                 "b_hh": normal(rng, d, g, fan_in=hidden),
                 "options": _OPTIONS[kernel] if options is None else options,
             },
-            "h0": np.tanh(normal(rng, d, batch, hidden)),
-            "lengths": rng.integers(0, steps + 1, batch).astype(np.int32) if lengths else None,
-            "out": np.empty(out if apart else (*x_shape, d * hidden), np.float32),
-            "hn": np.empty((d, batch, hidden), np.float32),
+            "h0": np.tanh(normal(rng, d, batch, outs)),
+            "lengths": rng.random((batch, steps)) < 0.6 if holes else lens,
+            "out": np.empty(out if apart else (*x_shape, d * outs), np.float32),
+            "hn": np.empty((d, batch, outs), np.float32),
             "batch_first": batch_first,
             "directions_apart": apart,
             "reverse": reverse,
@@ -56,12 +59,13 @@ def _case(
         if kernel == "lstm":
             result |= {"c0": normal(rng, d, batch, hidden), "cn": np.empty((d, batch, hidden), np.float32)}
             result["packed"]["peephole"] = normal(rng, d, 3 * hidden) if peephole else None
+            result["packed"]["w_hr"] = normal(rng, d, outs, hidden, fan_in=hidden) if projections else None
         return result
 
     name = f"T{steps} B{batch} I{inputs} H{hidden}" + " bidirectional" * (d == 2) + f" {label}" * bool(label)
-    weights = d * g * (inputs + hidden + 2)
-    moved = weights + steps * batch * (inputs + d * hidden)
-    return Case(kernel, name, arguments, 2.0 * steps * batch * d * g * (inputs + hidden), 4.0 * moved)
+    weights = d * (g * (inputs + outs + 2) + projections * hidden)
+    moved = weights + steps * batch * (inputs + d * outs)
+    return Case(kernel, name, arguments, 2.0 * steps * batch * d * (g * (inputs + outs) + projections * hidden), 4.0 * moved)
 
 
 _SIZES = (
@@ -84,6 +88,10 @@ CASES: tuple[Case, ...] = (
     _case("lstm", 30, 4, 40, 100, "peephole", peephole=True),
     _case("lstm", 30, 4, 40, 100, "clip, coupled", options=LstmOptions(clip=1.0, couple_input_forget=True)),
     _case("lstm", 30, 4, 40, 100, "hard", options=LstmOptions(((_HARD, _TANH, _RELU),))),
+    _case("lstm", 30, 1, 40, 100, "projections", directions=2, projections=30),
+    _case("lstm", 30, 7, 40, 100, "projections, peephole, lengths", peephole=True, lengths=True, projections=33),
+    _case("lstm", 30, 7, 40, 100, "mask", directions=2, holes=True),
+    _case("rnn", 30, 7, 40, 100, "mask, reverse, apart", holes=True, flags="reverse apart"),
     _case("gru", 30, 7, 40, 100, "lengths, apart, batch first", directions=2, lengths=True, flags="batch_first apart"),
     _case("gru", 30, 4, 40, 100, "reset before", options=GruOptions(reset_after=False)),
     _case("gru", 30, 4, 40, 100, "hard", options=GruOptions(((_HARD, _TANH),), 2.0)),

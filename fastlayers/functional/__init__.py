@@ -32,14 +32,16 @@ from .layout import flatten, permute, reshape, squeeze, to_channels_first, to_ch
 from .linear import linear
 from .normalisation import layer_norm, rms_norm
 from .padding import pad
-from .recurrent import lstm, lstm_cell
+from .recurrent_gru import gru, gru_cell
+from .recurrent_lstm import lstm, lstm_cell
+from .recurrent_rnn import rnn, rnn_cell
 from .softmax import log_softmax, softmax
 
 __all__ = [
     "add", "clip", "concat", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "divide", "elu", "embedding", "erf", "exp", "flatten", "gelu", "glu", "hardsigmoid", "hardswish", "hardtanh", "identity",
-    "layer_norm", "leaky_relu", "linear", "log", "log_softmax", "lstm", "lstm_cell", "mish", "multiply", "pad", "permute",
-    "prelu", "relu", "relu6", "reshape", "rms_norm", "select", "selu", "sigmoid", "silu", "slice", "softmax", "softplus",
-    "softsign", "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh", "to_channels_first", "to_channels_last",
-    "unsqueeze",
+    "divide", "elu", "embedding", "erf", "exp", "flatten", "gelu", "glu", "gru", "gru_cell", "hardsigmoid", "hardswish",
+    "hardtanh", "identity", "layer_norm", "leaky_relu", "linear", "log", "log_softmax", "lstm", "lstm_cell", "mish",
+    "multiply", "pad", "permute", "prelu", "relu", "relu6", "reshape", "rms_norm", "rnn", "rnn_cell", "select", "selu",
+    "sigmoid", "silu", "slice", "softmax", "softplus", "softsign", "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh",
+    "to_channels_first", "to_channels_last", "unsqueeze",
 ]  # fmt: skip

@@ -52,7 +52,7 @@ _RECURRENT_WEIGHTS = ("w_ih__dgi", "w_hh__dgh", "b_ih__dg", "b_hh__dg")
 _RECURRENT_FLAGS = ("batch_first", "directions_apart", "reverse")
 
 # Letters after "__" name the axes: n batch or columns, m rows, k summed, c/i/o channels, d h w space, t time, b batch, and of
-# recurrent layers d directions, g gates, p peepholes, i inputs, h units.
+# recurrent layers d directions, g gates, p peepholes, i inputs, h units, q projections.
 KERNELS: tuple[Kernel, ...] = (
     Kernel("linear_pack", "gemm", ("weight__nk", "bias__n")),
     Kernel("linear", "gemm", ("x__mk", "packed", "out__mn", "residual__mn", "activation")),
@@ -72,7 +72,7 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("where", "binary", ("condition", "a", "b", "out")),
     Kernel("softmax", "softmax", ("x__oni", "out__oni")),
     Kernel("log_softmax", "softmax", ("x__oni", "out__oni")),
-    Kernel("lstm_pack", "recurrent", (*_RECURRENT_WEIGHTS, "peephole__dp", "options")),
+    Kernel("lstm_pack", "recurrent", (*_RECURRENT_WEIGHTS, "peephole__dp", "w_hr__dqh", "options")),
     Kernel(
         "lstm",
         "recurrent",

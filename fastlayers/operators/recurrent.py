@@ -10,8 +10,8 @@ P     i o f    i f o
 
 X is (t, b, i), or (b, t, i) with layout=1; Y is (t, d, b, h), or (b, t, d, h); states are (d, b, h), or (b, d, h).
 The attribute `joined`, of recorded layers, means torch's conventions: Y is (t, b, d h) or (b, t, d h), states are (d, b, h) in
-both layouts,
-and the gates are in the kernels' order already.
+both layouts, the gates are in the kernels' order already, `options` are the kernel's, sequence_lens may be a mask of booleans
+(b, t), and input 8 of an LSTM are the weights of projections, (d, q, h): h then has the size q.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def _infer(n: View) -> list[Spec]:
         return [Spec(None, dtype)] * len(n.node.outputs)
     if len(x) != 3 or len(w) != 3 or len(r) != 3:
         raise n.fail(f"X, W and R have shapes {x}, {w} and {r}: expected three axes each")
-    hidden = r[2]
+    outs = r[2]
+    projection = n.shape(8) if n.has(8) else None
+    hidden = outs if projection is None else projection[2]
     if isinstance(hidden, int) and isinstance(r[1], int) and isinstance(w[1], int) and not w[1] == r[1] == gates * hidden:
         raise n.fail(f"W and R have shapes {w} and {r}: expected {gates} * hidden_size = {gates * hidden} rows")
     if any(isinstance(s[0], int) and s[0] != d for s in (w, r)):
@@ -64,24 +66,25 @@ def _infer(n: View) -> list[Spec]:
         raise n.fail(f"X has {x[2]} features, W {w[2]}: shapes {x} and {w}")
     batch_first = bool(n.get("layout", 0))
     batch, steps = (x[0], x[1]) if batch_first else (x[1], x[0])
-    expected = {3: (d, None), 4: (batch,)}
+    expected: dict[int, Any] = {3: (d, None), 4: (batch, steps) if n.has(4) and n.spec(4).dtype == np.bool_ else (batch,)}
     for i, want in expected.items():
         shape = n.shape(i) if n.has(i) else None
         if shape is not None and (
             len(shape) != len(want) or (isinstance(shape[0], int) and isinstance(want[0], int) and shape[0] != want[0])
         ):
             raise n.fail(f"input {i} has shape {shape}: expected {want}")
-    state = (batch, d, hidden) if batch_first and not n.get("joined") else (d, batch, hidden)
-    for i in (5, 6) if n.op == "LSTM" else (5,):
+    apart = batch_first and not n.get("joined")
+    states = [(batch, d, size) if apart else (d, batch, size) for size in (outs, hidden)]
+    for i, state in zip((5, 6) if n.op == "LSTM" else (5,), states, strict=False):
         shape = n.shape(i) if n.has(i) else None
         if shape is not None and all(isinstance(v, int) for v in (*shape, *state)) and tuple(shape) != state:
             raise n.fail(f"input {i} has shape {shape}: expected {state}")
     if n.get("joined"):
-        wide = d * hidden if isinstance(hidden, int) else None
+        wide = d * outs if isinstance(outs, int) else None
         y: Any = (batch, steps, wide) if batch_first else (steps, batch, wide)
     else:
-        y = (batch, steps, d, hidden) if batch_first else (steps, d, batch, hidden)
-    return [Spec(y, dtype), Spec(state, dtype), Spec(state, dtype)][: len(n.node.outputs)]
+        y = (batch, steps, d, outs) if batch_first else (steps, d, batch, outs)
+    return [Spec(y, dtype), *(Spec(state, dtype) for state in states)][: len(n.node.outputs)]
 
 
 def _activations(n: View, d: int) -> tuple[tuple[Activation, ...], ...] | None:
@@ -109,6 +112,8 @@ def _activations(n: View, d: int) -> tuple[tuple[Activation, ...], ...] | None:
 
 def _options(n: View, d: int) -> Any:
     """The kernel's options, or None where a function has no kernel."""
+    if n.get("joined"):
+        return n.get("options")
     if _USUAL.isdisjoint(n.node.attributes):  # asked at every binding
         return _PLAIN[n.op]
     functions = _activations(n, d)
@@ -144,15 +149,18 @@ def _weights(n: View, values: Sequence[np.ndarray | None], options: Any) -> tupl
     packed: tuple[Any, ...] = (_reordered(w, order), _reordered(r, order), *biases)
     if n.op == "LSTM":
         peephole = values[7] if len(values) > 7 else None
-        packed += (None if peephole is None else _reordered(peephole, _PEEPHOLES),)
+        order = range(3) if n.get("joined") else _PEEPHOLES
+        packed += (None if peephole is None else _reordered(peephole, order), values[8] if len(values) > 8 else None)
     return (*packed, options)
 
 
 def _lower(n: View, b: Builder) -> Any:
     d = _directions(n)
-    fixed = (1, 2, 3, 7) if n.op == "LSTM" else (1, 2, 3)
+    fixed = (1, 2, 3, 7, 8) if n.op == "LSTM" else (1, 2, 3)
     options = _options(n, d)
-    if options is None or not n.float32(0, 1, 2, 3, 5, 6, 7) or any(n.has(i) and n.value(i) is None for i in fixed):
+    if n.has(4) and n.spec(4).dtype not in ((np.int32, np.bool_) if n.get("joined") else (np.int32,)):
+        return False
+    if options is None or not n.float32(0, 1, 2, 3, 5, 6, 7, 8) or any(n.has(i) and n.value(i) is None for i in fixed):
         return False
     batch_first, joined = bool(n.get("layout", 0)), bool(n.get("joined"))
     if batch_first and not joined and d > 1 and any(n.has(i) or n.wants(i - 4) for i in (5, 6)):
@@ -160,18 +168,16 @@ def _lower(n: View, b: Builder) -> Any:
     kind = n.op.lower()
     packed = b.pack(f"{kind}_pack", lambda: _weights(n, n.values, options))
     x, lengths = b.input(0), b.optional(4)
-    batch, hidden = x.shape[0 if batch_first else 1], n.sizes(2)[2]
-    state = (d, batch, hidden)
+    batch, outs = x.shape[0 if batch_first else 1], n.sizes(2)[2]
+    sizes = (outs, n.sizes(8)[2] if n.has(8) else outs)
 
     def given(i: int) -> Ref | None:
         ref = b.optional(i)
-        return None if ref is None else ref.view(state)
+        return None if ref is None else ref.view((d, batch, sizes[i - 5]))
 
     def wanted(i: int) -> Ref | None:
-        return b.output(i).view(state) if n.wants(i) else None
+        return b.output(i).view((d, batch, sizes[i - 1])) if n.wants(i) else None
 
-    if lengths is not None and lengths.dtype != np.int32:
-        return False
     out = b.output(0) if n.wants(0) else None
     flags = (batch_first, not joined, n.get("direction", "forward") == "reverse")
     if n.op == "LSTM":
@@ -193,7 +199,8 @@ def _run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
     assert x is not None
     pack: Callable[..., Any] = getattr(reference, f"{kind}_pack")
     packed = pack(*_weights(n, floats, options))
-    hidden = arrays[2].shape[2]  # type: ignore[union-attr]
+    outs = arrays[2].shape[2]  # type: ignore[union-attr]
+    sizes = (outs, outs if len(arrays) < 9 or arrays[8] is None else arrays[8].shape[2])
     batch, steps = (x.shape[0], x.shape[1]) if batch_first else (x.shape[1], x.shape[0])
 
     def given(i: int) -> np.ndarray | None:
@@ -201,11 +208,11 @@ def _run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
         return None if a is None else np.ascontiguousarray(a.swapaxes(0, 1)) if batch_first and not joined else a
 
     lengths = arrays[4] if len(arrays) > 4 and arrays[4] is not None else None
-    lengths = None if lengths is None else np.ascontiguousarray(lengths, np.int32)
+    lengths = None if lengths is None else np.ascontiguousarray(lengths, None if lengths.dtype == np.bool_ else np.int32)
     lead = (batch, steps) if batch_first else (steps, batch)
-    apart = (batch, steps, d, hidden) if batch_first else (steps, d, batch, hidden)
-    y = np.zeros((*lead, d * hidden) if joined else apart, np.float32)
-    states = [np.zeros((d, batch, hidden), np.float32) for _ in range(2 if kind == "lstm" else 1)]
+    apart = (batch, steps, d, outs) if batch_first else (steps, d, batch, outs)
+    y = np.zeros((*lead, d * outs) if joined else apart, np.float32)
+    states = [np.zeros((d, batch, size), np.float32) for size in sizes[: 2 if kind == "lstm" else 1]]
     flags = (batch_first, not joined, n.get("direction", "forward") == "reverse")
     if kind == "lstm":
         reference.lstm(x, packed, given(5), given(6), lengths, y, states[0], states[1], *flags)

@@ -35,7 +35,9 @@ class Result(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """x is always (t, b, i) here; `run` lays it out. `weights` are the pack kernel's arguments but for the options."""
+    """x is always (t, b, i) here; `run` lays it out. `weights` are the pack kernel's arguments but for the options; `lengths` may
+    be a mask.
+    """
 
     kernel: str
     x: np.ndarray
@@ -47,6 +49,13 @@ class Problem(NamedTuple):
 
     @property
     def hidden(self) -> int:
+        w_hh = self.weights[1]
+        assert w_hh is not None
+        return int(w_hh.shape[1]) // GATES[self.kernel]
+
+    @property
+    def outs(self) -> int:
+        """The size of h, which is that of c but for projections."""
         w_hh = self.weights[1]
         assert w_hh is not None
         return int(w_hh.shape[2])
@@ -64,11 +73,13 @@ def problem(
     directions: int = 1,
     options: Any = None,
     peephole: bool = False,
-    lengths: tuple[int, ...] | None = None,
+    lengths: Any = None,
     scale: float = 1.0,
+    projections: int = 0,
 ) -> Problem:
-    """Random arrays for steps, batch, inputs, hidden; the same for the same shape."""
+    """Random arrays for steps, batch, inputs, hidden; the same for the same shape. `lengths` may be a mask (b, t)."""
     steps, batch, inputs, hidden = shape
+    outs = projections or hidden
     rng = np.random.default_rng([*shape, directions])
 
     def normal(*shape: int, fan_in: int = 1) -> np.ndarray:
@@ -76,14 +87,16 @@ def problem(
 
     d, g = directions, GATES[kernel] * hidden
     weights: tuple[np.ndarray | None, ...] = (
-        *(normal(d, g, inputs, fan_in=inputs), normal(d, g, hidden, fan_in=hidden)),
+        *(normal(d, g, inputs, fan_in=inputs), normal(d, g, outs, fan_in=outs)),
         *(normal(d, g), normal(d, g)),
     )
     if kernel == "lstm":
         weights = (*weights, normal(d, 3 * hidden) if peephole else None)
+        weights = (*weights, normal(d, outs, hidden, fan_in=hidden) if projections else None)
     x = normal(steps, batch, inputs) * np.float32(scale)
-    states = np.tanh(normal(d, batch, hidden)), normal(d, batch, hidden)
-    lens = None if lengths is None else np.array(lengths, np.int32)
+    states = np.tanh(normal(d, batch, outs)), normal(d, batch, hidden)
+    lens = None if lengths is None else np.array(lengths)
+    lens = lens if lens is None or lens.dtype == bool else lens.astype(np.int32)
     return Problem(kernel, x, weights, DEFAULTS[kernel] if options is None else options, states[0], states[1], lens)
 
 
@@ -109,11 +122,11 @@ def call(p: Problem, packed: Any, x: Any, out: Any, hn: Any, cn: Any, *flags: bo
 
 def run(p: Problem, batch_first: bool = False, apart: bool = False, reverse: bool = False, packed: Any = None) -> Result:
     """Runs the current variant."""
-    (steps, batch, _), d, h = p.x.shape, p.directions, p.hidden
+    (steps, batch, _), d, h = p.x.shape, p.directions, p.outs
     x = np.ascontiguousarray(p.x.swapaxes(0, 1)) if batch_first else p.x
     shape: tuple[int, ...] = (*x.shape[:2], d, h) if batch_first else (steps, d, batch, h)
     out = np.full(shape if apart else (*x.shape[:2], d * h), np.nan, np.float32)
-    hn, cn = (np.full((d, batch, h), np.nan, np.float32) for _ in range(2))
+    hn, cn = (np.full((d, batch, size), np.nan, np.float32) for size in (h, p.hidden))
     if p.kernel != "lstm":
         cn[...] = 0
     call(p, pack(p) if packed is None else packed, x, out, hn, cn, batch_first, apart, reverse)

@@ -59,7 +59,7 @@ def test_goldens(variant: str, number: int) -> None:
     case = GOLDEN_CASES[number]
     with np.load(GOLDENS) as file:
         golden = {name.partition(".")[2]: file[name] for name in file.files if name.startswith(f"{number}.")}
-    names = ("w_ih", "w_hh", "b_ih", "b_hh", *(("peephole",) if case["kernel"] == "lstm" else ()))
+    names = ("w_ih", "w_hh", "b_ih", "b_hh", *(("peephole", "w_hr") if case["kernel"] == "lstm" else ()))
     weights = tuple(golden.get(name) for name in names)
     states = (golden.get(name) for name in ("h0", "c0"))
     p = Problem(case["kernel"], golden["x"], weights, golden_options(case), *states, golden.get("lengths"))
@@ -239,6 +239,57 @@ def test_lengths_out_of_range_are_cut(variant: str) -> None:
     )
 
 
+@pytest.mark.parametrize("kernel", KINDS)
+@pytest.mark.parametrize("batch", [1, 3, 270])
+def test_masks(variant: str, kernel: str, batch: int) -> None:
+    """A sequence with holes gives the bits of its steps put together; zeros lie in the holes, and x is not read there."""
+    rng = np.random.default_rng(batch)
+    mask = rng.random((batch, 7)) < 0.6
+    mask[0], mask[-1, 0] = (True, False) if batch > 1 else (mask[0], False)
+    for layout in LAYOUTS:
+        p = problem(kernel, (7, batch, 4, 18), 1 if layout.get("reverse") else 2, lengths=mask)
+        p.x[~mask.T] = np.nan
+        got = run(p, **layout)
+        assert not got.out[~mask.T].any()
+        for j in {0, 1 % batch, batch - 1}:
+            row, one, times = np.s_[:, j : j + 1], alone(p, j), mask[j]
+            want = run(one._replace(x=np.ascontiguousarray(one.x[times]), lengths=None), **layout)
+            assert_same_bits(Result(got.out[times, j : j + 1], got.hn[row], got.cn[row]), want)
+        assert_close(kernel, got, reference(p, **layout))
+
+
+@pytest.mark.parametrize("kernel", KINDS)
+def test_a_mask_without_holes_is_lengths(variant: str, kernel: str) -> None:
+    p = problem(kernel, (6, 5, 4, 18), 2, lengths=(6, 0, 3, 1, 6))
+    assert p.lengths is not None
+    assert_same_bits(run(p._replace(lengths=np.arange(6) < p.lengths[:, None])), run(p))
+
+
+# ---- projections -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [None, "all"])
+@pytest.mark.parametrize(
+    ("shape", "projections"),
+    [
+        ((5, 1, 3, 7), 3), ((4, 3, 5, 33), 16), ((3, 1, 4, 144), 17), ((3, 70, 4, 18), 1), ((2, 2, 3, 270), 260),
+        ((2, 1, 3, 530), 259), ((3, 1, 2, 2), 2), ((3, 300, 5, 20), 18),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_projections(variant: str, shape: tuple[int, int, int, int], projections: int, options: str | None) -> None:
+    for layout in LAYOUTS:
+        directions = 1 if layout.get("reverse") else 2
+        p = problem("lstm", shape, directions, options and OPTIONS[options][1], options is not None, projections=projections)
+        assert_close("lstm", run(p, **layout), reference(p, **layout))
+
+
+def test_the_identity_projects_to_itself(variant: str) -> None:
+    p = problem("lstm", (5, 3, 4, 20), projections=20)
+    same = p._replace(weights=(*p.weights[:5], np.eye(20, dtype=np.float32)[None]))
+    assert_same_bits(run(same), run(p._replace(weights=(*p.weights[:5], None))))
+
+
 @pytest.mark.parametrize("scale", [0.01, 1.0, 4.0, 40.0])
 @pytest.mark.parametrize("batch", [1, 500])
 def test_gates_are_accurate(variant: str, scale: float, batch: int) -> None:
@@ -247,7 +298,7 @@ def test_gates_are_accurate(variant: str, scale: float, batch: int) -> None:
     h, unit, floor = 16, 2.0**-23, 2.0**-120
     p = problem("lstm", (1, batch, 4 * h, h), scale=scale)
     identity = np.eye(4 * h, dtype=np.float32)[None]
-    p = p._replace(weights=(identity, np.zeros((1, 4 * h, h), np.float32), None, None, None))
+    p = p._replace(weights=(identity, np.zeros((1, 4 * h, h), np.float32), None, None, None, None))
     assert p.c0 is not None
     assert p.h0 is not None
     x, h0 = p.x[0].astype(np.float64), p.h0[0].astype(np.float64)

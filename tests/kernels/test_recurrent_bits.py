@@ -24,13 +24,16 @@ CELLS: dict[str, tuple[str, Any]] = {
     "gru clip": ("gru", GruOptions(clip=2.0)),
     "gru early": ("gru", GruOptions(reset_after=False)),
     "rnn": ("rnn", None),
+    "lstm projections": ("lstm", None),
+    "lstm projections clip": ("lstm", LstmOptions(clip=2.0)),
 }
 cells = pytest.mark.parametrize("cell", CELLS)
 
 
-def make(cell: str, shape: tuple[int, int, int, int], directions: int = 1, lengths: tuple[int, ...] | None = None) -> Problem:
+def make(cell: str, shape: tuple[int, int, int, int], directions: int = 1, lengths: Any = None) -> Problem:
     kernel, options = CELLS[cell]
-    return problem(kernel, shape, directions, options, peephole=cell == "lstm clip", lengths=lengths)
+    projections = (shape[3] + 1) // 2 if "projections" in cell else 0
+    return problem(kernel, shape, directions, options, "lstm clip" in cell, lengths, projections=projections)
 
 
 def state(p: Problem) -> tuple[np.ndarray, np.ndarray]:
@@ -151,7 +154,7 @@ def test_calls_at_once(variant: str, cell: str) -> None:
 @pytest.mark.parametrize("edge", ["end", "start"])
 def test_stays_inside(variant: str, threads: int, cell: str, shape: tuple[int, int, int, int], edge: str) -> None:
     """Reads and writes nothing outside its operands, and does not write to read-only ones."""
-    steps, batch, _, hidden = shape
+    steps, batch, *_ = shape
     p = make(cell, shape, 2, tuple(steps - j % 2 for j in range(batch)))
     want = reference(p)
 
@@ -166,12 +169,21 @@ def test_stays_inside(variant: str, threads: int, cell: str, shape: tuple[int, i
         fixed = p._replace(weights=tuple(map(lay, p.weights)), h0=lay(p.h0), c0=lay(p.c0), lengths=lay(p.lengths))
         x = lay(p.x.swapaxes(0, 1) if batch_first else p.x)
         assert x is not None
-        out = guarded_empty((*x.shape[:2], 2 * hidden), edge)
-        hn, cn = guarded_empty((2, batch, hidden), edge), guarded_empty((2, batch, hidden), edge)
+        out = guarded_empty((*x.shape[:2], 2 * p.outs), edge)
+        hn, cn = guarded_empty((2, batch, p.outs), edge), guarded_empty((2, batch, p.hidden), edge)
         call(fixed, pack(fixed), x, out, hn, cn, batch_first, False, False)
-        out = out.reshape(*x.shape[:2], 2, hidden)
+        out = out.reshape(*x.shape[:2], 2, p.outs)
         out = np.ascontiguousarray(out.swapaxes(0, 1)) if batch_first else out
         assert_close(p.kernel, Result(out, hn, cn if p.kernel == "lstm" else want.cn), want)
+
+
+@cells
+@pytest.mark.parametrize("edge", ["end", "start"])
+def test_masks_stay_inside(variant: str, cell: str, edge: str) -> None:
+    mask = np.random.default_rng(1).random((5, 9)) < 0.5
+    p = make(cell, (9, 5, 3, 17), 2, mask)
+    assert p.lengths is not None
+    assert_close(p.kernel, run(p._replace(lengths=guarded(p.lengths, edge))), reference(p))
 
 
 @cells
@@ -191,8 +203,8 @@ def test_packed_holds_copies(variant: str, cell: str) -> None:
 def step_of(p: Problem, packed: Any, *missing: str) -> Any:
     """The step of a problem without its results in `missing`."""
     steps, batch, _ = p.x.shape
-    shapes: dict[str, Any] = {"out": (steps, batch, p.directions * p.hidden), "hn": (p.directions, batch, p.hidden)}
-    shapes["cn"] = shapes["hn"]
+    shapes: dict[str, Any] = {"out": (steps, batch, p.directions * p.outs), "hn": (p.directions, batch, p.outs)}
+    shapes["cn"] = (p.directions, batch, p.hidden)
     given = p._replace(**{name: None if getattr(p, name) is None else getattr(p, name).shape for name in ("h0", "c0", "lengths")})
     results = (None if name in missing else shapes[name] for name in ("out", "hn", "cn"))
     return call(given, packed, p.x.shape, *results, False, False, False, maker=_dispatch.step(p.kernel))
@@ -213,7 +225,7 @@ def test_steps_of_many_lengths_share_their_weights(variant: str, cell: str) -> N
     for steps in (12, 1, 7, 0):
         p = longest._replace(x=np.ascontiguousarray(longest.x[:steps]))
         want = run(p)
-        full = {"out": want.out.reshape(steps, 3, 40), "hn": want.hn, "cn": want.cn}
+        full = {"out": want.out.reshape(steps, 3, 2 * p.outs), "hn": want.hn, "cn": want.cn}
         for missing in ((), ("out",), ("hn", "cn")):
             got = {name: np.full_like(array, np.nan) for name, array in full.items() if name not in missing}
             step_of(p, packed, *missing)(*operands(p, got))

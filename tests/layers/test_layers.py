@@ -74,7 +74,7 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     (lambda: fl.Conv2d(3, 4, 3, groups=0), fl.ShapeError, "conv2d: groups is 0: expected at least 1"),
     (lambda: fl.LSTM(2, 0), fl.ShapeError, "LSTM: hidden_size is 0"),
     (lambda: fl.LSTM(2, 3, num_layers=0), fl.ShapeError, "LSTM: num_layers is 0"),
-    (lambda: fl.LSTM(2, 3, proj_size=1), fl.UnsupportedError, "LSTM: proj_size is 1: projections are not supported"),
+    (lambda: fl.LSTM(2, 3, proj_size=3), fl.ShapeError, "LSTM: proj_size is 3: expected less than hidden_size, 3"),
     (lambda: fl.Hardtanh(1, 1), fl.ShapeError, "Hardtanh: min_val is 1, max_val is 1"),
     (lambda: fl.LeakyReLU("x"), fl.DTypeError, "LeakyReLU: .*negative_slope"),
     (lambda: fl.Softplus(0), fl.ShapeError, "softplus: beta is 0"),

@@ -60,11 +60,12 @@ cdef extern from "csrc/kernels.h" nogil:
         float a, b
     ctypedef struct fl_cell:
         int kind, gates, standard, coupled
-        int64_t hidden, hp
+        int64_t hidden, hp, terms, tp
         const float *r
         const float *late
         const float *bias
         const float *peephole
+        const float *project
         fl_function gate, cell, out
         float clip
     ctypedef struct fl_recurrent_step:

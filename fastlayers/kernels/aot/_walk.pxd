@@ -17,19 +17,23 @@ cdef struct Walk:
     const fl_kernels *level
     const Direction *directions
     int64_t count              # of directions
-    int64_t steps, batch, inputs, hidden
+    int64_t steps, batch, inputs
+    int64_t hidden, outs       # sizes of c and of h, which differ with projections
     int64_t x_time, x_row
     int64_t out_time, out_row, out_direction
+    bint masked                # lengths are a mask
     bint reverse               # the only direction runs backwards; of two, the second always does
     double work
 
 
-# The arrays of a call. `lengths`, `out`, the states before and after may be NULL, c0 and cn for cells without a c.
+# The arrays of a call; at most one of `lengths` and `mask` is there. They, `out`, the states before and after may be NULL, c0 and cn
+# for cells without a c.
 cdef struct Arrays:
     const float *x
     const float *h0
     const float *c0
     const int *lengths
+    const unsigned char *mask  # [batch][steps], not 0: the sequence has that step
     float *out
     float *hn
     float *cn

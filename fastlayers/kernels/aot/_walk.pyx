@@ -2,7 +2,8 @@
 
 Time goes in chunks: first the input product of a chunk, whose sums a cache holds until the steps read them, then its steps. Sequences
 are sorted by falling length, so those that a step concerns are the first ones; where all lengths are equal the order stays. A step
-counts in the order of the walk, a time along x and out.
+counts in the order of the walk, a time along x and out; where there is a mask, the length is the number of its steps, and a table has
+their times.
 """
 
 from libc.stdint cimport int64_t
@@ -24,6 +25,7 @@ cdef struct Slab:
     int64_t rows               # sequences
     int64_t *order             # their places in the batch, longest first
     int64_t *lengths           # in that order
+    int *times                 # NULL, or [rows][steps], in that order: when a sequence has its steps
     int64_t first, count       # the chunk: steps first .. first + count
     int64_t *offsets           # row of xg where each step of the chunk begins; the last is their number
     int64_t base, together     # directions base .. base + together are being worked on
@@ -50,17 +52,22 @@ cdef inline int64_t columns(const Slab *p) noexcept nogil:
     return padded(p) * p.plan.directions.cell.gates
 
 
+cdef inline int64_t padded_h(const Slab *p) noexcept nogil:
+    return p.plan.directions.cell.tp
+
+
 cdef inline float *h_of(const Slab *p, int64_t d, int64_t step) noexcept nogil:
-    """h before `step`, [rows][hp]: a step reads all of it before the last unit is done, so two buffers take turns."""
-    return p.states + (d - p.base) * p.state + (step & 1) * p.rows * padded(p)
+    """h before `step`, [rows][tp]: a step reads all of it before the last unit is done, so two buffers take turns."""
+    return p.states + (d - p.base) * p.state + (step & 1) * p.rows * padded_h(p)
 
 
 cdef inline float *c_of(const Slab *p, int64_t d) noexcept nogil:
-    return p.states + (d - p.base) * p.state + 2 * p.rows * padded(p)
+    return p.states + (d - p.base) * p.state + 2 * p.rows * padded_h(p)
 
 
 cdef inline int64_t time_of(const Slab *p, int64_t d, int64_t j, int64_t step) noexcept nogil:
-    return p.lengths[j] - 1 - step if backwards(p, d) else step
+    cdef int64_t k = p.lengths[j] - 1 - step if backwards(p, d) else step
+    return k if p.times == NULL else p.times[j * p.plan.steps + k]
 
 
 cdef inline int64_t active(const Slab *p, int64_t step) noexcept nogil:
@@ -91,17 +98,22 @@ cdef int walk_slab(const Walk *plan, const Arrays *arrays, int64_t begin, int64_
     p.plan, p.arrays, p.rows = plan, arrays, rows
     p.together = plan.count if threads > 1 else 1
     p.chunk = longest * rows * hp * plan.directions.cell.gates
-    p.state = (5 if plan.directions.cell.kind == FL_GRU_EARLY else 3) * rows * hp
+    cdef bint spare = plan.directions.cell.kind == FL_GRU_EARLY or plan.directions.cell.project != NULL
+    p.state = rows * (2 * plan.directions.cell.tp + (3 if spare else 1) * hp)
     cdef size_t floats = p.together * (p.chunk + p.state)
-    p.xg = <float *>alloc(floats * sizeof(float) + (2 * rows + longest + 1) * sizeof(int64_t))
+    cdef size_t times = rows * plan.steps if arrays.mask != NULL else 0
+    p.xg = <float *>alloc((floats + times) * sizeof(float) + (2 * rows + longest + 1) * sizeof(int64_t))
     if p.xg == NULL:
         return -1
     p.states = p.xg + p.together * p.chunk
     p.order = <int64_t *>(p.xg + floats)
     p.lengths = p.order + rows
     p.offsets = p.lengths + rows
+    p.times = <int *>(p.offsets + longest + 1) if arrays.mask != NULL else NULL
     sort(&p, begin)
-    if arrays.lengths != NULL and arrays.out != NULL:
+    if p.times != NULL:
+        list_times(&p)
+    if (arrays.lengths != NULL or arrays.mask != NULL) and arrays.out != NULL:
         clear_tails(&p)
     if threads > 1:
         run_begin()
@@ -142,7 +154,10 @@ cdef void sort(Slab *p, int64_t begin) noexcept nogil:
     cdef const int *given = p.arrays.lengths
     cdef int64_t j, i, length
     for j in range(p.rows):
-        length = p.plan.steps if given == NULL else min(p.plan.steps, max(<int64_t>0, <int64_t>given[begin + j]))
+        if p.arrays.mask != NULL:
+            length = count_steps(p, begin + j)
+        else:
+            length = p.plan.steps if given == NULL else min(p.plan.steps, max(<int64_t>0, <int64_t>given[begin + j]))
         i = j
         while i and p.lengths[i - 1] < length:
             p.lengths[i], p.order[i] = p.lengths[i - 1], p.order[i - 1]
@@ -150,42 +165,65 @@ cdef void sort(Slab *p, int64_t begin) noexcept nogil:
         p.lengths[i], p.order[i] = length, begin + j
 
 
+cdef int64_t count_steps(const Slab *p, int64_t row) noexcept nogil:
+    cdef const unsigned char *mask = p.arrays.mask + row * p.plan.steps
+    cdef int64_t t, count = 0
+    for t in range(p.plan.steps):
+        count += mask[t] != 0
+    return count
+
+
+cdef void list_times(const Slab *p) noexcept nogil:
+    """Fills times; only the first lengths[j] of a sequence are read."""
+    cdef const unsigned char *mask
+    cdef int *to
+    cdef int64_t j, t
+    for j in range(p.rows):
+        mask, to = p.arrays.mask + p.order[j] * p.plan.steps, p.times + j * p.plan.steps
+        for t in range(p.plan.steps):
+            if mask[t]:
+                to[0] = <int>t
+                to += 1
+
+
 cdef void clear_tails(const Slab *p) noexcept nogil:
-    """Zeros in out after the end of each sequence."""
+    """Zeros in out where a sequence has no step."""
     cdef const Walk *plan = p.plan
     cdef int64_t j, d, t
     for j in range(p.rows):
-        for t in range(p.lengths[j], plan.steps):
+        for t in range(0 if p.times != NULL else p.lengths[j], plan.steps):
+            if p.times != NULL and p.arrays.mask[p.order[j] * plan.steps + t]:
+                continue
             for d in range(plan.count):
                 memset(p.arrays.out + t * plan.out_time + p.order[j] * plan.out_row + d * plan.out_direction, 0,
-                       plan.hidden * sizeof(float))
+                       plan.outs * sizeof(float))
 
 
 cdef void load_states(const Slab *p) noexcept nogil:
     cdef int64_t d
     memset(p.states, 0, p.together * p.state * sizeof(float))
     for d in range(p.base, p.base + p.together):
-        load(p, d, p.arrays.h0, h_of(p, d, 0))
-        load(p, d, p.arrays.c0, c_of(p, d))
+        load(p, d, p.arrays.h0, p.plan.outs, h_of(p, d, 0), padded_h(p))
+        load(p, d, p.arrays.c0, p.plan.hidden, c_of(p, d), padded(p))
 
 
-cdef void load(const Slab *p, int64_t d, const float *from__dbh, float *to) noexcept nogil:
-    cdef int64_t j, hidden = p.plan.hidden
+cdef void load(const Slab *p, int64_t d, const float *from__dbh, int64_t size, float *to, int64_t stride) noexcept nogil:
+    cdef int64_t j
     if from__dbh != NULL:
         for j in range(p.rows):
-            memcpy(to + j * padded(p), from__dbh + (d * p.plan.batch + p.order[j]) * hidden, hidden * sizeof(float))
+            memcpy(to + j * stride, from__dbh + (d * p.plan.batch + p.order[j]) * size, size * sizeof(float))
 
 
 cdef void store_states(const Slab *p) noexcept nogil:
     """The states after the last step of each sequence."""
-    cdef int64_t d, j, to, at, hidden = p.plan.hidden
+    cdef int64_t d, j, to, hidden = p.plan.hidden, outs = p.plan.outs
     for d in range(p.base, p.base + p.together):
         for j in range(p.rows):
-            to, at = (d * p.plan.batch + p.order[j]) * hidden, j * padded(p)
+            to = d * p.plan.batch + p.order[j]
             if p.arrays.hn != NULL:
-                memcpy(p.arrays.hn + to, h_of(p, d, p.lengths[j]) + at, hidden * sizeof(float))
+                memcpy(p.arrays.hn + to * outs, h_of(p, d, p.lengths[j]) + j * padded_h(p), outs * sizeof(float))
             if p.arrays.cn != NULL:
-                memcpy(p.arrays.cn + to, c_of(p, d) + at, hidden * sizeof(float))
+                memcpy(p.arrays.cn + to * hidden, c_of(p, d) + j * padded(p), hidden * sizeof(float))
 
 
 cdef inline void xg_strides(const Slab *p, int64_t *block, int64_t *row) noexcept nogil:
@@ -222,7 +260,7 @@ cdef void walk_task(void *context, int64_t task, int worker) noexcept nogil:
     """An even share of the sequences through a direction's chunk."""
     cdef const Slab *p = <const Slab *>context
     cdef const Walk *plan = p.plan
-    cdef int64_t d = p.base + task // p.walks, share = task % p.walks, hp = padded(p), s, step, j
+    cdef int64_t d = p.base + task // p.walks, share = task % p.walks, hp = padded(p), tp = padded_h(p), s, step, j
     cdef int64_t begin = p.rows * share // p.walks, end = p.rows * (share + 1) // p.walks
     cdef fl_recurrent_step call
     cdef float *c = c_of(p, d)
@@ -236,10 +274,10 @@ cdef void walk_task(void *context, int64_t task, int worker) noexcept nogil:
         if call.rows <= 0:
             return
         call.xg = p.xg + (d - p.base) * p.chunk + (p.offsets[s] + begin) * call.xg_row
-        call.h, call.h_next = h_of(p, d, step) + begin * hp, h_of(p, d, step + 1) + begin * hp
+        call.h, call.h_next = h_of(p, d, step) + begin * tp, h_of(p, d, step + 1) + begin * tp
         call.backwards = step & 1  # such a step begins with what the one before has left of R in the cache
         plan.level.recurrent_step(&call)
         if p.arrays.out != NULL:
             for j in range(begin, begin + call.rows):
                 out = p.arrays.out + time_of(p, d, j, step) * plan.out_time + p.order[j] * plan.out_row + d * plan.out_direction
-                memcpy(out, call.h_next + (j - begin) * hp, plan.hidden * sizeof(float))
+                memcpy(out, call.h_next + (j - begin) * tp, plan.outs * sizeof(float))

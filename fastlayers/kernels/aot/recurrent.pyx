@@ -25,7 +25,7 @@ cdef int TANH = UNARY["tanh"].code
 cdef class PackedRecurrent:
     """Weights of all directions of a layer. Immutable; may be used by any number of threads at once."""
     cdef Direction directions[2]
-    cdef int64_t count, inputs, hidden
+    cdef int64_t count, inputs, hidden, outs
     cdef void *block   # what the directions point into
 
     def __dealloc__(self):
@@ -40,15 +40,17 @@ cdef fl_function function_of(activation):
     return f
 
 
-cdef PackedRecurrent pack(str what, int kind, int gates, cnp.ndarray w_ih, cnp.ndarray w_hh, b_ih, b_hh, peephole):
+cdef PackedRecurrent pack(str what, int kind, int gates, cnp.ndarray w_ih, cnp.ndarray w_hh, b_ih, b_hh, peephole, w_hr):
     """Packs everything but the functions. The gate's columns of W and of R come in the order [hp/16][gates][16]."""
     cdef PackedRecurrent p = PackedRecurrent.__new__(PackedRecurrent)
-    p.count, p.inputs, p.hidden = cnp.PyArray_DIM(w_ih, 0), cnp.PyArray_DIM(w_ih, 2), cnp.PyArray_DIM(w_hh, 2)
-    cdef int64_t hp = panels_size(p.hidden, 1), columns = gates * hp, d, g
-    cdef int64_t each = (p.inputs + p.hidden + 1) * columns + 4 * hp, rows = gates * p.hidden
+    p.count, p.inputs, p.outs = cnp.PyArray_DIM(w_ih, 0), cnp.PyArray_DIM(w_ih, 2), cnp.PyArray_DIM(w_hh, 2)
+    p.hidden = cnp.PyArray_DIM(w_hh, 1) // gates
+    cdef int64_t hp = panels_size(p.hidden, 1), tp = panels_size(p.outs, 1), columns = gates * hp, d, g
+    cdef int64_t projection = p.hidden * tp if w_hr is not None else 0
+    cdef int64_t each = (p.inputs + p.outs + 1) * columns + 4 * hp + projection, rows = gates * p.hidden
     p.block = need(p.count * each * sizeof(float), what)
     memset(p.block, 0, p.count * each * sizeof(float))
-    cdef float *ordered = <float *>need((max(p.inputs, p.hidden) + 1) * columns * sizeof(float), what)
+    cdef float *ordered = <float *>need(max((max(p.inputs, p.outs) + 1) * columns, projection) * sizeof(float), what)
     cdef float *w
     cdef float *r
     cdef float *bias
@@ -58,18 +60,19 @@ cdef PackedRecurrent pack(str what, int kind, int gates, cnp.ndarray w_ih, cnp.n
         cell = &p.directions[d].cell
         w = <float *>p.block + d * each
         r = w + p.inputs * columns
-        bias = r + p.hidden * columns
+        bias = r + p.outs * columns
         extra = bias + columns
         cell.kind, cell.gates, cell.hidden, cell.hp = kind, gates, p.hidden, hp
-        cell.r, cell.late, cell.bias, cell.peephole = r, r + 2 * p.hidden * hp, extra, NULL
+        cell.terms, cell.tp = p.outs, tp
+        cell.r, cell.late, cell.bias, cell.peephole, cell.project = r, r + 2 * p.hidden * hp, extra, NULL, NULL
         p.directions[d].w, p.directions[d].bias = w, bias
         interleave(floats(w_ih) + d * rows * p.inputs, p.inputs, p.hidden, 0, gates, ordered)
         pack_panels(ordered, columns, p.inputs, p.inputs, 1, w)
         if kind == FL_GRU_EARLY:
-            pack_gates(floats(w_hh) + d * rows * p.hidden, p.hidden, 0, 2, ordered, r)
-            pack_gates(floats(w_hh) + d * rows * p.hidden, p.hidden, 2, 1, ordered, r + 2 * p.hidden * hp)
+            pack_gates(floats(w_hh) + d * rows * p.outs, p.hidden, p.outs, 0, 2, ordered, r)
+            pack_gates(floats(w_hh) + d * rows * p.outs, p.hidden, p.outs, 2, 1, ordered, r + 2 * p.hidden * hp)
         else:
-            pack_gates(floats(w_hh) + d * rows * p.hidden, p.hidden, 0, gates, ordered, r)
+            pack_gates(floats(w_hh) + d * rows * p.outs, p.hidden, p.outs, 0, gates, ordered, r)
         if b_ih is not None:
             add_bias(floats(b_ih) + d * rows, p.hidden, gates, gates, bias)
         if b_hh is not None:
@@ -81,14 +84,17 @@ cdef PackedRecurrent pack(str what, int kind, int gates, cnp.ndarray w_ih, cnp.n
             cell.peephole = extra
             for g in range(3):
                 memcpy(extra + g * hp, floats(peephole) + (d * 3 + g) * p.hidden, p.hidden * sizeof(float))
+        if w_hr is not None:
+            cell.project = extra + 4 * hp
+            pack_gates(floats(w_hr) + d * p.outs * p.hidden, p.outs, p.hidden, 0, 1, ordered, <float *>cell.project)
     release(ordered)
     return p
 
 
-cdef void pack_gates(const float *w, int64_t hidden, int first, int count, float *ordered, float *to):
+cdef void pack_gates(const float *w, int64_t hidden, int64_t terms, int first, int count, float *ordered, float *to):
     cdef int64_t columns = count * panels_size(hidden, 1)
-    interleave(w, hidden, hidden, first, count, ordered)
-    pack_panels(ordered, columns, hidden, hidden, 1, to)
+    interleave(w, terms, hidden, first, count, ordered)
+    pack_panels(ordered, columns, terms, terms, 1, to)
 
 
 cdef void interleave(const float *w, int64_t terms, int64_t hidden, int first, int count, float *to):
@@ -114,9 +120,9 @@ cdef inline float *floats(array):
     return NULL if array is None else <float *>cnp.PyArray_DATA(<cnp.ndarray>array)
 
 
-def lstm_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, options):
+def lstm_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, w_hr__dqh, options):
     """Gates i f g o, peephole i f o; see reference/recurrent.py."""
-    cdef PackedRecurrent p = pack("lstm_pack", FL_LSTM, 4, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp)
+    cdef PackedRecurrent p = pack("lstm_pack", FL_LSTM, 4, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, w_hr__dqh)
     cdef fl_cell *cell
     for d in range(p.count):
         cell = &p.directions[d].cell
@@ -131,7 +137,7 @@ def lstm_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, 
 def gru_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, options):
     """Gates r z n; see reference/recurrent.py."""
     cdef int kind = FL_GRU if options.reset_after else FL_GRU_EARLY
-    cdef PackedRecurrent p = pack("gru_pack", kind, 3, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None)
+    cdef PackedRecurrent p = pack("gru_pack", kind, 3, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, None)
     cdef fl_cell *cell
     for d in range(p.count):
         cell = &p.directions[d].cell
@@ -143,7 +149,7 @@ def gru_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, o
 
 def rnn_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, options):
     """One gate; see reference/recurrent.py."""
-    cdef PackedRecurrent p = pack("rnn_pack", FL_RNN, 1, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None)
+    cdef PackedRecurrent p = pack("rnn_pack", FL_RNN, 1, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, None)
     for d in range(p.count):
         p.directions[d].cell.cell, p.directions[d].cell.clip = function_of(options.activations[d]), options.clip
     return p
@@ -151,41 +157,57 @@ def rnn_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, o
 
 # ---- plans -------------------------------------------------------------------------------------------------------------------
 
-cdef void plan_walk(Walk *plan, PackedRecurrent packed, int64_t axis0, int64_t axis1, bint batch_first, bint directions_apart,
-                    bint reverse) noexcept:
-    """Of x's shape the first two axes matter; all else follows from the weights."""
-    cdef int64_t hidden = packed.hidden, count = packed.count
+cdef void plan_walk(Walk *plan, PackedRecurrent packed, int64_t axis0, int64_t axis1, bint masked, bint batch_first,
+                    bint directions_apart, bint reverse) noexcept:
+    """Of x's shape the first two axes matter; all else follows from the weights. Lengths of two axes are a mask."""
+    cdef int64_t outs = packed.outs, count = packed.count
     plan.level = level()
-    plan.directions, plan.count, plan.inputs, plan.hidden, plan.reverse = packed.directions, count, packed.inputs, hidden, reverse
+    plan.directions, plan.count, plan.inputs = packed.directions, count, packed.inputs
+    plan.hidden, plan.outs, plan.masked, plan.reverse = packed.hidden, outs, masked, reverse
     if batch_first:
         plan.batch, plan.steps = axis0, axis1
         plan.x_time, plan.x_row = packed.inputs, packed.inputs * plan.steps
-        plan.out_time, plan.out_row, plan.out_direction = count * hidden, plan.steps * count * hidden, hidden
+        plan.out_time, plan.out_row, plan.out_direction = count * outs, plan.steps * count * outs, outs
     else:
         plan.steps, plan.batch = axis0, axis1
         plan.x_time, plan.x_row = packed.inputs * plan.batch, packed.inputs
-        plan.out_time, plan.out_row, plan.out_direction = plan.batch * count * hidden, count * hidden, hidden
+        plan.out_time, plan.out_row, plan.out_direction = plan.batch * count * outs, count * outs, outs
         if directions_apart:
-            plan.out_row, plan.out_direction = hidden, plan.batch * hidden
+            plan.out_row, plan.out_direction = outs, plan.batch * outs
     # Fewer than four sequences are bound by the reading of the weights and take as long as four.
-    plan.work = 2.0 * plan.steps * max(plan.batch, <int64_t>4) * count * packed.directions[0].cell.gates * hidden
-    plan.work *= packed.inputs + hidden
+    plan.work = 2.0 * plan.steps * max(plan.batch, <int64_t>4) * count * packed.directions[0].cell.gates * packed.hidden
+    plan.work *= packed.inputs + outs
 
 
 cdef int run_lstm(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, h0, c0, lengths, out, hn, cn; all but x may be NULL."""
     cdef Arrays a
     a.x, a.h0, a.c0 = <const float *>operands[0], <const float *>operands[1], <const float *>operands[2]
-    a.lengths, a.out, a.hn, a.cn = <const int *>operands[3], <float *>operands[4], <float *>operands[5], <float *>operands[6]
+    a.out, a.hn, a.cn = <float *>operands[4], <float *>operands[5], <float *>operands[6]
+    set_lengths(<const Walk *>plan, operands[3], &a)
     return walk(<const Walk *>plan, &a)
 
 
 cdef int run_plain(const void *plan, void *const *operands) noexcept nogil:
     """Cells without c. Operands: x, h0, lengths, out, hn; all but x may be NULL."""
     cdef Arrays a
-    a.x, a.h0, a.lengths = <const float *>operands[0], <const float *>operands[1], <const int *>operands[2]
+    a.x, a.h0 = <const float *>operands[0], <const float *>operands[1]
     a.out, a.hn, a.c0, a.cn = <float *>operands[3], <float *>operands[4], NULL, NULL
+    set_lengths(<const Walk *>plan, operands[2], &a)
     return walk(<const Walk *>plan, &a)
+
+
+cdef inline void set_lengths(const Walk *plan, const void *lengths, Arrays *a) noexcept nogil:
+    a.lengths = NULL if plan.masked else <const int *>lengths
+    a.mask = <const unsigned char *>lengths if plan.masked else NULL
+
+
+cdef inline bint masks(array):
+    return array is not None and cnp.PyArray_NDIM(<cnp.ndarray>array) == 2
+
+
+cdef inline bint masks_shape(shape):
+    return shape is not None and len(shape) == 2
 
 
 cdef inline void *data(array):
@@ -199,7 +221,7 @@ def lstm(cnp.ndarray x, PackedRecurrent packed, h0__dbh, c0__dbh, lengths__b, ou
     """All directions of an LSTM over a sequence; see reference/recurrent.py for the arguments."""
     cdef Walk plan
     cdef void *operands[7]
-    plan_walk(&plan, packed, cnp.PyArray_DIM(x, 0), cnp.PyArray_DIM(x, 1), batch_first, directions_apart, reverse)
+    plan_walk(&plan, packed, cnp.PyArray_DIM(x, 0), cnp.PyArray_DIM(x, 1), masks(lengths__b), batch_first, directions_apart, reverse)
     operands[0], operands[1], operands[2], operands[3] = data(x), data(h0__dbh), data(c0__dbh), data(lengths__b)
     operands[4], operands[5], operands[6] = data(out), data(hn__dbh), data(cn__dbh)
     run_plan(run_lstm, &plan, operands, plan.work, "lstm")
@@ -209,7 +231,7 @@ def lstm_step(tuple x, PackedRecurrent packed, h0__dbh, c0__dbh, lengths__b, out
               bint directions_apart, bint reverse):
     """The step of `lstm`: shapes instead of arrays."""
     cdef Walk plan
-    plan_walk(&plan, packed, x[0], x[1], batch_first, directions_apart, reverse)
+    plan_walk(&plan, packed, x[0], x[1], masks_shape(lengths__b), batch_first, directions_apart, reverse)
     return make_step(run_lstm, &plan, sizeof(Walk), 7, plan.work, packed)
 
 
@@ -223,7 +245,7 @@ def gru_step(tuple x, PackedRecurrent packed, h0__dbh, lengths__b, out, hn__dbh,
              bint reverse):
     """The step of `gru`: shapes instead of arrays."""
     cdef Walk plan
-    plan_walk(&plan, packed, x[0], x[1], batch_first, directions_apart, reverse)
+    plan_walk(&plan, packed, x[0], x[1], masks_shape(lengths__b), batch_first, directions_apart, reverse)
     return make_step(run_plain, &plan, sizeof(Walk), 5, plan.work, packed)
 
 
@@ -244,6 +266,6 @@ cdef run_cell(cnp.ndarray x, PackedRecurrent packed, h0, lengths, out, hn, bint 
     """A cell without c."""
     cdef Walk plan
     cdef void *operands[5]
-    plan_walk(&plan, packed, cnp.PyArray_DIM(x, 0), cnp.PyArray_DIM(x, 1), batch_first, directions_apart, reverse)
+    plan_walk(&plan, packed, cnp.PyArray_DIM(x, 0), cnp.PyArray_DIM(x, 1), masks(lengths), batch_first, directions_apart, reverse)
     operands[0], operands[1], operands[2], operands[3], operands[4] = data(x), data(h0), data(lengths), data(out), data(hn)
     run_plan(run_plain, &plan, operands, plan.work, what)

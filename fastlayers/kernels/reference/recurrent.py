@@ -25,7 +25,14 @@ class Packed(NamedTuple):
     b_ih__dg: np.ndarray
     b_hh__dg: np.ndarray
     peephole__dp: np.ndarray | None
+    w_hr__dqh: np.ndarray | None
     options: Any
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Of h and of c."""
+        h = self.w_hh__dgh.shape[2]
+        return h, h if self.w_hr__dqh is None else self.w_hr__dqh.shape[2]
 
 
 def _pack(
@@ -34,11 +41,12 @@ def _pack(
     b_ih__dg: np.ndarray | None,
     b_hh__dg: np.ndarray | None,
     peephole__dp: np.ndarray | None,
+    w_hr__dqh: np.ndarray | None,
     options: LstmOptions | GruOptions | RnnOptions,
 ) -> Packed:
     b_ih, b_hh = (np.zeros(w_hh__dgh.shape[:2]) if b is None else b.astype(np.float64) for b in (b_ih__dg, b_hh__dg))
-    peephole__dp = None if peephole__dp is None else peephole__dp.astype(np.float64)
-    return Packed(w_ih__dgi.astype(np.float64), w_hh__dgh.astype(np.float64), b_ih, b_hh, peephole__dp, options)
+    peephole__dp, w_hr__dqh = (None if a is None else a.astype(np.float64) for a in (peephole__dp, w_hr__dqh))
+    return Packed(w_ih__dgi.astype(np.float64), w_hh__dgh.astype(np.float64), b_ih, b_hh, peephole__dp, w_hr__dqh, options)
 
 
 def lstm_pack(
@@ -47,6 +55,7 @@ def lstm_pack(
     b_ih__dg: np.ndarray | None,
     b_hh__dg: np.ndarray | None,
     peephole__dp: np.ndarray | None,
+    w_hr__dqh: np.ndarray | None,
     options: LstmOptions,
 ) -> Packed:
     """Packs an LSTM.
@@ -55,23 +64,25 @@ def lstm_pack(
         w_ih__dgi, w_hh__dgh: (d, 4h, i) and (d, 4h, h), gates in the order i f g o; d is 1 or 2.
         b_ih__dg, b_hh__dg: (d, 4h), or None.
         peephole__dp: (d, 3h), of i f o, or None.
+        w_hr__dqh: (d, q, h), q from 1 to h, or None: what every h' is multiplied by, so that h has q numbers and w_hh is
+            (d, 4h, q).
         options: the functions and what else differs.
     """
-    return _pack(w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, options)
+    return _pack(w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, w_hr__dqh, options)
 
 
 def gru_pack(
     w_ih__dgi: np.ndarray, w_hh__dgh: np.ndarray, b_ih__dg: np.ndarray | None, b_hh__dg: np.ndarray | None, options: GruOptions
 ) -> Packed:
     """Packs a GRU: as `lstm_pack`, with 3h gates in the order r z n."""
-    return _pack(w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, options)
+    return _pack(w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, None, options)
 
 
 def rnn_pack(
     w_ih__dgi: np.ndarray, w_hh__dgh: np.ndarray, b_ih__dg: np.ndarray | None, b_hh__dg: np.ndarray | None, options: RnnOptions
 ) -> Packed:
     """Packs a simple RNN: as `lstm_pack`, with h gates."""
-    return _pack(w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, options)
+    return _pack(w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, None, options)
 
 
 def lstm(
@@ -92,10 +103,11 @@ def lstm(
     Args:
         x: (t, b, i), or (b, t, i) if `batch_first`.
         packed: what `lstm_pack` made.
-        h0__dbh, c0__dbh: the states before the first step, (d, b, h); None is zeros.
-        lengths__b: int32, how many steps each sequence has, 0 .. t; None: all t. Past its end out is zero and x is not read.
-        out: receives h of every step: (t, b, d h), or (b, t, d h) if `batch_first`; with `directions_apart` (t, d, b, h), or
-            (b, t, d, h). None if it is not wanted.
+        h0__dbh, c0__dbh: the states before the first step, (d, b, h), or (d, b, q) of h with projections; None is zeros.
+        lengths__b: int32, how many steps each sequence has, 0 .. t; or bool (b, t): which steps it has, all others being passed
+            over; None: all t. Where it has none, out is zero and x is not read.
+        out: receives h of every step, with projections of size q: (t, b, d h), or (b, t, d h) if `batch_first`; with
+            `directions_apart` (t, d, b, h), or (b, t, d, h). None if it is not wanted.
         hn__dbh, cn__dbh: receive the states after the last step of each sequence, (d, b, h), or None.
         reverse: the only direction walks from the last step to the first. Of two directions, the second always does. Each step
             writes at its own time, and a sequence begins at its own end.
@@ -103,7 +115,7 @@ def lstm(
     With P the peephole (0 without one) and sigmoid, tanh, tanh for the functions f, g, h of the options:
 
     i = f(W_i x + R_i h + b + P_i c)    f = f(W_f x + R_f h + b + P_f c), or 1 - i    g = g(W_g x + R_g h + b)
-    c' = f c + i g                      o = f(W_o x + R_o h + b + P_o c')             h' = o h(c')
+    c' = f c + i g                      o = f(W_o x + R_o h + b + P_o c')             h' = o h(c'), or W_hr (o h(c'))
 
     The states are rounded to float32 after every step, so that a sequence in pieces gives the bits of the whole.
     """
@@ -119,7 +131,8 @@ def lstm(
             i = gate(i + peephole[0] * c)
             f = 1 - i if options.couple_input_forget else gate(f + peephole[1] * c)
             c = (f * c + i * inner(g)).astype(np.float32).astype(np.float64)
-            return gate(o + peephole[2] * c) * evaluate(c, options.activations[d][2]), c
+            h = gate(o + peephole[2] * c) * evaluate(c, options.activations[d][2])
+            return h if packed.w_hr__dqh is None else h @ packed.w_hr__dqh[d].T, c
 
         return step
 
@@ -203,15 +216,18 @@ def _run(
     """Walks every direction through time; `starts` and `finals` are its states before and after, the first one h."""
     x__tbi = x.swapaxes(0, 1) if batch_first else x
     steps, batch, _ = x__tbi.shape
-    count, _, hidden = packed.w_hh__dgh.shape
-    lengths = np.full(batch, steps) if lengths__b is None else np.clip(lengths__b, 0, steps)
+    count = len(packed.w_hh__dgh)
+    valid__bt = np.broadcast_to(True, (batch, steps))
+    if lengths__b is not None:
+        valid__bt = lengths__b if lengths__b.ndim == 2 else np.arange(steps) < lengths__b[:, None]
     out__tbdh = None if out is None else _apart(out, batch_first, directions_apart, count)
     if out__tbdh is not None:
         out__tbdh[...] = 0
     with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity propagate as in the formula
         for d in range(count):
-            step, states = cell(d), [np.zeros((batch, hidden), np.float32) if s is None else s[d].copy() for s in starts]
-            for rows, times in _order(steps, lengths, reverse or d == 1):
+            zeros = (np.zeros((batch, size), np.float32) for size in packed.sizes)
+            step, states = cell(d), [zero if s is None else s[d].copy() for s, zero in zip(starts, zeros, strict=False)]
+            for rows, times in _order(valid__bt, reverse or d == 1):
                 x__bg = x__tbi[times, rows].astype(np.float64) @ packed.w_ih__dgi[d].T + packed.b_ih__dg[d]
                 for state, new in zip(states, step(tuple(s[rows].astype(np.float64) for s in states), x__bg), strict=True):
                     state[rows] = new
@@ -222,11 +238,13 @@ def _run(
                     final[d] = state
 
 
-def _order(steps: int, lengths: np.ndarray, backwards: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _order(valid__bt: np.ndarray, backwards: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """For each step the sequences that have it, and the time at which each of them is."""
-    for s in range(steps):
+    lengths = valid__bt.sum(axis=1)
+    times = np.argsort(~valid__bt.astype(bool), axis=1, kind="stable")  # of the steps that a sequence has, then of the others
+    for s in range(valid__bt.shape[1]):
         rows = np.flatnonzero(lengths > s)
-        yield rows, lengths[rows] - 1 - s if backwards else np.full(len(rows), s)
+        yield rows, times[rows, lengths[rows] - 1 - s if backwards else s]
 
 
 def _apart(out: np.ndarray, batch_first: bool, directions_apart: bool, count: int) -> np.ndarray:

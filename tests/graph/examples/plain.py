@@ -1,4 +1,4 @@
-"""Activations, arithmetic, shapes, linear and convolutional layers, LSTM."""
+"""Activations, arithmetic, shapes, linear and convolutional layers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ def _shapes(*names: str) -> list[Example]:
     return [E(name, shape) for name in names for shape in ((2, 3, 4), (), (0, 3), (5,))]
 
 
-_LSTM = ((8, 3), (8, 2), (8,), (8,))
 EXAMPLES: list[Example] = [
     *_shapes(
         "relu", "relu6", "elu", "selu", "gelu", "silu", "sigmoid", "tanh", "hardsigmoid", "hardswish", "softplus", "softsign"
@@ -45,13 +44,6 @@ EXAMPLES: list[Example] = [
     E("conv2d", (2, 3, 0, 5), (4, 3, 3, 3), None, None, padding="same"),
     E("conv3d", (2, 3, 4, 5, 3), (4, 3, 1, 2, 3), None, None, padding="valid", dilation=(1, 2, 1)),
     E("conv3d", (4, 5, 3, 2), (2, 2, 3, 3, 3), (2,), None, padding=1, layout="ndhwc"),
-    E("lstm", (5, 2, 3), *_LSTM, None, None, batch_first=False, direction="forward"),
-    E("lstm", (2, 5, 3), (8, 3), (1, 8, 2), None, (8,), (1, 2, 2), (1, 2, 2), batch_first=True, direction="reverse"),
-    E("lstm", (5, 3), (2, 8, 3), (2, 8, 2), (2, 8), (2, 8), (2, 2), (2, 2), batch_first=True, direction="bidirectional"),
-    E("lstm", (0, 2, 3), *_LSTM, (1, 2, 2), (1, 2, 2), batch_first=False, direction="forward"),
-    E("lstm_cell", (4, 3), *_LSTM, (4, 2), (4, 2)),
-    E("lstm_cell", (3,), (8, 3), (8, 2), None, None, (2,), (2,)),
-    E("lstm_cell", (0, 3), *_LSTM, None, None),
     E("to_channels_last", (2, 3, 4, 5)),
     E("to_channels_last", (2, 0, 4)),
     E("to_channels_first", (2, 4, 5, 6, 3)),

@@ -165,16 +165,18 @@ typedef struct {
   int standard; /* sigmoid and tanh, no clip, no peephole, not coupled */
   int coupled;  /* LSTM: f = 1 - i */
   int64_t hidden, hp;
+  int64_t terms, tp; /* of h, which R multiplies; hidden and hp but for projections */
   const float *r;        /* FL_GRU_EARLY: the columns of r and z alone, [hp/16][r z][16] */
   const float *late;     /* FL_GRU_EARLY: those of n, [hp/16][16] */
   const float *bias;     /* FL_GRU: b_n of the product of h, [hp] */
   const float *peephole; /* LSTM: NULL, or [i f o][hp] */
+  const float *project;  /* LSTM: NULL, or the weights that turn `hidden` numbers into the `terms` of h, as the product's are */
   fl_function gate, cell, out; /* of i f o, r z; of g, n and of an RNN; of c where it becomes h */
   float clip; /* sums of gates are clipped to -clip .. clip; 0: they are not */
 } fl_cell;
 
 /* One step of `rows` sequences. xg holds W x + b: block of units u and row j begin at xg + u * xg_block + j * xg_row and hold
- * [gates][16]. Reads h, writes h_next (which must be another buffer) and updates c; each is [rows][hp]. */
+ * [gates][16]. Reads h, writes h_next (which must be another buffer), [rows][tp], and updates c, [rows][hp]. */
 typedef struct {
   const fl_cell *cell;
   int64_t rows;
@@ -182,7 +184,7 @@ typedef struct {
   int64_t xg_block, xg_row;
   const float *h;
   float *h_next, *c;
-  float *spare;  /* FL_GRU_EARLY: [z, r h][rows][hp] */
+  float *spare;  /* FL_GRU_EARLY: [z, r h][rows][hp]; with projections [rows][hp]: what is projected */
   int backwards; /* walk the units from the last to the first, so that what the cache still holds of R is used first */
 } fl_recurrent_step;
 

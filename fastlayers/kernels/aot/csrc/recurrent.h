@@ -281,38 +281,52 @@ static void fl_early_new(const fl_recurrent_step *p, int64_t row, int64_t rows, 
   }
 }
 
+/* h is the sums. */
+static void fl_store_sums(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, float *sums) {
+  for (int64_t j = row; j < row + rows; j++, sums += units * FL_PANEL)
+    memcpy(p->h_next + j * p->cell->tp + unit * FL_PANEL, sums, (size_t)(units * FL_PANEL) * 4);
+}
+
 static void fl_rnn_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, int64_t unit, int64_t units, float *sums) {
   {
     FL_EACH_BLOCK(1, s) fl_plus(s, fl_xg(p, j, u), s, FL_PANEL);
   }
   fl_activate(p->cell, &p->cell->cell, sums, rows * units * FL_PANEL);
-  for (int64_t j = row; j < row + rows; j++, sums += units * FL_PANEL)
-    memcpy(p->h_next + fl_place(p, j, unit), sums, (size_t)(units * FL_PANEL) * 4);
+  fl_store_sums(p, row, rows, unit, units, sums);
 }
 
 /* ---- the walk over the units --------------------------------------------------------------------------------------------- */
 
+/* A product by weights of `blocks` times `gates` panels: rows of h begin `stride` apart and have k terms. */
+typedef struct {
+  const float *h;
+  int64_t stride, k;
+  const float *w;
+  int64_t blocks;
+  int gates;
+} fl_product;
+
 /* All units of one row, at most `most` blocks a group. */
-static void fl_walk_row(const fl_recurrent_step *p, const float *h, const float *r, int gates, int most, fl_gates apply) {
-  const int64_t blocks = p->cell->hp / FL_PANEL, groups = (blocks + most - 1) / most;
+static void fl_walk_row(const fl_recurrent_step *p, const fl_product *w, int most, fl_gates apply) {
+  const int64_t blocks = w->blocks, gates = w->gates, groups = (blocks + most - 1) / most;
   float sums[FL_ROW_MOST * FL_PANEL];
   for (int64_t i = 0; i < groups; i++) {
     const int64_t g = p->backwards ? groups - 1 - i : i, unit = blocks * g / groups, units = blocks * (g + 1) / groups - unit;
-    fl_rows[units * gates](r, blocks * gates, unit * gates, h, p->cell->hidden, sums);
+    fl_rows[units * gates](w->w, blocks * gates, unit * gates, w->h, w->k, sums);
     apply(p, 0, 1, unit, units, sums);
   }
 }
 
 /* All units of any number of rows. A group has four panels, or three: what the tiles with many rows walk at once. */
-static void fl_walk_rows(const fl_recurrent_step *p, const float *h, const float *r, int gates, fl_gates apply) {
-  const int64_t hp = p->cell->hp, blocks = hp / FL_PANEL, most = 4 / gates, groups = (blocks + most - 1) / most;
+static void fl_walk_rows(const fl_recurrent_step *p, const fl_product *w, fl_gates apply) {
+  const int64_t blocks = w->blocks, gates = w->gates, most = 4 / gates, groups = (blocks + most - 1) / most;
   const int64_t parts = (p->rows + FL_STEP_ROWS - 1) / FL_STEP_ROWS, lines = gates * FL_PANEL;
   const float *rows[FL_STEP_ROWS];
   float sums[FL_STEP_ROWS * 4 * FL_PANEL];
   for (int64_t part = 0; part < parts; part++) {
     const int64_t row = p->rows * part / parts, count = p->rows * (part + 1) / parts - row;
     for (int64_t j = 0; j < count; j++)
-      rows[j] = h + (row + j) * hp;
+      rows[j] = w->h + (row + j) * w->stride;
     for (int64_t i = 0; i < groups; i++) {
       const int turn = p->backwards ^ (part & 1);
       const int64_t g = turn ? groups - 1 - i : i, unit = g * most, units = blocks - unit < most ? blocks - unit : most;
@@ -321,33 +335,51 @@ static void fl_walk_rows(const fl_recurrent_step *p, const float *h, const float
         for (int64_t u = unit; u < unit + units; u++)
           for (int64_t v = 0; v < lines; v += FL_PANEL)
             __builtin_prefetch(fl_xg(p, j, u) + v);
-      fl_rows_sums(rows, count, r, blocks * gates, unit * gates, units * gates, next, p->cell->hidden, 0, sums, units * lines);
+      fl_rows_sums(rows, count, w->w, blocks * gates, unit * gates, units * gates, next, w->k, 0, sums, units * lines);
       apply(p, row, count, unit, units, sums);
     }
   }
 }
 
-static void fl_walk_units(const fl_recurrent_step *p, const float *h, const float *r, int gates, int most, fl_gates apply) {
+static void fl_walk_units(const fl_recurrent_step *p, fl_product w, int most, fl_gates apply) {
   if (p->rows == 1)
-    fl_walk_row(p, h, r, gates, most, apply);
+    fl_walk_row(p, &w, most, apply);
   else
-    fl_walk_rows(p, h, r, gates, apply);
+    fl_walk_rows(p, &w, apply);
+}
+
+/* Four streams beat eight where R comes from the second-level cache: 5 % at 128 to 256 units. With projections the gates' h is not
+ * yet the step's. */
+static void fl_lstm_step(const fl_recurrent_step *p, fl_product r) {
+  const fl_cell *cell = p->cell;
+  fl_recurrent_step gates = *p;
+  if (cell->project)
+    gates.h_next = p->spare;
+  fl_walk_units(&gates, r, cell->hp > 96 ? 1 : FL_ROW_MOST / 4, cell->standard ? fl_lstm_gates : fl_lstm_general);
+  if (cell->project) {
+    const fl_product project = {p->spare, cell->hp, cell->hidden, cell->project, cell->tp / FL_PANEL, 1};
+    fl_walk_units(p, project, FL_ROW_MOST, fl_store_sums);
+  }
 }
 
 static void fl_f32_recurrent_step(const fl_recurrent_step *p) {
   const fl_cell *cell = p->cell;
+  const int64_t blocks = cell->hp / FL_PANEL;
+  fl_product r = {p->h, cell->tp, cell->terms, cell->r, blocks, cell->gates};
   switch (cell->kind) {
-  case FL_LSTM: /* four streams beat eight where R comes from the second-level cache: 5 % at 128 to 256 units */
-    fl_walk_units(p, p->h, cell->r, 4, cell->hp > 96 ? 1 : FL_ROW_MOST / 4, cell->standard ? fl_lstm_gates : fl_lstm_general);
+  case FL_LSTM:
+    fl_lstm_step(p, r);
     break;
   case FL_GRU:
-    fl_walk_units(p, p->h, cell->r, 3, FL_ROW_MOST / 3, cell->standard ? fl_gru_gates : fl_gru_general);
+    fl_walk_units(p, r, FL_ROW_MOST / 3, cell->standard ? fl_gru_gates : fl_gru_general);
     break;
   case FL_GRU_EARLY:
-    fl_walk_units(p, p->h, cell->r, 2, FL_ROW_MOST / 2, fl_early_gates);
-    fl_walk_units(p, p->spare + p->rows * cell->hp, cell->late, 1, FL_ROW_MOST, fl_early_new);
+    r.gates = 2;
+    fl_walk_units(p, r, FL_ROW_MOST / 2, fl_early_gates);
+    fl_walk_units(p, (fl_product){p->spare + p->rows * cell->hp, cell->hp, cell->terms, cell->late, blocks, 1}, FL_ROW_MOST,
+                  fl_early_new);
     break;
   default:
-    fl_walk_units(p, p->h, cell->r, 1, FL_ROW_MOST, fl_rnn_gates);
+    fl_walk_units(p, r, FL_ROW_MOST, fl_rnn_gates);
   }
 }

@@ -1,0 +1,27 @@
+"""What holds for every script in examples/: short enough to be read at a glance, and of nothing but numpy and this library."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent.parent / "examples"
+SCRIPTS = sorted(FOLDER.glob("*.py"))
+ALLOWED = {"__future__", "argparse", "collections", "fastlayers", "json", "math", "numpy", "pathlib", "re", "sys", "time", "wave"}
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_a_script_is_short_and_says_what_it_does(script: Path) -> None:
+    text = script.read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 40
+    tree = ast.parse(text)
+    assert ast.get_docstring(tree)
+    imported = {name.name.partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    imported |= {(node.module or "").partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported <= ALLOWED
+
+
+def test_there_are_scripts() -> None:
+    assert SCRIPTS

@@ -7,7 +7,7 @@ To add a format:
 
 1. write ``<name>.py`` with ``NAME``, ``LOOKS``, ``sniff(source)`` and ``load_weights(source, budget)``, as `_table.Format` says;
 2. add the module to `_table.FORMATS` (and take its line out of `foreign`, which names the formats that are known but not read);
-3. add a small valid file of it to ``VALID`` of ``tests/formats/build.py``: truncations and bit flips are then tested.
+3. add a small valid file of it to ``VALID`` of ``tests/formats/test_hostile.py``: truncations and bit flips are then tested.
 """
 
 from ._weights import MAX_BYTES, load_weights

@@ -13,6 +13,10 @@ from ._arrays import Array
 if TYPE_CHECKING:
     import numpy.typing as npt  # takes milliseconds to import
 
+# What a file claims together is held against its size, once it is more than any machine has to spare.
+_FREE_BYTES = 256 << 20
+_MAX_RATIO = 100
+
 
 class Budget:
     """Counts bytes down from `max_bytes`; refuses before anything is allocated."""
@@ -47,3 +51,15 @@ class Budget:
             return np.empty(shape, dtype)
         except MemoryError:
             raise LimitError(f"{what}: needs {nbytes} bytes of memory, and the machine has not that much") from None
+
+
+def check_ratio(claimed: int, length: int, where: str, doing: str, instead: str) -> None:
+    """Raises LimitError if a file of `length` bytes claims to become ones that only a bomb becomes.
+
+    Honest files have members or tensors that grow a thousandfold, as zeros do; but no honest file is large and nothing else.
+    """
+    if claimed > _FREE_BYTES and claimed > _MAX_RATIO * length:
+        raise LimitError(
+            f"{where}: {length} bytes {doing} {claimed}: more than {_MAX_RATIO} times is taken for a bomb "
+            f"(beyond {_FREE_BYTES} bytes): {instead} if the file is to be trusted"
+        )

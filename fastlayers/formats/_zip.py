@@ -23,7 +23,7 @@ _LOCAL = struct.Struct("<4s5H3L2H")
 _MAX_COMMENT = 0xFFFF
 _FULL16, _FULL32 = 0xFFFF, 0xFFFFFFFF  # "see the 64-bit record"
 
-_STORED, _DEFLATED = 0, 8
+STORED, _DEFLATED = 0, 8
 _METHODS = {9: "deflate64", 12: "bzip2", 14: "lzma", 93: "zstandard", 95: "xz"}
 _ENCRYPTED, _PATCH, _UTF8 = 0x0001 | 0x0040 | 0x2000, 0x0020, 0x0800
 
@@ -223,9 +223,9 @@ def _member(view: memoryview, position: int, end: int, limit: int, where: str) -
         raise UnsupportedError(f"{where}: is encrypted")
     if flags & _PATCH:
         raise UnsupportedError(f"{where}: is a patch to other data")
-    if method not in (_STORED, _DEFLATED):
+    if method not in (STORED, _DEFLATED):
         raise UnsupportedError(f"{where}: is compressed by {_METHODS.get(method, f'method {method}')}, only deflate is supported")
-    if disk or (method == _STORED and stored != size):
+    if disk or (method == STORED and stored != size):
         raise FormatError(f"{where}: {stored} bytes stored as {size} on disk {disk}")
     start = _data_start(view, header, method, raw_name, where)
     if start + stored > limit:

@@ -9,15 +9,15 @@ from ..errors import FormatError, UnsupportedError
 from ._source import Source, quote
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-_LEGACY_TORCH = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 
 # (name, what the content starts with, at which offset)
 _MAGICS: tuple[tuple[str, bytes, int], ...] = (
-    ("a PyTorch file of the format before version 1.6 (pickle)", _LEGACY_TORCH, 0),
     ("TensorFlow Lite", b"TFL3", 4),
     ("GGUF", b"GGUF", 0),
     ("ncnn (.param)", b"7767517\n", 0),
     ("MATLAB", b"MATLAB 5.0 MAT-file", 0),
+    # Its first member tells it from other archives.
+    ("PyTorch's format before version 0.2 (a tar archive): load it with an old torch and save it again", b"sys_info\0", 0),
     ("a tar archive", b"ustar", 257),
     ("gzip-compressed: decompress it first", b"\x1f\x8b", 0),
     ("xz-compressed: decompress it first", b"\xfd7zXZ\x00", 0),
@@ -32,8 +32,7 @@ _TEXTS: tuple[tuple[str, bytes], ...] = (
 )
 # (name, whether the names of a zip archive's members show it)
 _ARCHIVES: tuple[tuple[str, Callable[[list[str]], bool]], ...] = (
-    ("TorchScript (.pt, zip)", lambda names: any(_last(n) == "constants.pkl" for n in names)),
-    ("PyTorch (.pt, zip)", lambda names: any(_last(n) == "data.pkl" for n in names)),
+    ("TorchScript of before PyTorch 1.4 (zip)", lambda names: any(n.endswith("/model.json") for n in names)),
     ("Keras (.keras)", lambda names: "config.json" in names and any(n.startswith("model.weights.") for n in names)),
 )
 
@@ -71,11 +70,7 @@ def _refuse_archive(source: Source) -> NoReturn:
         if shows(names):
             _unsupported(source, name)
     some = ", ".join(quote(n) for n in names[:5]) + (", ..." if len(names) > 5 else "")
-    raise FormatError(f"{source.where}: is a zip archive without any npy member: {len(names)} members ({some})")
-
-
-def _last(name: str) -> str:
-    return name.rsplit("/", 1)[-1]
+    raise FormatError(f"{source.where}: is a zip archive without any npy member or data.pkl: {len(names)} members ({some})")
 
 
 def _is_hdf5(source: Source) -> bool:

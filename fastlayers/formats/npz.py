@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..errors import FormatError, LimitError, UnsupportedError
+from ..errors import FormatError, UnsupportedError
 from . import npy
 from ._arrays import Array, decode
-from ._budget import Budget
+from ._budget import Budget, check_ratio
 from ._source import Source, quote
 from ._zip import Member, Stream
 
 NAME = "npz"
 LOOKS = "a zip archive ('PK') with npy members"
-
-# A deflated member of zeros shrinks a thousandfold, and honest files have such members; but no honest file is large and nothing
-# else. So what the members claim together is held against the file's size, once it is more than any machine has to spare.
-_FREE_BYTES = 256 << 20
-_MAX_RATIO = 100
 
 
 class _Plan(NamedTuple):
@@ -64,11 +59,7 @@ def _check_sizes(source: Source, budget: Budget) -> None:
     """Holds what the members claim to inflate to against `max_bytes` and against the size of the file that claims it."""
     claimed = sum(member.size for member in source.archive().members)
     budget.check(claimed, source.where)
-    if claimed > _FREE_BYTES and claimed > _MAX_RATIO * len(source):
-        raise LimitError(
-            f"{source.where}: {len(source)} bytes claim to inflate to {claimed}: more than {_MAX_RATIO} times is taken for a "
-            f"zip bomb (beyond {_FREE_BYTES} bytes): save the arrays uncompressed (numpy.savez) if the file is to be trusted"
-        )
+    check_ratio(claimed, len(source), source.where, "claim to inflate to", "save the arrays uncompressed (numpy.savez)")
 
 
 def _header(stream: Stream, member: Member, where: str) -> npy.Header | None:

@@ -13,8 +13,12 @@ from hypothesis.extra import numpy as hnp
 from fastlayers.errors import Error, FormatError, LimitError, UnsupportedError
 from fastlayers.formats import load_weights
 
-from .build import VALID, npy, npz, safetensors_of
+from . import torch_build
+from .build import VALID as PLAIN
+from .build import npy, npz, safetensors_of
 from .measure import allocations
+
+VALID = {**PLAIN, "torch zip": torch_build.SMALL_ZIP, "torch legacy": torch_build.SMALL_LEGACY}
 
 QUIET = settings(derandomize=True, deadline=None, max_examples=40, database=None)
 DTYPES = st.sampled_from(["<f4", "<f8", "<f2", "<i8", "<i4", "u1", "?", "<c8"]).map(np.dtype)

@@ -216,21 +216,13 @@ def zipped(*names: str) -> bytes:
 
 
 FOREIGN: dict[str, tuple[bytes, type[Error], str]] = {
-    "PyTorch": (
-        zipped("archive/data.pkl", "archive/data/0", "archive/version"),
+    "PyTorch, first": (
+        b"sys_info\0" + bytes(248) + b"ustar\0" + bytes(249),
         UnsupportedError,
-        "the content is PyTorch (.pt, zip)",
+        "the content is PyTorch's format before version 0.2 (a tar archive): load it with an old torch and save it again",
     ),
-    "TorchScript": (
-        zipped("m/data.pkl", "m/constants.pkl", "m/code/__torch__.py"),
-        UnsupportedError,
-        "the content is TorchScript",
-    ),
-    "old PyTorch": (
-        b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.",
-        UnsupportedError,
-        "a PyTorch file of the format before version 1.6 (pickle)",
-    ),
+    "TorchScript, first": (zipped("m/version", "m/model.json"), UnsupportedError, "is TorchScript of before PyTorch 1.4 (zip)"),
+    "PyTorch, cut": (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.", FormatError, "ends too early: truncated?"),
     "pickle": (b"\x80\x04\x95\x0a\0\0\0\0\0\0\0}\x94.", UnsupportedError, "a Python pickle, which is never unpickled"),
     "Keras": (zipped("metadata.json", "config.json", "model.weights.h5"), UnsupportedError, "the content is Keras (.keras)"),
     "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(90), UnsupportedError, "the content is HDF5 (.h5)"),
@@ -247,7 +239,7 @@ FOREIGN: dict[str, tuple[bytes, type[Error], str]] = {
     "other archive": (
         zipped("a", "b", "c", "d", "e", "f"),
         FormatError,
-        "without any npy member: 6 members ('a', 'b', 'c', 'd', 'e', ...)",
+        "without any npy member or data.pkl: 6 members ('a', 'b', 'c', 'd', 'e', ...)",
     ),
     "broken archive": (zipped("a")[:-1], FormatError, "zip archive: has no end-of-directory record: truncated?"),
     "empty": (b"", FormatError, "<bytes>: is empty (0 bytes)"),
@@ -276,7 +268,7 @@ def test_other_formats_are_named(case: str, tmp_path: Path) -> None:
 def test_every_format_is_known_by_name() -> None:
     with pytest.raises(FormatError) as caught:
         load_weights(b"nonsense")
-    for name in ("npy: ", "npz: ", "safetensors: ", "onnx: "):
+    for name in ("npy: ", "torch: ", "npz: ", "safetensors: ", "onnx: "):
         assert name in str(caught.value)
 
 
@@ -286,7 +278,7 @@ def test_the_format_that_is_asked_for() -> None:
         load_weights(CONTENT, format="npz")
     with pytest.raises(FormatError, match="is of no known format"):
         load_weights(b"nonsense", format="npz")
-    with pytest.raises(ShapeError, match="format='h6' is not known: expected one of npy, npz, safetensors, onnx"):
+    with pytest.raises(ShapeError, match="format='h6' is not known: expected one of npy, torch, npz, safetensors, onnx"):
         load_weights(CONTENT, format="h6")
     with pytest.raises(DTypeError, match="format must be a string or None, got 3 of type int"):
         load_weights(CONTENT, format=3)  # type: ignore[arg-type]

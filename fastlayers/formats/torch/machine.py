@@ -211,6 +211,7 @@ class Machine:
     def _global(self, module: Any, name: Any) -> None:
         if not (isinstance(module, str) and isinstance(name, str) and len(module) + len(name) <= 2 * _LONGEST_NAME):
             self._context.fail(f"the pickle names a global by a {_kind(module)} and a {_kind(name)}, expected two short strings")
+        self._context.charge_bytes(len(module) + len(name))
         self._push(allowed.resolve(module, name))
 
     def _global_line(self) -> None:
@@ -283,6 +284,7 @@ _STEPS: dict[int, Callable[[Machine], None]] = {
         "C": lambda m: m._push(m._bytes(m._byte())),
         "B": lambda m: m._push(m._bytes(m._number(_U4))),
         "\x8e": lambda m: m._push(m._bytes(m._number(_U8))),
+        "\x96": lambda m: m._push(m._bytes(m._number(_U8))),
         ")": lambda m: m._push(()),
         "\x85": lambda m: m._tuple(1),
         "\x86": lambda m: m._tuple(2),
@@ -328,7 +330,6 @@ _REFUSED = {
     "\x82": "EXT1 (classes by number)",
     "\x83": "EXT2 (classes by number)",
     "\x84": "EXT4 (classes by number)",
-    "\x96": "BYTEARRAY8",
     "\x97": "NEXT_BUFFER (data outside of the file)",
     "\x98": "READONLY_BUFFER (data outside of the file)",
 }

@@ -12,7 +12,7 @@ from .._source import quote
 from .records import Context, Global, Record, Refused
 
 _NUMBERS = frozenset(("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"))
-_NAME = "numpy.ndarray"
+NAME = "numpy.ndarray"  # of the records that stand for arrays
 
 
 class NumpyArray(NamedTuple):
@@ -26,7 +26,7 @@ class NumpyArray(NamedTuple):
 
 def reconstruct(args: tuple[Any, ...], context: Context) -> object:
     """An array that is empty until its state is set."""
-    return Record(_NAME, ())
+    return Record(NAME, ())
 
 
 def from_buffer(args: tuple[Any, ...], context: Context) -> object:
@@ -34,15 +34,13 @@ def from_buffer(args: tuple[Any, ...], context: Context) -> object:
     if len(args) != 4:
         context.fail(f"an array of numpy is made of {len(args)} values, expected data, dtype, shape and order")
     data, dtype, shape, order = args
-    made = Record(_NAME, ())
+    made = Record(NAME, ())
     made.parts.append((1, shape, dtype, order == "F", data))
     return made
 
 
-def checked(record: object, context: Context) -> NumpyArray | Refused | None:
-    """The array that a record is, None if it is none of numbers or text."""
-    if type(record) is not Record or record.name != _NAME:
-        return None
+def checked(record: Record, context: Context) -> NumpyArray | Refused | None:
+    """The array that a record of the name `NAME` is, None if its elements are text or dates."""
     state = record.parts[0] if len(record.parts) == 1 else None
     if type(state) is not tuple or len(state) != 5:
         context.fail("an array of numpy has no state, or one that is not of 5 values")

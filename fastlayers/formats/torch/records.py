@@ -10,7 +10,7 @@ from .._source import quote
 
 # One opcode makes at most one object, of at most this many bytes with its place on the stack or in the memo.
 _COST = 256
-_MOST_STEPS = 1 << 24  # a few seconds; a network of 10,000 tensors takes 300,000
+_MOST_STEPS = 1 << 23  # some ten seconds; a network of 10,000 tensors takes 300,000
 
 
 class Global(NamedTuple):

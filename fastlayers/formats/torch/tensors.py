@@ -18,6 +18,7 @@ from .ndarrays import NumpyArray
 from .records import Context, Dict, Global, Refused, Storage, Tensor
 
 _LARGEST = (1 << 63) - 1
+_MOST_SIZES = 1000  # so that a long tuple, described many times, is not looked through many times
 
 
 def storage(parts: tuple[Any, ...], context: Context) -> Storage:
@@ -67,8 +68,10 @@ def _tensor(args: tuple[Any, ...], metadata: tuple[Any, ...], dtype_name: str | 
     if dtype not in CODECS:
         return Refused(f"of dtype {dtype or quote(dtype_name)}")
     # A dict of the bits that torch resolves when it computes.
-    if metadata and type(metadata[0]) is Dict and any(flag for _, flag in metadata[0]):
-        return Refused("a conjugated or negated view")
+    if metadata and type(metadata[0]) is Dict:
+        context.charge(len(metadata[0]))
+        if any(flag for _, flag in metadata[0]):
+            return Refused("a conjugated or negated view")
     kind = CODECS[dtype]
     count_bytes(shape, kind, where)
     count = math.prod(shape)
@@ -145,4 +148,4 @@ def _is_size(value: Any) -> bool:
 
 
 def _are_sizes(value: Any) -> bool:
-    return type(value) in (tuple, list) and all(_is_size(n) for n in value)
+    return type(value) in (tuple, list) and len(value) <= _MOST_SIZES and all(_is_size(n) for n in value)

@@ -21,7 +21,7 @@ from ._text import arguments
 if TYPE_CHECKING:
     from ..functional._types import Padding, Tensor
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "DepthwiseConv1d", "DepthwiseConv2d"]
 
 # Input shapes whose plans a layer keeps; with more than these, it starts anew.
 _PLANS = 64
@@ -52,7 +52,7 @@ class _Conv(WithWeight):
         self.in_channels = integer(name, "in_channels", in_channels, 0)
         self.out_channels = integer(name, "out_channels", out_channels, 0)
         self.kernel_size = integers(name, "kernel_size", kernel_size, self._axes, 1)
-        self._name = name.lower()
+        self._name = f"conv{self._axes}d"
         self._place = window(self._name, self._axes, stride, padding, dilation, groups, padding_mode, layout)
         if self.in_channels % groups or self.out_channels % groups:
             raise ShapeError(
@@ -93,6 +93,14 @@ class _Conv(WithWeight):
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
         return pack_conv(self._place, self._depthwise, tensors["weight"], tensors.get("bias")), None
 
+    def _keras(self) -> dict[str, tuple[int, ...]]:
+        kernel: dict[str, tuple[int, ...]] = {"kernel": (*self.kernel_size, self._weight_shape[1], self.out_channels)}
+        return {**kernel, "bias": (self.out_channels,)} if "bias" in self._shapes else kernel
+
+    def _from_keras(self, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        given["weight"] = np.moveaxis(given.pop("kernel"), (-1, -2), (0, 1))
+        return given
+
     def _arguments(self) -> str:
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self._place.stride}"
         defaults = {"padding": 0, "dilation": 1, "groups": 1, "padding_mode": "zeros", "layout": "nchw"}
@@ -130,7 +138,8 @@ class Conv2d(_Conv):
         layout: ``"nchw"`` or ``"nhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
 
-    Tensors: ``weight`` (out_channels, in_channels / groups, kh, kw), in both layouts, and ``bias`` (out_channels,).
+    Tensors: ``weight`` (out_channels, in_channels / groups, kh, kw), in both layouts, and ``bias`` (out_channels,). Keras'
+    Conv2D: kernel (kh, kw, in_channels / groups, out_channels), bias; its DepthwiseConv2D is `DepthwiseConv2d`.
 
     >>> import numpy as np, fastlayers as fl
     >>> layer = fl.Conv2d(3, 4, 3, stride=2, padding=1, activation="relu")
@@ -155,3 +164,90 @@ class Conv3d(_Conv):
 
     _axes = 3
     _function = staticmethod(conv3d)
+
+
+class _DepthwiseConv(_Conv):
+    """What the depthwise classes share: a convolution with as many groups as channels, under Keras' name and weights."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: Padding = 0,
+        dilation: int | Sequence[int] = 1,
+        depth_multiplier: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        *,
+        layout: str = "nchw",
+        activation: Any = None,
+    ) -> None:
+        name = type(self).__name__
+        channels = integer(name, "in_channels", in_channels, 1)
+        self.depth_multiplier = integer(name, "depth_multiplier", depth_multiplier, 1)
+        super().__init__(
+            channels, channels * self.depth_multiplier, kernel_size, stride, padding, dilation, channels, bias, padding_mode,
+            layout=layout, activation=activation,
+        )  # fmt: skip
+
+    def _arguments(self) -> str:
+        text = f"{self.in_channels}, kernel_size={self.kernel_size}, stride={self._place.stride}"
+        given = {**self._given, "depth_multiplier": self.depth_multiplier}
+        defaults = {"padding": 0, "dilation": 1, "depth_multiplier": 1, "padding_mode": "zeros", "layout": "nchw"}
+        text += "".join(f", {name}={given[name]!r}" for name, default in defaults.items() if given[name] != default)
+        return text + ("" if "bias" in self._shapes else ", bias=False") + arguments(self._activation_code)
+
+    def _keras(self) -> dict[str, tuple[int, ...]]:
+        kernel: dict[str, tuple[int, ...]] = {"kernel": (*self.kernel_size, self.in_channels, self.depth_multiplier)}
+        return {**kernel, "bias": (self.out_channels,)} if "bias" in self._shapes else kernel
+
+    def _from_keras(self, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        given["weight"] = np.moveaxis(given.pop("kernel"), (-2, -1), (0, 1)).reshape(self._weight_shape)
+        return given
+
+
+class DepthwiseConv1d(_DepthwiseConv):
+    """Every channel of a sequence convolved alone, ``(n, c, l)``; see `DepthwiseConv2d` for the arguments.
+
+    >>> import numpy as np, fastlayers as fl
+    >>> layer = fl.DepthwiseConv1d(2, 3, depth_multiplier=2)
+    >>> _ = layer.load_state_dict({"weight": np.ones((4, 1, 3)), "bias": np.zeros(4)})
+    >>> layer(np.ones((1, 2, 10))).shape
+    (1, 4, 8)
+    """
+
+    _axes = 1
+    _function = staticmethod(conv1d)
+
+
+class DepthwiseConv2d(_DepthwiseConv):
+    """Every channel of a plane convolved alone: output channel ``c * depth_multiplier + m`` is ``act(x[c] * weight + bias)``.
+
+    It is `Conv2d` with ``groups=in_channels`` under Keras' name: made for Keras' arguments and weights.
+
+    Args:
+        in_channels: channels of x, ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last.
+        kernel_size: an int, or one an axis.
+        stride: an int, or one an axis.
+        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"``, or ``"same"`` by TensorFlow's rule.
+        dilation: the distance between the taps of the kernel; an int, or one an axis.
+        depth_multiplier: output channels an input channel.
+        bias: whether there is a bias.
+        padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
+        layout: ``"nchw"`` or ``"nhwc"``.
+        activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
+
+    Tensors: ``weight`` (in_channels * depth_multiplier, 1, kh, kw), in both layouts, and ``bias`` of as many channels. Keras'
+    DepthwiseConv2D: kernel (kh, kw, in_channels, depth_multiplier), bias.
+
+    >>> import numpy as np, fastlayers as fl
+    >>> layer = fl.DepthwiseConv2d(3, 3, stride=2, padding="same", layout="nhwc")
+    >>> layer.load_keras([np.ones((3, 3, 3, 1)), np.zeros(3)])
+    Loaded(missing_keys=[], unexpected_keys=[])
+    >>> layer(np.ones((1, 8, 8, 3))).shape
+    (1, 4, 4, 3)
+    """
+
+    _axes = 2
+    _function = staticmethod(conv2d)

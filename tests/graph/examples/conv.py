@@ -16,4 +16,17 @@ EXAMPLES: list[Example] = [
     E("conv_transpose2d", (0, 3, 4, 5), (3, 4, 3, 3), (4,), stride=2, padding=1),
     E("conv_transpose3d", (2, 3, 2, 3, 4), (3, 2, 1, 2, 3), (2,), stride=(1, 2, 1), dilation=(1, 2, 1)),
     E("conv_transpose3d", (3, 2, 2, 4), (4, 2, 2, 2, 2), None, stride=2, padding="valid", output_padding=1, layout="ndhwc"),
+    E("separable_conv1d", (2, 3, 9), (6, 1, 4), (5, 6, 1), (5,), stride=2, depth_multiplier=2, padding="same", activation="relu"),
+    E("separable_conv1d", (9, 3), (3, 1, 3), (2, 3, 1), padding=[(0, 1)], dilation=2, layout="nlc"),
+    E("separable_conv2d", (2, 3, 6, 5), (3, 1, 3, 2), (4, 3, 1, 1), (4,), padding=1, padding_mode="reflect"),
+    E(
+        "separable_conv2d",
+        (6, 5, 2),
+        (4, 1, 3, 3),
+        (3, 4, 1, 1),
+        depth_multiplier=2,
+        stride=(2, 1),
+        padding="same",
+        layout="nhwc",
+    ),
 ]

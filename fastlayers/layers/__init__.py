@@ -30,6 +30,7 @@ from .activation import (
     SwiGLU,
     Tanh,
 )
+from .blocks import BottleneckBlock, ResidualBlock
 from .container import Sequential
 from .conv import Conv1d, Conv2d, Conv3d, DepthwiseConv1d, DepthwiseConv2d
 from .conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -58,11 +59,12 @@ from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .separable import SeparableConv1d, SeparableConv2d
 
 __all__ = [
-    "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
-    "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    "DepthwiseConv1d", "DepthwiseConv2d", "Embedding", "Flatten", "GRUCell", "Hardsigmoid", "Hardswish", "Hardtanh", "Identity",
-    "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "Loaded", "LogSoftmax", "Mish", "PReLU", "Permute", "RMSNorm",
-    "RNNCell", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
-    "ReplicationPad3d", "Reshape", "SeparableConv1d", "SeparableConv2d", "Sequential", "SiLU", "Sigmoid", "Softmax", "Softplus",
-    "Softsign", "SwiGLU", "Tanh", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+    "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "BottleneckBlock", "CircularPad1d", "CircularPad2d", "CircularPad3d",
+    "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
+    "ConvTranspose3d", "DepthwiseConv1d", "DepthwiseConv2d", "Embedding", "Flatten", "GRUCell", "Hardsigmoid", "Hardswish",
+    "Hardtanh", "Identity", "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "Loaded", "LogSoftmax", "Mish", "PReLU",
+    "Permute", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
+    "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Reshape", "ResidualBlock", "SeparableConv1d",
+    "SeparableConv2d", "Sequential", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "SwiGLU", "Tanh", "ZeroPad1d",
+    "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip

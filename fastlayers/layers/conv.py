@@ -11,7 +11,7 @@ from ..errors import ShapeError
 from ..functional import conv1d, conv2d, conv3d
 from ..functional._activation import resolve
 from ..functional._arrays import as_float32
-from ..functional._checks import integer, integers
+from ..functional._checks import integer, integers, same_shape
 from ..functional._geometry import Plan, window
 from ..functional.conv import pack_conv, plan_conv, run_conv
 from ..graph.symbol import Symbol
@@ -74,14 +74,23 @@ class _Conv(WithWeight):
         """Applies the layer to x, with or without a batch; returns float32, laid out as x."""
         if isinstance(x, Symbol):
             tensors = self._tensors()
-            result: np.ndarray = type(self)._function(
-                x, tensors["weight"], tensors.get("bias"), **self._given, activation=self._activation_code
-            )
-            return result
-        kernel, packed = self._packed()
+            return self._record(x, tensors["weight"], tensors.get("bias"))
+        return self._apply(self._packed(), x)
+
+    def _record(self, x: Symbol, weight: np.ndarray, bias: np.ndarray | None, residual: Any = None) -> np.ndarray:
+        """The layer on a symbolic value, with these tensors."""
+        act = self._activation_code
+        result: np.ndarray = type(self)._function(x, weight, bias, **self._given, activation=act, residual=residual)
+        return result
+
+    def _apply(self, made: Any, x: Any, residual: np.ndarray | None = None) -> np.ndarray:
+        """The layer on an array, with packed tensors; `residual` has the shape of the result."""
+        kernel, packed = made
         x = as_float32(x, self._name, "x")
         plan = self._plans.get(x.shape) or self._plan(x.shape)
-        return run_conv(kernel, x, packed, plan, None, self._activation_code)
+        if residual is not None:
+            same_shape(self._name, "residual", residual.shape, plan.shape, "the shape of the result")
+        return run_conv(kernel, x, packed, plan, residual, self._activation_code)
 
     def _plan(self, shape: tuple[int, ...]) -> Plan:
         plan = plan_conv(self._place, shape, self._weight_shape, None, None)

@@ -1,0 +1,86 @@
+"""Writes blocks.npz: blocks and small networks in torch, in float64, on the numbers of block_cases.py.
+
+Run from the root of the repository: ``python -m tests.goldens.make_blocks``; made with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from .block_cases import CASES, inputs, weights
+
+
+def conv(i: int, o: int, k: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(i, o, k, stride, k // 2, groups=groups, bias=False)
+
+
+class Residual(nn.Module):
+    """Basic block and bottleneck as torchvision has them."""
+
+    def __init__(self, i: int, o: int, convs: list[nn.Conv2d], stride: int) -> None:
+        super().__init__()
+        self.count = len(convs)
+        for at, layer in enumerate(convs, 1):
+            setattr(self, f"conv{at}", layer)
+            setattr(self, f"bn{at}", nn.BatchNorm2d(layer.out_channels))
+        self.downsample = nn.Sequential(conv(i, o, 1, stride), nn.BatchNorm2d(o)) if stride != 1 or i != o else None
+
+    def forward(self, x: Any) -> Any:
+        y = x
+        for at in range(1, self.count + 1):
+            y = getattr(self, f"bn{at}")(getattr(self, f"conv{at}")(y))
+            y = y if at == self.count else y.relu()
+        return (y + (x if self.downsample is None else self.downsample(x))).relu()
+
+
+def basic(i: int, o: int, stride: int = 1) -> Residual:
+    return Residual(i, o, [conv(i, o, 3, stride), conv(o, o, 3)], stride)
+
+
+def bottleneck(i: int, c: int, stride: int = 1, groups: int = 1, first: bool = False) -> Residual:
+    steps = (stride, 1) if first else (1, stride)
+    return Residual(i, 4 * c, [conv(i, c, 1, steps[0]), conv(c, c, 3, steps[1], groups), conv(c, 4 * c, 1)], stride)
+
+
+class Resnet50(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.bn1, self.pool = conv(3, 64, 7, 2), nn.BatchNorm2d(64), nn.MaxPool2d(3, 2, 1)
+        i = 64
+        for at, (blocks, c) in enumerate(zip((3, 4, 6, 3), (64, 128, 256, 512), strict=True), 1):
+            made = []
+            for b in range(blocks):
+                made.append(bottleneck(i, c, 2 if at > 1 and b == 0 else 1))
+                i = 4 * c
+            setattr(self, f"layer{at}", nn.Sequential(*made))
+        self.fc = nn.Linear(2048, 1000)
+
+    def forward(self, x: Any) -> Any:
+        x = self.pool(self.bn1(self.conv1(x)).relu())
+        for at in range(1, 5):
+            x = getattr(self, f"layer{at}")(x)
+        return self.fc(x.mean((2, 3)))
+
+
+MODULES = {"basic": basic, "bottleneck": bottleneck, "resnet50": Resnet50}
+
+
+def main() -> None:
+    results = {}
+    for case in CASES:
+        module = MODULES[case.kind](*case.args, **case.kwargs).eval()
+        shapes = {name: tuple(t.shape) for name, t in module.state_dict().items() if t.dtype.is_floating_point}
+        state = {name: torch.from_numpy(array) for name, array in weights(case, shapes).items()}
+        module.load_state_dict(state, strict=False)
+        with torch.no_grad():
+            results[case.label] = module.double()(torch.from_numpy(inputs(case)).double()).numpy().astype(np.float32)
+    np.savez_compressed(Path(__file__).with_name("blocks.npz"), **results)
+
+
+if __name__ == "__main__":
+    main()

@@ -85,6 +85,7 @@ def describe_options(attributes: dict[str, Any]) -> None:
     for name in ("activation", "recurrent_activation", "nonlinearity"):
         if name in attributes:
             attributes[name] = specify(resolve("trace", attributes[name]))
+    attributes["clip"] = float(attributes["clip"])
 
 
 # ---- rules -------------------------------------------------------------------------------------------------------------------

@@ -35,14 +35,15 @@ from .padding import pad
 from .recurrent_gru import gru, gru_cell
 from .recurrent_lstm import lstm, lstm_cell
 from .recurrent_rnn import rnn, rnn_cell
+from .search import beam_search, greedy_search
 from .separable import separable_conv1d, separable_conv2d
 from .softmax import log_softmax, softmax
 
 __all__ = [
-    "add", "clip", "concat", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "divide",
-    "elu", "embedding", "erf", "exp", "flatten", "gelu", "glu", "gru", "gru_cell", "hardsigmoid", "hardswish", "hardtanh",
-    "identity", "layer_norm", "leaky_relu", "linear", "log", "log_softmax", "lstm", "lstm_cell", "mish", "multiply", "pad",
-    "permute", "prelu", "relu", "relu6", "reshape", "rms_norm", "rnn", "rnn_cell", "select", "selu", "separable_conv1d",
-    "separable_conv2d", "sigmoid", "silu", "slice", "softmax", "softplus", "softsign", "sqrt", "squeeze", "subtract", "swiglu",
-    "swish", "tanh", "to_channels_first", "to_channels_last", "unsqueeze",
+    "add", "beam_search", "clip", "concat", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "divide", "elu", "embedding", "erf", "exp", "flatten", "gelu", "glu", "greedy_search", "gru",
+    "gru_cell", "hardsigmoid", "hardswish", "hardtanh", "identity", "layer_norm", "leaky_relu", "linear", "log", "log_softmax",
+    "lstm", "lstm_cell", "mish", "multiply", "pad", "permute", "prelu", "relu", "relu6", "reshape", "rms_norm", "rnn",
+    "rnn_cell", "select", "selu", "separable_conv1d", "separable_conv2d", "sigmoid", "silu", "slice", "softmax", "softplus",
+    "softsign", "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh", "to_channels_first", "to_channels_last", "unsqueeze",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ from .activation import (
     tanh,
 )
 from .arithmetic import add, divide, multiply, subtract
+from .attention import scaled_dot_product_attention
 from .conv import conv1d, conv2d, conv3d
 from .conv_transpose import conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .elementwise import clip, erf, exp, hardtanh, identity, log, sqrt
@@ -44,6 +45,7 @@ __all__ = [
     "conv_transpose3d", "divide", "elu", "embedding", "erf", "exp", "flatten", "gelu", "glu", "greedy_search", "gru",
     "gru_cell", "hardsigmoid", "hardswish", "hardtanh", "identity", "layer_norm", "leaky_relu", "linear", "log", "log_softmax",
     "lstm", "lstm_cell", "mish", "multiply", "pad", "permute", "prelu", "relu", "relu6", "reshape", "rms_norm", "rnn",
-    "rnn_cell", "select", "selu", "separable_conv1d", "separable_conv2d", "sigmoid", "silu", "slice", "softmax", "softplus",
-    "softsign", "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh", "to_channels_first", "to_channels_last", "unsqueeze",
+    "rnn_cell", "scaled_dot_product_attention", "select", "selu", "separable_conv1d", "separable_conv2d", "sigmoid", "silu",
+    "slice", "softmax", "softplus", "softsign", "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh", "to_channels_first",
+    "to_channels_last", "unsqueeze",
 ]  # fmt: skip

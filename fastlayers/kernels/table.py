@@ -30,8 +30,8 @@ __all__ = [
 PLAIN = frozenset(
     {"activation", "alpha", "batch_first", "beta", "bias", "causal", "channels", "channels_last", "column", "dilation",
      "directions_apart", "empty", "epsilon", "gate", "groups", "include_pad", "itemsize", "k_transposed", "kernel", "mode",
-     "offset", "op", "options", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "rms", "scale",
-     "shape", "size", "source", "stride", "target", "tile", "transpose_b", "value", "x_last", "x_offset", "x_strides"}
+     "heads_last", "offset", "op", "options", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "rms",
+     "scale", "shape", "size", "source", "stride", "target", "tile", "transpose_b", "value", "x_last", "x_offset", "x_strides"}
 )  # fmt: skip
 
 
@@ -92,8 +92,27 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel(
         "attention",
         "attention",
-        ("q__bhqd", "k__bgkd", "v__bgke", "mask__bhqk", "out__bhqe", "scale", "causal", "offset", "empty", "k_transposed"),
+        (
+            "q__bhqd",
+            "k__bgkd",
+            "v__bgke",
+            "mask__bhqk",
+            "lengths__b",
+            "out__bhqe",
+            "scale",
+            "causal",
+            "offset",
+            "empty",
+            "k_transposed",
+            "heads_last",
+        ),
     ),
+    Kernel(
+        "attention_weights",
+        "scores",
+        ("x__bhqk", "mask__bhqk", "lengths__b", "scores__bhqk", "out__bhqk", "scale", "causal", "offset", "empty"),
+    ),
+    Kernel("additive_scores", "scores", ("q__bqu", "k__bku", "scale__u", "out__bqk")),
     Kernel("transpose", "layout", ("x__brc", "out__bcr")),
     Kernel("copy", "movement", ("x", "out", "shape", "x_offset", "x_strides", "out_offset", "out_strides", "itemsize")),
     Kernel("gather", "movement", ("x__oni", "indices__m", "out__omi", "itemsize")),

@@ -3,6 +3,7 @@
 from . import (
     arithmetic,
     attention,
+    attention_layers,
     blocks,
     constant,
     conv,
@@ -29,6 +30,7 @@ __all__ = [
     "View",
     "arithmetic",
     "attention",
+    "attention_layers",
     "blocks",
     "constant",
     "conv",

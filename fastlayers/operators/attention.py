@@ -60,7 +60,7 @@ def _lower(n: View, b: Builder) -> Any:
     mask, out = b.optional(3), b.output(0)
     b.call(
         "attention", q.view(_four(q)), k.view(_four(k)), v.view(_four(v)), None if mask is None else mask.view(_four(mask)),
-        out.view(_four(out)), float(n.get("scale", 1.0)), False, 0, 1, bool(n.get("transposed", False)),
+        None, out.view(_four(out)), float(n.get("scale", 1.0)), False, 0, 1, bool(n.get("transposed", False)), False,
     )  # fmt: skip
     return True
 

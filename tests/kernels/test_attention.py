@@ -43,6 +43,7 @@ class Problem:
     k: np.ndarray
     v: np.ndarray
     mask: np.ndarray | None = None
+    lengths: np.ndarray | None = None
     scale: float | None = None
     causal: bool = False
     offset: int = 0
@@ -57,24 +58,26 @@ def problem(b: int = 1, h: int = 1, g: int = 0, rows: int = 5, keys: int = 7, d:
     return Problem(numbers(b, h, rows, d), numbers(b, g, keys, d), numbers(b, g, keys, e), **rest)  # type: ignore[arg-type]
 
 
-def run(p: Problem, edge: str = "", k_transposed: bool = False) -> np.ndarray:
+def run(p: Problem, edge: str = "", k_transposed: bool = False, heads_last: bool = False) -> np.ndarray:
     """The current variant's result; `edge` puts every array against a forbidden page. Inputs are read-only."""
-    shape = (*p.q.shape[:3], p.v.shape[3])
+    b, h, rows, _ = p.q.shape
+    shape = (b, rows, h, p.v.shape[3]) if heads_last else (b, h, rows, p.v.shape[3])
     out = guarded_empty(shape, edge) if edge else np.full(shape, 77, np.float32)
     k = p.k.swapaxes(2, 3) if k_transposed else p.k
-    inputs = [None if x is None else guarded(x, edge) if edge else np.array(x, order="C") for x in (p.q, k, p.v, p.mask)]
+    arrays = [x.swapaxes(1, 2) if heads_last else x for x in (p.q, k, p.v)]
+    inputs = [None if x is None else guarded(x, edge) if edge else np.array(x, order="C") for x in (*arrays, p.mask, p.lengths)]
     for x in inputs:
         if x is not None:
             x.flags.writeable = False
     scale = max(1, p.q.shape[3]) ** -0.5 if p.scale is None else p.scale
-    _dispatch.kernel("attention")(*inputs, out, scale, p.causal, p.offset, p.empty, k_transposed)
-    return out
+    _dispatch.kernel("attention")(*inputs, out, scale, p.causal, p.offset, p.empty, k_transposed, heads_last)
+    return out.swapaxes(1, 2) if heads_last else out
 
 
 def wanted(p: Problem) -> np.ndarray:
     out = np.full((*p.q.shape[:3], p.v.shape[3]), 77, np.float32)
     scale = max(1, p.q.shape[3]) ** -0.5 if p.scale is None else p.scale
-    reference.attention(p.q, p.k, p.v, p.mask, out, scale, p.causal, p.offset, p.empty, False)
+    reference.attention(p.q, p.k, p.v, p.mask, p.lengths, out, scale, p.causal, p.offset, p.empty, False, False)
     return out
 
 
@@ -106,7 +109,7 @@ def test_torch(number: int, variant: str) -> None:
     case = make_attention.ATTENTION[number]
     q, k, v, mask = (golden().get(f"{number}.{name}") for name in ("q", "k", "v", "mask"))
     assert q is not None and k is not None and v is not None
-    got = run(Problem(q, k, v, mask, case.scale, case.causal))
+    got = run(Problem(q, k, v, mask, None, case.scale, case.causal))
     np.testing.assert_allclose(got, golden()[f"{number}.y"], rtol=0, atol=3e-6)
 
 
@@ -160,6 +163,56 @@ def test_grouped_heads_are_repeated_heads(variant: str) -> None:
         same_bits(run(p), run(repeated))
         mask = numbers(1, 1, 1, 70)
         same_bits(run(p.but(mask=mask)), run(repeated.but(mask=mask)))
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 40, 70])
+def test_heads_beside_each_other_are_heads_apart(rows: int, variant: str) -> None:
+    """Queries, keys and values read in place from (b, t, h d): the same bits, whatever mask, grouping and causality."""
+    for g, (d, e) in product((1, 2, 4), ((8, 16), (5, 3), (16, 64))):
+        p = problem(b=2, h=4, g=g, rows=rows, keys=70, d=d, e=e)
+        for edge, changed in (
+            ("start", p),
+            ("end", p.but(causal=True, offset=3)),
+            ("end", p.but(mask=numbers(2, 1, rows, 70))),
+            ("start", p.but(mask=np.where(numbers(2, 1, 1, 70) < 0, -INFINITY, np.float32(0)), causal=True, offset=60)),
+            ("end", p.but(lengths=np.array([70, 33]))),
+        ):
+            same_bits(run(changed, edge, heads_last=True), run(changed))
+
+
+@pytest.mark.parametrize("rows", [1, 3, 40])
+def test_lengths_are_shorter_keys(rows: int, variant: str) -> None:
+    """The bits of keys that end there, whatever lies behind: NaN or infinity too."""
+    for lengths, causal, heads_last in product(((70, 1), (17, 64), (0, 69), (-5, 1000)), (False, True), (False, True)):
+        p = problem(b=2, h=4, g=2, rows=rows, keys=70, d=6, e=7, causal=causal, offset=20, lengths=np.array(lengths))
+        masks = (None, numbers(2, 1, rows, 70), np.where(numbers(1, 4, 1, 70) < 0, np.float32(-1e9), np.float32(0)))
+        for mask, behind in product(masks, (np.float32(0), np.float32(np.nan), INFINITY)):
+            q = p.but(k=p.k.copy(), v=p.v.copy(), mask=mask)
+            for i, n in enumerate(lengths):
+                n = min(max(n, 0), 70)
+                q.k[i, :, n:], q.v[i, :, n:] = behind, behind
+            got = run(q, "end", heads_last=heads_last)
+            for i, n in enumerate(lengths):
+                n = min(max(n, 0), 70)
+                part = mask if mask is None or len(mask) == 1 else mask[i : i + 1]
+                short = q.but(q=q.q[i : i + 1], k=q.k[i : i + 1, :, :n], v=q.v[i : i + 1, :, :n], lengths=None)
+                same_bits(got[i : i + 1], run(short.but(mask=None if part is None else part[..., :n])))
+
+
+def test_low_numbers_of_a_mask_where_something_is_not_finite(variant: str) -> None:
+    """A key that a tile of low numbers hides is left out, unless it or its value is not finite: 0 times infinity is NaN, and a
+    score of NaN is one whatever is added to it.
+    """
+    for rows, place, value in product((3, 40), (0, 20, 100, 149), (np.nan, np.inf)):
+        mask = np.zeros((1, 1, rows, 150), np.float32)
+        mask[..., 16:32], mask[..., 96:] = -1e9, -1e9
+        for spoil in ("v", "k", "mask"):
+            p = problem(rows=rows, keys=150, d=4, e=5, mask=mask.copy())
+            array = getattr(p, spoil)
+            array[(0, 0, rows - 1, place) if spoil == "mask" else (0, 0, place, 2)] = value
+            got = run(p)
+            close(p, got)
+            assert not np.isfinite(got).all() or (spoil == "k" and value == np.inf)
 
 
 @pytest.mark.parametrize("offset", [-300, -65, -17, -1, 0, 1, 16, 63, 64, 130, 1 << 40])
@@ -297,6 +350,7 @@ def test_threads(variant: str) -> None:
     for p in (
         problem(b=2, h=6, g=3, rows=300, keys=300, d=32, e=32),
         problem(b=2, h=6, rows=300, keys=300, d=32, e=33, causal=True),
+        problem(b=2, h=6, rows=300, keys=300, d=32, e=32, lengths=np.array([100, 257]), causal=True),
         problem(b=2, h=6, rows=300, keys=300, d=32, e=32, mask=low),
         problem(b=4, h=16, rows=2, keys=2000, d=32, e=32),
     ):

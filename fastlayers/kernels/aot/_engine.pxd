@@ -90,14 +90,17 @@ cdef extern from "csrc/kernels.h" nogil:
     int64_t FL_ATTENTION_SCRATCH(int64_t d, int64_t e)
     ctypedef struct fl_attention:
         const float *q
+        int64_t qi
         const float *k
         int64_t kj, kt
         const float *v
+        int64_t vj
         const float *mask
         int64_t mi, mj
         const float *tiles
         int64_t tiles_strip
         float *out
+        int64_t oi
         int64_t rows, keys, d, e
         int64_t last
         float scale
@@ -197,6 +200,8 @@ cdef extern from "csrc/kernels.h" nogil:
         void (*attention)(const fl_attention *p) noexcept nogil
         void (*attention_tiles)(const float *mask, int64_t stride, int64_t rows, int64_t n, float *tiles) noexcept nogil
         float (*magnitude)(const float *x, int64_t n) noexcept nogil
+        int (*masked_scores)(const float *x, float scale, const float *mask, int64_t mj, int64_t seen, float *y, int64_t n) noexcept nogil
+        void (*additive_scores)(const float *q, const float *k, const float *scale, int64_t n, int64_t u, float *out) noexcept nogil
         void (*panels)(const fl_panels *p) noexcept nogil
         void (*gather)(const float *from_, int64_t step, float *to, int64_t n) noexcept nogil
         void (*unary)(int code, float a, float b, const float *x, float *y, int64_t n) noexcept nogil

@@ -23,12 +23,16 @@ cdef struct Job:
     const float *k
     const float *v
     const float *mask
+    const int64_t *lengths              # NULL, or how many keys an entry of the batch has
     float *out
     int64_t batch, heads, groups        # heads of queries, and of keys and values, an entry of the batch
     int64_t rows, blocks                # queries of a head, and the tasks that they make
+    int64_t q_head, k_head, v_head, out_head  # from one head to the next
     int64_t mask_b, mask_h, mask_rows   # axes of the mask
     int64_t strips, tiles               # for each mask `attention_tiles` finds strips x tiles numbers; 0: there is nothing to find
+    int64_t bounds                      # heads of keys an entry of the batch that are bounded one by one: all, or 1 for all together
     int causal                          # does causality forbid any key?
+    int measured                        # are lengths given?
     double work
     float *found                        # tiles of all masks, then a bound of each head of keys
     float *scratch
@@ -39,8 +43,15 @@ cdef inline int64_t least(int64_t a, int64_t b) noexcept nogil:
     return a if a < b else b
 
 
+cdef inline int64_t keys_of(const Job *job, int64_t entry) noexcept nogil:
+    """The keys of an entry of the batch."""
+    if job.lengths == NULL:
+        return job.part.keys
+    return least(job.part.keys, job.lengths[entry] if job.lengths[entry] > 0 else 0)
+
+
 cdef void look(void *context, int64_t number, int worker) noexcept nogil:
-    """A strip of a mask, or, after those, a head of keys and values."""
+    """A strip of a mask, or, after those, a head of keys and values, or all heads where they lie among each other."""
     cdef const Job *job = <const Job *>context
     cdef const fl_attention *p = &job.part
     cdef int64_t strips = job.mask_b * job.mask_h * job.strips, row = number % job.strips * FL_PANEL if job.strips else 0
@@ -48,10 +59,12 @@ cdef void look(void *context, int64_t number, int worker) noexcept nogil:
         job.table.attention_tiles(job.mask + (number // job.strips * job.mask_rows + row) * p.keys, p.keys,
                                   least(job.mask_rows - row, FL_PANEL), p.keys, job.found + number * job.tiles)
         return
-    cdef int64_t head = number - strips
+    cdef int64_t head = number - strips, heads = job.groups // job.bounds
+    # A key that is behind the last is not looked at; where keys are transposed they are all mixed, and one too many does no harm.
+    cdef int64_t keys = keys_of(job, head // job.bounds), k_keys = p.keys if p.kt > 1 else keys
     cdef float *bound = job.found + strips * job.tiles + head
-    bound[0] = job.table.magnitude(job.k + head * p.keys * p.d, p.keys * p.d)
-    if not job.table.magnitude(job.v + head * p.keys * p.e, p.keys * p.e) < INFINITY:
+    bound[0] = job.table.magnitude(job.k + head * p.keys * p.d * heads, k_keys * p.d * heads)
+    if not job.table.magnitude(job.v + head * p.keys * p.e * heads, keys * p.e * heads) < INFINITY:
         bound[0] = INFINITY
 
 
@@ -60,22 +73,25 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
     cdef fl_attention p = job.part
     cdef int64_t head = number // job.blocks, block = number % job.blocks, strips = (job.rows + FL_PANEL - 1) // FL_PANEL
-    cdef int64_t group = head // (job.heads // job.groups), plane
+    cdef int64_t entry = head // job.heads, plane
+    cdef int64_t group = head % job.heads // (job.heads // job.groups)
     cdef int64_t first = strips * block // job.blocks * FL_PANEL, end = strips * (block + 1) // job.blocks * FL_PANEL
     p.rows = least(end, job.rows) - first
-    p.q = job.q + (head * job.rows + first) * p.d
-    p.k, p.v = job.k + group * p.keys * p.d, job.v + group * p.keys * p.e
-    p.out = job.out + (head * job.rows + first) * p.e
+    p.q = job.q + entry * job.heads * job.rows * p.d + head % job.heads * job.q_head + first * p.qi
+    p.k = job.k + entry * job.groups * p.keys * p.d + group * job.k_head
+    p.v = job.v + entry * job.groups * p.keys * p.e + group * job.v_head
+    p.out = job.out + entry * job.heads * job.rows * p.e + head % job.heads * job.out_head + first * p.oi
     p.scratch = job.scratch + worker * job.scratch_size
     if job.causal:
         p.last += first
     if job.mask != NULL:
-        plane = (head // job.heads if job.mask_b > 1 else 0) * job.mask_h + (head % job.heads if job.mask_h > 1 else 0)
+        plane = (entry if job.mask_b > 1 else 0) * job.mask_h + (head % job.heads if job.mask_h > 1 else 0)
         p.mask = job.mask + plane * job.mask_rows * (p.keys if p.mj else 1) + first * p.mi
         if job.strips:
             p.tiles = job.found + (plane * job.strips + (first // FL_PANEL if p.mi else 0)) * job.tiles
     if job.found != NULL:
-        p.bound = job.found[job.mask_b * job.mask_h * job.strips * job.tiles + group]
+        p.bound = job.found[job.mask_b * job.mask_h * job.strips * job.tiles + entry * job.bounds + (group if job.bounds > 1 else 0)]
+    p.keys = keys_of(job, entry)
     job.table.attention(&p)
 
 
@@ -89,20 +105,20 @@ cdef inline void spread(fl_task_fn function, Job *job, int64_t tasks, int thread
 
 
 cdef int run(const void *plan, void *const *operands) noexcept nogil:
-    """Operands: q, k, v, mask or NULL, out."""
+    """Operands: q, k, v, mask or NULL, lengths or NULL, out."""
     cdef Job job = (<const Job *>plan)[0]
     cdef int64_t tasks = job.batch * job.heads * job.blocks, looks = 0, found = 0
     cdef int threads = workers(tasks, job.work)
     if tasks * job.part.e == 0:
         return 0
     if job.causal or job.strips:
-        looks = job.mask_b * job.mask_h * job.strips + job.batch * job.groups
-        found = job.mask_b * job.mask_h * job.strips * job.tiles + job.batch * job.groups
+        looks = job.mask_b * job.mask_h * job.strips + job.batch * job.bounds
+        found = job.mask_b * job.mask_h * job.strips * job.tiles + job.batch * job.bounds
     cdef float *memory = <float *>alloc(<size_t>(threads * job.scratch_size + found) * sizeof(float))
     if memory == NULL:
         return -1
     job.q, job.k, job.v = <const float *>operands[0], <const float *>operands[1], <const float *>operands[2]
-    job.mask, job.out = <const float *>operands[3], <float *>operands[4]
+    job.mask, job.lengths, job.out = <const float *>operands[3], <const int64_t *>operands[4], <float *>operands[5]
     job.scratch, job.found = memory, memory + threads * job.scratch_size if found else NULL
     spread(look, &job, looks, threads if threads <= looks else 1)
     spread(task, &job, tasks, threads)
@@ -110,15 +126,17 @@ cdef int run(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef int plan_attention(Job *job, tuple q, tuple k, tuple v, tuple mask, float scale, bint causal, int64_t offset, int empty,
-                        bint k_transposed) except -1:
+cdef int plan_attention(Job *job, tuple q, tuple k, tuple v, tuple mask, bint measured, float scale, bint causal, int64_t offset,
+                        int empty, bint k_transposed, bint heads_last) except -1:
     """Shapes of the arguments; those of the mask are () where there is none."""
     cdef fl_attention *p = &job.part
-    cdef int64_t mask_keys = 1
+    cdef int64_t mask_keys = 1, heads
+    cdef bint q_last = heads_last and q[1] > 1  # a single query of each head: the order of axes makes no difference
     job.table = level()
-    job.batch, job.heads, job.rows = q[0], q[1], q[2]
-    job.groups = v[1]
-    p.d, p.keys, p.e = q[3], v[2], v[3]
+    job.batch, job.measured = q[0], measured
+    job.rows, job.heads = (q[1], q[2]) if heads_last else (q[2], q[1])
+    p.keys, job.groups = (v[1], v[2]) if heads_last else (v[2], v[1])
+    p.d, p.e = q[3], v[3]
     p.kj, p.kt = 1 if k_transposed else p.d, p.keys if k_transposed else 1
     p.scale, p.bound, p.empty = scale, 0, NAN if empty else 0
     p.mask = p.tiles = NULL
@@ -128,15 +146,23 @@ cdef int plan_attention(Job *job, tuple q, tuple k, tuple v, tuple mask, float s
         job.mask_b, job.mask_h, job.mask_rows, mask_keys = mask
     job.causal = causal and offset < p.keys - 1  # else the first query, and so all of them, sees everything
     p.last = max(offset, -job.rows) if job.causal else p.keys
-    if job.heads > job.groups > 0 and job.mask_h == job.mask_rows == 1 and not job.causal:
+    heads = job.heads
+    if job.heads > job.groups > 0 and job.mask_h == job.mask_rows == 1 and not job.causal and not q_last:
         job.rows *= job.heads // job.groups  # heads that share their keys lie one after the other
         job.heads = job.groups
     job.blocks = (job.rows + FL_QUERIES - 1) // FL_QUERIES
+    p.qi, p.oi, p.vj = p.d, p.e, p.e
+    job.q_head, job.out_head, job.k_head, job.v_head = job.rows * p.d, job.rows * p.e, p.keys * p.d, p.keys * p.e
+    job.bounds = job.groups
+    if q_last:
+        p.qi, p.oi, job.q_head, job.out_head = heads * p.d, heads * p.e, p.d, p.e
+    if heads_last:
+        p.kj, p.vj, job.k_head, job.v_head, job.bounds = job.groups * p.d, job.groups * p.e, p.d, p.e, 1
     if mask_keys > 1:
         p.mj = 1
-        # Numbers of a mask are low or not beside those of the row's other keys, which causality may forbid: then nothing is left out
-        # for the mask's sake.
-        if not job.causal:
+        # Numbers of a mask are low or not beside those of the row's other keys, which causality or lengths may forbid: then nothing is
+        # left out for the mask's sake.
+        if not job.causal and not measured:
             job.strips, job.tiles = (job.mask_rows + FL_PANEL - 1) // FL_PANEL, (p.keys + FL_PANEL - 1) // FL_PANEL
     if job.mask_rows > 1:
         p.mi = mask_keys
@@ -151,20 +177,26 @@ cdef inline tuple shape(cnp.ndarray array):
     return () if array is None else (<object>array).shape
 
 
-def attention(cnp.ndarray q__bhqd, cnp.ndarray k__bgkd, cnp.ndarray v__bgke, cnp.ndarray mask__bhqk, cnp.ndarray out__bhqe, float scale,
-              bint causal, int64_t offset, int empty, bint k_transposed):
+cdef inline void *data(cnp.ndarray array):
+    return NULL if array is None else cnp.PyArray_DATA(array)
+
+
+def attention(cnp.ndarray q__bhqd, cnp.ndarray k__bgkd, cnp.ndarray v__bgke, cnp.ndarray mask__bhqk, cnp.ndarray lengths__b,
+              cnp.ndarray out__bhqe, float scale, bint causal, int64_t offset, int empty, bint k_transposed, bint heads_last):
     """out = softmax(scale q kᵀ + mask) v, h / g neighbouring heads of queries for each head of keys and values."""
     cdef Job job
-    cdef void *operands[5]
-    plan_attention(&job, shape(q__bhqd), shape(k__bgkd), shape(v__bgke), shape(mask__bhqk), scale, causal, offset, empty, k_transposed)
-    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(q__bhqd), cnp.PyArray_DATA(k__bgkd), cnp.PyArray_DATA(v__bgke)
-    operands[3], operands[4] = NULL if mask__bhqk is None else cnp.PyArray_DATA(mask__bhqk), cnp.PyArray_DATA(out__bhqe)
+    cdef void *operands[6]
+    plan_attention(&job, shape(q__bhqd), shape(k__bgkd), shape(v__bgke), shape(mask__bhqk), lengths__b is not None, scale, causal,
+                   offset, empty, k_transposed, heads_last)
+    operands[0], operands[1], operands[2] = data(q__bhqd), data(k__bgkd), data(v__bgke)
+    operands[3], operands[4], operands[5] = data(mask__bhqk), data(lengths__b), data(out__bhqe)
     run_plan(run, &job, operands, job.work, "attention")
 
 
-def attention_step(tuple q__bhqd, tuple k__bgkd, tuple v__bgke, tuple mask__bhqk, tuple out__bhqe, float scale, bint causal,
-                   int64_t offset, int empty, bint k_transposed):
+def attention_step(tuple q__bhqd, tuple k__bgkd, tuple v__bgke, tuple mask__bhqk, tuple lengths__b, tuple out__bhqe, float scale,
+                   bint causal, int64_t offset, int empty, bint k_transposed, bint heads_last):
     """The step of `attention`: shapes instead of arrays."""
     cdef Job job
-    plan_attention(&job, q__bhqd, k__bgkd, v__bgke, () if mask__bhqk is None else mask__bhqk, scale, causal, offset, empty, k_transposed)
-    return make_step(run, &job, sizeof(Job), 5, job.work, None)
+    plan_attention(&job, q__bhqd, k__bgkd, v__bgke, () if mask__bhqk is None else mask__bhqk, lengths__b is not None, scale, causal,
+                   offset, empty, k_transposed, heads_last)
+    return make_step(run, &job, sizeof(Job), 6, job.work, None)

@@ -90,7 +90,7 @@ static void fl_f32_attention_tiles(const float *mask, int64_t stride, int64_t ro
 static void fl_attention_queries(const fl_attention *p, fl_attention_state *w) {
   if (p->rows < w->lanes)
     memset(w->qt, 0, (size_t)(p->d * w->lanes) * 4);
-  fl_f32_transpose(p->q, p->d, w->qt, w->lanes, p->rows, p->d);
+  fl_f32_transpose(p->q, p->qi, w->qt, w->lanes, p->rows, p->d);
   for (int64_t i = 0; i < p->d * w->lanes; i += VW)
     vstore(w->qt + i, vload(w->qt + i) * p->scale);
 }
@@ -101,7 +101,7 @@ static float fl_attention_bound(const fl_attention *p) {
   for (int64_t i = 0; i < p->rows; i++) {
     vf sum = vset(0);
     for (int64_t t = 0; t < p->d; t += VW)
-      sum += vabs(p->d - t < VW ? vget_part(p->q + i * p->d + t, p->d - t, 0) : vload(p->q + i * p->d + t));
+      sum += vabs(p->d - t < VW ? vget_part(p->q + i * p->qi + t, p->d - t, 0) : vload(p->q + i * p->qi + t));
     const float total = vsum(sum);
     if (!(total < (float)INFINITY))
       return (float)INFINITY;
@@ -131,13 +131,15 @@ static void fl_attention_windows(const fl_attention *p, int64_t (*window)[2]) {
   }
 }
 
-/* The values of n keys from j0 on, `width` floats apart: where they lie, or copied to `padded` with zeros between them. */
-static const float *fl_attention_whole_panels(const fl_attention *p, int64_t j0, int64_t n, int64_t width, float *padded) {
-  const float *v = p->v + j0 * p->e;
+/* The values of n keys from j0 on, *apart floats from one to the next: where they lie, or copied to `padded` with zeros between them. */
+static const float *fl_attention_whole_panels(const fl_attention *p, int64_t j0, int64_t n, int64_t width, float *padded, int64_t *apart) {
+  const float *v = p->v + j0 * p->vj;
+  *apart = p->vj;
   if (width == p->e)
     return v;
+  *apart = width;
   for (int64_t j = 0; j < n; j++) {
-    memcpy(padded + j * width, v + j * p->e, (size_t)p->e * 4);
+    memcpy(padded + j * width, v + j * p->vj, (size_t)p->e * 4);
     memset(padded + j * width + p->e, 0, (size_t)(width - p->e) * 4);
   }
   return padded;
@@ -149,7 +151,7 @@ static void fl_attention_results(const fl_attention *p, const float *sums, int64
     const int none = total[i] == 0;
     const float scale = 1 / total[i];
     for (int64_t j = 0; j < p->e; j++)
-      p->out[i * p->e + j] = none ? p->empty : sums[i * width + j] * scale;
+      p->out[i * p->oi + j] = none ? p->empty : sums[i * width + j] * scale;
   }
 }
 
@@ -302,7 +304,9 @@ static void fl_attention_block(const fl_attention *p, fl_attention_state *w, int
       fl_attention_softmax(w->s + (w->from[u] - j0) * w->lanes + i, w->lanes, w->to[u] - w->from[u], w->largest + i, w->total + i,
                            w->shrink + i);
   }
-  fl_attention_values(p, w, fl_attention_whole_panels(p, j0, j1 - j0, w->width, w->padded), w->width, j0);
+  int64_t apart;
+  const float *v = fl_attention_whole_panels(p, j0, j1 - j0, w->width, w->padded, &apart);
+  fl_attention_values(p, w, v, apart, j0);
 }
 
 static void fl_f32_attention(const fl_attention *p) {

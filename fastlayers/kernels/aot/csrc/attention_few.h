@@ -85,9 +85,9 @@ static void fl_attention_rows(const fl_attention *p) {
   w.s = w.turned + (p->d < FL_KC ? p->d : FL_KC) * FL_KEYS;
   w.sums = w.s + p->rows * FL_KEYS;
   w.padded = w.sums + p->rows * w.width;
-  for (int64_t i = 0; i < p->rows * p->d; i++)
-    w.q[i] = p->q[i] * p->scale;
   for (int64_t i = 0; i < p->rows; i++) {
+    for (int64_t t = 0; t < p->d; t++)
+      w.q[i * p->d + t] = p->q[i * p->qi + t] * p->scale;
     w.largest[i] = -(float)INFINITY;
     w.total[i] = 0;
   }
@@ -100,8 +100,9 @@ static void fl_attention_rows(const fl_attention *p) {
       fl_attention_row_mask(p, w.s + i * FL_KEYS, i, j0, n);
       fl_attention_row_softmax(w.s + i * FL_KEYS, n, w.largest + i, w.total + i, w.shrink + i);
     }
-    const fl_direct product = {.a = w.s, .ai = FL_KEYS, .at = 1, .b = fl_attention_whole_panels(p, j0, n, w.width, w.padded),
-                               .bt = w.width, .c = w.sums, .ldc = w.width, .m = p->rows, .n = w.width, .k = n,
+    int64_t apart;
+    const float *v = fl_attention_whole_panels(p, j0, n, w.width, w.padded, &apart);
+    const fl_direct product = {.a = w.s, .ai = FL_KEYS, .at = 1, .b = v, .bt = apart, .c = w.sums, .ldc = w.width, .m = p->rows, .n = w.width, .k = n,
                                .factor = j0 > window[0][0] ? w.shrink : 0};
     fl_f32_direct(&product);
   }

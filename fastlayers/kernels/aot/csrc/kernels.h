@@ -8,7 +8,7 @@
 #define FL_KERNELS_H
 #include <stdint.h>
 
-#define FL_ABI 2                       /* raise it when anything in this file changes */
+#define FL_ABI 3                       /* raise it when anything in this file changes */
 #define FL_CAPSULE "fastlayers.kernels" /* name of the capsule that holds a `const fl_kernels *` */
 
 #define FL_PANEL 16 /* columns of a packed panel, the same on every level: packed weights do not depend on the level */
@@ -207,15 +207,18 @@ typedef struct {
 
 /* Up to FL_QUERIES queries of one head:  out = softmax(scale q k^T + mask) v. */
 typedef struct {
-  const float *q;     /* [rows][d] */
+  const float *q;     /* [rows][d], rows qi apart */
+  int64_t qi;
   const float *k;     /* key j's number t is k[j * kj + t * kt] */
   int64_t kj, kt;
-  const float *v;     /* [keys][e] */
+  const float *v;     /* [keys][e], rows vj apart */
+  int64_t vj;
   const float *mask;  /* NULL, or mask[i * mi + j * mj] is added to the score of query i and key j; mj is 0 or 1 */
   int64_t mi, mj;
   const float *tiles; /* NULL, or what attention_tiles found: of strip u (queries 16 u ..) at tiles[u * tiles_strip + j / 16] */
   int64_t tiles_strip;
-  float *out;         /* [rows][e] */
+  float *out;         /* [rows][e], rows oi apart */
+  int64_t oi;
   int64_t rows, keys, d, e;
   int64_t last;       /* query i sees the keys up to last + i */
   float scale;
@@ -400,6 +403,10 @@ typedef struct fl_kernels {
   void (*attention_tiles)(const float *mask, int64_t stride, int64_t rows, int64_t n, float *tiles);
   /* the largest |x|; NaN if there is any */
   float (*magnitude)(const float *x, int64_t n);
+
+  /* scores.h, which says what they do */
+  int (*masked_scores)(const float *x, float scale, const float *mask, int64_t mj, int64_t seen, float *y, int64_t n);
+  void (*additive_scores)(const float *q, const float *k, const float *scale, int64_t n, int64_t u, float *out);
 
   /* panels.h */
   void (*panels)(const fl_panels *p);

@@ -26,6 +26,7 @@
 #include "movement.h"
 #include "cast.h"
 #include "attention.h"
+#include "scores.h"
 #include "probe.h"
 
 #define FL_TEXT_(x) #x
@@ -44,6 +45,8 @@ static const fl_kernels table = {
     .attention = fl_f32_attention,
     .attention_tiles = fl_f32_attention_tiles,
     .magnitude = fl_f32_magnitude,
+    .masked_scores = fl_f32_masked_scores,
+    .additive_scores = fl_f32_additive_scores,
     .panels = fl_f32_panels,
     .gather = fl_f32_gather,
     .unary = fl_f32_unary,

@@ -1,0 +1,58 @@
+"""`DotAttention` and `AdditiveAttention`: the functions of that kind as operators, with numbers as masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..functional._attention import Machine
+from ..functional.attention import run_sdpa, scaled_dot_product_attention, sdpa_rule
+from ._base import INT64, Spec, View, register
+
+if TYPE_CHECKING:
+    from ..program.builder import Builder
+
+__all__: list[str] = []
+
+
+def _infer(rule: Callable[..., Any]) -> Callable[[View], list[Spec]]:
+    def infer(n: View) -> list[Spec]:
+        shapes = [n.shape(i) if n.has(i) else None for i in range(len(n.inputs))]
+        outputs = len(n.node.outputs)
+        if any(n.has(i) and shape is None for i, shape in enumerate(shapes)):
+            return [Spec(None, n.spec(0).dtype)] * outputs
+        found = rule(*shapes, **n.node.attributes)
+        return [Spec(shape, n.spec(0).dtype) for shape in (found if isinstance(found, list) else [found])]
+
+    return infer
+
+
+def _run(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    def run(n: View, *arrays: np.ndarray) -> Sequence[np.ndarray]:
+        found = function(**dict(zip(names, arrays, strict=False)), **n.node.attributes)
+        return found if isinstance(found, tuple) else (found,)
+
+    return run
+
+
+def _lower(function: Callable[..., None], operands: int) -> Callable[[View, Builder], Any]:
+    def lower(n: View, b: Builder) -> Any:
+        lengths = operands - 1
+        if not n.float32(*range(lengths)) or (n.has(lengths) and n.spec(lengths).dtype != INT64):
+            return False
+        inputs = [b.optional(i) for i in range(operands)]
+        results = [b.output(i) if n.wants(i) or not i else None for i in range(len(n.node.outputs))]
+        function(Machine(b.call, lambda x, shape: x.view(shape), b.temp), *inputs, results, **n.node.attributes)
+        return True
+
+    return lower
+
+
+register(
+    "DotAttention",
+    _infer(sdpa_rule),
+    _run(scaled_dot_product_attention, ("query", "key", "value", "attn_mask", "lengths")),
+    _lower(run_sdpa, 5),
+)

@@ -26,6 +26,22 @@ def _layer_norm(rows: int, n: int, rms: bool = False, bias: bool = True) -> Case
     return Case("layer_norm", label, arguments, moved=8.0 * rows * n)
 
 
+def _group_norm(outer: int, channels: int, inner: int, groups: int) -> Case:
+    shape = (outer, channels, inner)
+
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        return {
+            "x": normal(rng, *shape) * 4 + 1,
+            "weight": normal(rng, channels),
+            "bias": normal(rng, channels),
+            "out": np.empty(shape, np.float32),
+            "groups": groups,
+            "epsilon": 1e-5,
+        }
+
+    return Case("group_norm", f"{'x'.join(map(str, shape))} {groups}", arguments, moved=8.0 * outer * channels * inner)
+
+
 def _affine(outer: int, channels: int, inner: int, activation: str = "relu") -> Case:
     shape = (outer, channels, inner)
 
@@ -57,6 +73,9 @@ CASES: tuple[Case, ...] = (
     _layer_norm(196, 32, bias=False),
     _layer_norm(16, 4096, rms=True, bias=False),
     _layer_norm(1, 768),
+    _group_norm(1, 64, 3136, 32),
+    _group_norm(2, 512, 49, 512),
+    _group_norm(128, 48, 1, 4),
     _affine(1, 64, 3136),
     _affine(3136, 64, 1),
     _affine(1, 1024, 49),

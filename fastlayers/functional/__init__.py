@@ -23,6 +23,7 @@ from .activation import (
 )
 from .arithmetic import add, divide, multiply, subtract
 from .attention import scaled_dot_product_attention
+from .channelwise import batch_norm, group_norm, instance_norm, local_response_norm
 from .conv import conv1d, conv2d, conv3d
 from .conv_transpose import conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .elementwise import clip, erf, exp, hardtanh, identity, log, sqrt
@@ -41,11 +42,11 @@ from .separable import separable_conv1d, separable_conv2d
 from .softmax import log_softmax, softmax
 
 __all__ = [
-    "add", "beam_search", "clip", "concat", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "divide", "elu", "embedding", "erf", "exp", "flatten", "gelu", "glu", "greedy_search", "gru",
-    "gru_cell", "hardsigmoid", "hardswish", "hardtanh", "identity", "layer_norm", "leaky_relu", "linear", "log", "log_softmax",
-    "lstm", "lstm_cell", "mish", "multiply", "pad", "permute", "prelu", "relu", "relu6", "reshape", "rms_norm", "rnn",
-    "rnn_cell", "scaled_dot_product_attention", "select", "selu", "separable_conv1d", "separable_conv2d", "sigmoid", "silu",
-    "slice", "softmax", "softplus", "softsign", "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh", "to_channels_first",
-    "to_channels_last", "unsqueeze",
+    "add", "batch_norm", "beam_search", "clip", "concat", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "divide", "elu", "embedding", "erf", "exp", "flatten", "gelu", "glu", "greedy_search", "group_norm",
+    "gru", "gru_cell", "hardsigmoid", "hardswish", "hardtanh", "identity", "instance_norm", "layer_norm", "leaky_relu",
+    "linear", "local_response_norm", "log", "log_softmax", "lstm", "lstm_cell", "mish", "multiply", "pad", "permute", "prelu",
+    "relu", "relu6", "reshape", "rms_norm", "rnn", "rnn_cell", "scaled_dot_product_attention", "select", "selu",
+    "separable_conv1d", "separable_conv2d", "sigmoid", "silu", "slice", "softmax", "softplus", "softsign", "sqrt", "squeeze",
+    "subtract", "swiglu", "swish", "tanh", "to_channels_first", "to_channels_last", "unsqueeze",
 ]  # fmt: skip

@@ -86,6 +86,7 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("avg_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "include_pad", "channels_last")),
     Kernel("reduce", "reduce", ("x__oni", "out__oi", "op")),
     Kernel("layer_norm", "norm", ("x__on", "weight__n", "bias__n", "out__on", "epsilon", "rms")),
+    Kernel("group_norm", "norm", ("x__oci", "weight__c", "bias__c", "out__oci", "groups", "epsilon")),
     Kernel("affine", "norm", ("x__oci", "scale__c", "shift__c", "out__oci", "activation")),
     Kernel("lrn", "norm", ("x__oci", "out__oci", "size", "alpha", "beta", "bias")),
     Kernel("matmul", "matmul", ("a__bmk", "b__bkn", "out__bmn", "transpose_b", "activation")),

@@ -31,6 +31,16 @@ from .activation import (
     Tanh,
 )
 from .blocks import BottleneckBlock, ResidualBlock
+from .channelwise import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LocalResponseNorm,
+)
 from .container import Sequential
 from .conv import Conv1d, Conv2d, Conv3d, DepthwiseConv1d, DepthwiseConv2d
 from .conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -59,11 +69,12 @@ from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .separable import SeparableConv1d, SeparableConv2d
 
 __all__ = [
-    "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "BottleneckBlock", "CircularPad1d", "CircularPad2d", "CircularPad3d",
-    "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
-    "ConvTranspose3d", "DepthwiseConv1d", "DepthwiseConv2d", "Embedding", "Flatten", "GRUCell", "Hardsigmoid", "Hardswish",
-    "Hardtanh", "Identity", "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "Loaded", "LogSoftmax", "Mish", "PReLU",
-    "Permute", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
+    "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "BottleneckBlock",
+    "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d",
+    "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "DepthwiseConv1d", "DepthwiseConv2d", "Embedding",
+    "Flatten", "GRUCell", "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "InstanceNorm1d", "InstanceNorm2d",
+    "InstanceNorm3d", "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "Loaded", "LocalResponseNorm", "LogSoftmax",
+    "Mish", "PReLU", "Permute", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
     "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Reshape", "ResidualBlock", "SeparableConv1d",
     "SeparableConv2d", "Sequential", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "SwiGLU", "Tanh", "ZeroPad1d",
     "ZeroPad2d", "ZeroPad3d",

@@ -18,26 +18,25 @@ __all__ = ["LayerNorm", "RMSNorm"]
 
 
 class Normalisation(WithWeight):
-    """What the normalisations share: `weight` and `bias`, which files also call gamma (or scale) and beta."""
+    """What the normalisations share: `weight` and `bias`, which files also call gamma (or scale) and beta, and statistics."""
 
-    _keras_weight = "gamma"
+    _theirs = {"weight": "gamma", "bias": "beta", "running_mean": "moving_mean", "running_var": "moving_variance"}
 
     def _tensor(self, name: str) -> np.ndarray | None:
         """The tensor of that name; None if the layer has none."""
         return self._tensors().get(name)
 
     def _convert(self, given: dict[str, Any], prefix: str) -> None:
-        for theirs, ours in (("gamma", "weight"), ("beta", "bias")):
-            if prefix + theirs in given and prefix + ours not in given and ours in self._shapes:
-                given[prefix + ours] = given.pop(prefix + theirs)
+        for ours in self._shapes:
+            theirs = prefix + self._theirs[ours]
+            if theirs in given and prefix + ours not in given:
+                given[prefix + ours] = given.pop(theirs)
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
-        names = {"weight": self._keras_weight, "bias": "beta"}
-        return {names[name]: shape for name, shape in self._shapes.items() if name in names}
+        return {self._theirs[name]: shape for name, shape in self._shapes.items()}
 
     def _from_keras(self, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        names = {self._keras_weight: "weight", "beta": "bias"}
-        return {names[name]: array for name, array in given.items()}
+        return {name: given[self._theirs[name]] for name in self._shapes}
 
 
 class LayerNorm(Normalisation):
@@ -98,7 +97,7 @@ class RMSNorm(Normalisation):
     array([[ 1., -1.]], dtype=float32)
     """
 
-    _keras_weight = "scale"
+    _theirs = {"weight": "scale"}
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True) -> None:
         self.normalized_shape = last_sizes("RMSNorm", normalized_shape)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..graph.ir import Shape
+from ..kernels.table import BINARY, UNARY, Activation
 from ._base import FLOAT32, Spec, View, register
-from ._fused import finished, fused
+from ._calls import copy
+from ._fused import IDENTITY, finished, fused
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -97,18 +99,14 @@ _softmax("Hardmax", None, _hardmax)
 
 
 def batch_norm_infer(n: View) -> list[Spec]:
+    """Inputs: x, scale, bias, mean, variance, each of the last four (c,) or left out: then it does nothing, or is x's own."""
     x = n.shape(0)
     for i in range(1, 5):
-        shape = n.shape(i)
-        if (
-            x is not None
-            and shape is not None
-            and len(x) > 1
-            and isinstance(x[1], int)
-            and shape != (x[1],)
-            and isinstance(shape[0], int)
-        ):
-            raise n.fail(f"input {i} has shape {shape}, x has shape {x}: expected ({x[1]},)")
+        shape = n.shape(i) if n.has(i) else None
+        if x is not None and shape is not None and len(x) > 1:
+            count = x[_axis(n, 1, len(x))]
+            if isinstance(count, int) and shape != (count,) and isinstance(shape[0], int):
+                raise n.fail(f"input {i} has shape {shape}, x has shape {x}: expected ({count},)")
     return [n.spec(0), *(n.spec(3 + i) for i in range(len(n.node.outputs) - 1))][: len(n.node.outputs)]
 
 
@@ -120,12 +118,16 @@ def scale_and_shift(
     return factor, bias.astype(np.float64) - mean.astype(np.float64) * factor
 
 
-def batch_norm_run(
-    n: View, x: np.ndarray, scale: np.ndarray, bias: np.ndarray, mean: np.ndarray, variance: np.ndarray
-) -> Sequence[np.ndarray]:
-    """Over axis 1, with running statistics, or with those of the batch if training_mode is set."""
-    axes = (0, *range(2, x.ndim))
-    wide = (1, -1, *(1,) * (x.ndim - 2))
+def batch_norm_run(n: View, x: np.ndarray, *vectors: np.ndarray | None) -> Sequence[np.ndarray]:
+    """Over `axis` (1), with running statistics, or with those of the batch if training_mode is set."""
+    at = _axis(n, 1, x.ndim)
+    axes = tuple(i for i in range(x.ndim) if i != at)
+    wide = (-1, *(1,) * (x.ndim - 1 - at))
+    count = x.shape[at]
+    scale, bias, mean, variance = (
+        np.full(count, value, np.float32) if v is None else v
+        for v, value in zip((*vectors, *(None,) * (4 - len(vectors))), (1, 0, 0, 1), strict=True)
+    )
     outputs: list[np.ndarray] = []
     if n.get("training_mode", 0):
         momentum, values = n.get("momentum", 0.9), x.astype(np.float64)
@@ -135,23 +137,60 @@ def batch_norm_run(
         ]
         mean, variance = now_mean, now_variance
     factor, shift = scale_and_shift(scale, bias, mean, variance, n.get("epsilon", 1e-5))
-    return ((x * factor.reshape(wide) + shift.reshape(wide)).astype(x.dtype), *outputs)
+    return ((x * factor.reshape(wide) + shift.reshape(wide)).astype(x.dtype), *outputs)[: len(n.node.outputs)]
 
 
 def batch_norm_lower(n: View, b: Builder) -> Any:
-    values = [n.value(i) for i in range(1, 5)]
-    if n.get("training_mode", 0) or any(v is None for v in values) or not n.float32() or len(n.node.outputs) > 1:
+    if not n.float32() or any(n.wants(i) for i in (1, 2)):
         return False
-    factor, shift = scale_and_shift(*values, n.get("epsilon", 1e-5))  # type: ignore[call-arg, arg-type]
+    if n.get("training_mode", 0):
+        return _batch_statistics(n, b)
+    values = [n.value(i) for i in range(1, 5)]
     x = b.input(0)
-    _affine(b, n, x, b.output(0, over=x), factor, shift, 1)
+    at = _axis(n, 1, len(x.shape))
+    if all(v is not None for v in values):
+        factor, shift = scale_and_shift(*values, n.get("epsilon", 1e-5))  # type: ignore[call-arg, arg-type]
+        _affine(b, n, x, b.output(0, over=x), b.constant(factor.astype(np.float32)), b.constant(shift.astype(np.float32)), at)
+        return True
+    if not (n.has(3) and n.has(4)):
+        return False
+    # Statistics that are computed: the same formulas in float32.
+    count = (x.shape[at],)
+
+    def binary(op: str, a: Any, c: Any) -> Any:
+        out = b.temp(count)
+        b.call("binary", a, c, out, BINARY[op], IDENTITY)
+        return out
+
+    root = b.temp(count)
+    epsilon = b.constant(np.full(1, n.get("epsilon", 1e-5), np.float32))
+    b.call("unary", binary("add", b.input(4), epsilon), root, Activation(UNARY["sqrt"].code))
+    scale = binary("divide", b.input(1) if n.has(1) else b.constant(np.ones(1, np.float32)), root)
+    bias = b.input(2) if n.has(2) else b.constant(np.zeros(1, np.float32))
+    _affine(b, n, x, b.output(0, over=x), scale, binary("subtract", bias, binary("multiply", b.input(3), scale)), at)
     return True
 
 
-def _affine(b: Builder, n: View, x: Any, out: Any, factor: np.ndarray, shift: np.ndarray, axis: int) -> None:
+def _batch_statistics(n: View, b: Builder) -> Any:
+    """All numbers of a channel are brought together: then each channel is a group of one image."""
+    x, out = b.input(0), b.output(0)
+    at = _axis(n, 1, len(x.shape))
+    o, c, i = _volume(x.shape[:at]), x.shape[at], _volume(x.shape[at + 1 :])
+    weights = (b.optional(1), b.optional(2))
+    epsilon = float(n.get("epsilon", 1e-5))
+    if o <= 1:
+        b.call("group_norm", x.view((o, c, i)), *weights, out.view((o, c, i)), c, epsilon)
+        return True
+    before, after = b.temp((1, c, o * i)), b.temp((1, c, o * i))
+    copy(b, x, before, (c, o, i), 0, (i, c * i, 1), 0, (o * i, i, 1))
+    b.call("group_norm", before, *weights, after, c, epsilon)
+    copy(b, after, out, (o, c, i), 0, (i, o * i, 1), 0, (c * i, i, 1))
+    return True
+
+
+def _affine(b: Builder, n: View, x: Any, out: Any, scale: Any, shift: Any, axis: int) -> None:
     cut = (_volume(x.shape[:axis]), x.shape[axis], _volume(x.shape[axis + 1 :]))
-    scale, offset = b.constant(factor.astype(np.float32)), b.constant(shift.astype(np.float32))
-    b.call("affine", x.view(cut), scale, offset, out.view(cut), fused(n))
+    b.call("affine", x.view(cut), scale, shift, out.view(cut), fused(n))
 
 
 def affine_run(n: View, x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> Sequence[np.ndarray]:
@@ -167,7 +206,8 @@ def affine_lower(n: View, b: Builder) -> Any:
     if scale is None or shift is None or not n.float32(0):
         return False
     x = b.input(0)
-    _affine(b, n, x, b.output(0, over=x), scale, shift, _axis(n, 1, len(x.shape)))
+    vectors = (b.constant(v.astype(np.float32)) for v in (scale, shift))
+    _affine(b, n, x, b.output(0, over=x), *vectors, _axis(n, 1, len(x.shape)))
     return True
 
 
@@ -234,18 +274,69 @@ register("LayerNormalization", layer_norm_infer, layer_norm_run, layer_norm_lowe
 register("RMSNormalization", layer_norm_infer, rms_norm_run, layer_norm_lower)
 
 
-def group_norm_run(n: View, x: np.ndarray, scale: np.ndarray, bias: np.ndarray) -> Sequence[np.ndarray]:
+def _groups(n: View, channels: int) -> int:
+    groups = int(n.get("num_groups", channels))
+    if channels and (groups < 1 or channels % groups):
+        raise n.fail(f"num_groups is {groups}, x has {channels} channels: expected a divisor of them")
+    return max(groups, 1)
+
+
+def group_norm_infer(n: View) -> list[Spec]:
+    """Inputs: x, scale, bias; the last two a number a channel, or left out, or a number a group if `per_group` (opset 18)."""
+    x = n.shape(0)
+    if x is not None:
+        if len(x) < 2:
+            raise n.fail(f"x has shape {x}: expected (n, c, ...)")
+        count = x[1]
+        if isinstance(count, int):
+            groups = _groups(n, count)
+            wanted = groups if n.get("per_group", 0) else count
+            for i in (1, 2):
+                shape = n.shape(i) if n.has(i) else None
+                if shape is not None and (len(shape) != 1 or (isinstance(shape[0], int) and shape[0] != wanted)):
+                    raise n.fail(f"input {i} has shape {shape}, x has shape {x}: expected ({wanted},)")
+    return [n.spec(0)]
+
+
+def group_norm_run(
+    n: View, x: np.ndarray, scale: np.ndarray | None = None, bias: np.ndarray | None = None
+) -> Sequence[np.ndarray]:
     """Each group of channels of each image is normalised; scale and bias have one number a channel."""
-    groups = n.get("num_groups", x.shape[1])
+    groups = _groups(n, x.shape[1])
+    if not x.size:
+        return (x,)
     values = x.astype(np.float64).reshape(x.shape[0], groups, -1)
     mean = values.mean(-1, keepdims=True)
     values = (values - mean) / np.sqrt(((values - mean) ** 2).mean(-1, keepdims=True) + n.get("epsilon", 1e-5))
+    each = x.shape[1] // groups if n.get("per_group", 0) else 1
     wide = (1, -1, *(1,) * (x.ndim - 2))
-    return ((values.reshape(x.shape) * scale.reshape(wide) + bias.reshape(wide)).astype(x.dtype),)
+    values = values.reshape(x.shape)
+    if scale is not None:
+        values = values * scale.repeat(each).reshape(wide)
+    if bias is not None:
+        values = values + bias.repeat(each).reshape(wide)
+    return (values.astype(x.dtype),)
 
 
-register("GroupNormalization", same_infer, group_norm_run)
-register("InstanceNormalization", same_infer, group_norm_run)
+def group_norm_lower(n: View, b: Builder) -> Any:
+    if not n.float32():
+        return False
+    x = b.input(0)
+    cut = (x.shape[0], x.shape[1], _volume(x.shape[2:]))
+    groups = _groups(n, x.shape[1])
+    weights = [b.optional(1), b.optional(2)]
+    if n.get("per_group", 0):
+        numbers = b.constant(np.repeat(np.arange(groups), x.shape[1] // groups).astype(np.int64))
+        for i, given in enumerate(weights):
+            if given is not None:
+                weights[i] = b.temp((x.shape[1],))
+                b.call("gather", given.view((1, groups, 1)), numbers, weights[i].view((1, x.shape[1], 1)), 4)
+    b.call("group_norm", x.view(cut), *weights, b.output(0).view(cut), groups, float(n.get("epsilon", 1e-5)))
+    return True
+
+
+register("GroupNormalization", group_norm_infer, group_norm_run, group_norm_lower)
+register("InstanceNormalization", group_norm_infer, group_norm_run, group_norm_lower)
 
 
 # ---- local response -----------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def call(name: str, *arguments: Any, edge: str = "") -> np.ndarray:
     if step is not None:
         again = np.full(shape, 77, np.float32)
         made = step(*(shape if a is ... else a.shape if isinstance(a, np.ndarray) else a for a in inputs))
-        places = {"layer_norm": 4, "affine": 4, "lrn": 2}[name]
+        places = {"layer_norm": 4, "group_norm": 4, "affine": 4, "lrn": 2}[name]
         made(*(again if a is ... else a for a in inputs[:places]))
         np.testing.assert_array_equal(bits(again), bits(out))
     return out
@@ -159,6 +159,65 @@ def test_sums_of_levels_agree() -> None:
             with fl.kernels.use(level):
                 results.append(bits(layer_norm(numbers(19, n), numbers(n), numbers(n, 1)[:, 0], rms=rms)))
         np.testing.assert_array_equal(*results)
+
+
+# ---- groups of channels ----
+
+# outer, channels of a group, inner, groups
+GROUPED = (
+    *((1, 1, 1, 1), (2, 3, 1, 4), (5, 17, 1, 3), (3, 1, 5, 7), (2, 1, 49, 40), (2, 2, 16, 3), (2, 3, 33, 2), (1, 5, 1000, 2)),
+    *((1, 1, 5003, 2), (7, 4, 15, 1), (40, 1, 3, 5)),
+)
+
+
+def group_norm(
+    x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, groups: int, epsilon: float = 1e-5, edge: str = ""
+) -> np.ndarray:
+    return call("group_norm", x, weight, bias, ..., groups, epsilon, edge=edge)
+
+
+@pytest.mark.parametrize("size", GROUPED, ids=str)
+def test_group_norm_is_layer_norm_of_a_group(size: tuple[int, int, int, int], variant: str) -> None:
+    outer, each, inner, groups = size
+    c = each * groups
+    x = numbers(outer, c, inner) * 3 + 2
+    w, b = numbers(c, 1)[:, 0], numbers(c)
+    for weight, bias in ((None, None), (w, None), (None, b), (w, b)):
+        for edge in ("start", "end"):
+            got = group_norm(x, weight, bias, groups, edge=edge)
+            rows = (v if v is None else np.tile(np.repeat(v, inner).reshape(groups, -1), (outer, 1)) for v in (weight, bias))
+            wide = [None if v is None else v for v in rows]
+            flat = x.reshape(outer * groups, each * inner)
+            for r, (got_row, x_row) in enumerate(zip(got.reshape(flat.shape), flat, strict=True)):
+                vectors = [None if v is None else v[r] for v in wide]
+                close_norm(got_row[None], x_row[None], *vectors, 1e-5, False)
+
+
+def test_group_norm_of_nothing(variant: str) -> None:
+    for shape in ((0, 4, 5), (3, 0, 5), (3, 4, 0)):
+        assert group_norm(np.empty(shape, np.float32), None, None, 2).shape == shape
+
+
+def test_groups_do_not_mix(variant: str) -> None:
+    for inner in (1, 5, 300):
+        x = numbers(3, 24, inner)
+        whole = group_norm(x, None, None, 6)
+        x[1, 5, inner // 2] = np.nan  # in group 1 of image 1
+        x[2, 20, 0] = np.inf  # in group 5 of image 2
+        spoilt = group_norm(x, None, None, 6).reshape(18, -1)
+        assert np.isnan(spoilt[7]).all() and np.isnan(spoilt[17]).all()
+        rest = [i for i in range(18) if i not in (7, 17)]
+        np.testing.assert_array_equal(bits(spoilt[rest]), bits(whole.reshape(18, -1)[rest]))
+
+
+@pytest.mark.parametrize("shape", [(300, 8, 49), (2, 64, 3000), (3000, 64, 1)], ids=str)
+def test_group_norm_threads(shape: tuple[int, int, int], variant: str, threads: int) -> None:
+    x, weight, bias = numbers(*shape) + 1, numbers(shape[1], 1)[:, 0], numbers(shape[1])
+    got = group_norm(x, weight, bias, 4)
+    want = np.empty_like(x)
+    reference.group_norm(x, weight, bias, want, 4, 1e-5)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(bits(got[-2:]), bits(group_norm(x[-2:], weight, bias, 4)))
 
 
 # ---- a factor and a summand a channel ----

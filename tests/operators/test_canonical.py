@@ -178,7 +178,6 @@ REFUSED: list[tuple[str, int, list[str], dict[str, Any], str]] = [
     ("BatchNormalization", 6, ["x"] * 5, {}, "BatchNormalization without is_test"),
     ("BatchNormalization", 7, ["x"] * 5, {"spatial": 0}, "spatial=0"),
     ("BatchNormalization", 14, ["x"] * 5, {"training_mode": 1}, "training mode"),
-    ("GroupNormalization", 18, ["x"] * 3, {"num_groups": 1}, "GroupNormalization before opset 21"),
 ]  # fmt: skip
 
 

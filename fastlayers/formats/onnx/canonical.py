@@ -157,9 +157,8 @@ def _roi_align(node: Node, version: int, make: Make) -> list[Node]:
 
 
 def _group_normalization(node: Node, version: int, make: Make) -> list[Node]:
-    if version < 21:
-        raise UnsupportedError("GroupNormalization before opset 21, whose scale and bias are one a group")
-    return [node]
+    """Before opset 21, scale and bias have one number a group."""
+    return [node if version >= 21 else _changed(node, per_group=1)]
 
 
 # ---- operators that are gone -----------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
-"""Batch normalisation, and multiplications and additions of one constant a channel, go into the weights before them, or into
-one `Affine`.
+"""Batch normalisation, and multiplications and additions of one constant a channel, go into the weights before them, or behind
+them where that is exact, or into one `Affine`.
 
 before                                        after
 BatchNormalization(Conv(x, W, b), ...)        Conv(x, W', b')
+Conv(BatchNormalization(x, ...), W, b)        Conv(x, W', b'), unless zeros are padded (they are no zeros before)
 Add(Mul(BatchNormalization(x), s), t)         Affine(x, s', t')
 
 Products are formed in float64 and rounded once.
@@ -27,11 +28,14 @@ def apply(net: Net) -> None:
             continue
         x, scale, shift, alone = found
         before = net.producer(x)
-        if before is not None and net.single(x) is node and _into(net, at, node, before, scale, shift):
+        axis = int(node.attributes.get("axis", 1)) if node.op == "BatchNormalization" else _axis(before)
+        if before is not None and net.single(x) is node and _into(net, at, node, before, scale, shift, axis):
             continue
         if alone:
             names = (net.new_constant(scale, node.outputs[0]), net.new_constant(shift, node.outputs[0]))
-            net.replace(at, Node("Affine", (x, *names), node.outputs[:1], {"axis": 1}))
+            net.replace(at, Node("Affine", (x, *names), node.outputs[:1], {"axis": axis}))
+    for at, node in net.each("Affine"):
+        _behind(net, at, node)
 
 
 def _normalisation(net: Net, node: Node) -> tuple[str | None, np.ndarray, np.ndarray, bool] | None:
@@ -65,7 +69,8 @@ def _channelwise(net: Net, node: Node) -> tuple[str | None, np.ndarray, np.ndarr
             continue
         channels = _channels(net, before)
         wide = (1,) * (rank - constant.ndim) + constant.shape
-        if channels is None or (constant.size != 1 and (wide[1] != channels or constant.size != channels)):
+        at = _axis(before) % rank
+        if channels is None or (constant.size != 1 and (wide[at] != channels or constant.size != channels)):
             continue
         values = np.broadcast_to(constant.reshape(-1).astype(np.float64), (channels,))
         one, zero = np.ones(channels), np.zeros(channels)
@@ -82,8 +87,17 @@ def _channels(net: Net, node: Node) -> int | None:
     return int(weight.shape[1] * node.attributes.get("group", 1)) if node.op == "ConvTranspose" else int(weight.shape[0])
 
 
-def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift: np.ndarray) -> bool:
-    """Puts scale and shift into the weights of `before`, where it has such and does nothing after them."""
+def _axis(node: Node | None) -> int:
+    """The axis of a node's result along which its channels (or features) lie."""
+    if node is None:
+        return 1
+    if node.op == "Linear" or node.attributes.get("out_last", False):
+        return -1
+    return int(node.attributes.get("axis", 1)) if node.op == "Affine" else 1
+
+
+def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift: np.ndarray, axis: int) -> bool:
+    """Puts scale and shift along `axis` into the weights of `before`, where it has such and does nothing after them."""
     if (
         "activation" in before.attributes
         or before.attributes.get("out_last", False)  # its channels are not on axis 1
@@ -95,8 +109,9 @@ def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift:
     bias = net.constant(before.inputs[2]) if len(before.inputs) > 2 and before.inputs[2] is not None else None
     if weight is None or (len(before.inputs) > 2 and before.inputs[2] is not None and bias is None):
         return False
-    if before.op == "Linear" and net.rank(before.inputs[0]) != 2:
-        return False  # axis 1 is not the features' axis
+    rank = net.rank(before.inputs[0])
+    if rank is None or (_axis(before) - axis) % rank:
+        return False  # another axis
     if before.op != "Affine" and weight.dtype != np.float32:
         return False
     if before.op == "Affine":
@@ -119,3 +134,39 @@ def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift:
 def _times(weight: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """The product formed in float64 and rounded once; numpy works in pieces, so there is no float64 copy of the weights."""
     return np.asarray(np.multiply(weight, scale, out=np.empty_like(weight), dtype=np.float64, casting="same_kind"))
+
+
+def _behind(net: Net, at: int, node: Node) -> None:
+    """Puts an Affine into the weights of the one convolution or linear layer that takes its result."""
+    after = net.single(node.outputs[0])
+    scale, shift = net.constant(node.inputs[1]), net.constant(node.inputs[2])
+    if after is None or after.op not in ("Conv", "Linear") or "activation" in node.attributes or scale is None or shift is None:
+        return
+    weight = net.constant(after.inputs[1])
+    given = after.inputs[2] if len(after.inputs) > 2 else None
+    bias = net.constant(given) if given is not None else np.zeros(0)
+    rank = net.rank(node.inputs[0])
+    x_axis = -1 if after.op == "Linear" or after.attributes.get("x_last", False) else 1
+    if weight is None or bias is None or weight.dtype != np.float32 or after.inputs[0] != node.outputs[0] or rank is None:
+        return
+    if (int(node.attributes.get("axis", 1)) - x_axis) % rank or node.outputs[0] in after.inputs[1:] or not _zeros_stay(after, shift):
+        return
+    groups = int(after.attributes.get("group", 1)) if after.op == "Conv" else 1
+    # Each group of outputs sees its own channels.
+    each = scale.reshape(groups, 1, -1, *(1,) * (weight.ndim - 2))
+    cut = weight.reshape(groups, -1, *weight.shape[1:])
+    moved = cut.astype(np.float64) * shift.reshape(each.shape)
+    added = moved.reshape(weight.shape[0], -1).sum(axis=1) + (bias if given is not None else 0)
+    names = (
+        net.new_constant(_times(cut, each).reshape(weight.shape), str(after.inputs[1])),
+        net.new_constant(added.astype(np.float32), after.outputs[0]),
+    )
+    net.replace(net.position(after), Node(after.op, (node.inputs[0], *names, *after.inputs[3:]), after.outputs, after.attributes), node)
+
+
+def _zeros_stay(after: Node, shift: np.ndarray) -> bool:
+    """Whether what a convolution pads is what the affine map would make of it: nothing is padded, or the map keeps zeros."""
+    get = after.attributes.get
+    if after.op == "Linear" or not shift.any() or get("pad_mode", 0):
+        return True
+    return get("auto_pad", "NOTSET") == "VALID" or (get("auto_pad", "NOTSET") == "NOTSET" and not any(get("pads", ())))

@@ -220,6 +220,8 @@ cdef extern from "csrc/kernels.h" nogil:
         void (*pool)(const fl_pool *p) noexcept nogil
         void (*layer_norm)(const float *x, const float *weight, const float *bias, float *y, int64_t rows, int64_t n, float epsilon,
                            int rms) noexcept nogil
+        void (*group_norm)(const float *x, const float *weight, const float *bias, float *y, int64_t first, int64_t rows,
+                           int64_t groups, int64_t channels, int64_t inner, float epsilon) noexcept nogil
         void (*affine)(const fl_affine *p, int64_t start, int64_t end) noexcept nogil
         void (*lrn)(const fl_lrn *p, const float *x, float *y, int64_t columns, float *squares) noexcept nogil
         void (*transpose)(const float *src, int64_t lds, float *dst, int64_t ldd, int64_t rows, int64_t cols) noexcept nogil

@@ -1,4 +1,4 @@
-"""Layer and RMS normalisation, unfolded batch normalisation, local response. Tasks are rows or runs of numbers, cut by shape alone."""
+"""Layer, RMS and group normalisation, unfolded batch normalisation, local response. Tasks are rows or runs of numbers, cut by shape alone."""
 
 from libc.stdint cimport int64_t
 cimport numpy as cnp
@@ -77,6 +77,65 @@ def layer_norm_step(tuple x__on, weight__n, bias__n, tuple out__on, float epsilo
     cdef LayerNorm job
     plan_layer_norm(&job, x__on[0], x__on[1], epsilon, rms)
     return make_step(run_layer_norm, &job, sizeof(LayerNorm), 4, job.work, None)
+
+
+# ---- groups of channels ----------------------------------------------------------------------------------------------------
+
+
+ctypedef struct GroupNorm:
+    const fl_kernels *level
+    const float *x
+    const float *weight
+    const float *bias
+    float *out
+    int64_t rows, groups, channels, inner, n, size, tasks  # rows: groups of all images; channels, n: of one group
+    float epsilon
+    double work
+
+
+cdef void group_norm_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const GroupNorm *job = <const GroupNorm *>context
+    cdef int64_t first = number * job.size
+    job.level.group_norm(job.x + first * job.n, job.weight, job.bias, job.out + first * job.n, first,
+                         min(job.size, job.rows - first), job.groups, job.channels, job.inner, job.epsilon)
+
+
+cdef void plan_group_norm(GroupNorm *job, int64_t outer, int64_t channels, int64_t inner, int64_t groups, float epsilon) noexcept:
+    cdef int64_t each
+    job.level = level()
+    job.groups, job.channels, job.inner = groups, channels // groups, inner
+    job.rows, job.n, job.epsilon = outer * groups, channels // groups * inner, epsilon
+    each = TASK // max(job.n, <int64_t>1)
+    job.size = each // GROUP * GROUP if each >= GROUP else max(each, <int64_t>1)
+    job.tasks = (job.rows + job.size - 1) // job.size
+    job.work = NORM_COST * outer * channels * inner
+
+
+cdef int run_group_norm(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, weight or NULL, bias or NULL, out."""
+    cdef GroupNorm job = (<const GroupNorm *>plan)[0]
+    job.x, job.weight, job.bias = <const float *>operands[0], <const float *>operands[1], <const float *>operands[2]
+    job.out = <float *>operands[3]
+    parallel(group_norm_task, &job, job.tasks, workers(job.tasks, job.work))
+    return 0
+
+
+def group_norm(cnp.ndarray x__oci, weight__c, bias__c, cnp.ndarray out__oci, int64_t groups, float epsilon):
+    """out = (x - mean) / sqrt(variance + epsilon) * weight[c] + bias[c], with mean and variance of each group of channels."""
+    cdef GroupNorm job
+    cdef void *operands[4]
+    plan_group_norm(&job, cnp.PyArray_DIM(x__oci, 0), cnp.PyArray_DIM(x__oci, 1), cnp.PyArray_DIM(x__oci, 2), groups, epsilon)
+    operands[0], operands[3] = cnp.PyArray_DATA(x__oci), cnp.PyArray_DATA(out__oci)
+    operands[1] = NULL if weight__c is None else cnp.PyArray_DATA(<cnp.ndarray>weight__c)
+    operands[2] = NULL if bias__c is None else cnp.PyArray_DATA(<cnp.ndarray>bias__c)
+    run_plan(run_group_norm, &job, operands, job.work, "group_norm")
+
+
+def group_norm_step(tuple x__oci, weight__c, bias__c, tuple out__oci, int64_t groups, float epsilon):
+    """The step of `group_norm`: shapes instead of arrays."""
+    cdef GroupNorm job
+    plan_group_norm(&job, x__oci[0], x__oci[1], x__oci[2], groups, epsilon)
+    return make_step(run_group_norm, &job, sizeof(GroupNorm), 4, job.work, None)
 
 
 # ---- a factor and a summand a channel ----------------------------------------------------------------------------------------

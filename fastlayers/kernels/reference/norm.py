@@ -7,7 +7,7 @@ import numpy as np
 from ..table import Activation
 from .activation import evaluate
 
-__all__ = ["affine", "layer_norm", "lrn"]
+__all__ = ["affine", "group_norm", "layer_norm", "lrn"]
 
 
 def layer_norm(
@@ -29,6 +29,26 @@ def layer_norm(
         if weight__n is not None:
             x = x * weight__n
         out__on[...] = x if bias__n is None else x + bias__n
+
+
+def group_norm(
+    x__oci: np.ndarray,
+    weight__c: np.ndarray | None,
+    bias__c: np.ndarray | None,
+    out__oci: np.ndarray,
+    groups: int,
+    epsilon: float,
+) -> None:
+    """out = (x - mean) / sqrt(variance + epsilon) * weight[c] + bias[c], with mean and variance of each group of channels."""
+    if not out__oci.size:
+        return
+    x = x__oci.astype(np.float64).reshape(x__oci.shape[0] * groups, -1)
+    with np.errstate(all="ignore"):
+        x = x - x.mean(axis=1, keepdims=True)
+        x = (x / np.sqrt((x * x).mean(axis=1, keepdims=True) + epsilon)).reshape(x__oci.shape)
+        if weight__c is not None:
+            x = x * weight__c[:, None]
+        out__oci[...] = x if bias__c is None else x + bias__c[:, None]
 
 
 def affine(x__oci: np.ndarray, scale__c: np.ndarray, shift__c: np.ndarray, out__oci: np.ndarray, activation: Activation) -> None:

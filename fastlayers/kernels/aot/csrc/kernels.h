@@ -447,6 +447,10 @@ typedef struct fl_kernels {
    * lrn does the first `columns` behind the axis; or all, if there are `squares`: (before + channels + after) * inner + 16 floats */
   void (*layer_norm)(const float *x, const float *weight, const float *bias, float *y, int64_t rows, int64_t n, float epsilon,
                      int rms);
+  /* groups first .. first + rows - 1 of images of `groups` each, a group `channels` x `inner`; weight and bias as above, a number a
+   * channel of an image; x and y begin with the first of them */
+  void (*group_norm)(const float *x, const float *weight, const float *bias, float *y, int64_t first, int64_t rows, int64_t groups,
+                     int64_t channels, int64_t inner, float epsilon);
   void (*affine)(const fl_affine *p, int64_t start, int64_t end);
   void (*lrn)(const fl_lrn *p, const float *x, float *y, int64_t columns, float *squares);
 

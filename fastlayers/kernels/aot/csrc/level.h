@@ -64,6 +64,7 @@ static const fl_kernels table = {
     .reduce_columns = fl_f32_reduce_columns,
     .pool = fl_f32_pool,
     .layer_norm = fl_f32_layer_norm,
+    .group_norm = fl_f32_group_norm,
     .affine = fl_f32_affine,
     .lrn = fl_f32_lrn,
     .transpose = fl_f32_transpose,

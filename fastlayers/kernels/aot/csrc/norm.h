@@ -74,6 +74,44 @@ static void fl_f32_layer_norm(const float *x, const float *weight, const float *
     fl_layer_norm(x, weight, bias, y, rows, n, epsilon, 0);
 }
 
+/* ---- groups of channels ---------------------------------------------------------------------------------------------------- */
+
+/* n numbers of one channel */
+FL_INLINE void fl_group_run(const float *x, float *y, int64_t n, vf mean, vf scale, vf shift) {
+  int64_t i = 0;
+  for (; i + VW <= n; i += VW)
+    vstore(y + i, vfma(vload(x + i) - mean, scale, shift));
+  if (i < n)
+    vput_part(y + i, vfma(vget_part(x + i, n - i, 0) - mean, scale, shift), n - i);
+}
+
+static void fl_f32_group_norm(const float *x, const float *weight, const float *bias, float *y, int64_t first, int64_t rows,
+                              int64_t groups, int64_t channels, int64_t inner, float epsilon) {
+  const int64_t n = channels * inner;
+  if (n <= 0)
+    return;
+  const int64_t fit = FL_NORM_GROUP / n, most = fit > VW ? VW : fit < 1 ? 1 : fit;
+  for (int64_t done = 0; done < rows;) {
+    const int64_t count = rows - done < most ? rows - done : most, after = (rows - done - count) * n;
+    float mean[VW], scale[VW];
+    vstore(mean, fl_reduce_group_sum(x, n, count, n, after, 0) / (float)n);
+    vstore(scale, 1.0f / vsqrt(fl_reduce_group_deviation(x, n, count, n, after, mean) / (float)n + epsilon));
+    for (int64_t r = 0; r < count; r++) {
+      const int64_t c = (first + done + r) % groups * channels;
+      if (inner == 1) {
+        fl_norm_rows(x + r * n, mean + r, scale + r, weight ? weight + c : 0, bias ? bias + c : 0, y + r * n, n, 1, 0);
+        continue;
+      }
+      for (int64_t k = 0; k < channels; k++)
+        fl_group_run(x + r * n + k * inner, y + r * n + k * inner, inner, vset(mean[r]),
+                     vset(weight ? scale[r] * weight[c + k] : scale[r]), vset(bias ? bias[c + k] : 0));
+    }
+    x += count * n;
+    y += count * n;
+    done += count;
+  }
+}
+
 /* ---- a factor and a summand a channel -------------------------------------------------------------------------------------- */
 
 /* y = f(x * scale + shift), each number with its own factor and summand, or all with the first; f is ReLU or nothing. */

@@ -117,6 +117,7 @@ Log 1 1 1
 LogSoftmax 1 1 1 axis:i
 Loop 1 2-* * body:g!
 LpNormalization 1 1 1 axis:i p:i
+LpNormalization 1 1 1 axis:i p:i
 LpPool 1 1 1 auto_pad:s ceil_mode:i>=18 dilations:is>=18 kernel_shape:is! p:i pads:is strides:is
 MatMul 1 2 1
 MatMulInteger 10 2-4 1
@@ -125,6 +126,7 @@ MaxPool 1 1 2 auto_pad:s ceil_mode:i>=10 dilations:is>=10 kernel_shape:is! pads:
 MaxRoiPool 1 2 1 pooled_shape:is! spatial_scale:f
 MaxUnpool 9 2-3 1 kernel_shape:is! pads:is strides:is
 Mean 1 1-* 1
+MeanVarianceNormalization 9 1 1 axes:is
 MeanVarianceNormalization 9 1 1 axes:is
 MelWeightMatrix 17 5 1 output_datatype:i
 Min 1 1-* 1

@@ -1,0 +1,35 @@
+"""A classifier of images, as in Keras: Conv2D(8, 3, activation="relu"), Flatten, Dense(2, activation="softmax").
+
+In Keras ``numpy.savez("net.npz", *model.get_weights())``, then ``python examples/keras_conv2d.py net.npz``.
+"""
+
+import sys
+
+import numpy as np
+
+import fastlayers as fl
+
+
+def network(features: bool = False) -> fl.Layer:
+    conv = fl.Conv2d(3, 8, kernel_size=3, activation="relu", layout="nhwc")
+    if features:  # Dense(8, activation="relu") between
+        dense = [fl.Linear(30 * 30 * 8, 8, activation="relu"), fl.Linear(8, 2)]
+    else:
+        dense = [fl.Linear(30 * 30 * 8, 2)]
+    return fl.Sequential(conv, fl.Flatten(), *dense, fl.Softmax(-1))
+
+
+INPUTS = [fl.graph.Input("images", ("n", 32, 32, 3))]
+
+
+def main(path: str) -> None:
+    net = network()
+    with np.load(path) as weights:
+        net.load_keras(list(weights.values()))
+    images = np.random.rand(4, 32, 32, 3)
+    print(net(images))
+    print(fl.compile(net, *INPUTS)(images))  # recorded once: the same numbers, faster
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

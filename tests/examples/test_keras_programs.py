@@ -1,0 +1,110 @@
+"""The programs of two articles on layers (goldens/make_seeds.py), answered by the scripts in examples/ with Keras' numbers."""
+
+from __future__ import annotations
+
+import importlib.util
+import runpy
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+
+from ..goldens.seed_inputs import INPUTS, weights
+from ..goldens.store import read
+
+FOLDER = Path(__file__).parent.parent.parent / "examples"
+GOLDEN = read(Path(__file__).parent.parent / "goldens" / "seeds.npz")
+# float32 on both sides; the longest sum, over 8192 products of positive numbers with weights, is Keras' less exact one.
+TOLERANCE = 4e-6
+
+
+class Program(NamedTuple):
+    """A program of make_seeds.py: the script that has its network, and which."""
+
+    script: str
+    options: dict[str, Any]
+
+
+# The first nine are programs in both articles, but for those named; the figures are in both.
+PROGRAMS = {
+    "dense": Program("keras_dense", {}),  # "Using fully connected layers with the Keras Functional API"
+    "conv2d": Program("keras_conv2d", {}),  # "2D convolutional neural network built using the Keras Functional API"
+    "conv2d_through_features": Program("keras_conv2d", {"features": True}),  # as the text beside it says
+    "lstm": Program("keras_lstm", {}),  # "Using an LSTM layer with the Keras Functional API"
+    "lstm_sequences": Program("keras_lstm", {"sequences": True}),
+    "lstm_state": Program("keras_lstm", {"states": True}),
+    "lstm_sequences_state": Program("keras_lstm", {"sequences": True, "states": True}),  # as the text says
+    "attention_head": Program("keras_attention_head", {}),  # the first article: "Implementing a Single Attention Head"
+    "attention": Program("keras_attention", {}),  # the second: "Using Dot-Product attention layer"
+    "additive_attention": Program("keras_additive_attention", {}),  # as the section "Additive Attention" says
+    "dqn": Program("keras_dqn", {}),  # the figure "Deep convolutional neural network used in the 2015 DeepMind DQN Atari work"
+    "trpo": Program("keras_trpo", {}),  # the figure "A fully connected layer being used to power ... TRPO"
+}
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def drawn(name: str) -> list[np.ndarray]:
+    return weights(name, [tuple(int(size) for size in shape) for shape in GOLDEN[name]["shapes"]])
+
+
+def compare(name: str, function: Any) -> None:
+    """Calls the function with each set of inputs in turn."""
+    left = list(GOLDEN[name]["outputs"])
+    for inputs in INPUTS[name]():
+        result = function(*inputs)
+        for got in result if isinstance(result, (tuple, list)) else [result]:
+            want = left.pop(0)
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=0, atol=TOLERANCE * max(1.0, np.abs(want).max()))
+    assert not left
+
+
+def test_every_program_is_tried() -> None:
+    assert sorted(PROGRAMS) == sorted(GOLDEN) == sorted(INPUTS)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_give_what_keras_gives(name: str, variant: str) -> None:
+    module = script(PROGRAMS[name].script)
+    net = module.network(**PROGRAMS[name].options)
+    net.load_keras(drawn(name))
+    compare(name, net)
+    compare(name, fl.compile(net, *module.INPUTS))
+
+
+@pytest.mark.parametrize("name", sorted({program.script for program in PROGRAMS.values()}))
+def test_scripts_run(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a user runs them, on the file that numpy writes of Keras' list."""
+    program = next(p for p, of in PROGRAMS.items() if of == Program(name, {}))
+    np.savez(tmp_path / "net.npz", *drawn(program))
+    monkeypatch.setattr(sys, "argv", [name, str(tmp_path / "net.npz")])
+    runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
+    assert capsys.readouterr().out.strip()
+
+
+def test_filters_are_not_flipped() -> None:
+    """The two filters of the articles on their images: sums of products. (The second article's comment has 2.0 where its code
+    multiplies with the second filter, and the first article's table with the first.)"""
+    line, diagonal = np.zeros((3, 3)), np.eye(3)
+    line[1] = 1
+    image = np.zeros((3, 3))
+    image[1, :2] = 1
+    kernels = np.stack([line, diagonal])[:, None]
+    for x, want in ((np.eye(3), (1, 3)), (image, (2, 1))):
+        got = fl.functional.conv2d(x[None, None], kernels)
+        np.testing.assert_array_equal(got.ravel(), want)
+    # Neither filter tells itself from its flipped self; this one does.
+    uneven = np.arange(9.0).reshape(3, 3)
+    assert fl.functional.conv2d(image[None, None], uneven[None, None]).item() == np.sum(image * uneven) == 7

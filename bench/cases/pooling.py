@@ -21,6 +21,7 @@ def _pool(
     pads: tuple[int, ...] | None = None,
     include_pad: bool = False,
     channels_last: bool = False,
+    p: float = 2.0,
 ) -> Case:
     """`pads` of None keep the size at stride 1."""
     pads = tuple(p for k in kernel for p in ((k - 1) // 2,) * 2) if pads is None else pads
@@ -36,6 +37,9 @@ def _pool(
             "dilation": (1, 1, 1),
             "pads": pads,
             "include_pad": include_pad,
+            "factor": 1 / math.prod(kernel),
+            "p": p,
+            "norm": True,
             "channels_last": channels_last,
         }
 
@@ -43,6 +47,7 @@ def _pool(
         f"{'x'.join(str(k) for k in kernel if k > 1)} s{max(stride)}",
         f"{c}@{'x'.join(str(n) for n in size if n > 1)}",
         *("pads" for _ in "p" if include_pad),
+        *(f"p={p:g}" for _ in "p" if kind == "lp"),
         "nhwc" if channels_last else "nchw",
     ]
     return Case(f"{kind}_pool", " ".join(words), arguments, moved=4.0 * (math.prod(shape_in) + math.prod(shape_out)))
@@ -69,6 +74,9 @@ CASES: tuple[Case, ...] = tuple(
         _square("avg", 5, 3, 17, 768, 0, channels_last=last),
         _pool("max", 32, (1, 1, 8000), (1, 1, 4), (1, 1, 4), channels_last=last),
         _pool("avg", 1, (1, 1, 48000), (1, 1, 400), (1, 1, 160), (0,) * 6, channels_last=last),
+        _square("sum", 3, 1, 28, 192, channels_last=last),
+        _square("lp", 2, 2, 56, 128, channels_last=last),
+        _square("lp", 3, 2, 28, 192, p=3.0, channels_last=last),
         _pool("max", 16, (16, 28, 28), (2, 2, 2), (2, 2, 2), channels_last=last),
     )
 )

@@ -21,6 +21,16 @@ from .activation import (
     swish,
     tanh,
 )
+from .adaptive import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    global_avg_pool,
+    global_max_pool,
+)
 from .arithmetic import add, divide, multiply, subtract
 from .attention import scaled_dot_product_attention
 from .channelwise import batch_norm, group_norm, instance_norm, local_response_norm
@@ -32,21 +42,27 @@ from .gated import glu, prelu, swiglu
 from .joining import concat, select, slice
 from .layout import flatten, permute, reshape, squeeze, to_channels_first, to_channels_last, unsqueeze
 from .linear import linear
+from .lp_pooling import lp_pool1d, lp_pool2d, lp_pool3d
 from .normalisation import layer_norm, rms_norm
 from .padding import pad
+from .pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
 from .recurrent_gru import gru, gru_cell
 from .recurrent_lstm import lstm, lstm_cell
 from .recurrent_rnn import rnn, rnn_cell
 from .search import beam_search, greedy_search
 from .separable import separable_conv1d, separable_conv2d
 from .softmax import log_softmax, softmax
+from .time_pooling import max_over_time, mean_over_time
 
 __all__ = [
-    "add", "batch_norm", "beam_search", "clip", "concat", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "divide", "elu", "embedding", "erf", "exp", "flatten", "gelu", "glu", "greedy_search", "group_norm",
-    "gru", "gru_cell", "hardsigmoid", "hardswish", "hardtanh", "identity", "instance_norm", "layer_norm", "leaky_relu",
-    "linear", "local_response_norm", "log", "log_softmax", "lstm", "lstm_cell", "mish", "multiply", "pad", "permute", "prelu",
-    "relu", "relu6", "reshape", "rms_norm", "rnn", "rnn_cell", "scaled_dot_product_attention", "select", "selu",
-    "separable_conv1d", "separable_conv2d", "sigmoid", "silu", "slice", "softmax", "softplus", "softsign", "sqrt", "squeeze",
-    "subtract", "swiglu", "swish", "tanh", "to_channels_first", "to_channels_last", "unsqueeze",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "add", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "beam_search", "clip", "concat",
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "divide", "elu", "embedding",
+    "erf", "exp", "flatten", "gelu", "global_avg_pool", "global_max_pool", "glu", "greedy_search", "group_norm", "gru",
+    "gru_cell", "hardsigmoid", "hardswish", "hardtanh", "identity", "instance_norm", "layer_norm", "leaky_relu", "linear",
+    "local_response_norm", "log", "log_softmax", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lstm", "lstm_cell", "max_over_time",
+    "max_pool1d", "max_pool2d", "max_pool3d", "mean_over_time", "mish", "multiply", "pad", "permute", "prelu", "relu", "relu6",
+    "reshape", "rms_norm", "rnn", "rnn_cell", "scaled_dot_product_attention", "select", "selu", "separable_conv1d",
+    "separable_conv2d", "sigmoid", "silu", "slice", "softmax", "softplus", "softsign", "sqrt", "squeeze", "subtract", "swiglu",
+    "swish", "tanh", "to_channels_first", "to_channels_last", "unsqueeze",
 ]  # fmt: skip

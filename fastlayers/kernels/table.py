@@ -28,10 +28,11 @@ __all__ = [
 
 # Arguments that are no arrays; all others are one, or None where a kernel can do without.
 PLAIN = frozenset(
-    {"activation", "alpha", "batch_first", "beta", "bias", "causal", "channels", "channels_last", "column", "dilation",
-     "directions_apart", "empty", "epsilon", "gate", "groups", "include_pad", "itemsize", "k_transposed", "kernel", "mode",
-     "heads_last", "offset", "op", "options", "out_last", "out_offset", "out_strides", "packed", "pads", "reverse", "rms",
-     "scale", "shape", "size", "source", "stride", "target", "tile", "transpose_b", "value", "x_last", "x_offset", "x_strides"}
+    {"activation", "alpha", "axes", "batch_first", "beta", "bias", "causal", "channels", "channels_last", "column",
+     "dilation", "directions_apart", "empty", "epsilon", "factor", "gate", "groups", "heads_last", "include_pad", "itemsize",
+     "k_transposed", "kernel", "least", "mode", "norm", "offset", "op", "options", "out_last", "out_offset", "out_strides",
+     "p", "packed", "pads", "reverse", "rms", "samples", "scale", "shape", "size", "source", "stride", "target", "tile",
+     "transpose_b", "value", "x_last", "x_offset", "x_strides",}
 )  # fmt: skip
 
 
@@ -84,6 +85,10 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("rnn", "recurrent", ("x", "packed", "h0__dbh", "lengths__b", "out", "hn__dbh", *_RECURRENT_FLAGS)),
     Kernel("max_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "channels_last")),
     Kernel("avg_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "include_pad", "channels_last")),
+    Kernel("sum_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "factor", "channels_last")),
+    Kernel("lp_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "p", "norm", "channels_last")),
+    Kernel("adaptive_pool", "adaptive", ("x", "out", "op", "channels_last")),
+    Kernel("time_pool", "time_pooling", ("x", "lengths__n", "mask__nt", "out__nc", "op", "batch_first")),
     Kernel("reduce", "reduce", ("x__oni", "out__oi", "op")),
     Kernel("layer_norm", "norm", ("x__on", "weight__n", "bias__n", "out__on", "epsilon", "rms")),
     Kernel("group_norm", "norm", ("x__oci", "weight__c", "bias__c", "out__oci", "groups", "epsilon")),

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.reference.adaptive import adaptive_pool
+from ..kernels.reference.time_pooling import time_pool
 from ..kernels.table import REDUCE
 from ._base import INT64, Spec, View, register
 from ._window import Window, arranged, conv_size, five, spatial, three, three_pads, window
@@ -46,16 +48,30 @@ def _usable(n: View, place: Window) -> bool:
     )
 
 
+def _five(n: View, x: Any, out: Any, place: Window) -> tuple[Any, ...]:
+    """What all kernels of pools take first."""
+    last = n.get("x_last", False)
+    views = x.view(five(x.shape, last)), out.view(five(out.shape, last))
+    return (*views, three(place.kernel), three(place.stride), three(place.dilation), three_pads(place.pads or ()))
+
+
+def lp_pool_lower(n: View, b: Builder) -> Any:
+    _, place = _place(n)
+    if not _usable(n, place):
+        return False
+    b.call(
+        "lp_pool", *_five(n, b.input(0), b.output(0), place), float(n.get("p", 2)), not n.get("scaled"), n.get("x_last", False)
+    )
+    return True
+
+
 def max_pool_lower(n: View, b: Builder) -> Any:
     _, place = _place(n)
     if not _usable(n, place):
         return False
     last = n.get("x_last", False)
     x, out = b.input(0), b.output(0)
-    b.call(
-        "max_pool", x.view(five(x.shape, last)), out.view(five(out.shape, last)), three(place.kernel), three(place.stride),
-        three(place.dilation), three_pads(place.pads or ()), last,
-    )  # fmt: skip
+    b.call("max_pool", *_five(n, x, out, place), last)
     return True
 
 
@@ -65,13 +81,13 @@ def average_pool_lower(n: View, b: Builder) -> Any:
         return False
     last = n.get("x_last", False)
     x, out = b.input(0), b.output(0)
+    if n.get("divisor"):
+        b.call("sum_pool", *_five(n, x, out, place), 1 / n.get("divisor"), last)
+        return True
     if place.kernel == spatial(x.shape, last) and not any(p for pair in place.pads or () for p in pair):
         _whole(b, x, out, last, "mean")
         return True
-    b.call(
-        "avg_pool", x.view(five(x.shape, last)), out.view(five(out.shape, last)), three(place.kernel), three(place.stride),
-        three(place.dilation), three_pads(place.pads or ()), bool(n.get("count_include_pad", 0)), last,
-    )  # fmt: skip
+    b.call("avg_pool", *_five(n, x, out, place), bool(n.get("count_include_pad", 0)), last)
     return True
 
 
@@ -132,21 +148,25 @@ def average_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     views, kind, place = _windows(n, x, 0)
     axes = tuple(range(-len(place.kernel), 0))
     counted = kind > 0 if n.get("count_include_pad", 0) else kind == 1
-    y = views.sum(axes, dtype=np.float64) / counted.sum(axes)
+    y = views.sum(axes, dtype=np.float64) / (n.get("divisor") or counted.sum(axes))
     return (_arrange(n, y.astype(x.dtype)),)
 
 
 def lp_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
-    """The p-norm of each window."""
-    views, _, place = _windows(n, x, 0)
-    p = n.get("p", 2)
-    y = (np.abs(views.astype(np.float64)) ** p).sum(tuple(range(-len(place.kernel), 0))) ** (1 / p)
-    return (_arrange(n, y.astype(x.dtype)),)
+    """The p-norm of each window; if `scaled`, torch's formula: see the kernel `lp_pool`."""
+    views, kind, place = _windows(n, x, 0)
+    p, axes = n.get("p", 2), tuple(range(-len(place.kernel), 0))
+    with np.errstate(invalid="ignore"):
+        if n.get("scaled"):
+            total = (views.astype(np.float64) ** p).sum(axes) * (math.prod(place.kernel) / (kind > 0).sum(axes))
+        else:
+            total = (np.abs(views.astype(np.float64)) ** p).sum(axes)
+        return (_arrange(n, (total ** (1 / p)).astype(x.dtype)),)
 
 
 register("MaxPool", pool_infer, max_pool_run, max_pool_lower)
 register("AveragePool", pool_infer, average_pool_run, average_pool_lower)
-register("LpPool", pool_infer, lp_pool_run)
+register("LpPool", pool_infer, lp_pool_run, lp_pool_lower)
 
 
 # ---- whole maps -----------------------------------------------------------------------------------------------------------
@@ -171,11 +191,12 @@ def _whole(b: Builder, x: Any, out: Any, last: bool, op: str) -> None:
         b.call("reduce", x.view((batch * channels, pixels, 1)), out.view((batch * channels, 1)), REDUCE[op])
 
 
-def _global(name: str, op: str | None, function: Any) -> None:
+def _global(name: str, op: str, function: Any) -> None:
     def lower(n: View, b: Builder) -> Any:
-        if not n.float32():
+        p = n.get("p", 2) if op == "l" else ""
+        if not n.float32() or p not in ("", 1, 2):
             return False
-        _whole(b, b.input(0), b.output(0), n.get("x_last", False), op)  # type: ignore[arg-type]
+        _whole(b, b.input(0), b.output(0), n.get("x_last", False), f"{op}{p}")
         return True
 
     def run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
@@ -184,12 +205,70 @@ def _global(name: str, op: str | None, function: Any) -> None:
         y = function(n, x, axes).astype(x.dtype)
         return (np.moveaxis(y, -1, 1) if last else y,)
 
-    register(name, global_infer, run, lower if op else None)
+    register(name, global_infer, run, lower)
 
 
 _global("GlobalAveragePool", "mean", lambda n, x, axes: x.mean(axes, dtype=np.float64, keepdims=True))
 _global("GlobalMaxPool", "max", lambda n, x, axes: x.max(axes, keepdims=True))
 _global(
-    "GlobalLpPool", None,
+    "GlobalLpPool", "l",
     lambda n, x, axes: (np.abs(x.astype(np.float64)) ** n.get("p", 2)).sum(axes, keepdims=True) ** (1 / n.get("p", 2)),
 )  # fmt: skip
+
+
+# ---- bins, and time: operators of our own ---------------------------------------------------------------------------------
+
+
+def adaptive_infer(n: View) -> list[Spec]:
+    """sizes: of the result along space, 0 keeps one; reduce: "mean" or "max"."""
+    x, last = n.shape(0), n.get("x_last", False)
+    if x is None:
+        return [Spec((None,) * (len(n.get("sizes")) + 2), n.spec(0).dtype)]
+    sizes = tuple(want or size for want, size in zip(n.get("sizes"), spatial(x, last), strict=True))
+    return [Spec(arranged(x[0], x[-1 if last else 1], sizes, last), n.spec(0).dtype)]
+
+
+def adaptive_lower(n: View, b: Builder) -> Any:
+    if not n.float32():
+        return False
+    last, x, out = n.get("x_last", False), b.input(0), b.output(0)
+    b.call("adaptive_pool", x.view(five(x.shape, last)), out.view(five(out.shape, last)), REDUCE[n.get("reduce")], last)
+    return True
+
+
+def adaptive_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
+    """Bin i of an axis reaches from floor(i * in / out) to ceil((i + 1) * in / out)."""
+    last = n.get("x_last", False)
+    wide = np.zeros(adaptive_infer(n)[0].shape, np.float32)  # type: ignore[arg-type]
+    adaptive_pool(x.reshape(five(x.shape, last)), wide.reshape(five(wide.shape, last)), REDUCE[n.get("reduce")], last)
+    return (wide.astype(x.dtype),)
+
+
+register("AdaptivePool", adaptive_infer, adaptive_run, adaptive_lower)
+
+
+def time_infer(n: View) -> list[Spec]:
+    """Inputs x, lengths, mask; reduce: "mean" or "max"; batch_first."""
+    x = n.shape(0)
+    if x is None:
+        return [Spec((None, None), n.spec(0).dtype)]
+    return [Spec((x[0] if n.get("batch_first") else x[1], x[2]), n.spec(0).dtype)]
+
+
+def time_lower(n: View, b: Builder) -> Any:
+    if not n.float32(0):
+        return False
+    x, lengths, mask = b.input(0), b.optional(1), b.optional(2)
+    b.call("time_pool", x, lengths, mask, b.output(0), REDUCE[n.get("reduce")], bool(n.get("batch_first")))
+    return True
+
+
+def time_run(n: View, x: np.ndarray, lengths: np.ndarray | None = None, mask: np.ndarray | None = None) -> Sequence[np.ndarray]:
+    """The mean or the largest number over the valid steps, 0 of none."""
+    first = bool(n.get("batch_first"))
+    out = np.zeros((x.shape[0 if first else 1], x.shape[2]), x.dtype)
+    time_pool(x, lengths, mask, out, REDUCE[n.get("reduce")], first)
+    return (out,)
+
+
+register("TimePool", time_infer, time_run, time_lower)

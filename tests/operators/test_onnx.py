@@ -26,7 +26,7 @@ from .models import from_onnx, to_graph
 onnx = pytest.importorskip("onnx")
 
 # Ours alone, and what the program does itself.
-OWN, CONTROL = {"Activate", "Affine", "AlignAxes", "Linear", "ScaledAttention"}, {"If"}
+OWN, CONTROL = {"Activate", "AdaptivePool", "Affine", "AlignAxes", "Linear", "ScaledAttention", "TimePool"}, {"If"}
 
 
 @cache
@@ -176,7 +176,7 @@ def reference(item: Case) -> list[np.ndarray] | None:
 # Constants have no inputs; a bit cast to another size is an error; a range that is cut off to integers may have steps of 0.
 OPEN = OWN | {"BitCast", "Constant", "ConstantOfShape", "Range"}
 # Attributes of ours that onnx does not know.
-OURS = {"activation", "flatten", "out_last", "x_last"}
+OURS = {"activation", "divisor", "flatten", "out_last", "scaled", "x_last"}
 # onnx's evaluator computes these with numbers of float32, which float64 shows.
 ROUGH = {"BatchNormalization": 2e-6, "Erf": 1e-7, "Gelu": 1e-7, "GroupNormalization": 2e-6, "HardSwish": 1e-7}
 # It sums these in float16, where ours are rounded once.

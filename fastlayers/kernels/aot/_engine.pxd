@@ -11,6 +11,9 @@ cdef extern from "csrc/kernels.h" nogil:
         FL_IDENTITY
         FL_RELU
         FL_CLIP
+        FL_SQRT
+        FL_SQUARE
+        FL_ABS
         FL_UNARY_COUNT
         FL_POWER
         FL_DIVIDE
@@ -179,6 +182,19 @@ cdef extern from "csrc/kernels.h" nogil:
         int gathered
         const int32_t *masks
         int64_t period
+    ctypedef struct fl_bins:
+        const int64_t *z
+        const int64_t *y
+        const int64_t *x
+        int64_t ny, nx, plane, row, cols, c
+        int average
+        float *line
+    ctypedef struct fl_taps:
+        int64_t n, taps, pitch
+        const int32_t *index
+        const float *weight
+        const int32_t *base
+        int64_t size
     ctypedef struct fl_affine:
         const float *x
         const float *scale
@@ -218,6 +234,9 @@ cdef extern from "csrc/kernels.h" nogil:
         void (*reduce_rows)(int code, const float *x, int64_t ldx, float *out, int64_t rows, int64_t n) noexcept nogil
         void (*reduce_columns)(int code, const float *x, int64_t n, int64_t inner, float *out, int64_t columns) noexcept nogil
         void (*pool)(const fl_pool *p) noexcept nogil
+        void (*bins)(const fl_bins *p, const float *x, float *out, int64_t first, int64_t last) noexcept nogil
+        void (*taps)(const fl_taps *p, const float *x, float *out, int64_t c) noexcept nogil
+        void (*mix)(const float *const *rows, const float *weight, int64_t count, float *out, int64_t n) noexcept nogil
         void (*layer_norm)(const float *x, const float *weight, const float *bias, float *y, int64_t rows, int64_t n, float epsilon,
                            int rms) noexcept nogil
         void (*group_norm)(const float *x, const float *weight, const float *bias, float *y, int64_t first, int64_t rows,

@@ -1,9 +1,9 @@
-"""Max and average pooling in one to three dimensions, native in both layouts.
+"""Max, average, sum and Lp pooling in one to three dimensions, native in both layouts.
 
 A task makes rows of outputs of some images (channels-first: of some planes, one of each channel). What a window covers along an axis
 is looked up in tables that the plan holds. Channels-last images of many channels are cut into blocks of channels, so that a line (see
 csrc/pooling.h) stays in a first-level cache; where neighbouring windows start at neighbouring pixels, their channels are taken as
-columns. A window that is the whole image is a reduction.
+columns. A window that is the whole image is a reduction. Lp pooling takes powers of some images at a time, sums them, takes roots.
 """
 
 cimport cython
@@ -12,7 +12,8 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 cimport numpy as cnp
 
-from ._engine cimport alloc, fl_kernels, fl_pool, fl_pool_row, level, need, parallel, release, workers
+from ._engine cimport (FL_ABS, FL_POWER, FL_SQRT, FL_SQUARE, alloc, fl_broadcast, fl_kernels, fl_pool, fl_pool_row, level, need, parallel,
+                       release, workers)
 from ._space cimport even, rounded
 from ._step cimport make_step, run_plan
 from .reduce cimport Reduction, plan_reduce, run_reduce
@@ -20,8 +21,15 @@ from .reduce cimport Reduction, plan_reduce, run_reduce
 cnp.import_array()
 
 cdef enum:
+    REDUCE_SUM = 0
     REDUCE_MEAN = 1
     REDUCE_MAX = 2
+    REDUCE_L1 = 6
+    REDUCE_L2 = 7
+    INSIDE = 0       # what a sum is divided by: its places in the image,
+    PADDED = 1       # those in image and pads,
+    NOTHING = 2      # nothing
+    POWERS = 1 << 17 # powers that lie in memory at a time, about
     TASK = 1 << 15   # numbers read by one task, about
     LINE = 8192      # floats of a line at most, about, and of all lines of a call a half of it
     ROWS = 16        # lines of a call
@@ -53,10 +61,12 @@ cdef int64_t inside(const Axis *axis, int64_t o, int64_t *first) noexcept nogil:
     return below(axis, start, axis.size) - skipped
 
 
-cdef int64_t counted(const Axis *axis, int64_t o, bint include_pad) noexcept nogil:
-    """How many places of window o an average is divided by."""
+cdef int64_t counted(const Axis *axis, int64_t o, int divide) noexcept nogil:
+    """How many places of window o a sum is divided by."""
     cdef int64_t first
-    return below(axis, o * axis.stride - axis.before, axis.size + axis.after) if include_pad else inside(axis, o, &first)
+    if divide == NOTHING:
+        return 1
+    return below(axis, o * axis.stride - axis.before, axis.size + axis.after) if divide == PADDED else inside(axis, o, &first)
 
 
 @cython.final
@@ -93,21 +103,21 @@ cdef class Windows:
                 self.masks[tap * period + i] = -1 if 0 <= at < w.size else 0
         return 0
 
-    cdef int lay_scales(self, const Axis *axes, bint include_pad, int64_t repeat, bint share_rows) except -1:
-        """1 / divisor for each column, `repeat` times; neighbouring rows that divide by the same may share the factors."""
+    cdef int lay_scales(self, const Axis *axes, int divide, float factor, int64_t repeat, bint share_rows) except -1:
+        """factor / divisor for each column, `repeat` times; neighbouring rows that divide by the same may share them."""
         cdef int64_t rows = axes[0].out * axes[1].out, width = axes[2].out * repeat, tables = 0, last = -1, r, o, i, share
         cdef float *table = NULL
         for r in range(rows):
-            share = counted(&axes[0], r // axes[1].out, include_pad) * counted(&axes[1], r % axes[1].out, include_pad)
+            share = counted(&axes[0], r // axes[1].out, divide) * counted(&axes[1], r % axes[1].out, divide)
             tables, last = tables + (share != last or not share_rows), share
         self.scales, last, tables = <float *>need(tables * width * sizeof(float), "pooling"), -1, 0
         for r in range(rows):
-            share = counted(&axes[0], r // axes[1].out, include_pad) * counted(&axes[1], r % axes[1].out, include_pad)
+            share = counted(&axes[0], r // axes[1].out, divide) * counted(&axes[1], r % axes[1].out, divide)
             if share != last or not share_rows:
                 table, last, tables = self.scales + tables * width, share, tables + 1
                 for o in range(axes[2].out):
                     for i in range(repeat):
-                        table[o * repeat + i] = <float>1 / <float>(share * counted(&axes[2], o, include_pad))
+                        table[o * repeat + i] = factor / <float>(share * counted(&axes[2], o, divide))
             self.rows[r].scale = table
         return 0
 
@@ -218,69 +228,87 @@ cdef void cut(Job *job, const Axis *axes) noexcept:
     job.scratch = rounded((job.lines + 1) * call.pitch * sizeof(float))
 
 
-cdef bint whole(const Axis *axes, bint average, bint include_pad) noexcept:
-    """Is there one window, and does it hold every place of the image once and, for an average, count no other?"""
+cdef bint whole(const Axis *axes, int divide) noexcept:
+    """Is there one window, and does it hold every place of the image once and count no other?"""
     cdef int64_t axis, first
     cdef const Axis *a
     for axis in range(3):
         a = &axes[axis]
         if a.out != 1 or inside(a, 0, &first) != a.size or (a.dilation > 1 and a.size > 1):
             return False
-        if average and counted(a, 0, include_pad) != a.size:
+        if divide != NOTHING and counted(a, 0, divide) != a.size:
             return False
     return True
 
 
-cdef object pooling(bint as_step, x, out, tuple in_shape, tuple out_shape, kernel, stride, dilation, pads, bint include_pad,
-                    bint channels_last, bint average):
-    """Plans, and makes the step or runs the plan."""
-    cdef Job job
-    cdef Reduction reduction
-    cdef Axis axes[3]
-    cdef void *operands[2]
-    cdef int64_t space = 1 if channels_last else 2, n = in_shape[0], c = in_shape[4 if channels_last else 1], axis, volume, outputs
-    cdef Windows windows
-    if not as_step:
-        operands[0], operands[1] = cnp.PyArray_DATA(<cnp.ndarray>x), cnp.PyArray_DATA(<cnp.ndarray>out)
+cdef void lay_axes(Axis *axes, tuple in_shape, tuple out_shape, kernel, stride, dilation, pads, bint channels_last):
+    cdef int64_t space = 1 if channels_last else 2, axis
     for axis in range(3):
         axes[axis] = Axis(in_shape[space + axis], out_shape[space + axis], kernel[axis], stride[axis], dilation[axis],
                           pads[2 * axis], pads[2 * axis + 1])
-    volume, outputs = axes[0].size * axes[1].size * axes[2].size, axes[0].out * axes[1].out * axes[2].out
-    if whole(axes, average, include_pad):
-        plan_reduce(&reduction, n if channels_last else n * c, volume, c if channels_last else 1,
-                    REDUCE_MEAN if average else REDUCE_MAX)
-        if as_step:
-            return make_step(run_reduce, &reduction, sizeof(Reduction), 2, reduction.work, None)
-        run_plan(run_reduce, &reduction, operands, reduction.work, "pooling")
-        return None
-    memset(&job, 0, sizeof(Job))
-    windows = Windows.__new__(Windows)
+
+
+cdef Windows plan_pool(Job *job, const Axis *axes, int64_t n, int64_t c, bint average, int divide, float factor, bint channels_last):
+    """Fills in a job whose windows are no reduction; what it points into."""
+    cdef Windows windows = Windows.__new__(Windows)
+    cdef int64_t volume = axes[0].size * axes[1].size * axes[2].size, outputs = axes[0].out * axes[1].out * axes[2].out
+    memset(job, 0, sizeof(Job))
     job.work = n * c * (10.0 * volume + outputs * (10.0 + 2.0 * axes[0].kernel * axes[1].kernel * axes[2].stride + 2.0 * axes[2].kernel))
-    if n * c * outputs > 0:
-        job.level, job.w, job.nrows = level(), axes[2], axes[0].out * axes[1].out
-        job.images, job.pixel = n * (1 if channels_last else c), c if channels_last else 1
-        job.x_image, job.out_image = volume * job.pixel, outputs * job.pixel
-        cut(&job, axes)
-        job.flat = axes[2].stride == 1 and 1 < job.pixel == job.lanes and (not average or job.pixel < NARROW)
-        windows.lay_rows(axes, job.pixel)
-        job.call.gathered = job.pixel == 1 and axes[2].dilation == 1 and (
-            (axes[2].stride > 2 and axes[2].kernel >= 8) or (axes[2].out < 16 and axes[2].kernel >= 32))
-        job.joined = (job.pixel == 1 and axes[2].stride == 1 and axes[2].out == axes[2].size < SHORT and not job.call.gathered
-                      and axes[2].kernel <= TAPS)
-        if job.joined:
-            # Rows behind each other are a multiple of all vectors after so many: 16 / gcd(columns, 16).
-            job.call.period = axes[2].size
-            while job.call.period % 16:
-                job.call.period *= 2
-            windows.lay_masks(&axes[2], job.call.period)
-            job.call.masks = windows.masks
-        if average:
-            windows.lay_scales(axes, include_pad, job.pixel if job.flat else 1, not job.joined)
-        job.rows = windows.rows
-        job.call.step_y = axes[1].dilation * axes[2].size * job.pixel
-        job.call.step_z = axes[0].dilation * axes[1].size * axes[2].size * job.pixel
-        job.call.kw, job.call.ldo, job.call.out_pixel = axes[2].kernel, axes[2].out * job.pixel, job.pixel
-        job.call.average = average
+    job.level, job.w, job.nrows = level(), axes[2], axes[0].out * axes[1].out
+    job.images, job.pixel = n * (1 if channels_last else c), c if channels_last else 1
+    job.x_image, job.out_image = volume * job.pixel, outputs * job.pixel
+    if n * c * outputs == 0:
+        return windows
+    cut(job, axes)
+    job.flat = axes[2].stride == 1 and 1 < job.pixel == job.lanes and (not average or job.pixel < NARROW)
+    windows.lay_rows(axes, job.pixel)
+    job.call.gathered = job.pixel == 1 and axes[2].dilation == 1 and (
+        (axes[2].stride > 2 and axes[2].kernel >= 8) or (axes[2].out < 16 and axes[2].kernel >= 32))
+    job.joined = (job.pixel == 1 and axes[2].stride == 1 and axes[2].out == axes[2].size < SHORT and not job.call.gathered
+                  and axes[2].kernel <= TAPS)
+    if job.joined:
+        # Rows behind each other are a multiple of all vectors after so many: 16 / gcd(columns, 16).
+        job.call.period = axes[2].size
+        while job.call.period % 16:
+            job.call.period *= 2
+        windows.lay_masks(&axes[2], job.call.period)
+        job.call.masks = windows.masks
+    if average:
+        windows.lay_scales(axes, divide, factor, job.pixel if job.flat else 1, not job.joined)
+    job.rows = windows.rows
+    job.call.step_y = axes[1].dilation * axes[2].size * job.pixel
+    job.call.step_z = axes[0].dilation * axes[1].size * axes[2].size * job.pixel
+    job.call.kw, job.call.ldo, job.call.out_pixel = axes[2].kernel, axes[2].out * job.pixel, job.pixel
+    job.call.average = average
+    return windows
+
+
+cdef object reduction(bint as_step, void **operands, const Axis *axes, int64_t n, int64_t c, int code, bint channels_last):
+    """Windows that are the whole image."""
+    cdef Reduction job
+    cdef int64_t volume = axes[0].size * axes[1].size * axes[2].size
+    plan_reduce(&job, n if channels_last else n * c, volume, c if channels_last else 1, code)
+    if as_step:
+        return make_step(run_reduce, &job, sizeof(Reduction), 2, job.work, None)
+    run_plan(run_reduce, &job, operands, job.work, "pooling")
+    return None
+
+
+cdef object pooling(bint as_step, x, out, tuple in_shape, tuple out_shape, kernel, stride, dilation, pads, int divide, float factor,
+                    bint channels_last, bint average):
+    """Plans, and makes the step or runs the plan."""
+    cdef Job job
+    cdef Axis axes[3]
+    cdef void *operands[2]
+    cdef int64_t n = in_shape[0], c = in_shape[4 if channels_last else 1]
+    cdef Windows windows
+    if not as_step:
+        operands[0], operands[1] = cnp.PyArray_DATA(<cnp.ndarray>x), cnp.PyArray_DATA(<cnp.ndarray>out)
+    lay_axes(axes, in_shape, out_shape, kernel, stride, dilation, pads, channels_last)
+    if factor == 1 and whole(axes, divide):
+        return reduction(as_step, operands, axes, n, c,
+                         REDUCE_MAX if not average else REDUCE_SUM if divide == NOTHING else REDUCE_MEAN, channels_last)
+    windows = plan_pool(&job, axes, n, c, average, divide, factor, channels_last)
     if as_step:
         return make_step(run_pool, &job, sizeof(Job), 2, job.work, windows)
     run_plan(run_pool, &job, operands, job.work, "pooling")
@@ -289,19 +317,145 @@ cdef object pooling(bint as_step, x, out, tuple in_shape, tuple out_shape, kerne
 
 def max_pool(cnp.ndarray x, cnp.ndarray out, kernel, stride, dilation, pads, bint channels_last):
     """out = the largest number of each window; NaN if one of them is NaN, -infinity if none lies in the image."""
-    pooling(False, x, out, (<object>x).shape, (<object>out).shape, kernel, stride, dilation, pads, False, channels_last, False)
+    pooling(False, x, out, (<object>x).shape, (<object>out).shape, kernel, stride, dilation, pads, NOTHING, 1, channels_last, False)
 
 
 def max_pool_step(tuple x, tuple out, kernel, stride, dilation, pads, bint channels_last):
     """The step of `max_pool`: shapes instead of arrays."""
-    return pooling(True, None, None, x, out, kernel, stride, dilation, pads, False, channels_last, False)
+    return pooling(True, None, None, x, out, kernel, stride, dilation, pads, NOTHING, 1, channels_last, False)
 
 
 def avg_pool(cnp.ndarray x, cnp.ndarray out, kernel, stride, dilation, pads, bint include_pad, bint channels_last):
     """out = the sum of each window divided by how many of its places lie in the image (include_pad: in image and pads)."""
-    pooling(False, x, out, (<object>x).shape, (<object>out).shape, kernel, stride, dilation, pads, include_pad, channels_last, True)
+    pooling(False, x, out, (<object>x).shape, (<object>out).shape, kernel, stride, dilation, pads, PADDED if include_pad else INSIDE, 1,
+            channels_last, True)
 
 
 def avg_pool_step(tuple x, tuple out, kernel, stride, dilation, pads, bint include_pad, bint channels_last):
     """The step of `avg_pool`: shapes instead of arrays."""
-    return pooling(True, None, None, x, out, kernel, stride, dilation, pads, include_pad, channels_last, True)
+    return pooling(True, None, None, x, out, kernel, stride, dilation, pads, PADDED if include_pad else INSIDE, 1, channels_last, True)
+
+
+def sum_pool(cnp.ndarray x, cnp.ndarray out, kernel, stride, dilation, pads, float factor, bint channels_last):
+    """out = factor times the sum of each window."""
+    pooling(False, x, out, (<object>x).shape, (<object>out).shape, kernel, stride, dilation, pads, NOTHING, factor, channels_last, True)
+
+
+def sum_pool_step(tuple x, tuple out, kernel, stride, dilation, pads, float factor, bint channels_last):
+    """The step of `sum_pool`: shapes instead of arrays."""
+    return pooling(True, None, None, x, out, kernel, stride, dilation, pads, NOTHING, factor, channels_last, True)
+
+
+# ---- Lp pooling -----------------------------------------------------------------------------------------------------------
+
+
+cdef struct Lp:
+    Job pool
+    float p, root
+    bint norm               # absolute values before the power
+    double work
+
+
+cdef struct Powers:
+    const fl_kernels *level
+    const float *x
+    float *y
+    int64_t n
+    float exponent
+    bint absolute
+
+
+cdef void power_task(void *context, int64_t number, int worker) noexcept nogil:
+    """y = x or |x| to the power `exponent`, for TASK / 2 numbers."""
+    cdef const Powers *job = <const Powers *>context
+    cdef int64_t first = number * (TASK // 2), n = min(job.n - first, <int64_t>(TASK // 2))
+    cdef const float *x = job.x + first
+    cdef float *y = job.y + first
+    cdef fl_broadcast p
+    if job.exponent == 2:
+        job.level.unary(FL_SQUARE, 0, 0, x, y, n)
+        return
+    if job.exponent == 0.5:
+        job.level.unary(FL_SQRT, 0, 0, x, y, n)
+        return
+    if job.absolute:
+        job.level.unary(FL_ABS, 0, 0, x, y, n)
+        x = y
+    if job.exponent != 1:
+        memset(&p, 0, sizeof(fl_broadcast))
+        p.a, p.b, p.out, p.rows, p.cols, p.a_col = x, &job.exponent, y, 1, n, 1
+        job.level.binary(FL_POWER, -INFINITY, INFINITY, &p)
+
+
+cdef void powers(const Lp *job, const float *x, float *y, int64_t n, float exponent, bint absolute) noexcept nogil:
+    cdef Powers each
+    cdef int64_t tasks = (n + TASK // 2 - 1) // (TASK // 2)
+    each.level, each.x, each.y, each.n, each.exponent, each.absolute = job.pool.level, x, y, n, exponent, absolute
+    parallel(power_task, &each, tasks, workers(tasks, 10.0 * n if exponent == 2 or exponent == 0.5 else 100.0 * n))
+
+
+cdef int run_lp_pool(const void *plan, void *const *operands) noexcept nogil:
+    cdef Lp job = (<const Lp *>plan)[0]
+    cdef int64_t images = job.pool.images, each = min(max(POWERS // max(job.pool.x_image, <int64_t>1), <int64_t>1), images), image = 0, n
+    cdef int64_t groups = (images + job.pool.images_each - 1) // job.pool.images_each if job.pool.tasks else 1
+    cdef int64_t tasks = job.pool.tasks // max(groups, <int64_t>1)
+    cdef bint straight = job.p == 1 and not job.norm
+    cdef void *parts[2]
+    cdef float *scratch = NULL
+    cdef int failed = 0
+    if job.pool.tasks == 0:
+        return 0
+    if straight:
+        each = images
+    else:
+        scratch = <float *>alloc(each * job.pool.x_image * sizeof(float))
+        if scratch == NULL:
+            return -1
+    while image < images and failed == 0:
+        n = min(each, images - image)
+        parts[0], parts[1] = <void *>(<const float *>operands[0] + image * job.pool.x_image), scratch
+        if not straight:
+            powers(&job, <const float *>parts[0], scratch, n * job.pool.x_image, job.p, job.norm)
+            parts[0] = scratch
+        parts[1] = <float *>operands[1] + image * job.pool.out_image
+        job.pool.images, job.pool.tasks = n, (n + job.pool.images_each - 1) // job.pool.images_each * tasks
+        failed = run_pool(&job.pool, parts)
+        if job.p != 1 and failed == 0:
+            powers(&job, <const float *>parts[1], <float *>parts[1], n * job.pool.out_image, job.root, False)
+        image += n
+    release(scratch)
+    return failed
+
+
+cdef object lp_pooling(bint as_step, x, out, tuple in_shape, tuple out_shape, kernel, stride, dilation, pads, float p, bint norm,
+                       bint channels_last):
+    cdef Lp job
+    cdef Axis axes[3]
+    cdef void *operands[2]
+    cdef int64_t n = in_shape[0], c = in_shape[4 if channels_last else 1]
+    cdef float places
+    cdef Windows windows
+    if not as_step:
+        operands[0], operands[1] = cnp.PyArray_DATA(<cnp.ndarray>x), cnp.PyArray_DATA(<cnp.ndarray>out)
+    lay_axes(axes, in_shape, out_shape, kernel, stride, dilation, pads, channels_last)
+    if (p == 2 or p == 1) and norm and whole(axes, NOTHING):
+        return reduction(as_step, operands, axes, n, c, REDUCE_L1 if p == 1 else REDUCE_L2, channels_last)
+    places = <float>(axes[0].kernel * axes[1].kernel * axes[2].kernel)
+    windows = plan_pool(&job.pool, axes, n, c, True, NOTHING if norm else PADDED, 1 if norm else places, channels_last)
+    job.p, job.root, job.norm = p, <float>(1 / <double>p), norm
+    job.work = job.pool.work + 10.0 * n * c * axes[0].size * axes[1].size * axes[2].size
+    if as_step:
+        return make_step(run_lp_pool, &job, sizeof(Lp), 2, job.work, windows)
+    run_plan(run_lp_pool, &job, operands, job.work, "pooling")
+    return None
+
+
+def lp_pool(cnp.ndarray x, cnp.ndarray out, kernel, stride, dilation, pads, float p, bint norm, bint channels_last):
+    """out = (sum of |x|^p)^(1/p) of each window; without `norm` (s k / m)^(1/p), s the sum of x^p, k the places of a window and m
+    those of them in image and pads."""
+    lp_pooling(False, x, out, (<object>x).shape, (<object>out).shape, kernel, stride, dilation, pads, p, norm, channels_last)
+
+
+def lp_pool_step(tuple x, tuple out, kernel, stride, dilation, pads, float p, bint norm, bint channels_last):
+    """The step of `lp_pool`: shapes instead of arrays."""
+    return lp_pooling(True, None, None, x, out, kernel, stride, dilation, pads, p, norm, channels_last)

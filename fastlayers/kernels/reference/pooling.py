@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["avg_pool", "max_pool"]
+__all__ = ["avg_pool", "lp_pool", "max_pool", "sum_pool"]
 
 
 def max_pool(
@@ -39,17 +40,78 @@ def avg_pool(
 ) -> None:
     """out = the sum of each window divided by how many of its places lie in the image (include_pad: in image and pads)."""
     x, y = _channels_first(x, channels_last), _channels_first(out, channels_last)
-    size, space = x.shape[2:], y.shape[2:]
-    counted = np.ones((1, 1, *size))
-    if include_pad:
-        counted = np.ones((1, 1, *(n + before + after for n, before, after in zip(size, pads[::2], pads[1::2], strict=True))))
-    total, places = np.zeros(y.shape), np.zeros((1, 1, *space))
+    places = _places(x.shape[2:], y.shape[2:], kernel, stride, dilation, pads, include_pad)
     with np.errstate(all="ignore"):
-        for taken in _taps(x, space, kernel, stride, dilation, pads, 0.0):
-            total += taken
-        for taken in _taps(counted, space, kernel, stride, dilation, (0,) * 6 if include_pad else pads, 0.0):
-            places += taken
-        y[...] = total / places
+        y[...] = _sums(x.astype(np.float64), y.shape, kernel, stride, dilation, pads) / places
+
+
+def sum_pool(
+    x: np.ndarray,
+    out: np.ndarray,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    pads: Sequence[int],
+    factor: float,
+    channels_last: bool,
+) -> None:
+    """out = factor times the sum of each window."""
+    x, y = _channels_first(x, channels_last), _channels_first(out, channels_last)
+    with np.errstate(all="ignore"):
+        y[...] = factor * _sums(x.astype(np.float64), y.shape, kernel, stride, dilation, pads)
+
+
+def lp_pool(
+    x: np.ndarray,
+    out: np.ndarray,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    pads: Sequence[int],
+    p: float,
+    norm: bool,
+    channels_last: bool,
+) -> None:
+    """out = (sum of |x|^p)^(1/p) of each window; without `norm` (s k / m)^(1/p), s the sum of x^p, k the places of a window and m
+    those of them in image and pads."""
+    x, y = _channels_first(x, channels_last), _channels_first(out, channels_last)
+    powers = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        total = _sums((np.abs(powers) if norm else powers) ** p, y.shape, kernel, stride, dilation, pads)
+        if not norm:
+            total *= math.prod(kernel) / _places(x.shape[2:], y.shape[2:], kernel, stride, dilation, pads, True)
+        y[...] = total ** (1 / p)
+
+
+def _sums(
+    x: np.ndarray,
+    shape: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    pads: Sequence[int],
+) -> np.ndarray:
+    """The sum of each window."""
+    total = np.zeros(shape)
+    for taken in _taps(x, shape[2:], kernel, stride, dilation, pads, 0.0):
+        total += taken
+    return total
+
+
+def _places(
+    size: Sequence[int],
+    space: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    pads: Sequence[int],
+    include_pad: bool,
+) -> np.ndarray:
+    """How many places of each window lie in the image, or in image and pads."""
+    if include_pad:
+        size = [n + before + after for n, before, after in zip(size, pads[::2], pads[1::2], strict=True)]
+    counted = np.ones((1, 1, *size))
+    return _sums(counted, (1, 1, *space), kernel, stride, dilation, (0,) * 6 if include_pad else pads)
 
 
 def _channels_first(array: np.ndarray, channels_last: bool) -> np.ndarray:

@@ -52,6 +52,10 @@ class Lowering:
         """How many axes input i of a recorded node has."""
         return self.ranks[node.inputs[i]]  # type: ignore[index]
 
+    def dtype(self, name: str) -> Any:
+        """The dtype of an input or a constant; what operations make is float32."""
+        return self.constants[name].dtype if name in self.constants else self.inputs.get(name, FLOAT32)
+
     def name(self, hint: str) -> str:
         """A name that is not taken."""
         i = 0

@@ -172,7 +172,7 @@ def pool(
         attributes.get("dilations", ones),
         padding,
     )
-    return case(op, label, [x], y, native=native and op != "LpPool", ulp=0 if op == "MaxPool" else 4, **attributes)
+    return case(op, label, [x], y, native=native, ulp=0 if op == "MaxPool" else 4, **attributes)
 
 
 def both(label: str, shape: Sequence[int], out: Sequence[int], before: Sequence[int] = (), **attributes: Any) -> list[Case]:
@@ -216,7 +216,14 @@ POOLS = [
     case("AveragePool", "last", [np.moveaxis(small(1, 3, 5, 4), 1, -1)],
          np.moveaxis(naive.pool(small(1, 3, 5, 4), (2, 2), mean, (4, 3), (1, 1), (0, 0)), 1, -1), kernel_shape=(2, 2),
               x_last=True, native=True),
-    case("LpPool", "p", [[[[1.0, -2.0, 3.0]]]], [[[3, 5]]], kernel_shape=(2,), p=1),
+    case("LpPool", "p", [[[[1.0, -2.0, 3.0]]]], [[[3, 5]]], kernel_shape=(2,), p=1, native=True),
+    case("LpPool", "p of 3", [[[[1.0, -2.0, 3.0]]]], [[[9 ** (1 / 3), 35 ** (1 / 3)]]], kernel_shape=(2,), p=3, native=True,
+         ulp=4),
+    case("LpPool", "scaled", [[[[1.0, -2.0, 3.0]]]], [[[-1, 6]]], kernel_shape=(2,), strides=(2,), p=1.0, scaled=True,
+         ceil_mode=1,
+         native=True),
+    case("LpPool", "last", [[[[3.0], [4.0], [0.0]]]], [[[5.0], [4.0]]], kernel_shape=(2,), x_last=True, native=True, ulp=2),
+    case("AveragePool", "divisor", [[[[1.0, 2.0, 6.0]]]], [[[0.75, 2]]], kernel_shape=(2,), divisor=4, native=True),
 ]  # fmt: skip
 
 M = numbers(2, 3, 2, 2)
@@ -227,8 +234,24 @@ GLOBAL = [
     case("GlobalMaxPool", "plain", [-M], -M[:, :, :1, :1], native=True),
     case("GlobalMaxPool", "3 axes", [numbers(1, 2, 2, 3, 2)], [[[[[11]]], [[[23]]]]], native=True),
     case("GlobalMaxPool", "last", [np.moveaxis(M, 1, -1)], M[:, :, 1:, 1:], native=True, x_last=True),
-    case("GlobalLpPool", "plain", [[[[3.0, -4.0], [0.0, 12.0]]]], [[[5], [12]]]),
-    case("GlobalLpPool", "p", [[[[3.0, -4.0], [0.0, 12.0]]]], [[[7], [12]]], p=1),
+    case("GlobalLpPool", "plain", [[[[3.0, -4.0], [0.0, 12.0]]]], [[[5], [12]]], native=True, ulp=2),
+    case("GlobalLpPool", "p", [[[[3.0, -4.0], [0.0, 12.0]]]], [[[7], [12]]], p=1, native=True),
+    case("GlobalLpPool", "p of 3", [[[[1.0, -2.0], [0.0, 3.0]]]], [[[9 ** (1 / 3)], [3]]], p=3, ulp=2),
 ]  # fmt: skip
 
-CASES = [*CONVS, *extended(), *TRANSPOSED, *POOLS, *GLOBAL]
+# Our own: bins 0..2, 1..4, 3..5 of 5; steps before a length and under a mask.
+T = numbers(2, 3, 2)
+BINS = [
+    case("AdaptivePool", "mean", [numbers(1, 2, 5)], [[[0.5, 2, 3.5], [5.5, 7, 8.5]]], sizes=(3,), reduce="mean",
+         native=True, ulp=2),
+    case("AdaptivePool", "max", [numbers(1, 1, 2, 5)], [[[[1, 3, 4], [6, 8, 9]]]], sizes=(0, 3), reduce="max", native=True),
+    case("AdaptivePool", "last", [numbers(1, 5, 2)], [[[2, 3], [6, 7], [8, 9]]], sizes=(3,), reduce="max", x_last=True,
+         native=True),
+    case("TimePool", "mean", [T], [[2, 3], [8, 9]], reduce="mean", batch_first=True, native=True),
+    case("TimePool", "lengths", [T, [2, 0]], [[1, 2], [0, 0]], reduce="mean", batch_first=True, native=True),
+    case("TimePool", "mask", [T, None, np.array([[True, False, True], [False, True, False]])], [[4, 5], [8, 9]], reduce="max",
+         batch_first=True, native=True),
+    case("TimePool", "time first", [T, [1, 2, 0]], [[0, 1], [8, 9], [0, 0]], reduce="max", batch_first=False, native=True),
+]  # fmt: skip
+
+CASES = [*BINS, *CONVS, *extended(), *TRANSPOSED, *POOLS, *GLOBAL]

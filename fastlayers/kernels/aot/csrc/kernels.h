@@ -365,6 +365,26 @@ typedef struct {
   int64_t period;
 } fl_pool;
 
+/* Boxes of an image: bins along each axis are pairs (first position, one behind the last) from the pointer that is given with it. */
+typedef struct {
+  const int64_t *z, *y, *x;
+  int64_t ny, nx;      /* how many there are along these axes */
+  int64_t plane, row;  /* floats between planes and rows of the image */
+  int64_t cols, c;     /* pixels of a row that bins may read, and numbers a pixel, which lie side by side */
+  int average;         /* the mean, else the largest; 0 of an empty box */
+  float *line;         /* scratch: cols * c floats */
+} fl_bins;
+
+/* Weighted taps along an axis: out[o] = sum over t < taps of weight[t][o] x[index[t][o]]; weights of 0 are left out. */
+typedef struct {
+  int64_t n, taps, pitch;  /* outputs, taps of one, numbers between taps in the tables: n rounded up to 16 */
+  const int32_t *index;
+  const float *weight;     /* NULL: one tap of weight 1 */
+  const int32_t *base;     /* NULL, or for each vector of outputs what is added to the index; then all taps of these outputs lie in the
+                            * 2 vectors behind it, which lie in the row (or the row is shorter than them, and all of base is 0) */
+  int64_t size;            /* inputs of a row */
+} fl_taps;
+
 /* y = f(x * scale[c] + shift[c]) on [any number][channels][inner]; y may be x. */
 typedef struct {
   const float *x, *scale, *shift;
@@ -442,6 +462,13 @@ typedef struct fl_kernels {
 
   /* pooling.h */
   void (*pool)(const fl_pool *p);
+
+  /* bins.h: rows first .. last - 1 of [nz * ny] rows of bins; out is where the first of them begins, [nx][c] each. */
+  void (*bins)(const fl_bins *p, const float *x, float *out, int64_t first, int64_t last);
+
+  /* taps.h: a row of [n][c] from one of [size][c] (base is NULL if c > 1); and out = the sum of `count` arrays of n times their weights. */
+  void (*taps)(const fl_taps *p, const float *x, float *out, int64_t c);
+  void (*mix)(const float *const *rows, const float *weight, int64_t count, float *out, int64_t n);
 
   /* norm.h: weight and bias may be NULL; y may be x in the first two. affine does numbers start .. end - 1 of the array.
    * lrn does the first `columns` behind the axis; or all, if there are `squares`: (before + channels + after) * inner + 16 floats */

@@ -22,6 +22,8 @@
 #include "winograd.h"
 #include "binary.h"
 #include "pooling.h"
+#include "bins.h"
+#include "taps.h"
 #include "layout.h"
 #include "movement.h"
 #include "cast.h"
@@ -63,6 +65,9 @@ static const fl_kernels table = {
     .reduce_rows = fl_f32_reduce_rows,
     .reduce_columns = fl_f32_reduce_columns,
     .pool = fl_f32_pool,
+    .bins = fl_f32_bins,
+    .taps = fl_f32_taps,
+    .mix = fl_f32_mix,
     .layer_norm = fl_f32_layer_norm,
     .group_norm = fl_f32_group_norm,
     .affine = fl_f32_affine,

@@ -1,0 +1,139 @@
+"""Where the windows of a pool lie: sizes of the result and how kernels are called. Computes no numbers of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..graph.ir import Dim, Shape
+from ..kernels import _dispatch
+from ._arrays import as_float32, empty
+from ._checks import integers
+from ._geometry import window
+
+__all__ = ["Pool", "five", "flag", "image", "no_indices", "plain", "pool", "pool_pads", "pool_shape", "run_pool"]
+
+
+class Pool(NamedTuple):
+    """The arguments of a pool, checked; everything about space has one entry an axis."""
+
+    op: str
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...] | None  # None: "same"
+    dilation: tuple[int, ...]
+    ceil: bool
+    last: bool
+
+    @property
+    def axes(self) -> int:
+        """How many axes of space there are."""
+        return len(self.kernel)
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """The positions that a window spans, along each axis."""
+        return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
+
+
+def pool(
+    op: str, axes: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any, layout: Any = "nchw"
+) -> Pool:
+    """Checks the arguments of a pool over `axes` axes of space."""
+    kernel = integers(op, "kernel_size", kernel_size, axes, 1)
+    place = window(op, axes, kernel if stride is None else stride, padding, dilation, 1, "zeros", layout)
+    found = Pool(op, kernel, place.stride, place.padding, place.dilation, flag(op, "ceil_mode", ceil_mode), place.last)
+    if found.ceil and isinstance(padding, str):
+        raise ShapeError(f"{op}: padding is {padding!r} and ceil_mode is True: expected numbers as padding with ceil_mode")
+    for pair, reach in zip(found.padding or (), found.reach, strict=False):
+        if max(pair) >= reach:
+            raise ShapeError(f"{op}: padding is {padding!r}: expected less than the {reach} positions that a window spans")
+    return found
+
+
+def flag(op: str, argument: str, value: Any) -> bool:
+    """A plain bool."""
+    if not isinstance(value, (bool, np.bool_)) and value not in (0, 1):
+        raise DTypeError(f"{op}: {argument} is {value!r}: expected True or False")
+    return bool(value)
+
+
+def no_indices(op: str, return_indices: Any) -> None:
+    """Raises where positions are asked for."""
+    if return_indices:
+        raise UnsupportedError(f"{op}: return_indices is {return_indices!r}: positions of the largest are not computed")
+
+
+def image(op: str, x: Shape, axes: int, last: bool) -> tuple[Dim, ...]:
+    """The sizes of x along space; raises unless x is an image, with or without a batch."""
+    if len(x) not in (axes + 1, axes + 2):
+        space = list("dhw"[3 - axes :]) if axes > 1 else ["l"]
+        inner = ", ".join([*space, "c"] if last else ["c", *space])
+        raise ShapeError(f"{op}: x has shape {x} ({len(x)} axes): expected (n, {inner}), or ({inner}) without a batch")
+    return x[-1 - axes : -1] if last else x[-axes:]
+
+
+def pool_shape(p: Pool, x: Shape) -> Shape:
+    """Checks the shape of x and returns that of the result; sizes may be names or None."""
+    sizes = image(p.op, x, p.axes, p.last)
+    out = tuple(_size(p, axis, size) for axis, size in enumerate(sizes))
+    return (*x[: -1 - p.axes], *out, x[-1]) if p.last else (*x[: -p.axes], *out)
+
+
+def _size(p: Pool, axis: int, size: Dim) -> Dim:
+    """Windows along one axis."""
+    stride, reach = p.stride[axis], p.reach[axis]
+    if p.padding is None:
+        return -(-size // stride) if isinstance(size, int) else (size if stride == 1 else None)
+    before, after = p.padding[axis]
+    if not isinstance(size, int):
+        return size if stride == 1 and before + after == reach - 1 else None
+    room = size + before + after - reach
+    if room < 0 and not (p.ceil and room + stride > 0 and size > 0):
+        raise ShapeError(
+            f"{p.op}: x has size {size} along {'dhw'[3 - p.axes + axis]}, {size + before + after} with padding: "
+            f"expected at least {reach}, what a window of {p.kernel[axis]} with dilation {p.dilation[axis]} covers"
+        )
+    count = room // stride + 1
+    # A last window may overhang, but not begin behind the image and its padding before.
+    return count + 1 if p.ceil and room % stride and count * stride < size + before else count
+
+
+def pool_pads(p: Pool, x: Sequence[int]) -> tuple[int, ...]:
+    """Padding of the three axes that kernels know, flat."""
+    pads = [0, 0] * (3 - p.axes)
+    for axis, size in enumerate(x[-1 - p.axes : -1] if p.last else x[-p.axes :]):
+        if p.padding is not None:
+            pads += p.padding[axis]
+        else:
+            total = max((-(-size // p.stride[axis]) - 1) * p.stride[axis] + p.reach[axis] - size, 0) if size else 0
+            pads += (total // 2, total - total // 2)
+    return tuple(pads)
+
+
+def five(shape: Sequence[int], axes: int, last: bool) -> tuple[int, ...]:
+    """The shape of an image, with or without a batch, with a batch and three axes of space."""
+    batch, ones = shape[0] if len(shape) == axes + 2 else 1, (1,) * (3 - axes)
+    inner = tuple(shape[-1 - axes :])
+    return (batch, *ones, *inner) if last else (batch, inner[0], *ones, *inner[1:])
+
+
+def run_pool(p: Pool, kernel: str, x: Any, *options: Any) -> np.ndarray:
+    """Calls a kernel of pools; `options` are the arguments that only this one has."""
+    x = as_float32(x, p.op, "x")
+    shape: Any = pool_shape(p, x.shape)
+    out, lead = empty(shape), (1,) * (3 - p.axes)
+    windows = ((*lead, *p.kernel), (*lead, *p.stride), (*lead, *p.dilation), pool_pads(p, x.shape))
+    function = _dispatch.kernel(kernel)
+    function(x.reshape(five(x.shape, p.axes, p.last)), out.reshape(five(shape, p.axes, p.last)), *windows, *options, p.last)
+    return out
+
+
+def plain(attributes: dict[str, Any]) -> None:
+    """Makes sequences among recorded attributes tuples."""
+    for name, value in attributes.items():
+        if isinstance(value, (tuple, list)):
+            attributes[name] = tuple(tuple(v) if isinstance(v, (tuple, list)) else v for v in value)

@@ -48,7 +48,26 @@ def row(axes: int, c: int, size: int, k: int, o: int, stride: int) -> Row:
     return Row((name,), label, partial(separable, axes, c, size, k, o, stride))
 
 
+def rank_one(c: int, size: int, k: int) -> Pair:
+    """A depthwise convolution whose kernels are products: two passes here, one there."""
+    rng = np.random.default_rng(1)
+    x, bias = normal(rng, 1, c, size, size), normal(rng, c)
+    weight = normal(rng, c, 1, k, 1, fan_in=k) * normal(rng, c, 1, 1, k, fan_in=k)
+    layer = fl.DepthwiseConv2d(c, k, padding=k // 2)
+    layer.load_state_dict({"weight": weight, "bias": bias})
+
+    def theirs(torch: Any) -> Any:
+        tx, tw, tb = (torch.tensor(a) for a in (x, weight, bias))
+        return lambda: torch.nn.functional.conv2d(tx, tw, tb, padding=k // 2, groups=c)
+
+    return Pair(lambda: layer(x), theirs, 2.0 * size * size * c * k * k)
+
+
 ROWS = [
+    *(
+        Row(("DepthwiseConv2d",), f"{k}x{k} {c} @{size}, kernels of rank 1", partial(rank_one, c, size, k))
+        for c, size, k in ((96, 56, 7), (64, 64, 11))
+    ),
     *(row(*shape) for shape in SHAPES),
     *(
         Row(

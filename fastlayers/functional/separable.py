@@ -1,4 +1,4 @@
-"""Separable convolutions: depthwise, then pointwise."""
+"""Separable convolutions: depthwise, then pointwise; and kernels that are products of a column and a row."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..graph.symbol import Symbol
+from ..kernels.separable_choice import TOLERANCE, factors
 from ._activation import resolve
 from ._arrays import as_float32, optional_float32
-from ._checks import differ, integer, same_shape
+from ._checks import differ, integer, number, same_shape
 from ._geometry import Window, conv_shape, window
 from .conv import conv1d, conv2d
 
 if TYPE_CHECKING:
     from ._types import Padding, Tensor
 
-__all__ = ["separable_conv1d", "separable_conv2d"]
+__all__ = ["separable_conv1d", "separable_conv2d", "separate"]
 
 
 def _checked(place: Window, x: Any, depthwise: Any, pointwise: Any, bias: Any, multiplier: Any) -> tuple[Any, Any, Any, Any, int]:
@@ -155,3 +156,38 @@ def separable_conv2d(
     x, depthwise, pointwise, bias, groups = _checked(place, x, weight_depthwise, weight_pointwise, bias, depth_multiplier)
     y = conv2d(x, depthwise, None, stride, padding, dilation, groups, padding_mode=padding_mode, layout=layout)
     return conv2d(y, pointwise, bias, layout=layout, activation=act)
+
+
+def separate(weight: Any, tolerance: float = TOLERANCE) -> tuple[np.ndarray, np.ndarray] | None:
+    """Writes kernels of one input channel as products: ``weight[o, 0, i, j] = column[o, 0, i, 0] * row[o, 0, 0, j]``.
+
+    A convolution with such kernels is one with the columns, then one with the rows: kh + kw multiplications a result instead of
+    kh * kw. `DepthwiseConv2d` and compiled models do so by themselves where it is faster.
+
+    Args:
+        weight: ``(o, 1, kh, kw)``, of a depthwise convolution, or of one whose groups have one input channel each.
+        tolerance: how large the second singular value of a kernel may be, as a part of the first.
+
+    Returns:
+        ``(column, row)``, float32 ``(o, 1, kh, 1)`` and ``(o, 1, 1, kw)``; None if a kernel is no such product.
+
+    Raises:
+        ShapeError: `weight` has another shape, or the tolerance is below 0.
+        DTypeError: `weight` is no array of numbers.
+
+    >>> import numpy as np
+    >>> from fastlayers.functional.separable import separate
+    >>> column, row = separate(np.outer([1.0, 2.0, 1.0], [1.0, 0.0, 1.0]).reshape(1, 1, 3, 3))
+    >>> (column * row).reshape(3, 3).round(3) + 0.0
+    array([[1., 0., 1.],
+           [2., 0., 2.],
+           [1., 0., 1.]], dtype=float32)
+    >>> separate(np.eye(3).reshape(1, 1, 3, 3)) is None
+    True
+    """
+    kernels = as_float32(weight, "separate", "weight")
+    if kernels.ndim != 4 or kernels.shape[1] != 1 or 0 in kernels.shape:
+        raise ShapeError(f"separate: weight has shape {kernels.shape}: expected (o, 1, kh, kw), none of them 0")
+    if not number("separate", "tolerance", tolerance) >= 0:
+        raise ShapeError(f"separate: tolerance is {tolerance!r}: expected at least 0")
+    return factors(kernels, tolerance)

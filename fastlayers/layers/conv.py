@@ -9,12 +9,13 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..functional import conv1d, conv2d, conv3d
-from ..functional._activation import resolve
+from ..functional._activation import IDENTITY, resolve
 from ..functional._arrays import as_float32
 from ..functional._checks import integer, integers, same_shape
-from ..functional._geometry import Plan, window
+from ..functional._geometry import Plan, Window, window
 from ..functional.conv import pack_conv, plan_conv, run_conv
 from ..graph.symbol import Symbol
+from ..kernels.separable_choice import factors, worthwhile
 from ._base import WithWeight
 from ._text import arguments
 
@@ -68,7 +69,7 @@ class _Conv(WithWeight):
         self._weight_shape = (self.out_channels, self.in_channels // groups, *self.kernel_size)
         shapes: dict[str, tuple[int, ...]] = {"weight": self._weight_shape}
         self._shapes = {**shapes, "bias": (self.out_channels,)} if bias else shapes
-        self._plans: dict[tuple[int, ...], Plan] = {}
+        self._plans: dict[Any, Plan] = {}
 
     def __call__(self, x: Tensor) -> np.ndarray:
         """Applies the layer to x, with or without a batch; returns float32, laid out as x."""
@@ -87,16 +88,17 @@ class _Conv(WithWeight):
         """The layer on an array, with packed tensors; `residual` has the shape of the result."""
         kernel, packed = made
         x = as_float32(x, self._name, "x")
-        plan = self._plans.get(x.shape) or self._plan(x.shape)
+        plan = self._plans.get(x.shape) or self._plan(x.shape, self._place, x.shape, self._weight_shape)
         if residual is not None:
             same_shape(self._name, "residual", residual.shape, plan.shape, "the shape of the result")
         return run_conv(kernel, x, packed, plan, residual, self._activation_code)
 
-    def _plan(self, shape: tuple[int, ...]) -> Plan:
-        plan = plan_conv(self._place, shape, self._weight_shape, None, None)
+    def _plan(self, key: Any, place: Window, shape: tuple[int, ...], weight: tuple[int, ...]) -> Plan:
+        """The plan for an input and weights of these shapes, kept under a key."""
+        plan = plan_conv(place, shape, weight, None, None)
         if len(self._plans) >= _PLANS:
             self._plans.clear()
-        self._plans[shape] = plan
+        self._plans[key] = plan
         return plan
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
@@ -247,6 +249,9 @@ class DepthwiseConv2d(_DepthwiseConv):
         layout: ``"nchw"`` or ``"nhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
 
+        separable: whether kernels that are all products of a column and a row (see `functional.separable.separate`) run as two
+            passes: ``"auto"`` where that is faster, which it is from 7x7 on; True wherever they are; False never.
+
     Tensors: ``weight`` (in_channels * depth_multiplier, 1, kh, kw), in both layouts, and ``bias`` of as many channels. Keras'
     DepthwiseConv2D: kernel (kh, kw, in_channels, depth_multiplier), bias.
 
@@ -260,3 +265,57 @@ class DepthwiseConv2d(_DepthwiseConv):
 
     _axes = 2
     _function = staticmethod(conv2d)
+
+    def __init__(
+        self,
+        in_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: Padding = 0,
+        dilation: int | Sequence[int] = 1,
+        depth_multiplier: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        *,
+        layout: str = "nchw",
+        activation: Any = None,
+        separable: bool | str = "auto",
+    ) -> None:
+        if not (separable == "auto" or isinstance(separable, bool)):
+            raise ShapeError(f"DepthwiseConv2d: separable is {separable!r}: expected 'auto', True or False")
+        super().__init__(
+            in_channels, kernel_size, stride, padding, dilation, depth_multiplier, bias, padding_mode,
+            layout=layout, activation=activation,
+        )  # fmt: skip
+        self._separable = worthwhile(*self.kernel_size) if separable == "auto" else separable
+
+    def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
+        found = factors(tensors["weight"]) if self._separable else None
+        if found is None:
+            return super()._pack(tensors)
+        places = [_along(self._place, axis) for axis in (0, 1)]
+        places[1] = places[1]._replace(groups=self.out_channels)
+        parts = [
+            (place, weight.shape, *pack_conv(place, place.groups if place.groups > 1 else None, weight, bias))
+            for place, weight, bias in zip(places, found, (None, tensors.get("bias")), strict=True)
+        ]
+        return (None, parts), None
+
+    def _apply(self, made: Any, x: Any, residual: np.ndarray | None = None) -> np.ndarray:
+        if made[0] is not None:
+            return super()._apply(made, x, residual)
+        y = as_float32(x, self._name, "x")
+        for axis, (place, weight, kernel, packed) in enumerate(made[1]):
+            plan = self._plans.get((axis, y.shape)) or self._plan((axis, y.shape), place, y.shape, weight)
+            y = run_conv(kernel, y, packed, plan, None, self._activation_code if axis else IDENTITY)
+        return y
+
+
+def _along(place: Window, axis: int) -> Window:
+    """The window of the pass along one of two axes, of kernels that are products of a column and a row."""
+
+    def only(values: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(value if i == axis else 1 for i, value in enumerate(values))
+
+    padding = None if place.padding is None else tuple(p if i == axis else (0, 0) for i, p in enumerate(place.padding))
+    return place._replace(stride=only(place.stride), dilation=only(place.dilation), padding=padding)

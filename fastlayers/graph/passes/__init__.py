@@ -16,6 +16,7 @@ from ...operators import Spec
 from ..ir import Graph
 from . import activations, affine, attention, fold, gates, layer_norm, layout, linear, residual
 from ._net import Net
+from .separable import separated
 
 __all__ = ["PASSES", "optimise"]
 
@@ -35,7 +36,7 @@ def optimise(
         known: constants of the graphs around this one, where it is a branch.
         specs: ranks and dtypes of the values of those graphs.
     """
-    net = Net(graph, known or {}, specs or {})
+    net = Net(graph if strict else separated(graph), known or {}, specs or {})
     fold.apply(net)
     if not strict:
         for change in PASSES:

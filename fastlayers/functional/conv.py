@@ -72,11 +72,18 @@ def pack_conv(
 
 
 def run_conv(
-    kernel: Callable[..., None], x: np.ndarray, packed: Any, plan: Plan, residual: np.ndarray | None, act: Activation
+    kernel: Callable[..., None],
+    x: np.ndarray,
+    packed: Any,
+    plan: Plan,
+    residual: np.ndarray | None,
+    act: Activation,
+    out: np.ndarray | None = None,
 ) -> np.ndarray:
-    """A planned convolution of checked operands."""
+    """A planned convolution of checked operands, into `out` if it is given: contiguous, of the shape of the result."""
     x5, out5, pads, shape, mode, layouts = plan
-    out = empty(shape)
+    if out is None:
+        out = empty(shape)
     flat = None if residual is None else residual.reshape(out5)
     kernel(x.reshape(x5), packed, out.reshape(out5), pads, mode, *layouts, flat, act)
     return out

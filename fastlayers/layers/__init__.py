@@ -30,7 +30,7 @@ from .activation import (
     SwiGLU,
     Tanh,
 )
-from .blocks import BottleneckBlock, ResidualBlock
+from .blocks import BottleneckBlock, InceptionBlock, NiNBlock, ResidualBlock
 from .channelwise import (
     BatchNorm1d,
     BatchNorm2d,
@@ -95,10 +95,10 @@ __all__ = [
     "BatchNorm2d", "BatchNorm3d", "BottleneckBlock", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
     "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
     "DepthwiseConv1d", "DepthwiseConv2d", "Embedding", "Flatten", "GRUCell", "GlobalAvgPool", "GlobalMaxPool", "GroupNorm",
-    "Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LPPool1d",
-    "LPPool2d", "LPPool3d", "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "Loaded", "LocalResponseNorm",
-    "LogSoftmax", "MaxOverTime", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MeanOverTime", "Mish", "PReLU", "Permute", "RMSNorm",
-    "RNNCell", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
-    "ReplicationPad3d", "Reshape", "ResidualBlock", "SeparableConv1d", "SeparableConv2d", "Sequential", "SiLU", "Sigmoid",
-    "Softmax", "Softplus", "Softsign", "SwiGLU", "Tanh", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+    "Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "InceptionBlock", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
+    "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "Loaded", "LocalResponseNorm",
+    "LogSoftmax", "MaxOverTime", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MeanOverTime", "Mish", "NiNBlock", "PReLU", "Permute",
+    "RMSNorm", "RNNCell", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d",
+    "ReplicationPad2d", "ReplicationPad3d", "Reshape", "ResidualBlock", "SeparableConv1d", "SeparableConv2d", "Sequential",
+    "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "SwiGLU", "Tanh", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..functional._arrays import as_float32
+from ..errors import ShapeError
+from ..functional import concat, global_avg_pool, max_pool2d, select, unsqueeze
+from ..functional._arrays import as_float32, empty
 from ..functional._checks import integer
+from ..functional._geometry import channels_last
 from ..graph.symbol import Symbol
 from ._block import Block
 
 if TYPE_CHECKING:
-    from ..functional._types import Tensor
+    from ..functional._types import Padding, Tensor
 
-__all__ = ["BottleneckBlock", "ResidualBlock"]
+__all__ = ["BottleneckBlock", "InceptionBlock", "NiNBlock", "ResidualBlock"]
 
 
 class _Residual(Block):
@@ -148,3 +152,164 @@ class BottleneckBlock(_Residual):
         self._add("conv2", norms[1], inner, inner, 3, 1 if stride_first else step, 1, groups=groups, **place)
         self._add("conv3", norms[2], inner, outputs, 1, **place)
         self._finish(inputs, outputs, step, batch_norm, layout, projection)
+
+
+class InceptionBlock(Block):
+    """Four branches side by side, concatenated on the channels: 1x1, 3x3 and 5x5 after a 1x1, and a pool before one.
+
+    ``concat(b1(x), b2(r2(x)), b3(r3(x)), b4(max_pool(x)))``, GoogLeNet's block; the pool is 3x3 with stride 1. Each convolution
+    is followed by a batch normalisation, which is folded into it, and by the activation. Branches write to their part of the
+    result where that is contiguous, as it is for one image with channels first, and in compiled models.
+
+    Args:
+        in_channels: channels of x, ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last.
+        ch1x1: channels of the first branch.
+        ch3x3red: channels before the 3x3 convolution,
+        ch3x3: and after it.
+        ch5x5red: channels before the 5x5 convolution,
+        ch5x5: and after it.
+        pool_proj: channels after the pool.
+        large: size of the kernel called 5x5; torchvision's has 3.
+        batch_norm: whether normalisations follow; if not, the convolutions have a bias.
+        layout: ``"nchw"`` or ``"nhwc"``.
+        activation: what follows each convolution; as in `Conv2d`.
+        epsilon: of the normalisations.
+
+    Tensors, named as in torchvision's GoogLeNet: ``weight`` of ``branch1.conv``, ``branch2.0.conv``, ``branch2.1.conv``,
+    ``branch3.0.conv``, ``branch3.1.conv`` and ``branch4.1.conv``, and of the same with ``bn`` a normalisation's ``weight``,
+    ``bias``, ``running_mean`` and ``running_var``.
+
+    >>> import numpy as np, fastlayers as fl
+    >>> block = fl.InceptionBlock(192, 64, 96, 128, 16, 32, 32)
+    >>> _ = block.load_state_dict({name: np.ones(shape) for name, shape in block.tensor_shapes().items()})
+    >>> block(np.ones((1, 192, 7, 7))).shape
+    (1, 256, 7, 7)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        ch1x1: int,
+        ch3x3red: int,
+        ch3x3: int,
+        ch5x5red: int,
+        ch5x5: int,
+        pool_proj: int,
+        *,
+        large: int = 5,
+        batch_norm: bool = True,
+        layout: str = "nchw",
+        activation: Any = "relu",
+        epsilon: float = 1e-3,
+    ) -> None:
+        name = type(self).__name__
+        inputs, kernel = integer(name, "in_channels", in_channels, 1), integer(name, "large", large, 1)
+        if kernel % 2 == 0:
+            raise ShapeError(f"{name}: large is {kernel}: expected an odd number")
+        given = {
+            "ch1x1": ch1x1,
+            "ch3x3red": ch3x3red,
+            "ch3x3": ch3x3,
+            "ch5x5red": ch5x5red,
+            "ch5x5": ch5x5,
+            "pool_proj": pool_proj,
+        }
+        one, red3, three, red5, five, pooled = (integer(name, key, value, 1) for key, value in given.items())
+        self._start(epsilon)
+        self._last = channels_last(name, layout, 2)
+        units = (
+            ("branch1", inputs, one, 1), ("branch2.0", inputs, red3, 1), ("branch2.1", red3, three, 3),
+            ("branch3.0", inputs, red5, 1), ("branch3.1", red5, five, kernel), ("branch4.1", inputs, pooled, 1),
+        )  # fmt: skip
+        for unit, c, o, k in units:
+            norm = f"{unit}.bn" if batch_norm else None
+            self._add(f"{unit}.conv", norm, c, o, k, 1, k // 2, layout=layout, activation=activation)
+        self._widths = (one, three, five, pooled)
+
+    def __call__(self, x: Tensor) -> np.ndarray:
+        """Applies the block to x, with or without a batch; returns float32, laid out as x."""
+        run = self._runner(x)
+        value: Any = x if isinstance(x, Symbol) else as_float32(x, type(self).__name__, "x")
+        if len(value.shape) not in (3, 4):
+            raise ShapeError(f"InceptionBlock: x has shape {value.shape}: expected 4 axes, or 3 without a batch")
+        parts = self._parts(value)
+        found = [
+            run("branch1.conv", value, **parts[0]),
+            run("branch2.1.conv", run("branch2.0.conv", value), **parts[1]),
+            run("branch3.1.conv", run("branch3.0.conv", value), **parts[2]),
+            run("branch4.1.conv", max_pool2d(value, 3, 1, 1, layout="nhwc" if self._last else "nchw"), **parts[3]),
+        ]
+        return parts[4]["out"] if len(parts) > 4 else concat(found, -1 if self._last else -3)
+
+    def _parts(self, x: Any) -> list[dict[str, Any]]:
+        """Where each branch writes, and the whole behind them; nothing where it is concatenated afterwards."""
+        if isinstance(x, Symbol) or self._last or (x.ndim == 4 and x.shape[0] != 1):
+            return [{}] * 4
+        out = empty((*x.shape[:-3], sum(self._widths), *x.shape[-2:]))
+        start, parts = 0, []
+        for width in self._widths:
+            parts.append({"out": out[..., start : start + width, :, :]})
+            start += width
+        return [*parts, {"out": out}]
+
+
+class NiNBlock(Block):
+    """A convolution and 1x1 convolutions after it, each with its activation: a small network at every pixel (network in network).
+
+    Args:
+        in_channels: channels of x, ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last.
+        channels: of the results of the convolutions, a number for each; an int means three with as many.
+        kernel_size: of the first convolution; an int, or one an axis.
+        stride: of the first convolution; an int, or one an axis.
+        padding: of the first convolution; as in `Conv2d`.
+        head: whether the average over all of space follows, as in the network's last block, whose channels are the classes.
+        layout: ``"nchw"`` or ``"nhwc"``.
+        activation: what follows each convolution; as in `Conv2d`.
+
+    Tensors, named as in a torch Sequential of convolutions with an activation after each: ``0.weight`` (channels, in, kh, kw),
+    ``0.bias``, ``2.weight`` (channels, channels, 1, 1), ``2.bias``, and so on.
+
+    >>> import numpy as np, fastlayers as fl
+    >>> block = fl.NiNBlock(3, (16, 12, 10), 5, padding=2, head=True)
+    >>> _ = block.load_state_dict({name: np.ones(shape) for name, shape in block.tensor_shapes().items()})
+    >>> block(np.ones((2, 3, 8, 8))).shape
+    (2, 10)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        channels: int | Sequence[int],
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: Padding = 0,
+        *,
+        head: bool = False,
+        layout: str = "nchw",
+        activation: Any = "relu",
+    ) -> None:
+        name = type(self).__name__
+        inputs = integer(name, "in_channels", in_channels, 1)
+        if not isinstance(channels, (tuple, list)):
+            channels = (integer(name, "channels", channels, 1),) * 3
+        if not channels:
+            raise ShapeError(f"{name}: channels is {channels!r}: expected at least one number")
+        self._start(0.0)
+        self._last, self.head = channels_last(name, layout, 2), bool(head)
+        for at, o in enumerate(channels):
+            place: tuple[Any, ...] = (1,) if at else (kernel_size, stride, padding)
+            self._add(f"{2 * at}", None, inputs, integer(name, "channels", o, 1), *place, layout=layout, activation=activation)
+            inputs = o
+
+    def __call__(self, x: Tensor) -> np.ndarray:
+        """Applies the block to x, with or without a batch; returns float32, laid out as x, or ``(n, channels)`` with a head."""
+        run = self._runner(x)
+        value: Any = x
+        for name in self._units:
+            value = run(name, value)
+        if not self.head:
+            return value  # type: ignore[no-any-return]
+        layout = "nhwc" if self._last else "nchw"
+        if len(value.shape) == 3:
+            return select(global_avg_pool(unsqueeze(value, 0), layout=layout), 0, 0)
+        return global_avg_pool(value, layout=layout)

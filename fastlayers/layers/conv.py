@@ -84,14 +84,14 @@ class _Conv(WithWeight):
         result: np.ndarray = type(self)._function(x, weight, bias, **self._given, activation=act, residual=residual)
         return result
 
-    def _apply(self, made: Any, x: Any, residual: np.ndarray | None = None) -> np.ndarray:
-        """The layer on an array, with packed tensors; `residual` has the shape of the result."""
+    def _apply(self, made: Any, x: Any, residual: np.ndarray | None = None, out: np.ndarray | None = None) -> np.ndarray:
+        """The layer on an array, with packed tensors; `residual` and `out` have the shape of the result."""
         kernel, packed = made
         x = as_float32(x, self._name, "x")
         plan = self._plans.get(x.shape) or self._plan(x.shape, self._place, x.shape, self._weight_shape)
         if residual is not None:
             same_shape(self._name, "residual", residual.shape, plan.shape, "the shape of the result")
-        return run_conv(kernel, x, packed, plan, residual, self._activation_code)
+        return run_conv(kernel, x, packed, plan, residual, self._activation_code, out)
 
     def _plan(self, key: Any, place: Window, shape: tuple[int, ...], weight: tuple[int, ...]) -> Plan:
         """The plan for an input and weights of these shapes, kept under a key."""
@@ -301,13 +301,13 @@ class DepthwiseConv2d(_DepthwiseConv):
         ]
         return (None, parts), None
 
-    def _apply(self, made: Any, x: Any, residual: np.ndarray | None = None) -> np.ndarray:
+    def _apply(self, made: Any, x: Any, residual: np.ndarray | None = None, out: np.ndarray | None = None) -> np.ndarray:
         if made[0] is not None:
-            return super()._apply(made, x, residual)
+            return super()._apply(made, x, residual, out)
         y = as_float32(x, self._name, "x")
         for axis, (place, weight, kernel, packed) in enumerate(made[1]):
             plan = self._plans.get((axis, y.shape)) or self._plan((axis, y.shape), place, y.shape, weight)
-            y = run_conv(kernel, y, packed, plan, None, self._activation_code if axis else IDENTITY)
+            y = run_conv(kernel, y, packed, plan, None, self._activation_code if axis else IDENTITY, out if axis else None)
         return y
 
 

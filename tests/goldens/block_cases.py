@@ -47,6 +47,20 @@ def B(kind: str, *args: Any, shape: tuple[int, ...], **kwargs: Any) -> BlockCase
     return BlockCase(kind, args, kwargs, shape)
 
 
+# GoogLeNet's blocks with their channels, and the sizes of the pools of stride 2 behind some of them.
+GOOGLENET = {
+    "inception3a": (192, 64, 96, 128, 16, 32, 32),
+    "inception3b": (256, 128, 128, 192, 32, 96, 64),
+    "inception4a": (480, 192, 96, 208, 16, 48, 64),
+    "inception4b": (512, 160, 112, 224, 24, 64, 64),
+    "inception4c": (512, 128, 128, 256, 24, 64, 64),
+    "inception4d": (512, 112, 144, 288, 32, 64, 64),
+    "inception4e": (528, 256, 160, 320, 32, 128, 128),
+    "inception5a": (832, 256, 160, 320, 32, 128, 128),
+    "inception5b": (832, 384, 192, 384, 48, 128, 128),
+}
+GOOGLENET_POOLS = {"inception3b": 3, "inception4e": 2}
+
 CASES = (
     B("basic", 4, 4, shape=(2, 4, 5, 7)),
     B("basic", 4, 6, stride=2, shape=(1, 4, 9, 6)),
@@ -54,5 +68,10 @@ CASES = (
     B("bottleneck", 12, 3, shape=(2, 12, 5, 4)),
     B("bottleneck", 6, 4, stride=2, groups=2, shape=(1, 6, 7, 5)),
     B("bottleneck", 6, 4, stride=2, first=True, shape=(1, 6, 6, 9)),
+    B("inception", 5, 3, 2, 4, 3, 2, 1, shape=(2, 5, 6, 9)),
+    B("inception", 4, 1, 2, 3, 2, 17, 2, large=3, shape=(1, 4, 7, 1)),
+    B("nin", 3, [6, 5, 4], 5, 2, 2, shape=(2, 3, 9, 8)),
+    B("nin", 3, [6, 10], 3, head=True, shape=(2, 3, 5, 6)),
     B("resnet50", shape=(1, 3, 64, 64)),
+    B("googlenet", shape=(1, 3, 64, 64)),
 )

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from .block_cases import CASES, inputs, weights
+from .block_cases import CASES, GOOGLENET, GOOGLENET_POOLS, inputs, weights
 
 
 def conv(i: int, o: int, k: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
@@ -67,7 +67,60 @@ class Resnet50(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
-MODULES = {"basic": basic, "bottleneck": bottleneck, "resnet50": Resnet50}
+class Basic(nn.Module):
+    """torchvision's BasicConv2d."""
+
+    def __init__(self, i: int, o: int, k: int, stride: int = 1) -> None:
+        super().__init__()
+        self.conv, self.bn = conv(i, o, k, stride), nn.BatchNorm2d(o, eps=1e-3)
+
+    def forward(self, x: Any) -> Any:
+        return self.bn(self.conv(x)).relu()
+
+
+class Inception(nn.Module):
+    def __init__(self, i: int, one: int, red3: int, three: int, red5: int, five: int, pooled: int, large: int = 5) -> None:
+        super().__init__()
+        self.branch1 = Basic(i, one, 1)
+        self.branch2 = nn.Sequential(Basic(i, red3, 1), Basic(red3, three, 3))
+        self.branch3 = nn.Sequential(Basic(i, red5, 1), Basic(red5, five, large))
+        self.branch4 = nn.Sequential(nn.MaxPool2d(3, 1, 1, ceil_mode=True), Basic(i, pooled, 1))
+
+    def forward(self, x: Any) -> Any:
+        return torch.cat([branch(x) for branch in (self.branch1, self.branch2, self.branch3, self.branch4)], 1)
+
+
+class Googlenet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.conv2, self.conv3 = Basic(3, 64, 7, 2), Basic(64, 64, 1), Basic(64, 192, 3)
+        for name, widths in GOOGLENET.items():
+            setattr(self, name, Inception(*widths))
+        self.fc = nn.Linear(1024, 1000)
+
+    def forward(self, x: Any) -> Any:
+        pool = torch.nn.functional.max_pool2d
+        x = pool(self.conv1(x), 3, 2, ceil_mode=True)
+        x = pool(self.conv3(self.conv2(x)), 3, 2, ceil_mode=True)
+        for name in GOOGLENET:
+            x = getattr(self, name)(x)
+            if name in GOOGLENET_POOLS:
+                x = pool(x, GOOGLENET_POOLS[name], 2, ceil_mode=True)
+        return self.fc(x.mean((2, 3)))
+
+
+def nin(i: int, channels: list[int], k: int, stride: int = 1, padding: int = 0, head: bool = False) -> nn.Module:
+    layers: list[nn.Module] = []
+    for at, o in enumerate(channels):
+        layers += [nn.Conv2d(i, o, *((1,) if at else (k, stride, padding))), nn.ReLU()]
+        i = o
+    return nn.Sequential(*layers, *([nn.AdaptiveAvgPool2d(1), nn.Flatten()] if head else []))
+
+
+MODULES: dict[str, Any] = {
+    "inception": Inception, "googlenet": Googlenet, "nin": nin,
+    "basic": basic, "bottleneck": bottleneck, "resnet50": Resnet50,
+}  # fmt: skip
 
 
 def main() -> None:

@@ -79,7 +79,9 @@ def test_batch_statistics_are_those_of_the_batch(variant: str) -> None:
     before = mean.copy()
     for axis, moved in ((1, x), (-1, np.ascontiguousarray(np.moveaxis(x, 1, -1)))):
         got = f.batch_norm(moved, mean, var, training=True, axis=axis)
-        want = (x - x.mean((0, 2, 3), dtype=np.float64)[:, None, None]) / np.sqrt(x.astype(float).var((0, 2, 3)) + 1e-5)[:, None, None]
+        want = (x - x.mean((0, 2, 3), dtype=np.float64)[:, None, None]) / np.sqrt(x.astype(float).var((0, 2, 3)) + 1e-5)[
+            :, None, None
+        ]
         np.testing.assert_allclose(np.moveaxis(got, axis, 1), want, **TOLERANCE)
     np.testing.assert_array_equal(mean, before)
 

@@ -52,7 +52,9 @@ def sequence(kind: str, steps: int, batch: int, inputs: int, hidden: int, direct
 
     outs = options.get("proj_size") or hidden
     done = steps * batch if lengths is None else lengths.sum()
-    flops = 2.0 * done * directions * (GATES[kind] * hidden * (inputs + outs) + options.get("proj_size", 0) * hidden)
+    layers = options.get("num_layers", 1)
+    read = inputs + (layers - 1) * outs * directions + layers * outs
+    flops = 2.0 * done * directions * hidden * (GATES[kind] * read + layers * options.get("proj_size", 0))
     return Pair(lambda: layer(x, lengths=lengths)[0], theirs, flops)
 
 

@@ -108,6 +108,20 @@ def search(beams: int) -> Pair:
     return Pair(lambda: fl.functional.beam_search(step, context, 2, 3, 20, beams).scores)
 
 
+def seq2seq() -> Pair:
+    """Twenty tokens of two GRUs of 256 units after thirty source tokens."""
+    model = fl.Seq2Seq(
+        fl.GRU(128, 256, batch_first=True),
+        fl.GRU(128, 256, batch_first=True),
+        fl.Linear(256, 1000),
+        fl.Embedding(1000, 128),
+        fl.Embedding(1000, 128),
+    )
+    load(model, 256)
+    ids = np.random.default_rng(1).integers(0, 1000, (1, 30))
+    return Pair(lambda: model.beam(ids, 0, 1, 20, 4).scores)
+
+
 ROWS = [
     *(
         Row((kind,), f"T{t} B{b} I{i} H{h}" + (" bidirectional" if d == 2 else ""), partial(sequence, kind, t, b, i, h, d))
@@ -131,5 +145,6 @@ ROWS = [
     *(Row((kind.lower(),), "stateless T20 B4 H64, packs at each call", partial(stateless, kind)) for kind in GATES),
     *(Row((f"{kind.lower()}_cell",), "stateless B4 H64, packs at each call", partial(stateless_cell, kind)) for kind in GATES),
     Row(("greedy_search",), "GRU of 256 units, 20 tokens of 74", partial(search, 1)),
+    Row(("Seq2Seq",), "GRU of 256 units, 30 tokens to 20 of 1000, 4 beams", seq2seq),
     Row(("beam_search",), "GRU of 256 units, 20 tokens of 74, 5 beams", partial(search, 5)),
 ]

@@ -88,6 +88,7 @@ from .pooling import (
 )
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .separable import SeparableConv1d, SeparableConv2d
+from .seq2seq import Seq2Seq
 
 __all__ = [
     "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
@@ -99,6 +100,6 @@ __all__ = [
     "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "Loaded", "LocalResponseNorm",
     "LogSoftmax", "MaxOverTime", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MeanOverTime", "Mish", "NiNBlock", "PReLU", "Permute",
     "RMSNorm", "RNNCell", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d",
-    "ReplicationPad2d", "ReplicationPad3d", "Reshape", "ResidualBlock", "SeparableConv1d", "SeparableConv2d", "Sequential",
-    "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "SwiGLU", "Tanh", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+    "ReplicationPad2d", "ReplicationPad3d", "Reshape", "ResidualBlock", "SeparableConv1d", "SeparableConv2d", "Seq2Seq",
+    "Sequential", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "SwiGLU", "Tanh", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip

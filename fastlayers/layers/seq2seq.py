@@ -1,0 +1,191 @@
+"""Sequence to sequence: an encoder that reads, a decoder that writes, with or without attention."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError
+from ..functional import beam_search, concat, greedy_search, log_softmax
+from ..functional.search import SearchResult
+from ._base import Layer
+from ._recurrent import Sequences
+
+if TYPE_CHECKING:
+    from ..functional._types import Tensor
+
+__all__ = ["Seq2Seq"]
+
+
+class Seq2Seq(Layer):
+    """Writes tokens after it has read a sequence: ``p(token | tokens so far, x)`` of a recurrent decoder that begins in the state
+    in which the encoder ends.
+
+    Args:
+        encoder: `RNN`, `GRU` or `LSTM` in one direction, with ``batch_first=True``.
+        decoder: the same kind of layer, with as many layers and units and ``batch_first=True``. It reads what `target` makes of a
+            token, and after it, with `attention`, the context.
+        output: from the decoder's h to one number a token, for example ``Linear(hidden, vocabulary)``.
+        target: from tokens to what the decoder reads, for example ``Embedding(vocabulary, size)``.
+        source: from x to what the encoder reads, for example an `Embedding`; None: the encoder reads x.
+        attention: None, or a layer that is called with a query, h of the decoder's last layer before the step ``(n, h)``, all
+            outputs of the encoder ``(n, t, h)``, and which of its steps each sequence has, booleans ``(n, t)``, and returns a
+            context ``(n, any size)``.
+
+    Tensors: those of the layers, under these arguments' names: ``encoder.weight_ih_l0`` and so on.
+
+    >>> import numpy as np, fastlayers as fl
+    >>> model = fl.Seq2Seq(
+    ...     encoder=fl.GRU(3, 4, batch_first=True), decoder=fl.GRU(2, 4, batch_first=True),
+    ...     output=fl.Linear(4, 7), target=fl.Embedding(7, 2),
+    ... )
+    >>> _ = model.load_state_dict({name: np.ones(shape) for name, shape in model.tensor_shapes().items()})
+    >>> x = np.ones((2, 5, 3))
+    >>> model(x, [[0, 1, 2], [0, 3, 4]], lengths=[5, 3]).shape
+    (2, 3, 7)
+    >>> model.greedy(x, start=0, end=6, max_length=9).tokens.shape
+    (2, 9)
+    >>> model.beam(x, start=0, end=6, max_length=9, beams=3).scores.shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        encoder: Any,
+        decoder: Any,
+        output: Any,
+        target: Any,
+        source: Any = None,
+        attention: Any = None,
+    ) -> None:
+        for name, layer in (("encoder", encoder), ("decoder", decoder)):
+            if not isinstance(layer, Sequences):
+                raise DTypeError(f"Seq2Seq: {name} is of type {type(layer).__name__}: expected RNN, GRU or LSTM")
+            if layer.bidirectional or not layer.batch_first:
+                raise ShapeError(f"Seq2Seq: {name} is {layer!r}: expected one direction and batch_first=True")
+        for name, layer in (("output", output), ("target", target), ("source", source), ("attention", attention)):
+            if not callable(layer) and not (layer is None and name in ("source", "attention")):
+                raise DTypeError(f"Seq2Seq: {name} is of type {type(layer).__name__}: expected a layer")
+        if type(encoder) is not type(decoder) or _states(encoder) != _states(decoder):
+            raise ShapeError(f"Seq2Seq: encoder is {encoder!r}, decoder {decoder!r}: expected the same kind, layers and units")
+        self.encoder, self.decoder, self.output, self.target = encoder, decoder, output, target
+        self.source, self.attention = source, attention
+
+    def encode(self, x: Tensor, lengths: Tensor | None = None, mask: Tensor | None = None) -> dict[str, Any]:
+        """What the decoder begins with, as `step` takes it.
+
+        Args:
+            x: ``(n, t, ...)``, what `source`, or without one the encoder takes.
+            lengths: how many of its steps each sequence has, or None.
+            mask: instead of lengths, booleans ``(n, t)``: which steps each sequence has.
+
+        Returns:
+            A dict of arrays, and tuples of them, whose first axis is the batch.
+        """
+        seen = x if self.source is None else self.source(x)
+        memory, state = self.encoder(seen, lengths=lengths, mask=mask)
+        begin = {"state": _turned(state)}
+        if self.attention is None:
+            return begin
+        n, t = memory.shape[:2]
+        valid = np.ones((n, t), bool) if mask is None else np.asarray(mask)
+        return {**begin, "memory": memory, "mask": valid if lengths is None else np.arange(t) < np.reshape(lengths, (-1, 1))}
+
+    def step(self, tokens: Tensor, state: dict[str, Any]) -> tuple[np.ndarray, dict[str, Any]]:
+        """One step of the decoder, as `functional.greedy_search` and `functional.beam_search` take it.
+
+        Args:
+            tokens: ``(n,)``.
+            state: what `encode`, or the step before, gave.
+
+        Returns:
+            The log-probabilities ``(n, vocabulary)`` of the next token, and the state after the step.
+        """
+        seen = self.target(tokens)
+        before = _turned(state["state"])
+        if self.attention is not None:
+            h = before[0] if isinstance(before, tuple) else before
+            seen = concat([seen, self.attention(h[-1], state["memory"], state["mask"])], dim=-1)
+        out, after = self.decoder(seen[:, None], before)
+        return log_softmax(self.output(out[:, 0])), {**state, "state": _turned(after)}
+
+    def forward(self, x: Tensor, tokens: Tensor, lengths: Tensor | None = None, mask: Tensor | None = None) -> np.ndarray:
+        """The log-probabilities of what follows each of the tokens that are given.
+
+        Args:
+            x: ``(n, t, ...)``, what `source`, or without one the encoder takes.
+            tokens: ``(n, u)``, the start token first.
+            lengths: how many of its steps each sequence of x has, or None.
+            mask: instead of lengths, booleans ``(n, t)``: which steps each sequence of x has.
+
+        Returns:
+            float32 ``(n, u, vocabulary)``.
+        """
+        state = self.encode(x, lengths, mask)
+        if self.attention is None:
+            out, _ = self.decoder(self.target(tokens), _turned(state["state"]))
+            return log_softmax(self.output(out))
+        found = []
+        for column in np.asarray(tokens).T:
+            logs, state = self.step(column, state)
+            found.append(logs)
+        return np.stack(found, axis=1)
+
+    def greedy(
+        self, x: Tensor, start: Any, end: int, max_length: int, lengths: Tensor | None = None, mask: Tensor | None = None
+    ) -> SearchResult:
+        """`functional.greedy_search` over the decoder.
+
+        Args:
+            x: ``(n, t, ...)``, what `source`, or without one the encoder takes.
+            start: the token to begin with, one or ``(n,)``.
+            end: the token that ends a sequence.
+            max_length: the most tokens, the end token included.
+            lengths: how many of its steps each sequence of x has, or None.
+            mask: instead of lengths, booleans ``(n, t)``.
+
+        Returns:
+            Tokens ``(n, length)``, lengths and scores ``(n,)``.
+        """
+        model = self._settled()
+        return greedy_search(model.step, model.encode(x, lengths, mask), start, end, max_length)
+
+    def beam(
+        self,
+        x: Tensor,
+        start: Any,
+        end: int,
+        max_length: int,
+        beams: int,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+        length_penalty: float = 0.0,
+    ) -> SearchResult:
+        """`functional.beam_search` over the decoder.
+
+        Args:
+            x: ``(n, t, ...)``, what `source`, or without one the encoder takes.
+            start: the token to begin with, one or ``(n,)``.
+            end: the token that ends a sequence.
+            max_length: the most tokens, the end token included.
+            beams: how many sequences are followed and returned.
+            lengths: how many of its steps each sequence of x has, or None.
+            mask: instead of lengths, booleans ``(n, t)``.
+            length_penalty: scores are divided by the number of tokens to this power.
+
+        Returns:
+            Tokens ``(n, beams, length)``, lengths and scores ``(n, beams)``, the best first.
+        """
+        model = self._settled()
+        begin = model.encode(x, lengths, mask)
+        return beam_search(model.step, begin, start, end, max_length, beams, length_penalty=length_penalty)
+
+
+def _states(layer: Sequences) -> tuple[int, tuple[int, ...]]:
+    return layer.num_layers, layer._sizes
+
+
+def _turned(state: Any) -> Any:
+    """A recurrent state with its first two axes exchanged: the batch comes first, for searches, or the layers do."""
+    return tuple(map(_turned, state)) if isinstance(state, tuple) else state.swapaxes(0, 1)

@@ -280,10 +280,10 @@ static void check_recurrent(int kind, int standard, int64_t rows, int64_t hidden
   const fl_recurrent_input input = {.rows = pointers, .m = rows, .inputs = inputs, .gates = gates, .blocks = blocks, .w = packed_w,
                                     .bias = bias, .xg = xg, .xg_block = rows * gates * FL_PANEL, .xg_row = gates * FL_PANEL};
   table.recurrent_input(&input);
-  const fl_cell cell = {.kind = kind, .gates = gates, .standard = standard, .hidden = hidden, .hp = hp, .r = packed_r,
+  fl_cell cell = {.kind = kind, .gates = gates, .standard = standard, .hidden = hidden, .hp = hp, .terms = hidden, .tp = hp, .r = packed_r,
                         .late = packed_r + 2 * blocks * hidden * FL_PANEL, .bias = late_bias, .gate = {FL_SIGMOID, 0, 0},
                         .cell = {FL_TANH, 0, 0}, .out = {FL_TANH, 0, 0}};
-  const fl_recurrent_step step = {.cell = &cell, .rows = rows, .xg = xg, .xg_block = input.xg_block, .xg_row = input.xg_row,
+  fl_recurrent_step step = {.cell = &cell, .rows = rows, .xg = xg, .xg_block = input.xg_block, .xg_row = input.xg_row,
                                   .h = h, .h_next = next, .c = c, .spare = spare, .backwards = (int)(rows & 1)};
   table.recurrent_step(&step);
   double *z = malloc((size_t)(2 * hidden + 1) * sizeof *z), *rh = z + hidden;
@@ -317,6 +317,25 @@ static void check_recurrent(int kind, int standard, int64_t rows, int64_t hidden
         }
         check(names[kind], next[i * hp + u], want, 4e-6, u);
       }
+  if (kind == FL_LSTM) { /* the same step with projections: as many numbers as units, so that R stays */
+    float *p = numbers(hidden * hidden), *packed_p = fresh(blocks * hidden * FL_PANEL), *projected = fresh(rows * hp);
+    for (int64_t u = 0; u < blocks * FL_PANEL; u++)
+      for (int64_t k = 0; k < hidden; k++) {
+        const int64_t k0 = k / FL_KC * FL_KC, klen = hidden - k0 < FL_KC ? hidden - k0 : FL_KC, panel = u / FL_PANEL;
+        packed_p[(blocks * k0 + panel * klen + k - k0) * FL_PANEL + u % FL_PANEL] = u < hidden ? p[u * hidden + k] / 8 : 0;
+      }
+    memcpy(c, before, (size_t)(rows * hp) * 4);
+    cell.project = packed_p, step.h_next = projected;
+    table.recurrent_step(&step);
+    for (int64_t i = 0; i < rows; i++)
+      for (int64_t u = 0; u < hidden; u++) {
+        double sum = 0;
+        for (int64_t k = 0; k < hidden; k++)
+          sum += (double)next[i * hp + k] * (p[u * hidden + k] / 8);
+        check("lstm projected", projected[i * hp + u], sum, 4e-6, u);
+      }
+    free(p), free(packed_p), free(projected);
+  }
   free(w), free(r), free(x), free(packed_w), free(packed_r), free(bias), free(late_bias), free(xg), free(h), free(c), free(next);
   free(spare), free(before), free(pointers), free(z);
 }

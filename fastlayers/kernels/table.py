@@ -29,10 +29,10 @@ __all__ = [
 # Arguments that are no arrays; all others are one, or None where a kernel can do without.
 PLAIN = frozenset(
     {"activation", "alpha", "axes", "batch_first", "beta", "bias", "causal", "channels", "channels_last", "column",
-     "dilation", "directions_apart", "empty", "epsilon", "factor", "gate", "groups", "heads_last", "include_pad", "itemsize",
-     "k_transposed", "kernel", "least", "mode", "norm", "offset", "op", "options", "out_last", "out_offset", "out_strides",
-     "p", "packed", "pads", "reverse", "rms", "samples", "scale", "shape", "size", "source", "stride", "target", "tile",
-     "transpose_b", "value", "x_last", "x_offset", "x_strides",}
+     "dilation", "directions_apart", "empty", "epsilon", "factor", "gate", "groups", "heads_last", "include_pad",
+     "interleaved", "itemsize", "k_transposed", "kernel", "least", "mode", "norm", "offset", "op", "options", "out_last",
+     "out_offset", "out_strides", "p", "packed", "pads", "reverse", "rms", "samples", "scale", "shape", "size", "source",
+     "stride", "target", "tile", "transpose_b", "value", "x_last", "x_offset", "x_strides",}
 )  # fmt: skip
 
 
@@ -118,6 +118,7 @@ KERNELS: tuple[Kernel, ...] = (
         "scores",
         ("x__bhqk", "mask__bhqk", "lengths__b", "scores__bhqk", "out__bhqk", "scale", "causal", "offset", "empty"),
     ),
+    Kernel("rotary", "rotary", ("x__botid", "cos__btr", "sin__btr", "out__botid", "interleaved")),
     Kernel("additive_scores", "scores", ("q__bqu", "k__bku", "scale__u", "out__bqk")),
     Kernel("transpose", "layout", ("x__brc", "out__bcr")),
     Kernel("copy", "movement", ("x", "out", "shape", "x_offset", "x_strides", "out_offset", "out_strides", "itemsize")),

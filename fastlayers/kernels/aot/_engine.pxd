@@ -218,6 +218,8 @@ cdef extern from "csrc/kernels.h" nogil:
         float (*magnitude)(const float *x, int64_t n) noexcept nogil
         int (*masked_scores)(const float *x, float scale, const float *mask, int64_t mj, int64_t seen, float *y, int64_t n) noexcept nogil
         void (*additive_scores)(const float *q, const float *k, const float *scale, int64_t n, int64_t u, float *out) noexcept nogil
+        void (*rotary)(const float *x, const float *cos, const float *sin, float *out, int64_t rows, int64_t d, int64_t half,
+                       int paired) noexcept nogil
         void (*panels)(const fl_panels *p) noexcept nogil
         void (*gather)(const float *from_, int64_t step, float *to, int64_t n) noexcept nogil
         void (*unary)(int code, float a, float b, const float *x, float *y, int64_t n) noexcept nogil

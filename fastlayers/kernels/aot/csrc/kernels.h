@@ -427,6 +427,7 @@ typedef struct fl_kernels {
   /* scores.h, which says what they do */
   int (*masked_scores)(const float *x, float scale, const float *mask, int64_t mj, int64_t seen, float *y, int64_t n);
   void (*additive_scores)(const float *q, const float *k, const float *scale, int64_t n, int64_t u, float *out);
+  void (*rotary)(const float *x, const float *cos, const float *sin, float *out, int64_t rows, int64_t d, int64_t half, int paired);
 
   /* panels.h */
   void (*panels)(const fl_panels *p);

@@ -29,6 +29,7 @@
 #include "cast.h"
 #include "attention.h"
 #include "scores.h"
+#include "rotary.h"
 #include "probe.h"
 
 #define FL_TEXT_(x) #x
@@ -49,6 +50,7 @@ static const fl_kernels table = {
     .magnitude = fl_f32_magnitude,
     .masked_scores = fl_f32_masked_scores,
     .additive_scores = fl_f32_additive_scores,
+    .rotary = fl_f32_rotary,
     .panels = fl_f32_panels,
     .gather = fl_f32_gather,
     .unary = fl_f32_unary,

@@ -30,6 +30,7 @@ from .activation import (
     SwiGLU,
     Tanh,
 )
+from .attention import AdditiveAttention, Attention, BahdanauAttention
 from .blocks import BottleneckBlock, InceptionBlock, NiNBlock, ResidualBlock
 from .channelwise import (
     BatchNorm1d,
@@ -96,16 +97,16 @@ from .transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer
 
 __all__ = [
     "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d",
-    "BatchNorm2d", "BatchNorm3d", "BottleneckBlock", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
-    "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    "DepthwiseConv1d", "DepthwiseConv2d", "Embedding", "FeedForward", "Flatten", "GRUCell", "GlobalAvgPool", "GlobalMaxPool",
-    "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "InceptionBlock", "InstanceNorm1d", "InstanceNorm2d",
-    "InstanceNorm3d", "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "Loaded",
-    "LocalResponseNorm", "LogSoftmax", "MaxOverTime", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MeanOverTime", "Mish",
-    "MultiheadAttention", "NiNBlock", "PReLU", "Permute", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "ReflectionPad1d",
-    "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Reshape",
-    "ResidualBlock", "SeparableConv1d", "SeparableConv2d", "Seq2Seq", "Sequential", "SiLU", "Sigmoid", "Softmax", "Softplus",
-    "Softsign", "SwiGLU", "Tanh", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
-    "TransformerEncoderLayer", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+    "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AdditiveAttention", "Attention", "AvgPool1d", "AvgPool2d",
+    "AvgPool3d", "BahdanauAttention", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "BottleneckBlock", "CircularPad1d",
+    "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d",
+    "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "DepthwiseConv1d", "DepthwiseConv2d", "Embedding", "FeedForward",
+    "Flatten", "GRUCell", "GlobalAvgPool", "GlobalMaxPool", "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "Identity",
+    "InceptionBlock", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell",
+    "Layer", "LayerNorm", "LeakyReLU", "Linear", "Loaded", "LocalResponseNorm", "LogSoftmax", "MaxOverTime", "MaxPool1d",
+    "MaxPool2d", "MaxPool3d", "MeanOverTime", "Mish", "MultiheadAttention", "NiNBlock", "PReLU", "Permute", "RMSNorm",
+    "RNNCell", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
+    "ReplicationPad3d", "Reshape", "ResidualBlock", "SeparableConv1d", "SeparableConv2d", "Seq2Seq", "Sequential", "SiLU",
+    "Sigmoid", "Softmax", "Softplus", "Softsign", "SwiGLU", "Tanh", "Transformer", "TransformerDecoder",
+    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip

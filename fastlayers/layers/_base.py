@@ -228,7 +228,7 @@ class Layer(metaclass=Frozen):
             labels = list(layer._keras())
             mine, arrays = arrays[: len(labels)], arrays[len(labels) :]
             converted = layer._from_keras(dict(zip(labels, mine, strict=True)))
-            given.update((prefix + label, np.ascontiguousarray(array)) for label, array in converted.items())
+            given.update((prefix + label, np.asarray(array, order="C")) for label, array in converted.items())
         return self._take("load_keras", given, True, "")
 
     def _keras(self) -> dict[str, tuple[int, ...]]:

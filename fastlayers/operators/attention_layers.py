@@ -9,6 +9,7 @@ import numpy as np
 
 from ..functional._attention import Machine
 from ..functional.attention import run_sdpa, scaled_dot_product_attention, sdpa_rule
+from ..functional.attention_additive import additive_attention, additive_rule, hard_attention, hard_rule, run_additive
 from ._base import INT64, Spec, View, register
 
 if TYPE_CHECKING:
@@ -56,3 +57,23 @@ register(
     _run(scaled_dot_product_attention, ("query", "key", "value", "attn_mask", "lengths")),
     _lower(run_sdpa, 5),
 )
+
+
+def _additive_lower(n: View, b: Builder) -> Any:
+    # Projections are operators of their own.
+    return False if n.has(3) or n.has(4) else _additive(n, b)
+
+
+def _run_additive(m: Machine, q: Any, k: Any, v: Any, weight_q: Any, weight_k: Any, *rest: Any, **attributes: Any) -> None:
+    run_additive(m, q, k, v, *rest, **attributes)
+
+
+_additive = _lower(_run_additive, 8)
+register(
+    "AdditiveAttention",
+    _infer(additive_rule),
+    _run(additive_attention, ("query", "key", "value", "weight_q", "weight_k", "scale", "attn_mask", "lengths")),
+    _additive_lower,
+)
+# A choice decides by numbers: it has no kernel.
+register("HardAttention", _infer(hard_rule), _run(hard_attention, ("query", "key", "value", "attn_mask", "lengths")))

@@ -58,15 +58,17 @@ def made(value: Any) -> Any:
 
 
 _FIRST = {"batch_first": True}
+_CAUSAL = {"attn_mask": ("causal", 5)}
+_BIAS = {"attn_mask": ("numbers", 4, 5, 5)}
 _SELF = ((2, 5, 8),) * 3
 CASES = (
     C("MultiheadAttention", 8, 2, shapes=((5, 2, 8),) * 3),
     C("MultiheadAttention", 8, 2, shapes=((5, 8),) * 3, call={"average_attn_weights": False}),
     C("MultiheadAttention", 8, 4, bias=False, **_FIRST, shapes=((2, 3, 8), *((2, 5, 8),) * 2), call={"need_weights": False}),
     C("MultiheadAttention", 8, 2, kdim=3, vdim=6, **_FIRST, shapes=((2, 4, 8), (2, 5, 3), (2, 5, 6))),
-    C("MultiheadAttention", 8, 2, kdim=3, vdim=6, shapes=((5, 8), (5, 3), (5, 6)), call={"attn_mask": ("causal", 5)}),
+    C("MultiheadAttention", 8, 2, kdim=3, vdim=6, shapes=((5, 8), (5, 3), (5, 6)), call=_CAUSAL),
     C("MultiheadAttention", 8, 2, **_FIRST, shapes=_SELF, call={"attn_mask": ("causal", 5), "need_weights": True}),
-    C("MultiheadAttention", 8, 2, **_FIRST, shapes=_SELF, call={"attn_mask": ("numbers", 4, 5, 5), "average_attn_weights": False}),
+    C("MultiheadAttention", 8, 2, **_FIRST, shapes=_SELF, call={**_BIAS, "average_attn_weights": False}),
     C("MultiheadAttention", 8, 2, **_FIRST, shapes=_SELF, call={"key_padding_mask": ("padding", 5, 2), "need_weights": False}),
     C(
         "MultiheadAttention", 8, 2, shapes=((5, 2, 8),) * 3,

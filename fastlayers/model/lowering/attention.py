@@ -25,3 +25,29 @@ def _scaled_dot_product_attention(
     s: Lowering, node: Node, query: str, key: str, value: str, mask: str | None, lengths: str | None
 ) -> None:
     s.add("DotAttention", (query, key, value, _additive(s, mask), lengths), node.outputs, **node.attributes)
+
+
+@rule
+def _additive_attention(
+    s: Lowering,
+    node: Node,
+    query: str,
+    key: str,
+    value: str,
+    weight_q: str | None,
+    weight_k: str | None,
+    scale: str | None,
+    mask: str | None,
+    lengths: str | None,
+) -> None:
+    if weight_q is not None:
+        query = s.add("Linear", (query, weight_q, None), s.name("query"))
+    if weight_k is not None:
+        key = s.add("Linear", (key, weight_k, None), s.name("key"))
+    inputs = (query, key, value, None, None, scale, _additive(s, mask), lengths)
+    s.add("AdditiveAttention", inputs, node.outputs, **node.attributes)
+
+
+@rule
+def _hard_attention(s: Lowering, node: Node, query: str, key: str, value: str, mask: str | None, lengths: str | None) -> None:
+    s.add("HardAttention", (query, key, value, _additive(s, mask), lengths), node.outputs, **node.attributes)

@@ -20,5 +20,13 @@ EXAMPLES: list[Example] = [
     E(_SDPA, (2, 4, 12), (2, 6, 12), (2, 6, 8), (2, 1, 1, 6), np.array([5, 6]), num_heads=4, need_weights="mean"),
     E(_SDPA, (2, 4, 12), (2, 6, 6), (2, 6, 6), None, None, num_heads=4, num_kv_heads=2, need_weights=True, need_scores=True),
     E(_SDPA, (0, 4, 3), (0, 6, 3), (0, 6, 5), None, None, need_weights=True),
+    E("additive_attention", (4, 3), (6, 3), (6, 5), None, None, None, None, None),
+    E("additive_attention", (2, 4, 3), (2, 6, 2), (2, 6, 5), (7, 3), (7, 2), (7,), _ALLOWED, np.array([6, 2])),
+    E("additive_attention", (2, 4, 3), (2, 6, 3), (2, 6, 5), None, None, (3,), None, np.array([6, 0]), is_causal=True),
+    E("additive_attention", (2, 4, 3), (2, 6, 7), (2, 6, 5), (7, 3), None, None, None, None, need_weights=True, need_scores=True),
+    E("additive_attention", (0, 4, 3), (0, 6, 3), (0, 6, 5), None, None, None, None, None, need_weights=True),
+    E("hard_attention", (4, 3), (6, 3), (6, 5), _ALLOWED, None),
+    E("hard_attention", (2, 4, 3), (2, 6, 3), (2, 6, 5), None, np.array([6, 0]), mode="sample", seed=3),
+    E("hard_attention", (2, 4, 3), (2, 0, 3), (2, 0, 5), None, None),
     E(_SDPA, (2, 4, 3), (2, 0, 3), (2, 0, 5), None, None, need_weights=True),
 ]

@@ -47,6 +47,7 @@ from .lp_pooling import lp_pool1d, lp_pool2d, lp_pool3d
 from .normalisation import layer_norm, rms_norm
 from .padding import pad
 from .pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
+from .positional import rotary_embedding, rotary_tables, sinusoidal_encoding
 from .recurrent_gru import gru, gru_cell
 from .recurrent_lstm import lstm, lstm_cell
 from .recurrent_rnn import rnn, rnn_cell
@@ -63,7 +64,8 @@ __all__ = [
     "gru", "gru_cell", "hard_attention", "hardsigmoid", "hardswish", "hardtanh", "identity", "instance_norm", "layer_norm",
     "leaky_relu", "linear", "local_response_norm", "log", "log_softmax", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lstm",
     "lstm_cell", "max_over_time", "max_pool1d", "max_pool2d", "max_pool3d", "mean_over_time", "mish", "multiply", "pad",
-    "permute", "prelu", "relu", "relu6", "reshape", "rms_norm", "rnn", "rnn_cell", "scaled_dot_product_attention", "select",
-    "selu", "separable_conv1d", "separable_conv2d", "sigmoid", "silu", "slice", "softmax", "softplus", "softsign", "sqrt",
-    "squeeze", "subtract", "swiglu", "swish", "tanh", "to_channels_first", "to_channels_last", "unsqueeze",
+    "permute", "prelu", "relu", "relu6", "reshape", "rms_norm", "rnn", "rnn_cell", "rotary_embedding", "rotary_tables",
+    "scaled_dot_product_attention", "select", "selu", "separable_conv1d", "separable_conv2d", "sigmoid", "silu",
+    "sinusoidal_encoding", "slice", "softmax", "softplus", "softsign", "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh",
+    "to_channels_first", "to_channels_last", "unsqueeze",
 ]  # fmt: skip

@@ -89,6 +89,7 @@ from .pooling import (
     MaxPool3d,
     MeanOverTime,
 )
+from .positional import LearnedPositionalEncoding, PositionalEncoding, RotaryEmbedding
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .separable import SeparableConv1d, SeparableConv2d
 from .seq2seq import Seq2Seq
@@ -103,10 +104,11 @@ __all__ = [
     "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "DepthwiseConv1d", "DepthwiseConv2d", "Embedding", "FeedForward",
     "Flatten", "GRUCell", "GlobalAvgPool", "GlobalMaxPool", "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "Identity",
     "InceptionBlock", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell",
-    "Layer", "LayerNorm", "LeakyReLU", "Linear", "Loaded", "LocalResponseNorm", "LogSoftmax", "MaxOverTime", "MaxPool1d",
-    "MaxPool2d", "MaxPool3d", "MeanOverTime", "Mish", "MultiheadAttention", "NiNBlock", "PReLU", "Permute", "RMSNorm",
-    "RNNCell", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
-    "ReplicationPad3d", "Reshape", "ResidualBlock", "SeparableConv1d", "SeparableConv2d", "Seq2Seq", "Sequential", "SiLU",
-    "Sigmoid", "Softmax", "Softplus", "Softsign", "SwiGLU", "Tanh", "Transformer", "TransformerDecoder",
-    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+    "Layer", "LayerNorm", "LeakyReLU", "LearnedPositionalEncoding", "Linear", "Loaded", "LocalResponseNorm", "LogSoftmax",
+    "MaxOverTime", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MeanOverTime", "Mish", "MultiheadAttention", "NiNBlock", "PReLU",
+    "Permute", "PositionalEncoding", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d",
+    "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Reshape", "ResidualBlock",
+    "RotaryEmbedding", "SeparableConv1d", "SeparableConv2d", "Seq2Seq", "Sequential", "SiLU", "Sigmoid", "Softmax", "Softplus",
+    "Softsign", "SwiGLU", "Tanh", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerEncoderLayer", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip

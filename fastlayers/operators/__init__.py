@@ -18,6 +18,7 @@ from . import (
     product,
     recurrent,
     reduce,
+    rotary,
     shape,
     unary,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "product",
     "recurrent",
     "reduce",
+    "rotary",
     "shape",
     "unary",
 ]

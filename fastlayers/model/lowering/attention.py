@@ -51,3 +51,9 @@ def _additive_attention(
 @rule
 def _hard_attention(s: Lowering, node: Node, query: str, key: str, value: str, mask: str | None, lengths: str | None) -> None:
     s.add("HardAttention", (query, key, value, _additive(s, mask), lengths), node.outputs, **node.attributes)
+
+
+@rule
+def _rotary_embedding(s: Lowering, node: Node, x: str, cos: str, sin: str, position_ids: str | None) -> None:
+    attributes = {"interleaved": int(node.attributes["interleaved"]), "num_heads": node.attributes["num_heads"] or 0}
+    s.add("RotaryEmbedding", (x, cos, sin, position_ids), node.outputs, **attributes)

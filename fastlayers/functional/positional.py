@@ -1,0 +1,188 @@
+"""Positions: rotary ones, the tables that they need, and sinusoidal ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..graph.ir import Shape
+from ..graph.ops import op
+from ._arrays import as_float32, empty, optional_int64
+from ._attention import ARRAYS, Machine
+from ._checks import differ, integer, number
+
+if TYPE_CHECKING:
+    from ._types import Tensor
+
+__all__ = ["rotary_embedding", "rotary_tables", "sinusoidal_encoding"]
+
+_NAME = "rotary_embedding"
+
+
+def rotary_rule(
+    x: Shape,
+    cos: Shape,
+    sin: Shape,
+    position_ids: Shape | None,
+    interleaved: Any = False,
+    num_heads: Any = None,
+    rotary_dim: Any = None,
+) -> Shape:
+    """Checks the arguments of `rotary_embedding` and returns the shape of its result."""
+    if len(x) not in (3, 4) or (len(x) == 3) != (num_heads is not None):
+        raise ShapeError(
+            f"{_NAME}: x has shape {x}, num_heads is {num_heads}: expected (n, h, t, d), or (n, t, h d) with num_heads"
+        )
+    width = x[-1]
+    if num_heads is not None:
+        heads = integer(_NAME, "num_heads", num_heads, 1)
+        if isinstance(width, int) and width % heads:
+            raise ShapeError(f"{_NAME}: x has shape {x}, num_heads is {heads}: expected a multiple of it")
+        width = width // heads if isinstance(width, int) else None
+    steps = x[1] if num_heads is not None else x[2]
+    if position_ids is None:
+        lead: Shape = (x[0], steps)
+        fits = len(cos) == 2 and not differ(cos[0], steps)
+        fits |= len(cos) == 3 and not differ(cos[1], steps) and (cos[0] == 1 or not differ(cos[0], x[0]))
+        rule = f"({steps}, r / 2) or {(*lead, 'r / 2')} without position_ids"
+    else:
+        fits, rule = len(cos) == 2, "(positions, r / 2) with position_ids"
+        if len(position_ids) != 2 or differ(position_ids[0], x[0]) or differ(position_ids[1], steps):
+            raise ShapeError(f"{_NAME}: position_ids has shape {position_ids}: expected ({x[0]}, {steps})")
+    if not fits or len(cos) != len(sin) or any(map(differ, cos, sin)):
+        raise ShapeError(f"{_NAME}: cos has shape {cos}, sin {sin}, x {x}: expected both {rule}")
+    turned = _turned(rotary_dim, width)
+    if isinstance(turned, int) and differ(cos[-1], turned // 2):
+        raise ShapeError(f"{_NAME}: cos has shape {cos}: expected {turned // 2} angles a position for {turned} numbers of a head")
+    return x
+
+
+def _turned(rotary_dim: Any, width: Any) -> int | None:
+    """How many numbers of a head are turned."""
+    turned = width if rotary_dim is None else integer(_NAME, "rotary_dim", rotary_dim, 0)
+    if isinstance(turned, int) and (turned % 2 or (isinstance(width, int) and turned > width)):
+        raise ShapeError(
+            f"{_NAME}: {turned} numbers of a head of {width} are turned: expected an even number of them, at most all"
+        )
+    return turned if isinstance(turned, int) else None
+
+
+def _normal(attributes: dict[str, Any]) -> None:
+    attributes["interleaved"] = bool(attributes["interleaved"])
+    for name in ("num_heads", "rotary_dim"):
+        attributes[name] = None if attributes[name] is None else int(attributes[name])
+
+
+@op(_NAME, "x cos sin position_ids:int", rotary_rule, _normal)
+def rotary_embedding(
+    x: Tensor,
+    cos: Tensor,
+    sin: Tensor,
+    position_ids: Tensor | None = None,
+    *,
+    interleaved: bool = False,
+    num_heads: int | None = None,
+    rotary_dim: int | None = None,
+) -> np.ndarray:
+    """Pairs of numbers turned by angles that grow with the position: ``(a cos - b sin, a sin + b cos)`` for each pair (a, b).
+
+    Args:
+        x: ``(n, h, t, d)``, or ``(n, t, h d)`` with `num_heads`; any real dtype.
+        cos: cosines of the angles ``(positions, r / 2)``, row by row in the order of t, or as `position_ids` say; or ``(n, t, r /
+            2)``.
+        sin: sines, likewise.
+        position_ids: ``(n, t)``: the row of `cos` and `sin` for each position; None where they have one row for each.
+        interleaved: whether pairs are numbers (0, 1), (2, 3), ... of a head instead of (0, r / 2), (1, r / 2 + 1), ...
+        num_heads: heads that lie beside each other, or None.
+        rotary_dim: r, how many numbers of a head are turned; the rest stays. None is all.
+
+    Returns:
+        float32, the shape of x.
+
+    Raises:
+        ShapeError: shapes do not fit, or a position has no row.
+        DTypeError: an argument is complex, or no array of numbers.
+
+    >>> import numpy as np, fastlayers as fl
+    >>> cos, sin = np.array([[0.0]]), np.array([[1.0]])
+    >>> fl.functional.rotary_embedding(np.array([[[[1.0, 2.0]]]]), cos, sin)
+    array([[[[-2.,  1.]]]], dtype=float32)
+    """
+    values = as_float32(x, _NAME, "x")
+    tables = as_float32(cos, _NAME, "cos"), as_float32(sin, _NAME, "sin")
+    ids = optional_int64(position_ids, _NAME, "position_ids")
+    shapes: Any = [None if a is None else a.shape for a in (values, *tables, ids)]
+    rotary_rule(*shapes, interleaved, num_heads, rotary_dim)  # type: ignore[call-arg]
+    if ids is not None:
+        if ids.size and not (ids.min() >= 0 and ids.max() < tables[0].shape[0]):
+            raise ShapeError(f"{_NAME}: position_ids has {ids.min()} .. {ids.max()}: expected 0 .. {tables[0].shape[0] - 1}")
+        tables = np.take(tables[0], ids, 0), np.take(tables[1], ids, 0)
+    out = empty(values.shape)
+    run_rotary(ARRAYS, values, *tables, out, bool(interleaved), num_heads)
+    return out
+
+
+def run_rotary(m: Machine, x: Any, cos: Any, sin: Any, out: Any, interleaved: bool, num_heads: int | None) -> None:
+    """`rotary_embedding` on checked operands; cos and sin have two axes or three."""
+    shape = (*x.shape[:2], x.shape[2], 1, x.shape[3]) if num_heads is None else (x.shape[0], 1, x.shape[1], num_heads, -1)
+    if num_heads is not None:
+        shape = (*shape[:4], x.shape[2] // num_heads)
+    tables = (a if len(a.shape) == 3 else m.view(a, (1, *a.shape)) for a in (cos, sin))
+    m.call("rotary", m.view(x, shape), *tables, m.view(out, shape), interleaved)
+
+
+def rotary_tables(length: int, dim: int, base: float = 10000.0) -> tuple[np.ndarray, np.ndarray]:
+    """Cosines and sines for `rotary_embedding`: of the angles ``position * base ** (-2 i / dim)``.
+
+    Args:
+        length: how many positions.
+        dim: r, how many numbers of a head are turned.
+        base: how slowly the angles of the last pairs grow.
+
+    Returns:
+        ``(cos, sin)``, float32 ``(length, dim / 2)`` each.
+
+    Raises:
+        ShapeError: a size is negative, or `dim` is odd.
+        DTypeError: a size is no int.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.rotary_tables(2, 2)[0].shape
+    (2, 1)
+    """
+    angles = _angles("rotary_tables", length, dim, base)
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
+def sinusoidal_encoding(length: int, dim: int, base: float = 10000.0) -> np.ndarray:
+    """Positions as sines and cosines: ``sin(p base ** (-2 i / dim))`` in columns 2 i, cosines of the same in columns 2 i + 1.
+
+    Args:
+        length: how many positions.
+        dim: how many numbers a position.
+        base: how slowly the last ones change.
+
+    Returns:
+        float32 ``(length, dim)``.
+
+    Raises:
+        ShapeError: a size is negative, or `dim` is odd.
+        DTypeError: a size is no int.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.sinusoidal_encoding(1, 4)
+    array([[0., 1., 0., 1.]], dtype=float32)
+    """
+    angles = _angles("sinusoidal_encoding", length, dim, base)
+    return np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(angles.shape[0], 2 * angles.shape[1]).astype(np.float32)
+
+
+def _angles(name: str, length: Any, dim: Any, base: Any) -> np.ndarray:
+    """(length, dim / 2) in float64."""
+    steps, width, slow = integer(name, "length", length, 0), integer(name, "dim", dim, 0), number(name, "base", base)
+    if width % 2 or not slow > 0:
+        raise ShapeError(f"{name}: dim is {width}, base {slow}: expected an even size and a positive number")
+    found: np.ndarray = np.arange(steps)[:, None] * slow ** (-np.arange(0, width, 2) / max(width, 1))
+    return found

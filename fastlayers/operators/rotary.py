@@ -1,0 +1,70 @@
+"""RotaryEmbedding: pairs of numbers turned by their positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..functional._attention import Machine
+from ..functional.positional import run_rotary
+from ._base import INT64, Spec, View, register
+
+if TYPE_CHECKING:
+    from ..program.builder import Builder
+
+__all__: list[str] = []
+
+
+def _heads(n: View, rank: int) -> int | None:
+    """How many heads lie beside each other; None where they have an axis of their own."""
+    if rank == 4:
+        return None
+    heads = int(n.get("num_heads", 0))
+    if rank != 3 or heads < 1:
+        raise n.fail(f"x has {rank} axes, num_heads is {heads}: expected (n, h, t, d), or (n, t, h d) with num_heads")
+    return heads
+
+
+def _infer(n: View) -> list[Spec]:
+    x = n.shape(0)
+    if x is not None:
+        _heads(n, len(x))
+    return [n.spec(0)]
+
+
+def _run(n: View, x: np.ndarray, cos: np.ndarray, sin: np.ndarray, ids: np.ndarray | None = None) -> Sequence[np.ndarray]:
+    """The formula in float64."""
+    heads = _heads(n, x.ndim)
+    split = x.astype(np.float64) if heads is None else x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2).astype(np.float64)
+    c, s = ((t if ids is None else t[ids]).astype(np.float64) for t in (cos, sin))
+    c, s = (t if t.ndim == 2 else t[:, None] for t in (c, s))
+    r = cos.shape[-1]
+    first, second = (slice(0, 2 * r, 2), slice(1, 2 * r, 2)) if n.get("interleaved", 0) else (slice(0, r), slice(r, 2 * r))
+    out = split.copy()
+    out[..., first] = split[..., first] * c - split[..., second] * s
+    out[..., second] = split[..., first] * s + split[..., second] * c
+    return ((out if heads is None else out.swapaxes(1, 2).reshape(x.shape)).astype(x.dtype),)
+
+
+def _lower(n: View, b: Builder) -> Any:
+    if not n.float32(0, 1, 2) or (n.has(3) and n.spec(3).dtype != INT64):
+        return False
+    x, cos, sin = (b.input(i) for i in range(3))
+    heads = _heads(n, len(x.shape))
+    steps = (x.shape[0], x.shape[2] if heads is None else x.shape[1])
+    if n.has(3):
+        ids, half = b.input(3), cos.shape[1]
+        rows = [b.temp((*steps, half)) for _ in range(2)]
+        for table, row in zip((cos, sin), rows, strict=True):
+            count = steps[0] * steps[1]
+            b.call("gather", table.view((1, table.shape[0], half)), ids.view((count,)), row.view((1, count, half)), 4)
+        cos, sin = rows
+    out = b.output(0)
+    m = Machine(b.call, lambda ref, shape: ref.view(shape), b.temp)
+    run_rotary(m, x, cos, sin, out, bool(n.get("interleaved", 0)), heads)
+    return True
+
+
+register("RotaryEmbedding", _infer, _run, _lower)

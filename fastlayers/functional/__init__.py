@@ -37,9 +37,11 @@ from .attention_additive import additive_attention, hard_attention
 from .channelwise import batch_norm, group_norm, instance_norm, local_response_norm
 from .conv import conv1d, conv2d, conv3d
 from .conv_transpose import conv_transpose1d, conv_transpose2d, conv_transpose3d
+from .dropout import dropout
 from .elementwise import clip, erf, exp, hardtanh, identity, log, sqrt
 from .embedding import embedding
 from .gated import glu, prelu, swiglu
+from .hierarchical import hierarchical_argmax, hierarchical_log_prob, hierarchical_log_softmax
 from .joining import concat, select, slice
 from .layout import flatten, permute, reshape, squeeze, to_channels_first, to_channels_last, unsqueeze
 from .linear import linear
@@ -59,9 +61,10 @@ from .time_pooling import max_over_time, mean_over_time
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
     "adaptive_max_pool3d", "add", "additive_attention", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "beam_search",
-    "clip", "concat", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "divide", "elu",
-    "embedding", "erf", "exp", "flatten", "gelu", "global_avg_pool", "global_max_pool", "glu", "greedy_search", "group_norm",
-    "gru", "gru_cell", "hard_attention", "hardsigmoid", "hardswish", "hardtanh", "identity", "instance_norm", "layer_norm",
+    "clip", "concat", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "divide",
+    "dropout", "elu", "embedding", "erf", "exp", "flatten", "gelu", "global_avg_pool", "global_max_pool", "glu",
+    "greedy_search", "group_norm", "gru", "gru_cell", "hard_attention", "hardsigmoid", "hardswish", "hardtanh",
+    "hierarchical_argmax", "hierarchical_log_prob", "hierarchical_log_softmax", "identity", "instance_norm", "layer_norm",
     "leaky_relu", "linear", "local_response_norm", "log", "log_softmax", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lstm",
     "lstm_cell", "max_over_time", "max_pool1d", "max_pool2d", "max_pool3d", "mean_over_time", "mish", "multiply", "pad",
     "permute", "prelu", "relu", "relu6", "reshape", "rms_norm", "rnn", "rnn_cell", "rotary_embedding", "rotary_tables",

@@ -15,7 +15,7 @@ from ..kernels import _dispatch
 from ._activation import IDENTITY
 from ._arrays import as_float32, empty, optional_float32
 from ._checks import axis as checked_axis
-from ._checks import differ, integer, number, same_shape
+from ._checks import integer, number, same_shape
 from .normalisation import positive
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ def batch_norm_rule(
     positive("batch_norm", "eps", eps)
     _, count = channels_of("batch_norm", x, axis)
     if not training and (running_mean is None or running_var is None):
-        raise ShapeError("batch_norm: running_mean or running_var is None: expected both, or training=True for those of the batch")
+        raise ShapeError(
+            "batch_norm: running_mean or running_var is None: expected both, or training=True for those of the batch"
+        )
     _vectors("batch_norm", count, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     return x
 
@@ -112,7 +114,9 @@ def batch_norm(
     if training:
         # All numbers of a channel side by side: then it is one group.
         first = np.ascontiguousarray(np.moveaxis(x, at, 0))
-        y = run_group_norm(first.reshape(1, x.shape[at], -1 if x.size else 0), vectors["weight"], vectors["bias"], x.shape[at], eps)
+        y = run_group_norm(
+            first.reshape(1, x.shape[at], -1 if x.size else 0), vectors["weight"], vectors["bias"], x.shape[at], eps
+        )
         return np.ascontiguousarray(np.moveaxis(y.reshape(first.shape), 0, at))
     scale, shift = affine_of(*vectors.values(), eps=eps)
     return run_affine(x, scale, shift, at)
@@ -189,7 +193,9 @@ def group_norm(
     """
     x = as_float32(x, "group_norm", "x")
     weight, bias = optional_float32(weight, "group_norm", "weight"), optional_float32(bias, "group_norm", "bias")
-    group_norm_rule(x.shape, None if weight is None else weight.shape, None if bias is None else bias.shape, num_groups, eps, axis)
+    group_norm_rule(
+        x.shape, None if weight is None else weight.shape, None if bias is None else bias.shape, num_groups, eps, axis
+    )
     at = axis % x.ndim
     first = x if at == 1 else np.ascontiguousarray(np.moveaxis(x, at, 1))
     cut = (first.shape[0], first.shape[1], math.prod(first.shape[2:]))
@@ -243,9 +249,7 @@ def instance_norm(
     """
     given = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     x = x if isinstance(x, Symbol) else as_float32(x, "instance_norm", "x")
-    tensors = {
-        name: v if isinstance(v, Symbol) else optional_float32(v, "instance_norm", name) for name, v in given.items()
-    }
+    tensors = {name: v if isinstance(v, Symbol) else optional_float32(v, "instance_norm", name) for name, v in given.items()}
     _, count = channels_of("instance_norm", x.shape, axis)
     _vectors("instance_norm", count, **{name: None if v is None else v.shape for name, v in tensors.items()})
     positive("instance_norm", "eps", eps)

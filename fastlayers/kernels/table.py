@@ -28,7 +28,7 @@ __all__ = [
 
 # Arguments that are no arrays; all others are one, or None where a kernel can do without.
 PLAIN = frozenset(
-    {"activation", "alpha", "axes", "batch_first", "beta", "bias", "causal", "channels", "channels_last", "column",
+    {"activation", "alpha", "axes", "batch_first", "beta", "bias", "causal", "channels", "channels_last", "column", "depth",
      "dilation", "directions_apart", "empty", "epsilon", "factor", "gate", "groups", "heads_last", "include_pad",
      "interleaved", "itemsize", "k_transposed", "kernel", "least", "mode", "norm", "offset", "op", "options", "out_last",
      "out_offset", "out_strides", "p", "packed", "pads", "reverse", "rms", "samples", "scale", "shape", "size", "source",
@@ -125,6 +125,17 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("gather", "movement", ("x__oni", "indices__m", "out__omi", "itemsize")),
     Kernel("embedding", "movement", ("weight__vd", "ids__m", "out__md")),
     Kernel("cast", "movement", ("x", "out", "source", "target")),
+    Kernel(
+        "tree_log_prob",
+        "tree",
+        ("x__bd", "weight__md", "bias__m", "targets__b", "starts__s", "points__p", "codes__p", "out__b"),
+    ),
+    Kernel("tree_distribution", "tree", ("x__bm", "order__m", "left__m", "right__m", "out__bn")),
+    Kernel(
+        "tree_argmax",
+        "tree",
+        ("x__bd", "weight__md", "bias__m", "order__m", "left__m", "right__m", "ids__b", "out__b", "depth"),
+    ),
     Kernel("pad", "padding", ("x__odhwi", "out__odhwi", "pads", "mode", "value")),
 )
 

@@ -36,7 +36,12 @@ class _Statistics(Normalisation):
         self.eps = positive(name, "eps", eps)
         self.axis = integer(name, "axis", axis)
         self.track_running_stats = bool(track_running_stats)
-        wanted = {"weight": scale, "bias": center, "running_mean": self.track_running_stats, "running_var": self.track_running_stats}
+        wanted = {
+            "weight": scale,
+            "bias": center,
+            "running_mean": self.track_running_stats,
+            "running_var": self.track_running_stats,
+        }
         self._shapes = {tensor: (self.num_features,) for tensor, there in wanted.items() if there}
 
     def _check(self, shape: tuple[Any, ...]) -> None:
@@ -48,7 +53,9 @@ class _Statistics(Normalisation):
             raise ShapeError(f"{name}: x has shape {shape}: expected {self.num_features} channels along axis {self.axis}")
 
     def _arguments(self) -> str:
-        text = f"{self.num_features}, eps={self.eps}" + "".join(f", {name}" for name in ("weight", "bias") if name in self._shapes)
+        text = f"{self.num_features}, eps={self.eps}" + "".join(
+            f", {name}" for name in ("weight", "bias") if name in self._shapes
+        )
         return text + ("" if self.axis == 1 else f", axis={self.axis}")
 
 

@@ -20,6 +20,7 @@ from . import (
     reduce,
     rotary,
     shape,
+    tree,
     unary,
 )
 from ._base import OPERATORS, Operator, Spec, View
@@ -48,5 +49,6 @@ __all__ = [
     "reduce",
     "rotary",
     "shape",
+    "tree",
     "unary",
 ]

@@ -149,7 +149,11 @@ def _behind(net: Net, at: int, node: Node) -> None:
     x_axis = -1 if after.op == "Linear" or after.attributes.get("x_last", False) else 1
     if weight is None or bias is None or weight.dtype != np.float32 or after.inputs[0] != node.outputs[0] or rank is None:
         return
-    if (int(node.attributes.get("axis", 1)) - x_axis) % rank or node.outputs[0] in after.inputs[1:] or not _zeros_stay(after, shift):
+    if (
+        (int(node.attributes.get("axis", 1)) - x_axis) % rank
+        or node.outputs[0] in after.inputs[1:]
+        or not _zeros_stay(after, shift)
+    ):
         return
     groups = int(after.attributes.get("group", 1)) if after.op == "Conv" else 1
     # Each group of outputs sees its own channels.
@@ -161,7 +165,9 @@ def _behind(net: Net, at: int, node: Node) -> None:
         net.new_constant(_times(cut, each).reshape(weight.shape), str(after.inputs[1])),
         net.new_constant(added.astype(np.float32), after.outputs[0]),
     )
-    net.replace(net.position(after), Node(after.op, (node.inputs[0], *names, *after.inputs[3:]), after.outputs, after.attributes), node)
+    net.replace(
+        net.position(after), Node(after.op, (node.inputs[0], *names, *after.inputs[3:]), after.outputs, after.attributes), node
+    )
 
 
 def _zeros_stay(after: Node, shift: np.ndarray) -> bool:

@@ -206,6 +206,10 @@ cdef extern from "csrc/kernels.h" nogil:
     ctypedef struct fl_lrn:
         int64_t channels, inner, before, after
         float alpha, beta, bias
+    ctypedef struct fl_tree_place:
+        double log
+        int64_t child
+
     ctypedef struct fl_kernels:
         int abi
         const char *name
@@ -253,6 +257,12 @@ cdef extern from "csrc/kernels.h" nogil:
         int (*within)(const int64_t *indices, int64_t m, int64_t n) noexcept nogil
         void (*take)(const void *x, int64_t n, const int64_t *indices, int64_t m, int64_t bytes, void *out) noexcept nogil
         void (*cast)(const void *from_, int source, void *to, int target, int64_t n) noexcept nogil
+        float (*tree_path)(const float *x, const float *weight, const float *bias, int64_t d, const int64_t *points,
+                           const int64_t *codes, int64_t length) noexcept nogil
+        void (*tree_spread)(const float *sums, const int64_t *order, const int64_t *left, const int64_t *right, int64_t m, double *logs,
+                            float *out) noexcept nogil
+        int64_t (*tree_best)(const float *x, const float *weight, const float *bias, int64_t d, const int64_t *left,
+                             const int64_t *right, int64_t root, fl_tree_place *stack, float *log) noexcept nogil
         double (*probe_fma)(int64_t rounds) noexcept nogil
         float (*probe_read)(const float *x, int64_t n) noexcept nogil
 

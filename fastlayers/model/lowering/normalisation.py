@@ -1,4 +1,4 @@
-"""Normalisations."""
+"""Normalisations, and dropout, of which nothing is left."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...graph.ir import Node
-from ._base import Lowering, rule
+from ._base import LOWER, Lowering, rule, same
+
+LOWER["dropout"] = same("Identity")
 
 
 def _filled(s: Lowering, shape: tuple[int, ...], value: float) -> str:

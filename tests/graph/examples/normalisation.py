@@ -1,4 +1,4 @@
-"""Normalisation."""
+"""Normalisation and dropout."""
 
 from __future__ import annotations
 
@@ -32,4 +32,6 @@ EXAMPLES: list[Example] = [
     E("local_response_norm", (2, 7, 4), size=4, alpha=0.5, beta=0.6, k=2),
     E("local_response_norm", (2, 3, 7), size=3, axis=-1),
     E("local_response_norm", (2, 7), size=2),
+    E("dropout", (2, 3)),
+    E("dropout", (0, 3), p=1.0),
 ]

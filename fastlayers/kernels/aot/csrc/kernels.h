@@ -402,6 +402,12 @@ typedef struct {
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------ */
 
+/* How likely a child of a tree is; see tree.h. */
+typedef struct {
+  double log;
+  int64_t child;
+} fl_tree_place;
+
 typedef struct fl_kernels {
   int abi;
   const char *name; /* "x86_v3" */
@@ -499,6 +505,15 @@ typedef struct fl_kernels {
 
   /* cast.h: n numbers of one kind as another */
   void (*cast)(const void *from, int source, void *to, int target, int64_t n);
+
+  /* tree.h: the log of the probability of the class at the end of a path; those of all classes from the sums of m nodes, with room
+   * for m doubles; the likeliest class, with its log and two places more than the tree is deep */
+  float (*tree_path)(const float *x, const float *weight, const float *bias, int64_t d, const int64_t *points, const int64_t *codes,
+                     int64_t length);
+  void (*tree_spread)(const float *sums, const int64_t *order, const int64_t *left, const int64_t *right, int64_t m, double *logs,
+                      float *out);
+  int64_t (*tree_best)(const float *x, const float *weight, const float *bias, int64_t d, const int64_t *left, const int64_t *right,
+                       int64_t root, fl_tree_place *stack, float *log);
 
   /* probe.h: what this core can do, for bench/ and `profile`: multiply-adds done, and the sum of n floats read */
   double (*probe_fma)(int64_t rounds);

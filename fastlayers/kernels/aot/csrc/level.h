@@ -27,6 +27,7 @@
 #include "layout.h"
 #include "movement.h"
 #include "cast.h"
+#include "tree.h"
 #include "attention.h"
 #include "scores.h"
 #include "rotary.h"
@@ -82,6 +83,9 @@ static const fl_kernels table = {
     .within = fl_i64_within,
     .take = fl_bytes_take,
     .cast = fl_any_cast,
+    .tree_path = fl_f32_tree_path,
+    .tree_spread = fl_f32_tree_spread,
+    .tree_best = fl_f32_tree_best,
     .probe_fma = fl_f32_probe_fma,
     .probe_read = fl_f32_probe_read,
 };

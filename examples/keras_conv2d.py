@@ -12,10 +12,8 @@ import fastlayers as fl
 
 def network(features: bool = False) -> fl.Layer:
     conv = fl.Conv2d(3, 8, kernel_size=3, activation="relu", layout="nhwc")
-    if features:  # Dense(8, activation="relu") between
-        dense = [fl.Linear(30 * 30 * 8, 8, activation="relu"), fl.Linear(8, 2)]
-    else:
-        dense = [fl.Linear(30 * 30 * 8, 2)]
+    size = 30 * 30 * 8
+    dense = [fl.Linear(size, 8, activation="relu"), fl.Linear(8, 2)] if features else [fl.Linear(size, 2)]
     return fl.Sequential(conv, fl.Flatten(), *dense, fl.Softmax(-1))
 
 

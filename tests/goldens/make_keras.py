@@ -57,6 +57,19 @@ def linear_layers() -> None:
     case("Embedding", lambda: K.Embedding(7, 3), np.array([[1, 0, 6], [5, 5, 2]]))
 
 
+def square() -> None:
+    """Weights whose shapes stay the same when axes are exchanged by mistake."""
+    whole = {"return_sequences": True, "return_state": True}
+    case("square Dense", lambda: K.Dense(4), (3, 4))
+    case("square Conv2D", lambda: K.Conv2D(3, 3), (1, 5, 4, 3))
+    case("square Conv2DTranspose", lambda: K.Conv2DTranspose(3, 3, 2), (1, 3, 2, 3))
+    case("square DepthwiseConv2D", lambda: K.DepthwiseConv2D(3, depth_multiplier=3), (1, 5, 4, 3))
+    case("square SimpleRNN", lambda: K.SimpleRNN(4, **whole), (2, 5, 4))
+    case("square LSTM", lambda: K.LSTM(2, **whole), (2, 5, 8))
+    case("square GRU", lambda: K.GRU(2, **whole), (2, 5, 6))
+    case("square MultiHeadAttention", lambda: K.MultiHeadAttention(3, 3), (2, 3, 3), (2, 3, 3))
+
+
 def convolutions() -> None:
     case("Conv1D same", lambda: K.Conv1D(4, 3, padding="same"), (2, 7, 3))
     case("Conv1D same stride 2", lambda: K.Conv1D(4, 3, 2, padding="same"), (2, 8, 3))
@@ -278,7 +291,18 @@ def run(this: KerasCase) -> Case:
 
 
 def main() -> None:
-    for family in (linear_layers, convolutions, transposed, recurrent, normalisation, attention, pooling, shapes, activations):
+    for family in (
+        linear_layers,
+        square,
+        convolutions,
+        transposed,
+        recurrent,
+        normalisation,
+        attention,
+        pooling,
+        shapes,
+        activations,
+    ):
         family()
     found = {this.label: run(this) for this in CASES}
     if "--check" not in sys.argv:

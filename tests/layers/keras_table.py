@@ -254,6 +254,16 @@ class MaskedNet(fl.Layer):
 
 entry("Embedding mask_zero GRU", MaskedNet)
 
+# ---- weights whose shapes do not tell their axes apart ---------------------------------------------------------------------
+
+entry("square Dense", lambda: fl.Linear(4, 4))
+entry("square Conv2D", lambda: fl.Conv2d(3, 3, 3, **LAST))
+entry("square Conv2DTranspose", lambda: fl.ConvTranspose2d(3, 3, 3, 2, **VALID))
+entry("square DepthwiseConv2D", lambda: fl.DepthwiseConv2d(3, 3, depth_multiplier=3, **LAST))
+entry("square SimpleRNN", lambda: fl.RNN(4, 4, batch_first=True), whole)
+entry("square LSTM", lambda: fl.LSTM(8, 2, batch_first=True), whole)
+entry("square GRU", lambda: fl.GRU(6, 2, batch_first=True), whole)
+
 # ---- shapes ----------------------------------------------------------------------------------------------------------------
 
 function("ZeroPadding1D", lambda x: F.pad(x, (0, 0, 1, 2)))

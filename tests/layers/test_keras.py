@@ -63,7 +63,7 @@ def test_wrong_lists_are_named(label: str) -> None:
 def test_lists_of_other_types_are_refused() -> None:
     layer = fl.Linear(2, 3)
     for wrong in ({"kernel": np.ones((2, 3))}, "weights", np.ones((2, 3)), 5, None):
-        with pytest.raises(fl.DTypeError, match="Linear.load_keras: weights of type"):
+        with pytest.raises(fl.DTypeError, match=r"Linear\.load_keras: weights of type"):
             layer.load_keras(wrong)  # type: ignore[arg-type]
-    with pytest.raises(fl.DTypeError, match=r"Linear.load_keras: weights\[1\]"):
+    with pytest.raises(fl.DTypeError, match=r"Linear\.load_keras: weights\[1\]"):
         layer.load_keras([np.ones((2, 3)), np.array(["a", "b", "c"])])

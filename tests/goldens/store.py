@@ -18,7 +18,7 @@ Case = dict[str, list[np.ndarray]]
 
 def grid(rng: np.random.Generator, shape: tuple[int, ...], scale: float = 0.5) -> np.ndarray:
     """About normal numbers, multiples of 1/64."""
-    return (np.round(rng.standard_normal(shape) * scale * 64) / 64).astype(np.float32)
+    return np.asarray(np.round(rng.standard_normal(shape) * scale * 64) / 64, np.float32)
 
 
 def write(path: Path, cases: dict[str, Case]) -> None:

@@ -254,6 +254,24 @@ class MaskedNet(fl.Layer):
 
 entry("Embedding mask_zero GRU", MaskedNet)
 
+# ---- normalisation ---------------------------------------------------------------------------------------------------------
+
+# Keras' epsilon is 1e-3 by default, torch's and ours 1e-5.
+entry("BatchNormalization", lambda: fl.BatchNorm2d(6, eps=1e-3, axis=-1))
+entry("BatchNormalization without scale", lambda: fl.BatchNorm2d(6, eps=1e-3, axis=-1, scale=False))
+entry("BatchNormalization without center", lambda: fl.BatchNorm2d(6, axis=-1, center=False))
+entry("BatchNormalization bare", lambda: fl.BatchNorm1d(6, eps=1e-3, affine=False))
+entry("BatchNormalization axis 1", lambda: fl.BatchNorm2d(4, eps=1e-3))
+entry("LayerNormalization", lambda: fl.LayerNorm(6, eps=1e-3))
+entry("LayerNormalization over two axes", lambda: fl.LayerNorm((2, 6)))
+entry("LayerNormalization without scale", lambda: fl.LayerNorm(6, eps=1e-3, scale=False))
+entry("LayerNormalization without center", lambda: fl.LayerNorm(6, eps=1e-3, bias=False))
+entry("GroupNormalization", lambda: fl.GroupNorm(3, 6, eps=1e-3, axis=-1))
+entry("GroupNormalization instance", lambda: fl.GroupNorm(6, 6, eps=1e-3, axis=-1))
+entry("GroupNormalization without scale and center", lambda: fl.GroupNorm(2, 6, eps=1e-3, affine=False, axis=-1))
+entry("RMSNormalization", lambda: fl.RMSNorm(6, eps=1e-6))
+entry("RMSNormalization epsilon", lambda: fl.RMSNorm(6, eps=1e-2))
+
 # ---- weights whose shapes do not tell their axes apart ---------------------------------------------------------------------
 
 entry("square Dense", lambda: fl.Linear(4, 4))

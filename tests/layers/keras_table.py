@@ -272,6 +272,73 @@ entry("GroupNormalization without scale and center", lambda: fl.GroupNorm(2, 6, 
 entry("RMSNormalization", lambda: fl.RMSNorm(6, eps=1e-6))
 entry("RMSNormalization epsilon", lambda: fl.RMSNorm(6, eps=1e-2))
 
+# ---- multi-head attention --------------------------------------------------------------------------------------------------
+
+
+def heads(layer: Any, case: Case, **kwargs: Any) -> Any:
+    """Keras' order of arguments is query, value, key; its scores are weights of every head, and True in its masks is seen."""
+    query, value = case["inputs"]
+    (key,) = case.get("key", [value])
+    mask = case.get("attention_mask")
+    if mask is not None:
+        kwargs["attn_mask"] = np.repeat(~mask[0], layer.num_heads, axis=0)
+    seen = case.get("value_mask")
+    if seen is not None:
+        kwargs["key_padding_mask"] = ~seen[0]
+    out, weights = layer(query, key, value, average_attn_weights=False, **kwargs)
+    return [out, weights] if len(case["outputs"]) > 1 else out
+
+
+def causal(layer: Any, case: Case) -> Any:
+    return heads(layer, case, is_causal=True)
+
+
+def masked_queries(layer: Any, case: Case) -> Any:
+    """Keras' query_mask: rows that nobody reads; here no such mask is needed, and they are left out of the comparison."""
+    return np.where(case["query_mask"][0][:, :, None], heads(layer, case), case["outputs"][0])
+
+
+def nothing_seen(layer: Any, case: Case) -> Any:
+    """A sequence without any key: Keras takes the mean of the values it should not see, here there are zeros."""
+    out, weights = heads(layer, case)
+    assert not weights[1].any()
+    np.testing.assert_array_equal(out[1], np.broadcast_to(layer.out_proj.bias, out[1].shape))
+    return [np.stack([got[0], want[1]]) for got, want in zip((out, weights), case["outputs"], strict=True)]
+
+
+def mha(embed_dim: int, num_heads: int, **kwargs: Any) -> Callable[[], Any]:
+    return lambda: fl.MultiheadAttention(embed_dim, num_heads, batch_first=True, **kwargs)
+
+
+class OtherOutput(fl.Layer):
+    """Keras' output_shape: a result of another size than the queries, which our layer does not have; in parts."""
+
+    def __init__(self) -> None:
+        self.q, self.k, self.v, self.out = fl.Linear(8, 8), fl.Linear(6, 8), fl.Linear(6, 8), fl.Linear(8, 5)
+
+    def forward(self, query: Any, value: Any) -> Any:
+        q, k, v = self.q(query), self.k(value), self.v(value)
+        return self.out(F.scaled_dot_product_attention(q, k, v, num_heads=2))
+
+
+def flat_kernels(layer: Any, weights: list[np.ndarray]) -> None:
+    """Keras' kernels (features, heads, width) and biases (heads, width) with heads beside each other, as Dense has them."""
+    wanted = [shape[::-1] for shape in layer.tensor_shapes().values()]
+    layer.load_keras([w.reshape(shape) for w, shape in zip(weights, wanted, strict=True)])
+
+
+entry("MultiHeadAttention output size", OtherOutput, load=flat_kernels)
+OTHER = {"kdim": 6, "vdim": 6}  # the size of what is attended to, where it is not that of the queries
+entry("MultiHeadAttention", mha(8, 2), heads)
+entry("MultiHeadAttention cross", mha(8, 2, kdim=7, vdim=6, head_dim=3, v_head_dim=5), heads)
+entry("MultiHeadAttention without bias", mha(8, 4, bias=False, **OTHER), heads)
+entry("MultiHeadAttention mask", mha(8, 2, **OTHER), heads)
+entry("MultiHeadAttention masks", mha(8, 2, **OTHER), masked_queries)
+entry("MultiHeadAttention all masked", mha(8, 2, **OTHER), nothing_seen)
+entry("MultiHeadAttention causal", mha(8, 2), causal)
+entry("GroupQueryAttention", mha(8, 6, head_dim=4, num_kv_heads=2, **OTHER), heads)
+entry("GroupQueryAttention causal", mha(8, 4, head_dim=4, num_kv_heads=2, bias=False), causal)
+
 # ---- weights whose shapes do not tell their axes apart ---------------------------------------------------------------------
 
 entry("square Dense", lambda: fl.Linear(4, 4))
@@ -281,6 +348,7 @@ entry("square DepthwiseConv2D", lambda: fl.DepthwiseConv2d(3, 3, depth_multiplie
 entry("square SimpleRNN", lambda: fl.RNN(4, 4, batch_first=True), whole)
 entry("square LSTM", lambda: fl.LSTM(8, 2, batch_first=True), whole)
 entry("square GRU", lambda: fl.GRU(6, 2, batch_first=True), whole)
+entry("square MultiHeadAttention", mha(3, 3, head_dim=3), heads)
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ def test_wrong_lists_are_named(label: str) -> None:
             layer.load_keras(wrong)
         message = str(caught.value)
         assert f"load_keras: weights has shapes {[w.shape for w in wrong]}: expected {len(weights)}: " in message
-        named = re.findall(r"([\w.]+) (\([\d, ]*\))", message.partition("expected")[2])
+        named = re.findall(r"([\w./]+) (\([\d, ]*\))", message.partition("expected")[2])
         assert [shape for _, shape in named] == [str(w.shape) for w in weights]
         assert len({name for name, _ in named}) == len(weights)
     with pytest.raises(fl.WeightsError):  # nothing was taken

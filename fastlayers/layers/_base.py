@@ -255,8 +255,8 @@ class Layer(metaclass=Frozen):
 
     def _convert(self, given: dict[str, Any], prefix: str) -> None:
         """Replaces tensors in `given` that begin with `prefix` and that a file names or cuts otherwise: see `layers._names`."""
-        if "weight" in self._shapes:
-            weight_norm(given, prefix, type(self).__name__)
+        for name in self._shapes:
+            weight_norm(given, prefix, type(self).__name__, name)
 
     def _take(self, method: str, given: Mapping[str, Any], strict: bool, prefix: str) -> Loaded:
         """Checks all tensors and publishes them."""

@@ -272,6 +272,40 @@ entry("GroupNormalization without scale and center", lambda: fl.GroupNorm(2, 6, 
 entry("RMSNormalization", lambda: fl.RMSNorm(6, eps=1e-6))
 entry("RMSNormalization epsilon", lambda: fl.RMSNorm(6, eps=1e-2))
 
+# ---- pooling ---------------------------------------------------------------------------------------------------------------
+
+
+def pooled(name: str, *args: Any, **kwargs: Any) -> Callable[[], Any]:
+    return lambda: getattr(fl, name)(*args, **kwargs)
+
+
+for axes in (1, 2, 3):
+    for theirs, ours in (("Max", "Max"), ("Average", "Avg")):
+        entry(f"{theirs}Pooling{axes}D valid", pooled(f"{ours}Pool{axes}d", 2, **LAST))
+        entry(f"{theirs}Pooling{axes}D same", pooled(f"{ours}Pool{axes}d", 3, 2, **SAME))
+        entry(f"Global{theirs}Pooling{axes}D", pooled(f"Global{ours}Pool", **LAST))
+        entry(f"Adaptive{theirs}Pooling{axes}D", pooled(f"Adaptive{ours}Pool{axes}d", (3, 2, 2)[:axes], **LAST))
+entry("MaxPooling2D stride 1", lambda: fl.MaxPool2d((2, 3), 1, **SAME))
+entry("AveragePooling2D stride 3", lambda: fl.AvgPool2d(2, 3, **SAME))
+entry("AveragePooling2D channels first", lambda: fl.AvgPool2d(3, 2, padding="same"))
+entry("GlobalAveragePooling2D keepdims", lambda: fl.GlobalAvgPool(keepdims=True, layout="nhwc"))
+entry(
+    "GlobalAveragePooling1D mask", lambda: fl.MeanOverTime(), lambda layer, case: layer(case["inputs"][0], mask=case["mask"][0])
+)
+
+
+class MaskedMean(fl.Layer):
+    """Embedding with mask_zero, GlobalAveragePooling1D."""
+
+    def __init__(self) -> None:
+        self.embedding = fl.Embedding(7, 4, padding_idx=0)
+
+    def forward(self, ids: Any) -> Any:
+        return F.mean_over_time(self.embedding(ids), mask=self.embedding.mask(ids))
+
+
+entry("Embedding mask_zero pool", MaskedMean)
+
 # ---- multi-head attention --------------------------------------------------------------------------------------------------
 
 

@@ -22,8 +22,6 @@ class Net(fl.Layer):
 
 
 network = Net
-
-
 INPUTS = [fl.graph.Input("tokens", ("n", "length"), "int64")]
 
 

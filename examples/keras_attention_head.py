@@ -13,7 +13,8 @@ from fastlayers.functional import scaled_dot_product_attention as sdpa
 
 class Net(fl.Layer):
     def __init__(self) -> None:
-        self.query, self.key, self.value = (fl.Linear(32, 4) for _ in range(3))
+        # Keras' list begins with what is farthest from the result: the key, which is also transposed.
+        self.key, self.query, self.value = fl.Linear(32, 4), fl.Linear(32, 4), fl.Linear(32, 4)
 
     def forward(self, query, key, value):
         q, k, v = self.query(query), self.key(key), self.value(value)
@@ -22,8 +23,6 @@ class Net(fl.Layer):
 
 
 network = Net
-
-
 INPUTS = [*(fl.graph.Input(name, ("n", length, 32)) for name, length in (("query", "l"), ("key", 1), ("value", 1)))]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import runpy
 import sys
 from pathlib import Path
@@ -18,7 +19,8 @@ from ..goldens.seed_inputs import INPUTS, weights
 from ..goldens.store import read
 
 FOLDER = Path(__file__).parent.parent.parent / "examples"
-GOLDEN = read(Path(__file__).parent.parent / "goldens" / "seeds.npz")
+GOLDENS = Path(__file__).parent.parent / "goldens"
+GOLDEN = read(GOLDENS / "seeds.npz")
 # float32 on both sides; the longest sum, over 8192 products of positive numbers with weights, is Keras' less exact one.
 TOLERANCE = 4e-6
 
@@ -59,16 +61,19 @@ def drawn(name: str) -> list[np.ndarray]:
     return weights(name, [tuple(int(size) for size in shape) for shape in GOLDEN[name]["shapes"]])
 
 
+def check(result: Any, wanted: list[np.ndarray]) -> None:
+    results = result.values() if isinstance(result, dict) else result if isinstance(result, (tuple, list)) else [result]
+    for got, want in zip(results, wanted, strict=True):
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=0, atol=TOLERANCE * max(1.0, np.abs(want).max()))
+
+
 def compare(name: str, function: Any) -> None:
     """Calls the function with each set of inputs in turn."""
-    left = list(GOLDEN[name]["outputs"])
-    for inputs in INPUTS[name]():
-        result = function(*inputs)
-        for got in result if isinstance(result, (tuple, list)) else [result]:
-            want = left.pop(0)
-            assert got.shape == want.shape
-            np.testing.assert_allclose(got, want, rtol=0, atol=TOLERANCE * max(1.0, np.abs(want).max()))
-    assert not left
+    calls, want = INPUTS[name](), GOLDEN[name]["outputs"]
+    each = len(want) // len(calls)
+    for i, inputs in enumerate(calls):
+        check(function(*inputs), want[i * each : (i + 1) * each])
 
 
 def test_every_program_is_tried() -> None:
@@ -82,6 +87,26 @@ def test_programs_give_what_keras_gives(name: str, variant: str) -> None:
     net.load_keras(drawn(name))
     compare(name, net)
     compare(name, fl.compile(net, *module.INPUTS))
+
+
+@pytest.mark.parametrize("label", [f"{name} {call}" for name in PROGRAMS for call in range(len(INPUTS[name]()))])
+def test_exports_of_keras_give_what_keras_gives(label: str, tmp_path: Path) -> None:
+    """The same programs as ONNX files that Keras wrote; their weights are put back where make_seeds_onnx.py took them out."""
+    name, call = label.split()
+    with np.load(GOLDENS / "seeds_onnx.npz") as file:
+        data, places = bytearray(file[label].tobytes()), json.loads(str(file["weights"]))[label]
+    arrays = drawn(name)
+    for offset, number, order in places:
+        raw = arrays[number].transpose(order).astype("<f4").tobytes()
+        assert not any(data[offset : offset + len(raw)])
+        data[offset : offset + len(raw)] = raw
+    (tmp_path / "model.onnx").write_bytes(data)
+    model = fl.load(tmp_path / "model.onnx")
+    calls = INPUTS[name]()
+    each = len(GOLDEN[name]["outputs"]) // len(calls)
+    inputs = [x.astype(np.int32) if x.dtype == np.int64 else x for x in calls[int(call)]]
+    result = model(*inputs)
+    check(result, GOLDEN[name]["outputs"][int(call) * each :][:each])
 
 
 @pytest.mark.parametrize("name", sorted({program.script for program in PROGRAMS.values()}))

@@ -13,11 +13,11 @@ from fastlayers import functional as F
 
 class Net(fl.Layer):
     def __init__(self) -> None:
-        self.embedding, self.dense = fl.Embedding(64, 8), fl.Linear(8, 3)
+        self.embedding, self.attention, self.dense = fl.Embedding(64, 8), fl.Attention(), fl.Linear(8, 3)
 
     def forward(self, tokens):
         x = self.embedding(tokens)
-        x = F.scaled_dot_product_attention(x, x, x, scale=1.0)
+        x = self.attention([x, x])
         return F.softmax(self.dense(F.mean_over_time(x)))
 
 

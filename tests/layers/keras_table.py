@@ -306,6 +306,34 @@ class MaskedMean(fl.Layer):
 
 entry("Embedding mask_zero pool", MaskedMean)
 
+# ---- attention -------------------------------------------------------------------------------------------------------------
+
+
+def attend(layer: Any, case: Case, **kwargs: Any) -> Any:
+    """Keras' arguments: a list of query, value and key, masks of queries and values."""
+    masks = case.get("mask")
+    if masks is not None:
+        masks = [None] * (2 - len(masks)) + masks
+    return layer(case["inputs"], masks, return_attention_scores=len(case["outputs"]) > 1, **kwargs)
+
+
+def attend_causal(layer: Any, case: Case) -> Any:
+    return attend(layer, case, use_causal_mask=True)
+
+
+entry("Attention", lambda: fl.Attention(), attend)
+entry("Attention of two inputs", lambda: fl.Attention(), attend)
+entry("Attention scaled", lambda: fl.Attention(use_scale=True), attend)
+entry("Attention concat", lambda: fl.Attention(score_mode="concat"), attend)
+entry("Attention concat scaled", lambda: fl.Attention(score_mode="concat", use_scale=True), attend)
+entry("Attention masks", lambda: fl.Attention(), attend)
+entry("Attention all masked", lambda: fl.Attention(), attend)
+entry("Attention causal", lambda: fl.Attention(use_scale=True), attend_causal)
+entry("AdditiveAttention", lambda: fl.AdditiveAttention(4), attend)
+entry("AdditiveAttention unscaled", lambda: fl.AdditiveAttention(4, use_scale=False), attend)
+entry("AdditiveAttention masks", lambda: fl.AdditiveAttention(4), attend)
+entry("AdditiveAttention causal", lambda: fl.AdditiveAttention(4), attend_causal)
+
 # ---- multi-head attention --------------------------------------------------------------------------------------------------
 
 
@@ -425,3 +453,13 @@ def slopes(layer: Any, weights: list[np.ndarray]) -> None:
 
 
 entry("PReLU shared", lambda: fl.PReLU(5), moved, slopes)
+
+
+def sloped(parts: dict[str, np.ndarray], case: Case) -> np.ndarray:
+    """A slope for every number of x, or for all but one axis."""
+    (x,) = case["inputs"]
+    return F.subtract(F.relu(x), F.multiply(parts["alpha"], F.relu(-x)))
+
+
+for label in ("PReLU", "PReLU shared over one"):
+    entry(label, dict, sloped, lambda parts, weights: parts.update(alpha=weights[0]))

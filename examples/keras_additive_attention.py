@@ -1,0 +1,37 @@
+"""Embedding, additive (Bahdanau) attention, the mean over time and Dense(3, activation="softmax"), and the weights.
+
+In Keras ``numpy.savez("net.npz", *model.get_weights())``, then ``python examples/keras_additive_attention.py net.npz``.
+"""
+
+import sys
+
+import numpy as np
+
+import fastlayers as fl
+from fastlayers import functional as F
+
+
+class Net(fl.Layer):
+    def __init__(self) -> None:
+        self.embedding, self.attention, self.dense = fl.Embedding(64, 8), fl.AdditiveAttention(8), fl.Linear(8, 3)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        x, weights = self.attention([x, x], return_attention_scores=True)
+        return F.softmax(self.dense(F.mean_over_time(x))), weights
+
+
+network = Net
+INPUTS = [fl.graph.Input("tokens", ("n", "length"), "int64")]
+
+
+def main(path: str) -> None:
+    net = network()
+    with np.load(path) as weights:
+        net.load_keras(list(weights.values()))
+    for length in (5, 3):
+        print(net(np.random.randint(0, 64, (4, length))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

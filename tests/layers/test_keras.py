@@ -12,12 +12,14 @@ import pytest
 import fastlayers as fl
 
 from ..goldens.store import Case, read
-from .keras_table import TABLE, load_keras
+from .keras_table import TABLE, call, load_keras
 
 GOLDEN = read(Path(__file__).parent.parent / "goldens" / "keras_layers.npz")
 # Both sides compute in float32, sums of at most 100 terms and sequences of 6 steps.
 TOLERANCE = 4e-6
 WEIGHTED = [label for label, entry in TABLE.items() if GOLDEN[label]["weights"] and entry.load is load_keras]
+# Those that are called with their inputs and nothing else.
+PLAIN = [label for label, entry in TABLE.items() if entry.run is call]
 
 
 def flat(value: Any) -> list[np.ndarray]:
@@ -40,6 +42,17 @@ def test_layers_give_what_keras_gives(label: str, variant: str) -> None:
     layer = TABLE[label].make()
     TABLE[label].load(layer, case["weights"])
     compare(TABLE[label].run(layer, case), case)
+
+
+@pytest.mark.parametrize("label", PLAIN)
+def test_compiled_layers_give_what_keras_gives(label: str) -> None:
+    """Recorded for batches of any size."""
+    case = GOLDEN[label]
+    layer = TABLE[label].make()
+    TABLE[label].load(layer, case["weights"])
+    inputs = [fl.graph.Input(f"x{i}", ("n", *x.shape[1:]), x.dtype) for i, x in enumerate(case["inputs"])]
+    model = fl.compile(layer, *inputs, require_native=True)
+    compare(model(*case["inputs"]), case)
 
 
 @pytest.mark.parametrize("label", WEIGHTED)

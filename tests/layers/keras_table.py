@@ -247,12 +247,17 @@ class MaskedNet(fl.Layer):
         self.gru = fl.GRU(4, 3, batch_first=True)
         self.dense = fl.Linear(3, 2)
 
-    def forward(self, ids: Any) -> Any:
-        _, h = self.gru(self.embedding(ids), mask=self.embedding.mask(ids))
+    def forward(self, ids: Any, mask: Any) -> Any:
+        _, h = self.gru(self.embedding(ids), mask=mask)
         return self.dense(h[-1])
 
 
-entry("Embedding mask_zero GRU", MaskedNet)
+def with_mask(net: Any, case: Case) -> Any:
+    (ids,) = case["inputs"]
+    return net(ids, net.embedding.mask(ids))
+
+
+entry("Embedding mask_zero GRU", MaskedNet, with_mask)
 
 # ---- normalisation ---------------------------------------------------------------------------------------------------------
 
@@ -300,11 +305,11 @@ class MaskedMean(fl.Layer):
     def __init__(self) -> None:
         self.embedding = fl.Embedding(7, 4, padding_idx=0)
 
-    def forward(self, ids: Any) -> Any:
-        return F.mean_over_time(self.embedding(ids), mask=self.embedding.mask(ids))
+    def forward(self, ids: Any, mask: Any) -> Any:
+        return F.mean_over_time(self.embedding(ids), mask=mask)
 
 
-entry("Embedding mask_zero pool", MaskedMean)
+entry("Embedding mask_zero pool", MaskedMean, with_mask)
 
 # ---- attention -------------------------------------------------------------------------------------------------------------
 

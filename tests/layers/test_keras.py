@@ -55,6 +55,20 @@ def test_compiled_layers_give_what_keras_gives(label: str) -> None:
     compare(model(*case["inputs"]), case)
 
 
+@pytest.mark.parametrize("label", ["Embedding mask_zero GRU", "Embedding mask_zero pool"])
+def test_compiled_networks_take_masks(label: str) -> None:
+    """A mask is an input of what is recorded, whose lengths are open too."""
+    case = GOLDEN[label]
+    net = TABLE[label].make()
+    net.load_keras(case["weights"])
+    inputs = [fl.graph.Input("ids", ("n", "t"), np.int64), fl.graph.Input("mask", ("n", "t"), np.bool_)]
+    model = fl.compile(net, *inputs, require_native=True)
+    (ids,) = case["inputs"]
+    compare(model(ids, net.embedding.mask(ids)), case)
+    wider = np.pad(ids, ((0, 0), (0, 3)))
+    compare(model(wider, net.embedding.mask(wider)), case)
+
+
 @pytest.mark.parametrize("label", WEIGHTED)
 def test_wrong_lists_are_named(label: str) -> None:
     """Too few arrays, too many, one of another shape: the message has every shape that was given and every one expected."""

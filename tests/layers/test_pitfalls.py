@@ -274,6 +274,8 @@ def test_batch_norm_order(variant: str) -> None:
     case = KERAS["BatchNormalization"]
     for order in ((1, 0, 2, 3), (0, 2, 1, 3), (2, 1, 0, 3)):
         wrong(out(fl.BatchNorm2d(6, eps=1e-3, axis=-1), [case["weights"][k] for k in order], case), case["outputs"][0])
+    named = dict(zip(("gamma", "beta", "moving_mean", "moving_variance"), case["weights"], strict=True))
+    right(out(fl.BatchNorm2d(6, eps=1e-3, axis=-1), named, case), case["outputs"][0])
 
 
 def test_batch_norm_without_scale_or_center(variant: str) -> None:

@@ -431,6 +431,13 @@ entry("Flatten into Dense", lambda: fl.Sequential(fl.Flatten(), fl.Linear(24, 3)
 function("Add", F.add)
 function("Concatenate", lambda a, b: F.concat([a, b], -1))
 
+entry("UpSampling1D", lambda: fl.Upsample(scale_factor=3, layout="nhwc"))
+entry("UpSampling2D nearest", lambda: fl.Upsample(scale_factor=(2, 3), layout="nhwc"))
+entry("UpSampling2D bilinear", lambda: fl.Upsample(scale_factor=(2, 3), mode="bilinear", layout="nhwc"))
+entry("UpSampling3D", lambda: fl.Upsample(scale_factor=2, layout="nhwc"))
+entry("Dropout", lambda: fl.Dropout(0.5))
+entry("SpatialDropout1D", lambda: fl.Dropout1d(0.5))
+
 # ---- activations -----------------------------------------------------------------------------------------------------------
 
 for name, ours in {

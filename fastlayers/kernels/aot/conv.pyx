@@ -10,7 +10,7 @@ panels, packed or read where they lie, so that neither side is transposed. See `
 
 cimport cython
 from libc.stdint cimport int64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 import numpy as np
@@ -124,10 +124,10 @@ cdef struct Job:
     # instead, if roles are swapped: where each term of K lies, from the pixel; and, in scratch, the columns of one phase of the stride
     int64_t *taps
     int64_t phase
-    bint packing            # pixels are packed into panels; else they are read where they lie in scratch, a row of the image at a time
+    bint packing            # all pixels are packed into panels; else only those that are no whole panel of their row
     # scratch of one worker, in bytes, and where its parts start
     char *scratch
-    size_t scratch_size, at_input, at_sums, at_residual
+    size_t scratch_size, at_input, at_sums, at_residual, at_rest
 
 
 cdef inline int64_t reach(const Job *job, int axis, int64_t outputs) noexcept nogil:
@@ -217,6 +217,20 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         lv.transpose(p.c, p.ldc, first, out_volume, pixels, at.width)
 
 
+cdef int64_t rows_that_fill(int64_t rows, int64_t all_rows, int64_t left) noexcept nogil:
+    """From `rows` to twice as many: the number of which `left` pixels each fill strips best. 11x11 3 -> 96 from 224 took 0.9 of the time."""
+    cdef int64_t best = rows, most = min(2 * rows, all_rows), i
+    for i in range(rows, most + 1):
+        if left * i * strips(left * best) >= left * best * strips(left * i):
+            best = i
+    return best
+
+
+cdef inline int64_t strips(int64_t pixels) noexcept nogil:
+    """Pixels of whole strips."""
+    return (pixels + STRIP - 1) // STRIP * STRIP
+
+
 cdef void plan_taps(Job *job) noexcept nogil:
     """Offsets of the terms of K in scratch [c][z][y][phase][column], or straight in the data."""
     cdef int64_t z, y, x, c, t = 0, at
@@ -259,15 +273,18 @@ cdef void fill_phases(const Job *job, const float *x, float *to, int64_t od, int
 
 
 cdef void swapped_task(void *context, int64_t number, int worker) noexcept nogil:
-    """Channels-first, roles swapped: out[o, pixel] = sum_k w[o, k] tap_k[pixel], pixels packed into panels block by block of K."""
+    """Channels-first, roles swapped: out[o, pixel] = sum_k w[o, k] tap_k[pixel]. Whole panels of a row of pixels are read where they
+    lie in scratch; the others, and all if `packing`, are packed block by block of K."""
     cdef const Job *job = <const Job *>context
     cdef Place at = place_of(job, number)
     cdef const Band *band = &job.band
     cdef int64_t volume = band.size[0] * band.size[1] * band.size[2], out_volume = job.out_size[0] * job.out_size[1] * job.out_size[2]
-    cdef int64_t channel = at.group * job.og + at.j0, blocks = blocks_of(job.k), pixels = at.rows * at.cols, i, y, x, k0, start
+    cdef int64_t channel = at.group * job.og + at.j0, i, y, x, count, left, start = 0 if job.packing else at.cols // FL_PANEL * FL_PANEL
     cdef char *scratch = job.scratch + worker * job.scratch_size
     cdef const float **row = <const float **>scratch
     cdef int64_t *offsets = <int64_t *>(scratch + job.at_residual)
+    cdef float *sums
+    cdef float *c
     cdef fl_epilogue e = job.epilogue
     cdef fl_panels from_
     cdef fl_block p
@@ -285,49 +302,63 @@ cdef void swapped_task(void *context, int64_t number, int worker) noexcept nogil
     if e.bias != NULL:
         e.bias += channel
     p.rows, p.runs, p.nruns, p.ahead, p.ldc = row, &run, 1, NULL, out_volume
-    p.c = job.out + (at.image * job.out_channels + channel) * out_volume + at.first
+    p.c = c = job.out + (at.image * job.out_channels + channel) * out_volume + at.first
     if e.residual != NULL:
         e.residual += (at.image * job.out_channels + channel) * out_volume + at.first
-    if not job.packing:
-        read_rows(job, &at, &p, &e, from_.base)
+    if start > 0:
+        read_rows(job, &at, &p, &e, from_.base, start)
+    if start == at.cols:
         return
-    i = 0
+    count = 0
     for y in range(at.rows):
-        for x in range(at.cols):
-            offsets[i] = y * job.stride[1] * band.row + x
-            i += 1
-    from_.slack, from_.b = not job.in_place, <float *>(scratch + job.at_sums)
+        for x in range(start, at.cols):
+            offsets[count] = y * job.stride[1] * band.row + x
+            count += 1
+    from_.slack, from_.b, from_.pixels = not job.in_place, <float *>(scratch + job.at_sums), offsets
+    if job.packing:
+        pack_pixels(job, &p, &e, &from_, count)
+        return
+    sums = p.c = <float *>(scratch + job.at_rest)
+    p.ldc = panels_size(count, 1)
+    pack_pixels(job, &p, &e, &from_, count)
+    left = at.cols - start
+    for i in range(p.m):
+        for y in range(at.rows):
+            memcpy(c + i * out_volume + y * job.out_size[2] + start, sums + i * p.ldc + y * left, left * sizeof(float))
+
+
+cdef void pack_pixels(const Job *job, fl_block *p, fl_epilogue *e, fl_panels *from_, int64_t count) noexcept nogil:
+    """The sums of `count` pixels, in order at p.c. A few panels at a time are made and used while the nearest cache holds them."""
+    cdef int64_t blocks = blocks_of(job.k), start = 0, i, k0
+    cdef fl_run *run = <fl_run *>p.runs
     p.b = from_.b
-    # A few panels at a time are made and used while the nearest cache holds them.
-    start = 0
-    while start < pixels:
-        from_.pixels, from_.n = offsets + start, min(<int64_t>STRIP, pixels - start)
-        p.n = from_.n
+    while start < count:
+        from_.n = p.n = min(<int64_t>STRIP, count - start)
         for i in range(blocks):
             k0 = i * FL_KC
             p.klen = min(<int64_t>FL_KC, job.k - k0)
             run.offset, run.length = k0, p.klen
             from_.taps, from_.klen = job.taps + k0, p.klen
-            band.level.panels(&from_)
-            p.accumulate = i > 0
-            p.epilogue = &e if i == blocks - 1 else NULL
-            band.level.block(&p)
+            job.band.level.panels(from_)
+            p.accumulate, p.epilogue = i > 0, e if i == blocks - 1 else NULL
+            job.band.level.block(p)
         start += STRIP
+        from_.pixels += STRIP
         p.c += STRIP
         if e.residual != NULL:
             e.residual += STRIP
 
 
-cdef void read_rows(const Job *job, const Place *at, fl_block *p, fl_epilogue *e, const float *base) noexcept nogil:
-    """The sums of `swapped_task` without packing: every row of pixels is walked in strips that the nearest cache holds."""
+cdef void read_rows(const Job *job, const Place *at, fl_block *p, fl_epilogue *e, const float *base, int64_t cols) noexcept nogil:
+    """The sums of the first `cols` pixels of each row without packing, in strips that the nearest cache holds."""
     cdef int64_t y, x, k0, i, blocks = blocks_of(job.k)
     cdef const float *residual = e.residual
     cdef float *c = p.c
     cdef fl_run *run = <fl_run *>p.runs
     for y in range(at.rows):
         x = 0
-        while x < at.cols:
-            p.n = min(<int64_t>STRIP, at.cols - x)
+        while x < cols:
+            p.n = min(<int64_t>STRIP, cols - x)
             p.b, p.c = base + y * job.stride[1] * job.band.row + x, c + y * job.out_size[2] + x
             if residual != NULL:
                 e.residual = residual + y * job.out_size[2] + x
@@ -381,11 +412,13 @@ cdef void plan_swapped(Job *job) noexcept nogil:
     job.at_sums = job.at_input
     if not job.in_place:
         job.at_sums += rounded((job.band.ig * job.pixel + FL_PANEL) * sizeof(float))
-    if not job.packing:
+    if not job.packing and job.cols % FL_PANEL == 0:
         job.scratch_size = job.at_sums
         return
     job.at_residual = job.at_sums + rounded((STRIP * min(job.k, <int64_t>FL_KC) + FL_PANEL) * sizeof(float))
-    job.scratch_size = job.at_residual + rounded(job.rows * job.cols * sizeof(int64_t))
+    job.at_rest = job.scratch_size = job.at_residual + rounded(job.rows * job.cols * sizeof(int64_t))
+    if not job.packing:
+        job.scratch_size += rounded(job.width * panels_size(job.rows * min(job.cols, <int64_t>FL_PANEL), 1) * sizeof(float))
 
 
 cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode, bint x_last,
@@ -430,10 +463,12 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     job.cols = even(job.out_size[2], most)
     if job.swap and job.cols < job.out_size[2]:
         job.cols = panels_size(job.cols, 1)
-    # Rows of whole panels are read where they lie: 3 -> 64 (7x7) took 0.9 of the time. Of others the last panel is computed in vain:
-    # packing puts the next row's pixels there, and is little work beside many outputs (28 wide, 1 -> 6: 0.85, 3 -> 32: 1.3).
-    job.packing = job.in_place or job.cols % FL_PANEL != 0 and job.og > FL_PANEL
+    # Whole panels of a row are read where they lie: 3 -> 64 (7x7) took 0.9 of the time. What is left of the rows is packed together.
+    # Rows of one panel and a part are packed whole: few sums at a time are slow (28 wide, 3 -> 32: 0.83 of the time).
+    job.packing = job.in_place or job.cols % FL_PANEL != 0 and (residual or job.cols < 2 * FL_PANEL)
     job.rows = even(job.out_size[1], max(most // job.cols, <int64_t>1))
+    if job.swap and not job.in_place:
+        job.rows = rows_that_fill(job.rows, job.out_size[1], job.cols if job.packing else job.cols % FL_PANEL)
     job.row_tasks, job.col_tasks = (job.out_size[1] + job.rows - 1) // job.rows, (job.out_size[2] + job.cols - 1) // job.cols
     # Every task prepares its pixels anew. That is 2 / width of the work of a 3x3 kernel, but 16 / width of a 1x1 kernel's.
     job.tasks = images * job.groups * job.out_size[0] * job.row_tasks * job.col_tasks

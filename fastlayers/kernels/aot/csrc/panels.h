@@ -54,6 +54,9 @@ static void fl_f32_gather(const float *from, int64_t step, float *to, int64_t n)
   else if (step == 2) /* a constant step lets the compiler shuffle vectors */
     for (int64_t i = 0; i < n; i++)
       to[i] = from[2 * i];
+  else if (step == 4)
+    for (int64_t i = 0; i < n; i++)
+      to[i] = from[4 * i];
   else
     for (int64_t i = 0; i < n; i++)
       to[i] = from[i * step];

@@ -412,7 +412,7 @@ cdef void plan_swapped(Job *job) noexcept nogil:
     job.at_sums = job.at_input
     if not job.in_place:
         job.at_sums += rounded((job.band.ig * job.pixel + FL_PANEL) * sizeof(float))
-    if not job.packing and job.cols % FL_PANEL == 0:
+    if not job.packing and job.out_size[2] % FL_PANEL == 0:  # whole panels in every task
         job.scratch_size = job.at_sums
         return
     job.at_residual = job.at_sums + rounded((STRIP * min(job.k, <int64_t>FL_KC) + FL_PANEL) * sizeof(float))
@@ -465,7 +465,7 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
         job.cols = panels_size(job.cols, 1)
     # Whole panels of a row are read where they lie: 3 -> 64 (7x7) took 0.9 of the time. What is left of the rows is packed together.
     # Rows of one panel and a part are packed whole: few sums at a time are slow (28 wide, 3 -> 32: 0.83 of the time).
-    job.packing = job.in_place or job.cols % FL_PANEL != 0 and (residual or job.cols < 2 * FL_PANEL)
+    job.packing = job.in_place or job.out_size[2] % FL_PANEL != 0 and (residual or job.cols < 2 * FL_PANEL)
     job.rows = even(job.out_size[1], max(most // job.cols, <int64_t>1))
     if job.swap and not job.in_place:
         job.rows = rows_that_fill(job.rows, job.out_size[1], job.cols if job.packing else job.cols % FL_PANEL)

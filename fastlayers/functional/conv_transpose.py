@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from ..graph.ir import Shape
 from ..graph.ops import op
 from ..kernels import _dispatch
 from ..kernels.table import Activation
+from ..kernels.transposed_phases import Phases, every_key, pack_arguments, phases
 from ._activation import normal_activation, resolve
 from ._arrays import as_float32, empty, optional_float32
 from ._geometry import Plan
@@ -63,8 +65,37 @@ def pack_transposed(place: Transposed, weight: np.ndarray, bias: np.ndarray | No
     lead = 3 - place.axes
     weight = weight.reshape(*weight.shape[:2], *(1,) * lead, *weight.shape[2:])
     stride, dilation = (1,) * lead + place.stride, (1,) * lead + place.dilation
+    kernel = _dispatch.kernel("conv_transpose")
     packed = _dispatch.kernel("conv_transpose_pack")(weight, bias, stride, dilation, place.groups)
-    return _dispatch.kernel("conv_transpose"), packed
+    found = phases(weight.shape[2:], stride, dilation, weight.shape[0], place.groups)
+    if found is None or _dispatch.current() == "reference":  # the reference shows what is meant
+        return kernel, packed
+    return _Depthwise(found, weight, bias, kernel, packed), None
+
+
+class _Depthwise:
+    """Stands for the kernel where groups are channels: see `kernels.transposed_phases`. Immutable once made."""
+
+    def __init__(self, found: Phases, weight: np.ndarray, bias: np.ndarray | None, kernel: Any, packed: Any) -> None:
+        self._found, self._kernel, self._packed = found, kernel, packed
+        self._depthwise, self._copy = _dispatch.kernel("depthwise"), _dispatch.kernel("copy")
+        pack = _dispatch.kernel("depthwise_pack")
+        self._parts = {key: pack(*pack_arguments(found, key, weight, bias)) for key in every_key(found)}
+
+    def __call__(
+        self, x: np.ndarray, packed: Any, out: np.ndarray, pads: Sequence[int], x_last: bool, out_last: bool, act: Activation
+    ) -> None:
+        plan = self._found.plan(x.shape, out.shape, pads, x_last) if x_last == out_last else None
+        if plan is None:
+            self._kernel(x, self._packed, out, pads, x_last, out_last, act)
+            return
+        parts, copies, size = plan
+        scratch = empty((size,)) if copies else out.reshape(-1)
+        for part in parts:
+            to = scratch[part.start : part.start + math.prod(part.shape)].reshape(part.shape)
+            self._depthwise(x, self._parts[part.key], to, part.pads, 0, x_last, None, act)
+        for copy in copies:
+            self._copy(scratch, out, *copy, 4)
 
 
 def run_transposed(kernel: Callable[..., None], x: np.ndarray, packed: Any, plan: Plan, act: Activation) -> np.ndarray:

@@ -5,11 +5,13 @@ ConvTranspose, `output_size`: sizes of the result's space, where pads say what i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..kernels.table import BINARY, PAD_MODES, Activation
+from ..kernels.transposed_phases import Phases, pack_arguments, phases
 from ..kernels.winograd_choice import choose
 from ._base import Spec, View, register
 from ._fused import IDENTITY, finished, fused, widened
@@ -214,11 +216,29 @@ def conv_transpose_lower(n: View, b: Builder) -> Any:
     x, out = b.input(0), b.output(0)
     weight = weight.reshape(*weight.shape[:2], *three(weight.shape[2:]))
     stride, dilation = three(place.stride), three(place.dilation)
-    packed = b.pack("conv_transpose_pack", lambda: (weight, bias, stride, dilation, n.get("group", 1)))
-    x_last, out_last = n.get("x_last", False), n.get("out_last", False)
+    x_last, out_last, groups = n.get("x_last", False), n.get("out_last", False), n.get("group", 1)
     x5, out5 = x.view(five(x.shape, x_last)), out.view(five(out.shape, out_last))
+    found = phases(weight.shape[2:], stride, dilation, weight.shape[0], groups) if x_last == out_last else None
+    plan = None if found is None else found.plan(x5.shape, out5.shape, three_pads(pads), x_last)
+    if found is not None and plan is not None:
+        _depthwise_transposed(n, b, found, plan, weight, bias, x5, out5, x_last)
+        return True
+    packed = b.pack("conv_transpose_pack", lambda: (weight, bias, stride, dilation, groups))
     b.call("conv_transpose", x5, packed, out5, three_pads(pads), x_last, out_last, fused(n))
     return True
+
+
+def _depthwise_transposed(
+    n: View, b: Builder, found: Phases, plan: Any, weight: np.ndarray, bias: np.ndarray | None, x: Ref, out: Ref, last: bool
+) -> None:
+    """The phases one after the other, and their copies to the result."""
+    parts, copies, size = plan
+    scratch = b.temp((size,)) if copies else out
+    for part in parts:
+        packed = b.pack("depthwise_pack", partial(pack_arguments, found, part.key, weight, bias), part.key)
+        b.call("depthwise", x, packed, scratch.view(part.shape, part.start), part.pads, 0, last, None, fused(n))
+    for copy in copies:
+        b.call("copy", scratch, out, *copy, 4)
 
 
 def conv_transpose_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None) -> Sequence[np.ndarray]:

@@ -71,11 +71,15 @@ def test_phases_give_the_bits_of_the_kernel(
 
 
 @pytest.mark.parametrize("place", ALONE, ids=str)
-def test_what_the_kernel_does_itself(place: Any, small: None) -> None:
+def test_what_the_kernel_does_itself(place: Any, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     c, m, size, k, stride, padding, extra, dilation = place
     x, w = arrays(str(place), (1, c, *size), (c, m, k, k))
     given: dict[str, Any] = {"stride": stride, "padding": padding, "output_padding": extra, "dilation": dilation, "groups": c}
+    called: list[str] = []
+    kernel = _dispatch.kernel
+    monkeypatch.setattr(_dispatch, "kernel", lambda name: lambda *args: (called.append(name), kernel(name)(*args))[1])
     got = F.conv_transpose2d(x, w, **given)
+    assert called.count("conv_transpose") == 1 and "depthwise" not in called
     with fl.kernels.use("reference"):
         np.testing.assert_allclose(got, F.conv_transpose2d(x, w, **given), rtol=0, atol=1e-5)
 

@@ -53,6 +53,7 @@ from .positional import rotary_embedding, rotary_tables, sinusoidal_encoding
 from .recurrent_gru import gru, gru_cell
 from .recurrent_lstm import lstm, lstm_cell
 from .recurrent_rnn import rnn, rnn_cell
+from .resampling import interpolate, pixel_shuffle, pixel_unshuffle
 from .search import beam_search, greedy_search
 from .separable import separable_conv1d, separable_conv2d
 from .softmax import log_softmax, softmax
@@ -64,11 +65,11 @@ __all__ = [
     "clip", "concat", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "divide",
     "dropout", "elu", "embedding", "erf", "exp", "flatten", "gelu", "global_avg_pool", "global_max_pool", "glu",
     "greedy_search", "group_norm", "gru", "gru_cell", "hard_attention", "hardsigmoid", "hardswish", "hardtanh",
-    "hierarchical_argmax", "hierarchical_log_prob", "hierarchical_log_softmax", "identity", "instance_norm", "layer_norm",
-    "leaky_relu", "linear", "local_response_norm", "log", "log_softmax", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lstm",
-    "lstm_cell", "max_over_time", "max_pool1d", "max_pool2d", "max_pool3d", "mean_over_time", "mish", "multiply", "pad",
-    "permute", "prelu", "relu", "relu6", "reshape", "rms_norm", "rnn", "rnn_cell", "rotary_embedding", "rotary_tables",
-    "scaled_dot_product_attention", "select", "selu", "separable_conv1d", "separable_conv2d", "sigmoid", "silu",
-    "sinusoidal_encoding", "slice", "softmax", "softplus", "softsign", "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh",
-    "to_channels_first", "to_channels_last", "unsqueeze",
+    "hierarchical_argmax", "hierarchical_log_prob", "hierarchical_log_softmax", "identity", "instance_norm", "interpolate",
+    "layer_norm", "leaky_relu", "linear", "local_response_norm", "log", "log_softmax", "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "lstm", "lstm_cell", "max_over_time", "max_pool1d", "max_pool2d", "max_pool3d", "mean_over_time", "mish", "multiply", "pad",
+    "permute", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu", "relu6", "reshape", "rms_norm", "rnn", "rnn_cell",
+    "rotary_embedding", "rotary_tables", "scaled_dot_product_attention", "select", "selu", "separable_conv1d",
+    "separable_conv2d", "sigmoid", "silu", "sinusoidal_encoding", "slice", "softmax", "softplus", "softsign", "sqrt", "squeeze",
+    "subtract", "swiglu", "swish", "tanh", "to_channels_first", "to_channels_last", "unsqueeze",
 ]  # fmt: skip

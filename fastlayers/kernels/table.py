@@ -89,6 +89,8 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("lp_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "p", "norm", "channels_last")),
     Kernel("adaptive_pool", "adaptive", ("x", "out", "op", "channels_last")),
     Kernel("time_pool", "time_pooling", ("x", "lengths__n", "mask__nt", "out__nc", "op", "batch_first")),
+    Kernel("resize_pack", "resize", ("axes", "size")),
+    Kernel("resize", "resize", ("x__odhwi", "packed", "out__odhwi")),
     Kernel("reduce", "reduce", ("x__oni", "out__oi", "op")),
     Kernel("layer_norm", "norm", ("x__on", "weight__n", "bias__n", "out__on", "epsilon", "rms")),
     Kernel("group_norm", "norm", ("x__oci", "weight__c", "bias__c", "out__oci", "groups", "epsilon")),

@@ -36,7 +36,8 @@ def _blocks(n: View, shape: Shape | None) -> Shape:
         raise n.fail(f"x has shape {shape}: expected (n, c, h, w)")
     deep = n.op == "DepthToSpace"
     sizes: list[Dim] = [shape[0]]
-    for size, by, split in zip(shape[1:], (block * block, block, block), (deep, not deep, not deep), strict=True):
+    parts = [(block * block, deep), (block, not deep), (block, not deep)]
+    for size, (by, split) in zip(shape[1:], parts[1:] + parts[:1] if n.get("x_last") else parts, strict=True):
         if split and isinstance(size, int) and size % by:
             raise n.fail(f"x has shape {shape}: {size} is no multiple of {by}")
         sizes.append(None if not isinstance(size, int) else size // by if split else size * by)
@@ -46,8 +47,13 @@ def _blocks(n: View, shape: Shape | None) -> Shape:
 def _split_blocks(n: View, shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The input's axes split up, and their order in the output."""
     k = _block(n)
-    batch, c, h, w = shape
     crd = n.get("mode", "DCR") == "CRD"
+    if n.get("x_last"):  # the channels behind the others: an extension of ours, CRD alone
+        batch, h, w, c = shape
+        if n.op == "DepthToSpace":
+            return (batch, h, w, c // (k * k), k, k), (0, 1, 4, 2, 5, 3)
+        return (batch, h // k, k, w // k, k, c), (0, 1, 3, 5, 2, 4)
+    batch, c, h, w = shape
     if n.op == "DepthToSpace":
         if crd:
             return (batch, c // (k * k), k, k, h, w), (0, 1, 4, 2, 5, 3)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..kernels.reference.adaptive import adaptive_pool
 from ..kernels.reference.time_pooling import time_pool
+from ..kernels.resize_tables import torch_size
 from ..kernels.table import REDUCE
 from ._base import INT64, Spec, View, register
 from ._window import Window, arranged, conv_size, five, spatial, three, three_pads, window
@@ -223,8 +224,13 @@ def adaptive_infer(n: View) -> list[Spec]:
     """sizes: of the result along space, 0 keeps one; reduce: "mean" or "max"."""
     x, last = n.shape(0), n.get("x_last", False)
     if x is None:
-        return [Spec((None,) * (len(n.get("sizes")) + 2), n.spec(0).dtype)]
-    sizes = tuple(want or size for want, size in zip(n.get("sizes"), spatial(x, last), strict=True))
+        return [Spec((None,) * (len(n.get("sizes") or n.get("scales")) + 2), n.spec(0).dtype)]
+    if n.get("scales"):  # sizes times these, rounded down
+        sizes: Any = tuple(
+            torch_size(d, s) if isinstance(d, int) else None for d, s in zip(spatial(x, last), n.get("scales"), strict=True)
+        )
+    else:
+        sizes = tuple(want or size for want, size in zip(n.get("sizes"), spatial(x, last), strict=True))
     return [Spec(arranged(x[0], x[-1 if last else 1], sizes, last), n.spec(0).dtype)]
 
 

@@ -26,7 +26,7 @@ from .models import from_onnx, to_graph
 onnx = pytest.importorskip("onnx")
 
 # Ours alone, and what the program does itself.
-OWN, CONTROL = {"Activate", "AdaptivePool", "Affine", "AlignAxes", "Linear", "ScaledAttention", "TimePool"}, {"If"}
+OWN, CONTROL = {"Activate", "AdaptivePool", "Affine", "AlignAxes", "Interpolate", "Linear", "ScaledAttention", "TimePool"}, {"If"}
 
 
 @cache

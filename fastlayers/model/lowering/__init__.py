@@ -6,7 +6,19 @@ One small function an operation, in `LOWER`, in the file of its family; a test f
 from __future__ import annotations
 
 from ...graph.ir import Graph
-from . import attention, conv, elementwise, embedding, hierarchical, layout, normalisation, pooling, product, recurrent  # noqa: F401  (they fill LOWER)
+from . import (  # noqa: F401  (they fill LOWER)
+    attention,
+    conv,
+    elementwise,
+    embedding,
+    hierarchical,
+    layout,
+    normalisation,
+    pooling,
+    product,
+    recurrent,
+    resampling,
+)
 from ._base import LOWER, Lowering
 
 __all__ = [

@@ -33,8 +33,23 @@ FL_INLINE const float *fl_bins_line(const fl_bins *p, const float *x, int64_t z0
 /* One bin of a line, columns x0 .. x1, for all channels. */
 FL_INLINE void fl_bins_one(const float *line, int64_t x0, int64_t x1, int64_t c, float scale, float *out, const int average) {
   if (c == 1) {
+    int64_t i = x0 + 1;
     float acc = line[x0];
-    for (int64_t i = x0 + 1; i < x1; i++)
+    if (x1 - x0 >= 4 * VW) { /* two chains of vectors, then what is left */
+      vf a = vload(line + x0), b = vload(line + x0 + VW);
+      for (i = x0 + 2 * VW; i + 2 * VW <= x1; i += 2 * VW) {
+        a = fl_bins_two(a, vload(line + i), average);
+        b = fl_bins_two(b, vload(line + i + VW), average);
+      }
+      a = fl_bins_two(a, b, average);
+      if (average) {
+        FL_FOLD(a, fl_add);
+      } else {
+        FL_FOLD(a, vmaxn);
+      }
+      acc = a[0];
+    }
+    for (; i < x1; i++)
       acc = average ? acc + line[i] : line[i] > acc || line[i] != line[i] ? line[i] : acc;
     *out = average ? acc * scale : acc;
     return;

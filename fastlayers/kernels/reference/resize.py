@@ -1,0 +1,45 @@
+"""Resampling in numpy: the weighted taps of one axis after another, sums in float64, rounded to float32 once at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["along", "resize", "resize_pack"]
+
+
+def resize_pack(axes: Sequence[Any], size: Sequence[int]) -> tuple[Any, ...]:
+    """axes: for d, h, w (index, weight), each [taps][outputs], int64 and float32 (None: one tap of weight 1), or None for an axis
+    that stays; size: (d, h, w, i) of x."""
+    return tuple(None if a is None else (a[0].copy(), None if a[1] is None else a[1].copy()) for a in axes)
+
+
+def resize(x__odhwi: np.ndarray, packed: tuple[Any, ...], out__odhwi: np.ndarray) -> None:
+    """out[o, d, h, w, i] = the sum over the taps of d, h and w of their weights times x there; taps of weight 0 are left out."""
+    exact = all(axis is None or axis[1] is None for axis in packed)
+    y = x__odhwi if exact else x__odhwi.astype(np.float64)
+    for at, axis in enumerate(packed, 1):
+        if axis is not None:
+            y = along(y, axis, at)
+    with np.errstate(over="ignore"):
+        out__odhwi[...] = y
+
+
+def along(y: np.ndarray, table: tuple[np.ndarray, np.ndarray | None], at: int) -> np.ndarray:
+    """One axis of y resampled; the dtype stays."""
+    index, weight = table
+    if weight is None:
+        return y.take(index[0], at)
+    with np.errstate(all="ignore"):
+        total = _tap(y, index[0], weight[0], at)
+        for i, w in zip(index[1:], weight[1:], strict=True):
+            total += _tap(y, i, w, at)
+    return total
+
+
+def _tap(y: np.ndarray, index: np.ndarray, weight: np.ndarray, at: int) -> np.ndarray:
+    factor = weight.astype(np.float64).reshape(-1, *(1,) * (y.ndim - 1 - at))
+    taken: np.ndarray = np.where(factor == 0, 0.0, y.take(index, at) * factor)
+    return taken

@@ -1,0 +1,84 @@
+"""Resize in every mode against onnx's evaluator, by numpy and by kernels."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers.kernels.resize_tables import COORDINATES, NEAREST
+
+onnx = pytest.importorskip("onnx")
+
+# The evaluator forms coordinates in float64, and its results in float32 or float64: kernels round once an axis.
+TOLERANCE = 4e-6
+X = np.random.default_rng(0).standard_normal((1, 2, 5, 7)).astype(np.float32)
+ROI = np.array([0, 0, 0.1, 0.2, 1, 1, 0.9, 0.8], np.float32)
+TARGETS: tuple[dict[str, Any], ...] = (
+    {"scales": [1, 1, 2, 2]}, {"scales": [1, 1, 0.6, 1.7]}, {"sizes": [1, 2, 8, 3]}, {"sizes": [1, 2, 1, 1]},
+)  # fmt: skip
+
+
+def model(version: int, target: dict[str, Any], **attributes: Any) -> Any:
+    make = onnx.helper
+    arrays = {"roi": ROI, **{k: np.array(v, np.float32 if k == "scales" else np.int64) for k, v in target.items()}}
+    names = ["x", "roi", "scales" if "scales" in target else "", *(["sizes"] if "sizes" in target else [])]
+    graph = make.make_graph(
+        [make.make_node("Resize", names, ["y"], **attributes)],
+        "g",
+        [make.make_tensor_value_info("x", onnx.TensorProto.FLOAT, X.shape)],
+        [make.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
+        [onnx.numpy_helper.from_array(a, name) for name, a in arrays.items()],
+    )
+    return make.make_model(graph, opset_imports=[make.make_opsetid("", version)], ir_version=8)
+
+
+def check(made: Any, variant: str, native: bool = False) -> None:
+    from onnx.reference import ReferenceEvaluator
+
+    want = ReferenceEvaluator(made).run(None, {"x": X})[0]
+    got = fl.load(made.SerializeToString(), **({"require_native": True} if native and variant != "reference" else {}))(X)
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got, want, rtol=TOLERANCE, atol=TOLERANCE, err_msg=str(made.graph.node[0]))
+
+
+@pytest.mark.parametrize("coordinates", COORDINATES)
+def test_every_mode(coordinates: str, variant: str) -> None:
+    for target, mode in itertools.product(TARGETS, ("nearest", "linear", "cubic")):
+        version = 19 if coordinates == "half_pixel_symmetric" else 13
+        check(model(version, target, mode=mode, coordinate_transformation_mode=coordinates), variant)
+
+
+def test_every_rounding(variant: str) -> None:
+    for target, nearest in itertools.product(TARGETS, NEAREST):
+        for coordinates in ("half_pixel", "asymmetric"):
+            made = model(11, target, mode="nearest", nearest_mode=nearest, coordinate_transformation_mode=coordinates)
+            check(made, variant, native=True)
+
+
+def test_rare_attributes(variant: str) -> None:
+    for target, mode in itertools.product(TARGETS, ("linear", "cubic")):
+        check(model(18, target, mode=mode, antialias=1), variant, native=True)
+        check(model(18, target, mode="cubic", cubic_coeff_a=-0.5, exclude_outside=1), variant, native=True)
+    for policy in ("not_larger", "not_smaller"):
+        made = model(18, {"sizes": [10, 21]}, mode="linear", axes=[2, 3], keep_aspect_ratio_policy=policy)
+        check(made, variant, native=True)
+
+
+@pytest.mark.parametrize(
+    ("target", "attributes", "text"),
+    [
+        ({"scales": [1, 1, 2, 2]}, {"mode": "area"}, "mode is 'area'"),
+        ({"scales": [1, 1, 2, 2]}, {"nearest_mode": "up"}, "nearest_mode is 'up'"),
+        ({"scales": [1, 1, 2, 2]}, {"coordinate_transformation_mode": "tf"}, "coordinate_transformation_mode is 'tf'"),
+        ({"scales": [2, 2]}, {}, "expected 4, one an axis"),
+        ({"scales": [1, 1, 0, 2]}, {}, "expected positive numbers"),
+        ({}, {}, "expected either scales or sizes"),
+    ],
+)
+def test_wrong_attributes(target: dict[str, Any], attributes: dict[str, Any], text: str) -> None:
+    with pytest.raises(fl.Error, match=text):
+        fl.load(model(18, target, **attributes).SerializeToString())(X)

@@ -35,7 +35,8 @@ def _rule(name: str, x: Shape, lengths: Shape | None, mask: Shape | None, batch_
 
 def _over_time(name: str, x: Any, lengths: Any, mask: Any, batch_first: Any) -> np.ndarray:
     x, lengths, mask = as_float32(x, name, "x"), optional_int64(lengths, name, "lengths"), optional_mask(mask, name, "mask")
-    shape: Any = _rule(name, x.shape, *(None if a is None else a.shape for a in (lengths, mask)), batch_first)
+    given = [None if a is None else a.shape for a in (lengths, mask)]
+    shape: Any = _rule(name, x.shape, given[0], given[1], batch_first)
     steps = x.shape[1 if batch_first else 0]
     if lengths is not None and lengths.size and not 0 <= lengths.min() <= lengths.max() <= steps:
         raise ShapeError(

@@ -50,7 +50,7 @@ def _around(x: np.ndarray, size: int, mode: str, a: float, scale: float, exclude
     return index.clip(0, size - 1), weight.astype(np.float32)
 
 
-_ROUND = {
+_ROUND: dict[str, Any] = {
     "round_prefer_floor": lambda x: np.ceil(x - 0.5),
     "round_prefer_ceil": lambda x: np.floor(x + 0.5),
     "floor": np.floor,

@@ -245,7 +245,8 @@ def adaptive_lower(n: View, b: Builder) -> Any:
 def adaptive_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     """Bin i of an axis reaches from floor(i * in / out) to ceil((i + 1) * in / out)."""
     last = n.get("x_last", False)
-    wide = np.zeros(adaptive_infer(n)[0].shape, np.float32)  # type: ignore[arg-type]
+    shape: Any = adaptive_infer(n)[0].shape
+    wide = np.zeros(shape, np.float32)
     adaptive_pool(x.reshape(five(x.shape, last)), wide.reshape(five(wide.shape, last)), REDUCE[n.get("reduce")], last)
     return (wide.astype(x.dtype),)
 

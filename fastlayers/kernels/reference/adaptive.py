@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +25,10 @@ def adaptive_pool(x: np.ndarray, out: np.ndarray, op: int, channels_last: bool) 
         return
     with np.errstate(invalid="ignore"):
         for at in itertools.product(*(range(len(axis)) for axis in bins)):
-            taken = x[(..., *(axis[i] for axis, i in zip(bins, at, strict=True)))]
+            where: Any = (Ellipsis, *(axis[i] for axis, i in zip(bins, at, strict=True)))
+            place: Any = (Ellipsis, *at)
+            taken = x[where]
             if op == REDUCE["mean"]:
-                out[(..., *at)] = taken.mean((2, 3, 4), dtype=np.float64)
+                out[place] = taken.mean((2, 3, 4), dtype=np.float64)
             else:
-                out[(..., *at)] = taken.max((2, 3, 4))
+                out[place] = taken.max((2, 3, 4))

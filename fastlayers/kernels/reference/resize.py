@@ -31,7 +31,8 @@ def along(y: np.ndarray, table: tuple[np.ndarray, np.ndarray | None], at: int) -
     """One axis of y resampled; the dtype stays."""
     index, weight = table
     if weight is None:
-        return y.take(index[0], at)
+        taken: np.ndarray = y.take(index[0], at)
+        return taken
     with np.errstate(all="ignore"):
         total = _tap(y, index[0], weight[0], at)
         for i, w in zip(index[1:], weight[1:], strict=True):

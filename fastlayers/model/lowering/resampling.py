@@ -14,8 +14,8 @@ from .pooling import with_batch
 @rule
 def _interpolate(s: Lowering, node: Node, x: str) -> None:
     get = node.attributes
-    t = Target("interpolate", s.rank(node) - 2, *(get[name] for name in ("size", "scale_factor", "mode", "align_corners")),
-               get["recompute_scale_factor"], get["layout"])  # fmt: skip
+    first = (get["size"], get["scale_factor"], get["mode"], get["align_corners"])
+    t = Target("interpolate", s.rank(node) - 2, *first, get["recompute_scale_factor"], get["layout"])
     own: dict[str, Any] = {"x_last": True} if t.last else {}
     if t.mode != "area":
         own |= {"mode": t.mode, "align_corners": t.align, "factors": t.factors}

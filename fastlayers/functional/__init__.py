@@ -53,6 +53,7 @@ from .positional import rotary_embedding, rotary_tables, sinusoidal_encoding
 from .recurrent_gru import gru, gru_cell
 from .recurrent_lstm import lstm, lstm_cell
 from .recurrent_rnn import rnn, rnn_cell
+from .regions import roi_align, roi_pool
 from .resampling import interpolate, pixel_shuffle, pixel_unshuffle
 from .search import beam_search, greedy_search
 from .separable import separable_conv1d, separable_conv2d
@@ -69,7 +70,7 @@ __all__ = [
     "layer_norm", "leaky_relu", "linear", "local_response_norm", "log", "log_softmax", "lp_pool1d", "lp_pool2d", "lp_pool3d",
     "lstm", "lstm_cell", "max_over_time", "max_pool1d", "max_pool2d", "max_pool3d", "mean_over_time", "mish", "multiply", "pad",
     "permute", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu", "relu6", "reshape", "rms_norm", "rnn", "rnn_cell",
-    "rotary_embedding", "rotary_tables", "scaled_dot_product_attention", "select", "selu", "separable_conv1d",
-    "separable_conv2d", "sigmoid", "silu", "sinusoidal_encoding", "slice", "softmax", "softplus", "softsign", "sqrt", "squeeze",
-    "subtract", "swiglu", "swish", "tanh", "to_channels_first", "to_channels_last", "unsqueeze",
+    "roi_align", "roi_pool", "rotary_embedding", "rotary_tables", "scaled_dot_product_attention", "select", "selu",
+    "separable_conv1d", "separable_conv2d", "sigmoid", "silu", "sinusoidal_encoding", "slice", "softmax", "softplus",
+    "softsign", "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh", "to_channels_first", "to_channels_last", "unsqueeze",
 ]  # fmt: skip

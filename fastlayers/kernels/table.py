@@ -91,6 +91,12 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("time_pool", "time_pooling", ("x", "lengths__n", "mask__nt", "out__nc", "op", "batch_first")),
     Kernel("resize_pack", "resize", ("axes", "size")),
     Kernel("resize", "resize", ("x__odhwi", "packed", "out__odhwi")),
+    Kernel("roi_pool", "regions", ("x", "boxes__k5", "out", "scale", "channels_last")),
+    Kernel(
+        "roi_align",
+        "regions",
+        ("x", "boxes__k4", "images__k", "out", "scale", "offset", "least", "samples", "op", "channels_last"),
+    ),
     Kernel("reduce", "reduce", ("x__oni", "out__oi", "op")),
     Kernel("layer_norm", "norm", ("x__on", "weight__n", "bias__n", "out__on", "epsilon", "rms")),
     Kernel("group_norm", "norm", ("x__oci", "weight__c", "bias__c", "out__oci", "groups", "epsilon")),

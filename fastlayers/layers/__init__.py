@@ -93,6 +93,7 @@ from .pooling import (
 )
 from .positional import LearnedPositionalEncoding, PositionalEncoding, RotaryEmbedding
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from .regions import RoIAlign, RoIPool
 from .resampling import PixelShuffle, PixelUnshuffle, Upsample
 from .separable import SeparableConv1d, SeparableConv2d
 from .seq2seq import Seq2Seq
@@ -111,8 +112,8 @@ __all__ = [
     "LearnedPositionalEncoding", "Linear", "Loaded", "LocalResponseNorm", "LogSoftmax", "MaxOverTime", "MaxPool1d", "MaxPool2d",
     "MaxPool3d", "MeanOverTime", "Mish", "MonteCarlo", "MultiheadAttention", "NiNBlock", "PReLU", "Permute", "PixelShuffle",
     "PixelUnshuffle", "PositionalEncoding", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d",
-    "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Reshape", "ResidualBlock",
-    "RotaryEmbedding", "SeparableConv1d", "SeparableConv2d", "Seq2Seq", "Sequential", "SiLU", "Sigmoid", "Softmax", "Softplus",
-    "Softsign", "SwiGLU", "Tanh", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
-    "TransformerEncoderLayer", "Upsample", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+    "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Reshape", "ResidualBlock", "RoIAlign",
+    "RoIPool", "RotaryEmbedding", "SeparableConv1d", "SeparableConv2d", "Seq2Seq", "Sequential", "SiLU", "Sigmoid", "Softmax",
+    "Softplus", "Softsign", "SwiGLU", "Tanh", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
+    "TransformerEncoder", "TransformerEncoderLayer", "Upsample", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip

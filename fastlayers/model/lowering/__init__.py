@@ -17,6 +17,7 @@ from . import (  # noqa: F401  (they fill LOWER)
     pooling,
     product,
     recurrent,
+    regions,
     resampling,
 )
 from ._base import LOWER, Lowering

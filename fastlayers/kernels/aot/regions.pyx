@@ -1,0 +1,305 @@
+"""Pools over boxes of images: quantised bins with their largest number, and averages or largest of bilinear samples.
+
+A task is one box. Bilinear samples on a grid are products of weights along the rows and along the columns, as is which of them lie in
+the image: an average is a sum over rows and columns whose weights are added up once for all channels.
+"""
+
+from libc.math cimport ceil, floor, round
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+cimport numpy as cnp
+
+from ._engine cimport alloc, fl_bins, fl_kernels, level, parallel, release, workers
+from ._space cimport rounded
+from ._step cimport make_step, run_plan
+
+cnp.import_array()
+
+cdef enum:
+    MEAN = 1   # a number of table.REDUCE; the other is the maximum
+
+
+cdef struct Job:
+    const fl_kernels *level
+    const float *x
+    const float *boxes
+    const int64_t *images
+    float *out
+    int64_t n, c, h, w, count, ph, pw    # images, channels, sizes; boxes and bins
+    int64_t samples
+    int op
+    bint last, align
+    double scale, offset, least
+    size_t scratch
+    char *memory
+    double work
+
+
+cdef inline double limited(double v) noexcept nogil:
+    """A coordinate that fits an integer; NaN is far outside."""
+    return -1e9 if not v > -1e9 else 1e9 if v > 1e9 else v
+
+
+cdef inline int64_t image_of(const Job *job, int64_t k) noexcept nogil:
+    """The image of box k, or -1 if there is none."""
+    cdef double v
+    if job.align:
+        return job.images[k] if 0 <= job.images[k] < job.n else -1
+    v = job.boxes[5 * k]
+    return <int64_t>v if 0 <= v < job.n and v == floor(v) else -1
+
+
+# ---- quantised bins -------------------------------------------------------------------------------------------------------
+
+
+cdef void bins_of(int64_t *to, int64_t count, double first, double last, double scale, int64_t size) noexcept nogil:
+    """Bins of a box along an axis, clipped to the image."""
+    cdef int64_t start = <int64_t>round(limited(<float>first * <float>scale)), end = <int64_t>round(limited(<float>last * <float>scale)), i
+    cdef float each = <float>max(end - start + 1, <int64_t>1) / <float>count
+    for i in range(count):
+        to[2 * i] = min(max(<int64_t>floor(<float>i * each) + start, <int64_t>0), size)
+        to[2 * i + 1] = min(max(<int64_t>ceil(<float>(i + 1) * each) + start, <int64_t>0), size)
+
+
+cdef void pool_task(void *context, int64_t k, int worker) noexcept nogil:
+    cdef const Job *job = <const Job *>context
+    cdef int64_t *z = <int64_t *>(job.memory + worker * job.scratch)
+    cdef int64_t *y = z + 2
+    cdef int64_t *x = y + 2 * job.ph
+    cdef int64_t image = image_of(job, k), c, plane = job.h * job.w
+    cdef const float *box = job.boxes + 5 * k + 1
+    cdef fl_bins p
+    memset(&p, 0, sizeof(fl_bins))
+    z[0], z[1] = 0, 1
+    bins_of(y, job.ph, box[1], box[3], job.scale, job.h)
+    bins_of(x, job.pw, box[0], box[2], job.scale, job.w)
+    p.z, p.y, p.x, p.ny, p.nx, p.cols = z, y, x, job.ph, job.pw, job.w
+    p.line = <float *>(x + 2 * job.pw)
+    p.c = job.c if job.last else 1
+    p.row = job.w * p.c
+    p.plane = job.h * p.row
+    if job.last:
+        job.level.bins(&p, job.x + image * plane * job.c, job.out + k * job.ph * job.pw * job.c, 0, job.ph)
+        return
+    for c in range(job.c):
+        job.level.bins(&p, job.x + (image * job.c + c) * plane, job.out + (k * job.c + c) * job.ph * job.pw, 0, job.ph)
+
+
+# ---- bilinear samples -----------------------------------------------------------------------------------------------------
+
+
+cdef struct Grid:
+    double start, step       # of samples, over all bins of an axis
+    int64_t each, size       # samples of a bin, positions of the axis
+
+
+cdef Grid grid(const Job *job, double first, double last, int64_t bins, int64_t size) noexcept nogil:
+    cdef Grid g
+    cdef double start = limited(first * job.scale - job.offset), length = limited(last * job.scale - job.offset) - start
+    if length < job.least:
+        length = job.least
+    g.each = job.samples if job.samples > 0 else <int64_t>ceil(length / bins)
+    g.each, g.size, g.start = max(g.each, <int64_t>0), size, start
+    g.step = length / bins / g.each if g.each > 0 else 0
+    return g
+
+
+cdef inline bint sample(const Grid *g, int64_t i, int64_t *low, int64_t *high, double *weight) noexcept nogil:
+    """Sample i of an axis: the positions around it and the weight of the higher one; False if it lies outside."""
+    cdef double at = g.start + (i + 0.5) * g.step
+    if at < -1 or at > g.size or at != at:
+        return False
+    at = max(at, <double>0)
+    low[0] = <int64_t>at
+    if low[0] >= g.size - 1:
+        low[0], high[0], weight[0] = g.size - 1, g.size - 1, 0
+    else:
+        high[0], weight[0] = low[0] + 1, at - low[0]
+    return True
+
+
+cdef void inside(const Grid *g, int64_t bin, int64_t *first, int64_t *last) noexcept nogil:
+    """The samples of a bin that may lie in the image: a huge box has no more of them than that."""
+    cdef double a = 0, b = g.each
+    first[0], last[0] = bin * g.each, (bin + 1) * g.each
+    if g.step > 0:
+        a, b = floor((-1 - g.start) / g.step) - 1, ceil((g.size - g.start) / g.step) + 1
+        first[0], last[0] = max(first[0], <int64_t>limited(a)), min(last[0], <int64_t>limited(b))
+
+
+cdef int64_t gathered(const Grid *g, int64_t bin, double *sums, int64_t *at, float *weight) noexcept nogil:
+    """The positions under the samples of a bin, and the weight that each has in their mean."""
+    cdef int64_t i, first, last, low = 0, high = 0, count = 0
+    cdef double part = 0
+    memset(sums, 0, g.size * sizeof(double))
+    inside(g, bin, &first, &last)
+    for i in range(first, last):
+        if sample(g, i, &low, &high, &part):
+            sums[low] += 1 - part
+            sums[high] += part
+    for i in range(g.size):
+        if sums[i] != 0:
+            at[count], weight[count] = i, <float>(sums[i] / g.each)
+            count += 1
+    return count
+
+
+cdef void align_task(void *context, int64_t k, int worker) noexcept nogil:
+    cdef const Job *job = <const Job *>context
+    cdef char *memory = job.memory + worker * job.scratch
+    cdef double *sums = <double *>memory
+    cdef int64_t most = max(job.h, job.w), image = image_of(job, k), plane = job.h * job.w
+    cdef int64_t *at_y = <int64_t *>(sums + most)
+    cdef int64_t *at_x = at_y + job.h * job.ph
+    cdef int64_t *ny = at_x + job.w * job.pw
+    cdef int64_t *nx = ny + job.ph
+    cdef const float **rows = <const float **>(nx + job.pw)
+    cdef float *weights = <float *>(rows + plane)
+    cdef float *wy = weights + plane
+    cdef float *wx = wy + job.h * job.ph
+    cdef const float *box = job.boxes + 4 * k
+    cdef const float *x = job.x + image * plane * job.c
+    cdef const float *line
+    cdef float *out = job.out + k * job.c * job.ph * job.pw
+    cdef Grid gy = grid(job, box[1], box[3], job.ph, job.h), gx = grid(job, box[0], box[2], job.pw, job.w)
+    cdef int64_t i, j, a, b, c, count
+    cdef float total, part
+    if job.op != MEAN:
+        largest(job, x, out, &gy, &gx)
+        return
+    for i in range(job.ph):
+        ny[i] = gathered(&gy, i, sums, at_y + i * job.h, wy + i * job.h)
+    for j in range(job.pw):
+        nx[j] = gathered(&gx, j, sums, at_x + j * job.w, wx + j * job.w)
+    for i in range(job.ph):
+        for j in range(job.pw):
+            if job.last:
+                count = 0
+                for a in range(ny[i]):
+                    for b in range(nx[j]):
+                        rows[count] = x + (at_y[i * job.h + a] * job.w + at_x[j * job.w + b]) * job.c
+                        weights[count] = wy[i * job.h + a] * wx[j * job.w + b]
+                        count += 1
+                job.level.mix(rows, weights, count, out + (i * job.pw + j) * job.c, job.c)
+                continue
+            for c in range(job.c):
+                total = 0
+                for a in range(ny[i]):
+                    line, part = x + c * plane + at_y[i * job.h + a] * job.w, 0
+                    for b in range(nx[j]):
+                        part += wx[j * job.w + b] * line[at_x[j * job.w + b]]
+                    total += wy[i * job.h + a] * part
+                out[(c * job.ph + i) * job.pw + j] = total
+
+
+cdef void largest(const Job *job, const float *x, float *out, const Grid *gy, const Grid *gx) noexcept nogil:
+    """The largest of the weighted corners of all samples of a bin; a sample outside has corners of 0."""
+    cdef int64_t i, j, a, b, c, k, y0, y1, x0, x1, pixel = job.c if job.last else 1, bin = job.c if job.last else 1
+    cdef int64_t channel = 1 if job.last else job.h * job.w, of = 1 if job.last else job.ph * job.pw
+    cdef int64_t corners[4]
+    cdef float weights[4]
+    cdef double fy = 0, fx = 0
+    cdef int64_t ly = 0, hy = 0, lx = 0, hx = 0
+    cdef float v
+    cdef float *to
+    cdef bint fresh
+    for i in range(job.ph):
+        for j in range(job.pw):
+            to, fresh = out + (i * job.pw + j) * bin, True
+            inside(gy, i, &y0, &y1)
+            inside(gx, j, &x0, &x1)
+            if max(y1 - y0, <int64_t>0) < gy.each or max(x1 - x0, <int64_t>0) < gx.each or gy.each * gx.each == 0:
+                fresh = False
+                for c in range(job.c):
+                    to[c * of] = 0
+            for a in range(y0, y1):
+                for b in range(x0, x1):
+                    if sample(gy, a, &ly, &hy, &fy) and sample(gx, b, &lx, &hx, &fx):
+                        corners[0], corners[1] = (ly * job.w + lx) * pixel, (ly * job.w + hx) * pixel
+                        corners[2], corners[3] = (hy * job.w + lx) * pixel, (hy * job.w + hx) * pixel
+                        weights[0], weights[1] = <float>((1 - fy) * (1 - fx)), <float>((1 - fy) * fx)
+                        weights[2], weights[3] = <float>(fy * (1 - fx)), <float>(fy * fx)
+                    else:
+                        corners[0], corners[1], corners[2], corners[3] = 0, 0, 0, 0
+                        weights[0], weights[1], weights[2], weights[3] = 0, 0, 0, 0
+                    for c in range(job.c):
+                        for k in range(4):
+                            v = weights[k] * x[corners[k] + c * channel] if weights[k] != 0 else 0
+                            if (fresh and k == 0) or v > to[c * of] or v != v:
+                                to[c * of] = v
+                    fresh = False
+
+
+cdef int run_regions(const void *plan, void *const *operands) noexcept nogil:
+    cdef Job job = (<const Job *>plan)[0]
+    cdef int threads = workers(job.count, job.work)
+    cdef int64_t k
+    job.x, job.boxes = <const float *>operands[0], <const float *>operands[1]
+    job.images = <const int64_t *>operands[2] if job.align else NULL
+    job.out = <float *>operands[3 if job.align else 2]
+    for k in range(job.count):
+        if image_of(&job, k) < 0:
+            return -2
+    if job.count * job.c * job.ph * job.pw == 0:
+        return 0
+    if job.h * job.w == 0:
+        memset(job.out, 0, job.count * job.c * job.ph * job.pw * sizeof(float))
+        return 0
+    job.memory = <char *>alloc(threads * job.scratch)
+    if job.memory == NULL:
+        return -1
+    parallel(align_task if job.align else pool_task, &job, job.count, threads)
+    release(job.memory)
+    return 0
+
+
+cdef void plan_regions(Job *job, tuple x, tuple out, double scale, bint align, bint last):
+    cdef int64_t space = 1 if last else 2, bins, positions
+    memset(job, 0, sizeof(Job))
+    job.level, job.scale, job.align, job.last = level(), scale, align, last
+    job.n, job.h, job.w, job.c = x[0], x[space], x[space + 1], x[3 if last else 1]
+    job.count, job.ph, job.pw = out[0], out[space], out[space + 1]
+    bins, positions = job.ph + job.pw, job.h * job.ph + job.w * job.pw
+    job.scratch = rounded((2 + 2 * bins) * sizeof(int64_t) + job.w * (job.c if last else 1) * sizeof(float))
+    if align:
+        job.scratch = rounded(max(job.h, job.w) * sizeof(double) + (positions + bins) * sizeof(int64_t)
+                              + job.h * job.w * (sizeof(void *) + sizeof(float)) + positions * sizeof(float))
+    job.work = 100.0 * job.count * job.c * job.ph * job.pw
+
+
+def roi_pool(cnp.ndarray x, cnp.ndarray boxes__k5, cnp.ndarray out, double scale, bint channels_last):
+    """out[k] = the largest number of each bin of box k, rounded to pixels; 0 of an empty bin. boxes: (image, x1, y1, x2, y2)."""
+    cdef Job job
+    cdef void *operands[3]
+    plan_regions(&job, (<object>x).shape, (<object>out).shape, scale, False, channels_last)
+    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(boxes__k5), cnp.PyArray_DATA(out)
+    run_plan(run_regions, &job, operands, job.work, "roi_pool: boxes")
+
+
+def roi_pool_step(tuple x, tuple boxes__k5, tuple out, double scale, bint channels_last):
+    """The step of `roi_pool`: shapes instead of arrays."""
+    cdef Job job
+    plan_regions(&job, x, out, scale, False, channels_last)
+    return make_step(run_regions, &job, sizeof(Job), 3, job.work, None)
+
+
+def roi_align(cnp.ndarray x, cnp.ndarray boxes__k4, cnp.ndarray images__k, cnp.ndarray out, double scale, double offset, double least,
+              int64_t samples, int op, bint channels_last):
+    """out[k] = the mean or the largest (op of table.REDUCE) of bilinear samples of each bin of box k, (x1, y1, x2, y2) * scale - offset,
+    at least `least` long; samples along a bin, or 0 for as many as it has pixels."""
+    cdef Job job
+    cdef void *operands[4]
+    plan_regions(&job, (<object>x).shape, (<object>out).shape, scale, True, channels_last)
+    job.offset, job.least, job.samples, job.op = offset, least, samples, op
+    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(boxes__k4), cnp.PyArray_DATA(images__k)
+    operands[3] = cnp.PyArray_DATA(out)
+    run_plan(run_regions, &job, operands, job.work, "roi_align: images")
+
+
+def roi_align_step(tuple x, tuple boxes__k4, tuple images__k, tuple out, double scale, double offset, double least, int64_t samples,
+                   int op, bint channels_last):
+    """The step of `roi_align`: shapes instead of arrays."""
+    cdef Job job
+    plan_regions(&job, x, out, scale, True, channels_last)
+    job.offset, job.least, job.samples, job.op = offset, least, samples, op
+    return make_step(run_regions, &job, sizeof(Job), 4, job.work, None)

@@ -284,8 +284,17 @@ static void check_recurrent(int kind, int standard, int64_t rows, int64_t hidden
                         .late = packed_r + 2 * blocks * hidden * FL_PANEL, .bias = late_bias, .gate = {FL_SIGMOID, 0, 0},
                         .cell = {FL_TANH, 0, 0}, .out = {FL_TANH, 0, 0}};
   fl_recurrent_step step = {.cell = &cell, .rows = rows, .xg = xg, .xg_block = input.xg_block, .xg_row = input.xg_row,
-                                  .h = h, .h_next = next, .c = c, .spare = spare, .backwards = (int)(rows & 1)};
-  table.recurrent_step(&step);
+                                  .h = h, .h_next = next, .c = c, .spare = spare, .backwards = (int)(rows & 1),
+                            .first = 0, .last = blocks};
+  if (early || rows % 2) {
+    table.recurrent_step(&step);
+  } else { /* in two parts */
+    step.last = blocks / 2;
+    table.recurrent_step(&step);
+    step.first = step.last, step.last = blocks;
+    table.recurrent_step(&step);
+    step.first = 0;
+  }
   double *z = malloc((size_t)(2 * hidden + 1) * sizeof *z), *rh = z + hidden;
   for (int64_t i = 0; i < rows; i++)
     for (int turn = early ? 0 : 1; turn < 2; turn++) /* the early GRU needs all of r before n */

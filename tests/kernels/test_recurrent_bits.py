@@ -104,6 +104,26 @@ def test_threads_do_not_matter(variant: str, cell: str, shape: tuple[int, int, i
 
 
 @cells
+@pytest.mark.parametrize("shape", [(300, 1, 7, 650), (40, 3, 7, 690)], ids=str)
+def test_units_may_be_cut_among_threads(cell: str, shape: tuple[int, int, int, int]) -> None:
+    """Few sequences and a large R: each thread has some of the units of every step."""
+    if not _dispatch.levels():
+        pytest.skip("the compiled engine is not built here")
+    p = make(cell, shape, lengths=tuple(shape[0] - 7 * j for j in range(shape[1])))
+    before, results = fl.get_num_threads(), []
+    try:
+        with fl.kernels.use("aot"):
+            for threads in (1, 2, 5):
+                fl.set_num_threads(threads)
+                results += [run(p), run(p, reverse=True, batch_first=True)]
+    finally:
+        fl.set_num_threads(before)
+    for forward, backward in zip(results[2::2], results[3::2], strict=True):
+        assert_same_bits(forward, results[0])
+        assert_same_bits(backward, results[1])
+
+
+@cells
 def test_levels_with_fused_multiply_add_agree(cell: str) -> None:
     results = []
     for name in ("aot/x86_v3", "aot/x86_v4"):

@@ -81,6 +81,7 @@ cdef extern from "csrc/kernels.h" nogil:
         float *c
         float *spare
         int backwards
+        int64_t first, last
     ctypedef struct fl_recurrent_input:
         const float *const *rows
         int64_t m, inputs, gates, blocks

@@ -17,6 +17,23 @@ cdef enum:
     CHUNK_ROWS = 256   # rows of one input product, if it is more than one step
     PRODUCT_ROWS = 64  # fewest rows of a task of it
     WALK_ROWS = 8      # fewest sequences of a task of the walk
+    SPLIT = 1 << 20    # fewest bytes of R for which a step of few sequences is cut by units, at the price of a barrier a step
+    PARTS = 8          # most parts of such a step
+    PART_BLOCKS = 4    # fewest blocks of units of a part
+
+
+cdef extern from *:
+    """
+    /* A part of this turn that nobody has, the worker's own first: so each core keeps its part of R in its cache. */
+    static int64_t walk_claim(int64_t *claims, int64_t parts, int64_t turn, int64_t worker) {
+      for (int64_t i = 0;; i++) {
+        const int64_t part = (worker + i) % parts;
+        if (__atomic_exchange_n(claims + part, turn, __ATOMIC_RELAXED) != turn)
+          return part;
+      }
+    }
+    """
+    int64_t walk_claim(int64_t *claims, int64_t parts, int64_t turn, int64_t worker) noexcept nogil
 
 
 cdef struct Slab:
@@ -30,6 +47,9 @@ cdef struct Slab:
     int64_t *offsets           # row of xg where each step of the chunk begins; the last is their number
     int64_t base, together     # directions base .. base + together are being worked on
     int64_t products, walks    # tasks of each direction
+    int64_t parts              # into which the units of each step are cut; 1: they are not
+    int64_t current            # the step of the chunk that they work on
+    int64_t claims[PARTS]      # the last step that took the part
     float *xg                  # a block of `chunk` floats a direction
     int64_t chunk
     float *states              # `state` floats a direction: h twice, for steps take turns, c, and what FL_GRU_EARLY needs
@@ -94,8 +114,12 @@ cdef int walk(const Walk *plan, const Arrays *arrays) noexcept nogil:
 cdef int walk_slab(const Walk *plan, const Arrays *arrays, int64_t begin, int64_t rows) noexcept nogil:
     cdef Slab p
     cdef int64_t hp = plan.directions.cell.hp, longest = max(<int64_t>1, min(plan.steps, CHUNK_ROWS // rows))
-    cdef int threads = workers(plan.count * max(<int64_t>1, rows // WALK_ROWS), plan.work)
+    cdef int threads = workers(plan.count * max(<int64_t>1, rows // WALK_ROWS), plan.work), parts = parts_of(plan, rows), i
     p.plan, p.arrays, p.rows = plan, arrays, rows
+    p.parts = parts
+    for i in range(PARTS):
+        p.claims[i] = -1
+    threads = max(threads, parts)
     p.together = plan.count if threads > 1 else 1
     p.chunk = longest * rows * hp * plan.directions.cell.gates
     cdef bint spare = plan.directions.cell.kind == FL_GRU_EARLY or plan.directions.cell.project != NULL
@@ -146,7 +170,12 @@ cdef void run_chunk(Slab *p, int64_t longest, int threads) noexcept nogil:
     p.products = (most + p.together - 1) // p.together
     p.walks = max(<int64_t>1, min((threads + p.together - 1) // p.together, p.rows // WALK_ROWS))
     parallel(product_task, p, p.together * p.products, most)
-    parallel(walk_task, p, p.together * p.walks, threads)
+    if p.parts == 1:
+        parallel(walk_task, p, p.together * p.walks, threads)
+        return
+    for s in range(p.count):
+        p.current = s
+        parallel(units_task, p, p.parts, threads)
 
 
 cdef void sort(Slab *p, int64_t begin) noexcept nogil:
@@ -256,28 +285,66 @@ cdef void product_task(void *context, int64_t task, int worker) noexcept nogil:
     p.plan.level.recurrent_input(&call)
 
 
+cdef int parts_of(const Walk *plan, int64_t rows) noexcept nogil:
+    """Into how many parts the units of a step are cut. It pays where few sequences share the reading of a large R; a cell whose
+    units wait for each other within a step stays whole."""
+    cdef const fl_cell *cell = &plan.directions.cell
+    if plan.count > 1 or rows >= 2 * WALK_ROWS or cell.kind == FL_GRU_EARLY or cell.project != NULL:
+        return 1
+    if cell.gates * cell.hp * cell.terms * <int64_t>sizeof(float) < SPLIT:
+        return 1
+    return workers(min(<int64_t>PARTS, cell.hp // (FL_PANEL * PART_BLOCKS)), plan.work)
+
+
 cdef void walk_task(void *context, int64_t task, int worker) noexcept nogil:
     """An even share of the sequences through a direction's chunk."""
     cdef const Slab *p = <const Slab *>context
-    cdef const Walk *plan = p.plan
-    cdef int64_t d = p.base + task // p.walks, share = task % p.walks, hp = padded(p), tp = padded_h(p), s, step, j
+    cdef int64_t d = p.base + task // p.walks, share = task % p.walks, s
     cdef int64_t begin = p.rows * share // p.walks, end = p.rows * (share + 1) // p.walks
     cdef fl_recurrent_step call
-    cdef float *c = c_of(p, d)
-    cdef float *out
-    call.cell = &direction_of(p, d).cell
-    call.c, call.spare = c + begin * hp, c + (p.rows + 2 * begin) * hp
-    xg_strides(p, &call.xg_block, &call.xg_row)
+    prepare(p, d, begin, &call)
+    call.first, call.last = 0, padded(p) // FL_PANEL
     for s in range(p.count):
-        step = p.first + s
-        call.rows = min(end, p.offsets[s + 1] - p.offsets[s]) - begin
-        if call.rows <= 0:
+        if not do_step(p, d, s, begin, end, &call):
             return
-        call.xg = p.xg + (d - p.base) * p.chunk + (p.offsets[s] + begin) * call.xg_row
-        call.h, call.h_next = h_of(p, d, step) + begin * tp, h_of(p, d, step + 1) + begin * tp
-        call.backwards = step & 1  # such a step begins with what the one before has left of R in the cache
-        plan.level.recurrent_step(&call)
-        if p.arrays.out != NULL:
-            for j in range(begin, begin + call.rows):
-                out = p.arrays.out + time_of(p, d, j, step) * plan.out_time + p.order[j] * plan.out_row + d * plan.out_direction
-                memcpy(out, call.h_next + (j - begin) * tp, plan.outs * sizeof(float))
+
+
+cdef void units_task(void *context, int64_t task, int worker) noexcept nogil:
+    """A part of the units of all sequences through one step of the only direction. A unit's numbers depend on no other unit of the
+    step, so any cut gives the same bits."""
+    cdef Slab *p = <Slab *>context
+    cdef int64_t part = walk_claim(p.claims, p.parts, p.first + p.current, worker), blocks = padded(p) // FL_PANEL
+    cdef fl_recurrent_step call
+    prepare(p, p.base, 0, &call)
+    call.first, call.last = blocks * part // p.parts, blocks * (part + 1) // p.parts
+    do_step(p, p.base, p.current, 0, p.rows, &call)
+
+
+cdef void prepare(const Slab *p, int64_t d, int64_t begin, fl_recurrent_step *call) noexcept nogil:
+    """What all steps of the sequences from `begin` on have in common."""
+    cdef float *c = c_of(p, d)
+    call.cell = &direction_of(p, d).cell
+    call.c, call.spare = c + begin * padded(p), c + (p.rows + 2 * begin) * padded(p)
+    xg_strides(p, &call.xg_block, &call.xg_row)
+
+
+cdef bint do_step(const Slab *p, int64_t d, int64_t s, int64_t begin, int64_t end, fl_recurrent_step *call) noexcept nogil:
+    """Step s of the chunk for sequences begin .. end, and its output; whether there was any sequence that long."""
+    cdef const Walk *plan = p.plan
+    cdef int64_t step = p.first + s, tp = padded_h(p), j, at = 0, size = plan.outs
+    cdef float *out
+    call.rows = min(end, p.offsets[s + 1] - p.offsets[s]) - begin
+    if call.rows <= 0:
+        return False
+    call.xg = p.xg + (d - p.base) * p.chunk + (p.offsets[s] + begin) * call.xg_row
+    call.h, call.h_next = h_of(p, d, step) + begin * tp, h_of(p, d, step + 1) + begin * tp
+    call.backwards = step & 1  # such a step begins with what the one before has left of R in the cache
+    plan.level.recurrent_step(call)
+    if p.parts > 1:
+        at = call.first * FL_PANEL
+        size = min(size, call.last * FL_PANEL) - at
+    if p.arrays.out != NULL:  # the last block begins before `outs`
+        for j in range(begin, begin + call.rows):
+            out = p.arrays.out + time_of(p, d, j, step) * plan.out_time + p.order[j] * plan.out_row + d * plan.out_direction
+            memcpy(out + at, call.h_next + (j - begin) * tp + at, size * sizeof(float))
+    return True

@@ -186,6 +186,7 @@ typedef struct {
   float *h_next, *c;
   float *spare;  /* FL_GRU_EARLY: [z, r h][rows][hp]; with projections [rows][hp]: what is projected */
   int backwards; /* walk the units from the last to the first, so that what the cache still holds of R is used first */
+  int64_t first, last; /* blocks of units; all of them for FL_GRU_EARLY and with projections, which need all before they go on */
 } fl_recurrent_step;
 
 /* The other half of the sums, for any number of rows at once: xg = W x + b, laid out as above. `bias` and W's columns are in the

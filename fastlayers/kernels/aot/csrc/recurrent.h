@@ -302,24 +302,25 @@ typedef struct {
   const float *h;
   int64_t stride, k;
   const float *w;
-  int64_t blocks;
+  int64_t blocks, first, last; /* all that there are, and which of them are wanted */
   int gates;
 } fl_product;
 
 /* All units of one row, at most `most` blocks a group. */
 static void fl_walk_row(const fl_recurrent_step *p, const fl_product *w, int most, fl_gates apply) {
-  const int64_t blocks = w->blocks, gates = w->gates, groups = (blocks + most - 1) / most;
+  const int64_t blocks = w->last - w->first, gates = w->gates, groups = (blocks + most - 1) / most;
   float sums[FL_ROW_MOST * FL_PANEL];
   for (int64_t i = 0; i < groups; i++) {
-    const int64_t g = p->backwards ? groups - 1 - i : i, unit = blocks * g / groups, units = blocks * (g + 1) / groups - unit;
-    fl_rows[units * gates](w->w, blocks * gates, unit * gates, w->h, w->k, sums);
+    const int64_t g = p->backwards ? groups - 1 - i : i, begin = blocks * g / groups, units = blocks * (g + 1) / groups - begin;
+    const int64_t unit = w->first + begin;
+    fl_rows[units * gates](w->w, w->blocks * gates, unit * gates, w->h, w->k, sums);
     apply(p, 0, 1, unit, units, sums);
   }
 }
 
 /* All units of any number of rows. A group has four panels, or three: what the tiles with many rows walk at once. */
 static void fl_walk_rows(const fl_recurrent_step *p, const fl_product *w, fl_gates apply) {
-  const int64_t blocks = w->blocks, gates = w->gates, most = 4 / gates, groups = (blocks + most - 1) / most;
+  const int64_t gates = w->gates, most = 4 / gates, groups = (w->last - w->first + most - 1) / most;
   const int64_t parts = (p->rows + FL_STEP_ROWS - 1) / FL_STEP_ROWS, lines = gates * FL_PANEL;
   const float *rows[FL_STEP_ROWS];
   float sums[FL_STEP_ROWS * 4 * FL_PANEL];
@@ -329,13 +330,13 @@ static void fl_walk_rows(const fl_recurrent_step *p, const fl_product *w, fl_gat
       rows[j] = w->h + (row + j) * w->stride;
     for (int64_t i = 0; i < groups; i++) {
       const int turn = p->backwards ^ (part & 1);
-      const int64_t g = turn ? groups - 1 - i : i, unit = g * most, units = blocks - unit < most ? blocks - unit : most;
-      const int64_t next = i + 1 < groups ? (turn ? g - 1 : g + 1) * most * gates : -1;
+      const int64_t g = turn ? groups - 1 - i : i, unit = w->first + g * most, units = w->last - unit < most ? w->last - unit : most;
+      const int64_t next = i + 1 < groups ? (turn ? unit - most : unit + most) * gates : -1;
       for (int64_t j = row; j < row + count; j++) /* rows of xg lie far apart: no hardware foresees them */
         for (int64_t u = unit; u < unit + units; u++)
           for (int64_t v = 0; v < lines; v += FL_PANEL)
             __builtin_prefetch(fl_xg(p, j, u) + v);
-      fl_rows_sums(rows, count, w->w, blocks * gates, unit * gates, units * gates, next, w->k, 0, sums, units * lines);
+      fl_rows_sums(rows, count, w->w, w->blocks * gates, unit * gates, units * gates, next, w->k, 0, sums, units * lines);
       apply(p, row, count, unit, units, sums);
     }
   }
@@ -357,7 +358,8 @@ static void fl_lstm_step(const fl_recurrent_step *p, fl_product r) {
     gates.h_next = p->spare;
   fl_walk_units(&gates, r, cell->hp > 96 ? 1 : FL_ROW_MOST / 4, cell->standard ? fl_lstm_gates : fl_lstm_general);
   if (cell->project) {
-    const fl_product project = {p->spare, cell->hp, cell->hidden, cell->project, cell->tp / FL_PANEL, 1};
+    const int64_t blocks = cell->tp / FL_PANEL;
+    const fl_product project = {p->spare, cell->hp, cell->hidden, cell->project, blocks, 0, blocks, 1};
     fl_walk_units(p, project, FL_ROW_MOST, fl_store_sums);
   }
 }
@@ -365,7 +367,7 @@ static void fl_lstm_step(const fl_recurrent_step *p, fl_product r) {
 static void fl_f32_recurrent_step(const fl_recurrent_step *p) {
   const fl_cell *cell = p->cell;
   const int64_t blocks = cell->hp / FL_PANEL;
-  fl_product r = {p->h, cell->tp, cell->terms, cell->r, blocks, cell->gates};
+  fl_product r = {p->h, cell->tp, cell->terms, cell->r, blocks, p->first, p->last, cell->gates};
   switch (cell->kind) {
   case FL_LSTM:
     fl_lstm_step(p, r);
@@ -376,8 +378,8 @@ static void fl_f32_recurrent_step(const fl_recurrent_step *p) {
   case FL_GRU_EARLY:
     r.gates = 2;
     fl_walk_units(p, r, FL_ROW_MOST / 2, fl_early_gates);
-    fl_walk_units(p, (fl_product){p->spare + p->rows * cell->hp, cell->hp, cell->terms, cell->late, blocks, 1}, FL_ROW_MOST,
-                  fl_early_new);
+    fl_walk_units(p, (fl_product){p->spare + p->rows * cell->hp, cell->hp, cell->terms, cell->late, blocks, 0, blocks, 1},
+                  FL_ROW_MOST, fl_early_new);
     break;
   default:
     fl_walk_units(p, r, FL_ROW_MOST, fl_rnn_gates);

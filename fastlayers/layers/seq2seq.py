@@ -31,7 +31,8 @@ class Seq2Seq(Layer):
         source: from x to what the encoder reads, for example an `Embedding`; None: the encoder reads x.
         attention: None, or a layer that is called with a query, h of the decoder's last layer before the step ``(n, h)``, all
             outputs of the encoder ``(n, t, h)``, and which of its steps each sequence has, booleans ``(n, t)``, and returns a
-            context ``(n, any size)``.
+            context ``(n, any size)``. Bahdanau's, in a layer with two `Linear`: ``forward(self, h, memory, mask)`` returns
+            ``additive_attention(self.query(h)[:, None], self.keys(memory), memory, attn_mask=mask[:, None])[:, 0]``.
 
     Tensors: those of the layers, under these arguments' names: ``encoder.weight_ih_l0`` and so on.
 

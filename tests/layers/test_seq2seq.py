@@ -17,16 +17,15 @@ TOLERANCE = 2e-5
 
 
 class Attention(fl.Layer):
-    """Bahdanau's: score = v tanh(W h + U memory), in a few lines."""
+    """Bahdanau's: score = v tanh(W h + U memory)."""
 
     def __init__(self) -> None:
         self.query, self.keys = fl.Linear(HIDDEN, 4), fl.Linear(HIDDEN, 4, bias=False)
         self.score = fl.Linear(4, 1, bias=False)
 
     def forward(self, h: Any, memory: Any, mask: Any) -> Any:
-        scores = self.score(fl.functional.tanh(self.query(h)[:, None] + self.keys(memory)))[..., 0]
-        weights = fl.functional.softmax(np.where(mask, scores, -np.inf))
-        return np.einsum("nt,nth->nh", weights, memory)
+        query, keys, v = self.query(h)[:, None], self.keys(memory), self.score.weight[0]
+        return fl.functional.additive_attention(query, keys, memory, scale=v, attn_mask=mask[:, None])[:, 0]
 
 
 def model_of(case: Case) -> fl.Seq2Seq:

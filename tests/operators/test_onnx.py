@@ -27,6 +27,8 @@ onnx = pytest.importorskip("onnx")
 
 # Ours alone, and what the program does itself.
 OWN, CONTROL = {"Activate", "AdaptivePool", "Affine", "AlignAxes", "Interpolate", "Linear", "ScaledAttention", "TimePool"}, {"If"}
+OWN, CONTROL = {"Activate", "Affine", "AlignAxes", "Linear", "ScaledAttention"}, {"If"}
+OWN |= {"AdditiveAttention", "DotAttention", "HardAttention"}
 
 
 @cache

@@ -1,0 +1,72 @@
+"""Pictures as plain SVG text: heat maps and trees with labels. No library is needed, and every browser shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+__all__ = ["colour", "document", "heat_map", "line", "text"]
+
+FONT = "font-family='sans-serif' font-size='{size}'"
+
+
+def colour(share: float) -> str:
+    """From white (0) to dark blue (1)."""
+    t = min(max(float(share), 0.0), 1.0)
+    ends = ((255, 255, 255), (94, 158, 214), (10, 40, 110))
+    low, high = (ends[0], ends[1]) if t < 0.5 else (ends[1], ends[2])
+    part = 2 * t if t < 0.5 else 2 * t - 1
+    return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in zip(low, high, strict=True))
+
+
+def text(x: float, y: float, words: str, size: float = 12, anchor: str = "start", turn: float = 0, fill: str = "#222") -> str:
+    """Words at a place; `anchor`: start, middle or end; `turn`: degrees, clockwise."""
+    turned = f" transform='rotate({turn:g} {x:g} {y:g})'" if turn else ""
+    style = FONT.format(size=f"{size:g}")
+    return f"<text x='{x:g}' y='{y:g}' {style} text-anchor='{anchor}' fill='{fill}'{turned}>{escape(words)}</text>"
+
+
+def line(x0: float, y0: float, x1: float, y1: float, stroke: str = "#888", width: float = 1) -> str:
+    """A straight line."""
+    return f"<line x1='{x0:g}' y1='{y0:g}' x2='{x1:g}' y2='{y1:g}' stroke='{stroke}' stroke-width='{width:g}'/>"
+
+
+def heat_map(
+    values: np.ndarray, rows: Sequence[str], columns: Sequence[str], title: str, x: float = 0, y: float = 0, cell: float = 26
+) -> tuple[str, float, float]:
+    """A matrix of shares as squares with labels, its upper left corner at (x, y).
+
+    Args:
+        values: ``(rows, columns)``, 0 white to 1 dark; every square tells its number when pointed at.
+        rows: a label for each row, on the left.
+        columns: a label for each column, above, slanted.
+        title: a line above all.
+
+    Returns:
+        ``(svg, width, height)``.
+    """
+    if values.shape != (len(rows), len(columns)):
+        raise ValueError(f"heat_map: values has shape {values.shape}: expected ({len(rows)}, {len(columns)}), one label each")
+    left = 12 + 7.2 * max(map(len, rows), default=0)
+    slant = 14 + 5.4 * max(map(len, columns), default=0)
+    top = 26 + slant
+    parts = [text(x + left, y + 16, title, 13)]
+    for j, word in enumerate(columns):
+        parts.append(text(x + left + (j + 0.6) * cell, y + top - 6, word, 12, "start", -45))
+    for i, word in enumerate(rows):
+        parts.append(text(x + left - 6, y + top + (i + 0.65) * cell, word, 12, "end"))
+        for j, share in enumerate(values[i]):
+            parts.append(
+                f"<rect x='{x + left + j * cell:g}' y='{y + top + i * cell:g}' width='{cell:g}' height='{cell:g}' "
+                f"fill='{colour(share)}' stroke='#ddd'><title>{escape(word)} - {escape(columns[j])}: {share:.3f}</title></rect>"
+            )
+    return "\n".join(parts), left + cell * len(columns) + slant * 0.7, top + cell * len(rows) + 10
+
+
+def document(parts: Sequence[str], width: float, height: float) -> str:
+    """The whole file."""
+    size = f"width='{width:.0f}' height='{height:.0f}' viewBox='0 0 {width:.0f} {height:.0f}'"
+    background = "<rect width='100%' height='100%' fill='#fff'/>"
+    return "\n".join([f"<svg xmlns='http://www.w3.org/2000/svg' {size}>", background, *parts, "</svg>", ""])

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..errors import ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
+from ..kernels import _dispatch
 from ._arrays import as_float32, empty, optional_int64, optional_mask
 from ._attention import (
     ARRAYS,
@@ -180,6 +183,14 @@ def scaled_dot_product_attention(
     array([[0.5]], dtype=float32)
     """
     q, k, v = as_float32(query, _SDPA, "query"), as_float32(key, _SDPA, "key"), as_float32(value, _SDPA, "value")
+    if (
+        attn_mask is lengths is num_heads is num_kv_heads is scale is None
+        and dropout_p == 0
+        and not (need_weights or need_scores)
+    ):
+        plain = _plain(q, k, v, bool(is_causal), offset)
+        if plain is not None:
+            return plain
     mask, counts = optional_mask(attn_mask, _SDPA, "attn_mask"), optional_int64(lengths, _SDPA, "lengths")
     shapes: Any = [None if x is None else x.shape for x in (q, k, v, mask, counts)]
     found: Any = sdpa_rule(  # type: ignore[call-arg]
@@ -192,6 +203,20 @@ def scaled_dot_product_attention(
         num_kv_heads=num_kv_heads, offset=offset, need_weights=wanted(_SDPA, need_weights), need_scores=need_scores,
     )  # fmt: skip
     return tuple(results) if isinstance(found, list) else results[0]
+
+
+def _plain(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool, offset: Any) -> np.ndarray | None:
+    """The usual call, four axes and as many heads everywhere, without the search for what else may have been meant: that takes
+    longer than one query does. None if it is another one.
+    """
+    if not (q.ndim == k.ndim == v.ndim == 4 and offset.__class__ is int and k.shape[:3] == v.shape[:3]):
+        return None
+    b, h, rows, d = q.shape
+    if k.shape[0] != b or k.shape[1] != h or k.shape[3] != d:
+        return None
+    out = empty((b, h, rows, v.shape[3]))
+    _dispatch.kernel("attention")(q, k, v, None, None, out, max(d, 1) ** -0.5, causal, offset, 0, False, False)
+    return out
 
 
 def run_sdpa(

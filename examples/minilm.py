@@ -31,7 +31,7 @@ class MiniLM(fl.Layer):
 
 
 if __name__ == "__main__":  # words alone; what is not in the vocabulary, word pieces among it, is [UNK]
-    number = {word.strip(): i for i, word in enumerate(open(f"{sys.argv[1]}/vocab.txt", encoding="utf-8"))}
+    number = {word.strip(): i for i, word in enumerate(open(f"{sys.argv[1]}/vocab.txt", encoding="utf-8"))}  # noqa: SIM115
     rows = [[101, *(number.get(w, 100) for w in re.findall(r"\w+|[^\w\s]", t.lower())), 102] for t in sys.argv[2:]]
     lengths = np.array([len(row) for row in rows])
     ids = [row + [0] * (max(lengths) - len(row)) for row in rows]

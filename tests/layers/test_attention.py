@@ -292,3 +292,29 @@ def test_errors_of_the_function() -> None:
         function(q, q, q, need_weights="all")
     with pytest.raises(fl.DTypeError, match="lengths"):
         function(q, q, q, lengths=np.ones(2))
+
+
+def test_a_compiled_step_with_a_cache_of_any_length() -> None:
+    layer = loaded(fl.MultiheadAttention(8, 2, batch_first=True))
+
+    def step(x: Any, keys: Any, values: Any) -> Any:
+        out, _, cache = layer(x, x, x, need_weights=False, is_causal=True, cache=(keys, values))
+        return (out, *cache)
+
+    shapes = {"x": (1, "t", 8), "keys": (1, "s", 8), "values": (1, "s", 8)}
+    model = fl.compile(step, *(fl.graph.Input(name, shape) for name, shape in shapes.items()), require_native=True)
+    x, (keys, values), parts = numbers(1, 7, 8), layer.empty_cache(1), []
+    for start, end in ((0, 1), (1, 4), (4, 5), (5, 7)):
+        out, keys, values = model(x[:, start:end], keys, values)
+        parts.append(out)
+    whole, _ = layer(x, x, x, need_weights=False, is_causal=True)
+    np.testing.assert_allclose(np.concatenate(parts, 1), whole, rtol=0, atol=1e-6)
+
+
+def test_a_compiled_encoder_of_any_size_with_lengths() -> None:
+    layer = loaded(fl.TransformerEncoderLayer(8, 2, 12, batch_first=True))
+    inputs = fl.graph.Input("x", ("n", "t", 8)), fl.graph.Input("lengths", ("n",), np.int64)
+    model = fl.compile(lambda x, lengths: layer(x, lengths=lengths), *inputs, require_native=True)
+    for n, t in ((1, 3), (3, 20), (2, 1)):
+        x, lengths = numbers(n, t, 8), np.arange(n) % t + 1
+        np.testing.assert_allclose(model(x, lengths), layer(x, lengths=lengths), rtol=0, atol=1e-6)

@@ -199,6 +199,16 @@ def test_lengths_are_shorter_keys(rows: int, variant: str) -> None:
                 same_bits(got[i : i + 1], run(short.but(mask=None if part is None else part[..., :n])))
 
 
+def test_a_mask_that_is_low_where_a_length_allows(variant: str) -> None:
+    """Its high numbers stand behind the last key, so the low ones are all there is."""
+    for rows, shape in ((3, (1, 1, 1, 200)), (100, (1, 1, 1, 200)), (100, (2, 1, 100, 200))):
+        mask = np.where(np.arange(200) < 120, -1e9, 0).astype(np.float32) * np.ones(shape, np.float32)
+        p = problem(b=2, rows=rows, keys=200, mask=mask, lengths=np.array([60, 200]))
+        got = run(p)
+        close(p, got)
+        np.testing.assert_allclose(got[0, 0], np.broadcast_to(p.v[0, 0, :60].mean(0, np.float64), got[0, 0].shape), atol=1e-6)
+
+
 def test_low_numbers_of_a_mask_where_something_is_not_finite(variant: str) -> None:
     """A key that a tile of low numbers hides is left out, unless it or its value is not finite: 0 times infinity is NaN, and a
     score of NaN is one whatever is added to it.

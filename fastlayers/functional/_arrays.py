@@ -11,7 +11,7 @@ from ..kernels import _dispatch
 
 __all__ = ["as_float32", "as_int64", "as_mask", "empty", "is_constant", "optional_float32", "optional_int64", "optional_mask"]
 
-FLOAT32 = np.dtype(np.float32)
+FLOAT32, INT64 = np.dtype(np.float32), np.dtype(np.int64)
 _CONTIGUOUS_ALIGNED = 0x0001 | 0x0100  # NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_ALIGNED
 
 empty = _dispatch.empty
@@ -37,6 +37,8 @@ def as_int64(value: Any, op: str, argument: str) -> np.ndarray:
 
     An empty sequence has no dtype of its own and is taken as one of integers.
     """
+    if type(value) is np.ndarray and value.dtype is INT64 and value.flags.num & _CONTIGUOUS_ALIGNED == _CONTIGUOUS_ALIGNED:
+        return value
     array = _read(value, op, argument)
     if not array.size and not hasattr(value, "dtype"):
         array = array.astype(np.int64)

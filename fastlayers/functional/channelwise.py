@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,9 +56,7 @@ def batch_norm_rule(
     positive("batch_norm", "eps", eps)
     _, count = channels_of("batch_norm", x, axis)
     if not training and (running_mean is None or running_var is None):
-        raise ShapeError(
-            "batch_norm: running_mean or running_var is None: expected both, or training=True for those of the batch"
-        )
+        raise ShapeError("batch_norm: running_mean or running_var is None: expected both, or training=True")
     _vectors("batch_norm", count, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     return x
 
@@ -118,22 +117,20 @@ def batch_norm(
             first.reshape(1, x.shape[at], -1 if x.size else 0), vectors["weight"], vectors["bias"], x.shape[at], eps
         )
         return np.ascontiguousarray(np.moveaxis(y.reshape(first.shape), 0, at))
-    scale, shift = affine_of(*vectors.values(), eps=eps)
+    scale, shift = affine_of(vectors, eps)
     return run_affine(x, scale, shift, at)
 
 
-def affine_of(
-    mean: np.ndarray | None, variance: np.ndarray | None, weight: np.ndarray | None, bias: np.ndarray | None, eps: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """A batch normalisation as ``x scale + shift``: computed in float64, rounded once."""
+def affine_of(vectors: Mapping[str, np.ndarray | None], eps: float) -> tuple[np.ndarray, np.ndarray]:
+    """A batch normalisation, its vectors by name, as ``x scale + shift``: computed in float64, rounded once."""
+    mean, variance = vectors["running_mean"], vectors["running_var"]
+    weight, bias = vectors.get("weight"), vectors.get("bias")
     assert mean is not None and variance is not None
     with np.errstate(all="ignore"):
-        scale = 1.0 / np.sqrt(variance.astype(np.float64) + eps)
-        if weight is not None:
-            scale = scale * weight
-        shift = -mean.astype(np.float64) * scale
-        if bias is not None:
-            shift = shift + bias
+        scale = np.add(variance, eps, dtype=np.float64)
+        np.divide(1.0 if weight is None else weight, np.sqrt(scale, out=scale), out=scale)
+        shift = mean * scale
+        np.subtract(0.0 if bias is None else bias, shift, out=shift)
         return scale.astype(np.float32), shift.astype(np.float32)
 
 
@@ -257,7 +254,8 @@ def instance_norm(
         return group_norm(x, None, tensors["weight"], tensors["bias"], eps, axis=axis)
     if running_mean is None or running_var is None:
         raise ShapeError("instance_norm: running_mean or running_var is None: expected both, or use_input_stats=True")
-    return batch_norm(x, **tensors, eps=eps, axis=axis)
+    mean, variance, weight, bias = (tensors[name] for name in ("running_mean", "running_var", "weight", "bias"))
+    return batch_norm(x, mean, variance, weight, bias, eps=eps, axis=axis)
 
 
 def response_rule(x: Shape, size: Any, alpha: Any, beta: Any, k: Any, axis: Any) -> Shape:

@@ -43,8 +43,8 @@ def dropout(
 ) -> np.ndarray:
     """The numbers themselves; if `training`, zeros in the place of a share of them: ``x * keep / (1 - p)``.
 
-    Which are kept says Philox, a generator that counts: number i of the noise, in C order, is dropped if draw i of the key `seed`,
-    53 bits as a number from 0 to 1, is below `p`. So equal seeds give equal results, whatever the number of threads.
+    Which are kept says Philox, a generator that counts: number i of the noise, in C order, is dropped if draw i of the key
+    `seed`, 53 bits as a number from 0 to 1, is below `p`. So equal seeds give equal results, whatever the number of threads.
 
     Args:
         x: any shape, any real dtype.
@@ -80,9 +80,10 @@ def drop(x: np.ndarray, p: float, seed: int, stream: int, noise_shape: Sequence[
     if any(a not in (1, b) for a, b in zip(shape, x.shape, strict=True)):
         raise ShapeError(f"dropout: noise_shape is {shape}, x has shape {x.shape}: expected 1 or the size of x in every axis")
     if p == 1:
-        return np.zeros_like(x)
+        return np.zeros(x.shape, np.float32)
     count = int(np.prod(shape))
-    draws = np.random.Philox(key=seed % _KEY + stream % _KEY * _KEY).random_raw(count) >> np.uint64(11)
+    raw: np.ndarray = np.random.Philox(key=seed % _KEY + stream % _KEY * _KEY).random_raw(count)
+    draws = raw >> np.uint64(11)
     kept = np.where(draws >= np.uint64(round(p * 2**53)), np.float32(1 / (1 - p)), np.float32(0)).reshape(shape)
     with np.errstate(all="ignore"):
         return np.asarray(np.where(kept != 0, x * kept, np.float32(0)))

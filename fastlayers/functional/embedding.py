@@ -61,8 +61,15 @@ def embedding(ids: Tensor, weight: Tensor, padding_idx: int | None = None) -> np
     array([[2. , 2.5],
            [0. , 0.5]], dtype=float32)
     """
-    ids, weight = as_int64(ids, "embedding", "ids"), as_float32(weight, "embedding", "weight")
-    shape = embedding_rule(ids.shape, weight.shape, padding_idx)
-    out = empty(shape)  # type: ignore[arg-type]
-    _dispatch.kernel("embedding")(weight, ids.reshape(ids.size), out.reshape(ids.size, weight.shape[1]))
+    weight = as_float32(weight, "embedding", "weight")
+    embedding_rule((), weight.shape, padding_idx)
+    return look_up(ids, weight)
+
+
+def look_up(ids: Any, weight: np.ndarray) -> np.ndarray:
+    """`embedding` with a checked table."""
+    ids = as_int64(ids, "embedding", "ids")
+    count, width = ids.size, weight.shape[1]
+    out = empty((*ids.shape, width))
+    _dispatch.kernel("embedding")(weight, ids.reshape(count), out.reshape(count, width))
     return out

@@ -184,7 +184,7 @@ def given_tree(name: str, num_classes: Any, counts: Any, tree: Any) -> ClassTree
         tree = ClassTree.balanced(num_classes) if counts is None else ClassTree.huffman(counts)
     elif counts is not None:
         raise ShapeError(f"{name}: counts and tree are both given: expected one of them, or none")
-    tree = checked_tree(name, tree)
-    if tree.num_classes != num_classes:
-        raise ShapeError(f"{name}: num_classes is {num_classes}, the tree has {tree.num_classes} classes: expected the same")
-    return tree
+    found = checked_tree(name, tree)
+    if found.num_classes != num_classes:
+        raise ShapeError(f"{name}: num_classes is {num_classes}, the tree has {found.num_classes} classes: expected the same")
+    return found

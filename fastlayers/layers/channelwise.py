@@ -90,8 +90,7 @@ class _BatchNorm(_Statistics):
         return run_affine(x, scale, shift, self.axis % x.ndim)
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
-        vectors = (tensors.get(name) for name in ("running_mean", "running_var", "weight", "bias"))
-        return affine_of(*vectors, eps=self.eps), None
+        return affine_of(tensors, self.eps), None
 
 
 class BatchNorm1d(_BatchNorm):
@@ -123,7 +122,7 @@ class BatchNorm2d(_BatchNorm):
         center: False leaves `bias` out (Keras' ``center=False``).
         axis: the axis of the channels: -1 behind layers whose layout is channels-last, and by default in Keras.
 
-    Tensors: ``weight``, ``bias``, ``running_mean``, ``running_var``, each (num_features,); ``num_batches_tracked`` is passed over.
+    Tensors: ``weight``, ``bias``, ``running_mean``, ``running_var``, each (num_features,); ``num_batches_tracked`` may be there.
     Keras' BatchNormalization: gamma, beta, moving_mean, moving_variance, without those that it does not have; a state dict may
     use these names too.
 
@@ -144,7 +143,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class GroupNorm(Normalisation):
-    """`functional.group_norm` as a layer: ``(x - mean) / sqrt(variance + eps) * weight + bias``, statistics of groups of channels.
+    """`functional.group_norm` as a layer: ``(x - mean) / sqrt(variance + eps) * weight + bias``, by groups of channels.
 
     Args:
         num_groups: into how many groups of neighbours the channels are cut.

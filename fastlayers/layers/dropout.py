@@ -107,8 +107,8 @@ class MonteCarlo(Layer):
     """Mean and variance of a network over many draws of its dropout layers: how uncertain it is.
 
     A draw is one thinned network, the same for all examples of a batch. Draw i of a seed is the same in every call, whatever the
-    number of threads and however a batch is cut. The network itself is not changed; without this it is deterministic. It cannot be
-    compiled: compile the network alone.
+    number of threads and however a batch is cut. The network itself is not changed; without this it is deterministic. It cannot
+    be compiled: compile the network alone.
 
     Args:
         net: a layer, or a network of layers; called with what this is called with, returns one array.

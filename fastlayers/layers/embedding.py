@@ -10,7 +10,8 @@ from ..errors import UnsupportedError
 from ..functional import embedding
 from ..functional._arrays import as_int64
 from ..functional._checks import integer
-from ..functional.embedding import padding_row
+from ..functional.embedding import look_up, padding_row
+from ..graph.symbol import Symbol
 from ._base import Layer
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ class Embedding(Layer):
 
     def __call__(self, ids: Tensor) -> np.ndarray:
         """Looks integers of any shape up; returns float32 ``(*ids.shape, embedding_dim)``."""
-        return embedding(ids, self._tensors()["weight"], self.padding_idx)
+        weight = self._tensors()["weight"]
+        return embedding(ids, weight, self.padding_idx) if isinstance(ids, Symbol) else look_up(ids, weight)
 
     def mask(self, ids: Tensor) -> np.ndarray:
         """Which ids are not `padding_idx`, as booleans of the shape of ids: the mask that Keras' ``mask_zero`` gives."""

@@ -24,7 +24,7 @@ __all__ = ["ClassTree", "HierarchicalSoftmax"]
 
 
 class HierarchicalSoftmax(WithWeight):
-    """Probabilities of classes at the leaves of a binary tree; each node on the way decides by ``sigmoid(weight[node] x + bias[node])``.
+    """Probabilities of classes at the leaves of a binary tree; a node decides by ``sigmoid(weight[node] x + bias[node])``.
 
     One class costs about as many products as the tree is deep there (`log_prob`), and so does the likeliest one most times
     (`predict`); calling the layer gives the logarithms of all. The probabilities of all classes sum to 1.
@@ -36,8 +36,8 @@ class HierarchicalSoftmax(WithWeight):
         tree: a `ClassTree` instead.
         bias: whether nodes have a bias; word2vec's have none.
 
-    Tensors: ``weight`` (n - 1, in_features), and ``bias`` (n - 1,). word2vec's ``syn1`` is `weight`, also with its last row, which
-    belongs to no node.
+    Tensors: ``weight`` (n - 1, in_features), and ``bias`` (n - 1,). word2vec's ``syn1`` is `weight`, also with a last row
+    that belongs to no node.
 
     >>> import numpy as np, fastlayers as fl
     >>> layer = fl.HierarchicalSoftmax(2, 4, counts=[8, 4, 2, 1])

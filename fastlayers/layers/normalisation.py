@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,12 @@ __all__ = ["LayerNorm", "RMSNorm"]
 class Normalisation(WithWeight):
     """What the normalisations share: `weight` and `bias`, which files also call gamma (or scale) and beta, and statistics."""
 
-    _theirs = {"weight": "gamma", "bias": "beta", "running_mean": "moving_mean", "running_var": "moving_variance"}
+    _theirs: ClassVar[dict[str, str]] = {
+        "weight": "gamma",
+        "bias": "beta",
+        "running_mean": "moving_mean",
+        "running_var": "moving_variance",
+    }
 
     def _tensor(self, name: str) -> np.ndarray | None:
         """The tensor of that name; None if the layer has none."""
@@ -97,7 +102,7 @@ class RMSNorm(Normalisation):
     array([[ 1., -1.]], dtype=float32)
     """
 
-    _theirs = {"weight": "scale"}
+    _theirs: ClassVar[dict[str, str]] = {"weight": "scale"}
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True) -> None:
         self.normalized_shape = last_sizes("RMSNorm", normalized_shape)

@@ -206,8 +206,8 @@ def affine_lower(n: View, b: Builder) -> Any:
     if scale is None or shift is None or not n.float32(0):
         return False
     x = b.input(0)
-    vectors = (b.constant(v.astype(np.float32)) for v in (scale, shift))
-    _affine(b, n, x, b.output(0, over=x), *vectors, _axis(n, 1, len(x.shape)))
+    factor, summand = (b.constant(v.astype(np.float32)) for v in (scale, shift))
+    _affine(b, n, x, b.output(0, over=x), factor, summand, _axis(n, 1, len(x.shape)))
     return True
 
 
@@ -329,8 +329,8 @@ def group_norm_lower(n: View, b: Builder) -> Any:
         numbers = b.constant(np.repeat(np.arange(groups), x.shape[1] // groups).astype(np.int64))
         for i, given in enumerate(weights):
             if given is not None:
-                weights[i] = b.temp((x.shape[1],))
-                b.call("gather", given.view((1, groups, 1)), numbers, weights[i].view((1, x.shape[1], 1)), 4)
+                each = weights[i] = b.temp((x.shape[1],))
+                b.call("gather", given.view((1, groups, 1)), numbers, each.view((1, x.shape[1], 1)), 4)
     b.call("group_norm", x.view(cut), *weights, b.output(0).view(cut), groups, float(n.get("epsilon", 1e-5)))
     return True
 

@@ -22,7 +22,9 @@ def _log_prob_run(n: View, x: np.ndarray, weight: np.ndarray, bias: Any, targets
     """Inputs: x, weight, bias or nothing, targets, starts, points, codes."""
     out = np.empty(targets.shape, np.float32)
     count = targets.size
-    reference.tree_log_prob(x.reshape(count, x.shape[-1]), weight, bias, targets.reshape(count), *tree, out.reshape(count))
+    starts, points, codes = tree
+    flat = (x.reshape(count, x.shape[-1]), weight, bias, targets.reshape(count))
+    reference.tree_log_prob(*flat, starts, points, codes, out.reshape(count))
     return (out,)
 
 
@@ -49,7 +51,8 @@ def _distribution_run(n: View, x: np.ndarray, *tree: np.ndarray) -> Sequence[np.
     """Inputs: sums of all nodes, order, left, right."""
     out = np.empty((*x.shape[:-1], x.shape[-1] + 1), np.float32)
     rows = math.prod(x.shape[:-1])
-    reference.tree_distribution(x.reshape(rows, x.shape[-1]), *tree, out.reshape(rows, x.shape[-1] + 1))
+    order, left, right = tree
+    reference.tree_distribution(x.reshape(rows, x.shape[-1]), order, left, right, out.reshape(rows, x.shape[-1] + 1))
     return (out,)
 
 

@@ -1,6 +1,6 @@
-"""Makes normalisation_layers.npz: results of torch's normalisation layers (2.13, in float64) and of ONNX's operators (onnxruntime).
+"""Makes normalisation_layers.npz: torch's normalisation layers (2.13, in float64), ONNX's operators (onnxruntime).
 
-Run ``python -m tests.goldens.make_normalisation_layers`` where they are installed. Inputs and weights come from seeds: see `arrays`.
+Run ``python -m tests.goldens.make_normalisation_layers`` where they are installed. Inputs come from seeds: see `arrays`.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     (lambda: fl.MonteCarlo(lambda x: x), fl.DTypeError, "MonteCarlo: net is of type function"),
     (lambda: fl.MonteCarlo(fl.Dropout(), 0), fl.ShapeError, "MonteCarlo: samples is 0"),
     (lambda: fl.compile(fl.MonteCarlo(fl.Dropout()), fl.graph.Input("x", (2,))), fl.UnsupportedError, "MonteCarlo: cannot be"),
-    (lambda: fl.compile(lambda x: f.dropout(x, 0.5, True, 1), fl.graph.Input("x", (2,))), fl.UnsupportedError, "dropout: training"),
+    (lambda: fl.compile(lambda x: f.dropout(x, 0.5, True, 1), fl.graph.Input("x", (2,))), fl.UnsupportedError, "dropout: train"),
 ]  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """Classes at the leaves of a binary tree in numpy: computed in float64, rounded to float32 once at the end.
 
 A node with sum z goes left with probability 1 / (1 + exp(-z)), else right. A child of 0 and above is a node, one below 0 is class
--1 - child. `points` and `codes` from `starts[c]` to `starts[c + 1]` are the nodes from the root to class c, and 0 where it goes left.
+-1 - child. `points` and `codes` from `starts[c]` to `starts[c + 1]` are the nodes from the root to
+class c, and 0 where it goes left.
 """
 
 from __future__ import annotations
@@ -29,9 +30,7 @@ def tree_log_prob(
     codes__p: np.ndarray,
     out__b: np.ndarray,
 ) -> None:
-    """out[b] = log of the probability of class targets[b]: the sum over its path of the log of the side taken; ShapeError if there
-    is no such class.
-    """
+    """out[b] = log of the probability of class targets[b], a sum over its path; ShapeError if there is no such class."""
     count = len(starts__s) - 1
     wrong = targets__b[(targets__b < 0) | (targets__b >= count)]
     if wrong.size:
@@ -48,7 +47,7 @@ def tree_log_prob(
 def tree_distribution(
     x__bm: np.ndarray, order__m: np.ndarray, left__m: np.ndarray, right__m: np.ndarray, out__bn: np.ndarray
 ) -> None:
-    """out[b, c] = log of the probability of class c, from the sums of all nodes; `order` has each node behind the one above it."""
+    """out[b, c] = log of the probability of class c, from the sums of all nodes; in `order` a node is behind the one above."""
     sides = _sides(x__bm.astype(np.float64))
     if not len(order__m):
         out__bn[...] = 0
@@ -74,7 +73,7 @@ def tree_argmax(
     out__b: np.ndarray,
     depth: int,
 ) -> None:
-    """ids[b] = the likeliest class, the lowest of equals, and out[b] the log of its probability; `depth`: nodes of the longest path."""
+    """ids[b] = the likeliest class, the lowest of equals, out[b] the log of its probability; `depth`: of the tree."""
     with np.errstate(all="ignore"):
         z = x__bd.astype(np.float64) @ weight__md.T.astype(np.float64) + (0 if bias__m is None else bias__m)
     logs = np.empty((len(x__bd), len(order__m) + 1))

@@ -37,7 +37,7 @@ def channels_of(name: str, x: Shape, axis: Any) -> tuple[int, Dim]:
 
 def _vectors(name: str, count: Dim, **shapes: Shape | None) -> None:
     for argument, shape in shapes.items():
-        if shape is not None:
+        if shape is not None and shape != (count,):
             same_shape(name, argument, shape, (count,), "one number a channel")
 
 
@@ -127,10 +127,9 @@ def affine_of(vectors: Mapping[str, np.ndarray | None], eps: float) -> tuple[np.
     weight, bias = vectors.get("weight"), vectors.get("bias")
     assert mean is not None and variance is not None
     with np.errstate(all="ignore"):
-        scale = np.add(variance, eps, dtype=np.float64)
-        np.divide(1.0 if weight is None else weight, np.sqrt(scale, out=scale), out=scale)
-        shift = mean * scale
-        np.subtract(0.0 if bias is None else bias, shift, out=shift)
+        root = np.sqrt(np.add(variance, eps, dtype=np.float64))
+        scale = (1.0 if weight is None else weight) / root
+        shift = (0.0 if bias is None else bias) - mean * scale
         return scale.astype(np.float32), shift.astype(np.float32)
 
 

@@ -68,7 +68,7 @@ def dropout(
     x = as_float32(x, "dropout", "x")
     p = probability("dropout", p)
     if not training:
-        return x.copy()
+        return np.array(x)
     if seed is None:
         raise ShapeError("dropout: seed is None: expected an int, training=True draws from it")
     return drop(x, p, integer("dropout", "seed", seed), 0, noise_shape)

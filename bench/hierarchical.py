@@ -1,4 +1,4 @@
-"""Time of one class's log-probability over the number of classes: it grows with the logarithm, log_softmax over all with the number.
+"""Time of one class's log-probability over the number of classes: it grows with the logarithm of it.
 
     python -m bench.hierarchical [--most 100000]
 
@@ -43,7 +43,8 @@ def main() -> None:
         times = {name: t.best * 1e6 / BATCH for name, t in take_turns(calls, 6, 0.05).items()}
         path = np.diff(layer.tree.starts)[targets].mean()
         rest = "".join(f"{times[name]:{width}.2f}" for name, width in (("torch", 12), ("adaptive", 10)) if name in times)
-        print(f"{n:9} {path:6.1f} {times['ours']:8.3f} {times['ours'] / math.log2(n):14.4f} {times['argmax']:8.2f}{rest}", flush=True)
+        ours = times["ours"]
+        print(f"{n:9} {path:6.1f} {ours:8.3f} {ours / math.log2(n):14.4f} {times['argmax']:8.2f}{rest}", flush=True)
         n *= 10
 
 

@@ -15,6 +15,9 @@ SHAPE = (256, 1024)
 LAYERS: list[tuple[str, tuple[Any, ...]]] = [
     *((name, ()) for name in ("ReLU", "ReLU6", "LeakyReLU", "ELU", "SELU", "GELU", "SiLU", "Sigmoid", "Tanh", "Hardsigmoid")),
     *((name, ()) for name in ("Hardswish", "Softplus", "Softsign", "Mish", "Hardtanh", "GLU")),
+    *((name, ()) for name in ("CELU", "Hardshrink", "Softshrink", "Tanhshrink", "LogSigmoid")),
+    ("Threshold", (0.1, 0.5)),
+    ("Softmin", (-1,)),
     ("GELU", ("tanh",)),
     ("Softmax", (-1,)),
     ("LogSoftmax", (-1,)),
@@ -25,6 +28,7 @@ FUNCTIONS: list[tuple[str, str, int]] = [
     *((name, name, 1) for name in ("exp", "erf", "sqrt", "relu", "sigmoid", "tanh", "log")),
     *((name, f"nn.functional.{name}", 1) for name in ("relu6", "leaky_relu", "elu", "selu", "gelu", "silu", "hardsigmoid")),
     *((name, f"nn.functional.{name}", 1) for name in ("hardswish", "softplus", "softsign", "mish", "hardtanh", "glu")),
+    *((name, f"nn.functional.{name}", 1) for name in ("celu", "hardshrink", "softshrink", "tanhshrink", "logsigmoid")),
     ("swish", "nn.functional.silu", 1),
     *((name, name, 2) for name in ("add", "subtract", "multiply", "divide")),
 ]
@@ -69,6 +73,11 @@ def call(ours: Callable[[np.ndarray], Any], theirs: Callable[[Any, Any], Any] | 
     return Pair(lambda: ours(x), None if theirs is None else prepared)
 
 
+def below(library: Any, x: Any) -> Any:
+    """The same call of both libraries."""
+    return library.threshold(x, 0.1, 0.5)
+
+
 def prelu(stateless: bool) -> Pair:
     slope = np.full(SHAPE[1], 0.2, np.float32)
     mine = fl.PReLU(SHAPE[1])
@@ -89,6 +98,10 @@ ROWS = [
     ),
     Row(("PReLU",), "256x1024", partial(prelu, False)),
     Row(("prelu",), "256x1024", partial(prelu, True)),
+    Row(("threshold",), "256x1024", partial(call, partial(below, fl.functional), lambda t, x: below(t, x))),
+    Row(("softmin",), "256x1024", partial(call, fl.functional.softmin, lambda t, x: t.nn.functional.softmin(x, -1))),
+    Row(("QuickGELU",), "256x1024", partial(call, fl.QuickGELU(), lambda t, x: x * t.sigmoid(1.702 * x))),
+    Row(("quick_gelu",), "256x1024", partial(call, fl.functional.quick_gelu, lambda t, x: x * t.sigmoid(1.702 * x))),
     Row(("SwiGLU",), "256x1024", partial(call, fl.SwiGLU())),
     Row(("swiglu",), "256x1024", partial(call, fl.functional.swiglu)),
 ]

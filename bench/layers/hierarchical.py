@@ -1,4 +1,4 @@
-"""Hierarchical softmax over a vocabulary, beside what torch has for the same question: a linear layer and log_softmax over all."""
+"""Hierarchical softmax over a vocabulary, beside torch's log_softmax of a linear layer over all."""
 
 from __future__ import annotations
 

@@ -40,6 +40,7 @@ from .conv_transpose import conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .dropout import dropout
 from .elementwise import clip, erf, exp, hardtanh, identity, log, sqrt
 from .embedding import embedding
+from .further import celu, hardshrink, logsigmoid, quick_gelu, softmin, softshrink, tanhshrink, threshold
 from .gated import glu, prelu, swiglu
 from .hierarchical import hierarchical_argmax, hierarchical_log_prob, hierarchical_log_softmax
 from .joining import concat, select, slice
@@ -63,14 +64,15 @@ from .time_pooling import max_over_time, mean_over_time
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
     "adaptive_max_pool3d", "add", "additive_attention", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "beam_search",
-    "clip", "concat", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "divide",
-    "dropout", "elu", "embedding", "erf", "exp", "flatten", "gelu", "global_avg_pool", "global_max_pool", "glu",
-    "greedy_search", "group_norm", "gru", "gru_cell", "hard_attention", "hardsigmoid", "hardswish", "hardtanh",
+    "celu", "clip", "concat", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "divide", "dropout", "elu", "embedding", "erf", "exp", "flatten", "gelu", "global_avg_pool", "global_max_pool", "glu",
+    "greedy_search", "group_norm", "gru", "gru_cell", "hard_attention", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
     "hierarchical_argmax", "hierarchical_log_prob", "hierarchical_log_softmax", "identity", "instance_norm", "interpolate",
-    "layer_norm", "leaky_relu", "linear", "local_response_norm", "log", "log_softmax", "lp_pool1d", "lp_pool2d", "lp_pool3d",
-    "lstm", "lstm_cell", "max_over_time", "max_pool1d", "max_pool2d", "max_pool3d", "mean_over_time", "mish", "multiply", "pad",
-    "permute", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu", "relu6", "reshape", "rms_norm", "rnn", "rnn_cell",
-    "roi_align", "roi_pool", "rotary_embedding", "rotary_tables", "scaled_dot_product_attention", "select", "selu",
-    "separable_conv1d", "separable_conv2d", "sigmoid", "silu", "sinusoidal_encoding", "slice", "softmax", "softplus",
-    "softsign", "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh", "to_channels_first", "to_channels_last", "unsqueeze",
+    "layer_norm", "leaky_relu", "linear", "local_response_norm", "log", "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d",
+    "lp_pool3d", "lstm", "lstm_cell", "max_over_time", "max_pool1d", "max_pool2d", "max_pool3d", "mean_over_time", "mish",
+    "multiply", "pad", "permute", "pixel_shuffle", "pixel_unshuffle", "prelu", "quick_gelu", "relu", "relu6", "reshape",
+    "rms_norm", "rnn", "rnn_cell", "roi_align", "roi_pool", "rotary_embedding", "rotary_tables", "scaled_dot_product_attention",
+    "select", "selu", "separable_conv1d", "separable_conv2d", "sigmoid", "silu", "sinusoidal_encoding", "slice", "softmax",
+    "softmin", "softplus", "softshrink", "softsign", "sqrt", "squeeze", "subtract", "swiglu", "swish", "tanh", "tanhshrink",
+    "threshold", "to_channels_first", "to_channels_last", "unsqueeze",
 ]  # fmt: skip

@@ -231,6 +231,12 @@ UNARY: dict[str, Unary] = {
     "sign": Unary(27),
     "sin": Unary(28),
     "cos": Unary(29),
+    "celu": Unary(30, ("alpha",), (1.0,)),
+    "shrink": Unary(31, ("lambd", "bias"), (0.5, 0.0)),
+    "threshold": Unary(32, ("threshold", "value"), (0.0, 0.0)),
+    "tanhshrink": Unary(33),
+    "logsigmoid": Unary(34),
+    "quick_gelu": Unary(35, ("alpha",), (1.702,)),
 }
 
 _SIGMOID, _TANH = Activation(UNARY["sigmoid"].code), Activation(UNARY["tanh"].code)

@@ -48,6 +48,7 @@ from .conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .dropout import Dropout, Dropout1d, Dropout2d, Dropout3d, MonteCarlo
 from .embedding import Embedding
 from .feedforward import FeedForward
+from .further import CELU, Hardshrink, LogSigmoid, QuickGELU, Softmin, Softshrink, Tanhshrink, Threshold
 from .hierarchical import ClassTree, HierarchicalSoftmax
 from .layout import Flatten, Permute, Reshape
 from .linear import Linear
@@ -101,19 +102,20 @@ from .transformer import Transformer, TransformerDecoder, TransformerEncoder
 from .transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer
 
 __all__ = [
-    "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
+    "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
     "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AdditiveAttention", "Attention", "AvgPool1d", "AvgPool2d",
     "AvgPool3d", "BahdanauAttention", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "BottleneckBlock", "CircularPad1d",
     "CircularPad2d", "CircularPad3d", "ClassTree", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d",
     "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "DepthwiseConv1d", "DepthwiseConv2d", "Dropout",
     "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "FeedForward", "Flatten", "GRUCell", "GlobalAvgPool", "GlobalMaxPool",
-    "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "HierarchicalSoftmax", "Identity", "InceptionBlock", "InstanceNorm1d",
-    "InstanceNorm2d", "InstanceNorm3d", "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "Layer", "LayerNorm", "LeakyReLU",
-    "LearnedPositionalEncoding", "Linear", "Loaded", "LocalResponseNorm", "LogSoftmax", "MaxOverTime", "MaxPool1d", "MaxPool2d",
-    "MaxPool3d", "MeanOverTime", "Mish", "MonteCarlo", "MultiheadAttention", "NiNBlock", "PReLU", "Permute", "PixelShuffle",
-    "PixelUnshuffle", "PositionalEncoding", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d",
-    "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Reshape", "ResidualBlock", "RoIAlign",
-    "RoIPool", "RotaryEmbedding", "SeparableConv1d", "SeparableConv2d", "Seq2Seq", "Sequential", "SiLU", "Sigmoid", "Softmax",
-    "Softplus", "Softsign", "SwiGLU", "Tanh", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
+    "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "HierarchicalSoftmax", "Identity", "InceptionBlock",
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "Layer", "LayerNorm",
+    "LeakyReLU", "LearnedPositionalEncoding", "Linear", "Loaded", "LocalResponseNorm", "LogSigmoid", "LogSoftmax",
+    "MaxOverTime", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MeanOverTime", "Mish", "MonteCarlo", "MultiheadAttention",
+    "NiNBlock", "PReLU", "Permute", "PixelShuffle", "PixelUnshuffle", "PositionalEncoding", "QuickGELU", "RMSNorm", "RNNCell",
+    "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
+    "ReplicationPad3d", "Reshape", "ResidualBlock", "RoIAlign", "RoIPool", "RotaryEmbedding", "SeparableConv1d",
+    "SeparableConv2d", "Seq2Seq", "Sequential", "SiLU", "Sigmoid", "Softmax", "Softmin", "Softplus", "Softshrink", "Softsign",
+    "SwiGLU", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
     "TransformerEncoder", "TransformerEncoderLayer", "Upsample", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip

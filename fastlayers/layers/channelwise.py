@@ -110,7 +110,7 @@ class BatchNorm2d(_BatchNorm):
     """Every channel by a mean and a variance of its own: ``(x - mean) / sqrt(variance + eps) * weight + bias``.
 
     By default these are the running statistics of the training. In a compiled network the layer goes into the weights of a
-    convolution or linear layer before or behind it; `fuse` does the same for a `Sequential`.
+    convolution or linear layer before or behind it; `Sequential.fuse` folds it into the one before.
 
     Args:
         num_features: the number of channels of x, ``(n, c, h, w)``.

@@ -42,11 +42,11 @@ FUNCTIONS: dict[str, Callable[[View], Activation | None]] = {
     "LeakyRelu": lambda n: activation("leaky_relu", n.get("alpha", 0.01)),
     "Elu": lambda n: activation("elu", n.get("alpha", 1.0)),
     "Selu": lambda n: activation("selu", n.get("alpha", 1.6732632423543772), n.get("gamma", 1.0507009873554805)),
-    "Celu": lambda n: activation("elu", 1.0) if n.get("alpha", 1.0) == 1.0 else None,
+    "Celu": lambda n: activation("celu", n.get("alpha", 1.0)) if n.get("alpha", 1.0) > 0 else None,
     "Sigmoid": lambda n: activation("sigmoid"),
     "HardSigmoid": lambda n: activation("hardsigmoid", n.get("alpha", 0.2), n.get("beta", 0.5)),
     "HardSwish": lambda n: activation("hardswish"),
-    "Swish": lambda n: activation("silu") if n.get("alpha", 1.0) == 1.0 else None,
+    "Swish": lambda n: activation("silu") if n.get("alpha", 1.0) == 1.0 else activation("quick_gelu", n.get("alpha", 1.0)),
     "Tanh": lambda n: activation("tanh"),
     "Softplus": lambda n: activation("softplus", 1.0, INFINITY),
     "Softsign": lambda n: activation("softsign"),
@@ -140,7 +140,7 @@ for _name, _function in {
 
 
 def _thresholded_run(n: View, x: np.ndarray) -> Arrays:
-    return (np.where(x > x.dtype.type(n.get("alpha", 1.0)), x, x.dtype.type(0)),)
+    return (np.where(x <= x.dtype.type(n.get("alpha", 1.0)), x.dtype.type(0), x),)  # NaN stays
 
 
 def _shrink_run(n: View, x: np.ndarray) -> Arrays:
@@ -148,9 +148,9 @@ def _shrink_run(n: View, x: np.ndarray) -> Arrays:
     bias, lambd = n.get("bias", 0.0), n.get("lambd", 0.5)
     y = x.astype(np.float64) if x.dtype.kind != "f" or x.dtype == np.float64 else x.astype(FLOAT32)
     return (
-        np.where(y < -lambd, y + y.dtype.type(bias), np.where(y > lambd, y - y.dtype.type(bias), y.dtype.type(0))).astype(
-            x.dtype
-        ),
+        np.where(
+            y < -lambd, y + y.dtype.type(bias), np.where(y > lambd, y - y.dtype.type(bias), np.where(y == y, y.dtype.type(0), y))
+        ).astype(x.dtype),
     )
 
 
@@ -163,8 +163,16 @@ def _is_inf_run(n: View, x: np.ndarray) -> Arrays:
     return (found,)
 
 
-register("ThresholdedRelu", _infer("f"), _thresholded_run)
-register("Shrink", _infer(ANY), _shrink_run)
+def _thresholded_lower(n: View, b: Any) -> Any:
+    return unary(n, b, activation("threshold", n.get("alpha", 1.0), 0.0))
+
+
+def _shrink_lower(n: View, b: Any) -> Any:
+    return unary(n, b, activation("shrink", n.get("lambd", 0.5), n.get("bias", 0.0)))
+
+
+register("ThresholdedRelu", _infer("f"), _thresholded_run, _thresholded_lower)
+register("Shrink", _infer(ANY), _shrink_run, _shrink_lower)
 register("IsNaN", _infer("f", BOOL), lambda n, x: (np.isnan(x),))
 register("IsInf", _infer("f", BOOL), _is_inf_run)
 register("Not", _infer("b"), lambda n, x: (np.logical_not(x),))

@@ -64,6 +64,12 @@ BOUNDS: dict[str, Bound] = {
     "sign": Bound(0, 0),
     "sin": Bound(0.51, 0.51),
     "cos": Bound(0.51, 0.51),
+    "celu": Bound(1.5, 1.5),
+    "shrink": Bound(0.5, 0.5),
+    "threshold": Bound(0, 0),
+    "tanhshrink": Bound(1.0, 1.0, 2.0**-22),  # near 0 it is what the hyperbolic tangent is off by
+    "logsigmoid": Bound(2.5, 2.5),
+    "quick_gelu": Bound(3.0, 3.0, 2.0**-23),
 }
 # With the defaults, but for: ELU as expm1 alone, and softplus as the logarithm alone.
 PARAMETERS = {"elu": (1.0,), "softplus": (1.0, math.inf), "clip": (0.0, 6.0)}

@@ -186,6 +186,28 @@ def test_folding(make: Any, shape: tuple[int, ...], left: int, variant: str) -> 
     assert ops.count("Affine") == left and "BatchNormalization" not in ops, ops
 
 
+@pytest.mark.parametrize(("make", "shape"), [n[1:3] for n in NETS], ids=[n[0] for n in NETS])
+def test_fused_networks_compute_the_same(make: Any, shape: tuple[int, ...], variant: str) -> None:
+    net = filled(fl.Sequential(fl.Sequential(*make()), fl.Tanh()))
+    x, want = numbers(*shape), net(numbers(*shape))
+    fused = net.fuse()
+    if isinstance(make()[0], fl.Linear) and len(shape) == 3 and make()[1].axis == 1:
+        with pytest.raises(fl.ShapeError, match="behind a Linear"):
+            fused(x)
+        return
+    got = fused(x)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    net.load_state_dict({name: np.zeros(s) for name, s in net.tensor_shapes().items()})
+    np.testing.assert_array_equal(fused(x), got)
+
+
+def test_fuse_folds_what_is_right_behind() -> None:
+    net = filled(fl.Sequential(fl.Conv2d(3, 4, 3, bias=False), fl.BatchNorm2d(4), fl.ReLU(), fl.BatchNorm2d(4)))
+    assert list(net.fuse().tensor_shapes()) == ["0.weight", "0.bias", *(f"3.{n}" for n in fl.BatchNorm2d(4).tensor_shapes())]
+    with pytest.raises(fl.WeightsError):
+        fl.Sequential(fl.Linear(2, 2), fl.BatchNorm1d(2)).fuse()
+
+
 # ---- errors ----
 
 WRONG: list[tuple[Any, type[Exception], str]] = [

@@ -17,7 +17,7 @@ cdef enum:
 # Operations an element (see `workers`) by code: the memory alone costs 10.
 cdef double COST[FL_UNARY_COUNT]
 COST[:] = [10, 10, 10, 10, 40, 40, 35, 45, 50, 45, 35, 10, 10, 80, 20, 50, 35, 40, 45, 15, 10, 10, 10, 20, 10, 10, 10, 10, 200,
-           200]
+           200, 45, 10, 10, 50, 80, 35]
 
 ctypedef struct Job:
     const fl_kernels *table

@@ -76,6 +76,12 @@ _FUNCTIONS: dict[str, Function] = {
     "sign": lambda x, a, b: np.sign(x),
     "sin": lambda x, a, b: np.sin(x),
     "cos": lambda x, a, b: np.cos(x),
+    "celu": lambda x, a, b: np.where(x > 0, x, a * np.expm1(-np.abs(x / a))),
+    "shrink": lambda x, a, b: np.where(x < -a, x + b, np.where(x > a, x - b, np.where(np.isnan(x), x, 0))),
+    "threshold": lambda x, a, b: np.where(x <= a, b, x),
+    "tanhshrink": lambda x, a, b: x - np.tanh(x),
+    "logsigmoid": lambda x, a, b: -np.logaddexp(0, -x),
+    "quick_gelu": lambda x, a, b: x * _sigmoid(a * x),
 }
 _BY_CODE: dict[int, Function] = {UNARY[name].code: function for name, function in _FUNCTIONS.items()}
 

@@ -11,6 +11,7 @@ from . import (  # noqa: F401  (they fill LOWER)
     conv,
     elementwise,
     embedding,
+    further,
     hierarchical,
     layout,
     normalisation,

@@ -46,6 +46,12 @@ enum fl_unary_code {
   FL_SIGN,         /* -1, 0, 1, or NaN */
   FL_SIN,
   FL_COS,
+  FL_CELU,         /* x > 0 ? x : a (exp(x / a) - 1) */
+  FL_SHRINK,       /* x < -a ? x + b : x > a ? x - b : 0 */
+  FL_THRESHOLD,    /* x > a ? x : b */
+  FL_TANHSHRINK,   /* x - tanh(x) */
+  FL_LOGSIGMOID,   /* -log(1 + exp(-x)) */
+  FL_QUICK_GELU,   /* x sigmoid(a x) */
   FL_UNARY_COUNT
 };
 

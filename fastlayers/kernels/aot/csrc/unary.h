@@ -80,6 +80,19 @@ FL_INLINE vf fl_v_wave(vf x, int ahead) {
 FL_INLINE vf fl_v_sin(vf x, vf a, vf b) { (void)a, (void)b; return fl_v_wave(x, 0); }
 FL_INLINE vf fl_v_cos(vf x, vf a, vf b) { (void)a, (void)b; return fl_v_wave(x, 1); }
 
+FL_INLINE vf fl_v_celu(vf x, vf a, vf b) { (void)b; return vsel((vi)(x > 0), x, a * vexpm1_neg(-vabs(x / a))); }
+/* what is NaN is neither less nor more, and stays */
+FL_INLINE vf fl_v_shrink(vf x, vf a, vf b) {
+  return vsel((vi)(x < -a), x + b, vsel((vi)(x > a), x - b, vsel((vi)(x == x), vset(0), x)));
+}
+FL_INLINE vf fl_v_threshold(vf x, vf a, vf b) { return vsel((vi)(x <= a), b, x); }
+FL_INLINE vf fl_v_tanhshrink(vf x, vf a, vf b) { (void)a, (void)b; return x - vtanh(x); }
+FL_INLINE vf fl_v_logsigmoid(vf x, vf a, vf b) {
+  (void)a, (void)b;
+  return vmin(vset(0), x) - vlog1p_unit(vexp_neg(-vabs(x)));
+}
+FL_INLINE vf fl_v_quick_gelu(vf x, vf a, vf b) { (void)b; return x * vsigmoid(a * x); }
+
 typedef vf (*fl_v_fn)(vf x, vf a, vf b);
 enum { FL_ALONE, FL_TIMES }; /* y = f(x), or y = f(x) * g */
 
@@ -152,6 +165,12 @@ FL_MAP(round)
 FL_MAP(sign)
 FL_MAP(sin)
 FL_MAP(cos)
+FL_MAP(celu)
+FL_MAP(shrink)
+FL_MAP(threshold)
+FL_MAP(tanhshrink)
+FL_MAP(logsigmoid)
+FL_MAP(quick_gelu)
 
 static const struct {
   fl_map_fn map, gate;
@@ -186,6 +205,12 @@ static const struct {
     [FL_SIGN] = {fl_map_sign, 0},
     [FL_SIN] = {fl_map_sin, 0},
     [FL_COS] = {fl_map_cos, 0},
+    [FL_CELU] = {fl_map_celu, 0},
+    [FL_SHRINK] = {fl_map_shrink, 0},
+    [FL_THRESHOLD] = {fl_map_threshold, 0},
+    [FL_TANHSHRINK] = {fl_map_tanhshrink, 0},
+    [FL_LOGSIGMOID] = {fl_map_logsigmoid, 0},
+    [FL_QUICK_GELU] = {fl_map_quick_gelu, 0},
 };
 
 static void fl_f32_unary(int code, float a, float b, const float *x, float *y, int64_t n) {

@@ -32,20 +32,20 @@ class Program(NamedTuple):
     options: dict[str, Any]
 
 
-# The first nine are programs in both articles, but for those named; the figures are in both.
+# make_seeds.py says in which article and section each of them is.
 PROGRAMS = {
-    "dense": Program("keras_dense", {}),  # "Using fully connected layers with the Keras Functional API"
-    "conv2d": Program("keras_conv2d", {}),  # "2D convolutional neural network built using the Keras Functional API"
-    "conv2d_through_features": Program("keras_conv2d", {"features": True}),  # as the text beside it says
-    "lstm": Program("keras_lstm", {}),  # "Using an LSTM layer with the Keras Functional API"
+    "dense": Program("keras_dense", {}),
+    "conv2d": Program("keras_conv2d", {}),
+    "conv2d_through_features": Program("keras_conv2d", {"features": True}),
+    "lstm": Program("keras_lstm", {}),
     "lstm_sequences": Program("keras_lstm", {"sequences": True}),
     "lstm_state": Program("keras_lstm", {"states": True}),
-    "lstm_sequences_state": Program("keras_lstm", {"sequences": True, "states": True}),  # as the text says
-    "attention_head": Program("keras_attention_head", {}),  # the first article: "Implementing a Single Attention Head"
-    "attention": Program("keras_attention", {}),  # the second: "Using Dot-Product attention layer"
-    "additive_attention": Program("keras_additive_attention", {}),  # as the section "Additive Attention" says
-    "dqn": Program("keras_dqn", {}),  # the figure "Deep convolutional neural network used in the 2015 DeepMind DQN Atari work"
-    "trpo": Program("keras_trpo", {}),  # the figure "A fully connected layer being used to power ... TRPO"
+    "lstm_sequences_state": Program("keras_lstm", {"sequences": True, "states": True}),
+    "attention_head": Program("keras_attention_head", {}),
+    "attention": Program("keras_attention", {}),
+    "additive_attention": Program("keras_additive_attention", {}),
+    "dqn": Program("keras_dqn", {}),
+    "trpo": Program("keras_trpo", {}),
 }
 
 

@@ -1,6 +1,9 @@
 """Writes seeds.npz: what Keras computes for the programs of two articles on four kinds of layers (fully connected, convolution,
 LSTM, attention), and for the networks that their figures show.
 
+The articles: "A Guide to Deep Learning Layers" and "Animated Guide to Four Deep Learning Layers", by one author, called the first
+and the second here. They share their programs but for one each. Each program below says where it is from.
+
 The programs were written for TensorFlow 2.2; here they are for Keras 3, with ``keras.ops`` where they call ``tf`` on symbolic
 tensors. Their inputs are those of the articles (numpy, seed 42), made by `seed_inputs.py`; their weights come from
 there too, since no version of Keras draws the same as another, so that only shapes and results are kept.
@@ -36,7 +39,7 @@ FILE = Path(__file__).with_name("seeds.npz")
 
 
 def dense() -> Any:
-    """A dense layer on images."""
+    """Both: "Using fully connected layers with the Keras Functional API". A dense layer on images."""
     inp = Input(shape=(32, 32, 3))
     hidden = Dense(8, activation="relu")(inp)
     flat = Flatten()(hidden)
@@ -45,7 +48,7 @@ def dense() -> Any:
 
 
 def conv2d() -> Any:
-    """A classifier of images; its dense layer of 8 units is made and not used, as in the articles."""
+    """Both: "2D convolutional neural network built using the Keras Functional API". Its dense layer of 8 is not used there."""
     inp = Input(shape=(32, 32, 3))
     conv = Conv2D(filters=8, kernel_size=(3, 3), activation="relu")(inp)
     flat = Flatten()(conv)
@@ -55,7 +58,7 @@ def conv2d() -> Any:
 
 
 def conv2d_through_features() -> Any:
-    """The same with that layer between, as the text beside the program describes it."""
+    """The same with that layer between, as the text before the program describes it."""
     inp = Input(shape=(32, 32, 3))
     conv = Conv2D(filters=8, kernel_size=(3, 3), activation="relu")(inp)
     flat = Flatten()(conv)
@@ -65,18 +68,21 @@ def conv2d_through_features() -> Any:
 
 
 def lstm() -> Any:
+    """Both: "Using an LSTM layer with the Keras Functional API", the first of three programs."""
     inp = Input(shape=(3, 32))
     out = Dense(2)(LSTM(8)(inp))
     return Model(inputs=inp, outputs=out)
 
 
 def lstm_sequences() -> Any:
+    """The second: return_sequences=True."""
     inp = Input(shape=(3, 32))
     out = Dense(2)(LSTM(8, return_sequences=True)(inp))
     return Model(inputs=inp, outputs=out)
 
 
 def lstm_state() -> Any:
+    """The third: return_state=True."""
     inp = Input(shape=(3, 32))
     lstm, hstate, cstate = LSTM(8, return_sequences=False, return_state=True)(inp)
     out = Dense(2)(lstm)
@@ -84,7 +90,7 @@ def lstm_state() -> Any:
 
 
 def lstm_sequences_state() -> Any:
-    """Both at once, which the articles name in a sentence."""
+    """Both at once, as the sentence behind the third says."""
     inp = Input(shape=(3, 32))
     lstm, hstate, cstate = LSTM(8, return_sequences=True, return_state=True)(inp)
     out = Dense(2)(lstm)
@@ -92,7 +98,7 @@ def lstm_sequences_state() -> Any:
 
 
 def attention_head() -> Any:
-    """A single head, without scaling, that returns scores, weights and output; queries of any length."""
+    """The first: "Implementing a Single Attention Head with the Keras Functional API". Without scaling, queries of any length."""
     q_in = Input(shape=(None, 32))
     k_in = Input(shape=(1, 32))
     v_in = Input(shape=(1, 32))
@@ -106,7 +112,7 @@ def attention_head() -> Any:
 
 
 def attention() -> Any:
-    """Embedding, dot-product attention, the mean over time: sequences of any length."""
+    """The second: "Using Dot-Product attention layer with the Keras Functional API", called with two lengths."""
     tokens = Input(shape=(None,), dtype="int32")
     embedder = Embedding(input_dim=64, output_dim=8)
     embedding = embedder(tokens)
@@ -117,7 +123,7 @@ def attention() -> Any:
 
 
 def additive_attention() -> Any:
-    """The same with additive (Bahdanau's) attention, which the articles describe beside it; its scores are returned too."""
+    """The same with additive attention, as the section "Additive Attention" of both describes it; with its weights."""
     tokens = Input(shape=(None,), dtype="int32")
     embedding = Embedding(input_dim=64, output_dim=8)(tokens)
     attention, scores = AdditiveAttention()([embedding, embedding], return_attention_scores=True)
@@ -127,7 +133,7 @@ def additive_attention() -> Any:
 
 
 def dqn() -> Any:
-    """The network of the figure "2015 DeepMind DQN Atari work": three convolutions, two dense layers, 18 actions."""
+    """Both, figure "Deep convolutional neural network used in the 2015 DeepMind DQN Atari work"; 18 actions."""
     frames = Input(shape=(84, 84, 4))
     x = Conv2D(32, 8, strides=4, activation="relu")(frames)
     x = Conv2D(64, 4, strides=2, activation="relu")(x)
@@ -137,7 +143,7 @@ def dqn() -> Any:
 
 
 def trpo() -> Any:
-    """The network of the figure on TRPO: one dense layer of 30 units between the observation and the mean of the actions."""
+    """Both, figure "A fully connected layer being used to power the reinforcement learning algorithm TRPO"; sizes are chosen."""
     observation = Input(shape=(20,))
     hidden = Dense(30, activation="tanh")(observation)
     return Model(inputs=observation, outputs=Dense(6)(hidden))

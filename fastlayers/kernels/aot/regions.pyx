@@ -66,23 +66,27 @@ cdef void pool_task(void *context, int64_t k, int worker) noexcept nogil:
     cdef int64_t *z = <int64_t *>(job.memory + worker * job.scratch)
     cdef int64_t *y = z + 2
     cdef int64_t *x = y + 2 * job.ph
-    cdef int64_t image = image_of(job, k), c, plane = job.h * job.w
+    cdef int64_t image = image_of(job, k), c, plane = job.h * job.w, first, i
     cdef const float *box = job.boxes + 5 * k + 1
     cdef fl_bins p
     memset(&p, 0, sizeof(fl_bins))
     z[0], z[1] = 0, 1
     bins_of(y, job.ph, box[1], box[3], job.scale, job.h)
     bins_of(x, job.pw, box[0], box[2], job.scale, job.w)
-    p.z, p.y, p.x, p.ny, p.nx, p.cols = z, y, x, job.ph, job.pw, job.w
+    # Only the columns under the box are folded.
+    first = x[0]
+    for i in range(2 * job.pw):
+        x[i] -= first
+    p.z, p.y, p.x, p.ny, p.nx, p.cols = z, y, x, job.ph, job.pw, x[2 * job.pw - 1]
     p.line = <float *>(x + 2 * job.pw)
     p.c = job.c if job.last else 1
     p.row = job.w * p.c
     p.plane = job.h * p.row
     if job.last:
-        job.level.bins(&p, job.x + image * plane * job.c, job.out + k * job.ph * job.pw * job.c, 0, job.ph)
+        job.level.bins(&p, job.x + (image * plane + first) * job.c, job.out + k * job.ph * job.pw * job.c, 0, job.ph)
         return
     for c in range(job.c):
-        job.level.bins(&p, job.x + (image * job.c + c) * plane, job.out + (k * job.c + c) * job.ph * job.pw, 0, job.ph)
+        job.level.bins(&p, job.x + (image * job.c + c) * plane + first, job.out + (k * job.c + c) * job.ph * job.pw, 0, job.ph)
 
 
 # ---- bilinear samples -----------------------------------------------------------------------------------------------------

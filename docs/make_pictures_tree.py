@@ -1,8 +1,8 @@
 """Draws hierarchical softmax as a tree, from a real computation. Run from the root: ``python -m docs.make_pictures_tree``.
 
 The classes are the letters of the English text in README.md, and the tree is Huffman's for how often each comes up. Given
-the letter before, each node's weights are those that make the text most likely (every count half a letter too high): logarithms of how much
-oftener the path went left there than right. Writes docs/hierarchical.svg.
+the letter before, the weights of a node are those that make the text most likely (with half a letter more everywhere): logarithms
+of how much oftener the path went left there than right. Writes docs/hierarchical.svg.
 """
 
 from __future__ import annotations

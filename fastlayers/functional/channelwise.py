@@ -125,7 +125,8 @@ def affine_of(vectors: Mapping[str, np.ndarray | None], eps: float) -> tuple[np.
     """A batch normalisation, its vectors by name, as ``x scale + shift``: computed in float64, rounded once."""
     mean, variance = vectors["running_mean"], vectors["running_var"]
     weight, bias = vectors.get("weight"), vectors.get("bias")
-    assert mean is not None and variance is not None
+    assert mean is not None
+    assert variance is not None
     with np.errstate(all="ignore"):
         root = np.sqrt(np.add(variance, eps, dtype=np.float64))
         scale = (1.0 if weight is None else weight) / root

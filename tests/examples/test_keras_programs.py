@@ -93,6 +93,7 @@ def test_programs_give_what_keras_gives(name: str, variant: str) -> None:
 def test_exports_of_keras_give_what_keras_gives(label: str, tmp_path: Path) -> None:
     """The same programs as ONNX files that Keras wrote; their weights are put back where make_seeds_onnx.py took them out."""
     name, call = label.split()
+    calls = INPUTS[name]()
     with np.load(GOLDENS / "seeds_onnx.npz") as file:
         data, places = bytearray(file[label].tobytes()), json.loads(str(file["weights"]))[label]
     arrays = drawn(name)
@@ -101,8 +102,8 @@ def test_exports_of_keras_give_what_keras_gives(label: str, tmp_path: Path) -> N
         assert not any(data[offset : offset + len(raw)])
         data[offset : offset + len(raw)] = raw
     (tmp_path / "model.onnx").write_bytes(data)
-    model = fl.load(tmp_path / "model.onnx")
-    calls = INPUTS[name]()
+    # Keras' torch backend counts ids from the end, too: arithmetic with integers, which has no kernels.
+    model = fl.load(tmp_path / "model.onnx", require_native=calls[0][0].dtype != np.int64)
     each = len(GOLDEN[name]["outputs"]) // len(calls)
     inputs = [x.astype(np.int32) if x.dtype == np.int64 else x for x in calls[int(call)]]
     result = model(*inputs)

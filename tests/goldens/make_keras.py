@@ -70,6 +70,20 @@ def square() -> None:
     case("square MultiHeadAttention", lambda: K.MultiHeadAttention(3, 3), (2, 3, 3), (2, 3, 3))
 
 
+def awkward() -> None:
+    """Kernels larger than what they slide over, strides larger than kernels, single steps."""
+    case("Conv2D same of a small image", lambda: K.Conv2D(3, 5, 3, padding="same"), (1, 2, 1, 2))
+    case("DepthwiseConv2D of one window", lambda: K.DepthwiseConv2D((4, 3), depth_multiplier=2), (1, 4, 3, 2))
+    case("Conv1DTranspose same kernel 1 stride 3", lambda: K.Conv1DTranspose(2, 1, 3, "same"), (2, 4, 3))
+    case("Conv1DTranspose same of one step", lambda: K.Conv1DTranspose(2, 5, 2, "same"), (2, 1, 3))
+    case("Conv1DTranspose same kernel 6 stride 4", lambda: K.Conv1DTranspose(2, 6, 4, "same"), (2, 4, 3))
+    case("MaxPooling2D same of a small image", lambda: K.MaxPooling2D(4, 3, "same"), (1, 2, 1, 3))
+    case("AveragePooling2D same of a small image", lambda: K.AveragePooling2D(4, 3, "same"), (1, 5, 1, 3))
+    for name in ("SimpleRNN", "LSTM", "GRU"):
+        case(f"{name} of one step", lambda name=name: getattr(K, name)(5), (1, 1, 4))
+    case("Attention of one key", lambda: K.Attention(), [(1, 1, 3), (1, 1, 2), (1, 1, 3)])
+
+
 def convolutions() -> None:
     case("Conv1D same", lambda: K.Conv1D(4, 3, padding="same"), (2, 7, 3))
     case("Conv1D same stride 2", lambda: K.Conv1D(4, 3, 2, padding="same"), (2, 8, 3))
@@ -140,6 +154,9 @@ def recurrent() -> None:
     case("Bidirectional GRU reset before", lambda: K.Bidirectional(K.GRU(5, reset_after=False, **whole)), x)
     case("Bidirectional LSTM mask", lambda: K.Bidirectional(K.LSTM(5, **whole)), x, mask=mask)
     case("Bidirectional GRU mask last", lambda: K.Bidirectional(K.GRU(5), merge_mode="sum"), x, mask=mask)
+    for name, states in (("SimpleRNN", 1), ("LSTM", 2), ("GRU", 1)):
+        case(f"{name}Cell", lambda name=name: getattr(K, f"{name}Cell")(5), (3, 4), states=[state] * states)
+    case("GRUCell reset before", lambda: K.GRUCell(5, reset_after=False), (3, 4), states=[state])
     case("stacked LSTM", lambda: keras.Sequential([K.LSTM(5, return_sequences=True), K.LSTM(3)]), x)
     case("stacked cells", lambda: K.RNN([K.LSTMCell(5), K.LSTMCell(3)], return_sequences=True), x)
     case(
@@ -241,6 +258,10 @@ def shapes() -> None:
     case("Permute", lambda: K.Permute((3, 1, 2)), image)
     case("Flatten into Dense", lambda: keras.Sequential([K.Flatten(), K.Dense(3)]), image)
     case("Add", lambda: K.Add(), [(2, 3), (2, 3)])
+    case("Subtract", lambda: K.Subtract(), [(2, 3), (2, 3)])
+    case("Multiply", lambda: K.Multiply(), [(2, 3), (2, 3)])
+    case("Cropping1D", lambda: K.Cropping1D((1, 2)), (2, 5, 3))
+    case("Cropping2D", lambda: K.Cropping2D(((1, 0), (0, 2))), image)
     case("Concatenate", lambda: K.Concatenate(axis=-1), [(2, 3, 2), (2, 3, 4)])
     case("Dropout", lambda: K.Dropout(0.5), image)
     case("SpatialDropout1D", lambda: K.SpatialDropout1D(0.5), (2, 4, 3))
@@ -294,6 +315,7 @@ def main() -> None:
     for family in (
         linear_layers,
         square,
+        awkward,
         convolutions,
         transposed,
         recurrent,

@@ -203,6 +203,18 @@ entry("Bidirectional LSTM mask", rnn("LSTM", bidirectional=True), both)
 entry("Bidirectional GRU mask last", rnn("GRU", bidirectional=True), both_last("sum"))
 
 
+def step(cell: Any, case: Case) -> Any:
+    """Keras returns the output, which is h, and the states."""
+    after = cell(case["inputs"][0], tuple(case["states"]) if len(case["states"]) > 1 else case["states"][0])
+    return [after[0], *after] if isinstance(after, tuple) else [after, after]
+
+
+entry("SimpleRNNCell", lambda: fl.RNNCell(4, 5), step)
+entry("LSTMCell", lambda: fl.LSTMCell(4, 5), step)
+entry("GRUCell", lambda: fl.GRUCell(4, 5), step)
+entry("GRUCell reset before", lambda: fl.GRUCell(4, 5, reset_after=False), step)
+
+
 class Stack(fl.Layer):
     """Recurrent layers of different sizes, one behind the other: the output of the last, and its states."""
 
@@ -417,6 +429,19 @@ entry("square LSTM", lambda: fl.LSTM(8, 2, batch_first=True), whole)
 entry("square GRU", lambda: fl.GRU(6, 2, batch_first=True), whole)
 entry("square MultiHeadAttention", mha(3, 3, head_dim=3), heads)
 
+# ---- awkward sizes ---------------------------------------------------------------------------------------------------------
+
+entry("Conv2D same of a small image", lambda: fl.Conv2d(2, 3, 5, 3, **SAME))
+entry("DepthwiseConv2D of one window", lambda: fl.DepthwiseConv2d(2, (4, 3), depth_multiplier=2, **LAST))
+entry("Conv1DTranspose same kernel 1 stride 3", lambda: fl.ConvTranspose1d(3, 2, 1, 3, **SAME))
+entry("Conv1DTranspose same of one step", lambda: fl.ConvTranspose1d(3, 2, 5, 2, **SAME))
+entry("Conv1DTranspose same kernel 6 stride 4", lambda: fl.ConvTranspose1d(3, 2, 6, 4, **SAME))
+entry("MaxPooling2D same of a small image", lambda: fl.MaxPool2d(4, 3, **SAME))
+entry("AveragePooling2D same of a small image", lambda: fl.AvgPool2d(4, 3, **SAME))
+for theirs, ours in (("SimpleRNN", "RNN"), ("LSTM", "LSTM"), ("GRU", "GRU")):
+    entry(f"{theirs} of one step", rnn(ours), last)
+entry("Attention of one key", lambda: fl.Attention(), attend)
+
 # ---- shapes ----------------------------------------------------------------------------------------------------------------
 
 function("ZeroPadding1D", lambda x: F.pad(x, (0, 0, 1, 2)))
@@ -429,6 +454,10 @@ entry("Reshape", lambda: fl.Reshape((2, 6, -1)))
 entry("Permute", lambda: fl.Permute((0, 3, 1, 2)))
 entry("Flatten into Dense", lambda: fl.Sequential(fl.Flatten(), fl.Linear(24, 3)))
 function("Add", F.add)
+function("Subtract", F.subtract)
+function("Multiply", F.multiply)
+function("Cropping1D", lambda x: F.pad(x, (0, 0, -1, -2)))
+function("Cropping2D", lambda x: F.pad(x, (0, 0, 0, -2, -1, 0)))
 function("Concatenate", lambda a, b: F.concat([a, b], -1))
 
 entry("UpSampling1D", lambda: fl.Upsample(scale_factor=3, layout="nhwc"))

@@ -545,7 +545,9 @@ static void check_norm(int64_t rows, int64_t n, int rms) {
 
 /* Queries, keys and values with a mask that forbids, causality, and a key that is transposed where `turned`. */
 static void check_attention(int64_t rows, int64_t keys, int64_t d, int64_t e, int turned) {
-  float *q = numbers(rows * d), *k = numbers(keys * d), *v = numbers(keys * e), *mask = numbers(rows * keys), *out = fresh(rows * e);
+  /* Rows of q, v and out lie apart, as those of one head do beside others. */
+  const int64_t qi = d + 3, vj = e + 1, oi = e + 2;
+  float *q = numbers(rows * qi), *k = numbers(keys * d), *v = numbers(keys * vj), *mask = numbers(rows * keys), *out = fresh(rows * oi);
   float *scratch = fresh(FL_ATTENTION_SCRATCH(d, e) + 16), *weight = fresh(keys);
   const int64_t tiles = (keys + 15) / 16, last = keys / 2;
   float *found = fresh((rows + 15) / 16 * tiles);
@@ -553,8 +555,8 @@ static void check_attention(int64_t rows, int64_t keys, int64_t d, int64_t e, in
     mask[i] = mask[i] < -0.2f ? -1e9f : mask[i];
   for (int64_t i = 0; i < rows; i += 16)
     table.attention_tiles(mask + i * keys, keys, rows - i < 16 ? rows - i : 16, keys, found + i / 16 * tiles);
-  const fl_attention p = {.q = q, .k = k, .kj = turned ? 1 : d, .kt = turned ? keys : 1, .v = v, .mask = mask, .mi = keys, .mj = keys > 1,
-                          .tiles = turned ? found : 0, .tiles_strip = tiles, .out = out, .rows = rows, .keys = keys, .d = d, .e = e,
+  const fl_attention p = {.q = q, .qi = qi, .k = k, .kj = turned ? 1 : d, .kt = turned ? keys : 1, .v = v, .vj = vj, .mask = mask, .mi = keys, .mj = keys > 1,
+                          .tiles = turned ? found : 0, .tiles_strip = tiles, .out = out, .oi = oi, .rows = rows, .keys = keys, .d = d, .e = e,
                           .last = turned ? keys : last, .scale = 0.5f, .bound = table.magnitude(k, keys * d), .empty = 7,
                           .scratch = (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63)};
   table.attention(&p);
@@ -564,7 +566,7 @@ static void check_attention(int64_t rows, int64_t keys, int64_t d, int64_t e, in
     for (int64_t j = 0; j < seen; j++) {
       double s = 0;
       for (int64_t t = 0; t < d; t++)
-        s += (double)q[i * d + t] * (turned ? k[t * keys + j] : k[j * d + t]);
+        s += (double)q[i * qi + t] * (turned ? k[t * keys + j] : k[j * d + t]);
       weight[j] = (float)(0.5 * s + mask[i * keys + j]);
       top = fmax(top, weight[j]);
     }
@@ -573,8 +575,8 @@ static void check_attention(int64_t rows, int64_t keys, int64_t d, int64_t e, in
     for (int64_t l = 0; l < e; l++) {
       double y = 0;
       for (int64_t j = 0; j < seen; j++)
-        y += exp(weight[j] - top) / sum * v[j * e + l];
-      check("attention", out[i * e + l], seen ? y : 7, 4e-6, i * e + l);
+        y += exp(weight[j] - top) / sum * v[j * vj + l];
+      check("attention", out[i * oi + l], seen ? y : 7, 4e-6, i * e + l);
     }
   }
   free(q), free(k), free(v), free(mask), free(out), free(scratch), free(weight), free(found);

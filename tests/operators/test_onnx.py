@@ -26,9 +26,11 @@ from .models import from_onnx, to_graph
 onnx = pytest.importorskip("onnx")
 
 # Ours alone, and what the program does itself.
-OWN, CONTROL = {"Activate", "AdaptivePool", "Affine", "AlignAxes", "Interpolate", "Linear", "ScaledAttention", "TimePool"}, {"If"}
-OWN, CONTROL = {"Activate", "Affine", "AlignAxes", "Linear", "ScaledAttention"}, {"If"}
-OWN |= {"AdditiveAttention", "DotAttention", "HardAttention"}
+OWN = {
+    "Activate", "AdaptivePool", "AdditiveAttention", "Affine", "AlignAxes", "DotAttention", "Embedding", "HardAttention",
+    "Interpolate", "Linear", "ScaledAttention", "TimePool", "TreeDistribution", "TreeLogProb",
+}  # fmt: skip
+CONTROL = {"If"}
 
 
 @cache

@@ -100,7 +100,6 @@ def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift:
     """Puts scale and shift along `axis` into the weights of `before`, where it has such and does nothing after them."""
     if (
         "activation" in before.attributes
-        or before.attributes.get("out_last", False)  # its channels are not on axis 1
         or len(before.inputs) > 3
         or before.op not in ("Conv", "ConvTranspose", "Linear", "Affine")
     ):

@@ -8,7 +8,7 @@
 #define FL_KERNELS_H
 #include <stdint.h>
 
-#define FL_ABI 3                       /* raise it when anything in this file changes */
+#define FL_ABI 4                       /* raise it when anything in this file changes */
 #define FL_CAPSULE "fastlayers.kernels" /* name of the capsule that holds a `const fl_kernels *` */
 
 #define FL_PANEL 16 /* columns of a packed panel, the same on every level: packed weights do not depend on the level */

@@ -127,6 +127,12 @@ static double unary(int code, double a, double b, double x) {
   case FL_SIGN: return (x > 0) - (x < 0);
   case FL_SIN: return sin(x);
   case FL_COS: return cos(x);
+  case FL_CELU: return x > 0 ? x : a * expm1(x / a);
+  case FL_SHRINK: return x < -a ? x + b : x > a ? x - b : 0;
+  case FL_THRESHOLD: return x > a ? x : b;
+  case FL_TANHSHRINK: return x - tanh(x);
+  case FL_LOGSIGMOID: return -log1p(exp(-x));
+  case FL_QUICK_GELU: return x * sigmoid(a * x);
   default: return x;
   }
 }

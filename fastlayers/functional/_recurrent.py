@@ -9,7 +9,6 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..graph.ir import Dim, Shape
-from ..graph.symbol import Symbol
 from ..kernels import _dispatch
 from ..kernels.table import GruOptions, LstmOptions, RnnOptions
 from ._activation import resolve, specify
@@ -20,7 +19,7 @@ from .joining import slice
 
 __all__ = [
     "GRU", "LSTM", "RNN", "WEIGHTS", "Kind", "cell", "check_mask", "check_merge", "describe_options", "merged", "pack",
-    "run_cell", "run_sequence", "sequence", "single_state", "split_state", "step", "symbolic", "valid_steps", "whole",
+    "run_cell", "run_sequence", "sequence", "single_state", "split_state", "step", "valid_steps", "whole",
 ]  # fmt: skip
 
 _DIRECTIONS = ("forward", "reverse", "bidirectional")
@@ -308,8 +307,3 @@ def single_state(name: str, state: Any) -> Any:
     if isinstance(state, tuple):
         raise DTypeError(f"{name}: state of type tuple: expected None or an array, h")
     return state
-
-
-def symbolic(*values: Any) -> bool:
-    """Whether one of the values is a symbol."""
-    return any(v.__class__ is Symbol for v in values)

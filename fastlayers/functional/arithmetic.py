@@ -22,6 +22,8 @@ __all__ = ["add", "divide", "multiply", "subtract"]
 
 def broadcast(op_name: str, a: Shape, b: Shape) -> Shape:
     """The shape of two operands together: aligned at the last axis, sizes are equal or one of them is 1."""
+    if a[len(a) - len(b) :] == b and len(a) >= len(b):
+        return a
     count = max(len(a), len(b))
     pairs = zip((1,) * (count - len(a)) + tuple(a), (1,) * (count - len(b)) + tuple(b), strict=True)
     return tuple(_together(op_name, x, y, a, b) for x, y in pairs)

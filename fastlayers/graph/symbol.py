@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from .ir import Dim, Shape
 
-__all__ = ["Call", "Input", "Symbol"]
+__all__ = ["Call", "Input", "Symbol", "symbolic"]
 
 _order = itertools.count()
 
@@ -239,3 +239,11 @@ def Input(name: str, shape: Sequence[Dim], dtype: Any = np.float32) -> Symbol:  
     if kind.kind not in "fiub":
         raise DTypeError(f"Input: dtype of {name!r} is {kind}: expected a boolean, an integer or a real dtype")
     return Symbol(tuple(operator.index(d) if not isinstance(d, str | None) else d for d in shape), kind, name)
+
+
+def symbolic(*values: Any) -> bool:
+    """Whether one of the values is recorded instead of computed. A loop: it stands before calls of microseconds."""
+    for value in values:  # noqa: SIM110
+        if value.__class__ is Symbol:
+            return True
+    return False

@@ -7,15 +7,10 @@ from typing import Any
 from ..functional import linear
 from ..functional._arrays import as_float32
 from ..functional.linear import run_linear
-from ..graph.symbol import Symbol
+from ..graph.symbol import symbolic
 from .linear import Linear
 
-__all__ = ["affine", "symbolic"]
-
-
-def symbolic(*values: Any) -> bool:
-    """Whether one of the values is recorded instead of computed."""
-    return any(value.__class__ is Symbol for value in values)
+__all__ = ["affine"]
 
 
 def affine(layer: Linear, x: Any, residual: Any = None) -> Any:

@@ -24,10 +24,10 @@ from ..functional._recurrent import (
     run_sequence,
     single_state,
     split_state,
-    symbolic,
     valid_steps,
 )
 from ..graph.ir import Shape
+from ..graph.symbol import symbolic
 from ..kernels import _dispatch
 from ._base import Layer
 
@@ -256,6 +256,7 @@ class Cell(Recurrent):
     def _set(self, input_size: Any, hidden_size: Any, bias: Any, options: dict[str, Any], peephole: Any = False) -> None:
         self._begin(input_size, hidden_size, options)
         self.peephole = bool(peephole)
+        self._name = f"{self._kind.name}_cell"
         self._shapes = self._tensor_shapes(self.input_size, bool(bias), self.peephole)
 
     def __call__(self, x: Tensor, state: Any = None) -> Any:
@@ -268,7 +269,7 @@ class Cell(Recurrent):
         Returns:
             The state after the step.
         """
-        name = f"{self._kind.name}_cell"
+        name = self._name
         before = self._states(name, state)
         if symbolic(x, *before):
             tensors = self._tensors()
@@ -276,7 +277,7 @@ class Cell(Recurrent):
             return type(self)._function(x, None if before[0] is None else self._joined(before), **weights, **self._attributes)
         kernel, packed = self._packed()
         x = as_float32(x, name, "x")
-        before = tuple(optional_float32(s, name, n) for s, n in zip(before, self._kind.states, strict=True))
+        before = tuple([None if s is None else as_float32(s, name, n) for s, n in zip(before, self._kind.states, strict=True)])
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
             raise ShapeError(
                 f"{name}: x has shape {x.shape}: expected (n, {self.input_size}), or ({self.input_size},) without a batch"

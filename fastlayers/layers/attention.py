@@ -10,7 +10,8 @@ from ..errors import DTypeError, ShapeError
 from ..functional import additive_attention, multiply, scaled_dot_product_attention, subtract, unsqueeze
 from ..functional._arrays import as_float32
 from ..functional._checks import integer, number
-from ._affine import affine, symbolic
+from ..graph.symbol import symbolic
+from ._affine import affine
 from ._base import Layer
 from .linear import Linear
 

@@ -10,7 +10,8 @@ from ..errors import ShapeError
 from ..functional import multiply
 from ..functional._arrays import as_float32
 from ..functional._checks import differ, integer, number
-from ._affine import affine, symbolic
+from ..graph.symbol import symbolic
+from ._affine import affine
 from ._base import Layer
 from .linear import Linear
 

@@ -12,9 +12,9 @@ from ..functional._activation import resolve
 from ..functional._arrays import as_float32, as_mask
 from ..functional._checks import differ, integer, number
 from ..functional.linear import run_linear
-from ..graph.symbol import Symbol
+from ..graph.symbol import Symbol, symbolic
 from ..kernels import _dispatch
-from ._affine import affine, symbolic
+from ._affine import affine
 from ._base import Layer
 from ._load import as_tensor
 from .linear import Linear

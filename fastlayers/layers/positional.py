@@ -12,7 +12,7 @@ from ..functional import add, rotary_embedding
 from ..functional._arrays import as_float32
 from ..functional._checks import differ, integer, number
 from ..functional.positional import rotary_tables, sinusoidal_encoding
-from ._affine import symbolic
+from ..graph.symbol import symbolic
 from ._base import Layer
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _whole(length: int) -> int:
 def _placed(name: str, x: Any, dim: int, offset: Any, batch_first: bool) -> tuple[Any, int, int]:
     """x, checked, the first of its positions and how many there are."""
     x = x if symbolic(x) else as_float32(x, name, "x")
-    start = integer(name, "offset", offset, 0)
+    start = offset if offset.__class__ is int and offset >= 0 else integer(name, "offset", offset, 0)
     if x.ndim not in (2, 3) or differ(x.shape[-1], dim):
         order = "n, t" if batch_first else "t, n"
         raise ShapeError(f"{name}: x has shape {x.shape}: expected ({order}, {dim}), or (t, {dim}) without a batch")
@@ -75,7 +75,7 @@ class PositionalEncoding(Layer):
         self.batch_first = bool(batch_first)
         sinusoidal_encoding(0, self.d_model, self.base)  # checks
 
-    def forward(self, x: Tensor, offset: int = 0) -> np.ndarray:
+    def __call__(self, x: Tensor, offset: int = 0) -> np.ndarray:
         """Adds the positions offset, offset + 1, ... to x; returns float32 of the same shape."""
         x, start, steps = _placed("PositionalEncoding", x, self.d_model, offset, self.batch_first)
         rows = _encoding(_whole(start + steps), self.d_model, self.base)[start : start + steps]
@@ -108,7 +108,7 @@ class LearnedPositionalEncoding(Layer):
         self.batch_first = bool(batch_first)
         self._shapes = {"weight": (self.max_length, self.d_model)}
 
-    def forward(self, x: Tensor, offset: int = 0) -> np.ndarray:
+    def __call__(self, x: Tensor, offset: int = 0) -> np.ndarray:
         """Adds the positions offset, offset + 1, ... to x; returns float32 of the same shape."""
         x, start, steps = _placed("LearnedPositionalEncoding", x, self.d_model, offset, self.batch_first)
         if start + steps > self.max_length:

@@ -14,14 +14,15 @@ from fastlayers.kernels import _dispatch
 
 # Of the levels, those of this processor's family: the others' code is not even compiled here (tests/neon.sh emulates one).
 _FAMILY = "neon" if platform.machine().lower() in ("aarch64", "arm64") else "x86"
-VARIANTS = ("reference", *(f"aot/{name}" for name in _dispatch.LEVELS if name.startswith(_FAMILY)))
+VARIANTS = ("reference", *(f"aot/{name}" for name in _dispatch.LEVELS if name.startswith(_FAMILY)), "jit")
 
 
 @pytest.fixture(params=VARIANTS)
 def variant(request: pytest.FixtureRequest) -> Iterator[str]:
     """Runs the test once under every variant of the library; skips, with the reason, those that this machine cannot run."""
     if request.param not in _dispatch.available():
-        pytest.skip(f"{request.param} is not built here or this processor cannot run it")
+        why = "Numba is not installed" if request.param == "jit" else "it is not built here or this processor cannot run it"
+        pytest.skip(f"{request.param}: {why}")
     with fl.kernels.use(request.param):
         yield request.param
 

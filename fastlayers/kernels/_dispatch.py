@@ -6,6 +6,7 @@ Nothing happens on import: processor, ``FASTLAYERS_ISA`` and compiled engine are
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import threading
 import warnings
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import DeviceError
+from ..errors import DeviceError, MissingExtraError
 from ..threads import get_num_threads
 from .table import KERNELS
 
@@ -51,9 +52,14 @@ def levels() -> tuple[str, ...]:
     return () if engine is None else tuple(name for name in LEVELS if engine.usable(name))
 
 
+def _numba() -> bool:
+    """Is Numba installed? It is not imported for the answer."""
+    return importlib.util.find_spec("numba") is not None
+
+
 def available() -> tuple[str, ...]:
     """Names of the variants that can be used on this machine, best first; each is a name for `use`."""
-    return (*(f"aot/{name}" for name in levels()), "reference")
+    return (*(f"aot/{name}" for name in levels()), *(("jit",) if _numba() else ()), "reference")
 
 
 def _resolve(name: str) -> str:
@@ -61,12 +67,18 @@ def _resolve(name: str) -> str:
     names = available()
     if name == "aot":
         name = next((n for n in names if n.startswith("aot/")), name)
+    if name == "jit" and name not in names:
+        raise _no_numba(f"kernels.use: variant {name!r}")
     if name not in names:
         choices = ", ".join(("aot", *names) if levels() else names)
-        known = name in ("aot", "jit", "cuda") or name.removeprefix("aot/") in LEVELS
+        known = name in ("aot", "cuda") or name.removeprefix("aot/") in LEVELS
         what = "is not available on this machine" if known else "is unknown"
         raise DeviceError(f"kernels.use: variant {name!r} {what}: expected one of {choices}")
     return name
+
+
+def _no_numba(what: str) -> MissingExtraError:
+    return MissingExtraError(f'{what} needs Numba, which is not installed: pip install "fastlayers[jit]"')
 
 
 def _default() -> str:
@@ -75,18 +87,28 @@ def _default() -> str:
     if forced:
         if forced == "reference":
             return "reference"
+        if forced == "jit":
+            if not _numba():
+                raise _no_numba("FASTLAYERS_ISA=jit")
+            return "jit"
         if forced not in names:
             what = "cannot run on this machine" if forced in LEVELS else "is unknown"
-            raise DeviceError(f"FASTLAYERS_ISA: level {forced!r} {what}: expected one of {', '.join((*names, 'reference'))}")
+            others = ("jit", "reference") if _numba() else ("reference",)
+            raise DeviceError(f"FASTLAYERS_ISA: level {forced!r} {what}: expected one of {', '.join((*names, *others))}")
         return f"aot/{forced}"
     if not names:
+        other = "jit" if _numba() else "reference"
+        instead = {
+            "jit": "running Numba's kernels, each of which is compiled when it is first called",
+            "reference": "running plain numpy, which is many times slower",
+        }
         warnings.warn(
             "fastlayers: the compiled engine is missing (it was installed without a C compiler, or for another machine); "
-            "running plain numpy, which is many times slower. See `fastlayers doctor`.",
+            f"{instead[other]}. See `fastlayers doctor`.",
             RuntimeWarning,
             stacklevel=4,
         )
-        return "reference"
+        return other
     return f"aot/{names[0]}"
 
 
@@ -105,15 +127,17 @@ def _install(variant: str) -> None:
         engine.select(variant.removeprefix("aot/"))
     elif (other := _engine()) is not None:
         other.deselect()
+    if variant == "jit":
+        folders.append("jit")
     for folder in folders:
         for item in KERNELS:
             try:
                 module = importlib.import_module(f".{folder}.{item.file}", __package__)
-            except ModuleNotFoundError:
-                if folder == "reference":
+            except ModuleNotFoundError as error:
+                if folder == "reference" or not (error.name or "").startswith(__package__):
                     raise
                 continue
-            if hasattr(module, item.name):
+            if item.name in getattr(module, "__all__", (item.name,)) and hasattr(module, item.name):
                 table[item.name] = getattr(module, item.name)
                 sources[item.name] = variant if folder != "reference" else "reference"
             if hasattr(module, f"{item.name}_step"):

@@ -274,7 +274,7 @@ def test_many_axes(variant: str) -> None:
     b = numbers(2, *(2,) * 5)
     np.testing.assert_array_equal(binary("add", a, b, blank(*a.shape)), a + b)
     b = numbers(2, *(1, 2) * 6)
-    if variant == "reference":
+    if variant in ("reference", "jit"):
         np.testing.assert_array_equal(binary("add", a, b, blank(*a.shape)), a + b)
     else:
         with pytest.raises(UnsupportedError, match="axes"):

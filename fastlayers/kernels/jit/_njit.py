@@ -1,0 +1,171 @@
+"""The only module that imports Numba: how kernels are compiled, cached, and called through an address.
+
+A kernel is a plain function whose arguments are integers (addresses, sizes) and floats, as annotated, so there is one machine code
+of it, whatever arrays it is called for. It is compiled at its first call. Numba's disk cache keeps the code where a directory can be
+written, and where none can, it is compiled anew by every process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+import os
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numba
+from numba import types
+from numba.core import caching, cgutils
+from numba.core.ccallback import CFunc
+from numba.extending import intrinsic
+
+from ._vector import F32, I64, Emit, V
+
+__all__ = ["Kernel", "call", "emitted", "kernel", "listeners"]
+
+# No "nnan", no "ninf", no "reassoc": NaN, infinity and the order of a sum are part of the contract; no "nsz": so are zeros' signs.
+FASTMATH = {"contract"}
+
+# Called with the name and the seconds of every kernel that was compiled, or read from the cache.
+listeners: list[Callable[[str, float], None]] = []
+
+_lock = threading.RLock()
+_KINDS = {"int": types.intp, "float": types.float32}
+
+
+@cache
+def _stamp() -> str:
+    """A digest of all sources of this folder: emitted code comes from other files than the function that it lies in."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+class _Cache(caching.FunctionCache):  # type: ignore[misc]
+    """Numba's disk cache, whose entries are those of the very same sources."""
+
+    def __init__(self, py_func: Callable[..., Any]) -> None:
+        super().__init__(py_func)
+        self._cache_file._source_stamp = _stamp()
+
+
+def _keep(made: Any, function: Callable[..., Any]) -> None:
+    """Gives a dispatcher the disk cache, if there is any directory for it; else every process compiles it."""
+    with contextlib.suppress(OSError, RuntimeError, AttributeError):
+        made._cache = _Cache(function)
+
+
+class Kernel:
+    """A function that is compiled at its first call, without the GIL; `address` is that of its C function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.name = function, f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+        names = inspect.get_annotations(function)
+        self.signature = types.void(*(_KINDS[kind] for name, kind in names.items() if name != "return"))
+        self.run: Callable[..., None] | None = None
+        self._address: int | None = None
+        self._made: Any = None
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *arguments: Any) -> None:
+        if self.run is None:
+            self.compile()
+        self.run(*arguments)  # type: ignore[misc]
+
+    def compile(self) -> None:
+        """Compiles the function for calls from Python."""
+        with _lock:
+            if self.run is None:
+                begin = time.perf_counter()
+                made = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(self.function)
+                _keep(made, self.function)
+                made.compile(self.signature)
+                made.disable_compile()
+                self._tell(begin)
+                self.run = made
+
+    @property
+    def address(self) -> int:
+        """The address of the C function of the same arguments, for calls from other kernels."""
+        if self._address is None:
+            with _lock:
+                if self._address is None:
+                    begin = time.perf_counter()
+                    self._made = _c_function(self.function, self.signature)
+                    self._tell(begin)
+                    self._address = self._made.address
+        return self._address
+
+    def _tell(self, begin: float) -> None:
+        for listener in tuple(listeners):
+            listener(self.name, time.perf_counter() - begin)
+
+
+def _c_function(function: Callable[..., Any], signature: Any) -> Any:
+    # Under a name of its own: the cache shall not take it for the function that is called from Python.
+    copy = FunctionType(function.__code__, function.__globals__, f"c_{function.__name__}")
+    copy.__qualname__, copy.__module__ = copy.__name__, function.__module__
+    options = {"fastmath": FASTMATH, "error_model": "numpy", "nopython": True, "nogil": True}
+    made = CFunc(copy, (signature.args, signature.return_type), locals={}, options=options)
+    _keep(made, copy)
+    made.compile()
+    return made
+
+
+def kernel(function: Callable[..., None]) -> Kernel:
+    """The decorator of every compiled function: see `Kernel`."""
+    return Kernel(function)
+
+
+def emitted(function: Callable[..., Any]) -> Any:
+    """Makes a function that emits code, (e, *values), callable in kernels. It returns None, an integer or a float.
+
+    Annotations say what the values and the result are: "V" integers, unless annotated "float".
+    """
+    kinds = inspect.get_annotations(function)
+    result = {"None": types.void, "int": types.intp, "float": types.float32}[kinds.get("return", "None")]
+    names = [name for name in inspect.signature(function).parameters][1:]
+    wanted = [types.float32 if kinds.get(name) == "float" else types.intp for name in names]
+
+    @intrinsic
+    def made(typingctx: Any, *values: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            given = signature.args[0]
+            e = Emit(builder)
+            parts = [
+                V(e, context.cast(builder, value, kind, target))
+                for value, kind, target in zip(cgutils.unpack_tuple(builder, arguments[0]), given, wanted, strict=True)
+            ]
+            out = function(e, *parts)
+            return context.get_dummy_value() if out is None else out.v
+
+        return result(types.StarArgTuple(values)), generate
+
+    made.__name__ = function.__name__
+    return made
+
+
+@intrinsic
+def call(typingctx: Any, address: Any, *values: Any) -> Any:
+    """Calls the C function at an address, of integers and float32 numbers."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        from llvmlite import ir
+
+        targets = [types.float32 if isinstance(kind, types.Float) else types.intp for kind in signature.args[1]]
+        parts = [
+            context.cast(builder, value, kind, target)
+            for value, kind, target in zip(cgutils.unpack_tuple(builder, arguments[1]), signature.args[1], targets, strict=True)
+        ]
+        kind = ir.FunctionType(ir.VoidType(), [F32 if t == types.float32 else I64 for t in targets])
+        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), parts)
+        return context.get_dummy_value()
+
+    return types.void(address, types.StarArgTuple(values)), generate

@@ -1,0 +1,72 @@
+"""Runs the tasks of a kernel, on several threads where there is enough work. Results do not depend on it: tasks are cut by shapes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from ...threads import get_num_threads
+
+__all__ = ["address", "scratch", "spread"]
+
+# Multiply-adds (or numbers, weighted) below which a call stays on its thread: handing tasks over takes about 50 microseconds.
+LEAST_WORK = 4e6
+
+_pool: tuple[int, int, ThreadPoolExecutor] | None = None  # process, threads, and the pool of both
+_busy = threading.Lock()
+
+
+def address(array: np.ndarray | None) -> int:
+    """Where an array's data lie; 0 for None."""
+    return 0 if array is None else int(array.__array_interface__["data"][0])
+
+
+def scratch(floats: int) -> np.ndarray:
+    """Memory of a task's own, aligned to lines of the cache."""
+    memory = np.empty(floats + 16, np.float32)
+    return memory[(-address(memory) % 64) // 4 :][:floats]
+
+
+def spread(tasks: int, work: float, run: Callable[[int, int], None]) -> None:
+    """Calls ``run(first, last)`` for ranges that make up 0 .. tasks - 1. A pool that is busy makes the caller run alone."""
+    threads = min(get_num_threads(), tasks) if work >= LEAST_WORK else 1
+    if threads <= 1 or not _busy.acquire(blocking=False):
+        if tasks > 0:
+            run(0, tasks)
+        return
+    try:
+        pool = _executor(threads - 1)
+        cuts = [tasks * i // threads for i in range(threads + 1)]
+        others = [pool.submit(run, cuts[i], cuts[i + 1]) for i in range(1, threads)]
+        try:
+            run(0, cuts[1])
+        finally:
+            errors = [other.exception() for other in others]  # waits for them: they work on the caller's arrays
+        for error in errors:
+            if error is not None:
+                raise error
+    finally:
+        _busy.release()
+
+
+def _executor(threads: int) -> ThreadPoolExecutor:
+    """The pool, made at first need, and anew where a fork has left none of its threads or more are wanted."""
+    global _pool
+    if _pool is None or _pool[0] != os.getpid() or _pool[1] < threads:
+        if _pool is not None and _pool[0] == os.getpid():
+            _pool[2].shutdown(wait=False)
+        _pool = os.getpid(), threads, ThreadPoolExecutor(threads, "fastlayers-jit")
+    return _pool[2]
+
+
+def _after_fork() -> None:
+    global _busy
+    _busy = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -13,7 +13,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-__all__ = ["FUSED", "WIDTH", "Emit", "V", "Var"]
+__all__ = ["FUSED", "REGISTERS", "WIDTH", "Emit", "V", "Var"]
 
 _FEATURES = llvm.get_host_cpu_features()
 
@@ -25,6 +25,7 @@ def _has(*names: str) -> bool:
 # Floats of a vector register, and whether there is a fused multiply-add.
 WIDTH = 16 if _has("avx512f") else 8 if _has("avx2") and _has("fma") else 4
 FUSED = _has("fma", "neon", "fp-armv8")
+REGISTERS = 32 if _has("avx512f", "neon", "fp-armv8") else 16
 
 F32, F64, I1, I8, I32, I64 = ir.FloatType(), ir.DoubleType(), ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 

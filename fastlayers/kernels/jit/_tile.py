@@ -1,0 +1,291 @@
+"""The packed matrix product over one block of K, with register tiles emitted as LLVM vectors: `aot/csrc/gemm.h` and `tile.h`.
+
+A tile of m rows and p panels of 16 columns keeps its sums in registers; each is one chain of multiply-adds in the order of k, so results
+do not depend on the tile's size. Rows are read in place, through one address each. All kernels that multiply call `block` and `product`
+through their addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..table import UNARY
+from ._njit import call, emitted, kernel
+from ._vector import I64, REGISTERS, WIDTH, Emit, V
+
+__all__ = ["BLOCK", "PANEL", "block", "integer", "pack", "panels_of", "product", "put_integer", "swap", "table", "zero"]
+
+PANEL, BLOCK = 16, 256  # columns of a panel, terms of a block of K: they are part of the contract
+NV = PANEL // WIDTH  # vectors of a panel
+RELU = UNARY["relu"].code
+
+# Panels that are walked at once, with the rows of the tallest tile: for many rows, for those of the last panel, and for one or two
+# rows, whose sums would wait for one another. Sums and one term of each panel fit the registers.
+_WIDE = REGISTERS == 32
+TALL_PANELS, TALL_ROWS = {16: (3, 8), 8: (1, 6), 4: (1, 6 if _WIDE else 3)}[WIDTH]
+FEW_PANELS, FEW_ROWS = {16: (8, 2), 8: (3, 2), 4: (3, 2) if _WIDE else (2, 1)}[WIDTH]
+ROWS = 256  # rows of a call of `block`
+
+
+@emitted
+def integer(e: Emit, place: V, index: V) -> int:
+    """A number of a table of 64-bit integers."""
+    return e.load(e.at(place, index, 8), I64)
+
+
+@emitted
+def put_integer(e: Emit, place: V, index: V, value: V) -> None:
+    """Changes a number of a table of 64-bit integers."""
+    e.store(e.at(place, index, 8), value)
+
+
+@emitted
+def table(e: Emit) -> int:
+    """A table of 2 + 256 integers of the caller's own: a run, and the rows of `block`."""
+    with e.builder.goto_entry_block():
+        memory = e.builder.alloca(I64, ROWS + 2)
+    return V(e, e.builder.ptrtoint(memory, I64))
+
+
+@emitted
+def zero(e: Emit, y: V, n: V) -> None:
+    """n floats become 0."""
+    e.vectors(n, lambda i, mask: e.store(e.at(y, i), e.f(0.0), mask))
+
+
+def _tile(
+    e: Emit, m: int, p: int, rows: V, runs: V, nruns: V, b: V, b_row: V, b_panel: V, c: V, ldc: V, accumulate: V, bias: V,
+    residual: V, ldr: V, relu: V,
+) -> None:  # fmt: skip
+    count = p * NV
+    row = [e.load(e.at(rows, i, 8), I64) for i in range(m)]
+    sums = [[e.var(e.f(0.0)) for _ in range(count)] for _ in range(m)]
+    place = e.var(b)
+    with e.loop(0, nruns) as r:
+        start, length = (e.load(e.at(runs, r * 2 + part, 8), I64) for part in range(2))
+        with e.loop(start, start + length) as k:
+            at = place.get()
+            terms = [e.load(e.at(e.at(at, b_panel * q), v * WIDTH)) for q in range(p) for v in range(NV)]
+            for i in range(m):
+                x = e.broadcast(e.at(row[i], k))
+                for j in range(count):
+                    sums[i][j].set(e.fma(x, terms[j], sums[i][j].get()))
+            place.set(e.at(at, b_row))
+    places = [(i, j) for i in range(m) for j in range(count)]
+
+    def add(base: V, line: V) -> None:
+        for i, j in places:
+            sums[i][j].set(e.load(e.at(e.at(base, line * i), j * WIDTH)) + sums[i][j].get())
+
+    with e.when(accumulate.differs(0)):
+        add(c, ldc)
+    with e.when(bias.differs(0)):
+        add(bias, e.i64(0))
+    with e.when(residual.differs(0)):
+        add(residual, ldr)
+    with e.when(relu.differs(0)):
+        for i, j in places:
+            sums[i][j].set(e.most(0.0, sums[i][j].get()))
+    for i, j in places:
+        e.store(e.at(e.at(c, ldc * i), j * WIDTH), sums[i][j].get())
+
+
+@emitted
+def _tiles(
+    e: Emit, m: V, p: V, rows: V, runs: V, nruns: V, b: V, b_row: V, b_panel: V, c: V, ldc: V, accumulate: V, bias: V,
+    residual: V, ldr: V, relu: V,
+) -> None:  # fmt: skip
+    """c (+)= rows b for m rows and p whole panels; then bias, residual, ReLU."""
+
+    def case(height: int, panels: int) -> Callable[[], None]:
+        return lambda: _tile(
+            e, height, panels, rows, runs, nruns, b, b_row, b_panel, c, ldc, accumulate, bias, residual, ldr, relu
+        )
+
+    sizes = {(height, 1) for height in range(1, TALL_ROWS + 1)} | {(height, TALL_PANELS) for height in range(1, TALL_ROWS + 1)}
+    sizes |= {(height, FEW_PANELS) for height in range(1, FEW_ROWS + 1)}
+    e.switch(p * 16 + m, {panels * 16 + height: case(height, panels) for height, panels in sorted(sizes)})
+
+
+@emitted
+def _panel(e: Emit, x: V, ldx: V, y: V, rows: V, cols: V) -> None:
+    masks = [e.mask(cols - v * WIDTH) for v in range(NV)]
+    with e.loop(0, rows) as r:
+        for v in range(NV):
+            e.store(e.at(y, r * PANEL + v * WIDTH), e.load(e.at(e.at(x, r * ldx), v * WIDTH), mask=masks[v]))
+
+
+@emitted
+def _unpanel(e: Emit, x: V, y: V, ldy: V, rows: V, cols: V) -> None:
+    masks = [e.mask(cols - v * WIDTH) for v in range(NV)]
+    with e.loop(0, rows) as r:
+        for v in range(NV):
+            e.store(e.at(e.at(y, r * ldy), v * WIDTH), e.load(e.at(x, r * PANEL + v * WIDTH)), masks[v])
+
+
+@emitted
+def tile_buffer(e: Emit) -> int:
+    """Room for the rows of the tallest tile, one panel wide."""
+    with e.builder.goto_entry_block():
+        memory = e.builder.alloca(e.f(0).kind, max(TALL_ROWS, FEW_ROWS) * NV)
+    return V(e, e.builder.ptrtoint(memory, I64))
+
+
+@kernel
+def block(
+    rows: int, m: int, runs: int, nruns: int, b: int, b_row: int, b_panel: int, c: int, ldc: int, n: int, accumulate: int, bias: int,
+    residual: int, ldr: int, code: int, a: float, bb: float, apply: int,
+):  # fmt: skip
+    """c[i, j] (+)= sum over k of the runs of rows[i][k] b[k, j] for n columns; then, + bias + residual, and the activation.
+
+    Args:
+        rows: m addresses; runs: pairs of offset and length in a row, which b's rows belong to one after the other.
+        b_row, b_panel: floats from a row of a panel to the next, and from a panel to the next.
+        accumulate, bias, residual: 0 for none; the bias has whole panels. code: of the activation, 0 for none.
+        apply: the address of `activation.apply`.
+    """
+    panels, whole = (n + PANEL - 1) // PANEL, n // PANEL
+    part, part_residual = tile_buffer(), tile_buffer()
+    j = 0
+    while j < panels and m > 0:
+        p, most = TALL_PANELS, TALL_ROWS
+        if m <= FEW_ROWS and whole - j >= FEW_PANELS:
+            p, most = FEW_PANELS, FEW_ROWS
+        elif whole - j < TALL_PANELS:
+            p = 1
+        tiles = (m + most - 1) // most  # of heights that differ by at most one
+        low, high = m // tiles, m % tiles
+        cols = min(p * PANEL, n - j * PANEL)
+        i = 0
+        for tile in range(tiles):
+            height = low + (1 if tile < high else 0)
+            to, line = c + 4 * (i * ldc + j * PANEL), ldc
+            extra, extra_line = residual + 4 * (i * ldr + j * PANEL) if residual != 0 else 0, ldr
+            if j == whole:  # the last panel is not whole: the tile works on whole ones in a buffer
+                if accumulate != 0:
+                    _panel(to, ldc, part, height, cols)
+                if residual != 0:
+                    _panel(extra, ldr, part_residual, height, cols)
+                    extra, extra_line = part_residual, PANEL
+                to, line = part, PANEL
+            _tiles(
+                height, p, rows + 8 * i, runs, nruns, b + 4 * j * b_panel, b_row, b_panel, to, line, accumulate,
+                bias + 4 * j * PANEL if bias != 0 else 0, extra, extra_line, 1 if code == RELU else 0,
+            )  # fmt: skip
+            if j == whole:
+                to = c + 4 * (i * ldc + j * PANEL)
+                _unpanel(part, to, ldc, height, cols)
+            if code > RELU:  # while the tile is in the nearest cache
+                for r in range(height):
+                    call(apply, code, a, bb, to + 4 * r * ldc, to + 4 * r * ldc, cols)
+            i += height
+        j += p
+
+
+@kernel
+def product(
+    block: int, apply: int, x: int, ldx: int, m: int, k: int, b: int, n_all: int, j0: int, n: int, c: int, ldc: int, bias: int,
+    residual: int, ldr: int, code: int, a: float, bb: float,
+):  # fmt: skip
+    """c = act(x b + bias + residual) for columns j0 .. j0 + n - 1 of packed b, which has n_all; bias begins at the first of them."""
+    width = (n_all + PANEL - 1) // PANEL * PANEL
+    own = table()
+    rows = own + 16
+    for m0 in range(0, m, ROWS):
+        count = min(ROWS, m - m0)
+        for i in range(count):
+            put_integer(rows, i, x + 4 * (m0 + i) * ldx)
+        k0 = 0
+        while True:  # once even if k is 0: bias and activation have their say
+            klen = min(BLOCK, k - k0)
+            put_integer(own, 0, k0)
+            put_integer(own, 1, klen)
+            end = k0 + klen == k
+            call(
+                block, rows, count, own, 1, b + 4 * (width * k0 + j0 * klen), PANEL, PANEL * klen, c + 4 * m0 * ldc, ldc, n,
+                1 if k0 > 0 else 0, bias if end else 0, residual + 4 * m0 * ldr if end and residual != 0 else 0, ldr,
+                code if end else 0, a, bb, apply,
+            )  # fmt: skip
+            k0 += klen
+            if k0 >= k:
+                break
+
+
+@emitted
+def _swap(e: Emit, x: V, ldx: V, y: V, ldy: V, rows: V, cols: V) -> None:
+    def emit(r: V, c: V, edge: bool) -> None:
+        values = []
+        for i in range(WIDTH):
+            at = e.at(e.at(x, (r + i) * ldx), c)
+            if edge:
+                value = e.var(e.f(0.0))
+                with e.when(r + i < rows):
+                    value.set(e.load(at, mask=e.mask(cols - c)))
+                values.append(value.get())
+            else:
+                values.append(e.load(at))
+        step = 1
+        while step < WIDTH:
+            for i in range(WIDTH):
+                if not i & step:
+                    p, q = values[i], values[i | step]
+                    values[i] = e.lanes(p, [lane if not lane & step else WIDTH + lane - step for lane in range(WIDTH)], q)
+                    values[i | step] = e.lanes(p, [lane + step if not lane & step else WIDTH + lane for lane in range(WIDTH)], q)
+            step *= 2
+        for i in range(WIDTH):
+            at = e.at(e.at(y, (c + i) * ldy), r)
+            if edge:
+                with e.when(c + i < cols):
+                    e.store(at, values[i], e.mask(rows - r))
+            else:
+                e.store(at, values[i])
+
+    with e.loop(0, rows, WIDTH) as r, e.loop(0, cols, WIDTH) as c:
+        whole = (r + WIDTH <= rows) & (c + WIDTH <= cols)
+        with e.builder.if_else(whole.v) as (then, otherwise):
+            with then:
+                emit(r, c, False)
+            with otherwise:
+                emit(r, c, True)
+
+
+@kernel
+def swap(x: int, ldx: int, y: int, ldy: int, rows: int, cols: int):
+    """y[c, r] = x[r, c] for rows x cols floats, lines ldx and ldy floats apart."""
+    _swap(x, ldx, y, ldy, rows, cols)
+
+
+@kernel
+def pack_product(swap: int, x: int, ldx: int, transposed: int, k: int, n: int, y: int):
+    """Packs x (k, n), or x (n, k) if `transposed`, lines ldx floats apart, into panels."""
+    for k0 in range(0, k, BLOCK):
+        klen = min(BLOCK, k - k0)
+        for j0 in range(0, n, PANEL):
+            cols = min(PANEL, n - j0)
+            if transposed != 0:
+                if cols < PANEL:
+                    zero(y, klen * PANEL)
+                call(swap, x + 4 * (j0 * ldx + k0), ldx, y, PANEL, cols, klen)
+            else:
+                _panel(x + 4 * (k0 * ldx + j0), ldx, y, klen, cols)
+            y += 4 * klen * PANEL
+
+
+def panels_of(n: int) -> int:
+    """n columns, rounded up to whole panels."""
+    return -(-n // PANEL) * PANEL
+
+
+def pack(weight__nk: np.ndarray) -> np.ndarray:
+    """Weights (n, k) in panels: blocks of K, in each panel by panel, a panel [terms][16 columns]. Read-only."""
+    n, k = weight__nk.shape
+    wide = np.zeros((panels_of(n), k), np.float32)
+    wide[:n] = weight__nk
+    blocks = [
+        wide[:, k0 : k0 + BLOCK].reshape(-1, PANEL, min(BLOCK, k - k0)).transpose(0, 2, 1).reshape(-1) for k0 in range(0, k, BLOCK)
+    ]
+    packed = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
+    packed.flags.writeable = False
+    return packed

@@ -377,3 +377,27 @@ class Emit:
             body(index, None)
         with self.when(whole < count):
             body(whole, self.mask(count - whole, width))
+
+    def smaller(self, a: V, b: V) -> V:
+        """The smaller one of two integers."""
+        return self.select(a < b, a, b)
+
+    def folded(
+        self, count: V, start: float, take: Callable[[V, V, V | None], V], merge: Callable[[V, V], V], chain: int = 16
+    ) -> V:
+        """Folds `count` numbers into every lane: take(so far, index, mask) of whole vectors and of the partial one.
+
+        A chain of `chain` vectors is folded at a time, so that long sums stay accurate; lanes outside of a mask do not change.
+        """
+        total = self.var(self.f(start))
+        with self.loop(0, count, chain * WIDTH) as first:
+            part = self.var(self.f(start))
+
+            def body(i: V, mask: V | None) -> None:
+                before = part.get()
+                after = take(before, first + i, mask)
+                part.set(after if mask is None else self.select(mask, after, before))
+
+            self.vectors(self.smaller(count - first, self.i64(chain * WIDTH)), body)
+            total.set(merge(total.get(), part.get()))
+        return self.fold(total.get(), merge)

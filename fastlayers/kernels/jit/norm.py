@@ -1,0 +1,166 @@
+"""Normalisation: rows to mean 0 and variance 1, a factor and a summand a channel, local response."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..table import Activation
+from ._math import power
+from ._njit import call, emitted, kernel
+from ._threads import address, spread
+from ._vector import F32, Emit, V
+from .activation import apply, spell
+
+__all__ = ["affine", "layer_norm", "lrn"]
+
+NUMBERS = 1 << 13  # of one task
+STRIP = 128  # columns of one task of `lrn`
+
+
+@emitted
+def _norm_row(e: Emit, x: V, weight: V, bias: V, y: V, n: V, epsilon: float, rms: V) -> None:
+    count = e.splat(e.convert(n, F32, "sitofp"))
+
+    def load(i: V, mask: V | None) -> V:
+        return e.load(e.at(x, i), mask=mask)
+
+    def add(a: V, b: V) -> V:
+        return a + b
+
+    mean = e.var(e.f(0.0))
+    with e.when(rms.equals(0)):
+        mean.set(e.folded(n, 0.0, lambda so_far, i, mask: so_far + load(i, mask), add) / count)
+    m = mean.get()
+
+    def square(so_far: V, i: V, mask: V | None) -> V:
+        d = load(i, mask) - m
+        return e.fma(d, d, so_far)
+
+    scale = 1.0 / e.root(e.folded(n, 0.0, square, add) / count + e.splat(epsilon))
+
+    def put(i: V, mask: V | None) -> None:
+        value = e.var((load(i, mask) - m) * scale)
+        with e.when(weight.differs(0)):
+            value.set(value.get() * e.load(e.at(weight, i), mask=mask))
+        with e.when(bias.differs(0)):
+            value.set(value.get() + e.load(e.at(bias, i), mask=mask))
+        e.store(e.at(y, i), value.get(), mask)
+
+    e.vectors(n, put)
+
+
+@kernel
+def _layer_norm(
+    x: int, weight: int, bias: int, y: int, rows: int, n: int, epsilon: float, rms: int, step: int, first: int, last: int
+):  # fmt: skip
+    for row in range(first * step, min(rows, last * step)):
+        _norm_row(x + 4 * row * n, weight, bias, y + 4 * row * n, n, epsilon, rms)
+
+
+def layer_norm(
+    x__on: np.ndarray, weight__n: np.ndarray | None, bias__n: np.ndarray | None, out__on: np.ndarray, epsilon: float, rms: bool
+) -> None:
+    """out = (x - mean) / sqrt(variance + epsilon) * weight + bias of each row; rms: x / sqrt(mean of x^2 + epsilon) instead."""
+    rows, n = x__on.shape
+    if not x__on.size:
+        return
+    step = max(1, NUMBERS // n)
+    given = address(x__on), address(weight__n), address(bias__n), address(out__on), rows, n, epsilon, int(rms), step
+    spread(-(-rows // step), x__on.size * 8.0, lambda first, last: _layer_norm(*given, first, last))
+
+
+@emitted
+def _affine_row(e: Emit, x: V, scale: V, shift: V, each: V, y: V, n: V) -> None:
+    with e.builder.if_else(each.differs(0).v) as (then, otherwise):
+        with then:
+
+            def own(i: V, mask: V | None) -> None:
+                a, b = e.load(e.at(scale, i), mask=mask), e.load(e.at(shift, i), mask=mask)
+                e.store(e.at(y, i), e.fma(e.load(e.at(x, i), mask=mask), a, b), mask)
+
+            e.vectors(n, own)
+        with otherwise:
+            a, b = e.broadcast(scale), e.broadcast(shift)
+
+            def same(i: V, mask: V | None) -> None:
+                e.store(e.at(y, i), e.fma(e.load(e.at(x, i), mask=mask), a, b), mask)
+
+            e.vectors(n, same)
+
+
+@kernel
+def _affine(
+    apply: int, x: int, scale: int, shift: int, y: int, channels: int, inner: int, code: int, a: float, b: float, first: int,
+    last: int,
+):  # fmt: skip
+    """Tasks: with `inner` above 1 a channel of an o, in pieces; else all channels of an o."""
+    cols = inner if inner > 1 else channels
+    pieces = (cols + NUMBERS - 1) // NUMBERS
+    for task in range(first, last):
+        row, start = task // pieces, task % pieces * NUMBERS
+        n = min(NUMBERS, cols - start)
+        c = row % channels if inner > 1 else start
+        to = y + 4 * (row * cols + start)
+        _affine_row(x + 4 * (row * cols + start), scale + 4 * c, shift + 4 * c, 0 if inner > 1 else 1, to, n)
+        if code != 0:
+            call(apply, code, a, b, to, to, n)
+
+
+def affine(x__oci: np.ndarray, scale__c: np.ndarray, shift__c: np.ndarray, out__oci: np.ndarray, activation: Activation) -> None:
+    """out = f(x * scale[c] + shift[c]); out may be x."""
+    o, channels, inner = x__oci.shape
+    if not x__oci.size:
+        return
+    given = (
+        apply.address, address(x__oci), address(scale__c), address(shift__c), address(out__oci), channels, inner, *spell(activation)
+    )  # fmt: skip
+    rows, cols = (o * channels, inner) if inner > 1 else (o, channels)
+    spread(rows * -(-cols // NUMBERS), x__oci.size * 4.0, lambda first, last: _affine(*given, first, last))
+
+
+@emitted
+def _lrn_strip(e: Emit, x: V, y: V, channels: V, inner: V, width: V, before: V, after: V, alpha: float, beta: float, bias: float) -> None:
+    zero = e.i64(0)
+    quarters = V(e, e.builder.fcmp_ordered("==", beta.v, e.constant(F32, 0.75).v))
+
+    def strip(column: V, mask: V | None) -> None:
+        with e.loop(0, channels) as c:
+            total = e.var(e.f(0.0))
+            low, high = c - before, c + after + 1
+            with e.loop(e.select(low < 0, zero, low), e.smaller(high, channels)) as t:
+                v = e.load(e.at(x, t * inner + column), mask=mask)
+                total.set(e.fma(v, v, total.get()))
+            base = e.fma(e.splat(alpha), total.get(), e.splat(bias))
+            place = c * inner + column
+            divisor = e.var(base)
+            with e.builder.if_else(quarters.v) as (then, otherwise):
+                with then:
+                    root = e.root(base)
+                    divisor.set(root * e.root(root))
+                with otherwise:
+                    divisor.set(power(e, base, e.splat(beta)))
+            e.store(e.at(y, place), e.load(e.at(x, place), mask=mask) / divisor.get(), mask)
+
+    e.vectors(width, strip)
+
+
+@kernel
+def _lrn(
+    x: int, y: int, channels: int, inner: int, size: int, alpha: float, beta: float, bias: float, first: int, last: int
+):  # fmt: skip
+    strips = (inner + STRIP - 1) // STRIP
+    before = (size - 1) // 2
+    for task in range(first, last):
+        column = task % strips * STRIP
+        at = 4 * (task // strips * channels * inner + column)
+        _lrn_strip(
+            x + at, y + at, channels, inner, min(STRIP, inner - column), before, size - 1 - before, alpha, beta, bias
+        )
+
+
+def lrn(x__oci: np.ndarray, out__oci: np.ndarray, size: int, alpha: float, beta: float, bias: float) -> None:
+    """out = x / (bias + alpha / size * sum of x^2 over `size` channels around this one)^beta; even sizes look further ahead."""
+    o, channels, inner = x__oci.shape
+    if x__oci.size:
+        given = address(x__oci), address(out__oci), channels, inner, size, alpha / size, beta, bias
+        spread(o * -(-inner // STRIP), x__oci.size * 20.0 + size, lambda first, last: _lrn(*given, first, last))

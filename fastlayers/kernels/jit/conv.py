@@ -1,0 +1,173 @@
+"""Convolution in 1 to 3 dimensions over the packed matrix product, without an im2col matrix: see `aot/conv.pyx`.
+
+A pixel's taps are a few runs of floats in padded channels-last rows, so an output pixel is a row of the product. A task pads (and, for
+channels-first data, transposes) the input rows that it needs into scratch; data that need neither are read in place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..reference.padding import padded
+from ..table import PAD_MODES, Activation
+from ._band import even, fill, plan_runs, runs_size, sums
+from ._njit import call, kernel
+from ._threads import address, scratch, spread
+from ._tile import block, pack, panels_of, put_integer, swap
+from .activation import apply, spell
+
+__all__ = ["conv", "conv_pack"]
+
+PIXELS, COLS = 256, 256  # pixels and columns of one task: its sums stay in a second-level cache
+TASKS = 8  # with fewer, columns are cut more finely, so that all threads get some
+
+
+class Packed(NamedTuple):
+    """Weights of every group in panels, K in the order (kd, kh, kw, channel), and the bias in whole panels a group, or None."""
+
+    panels: np.ndarray  # (groups, size)
+    bias: np.ndarray | None
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+    ig: int
+    og: int
+
+
+def group_bias(bias: np.ndarray | None, groups: int) -> np.ndarray | None:
+    """The bias of each group with zeros up to whole panels."""
+    if bias is None:
+        return None
+    og = len(bias) // max(groups, 1)
+    wide = np.zeros((groups, panels_of(og)), np.float32)
+    wide[:, :og] = bias.reshape(groups, og)
+    return wide
+
+
+def conv_pack(
+    weight__oidhw: np.ndarray, bias__o: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int
+) -> Packed:
+    """Weights (o, i / groups, kd, kh, kw) of a convolution with its stride, dilation and groups."""
+    o, ig, *taps = weight__oidhw.shape
+    og = o // max(groups, 1)
+    k = ig * math.prod(taps)
+    rows = weight__oidhw.transpose(0, 2, 3, 4, 1).reshape(groups, og, k)
+    panels = np.stack([pack(rows[g]) for g in range(groups)]) if groups else np.zeros((0, 0), np.float32)
+    return Packed(panels, group_bias(bias__o, groups), tuple(taps), tuple(stride), tuple(dilation), groups, ig, og)
+
+
+@kernel
+def _conv(
+    fill: int, swap: int, sums: int, block: int, apply: int, x: int, out: int, residual: int, table: int, b: int, b_size: int, bias: int,
+    groups: int, ig: int, og: int, k: int, x_last: int, out_last: int, in_place: int, d: int, h: int, w: int, od: int, oh: int, ow: int,
+    kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, rows: int, cols: int,
+    width: int, code: int, a: float, bb: float, scratch: int, at_sums: int, at_residual: int, first: int, last: int,
+):  # fmt: skip
+    channels, out_channels = groups * ig, groups * og
+    volume, out_volume = d * h * w, od * oh * ow
+    row_tasks, col_tasks, width_tasks = (oh + rows - 1) // rows, (ow + cols - 1) // cols, (og + width - 1) // width
+    pixel_rows = scratch
+    for task in range(first, last):
+        rest, j0 = task // width_tasks, task % width_tasks * width
+        n = min(width, og - j0)
+        rest, x0 = rest // col_tasks, rest % col_tasks * cols
+        rest, y0 = rest // row_tasks, rest % row_tasks * rows
+        rest, z0 = rest // od, rest % od
+        image, group = rest // groups, rest % groups
+        high, wide = min(rows, oh - y0), min(cols, ow - x0)
+        base = x + 4 * (image * volume * channels + group * ig * (1 if x_last != 0 else volume))
+        if in_place != 0:
+            line, pixel = w * channels, channels
+            base += 4 * ((z0 * sd * h + y0 * sh) * line + x0 * sw * pixel)
+        else:
+            in_rows, in_cols = (high - 1) * sh + (kh - 1) * dh + 1, (cols - 1) * sw + (kw - 1) * dw + 1
+            to = scratch + 4 * 512
+            call(
+                fill, swap, base, x_last, channels, ig, d, h, w, z0 * sd - bd, dd, kd, y0 * sh - bh, 1,
+                (rows - 1) * sh + (kh - 1) * dh + 1 if kd > 1 else in_rows, x0 * sw - bw, 1, in_cols, to,
+            )  # fmt: skip
+            base, line, pixel = to, in_cols * ig, ig
+        m = 0
+        for r in range(high):
+            for c in range(wide):
+                put_integer(pixel_rows, m, base + 4 * (r * sh * line + c * sw * pixel))
+                m += 1
+        p0 = (z0 * oh + y0) * ow + x0
+        channel = group * og + j0
+        if out_last != 0:
+            place = (image * out_volume + p0) * out_channels + channel
+            c_at, ldc, ldr = out + 4 * place, out_channels, out_channels
+            extra = residual + 4 * place if residual != 0 else 0
+        else:
+            place = (image * out_channels + channel) * out_volume + p0
+            ldc = (n + 15) // 16 * 16
+            c_at, ldr, extra = scratch + 4 * at_sums, ldc, 0
+            if residual != 0:
+                extra = scratch + 4 * at_residual
+                call(swap, residual + 4 * place, out_volume, extra, ldr, n, m)
+        call(
+            sums, block, apply, pixel_rows, m, table, k, b + 4 * group * b_size, og, j0, n, c_at, ldc,
+            bias + 4 * (group * ((og + 15) // 16 * 16) + j0) if bias != 0 else 0, extra, ldr, code, a, bb,
+        )  # fmt: skip
+        if out_last == 0:
+            call(swap, c_at, ldc, out + 4 * place, out_volume, m, n)
+
+
+def conv(
+    x: np.ndarray,
+    packed: Packed,
+    out: np.ndarray,
+    pads: Sequence[int],
+    mode: int,
+    x_last: bool,
+    out_last: bool,
+    residual: np.ndarray | None,
+    activation: Activation,
+) -> None:
+    """Convolution with its epilogue. See README.md for the shapes."""
+    if not out.size:
+        return
+    if mode != PAD_MODES["zeros"] and any(pads):
+        x, pads = np.ascontiguousarray(padded(x, 1 if x_last else 2, pads, mode)), (0,) * 6
+    size, to = x.shape[1:4] if x_last else x.shape[2:], out.shape[1:4] if out_last else out.shape[2:]
+    groups, ig, og, kernel, stride, dilation = (
+        packed.groups, packed.ig, packed.og, packed.kernel, packed.stride, packed.dilation
+    )  # fmt: skip
+    # Where the layouts are one, nothing is transposed.
+    x_last = x_last or groups * ig == 1 or math.prod(size) == 1
+    out_last = out_last or groups * og == 1 or math.prod(to) == 1
+    in_place = x_last and not any(pads)
+    cols = even(to[2], PIXELS)
+    rows = even(to[1], max(1, PIXELS // cols)) if cols == to[2] else 1
+    in_rows, in_cols = ((n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip((rows, cols), stride[1:], kernel[1:], dilation[1:], strict=True))
+    if in_place:
+        channels = groups * ig
+        steps = dilation[0] * size[1] * size[2] * channels, dilation[1] * size[2] * channels, dilation[2] * channels
+        band = 0
+    else:
+        steps = in_rows * in_cols * ig, dilation[1] * in_cols * ig, dilation[2] * ig
+        band = kernel[0] * in_rows * in_cols * ig
+    k = math.prod(kernel) * ig
+    table = np.empty(runs_size(math.prod(kernel), k), np.int64)
+    plan_runs(address(table), *kernel, *steps, ig)
+    tasks = out.shape[0] * groups * to[0] * -(-to[1] // rows) * -(-to[2] // cols)
+    width = min(COLS, panels_of(even(og, max(64, og * tasks // TASKS)))) if og else 1
+    tasks *= -(-og // width)
+    at_sums = 512 + -(-band // 16) * 16
+    room = PIXELS * panels_of(width)
+    given = (
+        fill.address, swap.address, sums.address, block.address, apply.address, address(x), address(out), address(residual),
+        address(table), address(packed.panels), packed.panels.shape[1], address(packed.bias), groups, ig, og, k, int(x_last),
+        int(out_last), int(in_place), *size, *to, *kernel, *stride, *dilation, *pads[::2], rows, cols, width, *spell(activation),
+    )  # fmt: skip
+
+    def run(first: int, last: int) -> None:
+        own = scratch(at_sums + 2 * room)
+        _conv(*given, address(own), at_sums, at_sums + room, first, last)
+
+    spread(tasks, 1.0 * out.size * k, run)

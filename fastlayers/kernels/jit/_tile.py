@@ -15,7 +15,7 @@ from ..table import UNARY
 from ._njit import call, emitted, kernel
 from ._vector import I64, REGISTERS, WIDTH, Emit, V
 
-__all__ = ["BLOCK", "PANEL", "block", "integer", "pack", "panels_of", "product", "put_integer", "swap", "table", "zero"]
+__all__ = ["BLOCK", "PANEL", "block", "integer", "pack", "pack_product", "panels_of", "product", "put_integer", "swap", "table", "zero"]
 
 PANEL, BLOCK = 16, 256  # columns of a panel, terms of a block of K: they are part of the contract
 NV = PANEL // WIDTH  # vectors of a panel

@@ -321,6 +321,19 @@ class Emit:
         name = f"llvm.masked.store.{_suffix(kind)}.{_suffix(pointer.type)}"
         self._call(name, ir.VoidType(), value.v, pointer, ir.Constant(I32, size), mask.v)
 
+    def strided(self, address: V, step: int | V) -> V:
+        """Every step-th float, of memory that goes on for `step` vectors; a step that is no number is one of 1, 2 or more."""
+        if isinstance(step, int):
+            if step == 1:
+                return self.load(address)
+            low, high = self.load(address), self.load(self.at(address, WIDTH))
+            return self.lanes(low, range(0, 2 * WIDTH, 2), high)
+        value = ir.Constant(self.vector(F32), ir.Undefined)
+        for i in range(WIDTH):
+            one = self.load(self.at(address, step * i), F32)
+            value = self.builder.insert_element(value, one.v, ir.Constant(I32, i))
+        return V(self, value)
+
     def broadcast(self, address: V) -> V:
         """One float of memory in every lane."""
         return self.splat(self.load(address, F32))

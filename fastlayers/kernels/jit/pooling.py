@@ -1,0 +1,217 @@
+"""Pooling over windows of one to three axes.
+
+Channels-first rows are pooled downwards first, into a row with a border, and then along; channels-last windows with channels as lanes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ._njit import emitted, kernel
+from ._threads import address, scratch, spread
+from ._vector import WIDTH, Emit, V
+
+__all__ = ["avg_pool", "max_pool"]
+
+
+def _take(e: Emit, average: bool, a: V, x: V) -> V:
+    return a + x if average else e.most_nan(x, a)
+
+
+def _start(average: bool) -> float:
+    return 0.0 if average else -math.inf
+
+
+@emitted
+def _down(e: Emit, average: V, x: V, n: V, z_first: V, z_count: V, z_step: V, y_first: V, y_count: V, y_step: V, to: V) -> None:
+    """to[i] = the fold of z_count x y_count rows of n numbers."""
+
+    def case(mean: bool) -> Callable[[], None]:
+        def body(i: V, mask: V | None) -> None:
+            total = e.var(e.f(_start(mean)))
+            with e.loop(0, z_count) as z, e.loop(0, y_count) as y:
+                at = e.at(x, z_first + z * z_step + y_first + y * y_step + i)
+                total.set(_take(e, mean, total.get(), e.load(at, mask=mask)))
+            e.store(e.at(to, i), total.get(), mask)
+
+        return lambda: e.vectors(n, body)
+
+    e.switch(average, {0: case(False), 1: case(True)})
+
+
+@emitted
+def _border(e: Emit, average: V, to: V, n: V) -> None:
+    e.switch(
+        average,
+        {
+            number: lambda number=number: e.vectors(n, lambda i, mask: e.store(e.at(to, i), e.f(_start(bool(number))), mask))
+            for number in (0, 1)
+        },
+    )
+
+
+@emitted
+def _along(e: Emit, average: V, row: V, taps: V, tap: V, stride: V, counts: V, rows: float, y: V, n: V) -> None:
+    """y[i] = the fold of `taps` numbers from row[i * stride] on, divided by rows * counts[i] for an average."""
+    kind = e.select(stride > 2, e.i64(3), stride)
+
+    def case(mean: bool, step: int) -> Callable[[], None]:
+        def body(i: V, mask: V | None) -> None:
+            total = e.var(e.f(_start(mean)))
+            with e.loop(0, taps) as t:
+                at = e.at(row, i * stride + t * tap)
+                total.set(_take(e, mean, total.get(), e.strided(at, step if step < 3 else stride)))
+            value = total.get()
+            if mean:
+                value = value / (e.load(e.at(counts, i), mask=mask, other=e.f(1.0)) * e.splat(rows))
+            e.store(e.at(y, i), value, mask)
+
+        return lambda: e.vectors(n, body)
+
+    e.switch(average * 4 + kind, {mean * 4 + step: case(bool(mean), step) for mean in (0, 1) for step in (1, 2, 3)})
+
+
+@emitted
+def _pixel(
+    e: Emit, average: V, x: V, c: V, z_count: V, z_step: V, y_count: V, y_step: V, x_count: V, x_step: V, places: float, y: V
+) -> None:  # fmt: skip
+    def case(mean: bool) -> Callable[[], None]:
+        def body(i: V, mask: V | None) -> None:
+            total = e.var(e.f(_start(mean)))
+            with e.loop(0, z_count) as z, e.loop(0, y_count) as r, e.loop(0, x_count) as p:
+                at = e.at(x, z * z_step + r * y_step + p * x_step + i)
+                total.set(_take(e, mean, total.get(), e.load(at, mask=mask)))
+            e.store(e.at(y, i), total.get() / e.splat(places) if mean else total.get(), mask)
+
+        return lambda: e.vectors(c, body)
+
+    e.switch(average, {0: case(False), 1: case(True)})
+
+
+@emitted
+def _float(e: Emit, place: V, index: V) -> float:
+    return e.load(e.at(place, index), e.f(0).kind.element)
+
+
+@kernel
+def _first(
+    average: int, x: int, y: int, d: int, h: int, w: int, od: int, oh: int, ow: int, kd: int, kh: int, kw: int, sd: int, sh: int, sw: int,
+    dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, counts_d: int, counts_h: int, counts_w: int, row: int, length: int,
+    first: int, last: int,
+):  # fmt: skip
+    """Tasks: planes of channels-first images. `row`: scratch for a row with its border, `length` floats."""
+    _border(average, row, length)
+    used = max(0, min(w, length - bw))
+    for plane in range(first, last):
+        source = x + 4 * plane * d * h * w
+        for oz in range(od):
+            z0 = oz * sd - bd
+            z_skip = (max(0, -z0) + dd - 1) // dd
+            z_count = max(0, min(kd, (d - z0 + dd - 1) // dd) - z_skip)
+            for oy in range(oh):
+                y0 = oy * sh - bh
+                y_skip = (max(0, -y0) + dh - 1) // dh
+                y_count = max(0, min(kh, (h - y0 + dh - 1) // dh) - y_skip)
+                _down(
+                    average, source, used, (z0 + z_skip * dd) * h * w, z_count, dd * h * w, (y0 + y_skip * dh) * w, y_count, dh * w,
+                    row + 4 * bw,
+                )  # fmt: skip
+                to = y + 4 * ((plane * od + oz) * oh + oy) * ow
+                rows = _float(counts_d, oz) * _float(counts_h, oy)
+                _along(average, row, kw, dw, sw, counts_w, rows, to, ow)
+
+
+@kernel
+def _last(
+    average: int, x: int, y: int, d: int, h: int, w: int, od: int, oh: int, ow: int, kd: int, kh: int, kw: int, sd: int, sh: int, sw: int,
+    dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, counts_d: int, counts_h: int, counts_w: int, c: int, first: int, last: int,
+):  # fmt: skip
+    """Tasks: rows of channels-last images."""
+    for task in range(first, last):
+        rest, oy = task // oh, task % oh
+        image, oz = rest // od, rest % od
+        z0, y0 = oz * sd - bd, oy * sh - bh
+        z_skip, y_skip = (max(0, -z0) + dd - 1) // dd, (max(0, -y0) + dh - 1) // dh
+        z_count = max(0, min(kd, (d - z0 + dd - 1) // dd) - z_skip)
+        y_count = max(0, min(kh, (h - y0 + dh - 1) // dh) - y_skip)
+        line = ((image * d + z0 + z_skip * dd) * h + y0 + y_skip * dh) * w
+        rows = _float(counts_d, oz) * _float(counts_h, oy)
+        for ox in range(ow):
+            x0 = ox * sw - bw
+            x_skip = (max(0, -x0) + dw - 1) // dw
+            x_count = max(0, min(kw, (w - x0 + dw - 1) // dw) - x_skip)
+            _pixel(
+                average, x + 4 * (line + x0 + x_skip * dw) * c, c, z_count, dd * h * w * c, y_count, dh * w * c, x_count, dw * c,
+                rows * _float(counts_w, ox), y + 4 * (task * ow + ox) * c,
+            )  # fmt: skip
+
+
+def _places(n: int, out: int, kernel: int, stride: int, dilation: int, low: int, high: int, before: int) -> np.ndarray:
+    """How many taps of each window along an axis lie at low .. high - 1."""
+    at = np.arange(out)[:, None] * stride - before + np.arange(kernel) * dilation
+    return ((at >= low) & (at < high)).sum(axis=1).astype(np.float32)
+
+
+def _run(
+    average: int,
+    x: np.ndarray,
+    out: np.ndarray,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    pads: Sequence[int],
+    include_pad: bool,
+    channels_last: bool,
+) -> None:
+    if not out.size:
+        return
+    size, to = (x.shape[1:4], out.shape[1:4]) if channels_last else (x.shape[2:], out.shape[2:])
+    counts = [
+        _places(n, o, k, s, t, -before if include_pad else 0, n + after if include_pad else n, before)
+        for n, o, k, s, t, before, after in zip(size, to, kernel, stride, dilation, pads[::2], pads[1::2], strict=True)
+    ]
+    given = (
+        average, address(x), address(out), *size, *to, *kernel, *stride, *dilation, *pads[::2], *(address(c) for c in counts)
+    )  # fmt: skip
+    work = 2.0 * out.size * math.prod(kernel)
+    if channels_last:
+        c = x.shape[4]
+        spread(x.shape[0] * to[0] * to[1], work, lambda first, last: _last(*given, c, first, last))
+        return
+    length = max((to[2] - 1) * stride[2] + (kernel[2] - 1) * dilation[2] + 1, 0)
+
+    def run(first: int, last: int) -> None:
+        row = scratch(length + pads[4] + WIDTH * (stride[2] + 1) + 2 * WIDTH)
+        _first(*given, address(row), length, first, last)
+
+    spread(x.shape[0] * x.shape[1], work, run)
+
+
+def max_pool(
+    x: np.ndarray,
+    out: np.ndarray,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    pads: Sequence[int],
+    channels_last: bool,
+) -> None:
+    """out = the largest number of each window; NaN if one of them is NaN, -infinity if none lies in the image."""
+    _run(0, x, out, kernel, stride, dilation, pads, False, channels_last)
+
+
+def avg_pool(
+    x: np.ndarray,
+    out: np.ndarray,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    pads: Sequence[int],
+    include_pad: bool,
+    channels_last: bool,
+) -> None:
+    """out = the sum of each window divided by how many of its places lie in the image (include_pad: in image and pads)."""
+    _run(1, x, out, kernel, stride, dilation, pads, include_pad, channels_last)

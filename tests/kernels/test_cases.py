@@ -64,7 +64,7 @@ def test_large_case_in_the_default_variant(case: Case) -> None:
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.flops < LARGE], ids=lambda case: case.id)
 def test_step_gives_the_bits_of_its_kernel(case: Case, variant: str) -> None:
-    if variant == "reference":
+    if _dispatch.step(case.kernel) is None:
         pytest.skip("steps are the compiled engine's")
     kernel, step = prepare(case, np.nan), prepare(case, np.nan, as_step=True)
     kernel.call()

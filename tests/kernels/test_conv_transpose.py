@@ -181,7 +181,8 @@ def test_awkward_sizes(variant: str, i: int) -> None:
             close(y, expected(i, activation))
             if compiled():
                 np.testing.assert_array_equal(bits(y), bits(first))
-                np.testing.assert_array_equal(bits(y), bits(run(problem(i), layout, activation, as_step=True)))
+                if _dispatch.step("conv_transpose"):
+                    np.testing.assert_array_equal(bits(y), bits(run(problem(i), layout, activation, as_step=True)))
 
 
 @LAYOUTS

@@ -111,7 +111,7 @@ def test_awkward_sizes(variant: str, i: int) -> None:
         close(first, expected(i, residual is not None, activation))
         if compiled():
             np.testing.assert_array_equal(bits(first), bits(last))
-            for layout in (FIRST, LAST):
+            for layout in (FIRST, LAST) if _dispatch.step("depthwise") else ():
                 step = run("depthwise", problem(i), layout, residual, activation, as_step=True)
                 np.testing.assert_array_equal(bits(first), bits(step))
         else:

@@ -245,7 +245,7 @@ def test_gather_refuses_an_index_out_of_range(variant: str, index: int) -> None:
         _dispatch.kernel("gather")(x, indices, out, 4)
     np.testing.assert_array_equal(out, want)
     step = _dispatch.step("gather")
-    if variant != "reference":
+    if variant.startswith("aot/"):
         assert step is not None
         with pytest.raises(ShapeError, match=r"(gather|step): index -?\d+ is out of range: expected -?\d+ to -?\d+"):
             step(x.shape, indices.shape, out.shape, 4)(x, indices, out)

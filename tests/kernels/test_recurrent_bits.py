@@ -238,7 +238,7 @@ def operands(p: Problem, result: dict[str, Any]) -> list[Any]:
 
 @cells
 def test_steps_of_many_lengths_share_their_weights(variant: str, cell: str) -> None:
-    if variant == "reference":
+    if not variant.startswith("aot/"):
         pytest.skip("steps are the compiled engine's")
     longest = make(cell, (12, 3, 5, 20), 2, (2, 12, 5))
     packed = pack(longest)
@@ -255,7 +255,7 @@ def test_steps_of_many_lengths_share_their_weights(variant: str, cell: str) -> N
 
 
 def test_a_step_keeps_its_weights_alive(variant: str) -> None:
-    if variant == "reference":
+    if not variant.startswith("aot/"):
         pytest.skip("steps are the compiled engine's")
     p = make("lstm", (3, 2, 4, 18))
     want, step = run(p), step_of(p, pack(p))

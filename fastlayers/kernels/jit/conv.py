@@ -135,13 +135,32 @@ def conv(
     if mode != PAD_MODES["zeros"] and any(pads):
         x, pads = np.ascontiguousarray(padded(x, 1 if x_last else 2, pads, mode)), (0,) * 6
     size, to = x.shape[1:4] if x_last else x.shape[2:], out.shape[1:4] if out_last else out.shape[2:]
+    # Where the layouts are one, nothing is transposed.
+    x_last = x_last or packed.groups * packed.ig == 1 or math.prod(size) == 1
+    out_last = out_last or packed.groups * packed.og == 1 or math.prod(to) == 1
+    execute(x, packed, out, size, to, pads[::2], x_last, out_last, x_last and not any(pads), residual, activation)
+
+
+def execute(
+    x: np.ndarray,
+    packed: Packed,
+    out: np.ndarray,
+    size: Sequence[int],
+    to: Sequence[int],
+    before: Sequence[int],
+    x_last: bool,
+    out_last: bool,
+    in_place: bool,
+    residual: np.ndarray | None,
+    activation: Activation,
+) -> None:
+    """The convolution with zeros around x, which begin `before` its first pixel, or behind it if that is negative.
+
+    `size` and `to` are the space axes of x and out; `in_place`: nothing outside x is read, and x is channels-last.
+    """
     groups, ig, og, kernel, stride, dilation = (
         packed.groups, packed.ig, packed.og, packed.kernel, packed.stride, packed.dilation
     )  # fmt: skip
-    # Where the layouts are one, nothing is transposed.
-    x_last = x_last or groups * ig == 1 or math.prod(size) == 1
-    out_last = out_last or groups * og == 1 or math.prod(to) == 1
-    in_place = x_last and not any(pads)
     cols = even(to[2], PIXELS)
     rows = even(to[1], max(1, PIXELS // cols)) if cols == to[2] else 1
     in_rows, in_cols = ((n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip((rows, cols), stride[1:], kernel[1:], dilation[1:], strict=True))
@@ -163,7 +182,7 @@ def conv(
     given = (
         fill.address, swap.address, sums.address, block.address, apply.address, address(x), address(out), address(residual),
         address(table), address(packed.panels), packed.panels.shape[1], address(packed.bias), groups, ig, og, k, int(x_last),
-        int(out_last), int(in_place), *size, *to, *kernel, *stride, *dilation, *pads[::2], rows, cols, width, *spell(activation),
+        int(out_last), int(in_place), *size, *to, *kernel, *stride, *dilation, *before, rows, cols, width, *spell(activation),
     )  # fmt: skip
 
     def run(first: int, last: int) -> None:

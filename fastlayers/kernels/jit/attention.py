@@ -1,0 +1,177 @@
+"""Attention with on-line softmax: tiles of 256 keys, a running maximum and sum a query; the scores of a tile alone are ever in memory.
+
+Keys and values are packed into panels first. A query's result depends on that query alone, since a tile of keys is a block of the sum.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ._math import exp_flush
+from ._njit import call, emitted, kernel
+from ._threads import address, scratch, spread
+from ._tile import BLOCK, PANEL, block, pack_product, panels_of, product, put_integer, swap, table, zero
+from ._vector import F32, Emit, V
+from .activation import apply
+from .matmul import pack_batch
+
+__all__ = ["attention"]
+
+ROWS = 64  # queries of one task
+
+
+@emitted
+def _softmax_tile(
+    e: Emit, scores: V, n: V, visible: V, mask: V, mask_step: V, scale: float, state: V, sums: V, width: V, started: V
+) -> None:  # fmt: skip
+    """One query: scores become weights, beside those of the tiles before; `state` holds the largest score and the sum so far."""
+    factor = e.splat(scale)
+
+    def score(i: V, lanes: V | None) -> V:
+        value = e.var(e.load(e.at(scores, i), mask=lanes) * factor)
+        with e.when(mask.differs(0)):
+            with e.builder.if_else(mask_step.differs(0).v) as (then, otherwise):
+                with then:
+                    value.set(value.get() + e.load(e.at(mask, i), mask=lanes))
+                with otherwise:
+                    value.set(value.get() + e.broadcast(mask))
+        seen = value.get()
+        e.store(e.at(scores, i), seen, lanes)
+        return seen
+
+    # Keys that must not be seen weigh exactly 0: they are no part of any loop but the last.
+    before = e.broadcast(state)
+    tile = e.folded(visible, -math.inf, lambda a, i, lanes: e.most_nan(score(i, lanes), a), e.most_nan)
+    largest = e.most_nan(tile, before)
+    nothing = largest.equals(-math.inf)
+    shift = e.select(nothing, 0.0, largest)
+
+    def weigh(so_far: V, i: V, lanes: V | None) -> V:
+        weight = exp_flush(e, e.load(e.at(scores, i), mask=lanes) - shift)
+        e.store(e.at(scores, i), weight, lanes)
+        return so_far + weight
+
+    total = e.folded(visible, 0.0, weigh, lambda a, b: a + b)
+    e.vectors(n - visible, lambda i, lanes: e.store(e.at(scores, visible + i), e.f(0.0), lanes))
+    shrink = exp_flush(e, before - shift)
+    e.store(state, e.lane(largest, 0))
+    place = e.at(state, 1)
+    e.store(place, e.lane(e.fma(e.broadcast(place), shrink, total), 0))
+    with e.when(started.differs(0)):
+        e.vectors(width, lambda i, lanes: e.store(e.at(sums, i), e.load(e.at(sums, i), mask=lanes) * shrink, lanes))
+
+
+@emitted
+def _start(e: Emit, state: V) -> None:
+    e.store(state, e.constant(F32, -math.inf))
+    e.store(e.at(state, 1), e.constant(F32, 0.0))
+
+
+@emitted
+def _finish(e: Emit, state: V, sums: V, width: V, empty: V) -> None:
+    """Sums are divided by the sum of weights; a query that saw nothing gives zeros, or NaN if `empty`."""
+    nothing = e.broadcast(state).equals(-math.inf)
+    instead = e.select(empty.differs(0), e.constant(F32, math.nan), e.constant(F32, 0.0))
+    factor, other = 1.0 / e.broadcast(e.at(state, 1)), e.splat(instead)
+
+    def body(i: V, lanes: V | None) -> None:
+        at = e.at(sums, i)
+        e.store(at, e.select(nothing, other, e.load(at, mask=lanes) * factor), lanes)
+
+    e.vectors(width, body)
+
+
+@kernel
+def _attend(
+    product: int, block: int, apply: int, q: int, keys: int, values: int, mask: int, mask_b: int, mask_h: int, mask_q: int, mask_k: int,
+    out: int, heads: int, groups: int, rows: int, count: int, d: int, width: int, scale: float, causal: int, offset: int, skip: int,
+    empty: int, scratch: int, first: int, last: int,
+):  # fmt: skip
+    """Tasks: ROWS queries of a head. scratch: [ROWS][2] states, then [ROWS][BLOCK] scores."""
+    row_tasks = (rows + ROWS - 1) // ROWS
+    scores = scratch + 4 * 2 * ROWS
+    key_size = (count + PANEL - 1) // PANEL * PANEL * d
+    value_size = (width + PANEL - 1) // PANEL * PANEL * count
+    own = table()
+    pointers = own + 16
+    for task in range(first, last):
+        head, r0 = task // row_tasks, task % row_tasks * ROWS
+        entry = head // heads * groups + head % heads // (heads // groups)
+        m = min(ROWS, rows - r0)
+        at = head * rows + r0
+        for i in range(m):
+            _start(scratch + 8 * i)
+            zero(out + 4 * (at + i) * width, width)
+            put_integer(pointers, i, scores + 4 * i * BLOCK)
+        k0 = 0
+        while k0 < count:
+            if causal != 0 and skip != 0 and k0 > r0 + m - 1 + offset:
+                break  # nobody sees this tile or those behind it
+            n = min(BLOCK, count - k0)
+            call(
+                product, block, apply, q + 4 * at * d, d, m, d, keys + 4 * entry * key_size, count, k0, n, scores, BLOCK, 0, 0, 0, 0, 0.0,
+                0.0,
+            )  # fmt: skip
+            for i in range(m):
+                visible = n
+                if causal != 0:
+                    visible = min(n, max(0, r0 + i + offset + 1 - k0))
+                line = 0
+                if mask != 0:
+                    line = mask + 4 * (head // heads * mask_b + head % heads * mask_h + (r0 + i) * mask_q + k0 * mask_k)
+                _softmax_tile(
+                    scores + 4 * i * BLOCK, n, visible, line, mask_k, scale, scratch + 8 * i, out + 4 * (at + i) * width, width,
+                    1 if k0 > 0 else 0,
+                )  # fmt: skip
+            put_integer(own, 0, 0)
+            put_integer(own, 1, n)
+            call(
+                block, pointers, m, own, 1, values + 4 * (entry * value_size + (width + PANEL - 1) // PANEL * PANEL * k0), PANEL, PANEL * n,
+                out + 4 * at * width, width, width, 1, 0, 0, 0, 0, 0.0, 0.0, apply,
+            )  # fmt: skip
+            k0 += n
+        for i in range(m):
+            _finish(scratch + 8 * i, out + 4 * (at + i) * width, width, empty)
+
+
+def attention(
+    q__bhqd: np.ndarray,
+    k__bgkd: np.ndarray,
+    v__bgke: np.ndarray,
+    mask__bhqk: np.ndarray | None,
+    out__bhqe: np.ndarray,
+    scale: float,
+    causal: bool,
+    offset: int,
+    empty: int,
+    k_transposed: bool,
+) -> None:
+    """``out = softmax(scale q kᵀ + mask) v``; `reference/attention.py` explains the arguments."""
+    if not out__bhqe.size:
+        return
+    b, heads, rows, d = q__bhqd.shape
+    groups, count, width = v__bgke.shape[1:]
+    keys, values = scratch(b * groups * panels_of(count) * d), scratch(b * groups * panels_of(width) * count)
+    for array, transposed, k, n, panels in (
+        (k__bgkd, int(not k_transposed), d, count, keys),
+        (v__bgke, 0, count, width, values),
+    ):
+        packing = pack_product.address, swap.address, address(array), transposed, k, n, address(panels)
+        spread(b * groups, 4.0 * array.size, lambda first, last, packing=packing: pack_batch(*packing, first, last))
+    steps = (0, 0, 0, 0)
+    if mask__bhqk is not None:
+        steps = tuple(0 if n == 1 else s // 4 for n, s in zip(mask__bhqk.shape, mask__bhqk.strides, strict=True))
+    # A weight of 0 makes NaN of infinite values, so tiles that nobody sees count where there are any.
+    skip = causal and bool(np.isfinite(v__bgke).all())
+    given = (
+        product.address, block.address, apply.address, address(q__bhqd), address(keys), address(values), address(mask__bhqk), *steps,
+        address(out__bhqe), heads, groups, rows, count, d, width, scale, int(causal), offset, int(skip), empty,
+    )  # fmt: skip
+
+    def run(first: int, last: int) -> None:
+        own = scratch(ROWS * (2 + BLOCK))
+        _attend(*given, address(own), first, last)
+
+    spread(b * heads * -(-rows // ROWS), 1.0 * b * heads * rows * count * (d + width + 8), run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import subprocess
 import sys
@@ -18,15 +19,24 @@ from fastlayers.kernels.table import KERNELS
 
 ROOT = Path(__file__).parent.parent
 
-# Hides the compiled engine as an install without a compiler would.
-NO_ENGINE = """
-import importlib.abc, sys
+# Hides modules as an install without them would: an error of import, or none found.
+HIDE = """
+import importlib.abc, importlib.util, sys
+hidden = {hidden!r}
 class Hide(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name.startswith("fastlayers.kernels.aot."):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        if name.startswith(hidden):
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Hide())
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name.startswith(hidden) else find(name, package)
 """
+# The compiled engine, as without a compiler; and Numba.
+NO_ENGINE = HIDE.format(hidden=("fastlayers.kernels.aot.", "numba"))
+NO_ENGINE_BUT_NUMBA = HIDE.format(hidden=("fastlayers.kernels.aot.",))
+NO_NUMBA = HIDE.format(hidden=("numba",))
+NUMBA = importlib.util.find_spec("numba") is not None
+needs_numba = pytest.mark.skipif(not NUMBA, reason="Numba is not installed")
 # A product and its exact answer, through the front.
 PRODUCT = """
 import numpy as np
@@ -54,15 +64,17 @@ def python(code: str, **environment: str) -> str:
 def test_available_names_levels_best_first_and_reference_last() -> None:
     *compiled, last = fl.kernels.available()
     assert last == "reference"
+    if NUMBA:
+        assert compiled.pop() == "jit"
     assert compiled == [f"aot/{name}" for name in _dispatch.LEVELS if name in _dispatch.levels()]
 
 
-@pytest.mark.parametrize("level", [*_dispatch.LEVELS, "reference"])
+@pytest.mark.parametrize("level", [*_dispatch.LEVELS, "jit", "reference"])
 def test_environment_forces_a_level(level: str) -> None:
-    if level not in (*_dispatch.levels(), "reference"):
+    if level not in (*_dispatch.levels(), *fl.kernels.available()):
         pytest.skip(f"{level} is not built here or this processor cannot run it")
     shown = python("import fastlayers as fl; print(fl.kernels.info()['variant'])", FASTLAYERS_ISA=level)
-    assert shown == (level if level == "reference" else f"aot/{level}")
+    assert shown == (f"aot/{level}" if level in _dispatch.LEVELS else level)
 
 
 @pytest.mark.parametrize("value", ["x86_v9", "X86_V3 ", "aot/x86_v3", "neon", "x86_v1", "-march=native"])
@@ -124,7 +136,7 @@ def test_use_nests_and_restores_after_an_error() -> None:
     assert fl.kernels.current() == before
 
 
-@pytest.mark.parametrize("name", ["", "avx2", "aot/avx2", "aot/", "Reference", "jit", "cuda", None, 3, ("reference",)])
+@pytest.mark.parametrize("name", ["", "avx2", "aot/avx2", "aot/", "Reference", "JIT", "cuda", None, 3, ("reference",)])
 def test_use_refuses_other_names_and_changes_nothing(name: object) -> None:
     before, generation = fl.kernels.current(), _dispatch.generation
     with pytest.raises(fl.DeviceError, match=r"expected|must be") as caught:
@@ -168,6 +180,65 @@ def test_without_the_engine_it_warns_once_at_first_use_and_computes() -> None:
     assert set(fl.kernels.info()["operations"].values()) == {{"reference"}}
     """
     python(code)
+
+
+@needs_numba
+def test_without_the_engine_numba_comes_before_numpy() -> None:
+    code = f"""
+    {NO_ENGINE_BUT_NUMBA.replace(chr(10), chr(10) + "    ")}
+    import warnings
+    import fastlayers as fl
+    {PRODUCT.replace(chr(10), chr(10) + "    ")}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        product()
+    assert [item.category for item in caught] == [RuntimeWarning], caught
+    assert "Numba" in str(caught[0].message), caught[0].message
+    assert fl.kernels.available() == ("jit", "reference")
+    assert fl.kernels.info()["operations"]["linear"] == "jit"
+    """
+    python(code)
+
+
+@pytest.mark.parametrize("environment", [{}, {"FASTLAYERS_ISA": "jit"}], ids=["use", "environment"])
+def test_without_numba_asking_for_it_names_the_extra(environment: dict[str, str]) -> None:
+    code = f"""
+    {NO_NUMBA.replace(chr(10), chr(10) + "    ")}
+    import fastlayers as fl
+    try:
+        {"fl.kernels.current()" if environment else "fl.kernels.use('jit')"}
+    except fl.MissingExtraError as error:
+        print(error)
+    assert "jit" not in fl.kernels.available()
+    """
+    assert 'pip install "fastlayers[jit]"' in python(code, **environment)
+
+
+@needs_numba
+def test_numba_is_imported_when_its_kernels_are_asked_for_and_not_before() -> None:
+    code = """
+    import sys
+    import numpy as np
+    import fastlayers as fl
+    fl.functional.relu(np.ones(3, np.float32))
+    assert "jit" in fl.kernels.available()
+    assert "numba" not in sys.modules and "llvmlite" not in sys.modules
+    fl.kernels.use("jit")
+    from fastlayers.kernels.jit import _njit
+    compiled = []
+    _njit.listeners.append(lambda name, seconds: compiled.append(name))
+    assert not compiled
+    fl.functional.relu(np.ones(3, np.float32))
+    print(*sorted(compiled))
+    """
+    assert python(code) == "activation._pieces activation.apply"
+
+
+@needs_numba
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    code = "import numpy as np, fastlayers as fl; fl.kernels.use('jit'); print(fl.functional.relu(np.ones(1, np.float32))[0])"
+    assert python(code, NUMBA_CACHE_DIR=str(tmp_path / "file")) == "1.0"
 
 
 def test_without_the_engine_reference_can_be_asked_for_silently() -> None:

@@ -27,6 +27,10 @@ _MODEL_COMMANDS = {
     ),
     "bench": ("time a model", "Runs a model for a while and prints percentiles of its time."),
     "run": ("run a model once", "Runs a model on arrays of a file, or on seeded numbers, and says what comes out."),
+    "warmup": (
+        "compile what a model needs",
+        "Compiles the Numba kernels that a model needs and keeps them in Numba's disk cache, if that can be written.",
+    ),
 }
 
 

@@ -2,7 +2,8 @@
 
 from ._compile import compile
 from ._load import load
+from .custom import operator
 from .model import Model, TensorSpec
 from .session import InferenceSession
 
-__all__ = ["InferenceSession", "Model", "TensorSpec", "compile", "load"]
+__all__ = ["InferenceSession", "Model", "TensorSpec", "compile", "load", "operator"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._njit import call, emitted, kernel
+from ._njit import call, emitted, inner, kernel
 from ._tile import BLOCK, PANEL, integer, put_integer, zero
 from ._vector import Emit, V
 
@@ -15,13 +15,16 @@ def copy_row(e: Emit, x: V, y: V, n: V) -> None:
     e.vectors(n, lambda i, mask: e.store(e.at(y, i), e.load(e.at(x, i), mask=mask), mask))
 
 
-@kernel
+@inner
 def fill(
-    swap: int, x: int, last: int, channels: int, ig: int, d: int, h: int, w: int, z0: int, z_step: int, planes: int, y0: int, y_step: int,
+    swap: int, x: int, last: int, channels: int, ig: int, d: int, h: int, w: int, z0: int, z_step: int, planes: int, y0: int,
+    y_step: int,
     rows: int, x0: int, x_step: int, cols: int, to: int,
 ):  # fmt: skip
-    """Writes planes x rows x cols pixels of `ig` floats, those at z0 + i z_step, y0 + j y_step, x0 + k x_step of the image x: zeros where
-    that lies outside. x begins at the group's first channel and has `channels` in all; `last`: they are the last axis. x_step: 1 or -1.
+    """Writes planes x rows x cols pixels of `ig` floats, those at z0 + i z_step, y0 + j y_step, x0 + k x_step of the image x:
+    zeros where
+    that lies outside. x begins at the group's first channel and has `channels` in all; `last`: they are the last axis. x_step:
+    1 or -1.
     """
     volume = d * h * w
     for z in range(planes):
@@ -87,9 +90,10 @@ def runs_size(taps: int, k: int) -> int:
     return blocks + 1 + 2 * (taps + blocks)
 
 
-@kernel
+@inner
 def sums(
-    block: int, apply: int, rows: int, m: int, table: int, k: int, b: int, n_all: int, j0: int, n: int, c: int, ldc: int, bias: int,
+    block: int, apply: int, rows: int, m: int, table: int, k: int, b: int, n_all: int, j0: int, n: int, c: int, ldc: int,
+    bias: int,
     residual: int, ldr: int, code: int, a: float, bb: float,
 ):  # fmt: skip
     """c = act(sums + bias + residual) for m pixels, whose addresses are `rows`, and columns j0 .. j0 + n - 1 of packed b."""

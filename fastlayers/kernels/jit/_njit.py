@@ -1,6 +1,7 @@
 """The only module that imports Numba: how kernels are compiled, cached, and called through an address.
 
-A kernel is a plain function whose arguments are integers (addresses, sizes) and floats, as annotated, so there is one machine code
+A kernel is a plain function whose arguments are integers (addresses, sizes) and floats, as annotated,
+so there is one machine code
 of it, whatever arrays it is called for. It is compiled at its first call. Numba's disk cache keeps the code where a directory can be
 written, and where none can, it is compiled anew by every process.
 """
@@ -10,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -27,9 +27,10 @@ from numba.extending import intrinsic
 
 from ._vector import F32, I64, Emit, V
 
-__all__ = ["Kernel", "call", "emitted", "kernel", "listeners"]
+__all__ = ["Kernel", "call", "emitted", "inner", "kernel", "listeners"]
 
-# No "nnan", no "ninf", no "reassoc": NaN, infinity and the order of a sum are part of the contract; no "nsz": so are zeros' signs.
+# No "nnan", no "ninf", no "reassoc": NaN, infinity and the order of a sum are part of the contract; no "nsz": so are zeros'
+# signs.
 FASTMATH = {"contract"}
 
 # Called with the name and the seconds of every kernel that was compiled, or read from the cache.
@@ -65,7 +66,8 @@ def _keep(made: Any, function: Callable[..., Any]) -> None:
 class Kernel:
     """A function that is compiled at its first call, without the GIL; `address` is that of its C function."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], inner: bool = False) -> None:
+        self.inner = inner
         self.function, self.name = function, f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
         names = inspect.get_annotations(function)
         self.signature = types.void(*(_KINDS[kind] for name, kind in names.items() if name != "return"))
@@ -78,6 +80,13 @@ class Kernel:
         if self.run is None:
             self.compile()
         self.run(*arguments)  # type: ignore[misc]
+
+    def prepare(self) -> None:
+        """Compiles what is not compiled yet."""
+        if self.inner:
+            _ = self.address
+        elif self.run is None:
+            self.compile()
 
     def compile(self) -> None:
         """Compiles the function for calls from Python."""
@@ -120,8 +129,13 @@ def _c_function(function: Callable[..., Any], signature: Any) -> Any:
 
 
 def kernel(function: Callable[..., None]) -> Kernel:
-    """The decorator of every compiled function: see `Kernel`."""
+    """The decorator of a compiled function that is called from Python: see `Kernel`."""
     return Kernel(function)
+
+
+def inner(function: Callable[..., None]) -> Kernel:
+    """The decorator of a compiled function that other kernels call through its address."""
+    return Kernel(function, inner=True)
 
 
 def emitted(function: Callable[..., Any]) -> Any:

@@ -1,4 +1,5 @@
-"""Runs the tasks of a kernel, on several threads where there is enough work. Results do not depend on it: tasks are cut by shapes."""
+"""Runs the tasks of a kernel, on several threads where there is enough work. Results do not depend on it: tasks are cut by
+shapes."""
 
 from __future__ import annotations
 

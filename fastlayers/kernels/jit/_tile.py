@@ -1,7 +1,9 @@
 """The packed matrix product over one block of K, with register tiles emitted as LLVM vectors: `aot/csrc/gemm.h` and `tile.h`.
 
-A tile of m rows and p panels of 16 columns keeps its sums in registers; each is one chain of multiply-adds in the order of k, so results
-do not depend on the tile's size. Rows are read in place, through one address each. All kernels that multiply call `block` and `product`
+A tile of m rows and p panels of 16 columns keeps its sums in registers; each is one chain of multiply-adds in the order of k,
+so results
+do not depend on the tile's size. Rows are read in place,
+through one address each. All kernels that multiply call `block` and `product`
 through their addresses.
 """
 
@@ -12,16 +14,30 @@ from collections.abc import Callable
 import numpy as np
 
 from ..table import UNARY
-from ._njit import call, emitted, kernel
+from ._njit import call, emitted, inner
 from ._vector import I64, REGISTERS, WIDTH, Emit, V
 
-__all__ = ["BLOCK", "PANEL", "block", "integer", "pack", "pack_product", "panels_of", "product", "put_integer", "swap", "table", "zero"]
+__all__ = [
+    "BLOCK",
+    "PANEL",
+    "block",
+    "integer",
+    "pack",
+    "pack_product",
+    "panels_of",
+    "product",
+    "put_integer",
+    "swap",
+    "table",
+    "zero",
+]
 
 PANEL, BLOCK = 16, 256  # columns of a panel, terms of a block of K: they are part of the contract
 NV = PANEL // WIDTH  # vectors of a panel
 RELU = UNARY["relu"].code
 
-# Panels that are walked at once, with the rows of the tallest tile: for many rows, for those of the last panel, and for one or two
+# Panels that are walked at once, with the rows of the tallest tile: for many rows, for those of the last panel, and for one or
+# two
 # rows, whose sums would wait for one another. Sums and one term of each panel fit the registers.
 _WIDE = REGISTERS == 32
 TALL_PANELS, TALL_ROWS = {16: (3, 8), 8: (1, 6), 4: (1, 6 if _WIDE else 3)}[WIDTH]
@@ -133,9 +149,10 @@ def tile_buffer(e: Emit) -> int:
     return V(e, e.builder.ptrtoint(memory, I64))
 
 
-@kernel
+@inner
 def block(
-    rows: int, m: int, runs: int, nruns: int, b: int, b_row: int, b_panel: int, c: int, ldc: int, n: int, accumulate: int, bias: int,
+    rows: int, m: int, runs: int, nruns: int, b: int, b_row: int, b_panel: int, c: int, ldc: int, n: int, accumulate: int,
+    bias: int,
     residual: int, ldr: int, code: int, a: float, bb: float, apply: int,
 ):  # fmt: skip
     """c[i, j] (+)= sum over k of the runs of rows[i][k] b[k, j] for n columns; then, + bias + residual, and the activation.
@@ -144,7 +161,7 @@ def block(
         rows: m addresses; runs: pairs of offset and length in a row, which b's rows belong to one after the other.
         b_row, b_panel: floats from a row of a panel to the next, and from a panel to the next.
         accumulate, bias, residual: 0 for none; the bias has whole panels. code: of the activation, 0 for none.
-        apply: the address of `activation.apply`.
+        apply: the address of `_unary.apply`.
     """
     panels, whole = (n + PANEL - 1) // PANEL, n // PANEL
     part, part_residual = tile_buffer(), tile_buffer()
@@ -184,12 +201,13 @@ def block(
         j += p
 
 
-@kernel
+@inner
 def product(
     block: int, apply: int, x: int, ldx: int, m: int, k: int, b: int, n_all: int, j0: int, n: int, c: int, ldc: int, bias: int,
     residual: int, ldr: int, code: int, a: float, bb: float,
 ):  # fmt: skip
-    """c = act(x b + bias + residual) for columns j0 .. j0 + n - 1 of packed b, which has n_all; bias begins at the first of them."""
+    """c = act(x b + bias + residual) for columns j0 .. j0 + n - 1 of packed b, which has n_all; bias begins at the first of
+    them."""
     width = (n_all + PANEL - 1) // PANEL * PANEL
     own = table()
     rows = own + 16
@@ -251,13 +269,13 @@ def _swap(e: Emit, x: V, ldx: V, y: V, ldy: V, rows: V, cols: V) -> None:
                 emit(r, c, True)
 
 
-@kernel
+@inner
 def swap(x: int, ldx: int, y: int, ldy: int, rows: int, cols: int):
     """y[c, r] = x[r, c] for rows x cols floats, lines ldx and ldy floats apart."""
     _swap(x, ldx, y, ldy, rows, cols)
 
 
-@kernel
+@inner
 def pack_product(swap: int, x: int, ldx: int, transposed: int, k: int, n: int, y: int):
     """Packs x (k, n), or x (n, k) if `transposed`, lines ldx floats apart, into panels."""
     for k0 in range(0, k, BLOCK):
@@ -284,7 +302,8 @@ def pack(weight__nk: np.ndarray) -> np.ndarray:
     wide = np.zeros((panels_of(n), k), np.float32)
     wide[:n] = weight__nk
     blocks = [
-        wide[:, k0 : k0 + BLOCK].reshape(-1, PANEL, min(BLOCK, k - k0)).transpose(0, 2, 1).reshape(-1) for k0 in range(0, k, BLOCK)
+        wide[:, k0 : k0 + BLOCK].reshape(-1, PANEL, min(BLOCK, k - k0)).transpose(0, 2, 1).reshape(-1)
+        for k0 in range(0, k, BLOCK)
     ]
     packed = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
     packed.flags.writeable = False

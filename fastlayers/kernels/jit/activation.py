@@ -1,41 +1,18 @@
-"""Elementwise functions: one compiled function holds the loops of all codes, and other kernels call it through its address."""
+"""Elementwise functions, gated units and PReLU."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from ..table import UNARY, Activation
-from ._math import FUNCTIONS
-from ._njit import call, emitted, kernel
+from ..table import Activation
+from ._njit import call, kernel
 from ._threads import address, spread
-from ._vector import Emit, V
-from . import binary as _binary
+from ._unary import apply, spell
+from .binary import MULTIPLY, PRELU, binary, row
 
-__all__ = ["apply", "gated", "prelu", "spell", "unary"]
+__all__ = ["gated", "prelu", "unary"]
 
 PIECE = 4096  # numbers of one task: they stay in the first-level cache
-SELU, LEAKY = UNARY["selu"].code, UNARY["leaky_relu"].code
-
-
-@emitted
-def _apply(e: Emit, code: V, a: float, b: float, x: V, y: V, n: V) -> None:
-    va, vb = e.splat(a), e.splat(b)
-
-    def case(function: Callable[[Emit, V, V, V], V]) -> Callable[[], None]:
-        def body(i: V, mask: V | None) -> None:
-            e.store(e.at(y, i), function(e, e.load(e.at(x, i), mask=mask), va, vb), mask)
-
-        return lambda: e.vectors(n, body)
-
-    e.switch(code, {UNARY[name].code: case(function) for name, function in FUNCTIONS.items()})
-
-
-@kernel
-def apply(code: int, a: float, b: float, x: int, y: int, n: int):
-    """y = f(x) for n floats; y may be x. Of SELU, a is given multiplied by b."""
-    _apply(code, a, b, x, y, n)
 
 
 @kernel
@@ -52,15 +29,7 @@ def _gated(function: int, code: int, gate: int, x: int, y: int, inner: int, mult
             n = min(PIECE, inner - start)
             to = y + (row * inner + start) * 4
             call(function, code, 0.0, 0.0, at + (gate * inner + start) * 4, to, n)
-            call(multiply, _binary.MULTIPLY, to, at + ((1 - gate) * inner + start) * 4, 1, 1, to, n)
-
-
-def spell(activation: Activation) -> tuple[int, float, float]:
-    """Code and parameters as compiled functions take them."""
-    code, a, b = activation
-    if code == SELU:
-        a = float(np.float32(a) * np.float32(b))
-    return code, a, b
+            call(multiply, MULTIPLY, to, at + ((1 - gate) * inner + start) * 4, 1, 1, to, n)
 
 
 def unary(x: np.ndarray, out: np.ndarray, activation: Activation) -> None:
@@ -73,12 +42,12 @@ def unary(x: np.ndarray, out: np.ndarray, activation: Activation) -> None:
 
 def prelu(x__oci: np.ndarray, slope__c: np.ndarray, out__oci: np.ndarray) -> None:
     """out = x where x >= 0, else slope[c] x."""
-    _binary.binary(x__oci, slope__c[:, None], out__oci, _binary.PRELU, Activation(0))
+    binary(x__oci, slope__c[:, None], out__oci, PRELU, Activation(0))
 
 
 def gated(x__o2i: np.ndarray, out__oi: np.ndarray, activation: Activation, gate: int) -> None:
     """out = x[:, 1 - gate] * f(x[:, gate]), f without parameters."""
     rows, inner = out__oi.shape
     if out__oi.size:
-        given = apply.address, activation.code, gate, address(x__o2i), address(out__oi), inner, _binary.row.address
+        given = apply.address, activation.code, gate, address(x__o2i), address(out__oi), inner, row.address
         spread(rows, out__oi.size * 20.0, lambda first, last: _gated(*given, first, last))

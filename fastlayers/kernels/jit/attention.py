@@ -1,6 +1,8 @@
-"""Attention with on-line softmax: tiles of 256 keys, a running maximum and sum a query; the scores of a tile alone are ever in memory.
+"""Attention with on-line softmax: tiles of 256 keys, a running maximum and sum a query; the scores of a tile alone are ever in
+memory.
 
-Keys and values are packed into panels first. A query's result depends on that query alone, since a tile of keys is a block of the sum.
+Keys and values are packed into panels first. A query's result depends on that query alone,
+since a tile of keys is a block of the sum.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from ._math import exp_flush
 from ._njit import call, emitted, kernel
 from ._threads import address, scratch, spread
 from ._tile import BLOCK, PANEL, block, pack_product, panels_of, product, put_integer, swap, table, zero
+from ._unary import apply
 from ._vector import F32, Emit, V
-from .activation import apply
 from .matmul import pack_batch
 
 __all__ = ["attention"]
@@ -31,12 +33,11 @@ def _softmax_tile(
 
     def score(i: V, lanes: V | None) -> V:
         value = e.var(e.load(e.at(scores, i), mask=lanes) * factor)
-        with e.when(mask.differs(0)):
-            with e.builder.if_else(mask_step.differs(0).v) as (then, otherwise):
-                with then:
-                    value.set(value.get() + e.load(e.at(mask, i), mask=lanes))
-                with otherwise:
-                    value.set(value.get() + e.broadcast(mask))
+        with e.when(mask.differs(0)), e.builder.if_else(mask_step.differs(0).v) as (then, otherwise):
+            with then:
+                value.set(value.get() + e.load(e.at(mask, i), mask=lanes))
+            with otherwise:
+                value.set(value.get() + e.broadcast(mask))
         seen = value.get()
         e.store(e.at(scores, i), seen, lanes)
         return seen
@@ -85,8 +86,10 @@ def _finish(e: Emit, state: V, sums: V, width: V, empty: V) -> None:
 
 @kernel
 def _attend(
-    product: int, block: int, apply: int, q: int, keys: int, values: int, mask: int, mask_b: int, mask_h: int, mask_q: int, mask_k: int,
-    out: int, heads: int, groups: int, rows: int, count: int, d: int, width: int, scale: float, causal: int, offset: int, skip: int,
+    product: int, block: int, apply: int, q: int, keys: int, values: int, mask: int, mask_b: int, mask_h: int, mask_q: int,
+    mask_k: int,
+    out: int, heads: int, groups: int, rows: int, count: int, d: int, width: int, scale: float, causal: int, offset: int,
+    skip: int,
     empty: int, scratch: int, first: int, last: int,
 ):  # fmt: skip
     """Tasks: ROWS queries of a head. scratch: [ROWS][2] states, then [ROWS][BLOCK] scores."""
@@ -111,7 +114,8 @@ def _attend(
                 break  # nobody sees this tile or those behind it
             n = min(BLOCK, count - k0)
             call(
-                product, block, apply, q + 4 * at * d, d, m, d, keys + 4 * entry * key_size, count, k0, n, scores, BLOCK, 0, 0, 0, 0, 0.0,
+                product, block, apply, q + 4 * at * d, d, m, d, keys + 4 * entry * key_size, count, k0, n, scores, BLOCK, 0, 0,
+                0, 0, 0.0,
                 0.0,
             )  # fmt: skip
             for i in range(m):
@@ -128,7 +132,8 @@ def _attend(
             put_integer(own, 0, 0)
             put_integer(own, 1, n)
             call(
-                block, pointers, m, own, 1, values + 4 * (entry * value_size + (width + PANEL - 1) // PANEL * PANEL * k0), PANEL, PANEL * n,
+                block, pointers, m, own, 1, values + 4 * (entry * value_size + (width + PANEL - 1) // PANEL * PANEL * k0),
+                PANEL, PANEL * n,
                 out + 4 * at * width, width, width, 1, 0, 0, 0, 0, 0.0, 0.0, apply,
             )  # fmt: skip
             k0 += n
@@ -166,7 +171,8 @@ def attention(
     # A weight of 0 makes NaN of infinite values, so tiles that nobody sees count where there are any.
     skip = causal and bool(np.isfinite(v__bgke).all())
     given = (
-        product.address, block.address, apply.address, address(q__bhqd), address(keys), address(values), address(mask__bhqk), *steps,
+        product.address, block.address, apply.address, address(q__bhqd), address(keys), address(values), address(mask__bhqk),
+        *steps,
         address(out__bhqe), heads, groups, rows, count, d, width, scale, int(causal), offset, int(skip), empty,
     )  # fmt: skip
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..table import BINARY, COMPARE, Activation
 from ._math import power
-from ._njit import call, emitted, kernel
+from ._njit import call, emitted, inner, kernel
 from ._threads import address, spread
+from ._unary import apply, spell
 from ._vector import I8, Emit, V
 
 __all__ = ["MULTIPLY", "PRELU", "binary", "compare", "row", "where"]
@@ -35,7 +36,8 @@ def _minus_infinity_turned(e: Emit, a: V) -> V:
     return e.select(a.equals(float("-inf")), -a, a)
 
 
-# Powers with one exponent for all, by numbers behind those of BINARY. The root of -0 is 0, that of -infinity infinity, as in C's pow.
+# Powers with one exponent for all, by numbers behind those of BINARY. The root of -0 is 0, that of -infinity infinity, as in
+# C's pow.
 _POWERS = {
     1.0: lambda e, a, b: a,
     2.0: lambda e, a, b: a * a,
@@ -100,13 +102,13 @@ def _choose(e: Emit, c: V, a: V, b: V, c_step: V, a_step: V, b_step: V, y: V, n:
     e.vectors(n, body)
 
 
-@kernel
+@inner
 def row(code: int, a: int, b: int, a_step: int, b_step: int, y: int, n: int):
     """y[i] = f(a[i * a_step], b[i * b_step]) for n numbers, the steps 0 or 1; y may be an operand."""
     _row(code, a, b, a_step, b_step, y, n)
 
 
-@kernel
+@inner
 def choice(c: int, a: int, b: int, c_step: int, a_step: int, b_step: int, y: int, n: int):
     """y[i] = a[i] where c[i], else b[i]; steps as in `row`."""
     _choose(c, a, b, c_step, a_step, b_step, y, n)
@@ -122,7 +124,8 @@ def _walk(
     function: int, other: int, code: int, act: int, p: float, q: float, c: int, a: int, b: int, y: int, size: int, table: int,
     axes: int, cols: int, first: int, last: int,
 ):  # fmt: skip
-    """Tasks: chunks of rows. The table has a line for each axis: size, and steps of c, a, b; the last line is that of the columns."""
+    """Tasks: chunks of rows. The table has a line for each axis: size, and steps of c, a, b; the last line is that of the
+    columns."""
     chunks = (cols + CHUNK - 1) // CHUNK
     c_step, a_step, b_step = _integer(table, 4 * axes + 1), _integer(table, 4 * axes + 2), _integer(table, 4 * axes + 3)
     for task in range(first, last):
@@ -146,7 +149,8 @@ def _walk(
 
 
 def _lines(shape: Sequence[int], operands: Sequence[np.ndarray]) -> list[list[int]]:
-    """Axes as (size, step of each operand in items), neighbours that are walked as one taken together, those of size 1 left out."""
+    """Axes as (size, step of each operand in items), neighbours that are walked as one taken together, those of size 1 left
+    out."""
     rank = len(shape)
     lines: list[list[int]] = []
     steps = []
@@ -188,8 +192,6 @@ def _run(code: int, operands: Sequence[np.ndarray | None], out: np.ndarray, act:
 
 def binary(a: np.ndarray, b: np.ndarray, out: np.ndarray, op: int, activation: Activation) -> None:
     """out = f(a, b), f a number of table.BINARY, then the activation; a and b broadcast. out may be one that has its shape."""
-    from .activation import apply, spell  # which calls rows of this file
-
     if op == BINARY["power"] and b.size == 1:
         op = _POWER_CODES.get(float(b.reshape(-1)[0]), op)
     act = spell(activation)

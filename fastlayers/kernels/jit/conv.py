@@ -1,6 +1,7 @@
 """Convolution in 1 to 3 dimensions over the packed matrix product, without an im2col matrix: see `aot/conv.pyx`.
 
-A pixel's taps are a few runs of floats in padded channels-last rows, so an output pixel is a row of the product. A task pads (and, for
+A pixel's taps are a few runs of floats in padded channels-last rows,
+so an output pixel is a row of the product. A task pads (and, for
 channels-first data, transposes) the input rows that it needs into scratch; data that need neither are read in place.
 """
 
@@ -18,7 +19,7 @@ from ._band import even, fill, plan_runs, runs_size, sums
 from ._njit import call, kernel
 from ._threads import address, scratch, spread
 from ._tile import block, pack, panels_of, put_integer, swap
-from .activation import apply, spell
+from ._unary import apply, spell
 
 __all__ = ["conv", "conv_pack"]
 
@@ -29,7 +30,7 @@ TASKS = 8  # with fewer, columns are cut more finely, so that all threads get so
 class Packed(NamedTuple):
     """Weights of every group in panels, K in the order (kd, kh, kw, channel), and the bias in whole panels a group, or None."""
 
-    panels: np.ndarray  # (groups, size)
+    weights: np.ndarray  # (groups, size)
     bias: np.ndarray | None
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
@@ -63,9 +64,12 @@ def conv_pack(
 
 @kernel
 def _conv(
-    fill: int, swap: int, sums: int, block: int, apply: int, x: int, out: int, residual: int, table: int, b: int, b_size: int, bias: int,
-    groups: int, ig: int, og: int, k: int, x_last: int, out_last: int, in_place: int, d: int, h: int, w: int, od: int, oh: int, ow: int,
-    kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, rows: int, cols: int,
+    fill: int, swap: int, sums: int, block: int, apply: int, x: int, out: int, residual: int, table: int, b: int, b_size: int,
+    bias: int,
+    groups: int, ig: int, og: int, k: int, x_last: int, out_last: int, in_place: int, d: int, h: int, w: int, od: int, oh: int,
+    ow: int,
+    kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, rows: int,
+    cols: int,
     width: int, code: int, a: float, bb: float, scratch: int, at_sums: int, at_residual: int, first: int, last: int,
 ):  # fmt: skip
     channels, out_channels = groups * ig, groups * og
@@ -163,7 +167,9 @@ def execute(
     )  # fmt: skip
     cols = even(to[2], PIXELS)
     rows = even(to[1], max(1, PIXELS // cols)) if cols == to[2] else 1
-    in_rows, in_cols = ((n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip((rows, cols), stride[1:], kernel[1:], dilation[1:], strict=True))
+    in_rows, in_cols = (
+        (n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip((rows, cols), stride[1:], kernel[1:], dilation[1:], strict=True)
+    )
     if in_place:
         channels = groups * ig
         steps = dilation[0] * size[1] * size[2] * channels, dilation[1] * size[2] * channels, dilation[2] * channels
@@ -181,7 +187,7 @@ def execute(
     room = PIXELS * panels_of(width)
     given = (
         fill.address, swap.address, sums.address, block.address, apply.address, address(x), address(out), address(residual),
-        address(table), address(packed.panels), packed.panels.shape[1], address(packed.bias), groups, ig, og, k, int(x_last),
+        address(table), address(packed.weights), packed.weights.shape[1], address(packed.bias), groups, ig, og, k, int(x_last),
         int(out_last), int(in_place), *size, *to, *kernel, *stride, *dilation, *before, rows, cols, width, *spell(activation),
     )  # fmt: skip
 

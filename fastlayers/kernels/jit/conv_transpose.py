@@ -1,4 +1,5 @@
-"""Transposed convolution: an ordinary convolution with stride 1 for each phase of the stride, as `aot/conv_transpose.pyx` explains."""
+"""Transposed convolution: an ordinary convolution with stride 1 for each phase of the stride, as `aot/conv_transpose.pyx`
+explains."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from . import conv as _conv
 from ._band import fill
 from ._njit import call, emitted, kernel
 from ._threads import address, scratch, spread
+from ._unary import apply, spell
 from ._vector import WIDTH, Emit, V
-from .activation import apply, spell
 
 __all__ = ["depthwise", "depthwise_pack"]
 
@@ -106,8 +106,10 @@ def _row_first(
 
 @kernel
 def _first(
-    fill: int, apply: int, x: int, out: int, residual: int, weight: int, bias: int, channels: int, d: int, h: int, w: int, od: int, oh: int,
-    ow: int, kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, code: int, a: float,
+    fill: int, apply: int, x: int, out: int, residual: int, weight: int, bias: int, channels: int, d: int, h: int, w: int,
+    od: int, oh: int,
+    ow: int, kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int, dh: int, dw: int, bd: int, bh: int, bw: int,
+    code: int, a: float,
     bb: float, in_rows: int, in_cols: int, scratch: int, first: int, last: int,
 ):  # fmt: skip
     """Tasks: planes of channels-first images, padded in scratch."""
@@ -116,13 +118,15 @@ def _first(
         c = plane % channels
         for oz in range(od):
             call(
-                fill, 0, x + 4 * plane * d * h * w, 1, 1, 1, d, h, w, oz * sd - bd, dd, kd, -bh, 1, in_rows, -bw, 1, in_cols, scratch
+                fill, 0, x + 4 * plane * d * h * w, 1, 1, 1, d, h, w, oz * sd - bd, dd, kd, -bh, 1, in_rows, -bw, 1, in_cols,
+                scratch
             )  # fmt: skip
             at = 4 * (plane * od + oz) * oh * ow
             for oy in range(oh):
                 _row_first(
                     scratch + 4 * oy * sh * in_cols, weight + 4 * c * taps, bias + 4 * c,
-                    residual + at + 4 * oy * ow if residual != 0 else 0, out + at + 4 * oy * ow, ow, sw, kd, kh, kw, in_rows * in_cols,
+                    residual + at + 4 * oy * ow if residual != 0 else 0, out + at + 4 * oy * ow, ow, sw, kd, kh, kw,
+                    in_rows * in_cols,
                     dh * in_cols, dw,
                 )  # fmt: skip
             if code != 0:
@@ -131,8 +135,10 @@ def _first(
 
 @kernel
 def _last(
-    fill: int, apply: int, x: int, out: int, residual: int, weight: int, bias: int, c: int, d: int, h: int, w: int, od: int, oh: int,
-    ow: int, kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, code: int, a: float,
+    fill: int, apply: int, x: int, out: int, residual: int, weight: int, bias: int, c: int, d: int, h: int, w: int, od: int,
+    oh: int,
+    ow: int, kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int, dh: int, dw: int, bd: int, bh: int, bw: int,
+    code: int, a: float,
     bb: float, in_rows: int, in_cols: int, scratch: int, in_place: int, rows: int, first: int, last: int,
 ):  # fmt: skip
     """Tasks: `rows` rows of channels-last images."""
@@ -152,7 +158,8 @@ def _last(
         for oy in range(high):
             row = at + 4 * oy * ow * c
             _row_last(
-                base + 4 * oy * sh * line, weight, bias, residual + row if residual != 0 else 0, out + row, c, ow, sw * c, kd, kh, kw,
+                base + 4 * oy * sh * line, weight, bias, residual + row if residual != 0 else 0, out + row, c, ow, sw * c, kd,
+                kh, kw,
                 plane, dh * line, dw * c,
             )  # fmt: skip
             if code != 0:
@@ -184,7 +191,8 @@ def depthwise(
         (n - 1) * s + (k - 1) * t + 1 for n, s, k, t in zip((rows, to[2]), stride[1:], kernel[1:], dilation[1:], strict=True)
     )
     given = (
-        fill.address, apply.address, address(x), address(out), address(residual), address(packed.last if channels_last else packed.first),
+        fill.address, apply.address, address(x), address(out), address(residual),
+        address(packed.last if channels_last else packed.first),
         address(packed.bias), c, *size, *to, *kernel, *stride, *dilation, *pads[::2], *spell(activation), in_rows, in_cols,
     )  # fmt: skip
     work = 2.0 * out.size * math.prod(kernel)

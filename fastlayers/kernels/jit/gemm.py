@@ -10,7 +10,7 @@ from ..table import Activation
 from ._njit import call, kernel
 from ._threads import address, spread
 from ._tile import block, pack, panels_of, product
-from .activation import apply, spell
+from ._unary import apply, spell
 
 __all__ = ["linear", "linear_pack"]
 
@@ -20,7 +20,7 @@ ROWS, COLS = 256, 256  # of one task: its sums and a block of its rows stay in a
 class Packed(NamedTuple):
     """Weights in panels, and the bias, padded to whole panels, or None."""
 
-    panels: np.ndarray
+    weights: np.ndarray
     bias__n: np.ndarray | None
     n: int
     k: int
@@ -57,7 +57,7 @@ def linear(
     """``out = act(x Wᵀ + b + residual)``."""
     m, n, k = len(x__mk), packed.n, packed.k
     given = (
-        product.address, block.address, apply.address, address(x__mk), m, k, address(packed.panels), n, address(out__mn),
+        product.address, block.address, apply.address, address(x__mk), m, k, address(packed.weights), n, address(out__mn),
         address(packed.bias__n), address(residual__mn), *spell(activation),
     )  # fmt: skip
     if out__mn.size:

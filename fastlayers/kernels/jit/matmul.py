@@ -8,7 +8,7 @@ from ..table import Activation
 from ._njit import call, kernel
 from ._threads import address, scratch, spread
 from ._tile import BLOCK, PANEL, block, pack_product, panels_of, product, put_integer, swap, table
-from .activation import apply, spell
+from ._unary import apply, spell
 
 __all__ = ["matmul"]
 
@@ -26,7 +26,8 @@ def pack_batch(pack: int, swap: int, b: int, transposed: int, k: int, n: int, to
 
 @kernel
 def _packed(
-    product: int, block: int, apply: int, a: int, a_step: int, panels: int, b_step: int, out: int, m: int, k: int, n: int, code: int,
+    product: int, block: int, apply: int, a: int, a_step: int, panels: int, b_step: int, out: int, m: int, k: int, n: int,
+    code: int,
     p: float, q: float, first: int, last: int,
 ):  # fmt: skip
     row_tasks, col_tasks = (m + ROWS - 1) // ROWS, (n + COLS - 1) // COLS
@@ -41,7 +42,8 @@ def _packed(
 
 @kernel
 def _in_place(
-    pack: int, block: int, apply: int, a: int, a_step: int, b: int, b_step: int, out: int, m: int, k: int, n: int, code: int, p: float,
+    pack: int, block: int, apply: int, a: int, a_step: int, b: int, b_step: int, out: int, m: int, k: int, n: int, code: int,
+    p: float,
     q: float, scratch: int, first: int, last: int,
 ):  # fmt: skip
     """Tasks: (entry, COLS columns), for few rows. Whole panels are read where they lie, the rest is copied to scratch."""
@@ -83,7 +85,8 @@ def matmul(a__bmk: np.ndarray, b__bkn: np.ndarray, out__bmn: np.ndarray, transpo
     if m <= FEW and not transpose_b:
         b_step = 0 if len(b__bkn) == 1 else k * n
         some = (
-            pack_product.address, block.address, apply.address, address(a__bmk), a_step, address(b__bkn), b_step, address(out__bmn), m, k,
+            pack_product.address, block.address, apply.address, address(a__bmk), a_step, address(b__bkn), b_step,
+            address(out__bmn), m, k,
             n, *spell(activation),
         )  # fmt: skip
 

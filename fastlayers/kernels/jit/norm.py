@@ -8,8 +8,8 @@ from ..table import Activation
 from ._math import power
 from ._njit import call, emitted, kernel
 from ._threads import address, spread
+from ._unary import apply, spell
 from ._vector import F32, Emit, V
-from .activation import apply, spell
 
 __all__ = ["affine", "layer_norm", "lrn"]
 
@@ -112,14 +112,17 @@ def affine(x__oci: np.ndarray, scale__c: np.ndarray, shift__c: np.ndarray, out__
     if not x__oci.size:
         return
     given = (
-        apply.address, address(x__oci), address(scale__c), address(shift__c), address(out__oci), channels, inner, *spell(activation)
+        apply.address, address(x__oci), address(scale__c), address(shift__c), address(out__oci), channels, inner,
+        *spell(activation)
     )  # fmt: skip
     rows, cols = (o * channels, inner) if inner > 1 else (o, channels)
     spread(rows * -(-cols // NUMBERS), x__oci.size * 4.0, lambda first, last: _affine(*given, first, last))
 
 
 @emitted
-def _lrn_strip(e: Emit, x: V, y: V, channels: V, inner: V, width: V, before: V, after: V, alpha: float, beta: float, bias: float) -> None:
+def _lrn_strip(
+    e: Emit, x: V, y: V, channels: V, inner: V, width: V, before: V, after: V, alpha: float, beta: float, bias: float
+) -> None:
     zero = e.i64(0)
     quarters = V(e, e.builder.fcmp_ordered("==", beta.v, e.constant(F32, 0.75).v))
 
@@ -153,9 +156,7 @@ def _lrn(
     for task in range(first, last):
         column = task % strips * STRIP
         at = 4 * (task // strips * channels * inner + column)
-        _lrn_strip(
-            x + at, y + at, channels, inner, min(STRIP, inner - column), before, size - 1 - before, alpha, beta, bias
-        )
+        _lrn_strip(x + at, y + at, channels, inner, min(STRIP, inner - column), before, size - 1 - before, alpha, beta, bias)
 
 
 def lrn(x__oci: np.ndarray, out__oci: np.ndarray, size: int, alpha: float, beta: float, bias: float) -> None:

@@ -1,6 +1,7 @@
 """Pooling over windows of one to three axes.
 
-Channels-first rows are pooled downwards first, into a row with a border, and then along; channels-last windows with channels as lanes.
+Channels-first rows are pooled downwards first, into a row with a border,
+and then along; channels-last windows with channels as lanes.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def _float(e: Emit, place: V, index: V) -> float:
 
 @kernel
 def _first(
-    average: int, x: int, y: int, d: int, h: int, w: int, od: int, oh: int, ow: int, kd: int, kh: int, kw: int, sd: int, sh: int, sw: int,
+    average: int, x: int, y: int, d: int, h: int, w: int, od: int, oh: int, ow: int, kd: int, kh: int, kw: int, sd: int,
+    sh: int, sw: int,
     dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, counts_d: int, counts_h: int, counts_w: int, row: int, length: int,
     first: int, last: int,
 ):  # fmt: skip
@@ -116,7 +118,8 @@ def _first(
                 y_skip = (max(0, -y0) + dh - 1) // dh
                 y_count = max(0, min(kh, (h - y0 + dh - 1) // dh) - y_skip)
                 _down(
-                    average, source, used, (z0 + z_skip * dd) * h * w, z_count, dd * h * w, (y0 + y_skip * dh) * w, y_count, dh * w,
+                    average, source, used, (z0 + z_skip * dd) * h * w, z_count, dd * h * w, (y0 + y_skip * dh) * w, y_count,
+                    dh * w,
                     row + 4 * bw,
                 )  # fmt: skip
                 to = y + 4 * ((plane * od + oz) * oh + oy) * ow
@@ -126,8 +129,10 @@ def _first(
 
 @kernel
 def _last(
-    average: int, x: int, y: int, d: int, h: int, w: int, od: int, oh: int, ow: int, kd: int, kh: int, kw: int, sd: int, sh: int, sw: int,
-    dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, counts_d: int, counts_h: int, counts_w: int, c: int, first: int, last: int,
+    average: int, x: int, y: int, d: int, h: int, w: int, od: int, oh: int, ow: int, kd: int, kh: int, kw: int, sd: int,
+    sh: int, sw: int,
+    dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, counts_d: int, counts_h: int, counts_w: int, c: int, first: int,
+    last: int,
 ):  # fmt: skip
     """Tasks: rows of channels-last images."""
     for task in range(first, last):

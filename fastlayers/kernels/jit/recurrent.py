@@ -1,7 +1,7 @@
 """Recurrent layers: one product W x + b for all steps, then the walk through time, a task a direction and group of sequences.
 
 Columns of W and R are packed in the order [h / 16][gates][16], so that the gates of sixteen units lie side by side. A sum is
-R h + (W x + b). The usual functions are emitted as one loop over units; all others go through `activation.apply`, gate by gate.
+R h + (W x + b). The usual functions are emitted as one loop over units; all others go through `_unary.apply`, gate by gate.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 from ..table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 from ._band import copy_row
 from ._math import sigmoid, tanh
-from ._njit import call, emitted, kernel
+from ._njit import call, emitted, inner, kernel
 from ._threads import address, scratch, spread
 from ._tile import PANEL, block, integer, pack, panels_of, product, put_integer, table, zero
+from ._unary import apply, spell
 from ._vector import Emit, V
-from .activation import apply, spell
 
 __all__ = ["gru", "gru_pack", "lstm", "lstm_pack", "rnn", "rnn_pack"]
 
@@ -94,7 +94,8 @@ def _pack(
     plain = activations[:d] == (usual,) * d and not options.clip and wide is None and not couple and kind in (LSTM, GRU)
     return Packed(
         kind, gates, hidden, w_ih.shape[2], _stacked(_interleaved(w_ih, gates)),
-        _stacked(_interleaved(first, 2 if kind == GRU_BEFORE else gates)), second, _interleaved(input_bias + hidden_bias, gates), inner,
+        _stacked(_interleaved(first, 2 if kind == GRU_BEFORE else gates)), second, _interleaved(input_bias + hidden_bias,
+        gates), inner,
         wide, float(options.clip), couple, tuple(tuple(map(spell, functions)) for functions in activations[:d]), plain,
     )  # fmt: skip
 
@@ -213,7 +214,7 @@ def _between(e: Emit, h: V, z: V, new: V, n: V) -> None:
     e.vectors(n, body)
 
 
-@kernel
+@inner
 def limited(apply: int, clip: float, code: int, a: float, b: float, y: int, n: int):
     """y = f(y), its argument between -clip and clip if that is not 0."""
     if clip != 0.0:
@@ -223,7 +224,8 @@ def limited(apply: int, clip: float, code: int, a: float, b: float, y: int, n: i
 
 @kernel
 def _inputs(
-    product: int, block: int, apply: int, x: int, rows: int, inputs: int, w: int, columns: int, bias: int, xg: int, w_size: int, first: int,
+    product: int, block: int, apply: int, x: int, rows: int, inputs: int, w: int, columns: int, bias: int, xg: int, w_size: int,
+    first: int,
     last: int,
 ):  # fmt: skip
     """Tasks: (direction, STEPS rows) of W x + b."""
@@ -231,7 +233,8 @@ def _inputs(
     for task in range(first, last):
         d, r0 = task // tasks, task % tasks * STEPS
         call(
-            product, block, apply, x + 4 * r0 * inputs, inputs, min(STEPS, rows - r0), inputs, w + 4 * d * w_size, columns, 0, columns,
+            product, block, apply, x + 4 * r0 * inputs, inputs, min(STEPS, rows - r0), inputs, w + 4 * d * w_size, columns, 0,
+            columns,
             xg + 4 * (d * rows + r0) * columns, columns, bias + 4 * d * columns, 0, 0, 0, 0.0, 0.0,
         )  # fmt: skip
 
@@ -239,9 +242,12 @@ def _inputs(
 @kernel
 def _walk(
     product: int, block: int, apply: int, limited: int, kind: int, usual: int, xg: int, steps: int, batch: int, batch_first: int,
-    directions: int, reverse: int, hidden: int, gates: int, r: int, r_size: int, second: int, second_size: int, inner: int, peephole: int,
-    clip: float, couple: int, f0: int, a0: float, b0: float, f1: int, a1: float, b1: float, f2: int, a2: float, b2: float, h0: int, c0: int,
-    lengths: int, out: int, out_step: int, out_batch: int, out_direction: int, hn: int, cn: int, scratch: int, direction: int, first: int,
+    directions: int, reverse: int, hidden: int, gates: int, r: int, r_size: int, second: int, second_size: int, inner: int,
+    peephole: int,
+    clip: float, couple: int, f0: int, a0: float, b0: float, f1: int, a1: float, b1: float, f2: int, a2: float, b2: float,
+    h0: int, c0: int,
+    lengths: int, out: int, out_step: int, out_batch: int, out_direction: int, hn: int, cn: int, scratch: int, direction: int,
+    first: int,
     last: int,
 ):  # fmt: skip
     """Tasks: groups of ROWS sequences of one direction. scratch: [ROWS] states h and c, sums, then eight rows of a gate."""
@@ -287,7 +293,8 @@ def _walk(
                 put_integer(own, 0, k0)
                 put_integer(own, 1, klen)
                 call(
-                    block, active, m, own, 1, r + 4 * both * k0, PANEL, PANEL * klen, sums, both, both, 1 if k0 > 0 else 0, 0, 0, 0, 0, 0.0,
+                    block, active, m, own, 1, r + 4 * both * k0, PANEL, PANEL * klen, sums, both, both, 1 if k0 > 0 else 0, 0,
+                    0, 0, 0, 0.0,
                     0.0, apply,
                 )  # fmt: skip
                 k0 += klen
@@ -351,7 +358,8 @@ def _walk(
                     put_integer(own, 0, k0)
                     put_integer(own, 1, klen)
                     call(
-                        block, active, m, own, 1, second + 4 * (direction * second_size + wide * k0), PANEL, PANEL * klen, sums, wide, wide,
+                        block, active, m, own, 1, second + 4 * (direction * second_size + wide * k0), PANEL, PANEL * klen, sums,
+                        wide, wide,
                         1 if k0 > 0 else 0, 0, 0, 0, 0, 0.0, 0.0, apply,
                     )  # fmt: skip
                     k0 += klen
@@ -407,7 +415,8 @@ def _run(
     rows = steps * batch
     if rows:
         inputs_given = (
-            product.address, block.address, apply.address, address(x), rows, inputs, address(packed.w), columns, address(packed.bias),
+            product.address, block.address, apply.address, address(x), rows, inputs, address(packed.w), columns,
+            address(packed.bias),
             address(xg), packed.w.shape[1],
         )  # fmt: skip
         spread(d * -(-rows // STEPS), 1.0 * d * rows * inputs * columns, lambda first, last: _inputs(*inputs_given, first, last))
@@ -425,10 +434,12 @@ def _run(
             if begin < end:
                 functions = (*packed.activations[direction], *(((0, 0.0, 0.0),) * 2))[:3]
                 _walk(
-                    product.address, block.address, apply.address, limited.address, packed.kind, int(packed.usual), address(xg), steps,
+                    product.address, block.address, apply.address, limited.address, packed.kind, int(packed.usual), address(xg),
+                    steps,
                     batch, int(batch_first), d, int(reverse), hidden, gates, address(packed.r), packed.r.shape[1],
                     address(packed.second), 0 if packed.second is None else packed.second.shape[1], address(packed.inner),
-                    address(packed.peephole), packed.clip, int(packed.couple), *functions[0], *functions[1], *functions[2], address(h0),
+                    address(packed.peephole), packed.clip, int(packed.couple), *functions[0], *functions[1], *functions[2],
+                    address(h0),
                     address(c0), address(lengths), address(out), *strides, address(hn), address(cn), address(own), direction,
                     begin - direction * groups, end - direction * groups,
                 )  # fmt: skip

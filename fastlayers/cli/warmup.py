@@ -1,0 +1,58 @@
+"""``fastlayers warmup``: compiles the Numba kernels that a model needs, so that they are in the disk cache."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+import fastlayers as fl
+
+from ..kernels._warmup import Report
+from ._draw import printable
+from ._model import add_arguments, feeds, load
+
+__all__ = ["arguments", "run"]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's own options."""
+    add_arguments(parser)
+
+
+def run(options: argparse.Namespace, out: TextIO) -> int:
+    """Compiles, runs the model once, and says how long compiling took."""
+    with fl.kernels.use("jit"):
+        model = load(options)
+        with _progress(out) as report:
+            seconds = fl.kernels.warmup(model, feeds(model, options), report=report)
+    out.write(printable(f"ready: kernels took {seconds:.1f} s\n", out.encoding or "ascii"))
+    return 0
+
+
+@contextmanager
+def _progress(out: TextIO) -> Iterator[Report]:
+    """A bar on a terminal with rich, else a line a kernel."""
+    if out.isatty() and importlib.util.find_spec("rich") is not None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(file=out)) as bar:
+            task = bar.add_task("compiling", total=None)
+
+            def show(done: int, total: int, name: str, seconds: float) -> None:
+                bar.update(task, completed=done, total=total, description=name)
+
+            yield show
+        return
+    yield _lines(out)
+
+
+def _lines(out: TextIO) -> Callable[[int, int, str, float], None]:
+    def show(done: int, total: int, name: str, seconds: float) -> None:
+        out.write(f"{done:3d} of {total}  {name} {seconds:.2f} s\n")
+        out.flush()
+
+    return show

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,10 +37,9 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
 def _progress(out: TextIO) -> Iterator[Report]:
     """A bar on a terminal with rich, else a line a kernel."""
     if out.isatty() and importlib.util.find_spec("rich") is not None:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        with Progress(console=Console(file=out)) as bar:
+        progress = importlib.import_module("rich.progress")
+        console = importlib.import_module("rich.console")
+        with progress.Progress(console=console.Console(file=out)) as bar:
             task = bar.add_task("compiling", total=None)
 
             def show(done: int, total: int, name: str, seconds: float) -> None:

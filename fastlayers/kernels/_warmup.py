@@ -31,7 +31,8 @@ def warmup(
 
     Args:
         what: a model made under ``use("jit")``; or names of kernels, as `info` lists them; None for all of them.
-        feeds: inputs of the model by name, which is then run on them once; without them, zeros, where sizes that are not known are 1.
+        feeds: inputs of the model by name, which is then run on them once; without them, zeros,
+        where sizes that are not known are 1.
         report: called for each kernel with how many are done, how many there are, its name, and the seconds that it took.
 
     Returns:

@@ -22,28 +22,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 Infer = Callable[..., Any]
 
 # What an attribute's default, or annotation, makes of it in an ONNX file.
-_TYPES = {bool: "i", int: "i", float: "f", str: "s"}
+_TYPES: dict[type, str] = {bool: "i", int: "i", float: "f", str: "s"}
 
 
 def operator(name: str, domain: str = "", infer: Infer | None = None) -> Callable[[F], F]:
     """Registers a function of arrays as an operator: decorate it with ``@fl.operator("Name", "my.domain")``.
 
     The result is called like any function of `functional`: with arrays it computes, with the symbolic values of `compile` it is
-    recorded. ONNX files may have nodes of this name in this domain. In a program it is a step of Python between two native ones, in
-    every variant: compile it with Numba (``numba.njit``) if numpy is too slow.
+    recorded. ONNX files may have nodes of this name in this domain. In a program it is a step of Python between two native
+    ones, in every variant: compile the function with Numba (``numba.njit``) if numpy is too slow.
 
-    Parameters without a default are the operator's inputs, in order: contiguous arrays, which must not be changed, or None where a file
-    leaves one out. Those with a default, or behind a ``*``, are its attributes: bool, int, float, str, or a tuple of these. Calls on
-    arrays, and recorded functions, convert inputs to float32; ONNX files hand over what they have. The result is an array, or a tuple,
-    of the dtype that the function gave it in calls, and of that of the first input in models. It may be called from several
-    threads at once, and must give the same for the same.
+    Parameters without a default are the operator's inputs, in order: contiguous arrays, which must not be changed, or None where
+    a file leaves one out. Those with a default, or behind a ``*``, are its attributes: bool, int, float, str, or a tuple of
+    these. Calls on arrays, and recorded functions, convert inputs to float32; ONNX files hand over what they have. The result
+    is an array, or a tuple, of the dtype that the function gave it in calls, and of that of the first input in models. The function may be
+    called from several threads at once, and must give the same for the same.
 
     Args:
         name: of the operator.
         domain: in which ONNX files may use it; without one they may not.
-        infer: gives the shape of the result, or a list of shapes if there are several, for the inputs' shapes (None for one that was
-            left out) and attributes. In recorded functions a size may be a name. By default the result has the shape of the first
-            input.
+        infer: gives the shape of the result, or a list of shapes if there are several, for the inputs' shapes (None for one that
+            was left out) and attributes. In recorded functions a size may be a name. By default the result has the shape of the
+            first input.
 
     Returns:
         The decorator.
@@ -98,7 +98,7 @@ def operator(name: str, domain: str = "", infer: Infer | None = None) -> Callabl
         def seen(array: np.ndarray | None) -> np.ndarray | None:
             if array is None or hasattr(function, "py_func"):  # Numba would compile anew for arrays that cannot be written
                 return array
-            view = array.view()
+            view: np.ndarray = array.view()
             view.flags.writeable = False
             return view
 
@@ -123,8 +123,9 @@ def operator(name: str, domain: str = "", infer: Infer | None = None) -> Callabl
 def forget(name: str, domain: str = "") -> None:
     """Takes an operator out of every list again; models that were made with it keep working no longer."""
     key = f"{domain}::{name}"
-    for entries in (OPERATORS, OPS, LOWER):
-        entries.pop(key, None)  # type: ignore[attr-defined]
+    lists: tuple[dict[str, Any], ...] = (OPERATORS, OPS, LOWER)
+    for entries in lists:
+        entries.pop(key, None)
     DOMAINS.get(domain, {}).pop(name, None)
 
 
@@ -138,7 +139,9 @@ def _shapes(name: str, infer: Infer | None, shapes: Sequence[Any], attributes: M
     try:
         found = infer(*shapes, **attributes)
     except (TypeError, ValueError, IndexError) as error:
-        raise ShapeError(f"{name}: infer cannot tell the result's shape for inputs of the shapes {list(shapes)}: {error}") from error
+        raise ShapeError(
+            f"{name}: infer cannot tell the result's shape for inputs of the shapes {list(shapes)}: {error}"
+        ) from error
     several = found if isinstance(found, list) else [found]
     if not several or not all(isinstance(shape, tuple) for shape in several):
         raise ShapeError(f"{name}: infer returned {found!r}: expected a shape (a tuple), or a list of shapes")
@@ -191,7 +194,7 @@ def _parameters(function: Any, name: str) -> tuple[list[str], dict[str, Attribut
 def _kind(parameter: inspect.Parameter) -> str | None:
     default = parameter.default
     if default is parameter.empty:
-        annotations = {**_TYPES, **{kind.__name__: code for kind, code in _TYPES.items()}}
+        annotations: dict[Any, str] = {**_TYPES, **{kind.__name__: code for kind, code in _TYPES.items()}}
         return annotations.get(parameter.annotation) if isinstance(parameter.annotation, (str, type)) else None
     if isinstance(default, (tuple, list)):
         kinds = {_TYPES.get(type(value)) for value in default}

@@ -20,7 +20,7 @@ def fill(
     swap: int, x: int, last: int, channels: int, ig: int, d: int, h: int, w: int, z0: int, z_step: int, planes: int, y0: int,
     y_step: int,
     rows: int, x0: int, x_step: int, cols: int, to: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Writes planes x rows x cols pixels of `ig` floats, those at z0 + i z_step, y0 + j y_step, x0 + k x_step of the image x:
     zeros where
     that lies outside. x begins at the group's first channel and has `channels` in all; `last`: they are the last axis. x_step:
@@ -51,7 +51,7 @@ def fill(
 
 
 @kernel
-def plan_runs(table: int, kd: int, kh: int, kw: int, plane: int, row: int, pixel: int, ig: int):
+def plan_runs(table: int, kd: int, kh: int, kw: int, plane: int, row: int, pixel: int, ig: int) -> None:
     """Runs of a pixel's taps, in floats from its first; `starts` of the blocks of K are in front, (offset, length) pairs behind.
 
     The numbers of K: taps in the order kd, kh, kw, `ig` channels each; plane, row, pixel: floats from a tap to the next.
@@ -95,7 +95,7 @@ def sums(
     block: int, apply: int, rows: int, m: int, table: int, k: int, b: int, n_all: int, j0: int, n: int, c: int, ldc: int,
     bias: int,
     residual: int, ldr: int, code: int, a: float, bb: float,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """c = act(sums + bias + residual) for m pixels, whose addresses are `rows`, and columns j0 .. j0 + n - 1 of packed b."""
     width = (n_all + PANEL - 1) // PANEL * PANEL
     blocks = max(1, (k + BLOCK - 1) // BLOCK)

@@ -32,10 +32,8 @@ def _exp_parts(e: Emit, x: V, bias: float, fine: bool) -> tuple[V, V, V]:
     """exp(x) = 2^n (1 + q): q, n, and bits whose low 23 hold n + bias."""
     t = e.fma(x, _h("0x1.715476p+0"), _NEAR + bias)
     n = t - (_NEAR + bias)
-    if fine or not FUSED:
-        r = e.fma(n, -_LN2_LOW, e.fma(n, -_LN2_HIGH, x))
-    else:
-        r = e.fma(n, _h("-0x1.62e430p-1"), x)
+    exact = fine or not FUSED
+    r = e.fma(n, -_LN2_LOW, e.fma(n, -_LN2_HIGH, x)) if exact else e.fma(n, _h("-0x1.62e430p-1"), x)
     p = _series(e, r, "0x1.6b96f2p-10", "0x1.1226d8p-7", "0x1.5556f8p-5", "0x1.5554b2p-3", "0x1.fffffep-2")
     return e.fma(r * r, p, r), n, e.bits(t)
 

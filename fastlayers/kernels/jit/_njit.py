@@ -1,9 +1,8 @@
 """The only module that imports Numba: how kernels are compiled, cached, and called through an address.
 
-A kernel is a plain function whose arguments are integers (addresses, sizes) and floats, as annotated,
-so there is one machine code
+A kernel is a plain function whose arguments are integers (addresses, sizes) and floats, as annotated, so there is one machine code
 of it, whatever arrays it is called for. It is compiled at its first call. Numba's disk cache keeps the code where a directory can be
-written, and where none can, it is compiled anew by every process.
+written; where none can, every process compiles it anew.
 """
 
 from __future__ import annotations
@@ -141,14 +140,14 @@ def inner(function: Callable[..., None]) -> Kernel:
 def emitted(function: Callable[..., Any]) -> Any:
     """Makes a function that emits code, (e, *values), callable in kernels. It returns None, an integer or a float.
 
-    Annotations say what the values and the result are: "V" integers, unless annotated "float".
+    Annotations say what the values are, "Float" or, for integers, "V", and what the result is.
     """
     kinds = inspect.get_annotations(function)
-    result = {"None": types.void, "int": types.intp, "float": types.float32}[kinds.get("return", "None")]
-    names = [name for name in inspect.signature(function).parameters][1:]
-    wanted = [types.float32 if kinds.get(name) == "float" else types.intp for name in names]
+    result = {"None": types.void, "Integer": types.intp, "Float": types.float32}[kinds.get("return", "None")]
+    names = list(inspect.signature(function).parameters)[1:]
+    wanted = [types.float32 if kinds.get(name) == "Float" else types.intp for name in names]
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
     def made(typingctx: Any, *values: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             given = signature.args[0]
@@ -166,7 +165,7 @@ def emitted(function: Callable[..., Any]) -> Any:
     return made
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
 def call(typingctx: Any, address: Any, *values: Any) -> Any:
     """Calls the C function at an address, of integers and float32 numbers."""
 

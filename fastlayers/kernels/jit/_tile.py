@@ -15,7 +15,7 @@ import numpy as np
 
 from ..table import UNARY
 from ._njit import call, emitted, inner
-from ._vector import I64, REGISTERS, WIDTH, Emit, V
+from ._vector import I64, REGISTERS, WIDTH, Emit, Integer, V
 
 __all__ = [
     "BLOCK",
@@ -46,7 +46,7 @@ ROWS = 256  # rows of a call of `block`
 
 
 @emitted
-def integer(e: Emit, place: V, index: V) -> int:
+def integer(e: Emit, place: V, index: V) -> Integer:
     """A number of a table of 64-bit integers."""
     return e.load(e.at(place, index, 8), I64)
 
@@ -58,7 +58,7 @@ def put_integer(e: Emit, place: V, index: V, value: V) -> None:
 
 
 @emitted
-def table(e: Emit) -> int:
+def table(e: Emit) -> Integer:
     """A table of 2 + 256 integers of the caller's own: a run, and the rows of `block`."""
     with e.builder.goto_entry_block():
         memory = e.builder.alloca(I64, ROWS + 2)
@@ -142,7 +142,7 @@ def _unpanel(e: Emit, x: V, y: V, ldy: V, rows: V, cols: V) -> None:
 
 
 @emitted
-def tile_buffer(e: Emit) -> int:
+def tile_buffer(e: Emit) -> Integer:
     """Room for the rows of the tallest tile, one panel wide."""
     with e.builder.goto_entry_block():
         memory = e.builder.alloca(e.f(0).kind, max(TALL_ROWS, FEW_ROWS) * NV)
@@ -154,7 +154,7 @@ def block(
     rows: int, m: int, runs: int, nruns: int, b: int, b_row: int, b_panel: int, c: int, ldc: int, n: int, accumulate: int,
     bias: int,
     residual: int, ldr: int, code: int, a: float, bb: float, apply: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """c[i, j] (+)= sum over k of the runs of rows[i][k] b[k, j] for n columns; then, + bias + residual, and the activation.
 
     Args:
@@ -205,7 +205,7 @@ def block(
 def product(
     block: int, apply: int, x: int, ldx: int, m: int, k: int, b: int, n_all: int, j0: int, n: int, c: int, ldc: int, bias: int,
     residual: int, ldr: int, code: int, a: float, bb: float,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """c = act(x b + bias + residual) for columns j0 .. j0 + n - 1 of packed b, which has n_all; bias begins at the first of
     them."""
     width = (n_all + PANEL - 1) // PANEL * PANEL
@@ -270,13 +270,13 @@ def _swap(e: Emit, x: V, ldx: V, y: V, ldy: V, rows: V, cols: V) -> None:
 
 
 @inner
-def swap(x: int, ldx: int, y: int, ldy: int, rows: int, cols: int):
+def swap(x: int, ldx: int, y: int, ldy: int, rows: int, cols: int) -> None:
     """y[c, r] = x[r, c] for rows x cols floats, lines ldx and ldy floats apart."""
     _swap(x, ldx, y, ldy, rows, cols)
 
 
 @inner
-def pack_product(swap: int, x: int, ldx: int, transposed: int, k: int, n: int, y: int):
+def pack_product(swap: int, x: int, ldx: int, transposed: int, k: int, n: int, y: int) -> None:
     """Packs x (k, n), or x (n, k) if `transposed`, lines ldx floats apart, into panels."""
     for k0 in range(0, k, BLOCK):
         klen = min(BLOCK, k - k0)

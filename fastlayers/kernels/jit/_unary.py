@@ -9,7 +9,7 @@ import numpy as np
 from ..table import UNARY, Activation
 from ._math import FUNCTIONS
 from ._njit import emitted, inner
-from ._vector import Emit, V
+from ._vector import Emit, Float, V
 
 __all__ = ["apply", "spell"]
 
@@ -17,7 +17,7 @@ SELU = UNARY["selu"].code
 
 
 @emitted
-def _apply(e: Emit, code: V, a: float, b: float, x: V, y: V, n: V) -> None:
+def _apply(e: Emit, code: V, a: Float, b: Float, x: V, y: V, n: V) -> None:
     va, vb = e.splat(a), e.splat(b)
 
     def case(function: Callable[[Emit, V, V, V], V]) -> Callable[[], None]:
@@ -30,7 +30,7 @@ def _apply(e: Emit, code: V, a: float, b: float, x: V, y: V, n: V) -> None:
 
 
 @inner
-def apply(code: int, a: float, b: float, x: int, y: int, n: int):
+def apply(code: int, a: float, b: float, x: int, y: int, n: int) -> None:
     """y = f(x) for n floats; y may be x. Of SELU, a is given multiplied by b."""
     _apply(code, a, b, x, y, n)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-__all__ = ["FUSED", "REGISTERS", "WIDTH", "Emit", "V", "Var"]
+__all__ = ["FUSED", "REGISTERS", "WIDTH", "Emit", "Float", "Integer", "V", "Var"]
 
 _FEATURES = llvm.get_host_cpu_features()
 
@@ -146,6 +146,12 @@ class V:
         return self._compare("!=", other)
 
 
+# How the functions that `_njit.emitted` takes say that a value or the result is a float; integers need not be told but as a
+# result.
+Float: TypeAlias = V
+Integer: TypeAlias = V
+
+
 class Var:
     """A variable: its value may change in loops."""
 
@@ -263,7 +269,8 @@ class Emit:
         kind = next(x.kind for x in (a, b, c) if isinstance(x, V))
         a, b, c = (x if isinstance(x, V) else self.constant(kind, x) for x in (a, b, c))
         if not FUSED:
-            return a * b + c
+            plain: V = a * b + c
+            return plain
         return self._intrinsic("fma", a, b, c)
 
     def root(self, a: V) -> V:

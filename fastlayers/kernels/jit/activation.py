@@ -16,18 +16,18 @@ PIECE = 4096  # numbers of one task: they stay in the first-level cache
 
 
 @kernel
-def _pieces(function: int, code: int, a: float, b: float, x: int, y: int, n: int, first: int, last: int):
+def _pieces(function: int, code: int, a: float, b: float, x: int, y: int, n: int, first: int, last: int) -> None:
     start, stop = first * PIECE, min(n, last * PIECE)
     call(function, code, a, b, x + 4 * start, y + 4 * start, stop - start)
 
 
 @kernel
-def _gated(function: int, code: int, gate: int, x: int, y: int, inner: int, multiply: int, first: int, last: int):
-    for row in range(first, last):
-        at = x + row * inner * 8
+def _gated(function: int, multiply: int, code: int, gate: int, x: int, y: int, inner: int, first: int, last: int) -> None:
+    for number in range(first, last):
+        at = x + number * inner * 8
         for start in range(0, inner, PIECE):
             n = min(PIECE, inner - start)
-            to = y + (row * inner + start) * 4
+            to = y + (number * inner + start) * 4
             call(function, code, 0.0, 0.0, at + (gate * inner + start) * 4, to, n)
             call(multiply, MULTIPLY, to, at + ((1 - gate) * inner + start) * 4, 1, 1, to, n)
 
@@ -49,5 +49,5 @@ def gated(x__o2i: np.ndarray, out__oi: np.ndarray, activation: Activation, gate:
     """out = x[:, 1 - gate] * f(x[:, gate]), f without parameters."""
     rows, inner = out__oi.shape
     if out__oi.size:
-        given = apply.address, activation.code, gate, address(x__o2i), address(out__oi), inner, row.address
+        given = apply.address, row.address, activation.code, gate, address(x__o2i), address(out__oi), inner
         spread(rows, out__oi.size * 20.0, lambda first, last: _gated(*given, first, last))

@@ -8,6 +8,7 @@ since a tile of keys is a block of the sum.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from ._njit import call, emitted, kernel
 from ._threads import address, scratch, spread
 from ._tile import BLOCK, PANEL, block, pack_product, panels_of, product, put_integer, swap, table, zero
 from ._unary import apply
-from ._vector import F32, Emit, V
+from ._vector import F32, Emit, Float, V
 from .matmul import pack_batch
 
 __all__ = ["attention"]
@@ -26,7 +27,7 @@ ROWS = 64  # queries of one task
 
 @emitted
 def _softmax_tile(
-    e: Emit, scores: V, n: V, visible: V, mask: V, mask_step: V, scale: float, state: V, sums: V, width: V, started: V
+    e: Emit, scores: V, n: V, visible: V, mask: V, mask_step: V, scale: Float, state: V, sums: V, width: V, started: V
 ) -> None:  # fmt: skip
     """One query: scores become weights, beside those of the tiles before; `state` holds the largest score and the sum so far."""
     factor = e.splat(scale)
@@ -91,7 +92,7 @@ def _attend(
     out: int, heads: int, groups: int, rows: int, count: int, d: int, width: int, scale: float, causal: int, offset: int,
     skip: int,
     empty: int, scratch: int, first: int, last: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Tasks: ROWS queries of a head. scratch: [ROWS][2] states, then [ROWS][BLOCK] scores."""
     row_tasks = (rows + ROWS - 1) // ROWS
     scores = scratch + 4 * 2 * ROWS
@@ -164,8 +165,8 @@ def attention(
         (v__bgke, 0, count, width, values),
     ):
         packing = pack_product.address, swap.address, address(array), transposed, k, n, address(panels)
-        spread(b * groups, 4.0 * array.size, lambda first, last, packing=packing: pack_batch(*packing, first, last))
-    steps = (0, 0, 0, 0)
+        spread(b * groups, 4.0 * array.size, partial(pack_batch, *packing))
+    steps: tuple[int, ...] = (0, 0, 0, 0)
     if mask__bhqk is not None:
         steps = tuple(0 if n == 1 else s // 4 for n, s in zip(mask__bhqk.shape, mask__bhqk.strides, strict=True))
     # A weight of 0 makes NaN of infinite values, so tiles that nobody sees count where there are any.

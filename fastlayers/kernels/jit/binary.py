@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ._math import power
 from ._njit import call, emitted, inner, kernel
 from ._threads import address, spread
 from ._unary import apply, spell
-from ._vector import I8, Emit, V
+from ._vector import I8, Emit, Integer, V
 
 __all__ = ["MULTIPLY", "PRELU", "binary", "compare", "row", "where"]
 
@@ -59,7 +60,7 @@ _COMPARE_FIRST = len(BINARY) + len(_POWERS)  # of the comparisons' codes
 _WHERE = _COMPARE_FIRST + len(COMPARE)
 
 
-def _operand(e: Emit, place: V, step: V, element=None) -> tuple[V, V]:
+def _operand(e: Emit, place: V, step: V, element: Any = None) -> tuple[V, V]:
     """An address and a step: a single number of memory is read once, into a vector that is then read at every turn."""
     kind = e.vector(element or e.f(0).kind.element)
     with e.builder.goto_entry_block():
@@ -103,19 +104,19 @@ def _choose(e: Emit, c: V, a: V, b: V, c_step: V, a_step: V, b_step: V, y: V, n:
 
 
 @inner
-def row(code: int, a: int, b: int, a_step: int, b_step: int, y: int, n: int):
+def row(code: int, a: int, b: int, a_step: int, b_step: int, y: int, n: int) -> None:
     """y[i] = f(a[i * a_step], b[i * b_step]) for n numbers, the steps 0 or 1; y may be an operand."""
     _row(code, a, b, a_step, b_step, y, n)
 
 
 @inner
-def choice(c: int, a: int, b: int, c_step: int, a_step: int, b_step: int, y: int, n: int):
+def choice(c: int, a: int, b: int, c_step: int, a_step: int, b_step: int, y: int, n: int) -> None:
     """y[i] = a[i] where c[i], else b[i]; steps as in `row`."""
     _choose(c, a, b, c_step, a_step, b_step, y, n)
 
 
 @emitted
-def _integer(e: Emit, place: V, index: V) -> int:
+def _integer(e: Emit, place: V, index: V) -> Integer:
     return e.load(e.at(place, index, 8), index.kind)
 
 
@@ -123,7 +124,7 @@ def _integer(e: Emit, place: V, index: V) -> int:
 def _walk(
     function: int, other: int, code: int, act: int, p: float, q: float, c: int, a: int, b: int, y: int, size: int, table: int,
     axes: int, cols: int, first: int, last: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Tasks: chunks of rows. The table has a line for each axis: size, and steps of c, a, b; the last line is that of the
     columns."""
     chunks = (cols + CHUNK - 1) // CHUNK

@@ -71,7 +71,7 @@ def _conv(
     kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, rows: int,
     cols: int,
     width: int, code: int, a: float, bb: float, scratch: int, at_sums: int, at_residual: int, first: int, last: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     channels, out_channels = groups * ig, groups * og
     volume, out_volume = d * h * w, od * oh * ow
     row_tasks, col_tasks, width_tasks = (oh + rows - 1) // rows, (ow + cols - 1) // cols, (og + width - 1) // width

@@ -111,7 +111,7 @@ def _first(
     ow: int, kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int, dh: int, dw: int, bd: int, bh: int, bw: int,
     code: int, a: float,
     bb: float, in_rows: int, in_cols: int, scratch: int, first: int, last: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Tasks: planes of channels-first images, padded in scratch."""
     taps = kd * kh * kw
     for plane in range(first, last):
@@ -140,7 +140,7 @@ def _last(
     ow: int, kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int, dh: int, dw: int, bd: int, bh: int, bw: int,
     code: int, a: float,
     bb: float, in_rows: int, in_cols: int, scratch: int, in_place: int, rows: int, first: int, last: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Tasks: `rows` rows of channels-last images."""
     row_tasks = (oh + rows - 1) // rows
     for task in range(first, last):

@@ -40,7 +40,7 @@ def linear_pack(weight__nk: np.ndarray, bias__n: np.ndarray | None) -> Packed:
 def _linear(
     product: int, block: int, apply: int, x: int, m: int, k: int, b: int, n: int, out: int, bias: int, residual: int, code: int,
     a: float, bb: float, first: int, last: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     col_tasks = (n + COLS - 1) // COLS
     for task in range(first, last):
         i0, j0 = task // col_tasks * ROWS, task % col_tasks * COLS

@@ -14,7 +14,7 @@ STRIP = 64  # rows of one task
 
 
 @kernel
-def _transpose(swap: int, x: int, out: int, rows: int, cols: int, first: int, last: int):
+def _transpose(swap: int, x: int, out: int, rows: int, cols: int, first: int, last: int) -> None:
     strips = (rows + STRIP - 1) // STRIP
     for task in range(first, last):
         at, r = task // strips * rows * cols, task % strips * STRIP

@@ -17,7 +17,7 @@ FEW = 8  # rows up to which b is read where it lies
 
 
 @kernel
-def pack_batch(pack: int, swap: int, b: int, transposed: int, k: int, n: int, to: int, first: int, last: int):
+def pack_batch(pack: int, swap: int, b: int, transposed: int, k: int, n: int, to: int, first: int, last: int) -> None:
     """Packs entries of a batch, (k, n) each, or (n, k) if `transposed`."""
     size = (n + PANEL - 1) // PANEL * PANEL * k
     for entry in range(first, last):
@@ -29,7 +29,7 @@ def _packed(
     product: int, block: int, apply: int, a: int, a_step: int, panels: int, b_step: int, out: int, m: int, k: int, n: int,
     code: int,
     p: float, q: float, first: int, last: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     row_tasks, col_tasks = (m + ROWS - 1) // ROWS, (n + COLS - 1) // COLS
     for task in range(first, last):
         rest, j0 = task // col_tasks, task % col_tasks * COLS
@@ -45,7 +45,7 @@ def _in_place(
     pack: int, block: int, apply: int, a: int, a_step: int, b: int, b_step: int, out: int, m: int, k: int, n: int, code: int,
     p: float,
     q: float, scratch: int, first: int, last: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Tasks: (entry, COLS columns), for few rows. Whole panels are read where they lie, the rest is copied to scratch."""
     col_tasks = (n + COLS - 1) // COLS
     own = table()

@@ -9,7 +9,7 @@ from ._math import power
 from ._njit import call, emitted, kernel
 from ._threads import address, spread
 from ._unary import apply, spell
-from ._vector import F32, Emit, V
+from ._vector import F32, Emit, Float, V
 
 __all__ = ["affine", "layer_norm", "lrn"]
 
@@ -18,7 +18,7 @@ STRIP = 128  # columns of one task of `lrn`
 
 
 @emitted
-def _norm_row(e: Emit, x: V, weight: V, bias: V, y: V, n: V, epsilon: float, rms: V) -> None:
+def _norm_row(e: Emit, x: V, weight: V, bias: V, y: V, n: V, epsilon: Float, rms: V) -> None:
     count = e.splat(e.convert(n, F32, "sitofp"))
 
     def load(i: V, mask: V | None) -> V:
@@ -52,7 +52,7 @@ def _norm_row(e: Emit, x: V, weight: V, bias: V, y: V, n: V, epsilon: float, rms
 @kernel
 def _layer_norm(
     x: int, weight: int, bias: int, y: int, rows: int, n: int, epsilon: float, rms: int, step: int, first: int, last: int
-):  # fmt: skip
+) -> None:  # fmt: skip
     for row in range(first * step, min(rows, last * step)):
         _norm_row(x + 4 * row * n, weight, bias, y + 4 * row * n, n, epsilon, rms)
 
@@ -92,7 +92,7 @@ def _affine_row(e: Emit, x: V, scale: V, shift: V, each: V, y: V, n: V) -> None:
 def _affine(
     apply: int, x: int, scale: int, shift: int, y: int, channels: int, inner: int, code: int, a: float, b: float, first: int,
     last: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Tasks: with `inner` above 1 a channel of an o, in pieces; else all channels of an o."""
     cols = inner if inner > 1 else channels
     pieces = (cols + NUMBERS - 1) // NUMBERS
@@ -121,7 +121,7 @@ def affine(x__oci: np.ndarray, scale__c: np.ndarray, shift__c: np.ndarray, out__
 
 @emitted
 def _lrn_strip(
-    e: Emit, x: V, y: V, channels: V, inner: V, width: V, before: V, after: V, alpha: float, beta: float, bias: float
+    e: Emit, x: V, y: V, channels: V, inner: V, width: V, before: V, after: V, alpha: Float, beta: Float, bias: Float
 ) -> None:
     zero = e.i64(0)
     quarters = V(e, e.builder.fcmp_ordered("==", beta.v, e.constant(F32, 0.75).v))
@@ -150,7 +150,7 @@ def _lrn_strip(
 @kernel
 def _lrn(
     x: int, y: int, channels: int, inner: int, size: int, alpha: float, beta: float, bias: float, first: int, last: int
-):  # fmt: skip
+) -> None:  # fmt: skip
     strips = (inner + STRIP - 1) // STRIP
     before = (size - 1) // 2
     for task in range(first, last):

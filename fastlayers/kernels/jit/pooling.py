@@ -13,7 +13,7 @@ import numpy as np
 
 from ._njit import emitted, kernel
 from ._threads import address, scratch, spread
-from ._vector import WIDTH, Emit, V
+from ._vector import WIDTH, Emit, Float, V
 
 __all__ = ["avg_pool", "max_pool"]
 
@@ -45,17 +45,14 @@ def _down(e: Emit, average: V, x: V, n: V, z_first: V, z_count: V, z_step: V, y_
 
 @emitted
 def _border(e: Emit, average: V, to: V, n: V) -> None:
-    e.switch(
-        average,
-        {
-            number: lambda number=number: e.vectors(n, lambda i, mask: e.store(e.at(to, i), e.f(_start(bool(number))), mask))
-            for number in (0, 1)
-        },
-    )
+    def case(mean: bool) -> Callable[[], None]:
+        return lambda: e.vectors(n, lambda i, mask: e.store(e.at(to, i), e.f(_start(mean)), mask))
+
+    e.switch(average, {0: case(False), 1: case(True)})
 
 
 @emitted
-def _along(e: Emit, average: V, row: V, taps: V, tap: V, stride: V, counts: V, rows: float, y: V, n: V) -> None:
+def _along(e: Emit, average: V, row: V, taps: V, tap: V, stride: V, counts: V, rows: Float, y: V, n: V) -> None:
     """y[i] = the fold of `taps` numbers from row[i * stride] on, divided by rows * counts[i] for an average."""
     kind = e.select(stride > 2, e.i64(3), stride)
 
@@ -77,7 +74,7 @@ def _along(e: Emit, average: V, row: V, taps: V, tap: V, stride: V, counts: V, r
 
 @emitted
 def _pixel(
-    e: Emit, average: V, x: V, c: V, z_count: V, z_step: V, y_count: V, y_step: V, x_count: V, x_step: V, places: float, y: V
+    e: Emit, average: V, x: V, c: V, z_count: V, z_step: V, y_count: V, y_step: V, x_count: V, x_step: V, places: Float, y: V
 ) -> None:  # fmt: skip
     def case(mean: bool) -> Callable[[], None]:
         def body(i: V, mask: V | None) -> None:
@@ -93,7 +90,7 @@ def _pixel(
 
 
 @emitted
-def _float(e: Emit, place: V, index: V) -> float:
+def _float(e: Emit, place: V, index: V) -> Float:
     return e.load(e.at(place, index), e.f(0).kind.element)
 
 
@@ -103,7 +100,7 @@ def _first(
     sh: int, sw: int,
     dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, counts_d: int, counts_h: int, counts_w: int, row: int, length: int,
     first: int, last: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Tasks: planes of channels-first images. `row`: scratch for a row with its border, `length` floats."""
     _border(average, row, length)
     used = max(0, min(w, length - bw))
@@ -133,7 +130,7 @@ def _last(
     sh: int, sw: int,
     dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, counts_d: int, counts_h: int, counts_w: int, c: int, first: int,
     last: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Tasks: rows of channels-last images."""
     for task in range(first, last):
         rest, oy = task // oh, task % oh
@@ -157,7 +154,7 @@ def _last(
 def _places(n: int, out: int, kernel: int, stride: int, dilation: int, low: int, high: int, before: int) -> np.ndarray:
     """How many taps of each window along an axis lie at low .. high - 1."""
     at = np.arange(out)[:, None] * stride - before + np.arange(kernel) * dilation
-    return ((at >= low) & (at < high)).sum(axis=1).astype(np.float32)
+    return np.asarray(((at >= low) & (at < high)).sum(axis=1), np.float32)
 
 
 def _run(

@@ -55,7 +55,7 @@ def _interleaved(weight: np.ndarray, gates: int) -> np.ndarray:
     wide = np.zeros((d, gates, panels_of(hidden), *rest), np.float32)
     wide[:, :, :hidden] = weight.reshape(d, gates, hidden, *rest)
     parts = wide.reshape(d, gates, panels_of(hidden) // PANEL, PANEL, *rest).swapaxes(1, 2)
-    return parts.reshape(d, gates * panels_of(hidden), *rest)
+    return np.asarray(parts.reshape(d, gates * panels_of(hidden), *rest))
 
 
 def _stacked(weights: np.ndarray) -> np.ndarray:
@@ -215,7 +215,7 @@ def _between(e: Emit, h: V, z: V, new: V, n: V) -> None:
 
 
 @inner
-def limited(apply: int, clip: float, code: int, a: float, b: float, y: int, n: int):
+def limited(apply: int, clip: float, code: int, a: float, b: float, y: int, n: int) -> None:
     """y = f(y), its argument between -clip and clip if that is not 0."""
     if clip != 0.0:
         call(apply, CLIP, -clip, clip, y, y, n)
@@ -227,7 +227,7 @@ def _inputs(
     product: int, block: int, apply: int, x: int, rows: int, inputs: int, w: int, columns: int, bias: int, xg: int, w_size: int,
     first: int,
     last: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Tasks: (direction, STEPS rows) of W x + b."""
     tasks = (rows + STEPS - 1) // STEPS
     for task in range(first, last):
@@ -249,7 +249,7 @@ def _walk(
     lengths: int, out: int, out_step: int, out_batch: int, out_direction: int, hn: int, cn: int, scratch: int, direction: int,
     first: int,
     last: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Tasks: groups of ROWS sequences of one direction. scratch: [ROWS] states h and c, sums, then eight rows of a gate."""
     wide = (hidden + PANEL - 1) // PANEL * PANEL
     columns = gates * wide

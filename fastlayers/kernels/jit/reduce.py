@@ -97,12 +97,12 @@ def _columns(e: Emit, op: V, x: V, y: V, n: V, inner: V, width: V) -> None:
 
 
 @kernel
-def _rows_task(op: int, x: int, y: int, rows: int, n: int, step: int, first: int, last: int):
+def _rows_task(op: int, x: int, y: int, rows: int, n: int, step: int, first: int, last: int) -> None:
     _rows(op, x, y, n, first * step, min(rows, last * step))
 
 
 @kernel
-def _columns_task(op: int, x: int, y: int, n: int, inner: int, first: int, last: int):
+def _columns_task(op: int, x: int, y: int, n: int, inner: int, first: int, last: int) -> None:
     strips = (inner + STRIP - 1) // STRIP
     for task in range(first, last):
         o, column = task // strips, task % strips * STRIP

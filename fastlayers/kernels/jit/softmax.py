@@ -6,6 +6,7 @@ A row that holds NaN or +infinity, or nothing but -infinity, becomes NaN in ever
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -21,7 +22,7 @@ CHAIN = 16  # rows whose exponentials are added before they join the sum
 STRIP = 128  # columns of one task
 
 
-def _put(e: Emit, logarithm: V, count: V, place, m: V, s: V) -> None:
+def _put(e: Emit, logarithm: V, count: V, place: Callable[[V], tuple[V, V]], m: V, s: V) -> None:
     """Writes what the exponentials in y, or the numbers in x, become: place(i) gives the addresses of x and y."""
     with e.builder.if_else(logarithm.differs(0).v) as (then, otherwise):
         with then:
@@ -89,13 +90,13 @@ def _columns(e: Emit, x: V, y: V, n: V, inner: V, width: V, logarithm: V) -> Non
 
 
 @kernel
-def _rows_task(x: int, y: int, rows: int, n: int, logarithm: int, step: int, first: int, last: int):
+def _rows_task(x: int, y: int, rows: int, n: int, logarithm: int, step: int, first: int, last: int) -> None:
     for row in range(first * step, min(rows, last * step)):
         _row(x + 4 * row * n, y + 4 * row * n, n, logarithm)
 
 
 @kernel
-def _columns_task(x: int, y: int, n: int, inner: int, logarithm: int, first: int, last: int):
+def _columns_task(x: int, y: int, n: int, inner: int, logarithm: int, first: int, last: int) -> None:
     strips = (inner + STRIP - 1) // STRIP
     for task in range(first, last):
         column = task % strips * STRIP

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,26 +13,21 @@ from ..errors import DTypeError, ShapeError
 from . import _dispatch
 from .table import KERNELS
 
-if TYPE_CHECKING:
-    from ..model import Model
-
-__all__ = ["warmup"]
+__all__ = ["Report", "warmup"]
 
 Report = Callable[[int, int, str, float], None]
 
 
-def warmup(
-    what: Model | Iterable[str] | None = None, feeds: Mapping[str, Any] | None = None, *, report: Report | None = None
-) -> float:
+def warmup(what: Any = None, feeds: Mapping[str, Any] | None = None, *, report: Report | None = None) -> float:
     """Compiles the kernels of the variant "jit" that a model needs, so that its first call need not.
 
     Where the disk cache can be written (see README.md), the next process finds them there. The compiled engine and numpy need no
     warming up: for them, this does nothing.
 
     Args:
-        what: a model made under ``use("jit")``; or names of kernels, as `info` lists them; None for all of them.
-        feeds: inputs of the model by name, which is then run on them once; without them, zeros,
-        where sizes that are not known are 1.
+        what: a `Model` made under ``use("jit")``; or names of kernels, as `info` lists them; None for all of them.
+        feeds: inputs of the model by name, which is then run on them once; without them, zeros, where sizes that are not known
+            are 1.
         report: called for each kernel with how many are done, how many there are, its name, and the seconds that it took.
 
     Returns:
@@ -47,9 +42,7 @@ def warmup(
     ...     fl.kernels.warmup()
     0.0
     """
-    from ..model import Model
-
-    model = what if isinstance(what, Model) else None
+    model: Any = what if hasattr(what, "kernel_names") else None
     if isinstance(what, str) or not (what is None or model is not None or isinstance(what, Iterable)):
         raise DTypeError(f"warmup: expected a model, names of kernels, or None, got {type(what).__name__}")
     if (model.variant if model is not None else _dispatch.current()) != "jit":
@@ -59,9 +52,9 @@ def warmup(
     given: dict[str, Any] = {}
     if model is not None:
         given = dict(feeds) if feeds is not None else _zeros(model)
-        names = _names(model, given) or known
+        names = model.kernel_names(given) or known
     elif what is not None:
-        names = set(what)  # type: ignore[arg-type]
+        names = set(what)
         if not names <= known:
             raise ShapeError(f"warmup: there are no kernels {sorted(names - known)}: expected some of {sorted(known)}")
     seconds = _compile(names, report)
@@ -103,7 +96,7 @@ def _needed(names: Iterable[str]) -> Iterator[Any]:
             return  # the reference's runs
         modules[name] = module = importlib.import_module(name)
         for value in list(vars(module).values()):
-            other = getattr(value, "__module__", "")
+            other = getattr(value, "__module__", None) or ""
             if callable(value) and not isinstance(value, _njit.Kernel) and other.startswith(package):
                 add(other)
 
@@ -113,14 +106,5 @@ def _needed(names: Iterable[str]) -> Iterator[Any]:
     yield from {id(value): value for value in found}.values()
 
 
-def _zeros(model: Model) -> dict[str, np.ndarray]:
+def _zeros(model: Any) -> dict[str, np.ndarray]:
     return {spec.name: np.zeros([d if isinstance(d, int) else 1 for d in spec.shape or ()], spec.dtype) for spec in model.inputs}
-
-
-def _names(model: Model, feeds: Mapping[str, Any]) -> set[str]:
-    """The kernels that the model calls for these inputs; none if it is interpreted."""
-    from ..model.summary import bound
-    from ..program.builder import Call
-
-    plan = bound(model, feeds).plan
-    return set() if plan is None else {call.kernel for call in plan.calls if isinstance(call, Call)}

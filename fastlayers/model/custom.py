@@ -35,8 +35,8 @@ def operator(name: str, domain: str = "", infer: Infer | None = None) -> Callabl
     Parameters without a default are the operator's inputs, in order: contiguous arrays, which must not be changed, or None where
     a file leaves one out. Those with a default, or behind a ``*``, are its attributes: bool, int, float, str, or a tuple of
     these. Calls on arrays, and recorded functions, convert inputs to float32; ONNX files hand over what they have. The result
-    is an array, or a tuple, of the dtype that the function gave it in calls, and of that of the first input in models. The function may be
-    called from several threads at once, and must give the same for the same.
+    is an array, or a tuple, of the dtype that the function gave it in calls, and of that of the first input in models. The
+    function may be called from several threads at once, and must give the same for the same.
 
     Args:
         name: of the operator.

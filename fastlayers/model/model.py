@@ -128,6 +128,14 @@ class Model:
         results = self._run(self._main, self._names, list(arrays), out)
         return results[0] if len(results) == 1 else tuple(results)
 
+    def kernel_names(self, feeds: Mapping[str, Any]) -> set[str]:
+        """The kernels that run for inputs of these shapes; none are known if the network is interpreted node by node."""
+        from ..program.builder import Call
+        from .summary import bound
+
+        plan = bound(self, feeds).plan
+        return set() if plan is None else {call.kernel for call in plan.calls if isinstance(call, Call)}
+
     def run(
         self, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None, *, out: Mapping[str, np.ndarray] | None = None
     ) -> dict[str, np.ndarray]:

@@ -1,8 +1,8 @@
 """The only module that imports Numba: how kernels are compiled, cached, and called through an address.
 
-A kernel is a plain function whose arguments are integers (addresses, sizes) and floats, as annotated, so there is one machine code
-of it, whatever arrays it is called for. It is compiled at its first call. Numba's disk cache keeps the code where a directory can be
-written; where none can, every process compiles it anew.
+A kernel is a plain function whose arguments are integers (addresses, sizes) and floats, as annotated, so there is one machine
+code of it, whatever arrays it is called for. It is compiled at its first call. Numba's disk cache keeps the code where a
+directory can be written; where none can, every process compiles it anew.
 """
 
 from __future__ import annotations

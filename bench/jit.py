@@ -1,0 +1,72 @@
+"""Numba's engine beside the compiled one and numpy: the cases of bench/cases that take the compiled engine 50 us or more.
+
+    python -m bench.jit [--only conv] [--all] [--numpy]
+
+Kernels alone, compiled beforehand, one thread, taking turns. `ratio` is Numba's time in that of the compiled engine; cases above
+1.5 are marked. --numpy times the reference too (it computes in float64, so it is slower than numpy could be).
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+
+import fastlayers as fl
+
+from .cases import Case, all_cases, prepare
+from .timing import take_turns
+
+__all__ = ["main"]
+
+LEAST = 50e-6  # seconds of the compiled engine: what a call from Python costs must not count
+GOAL = 1.5
+
+
+def compare(case: Case, variants: Sequence[str], rounds: int = 5) -> dict[str, float]:
+    """The best time of each variant in seconds, for one case."""
+    calls = {}
+    for name in variants:
+        with fl.kernels.use(name):
+            calls[name] = prepare(case).call
+            calls[name]()  # compiles it, where that is to be done
+    # The compiled engine runs the level that is current, so each has its turn under its own name.
+    best = dict.fromkeys(variants, float("inf"))
+    for _ in range(rounds):
+        for name, call in calls.items():
+            with fl.kernels.use(name):
+                best[name] = min(best[name], take_turns({name: call}, 1, burst=0.005)[name].best)
+    return best
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prints a line a case, and the median of each kernel."""
+    parser = argparse.ArgumentParser(prog="python -m bench.jit", description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="cases whose name holds this text")
+    parser.add_argument("--all", action="store_true", help="short cases too")
+    parser.add_argument("--numpy", action="store_true", help="the reference too")
+    options = parser.parse_args(argv)
+    fl.set_num_threads(1)
+    variants = ["aot", "jit", *(["reference"] if options.numpy else [])]
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for case in all_cases():
+        if options.only not in case.id:
+            continue
+        if not options.all and compare(case, ["aot"], 1)["aot"] < LEAST:
+            continue
+        best = compare(case, variants)
+        ratio = best["jit"] / best["aot"]
+        ratios[case.kernel].append(ratio)
+        line = f"{case.id:64s} aot {best['aot'] * 1e6:10.1f} us  jit {best['jit'] * 1e6:10.1f} us  ratio {ratio:5.2f}"
+        if options.numpy:
+            line += f"  numpy {best['reference'] * 1e6:10.1f} us"
+        print(line + ("  *" if ratio > GOAL else ""), flush=True)
+    for kernel, found in ratios.items():
+        print(f"{kernel:20s} {len(found):3d} cases  median {statistics.median(found):5.2f}  worst {max(found):5.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -113,7 +113,10 @@ def _attend(
         while k0 < count:
             if causal != 0 and skip != 0 and k0 > r0 + m - 1 + offset:
                 break  # nobody sees this tile or those behind it
-            n = min(BLOCK, count - k0)
+            klen = min(BLOCK, count - k0)
+            n = klen
+            if causal != 0 and skip != 0:
+                n = min(klen, r0 + m + offset - k0)  # weights of 0 add nothing
             call(
                 product, block, apply, q + 4 * at * d, d, m, d, keys + 4 * entry * key_size, count, k0, n, scores, BLOCK, 0, 0,
                 0, 0, 0.0,
@@ -134,10 +137,10 @@ def _attend(
             put_integer(own, 1, n)
             call(
                 block, pointers, m, own, 1, values + 4 * (entry * value_size + (width + PANEL - 1) // PANEL * PANEL * k0),
-                PANEL, PANEL * n,
+                PANEL, PANEL * klen,
                 out + 4 * at * width, width, width, 1, 0, 0, 0, 0, 0.0, 0.0, apply,
             )  # fmt: skip
-            k0 += n
+            k0 += klen
         for i in range(m):
             _finish(scratch + 8 * i, out + 4 * (at + i) * width, width, empty)
 

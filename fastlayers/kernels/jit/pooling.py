@@ -6,6 +6,7 @@ and then along; channels-last windows with channels as lanes.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -16,6 +17,8 @@ from ._threads import address, scratch, spread
 from ._vector import WIDTH, Emit, Float, V
 
 __all__ = ["avg_pool", "max_pool"]
+
+WRITTEN = 3  # taps along an axis that are written out; more are a loop
 
 
 def _take(e: Emit, average: bool, a: V, x: V) -> V:
@@ -30,8 +33,15 @@ def _start(average: bool) -> float:
 def _down(e: Emit, average: V, x: V, n: V, z_first: V, z_count: V, z_step: V, y_first: V, y_count: V, y_step: V, to: V) -> None:
     """to[i] = the fold of z_count x y_count rows of n numbers."""
 
-    def case(mean: bool) -> Callable[[], None]:
+    def case(mean: bool, rows: int) -> Callable[[], None]:
         def body(i: V, mask: V | None) -> None:
+            if rows:
+                line = e.at(x, z_first + y_first + i)
+                value = e.load(line, mask=mask)
+                for y in range(1, rows):
+                    value = _take(e, mean, value, e.load(e.at(line, y_step * y), mask=mask))
+                e.store(e.at(to, i), value, mask)
+                return
             total = e.var(e.f(_start(mean)))
             with e.loop(0, z_count) as z, e.loop(0, y_count) as y:
                 at = e.at(x, z_first + z * z_step + y_first + y * y_step + i)
@@ -40,7 +50,9 @@ def _down(e: Emit, average: V, x: V, n: V, z_first: V, z_count: V, z_step: V, y_
 
         return lambda: e.vectors(n, body)
 
-    e.switch(average, {0: case(False), 1: case(True)})
+    known = z_count.equals(1) & (y_count > 0) & (y_count <= WRITTEN)
+    cases = {mean * 8 + rows: case(bool(mean), rows) for mean in (0, 1) for rows in range(WRITTEN + 1)}
+    e.switch(average * 8 + e.select(known, y_count, e.i64(0)), cases)
 
 
 @emitted
@@ -56,37 +68,60 @@ def _along(e: Emit, average: V, row: V, taps: V, tap: V, stride: V, counts: V, r
     """y[i] = the fold of `taps` numbers from row[i * stride] on, divided by rows * counts[i] for an average."""
     kind = e.select(stride > 2, e.i64(3), stride)
 
-    def case(mean: bool, step: int) -> Callable[[], None]:
+    def case(mean: bool, step: int, known: int) -> Callable[[], None]:
         def body(i: V, mask: V | None) -> None:
-            total = e.var(e.f(_start(mean)))
-            with e.loop(0, taps) as t:
-                at = e.at(row, i * stride + t * tap)
-                total.set(_take(e, mean, total.get(), e.strided(at, step if step < 3 else stride)))
-            value = total.get()
+            def load(t: V) -> V:
+                return e.strided(e.at(row, i * stride + t * tap), step if step < 3 else stride)
+
+            if known:
+                value = load(e.i64(0))
+                for t in range(1, known):
+                    value = _take(e, mean, value, load(e.i64(t)))
+            else:
+                total = e.var(e.f(_start(mean)))
+                with e.loop(0, taps) as t:
+                    total.set(_take(e, mean, total.get(), load(t)))
+                value = total.get()
             if mean:
                 value = value / (e.load(e.at(counts, i), mask=mask, other=e.f(1.0)) * e.splat(rows))
             e.store(e.at(y, i), value, mask)
 
         return lambda: e.vectors(n, body)
 
-    e.switch(average * 4 + kind, {mean * 4 + step: case(bool(mean), step) for mean in (0, 1) for step in (1, 2, 3)})
+    few = (taps > 1) & (taps <= WRITTEN) & (kind < 3)
+    number = (average * 4 + kind) * 8 + e.select(few, taps, e.i64(0))
+    cases = {(mean * 4 + step) * 8: case(bool(mean), step, 0) for mean in (0, 1) for step in (1, 2, 3)}
+    cases |= {
+        (mean * 4 + step) * 8 + known: case(bool(mean), step, known)
+        for mean in (0, 1)
+        for step in (1, 2)
+        for known in range(2, WRITTEN + 1)
+    }
+    e.switch(number, cases)
 
 
 @emitted
 def _pixel(
     e: Emit, average: V, x: V, c: V, z_count: V, z_step: V, y_count: V, y_step: V, x_count: V, x_step: V, places: Float, y: V
 ) -> None:  # fmt: skip
-    def case(mean: bool) -> Callable[[], None]:
+    def case(mean: bool, side: int) -> Callable[[], None]:
         def body(i: V, mask: V | None) -> None:
             total = e.var(e.f(_start(mean)))
-            with e.loop(0, z_count) as z, e.loop(0, y_count) as r, e.loop(0, x_count) as p:
-                at = e.at(x, z * z_step + r * y_step + p * x_step + i)
-                total.set(_take(e, mean, total.get(), e.load(at, mask=mask)))
+            if side:
+                for r, p in itertools.product(range(side), repeat=2):
+                    at = e.at(x, y_step * r + x_step * p + i)
+                    total.set(_take(e, mean, total.get(), e.load(at, mask=mask)))
+            else:
+                with e.loop(0, z_count) as z, e.loop(0, y_count) as r, e.loop(0, x_count) as p:
+                    at = e.at(x, z * z_step + r * y_step + p * x_step + i)
+                    total.set(_take(e, mean, total.get(), e.load(at, mask=mask)))
             e.store(e.at(y, i), total.get() / e.splat(places) if mean else total.get(), mask)
 
         return lambda: e.vectors(c, body)
 
-    e.switch(average, {0: case(False), 1: case(True)})
+    known = z_count.equals(1) & y_count.equals(x_count) & (x_count > 1) & (x_count <= WRITTEN)
+    cases = {mean * 8 + side: case(bool(mean), side) for mean in (0, 1) for side in (0, *range(2, WRITTEN + 1))}
+    e.switch(average * 8 + e.select(known, x_count, e.i64(0)), cases)
 
 
 @emitted

@@ -9,12 +9,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
+from ..table import REDUCE
 from ._njit import emitted, kernel
 from ._threads import address, scratch, spread
+from ._tile import integer
 from ._vector import WIDTH, Emit, Float, V
+from .reduce import reduce
 
 __all__ = ["avg_pool", "max_pool"]
 
@@ -131,57 +135,41 @@ def _float(e: Emit, place: V, index: V) -> Float:
 
 @kernel
 def _first(
-    average: int, x: int, y: int, d: int, h: int, w: int, od: int, oh: int, ow: int, kd: int, kh: int, kw: int, sd: int,
-    sh: int, sw: int,
-    dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, counts_d: int, counts_h: int, counts_w: int, row: int, length: int,
-    first: int, last: int,
+    average: int, x: int, y: int, h: int, w: int, planes: int, od: int, oh: int, ow: int, windows_d: int, windows_h: int, dd: int,
+    dh: int, counts_d: int, counts_h: int, counts_w: int, kw: int, sw: int, dw: int, bw: int, row: int, length: int, first: int,
+    last: int,
 ) -> None:  # fmt: skip
-    """Tasks: planes of channels-first images. `row`: scratch for a row with its border, `length` floats."""
+    """Tasks: planes of channels-first images, of `planes` h x w floats. `row`: scratch for a row with its border."""
     _border(average, row, length)
     used = max(0, min(w, length - bw))
     for plane in range(first, last):
-        source = x + 4 * plane * d * h * w
+        source = x + 4 * plane * planes * h * w
         for oz in range(od):
-            z0 = oz * sd - bd
-            z_skip = (max(0, -z0) + dd - 1) // dd
-            z_count = max(0, min(kd, (d - z0 + dd - 1) // dd) - z_skip)
+            z, z_count = integer(windows_d, 2 * oz), integer(windows_d, 2 * oz + 1)
             for oy in range(oh):
-                y0 = oy * sh - bh
-                y_skip = (max(0, -y0) + dh - 1) // dh
-                y_count = max(0, min(kh, (h - y0 + dh - 1) // dh) - y_skip)
-                _down(
-                    average, source, used, (z0 + z_skip * dd) * h * w, z_count, dd * h * w, (y0 + y_skip * dh) * w, y_count,
-                    dh * w,
-                    row + 4 * bw,
-                )  # fmt: skip
+                top, y_count = integer(windows_h, 2 * oy), integer(windows_h, 2 * oy + 1)
+                _down(average, source, used, z * h * w, z_count, dd * h * w, top * w, y_count, dh * w, row + 4 * bw)
                 to = y + 4 * ((plane * od + oz) * oh + oy) * ow
-                rows = _float(counts_d, oz) * _float(counts_h, oy)
-                _along(average, row, kw, dw, sw, counts_w, rows, to, ow)
+                _along(average, row, kw, dw, sw, counts_w, _float(counts_d, oz) * _float(counts_h, oy), to, ow)
 
 
 @kernel
 def _last(
-    average: int, x: int, y: int, d: int, h: int, w: int, od: int, oh: int, ow: int, kd: int, kh: int, kw: int, sd: int,
-    sh: int, sw: int,
-    dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, counts_d: int, counts_h: int, counts_w: int, c: int, first: int,
-    last: int,
+    average: int, x: int, y: int, h: int, w: int, planes: int, od: int, oh: int, ow: int, windows_d: int, windows_h: int, dd: int,
+    dh: int, counts_d: int, counts_h: int, counts_w: int, windows_w: int, dw: int, c: int, first: int, last: int,
 ) -> None:  # fmt: skip
     """Tasks: rows of channels-last images."""
     for task in range(first, last):
         rest, oy = task // oh, task % oh
         image, oz = rest // od, rest % od
-        z0, y0 = oz * sd - bd, oy * sh - bh
-        z_skip, y_skip = (max(0, -z0) + dd - 1) // dd, (max(0, -y0) + dh - 1) // dh
-        z_count = max(0, min(kd, (d - z0 + dd - 1) // dd) - z_skip)
-        y_count = max(0, min(kh, (h - y0 + dh - 1) // dh) - y_skip)
-        line = ((image * d + z0 + z_skip * dd) * h + y0 + y_skip * dh) * w
+        z, z_count = integer(windows_d, 2 * oz), integer(windows_d, 2 * oz + 1)
+        top, y_count = integer(windows_h, 2 * oy), integer(windows_h, 2 * oy + 1)
+        line = ((image * planes + z) * h + top) * w
         rows = _float(counts_d, oz) * _float(counts_h, oy)
         for ox in range(ow):
-            x0 = ox * sw - bw
-            x_skip = (max(0, -x0) + dw - 1) // dw
-            x_count = max(0, min(kw, (w - x0 + dw - 1) // dw) - x_skip)
+            left, x_count = integer(windows_w, 2 * ox), integer(windows_w, 2 * ox + 1)
             _pixel(
-                average, x + 4 * (line + x0 + x_skip * dw) * c, c, z_count, dd * h * w * c, y_count, dh * w * c, x_count, dw * c,
+                average, x + 4 * (line + left) * c, c, z_count, dd * h * w * c, y_count, dh * w * c, x_count, dw * c,
                 rows * _float(counts_w, ox), y + 4 * (task * ow + ox) * c,
             )  # fmt: skip
 
@@ -190,6 +178,33 @@ def _places(n: int, out: int, kernel: int, stride: int, dilation: int, low: int,
     """How many taps of each window along an axis lie at low .. high - 1."""
     at = np.arange(out)[:, None] * stride - before + np.arange(kernel) * dilation
     return np.asarray(((at >= low) & (at < high)).sum(axis=1), np.float32)
+
+
+def _windows(n: int, out: int, kernel: int, stride: int, dilation: int, before: int) -> np.ndarray:
+    """Of each window along an axis where its first tap in the image lies, and how many there are."""
+    start = np.arange(out) * stride - before
+    skipped = -(np.minimum(start, 0) // dilation)
+    stop = np.minimum(kernel, -((start - n) // dilation))
+    return np.stack([start + skipped * dilation, np.maximum(stop - skipped, 0)], axis=1).astype(np.int64)
+
+
+@lru_cache(maxsize=64)
+def _tables(
+    size: tuple[int, ...],
+    to: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+    pads: tuple[int, ...],
+    include_pad: bool,
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """`_places` and `_windows` of every axis: numpy takes longer for them than a small pool for its work."""
+    axes = list(zip(size, to, kernel, stride, dilation, pads[::2], pads[1::2], strict=True))
+    counts = [
+        _places(n, o, k, s, t, -before if include_pad else 0, n + after if include_pad else n, before)
+        for n, o, k, s, t, before, after in axes
+    ]
+    return counts, [_windows(n, o, k, s, t, before) for n, o, k, s, t, before, _ in axes]
 
 
 def _run(
@@ -206,23 +221,26 @@ def _run(
     if not out.size:
         return
     size, to = (x.shape[1:4], out.shape[1:4]) if channels_last else (x.shape[2:], out.shape[2:])
-    counts = [
-        _places(n, o, k, s, t, -before if include_pad else 0, n + after if include_pad else n, before)
-        for n, o, k, s, t, before, after in zip(size, to, kernel, stride, dilation, pads[::2], pads[1::2], strict=True)
-    ]
+    if tuple(to) == (1, 1, 1) and tuple(kernel) == tuple(size) and not any(pads):  # a window over all of the image
+        n, c = (len(x), x.shape[4]) if channels_last else (x.shape[0] * x.shape[1], 1)
+        reduce(x.reshape(n, math.prod(size), c), out.reshape(n, c), REDUCE["mean" if average else "max"])
+        return
+    ints = (tuple(map(int, sizes)) for sizes in (size, to, kernel, stride, dilation, pads))
+    counts, windows = _tables(*ints, include_pad)
     given = (
-        average, address(x), address(out), *size, *to, *kernel, *stride, *dilation, *pads[::2], *(address(c) for c in counts)
+        average, address(x), address(out), *size[1:], size[0], *to, address(windows[0]), address(windows[1]), *dilation[:2],
+        *(address(c) for c in counts),
     )  # fmt: skip
     work = 2.0 * out.size * math.prod(kernel)
     if channels_last:
-        c = x.shape[4]
-        spread(x.shape[0] * to[0] * to[1], work, lambda first, last: _last(*given, c, first, last))
+        rest = address(windows[2]), dilation[2], x.shape[4]
+        spread(x.shape[0] * to[0] * to[1], work, lambda first, last: _last(*given, *rest, first, last))
         return
     length = max((to[2] - 1) * stride[2] + (kernel[2] - 1) * dilation[2] + 1, 0)
 
     def run(first: int, last: int) -> None:
         row = scratch(length + pads[4] + WIDTH * (stride[2] + 1) + 2 * WIDTH)
-        _first(*given, address(row), length, first, last)
+        _first(*given, kernel[2], stride[2], dilation[2], pads[4], address(row), length, first, last)
 
     spread(x.shape[0] * x.shape[1], work, run)
 

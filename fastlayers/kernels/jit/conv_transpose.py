@@ -158,7 +158,5 @@ def _merged(
     skipped = pads[4] - first * s
     columns = part.reshape(len(out), *count[:2], count[2] * s, channels)[:, :, :, skipped : skipped + to[2]]
     axes = tuple(slice(b, None, t) for b, t in zip(begins, packed.stride[:2], strict=True))
-    if out_last:
-        out[(slice(None), *axes)] = columns
-    else:
-        out[(slice(None), slice(None), *axes)] = np.moveaxis(columns, -1, 1)
+    places = (slice(None), *axes) if out_last else (slice(None), slice(None), *axes)
+    out[places] = columns if out_last else np.moveaxis(columns, -1, 1)

@@ -62,8 +62,8 @@ def _each_tap(
         with e.loop(0, sizes[0]) as z, e.loop(0, sizes[1]) as r, e.loop(0, sizes[2]) as t:
             take(z * steps[0] + r * steps[1] + t * steps[2], None)
     else:
-        for r, t in itertools.product(range(known[0]), range(known[1])):
-            take(steps[1] * r + steps[2] * t, r * known[1] + t)
+        for i, j in itertools.product(range(known[0]), range(known[1])):
+            take(steps[1] * i + steps[2] * j, i * known[1] + j)
 
 
 def _shape(e: Emit, kd: V, kh: V, kw: V) -> V:

@@ -42,8 +42,8 @@ def _down(e: Emit, average: V, x: V, n: V, z_first: V, z_count: V, z_step: V, y_
             if rows:
                 line = e.at(x, z_first + y_first + i)
                 value = e.load(line, mask=mask)
-                for y in range(1, rows):
-                    value = _take(e, mean, value, e.load(e.at(line, y_step * y), mask=mask))
+                for number in range(1, rows):
+                    value = _take(e, mean, value, e.load(e.at(line, y_step * number), mask=mask))
                 e.store(e.at(to, i), value, mask)
                 return
             total = e.var(e.f(_start(mean)))
@@ -79,8 +79,8 @@ def _along(e: Emit, average: V, row: V, taps: V, tap: V, stride: V, counts: V, r
 
             if known:
                 value = load(e.i64(0))
-                for t in range(1, known):
-                    value = _take(e, mean, value, load(e.i64(t)))
+                for number in range(1, known):
+                    value = _take(e, mean, value, load(e.i64(number)))
             else:
                 total = e.var(e.f(_start(mean)))
                 with e.loop(0, taps) as t:
@@ -112,8 +112,8 @@ def _pixel(
         def body(i: V, mask: V | None) -> None:
             total = e.var(e.f(_start(mean)))
             if side:
-                for r, p in itertools.product(range(side), repeat=2):
-                    at = e.at(x, y_step * r + x_step * p + i)
+                for row, column in itertools.product(range(side), repeat=2):
+                    at = e.at(x, y_step * row + x_step * column + i)
                     total.set(_take(e, mean, total.get(), e.load(at, mask=mask)))
             else:
                 with e.loop(0, z_count) as z, e.loop(0, y_count) as r, e.loop(0, x_count) as p:

@@ -81,8 +81,9 @@ def _engine() -> Finding:
     if _dispatch._engine() is not None:
         usable = ", ".join(_dispatch.levels()) or "none"
         return Finding("engine", f"levels built: {', '.join(built) or 'none'}; this processor runs: {usable}", not built)
+    instead = "Numba" if "jit" in _dispatch.available() else "plain numpy, many times slower,"
     if platform.machine().lower() not in COMPILED_FOR:
-        return Finding("engine", f"none exists for {platform.machine()}: plain numpy runs")
+        return Finding("engine", f"none exists for {platform.machine()}: {instead} runs")
     try:
         importlib.import_module("fastlayers.kernels.aot._engine")
         reason = ""
@@ -90,7 +91,7 @@ def _engine() -> Finding:
         reason = "" if isinstance(error, ModuleNotFoundError) else f" ({error})"
     compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
     first = "" if compiler else "install GCC or Clang (Debian: apt install gcc libc6-dev, macOS: xcode-select --install), then "
-    return Finding("engine", f"MISSING{reason}: plain numpy runs, many times slower. To build it: {first}{_reinstall()}", True)
+    return Finding("engine", f"MISSING{reason}: {instead} runs. To build it: {first}{_reinstall()}", True)
 
 
 def _reinstall() -> str:

@@ -294,7 +294,7 @@ def test_same_bits_for_every_batch_size_and_thread_count(variant: str, i: int, c
 
 def test_levels_and_layouts_agree() -> None:
     """Averages add in one order everywhere, but for a window that is the whole image, and long ones along a row."""
-    levels = [name for name in fl.kernels.available() if name != "reference"]
+    levels = [name for name in fl.kernels.available() if name.startswith("aot/")]
     if not levels:
         pytest.skip("the compiled engine is not built here")
     for i, p in enumerate(AWKWARD):

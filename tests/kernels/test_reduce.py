@@ -174,7 +174,7 @@ def test_threads_and_tasks(name: str, shape: tuple[int, int, int], variant: str,
 
 
 def test_levels_agree_where_no_multiply_add_is_fused() -> None:
-    levels = [level for level in fl.kernels.available() if level != "reference"]
+    levels = [level for level in fl.kernels.available() if level.startswith("aot/")]
     for name, shape in product(("sum", "mean", "prod", "l1"), ((17, 1100, 1), (3, 49, 1), (2, 700, 20), (1, 300, 130))):
         x, results = data(name, *shape), []
         for level in levels:

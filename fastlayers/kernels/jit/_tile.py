@@ -260,13 +260,20 @@ def _swap(e: Emit, x: V, ldx: V, y: V, ldy: V, rows: V, cols: V) -> None:
             else:
                 e.store(at, values[i])
 
-    with e.loop(0, rows, WIDTH) as r, e.loop(0, cols, WIDTH) as c:
+    def block_at(r: V, c: V) -> None:
         whole = (r + WIDTH <= rows) & (c + WIDTH <= cols)
         with e.builder.if_else(whole.v) as (then, otherwise):
             with then:
                 emit(r, c, False)
             with otherwise:
                 emit(r, c, True)
+
+    # Along the longer side, so that as few lines as can be are read or written at once.
+    with e.builder.if_else((rows > cols).v) as (tall, flat):
+        with tall, e.loop(0, cols, WIDTH) as c, e.loop(0, rows, WIDTH) as r:
+            block_at(r, c)
+        with flat, e.loop(0, rows, WIDTH) as r, e.loop(0, cols, WIDTH) as c:
+            block_at(r, c)
 
 
 @inner

@@ -11,6 +11,7 @@ import pytest
 import fastlayers as fl
 from fastlayers import cli
 from fastlayers.errors import FormatError
+from fastlayers.model.custom import forget
 from tests.program.graphs import graph, node, normal
 
 
@@ -72,13 +73,18 @@ def test_the_examples_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.Monk
     nodes = [node("conv1 = Conv(x, w)", strides=(32, 32)), node("y = Softmax(conv1)", axis=1)]
     fl.Model(graph({"x": (1, 3, 224, 224)}, nodes, ["y"], {"w": np.ones((2, 3, 1, 1), np.float32)})).save("model.onnx")
     names: dict[str, np.ndarray] = {"x": normal(1, 3, 224, 224), "mine": np.empty((1, 2, 7, 7), np.float32)}
-    from_file, of_layers = readme_examples()
+    from_file, of_layers, own = readme_examples()
     exec(from_file, names)
     np.testing.assert_array_equal(names["mine"], names["y"])
     np.testing.assert_array_equal(fl.load("model.safetensors")(names["x"]), names["y"])
     exec(of_layers, names)
     assert names["y"].shape == (8, 10)
     np.testing.assert_allclose(names["probabilities"].sum(1), 1.0, rtol=1e-6)
+    try:
+        exec(own, names)
+    finally:
+        forget("Swirl", "com.example")
+    np.testing.assert_array_equal(names["y"], np.maximum(np.roll(names["x"], 1, axis=-1) * 2, 0))
 
 
 def test_a_fault_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

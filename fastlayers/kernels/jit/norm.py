@@ -7,9 +7,10 @@ import numpy as np
 from ..table import Activation
 from ._math import power
 from ._njit import call, emitted, kernel
-from ._threads import address, spread
+from ._threads import address, scratch, spread
 from ._unary import apply, spell
 from ._vector import F32, Emit, Float, V
+from .layout import transpose
 
 __all__ = ["affine", "layer_norm", "lrn"]
 
@@ -162,6 +163,11 @@ def _lrn(
 def lrn(x__oci: np.ndarray, out__oci: np.ndarray, size: int, alpha: float, beta: float, bias: float) -> None:
     """out = x / (bias + alpha / size * sum of x^2 over `size` channels around this one)^beta; even sizes look further ahead."""
     o, channels, inner = x__oci.shape
-    if x__oci.size:
+    if inner == 1 and o > 1:  # channels are the lanes' neighbours: they are laid apart first, and brought together again
+        apart, done = (scratch(x__oci.size).reshape(1, channels, o) for _ in "xy")
+        transpose(x__oci.reshape(1, o, channels), apart)
+        lrn(apart, done, size, alpha, beta, bias)
+        transpose(done, out__oci.reshape(1, o, channels))
+    elif x__oci.size:
         given = address(x__oci), address(out__oci), channels, inner, size, alpha / size, beta, bias
         spread(o * -(-inner // STRIP), x__oci.size * 20.0 + size, lambda first, last: _lrn(*given, first, last))

@@ -283,4 +283,11 @@ FUNCTIONS: dict[str, Callable[[Emit, V, V, V], V]] = {
     "sign": lambda e, x, a, b: e.select(e.absolute(x) > 0.0, e.signed(e.f(1.0), x), x),
     "sin": lambda e, x, a, b: _wave(e, x, 0),
     "cos": lambda e, x, a, b: _wave(e, x, 1),
+    "celu": lambda e, x, a, b: e.select(x > 0.0, x, a * _expm1_negative(e, -e.absolute(x / a))),
+    # what is NaN is neither less nor more, and stays
+    "shrink": lambda e, x, a, b: e.select(x < -a, x + b, e.select(x > a, x - b, e.select(x.equals(x), 0.0, x))),
+    "threshold": lambda e, x, a, b: e.select(x <= a, b, x),
+    "tanhshrink": lambda e, x, a, b: x - tanh(e, x),
+    "logsigmoid": lambda e, x, a, b: e.least(0.0, x) - _log1p_unit(e, _exp_negative(e, -e.absolute(x))),
+    "quick_gelu": lambda e, x, a, b: x * sigmoid(e, a * x),
 }

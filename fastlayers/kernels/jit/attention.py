@@ -15,7 +15,7 @@ import numpy as np
 from ._math import exp_flush
 from ._njit import call, emitted, kernel
 from ._threads import address, scratch, spread
-from ._tile import BLOCK, PANEL, block, pack_product, panels_of, product, put_integer, swap, table, zero
+from ._tile import BLOCK, PANEL, block, integer, pack_product, panels_of, product, put_integer, swap, table, zero
 from ._unary import apply
 from ._vector import F32, Emit, Float, V
 from .matmul import pack_batch
@@ -87,7 +87,8 @@ def _finish(e: Emit, state: V, sums: V, width: V, empty: V) -> None:
 
 @kernel
 def _attend(
-    product: int, block: int, apply: int, q: int, keys: int, values: int, mask: int, mask_b: int, mask_h: int, mask_q: int,
+    product: int, block: int, apply: int, q: int, keys: int, values: int, mask: int, lengths: int, mask_b: int, mask_h: int,
+    mask_q: int,
     mask_k: int,
     out: int, heads: int, groups: int, rows: int, count: int, d: int, width: int, scale: float, causal: int, offset: int,
     skip: int,
@@ -109,14 +110,15 @@ def _attend(
             _start(scratch + 8 * i)
             zero(out + 4 * (at + i) * width, width)
             put_integer(pointers, i, scores + 4 * i * BLOCK)
+        limit = count if lengths == 0 else integer(lengths, head // heads)  # what lies behind is not read: it may be NaN
         k0 = 0
-        while k0 < count:
+        while k0 < limit:
             if causal != 0 and skip != 0 and k0 > r0 + m - 1 + offset:
                 break  # nobody sees this tile or those behind it
             klen = min(BLOCK, count - k0)
-            n = klen
+            n = min(klen, limit - k0)
             if causal != 0 and skip != 0:
-                n = min(klen, r0 + m + offset - k0)  # weights of 0 add nothing
+                n = min(n, r0 + m + offset - k0)  # weights of 0 add nothing
             call(
                 product, block, apply, q + 4 * at * d, d, m, d, keys + 4 * entry * key_size, count, k0, n, scores, BLOCK, 0, 0,
                 0, 0, 0.0,
@@ -150,15 +152,23 @@ def attention(
     k__bgkd: np.ndarray,
     v__bgke: np.ndarray,
     mask__bhqk: np.ndarray | None,
+    lengths__b: np.ndarray | None,
     out__bhqe: np.ndarray,
     scale: float,
     causal: bool,
     offset: int,
     empty: int,
     k_transposed: bool,
+    heads_last: bool,
 ) -> None:
     """``out = softmax(scale q kᵀ + mask) v``; `reference/attention.py` explains the arguments."""
     if not out__bhqe.size:
+        return
+    if heads_last:
+        turned = [np.ascontiguousarray(array.swapaxes(1, 2)) for array in (q__bhqd, k__bgkd, v__bgke)]
+        result = np.empty([out__bhqe.shape[i] for i in (0, 2, 1, 3)], np.float32)
+        attention(*turned, mask__bhqk, lengths__b, result, scale, causal, offset, empty, k_transposed, False)
+        out__bhqe[...] = result.swapaxes(1, 2)
         return
     b, heads, rows, d = q__bhqd.shape
     groups, count, width = v__bgke.shape[1:]
@@ -172,10 +182,12 @@ def attention(
     steps: tuple[int, ...] = (0, 0, 0, 0)
     if mask__bhqk is not None:
         steps = tuple(0 if n == 1 else s // 4 for n, s in zip(mask__bhqk.shape, mask__bhqk.strides, strict=True))
+    lengths = None if lengths__b is None else np.clip(lengths__b, 0, count).astype(np.int64)
     # A weight of 0 makes NaN of infinite values, so tiles that nobody sees count where there are any.
     skip = causal and bool(np.isfinite(v__bgke).all())
     given = (
         product.address, block.address, apply.address, address(q__bhqd), address(keys), address(values), address(mask__bhqk),
+        address(lengths),
         *steps,
         address(out__bhqe), heads, groups, rows, count, d, width, scale, int(causal), offset, int(skip), empty,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..reference import recurrent as _reference
 from ..table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 from ._band import copy_row
 from ._math import sigmoid, tanh
@@ -106,9 +107,12 @@ def lstm_pack(
     b_ih__dg: np.ndarray | None,
     b_hh__dg: np.ndarray | None,
     peephole__dp: np.ndarray | None,
+    w_hr__dqh: np.ndarray | None,
     options: LstmOptions,
-) -> Packed:
-    """Packs an LSTM; arguments as in `reference/recurrent.py`."""
+) -> Packed | _reference.Packed:
+    """Packs an LSTM; arguments as in `reference/recurrent.py`, whose kernel runs those with projections."""
+    if w_hr__dqh is not None:
+        return _reference.lstm_pack(w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, w_hr__dqh, options)
     usual = (_USUAL[0], _USUAL[1], _USUAL[1])
     return _pack(LSTM, 4, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, options, options.activations, usual)
 
@@ -246,7 +250,8 @@ def _walk(
     peephole: int,
     clip: float, couple: int, f0: int, a0: float, b0: float, f1: int, a1: float, b1: float, f2: int, a2: float, b2: float,
     h0: int, c0: int,
-    lengths: int, out: int, out_step: int, out_batch: int, out_direction: int, hn: int, cn: int, scratch: int, direction: int,
+    lengths: int, times: int, out: int, out_step: int, out_batch: int, out_direction: int, hn: int, cn: int, scratch: int,
+    direction: int,
     first: int,
     last: int,
 ) -> None:  # fmt: skip
@@ -304,6 +309,8 @@ def _walk(
                 if length <= s:
                     continue
                 time = length - 1 - s if backwards else s
+                if times != 0:
+                    time = integer(times, (b_first + i) * steps + time)
                 entry = (b_first + i) * steps + time if batch_first != 0 else time * batch + b_first + i
                 gate_x = xg + 4 * (direction * steps * batch + entry) * columns
                 row, h, c = sums + 4 * j * both, states + 4 * i * wide, cells + 4 * i * wide
@@ -369,6 +376,8 @@ def _walk(
                 if length <= s:
                     continue
                 time = length - 1 - s if backwards else s
+                if times != 0:
+                    time = integer(times, (b_first + i) * steps + time)
                 h = states + 4 * i * wide
                 if kind == GRU_BEFORE:
                     entry = (b_first + i) * steps + time if batch_first != 0 else time * batch + b_first + i
@@ -405,8 +414,14 @@ def _run(
     wide = panels_of(hidden)
     columns = gates * wide
     lengths = None
+    times = None  # of the steps that each sequence has, where a mask picks them
     if lengths__b is not None:
-        lengths = np.clip(lengths__b, 0, steps).astype(np.int64)
+        if lengths__b.ndim == 2:
+            valid = lengths__b.astype(bool)
+            lengths = valid.sum(axis=1, dtype=np.int64)
+            times = np.ascontiguousarray(np.argsort(~valid, axis=1, kind="stable"), np.int64)
+        else:
+            lengths = np.clip(lengths__b, 0, steps).astype(np.int64)
         if out is not None:
             out[...] = 0
     if not hidden or not batch:
@@ -440,7 +455,8 @@ def _run(
                     address(packed.second), 0 if packed.second is None else packed.second.shape[1], address(packed.inner),
                     address(packed.peephole), packed.clip, int(packed.couple), *functions[0], *functions[1], *functions[2],
                     address(h0),
-                    address(c0), address(lengths), address(out), *strides, address(hn), address(cn), address(own), direction,
+                    address(c0), address(lengths), address(times), address(out), *strides, address(hn), address(cn),
+                    address(own), direction,
                     begin - direction * groups, end - direction * groups,
                 )  # fmt: skip
 
@@ -449,7 +465,7 @@ def _run(
 
 def lstm(
     x: np.ndarray,
-    packed: Packed,
+    packed: Packed | _reference.Packed,
     h0__dbh: np.ndarray | None,
     c0__dbh: np.ndarray | None,
     lengths__b: np.ndarray | None,
@@ -461,6 +477,11 @@ def lstm(
     reverse: bool,
 ) -> None:
     """Runs a sequence through all directions of an LSTM; arguments as in `reference/recurrent.py`."""
+    if isinstance(packed, _reference.Packed):
+        _reference.lstm(
+            x, packed, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh, batch_first, directions_apart, reverse
+        )  # fmt: skip
+        return
     _run(x, packed, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh, batch_first, directions_apart, reverse)
 
 

@@ -165,9 +165,9 @@ def attention(
     if not out__bhqe.size:
         return
     if heads_last:
-        turned = [np.ascontiguousarray(array.swapaxes(1, 2)) for array in (q__bhqd, k__bgkd, v__bgke)]
+        q, k, v = (np.ascontiguousarray(array.swapaxes(1, 2)) for array in (q__bhqd, k__bgkd, v__bgke))
         result = np.empty([out__bhqe.shape[i] for i in (0, 2, 1, 3)], np.float32)
-        attention(*turned, mask__bhqk, lengths__b, result, scale, causal, offset, empty, k_transposed, False)
+        attention(q, k, v, mask__bhqk, lengths__b, result, scale, causal, offset, empty, k_transposed, False)
         out__bhqe[...] = result.swapaxes(1, 2)
         return
     b, heads, rows, d = q__bhqd.shape

@@ -27,6 +27,12 @@ layer; `Tensors` says what `load_state_dict` takes, and what `load_keras` takes 
 unless said; every layer and function takes the symbolic values of `fl.graph` as well as arrays: so `fl.compile` records them.
 """
 
+# What is drawn below the heading of a family; docs/make_pictures.py and docs/make_pictures_tree.py make them.
+PICTURES = {
+    "attention": ("attention.svg", "Which tokens three heads of MiniLM look at: rows are queries, columns keys"),
+    "hierarchical": ("hierarchical.svg", "Probabilities of letters go down a Huffman tree; each node decides left or right"),
+}
+
 
 def anchor(title: str) -> str:
     """The anchor that a heading gets."""
@@ -98,6 +104,9 @@ def page() -> str:
             heading = f"{title}: {module.__name__.rpartition('.')[2].replace('_', ' ')}"
             contents.append(f"- [{heading}](#{anchor(heading)}): " + ", ".join(f"`{n}`" for n in names))
             parts.append(f"### {heading}\n\n{first}")
+            family = module.__name__.rpartition(".")[2]
+            if title == "Layers" and family in PICTURES:
+                parts.append(f"![{PICTURES[family][1]}]({PICTURES[family][0]})\n\n{PICTURES[family][1]}.")
             for name in names:
                 value = getattr(module, name)
                 text = body(value.__doc__ or "")

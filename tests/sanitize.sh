@@ -47,10 +47,12 @@ PY
 done
 echo "sanitize: levels $levels"
 
-# All levels are one source: the widest and the narrowest reach every path, and numpy's own code is not what is looked at.
+# All levels are one source: the widest and the narrowest reach every path, and numpy's own code is not what is looked at. Each has a
+# process of its own, side by side; what is of no level runs with the widest.
 read -ra every <<<"$levels"
-chosen="not reference"
-for level in "${every[@]:1:${#every[@]}-2}"; do
+first=${every[0]} last=${every[-1]}
+chosen="not reference and not jit"
+for level in "${every[@]:1}"; do
   chosen+=" and not $level"
 done
 
@@ -61,5 +63,20 @@ done
 export ASAN_OPTIONS=$options:log_path=$copy/report UBSAN_OPTIONS=$UBSAN_OPTIONS:log_path=$copy/report
 # pytest's own handler of SIGSEGV would hide the sanitizer's report. The test that takes the address space away from the threads takes
 # it from the sanitizer too.
-"$python" -m pytest -q -x -p no:cacheprovider -p no:faulthandler -k "$chosen" "${tests[@]}" \
-  --deselect tests/engine/test_pool.py::test_a_thread_that_is_refused_leaves_the_work_to_the_caller "$@"
+run() {
+  "$python" -m pytest -q -x -p no:cacheprovider -p no:faulthandler -k "$1" "${tests[@]}" \
+    --deselect tests/engine/test_pool.py::test_a_thread_that_is_refused_leaves_the_work_to_the_caller "${@:2}"
+}
+narrow=
+if [[ $last != "$first" ]]; then
+  run "$last" "$@" >"$copy/narrowest" 2>&1 &
+  narrow=$!
+fi
+status=0
+run "$chosen" "$@" || status=$?
+if [[ -n $narrow ]]; then
+  wait "$narrow" || status=$?
+  echo "sanitize: $last"
+  tail -n 40 "$copy/narrowest"
+fi
+exit "$status"

@@ -73,13 +73,15 @@ def test_the_examples_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.Monk
     nodes = [node("conv1 = Conv(x, w)", strides=(32, 32)), node("y = Softmax(conv1)", axis=1)]
     fl.Model(graph({"x": (1, 3, 224, 224)}, nodes, ["y"], {"w": np.ones((2, 3, 1, 1), np.float32)})).save("model.onnx")
     names: dict[str, np.ndarray] = {"x": normal(1, 3, 224, 224), "mine": np.empty((1, 2, 7, 7), np.float32)}
-    from_file, of_layers, own = readme_examples()
+    from_file, of_layers, streamed, own = readme_examples()
     exec(from_file, names)
     np.testing.assert_array_equal(names["mine"], names["y"])
     np.testing.assert_array_equal(fl.load("model.safetensors")(names["x"]), names["y"])
     exec(of_layers, names)
     assert names["y"].shape == (8, 10)
     np.testing.assert_allclose(names["probabilities"].sum(1), 1.0, rtol=1e-6)
+    exec(streamed, names)
+    np.testing.assert_array_equal(np.concatenate([names["first"], names["rest"]], axis=1), names["whole"])
     try:
         exec(own, names)
     finally:

@@ -23,7 +23,7 @@ from setuptools.command.build_ext import build_ext
 AOT = Path("fastlayers/kernels/aot")
 
 # GCC spills the register tiles below -O3; contraction to fused multiply-adds is wanted, -ffast-math (which drops NaN) never.
-C_FLAGS = ["-O3", "-ffp-contract=fast", "-fno-math-errno", "-Wno-psabi", "-g0"]
+C_FLAGS = ["-O3", "-ffp-contract=fast", "-fno-math-errno", "-Wno-psabi", "-g0", "-fno-asynchronous-unwind-tables"]
 LEVELS = {
     "x86_64": {"x86_v1": [], "x86_v3": ["-march=x86-64-v3"], "x86_v4": ["-march=x86-64-v4"]},
     "aarch64": {"neon": []},
@@ -37,6 +37,7 @@ DIRECTIVES = {
     "cdivision": True,
     "initializedcheck": False,
     "embedsignature": False,
+    "auto_pickle": False,  # of what a driver holds, nothing may be pickled
 }
 # C that a driver module needs besides what Cython makes of it.
 ALSO = {"_engine": ["pool.c", "memory.c"]}
@@ -60,6 +61,9 @@ def extensions() -> list[Extension]:
     from Cython.Build import cythonize
 
     flags, link = list(C_FLAGS), [] if sys.platform == "darwin" else ["-s"]
+    if sys.platform == "linux":
+        # Many small modules: pages between their parts are most of some of them.
+        link += ["-Wl,-z,noseparate-code", "-Wl,--build-id=none", "-Wl,--hash-style=gnu"]
     if os.environ.get("FASTLAYERS_SANITIZE"):
         sanitize = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g"]
         flags, link = [f for f in flags if f != "-g0"] + sanitize, sanitize

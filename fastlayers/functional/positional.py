@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import LimitError, ShapeError
 from ..graph.ir import Shape
 from ..graph.ops import op
 from ._arrays import as_float32, empty, optional_int64
@@ -184,5 +184,8 @@ def _angles(name: str, length: Any, dim: Any, base: Any) -> np.ndarray:
     steps, width, slow = integer(name, "length", length, 0), integer(name, "dim", dim, 0), number(name, "base", base)
     if width % 2 or not slow > 0:
         raise ShapeError(f"{name}: dim is {width}, base {slow}: expected an even size and a positive number")
-    found: np.ndarray = np.arange(steps)[:, None] * slow ** (-np.arange(0, width, 2) / max(width, 1))
+    try:
+        found: np.ndarray = np.arange(steps)[:, None] * slow ** (-np.arange(0, width, 2) / max(width, 1))
+    except (MemoryError, ValueError):  # numpy calls a size beyond all addresses a wrong value
+        raise LimitError(f"{name}: no memory for {steps} positions of {width} numbers") from None
     return found

@@ -141,12 +141,12 @@ def interpolate(
     first, ones = 1 if target.last else 2, (1,) * (3 - target.axes)
     sizes, wanted = (tuple(s[first : first + target.axes]) for s in (x.shape, shape))
     factors = target.factors or (None,) * target.axes
+    out = empty(shape)  # before the tables: a result that there is no memory for is refused by its name
     tables: list[Any] = [
         None if a == b and f in (None, 1) else torch_taps(a, b, target.mode, target.align, f)
         for a, b, f in zip(sizes, wanted, factors, strict=True)
     ]
     packed = _dispatch.kernel("resize_pack")((*(None,) * len(ones), *tables), (*ones, *sizes, inner))
-    out = empty(shape)
     _dispatch.kernel("resize")(x.reshape(outer, *ones, *sizes, inner), packed, out.reshape(outer, *ones, *wanted, inner))
     return out
 

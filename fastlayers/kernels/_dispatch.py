@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import DeviceError, MissingExtraError
+from ..errors import DeviceError, LimitError, MissingExtraError
 from ..threads import get_num_threads
 from .table import KERNELS
 
@@ -217,7 +217,12 @@ def empty(shape: tuple[int, ...]) -> np.ndarray:
     """An uninitialised float32 array for a result; the compiled engine recycles the memory of large ones."""
     _ready()
     make = _make_empty
-    return np.empty(shape, np.float32) if make is None else make(shape)
+    if make is not None:
+        return make(shape)
+    try:
+        return np.empty(shape, np.float32)
+    except (MemoryError, ValueError):  # numpy calls a size beyond all addresses a wrong value
+        raise LimitError(f"fastlayers: no memory for a float32 result of shape {shape}") from None
 
 
 def info() -> dict[str, Any]:

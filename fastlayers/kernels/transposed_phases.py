@@ -9,6 +9,7 @@ leaves most of a panel empty: 4x4 with stride 2 on 64 channels of 28x28 takes a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ __all__ = ["Copy", "Part", "Phases", "every_key", "pack_arguments", "phases"]
 
 # Results of fewer numbers than this gain less than the calls of several kernels cost.
 _FEWEST = 1 << 13
+# More phases than this are not enumerated; the kernel refuses them.
+_MOST = 1 << 16
 Key = tuple[int, int]
 
 
@@ -117,7 +120,7 @@ class Phases(NamedTuple):
 
 def phases(kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], channels: int, groups: int) -> Phases | None:
     """The phases of kernels (kd, kh, kw), or None where they are not for depthwise convolutions of a plane, or one has no tap."""
-    if groups != channels or groups < 2 or kernel[0] != 1 or stride[0] != 1:
+    if math.prod(stride) > _MOST or groups != channels or groups < 2 or kernel[0] != 1 or stride[0] != 1:
         return None
     taps: list[tuple[tuple[int, ...], ...]] = []
     first: list[tuple[int, ...]] = []

@@ -168,6 +168,12 @@ def test_wrong_calls_say_what_is_wrong(name: str) -> None:
     assert str(caught.value).startswith("conv_transpose")
 
 
+@pytest.mark.parametrize("groups", [1, 4])
+def test_a_stride_of_too_many_phases_is_refused_before_it_takes_memory(variant: str, groups: int) -> None:
+    with pytest.raises(fl.LimitError, match=r"conv_transpose|no memory"):
+        F.conv_transpose2d(X, np.ones((4, 2 if groups == 1 else 1, 3, 3)), stride=10**9, groups=groups)
+
+
 def test_wrong_layers_say_what_is_wrong() -> None:
     with pytest.raises(fl.ShapeError, match="ConvTranspose1d: groups is 2, in_channels 3, out_channels 4"):
         fl.ConvTranspose1d(3, 4, 3, groups=2)

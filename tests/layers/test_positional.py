@@ -91,3 +91,8 @@ def test_errors() -> None:
     ):
         with pytest.raises(fl.ShapeError, match=text):
             call()
+
+
+def test_tables_beyond_all_memory_are_refused() -> None:
+    with pytest.raises(fl.LimitError, match="sinusoidal_encoding: no memory for 1000000000000 positions"):
+        fl.functional.sinusoidal_encoding(10**12, 512)

@@ -155,6 +155,11 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
 ]
 
 
+def test_a_result_beyond_all_memory_is_refused() -> None:
+    with pytest.raises(fl.LimitError, match="no memory"):
+        fl.functional.interpolate(np.ones((1, 1, 2, 2)), scale_factor=1e12)
+
+
 @pytest.mark.parametrize(("call", "kind", "text"), WRONG, ids=[text[:50] for _, _, text in WRONG])
 def test_wrong_arguments(call: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):

@@ -26,6 +26,8 @@ from ._space cimport even, rounded, width_of
 from ._step cimport Kept, dims_of, make_step, run_plan
 from .gemm cimport pack_panels, panels_size
 
+from ...errors import LimitError
+
 cnp.import_array()
 
 cdef extern from "csrc/prefetch.h" nogil:
@@ -37,6 +39,7 @@ cdef enum:
     COLS = 256
     FEW = 8         # outputs of a phase in a row: fewer make products of their own too short
     COST = 30       # an output's share of reading and writing, in the operations that `workers` counts
+    PHASES = 1 << 16  # of the stride at most: each has a table, and a product of its own
 
 
 cdef struct Phase:
@@ -102,6 +105,8 @@ def conv_transpose_pack(cnp.ndarray weight__iodhw, cnp.ndarray bias__o, stride, 
     cdef PackedConvTranspose packed = PackedConvTranspose.__new__(PackedConvTranspose)
     cdef int64_t axis, g, rd, rh, rw, k, n, number = 0, total = 0, along
     cdef cnp.ndarray part
+    if stride[0] * stride[1] * stride[2] > PHASES:
+        raise LimitError(f"conv_transpose: stride is {tuple(stride)}: expected a product of at most {PHASES}, its number of phases")
     packed.groups, packed.ig, packed.og = groups, weight__iodhw.shape[0] // groups, weight__iodhw.shape[1]
     packed.ntaps = 1
     for axis in range(3):

@@ -236,8 +236,11 @@ class Layer(metaclass=Frozen):
         raise UnsupportedError(f"{type(self).__name__}.load_keras: Keras has no such layer: use load_state_dict")
 
     def _from_keras(self, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """From Keras' arrays, whose shapes are right, to this layer's tensors (and those of layers below it) by name."""
-        raise NotImplementedError
+        """From Keras' arrays, whose shapes are right, to this layer's tensors (and those of layers below it) by name.
+
+        As they are, where `_keras` has our names and layouts; other layers define it.
+        """
+        return given
 
     def _keras_slots(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
         """The layers that have a list of Keras' each: this one, if it says so itself or has tensors, else those below."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,8 @@ _LOW = 1e9  # what Keras takes off the scores of keys that are masked: a row of 
 
 class _KerasAttention(Layer):
     """Inputs and masks, which both layers of Keras share."""
+
+    _scored: Callable[..., Any]  # of query, key, value, what is added to the scores, and whether weights and scores are wanted
 
     def forward(
         self,
@@ -82,9 +85,6 @@ class _KerasAttention(Layer):
         if of_value is not None:
             valid = multiply(unsqueeze(of_value, 1), valid)
         return multiply(subtract(valid, 1.0), _LOW)
-
-    def _scored(self, query: Any, key: Any, value: Any, low: Any, weights: bool, scores: bool) -> Any:
-        raise NotImplementedError
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         return dict(self._shapes)

@@ -27,6 +27,15 @@ _MODEL_COMMANDS = {
     ),
     "bench": ("time a model", "Runs a model for a while and prints percentiles of its time."),
     "run": ("run a model once", "Runs a model on arrays of a file, or on seeded numbers, and says what comes out."),
+    "compare": (
+        "find where a model's numbers differ",
+        "Compares a model's outputs, and on request every value between, with stored arrays, ONNX Runtime, or its own plain "
+        "form. Exit code 1: something differs.",
+    ),
+    "convert": (
+        "write a model as one file that loads faster",
+        "Reads a model of any format and writes graph and weights to one safetensors file; or, with --weights, the arrays alone.",
+    ),
     "warmup": (
         "compile what a model needs",
         "Compiles the Numba kernels that a model needs and keeps them in Numba's disk cache, if that can be written.",

@@ -15,9 +15,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import struct
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +25,7 @@ from ..graph.ir import Graph, Node, Value
 from . import safetensors
 from ._budget import Budget
 from ._source import Source
+from .safetensors_write import DTYPES, write
 
 __all__ = ["NAME", "load_graph", "save", "sniff"]
 
@@ -35,11 +34,6 @@ VERSION = 1
 _UNTOLD = np.dtype(np.void).name  # of a value whose dtype nobody knows, such as most outputs of branches
 _PACKED = "packed/"
 DEEPEST = 64  # branches in branches
-_DTYPES = {
-    "float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8",
-    "uint64": "U64",
-    "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
-}  # fmt: skip
 
 
 # ---- writing ------------------------------------------------------------------------------------------------------------
@@ -55,7 +49,7 @@ class _Writer:
         known = self._names.get(id(array))
         if known is not None:
             return known
-        if array.dtype.name not in _DTYPES:
+        if array.dtype.name not in DTYPES:
             raise UnsupportedError(f"save: {hint!r} has dtype {array.dtype}, which a safetensors file cannot hold")
         name, i = hint, 0
         while name in self.tensors:
@@ -108,33 +102,12 @@ def save(
     writer = _Writer()
     described = json.dumps(writer.graph(graph), separators=(",", ":"))
     writer.tensors.update(packed)
-    header: dict[str, Any] = {
-        "__metadata__": {
-            "fastlayers": str(VERSION), "packed": _tag(), "graph": described, "options": json.dumps(dict(options)),
-            "metadata": json.dumps(dict(metadata)),
-        }
+    about = {
+        "fastlayers": str(VERSION), "packed": _tag(), "graph": described, "options": json.dumps(dict(options)),
+        "metadata": json.dumps(dict(metadata)),
     }  # fmt: skip
-    at = 0
-    # Packed weights first, whose sizes are whole cache lines; then wide items first, so that every tensor lies aligned
-    # and can be used in place.
-    order = sorted(writer.tensors, key=lambda name: (not name.startswith(_PACKED), -writer.tensors[name].dtype.itemsize))
-    for name in order:
-        array = writer.tensors[name]
-        header[name] = {"dtype": _DTYPES[array.dtype.name], "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
-        at += array.nbytes
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-(len(text) + 8) % 64)
-    target = Path(path)
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text)
-            for name in order:
-                array = np.ascontiguousarray(writer.tensors[name])
-                file.write(array.astype(array.dtype.newbyteorder("<"), copy=False).data if array.size else b"")
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    # Packed weights first, whose sizes are whole cache lines.
+    write(path, writer.tensors, about, first=lambda name: name.startswith(_PACKED))
 
 
 # ---- reading ------------------------------------------------------------------------------------------------------------
@@ -189,7 +162,7 @@ class _Reader:
 
         def value(item: Any) -> Value:
             name, shape, dtype = item
-            if (dtype not in _DTYPES and dtype != _UNTOLD) or not isinstance(name, str):
+            if (dtype not in DTYPES and dtype != _UNTOLD) or not isinstance(name, str):
                 raise FormatError(f"{self.where}: a value of its graph has no known dtype")
             sizes = None if shape is None else tuple(shape)
             if sizes is not None and not all(d is None or isinstance(d, str) or (type(d) is int and d >= 0) for d in sizes):

@@ -7,6 +7,7 @@ Only `proto` need be known to use it. The rest is imported when the first model 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .._arrays import Array
@@ -50,3 +51,24 @@ def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str]]:
 
     model = read(source, budget)
     return to_graph(model), dict(model.metadata)
+
+
+def value_names(source: Source, budget: Budget) -> list[str]:
+    """The names of what the nodes of the model's own graph make, as the file has them."""
+    from .parse import Parser
+
+    return [name for node in Parser(source, budget).model().graph.nodes for name in node.outputs if name]
+
+
+def more_outputs(names: Sequence[str]) -> bytes:
+    """What makes these values outputs of a model too, put behind its bytes: a protobuf reader joins both graphs' lists."""
+
+    def field(number: int, content: bytes) -> bytes:
+        size, length = bytearray(), len(content)
+        while length > 127:
+            size.append(length & 127 | 128)
+            length >>= 7
+        return bytes((number << 3 | 2,)) + bytes(size) + bytes((length,)) + content
+
+    # ModelProto.graph is field 7, GraphProto.output 12, ValueInfoProto.name 1.
+    return field(7, b"".join(field(12, field(1, name.encode())) for name in names))

@@ -1,0 +1,50 @@
+"""Writing safetensors files: the header's JSON, then every array, each where it lies aligned."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["DTYPES", "write"]
+
+# numpy's names of the dtypes that the format has, and its own.
+DTYPES = {
+    "float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8",
+    "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
+}  # fmt: skip
+
+
+def write(
+    path: str | os.PathLike[str],
+    tensors: Mapping[str, np.ndarray],
+    metadata: Mapping[str, str],
+    first: Callable[[str], bool] = lambda _: False,
+) -> None:
+    """Writes arrays of dtypes in `DTYPES`; the file appears whole or not at all. Those whose names `first` picks come first."""
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    at = 0
+    # Wide items first, so that every tensor lies aligned and can be used in place.
+    order = sorted(tensors, key=lambda name: (not first(name), -tensors[name].dtype.itemsize))
+    for name in order:
+        array = tensors[name]
+        header[name] = {"dtype": DTYPES[array.dtype.name], "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
+        at += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(len(text) + 8) % 64)
+    target = Path(path)
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for name in order:
+                array = np.ascontiguousarray(tensors[name])
+                file.write(array.astype(array.dtype.newbyteorder("<"), copy=False).data if array.size else b"")
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)

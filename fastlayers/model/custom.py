@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from ..graph.ir import Node
 from ..graph.ops import OPS, op
 from ..operators import OPERATORS, Operator, Spec, View
 from .lowering import LOWER
+
+if TYPE_CHECKING:
+    from ..program.builder import Builder
 
 __all__ = ["operator"]
 
@@ -30,7 +34,8 @@ def operator(name: str, domain: str = "", infer: Infer | None = None) -> Callabl
 
     The result is called like any function of `functional`: with arrays it computes, with the symbolic values of `compile` it is
     recorded. ONNX files may have nodes of this name in this domain. In a program it is a step of Python between two native
-    ones, in every variant: compile the function with Numba (``numba.njit``) if numpy is too slow.
+    ones; or, if ``numba.njit`` stands below this decorator and the compiled engine runs, a native step itself: it is called
+    through its C address, without Python or its lock (if inputs are there and results are arrays).
 
     Parameters without a default are the operator's inputs, in order: contiguous arrays, which must not be changed, or None where
     a file leaves one out. Those with a default, or behind a ``*``, are its attributes: bool, int, float, str, or a tuple of
@@ -102,11 +107,17 @@ def operator(name: str, domain: str = "", infer: Infer | None = None) -> Callabl
             view.flags.writeable = False
             return view
 
+        def lowered(n: View, b: Builder) -> None:
+            inputs = [b.optional(i) for i in range(len(tensors))]
+            outputs = [b.output(i) for i in range(len(n.node.outputs))]
+            native = None if None in inputs else partial(_compiled, function, [*inputs], outputs, _given(n))
+            b.python(partial(run, n), inputs, outputs, native)
+
         def lower(s: Any, node: Node, *inputs: str | None) -> None:
             s.add(key, inputs, node.outputs, **node.attributes)
 
         recorded = op(key, " ".join(tensors), rule)(_plain(function, tensors, name))
-        OPERATORS[key] = Operator(key, infer_specs, run, None)
+        OPERATORS[key] = Operator(key, infer_specs, run, lowered if hasattr(function, "py_func") else None)
         LOWER[key] = lower
         if domain:
             schema = Schema(1, 1, len(tensors), None, attributes)
@@ -127,6 +138,16 @@ def forget(name: str, domain: str = "") -> None:
     for entries in lists:
         entries.pop(key, None)
     DOMAINS.get(domain, {}).pop(name, None)
+
+
+def _compiled(function: Any, inputs: Sequence[Any], outputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+    """The C function that Numba makes of a user's, or None."""
+    from ..kernels.jit.users import compiled
+
+    def kinds(refs: Sequence[Any]) -> list[tuple[int, np.dtype[Any]]]:
+        return [(len(ref.shape), ref.dtype) for ref in refs]
+
+    return compiled(function, kinds(inputs), kinds(outputs), attributes)
 
 
 def _given(n: View) -> dict[str, Any]:

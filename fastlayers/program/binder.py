@@ -15,7 +15,7 @@ from ..graph.ir import Graph, Node
 from ..operators import OPERATORS, Spec, View
 from ..operators._calls import copy, has, movable
 from .arena import layout
-from .builder import ARENA, INPUT, OUTPUT, Buffer, Builder, Call, PythonCall, Ref
+from .builder import ARENA, INPUT, OUTPUT, Buffer, Builder, Call, NativeCall, PythonCall, Ref
 
 __all__ = ["Interpret", "Pack", "Placed", "Plan", "Prepare", "as_written", "bind", "result_bytes", "run_operator", "value_inputs"]
 
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
     node's position.
     """
 
-    calls: list[Call | PythonCall]
+    calls: list[Call | PythonCall | NativeCall]
     outputs: list[tuple[tuple[int, ...], np.dtype[Any]]]
     arena: int
     nodes: list[Placed]

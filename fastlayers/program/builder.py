@@ -13,7 +13,7 @@ import numpy as np
 from ..kernels.table import KERNELS
 from ..operators._base import FLOAT32, Spec, View
 
-__all__ = ["ARENA", "CONSTANT", "INPUT", "OUTPUT", "POSITIONS", "Buffer", "Builder", "Call", "PythonCall", "Ref"]
+__all__ = ["ARENA", "CONSTANT", "INPUT", "OUTPUT", "POSITIONS", "Buffer", "Builder", "Call", "NativeCall", "PythonCall", "Ref"]
 
 # Where a buffer lies: in the arena of one run, in a caller's input, in a fresh output, or in the program.
 ARENA, INPUT, OUTPUT, CONSTANT = range(4)
@@ -76,12 +76,39 @@ class Call(NamedTuple):
 
 
 class PythonCall(NamedTuple):
-    """A numpy step: `function` takes arrays (None for None) and returns a sequence of arrays, which are copied to `outputs`."""
+    """A numpy step: `function` takes arrays (None for None) and returns a sequence of arrays, which are copied to `outputs`.
+
+    `native` gives the address of a C function that does the same (see `kernels.jit.users`), or None; it is asked where the
+    compiled engine runs.
+    """
 
     function: Callable[..., Any]
     inputs: tuple[Ref | None, ...]
     outputs: tuple[Ref | None, ...]
     node: int
+    native: Callable[[], Any] | None = None
+
+
+class NativeCall(NamedTuple):
+    """A numpy step that a C function does; `call` is what it stands for."""
+
+    call: PythonCall
+    compiled: Any
+
+    @property
+    def inputs(self) -> tuple[Ref | None, ...]:
+        """Those of the numpy step."""
+        return self.call.inputs
+
+    @property
+    def outputs(self) -> tuple[Ref | None, ...]:
+        """Those of the numpy step."""
+        return self.call.outputs
+
+    @property
+    def node(self) -> int:
+        """That of the numpy step."""
+        return self.call.node
 
 
 class Builder:
@@ -92,7 +119,7 @@ class Builder:
     """
 
     def __init__(self, pack: Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any]) -> None:
-        self.calls: list[Call | PythonCall] = []
+        self.calls: list[Call | PythonCall | NativeCall] = []
         self.refs: dict[str, Ref] = {}
         self._pack = pack
         self._number = 0
@@ -171,13 +198,19 @@ class Builder:
                 self._used(args[i].buffer, number)
         self.calls.append(Call(kernel, args, self._number))
 
-    def python(self, function: Callable[..., Any], inputs: Sequence[Ref | None], outputs: Sequence[Ref | None]) -> None:
-        """Appends a numpy step."""
+    def python(
+        self,
+        function: Callable[..., Any],
+        inputs: Sequence[Ref | None],
+        outputs: Sequence[Ref | None],
+        native: Callable[[], Any] | None = None,
+    ) -> None:
+        """Appends a numpy step; see `PythonCall`."""
         number = len(self.calls)
         for ref in (*inputs, *outputs):
             if ref is not None:
                 self._used(ref.buffer, number)
-        self.calls.append(PythonCall(function, tuple(inputs), tuple(outputs), self._number))
+        self.calls.append(PythonCall(function, tuple(inputs), tuple(outputs), self._number, native))
 
     # ---- for the binder ---------------------------------------------------------------------------------------------
 

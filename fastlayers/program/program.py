@@ -16,7 +16,7 @@ from ..kernels._dispatch import Variant
 from ..operators import Spec
 from . import plain
 from .binder import Interpret, Plan, Prepare, bind, value_inputs
-from .builder import CONSTANT, INPUT, OUTPUT, POSITIONS, Call, PythonCall, Ref
+from .builder import CONSTANT, INPUT, OUTPUT, POSITIONS, Call, NativeCall, PythonCall, Ref
 from .interpret import interpret
 
 __all__ = ["PACKED_FORMAT", "Binding", "Program"]
@@ -30,6 +30,8 @@ PACKED_FORMAT = 1
 KEPT = 64
 # Inputs whose numbers decide sizes are part of a binding's key up to this many elements.
 LARGEST_KEY = 256
+MOST_OPERANDS = 16  # of a native step
+USERS_WORK = 2e6  # nobody knows what a user's function costs: enough for the GIL to be given up
 _FIRST = 2  # spaces of kernels.aot.run: arena, constants, then inputs and outputs
 
 
@@ -124,6 +126,8 @@ class Program:
                     raise UnsupportedError(f"require_native: the model must be interpreted: {reason}") from None
                 _log.info("the model is interpreted node by node: %s", reason)
                 return Binding(self, None, None)
+            if self.variant.steps:
+                plan.calls[:] = map(_native, plan.calls)
             found = _numpy_steps(plan)
             if found and self.native:
                 raise UnsupportedError(f"require_native: these steps would run in numpy: {', '.join(found)}")
@@ -202,9 +206,19 @@ def _numpy_steps(plan: Plan) -> list[str]:
     return list(dict.fromkeys(f"{node.op} ({node.outputs[0]})" for node in nodes))
 
 
+def _native(call: Call | PythonCall | NativeCall) -> Call | PythonCall | NativeCall:
+    """A numpy step as a call of a C function, where there is one."""
+    if isinstance(call, PythonCall) and call.native is not None and len(call.inputs) + len(call.outputs) <= MOST_OPERANDS:
+        compiled = call.native()
+        if compiled is not None:
+            return NativeCall(call, compiled)
+    return call
+
+
 def _bound(plan: Plan, steps: Mapping[str, Callable[..., Any]], inputs: int) -> Any:
     """The plan as the compiled engine runs it."""
-    from ..kernels.aot.run import Bound, PythonStep  # type: ignore[import-not-found, unused-ignore]
+    from ..kernels.aot._step import foreign_step  # type: ignore[import-not-found, unused-ignore]
+    from ..kernels.aot.run import Bound, PythonStep, UsersStep  # type: ignore[import-not-found, unused-ignore]
 
     calls = []
     keep: list[np.ndarray] = []
@@ -226,8 +240,14 @@ def _bound(plan: Plan, steps: Mapping[str, Callable[..., Any]], inputs: int) -> 
             step = steps[call.kernel](*[a.shape if isinstance(a, Ref) else a for a in call.args])
             refs: Sequence[Any] = [call.args[i] for i in POSITIONS[call.kernel]]
         else:
+            native = call if isinstance(call, NativeCall) else None
+            python = call.call if isinstance(call, NativeCall) else call
             specs = [tuple(None if r is None else (r.shape, r.dtype) for r in group) for group in (call.inputs, call.outputs)]
-            step = PythonStep(call.function, plain.store, *specs)
+            step = PythonStep(python.function, plain.store, *specs)
+            if native is not None:
+                sizes = np.array([d for r in (*call.inputs, *call.outputs) for d in r.shape], np.int64)  # type: ignore[union-attr]
+                operands = len(call.inputs) + len(call.outputs)
+                step = UsersStep(foreign_step(native.compiled.address, sizes.tobytes(), operands, USERS_WORK, native), step)
             refs = (*call.inputs, *call.outputs)
         calls.append((step, tuple(None if r is None else place(r) for r in refs)))
     return Bound(calls, tuple(keep), inputs, tuple(plan.outputs), plan.arena)

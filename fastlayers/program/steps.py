@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .binder import Plan
-from .builder import Call
+from .builder import Call, NativeCall
 from .cost import moved, multiply_adds, parameters
 
 __all__ = ["Step", "steps"]
@@ -38,7 +38,9 @@ def steps(plan: Plan) -> list[Step]:
 
     def kernels(node: int) -> tuple[str, ...]:
         made = (plan.calls[i] for i in calls.get(node, ()))
-        return tuple(dict.fromkeys(c.kernel if isinstance(c, Call) else "numpy" for c in made))
+        return tuple(
+            dict.fromkeys(c.kernel if isinstance(c, Call) else "numba" if isinstance(c, NativeCall) else "numpy" for c in made)
+        )
 
     for number, (node, inputs, outputs, weights) in enumerate(plan.nodes):
         out = outputs[0]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers.kernels import _dispatch
 from fastlayers.model.custom import forget
 
 from ..formats.onnx_build import graph, model, node, value_info
@@ -134,6 +136,71 @@ def test_numba_compiled() -> None:
         np.testing.assert_allclose(made(X), 2 * X**3, rtol=1e-6)
     finally:
         forget("Cubed", DOMAIN)
+
+
+@pytest.fixture
+def scaled() -> Iterator[Callable[..., Any]]:
+    """A function that Numba compiled, of two arrays and attributes, with two results; it raises for a negative number."""
+    numba = pytest.importorskip("numba", reason="Numba is not installed")
+
+    @fl.operator("Scaled", DOMAIN, infer=lambda a, b, **_: [a, (a[1], a[0])])
+    @numba.njit
+    def function(a, b, times=2, scale=1.0, name="x"):  # type: ignore[no-untyped-def]
+        if a.min() < 0:
+            raise ValueError("a negative number")
+        first = np.empty(a.shape, np.float32)
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                first[i, j] = a[i, j] * b[j] * times * scale + len(name)
+        return (first[:1] if a.shape[0] == 5 else first), a.T.copy()
+
+    yield function
+    forget("Scaled", DOMAIN)
+
+
+@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+def test_numba_compiled_is_a_native_step(scaled: Callable[..., Any]) -> None:
+    f, b = fl.functional, np.array([1, 2, 3], np.float32)
+    made = fl.compile(
+        lambda x: tuple(f.relu(y) for y in scaled(f.relu(x), b, scale=0.5, name="three")), fl.graph.Input("x", ("n", 3)),
+        require_native=True,
+    )  # fmt: skip
+    x = np.abs(X)
+    for n in (2, 1):
+        first, second = made(x[:n])
+        np.testing.assert_allclose(first, x[:n] * b + 5, rtol=1e-6)
+        np.testing.assert_array_equal(second, x[:n].T)
+    assert "numba" in made.summary([(2, 3)]) and "in numpy: nothing" in made.summary([(2, 3)])
+    with ThreadPoolExecutor(4) as pool:
+        for first, _ in pool.map(made, [x] * 50):
+            np.testing.assert_allclose(first, x * b + 5, rtol=1e-6)
+
+
+@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+def test_errors_of_a_native_step_are_those_of_the_function(scaled: Callable[..., Any]) -> None:
+    made = fl.compile(lambda x: scaled(x, np.ones(3))[0], fl.graph.Input("x", ("n", 3)))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="a negative number"):
+            made(-np.ones((2, 3), np.float32))
+        with pytest.raises(fl.ShapeError, match="returned the shapes"):
+            made(np.ones((5, 3), np.float32))
+        np.testing.assert_array_equal(made(np.ones((2, 3), np.float32)), np.full((2, 3), 3))
+
+
+@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+def test_what_numba_cannot_make_a_c_function_of_stays_a_step_of_python() -> None:
+    numba = pytest.importorskip("numba", reason="Numba is not installed")
+
+    @fl.operator("Total", infer=lambda x: ())
+    @numba.njit
+    def total(x):  # type: ignore[no-untyped-def]
+        return x.sum()  # no array
+
+    try:
+        made = fl.compile(total, fl.graph.Input("x", (3,)))
+        assert made(np.ones(3, np.float32)) == 3 and "in numpy: ::Total" in made.summary()
+    finally:
+        forget("Total")
 
 
 def test_errors(swirl: Callable[..., Any]) -> None:

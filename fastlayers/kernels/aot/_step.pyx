@@ -58,6 +58,13 @@ cdef Step make_step(fl_step_fn run, const void *plan, size_t bytes, int operands
     return step
 
 
+def foreign_step(size_t address, bytes plan, int operands, double work, object keep):
+    """A step of a C function that was compiled elsewhere; see `fl_step_fn`. Nothing is known of what it does with its operands."""
+    if operands > MOST:
+        raise ValueError(f"step: {operands} operands: expected at most {MOST}")
+    return make_step(<fl_step_fn><void *>address, <const char *>plan, len(plan), operands, work, keep)
+
+
 cdef int run_plan(fl_step_fn run, const void *plan, void *const *operands, double work, str what) except -1:
     cdef int failed
     if work < RELEASE_GIL:

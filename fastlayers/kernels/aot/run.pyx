@@ -32,6 +32,7 @@ cdef enum:
     MOST_OPERANDS = 16
     MOST_BASES = 66  # 64 inputs and outputs: more of them take the general path through Python's heap
     PYTHON_WORK = 1000000
+    RAISED = -3      # what a user's function returns instead of raising
 
 cdef struct Operand:
     int32_t space      # ARENA, CONSTANT (offset is the address), or FIRST + number of an input or output; -1 for NULL
@@ -53,6 +54,16 @@ cdef class PythonStep:
 
     def __init__(self, function, store, tuple inputs, tuple outputs):
         self.function, self.store, self.inputs, self.outputs = function, store, inputs, outputs
+
+
+@cython.final
+cdef class UsersStep:
+    """A native step of a user's function, and the same function as a numpy step: its errors come from there."""
+    cdef Step step
+    cdef PythonStep instead
+
+    def __init__(self, Step step, PythonStep instead):
+        self.step, self.instead = step, instead
 
 
 @cython.final
@@ -90,6 +101,10 @@ cdef class Bound:
         for step_, places in calls:
             native = self.steps + i
             native.first, native.count, native.python = at, len(places), -1
+            if isinstance(step_, UsersStep):
+                # If it raises, arrays over the arena are made.
+                self.python = True
+                step_ = (<UsersStep>step_).step
             if isinstance(step_, PythonStep):
                 native.python = i
                 self.python = True
@@ -144,6 +159,10 @@ cdef class Bound:
                         failed = self.stretch(&i, bases)
                         if many:
                             run_end()
+                if failed == RAISED:
+                    self.python_step(i, bases, owner)
+                    i += 1
+                    continue
                 if failed == -2:
                     raise self.wrong_index(i, bases)
                 if failed:
@@ -183,7 +202,8 @@ cdef class Bound:
         return 0
 
     cdef int python_step(self, int i, void **bases, owner) except -1:
-        cdef PythonStep step = self.keep[1][i][0]
+        cdef object given = self.keep[1][i][0]
+        cdef PythonStep step = (<UsersStep>given).instead if isinstance(given, UsersStep) else given
         cdef Operand *operand = self.operands + self.steps[i].first
         cdef int n = len(step.inputs), j
         inputs = [self.view(step.inputs[j], operand + j, bases, owner, False) for j in range(n)]
@@ -276,7 +296,9 @@ cdef class Bound:
                     for j in range(self.steps[i].count):
                         operands[j] = NULL if operand[j].space < 0 else <void *>(<char *>bases[operand[j].space] + operand[j].offset)
                     if self.steps[i].run(self.steps[i].plan, operands):
-                        raise LimitError("profile: a step failed")
+                        if not isinstance(self.keep[1][i][0], UsersStep):
+                            raise LimitError("profile: a step failed")
+                        self.python_step(i, bases, arena)
                 took = fl_now_ns() - start
                 if took < least[i]:
                     least[i] = took

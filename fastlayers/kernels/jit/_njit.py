@@ -26,7 +26,7 @@ from numba.extending import intrinsic
 
 from ._vector import F32, I64, Emit, V
 
-__all__ = ["Kernel", "call", "emitted", "inner", "kernel", "listeners"]
+__all__ = ["Kernel", "c_function", "call", "emitted", "inner", "kernel", "listeners"]
 
 # No "nnan", no "ninf", no "reassoc": NaN, infinity and the order of a sum are part of the contract; no "nsz": so are zeros'
 # signs.
@@ -114,6 +114,14 @@ class Kernel:
     def _tell(self, begin: float) -> None:
         for listener in tuple(listeners):
             listener(self.name, time.perf_counter() - begin)
+
+
+def c_function(function: Callable[..., Any], signature: Any) -> Any:
+    """A C function of one that has no variables of an outer one but constants; it is compiled anew in every process."""
+    options = {"error_model": "numpy", "nopython": True, "nogil": True}
+    made = CFunc(function, (signature.args, signature.return_type), locals={}, options=options)
+    made.compile()
+    return made
 
 
 def _c_function(function: Callable[..., Any], signature: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Iterator
 from typing import Any
@@ -14,15 +15,20 @@ from fastlayers.kernels import _dispatch
 
 # Of the levels, those of this processor's family: the others' code is not even compiled here (tests/neon.sh emulates one).
 _FAMILY = "neon" if platform.machine().lower() in ("aarch64", "arm64") else "x86"
-VARIANTS = ("reference", *(f"aot/{name}" for name in _dispatch.LEVELS if name.startswith(_FAMILY)), "jit")
+# "cuda" runs on a GPU alone: the simulator would take hours. What it can run is in tests/cuda.
+VARIANTS: tuple[Any, ...] = ("reference", *(f"aot/{name}" for name in _dispatch.LEVELS if name.startswith(_FAMILY)), "jit",
+            pytest.param("cuda", marks=pytest.mark.gpu))  # fmt: skip
 
 
 @pytest.fixture(params=VARIANTS)
 def variant(request: pytest.FixtureRequest) -> Iterator[str]:
     """Runs the test once under every variant of the library; skips, with the reason, those that this machine cannot run."""
     if request.param not in _dispatch.available():
-        why = "Numba is not installed" if request.param == "jit" else "it is not built here or this processor cannot run it"
+        why = {"jit": "Numba is not installed", "cuda": "no GPU, or Numba is not installed"}.get(request.param, "")
+        why = why or "it is not built here or this processor cannot run it"
         pytest.skip(f"{request.param}: {why}")
+    if request.param == "cuda" and os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0"):
+        pytest.skip("cuda: tests/cuda is what the simulator can run")
     with fl.kernels.use(request.param):
         yield request.param
 

@@ -136,13 +136,33 @@ def test_use_nests_and_restores_after_an_error() -> None:
     assert fl.kernels.current() == before
 
 
-@pytest.mark.parametrize("name", ["", "avx2", "aot/avx2", "aot/", "Reference", "JIT", "cuda", None, 3, ("reference",)])
+@pytest.mark.parametrize("name", ["", "avx2", "aot/avx2", "aot/", "Reference", "JIT", "CUDA", None, 3, ("reference",)])
 def test_use_refuses_other_names_and_changes_nothing(name: object) -> None:
     before, generation = fl.kernels.current(), _dispatch.generation
     with pytest.raises(fl.DeviceError, match=r"expected|must be") as caught:
         fl.kernels.use(name)  # type: ignore[arg-type]
     assert "reference" in str(caught.value)
     assert (fl.kernels.current(), _dispatch.generation) == (before, generation)
+
+
+@pytest.mark.parametrize("environment", [{}, {"FASTLAYERS_ISA": "cuda"}], ids=["use", "environment"])
+def test_cuda_where_it_cannot_be_used_is_one_clear_error(environment: dict[str, str]) -> None:
+    code = f"""
+    import fastlayers as fl
+    from fastlayers.kernels import _dispatch
+    if "cuda" in fl.kernels.available():
+        raise SystemExit
+    generation = _dispatch.generation
+    try:
+        {"fl.kernels.current()" if environment else "fl.kernels.use('cuda')"}
+    except (fl.DeviceError, fl.MissingExtraError) as error:
+        assert "cannot be used on this machine: " in str(error) or 'pip install "fastlayers[cuda]"' in str(error), error
+        assert "'cuda'" in str(error) or "FASTLAYERS_ISA" in str(error)
+    else:
+        raise AssertionError
+    assert _dispatch.generation == generation
+    """
+    python(code, **environment)
 
 
 def test_info_says_what_runs(variant: str) -> None:

@@ -17,13 +17,15 @@ from fastlayers.kernels.table import KERNELS, UNARY, Kernel
 
 KERNELS_H = Path(table.__file__).parent / "aot" / "csrc" / "kernels.h"
 ENGINE_PXD = Path(table.__file__).parent / "aot" / "_engine.pxd"
-FOLDERS = ("reference", "aot", "jit")
+FOLDERS = ("reference", "aot", "jit", "cuda")
 # Kernels that numpy's own loops serve as well as Numba's would, and those that Numba's engine has not got yet.
 NOT_IN_JIT = frozenset(
     {"adaptive_pool", "additive_scores", "attention_weights", "cast", "copy", "embedding", "gather", "group_norm", "lp_pool",
      "pad", "resize", "resize_pack", "roi_align", "roi_pool", "rotary", "sum_pool", "time_pool", "tree_argmax",
      "tree_distribution", "tree_log_prob"}
 )  # fmt: skip
+# Those that CUDA's engine has not got.
+NOT_IN_CUDA = frozenset(item.name for item in KERNELS) - {"gated", "prelu", "unary"}
 kernels = pytest.mark.parametrize("item", KERNELS, ids=lambda item: item.name)
 
 
@@ -81,6 +83,10 @@ def test_same_name_and_arguments_in_every_folder(item: Kernel, folder: str) -> N
         pytest.importorskip("numba", reason="Numba is not installed")
         if item.name in NOT_IN_JIT:
             pytest.skip("the reference's runs")
+    if folder == "cuda":
+        pytest.importorskip("numba.cuda", reason="Numba is not installed")
+        if item.name in NOT_IN_CUDA:
+            pytest.skip("the reference's runs")
     module = importlib.import_module(f"fastlayers.kernels.{folder}.{item.file}")
     function = getattr(module, item.name)
     assert plain(inspect.signature(function).parameters) == plain(item.arguments)
@@ -99,7 +105,7 @@ def test_every_kernel_has_a_step(item: Kernel) -> None:
 
 
 def test_every_kernel_runs_in_the_variant_that_was_asked_for(variant: str) -> None:
-    missing = NOT_IN_JIT if variant == "jit" else ()
+    missing = {"jit": NOT_IN_JIT, "cuda": NOT_IN_CUDA}.get(variant, frozenset())
     want = {item.name: "reference" if item.name in missing else variant for item in KERNELS}
     assert _dispatch.info()["operations"] == want
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import DeviceError, LimitError, MissingExtraError
+from ..errors import DeviceError, Error, LimitError, MissingExtraError
 from ..threads import get_num_threads
 from .table import KERNELS
 
@@ -57,9 +57,16 @@ def _numba() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
+def _cuda_problem(what: str) -> Error | None:
+    """The error of what asks for CUDA where it cannot be had; None where it can."""
+    problem: Callable[[str], Error | None] = importlib.import_module(".cuda._probe", __package__).problem
+    return problem(what)
+
+
 def available() -> tuple[str, ...]:
     """Names of the variants that can be used on this machine, best first; each is a name for `use`."""
-    return (*(f"aot/{name}" for name in levels()), *(("jit",) if _numba() else ()), "reference")
+    cuda = ("cuda",) if _numba() and _cuda_problem("") is None else ()
+    return (*(f"aot/{name}" for name in levels()), *(("jit",) if _numba() else ()), *cuda, "reference")
 
 
 def _resolve(name: str) -> str:
@@ -69,12 +76,22 @@ def _resolve(name: str) -> str:
         name = next((n for n in names if n.startswith("aot/")), name)
     if name == "jit" and name not in names:
         raise _no_numba(f"kernels.use: variant {name!r}")
+    if name == "cuda":
+        _start_cuda("kernels.use: variant 'cuda'")
     if name not in names:
         choices = ", ".join(("aot", *names) if levels() else names)
-        known = name in ("aot", "cuda") or name.removeprefix("aot/") in LEVELS
+        known = name == "aot" or name.removeprefix("aot/") in LEVELS
         what = "is not available on this machine" if known else "is unknown"
         raise DeviceError(f"kernels.use: variant {name!r} {what}: expected one of {choices}")
     return name
+
+
+def _start_cuda(what: str) -> None:
+    """The one place where an error says that CUDA cannot be used."""
+    problem = _cuda_problem(what)
+    if problem is not None:
+        raise problem
+    importlib.import_module(".cuda._cuda", __package__).start(what)
 
 
 def _no_numba(what: str) -> MissingExtraError:
@@ -91,6 +108,9 @@ def _default() -> str:
             if not _numba():
                 raise _no_numba("FASTLAYERS_ISA=jit")
             return "jit"
+        if forced == "cuda":
+            _start_cuda("FASTLAYERS_ISA=cuda")
+            return "cuda"
         if forced not in names:
             what = "cannot run on this machine" if forced in LEVELS else "is unknown"
             others = ("jit", "reference") if _numba() else ("reference",)
@@ -113,23 +133,32 @@ def _default() -> str:
 
 
 def _install(variant: str) -> None:
-    """Fills the table with the reference, then with the variant. Called with the lock held."""
+    """Makes the variant that of the process. Called with the lock held."""
     global _table, _steps, _restores, _sources, _variant, _make_empty, generation
-    table: dict[str, Callable[..., Any]] = {}
-    steps: dict[str, Callable[..., Any]] = {}
-    restores: dict[str, Callable[..., Any]] = {}
-    sources: dict[str, str] = {}
-    folders = ["reference"]
     engine = _engine() if variant.startswith("aot/") else None
     if engine is not None:
-        folders.append("aot")
         engine.set_threads(get_num_threads())
         engine.select(variant.removeprefix("aot/"))
     elif (other := _engine()) is not None:
         other.deselect()
-    if variant == "jit":
-        folders.append("jit")
-    for folder in folders:
+    table, steps, restores, sources = _functions(variant)
+    _make_empty = engine.empty_array if engine is not None else None
+    # Whole tables are swapped in: a call on another thread finds the old one or the new one.
+    _table, _steps, _restores, _sources, _variant = table, steps, restores, sources, variant
+    generation += 1
+
+
+_Functions = dict[str, Callable[..., Any]]
+
+
+def _functions(variant: str) -> tuple[_Functions, _Functions, _Functions, dict[str, str]]:
+    """Kernels, steps and restores of a variant, the reference's where it has none; and which variant each kernel is of."""
+    table: dict[str, Callable[..., Any]] = {}
+    steps: dict[str, Callable[..., Any]] = {}
+    restores: dict[str, Callable[..., Any]] = {}
+    sources: dict[str, str] = {}
+    own = variant.partition("/")[0]
+    for folder in ("reference",) if own == "reference" else ("reference", own):
         for item in KERNELS:
             try:
                 module = importlib.import_module(f".{folder}.{item.file}", __package__)
@@ -145,10 +174,7 @@ def _install(variant: str) -> None:
             restore = f"{item.name.removesuffix('_pack')}_restore"
             if item.name.endswith("_pack") and hasattr(module, restore):
                 restores[item.name] = getattr(module, restore)
-    _make_empty = engine.empty_array if engine is not None else None
-    # Whole tables are swapped in: a call on another thread finds the old one or the new one.
-    _table, _steps, _restores, _sources, _variant = table, steps, restores, sources, variant
-    generation += 1
+    return table, steps, restores, sources
 
 
 def _ready() -> None:
@@ -206,8 +232,11 @@ class Variant(NamedTuple):
             engine.bind_under(None)
 
 
-def variant() -> Variant:
-    """The current variant's functions."""
+def variant(name: str = "") -> Variant:
+    """The functions of the current variant, or of "cuda", whatever the current one is."""
+    if name == "cuda":
+        _start_cuda("device='cuda'")
+        return Variant(name, *_functions(name)[:3])
     _ready()
     with _lock:
         return Variant(_variant, _table, _steps, _restores)

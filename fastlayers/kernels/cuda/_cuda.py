@@ -1,0 +1,338 @@
+"""The only module that imports Numba: how kernels are compiled and launched, and what they reduce with.
+
+A kernel is a plain function whose annotations say what it takes: flat arrays (`F32`, `I32`, `I64`, `U8`, `U16`, `U32`, `U64`),
+``int`` (64 bits) and ``float`` (32 bits). So there is one machine code of it, which is compiled when it is first launched. Under
+Numba's simulator (``NUMBA_ENABLE_CUDASIM=1``) the same function runs as Python, a thread a thread; what the simulator lacks has a
+twin here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import threading
+from collections.abc import Callable
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numba import cuda as _numba_cuda
+from numba import types
+from numba.core import config
+
+from ...errors import DeviceError, LimitError
+
+__all__ = [
+    "F32",
+    "I32",
+    "I64",
+    "KERNELS",
+    "MAKERS",
+    "SIMULATED",
+    "U8",
+    "U16",
+    "U32",
+    "U64",
+    "Kernel",
+    "block_max",
+    "block_sum",
+    "cdiv",
+    "cuda",
+    "current_stream",
+    "device",
+    "f32",
+    "group_max",
+    "group_sum",
+    "kernel",
+    "libdevice",
+    "load4",
+    "numba_cuda",
+    "per_function",
+    "processors",
+    "sized",
+    "start",
+    "store4",
+    "threads",
+]
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+numba_cuda: Any = _numba_cuda
+
+# No flag but contraction: NaN, infinity, zeros' signs and the order of a sum are part of the contract.
+OPTIONS: dict[str, Any] = {"fastmath": False}
+
+# What annotations are made of; modules of kernels have them as text.
+F32: TypeAlias = Any
+I32: TypeAlias = Any
+I64: TypeAlias = Any
+U8: TypeAlias = Any
+U16: TypeAlias = Any
+U32: TypeAlias = Any
+U64: TypeAlias = Any
+_TYPES: dict[str, Any] = {
+    "F32": types.float32[::1],
+    "I32": types.int32[::1],
+    "I64": types.int64[::1],
+    "U8": types.uint8[::1],
+    "U16": types.uint16[::1],
+    "U32": types.uint32[::1],
+    "U64": types.uint64[::1],
+    "int": types.int64,
+    "float": types.float32,
+}
+
+# In kernels a constant is f32(0.5): a bare 0.5 is a float64, and so is all that it touches.
+f32 = np.float32
+
+KERNELS: list[Kernel] = []
+MAKERS: list[Callable[..., Kernel]] = []
+
+_lock = threading.RLock()
+_simulator = threading.Lock()  # it runs one kernel at a time
+
+
+def start(what: str) -> None:
+    """Starts the driver; a DeviceError names `what` if it cannot be."""
+    try:
+        _numba_cuda.get_current_device()
+        if not SIMULATED:
+            _numba_cuda.current_context()
+    except Exception as error:
+        raise DeviceError(f"{what}: CUDA cannot be used on this machine: {error}") from error
+
+
+@cache
+def processors() -> int:
+    """Streaming multiprocessors of the GPU."""
+    return 2 if SIMULATED else int(_numba_cuda.get_current_device().MULTIPROCESSOR_COUNT)
+
+
+def cdiv(a: int, b: int) -> int:
+    """a / b, rounded up."""
+    return -(-a // b)
+
+
+def threads(wanted: int) -> int:
+    """Threads of a block: as wanted; a single warp under the simulator, where each is a thread of the system."""
+    return min(wanted, 32) if SIMULATED else wanted
+
+
+def sized(items: int, block: int, waves: int = 8) -> int:
+    """Blocks of a kernel that strides over `items`: one an item and thread, but no more than the GPU holds `waves` times over."""
+    return max(1, min(cdiv(items, block), waves * processors() * max(1, 2048 // block) if not SIMULATED else 3))
+
+
+class Kernel:
+    """A function that runs on the GPU, compiled at its first launch."""
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        self.function, self.name = function, f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+        names = inspect.get_annotations(function)
+        self.signature = types.void(*(_TYPES[kind] for name, kind in names.items() if name != "return"))
+        self._floats = [kind == "float" for name, kind in names.items() if name != "return"]
+        self._made: Any = None
+        self.__doc__ = function.__doc__
+        KERNELS.append(self)
+
+    def launch(self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *arguments: Any) -> None:
+        """Runs the kernel on the current stream: flat device arrays as `DeviceArray.flat`, integers, floats."""
+        if self._made is None:
+            self.compile()
+        if SIMULATED:
+            given = [f32(a) if is_float else a for a, is_float in zip(arguments, self._floats, strict=True)]
+            with _simulator:
+                self._made[grid, block](*given)
+            return
+        try:
+            self._made[grid, block, current_stream()](*arguments)
+        except Exception as error:  # the driver's errors have many types
+            raise failure(self.name, error) from error
+
+    def compile(self) -> None:
+        """Compiles the function for this GPU."""
+        with _lock:
+            if self._made is None:
+                if SIMULATED:
+                    self._made = _numba_cuda.jit(_quiet(self.function))
+                else:
+                    self._made = _numba_cuda.jit(self.signature, **OPTIONS)(self.function)
+
+    def ptx(self, capability: tuple[int, int]) -> str:
+        """The kernel as PTX for a compute capability; needs no GPU, only the compiler's packages."""
+        from numba.cuda import dispatcher
+
+        before = dispatcher.get_current_device
+        dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)  # of functions that it calls
+        try:
+            return str(_numba_cuda.compile_ptx(self.function, self.signature, cc=capability, **OPTIONS)[0])
+        finally:
+            dispatcher.get_current_device = before
+
+
+def failure(what: str, error: Exception) -> DeviceError | LimitError:
+    """An error of the driver as one of ours."""
+    if "OUT_OF_MEMORY" in str(error):
+        return LimitError(f"{what}: the GPU has no memory left ({error})")
+    return DeviceError(f"{what}: the GPU refused: {type(error).__name__}: {error}")
+
+
+def _quiet(function: Callable[..., None]) -> Callable[..., None]:
+    """numpy's warnings about infinity and NaN are silent, in every thread of the simulator."""
+
+    def run(*arguments: Any) -> None:
+        with np.errstate(all="ignore"):
+            function(*arguments)
+
+    return run
+
+
+def kernel(function: Callable[..., None]) -> Kernel:
+    """The decorator of what is launched: see `Kernel`. Names end in _kernel."""
+    return Kernel(function)
+
+
+def device(function: Callable[..., Any]) -> Any:
+    """The decorator of a function that kernels call."""
+    return function if SIMULATED else _numba_cuda.jit(device=True, **OPTIONS)(function)
+
+
+def per_function(maker: Callable[..., Kernel]) -> Callable[..., Kernel]:
+    """The decorator of what makes a kernel for given device functions or sizes: each kernel is made, and compiled, once."""
+    kept: dict[Any, Kernel] = {}
+
+    def make(*arguments: Any) -> Kernel:
+        found = kept.get(arguments)
+        if found is None:
+            with _lock:
+                found = kept.get(arguments)
+                if found is None:
+                    found = kept[arguments] = maker(*arguments)
+        return found
+
+    make.__name__, make.__doc__, make.__module__ = maker.__name__, maker.__doc__, maker.__module__
+    make.kept = kept  # type: ignore[attr-defined]
+    MAKERS.append(make)
+    return make
+
+
+# ---- streams ---------------------------------------------------------------------------------------------------------
+
+_streams = threading.local()
+
+
+def current_stream() -> Any:
+    """What work of this thread is queued on: 0, the default stream, or one of Numba's stream objects."""
+    return getattr(_streams, "now", 0)
+
+
+def set_stream(stream: Any) -> Any:
+    """Sets it, and returns the one before."""
+    before = current_stream()
+    _streams.now = stream
+    return before
+
+
+# ---- what the simulator has not got ----------------------------------------------------------------------------------
+
+
+class _Within:
+    """The names of numba.cuda within a kernel that the simulator runs, wherever the function stands that asks for them."""
+
+    def __getattr__(self, name: str) -> Any:
+        from numba.cuda.simulator import kernel as simulator
+
+        context = simulator._get_kernel_context()
+        return getattr(_numba_cuda if context is None else context, name)
+
+
+libdevice: Any = None if SIMULATED else importlib.import_module("numba.cuda.libdevice")
+cuda: Any = _Within() if SIMULATED else _numba_cuda
+
+if SIMULATED:
+
+    def _exchange(value: Any, width: int, fold: Any) -> Any:
+        """What `width` neighbouring threads have, folded: through shared memory, since there are no shuffles."""
+        scratch = cuda.shared.array(1024, types.float32)
+        me = cuda.threadIdx.x + cuda.blockDim.x * (cuda.threadIdx.y + cuda.blockDim.y * cuda.threadIdx.z)
+        scratch[me] = value
+        cuda.syncthreads()
+        values = [scratch[i ^ me] for i in range(width)]
+        cuda.syncthreads()
+        while len(values) > 1:  # in the order of the shuffles
+            half = len(values) // 2
+            values = [fold(a, b) for a, b in zip(values[:half], values[half:], strict=True)]
+        return values[0]
+
+    def _larger(a: Any, b: Any) -> Any:
+        return a if a > b or a != a else b
+
+    def group_sum(value: Any, width: int) -> Any:
+        """The sum of what `width` (1, 2, 4 .. 32) neighbouring threads have. All threads of the block call it."""
+        return _exchange(value, width, lambda a, b: a + b)
+
+    def group_max(value: Any, width: int) -> Any:
+        """The largest, NaN if one is. All threads of the block call it."""
+        return _exchange(value, width, _larger)
+
+    def load4(a: Any, i: Any) -> Any:
+        """a[i], .. a[i + 3] in one transaction; i is divisible by 4."""
+        assert i % 4 == 0
+        return a[i], a[i + 1], a[i + 2], a[i + 3]
+
+    def store4(a: Any, i: Any, v: Any, w: Any, x: Any, y: Any) -> None:
+        """a[i], .. a[i + 3] = v, w, x, y in one transaction; i is divisible by 4."""
+        assert i % 4 == 0
+        a[i], a[i + 1], a[i + 2], a[i + 3] = v, w, x, y
+
+else:
+    from ._intrinsics import load4, store4
+
+    @device
+    def group_sum(value: Any, width: int) -> Any:
+        """The sum of what `width` (1, 2, 4 .. 32) neighbouring threads have. All threads of the block call it."""
+        step = width >> 1
+        while step > 0:
+            value += cuda.shfl_xor_sync(0xFFFFFFFF, value, step)
+            step >>= 1
+        return value
+
+    @device
+    def group_max(value: Any, width: int) -> Any:
+        """The largest, NaN if one is. All threads of the block call it."""
+        step = width >> 1
+        while step > 0:
+            other = cuda.shfl_xor_sync(0xFFFFFFFF, value, step)
+            value = value if value > other or value != value else other
+            step >>= 1
+        return value
+
+
+@device
+def block_sum(value: Any, scratch: Any) -> Any:
+    """The sum over the block, in a fixed order, for every thread; `scratch`: 32 shared numbers. All threads call it; threads of
+    a block are numbered by x alone, and are whole warps.
+    """
+    lane, warp = cuda.threadIdx.x & 31, cuda.threadIdx.x >> 5
+    value = group_sum(value, 32)
+    if lane == 0:
+        scratch[warp] = value
+    cuda.syncthreads()
+    value = scratch[lane] if lane < cuda.blockDim.x >> 5 else f32(0)
+    value = group_sum(value, 32)
+    cuda.syncthreads()  # scratch may be used again
+    return value
+
+
+@device
+def block_max(value: Any, scratch: Any) -> Any:
+    """The largest of the block, NaN if one is; else as `block_sum`."""
+    lane, warp = cuda.threadIdx.x & 31, cuda.threadIdx.x >> 5
+    value = group_max(value, 32)
+    if lane == 0:
+        scratch[warp] = value
+    cuda.syncthreads()
+    value = scratch[lane] if lane < cuda.blockDim.x >> 5 else f32(-np.inf)
+    value = group_max(value, 32)
+    cuda.syncthreads()
+    return value

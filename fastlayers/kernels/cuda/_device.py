@@ -1,0 +1,237 @@
+"""Arrays on the GPU, their memory, and kernel functions that take arrays of either side."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import threading
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any
+
+import numpy as np
+
+from ...errors import LimitError
+from ._cuda import SIMULATED, current_stream, failure, numba_cuda
+
+__all__ = ["Array", "absent", "empty", "on_device", "upload", "zeros"]
+
+ALIGN = 512  # of memory of our own
+
+
+class Block:
+    """Memory: ours, which goes back to the free list when nobody has it any more, or somebody else's, whom it keeps."""
+
+    __slots__ = ("buffer", "key", "owner")
+
+    def __init__(self, buffer: Any, owner: Any = None, key: Any = None) -> None:
+        self.buffer, self.owner, self.key = buffer, owner, key
+
+    def __del__(self) -> None:
+        if self.key is not None:
+            _pool.give_back(self.key, self.buffer)
+
+
+class _Pool:
+    """Memory that was used before, by stream and size: asking the driver costs a hundred microseconds and waits for the GPU.
+
+    What is given back may still be read by work that is queued; whoever gets it next queues behind that on the same stream.
+    """
+
+    def __init__(self) -> None:
+        self._free: dict[Any, list[Any]] = {}
+        self._lock = threading.Lock()
+
+    def take(self, nbytes: int) -> Block:
+        # Sizes are rounded up by at most an eighth, so that networks of changing lengths find them again.
+        size = max(nbytes, ALIGN)
+        step = max(ALIGN, 1 << max(size.bit_length() - 4, 0))
+        size = -(-size // step) * step
+        stream = current_stream()
+        key = (int(stream.handle.value or 0) if stream else 0, size)
+        with self._lock:
+            found = self._free.get(key)
+            buffer = found.pop() if found else None
+        return Block(self._make(size) if buffer is None else buffer, key=key)
+
+    def _make(self, size: int) -> Any:
+        try:
+            return numba_cuda.device_array(size, np.uint8)
+        except Exception:
+            self.clear()
+        try:
+            return numba_cuda.device_array(size, np.uint8)
+        except MemoryError as error:  # of the simulator
+            raise LimitError(f"cuda: no memory for {size} bytes") from error
+        except Exception as error:
+            raise failure(f"cuda: {size} bytes of memory", error) from error
+
+    def give_back(self, key: Any, buffer: Any) -> None:
+        with self._lock:
+            self._free.setdefault(key, []).append(buffer)
+
+    def clear(self) -> None:
+        """Gives all that is not used to the driver."""
+        with self._lock:
+            self._free.clear()
+
+
+_pool = _Pool()
+
+
+class Array:
+    """A contiguous array on the GPU: a shape and a dtype in a piece of memory. Kernels take its `flat`."""
+
+    __slots__ = ("__weakref__", "_flat", "block", "dtype", "offset", "shape")
+
+    def __init__(self, block: Block, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.block, self.offset, self.shape, self.dtype = block, offset, shape, dtype
+        self._flat: Any = None
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def flat(self) -> Any:
+        """What kernels take: one axis, of a dtype that kernels have (bool is uint8). Never empty."""
+        if self._flat is None:
+            self._flat = self.items("u1" if self.dtype.kind == "b" else self.dtype)
+        return self._flat
+
+    def items(self, dtype: Any) -> Any:
+        """The same memory as one axis of another dtype, such as "u4" for any four bytes."""
+        dtype = np.dtype(dtype)
+        count = max(self.nbytes, dtype.itemsize)
+        return self.block.buffer[self.offset : self.offset + count].view(dtype)
+
+    def view(self, shape: tuple[int, ...], dtype: Any = None, start: int = 0) -> Array:
+        """The same memory in another shape or dtype, from byte `start` on."""
+        return Array(self.block, self.offset + start, shape, self.dtype if dtype is None else np.dtype(dtype))
+
+    def reshape(self, *shape: Any) -> Array:
+        """The same numbers in another shape, of which one size may be -1."""
+        sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        if -1 in sizes:
+            rest = -math.prod(sizes)
+            sizes = tuple(self.size // rest if s == -1 else s for s in sizes)
+        assert math.prod(sizes) == self.size, (self.shape, sizes)
+        return self.view(sizes)
+
+    @property
+    def pointer(self) -> int:
+        """The address on the GPU."""
+        if SIMULATED:
+            return int(self.flat._ary.ctypes.data)
+        return int(self.flat.device_ctypes_pointer.value or 0)
+
+    @property
+    def aligned(self) -> bool:
+        """Whether load4 may start at element 0."""
+        return self.pointer % 16 == 0
+
+    def fill_from(self, array: np.ndarray) -> None:
+        """Copies numbers of the same dtype and count from the host."""
+        if array.size:
+            source = np.ascontiguousarray(array).reshape(-1)
+            self.flat.copy_to_device(source.view(np.uint8) if source.dtype.kind == "b" else source, stream=current_stream())
+
+    def copy_to(self, array: np.ndarray) -> None:
+        """Copies to a contiguous host array of the same dtype and count; waits for work that was queued before."""
+        if array.size:
+            target = array.reshape(-1)
+            assert np.shares_memory(target, array)
+            stream = current_stream()
+            self.flat.copy_to_host(target.view(np.uint8) if target.dtype.kind == "b" else target, stream=stream)
+            if stream:
+                stream.synchronize()
+
+    def numpy(self) -> np.ndarray:
+        """A copy on the host."""
+        out: np.ndarray = np.empty(self.shape, self.dtype)
+        self.copy_to(out)
+        return out
+
+
+def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:
+    """Uninitialised memory."""
+    dtype = np.dtype(dtype)
+    return Array(_pool.take(math.prod(shape) * dtype.itemsize), 0, tuple(shape), dtype)
+
+
+def upload(array: np.ndarray) -> Array:
+    """A copy of a host array on the GPU."""
+    made = empty(array.shape, array.dtype)
+    made.fill_from(array)
+    return made
+
+
+def zeros(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:
+    """Zeros."""
+    return upload(np.zeros(shape, dtype))
+
+
+@cache
+def absent(dtype: str = "f4") -> Any:
+    """What a kernel is given, flat, in the place of an array that is not there."""
+    return zeros((4,), dtype).flat
+
+
+# Arguments that kernels write; see table.py for the others.
+RESULTS = frozenset({"cn", "hn", "out", "scores"})
+
+
+def on_device(function: Callable[..., Any] | None = None, *, partial: bool = False) -> Any:
+    """The decorator of a kernel function of this folder: its body gets an `Array` for every array.
+
+    Whoever calls may give host arrays instead: they are copied to the GPU, and results back. `partial`: it need not write
+    every element of its results.
+    """
+    if function is None:
+        return lambda f: on_device(f, partial=partial)
+    names = list(inspect.signature(function).parameters)
+    results = tuple(name.split("__")[0] in RESULTS for name in names)
+
+    @wraps(function)
+    def run(*arguments: Any, **named: Any) -> Any:
+        if named:
+            arguments = (*arguments, *(named[name] for name in names[len(arguments) :]))
+        if not any(isinstance(a, np.ndarray) for a in arguments):
+            return function(*arguments)
+        made: dict[Any, Array] = {}
+        given: list[Any] = []
+        written: list[tuple[np.ndarray, Array]] = []
+        for value, is_result in sorted(zip(arguments, results, strict=True), key=lambda pair: pair[1]):
+            if not isinstance(value, np.ndarray):
+                continue
+            key = (value.__array_interface__["data"][0], value.nbytes) if value.size else id(value)
+            array = made.get(key)  # a result may be an operand
+            if array is None:
+                array = made[key] = empty(value.shape, value.dtype)
+                if not is_result or partial:
+                    array.fill_from(value)
+            if is_result:
+                written.append((value, array))
+        for value in arguments:
+            if isinstance(value, np.ndarray):
+                key = (value.__array_interface__["data"][0], value.nbytes) if value.size else id(value)
+                value = made[key].view(value.shape, value.dtype)
+            given.append(value)
+        answer = function(*given)
+        for value, array in written:
+            array.view(value.shape, value.dtype).copy_to(value)
+        return answer
+
+    run.on_device = True  # type: ignore[attr-defined]
+    return run

@@ -64,6 +64,8 @@ def python(code: str, **environment: str) -> str:
 def test_available_names_levels_best_first_and_reference_last() -> None:
     *compiled, last = fl.kernels.available()
     assert last == "reference"
+    if "cuda" in compiled:
+        assert compiled.pop() == "cuda"
     if NUMBA:
         assert compiled.pop() == "jit"
     assert compiled == [f"aot/{name}" for name in _dispatch.LEVELS if name in _dispatch.levels()]
@@ -214,7 +216,7 @@ def test_without_the_engine_numba_comes_before_numpy() -> None:
         product()
     assert [item.category for item in caught] == [RuntimeWarning], caught
     assert "Numba" in str(caught[0].message), caught[0].message
-    assert fl.kernels.available() == ("jit", "reference")
+    assert set(fl.kernels.available()) - {"cuda"} == {"jit", "reference"}
     assert fl.kernels.info()["operations"]["linear"] == "jit"
     """
     python(code)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, TypeAlias
@@ -86,7 +86,7 @@ _TYPES: dict[str, Any] = {
 f32 = np.float32
 
 KERNELS: list[Kernel] = []
-MAKERS: list[Callable[..., Kernel]] = []
+MAKERS: list[Any] = []
 
 _lock = threading.RLock()
 _simulator = threading.Lock()  # it runs one kernel at a time
@@ -197,8 +197,13 @@ def device(function: Callable[..., Any]) -> Any:
     return function if SIMULATED else _numba_cuda.jit(device=True, **OPTIONS)(function)
 
 
-def per_function(maker: Callable[..., Kernel]) -> Callable[..., Kernel]:
-    """The decorator of what makes a kernel for given device functions or sizes: each kernel is made, and compiled, once."""
+def per_function(maker: Any = None, *, samples: Sequence[tuple[Any, ...]] | None = None) -> Any:
+    """The decorator of what makes a kernel for given device functions or sizes: each kernel is made, and compiled, once.
+
+    `samples`: arguments of kernels whose code the tests read; those of one elementwise function need none.
+    """
+    if maker is None:
+        return lambda maker: per_function(maker, samples=samples)
     kept: dict[Any, Kernel] = {}
 
     def make(*arguments: Any) -> Kernel:
@@ -211,7 +216,7 @@ def per_function(maker: Callable[..., Kernel]) -> Callable[..., Kernel]:
         return found
 
     make.__name__, make.__doc__, make.__module__ = maker.__name__, maker.__doc__, maker.__module__
-    make.kept = kept  # type: ignore[attr-defined]
+    make.samples = samples  # type: ignore[attr-defined]
     MAKERS.append(make)
     return make
 

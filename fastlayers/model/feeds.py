@@ -19,7 +19,7 @@ _KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
 
 def kind(dtype: np.dtype[Any]) -> str:
     """The kind within which a dtype is cast: float, int or bool; "" for what is no number."""
-    return "float" if dtype.name == "bfloat16" else _KINDS.get(dtype.kind, "")
+    return _KINDS.get(dtype.kind, "")
 
 
 def by_name(inputs: Sequence[Value], feeds: Any) -> list[Any]:
@@ -45,10 +45,18 @@ def convert(value: Value, given: Any) -> np.ndarray:
             f"run: input {value.name!r} of type {type(given).__name__} cannot be read as an array ({error})"
         ) from error
     if array.dtype != value.dtype:
-        array = _cast(value, array)
+        array = _cast(value, _widened(array))
     fits(value, array.shape)
     array = np.require(array, None, ["C", "A"])
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _widened(array: np.ndarray) -> np.ndarray:
+    """An array of a type of the package ml_dtypes (bfloat16, float8_e4m3fn, int4, …) as one of numpy's, exactly."""
+    if array.dtype.kind == "V" and array.dtype.type.__module__ == "ml_dtypes":
+        name = array.dtype.name
+        return array.astype(np.float32 if "float" in name else np.uint8 if name.startswith("u") else np.int8)
+    return array
 
 
 def _cast(value: Value, array: np.ndarray) -> np.ndarray:

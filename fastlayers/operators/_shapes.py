@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..graph.ir import Dim, Shape
 from ._base import FLOAT32, Spec, View, ints
+from ._narrow import NARROW
 
 __all__ = [
     "DTYPES",
@@ -26,7 +27,7 @@ __all__ = [
     "scalar",
 ]
 
-# ONNX's numbers of the dtypes that numpy has: not bfloat16 (16), floats of 8 and 4 bits, integers of 4 and 2 bits, text (8).
+# ONNX's numbers of the dtypes that numpy has: not those of `NARROW`, and not text (8).
 DTYPES: dict[int, np.dtype[Any]] = {
     number: np.dtype(name)
     for number, name in (
@@ -37,8 +38,8 @@ DTYPES: dict[int, np.dtype[Any]] = {
 
 
 def dtype_of(n: View, number: int) -> np.dtype[Any]:
-    """The dtype that an attribute such as Cast's `to` names."""
-    found = DTYPES.get(number)
+    """The dtype that an attribute such as Cast's `to` names: a wider one for a type of `NARROW`."""
+    found = NARROW[number].dtype if number in NARROW else DTYPES.get(number)
     if found is None:
         raise UnsupportedError(f"{n.where}: elements of ONNX type {number} are not supported")
     return found

@@ -9,6 +9,7 @@ import numpy as np
 
 from ._base import BOOL, Spec, View, register
 from ._calls import has, in_place, number
+from ._narrow import NARROW, narrowed
 from ._shapes import broadcast, dtype_of, like, need_kind, same_dtype
 from .arithmetic import binary_lower
 
@@ -126,12 +127,20 @@ def _to(n: View) -> np.dtype[Any]:
     return dtype_of(n, n.get("to", 0))
 
 
-register(
-    "Cast",
-    lambda n: [like(n.spec(0), _to(n))],
-    lambda n, x: _cast(x, _to(n)),
-    lambda n, b: _cast_lower(n, b, _to(n)),
-)
+def _cast_infer(n: View) -> list[Spec]:
+    if n.get("round_mode", "up") not in ("up", "down", "nearest"):
+        raise n.fail(f"round_mode is {n.get('round_mode')!r}: expected 'up', 'down' or 'nearest'")
+    return [like(n.spec(0), _to(n))]
+
+
+def _cast_run(n: View, x: np.ndarray) -> Arrays:
+    number = n.get("to", 0)
+    if number in NARROW:
+        return (narrowed(x, number, bool(n.get("saturate", 1)), n.get("round_mode", "up")),)
+    return _cast(x, _to(n))
+
+
+register("Cast", _cast_infer, _cast_run, lambda n, b: n.get("to", 0) not in NARROW and _cast_lower(n, b, _to(n)))
 register(
     "CastLike",
     lambda n: [like(n.spec(0), n.spec(1).dtype)],

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...errors import FormatError, UnsupportedError
 from ...graph.ir import Node
+from ...operators._narrow import NARROW
 from ...operators._shapes import DTYPES
 from .._source import quote
 from .schema import NEWEST, OLDEST, Attribute, Schema, matches, schemas
@@ -258,7 +259,7 @@ def _gemm(node: Node, version: int, make: Make) -> list[Node]:
 def _typed(attribute: str) -> Rule:
     def rule(node: Node, version: int, make: Make) -> list[Node]:
         number = node.attributes.get(attribute)
-        if number is not None and number not in DTYPES:
+        if number is not None and number not in DTYPES and (number not in NARROW or node.op == "BitCast"):
             raise UnsupportedError(f"{node.op}: attribute {attribute}={number}, a dtype that numpy does not have")
         return [node]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap, Counter
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ...graph.ir import Graph, Node, Value
 from ...operators import OPERATORS
 from .._source import quote
 from .canonical import canonical, check_counts, complaints, name_of
+from .narrow import Narrowed, told
 from .schema import is_graph
 
 __all__ = ["to_graph"]
@@ -53,6 +54,7 @@ class _Converter:
         self.taken: set[str] = set()
         self.numbers: dict[str, int] = {}  # by which names were made unique last
         self.constants: dict[str, np.ndarray] = {}  # of the graph that is being made
+        self.narrow = Narrowed()
 
     # ---- what rules make new values with ------------------------------------------------------------------------------
 
@@ -88,20 +90,24 @@ class _Converter:
         """The graph; `scope` has the names around it, and is added to."""
         before, self.constants = self.constants, {}
         own: set[str] = set()
+        types = told(proto)
         inputs = []
         for value in proto.inputs:
             if value.name not in proto.initializers:
                 self.check_type(value, "input")
                 name = self.define(value.name, scope, own, outermost)
+                self.narrow.note(name, types.get(value.name, 0))
                 inputs.append(Value(name, value.shape, UNTOLD if value.dtype is None else value.dtype))
         for key, array in proto.initializers.items():
             if array is None or array.dtype.kind not in "fiubc":
                 self.refused["an initializer of text, or of elements that numpy does not have"] += 1
                 array = np.zeros(0, np.float32)
-            self.constants[self.define(key, scope, own, outermost)] = _frozen(array)
+            name = self.define(key, scope, own, outermost)
+            self.narrow.note(name, types.get(key, 0))
+            self.constants[name] = _frozen(array)
         nodes: list[Node] = []
         for node in proto.nodes:
-            nodes.extend(self.node(node, scope, own, outermost))
+            nodes.extend(self.node(node, scope, own, outermost, types))
         outputs = []
         for value in proto.outputs:
             self.check_type(value, "output")
@@ -133,7 +139,7 @@ class _Converter:
 
     # ---- nodes --------------------------------------------------------------------------------------------------------
 
-    def node(self, proto: Any, scope: Scope, own: set[str], outermost: bool) -> Iterator[Node]:
+    def node(self, proto: Any, scope: Scope, own: set[str], outermost: bool, types: Mapping[str, int]) -> Iterator[Node]:
         op, domain = proto.op_type, "" if proto.domain == "ai.onnx" else proto.domain
         label = name_of(op, tuple(proto.outputs))
         inputs = [self.read(name, scope, label) if name else None for name in proto.inputs]
@@ -141,13 +147,18 @@ class _Converter:
             inputs.pop()
         attributes = self.attributes(proto, op, domain, label, scope)
         outputs = tuple([self.define(name, scope, own, outermost) if name else "" for name in proto.outputs])
+        for name, unique in zip(proto.outputs, outputs, strict=True):
+            self.narrow.note(unique, types.get(name, 0))
         if attributes is None:
             return
+        if outputs:
+            self.narrow.node(op, inputs, outputs, attributes)
         if op == "Constant" and not domain:
             self.constant_node(outputs, attributes)
             return
         try:
-            made = canonical(Node(op, tuple(inputs), outputs, attributes), domain, self.version(proto, domain), self)
+            node = self.narrow.settled(Node(op, tuple(inputs), outputs, attributes))
+            made = canonical(node, domain, self.version(proto, domain), self)
         except UnsupportedError as error:
             self.refused[str(error)] += 1
             return

@@ -251,7 +251,7 @@ class Parser(ValueParser):
             kinds: dict[str, str] = {}
             place = Place(where, op_type, name or ", ".join(outputs))
             attributes = self._attributes(parts, depth + 1, place, opsets, kinds)
-            if kinds and op_type == "Constant" and not domain and outputs:
+            if kinds and op_type in ("Constant", "ConstantOfShape") and not domain and outputs:
                 widened[outputs[0]] = next(iter(kinds.values()))
         opset = opsets.get(domain, 1 if domain else 0)
         return NodeProto(op_type, domain, overload, name, tuple(inputs), tuple(outputs), attributes, opset)

@@ -60,7 +60,8 @@ class GraphProto(NamedTuple):
 
     `inputs` has every input in the file's order; one with the name of an initializer has that for its default.
     `initializers` are read-only arrays (of str or bytes for strings), sparse ones made dense.
-    `widened`: for initializers and outputs of Constant nodes whose elements are of a type that numpy lacks, ONNX's name of it.
+    `widened`: for initializers and outputs of Constant and ConstantOfShape whose elements are of a type that numpy lacks, ONNX's
+    name of it.
     """
 
     name: str

@@ -19,6 +19,7 @@ import numpy as np
 
 from ...errors import Error
 from ...operators import OPERATORS, Spec, View
+from ...operators._narrow import NARROW
 from ..ir import Graph, Node
 from ._net import Net
 
@@ -162,7 +163,7 @@ def does_nothing(node: Node, view: View, results: list[Spec]) -> bool:
     if first is None or first.dtype != result.dtype or first.shape is None:
         return False
     if node.op == "Cast":
-        return True
+        return node.attributes.get("to") not in NARROW  # which would round
     if node.op in ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand"):
         return first.shape == result.shape and sum(not isinstance(d, int) for d in first.shape) <= 1 and None not in first.shape
     return node.op in ("Concat", "Sum", "Max", "Min", "Mean") and len(node.inputs) == 1

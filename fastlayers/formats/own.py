@@ -34,6 +34,12 @@ VERSION = 1
 _UNTOLD = np.dtype(np.void).name  # of a value whose dtype nobody knows, such as most outputs of branches
 _PACKED = "packed/"
 DEEPEST = 64  # branches in branches
+_KINDS = ("tensor", "sequence(tensor)", "optional(tensor)", "optional(sequence(tensor))")
+_DTYPES = {
+    "float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8",
+    "uint64": "U64",
+    "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
+}  # fmt: skip
 
 
 # ---- writing ------------------------------------------------------------------------------------------------------------
@@ -61,7 +67,8 @@ class _Writer:
 
     def graph(self, graph: Graph) -> dict[str, Any]:
         def value(v: Value) -> list[Any]:
-            return [v.name, None if v.shape is None else list(v.shape), v.dtype.name]
+            told = [v.name, None if v.shape is None else list(v.shape), v.dtype.name]
+            return told if v.kind == "tensor" else [*told, v.kind]
 
         return {
             "inputs": [value(v) for v in graph.inputs],
@@ -161,13 +168,16 @@ class _Reader:
             raise FormatError(f"{self.where}: branches lie in branches more than {DEEPEST} deep")
 
         def value(item: Any) -> Value:
-            name, shape, dtype = item
+            name, shape, dtype, *kinds = item
             if (dtype not in DTYPES and dtype != _UNTOLD) or not isinstance(name, str):
                 raise FormatError(f"{self.where}: a value of its graph has no known dtype")
             sizes = None if shape is None else tuple(shape)
             if sizes is not None and not all(d is None or isinstance(d, str) or (type(d) is int and d >= 0) for d in sizes):
                 raise FormatError(f"{self.where}: a value of its graph has a size that is none")
-            return Value(name, sizes, np.dtype(np.void if dtype == _UNTOLD else dtype))
+            kind = kinds[0] if kinds else "tensor"
+            if kind not in _KINDS:
+                raise FormatError(f"{self.where}: a value of its graph is of an unknown kind")
+            return Value(name, sizes, np.dtype(np.void if dtype == _UNTOLD else dtype), kind)
 
         def names(items: Any) -> tuple[Any, ...]:
             if not all(i is None or isinstance(i, str) for i in items):

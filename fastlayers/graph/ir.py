@@ -16,11 +16,16 @@ Shape = tuple[Dim, ...]
 
 
 class Value(NamedTuple):
-    """A named array of a graph: what is known of it before anything runs. `shape` is None if not even the rank is known."""
+    """A named array of a graph: what is known of it before anything runs. `shape` is None if not even the rank is known.
+
+    `kind` is "tensor", "sequence(tensor)" for a list of arrays, of whose elements the dtype is, "optional(tensor)" for one that
+    may be None, or "optional(sequence(tensor))".
+    """
 
     name: str
     shape: Shape | None
     dtype: np.dtype[Any]
+    kind: str = "tensor"
 
 
 class Node:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..errors import DeviceError, ShapeError, UnsupportedError
 from ..formats import MAX_BYTES
 from ..formats._graph import load_graph
+from ..operators.control import MAX_ROUNDS
 from .model import Model, Options
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ def load(
     optimize: bool = True,
     require_native: bool = False,
     num_threads: int = 0,
+    max_rounds: int = MAX_ROUNDS,
 ) -> Model:
     """Reads a network and makes it ready to run.
 
@@ -41,6 +45,7 @@ def load(
         optimize: whether the graph is simplified and operations are fused; False runs it as it is written, for comparison.
         require_native: whether a model of which a step would run in numpy is an error, at the latest when it is first run.
         num_threads: the most threads that one call uses; 0 for the process's limit (`set_num_threads`).
+        max_rounds: the most rounds that all loops of the network together may take in one call.
 
     Returns:
         The model.
@@ -64,10 +69,13 @@ def load(
         raise ShapeError(f"load: precision is {precision!r}: expected 'default' or 'strict'")
     if weights != "float32":
         raise UnsupportedError(f"load: weights is {weights!r}: only 'float32' is supported")
+    if isinstance(max_rounds, bool) or not isinstance(max_rounds, (int, np.integer)) or max_rounds < 0:
+        raise ShapeError(f"load: max_rounds is {max_rounds!r}: expected an int of at least 0")
     graph, metadata, stored = load_graph(source, format=format, max_bytes=max_bytes, mmap=mmap)
     # Our own file has been optimised before it was written.
     packed = stored.pop("packed", None)
     options: dict[str, Any] = {**stored, "optimize": optimize and stored.get("optimize", True), "native": require_native}
+    options["bodies"], options["rounds"] = optimize, int(max_rounds)
     options["strict"] = precision == "strict" or bool(stored.get("strict"))
     model = Model(graph, Options(**options), metadata, packed)
     model.num_threads = num_threads

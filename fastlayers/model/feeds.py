@@ -34,8 +34,10 @@ def by_name(inputs: Sequence[Value], feeds: Any) -> list[Any]:
     return [feeds[name] for name in names]
 
 
-def convert(value: Value, given: Any) -> np.ndarray:
-    """One input as a contiguous array of the wanted dtype; casts within a kind only."""
+def convert(value: Value, given: Any) -> Any:
+    """One input as a contiguous array of the wanted dtype; casts within a kind only. A list of such for a sequence."""
+    if value.kind != "tensor":
+        return _nested(value, given)
     if isinstance(given, np.ma.MaskedArray):
         raise DTypeError(f"run: input {value.name!r} is a masked array: expected a plain one, for example x.filled(0)")
     try:
@@ -57,6 +59,29 @@ def _widened(array: np.ndarray) -> np.ndarray:
         name = array.dtype.name
         return array.astype(np.float32 if "float" in name else np.uint8 if name.startswith("u") else np.int8)
     return array
+
+
+def _nested(value: Value, given: Any) -> Any:
+    """A list of arrays, or None, where the input is of such a kind."""
+    if given is None and value.kind.startswith("optional"):
+        return None
+    if "sequence" not in value.kind:
+        return _element(value, given)
+    if not isinstance(given, (list, tuple)):
+        also = " or None" if value.kind.startswith("optional") else ""
+        raise DTypeError(f"run: input {value.name!r} is of type {type(given).__name__}: expected a list of arrays{also}")
+    return [_element(value._replace(name=f"{value.name}[{i}]"), array) for i, array in enumerate(given)]
+
+
+def _element(value: Value, given: Any) -> np.ndarray:
+    """An array of a list, of which a file may leave open what its elements are."""
+    if value.dtype.kind != "V":
+        return convert(Value(value.name, None, value.dtype), given)  # type: ignore[no-any-return]
+    try:
+        dtype = np.asarray(given).dtype
+    except Exception:
+        dtype = np.dtype(np.float32)
+    return convert(Value(value.name, None, dtype if kind(dtype) else np.dtype(np.float32)), given)  # type: ignore[no-any-return]
 
 
 def _cast(value: Value, array: np.ndarray) -> np.ndarray:

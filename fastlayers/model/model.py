@@ -17,6 +17,7 @@ from ..graph.ir import Graph, Shape, Value
 from ..graph.passes import optimise
 from ..graph.passes.direct import direct
 from ..kernels import _dispatch
+from ..operators.control import MAX_ROUNDS
 from ..program import Program
 from . import feeds as _feeds
 
@@ -34,12 +35,34 @@ class TensorSpec(NamedTuple):
     dtype: np.dtype[Any]
 
 
+class SequenceSpec(TensorSpec):
+    """An input or output that is a list of arrays; `dtype` is that of its elements."""
+
+
+class OptionalSpec(TensorSpec):
+    """An input or output that is an array or None."""
+
+
+class OptionalSequenceSpec(TensorSpec):
+    """An input or output that is a list of arrays or None."""
+
+
+_SPECS: dict[str, type[TensorSpec]] = {
+    "tensor": TensorSpec,
+    "sequence(tensor)": SequenceSpec,
+    "optional(tensor)": OptionalSpec,
+    "optional(sequence(tensor))": OptionalSequenceSpec,
+}
+
+
 class Options(NamedTuple):
     """How a model was asked to run; see `load`."""
 
     optimize: bool = True
     strict: bool = False
     native: bool = False
+    bodies: bool = True
+    rounds: int = MAX_ROUNDS
 
 
 class _NoRunner:
@@ -85,8 +108,8 @@ class Model:
         self._programs: dict[tuple[str, ...], Program] = {}
         self._threads = 0
         self.metadata: dict[str, str] = dict(metadata or {})
-        self.inputs: tuple[TensorSpec, ...] = tuple(TensorSpec(*value) for value in graph.inputs)
-        self.outputs: tuple[TensorSpec, ...] = tuple(TensorSpec(*value) for value in graph.outputs)
+        self.inputs: tuple[TensorSpec, ...] = tuple(_SPECS[v.kind](*v[:3]) for v in graph.inputs)
+        self.outputs: tuple[TensorSpec, ...] = tuple(_SPECS[v.kind](*v[:3]) for v in graph.outputs)
         self._names = tuple(value.name for value in graph.outputs)
         self._main = self._program(self._names, packed)
         self._runner: Any = _NoRunner()
@@ -180,6 +203,8 @@ class Model:
             results = binding.run(arrays, None, self._threads)
             for i, name in enumerate(names):
                 if name in out:
+                    if not isinstance(results[i], np.ndarray):
+                        raise DTypeError(f"run: out has {name!r}, which is no array but a sequence or None: expected none for it")
                     target = _feeds.destination(name, out[name], results[i].shape, results[i].dtype, arrays)
                     target[...] = results[i]
             return [out.get(name, result) for name, result in zip(names, results, strict=True)]
@@ -200,13 +225,15 @@ class Model:
             found = self._programs.get(names)
             if found is None:
                 graph = self._graph if names == self._names else _with_outputs(self._graph, names)
-                prepare = None
+                prepare = bodies = None
                 if self._options.strict:
                     graph = direct(graph)
                 if self._options.optimize:
                     graph = optimise(graph, self._options.strict)
                     prepare = partial(optimise_branch, self._options.strict)
-                found = Program(graph, self._variant, self._options.native, packed, prepare)
+                if self._options.bodies:
+                    bodies = partial(optimise_branch, self._options.strict)
+                found = Program(graph, self._variant, self._options.native, packed, prepare, bodies, self._options.rounds)
                 others = [key for key in self._programs if key != self._names]
                 if len(others) >= KEPT:
                     del self._programs[others[0]]
@@ -232,7 +259,7 @@ class Model:
             raise ShapeError(f"prepare: {len(given)} shapes were given: expected {len(self.inputs)}")
         arrays = []
         for i, (value, shape) in enumerate(zip(self._graph.inputs, given, strict=True)):
-            if isinstance(shape, np.ndarray):
+            if isinstance(shape, np.ndarray) or value.kind != "tensor":
                 arrays.append(_feeds.convert(value, shape))
                 continue
             if i in self._main.by_value:
@@ -336,7 +363,7 @@ def _with_outputs(graph: Graph, names: tuple[str, ...]) -> Graph:
                 f"run: outputs has {name!r}, which is no value of the graph: expected some of {[v.name for v in graph.outputs]}"
             )
         spec = known.get(name) or graph.values.get(name)
-        wanted.append(Value(name, spec.shape if spec else None, spec.dtype if spec else np.dtype(np.float32)))
+        wanted.append(spec._replace(name=name) if spec else Value(name, None, np.dtype(np.float32)))
     if len(set(names)) != len(names):
         raise ShapeError(f"run: outputs has a name twice: {list(names)}")
     return Graph(graph.inputs, tuple(wanted), graph.nodes, graph.constants, graph.values)

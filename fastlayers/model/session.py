@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import DTypeError
 from ._load import load
-from .model import Model, TensorSpec
+from .model import Model, OptionalSequenceSpec, OptionalSpec, SequenceSpec, TensorSpec
 
 __all__ = ["InferenceSession", "NodeArg", "SessionOptions"]
 
@@ -28,7 +28,10 @@ class NodeArg:
     def __init__(self, spec: TensorSpec) -> None:
         self.name = spec.name
         self.shape = None if spec.shape is None else list(spec.shape)
-        self.type = f"tensor({_TYPES.get(spec.dtype.name, spec.dtype.name)})"
+        kind = f"tensor({_TYPES.get(spec.dtype.name, spec.dtype.name)})"
+        if isinstance(spec, (SequenceSpec, OptionalSequenceSpec)):
+            kind = f"seq({kind})"
+        self.type = f"optional({kind})" if isinstance(spec, (OptionalSpec, OptionalSequenceSpec)) else kind
 
     def __repr__(self) -> str:
         return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"

@@ -54,7 +54,9 @@ def summary(model: Model, shapes: Mapping[str, Any] | Sequence[Any] | None) -> s
     binding = bound(model, shapes)
     lines = [repr(model)]
     if binding.plan is None:
-        lines.append("interpreted node by node: sizes or branches depend on numbers that are there only when it runs")
+        lines.append(
+            "runs in stages: sizes or branches depend on numbers that are there only when it runs, or there are loops or lists"
+        )
         return "\n".join(lines)
     found = steps(binding.plan)
     rows = [

@@ -14,6 +14,8 @@ from ..errors import LimitError, ShapeError, UnsupportedError
 from ..graph.ir import Graph, Node
 from ..operators import OPERATORS, Spec, View
 from ..operators._calls import copy, has, movable
+from ..operators.control import CONTROL
+from ..operators.sequence import SEQUENCES
 from .arena import layout
 from .builder import ARENA, INPUT, OUTPUT, Buffer, Builder, Call, NativeCall, PythonCall, Ref
 
@@ -26,7 +28,9 @@ LARGEST = 1 << 46
 
 
 class Interpret(Exception):
-    """Sizes depend on numbers that are there only when the model runs."""
+    """Sizes depend on numbers that are there only when the model runs. `position`: of the node in the graph that is bound."""
+
+    position = 0
 
 
 class Placed(NamedTuple):
@@ -81,6 +85,7 @@ class _Binder:
         self.known: dict[str, np.ndarray] = {}
         self.builder = Builder(pack)
         self.nodes: list[Placed] = []
+        self.at = 0  # the position in the outermost graph
 
     def run(self, graph: Graph, inputs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Plan:
         for i, (value, spec, array) in enumerate(zip(graph.inputs, inputs, values, strict=True)):
@@ -89,17 +94,23 @@ class _Binder:
             self.builder.refs[value.name] = Ref(Buffer(INPUT, nbytes, i), 0, spec.shape, spec.dtype)  # type: ignore[arg-type]
             if array is not None:
                 self.known[value.name] = array
-        self.walk(graph)
+        try:
+            self.walk(graph, True)
+        except Interpret as reason:
+            reason.position = self.at
+            raise
         outputs = [self.output(i, value.name) for i, value in enumerate(graph.outputs)]
         calls = self.builder.calls
         return Plan(calls, outputs, layout(calls), self.nodes)
 
-    def walk(self, graph: Graph) -> None:
+    def walk(self, graph: Graph, outermost: bool = False) -> None:
         self.constants.update(graph.constants)
         for name, array in graph.constants.items():
             self.known[name] = array
             self.specs[name] = Spec(array.shape, array.dtype)
-        for node in graph.nodes:
+        for i, node in enumerate(graph.nodes):
+            if outermost:
+                self.at = i
             if node.op == "If":
                 self.branch(node)
             else:
@@ -108,7 +119,10 @@ class _Binder:
     def node(self, node: Node) -> None:
         operator = OPERATORS.get(node.op)
         if operator is None:
-            raise UnsupportedError(f"{node.op} ({', '.join(node.outputs)}): there is no such operator")
+            where = f"{node.op} ({', '.join(node.outputs)})"
+            if node.op in CONTROL or node.op in SEQUENCES:
+                raise Interpret(f"{where}: has no place in a program of fixed sizes")
+            raise UnsupportedError(f"{where}: there is no such operator")
         specs, known = self.specs, self.known
         view = View(node, [None if n is None else specs[n] for n in node.inputs], [known.get(n) for n in node.inputs])  # type: ignore[arg-type]
         results = operator.infer(view)
@@ -223,15 +237,12 @@ def value_inputs(graph: Graph) -> tuple[int, ...]:
 
 def _steering(graph: Graph, wanted: set[str]) -> None:
     for node in reversed(graph.nodes):
-        for attribute in node.attributes.values():
-            if isinstance(attribute, Graph):
-                _steering(attribute, wanted)
         if node.op == "If":
             for key in ("then_branch", "else_branch"):
                 branch = node.attributes[key]
                 if any(name in wanted for name in node.outputs):
                     wanted.update(v.name for v in branch.outputs)
-                    _steering(branch, wanted)
+                _steering(branch, wanted)
             wanted.add(node.inputs[0])  # type: ignore[arg-type]
             continue
         operator = OPERATORS.get(node.op)

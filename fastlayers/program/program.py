@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 from collections import OrderedDict
@@ -14,10 +15,11 @@ from ..errors import LimitError, UnsupportedError
 from ..graph.ir import Graph, Node
 from ..kernels._dispatch import Variant
 from ..operators import Spec
+from ..operators.control import MAX_ROUNDS, Meter
 from . import plain
 from .binder import Interpret, Plan, Prepare, bind, value_inputs
 from .builder import CONSTANT, INPUT, OUTPUT, POSITIONS, Call, NativeCall, PythonCall, Ref
-from .interpret import interpret
+from .stages import Stages
 
 __all__ = ["PACKED_FORMAT", "Binding", "Program"]
 
@@ -36,25 +38,23 @@ _FIRST = 2  # spaces of kernels.aot.run: arena, constants, then inputs and outpu
 
 
 class Binding:
-    """A program for one set of input sizes. `plan` is None if the model must be interpreted; `bound` is the compiled engine's
-    form.
+    """A program for one set of input sizes. `plan` is None if sizes do not settle everything: then the graph runs in stages, and
+    `stuck` is the first node that says so. `bound` is the compiled engine's form.
     """
 
-    __slots__ = ("bound", "plan", "program")
+    __slots__ = ("bound", "plan", "program", "stuck")
 
-    def __init__(self, program: Program, plan: Plan | None, bound: Any) -> None:
-        self.program, self.plan, self.bound = program, plan, bound
+    def __init__(self, program: Program, plan: Plan | None, bound: Any, stuck: int = 0) -> None:
+        self.program, self.plan, self.bound, self.stuck = program, plan, bound, stuck
 
-    def run(
-        self, inputs: list[np.ndarray], outputs: Sequence[np.ndarray] | None = None, threads: int = 0
-    ) -> Sequence[np.ndarray]:
+    def run(self, inputs: list[Any], outputs: Sequence[np.ndarray] | None = None, threads: int = 0) -> Sequence[Any]:
         """Fresh outputs (or the given ones, filled) for contiguous inputs of the bound shapes."""
         if self.bound is not None:
             return self.bound.run(inputs, outputs, threads)  # type: ignore[no-any-return]
         program = self.program
         with program.variant.bound():
             if self.plan is None:
-                results = interpret(program.graph, inputs, program.variant, program.pack, program.branch)
+                results = fresh(program.evaluate(inputs, Meter(program.rounds), threads), inputs)
                 if outputs is None:
                     return results
                 plain.store(results, outputs)
@@ -78,6 +78,8 @@ class Program:
         stored: weights that have been packed before, as `packed_arrays` named them.
         optimise: simplifies a branch before it is first walked: takes it, the constants around it, and the specs of values
         around it.
+        bodies: simplifies what a Loop and its kin run, in the same way.
+        rounds: the most that the loops of one run may take together.
     """
 
     def __init__(
@@ -87,21 +89,31 @@ class Program:
         native: bool = False,
         stored: Mapping[str, np.ndarray] | None = None,
         optimise: Prepare | None = None,
+        bodies: Prepare | None = None,
+        rounds: int = MAX_ROUNDS,
     ) -> None:
         self.graph, self.variant, self.native = graph, variant, native
         self._stored = stored or {}
-        self._optimise = optimise
+        self._optimise, self._bodies = optimise, bodies
+        self.rounds = rounds
         self._branches: dict[int, tuple[Graph, Graph]] = {}  # as written, and as it runs, by the identity of the former
         self._places = _places(graph) if stored else {}
         self.by_value = value_inputs(graph)
         self._bindings: OrderedDict[Any, Binding] = OrderedDict()
         self._packed: dict[Any, Any] = {}
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+        self._stages: Stages | None = None
+        self._lists = any(value.kind != "tensor" for value in graph.inputs)
 
-    def binding(self, inputs: Sequence[np.ndarray]) -> Binding:
+    def binding(self, inputs: Sequence[Any]) -> Binding:
         """The binding for these inputs' shapes (and numbers, where they decide sizes), made if it is not there."""
-        key = (*(a.shape for a in inputs), *(inputs[i].tobytes() for i in self.by_value if inputs[i].size <= LARGEST_KEY))
-        with self._lock:
+        if self._lists:
+            return self._unbound("an input is no array", 0)
+        key = (
+            *[(a.shape, a.dtype.char) for a in inputs],
+            *[inputs[i].tobytes() for i in self.by_value if inputs[i].size <= LARGEST_KEY],
+        )
+        with self.lock:
             found = self._bindings.get(key)
             if found is None:
                 specs = [Spec(a.shape, a.dtype) for a in inputs]
@@ -128,6 +140,7 @@ class Program:
                 return Binding(self, None, None)
             if self.variant.steps:
                 plan.calls[:] = map(_native, plan.calls)
+                return self._unbound(reason, reason.position)
             found = _numpy_steps(plan)
             if found and self.native:
                 raise UnsupportedError(f"require_native: these steps would run in numpy: {', '.join(found)}")
@@ -136,11 +149,59 @@ class Program:
             bound = _bound(plan, self.variant.steps, len(self.graph.inputs)) if self.variant.steps else None
         return Binding(self, plan, bound)
 
+    def _unbound(self, reason: object, position: int) -> Binding:
+        if self.native:
+            raise UnsupportedError(f"require_native: the model must be interpreted: {reason}")
+        _log.info("the model runs in stages: %s", reason)
+        return Binding(self, None, None, position)
+
+    # ---- in stages --------------------------------------------------------------------------------------------------
+
+    def evaluate(self, values: Sequence[Any], meter: Meter, threads: int = 0) -> Sequence[Any]:
+        """The outputs for arrays, lists and None; they may share memory with what was given."""
+        if all(isinstance(value, np.ndarray) for value in values):
+            arrays = [a if a.flags.c_contiguous and a.flags.aligned else a.copy() for a in values]
+            binding = self.binding(arrays)
+            if binding.plan is not None:
+                return binding.run(arrays, None, threads)
+        try:
+            return self.stages.run(values, meter, threads)
+        except RecursionError:
+            raise LimitError("run: graphs lie in graphs too deeply for what is left of the stack") from None
+
+    @property
+    def stages(self) -> Stages:
+        """The graph in stretches."""
+        with self.lock:
+            if self._stages is None:
+                self._stages = Stages(self)
+            return self._stages
+
+    def part(self, graph: Graph) -> Program:
+        """A program of some of the nodes, with what has been packed and simplified of the whole."""
+        made = copy.copy(self)
+        made.graph, made.by_value, made._bindings, made._stages, made._lists = (
+            graph,
+            value_inputs(graph),
+            OrderedDict(),
+            None,
+            False,
+        )
+        return made
+
+    def inner(self, graph: Graph) -> Program:
+        """A program of a graph within this one's."""
+        return Program(graph, self.variant, self.native, None, self._bodies, self._bodies, self.rounds)
+
+    def simplified(self, graph: Graph) -> Graph:
+        """A graph within this one's, complete in itself, in the form in which it runs."""
+        return graph if self._bodies is None else self._bodies(graph, {}, {})
+
     def branch(self, graph: Graph, constants: Mapping[str, np.ndarray], specs: Mapping[str, Spec]) -> Graph:
         """The form in which a branch runs, made when it is first taken: what is never taken costs nothing."""
         if self._optimise is None:
             return graph
-        with self._lock:
+        with self.lock:
             found = self._branches.get(id(graph))
             if found is None:
                 # Later bindings may have other sizes, so only ranks and dtypes may be relied on.
@@ -164,7 +225,7 @@ class Program:
 
     def pack(self, key: Any, kernel: str, arguments: Callable[[], tuple[Any, ...]]) -> Any:
         """Packed weights, made once."""
-        with self._lock:
+        with self.lock:
             found = self._packed.get(key)
             if found is None:
                 stored = self._stored.get(_stored_name(self._places, key)) if self._stored else None
@@ -178,9 +239,24 @@ class Program:
     def packed_arrays(self) -> dict[str, np.ndarray]:
         """Every weight that has been packed so far and can be stored, by a name that says where it belongs."""
         places = _places(self.whole_graph())
-        with self._lock:
+        with self.lock:
             panels = {key: getattr(packed, "panels", None) for key, packed in self._packed.items()}
         return {_stored_name(places, key): found.array() for key, found in panels.items() if found is not None}
+
+
+def fresh(results: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+    """The results as arrays, and lists of arrays, that nobody else holds."""
+    held = {id(array) for value in inputs for array in (value if isinstance(value, list) else [value])}
+
+    def own(value: Any) -> Any:
+        if isinstance(value, list):
+            return [own(v) for v in value]
+        if value is None or (id(value) not in held and value.base is None and value.flags.c_contiguous and value.flags.writeable):
+            held.add(id(value))
+            return value
+        return np.array(value, order="C")
+
+    return [own(value) for value in results]
 
 
 def _places(graph: Graph, prefix: str = "") -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""Every operator's examples: by numpy, by kernels, by the interpreter; and what is said of the results before they are there."""
+"""Every operator's examples: by numpy, by kernels, each node alone; and what is said of the results before they are there."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from fastlayers.graph.ir import Dim, Graph, Node, Value
 from fastlayers.kernels import _dispatch
 from fastlayers.operators import OPERATORS, Spec, View
+from fastlayers.operators.control import Meter
 from fastlayers.program import Program
 from fastlayers.program.binder import run_operator
-from fastlayers.program.interpret import interpret
 
 from .cases import Case, all_cases
 
@@ -141,11 +141,12 @@ def test_program(op: str, variant: str) -> None:
 
 
 @operators
-def test_interpreter(op: str, variant: str) -> None:
+def test_alone(op: str, variant: str) -> None:
     for item in BY_OPERATOR[op]:
         graph, given = graph_of(item, item.data)
         program = Program(graph, _dispatch.variant())
-        for got, want in zip(interpret(graph, given, program.variant, program.pack), expected(item), strict=False):
+        program.stages.cuts.update(range(len(graph.nodes)))
+        for got, want in zip(program.stages.run(given, Meter()), expected(item), strict=False):
             close(got, want, item.ulp)
 
 

@@ -197,9 +197,9 @@ def test_one_error_lists_everything() -> None:
             node("Strange", ["a"], ["b"]),
             node("Other", ["b"], ["c"], "my.own"),
             node("Constant", [], ["d"], value_string="text"),
-            node("Loop", ["", "cond", "c"], ["y"], body=graph([], [info("x2")], ["cond"])),
+            node("Loop", ["", "cond", "c"], ["y"], body=graph([node("Strange", ["z"], ["w"])], [info(n) for n in "ijz"], "jw")),
         ],
-        [info("cond", YES), info("x", X), SimpleNamespace(name="s", shape=None, dtype=None, kind="sequence(tensor)")],
+        [info("cond", YES), info("x", X), SimpleNamespace(name="s", shape=None, dtype=None, kind="map(tensor)")],
         ["y"],
         {"t": np.array(["text"], object)},
     )
@@ -208,12 +208,11 @@ def test_one_error_lists_everything() -> None:
     assert str(caught.value).splitlines() == [
         "onnx: the model needs what is not supported:",
         "  an initializer of text, or of elements that numpy does not have: 1 time",
-        "  an input that is no tensor but of type sequence(tensor): 1 time",
+        "  an input that is no tensor but of type map(tensor): 1 time",
         "  operator Constant: value_string of text: 1 time",
-        "  operator Loop: 1 time",
         "  operator Other of domain my.own, version 1: 1 time",
         "  operator Relu: attribute slope: 2 times",
-        "  operator Strange: 3 times",
+        "  operator Strange: 4 times",
     ]
 
 

@@ -153,6 +153,13 @@ def _recurrent(node: Node, version: int, make: Make) -> list[Node]:
     return [_changed(node, drop=("output_sequence",))]  # outputs that nobody names are not made
 
 
+def _scan(node: Node, version: int, make: Make) -> list[Node]:
+    """Before opset 9 everything has an axis for the batch, and its lengths come first."""
+    if version >= 9:
+        return [node]
+    return [_changed(node, drop=("directions",), scan_input_directions=node.attributes.get("directions", ()), batched=1)]
+
+
 def _roi_align(node: Node, version: int, make: Make) -> list[Node]:
     return [node if version >= 16 else _changed(node, coordinate_transformation_mode="output_half_pixel")]
 
@@ -286,6 +293,7 @@ RULES: dict[str, Rule] = {
     "ReduceSum": _axes(13),
     "Resize": _resize,
     "RoiAlign": _roi_align,
+    "Scan": _scan,
     "Scatter": _scatter,
     "Slice": _slice,
     "Split": _split,

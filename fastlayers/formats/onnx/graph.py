@@ -11,8 +11,11 @@ import numpy as np
 from ...errors import FormatError, UnsupportedError
 from ...graph.ir import Graph, Node, Value
 from ...operators import OPERATORS
+from ...operators.control import CONTROL, check_bodies
+from ...operators.sequence import SEQUENCES
 from .._source import quote
 from .canonical import canonical, check_counts, complaints, name_of
+from .elements import ELEMENTS
 from .narrow import Narrowed, told
 from .schema import is_graph
 
@@ -21,8 +24,8 @@ __all__ = ["to_graph"]
 # What is said of a value of which the file does not tell a dtype, such as most outputs of branches.
 UNTOLD = np.dtype(np.void)
 MOST_LINES = 50  # of an error
-# Operators that the program itself knows.
-CONTROL = frozenset({"If"})
+# What an input or output may be; the file need not say it.
+KINDS = ("tensor", "sequence(tensor)", "optional(tensor)", "optional(sequence(tensor))")
 # Constant's attributes other than value and sparse_value, and the dtypes of what they hold.
 _CONSTANTS = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
 
@@ -98,6 +101,7 @@ class _Converter:
                 name = self.define(value.name, scope, own, outermost)
                 self.narrow.note(name, types.get(value.name, 0))
                 inputs.append(Value(name, value.shape, UNTOLD if value.dtype is None else value.dtype))
+                inputs.append(self.value(self.define(value.name, scope, own, outermost), value, "input"))
         for key, array in proto.initializers.items():
             if array is None or array.dtype.kind not in "fiubc":
                 self.refused["an initializer of text, or of elements that numpy does not have"] += 1
@@ -110,18 +114,20 @@ class _Converter:
             nodes.extend(self.node(node, scope, own, outermost, types))
         outputs = []
         for value in proto.outputs:
-            self.check_type(value, "output")
-            name = self.read(value.name, scope, "the graph's outputs")
-            outputs.append(Value(name, value.shape, UNTOLD if value.dtype is None else value.dtype))
+            outputs.append(self.value(self.read(value.name, scope, "the graph's outputs"), value, "output"))
         constants, self.constants = self.constants, before
         return Graph(tuple(inputs), tuple(outputs), tuple(nodes), constants)
 
-    def check_type(self, value: Any, what: str) -> None:
-        kind = getattr(value, "kind", "tensor")
-        if kind not in ("tensor", ""):
+    def value(self, name: str, value: Any, what: str) -> Value:
+        """An input or output, with what the file says of it."""
+        kind = getattr(value, "kind", "") or "tensor"
+        elements = ELEMENTS.get(getattr(value, "elem_type", 0))
+        dtype = elements.dtype if value.dtype is None and elements is not None and kind != "tensor" else value.dtype
+        if kind not in KINDS:
             self.refused[f"an {what} that is no tensor but of type {kind}"] += 1
-        elif value.dtype is not None and value.dtype.kind not in "fiubc":
+        elif dtype is not None and dtype.kind not in "fiubc":
             self.refused[f"an {what} of text, or of elements that numpy does not have"] += 1
+        return Value(name, value.shape, UNTOLD if dtype is None else dtype, kind)
 
     def define(self, name: str, scope: Scope, own: set[str], outermost: bool) -> str:
         """A new value; returns its unique name."""
@@ -163,12 +169,13 @@ class _Converter:
             self.refused[str(error)] += 1
             return
         for node in made:
-            if node.op not in OPERATORS and node.op not in CONTROL:
+            if node.op not in OPERATORS and node.op not in CONTROL and node.op not in SEQUENCES:
                 self.refused[f"operator {node.op}"] += 1
                 continue
-            check_counts(node)
             if node.op in CONTROL:
-                _check_branches(node, label)
+                check_bodies(node, f"onnx: {label}")
+            else:
+                check_counts(node)
             yield node
 
     def version(self, proto: Any, domain: str) -> int:
@@ -201,15 +208,6 @@ class _Converter:
             self.constants[outputs[0]] = _frozen(np.array(value, _CONSTANTS[key]))
         else:
             self.refused[f"operator Constant: {key} of text"] += 1
-
-
-def _check_branches(node: Node, label: str) -> None:
-    for key, branch in node.attributes.items():
-        if branch.inputs or len(branch.outputs) != len(node.outputs):
-            raise FormatError(
-                f"onnx: {label}: {key} has {len(branch.inputs)} inputs and {len(branch.outputs)} outputs: "
-                f"expected none and {len(node.outputs)}, as many as the node has"
-            )
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

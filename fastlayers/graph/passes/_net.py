@@ -13,7 +13,7 @@ import numpy as np
 from ...operators import Spec
 from ..ir import Graph, Node
 
-__all__ = ["Net", "captured"]
+__all__ = ["Net", "captured", "free"]
 
 
 class Net:
@@ -26,7 +26,7 @@ class Net:
         self.source = graph
         self.constants: dict[str, np.ndarray] = dict(graph.constants)
         self.known: ChainMap[str, np.ndarray] = ChainMap(self.constants, outer)  # type: ignore[arg-type]
-        self.specs: dict[str, Spec] = {**specs, **{v.name: Spec(v.shape, v.dtype) for v in graph.inputs}}
+        self.specs: dict[str, Spec] = {**specs, **{v.name: Spec(v.shape, v.dtype) for v in graph.inputs if v.kind == "tensor"}}
         self.nodes: list[Node | None] = []
         self.made: dict[str, int] = {}
         self.readers: dict[str, list[int]] = {}
@@ -156,16 +156,23 @@ class Net:
 
 
 def captured(node: Node) -> set[str]:
-    """Names of the graph around that a node's branches read."""
+    """Names of the graph around that the graphs among a node's attributes read."""
     found: set[str] = set()
     for attribute in node.attributes.values():
         if isinstance(attribute, Graph):
-            own = {v.name for v in attribute.inputs} | set(attribute.constants)
-            for inner in attribute.nodes:
-                found.update(name for name in inner.inputs if name is not None and name not in own)
-                found |= captured(inner) - own
-                own.update(inner.outputs)
-            found.update(v.name for v in attribute.outputs if v.name not in own)
+            found |= free(attribute)
+    return found
+
+
+def free(graph: Graph) -> set[str]:
+    """Names that a graph reads and does not give itself."""
+    found: set[str] = set()
+    own = {v.name for v in graph.inputs} | set(graph.constants)
+    for node in graph.nodes:
+        found.update(name for name in node.inputs if name is not None and name not in own)
+        found |= captured(node) - own
+        own.update(node.outputs)
+    found.update(v.name for v in graph.outputs if v.name not in own)
     return found
 
 

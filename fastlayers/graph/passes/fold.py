@@ -49,6 +49,8 @@ class _Fold:
     def walk(self, graph: Graph) -> None:
         for node in graph.nodes:
             node = Node(node.op, tuple(self.name(n) for n in node.inputs), node.outputs, node.attributes)
+            if self.names and any(isinstance(value, Graph) for value in node.attributes.values()):
+                node = Node(node.op, node.inputs, node.outputs, _renamed_bodies(node, self.name))
             if node.op == "If":
                 self.choice(node)
             else:
@@ -137,18 +139,18 @@ class _Fold:
                     assert inner is not None
                     self.same(name, inner)
             return
-        changed: dict[str, Any] = {}
-        for key in ("then_branch", "else_branch"):
-            changed[key] = _renamed(node.attributes[key], self.name) if self.names else node.attributes[key]
-        net.append(Node("If", node.inputs, node.outputs, changed))
+        net.append(node)
+
+
+def _renamed_bodies(node: Node, name: Callable[[str | None], str | None]) -> dict[str, Any]:
+    return {k: _renamed(v, name) if isinstance(v, Graph) else v for k, v in node.attributes.items()}
 
 
 def _renamed(graph: Graph, name: Callable[[str | None], str | None]) -> Graph:
     """A branch that reads values of the outer graph by the names that they have now."""
     nodes = []
     for node in graph.nodes:
-        attributes = {k: _renamed(v, name) if isinstance(v, Graph) else v for k, v in node.attributes.items()}
-        nodes.append(Node(node.op, tuple(name(n) for n in node.inputs), node.outputs, attributes))
+        nodes.append(Node(node.op, tuple(name(n) for n in node.inputs), node.outputs, _renamed_bodies(node, name)))
     outputs = tuple(v._replace(name=name(v.name) or v.name) for v in graph.outputs)
     return Graph(graph.inputs, outputs, tuple(nodes), graph.constants, graph.values)
 

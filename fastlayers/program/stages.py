@@ -1,0 +1,254 @@
+"""Runs a graph that no sizes can settle: stretches of nodes as programs of their own, and single nodes between them.
+
+A *cut* is a node that runs alone: it has graphs of its own, works on lists, or its result's size depends on numbers. Cuts of the
+last sort are found when a stretch is bound, and then known for good. What lies between two cuts is bound to the sizes that are
+there by then, and cached by them; it runs as any program does, with the packed weights of the whole. The graphs of Loop, Scan and
+branches are programs too, each with the constants that it reads of the graphs around it, made once for inputs of its ranks.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..errors import LimitError
+from ..graph.ir import Graph, Node, Value
+from ..graph.passes._net import captured, free
+from ..operators import Spec, View
+from ..operators._base import FLOAT32
+from ..operators.control import CONTROL, Meter, inferred
+from ..operators.sequence import SEQUENCES, Anything
+from .interpret import run_node
+
+if TYPE_CHECKING:
+    from .program import Program
+
+__all__ = ["Stages"]
+
+UNTOLD = np.dtype(np.void)
+KEPT = 16  # forms of one body, for inputs of other ranks
+
+
+class _Part(NamedTuple):
+    """The nodes between two cuts, and the names that it reads and gives."""
+
+    program: Program
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    done: tuple[str, ...]  # values that nobody needs afterwards
+
+
+class Stages:
+    """A program's graph in stretches. May be used from any number of threads at once."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        graph = self.graph = program.graph
+        self.cuts = {i for i, node in enumerate(graph.nodes) if node.op in SEQUENCES or (node.op in CONTROL and node.op != "If")}
+        self._reads = [{name for name in node.inputs if name} | captured(node) for node in graph.nodes]
+        kept = {v.name for v in graph.outputs}
+        self._last = {name: i for i, names in enumerate(self._reads) for name in names if name not in kept}
+        self._wanted = kept | self._last.keys()
+        self._parts: dict[tuple[int, int], _Part] = {}
+        self._bodies: dict[int, _Body] = {}
+
+    def run(self, values: Sequence[Anything], meter: Meter, threads: int = 0) -> list[Anything]:
+        """The graph's outputs; they may share memory with the inputs, with constants and with each other."""
+        env: dict[str, Anything] = {v.name: value for v, value in zip(self.graph.inputs, values, strict=True)}
+        at, count = 0, len(self.graph.nodes)
+        while at < count:
+            at = self._single(at, env, meter, threads) if at in self.cuts else self._stretch(at, env, threads)
+        return [self._value(env, v.name) for v in self.graph.outputs]
+
+    def body(self, graph: Graph) -> _Body:
+        """A graph among a node's attributes, made ready once."""
+        with self.program.lock:
+            found = self._bodies.get(id(graph))
+            if found is None:
+                found = self._bodies[id(graph)] = _Body(self.program, graph)
+            return found
+
+    def _value(self, env: Mapping[str, Anything], name: str) -> Anything:
+        return env[name] if name in env else self.graph.constants[name]
+
+    # ---- a stretch --------------------------------------------------------------------------------------------------
+
+    def _stretch(self, at: int, env: dict[str, Anything], threads: int) -> int:
+        """Runs the nodes from `at` to the next cut; returns where that is, or `at` if a new cut was found on the way."""
+        with self.program.lock:
+            stop = min((cut for cut in self.cuts if cut > at), default=len(self.graph.nodes))
+            part = self._parts.get((at, stop))
+            names = self._inputs(at, stop) if part is None else part.inputs
+            lists = [name for name in names if not isinstance(env[name], np.ndarray)]
+            if lists:
+                return self._cut(at, stop, next(i for i in range(at, stop) if lists[0] in self._reads[i]))
+            if part is None:
+                part = self._parts[at, stop] = self._part(at, stop, env)
+        arrays = [_contiguous(env[name]) for name in part.inputs]
+        binding = part.program.binding(arrays)
+        if binding.plan is None:
+            return self._cut(at, stop, at + binding.stuck)
+        env.update(zip(part.outputs, binding.run(arrays, None, threads), strict=True))
+        for name in part.done:
+            env.pop(name, None)
+        return stop
+
+    def _cut(self, at: int, stop: int, where: int) -> int:
+        with self.program.lock:
+            self.cuts.add(where)
+            self._parts.pop((at, stop), None)
+        return at
+
+    def _inputs(self, at: int, stop: int) -> list[str]:
+        """The names that nodes read of what was there before them, constants apart."""
+        names = dict.fromkeys(name for i in range(at, stop) for name in sorted(self._reads[i]))
+        made = {name for node in self.graph.nodes[at:stop] for name in node.outputs}
+        return [name for name in names if name not in made and name not in self.graph.constants]
+
+    def _part(self, at: int, stop: int, env: Mapping[str, Anything]) -> _Part:
+        graph, nodes = self.graph, self.graph.nodes[at:stop]
+        reads = set().union(*self._reads[at:stop])
+        later = set().union(*self._reads[stop:]) | {v.name for v in graph.outputs}
+        inputs = self._inputs(at, stop)
+        outputs = [name for node in nodes for name in node.outputs if name in later]
+        constants = {name: array for name, array in graph.constants.items() if name in reads}
+        made = Graph(
+            tuple(Value(name, (None,) * env[name].ndim, env[name].dtype) for name in inputs),
+            tuple(Value(name, None, UNTOLD) for name in outputs),
+            nodes,
+            constants,
+        )
+        done = tuple(name for name in {*inputs, *outputs} if at <= self._last.get(name, -1) < stop)
+        return _Part(self.program.part(made), tuple(inputs), tuple(outputs), done)
+
+    # ---- a single node ----------------------------------------------------------------------------------------------
+
+    def _single(self, at: int, env: dict[str, Anything], meter: Meter, threads: int) -> int:
+        node = self.graph.nodes[at]
+        values = [None if name is None else self._value(env, name) for name in node.inputs]
+        specs = [Spec(v.shape, v.dtype) if isinstance(v, np.ndarray) else None for v in values]
+        view = View(node, specs, [v if isinstance(v, np.ndarray) else None for v in values])
+        made: Sequence[Anything]
+        if node.op in SEQUENCES:
+            made = _sequence(view, values, meter)
+        elif node.op in CONTROL:
+            meter.enter(view)
+            made = CONTROL[node.op](view, values, _Around(self, env, meter, threads), meter)
+            meter.leave()
+        elif all(name is None or isinstance(v, np.ndarray) for name, v in zip(node.inputs, values, strict=True)):
+            program, constants = self.program, self.graph.constants
+            made = run_node(node, values, [name in constants for name in node.inputs], program.variant, program.pack)
+        elif node.op == "Identity":
+            made = values
+        else:
+            raise view.wrong_dtype("an input is a sequence, or None: expected arrays")
+        env.update((name, value) for name, value in zip(node.outputs, made, strict=False) if name in self._wanted)
+        for name in self._reads[at]:
+            if self._last.get(name) == at:
+                env.pop(name, None)
+        return at + 1
+
+
+def _sequence(view: View, values: Sequence[Anything], meter: Meter) -> Sequence[Anything]:
+    with np.errstate(all="ignore"):
+        try:
+            made = SEQUENCES[view.op](view, *values)
+        except MemoryError as error:
+            if isinstance(error, LimitError):
+                raise
+            raise LimitError(f"{view.where}: no memory for its result") from error
+    if view.op == "SequenceInsert":
+        meter.keep(view, values[1].nbytes)
+    elif view.op == "SequenceErase":
+        meter.keep(view, sum(a.nbytes for a in made[0]) - sum(a.nbytes for a in values[0]))
+    return made
+
+
+def _contiguous(array: np.ndarray) -> np.ndarray:
+    return array if array.flags.c_contiguous and array.flags.aligned else array.copy()
+
+
+class _Around:
+    """What a node with graphs runs them with: the values around it."""
+
+    def __init__(self, stages: Stages, env: Mapping[str, Anything], meter: Meter, threads: int) -> None:
+        self.stages, self.env, self.meter, self.threads = stages, env, meter, threads
+
+    def run(self, graph: Graph, values: Sequence[Anything]) -> list[Anything]:
+        """The graph's outputs."""
+        body = self.stages.body(graph)
+        return body.run([*values, *(self.env[name] for name in body.captured)], self.meter, self.threads)
+
+    def specs(self, graph: Graph, values: Sequence[Anything]) -> list[Spec]:
+        """What the rules, or else the file, say of the outputs."""
+        body = self.stages.body(graph)
+        given = [*values, *(self.env[name] for name in body.captured)]
+        names = (v.name for v in body.graph.inputs)
+        known = {name: Spec(v.shape, v.dtype) for name, v in zip(names, given, strict=True) if isinstance(v, np.ndarray)}
+        found = inferred(body.graph, known)
+        told = (Spec(v.shape, FLOAT32 if v.dtype == UNTOLD else v.dtype) for v in graph.outputs)
+        return [declared if spec is None or spec.shape is None else spec for spec, declared in zip(found, told, strict=True)]
+
+
+class _Body:
+    """A graph among a node's attributes: what it reads of the graphs around it become inputs, and constants its own."""
+
+    def __init__(self, program: Program, graph: Graph) -> None:
+        outer = program.graph.constants
+        names = sorted(free(graph))
+        self.program = program
+        self.captured = tuple(name for name in names if name not in outer)
+        constants = {**graph.constants, **{name: outer[name] for name in names if name in outer}}
+        inputs = (*graph.inputs, *(Value(name, None, UNTOLD) for name in self.captured))
+        self.graph = Graph(inputs, graph.outputs, graph.nodes, constants, graph.values)
+        self._forms: OrderedDict[Any, tuple[Program, list[int]]] = OrderedDict()
+
+    def run(self, values: Sequence[Anything], meter: Meter, threads: int) -> list[Anything]:
+        """The outputs for its inputs, behind which stand the values that it reads from around it."""
+        key = tuple([(v.dtype, v.ndim) if isinstance(v, np.ndarray) else type(v) for v in values])
+        with self.program.lock:
+            found = self._forms.get(key)
+            if found is None:
+                found = self._forms[key] = self._form(values)
+                while len(self._forms) > KEPT:
+                    self._forms.popitem(last=False)
+        program, through = found
+        made = iter(program.evaluate(values, meter, threads) if program.graph.outputs else ())
+        return [next(made) if i < 0 else values[i] for i in through]
+
+    def _form(self, values: Sequence[Anything]) -> tuple[Program, list[int]]:
+        """The program for inputs of these ranks and dtypes; and, for each output, which input it is, or -1."""
+
+        def value(v: Value, given: Anything) -> Value:
+            if isinstance(given, np.ndarray):
+                return Value(v.name, (None,) * given.ndim, given.dtype)
+            return Value(v.name, None, UNTOLD, "sequence(tensor)" if isinstance(given, list) else "optional(tensor)")
+
+        graph = self.graph
+        inputs = tuple(map(value, graph.inputs, values))
+        graph = self.program.simplified(Graph(inputs, graph.outputs, graph.nodes, graph.constants, graph.values))
+        same = {node.outputs[0]: node.inputs[0] for node in graph.nodes if node.op == "Identity"}
+        places = {v.name: i for i, v in enumerate(graph.inputs)}
+        through = []
+        for output in graph.outputs:
+            name: str | None = output.name
+            while name in same:
+                name = same[name]
+            through.append(places.get(name or "", -1))
+        outputs = tuple(v for v, i in zip(graph.outputs, through, strict=True) if i < 0)
+        return self.program.inner(_needed(Graph(graph.inputs, outputs, graph.nodes, graph.constants, graph.values))), through
+
+
+def _needed(graph: Graph) -> Graph:
+    """The graph without nodes whose results nobody reads."""
+    wanted = {v.name for v in graph.outputs}
+    nodes: list[Node] = []
+    for node in reversed(graph.nodes):
+        if any(name in wanted for name in node.outputs):
+            nodes.append(node)
+            wanted.update(name for name in node.inputs if name)
+            wanted |= captured(node)
+    return Graph(graph.inputs, graph.outputs, tuple(reversed(nodes)), graph.constants, graph.values)

@@ -18,6 +18,7 @@ from ...graph.ir import Node
 from ...operators._narrow import NARROW
 from ...operators._shapes import DTYPES
 from .._source import quote
+from . import quantised
 from .schema import NEWEST, OLDEST, Attribute, Schema, matches, schemas
 
 __all__ = ["Make", "canonical", "check_counts", "complaints", "name_of", "short"]
@@ -280,6 +281,7 @@ RULES: dict[str, Rule] = {
     "Clip": _clip,
     "DFT": _dft,
     "Dropout": _dropout,
+    "DequantizeLinear": _typed("output_dtype"),
     "EyeLike": _typed("dtype"),
     "GRU": _recurrent,
     "Gemm": _gemm,
@@ -289,6 +291,7 @@ RULES: dict[str, Rule] = {
     "MeanVarianceNormalization": _mean_variance_normalization,
     "PRelu": _prelu,
     "Pad": _pad,
+    "QuantizeLinear": _typed("output_dtype"),
     "RNN": _recurrent,
     "ReduceSum": _axes(13),
     "Resize": _resize,
@@ -333,6 +336,7 @@ DOMAINS: dict[str, dict[str, tuple[Schema, Rule]]] = {
         "FastGelu": (Schema(1, 1, 2, 1, {}), _ms_gelu),
         "Gelu": (Schema(1, 1, 1, 1, {}), _ms_gelu),
         "QuickGelu": (Schema(1, 1, 1, 1, {"alpha": _FLOAT}), _ms_quick_gelu),
+        **quantised.TABLE,
     }
 }
 

@@ -1,0 +1,227 @@
+"""ONNX Runtime's operators on quantised numbers other than products: each is the float operator between quantised numbers.
+
+QLinearAdd                 ((a - za) sa + (b - zb) sb) / sc, every step rounded to float32, as floats are added
+QLinearMul                 ((a - za) (b - zb)) * (sa sb / sc)
+means (pools, ReduceMean)  the exact sum * (sx / (sy n)), of n numbers
+others                     the function of float32
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ._base import FLOAT32, OPERATORS, Spec, View, register
+from ._quantised import (
+    Arrays,
+    applied,
+    array_spec,
+    dequantised,
+    factor,
+    float_spec,
+    need_integers,
+    quantised,
+    requantised,
+    result_dtype,
+    triple,
+    whole,
+    wrapped,
+)
+from ._shapes import broadcast, same_dtype
+from .pooling import _windows
+
+_Zero = np.ndarray | None
+
+
+def _one(value: np.ndarray | None) -> Any:
+    return 0 if value is None else value.reshape(())
+
+
+def _finished(y: np.ndarray, scale: np.ndarray, zero: _Zero, dtype: np.dtype[Any]) -> Arrays:
+    """Floats as quantised numbers."""
+    return (quantised(y.astype(FLOAT32) / scale.astype(FLOAT32).reshape(()), _one(zero), dtype),)
+
+
+def _floats(x: np.ndarray, scale: np.ndarray, zero: _Zero) -> np.ndarray:
+    return dequantised(x, scale.reshape(()), None if zero is None else zero.reshape(()))
+
+
+# ---- two operands -------------------------------------------------------------------------------------------------------------
+
+
+def binary_infer(n: View) -> list[Spec]:
+    """Inputs: a and b with their scales and zero points, the scale and the zero point of the result."""
+    triple(n, 0)
+    triple(n, 3)
+    same_dtype(n, 0, 3)
+    return [Spec(broadcast(n, [n.shape(0), n.shape(3)]), result_dtype(n, 7))]
+
+
+def add_run(
+    n: View, a: np.ndarray, a_scale: np.ndarray, a_zero: _Zero, b: np.ndarray, b_scale: np.ndarray, b_zero: _Zero,
+    scale: np.ndarray, zero: _Zero = None,
+) -> Arrays:  # fmt: skip
+    """The sum."""
+    y = _floats(a, a_scale, a_zero) + _floats(b, b_scale, b_zero)
+    return _finished(y, scale, zero, a.dtype if zero is None else zero.dtype)
+
+
+def mul_run(
+    n: View, a: np.ndarray, a_scale: np.ndarray, a_zero: _Zero, b: np.ndarray, b_scale: np.ndarray, b_zero: _Zero,
+    scale: np.ndarray, zero: _Zero = None,
+) -> Arrays:  # fmt: skip
+    """The product."""
+    total = wrapped(whole(a, a_zero if a_zero is None else _one(a_zero)) * whole(b, b_zero if b_zero is None else _one(b_zero)))
+    by = factor(a_scale.reshape(()), b_scale.reshape(()), scale.reshape(()))
+    return (requantised(total, by, _one(zero), a.dtype if zero is None else zero.dtype),)
+
+
+register("QLinearAdd", binary_infer, add_run)
+register("QLinearMul", binary_infer, mul_run)
+
+# ---- functions of one array ----------------------------------------------------------------------------------------------------
+
+
+def _unary_view(n: View, op: str, x: Spec, attributes: dict[str, Any] | None = None) -> View:
+    return applied(n, op, [float_spec(x)], attributes)
+
+
+def _function(name: str, op: str, attributes: Callable[[View], dict[str, Any]] = lambda n: {}) -> None:
+    """An operator with inputs x, its scale and zero point, scale and zero point of the result."""
+
+    def infer(n: View) -> list[Spec]:
+        triple(n, 0)
+        made = OPERATORS[op].infer(_unary_view(n, op, n.spec(0), attributes(n)))[0]
+        return [Spec(made.shape, result_dtype(n, 4))]
+
+    def run(n: View, x: np.ndarray, x_scale: np.ndarray, x_zero: _Zero, scale: np.ndarray, zero: _Zero = None) -> Arrays:
+        floats = _floats(x, x_scale, x_zero)
+        function = OPERATORS[op].run
+        assert function is not None
+        y = function(_unary_view(n, op, Spec(x.shape, x.dtype), attributes(n)), floats)[0]
+        return _finished(np.asarray(y), scale, zero, x.dtype if zero is None else zero.dtype)
+
+    register(name, infer, run)
+
+
+def _softmax_attributes(n: View) -> dict[str, Any]:
+    old = n.get("opset", 13) < 13
+    return {"axis": n.get("axis", 1 if old else -1), **({"flatten": True} if old else {})}
+
+
+_function("QLinearSigmoid", "Sigmoid")
+_function("QLinearLeakyRelu", "LeakyRelu", lambda n: {"alpha": n.get("alpha", 0.01)})
+_function("QLinearSoftmax", "Softmax", _softmax_attributes)
+
+# ---- means ----------------------------------------------------------------------------------------------------
+
+
+def mean_of(total: np.ndarray, count: Any, x_scale: np.ndarray, scale: np.ndarray, zero: _Zero, dtype: np.dtype[Any]) -> Arrays:
+    """Exact sums of so many numbers as quantised means."""
+    steps = scale.reshape(()).astype(FLOAT32) * np.asarray(count, FLOAT32)
+    return (requantised(wrapped(total), x_scale.reshape(()).astype(FLOAT32) / steps, _one(zero), dtype),)
+
+
+def _last(n: View) -> bool:
+    return bool(n.get("channels_last", 0) or n.get("x_last", False))
+
+
+def pool_infer(n: View) -> list[Spec]:
+    triple(n, 0)
+    op = n.op.removeprefix("QLinear")
+    given = {**n.node.attributes, "x_last": _last(n)}
+    made = OPERATORS[op].infer(applied(n, op, [float_spec(n.spec(0))], given))[0]
+    shape = made.shape
+    if op == "GlobalAveragePool" and shape is not None and _last(n):
+        shape = (shape[0], *shape[2:], shape[1])
+    return [Spec(shape, result_dtype(n, 4))]
+
+
+def global_run(n: View, x: np.ndarray, x_scale: np.ndarray, x_zero: _Zero, scale: np.ndarray, zero: _Zero = None) -> Arrays:
+    """The mean of each map."""
+    axes = tuple(range(1, x.ndim - 1) if _last(n) else range(2, x.ndim))
+    count = math.prod(x.shape[i] for i in axes)
+    total = whole(x, None if x_zero is None else _one(x_zero)).sum(axes, keepdims=True)
+    return mean_of(total, count, x_scale, scale, zero, x.dtype if zero is None else zero.dtype)
+
+
+def pool_run(n: View, x: np.ndarray, x_scale: np.ndarray, x_zero: _Zero, scale: np.ndarray, zero: _Zero = None) -> Arrays:
+    """The mean of each window; padding stands for 0 where it counts."""
+    wide = whole(x, None if x_zero is None else _one(x_zero))
+    given = {**n.node.attributes, "x_last": _last(n)}
+    views, kind, place = _windows(applied(n, "AveragePool", [array_spec(wide)], given), wide, 0)
+    axes = tuple(range(-len(place.kernel), 0))
+    count = (kind > 0 if n.get("count_include_pad", 0) else kind == 1).sum(axes)
+    (y,) = mean_of(views.sum(axes), count, x_scale, scale, zero, x.dtype if zero is None else zero.dtype)
+    return (np.moveaxis(y, 1, -1) if _last(n) else y,)
+
+
+def reduce_infer(n: View) -> list[Spec]:
+    triple(n, 0)
+    given = {"keepdims": n.get("keepdims", 1)}
+    view = applied(n, "ReduceMean", [float_spec(n.spec(0)), Spec((len(n.get("axes") or ()),), np.dtype(np.int64))], given)
+    view.values = [None, np.array(n.get("axes") or (), np.int64)]
+    return [Spec(OPERATORS["ReduceMean"].infer(view)[0].shape, result_dtype(n, 4))]
+
+
+def reduce_run(n: View, x: np.ndarray, x_scale: np.ndarray, x_zero: _Zero, scale: np.ndarray, zero: _Zero = None) -> Arrays:
+    """Means over axes; over all if none are named."""
+    axes = tuple(int(a) for a in n.get("axes") or range(x.ndim))
+    total = whole(x, None if x_zero is None else _one(x_zero)).sum(axes, keepdims=bool(n.get("keepdims", 1)))
+    count = math.prod(x.shape[a] for a in axes)
+    return mean_of(np.asarray(total), count, x_scale, scale, zero, x.dtype if zero is None else zero.dtype)
+
+
+register("QLinearGlobalAveragePool", pool_infer, global_run)
+register("QLinearAveragePool", pool_infer, pool_run)
+register("QLinearReduceMean", reduce_infer, reduce_run)
+
+# ---- parts of others ----------------------------------------------------------------------------------------------------
+
+
+def concat_infer(n: View) -> list[Spec]:
+    """Inputs: scale and zero point of the result; then x, its scale and its zero point for each part."""
+    if len(n.inputs) < 5 or len(n.inputs) % 3 not in (1, 2):
+        raise n.fail(f"has {len(n.inputs)} inputs: expected a scale, a zero point and three for each part")
+    parts = range(2, len(n.inputs), 3)
+    for i in parts:
+        triple(n, i)
+    need_integers(n, 1)
+    made = OPERATORS["Concat"].infer(applied(n, "Concat", [float_spec(n.spec(i)) for i in parts]))[0]
+    return [Spec(made.shape, result_dtype(n, 1, 2))]
+
+
+def concat_run(n: View, scale: np.ndarray, zero: _Zero, *inputs: np.ndarray) -> Arrays:
+    """The parts one behind the other."""
+    given: list[Any] = [*inputs, None]  # the last zero point may be missing
+    parts = [given[i : i + 3] for i in range(0, len(inputs), 3)]
+    dtype = parts[0][0].dtype if zero is None else zero.dtype
+    made = [_finished(_floats(*part), scale, zero, dtype)[0] for part in parts]
+    return (np.concatenate(made, n.get("axis", 1)),)
+
+
+def where_infer(n: View) -> list[Spec]:
+    """Inputs: a condition; x and y with their scales and zero points; the scale and the zero point of the result."""
+    triple(n, 1)
+    triple(n, 4)
+    if n.spec(0).dtype.kind != "b":
+        raise n.wrong_dtype(f"input 0 has dtype {n.spec(0).dtype}: expected booleans")
+    return [Spec(broadcast(n, [n.shape(i) for i in (0, 1, 4)]), result_dtype(n, 8, 1))]
+
+
+def where_run(n: View, condition: np.ndarray, *inputs: np.ndarray | None) -> Arrays:
+    """x where the condition holds, else y."""
+    x, x_scale, x_zero, y, y_scale, y_zero, scale, zero = (*inputs, None)[:8]
+    assert x is not None
+    assert scale is not None
+    dtype = x.dtype if zero is None else zero.dtype
+    parts: Sequence[Any] = ((x, x_scale, x_zero), (y, y_scale, y_zero))
+    made = [_finished(_floats(*part), scale, zero, dtype)[0] for part in parts]
+    return (np.where(condition, *made),)
+
+
+register("QLinearConcat", concat_infer, concat_run)
+register("QLinearWhere", where_infer, where_run)

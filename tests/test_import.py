@@ -28,7 +28,7 @@ def extras() -> set[str]:
 
 
 def test_import_loads_no_extra_and_nothing_heavy() -> None:
-    assert {"numba", "pyfive", "rich", "pytest"} <= extras()
+    assert {"numba", "rich", "pytest"} <= extras()
     heavy = {
         "asyncio",
         "multiprocessing",

@@ -25,7 +25,7 @@ from ._draw import printable
 __all__ = ["Finding", "examine", "run"]
 
 # Modules that the optional parts need. The names of the parts are those of pyproject.toml.
-EXTRAS = {"jit": ("numba",), "cuda": ("numba", "numba_cuda"), "hdf5": ("pyfive",), "cli": ("rich",)}
+EXTRAS = {"jit": ("numba",), "cuda": ("numba", "numba_cuda"), "cli": ("rich",)}
 # Processors that compiled levels exist for; elsewhere plain numpy is all there is, and nothing is wrong with that.
 COMPILED_FOR = ("x86_64", "amd64", "aarch64", "arm64")
 TOLERANCE = 1e-5  # of the largest number: sums here are short, and 1e-6 is what they reach

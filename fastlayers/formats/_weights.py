@@ -18,7 +18,7 @@ MAX_BYTES = 16 << 30
 def load_weights(
     source: SourceLike, *, format: str | None = None, mmap: bool = True, max_bytes: int = MAX_BYTES
 ) -> dict[str, Array]:
-    """Reads the arrays of a safetensors, torch, npz, npy or ONNX file; the format is told from the content, never from its name.
+    """Reads the arrays of a safetensors, torch, npz, npy, HDF5, Keras or ONNX file, the format being told from the content alone.
 
     Names and their order are the file's ("arr_0" for the one array of an npy file, as in an npz). dtypes are kept (float16,
     integers, bool and complex too), but bfloat16 and the 8-bit floats, which numpy lacks, are widened to float32, exactly.
@@ -33,10 +33,14 @@ def load_weights(
     and lists, keys and numbers joined with "."; of a module that was saved whole, what its state_dict has. A bare tensor is
     called "tensor". A file that calls anything but what makes tensors and plain values is refused: save the state_dict alone.
 
+    Of an HDF5 file (.h5, .weights.h5) come its datasets by their paths, of a .keras archive those of the weights in it; soft and
+    external links, data in other files and virtual datasets are refused.
+
     Args:
         source: a path (str or os.PathLike), the content itself (bytes or another contiguous buffer of bytes), or a binary file
             object, which is read from where it stands to its end and need not be seekable.
-        format: the format to insist on, "safetensors", "torch", "npz", "npy" or "onnx"; None takes whichever the content is.
+        format: the format to insist on, "safetensors", "torch", "npz", "npy", "hdf5", "keras" or "onnx"; None takes whichever the
+            content is.
         mmap: maps the file of a path: arrays need no memory of their own where no conversion is due, and are read at first touch.
             The file must then not change while its arrays live; if it is truncated, the operating system kills the process that
             touches them. False reads the file, and copies a buffer that is not ``bytes``: the result depends on nothing outside.

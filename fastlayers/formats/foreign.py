@@ -8,8 +8,6 @@ from typing import NoReturn
 from ..errors import FormatError, UnsupportedError
 from ._source import Source, quote
 
-_HDF5 = b"\x89HDF\r\n\x1a\n"
-
 # (name, what the content starts with, at which offset)
 _MAGICS: tuple[tuple[str, bytes, int], ...] = (
     ("TensorFlow Lite", b"TFL3", 4),
@@ -33,7 +31,6 @@ _TEXTS: tuple[tuple[str, bytes], ...] = (
 # (name, whether the names of a zip archive's members show it)
 _ARCHIVES: tuple[tuple[str, Callable[[list[str]], bool]], ...] = (
     ("TorchScript of before PyTorch 1.4 (zip)", lambda names: any(n.endswith("/model.json") for n in names)),
-    ("Keras (.keras)", lambda names: "config.json" in names and any(n.startswith("model.weights.") for n in names)),
 )
 
 
@@ -44,8 +41,6 @@ def refuse(source: Source) -> None:
     for name, magic, at in _MAGICS:
         if source.starts_with(magic, at):
             _unsupported(source, name)
-    if _is_hdf5(source):
-        _unsupported(source, "HDF5 (.h5)")
     if _is_pickle(source):
         _unsupported(source, "a Python pickle, which is never unpickled")
     if _is_msgpack(source):
@@ -71,16 +66,6 @@ def _refuse_archive(source: Source) -> NoReturn:
             _unsupported(source, name)
     some = ", ".join(quote(n) for n in names[:5]) + (", ..." if len(names) > 5 else "")
     raise FormatError(f"{source.where}: is a zip archive without any npy member or data.pkl: {len(names)} members ({some})")
-
-
-def _is_hdf5(source: Source) -> bool:
-    """HDF5's signature may stand at 0, 512, 1024, 2048, ..."""
-    at = 0
-    while at < len(source):
-        if source.starts_with(_HDF5, at):
-            return True
-        at = at * 2 or 512
-    return False
 
 
 def _is_pickle(source: Source) -> bool:

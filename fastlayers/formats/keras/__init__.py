@@ -1,0 +1,30 @@
+"""Reading Keras: ``.keras`` archives and whole models in HDF5 (``.h5``), as Keras 2 and 3 write them.
+
+`archive` (bytes -> configuration, weights) -> `model` (layers by name, from the closed tables of `layers`) -> `calls` (what calls
+what) -> a graph of `operators`, built by `build`.
+"""
+
+from __future__ import annotations
+
+from .._arrays import Array
+from .._budget import Budget
+from .._source import Source
+
+NAME = "keras"
+LOOKS = "a zip archive with config.json"
+
+
+def sniff(source: Source) -> bool:
+    """Whether it is a zip archive with a configuration and weights."""
+    if not source.starts_with(b"PK\x03\x04"):
+        return False
+    names = {member.name for member in source.archive().members}
+    return "config.json" in names and any(name.startswith("model.weights.") for name in names)
+
+
+def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
+    """The datasets of the weights in a .keras archive, by their paths."""
+    from . import archive
+
+    file = archive.weights(source, budget)
+    return {path: dataset.read() for path, dataset in file.datasets() if dataset.numeric}

@@ -53,7 +53,8 @@ def _whole_map(net: Net, at: int, node: Node) -> None:
     if spec is None or spec.shape is None or tuple(spec.shape[2:]) != tuple(get("kernel_shape") or ()):
         return
     if (
-        any(get("pads") or ())
+        get("x_last", False)
+        or any(get("pads") or ())
         or get("auto_pad", "NOTSET") not in ("NOTSET", "VALID", "")
         or any(d != 1 for d in get("dilations") or ())
     ):
@@ -96,7 +97,7 @@ class _Plan:
         net, out = self.net, node.outputs[0]
         x = node.inputs[0] if node.inputs else None
         rank = net.rank(x)
-        if rank is None or rank < 3 or sum(bool(n) for n in node.outputs) != 1 or not net.is_float32(x):
+        if rank is None or rank < 3 or sum(bool(n) for n in node.outputs) != 1 or not net.is_float32(x) or _settled(node):
             self._outside(node)
         elif node.op == "Conv" and net.constant(node.inputs[1]) is not None and "x_last" not in node.attributes:
             self._convolution(node, rank)
@@ -138,6 +139,11 @@ class _Plan:
 
     def _outside(self, node: Node) -> None:
         self._first.update(name for name in (*node.inputs, *node.outputs) if name)
+
+
+def _settled(node: Node) -> bool:
+    """Whether the node was written with its channels last."""
+    return bool(node.attributes.get("x_last", False))
 
 
 def _changed(node: Node, last: set[str]) -> Node:

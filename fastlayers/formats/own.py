@@ -35,11 +35,6 @@ _UNTOLD = np.dtype(np.void).name  # of a value whose dtype nobody knows, such as
 _PACKED = "packed/"
 DEEPEST = 64  # branches in branches
 _KINDS = ("tensor", "sequence(tensor)", "optional(tensor)", "optional(sequence(tensor))")
-_DTYPES = {
-    "float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8",
-    "uint64": "U64",
-    "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
-}  # fmt: skip
 
 
 # ---- writing ------------------------------------------------------------------------------------------------------------

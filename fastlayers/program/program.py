@@ -134,13 +134,9 @@ class Program:
             try:
                 plan = bind(self.graph, specs, values, self.pack, self.branch)
             except Interpret as reason:
-                if self.native:
-                    raise UnsupportedError(f"require_native: the model must be interpreted: {reason}") from None
-                _log.info("the model is interpreted node by node: %s", reason)
-                return Binding(self, None, None)
+                return self._unbound(reason, reason.position)
             if self.variant.steps:
                 plan.calls[:] = map(_native, plan.calls)
-                return self._unbound(reason, reason.position)
             found = _numpy_steps(plan)
             if found and self.native:
                 raise UnsupportedError(f"require_native: these steps would run in numpy: {', '.join(found)}")

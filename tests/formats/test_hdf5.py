@@ -1,4 +1,4 @@
-"""HDF5 through load_weights: what h5py wrote with every kind of storage, and files that lie: refused quickly, in little memory."""
+"""HDF5 through load_weights: what h5py wrote with every kind of storage; files that lie are refused quickly, in little memory."""
 
 from __future__ import annotations
 

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import fastlayers as fl
 from fastlayers.errors import DTypeError, ShapeError, UnsupportedError
 from fastlayers.formats._arrays import float8_values
 from fastlayers.formats.onnx.elements import ELEMENTS, small_values
 from fastlayers.formats.onnx.graph import to_graph
-from fastlayers.graph.ir import Graph
+from fastlayers.graph.ir import Graph, Value
 from fastlayers.model.feeds import convert
 from fastlayers.model.model import Model
 from fastlayers.operators._narrow import NARROW, narrowed
@@ -170,11 +169,11 @@ def test_inputs_of_ml_dtypes() -> None:
         (22, "int4", [-8, 7]),
         (21, "uint4", [15, 0]),
     ):
-        spec = fl.TensorSpec("x", (2,), ELEMENTS[number].dtype)
+        spec = Value("x", (2,), ELEMENTS[number].dtype)
         got = convert(spec, np.array(given, getattr(types, name)))
         assert got.dtype == ELEMENTS[number].dtype
         np.testing.assert_array_equal(got, given)
     with pytest.raises(DTypeError, match="cannot hold"):
-        convert(fl.TensorSpec("x", (1,), np.dtype(np.uint8)), np.array([-1], types.int4))
+        convert(Value("x", (1,), np.dtype(np.uint8)), np.array([-1], types.int4))
     with pytest.raises(DTypeError, match="another int"):
-        convert(fl.TensorSpec("x", (1,), np.dtype(np.int8)), np.array([-1], types.bfloat16))
+        convert(Value("x", (1,), np.dtype(np.int8)), np.array([-1], types.bfloat16))

@@ -97,11 +97,9 @@ class _Converter:
         inputs = []
         for value in proto.inputs:
             if value.name not in proto.initializers:
-                self.check_type(value, "input")
                 name = self.define(value.name, scope, own, outermost)
                 self.narrow.note(name, types.get(value.name, 0))
-                inputs.append(Value(name, value.shape, UNTOLD if value.dtype is None else value.dtype))
-                inputs.append(self.value(self.define(value.name, scope, own, outermost), value, "input"))
+                inputs.append(self.value(name, value, "input"))
         for key, array in proto.initializers.items():
             if array is None or array.dtype.kind not in "fiubc":
                 self.refused["an initializer of text, or of elements that numpy does not have"] += 1

@@ -1,5 +1,6 @@
 """Fast CPU inference for trained networks."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import functional, graph, kernels, layers
@@ -34,6 +35,8 @@ _LAZY = frozenset({"InferenceSession", "Model", "TensorSpec", "compile", "load",
 
 
 def __getattr__(name: str) -> Any:
+    if name == "cuda":
+        return import_module(".cuda", __name__)
     if name not in _LAZY:
         raise AttributeError(f"module 'fastlayers' has no attribute {name!r}")
     from . import model

@@ -77,7 +77,7 @@ def _resolve(name: str) -> str:
     if name == "jit" and name not in names:
         raise _no_numba(f"kernels.use: variant {name!r}")
     if name == "cuda":
-        _start_cuda("kernels.use: variant 'cuda'")
+        start_cuda("kernels.use: variant 'cuda'")
     if name not in names:
         choices = ", ".join(("aot", *names) if levels() else names)
         known = name == "aot" or name.removeprefix("aot/") in LEVELS
@@ -86,7 +86,7 @@ def _resolve(name: str) -> str:
     return name
 
 
-def _start_cuda(what: str) -> None:
+def start_cuda(what: str) -> None:
     """The one place where an error says that CUDA cannot be used."""
     problem = _cuda_problem(what)
     if problem is not None:
@@ -109,7 +109,7 @@ def _default() -> str:
                 raise _no_numba("FASTLAYERS_ISA=jit")
             return "jit"
         if forced == "cuda":
-            _start_cuda("FASTLAYERS_ISA=cuda")
+            start_cuda("FASTLAYERS_ISA=cuda")
             return "cuda"
         if forced not in names:
             what = "cannot run on this machine" if forced in LEVELS else "is unknown"
@@ -235,7 +235,7 @@ class Variant(NamedTuple):
 def variant(name: str = "") -> Variant:
     """The functions of the current variant, or of "cuda", whatever the current one is."""
     if name == "cuda":
-        _start_cuda("device='cuda'")
+        start_cuda("device='cuda'")
         return Variant(name, *_functions(name)[:3])
     _ready()
     with _lock:

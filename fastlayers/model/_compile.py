@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..graph.trace import trace
+from ._load import checked_device
 from .lowering import lower
 from .model import Model, Options
 
@@ -13,7 +14,12 @@ __all__ = ["compile"]
 
 
 def compile(
-    function: Callable[..., Any], *inputs: Any, precision: str = "default", num_threads: int = 0, require_native: bool = False
+    function: Callable[..., Any],
+    *inputs: Any,
+    precision: str = "default",
+    num_threads: int = 0,
+    require_native: bool = False,
+    device: str = "cpu",
 ) -> Model:
     """Records a layer, or a function of layers, once, and makes a model of it: the same runtime as a loaded file.
 
@@ -23,6 +29,7 @@ def compile(
         precision: as in `load`.
         num_threads: as in `load`.
         require_native: as in `load`.
+        device: as in `load`.
 
     Returns:
         The model, with the weights that the layers have now.
@@ -37,7 +44,8 @@ def compile(
     >>> model(np.ones((1, 2)))
     array([[2., 2., 2.]], dtype=float32)
     """
+    checked_device("compile", device)
     graph = lower(trace(function, *inputs))
-    model = Model(graph, Options(strict=precision == "strict", native=require_native))
+    model = Model(graph, Options(strict=precision == "strict", native=require_native), device=device)
     model.num_threads = num_threads
     return model

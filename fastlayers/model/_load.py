@@ -9,13 +9,22 @@ import numpy as np
 from ..errors import DeviceError, ShapeError, UnsupportedError
 from ..formats import MAX_BYTES
 from ..formats._graph import load_graph
+from ..kernels import _dispatch
 from ..operators.control import MAX_ROUNDS
 from .model import Model, Options
 
 if TYPE_CHECKING:
     from ..formats._source import SourceLike
 
-__all__ = ["load"]
+__all__ = ["checked_device", "load"]
+
+
+def checked_device(what: str, device: object) -> None:
+    """Raises unless models can be made for this device."""
+    if device not in ("cpu", "cuda"):
+        raise DeviceError(f"{what}: device is {device!r}: expected 'cpu' or 'cuda'")
+    if device == "cuda":
+        _dispatch.start_cuda(f"{what}: device='cuda'")
 
 
 def load(
@@ -37,7 +46,7 @@ def load(
     Args:
         source: a path, bytes, or a binary file object. Nothing in it is executed.
         format: "onnx" or "fastlayers"; told from the content if None.
-        device: "cpu".
+        device: "cpu", which means the kernel variant that is chosen now; or "cuda", an NVIDIA GPU: see docs/cuda.md.
         precision: "default", or "strict": direct algorithms only and no folding of one operation into another.
         weights: how weights are stored while the model runs: "float32".
         max_bytes: the most memory that reading may take, beside what is mapped from the file.
@@ -63,8 +72,7 @@ def load(
         ...
     fastlayers.errors.FormatError: load: <bytes>: the content is of no known format
     """
-    if device != "cpu":
-        raise DeviceError(f"load: device is {device!r}: expected 'cpu'")
+    checked_device("load", device)
     if precision not in ("default", "strict"):
         raise ShapeError(f"load: precision is {precision!r}: expected 'default' or 'strict'")
     if weights != "float32":
@@ -77,6 +85,6 @@ def load(
     options: dict[str, Any] = {**stored, "optimize": optimize and stored.get("optimize", True), "native": require_native}
     options["bodies"], options["rounds"] = optimize, int(max_rounds)
     options["strict"] = precision == "strict" or bool(stored.get("strict"))
-    model = Model(graph, Options(**options), metadata, packed)
+    model = Model(graph, Options(**options), metadata, packed, device)
     model.num_threads = num_threads
     return model

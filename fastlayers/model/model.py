@@ -101,9 +101,10 @@ class Model:
         options: Options = Options(),  # noqa: B008
         metadata: Mapping[str, str] | None = None,
         packed: Mapping[str, np.ndarray] | None = None,
+        device: str = "cpu",
     ) -> None:
         self._graph, self._options = graph, options
-        self._variant = _dispatch.variant()
+        self._variant = _dispatch.variant("cuda" if device == "cuda" else "")
         self._lock = threading.Lock()
         self._programs: dict[tuple[str, ...], Program] = {}
         self._threads = 0
@@ -190,7 +191,10 @@ class Model:
     def _run(
         self, program: Program, names: tuple[str, ...], given: list[Any], out: Mapping[str, np.ndarray] | None
     ) -> Sequence[np.ndarray]:
-        arrays = [_feeds.convert(value, array) for value, array in zip(self._graph.inputs, given, strict=True)]
+        if program.device is None:
+            arrays = [_feeds.convert(value, array) for value, array in zip(self._graph.inputs, given, strict=True)]
+        else:
+            arrays = self._device_feeds(program, given, out)
         binding = program.binding(arrays)
         if out is None:
             results = binding.run(arrays, None, self._threads)
@@ -218,6 +222,24 @@ class Model:
             raise ShapeError("run: arrays of out share memory: expected one of its own for each output")
         binding.run(arrays, targets, self._threads)
         return targets
+
+    def _device_feeds(self, program: Program, given: list[Any], out: Any) -> list[Any]:
+        """Inputs as they are where they are, but on the host where their numbers decide sizes."""
+        from ..program.on_device import feed, is_on_device
+
+        arrays: list[Any] = []
+        for i, (value, array) in enumerate(zip(self._graph.inputs, given, strict=True)):
+            if not is_on_device(array):
+                arrays.append(_feeds.convert(value, array))
+                continue
+            if out is not None:
+                raise DTypeError(f"run: input {value.name!r} is on the GPU, so results are too: expected no out")
+            array = feed(array, f"run: input {value.name!r}")
+            if array.dtype != value.dtype:
+                raise DTypeError(f"run: input {value.name!r} on the GPU has dtype {array.dtype}: expected {value.dtype}")
+            _feeds.fits(value, array.shape)
+            arrays.append(array.numpy() if i in program.by_value else array)
+        return arrays
 
     def _program(self, names: tuple[str, ...], packed: Mapping[str, np.ndarray] | None = None) -> Program:
         """The program that gives these values of the graph."""
@@ -332,7 +354,8 @@ class Model:
         return f"Model({side(self.inputs)} -> {side(self.outputs)}; {self.variant})"
 
     def __reduce__(self) -> Any:
-        return _restore, (self._graph, self._options, self.metadata, self._threads)
+        device = "cuda" if self._variant.name == "cuda" else "cpu"
+        return _restore, (self._graph, self._options, self.metadata, self._threads, device)
 
     def __copy__(self) -> Model:
         return self
@@ -341,8 +364,8 @@ class Model:
         return self.__reduce__()[0](*self.__reduce__()[1])  # type: ignore[no-any-return]
 
 
-def _restore(graph: Graph, options: Options, metadata: Mapping[str, str], threads: int) -> Model:
-    model = Model(graph, options, metadata)
+def _restore(graph: Graph, options: Options, metadata: Mapping[str, str], threads: int, device: str) -> Model:
+    model = Model(graph, options, metadata, device=device)
     model.num_threads = threads
     return model
 

@@ -49,9 +49,24 @@ class Binding:
 
     def run(self, inputs: list[Any], outputs: Sequence[np.ndarray] | None = None, threads: int = 0) -> Sequence[Any]:
         """Fresh outputs (or the given ones, filled) for contiguous inputs of the bound shapes."""
+
+    def run(
+        self, inputs: list[np.ndarray], outputs: Sequence[np.ndarray] | None = None, threads: int = 0
+    ) -> Sequence[np.ndarray]:
+        """Fresh outputs (or the given ones, filled) for contiguous inputs of the bound shapes. Inputs on the GPU, of a program
+        for it, give outputs there.
+        """
         if self.bound is not None:
             return self.bound.run(inputs, outputs, threads)  # type: ignore[no-any-return]
         program = self.program
+        if program.device is not None:
+            on_host = all(isinstance(a, np.ndarray) for a in inputs)
+            if self.plan is not None:
+                made: Sequence[np.ndarray] = program.device.run(self.plan, inputs, outputs, on_host)
+                return made
+            inputs = [np.asarray(a) for a in inputs]  # interpreted kernel by kernel, its values are on the host between them
+            if not on_host:
+                return program.device.uploaded(interpret(program.graph, inputs, program.variant, program.pack, program.branch))  # type: ignore[no-any-return]
         with program.variant.bound():
             if self.plan is None:
                 results = fresh(program.evaluate(inputs, Meter(program.rounds), threads), inputs)
@@ -104,6 +119,12 @@ class Program:
         self.lock = threading.RLock()
         self._stages: Stages | None = None
         self._lists = any(value.kind != "tensor" for value in graph.inputs)
+        self._lock = threading.RLock()
+        self.device: Any = None
+        if variant.name == "cuda":
+            from .on_device import Runner
+
+            self.device = Runner(variant.kernels, graph.constants.values())
 
     def binding(self, inputs: Sequence[Any]) -> Binding:
         """The binding for these inputs' shapes (and numbers, where they decide sizes), made if it is not there."""

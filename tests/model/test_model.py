@@ -377,7 +377,7 @@ def test_weights_alone_are_no_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"device": "cuda"}, fl.DeviceError),
+        ({"device": "tpu"}, fl.DeviceError),
         ({"precision": "half"}, fl.ShapeError),
         ({"weights": "int3"}, fl.UnsupportedError),
         ({"format": "docx"}, fl.ShapeError),

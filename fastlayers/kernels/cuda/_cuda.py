@@ -8,10 +8,12 @@ twin here.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, TypeAlias
@@ -42,17 +44,22 @@ __all__ = [
     "current_stream",
     "device",
     "f32",
+    "foreign",
     "group_max",
     "group_sum",
     "kernel",
     "libdevice",
     "load4",
     "numba_cuda",
+    "on_stream",
+    "order",
     "per_function",
     "processors",
     "sized",
     "start",
     "store4",
+    "stream_pointer",
+    "synchronize",
     "threads",
 ]
 
@@ -231,11 +238,48 @@ def current_stream() -> Any:
     return getattr(_streams, "now", 0)
 
 
-def set_stream(stream: Any) -> Any:
-    """Sets it, and returns the one before."""
-    before = current_stream()
-    _streams.now = stream
-    return before
+def stream_pointer() -> int:
+    """The driver's handle of the current stream, 0 for the default one."""
+    return getattr(_streams, "pointer", 0)
+
+
+@contextmanager
+def on_stream(pointer: int) -> Iterator[None]:
+    """Work of this thread is queued on the stream of this handle meanwhile; 0 and 1 are the default one."""
+    before = current_stream(), stream_pointer()
+    _streams.now, _streams.pointer = (0, 0) if pointer in (0, 1) else (_numba_cuda.external_stream(pointer), pointer)
+    try:
+        yield
+    finally:
+        _streams.now, _streams.pointer = before
+
+
+def order(first: int, then: int) -> None:
+    """What is queued on the stream `then` from now on waits for what is queued on `first`; handles, 0 and 1 the default one."""
+    if SIMULATED or (first if first != 1 else 0) == (then if then != 1 else 0):
+        return
+    event = _numba_cuda.event(timing=False)
+    event.record(_numba_cuda.external_stream(first) if first not in (0, 1) else 0)
+    event.wait(_numba_cuda.external_stream(then) if then not in (0, 1) else 0)
+
+
+def synchronize() -> None:
+    """Waits for all that is queued on the current stream."""
+    stream = current_stream()
+    try:
+        stream.synchronize() if stream else _numba_cuda.synchronize()
+    except Exception as error:
+        raise failure("synchronize", error) from error
+
+
+def foreign(pointer: int, nbytes: int, owner: Any) -> Any:
+    """Bytes of the GPU's memory that are somebody else's."""
+    if SIMULATED:
+        from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+
+        return FakeCUDAArray(np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(pointer)))
+    interface = {"shape": (nbytes,), "typestr": "|u1", "data": (pointer, False), "version": 2}
+    return _numba_cuda.from_cuda_array_interface(interface, owner=owner)
 
 
 # ---- what the simulator has not got ----------------------------------------------------------------------------------

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from ...errors import LimitError
-from ._cuda import SIMULATED, current_stream, failure, numba_cuda
+from ._cuda import SIMULATED, current_stream, failure, numba_cuda, stream_pointer
 
 __all__ = ["Array", "absent", "empty", "on_device", "upload", "zeros"]
 
 ALIGN = 512  # of memory of our own
+HELD = 2 << 30  # bytes of free memory that are not given to the driver
 
 
 class Block:
@@ -40,18 +41,19 @@ class _Pool:
 
     def __init__(self) -> None:
         self._free: dict[Any, list[Any]] = {}
-        self._lock = threading.Lock()
+        self._held = 0
+        self._lock = threading.RLock()  # the collector of garbage may give back within any of these
 
     def take(self, nbytes: int) -> Block:
         # Sizes are rounded up by at most an eighth, so that networks of changing lengths find them again.
         size = max(nbytes, ALIGN)
         step = max(ALIGN, 1 << max(size.bit_length() - 4, 0))
         size = -(-size // step) * step
-        stream = current_stream()
-        key = (int(stream.handle.value or 0) if stream else 0, size)
+        key = (stream_pointer(), size)
         with self._lock:
             found = self._free.get(key)
             buffer = found.pop() if found else None
+            self._held -= 0 if buffer is None else size
         return Block(self._make(size) if buffer is None else buffer, key=key)
 
     def _make(self, size: int) -> Any:
@@ -69,11 +71,14 @@ class _Pool:
     def give_back(self, key: Any, buffer: Any) -> None:
         with self._lock:
             self._free.setdefault(key, []).append(buffer)
+            self._held += key[1]
+        if self._held > HELD:
+            self.clear()
 
     def clear(self) -> None:
         """Gives all that is not used to the driver."""
         with self._lock:
-            self._free.clear()
+            self._free, self._held = {}, 0
 
 
 _pool = _Pool()
@@ -145,23 +150,64 @@ class Array:
         """Copies numbers of the same dtype and count from the host."""
         if array.size:
             source = np.ascontiguousarray(array).reshape(-1)
-            self.flat.copy_to_device(source.view(np.uint8) if source.dtype.kind == "b" else source, stream=current_stream())
+            try:
+                self.flat.copy_to_device(source.view(np.uint8) if source.dtype.kind == "b" else source, stream=current_stream())
+            except Exception as error:
+                raise failure(f"cuda: a copy of {self.nbytes} bytes to the GPU", error) from error
 
     def copy_to(self, array: np.ndarray) -> None:
         """Copies to a contiguous host array of the same dtype and count; waits for work that was queued before."""
         if array.size:
             target = array.reshape(-1)
-            assert np.shares_memory(target, array)
             stream = current_stream()
-            self.flat.copy_to_host(target.view(np.uint8) if target.dtype.kind == "b" else target, stream=stream)
-            if stream:
-                stream.synchronize()
+            try:
+                self.flat.copy_to_host(target.view(np.uint8) if target.dtype.kind == "b" else target, stream=stream)
+                if stream:
+                    stream.synchronize()
+            except Exception as error:  # also of what was queued before
+                raise failure(f"cuda: a copy of {self.nbytes} bytes from the GPU", error) from error
 
     def numpy(self) -> np.ndarray:
         """A copy on the host."""
-        out: np.ndarray = np.empty(self.shape, self.dtype)
+        try:
+            out: np.ndarray = np.empty(self.shape, self.dtype)
+        except MemoryError:
+            raise LimitError(f"cuda: the host has no memory for a copy of {self.nbytes} bytes") from None
         self.copy_to(out)
         return out
+
+    # ---- for other libraries ------------------------------------------------------------------------------------------
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("an array on the GPU becomes one of numpy by a copy alone")
+        out = self.numpy()
+        return out if dtype is None else out.astype(dtype, copy=False)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "shape": self.shape, "strides": None, "typestr": self.dtype.str, "version": 3,
+            "data": (self.pointer if self.size else 0, False), "stream": stream_pointer() or 1,
+        }  # fmt: skip
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        from ._exchange import place
+
+        return place()
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+        from ._exchange import capsule
+
+        return capsule(self, stream, dl_device, copy)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array without axes has no length")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"DeviceArray(shape={self.shape}, dtype={self.dtype})"
 
 
 def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:

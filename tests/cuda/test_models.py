@@ -1,0 +1,226 @@
+"""Models on the GPU: what goes in and out, what stays there, and the arrays of other libraries."""
+
+from __future__ import annotations
+
+import copy
+import pickle  # noqa: TID251
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+
+from .calls import numbers, requires_cuda
+
+pytestmark = requires_cuda
+
+
+def network() -> fl.Sequential:
+    net = fl.Sequential(fl.Linear(6, 5), fl.Sigmoid(), fl.Softmax(-1), fl.GELU())
+    net.load_state_dict({"0.weight": numbers(5, 6), "0.bias": numbers(5)})
+    return net
+
+
+@pytest.fixture
+def model() -> fl.Model:
+    return fl.compile(network(), fl.graph.Input("x", ("n", 6)), device="cuda")
+
+
+def want(x: np.ndarray) -> np.ndarray:
+    with fl.kernels.use("reference"):
+        return np.asarray(network()(x))
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """How many arrays went to the GPU and came from it."""
+    from fastlayers.kernels.cuda._device import Array
+
+    counts = {"there": 0, "back": 0}
+    fill, take = Array.fill_from, Array.copy_to
+
+    def fill_from(self: Any, array: np.ndarray) -> None:
+        counts["there"] += 1
+        fill(self, array)
+
+    def copy_to(self: Any, array: np.ndarray) -> None:
+        counts["back"] += 1
+        take(self, array)
+
+    monkeypatch.setattr(Array, "fill_from", fill_from)
+    monkeypatch.setattr(Array, "copy_to", copy_to)
+    return counts
+
+
+def test_a_model_keeps_to_the_gpu_whatever_is_used(model: fl.Model) -> None:
+    before = fl.kernels.current()
+    assert model.variant == "cuda" and before != "cuda"
+    for n in (1, 3, 0, 3):
+        x = numbers(n, 6)
+        got = model(x)
+        assert type(got) is np.ndarray and got.flags.writeable
+        np.testing.assert_allclose(got, want(x), rtol=0, atol=2e-6)
+    assert fl.kernels.current() == before
+    assert "cuda" in repr(model)
+
+
+def test_arrays_on_the_gpu_give_arrays_on_the_gpu(model: fl.Model) -> None:
+    x = numbers(3, 6)
+    there = fl.cuda.array(x)
+    assert isinstance(there, fl.cuda.DeviceArray) and there.shape == (3, 6) and there.dtype == np.float32
+    got = model(there)
+    assert isinstance(got, fl.cuda.DeviceArray)
+    np.testing.assert_array_equal(got.numpy(), model(x))
+    np.testing.assert_array_equal(np.asarray(model.run({"x": there})[model.outputs[0].name]), model(x))
+    np.testing.assert_array_equal(there.numpy(), x)
+
+
+def test_out(model: fl.Model) -> None:
+    x, out = numbers(3, 6), np.empty((3, 5), np.float32)
+    assert model(x, out=out) is out
+    np.testing.assert_array_equal(out, model(x))
+    with pytest.raises(fl.DTypeError, match="no out"):
+        model(fl.cuda.array(x), out=out)
+
+
+def test_only_inputs_and_outputs_travel(counted: dict[str, int]) -> None:
+    """Elementwise functions alone: weights once, then nothing but x and y."""
+    model = fl.compile(lambda x: fl.functional.tanh(fl.functional.gelu(x)), fl.graph.Input("x", ("n", 6)), device="cuda")
+    x = numbers(2, 6)
+    model(x)
+    counted.update(there=0, back=0)
+    model(x)
+    assert counted == {"there": 1, "back": 1}
+    there = fl.cuda.array(x)
+    counted.update(there=0, back=0)
+    model(there)
+    assert counted == {"there": 0, "back": 0}
+
+
+def test_wrong_inputs(model: fl.Model) -> None:
+    with pytest.raises(fl.ShapeError, match="expected"):
+        model(fl.cuda.array(numbers(3, 7)))
+    with pytest.raises(fl.DTypeError, match="expected float32"):
+        model(fl.cuda.array(np.zeros((3, 6))))
+    with pytest.raises(fl.DTypeError, match="booleans"):
+        fl.cuda.array(["a"])
+    with pytest.raises(fl.DeviceError, match="expected 'cpu' or 'cuda'"):
+        fl.compile(network(), numbers(1, 6), device="tpu")
+
+
+def test_copies_and_threads(model: fl.Model) -> None:
+    x = numbers(2, 6)
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert other.variant == "cuda"
+        np.testing.assert_array_equal(other(x), model(x))
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda n=n: found.append((n, model(numbers(n, 6))))) for n in (1, 2, 3, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    for n, got in found:
+        np.testing.assert_array_equal(got, model(numbers(n, 6)))
+
+
+def test_load(tmp_path: Any, model: fl.Model) -> None:
+    model.save(tmp_path / "m.safetensors")
+    loaded = fl.load(tmp_path / "m.safetensors", device="cuda")
+    x = numbers(2, 6)
+    assert loaded.variant == "cuda"
+    np.testing.assert_array_equal(loaded(x), model(x))
+    assert "runs in" in loaded.summary({"x": (2, 6)})
+
+
+def test_functions_and_layers_take_host_arrays() -> None:
+    x = numbers(2, 6)
+    with fl.kernels.use("cuda"):
+        np.testing.assert_allclose(network()(x), want(x), rtol=0, atol=2e-6)
+        operations = fl.kernels.info()["operations"]
+    assert operations["unary"] == "cuda"
+
+
+# ---- other libraries -------------------------------------------------------------------------------------------------
+
+
+class Foreign:
+    """What torch's and CuPy's arrays show of themselves."""
+
+    def __init__(self, array: Any, strides: tuple[int, ...] | None = None, **more: Any) -> None:
+        there = fl.cuda.array(array)
+        self.array = there
+        self.__cuda_array_interface__ = {**there.__cuda_array_interface__, "strides": strides, **more}
+
+
+def test_cuda_array_interface_without_a_copy(model: fl.Model) -> None:
+    x = numbers(3, 6)
+    foreign = Foreign(x)
+    there = fl.cuda.array(foreign)
+    assert there.pointer == foreign.array.pointer
+    np.testing.assert_array_equal(model(foreign).numpy(), model(x))
+    np.testing.assert_array_equal(fl.cuda.array(Foreign(x, strides=(24, 4))).numpy(), x)
+    pointer = there.pointer
+    del foreign
+    assert there.pointer == pointer
+    np.testing.assert_array_equal(there.numpy(), x)
+
+
+def test_cuda_array_interface_that_cannot_be_taken() -> None:
+    with pytest.raises(fl.ShapeError, match="contiguous"):
+        fl.cuda.array(Foreign(numbers(4, 6), strides=(4, 16)))
+    with pytest.raises(fl.DTypeError, match="masked"):
+        fl.cuda.array(Foreign(numbers(3, 6), mask=object()))
+    with pytest.raises(fl.DTypeError, match="dtype"):
+        fl.cuda.array(Foreign(numbers(3, 6), typestr="<c8"))
+
+
+def test_dlpack_both_ways() -> None:
+    from fastlayers.kernels.cuda import _exchange
+
+    for x in (numbers(3, 4), np.arange(5), np.array(True), np.float16([1, 2])):
+        x = np.asarray(x)
+        there = fl.cuda.array(x)
+        back = _exchange._from_dlpack(there, "x")
+        assert back.pointer == there.pointer and back.shape == x.shape and back.dtype == x.dtype
+        np.testing.assert_array_equal(back.numpy(), x)
+        living = len(_exchange._living)
+        capsule = there.__dlpack__()
+        assert len(_exchange._living) == living + 1
+        del capsule, back
+        assert len(_exchange._living) == living - 1
+    with pytest.raises(BufferError):
+        there.__dlpack__(copy=True)
+
+
+def test_dlpack_with_numpy() -> None:
+    from fastlayers.kernels.cuda._cuda import SIMULATED
+
+    if not SIMULATED:
+        pytest.skip("only the simulator's memory is numpy's")
+    there = fl.cuda.array(numbers(3, 4))
+    np.testing.assert_array_equal(np.from_dlpack(there), numbers(3, 4))
+
+
+def test_memory_is_used_again() -> None:
+    from fastlayers.kernels.cuda import _device
+
+    pointers = set()
+    for _ in range(5):
+        array = _device.empty((1000,))
+        pointers.add(array.pointer)
+        del array
+    assert len(pointers) == 1
+    first, second = _device.empty((1000,)), _device.empty((1000,))
+    assert first.pointer != second.pointer
+
+
+def test_streams(model: fl.Model) -> None:
+    x = numbers(2, 6)
+    with fl.cuda.stream(None):
+        np.testing.assert_array_equal(model(x), model(x))
+    with pytest.raises(fl.DTypeError, match="expected a stream"), fl.cuda.stream("first"):
+        pass
+    fl.cuda.synchronize()

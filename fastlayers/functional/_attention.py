@@ -152,7 +152,7 @@ def weigh(m: Machine, q: Any, k: Any, mask: Any, lengths: Any, weights: Any, sco
 def weighted_sum(m: Machine, scores: Any, v: Any, lengths: Any, out: Any, s: Settings) -> None:
     """out = softmax(scores) v for scores (b, h, q, k) that are there: the mask of queries and keys of no width."""
     b, h, rows, keys = scores.shape
-    nothing = m.temp((b, h, rows, 0)), m.temp((b, h, keys, 0))
+    nothing = m.temp((b, h, rows, 0)), m.temp((b, v.shape[1], keys, 0))
     m.call("attention", *nothing, v, scores, lengths, out, *s._replace(scale=1.0, k_transposed=False, heads_last=False))
 
 

@@ -37,6 +37,13 @@ def multiply_adds(node: Node, inputs: Sequence[Spec | None], outputs: Sequence[S
         q, k, v = sizes(0), sizes(1), sizes(2)
         keys = k[-1] if node.attributes.get("transposed") else k[-2]
         return math.prod(q[:-1]) * keys * (q[-1] + v[-1])
+    if node.op == "Attention":  # each query with each key, earlier ones too
+        past = sizes(4)[2] if len(inputs) > 4 and sizes(4) else 0
+        return (math.prod(sizes(0)) + made) * ((sizes(1)[1] if len(sizes(1)) == 3 else sizes(1)[2]) + past)
+    if node.op == "AttentionScores":
+        return made * sizes(0)[-1]
+    if node.op == "AttentionValues":
+        return math.prod(sizes(0)) * sizes(1)[-1]
     if node.op == "DotAttention":  # whether heads lie beside each other or have an axis of their own
         return (math.prod(sizes(0)) + made) * sizes(1)[-2]
     return 0

@@ -18,7 +18,7 @@ from ...graph.ir import Node
 from ...operators._narrow import NARROW
 from ...operators._shapes import DTYPES
 from .._source import quote
-from . import quantised
+from . import contrib, quantised
 from .schema import NEWEST, OLDEST, Attribute, Schema, matches, schemas
 
 __all__ = ["Make", "canonical", "check_counts", "complaints", "name_of", "short"]
@@ -331,13 +331,15 @@ def _ms_quick_gelu(node: Node, version: int, make: Make) -> list[Node]:
 _FLOAT = Attribute("f", False, 0, NEWEST + 1)
 # Domain: operator: what its nodes look like, and the rule that turns them into nodes of ONNX's own domain.
 DOMAINS: dict[str, dict[str, tuple[Schema, Rule]]] = {
+    "ai.onnx.preview": contrib.PREVIEW,
     "com.microsoft": {
+        **contrib.MICROSOFT,
         "BiasGelu": (Schema(1, 2, 2, 1, {}), _ms_gelu),
         "FastGelu": (Schema(1, 1, 2, 1, {}), _ms_gelu),
         "Gelu": (Schema(1, 1, 1, 1, {}), _ms_gelu),
         "QuickGelu": (Schema(1, 1, 1, 1, {"alpha": _FLOAT}), _ms_quick_gelu),
         **quantised.TABLE,
-    }
+    },
 }
 
 # ---- the way in ------------------------------------------------------------------------------------------------------

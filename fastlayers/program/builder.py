@@ -96,6 +96,11 @@ class NativeCall(NamedTuple):
     compiled: Any
 
     @property
+    def function(self) -> Callable[..., Any]:
+        """That of the numpy step."""
+        return self.call.function
+
+    @property
     def inputs(self) -> tuple[Ref | None, ...]:
         """Those of the numpy step."""
         return self.call.inputs

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import LimitError
 from .binder import Plan
-from .builder import CONSTANT, INPUT, OUTPUT, Buffer, Call, NativeCall, Ref
+from .builder import CONSTANT, INPUT, OUTPUT, Buffer, Call, Ref
 
 __all__ = ["execute", "store"]
 
@@ -48,7 +48,6 @@ def execute(
         if isinstance(call, Call):
             kernels[call.kernel](*[array(a) if isinstance(a, Ref) else a for a in call.args])
         else:
-            call = call.call if isinstance(call, NativeCall) else call
             results = call.function(*[None if r is None else array(r) for r in call.inputs])
             store(results, [None if r is None else array(r) for r in call.outputs])
         for ref in call.args if isinstance(call, Call) else call.inputs:

@@ -48,11 +48,6 @@ class Binding:
         self.program, self.plan, self.bound, self.stuck = program, plan, bound, stuck
 
     def run(self, inputs: list[Any], outputs: Sequence[np.ndarray] | None = None, threads: int = 0) -> Sequence[Any]:
-        """Fresh outputs (or the given ones, filled) for contiguous inputs of the bound shapes."""
-
-    def run(
-        self, inputs: list[np.ndarray], outputs: Sequence[np.ndarray] | None = None, threads: int = 0
-    ) -> Sequence[np.ndarray]:
         """Fresh outputs (or the given ones, filled) for contiguous inputs of the bound shapes. Inputs on the GPU, of a program
         for it, give outputs there.
         """
@@ -64,9 +59,9 @@ class Binding:
             if self.plan is not None:
                 made: Sequence[np.ndarray] = program.device.run(self.plan, inputs, outputs, on_host)
                 return made
-            inputs = [np.asarray(a) for a in inputs]  # interpreted kernel by kernel, its values are on the host between them
-            if not on_host:
-                return program.device.uploaded(interpret(program.graph, inputs, program.variant, program.pack, program.branch))  # type: ignore[no-any-return]
+            if not on_host:  # in stages, values between them are on the host
+                inputs = [np.asarray(a) for a in inputs]
+                return program.device.uploaded(fresh(program.evaluate(inputs, Meter(program.rounds), threads), inputs))  # type: ignore[no-any-return]
         with program.variant.bound():
             if self.plan is None:
                 results = fresh(program.evaluate(inputs, Meter(program.rounds), threads), inputs)
@@ -119,7 +114,6 @@ class Program:
         self.lock = threading.RLock()
         self._stages: Stages | None = None
         self._lists = any(value.kind != "tensor" for value in graph.inputs)
-        self._lock = threading.RLock()
         self.device: Any = None
         if variant.name == "cuda":
             from .on_device import Runner
@@ -334,9 +328,8 @@ def _bound(plan: Plan, steps: Mapping[str, Callable[..., Any]], inputs: int) -> 
             refs: Sequence[Any] = [call.args[i] for i in POSITIONS[call.kernel]]
         else:
             native = call if isinstance(call, NativeCall) else None
-            python = call.call if isinstance(call, NativeCall) else call
             specs = [tuple(None if r is None else (r.shape, r.dtype) for r in group) for group in (call.inputs, call.outputs)]
-            step = PythonStep(python.function, plain.store, *specs)
+            step = PythonStep(call.function, plain.store, *specs)
             if native is not None:
                 sizes = np.array([d for r in (*call.inputs, *call.outputs) for d in r.shape], np.int64)  # type: ignore[union-attr]
                 operands = len(call.inputs) + len(call.outputs)

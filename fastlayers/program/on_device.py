@@ -148,9 +148,9 @@ class Runner:
     def run(self, plan: Plan, inputs: Sequence[Any], outputs: Sequence[np.ndarray] | None, on_host: bool) -> Sequence[Any]:
         """Runs a plan on host arrays or arrays on the GPU; gives the same as `on_host` says, or fills `outputs`."""
         from ..kernels.cuda._cuda import stream_pointer
-        from ..kernels.cuda._device import empty, upload
+        from ..kernels.cuda._device import empty, sent
 
-        given = [upload(a) if isinstance(a, np.ndarray) else a for a in inputs]
+        given = [sent(a) if isinstance(a, np.ndarray) else a for a in inputs]
         made = [empty(shape, dtype) for shape, dtype in plan.outputs]
         key = id(plan), stream_pointer()
         with self._lock:

@@ -55,7 +55,8 @@ def kernels(modules: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:
             continue
         if maker.samples is not None:
             for arguments in maker.samples:
-                yield f"{maker.__name__}{arguments}", maker(*arguments)
+                names_of = (getattr(getattr(a, "py_func", a), "__name__", a) for a in arguments)
+                yield f"{maker.__name__}({', '.join(map(str, names_of))})", maker(*arguments)
         else:
             everything = UNARY if maker.__name__ == "_unary" else FUNCTIONS
             for name in everything:

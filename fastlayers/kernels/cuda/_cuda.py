@@ -12,11 +12,11 @@ import ctypes
 import importlib
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numba import cuda as _numba_cuda
@@ -37,6 +37,8 @@ __all__ = [
     "U32",
     "U64",
     "Kernel",
+    "S",
+    "T",
     "block_max",
     "block_sum",
     "cdiv",
@@ -70,6 +72,8 @@ numba_cuda: Any = _numba_cuda
 OPTIONS: dict[str, Any] = {"fastmath": False}
 
 # What annotations are made of; modules of kernels have them as text.
+T: TypeAlias = Any
+S: TypeAlias = Any
 F32: TypeAlias = Any
 I32: TypeAlias = Any
 I64: TypeAlias = Any
@@ -85,6 +89,10 @@ _TYPES: dict[str, Any] = {
     "U16": types.uint16[::1],
     "U32": types.uint32[::1],
     "U64": types.uint64[::1],
+    "I8": types.int8[::1],
+    "I16": types.int16[::1],
+    "F16": types.float16[::1],
+    "F64": types.float64[::1],
     "int": types.int64,
     "float": types.float32,
 }
@@ -133,9 +141,9 @@ def sized(items: int, block: int, waves: int = 8) -> int:
 class Kernel:
     """A function that runs on the GPU, compiled at its first launch."""
 
-    def __init__(self, function: Callable[..., None]) -> None:
+    def __init__(self, function: Callable[..., None], kinds: Mapping[str, str]) -> None:
         self.function, self.name = function, f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
-        names = inspect.get_annotations(function)
+        names = {name: kinds.get(kind, kind) for name, kind in inspect.get_annotations(function).items()}
         self.signature = types.void(*(_TYPES[kind] for name, kind in names.items() if name != "return"))
         self._floats = [kind == "float" for name, kind in names.items() if name != "return"]
         self._made: Any = None
@@ -194,9 +202,13 @@ def _quiet(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def kernel(function: Callable[..., None]) -> Kernel:
-    """The decorator of what is launched: see `Kernel`. Names end in _kernel."""
-    return Kernel(function)
+@overload
+def kernel(function: Callable[..., None]) -> Kernel: ...
+@overload
+def kernel(**kinds: str) -> Callable[[Callable[..., None]], Kernel]: ...
+def kernel(function: Any = None, **kinds: str) -> Any:
+    """The decorator of what is launched: see `Kernel`. Names end in _kernel. ``kernel(T="U32")``: the annotation T means U32."""
+    return Kernel(function, kinds) if function is not None else lambda f: Kernel(f, kinds)
 
 
 def device(function: Callable[..., Any]) -> Any:
@@ -204,13 +216,21 @@ def device(function: Callable[..., Any]) -> Any:
     return function if SIMULATED else _numba_cuda.jit(device=True, **OPTIONS)(function)
 
 
+@overload
+def per_function(maker: Callable[..., Kernel]) -> Callable[..., Kernel]: ...
+@overload
+def per_function(*, samples: Sequence[tuple[Any, ...]]) -> Callable[[Callable[..., Kernel]], Callable[..., Kernel]]: ...
 def per_function(maker: Any = None, *, samples: Sequence[tuple[Any, ...]] | None = None) -> Any:
     """The decorator of what makes a kernel for given device functions or sizes: each kernel is made, and compiled, once.
 
     `samples`: arguments of kernels whose code the tests read; those of one elementwise function need none.
     """
     if maker is None:
-        return lambda maker: per_function(maker, samples=samples)
+        return lambda maker: _kept(maker, samples)
+    return _kept(maker, None)
+
+
+def _kept(maker: Callable[..., Kernel], samples: Sequence[tuple[Any, ...]] | None) -> Any:
     kept: dict[Any, Kernel] = {}
 
     def make(*arguments: Any) -> Kernel:

@@ -7,14 +7,14 @@ import math
 import threading
 from collections.abc import Callable
 from functools import cache, wraps
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from ...errors import LimitError
-from ._cuda import SIMULATED, current_stream, failure, numba_cuda, stream_pointer
+from ._cuda import SIMULATED, current_stream, failure, numba_cuda, stream_pointer, synchronize
 
-__all__ = ["Array", "absent", "empty", "on_device", "upload", "zeros"]
+__all__ = ["Array", "absent", "empty", "on_device", "sent", "upload", "zeros"]
 
 ALIGN = 512  # of memory of our own
 HELD = 2 << 30  # bytes of free memory that are not given to the driver
@@ -110,7 +110,7 @@ class Array:
 
     @property
     def flat(self) -> Any:
-        """What kernels take: one axis, of a dtype that kernels have (bool is uint8). Never empty."""
+        """What kernels take: one axis, never empty, bool as uint8. It does not keep the memory: this array does."""
         if self._flat is None:
             self._flat = self.items("u1" if self.dtype.kind == "b" else self.dtype)
         return self._flat
@@ -216,10 +216,17 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:
     return Array(_pool.take(math.prod(shape) * dtype.itemsize), 0, tuple(shape), dtype)
 
 
-def upload(array: np.ndarray) -> Array:
-    """A copy of a host array on the GPU."""
+def sent(array: np.ndarray) -> Array:
+    """A copy of a host array on the GPU, for what the current stream does next."""
     made = empty(array.shape, array.dtype)
     made.fill_from(array)
+    return made
+
+
+def upload(array: np.ndarray) -> Array:
+    """A copy of a host array on the GPU, which may be kept and used on any stream: it is there when this returns."""
+    made = sent(array)
+    synchronize()
     return made
 
 
@@ -229,23 +236,35 @@ def zeros(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:
 
 
 @cache
+def _nothing(dtype: str) -> Array:
+    return zeros((4,), dtype)
+
+
 def absent(dtype: str = "f4") -> Any:
     """What a kernel is given, flat, in the place of an array that is not there."""
-    return zeros((4,), dtype).flat
+    return _nothing(dtype).flat
 
 
 # Arguments that kernels write; see table.py for the others.
 RESULTS = frozenset({"cn", "hn", "out", "scores"})
 
 
-def on_device(function: Callable[..., Any] | None = None, *, partial: bool = False) -> Any:
+@overload
+def on_device(function: Callable[..., Any]) -> Callable[..., Any]: ...
+@overload
+def on_device(*, partial: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+def on_device(function: Any = None, *, partial: bool = False) -> Any:
     """The decorator of a kernel function of this folder: its body gets an `Array` for every array.
 
     Whoever calls may give host arrays instead: they are copied to the GPU, and results back. `partial`: it need not write
     every element of its results.
     """
     if function is None:
-        return lambda f: on_device(f, partial=partial)
+        return lambda f: _wrapped(f, partial)
+    return _wrapped(function, False)
+
+
+def _wrapped(function: Callable[..., Any], partial: bool) -> Callable[..., Any]:
     names = list(inspect.signature(function).parameters)
     results = tuple(name.split("__")[0] in RESULTS for name in names)
 

@@ -32,8 +32,12 @@ if SIMULATED:
         """As the GPU's."""
         return f32(math.erfc(x))
 
+    def power(x: Any, y: Any) -> Any:
+        """As the GPU's: numpy's for float32 differs from C's for infinite exponents."""
+        return f32(np.power(np.array([x], np.float64), np.array([y], np.float64))[0])
+
     exp, expm1, log, log1p = _plain("exp"), _plain("expm1"), _plain("log"), _plain("log1p")
-    tanh, root, sine, cosine, power = _plain("tanh"), _plain("sqrt"), _plain("sin"), _plain("cos"), _plain("power")
+    tanh, root, sine, cosine = _plain("tanh"), _plain("sqrt"), _plain("sin"), _plain("cos")
     floor, ceil, rint, absolute = _plain("floor"), _plain("ceil"), _plain("rint"), _plain("abs")
 else:
     exp, expm1, log, log1p = libdevice.expf, libdevice.expm1f, libdevice.logf, libdevice.log1pf

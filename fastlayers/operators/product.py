@@ -14,6 +14,8 @@ from ..kernels.table import BINARY
 from ._base import Spec, View, register
 from ._fused import IDENTITY, finished, fused, widened
 from ._shapes import broadcast as _broadcast
+from ._shapes import need_kind
+from .unary import wide
 
 if TYPE_CHECKING:
     from ..program.builder import Builder, Ref
@@ -221,3 +223,16 @@ def linear_run(
 
 
 register("Linear", linear_infer, linear_run, linear_lower)
+
+# ---- Det -------------------------------------------------------------------------------------------------------------
+
+
+def _det_infer(n: View) -> list[Spec]:
+    need_kind(n, "f")
+    shape = n.shape(0)
+    if shape is not None and (len(shape) < 2 or (shape[-2] != shape[-1] and all(isinstance(d, int) for d in shape[-2:]))):
+        raise n.fail(f"x has shape {shape}: expected square matrices")
+    return [Spec(None if shape is None else shape[:-2], n.spec(0).dtype)]
+
+
+register("Det", _det_infer, lambda n, x: (np.asarray(np.linalg.det(wide(x))).astype(x.dtype),))

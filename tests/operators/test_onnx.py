@@ -195,6 +195,9 @@ ROUGH = {
     "HardSwish": 1e-7,
     "LinearAttention": 2e-6,
 }
+ROUGH = {"BatchNormalization": 2e-6, "Erf": 1e-7, "Gelu": 1e-7, "GroupNormalization": 2e-6, "HardSwish": 1e-7}
+# Of integers it rounds what is between them to other ones.
+FLOATS = {"GridSample"}
 # It sums these in float16, where ours are rounded once.
 HALF = {"Attention", "BatchNormalization", "Conv", "GroupNormalization", "LayerNormalization"}
 # It cuts slices off as Python does, takes global pools over two axes, and has other windows where a pool's last ones overhang
@@ -216,6 +219,10 @@ WRONG |= {"MaxPool-positions by column", "MaxPool-positions of later channels"}
 WRONG |= {"DynamicQuantizeLinear-zeros"}
 # It does not read the clip and the lengths of recurrent layers, and of LRN does as many channels as there are images.
 UNREAD = {"GRU", "LRN", "LSTM", "RNN"}
+# How many results they have only their numbers tell.
+COUNTED = {"NonMaxSuppression", "Unique"}
+# And slices of another axis than the first are taken from that.
+WRONG |= {"Unique-columns as they come"}
 BY_OPERATOR = {op: [c for c in all_cases() if c.op == op] for op in sorted(OPERATORS)}
 
 
@@ -240,8 +247,11 @@ def test_every_dtype(op: str) -> None:
             view = View(node, specs, other.inputs)
             results = run_operator(node, view, other.inputs)
             for result, spec in zip(results, OPERATORS[op].infer(view), strict=False):
-                assert (result.shape, result.dtype) == (spec.shape, spec.dtype)
-            wanted = None if op in UNREAD else reference(other)
+                assert result.dtype == spec.dtype
+                assert result.shape == spec.shape or (op in COUNTED and not spec.static)
+            first = other.inputs[0]
+            unread = op in UNREAD or (op in FLOATS and first is not None and first.dtype.kind != "f")
+            wanted = None if unread else reference(other)
             for result, want in zip(results, wanted or [], strict=False):
                 if want is None or np.asarray(want).dtype != result.dtype:
                     continue

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ._emit import Emit
 
 __all__ = ["Padding", "conv", "conv_transpose", "depth_to_space", "padded", "pool", "resize", "space_to_depth"]
@@ -89,7 +87,7 @@ def resize(e: Emit, x: str, sizes: str, mode: str, align_corners: bool, half_pix
 
 
 def _reshape(e: Emit, x: str, sizes: Sequence[int], out: str = "") -> str:
-    return e.node("Reshape", x, e.constant(np.array(sizes, np.int64), "sizes"), out=out)
+    return e.node("Reshape", x, e.ints(sizes), out=out)
 
 
 def depth_to_space(e: Emit, x: str, block: int, out: str = "") -> str:

@@ -52,7 +52,7 @@ class Emit:
         self.specs[name] = Spec(shape, dtype)
         return name
 
-    def constant(self, array: Any, hint: str = "constant") -> str:
+    def constant(self, array: Any, hint: str = "~constant") -> str:
         """A new constant; the array may be a view, which is not copied."""
         name = self.name(hint)
         made = np.asarray(array).view()
@@ -61,7 +61,7 @@ class Emit:
         self.specs[name] = Spec(made.shape, made.dtype)
         return name
 
-    def ints(self, values: Sequence[int] | int, hint: str = "numbers") -> str:
+    def ints(self, values: Sequence[int] | int, hint: str = "~numbers") -> str:
         """A constant of int64."""
         return self.constant(np.array(values, np.int64), hint)
 
@@ -87,7 +87,7 @@ class Emit:
     # ---- nodes --------------------------------------------------------------------------------------------------------
 
     def node(self, op: str, *inputs: str | None, out: str = "", **attributes: Any) -> str:
-        """Writes a node with one result, and returns the result's name: `out`, or one made of the operator's."""
+        """Writes a node with one result, and returns the result's name: `out`, or one that begins with "~"."""
         return self.many(op, inputs, (out,), attributes)[0]
 
     def many(self, op: str, inputs: Sequence[str | None], outs: Sequence[str], attributes: Mapping[str, Any]) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ class Emit:
         given = list(inputs)
         while given and given[-1] is None:
             given.pop()
-        names = tuple(self.name(out or f"{op.lower()}") for out in outs)
+        names = tuple(self.name(out or f"~{op.lower()}") for out in outs)
         node = Node(op, tuple(given), names, attributes)
         self.nodes.append(node)
         self._learn(node)

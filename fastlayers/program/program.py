@@ -240,10 +240,11 @@ class Program:
             found = self._packed.get(key)
             if found is None:
                 stored = self._stored.get(_stored_name(self._places, key)) if self._stored else None
+                given = [_contiguous(argument) for argument in arguments()]
                 if stored is not None and kernel in self.variant.restores:
-                    found = self.variant.restores[kernel](*arguments(), stored)
+                    found = self.variant.restores[kernel](*given, stored)
                 else:
-                    found = self.variant.kernels[kernel](*arguments())
+                    found = self.variant.kernels[kernel](*given)
                 self._packed[key] = found
             return found
 
@@ -268,6 +269,12 @@ def fresh(results: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         return np.array(value, order="C")
 
     return [own(value) for value in results]
+
+
+def _contiguous(argument: Any) -> Any:
+    """What kernels take: a file's weights may be views of them with their axes in another order."""
+    strided = isinstance(argument, np.ndarray) and not argument.flags.c_contiguous
+    return np.ascontiguousarray(argument) if strided else argument
 
 
 def _places(graph: Graph, prefix: str = "") -> dict[int, str]:

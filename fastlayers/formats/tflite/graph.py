@@ -1,0 +1,240 @@
+"""From what a file says to a graph that can be run: every operator by its rule, all that is unsupported in one error."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...errors import FormatError, LimitError, UnsupportedError
+from ...graph.ir import Graph, Value
+from ...operators import Spec
+from .._arrays import Array
+from .._budget import Budget
+from .._emit import UNTOLD, Emit
+from .._source import quote
+from . import layers, maths, movement
+from .call import Call, dequantised
+from .proto import Model, Operator, Subgraph, Tensor
+from .schema import dtype_of
+from .tensors import read
+
+__all__ = ["Converter", "to_graph"]
+
+Rule = Callable[[Call], str | tuple[str, ...]]
+MOST_LINES = 50  # of an error
+# Graphs may be called from several places; as many operators as this times those of the file are written in all.
+_TIMES, _FREE = 8, 1000
+
+
+def to_graph(model: Model, budget: Budget, where: str) -> tuple[Graph, dict[str, str]]:
+    """The graph of the file's first subgraph, and the file's metadata, with its signatures as JSON.
+
+    Raises:
+        UnsupportedError: lists every operator, or way of using one, that is not supported, each with the number of times.
+        FormatError: the file contradicts itself.
+        ShapeError, DTypeError: an operator cannot take what it gets.
+    """
+    converter = Converter(model, budget, where)
+    graph = converter.main()
+    return graph, {**model.metadata, **converter.signatures()}
+
+
+class Converter:
+    """Writes the graph of a model. Constants are read when the first operator wants them, once."""
+
+    def __init__(self, model: Model, budget: Budget, where: str) -> None:
+        self.model, self.budget, self.where = model, budget, where
+        self.refused: Counter[str] = Counter()
+        self.arrays: dict[tuple[int, int], Array] = {}
+        self.active: list[int] = []  # the graphs that are being written, each called by the one before
+        self.left = _TIMES * sum(len(g.operators) for g in model.subgraphs) + _FREE
+
+    # ---- graphs -------------------------------------------------------------------------------------------------------
+
+    def main(self) -> Graph:
+        """The graph of subgraph 0."""
+        e, graph = Emit(), self.model.subgraphs[0]
+        given: dict[int, str] = {}
+        for n in graph.inputs:
+            dtype = self.dtype(graph.tensors[n], "an input")
+            if n not in given:
+                given[n] = e.input(_name(graph, n), graph.tensors[n].shape, dtype)
+        found = self.subgraph(0, e, given)
+        outputs: list[Value] = []
+        for n, name in zip(graph.outputs, found, strict=True):
+            outputs.append(self.output(e, graph, n, name, {v.name for v in outputs}))
+        if self.refused:
+            raise UnsupportedError(_listed(self.where, self.refused))
+        if not outputs:
+            self.fail("the graph has no outputs")
+        return e.graph(given.values(), outputs)
+
+    def output(self, e: Emit, graph: Subgraph, n: int, name: str, others: set[str]) -> Value:
+        """An output, which is no input, constant or other output."""
+        tensor = graph.tensors[n]
+        dtype = self.dtype(tensor, "an output")
+        if name in others or name in e.constants or not any(name in node.outputs for node in e.nodes):
+            name = e.node("Identity", name, out=_name(graph, n))
+        shape, known = e.shape(name), e.dtype(name)
+        return Value(name, tensor.shape if shape is None else shape, dtype if known == UNTOLD else known)
+
+    def subgraph(self, number: int, e: Emit, given: dict[int, str]) -> list[str]:
+        """Writes the operators of a graph whose inputs are `given`; returns the names of its outputs."""
+        if number in self.active:
+            self.fail(f"graph {number} calls itself")
+        self.active.append(number)
+        graph, scope = self.model.subgraphs[number], dict(given)
+        for operator in graph.operators:
+            self.operator(number, graph, operator, e, scope)
+        found = [self.value(number, graph, n, e, scope) for n in graph.outputs]
+        self.active.pop()
+        return found
+
+    def operator(self, number: int, graph: Subgraph, operator: Operator, e: Emit, scope: dict[int, str]) -> None:
+        """Writes one operator."""
+        self.left -= 1
+        if self.left < 0:
+            raise LimitError(
+                f"{self.where}: graphs that call one another would become more than {_TIMES} times what the file has"
+            )
+        twice = [n for n in operator.outputs if n in scope or self.data(graph.tensors[n]) is not None]
+        if twice or len(set(operator.outputs)) != len(operator.outputs):
+            self.fail(f"{operator.name}: writes {quote([graph.tensors[n].name for n in twice])}, which is there already")
+        tensors = tuple(None if n < 0 else graph.tensors[n] for n in operator.inputs)
+        outputs = tuple(graph.tensors[n] for n in operator.outputs)
+        since = len(e.nodes)
+        try:
+            rule = RULES.get(operator.name)
+            if rule is None:
+                raise UnsupportedError(f"operator {operator.name}")
+            inputs = tuple(None if n < 0 else self.value(number, graph, n, e, scope) for n in operator.inputs)
+            made = rule(Call(self, e, operator, inputs, tensors, outputs))
+        except UnsupportedError as error:
+            self.refused[str(error)] += 1
+            # Stand-ins, so that the rest can be looked at.
+            made = tuple(e.input("~refused", t.shape, dtype_of(t.type) or UNTOLD) for t in outputs)
+        names = (made,) if isinstance(made, str) else made
+        if len(outputs) > len(names):
+            self.fail(f"{operator.name}: has {len(outputs)} results: expected at most {len(names)}")
+        prefix = f"{graph.name or f'graph_{number}'}/" if number else ""
+        for n, name in zip(operator.outputs, names, strict=False):
+            scope[n] = e.rename(name, prefix + _name(graph, n), since)
+
+    # ---- values -------------------------------------------------------------------------------------------------------
+
+    def value(self, number: int, graph: Subgraph, n: int, e: Emit, scope: dict[int, str]) -> str:
+        """The name of tensor n: an operator has made it, or it is constant."""
+        if n not in scope:
+            scope[n] = e.constant(self.array(number, graph, n), _name(graph, n))
+        return scope[n]
+
+    def array(self, number: int, graph: Subgraph, n: int) -> Array:
+        """The data of tensor n."""
+        found = self.arrays.get((number, n))
+        if found is None:
+            tensor, data = graph.tensors[n], self.data(graph.tensors[n])
+            dtype = self.dtype(tensor, "a value")
+            if data is not None:
+                found = read(tensor, data, self.budget, self.where)
+            elif 0 in tensor.stored or tensor.variable:
+                # What variables hold before the first run; no call leaves anything for the next.
+                found = self.budget.empty(tensor.stored, dtype, f"{self.where}: tensor {quote(tensor.name)}")
+                found[...] = 0
+            else:
+                self.fail(f"tensor {quote(tensor.name)} is read, and no input, data or operator before gives it")
+            self.arrays[number, n] = found
+        return found
+
+    def data(self, tensor: Tensor) -> memoryview | None:
+        """The bytes that a tensor has in the file, None if there are none."""
+        data = self.model.buffers[tensor.buffer] if tensor.buffer < len(self.model.buffers) else None
+        return data if data is not None and len(data) else None
+
+    def dtype(self, tensor: Tensor, what: str) -> np.dtype[Any]:
+        """The dtype of what must be numbers."""
+        found = dtype_of(tensor.type)
+        if found is None:
+            self.refused[f"{what} that has no numbers (text, a resource, or less than a byte each)"] += 1
+        return UNTOLD if found is None else found
+
+    def fail(self, text: str) -> NoReturn:
+        """Raises a FormatError that names the file."""
+        raise FormatError(f"{self.where}: {text}")
+
+    def signatures(self) -> dict[str, str]:
+        """{"signatures": JSON}: for each the names that a caller knows, with those of the graph."""
+        found = {}
+        for signature in self.model.signatures:
+            graph = self.model.subgraphs[signature.subgraph]
+            sides = (("inputs", signature.inputs), ("outputs", signature.outputs))
+            found[signature.key] = {key: {name: _name(graph, n) for name, n in pairs} for key, pairs in sides}
+        return {"signatures": json.dumps(found)} if found else {}
+
+
+def _name(graph: Subgraph, n: int) -> str:
+    return graph.tensors[n].name or f"tensor_{n}"
+
+
+def _if(c: Call) -> tuple[str, ...]:
+    """Two graphs as branches, which read the inputs by their names."""
+    branches: dict[str, Graph] = {}
+    for key, option in (("then_branch", "then_subgraph_index"), ("else_branch", "else_subgraph_index")):
+        number = c.options[option]
+        if not 0 <= number < len(c.converter.model.subgraphs):
+            c.fail(f"its branch is graph {number}, the file has {len(c.converter.model.subgraphs)}")
+        graph = c.converter.model.subgraphs[number]
+        if len(graph.inputs) != len(c.inputs) - 1 or len(graph.outputs) != len(c.outputs):
+            has = f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs"
+            c.fail(f"graph {number} has {has}: expected {len(c.inputs) - 1} and {len(c.outputs)}")
+        inner = Emit(c.e.specs, c.e.names)
+        given = {n: c.x(1 + i) for i, n in enumerate(graph.inputs)}
+        found = c.converter.subgraph(number, inner, given)
+        values = [Value(name, inner.shape(name), inner.dtype(name)) for name in found]
+        branches[key] = inner.graph((), values)
+    names = c.e.many("If", (c.x(0),), [""] * len(c.outputs), branches)
+    for name, a, b in zip(names, branches["then_branch"].outputs, branches["else_branch"].outputs, strict=True):
+        if a.dtype != b.dtype:
+            c.fail(f"its branches give {a.dtype} and {b.dtype}")
+        same = a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape)
+        shape = tuple(p if p == q else None for p, q in zip(a.shape or (), b.shape or (), strict=True)) if same else None
+        c.e.specs[name] = Spec(shape, a.dtype)
+    return names
+
+
+def _dequantize(c: Call) -> str:
+    """Stored numbers as float32: constants now, once and for all."""
+    array, tensor = c.constant(0), c.tensor(0)
+    if array is None or array.dtype == np.float32:
+        if c.e.dtype(c.x(0)).kind == "f":
+            return c.cast(c.x(0), c.dtype())
+        return c.refuse("of values that are computed")
+    if array.dtype.kind == "f":
+        out = c.converter.budget.empty(array.shape, np.float32, f"{c.converter.where}: tensor {quote(tensor.name)}")
+        out[...] = array
+    elif tensor.quantization is not None:
+        out = dequantised(c.converter, tensor, array)
+    else:
+        c.fail(f"tensor {quote(tensor.name)} has no scale")
+    return c.e.constant(out, f"{c.x(0)}/float")
+
+
+RULES: dict[str, Rule] = {
+    **layers.RULES,
+    **maths.RULES,
+    **movement.RULES,
+    # Sparse data has been spread out when it was read.
+    "DENSIFY": lambda c: c.x(0),
+    "DEQUANTIZE": _dequantize,
+    "IF": _if,
+}
+
+
+def _listed(where: str, refused: Counter[str]) -> str:
+    lines = [f"  {what}: {count} time{'s' if count > 1 else ''}" for what, count in sorted(refused.items())]
+    if len(lines) > MOST_LINES:
+        lines[MOST_LINES:] = [f"  and {len(lines) - MOST_LINES} more"]
+    return "\n".join([f"{where}: the model needs what is not supported:", *lines])

@@ -1,0 +1,70 @@
+"""What a TensorFlow Lite file says, as frozen values, checked as far as one part can be without the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from .._arrays import Array
+from .flat import Table
+
+__all__ = ["Model", "Operator", "Quantization", "Signature", "Subgraph", "Tensor"]
+
+
+class Quantization(NamedTuple):
+    """real = scale (stored - zero_point), one number of each, or one a slice along `axis`."""
+
+    scale: Array
+    zero_point: Array
+    axis: int
+
+
+class Tensor(NamedTuple):
+    """A size of `shape` may be unknown. `type` is a number of `schema.TYPES`, `buffer` that of the data."""
+
+    name: str
+    shape: tuple[int | None, ...]
+    type: int
+    buffer: int
+    quantization: Quantization | None
+    variable: bool
+    sparsity: Table | None
+    stored: tuple[int, ...]  # the shape of the data, all sizes numbers
+
+
+class Operator(NamedTuple):
+    """`inputs` has -1 for one that was left out."""
+
+    name: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options: Mapping[str, Any]
+    version: int
+
+
+class Subgraph(NamedTuple):
+    """Tensors by number, and the operators in the order in which they run."""
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    operators: tuple[Operator, ...]
+
+
+class Signature(NamedTuple):
+    """Names that a caller knows, each with the number of its tensor."""
+
+    key: str
+    subgraph: int
+    inputs: tuple[tuple[str, int], ...]
+    outputs: tuple[tuple[str, int], ...]
+
+
+class Model(NamedTuple):
+    """The whole file. `buffers` are views into it; None where there is no data."""
+
+    subgraphs: tuple[Subgraph, ...]
+    buffers: tuple[memoryview | None, ...]
+    signatures: tuple[Signature, ...]
+    metadata: Mapping[str, str]

@@ -25,8 +25,7 @@ class Format(Protocol):
 
 
 # Formats with a magic number first; a content belongs to the first that claims it.
-FORMATS: tuple[Format, ...] = (npy, torch, npz, keras, safetensors, hdf5, onnx)
-FORMATS: tuple[Format, ...] = (npy, torch, npz, safetensors, tflite, onnx)
+FORMATS: tuple[Format, ...] = (npy, torch, npz, keras, safetensors, hdf5, tflite, onnx)
 
 
 def choose(source: Source, format: str | None) -> Format:

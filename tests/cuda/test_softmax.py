@@ -8,7 +8,19 @@ import pytest
 from .calls import agree, numbers, requires_cuda
 
 pytestmark = requires_cuda
-SHAPES = ((3, 1, 1), (2, 5, 1), (3, 32, 1), (1, 33, 1), (2, 70, 1), (1, 1025, 1), (2, 5, 3), (1, 65, 2), (2, 3, 40), (0, 3, 1), (2, 0, 3))
+SHAPES = (
+    (3, 1, 1),
+    (2, 5, 1),
+    (3, 32, 1),
+    (1, 33, 1),
+    (2, 70, 1),
+    (1, 1025, 1),
+    (2, 5, 3),
+    (1, 65, 2),
+    (2, 3, 40),
+    (0, 3, 1),
+    (2, 0, 3),
+)
 
 
 @pytest.mark.parametrize("kernel", ["softmax", "log_softmax"])

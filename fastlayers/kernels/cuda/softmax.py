@@ -1,4 +1,4 @@
-"""Softmax and log-softmax. Bound by memory: rows of up to 1024 numbers stay in registers, longer ones are read again from a cache."""
+"""Softmax and log-softmax. Bound by memory: rows of up to 1024 numbers stay in registers, longer ones are read again."""
 
 from __future__ import annotations
 

@@ -191,12 +191,11 @@ ROUGH = {
     "BatchNormalization": 2e-6,
     "Erf": 1e-7,
     "Gelu": 1e-7,
+    "GridSample": 1e-7,
     "GroupNormalization": 2e-6,
     "HardSwish": 1e-7,
     "LinearAttention": 2e-6,
 }
-ROUGH = {"BatchNormalization": 2e-6, "Erf": 1e-7, "Gelu": 1e-7, "GroupNormalization": 2e-6, "HardSwish": 1e-7}
-ROUGH = {"BatchNormalization": 2e-6, "Erf": 1e-7, "Gelu": 1e-7, "GridSample": 1e-7, "GroupNormalization": 2e-6, "HardSwish": 1e-7}
 # Of integers it rounds what is between them to other ones.
 FLOATS = {"GridSample"}
 # It sums these in float16, where ours are rounded once.

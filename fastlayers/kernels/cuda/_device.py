@@ -29,7 +29,7 @@ class Block:
         self.buffer, self.owner, self.key = buffer, owner, key
 
     def __del__(self) -> None:
-        if self.key is not None:
+        if self.key is not None and _pool is not None:  # None when the process ends
             _pool.give_back(self.key, self.buffer)
 
 

@@ -1,4 +1,4 @@
-"""Softmax and log-softmax. Bound by memory: rows of up to 1024 numbers stay in registers, longer ones are read again."""
+"""Softmax and log-softmax. Bound by memory: rows of up to 1024 numbers stay in registers, longer ones are read from a cache."""
 
 from __future__ import annotations
 

@@ -1,0 +1,162 @@
+"""Reductions over the middle of three axes. Bound by memory; numbers are read once (twice for log_sum_exp).
+
+Where there are few sums of many numbers, each is cut into pieces, whose results are reduced again: else one multiprocessor would
+do it all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..table import REDUCE, UNARY
+from ._cuda import F32, Kernel, block_max, block_sum, cdiv, cuda, device, f32, kernel, per_function, sized, threads
+from ._device import Array, empty, on_device
+from ._math import exp, function, log, root
+
+__all__ = ["reduce"]
+
+BLOCK = threads(256)
+FEW = 16384  # columns that are too few to give each one thread
+PIECE = 8192  # numbers of a column that is cut
+ZERO, ONE, LEAST, MOST = f32(0), f32(1), f32(-np.inf), f32(np.inf)
+
+
+@device
+def _add(a: Any, b: Any) -> Any:
+    return a + b
+
+
+@device
+def _multiply(a: Any, b: Any) -> Any:
+    return a * b
+
+
+@device
+def _larger(a: Any, b: Any) -> Any:
+    return a if a > b or a != a else b
+
+
+@device
+def _smaller(a: Any, b: Any) -> Any:
+    return a if a < b or a != a else b
+
+
+@device
+def _same(x: Any, n: Any) -> Any:
+    return x
+
+
+@device
+def _mean(x: Any, n: Any) -> Any:
+    return x / f32(n)
+
+
+@device
+def _root(x: Any, n: Any) -> Any:
+    return root(x)
+
+
+@device
+def _log(x: Any, n: Any) -> Any:
+    return log(x)
+
+
+_IDENTITY, _SQUARE, _ABS = (function(UNARY[name].code) for name in ("identity", "square", "abs"))
+# What is done to each number, how they come together, from what, and what is done to the result.
+_RULES: dict[str, tuple[Any, Any, Any, Any]] = {
+    "sum": (_IDENTITY, _add, ZERO, _same),
+    "mean": (_IDENTITY, _add, ZERO, _mean),
+    "max": (_IDENTITY, _larger, LEAST, _same),
+    "min": (_IDENTITY, _smaller, MOST, _same),
+    "prod": (_IDENTITY, _multiply, ONE, _same),
+    "sum_square": (_SQUARE, _add, ZERO, _same),
+    "l1": (_ABS, _add, ZERO, _same),
+    "l2": (_SQUARE, _add, ZERO, _root),
+    "log_sum": (_IDENTITY, _add, ZERO, _log),
+}
+_NAMES = {number: name for name, number in REDUCE.items()}
+
+
+@per_function(samples=[(*rule, by_block) for rule in _RULES.values() for by_block in (False, True)])
+def _reduction(each: Any, fold: Any, start: Any, last: Any, by_block: bool) -> Kernel:
+    if by_block:
+
+        @kernel
+        def by_block_kernel(x: F32, out: F32, n: int, inner: int, piece: int, of: int) -> None:
+            """A block a column, or a piece of one: its threads take turns, then fold in shared memory, in a fixed order."""
+            scratch = cuda.shared.array(BLOCK, "float32")
+            column, number, me = cuda.blockIdx.x, cuda.blockIdx.y, cuda.threadIdx.x
+            at = column // inner * n * inner + column % inner
+            value = start
+            for i in range(number * piece + me, min(n, (number + 1) * piece), BLOCK):
+                value = fold(value, each(x[at + i * inner], ZERO, ZERO))
+            scratch[me] = value
+            cuda.syncthreads()
+            half = BLOCK >> 1
+            while half > 0:
+                if me < half:
+                    scratch[me] = fold(scratch[me], scratch[me + half])
+                cuda.syncthreads()
+                half >>= 1
+            if me == 0:
+                out[column * cuda.gridDim.y + number] = last(scratch[0], of)
+
+        return by_block_kernel
+
+    @kernel
+    def by_thread_kernel(x: F32, out: F32, columns: int, n: int, inner: int) -> None:
+        """A thread a column, neighbours beside each other."""
+        for column in range(cuda.grid(1), columns, cuda.gridsize(1)):
+            at = column // inner * n * inner + column % inner
+            value = start
+            for i in range(n):
+                value = fold(value, each(x[at + i * inner], ZERO, ZERO))
+            out[column] = last(value, n)
+
+    return by_thread_kernel
+
+
+@kernel
+def log_sum_exp_kernel(x: F32, out: F32, n: int, inner: int) -> None:
+    """A block a column: read twice. The largest number is taken out before; infinite or NaN, it is the result."""
+    scratch = cuda.shared.array(32, "float32")
+    column = cuda.blockIdx.x
+    at = column // inner * n * inner + column % inner
+    largest = LEAST
+    for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+        largest = _larger(x[at + i * inner], largest)
+    largest = block_max(largest, scratch)
+    total = ZERO
+    for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+        total += exp(x[at + i * inner] - largest)
+    total = block_sum(total, scratch)
+    if cuda.threadIdx.x == 0:
+        out[column] = largest + log(total) if LEAST < largest < MOST else largest
+
+
+@on_device
+def reduce(x__oni: Array, out__oi: Array, op: int) -> None:
+    """out[o, i] = op over n of x[o, n, i], op a number of table.REDUCE."""
+    columns = out__oi.size
+    if not columns:
+        return
+    _, n, inner = x__oni.shape
+    if _NAMES[op] == "log_sum_exp":
+        log_sum_exp_kernel.launch(columns, BLOCK, x__oni.flat, out__oi.flat, n, inner)
+        return
+    each, fold, start, last = _RULES[_NAMES[op]]
+    if inner > 1 and (columns >= FEW or n < 64):
+        _reduction(each, fold, start, last, False).launch(
+            sized(columns, BLOCK), BLOCK, x__oni.flat, out__oi.flat, columns, n, inner
+        )
+        return
+    pieces = cdiv(n, PIECE) if columns < 512 and n >= 2 * PIECE else 1
+    if pieces > 1 and pieces <= 65535:
+        some = empty((columns, pieces))
+        first = _reduction(each, fold, start, _same, True)
+        first.launch((columns, pieces), BLOCK, x__oni.flat, some.flat, n, inner, PIECE, n)
+        _reduction(_IDENTITY, fold, start, last, True).launch((columns, 1), BLOCK, some.flat, out__oi.flat, pieces, 1, pieces, n)
+        return
+    _reduction(each, fold, start, last, True).launch((columns, 1), BLOCK, x__oni.flat, out__oi.flat, n, inner, max(n, 1), n)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import inspect
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,6 +52,7 @@ __all__ = [
     "group_sum",
     "kernel",
     "libdevice",
+    "load1",
     "load4",
     "numba_cuda",
     "on_stream",
@@ -59,6 +61,7 @@ __all__ = [
     "processors",
     "sized",
     "start",
+    "store1",
     "store4",
     "stream_pointer",
     "synchronize",
@@ -305,6 +308,23 @@ def foreign(pointer: int, nbytes: int, owner: Any) -> Any:
 # ---- what the simulator has not got ----------------------------------------------------------------------------------
 
 
+class _Shared:
+    """Shared memory of a block: an array for each line that asks for one, as the simulator's, which refuses alignments."""
+
+    def __init__(self, allocations: dict[Any, np.ndarray]) -> None:
+        self._allocations = allocations
+
+    def array(self, shape: Any, dtype: Any, alignment: int | None = None) -> np.ndarray:
+        """An array of the block."""
+        caller = sys._getframe(1)
+        key = caller.f_code, caller.f_lineno
+        found = self._allocations.get(key)
+        if found is None:
+            kind = np.dtype(dtype if isinstance(dtype, (str, type)) else str(dtype))
+            found = self._allocations.setdefault(key, np.empty(shape, kind))
+        return found
+
+
 class _Within:
     """The names of numba.cuda within a kernel that the simulator runs, wherever the function stands that asks for them."""
 
@@ -312,6 +332,8 @@ class _Within:
         from numba.cuda.simulator import kernel as simulator
 
         context = simulator._get_kernel_context()
+        if name == "shared" and context is not None:
+            return _Shared(context.shared._allocations)
         return getattr(_numba_cuda if context is None else context, name)
 
 
@@ -344,6 +366,16 @@ if SIMULATED:
         """The largest, NaN if one is. All threads of the block call it."""
         return _exchange(value, width, _larger)
 
+    def load1(a: Any, i: Any) -> Any:
+        """a[i]; i is not negative."""
+        assert i >= 0
+        return a[i]
+
+    def store1(a: Any, i: Any, v: Any) -> None:
+        """a[i] = v; i is not negative."""
+        assert i >= 0
+        a[i] = v
+
     def load4(a: Any, i: Any) -> Any:
         """a[i], .. a[i + 3] in one transaction; i is divisible by 4."""
         assert i % 4 == 0
@@ -355,7 +387,7 @@ if SIMULATED:
         a[i], a[i + 1], a[i + 2], a[i + 3] = v, w, x, y
 
 else:
-    from ._intrinsics import load4, store4
+    from ._intrinsics import load1, load4, store1, store4
 
     @device
     def group_sum(value: Any, width: int) -> Any:

@@ -1,4 +1,4 @@
-"""Loads and stores of four floats at once, as LLVM code: Numba's own arrays are read number by number."""
+"""Loads and stores as LLVM code: of four floats at once, and of one, where Numba asks whether the index is negative."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.cuda.extending import intrinsic
 
-__all__ = ["load4", "store4"]
+__all__ = ["load1", "load4", "store1", "store4"]
 
 _FOUR = ir.VectorType(ir.FloatType(), 4)
 _LANE = ir.IntType(32)
@@ -46,3 +46,27 @@ def store4(typingctx: Any, a: Any, i: Any, v: Any, w: Any, x: Any, y: Any) -> An
 
     four = (types.float32,) * 4
     return types.void(a, types.int64, *four), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def load1(typingctx: Any, a: Any, i: Any) -> Any:
+    """a[i]; i is not negative."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(
+            builder.gep(context.make_array(signature.args[0])(context, builder, arguments[0]).data, [arguments[1]])
+        )
+
+    return a.dtype(a, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def store1(typingctx: Any, a: Any, i: Any, v: Any) -> Any:
+    """a[i] = v; i is not negative."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        builder.store(arguments[2], builder.gep(data, [arguments[1]]))
+        return context.get_dummy_value()
+
+    return types.void(a, types.int64, a.dtype), generate

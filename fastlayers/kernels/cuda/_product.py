@@ -1,0 +1,163 @@
+"""Which tile computes a product, how many blocks a sum has, and the launch. Choices are by shapes alone and change no result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..table import UNARY, Activation
+from ._cuda import cdiv, processors, sized, stream_pointer
+from ._device import Array, absent, empty, upload
+from ._places import Places, spell
+from ._tile import (
+    ACROSS,
+    BIAS,
+    BLOCK,
+    LARGE,
+    MEDIUM,
+    MOST_WARPS,
+    NARROW,
+    PARTED,
+    RESIDUAL,
+    SHORT,
+    SMALL,
+    WIDE,
+    Tile,
+    add_parts_kernel,
+    few_rows_kernel,
+    tile_kernel,
+)  # fmt: skip
+from .activation import unary
+
+__all__ = ["FEW", "Layout", "few_rows", "finish", "kept", "matrix", "multiply"]
+
+# Multiply-adds that a processor does in a nanosecond, and the part of them that a tile reaches with many blocks and with one.
+_PEAK = 200.0
+_TILES = {LARGE: (0.7, 0.35), MEDIUM: (0.55, 0.28), NARROW: (0.5, 0.25), SHORT: (0.4, 0.2), SMALL: (0.3, 0.1)}
+_BYTES = 2000.0  # that all together move in a nanosecond
+_LAUNCH = 3000.0  # nanoseconds of another kernel
+_ADD_BLOCK = 256
+FEW = 4  # rows up to which reading right is all that counts
+
+
+class Layout(NamedTuple):
+    """What a launch is told beside its places: the numbers that `product_kernel` explains."""
+
+    columns: int
+    stored: int  # columns of right
+    line: int  # between lines of right
+    groups: int = 1
+    x_group: int = 0
+    w_group: int = 0
+    out_group: int = 0
+    bias_group: int = 0
+    out_column: int = 1
+
+
+@lru_cache(1024)
+def choose(rows: int, columns: int, terms: int, count: int, may_part: bool) -> tuple[Tile, int]:
+    """The tile, and the chains that a block computes, of `count` products of a shape."""
+    chains = max(cdiv(terms, BLOCK), 1)
+    best: tuple[float, Tile, int] | None = None
+    for tile, (most, alone) in _TILES.items():
+        share = chains
+        while True:
+            parts = cdiv(chains, share)
+            blocks = cdiv(rows, tile.rows) * cdiv(columns, tile.columns) * count * parts
+            each = cdiv(blocks, processors())
+            work = each * tile.rows * tile.columns * min(terms, share * BLOCK) / (_PEAK * min(most, alone * each))
+            if parts > 1:
+                work += _LAUNCH + 8.0 * rows * columns * count * chains / _BYTES
+            if best is None or work < best[0]:
+                best = work, tile, share
+            if share == 1 or not may_part:
+                break
+            share = cdiv(share, 2)
+    assert best is not None
+    return best[1], best[2]
+
+
+@lru_cache(512)
+def _kept(numbers: tuple[int, ...], stream: int) -> Array:
+    return upload(np.array(numbers, np.int64))
+
+
+def kept(numbers: Sequence[int]) -> Array:
+    """Integers on the GPU, of which the last ones asked for are kept, for each stream."""
+    return _kept(tuple(numbers), stream_pointer())
+
+
+@lru_cache(512)
+def matrix(rows: int, terms: int, columns: int) -> tuple[Places, ...]:
+    """The places of a matrix: a line of pixels of one tap."""
+    ones = (1, 1, 1)
+    return (
+        Places(rows, max(rows, 1), max(rows, 1), max(rows, 1), terms, 0, 0, ones, (0, 0, 0), ones, (1, 1, max(rows, 1)), ones,
+               (0, 0, 0, terms), 0, (0, 0, 0, columns)),
+    )  # fmt: skip
+
+
+_IDENTITY, _RELU, _CLIP = (UNARY[name].code for name in ("identity", "relu", "clip"))
+
+
+def bounds(activation: Activation) -> tuple[float, float] | None:
+    """What an activation keeps its results between, if it does nothing else."""
+    if activation.code == _IDENTITY:
+        return -math.inf, math.inf
+    if activation.code == _RELU:
+        return 0.0, math.inf
+    return (activation.a, activation.b) if activation.code == _CLIP else None
+
+
+def finish(out: Array, activation: Activation) -> None:
+    """The activations that the product leaves to another kernel: their code times 64 sums a thread would be large and slow."""
+    if bounds(activation) is None:
+        unary(out, out, activation)
+
+
+def multiply(
+    left: str, right: str, x: Any, table: Any, places: Sequence[Places], w: Any, bias: Array | None, residual: Array | None,
+    out: Array, layout: Layout, across: bool, wide: bool, inner: int, activation: Activation,
+) -> None:  # fmt: skip
+    """Launches a product; x, table and w are flat. `inner`: neighbours of a column of out, `wide`: as the flag."""
+    rows, terms = max(p.rows for p in places), max(p.terms for p in places)
+    if not rows or not layout.columns:
+        return
+    tile, share = choose(rows, layout.columns, terms, layout.groups * len(places), len(places) == 1)
+    parts = cdiv(max(cdiv(terms, BLOCK), 1), share)
+    low, high = bounds(activation) or (-math.inf, math.inf)
+    flags = (BIAS if bias is not None else 0) | (RESIDUAL if residual is not None else 0)
+    more = (ACROSS if across else 0) | (PARTED if parts > 1 else 0) | (WIDE if wide else 0)
+    given = (absent() if bias is None else bias.flat, absent() if residual is None else residual.flat)
+    to = out if parts == 1 else empty((cdiv(terms, BLOCK), out.size))
+    row_tiles = cdiv(rows, tile.rows)
+    blocks = cdiv(layout.columns, tile.columns) * row_tiles * layout.groups * len(places) * parts
+    tile_kernel(tile, left, right).launch(
+        blocks, tile.threads, x, table, kept(spell(list(places))).flat, w, *given, to.flat, flags | more, *layout[:4],
+        len(places), row_tiles, share, out.size, *layout[4:], low, high,
+    )  # fmt: skip
+    if parts > 1:
+        add_parts_kernel.launch(
+            sized(out.size, _ADD_BLOCK), _ADD_BLOCK, to.flat, *given, out.flat, flags, out.size, to.shape[0], inner,
+            layout.columns * layout.groups, low, high,
+        )  # fmt: skip
+    finish(out, activation)
+
+
+def few_rows(
+    x: Array, w: Any, bias: Array | None, residual: Array | None, out: Array, rows: int, terms: int, columns: int, stored: int,
+    activation: Activation,
+) -> None:  # fmt: skip
+    """A product of up to four rows with right [terms][stored]."""
+    low, high = bounds(activation) or (-math.inf, math.inf)
+    flags = (BIAS if bias is not None else 0) | (RESIDUAL if residual is not None else 0)
+    warps = min(max(cdiv(terms, BLOCK), 1), MOST_WARPS)
+    few_rows_kernel(1 if rows == 1 else 2 if rows == 2 else 4).launch(
+        cdiv(columns, 32), 32 * warps, x.flat, w, absent() if bias is None else bias.flat,
+        absent() if residual is None else residual.flat, out.flat, flags, rows, terms, columns, stored, low, high,
+    )  # fmt: skip
+    finish(out, activation)

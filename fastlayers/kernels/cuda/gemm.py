@@ -1,0 +1,52 @@
+"""Linear layers. Weights are packed as [terms][columns], columns rounded up to fours, so that neighbours read neighbours."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..table import Activation
+from ._device import Array, absent, on_device, upload
+from ._product import FEW, Layout, few_rows, matrix, multiply
+
+__all__ = ["Packed", "linear", "linear_pack"]
+
+
+class Packed(NamedTuple):
+    """Weights [k][n, rounded up], bias (n,) or None, and the sizes."""
+
+    weight: Array
+    bias: Array | None
+    n: int
+    k: int
+
+
+def columns_of(weight__kn: np.ndarray) -> np.ndarray:
+    """Weights with columns of zeros up to a number divisible by 4, and one row at least."""
+    k, n = weight__kn.shape
+    packed = np.zeros((max(k, 1), -(-n // 4) * 4), np.float32)
+    packed[:k, :n] = weight__kn
+    return packed
+
+
+def linear_pack(weight__nk: np.ndarray, bias__n: np.ndarray | None) -> Packed:
+    """Weights (out, in) and bias (out,) of ``y = x Wᵀ + b``."""
+    return Packed(upload(columns_of(weight__nk.T)), None if bias__n is None else upload(bias__n), *weight__nk.shape)
+
+
+@on_device
+def linear(x__mk: Array, packed: Packed, out__mn: Array, residual__mn: Array | None, activation: Activation) -> None:
+    """``out = act(x Wᵀ + b + residual)``."""
+    (m, n), k, stored = out__mn.shape, packed.k, packed.weight.shape[1]
+    if not m * n:
+        return
+    if m <= FEW:
+        few_rows(x__mk, packed.weight.flat, packed.bias, residual__mn, out__mn, m, k, n, stored, activation)
+        return
+    left = "rows4" if k % 4 == 0 and x__mk.aligned else "rows"
+    wide = n % 4 == 0 and out__mn.aligned and (residual__mn is None or residual__mn.aligned)
+    multiply(
+        left, "columns4", x__mk.flat, absent("i8"), matrix(m, k, n), packed.weight.flat, packed.bias, residual__mn, out__mn,
+        Layout(n, stored, stored), False, wide, 1, activation,
+    )  # fmt: skip

@@ -22,9 +22,10 @@ import numpy as np
 
 from ..errors import FormatError, UnsupportedError
 from ..graph.ir import Graph, Node, Value
+from ..operators.control import CONTROL, check_bodies
 from . import safetensors
 from ._budget import Budget
-from ._source import Source
+from ._source import Source, quote
 from .safetensors_write import DTYPES, write
 
 __all__ = ["NAME", "load_graph", "save", "sniff"]
@@ -129,6 +130,7 @@ def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str], d
     try:
         described, options, metadata = (json.loads(about[key]) for key in ("graph", "options", "metadata"))
         graph = _Reader(tensors, where).graph(described, 0)
+        _check(graph, (), where)
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, FormatError):
             raise
@@ -139,6 +141,25 @@ def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str], d
     if about.get("packed") == _tag():
         kept["packed"] = {name: array for name, array in tensors.items() if name.startswith(_PACKED)}
     return graph, {str(k): str(v) for k, v in metadata.items()}, kept
+
+
+def _check(graph: Graph, around: tuple[set[str], ...], where: str) -> None:
+    """Raises FormatError for a name that nothing gives, and for bodies that do not fit their nodes."""
+    known = {v.name for v in graph.inputs} | set(graph.constants)
+    scopes = (known, *around)
+    for node in graph.nodes:
+        for name in node.inputs:
+            if name is not None and not any(name in scope for scope in scopes):
+                raise FormatError(f"{where}: its graph reads {quote(name)}, which nothing before it gives")
+        if node.op in CONTROL:
+            check_bodies(node, f"{where}: {quote(node.op)}")
+        for value in node.attributes.values():
+            if isinstance(value, Graph):
+                _check(value, scopes, where)
+        known.update(node.outputs)
+    for output in graph.outputs:
+        if not any(output.name in scope for scope in scopes):
+            raise FormatError(f"{where}: its graph gives {quote(output.name)}, which nothing in it makes")
 
 
 def _tag() -> str:

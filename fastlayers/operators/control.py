@@ -1,13 +1,14 @@
 """Operators that run graphs of their own: If, Loop, Scan and SequenceMap. What they do with values is here; `program.stages`
 makes the graphs run.
 
-``CONTROL[op](n, values, bodies, meter)`` takes values (arrays, lists, None) and returns a list of them; ``bodies.run(graph,
-values)`` runs a graph. A `Meter` counts rounds and what grows with them, so that no file runs for ever or fills the memory.
+``CONTROL[op](n, values, bodies, meter)`` takes values (arrays, lists, None) and returns a list of them; ``bodies.ready(graph)``
+runs a graph. A `Meter` counts rounds and what grows with them, so that no file runs for ever or fills the memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
@@ -57,22 +58,21 @@ class Meter:
         if sum(v.nbytes for v in values if isinstance(v, np.ndarray)) > MOST_BYTES:  # lists are counted as they grow
             raise LimitError(f"{n.where}: hands more than {MOST_BYTES} bytes from one round to the next")
 
-    def enter(self, n: View) -> None:
-        """A graph in a graph begins to run."""
+    @contextmanager
+    def within(self, n: View) -> Iterator[None]:
+        """Meanwhile a graph in a graph runs."""
         self._depth += 1
         if self._depth > DEEPEST:
             raise LimitError(f"{n.where}: graphs lie in graphs more than {DEEPEST} deep")
-
-    def leave(self) -> None:
-        """It has ended."""
+        yield
         self._depth -= 1
 
 
 class Bodies(Protocol):
     """Runs the graphs among a node's attributes."""
 
-    def run(self, graph: Graph, values: Sequence[Anything]) -> list[Anything]:
-        """The graph's outputs."""
+    def ready(self, graph: Graph) -> Callable[[Sequence[Anything]], list[Anything]]:
+        """What gives the graph's outputs for its inputs; to be used for as long as the node runs."""
 
     def specs(self, graph: Graph, values: Sequence[Anything]) -> list[Spec]:
         """What can be told of the outputs without running it, from inputs as these."""
@@ -147,7 +147,7 @@ def _truth(n: View, value: Anything, what: str) -> bool:
 def if_run(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) -> list[Anything]:
     """One of two graphs."""
     key = "then_branch" if _truth(n, values[0], "its condition") else "else_branch"
-    return bodies.run(n.get(key), ())
+    return bodies.ready(n.get(key))(())
 
 
 def loop_run(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) -> list[Anything]:
@@ -160,6 +160,7 @@ def loop_run(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) 
     going = condition is None or _truth(n, condition, "its condition")
     vectors = [v.shape is not None and len(v.shape) == 1 for v in body.inputs[:2]]
     grown = _Grown(n, len(body.outputs) - 1 - len(carried), meter)
+    run = bodies.ready(body)
     i = 0
 
     def given() -> list[Anything]:
@@ -168,7 +169,7 @@ def loop_run(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) 
 
     while going and (most is None or i < most):
         meter.round(n)
-        results = bodies.run(body, given())
+        results = run(given())
         going = _truth(n, results[0], "its condition after a round")
         grown.add(results[1 + len(carried) :])
         carried = results[1 : 1 + len(carried)]
@@ -264,10 +265,11 @@ def _scan(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) -> 
         raise n.fail(f"the inputs to be scanned have lengths {sorted(lengths)}: expected the same")
     (length,) = lengths
     grown = _Grown(n, len(body.outputs) - states, meter)
+    run = bodies.ready(body)
     for t in range(length):
         meter.round(n)
         parts = [x[length - 1 - t if back else t, ...] for x, back in zip(scanned, backwards, strict=True)]
-        results = bodies.run(body, [*carried, *parts])
+        results = run([*carried, *parts])
         carried = results[:states]
         grown.add(results[states:])
     out_axes = _listed(n, "scan_output_axes", len(grown.parts))
@@ -301,9 +303,10 @@ def sequence_map_run(n: View, values: Sequence[Anything], bodies: Bodies, meter:
     if len(lengths) != 1:
         raise n.fail(f"its sequences have lengths {sorted(lengths)}: expected the same")
     results: list[list[Anything]] = [[] for _ in body.outputs]
+    run = bodies.ready(body)
     for i in range(len(values[0])):
         meter.round(n)
-        made = bodies.run(body, [v[i] if isinstance(v, list) else v for v in values])
+        made = run([v[i] if isinstance(v, list) else v for v in values])
         for parts, value in zip(results, made, strict=True):
             if not isinstance(value, np.ndarray):
                 raise n.wrong_dtype("its body gives what is no array")

@@ -9,12 +9,13 @@ branches are programs too, each with the constants that it reads of the graphs a
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import LimitError
+from ..errors import Error, LimitError, ShapeError
 from ..graph.ir import Graph, Node, Value
 from ..graph.passes._net import captured, free
 from ..operators import Spec, View
@@ -24,7 +25,7 @@ from ..operators.sequence import SEQUENCES, Anything
 from .interpret import run_node
 
 if TYPE_CHECKING:
-    from .program import Program
+    from .program import Binding, Program
 
 __all__ = ["Stages"]
 
@@ -36,6 +37,7 @@ class _Part(NamedTuple):
     """The nodes between two cuts, and the names that it reads and gives."""
 
     program: Program
+    stop: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     done: tuple[str, ...]  # values that nobody needs afterwards
@@ -52,7 +54,7 @@ class Stages:
         kept = {v.name for v in graph.outputs}
         self._last = {name: i for i, names in enumerate(self._reads) for name in names if name not in kept}
         self._wanted = kept | self._last.keys()
-        self._parts: dict[tuple[int, int], _Part] = {}
+        self._parts: dict[int, _Part] = {}  # by where they begin
         self._bodies: dict[int, _Body] = {}
 
     def run(self, values: Sequence[Anything], meter: Meter, threads: int = 0) -> list[Anything]:
@@ -78,28 +80,31 @@ class Stages:
 
     def _stretch(self, at: int, env: dict[str, Anything], threads: int) -> int:
         """Runs the nodes from `at` to the next cut; returns where that is, or `at` if a new cut was found on the way."""
-        with self.program.lock:
-            stop = min((cut for cut in self.cuts if cut > at), default=len(self.graph.nodes))
-            part = self._parts.get((at, stop))
-            names = self._inputs(at, stop) if part is None else part.inputs
-            lists = [name for name in names if not isinstance(env[name], np.ndarray)]
-            if lists:
-                return self._cut(at, stop, next(i for i in range(at, stop) if lists[0] in self._reads[i]))
-            if part is None:
-                part = self._parts[at, stop] = self._part(at, stop, env)
-        arrays = [_contiguous(env[name]) for name in part.inputs]
+        part = self._parts.get(at) or self._part(at, env)
+        if part is None:
+            return at
+        arrays = []
+        for name in part.inputs:
+            array = env[name]
+            if not isinstance(array, np.ndarray):
+                return self._cut(at, part.stop, name)
+            arrays.append(array if array.flags.c_contiguous else array.copy())
         binding = part.program.binding(arrays)
         if binding.plan is None:
-            return self._cut(at, stop, at + binding.stuck)
+            return self._cut(at, part.stop, at + binding.stuck)
         env.update(zip(part.outputs, binding.run(arrays, None, threads), strict=True))
         for name in part.done:
             env.pop(name, None)
-        return stop
+        return part.stop
 
-    def _cut(self, at: int, stop: int, where: int) -> int:
+    def _cut(self, at: int, stop: int, where: int | str) -> int:
+        """Makes a node a cut: the one at a position, or the first from `at` on that reads a name. Returns `at`."""
         with self.program.lock:
+            if isinstance(where, str):
+                where = next(i for i in range(at, stop) if where in self._reads[i])
             self.cuts.add(where)
-            self._parts.pop((at, stop), None)
+            for start in [start for start, part in self._parts.items() if start <= where < part.stop]:
+                del self._parts[start]
         return at
 
     def _inputs(self, at: int, stop: int) -> list[str]:
@@ -108,21 +113,28 @@ class Stages:
         made = {name for node in self.graph.nodes[at:stop] for name in node.outputs}
         return [name for name in names if name not in made and name not in self.graph.constants]
 
-    def _part(self, at: int, stop: int, env: Mapping[str, Anything]) -> _Part:
-        graph, nodes = self.graph, self.graph.nodes[at:stop]
-        reads = set().union(*self._reads[at:stop])
-        later = set().union(*self._reads[stop:]) | {v.name for v in graph.outputs}
-        inputs = self._inputs(at, stop)
-        outputs = [name for node in nodes for name in node.outputs if name in later]
-        constants = {name: array for name, array in graph.constants.items() if name in reads}
-        made = Graph(
-            tuple(Value(name, (None,) * env[name].ndim, env[name].dtype) for name in inputs),
-            tuple(Value(name, None, UNTOLD) for name in outputs),
-            nodes,
-            constants,
-        )
-        done = tuple(name for name in {*inputs, *outputs} if at <= self._last.get(name, -1) < stop)
-        return _Part(self.program.part(made), tuple(inputs), tuple(outputs), done)
+    def _part(self, at: int, env: Mapping[str, Anything]) -> _Part | None:
+        """The stretch from `at` on; None if a cut had to be made before."""
+        with self.program.lock:
+            graph = self.graph
+            stop = min((cut for cut in self.cuts if cut > at), default=len(graph.nodes))
+            inputs = self._inputs(at, stop)
+            for name in inputs:
+                if not isinstance(env[name], np.ndarray):
+                    self._cut(at, stop, name)
+                    return None
+            reads = set().union(*self._reads[at:stop])
+            later = set().union(*self._reads[stop:]) | {v.name for v in graph.outputs}
+            outputs = [name for node in graph.nodes[at:stop] for name in node.outputs if name in later]
+            made = Graph(
+                tuple(Value(name, (None,) * env[name].ndim, env[name].dtype) for name in inputs),
+                tuple(Value(name, None, UNTOLD) for name in outputs),
+                graph.nodes[at:stop],
+                {name: array for name, array in graph.constants.items() if name in reads},
+            )
+            done = tuple(name for name in inputs if at <= self._last.get(name, -1) < stop)
+            part = self._parts[at] = _Part(self.program.part(made), stop, tuple(inputs), tuple(outputs), done)
+            return part
 
     # ---- a single node ----------------------------------------------------------------------------------------------
 
@@ -133,14 +145,15 @@ class Stages:
         view = View(node, specs, [v if isinstance(v, np.ndarray) else None for v in values])
         made: Sequence[Anything]
         if node.op in SEQUENCES:
-            made = _sequence(view, values, meter)
+            with _ours(view):
+                made = _sequence(view, values, meter)
         elif node.op in CONTROL:
-            meter.enter(view)
-            made = CONTROL[node.op](view, values, _Around(self, env, meter, threads), meter)
-            meter.leave()
+            with _ours(view), meter.within(view):
+                made = CONTROL[node.op](view, values, _Around(self, env, meter, threads), meter)
         elif all(name is None or isinstance(v, np.ndarray) for name, v in zip(node.inputs, values, strict=True)):
             program, constants = self.program, self.graph.constants
-            made = run_node(node, values, [name in constants for name in node.inputs], program.variant, program.pack)
+            fixed = [name in constants for name in node.inputs]
+            made = [np.asarray(a) for a in run_node(node, values, fixed, program.variant, program.pack)]
         elif node.op == "Identity":
             made = values
         else:
@@ -153,13 +166,7 @@ class Stages:
 
 
 def _sequence(view: View, values: Sequence[Anything], meter: Meter) -> Sequence[Anything]:
-    with np.errstate(all="ignore"):
-        try:
-            made = SEQUENCES[view.op](view, *values)
-        except MemoryError as error:
-            if isinstance(error, LimitError):
-                raise
-            raise LimitError(f"{view.where}: no memory for its result") from error
+    made = SEQUENCES[view.op](view, *values)
     if view.op == "SequenceInsert":
         meter.keep(view, values[1].nbytes)
     elif view.op == "SequenceErase":
@@ -167,8 +174,17 @@ def _sequence(view: View, values: Sequence[Anything], meter: Meter) -> Sequence[
     return made
 
 
-def _contiguous(array: np.ndarray) -> np.ndarray:
-    return array if array.flags.c_contiguous and array.flags.aligned else array.copy()
+@contextmanager
+def _ours(view: View) -> Iterator[None]:
+    """Errors of Python and numpy become ours, which name the node."""
+    try:
+        yield
+    except Error:
+        raise
+    except MemoryError as error:
+        raise LimitError(f"{view.where}: no memory for its result") from error
+    except (IndexError, ValueError, TypeError, OverflowError, AttributeError) as error:
+        raise ShapeError(f"{view.where}: cannot be computed from these inputs: {error}") from error
 
 
 class _Around:
@@ -177,10 +193,32 @@ class _Around:
     def __init__(self, stages: Stages, env: Mapping[str, Anything], meter: Meter, threads: int) -> None:
         self.stages, self.env, self.meter, self.threads = stages, env, meter, threads
 
-    def run(self, graph: Graph, values: Sequence[Anything]) -> list[Anything]:
-        """The graph's outputs."""
+    def ready(self, graph: Graph) -> Callable[[Sequence[Anything]], list[Anything]]:
+        """What gives the graph's outputs for its inputs."""
         body = self.stages.body(graph)
-        return body.run([*values, *(self.env[name] for name in body.captured)], self.meter, self.threads)
+        around = [self.env[name] for name in body.captured]
+        meter, threads = self.meter, self.threads
+        last: Any = None
+        program: Program
+        binding: Binding
+        through: list[int | np.ndarray]
+
+        def run(values: Sequence[Anything]) -> list[Anything]:
+            # Most rounds are like the one before: then there is nothing to look up.
+            nonlocal last, program, binding, through
+            given = [*values, *around]
+            key = [(v.shape, v.dtype) if isinstance(v, np.ndarray) and v.flags.c_contiguous else None for v in given]
+            if key != last:
+                last = None
+                program, through = body.form(given)
+                if None in key or program.by_value or not program.graph.outputs:
+                    return _through(through, given, program.evaluate(given, meter, threads) if program.graph.outputs else ())
+                binding, last = program.binding(given), key
+            if binding.plan is None:
+                return _through(through, given, program.stages.run(given, meter, threads))
+            return _through(through, given, binding.run(given, None, threads))
+
+        return run
 
     def specs(self, graph: Graph, values: Sequence[Anything]) -> list[Spec]:
         """What the rules, or else the file, say of the outputs."""
@@ -204,10 +242,12 @@ class _Body:
         constants = {**graph.constants, **{name: outer[name] for name in names if name in outer}}
         inputs = (*graph.inputs, *(Value(name, None, UNTOLD) for name in self.captured))
         self.graph = Graph(inputs, graph.outputs, graph.nodes, constants, graph.values)
-        self._forms: OrderedDict[Any, tuple[Program, list[int]]] = OrderedDict()
+        self._forms: OrderedDict[Any, tuple[Program, list[int | np.ndarray]]] = OrderedDict()
 
-    def run(self, values: Sequence[Anything], meter: Meter, threads: int) -> list[Anything]:
-        """The outputs for its inputs, behind which stand the values that it reads from around it."""
+    def form(self, values: Sequence[Anything]) -> tuple[Program, list[int | np.ndarray]]:
+        """The program for inputs (those of the graph, then what it reads from around it) of these ranks and dtypes; and for each
+        output the number of the input, or the constant, that it is, or -1.
+        """
         key = tuple([(v.dtype, v.ndim) if isinstance(v, np.ndarray) else type(v) for v in values])
         with self.program.lock:
             found = self._forms.get(key)
@@ -215,12 +255,9 @@ class _Body:
                 found = self._forms[key] = self._form(values)
                 while len(self._forms) > KEPT:
                     self._forms.popitem(last=False)
-        program, through = found
-        made = iter(program.evaluate(values, meter, threads) if program.graph.outputs else ())
-        return [next(made) if i < 0 else values[i] for i in through]
+            return found
 
-    def _form(self, values: Sequence[Anything]) -> tuple[Program, list[int]]:
-        """The program for inputs of these ranks and dtypes; and, for each output, which input it is, or -1."""
+    def _form(self, values: Sequence[Anything]) -> tuple[Program, list[int | np.ndarray]]:
 
         def value(v: Value, given: Anything) -> Value:
             if isinstance(given, np.ndarray):
@@ -232,14 +269,27 @@ class _Body:
         graph = self.program.simplified(Graph(inputs, graph.outputs, graph.nodes, graph.constants, graph.values))
         same = {node.outputs[0]: node.inputs[0] for node in graph.nodes if node.op == "Identity"}
         places = {v.name: i for i, v in enumerate(graph.inputs)}
-        through = []
+        through: list[int | np.ndarray] = []
+        outputs = []
         for output in graph.outputs:
             name: str | None = output.name
             while name in same:
                 name = same[name]
-            through.append(places.get(name or "", -1))
-        outputs = tuple(v for v, i in zip(graph.outputs, through, strict=True) if i < 0)
-        return self.program.inner(_needed(Graph(graph.inputs, outputs, graph.nodes, graph.constants, graph.values))), through
+            constant = graph.constants.get(name or "")
+            through.append(places.get(name or "", -1) if constant is None else constant)
+            if constant is None and name not in places:
+                outputs.append(output)
+        return self.program.inner(
+            _needed(Graph(graph.inputs, tuple(outputs), graph.nodes, graph.constants, graph.values))
+        ), through
+
+
+def _through(through: Sequence[int | np.ndarray], given: Sequence[Anything], results: Sequence[Anything]) -> list[Anything]:
+    """A body's outputs: its program's results, and what it hands on as it is."""
+    if len(results) == len(through):
+        return list(results)
+    made = iter(results)
+    return [i if not isinstance(i, int) else next(made) if i < 0 else given[i] for i in through]
 
 
 def _needed(graph: Graph) -> Graph:

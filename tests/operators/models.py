@@ -85,7 +85,7 @@ def _info(proto: Any) -> SimpleNamespace:
     from onnx import helper
 
     if proto.type.WhichOneof("value") != "tensor_type":
-        return SimpleNamespace(name=proto.name, shape=None, dtype=None, kind=proto.type.WhichOneof("value") or "")
+        return SimpleNamespace(name=proto.name, shape=None, dtype=None, kind=_kind(proto.type))
     tensor = proto.type.tensor_type
     shape = None
     if tensor.HasField("shape"):
@@ -95,6 +95,13 @@ def _info(proto: Any) -> SimpleNamespace:
     except KeyError:
         dtype = None
     return info(proto.name, None, shape, dtype)
+
+
+def _kind(proto: Any) -> str:
+    inner = {"sequence_type": "sequence", "optional_type": "optional"}.get(proto.WhichOneof("value"))
+    if inner is None:
+        return "tensor" if proto.WhichOneof("value") == "tensor_type" else proto.WhichOneof("value") or ""
+    return f"{inner}({_kind(getattr(proto, f'{inner}_type').elem_type)})"
 
 
 def one(op: str, arrays: Sequence[np.ndarray | None], outputs: int = 1, **attributes: Any) -> Graph:

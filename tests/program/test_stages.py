@@ -1,0 +1,204 @@
+"""Graphs that no sizes settle: what runs natively between the nodes that run alone, what is cached, and what is refused."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers.graph.ir import Graph, Value
+from fastlayers.graph.passes import optimise
+from fastlayers.kernels import _dispatch
+from fastlayers.model.model import Model, Options
+from fastlayers.program import Program
+
+from .graphs import FLOAT, graph, node, normal
+from .test_program import program, run
+
+INT = np.dtype(np.int64)
+
+
+def rows() -> Graph:
+    """The rows of a product whose sums are above zero, through another product."""
+    nodes = [
+        node("h = Linear(x, w)"), node("s = ReduceSum(h, last)", keepdims=0), node("c = Greater(s, zero)"),
+        node("i = NonZero(c)"), node("j = Squeeze(i, first)"), node("g = Gather(h, j)"), node("r = Relu(g)"),
+        node("y = Linear(r, w)"), node("k = Shape(r)"), node("n = Size(r)"),
+    ]  # fmt: skip
+    constants = {"w": normal(4, 4), "last": [-1], "first": [0], "zero": np.float32(0)}
+    return graph({"x": ("n", 4)}, nodes, ["y", "k", "n"], constants)
+
+
+def by_hand(x: np.ndarray) -> np.ndarray:
+    w = normal(4, 4).astype(np.float64)
+    h = x @ w.T
+    return np.maximum(h[h.sum(-1) > 0], 0) @ w.T
+
+
+def test_what_lies_between_cuts_is_bound(variant: str) -> None:
+    made = program(rows())
+    for n in (7, 3, 0, 7):
+        y, k, size = run(made, normal(n, 4))
+        want = by_hand(normal(n, 4))
+        np.testing.assert_allclose(y, want, rtol=0, atol=1e-5)
+        np.testing.assert_array_equal(k, want.shape)
+        assert size == want.size
+    assert made.stages.cuts == {3}
+    parts = made.stages._parts
+    assert sorted(parts) == [0, 4]
+    assert all(b.plan is not None for part in parts.values() for b in part.program._bindings.values())
+    assert parts[4].outputs == ("y", "k", "n")
+
+
+def test_weights_of_the_whole_are_packed_once() -> None:
+    made = program(rows())
+    run(made, normal(7, 4))
+    packed = len(made._packed)
+    for n in (1, 2, 3):
+        run(made, normal(n, 4))
+    assert len(made._packed) == packed
+    assert all(part.program._packed is made._packed for part in made.stages._parts.values())
+
+
+def decoder(rounds: str = "m") -> Graph:
+    """Rounds of two products whose weights lie outside, and the state of each."""
+    body = Graph(
+        tuple(Value(n, None, np.dtype(np.void)) for n in ("i", "c", "h")),
+        tuple(Value(n, None, np.dtype(np.void)) for n in ("c2", "h2", "part")),
+        (node("c2 = Identity(c)"), node("a = Linear(h, w, b)"), node("t = Tanh(a)"), node("u = Linear(t, w)"),
+         node("h2 = Add(u, x)"), node("part = Softmax(h2)", axis=-1)),
+        {},
+    )  # fmt: skip
+    nodes = [node("h0 = Relu(x)"), node(f"y, z = Loop({rounds}, -, h0)", body=body), node("o = Linear(z, w)")]
+    constants = {"w": normal(8, 8) / 4, "b": normal(8)}
+    return graph({"x": ("n", 8), "m": ((), np.int64)}, nodes, ["y", "o"], constants)
+
+
+def decoded(x: np.ndarray, rounds: int) -> tuple[np.ndarray, np.ndarray]:
+    w, b = (normal(8, 8) / 4).astype(np.float64), normal(8)
+    h, parts = np.maximum(x, 0).astype(np.float64), []
+    for _ in range(rounds):
+        h = np.tanh(h @ w.T + b) @ w.T + x
+        e = np.exp(h - h.max(-1, keepdims=True))
+        parts.append(e / e.sum(-1, keepdims=True))
+    return h, np.array(parts) @ w.T
+
+
+@pytest.mark.parametrize("optimized", [False, True])
+def test_a_loop_runs_bound_programs(variant: str, optimized: bool) -> None:
+    model = Model(decoder(), Options(optimize=optimized, bodies=optimized))
+    for n, rounds in ((3, 5), (2, 4), (3, 5)):
+        y, o = model(normal(n, 8), np.array(rounds))
+        want = decoded(normal(n, 8), rounds)
+        np.testing.assert_allclose(y, want[0], rtol=0, atol=1e-5)
+        np.testing.assert_allclose(o, want[1], rtol=0, atol=1e-5)
+    (body,) = model._main.stages._bodies.values()
+    ((inner, _),) = body._forms.values()
+    assert len(inner._bindings) == 2 and all(b.plan is not None for b in inner._bindings.values())
+    if variant.startswith("aot"):
+        assert len(inner._packed) == 2 and all(b.bound is not None for b in inner._bindings.values())
+
+
+def test_two_thread_counts_give_the_same_bits() -> None:
+    results = []
+    for threads in (1, 2):
+        model = Model(decoder())
+        model.num_threads = threads
+        results.append(model(normal(70, 8), np.array(6)))
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_many_threads_at_once() -> None:
+    model = Model(decoder())
+    wanted = {n: Model(decoder())(normal(n, 8), np.array(n))[1] for n in range(1, 7)}
+    start = threading.Barrier(4)
+
+    def work(seed: int) -> None:
+        start.wait()
+        for n in np.random.default_rng(seed).integers(1, 7, 30):
+            np.testing.assert_array_equal(model(normal(int(n), 8), np.array(int(n)))[1], wanted[int(n)])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+
+
+def test_results_belong_to_the_caller() -> None:
+    """Values that pass through a loop untouched are not the inputs or the model's own constants."""
+    body = Graph(
+        tuple(Value(n, None, np.dtype(np.void)) for n in ("i", "c", "h", "g")),
+        tuple(Value(n, None, np.dtype(np.void)) for n in ("c", "h", "w")),
+        (),
+        {},
+    )
+    made = graph({"x": ("n", 8), "m": ((), np.int64)}, [node("y, z = Loop(m, -, x, x)", body=body)], ["y", "z"], {"w": normal(8)})
+    model, x = Model(made), normal(2, 8)
+    y, z = model(x, np.array(3))
+    np.testing.assert_array_equal(y, x)
+    np.testing.assert_array_equal(z, normal(8))
+    for array in (y, z):
+        assert array.flags.writeable and not np.shares_memory(array, x) and not np.shares_memory(array, made.constants["w"])
+
+
+def test_a_state_may_change_its_rank_and_dtype(variant: str) -> None:
+    body = Graph(
+        tuple(Value(n, None, np.dtype(np.void)) for n in ("i", "c", "h")),
+        tuple(Value(n, None, np.dtype(np.void)) for n in ("c", "h2")),
+        (node("g = Unsqueeze(h, first)"), node("h2 = Cast(g)", to=11)),
+        {"first": np.array([0])},
+    )
+    model = Model(graph({"x": ("n",), "m": ((), np.int64)}, [node("y = Loop(m, -, x)", body=body)], ["y"]))
+    for rounds in (2, 3):
+        y = model(normal(4), np.array(rounds))
+        assert (y.shape, y.dtype) == ((1,) * rounds + (4,), np.float64)
+        np.testing.assert_array_equal(y.reshape(-1), normal(4))
+
+
+def test_what_a_body_reads_keeps_its_name_when_values_are_folded() -> None:
+    """The value that a loop reads of the graph around it is another one's copy, which folding takes out."""
+    body = Graph(
+        tuple(Value(n, None, np.dtype(np.void)) for n in ("i", "c", "h")),
+        tuple(Value(n, None, np.dtype(np.void)) for n in ("c", "h2")),
+        (node("h2 = Add(h, copy)"),),
+        {},
+    )
+    nodes = [node("copy = Identity(x)"), node("y = Loop(m, -, x)", body=body)]
+    made = optimise(graph({"x": ("n",), "m": ((), np.int64)}, nodes, ["y"]))
+    np.testing.assert_array_equal(run(program(made), normal(3), np.array(2))[0], normal(3) * 3)
+
+
+def test_rounds_are_an_argument_of_load(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    Model(decoder()).save(tmp_path / "m.safetensors")
+    with pytest.raises(fl.LimitError, match="takes more than 3 rounds: pass a larger max_rounds to load"):
+        fl.load(tmp_path / "m.safetensors", max_rounds=3)(normal(1, 8), np.array(4))
+    np.testing.assert_allclose(
+        fl.load(tmp_path / "m.safetensors", max_rounds=4)(normal(1, 8), np.array(4))[0], decoded(normal(1, 8), 4)[0], atol=1e-5
+    )
+    with pytest.raises(fl.ShapeError, match="max_rounds is -1"):
+        fl.load(tmp_path / "m.safetensors", max_rounds=-1)
+
+
+def test_native_steps_alone_are_no_stages() -> None:
+    with pytest.raises(fl.UnsupportedError, match=r"require_native: the model must be interpreted: Loop \(y, z\)"):
+        run(program(decoder(), native=True), normal(2, 8), np.array(1))
+
+
+def test_intermediate_results_and_given_memory() -> None:
+    model = Model(decoder())
+    out = np.empty((3, 8), np.float32)
+    found = model.run({"x": normal(3, 8), "m": np.array(2)}, ["z", "h0", "y"], out={"y": out})
+    assert found["y"] is out and found["z"].shape == (2, 3, 8)
+    np.testing.assert_array_equal(found["h0"], np.maximum(normal(3, 8), 0))
+    assert found["z"].dtype == FLOAT
+
+
+def test_a_variant_is_kept() -> None:
+    with fl.kernels.use("reference"):
+        made = Program(decoder(), _dispatch.variant())
+    with fl.kernels.use("reference"):
+        want = run(made, normal(2, 8), np.array(3))
+    for a, b in zip(run(made, normal(2, 8), np.array(3)), want, strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -588,6 +588,101 @@ static void check_attention(int64_t rows, int64_t keys, int64_t d, int64_t e, in
   free(q), free(k), free(v), free(mask), free(out), free(scratch), free(weight), free(found);
 }
 
+/* The product of bytes against plain sums, with and without the processor's own instruction: two runs, the second of which ends
+ * within a quad. Weights have zero points; results are of every kind. */
+static void check_bytes(int64_t m, int64_t n, int64_t quads) {
+  const int64_t half = quads / 2, lda = 4 * quads + 7, panels = (n + FL_PANEL - 1) / FL_PANEL, wide = panels * FL_PANEL;
+  float *noise = numbers(m * lda + wide * quads * 4 + 8 * wide + 64);
+  uint8_t *x = malloc((size_t)(m * lda + 1));
+  int8_t *b = malloc((size_t)(wide * quads * 4 + 1));
+  int32_t *offset = (int32_t *)fresh(wide), *zero = (int32_t *)fresh(wide), *rowsum = (int32_t *)fresh(m);
+  float *scale = fresh(wide), *shift = fresh(wide);
+  const uint8_t **rows = malloc((size_t)(m + 1) * sizeof *rows);
+  for (int64_t i = 0; i < m * lda; i++)
+    x[i] = (uint8_t)(noise[i] > 0.6f ? 255 : 255 * fabsf(noise[i]));
+  for (int64_t i = 0; i < wide * quads * 4; i++)
+    b[i] = (int8_t)(noise[i] < -0.7f ? -128 : 127 * noise[i]);
+  for (int64_t j = 0; j < wide; j++) {
+    offset[j] = (int32_t)(1000 * noise[j]), zero[j] = (int32_t)(100 * noise[j + 1]);
+    scale[j] = 1e-3f * (1 + noise[j]), shift[j] = noise[j];
+  }
+  const fl_qrun runs[] = {{0, half}, {4 * half + 5, quads - half}};
+  const int64_t lengths[] = {4 * half, 4 * (quads - half)};
+  for (int64_t i = 0; i < m; i++)
+    rows[i] = x + i * lda;
+  table.quantised->rowsums(rows, m, runs, lengths, 2, rowsum);
+  static const int kinds[] = {FL_INT32, FL_FLOAT32, FL_UINT8, FL_INT8};
+  for (int way = 0; way < 8; way++) {
+    const int kind = kinds[way % 4], item = kind == FL_INT32 || kind == FL_FLOAT32 ? 4 : 1;
+    char *out = malloc((size_t)(m * n * item + 1));
+    const fl_qblock block = {.rows = rows, .m = m, .n = n, .runs = runs, .nruns = 2, .b = b, .panel = quads * 64, .out = out, .ldc = n,
+                             .e = {.offset = offset, .zero = zero, .rowsum = rowsum, .scale = scale, .shift = shift, .kind = kind, .y_zero = 3}};
+    if (way < 4)
+      table.quantised->block(&block);
+    else
+      fl_q_block_pairs(&block);
+    for (int64_t i = 0; i < m; i++)
+      for (int64_t j = 0; j < n; j++) {
+        int32_t sum = offset[j];
+        for (int64_t k = 0; k < 4 * quads; k++) {
+          const int64_t at = k < 4 * half ? k : k + 5;
+          sum += ((int32_t)b[j / 16 * quads * 64 + k / 4 * 64 + j % 16 * 4 + k % 4] - zero[j]) * rows[i][at];
+        }
+        volatile float product = (float)sum * scale[j];
+        const float steps = rintf(product) + 3, least = kind == FL_INT8 ? -128 : 0, most = least + 255;
+        const int64_t e = i * n + j;
+        if (kind == FL_INT32)
+          check("bytes int32", ((int32_t *)out)[e], sum, 0, e);
+        else if (kind == FL_FLOAT32)
+          check("bytes float", ((float *)out)[e], product + shift[j], 0, e);
+        else
+          check("bytes", kind == FL_INT8 ? ((int8_t *)out)[e] : ((uint8_t *)out)[e], steps < least ? least : steps > most ? most : steps, 0, e);
+      }
+    free(out);
+  }
+  free(noise), free(x), free(b), free(offset), free(zero), free(rowsum), free(scale), free(shift), free(rows);
+}
+
+/* Depthwise sums of bytes, and conversions. */
+static void check_depthwise_bytes(int64_t c, int64_t pairs) {
+  const int64_t wide = (c + FL_PANEL - 1) / FL_PANEL * FL_PANEL, cols = 3, taps = 2 * pairs;
+  float *noise = numbers(taps * (wide + c * cols));
+  uint8_t *x = malloc((size_t)(taps * c * cols + 1));
+  int16_t *w = malloc((size_t)(taps * wide + 1) * 2);
+  int32_t *offset = (int32_t *)fresh(wide), *out = (int32_t *)fresh(c * cols);
+  const uint8_t **tap = malloc((size_t)(taps + 1) * sizeof *tap);
+  for (int64_t i = 0; i < taps * c * cols; i++)
+    x[i] = (uint8_t)(255 * fabsf(noise[i]));
+  for (int64_t i = 0; i < taps * wide; i++)
+    w[i] = (int16_t)(255 * noise[i]);
+  for (int64_t j = 0; j < wide; j++)
+    offset[j] = (int32_t)j;
+  for (int64_t t = 0; t < taps; t++)
+    tap[t] = x + t * c * cols;
+  const fl_qdepthwise p = {.taps = tap, .pairs = pairs, .step = c, .c = c, .cols = cols, .w = w, .out = out, .ldc = c,
+                           .e = {.offset = offset, .kind = FL_INT32}};
+  table.quantised->depthwise(&p);
+  for (int64_t o = 0; o < cols; o++)
+    for (int64_t j = 0; j < c; j++) {
+      int32_t sum = offset[j];
+      for (int64_t t = 0; t < taps; t++)
+        sum += (int32_t)tap[t][o * c + j] * w[(t / 2 * wide + j) * 2 + t % 2];
+      check("depthwise bytes", out[o * c + j], sum, 0, o * c + j);
+    }
+  const float step = 0.01f;
+  const int32_t zero = 5;
+  float *back = fresh(c);
+  uint8_t *bytes = malloc((size_t)c + 1);
+  table.quantised->quantize(noise, &step, &zero, 0, FL_INT8, bytes, c);
+  table.quantised->dequantize(bytes, FL_INT8, &step, &zero, 0, back, c);
+  for (int64_t i = 0; i < c; i++) {
+    const float steps = rintf(noise[i] / step) + 5, want = steps > 127 ? 127 : steps;
+    check("quantize", (int8_t)bytes[i], want, 0, i);
+    check("dequantize", back[i], (want - 5) * step, 0, i);
+  }
+  free(noise), free(x), free(w), free(offset), free(out), free(tap), free(back), free(bytes);
+}
+
 int main(void) {
   static const int64_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 61, 67};
   enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -631,6 +726,11 @@ int main(void) {
       for (int64_t rows = 1; rows < 80; rows = rows * 3 + 1)
         for (int standard = 0; standard < 2; standard++)
           check_recurrent(kind, standard, rows, units[i]);
+  for (int i = 0; i < SIZES; i++)
+    for (int j = 0; j < SIZES; j++) {
+      check_bytes(sizes[i] % 30, sizes[j], 1 + (i + j) % 9);
+      check_depthwise_bytes(sizes[i], 1 + j % 5);
+    }
   const int right_probe = table.probe_fma(1000) > 0;
   printf("level %s: %d checks, %d failures%s\n", table.name, checks, failures, right_probe ? "" : ", and the probe did nothing");
   return failures || !right_probe;

@@ -144,6 +144,22 @@ KERNELS: tuple[Kernel, ...] = (
         "tree",
         ("x__bd", "weight__md", "bias__m", "order__m", "left__m", "right__m", "ids__b", "out__b", "depth"),
     ),
+    Kernel(
+        "qconv_pack",
+        "qconv",
+        ("weight__oidhw", "zero__o", "factor__o", "bias__o", "shift__o", "stride", "dilation", "groups"),
+    ),
+    Kernel(
+        "qconv",
+        "qconv",
+        ("x", "packed", "x_zero", "x_scale", "out", "pads", "x_last", "out_last", "source", "target", "value"),
+    ),
+    Kernel("quantize", "quantise", ("x__oci", "step__c", "zero__c", "out__oci", "target")),
+    Kernel("dequantize", "quantise", ("x__oci", "step__c", "zero__c", "out__oci", "source")),
+    Kernel("dynamic_quantize", "quantise", ("x", "out", "step", "zero")),
+    Kernel("lookup", "quantise", ("x", "table", "out")),
+    Kernel("qbinary", "quantise", ("a__omi", "b__omi", "out__omi", "op", "options")),
+    Kernel("qpool", "quantise", ("x", "out", "kernel", "stride", "dilation", "pads", "op", "source", "options")),
     Kernel("pad", "padding", ("x__odhwi", "out__odhwi", "pads", "mode", "value")),
 )
 

@@ -3,6 +3,8 @@
 from libc.stdint cimport int32_t, int64_t
 cimport numpy as cnp
 
+from ._quantised cimport fl_quantised
+
 
 cdef extern from "csrc/kernels.h" nogil:
     enum:
@@ -264,6 +266,7 @@ cdef extern from "csrc/kernels.h" nogil:
                             float *out) noexcept nogil
         int64_t (*tree_best)(const float *x, const float *weight, const float *bias, int64_t d, const int64_t *left,
                              const int64_t *right, int64_t root, fl_tree_place *stack, float *log) noexcept nogil
+        const fl_quantised *quantised
         double (*probe_fma)(int64_t rounds) noexcept nogil
         float (*probe_read)(const float *x, int64_t n) noexcept nogil
 

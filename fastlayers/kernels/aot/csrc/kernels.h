@@ -7,8 +7,9 @@
 #ifndef FL_KERNELS_H
 #define FL_KERNELS_H
 #include <stdint.h>
+#include "quantised_table.h"
 
-#define FL_ABI 4                       /* raise it when anything in this file changes */
+#define FL_ABI 5                       /* raise it when anything in this file changes */
 #define FL_CAPSULE "fastlayers.kernels" /* name of the capsule that holds a `const fl_kernels *` */
 
 #define FL_PANEL 16 /* columns of a packed panel, the same on every level: packed weights do not depend on the level */
@@ -521,6 +522,9 @@ typedef struct fl_kernels {
                       float *out);
   int64_t (*tree_best)(const float *x, const float *weight, const float *bias, int64_t d, const int64_t *left, const int64_t *right,
                        int64_t root, fl_tree_place *stack, float *log);
+
+  /* quantised.h */
+  const fl_quantised *quantised;
 
   /* probe.h: what this core can do, for bench/ and `profile`: multiply-adds done, and the sum of n floats read */
   double (*probe_fma)(int64_t rounds);

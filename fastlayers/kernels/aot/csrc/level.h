@@ -31,6 +31,7 @@
 #include "attention.h"
 #include "scores.h"
 #include "rotary.h"
+#include "quantised.h"
 #include "probe.h"
 
 #define FL_TEXT_(x) #x
@@ -86,6 +87,7 @@ static const fl_kernels table = {
     .tree_path = fl_f32_tree_path,
     .tree_spread = fl_f32_tree_spread,
     .tree_best = fl_f32_tree_best,
+    .quantised = &fl_quantised_table,
     .probe_fma = fl_f32_probe_fma,
     .probe_read = fl_f32_probe_read,
 };

@@ -1,0 +1,429 @@
+"""Conversions to quantised numbers and back, tables of 256 bytes, sums and products of two quantised arrays, and pools of bytes."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcpy, memset
+cimport numpy as cnp
+
+from ._engine cimport alloc, level, parallel, release, workers
+from ._quantised cimport fl_qbinary, fl_quantised
+from ._space cimport source_index
+from ._step cimport Step, dims_of, make_step, run_plan, volume
+from ..table import BINARY, KINDS, REDUCE
+
+cnp.import_array()
+
+cdef enum:
+    RUN = 1 << 14  # numbers of a task
+
+cdef int BYTES[16]
+for _name, _code in KINDS.items():
+    BYTES[_code] = int(_name.lstrip("boluintfa") or 8) // 8
+cdef int INT8 = KINDS["int8"], MEAN = REDUCE["mean"], MULTIPLY = BINARY["multiply"]
+
+
+cdef const fl_quantised *functions() noexcept nogil:
+    return level().quantised
+
+
+cdef int place(void **operands, tuple arrays) except -1:
+    cdef int i
+    for i in range(len(arrays)):
+        operands[i] = cnp.PyArray_DATA(<cnp.ndarray?>arrays[i])
+    return 0
+
+
+# ---- quantize and dequantize ----
+
+cdef struct Scale:
+    const fl_quantised *level
+    const char *x
+    char *out
+    const float *step
+    const int32_t *zero
+    int64_t o, c, i, pieces
+    int kind
+    bint back   # dequantize
+    double work
+
+
+cdef void scale_task(void *context, int64_t number, int worker) noexcept nogil:
+    """A piece of the neighbours that share a scale; or, where there is one neighbour, of the channels side by side."""
+    cdef const Scale *job = <const Scale *>context
+    cdef int64_t n = job.i if job.i > 1 else job.c, line = number // job.pieces, first = number % job.pieces * RUN
+    cdef int64_t channel = line % job.c if job.i > 1 else first, start = line * n + first, count = min(<int64_t>RUN, n - first)
+    if job.back:
+        job.level.dequantize(job.x + start * BYTES[job.kind], job.kind, job.step + channel, job.zero + channel, job.i == 1,
+                             <float *>job.out + start, count)
+    else:
+        job.level.quantize(<const float *>job.x + start, job.step + channel, job.zero + channel, job.i == 1, job.kind,
+                           job.out + start * BYTES[job.kind], count)
+
+
+cdef int run_scale(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, step, zero, out."""
+    cdef Scale job = (<const Scale *>plan)[0]
+    cdef int64_t tasks = 0 if job.o * job.c * job.i == 0 else job.o * (job.c if job.i > 1 else 1) * job.pieces
+    job.x, job.step, job.zero, job.out = <const char *>operands[0], <const float *>operands[1], <const int32_t *>operands[2], <char *>operands[3]
+    parallel(scale_task, &job, tasks, workers(tasks, job.work))
+    return 0
+
+
+cdef void plan_scale(Scale *job, int64_t o, int64_t c, int64_t i, int kind, bint back) noexcept:
+    memset(job, 0, sizeof(Scale))
+    job.level, job.kind, job.back = functions(), kind, back
+    job.work = 20.0 * o * c * i
+    if c == 1:  # one scale for all
+        i, o = i * o, 1
+        job.pieces = (i + RUN - 1) // RUN
+        if i == 1:
+            job.pieces = 1
+    else:
+        job.pieces = ((i if i > 1 else c) + RUN - 1) // RUN
+    job.o, job.c, job.i = o, c, i
+
+
+def quantize(cnp.ndarray x__oci, cnp.ndarray step__c, cnp.ndarray zero__c, cnp.ndarray out__oci, int target):
+    """out = round(x / step) + zero, cut off to what the kind `target` holds."""
+    cdef Scale job
+    cdef void *operands[4]
+    plan_scale(&job, x__oci.shape[0], x__oci.shape[1], x__oci.shape[2], target, False)
+    place(operands, (x__oci, step__c, zero__c, out__oci))
+    run_plan(run_scale, &job, operands, job.work, "quantize")
+
+
+def quantize_step(tuple x__oci, tuple step__c, tuple zero__c, tuple out__oci, int target):
+    """The step of `quantize`: shapes instead of arrays."""
+    cdef Scale job
+    plan_scale(&job, x__oci[0], x__oci[1], x__oci[2], target, False)
+    return make_step(run_scale, &job, sizeof(Scale), 4, job.work, None)
+
+
+def dequantize(cnp.ndarray x__oci, cnp.ndarray step__c, cnp.ndarray zero__c, cnp.ndarray out__oci, int source):
+    """out = (x - zero) * step, x of the kind `source`."""
+    cdef Scale job
+    cdef void *operands[4]
+    plan_scale(&job, x__oci.shape[0], x__oci.shape[1], x__oci.shape[2], source, True)
+    place(operands, (x__oci, step__c, zero__c, out__oci))
+    run_plan(run_scale, &job, operands, job.work, "dequantize")
+
+
+def dequantize_step(tuple x__oci, tuple step__c, tuple zero__c, tuple out__oci, int source):
+    """The step of `dequantize`: shapes instead of arrays."""
+    cdef Scale job
+    plan_scale(&job, x__oci[0], x__oci[1], x__oci[2], source, True)
+    return make_step(run_scale, &job, sizeof(Scale), 4, job.work, None)
+
+
+# ---- dynamic ----
+
+cdef struct Dynamic:
+    const fl_quantised *level
+    const float *x
+    uint8_t *out
+    float *ranges  # of each task
+    float step
+    int32_t zero
+    int kind
+    int64_t n
+    double work
+
+
+cdef void range_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef Dynamic *job = <Dynamic *>context
+    cdef float *found = job.ranges + 2 * number
+    found[0] = found[1] = 0
+    job.level.range(job.x + number * RUN, min(<int64_t>RUN, job.n - number * RUN), found, found + 1)
+
+
+cdef void dynamic_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef Dynamic *job = <Dynamic *>context
+    job.level.quantize(job.x + number * RUN, &job.step, &job.zero, 0, job.kind, job.out + number * RUN, min(<int64_t>RUN, job.n - number * RUN))
+
+
+cdef int run_dynamic(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, out, step, zero."""
+    cdef Dynamic job = (<const Dynamic *>plan)[0]
+    cdef int64_t tasks = (job.n + RUN - 1) // RUN, i
+    cdef int threads = workers(tasks, job.work)
+    cdef float low = 0, high = 0, quotient
+    cdef int32_t none = 0
+    cdef uint8_t zero = 0
+    job.x, job.out = <const float *>operands[0], <uint8_t *>operands[1]
+    job.ranges = <float *>alloc((2 * tasks + 1) * sizeof(float))
+    if job.ranges == NULL:
+        return -1
+    parallel(range_task, &job, tasks, threads)
+    for i in range(tasks):
+        low, high = min(low, job.ranges[2 * i]), max(high, job.ranges[2 * i + 1])
+    release(job.ranges)
+    job.step = 1 if low == high else (high - low) / <float>255
+    quotient = 0 - low
+    job.level.quantize(&quotient, &job.step, &none, 0, job.kind, &zero, 1)
+    job.zero = zero
+    (<float *>operands[2])[0], (<uint8_t *>operands[3])[0] = job.step, zero
+    parallel(dynamic_task, &job, tasks, threads)
+    return 0
+
+
+cdef void plan_dynamic(Dynamic *job, int64_t n) noexcept:
+    memset(job, 0, sizeof(Dynamic))
+    job.level, job.n, job.work, job.kind = functions(), n, 30.0 * n, KINDS["uint8"]
+
+
+def dynamic_quantize(cnp.ndarray x, cnp.ndarray out, cnp.ndarray step, cnp.ndarray zero):
+    """out, step, zero = x in uint8 by its own range, 0 among it; a step of 1 if all are 0. NaN does not count in the range."""
+    cdef Dynamic job
+    cdef void *operands[4]
+    plan_dynamic(&job, cnp.PyArray_SIZE(x))
+    place(operands, (x, out, step, zero))
+    run_plan(run_dynamic, &job, operands, job.work, "dynamic_quantize")
+
+
+def dynamic_quantize_step(tuple x, tuple out, tuple step, tuple zero):
+    """The step of `dynamic_quantize`: shapes instead of arrays."""
+    cdef Dynamic job
+    plan_dynamic(&job, volume(x))
+    return make_step(run_dynamic, &job, sizeof(Dynamic), 4, job.work, None)
+
+
+# ---- tables ----
+
+cdef struct Lookup:
+    const uint8_t *x
+    const uint8_t *table
+    uint8_t *out
+    int64_t n
+    double work
+
+
+cdef void lookup_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Lookup *job = <const Lookup *>context
+    cdef const uint8_t *x = job.x
+    cdef const uint8_t *table = job.table
+    cdef uint8_t *out = job.out
+    cdef int64_t i
+    for i in range(number * RUN, min((number + 1) * RUN, job.n)):
+        out[i] = table[x[i]]
+
+
+cdef int run_lookup(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, table, out."""
+    cdef Lookup job = (<const Lookup *>plan)[0]
+    cdef int64_t tasks = (job.n + RUN - 1) // RUN
+    job.x, job.table, job.out = <const uint8_t *>operands[0], <const uint8_t *>operands[1], <uint8_t *>operands[2]
+    parallel(lookup_task, &job, tasks, workers(tasks, job.work))
+    return 0
+
+
+cdef void plan_lookup(Lookup *job, int64_t n) noexcept:
+    memset(job, 0, sizeof(Lookup))
+    job.n, job.work = n, 60.0 * n
+
+
+def lookup(cnp.ndarray x, cnp.ndarray table, cnp.ndarray out):
+    """out = table[x], bytes by bytes: those of int8 are taken as uint8's."""
+    cdef Lookup job
+    cdef void *operands[3]
+    plan_lookup(&job, cnp.PyArray_SIZE(x))
+    place(operands, (x, table, out))
+    run_plan(run_lookup, &job, operands, job.work, "lookup")
+
+
+def lookup_step(tuple x, tuple table, tuple out):
+    """The step of `lookup`: shapes instead of arrays."""
+    cdef Lookup job
+    plan_lookup(&job, volume(x))
+    return make_step(run_lookup, &job, sizeof(Lookup), 3, job.work, None)
+
+
+# ---- two arrays ----
+
+cdef struct Binary:
+    const fl_quantised *level
+    const uint8_t *a
+    const uint8_t *b
+    uint8_t *out
+    int64_t o, m, i, pieces, b_o, b_m
+    int each
+    fl_qbinary p
+    double work
+
+
+cdef void binary_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Binary *job = <const Binary *>context
+    cdef int64_t line = number // job.pieces, first = number % job.pieces * RUN, start = line * job.i + first
+    cdef int64_t from_ = line // job.m * job.b_o + line % job.m * job.b_m + (first if job.each else 0)
+    job.level.binary(&job.p, job.a + start, job.b + from_, job.each, job.out + start, min(<int64_t>RUN, job.i - first))
+
+
+cdef int run_binary(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: a, b, out."""
+    cdef Binary job = (<const Binary *>plan)[0]
+    cdef int64_t tasks = job.o * job.m * job.pieces
+    job.a, job.b, job.out = <const uint8_t *>operands[0], <const uint8_t *>operands[1], <uint8_t *>operands[2]
+    parallel(binary_task, &job, tasks, workers(tasks, job.work))
+    return 0
+
+
+cdef int plan_binary(Binary *job, const cnp.npy_intp *a, const cnp.npy_intp *b, int op, options) except -1:
+    memset(job, 0, sizeof(Binary))
+    job.level = functions()
+    job.o, job.m, job.i = a[0], a[1], a[2]
+    job.each = b[2] == a[2]
+    job.b_m = b[2] if b[1] > 1 else 0
+    job.b_o = b[1] * b[2] if b[0] > 1 else 0
+    if b[0] == a[0] and b[1] == a[1] and job.each:  # of one shape: one row
+        job.i, job.o, job.m = a[0] * a[1] * a[2], 1, 1
+    job.pieces = (job.i + RUN - 1) // RUN
+    job.p.multiply = op == MULTIPLY
+    source, job.p.a_zero, job.p.b_zero, job.p.zero, job.p.a_scale, job.p.b_scale, job.p.scale = options
+    job.p.is_signed = source == INT8
+    job.work = 30.0 * a[0] * a[1] * a[2]
+    return 0
+
+
+def qbinary(cnp.ndarray a__omi, cnp.ndarray b__omi, cnp.ndarray out__omi, int op, options):
+    """out = a + b or a * b of bytes of one kind; see the reference for `options`. Axes of b may be 1."""
+    cdef Binary job
+    cdef void *operands[3]
+    plan_binary(&job, cnp.PyArray_DIMS(a__omi), cnp.PyArray_DIMS(b__omi), op, options)
+    place(operands, (a__omi, b__omi, out__omi))
+    run_plan(run_binary, &job, operands, job.work, "qbinary")
+
+
+def qbinary_step(tuple a__omi, tuple b__omi, tuple out__omi, int op, options):
+    """The step of `qbinary`: shapes instead of arrays."""
+    cdef Binary job
+    cdef cnp.npy_intp a[3]
+    cdef cnp.npy_intp b[3]
+    dims_of(a__omi, a)
+    dims_of(b__omi, b)
+    plan_binary(&job, a, b, op, options)
+    return make_step(run_binary, &job, sizeof(Binary), 3, job.work, None)
+
+
+# ---- pools ----
+
+cdef struct Pool:
+    const fl_quantised *level
+    const uint8_t *x
+    uint8_t *out
+    int64_t c, tasks
+    int64_t size[3]
+    int64_t out_size[3]
+    int64_t kernel[3]
+    int64_t stride[3]
+    int64_t dilation[3]
+    int64_t before[3]
+    int64_t after[3]
+    int mean, source, include_pad
+    int32_t x_zero, zero
+    float x_scale, scale
+    double work
+    int32_t *sums  # of each worker
+
+
+cdef inline int64_t inside(const Pool *job, int axis, int64_t o, bint padded) noexcept nogil:
+    """How many taps of output o lie in the image, or in it and its padding."""
+    cdef int64_t start = o * job.stride[axis] - job.before[axis], low = -job.before[axis] if padded else 0
+    cdef int64_t high = job.size[axis] + (job.after[axis] if padded else 0), k, count = 0
+    for k in range(job.kernel[axis]):
+        if low <= start + k * job.dilation[axis] < high:
+            count += 1
+    return count
+
+
+cdef void pool_task(void *context, int64_t number, int worker) noexcept nogil:
+    """One row of outputs, channels-last."""
+    cdef const Pool *job = <const Pool *>context
+    cdef int64_t y = number % job.out_size[1], rest = number // job.out_size[1], z = rest % job.out_size[0], image = rest // job.out_size[0]
+    cdef int64_t x, kz, ky, kx, at_z, at_y, at_x, c = job.c, i, count, taps
+    cdef uint8_t *out = job.out + number * job.out_size[2] * c
+    cdef const uint8_t *from_
+    cdef int32_t *sums = job.sums + worker * c if job.mean else NULL
+    cdef int is_signed = job.source == INT8
+    cdef float by
+    for x in range(job.out_size[2]):
+        taps = 0
+        if job.mean:
+            memset(sums, 0, c * sizeof(int32_t))
+        else:
+            memset(out, 0x80 if is_signed else 0, c)
+        for kz in range(job.kernel[0]):
+            at_z = source_index(z * job.stride[0] + kz * job.dilation[0], job.before[0], job.size[0], 0)
+            if at_z < 0:
+                continue
+            for ky in range(job.kernel[1]):
+                at_y = source_index(y * job.stride[1] + ky * job.dilation[1], job.before[1], job.size[1], 0)
+                if at_y < 0:
+                    continue
+                for kx in range(job.kernel[2]):
+                    at_x = source_index(x * job.stride[2] + kx * job.dilation[2], job.before[2], job.size[2], 0)
+                    if at_x < 0:
+                        continue
+                    from_ = job.x + (((image * job.size[0] + at_z) * job.size[1] + at_y) * job.size[2] + at_x) * c
+                    if job.mean:
+                        job.level.add(from_, is_signed, sums, c)
+                        taps += 1
+                    else:
+                        job.level.larger(from_, is_signed, out, c)
+        if job.mean:
+            count = taps
+            if job.include_pad:
+                count = inside(job, 0, z, True) * inside(job, 1, y, True) * inside(job, 2, x, True)
+            by = job.scale * <float>count
+            by = job.x_scale / by
+            for i in range(c):
+                sums[i] -= <int32_t>(job.x_zero * taps)
+            job.level.requantize(sums, &by, 0, job.zero, job.source, out, c)
+        out += c
+
+
+cdef int run_pool(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, out."""
+    cdef Pool job = (<const Pool *>plan)[0]
+    cdef int threads = workers(job.tasks, job.work)
+    if job.tasks == 0 or job.c == 0 or job.out_size[2] == 0:
+        return 0
+    job.x, job.out, job.sums = <const uint8_t *>operands[0], <uint8_t *>operands[1], NULL
+    if job.mean:
+        job.sums = <int32_t *>alloc(threads * job.c * sizeof(int32_t))
+        if job.sums == NULL:
+            return -1
+    parallel(pool_task, &job, job.tasks, threads)
+    release(job.sums)
+    return 0
+
+
+cdef int plan_pool(Pool *job, const cnp.npy_intp *x, const cnp.npy_intp *out, kernel, stride, dilation, pads, int op, int source, options) except -1:
+    cdef int axis
+    memset(job, 0, sizeof(Pool))
+    job.level, job.c, job.mean, job.source = functions(), x[4], op == MEAN, source
+    job.x_zero, job.x_scale, job.scale, job.zero, job.include_pad = options
+    job.tasks, job.work = x[0] * out[1] * out[2], 3.0 * x[0] * out[1] * out[2] * out[3] * x[4]
+    for axis in range(3):
+        job.size[axis], job.out_size[axis] = x[1 + axis], out[1 + axis]
+        job.kernel[axis], job.stride[axis], job.dilation[axis] = kernel[axis], stride[axis], dilation[axis]
+        job.before[axis], job.after[axis] = pads[2 * axis], pads[2 * axis + 1]
+        job.work *= job.kernel[axis]
+    return 0
+
+
+def qpool(cnp.ndarray x, cnp.ndarray out, kernel, stride, dilation, pads, int op, int source, options):
+    """Largest numbers or means of windows, channels-last; see the reference for `options`."""
+    cdef Pool job
+    cdef void *operands[2]
+    plan_pool(&job, cnp.PyArray_DIMS(x), cnp.PyArray_DIMS(out), kernel, stride, dilation, pads, op, source, options)
+    place(operands, (x, out))
+    run_plan(run_pool, &job, operands, job.work, "qpool")
+
+
+def qpool_step(tuple x, tuple out, kernel, stride, dilation, pads, int op, int source, options):
+    """The step of `qpool`: shapes instead of arrays."""
+    cdef Pool job
+    cdef cnp.npy_intp x_dims[5]
+    cdef cnp.npy_intp out_dims[5]
+    dims_of(x, x_dims)
+    dims_of(out, out_dims)
+    plan_pool(&job, x_dims, out_dims, kernel, stride, dilation, pads, op, source, options)
+    return make_step(run_pool, &job, sizeof(Pool), 2, job.work, None)

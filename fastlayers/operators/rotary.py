@@ -22,6 +22,12 @@ def _heads(n: View, rank: int) -> int | None:
     if rank == 4:
         return None
     heads = int(n.get("num_heads", 0))
+    if not heads and n.get("by_width", 0):  # they are as wide as the tables say
+        x, cos = n.shape(0), n.shape(1)
+        width, half = (None, None) if x is None or cos is None else (x[-1], cos[-1])
+        if not isinstance(width, int) or not isinstance(half, int):
+            return 1
+        heads = width // max(2 * half, 1)
     if rank != 3 or heads < 1:
         raise n.fail(f"x has {rank} axes, num_heads is {heads}: expected (n, h, t, d), or (n, t, h d) with num_heads")
     return heads

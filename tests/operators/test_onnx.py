@@ -30,8 +30,8 @@ onnx = pytest.importorskip("onnx")
 # Ours alone, and what the program does itself.
 OWN = {
     "Activate", "AdaptivePool", "AdditiveAttention", "Affine", "AlignAxes", "AttentionScores",
-    "AttentionValues", "DotAttention", "Embedding", "HardAttention",
-    "Interpolate", "Linear", "ScaledAttention", "TimePool", "TreeDistribution", "TreeLogProb",
+    "AttentionValues", "DotAttention", "Embedding", "FusedMatMul", "HardAttention", "HeadBias",
+    "Interpolate", "Linear", "PaddingMask", "Positions", "ScaledAttention", "TimePool", "TreeDistribution", "TreeLogProb",
     "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearConcat",
     "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearReduceMean", "QLinearSigmoid", "QLinearSoftmax",
     "QLinearWhere",

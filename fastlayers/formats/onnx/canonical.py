@@ -19,7 +19,7 @@ from ...operators._narrow import NARROW
 from ...operators._shapes import DTYPES
 from .._source import quote
 from . import contrib, quantised
-from .schema import NEWEST, OLDEST, Attribute, Schema, matches, schemas
+from .schema import NEWEST, OLDEST, Schema, matches, schemas
 
 __all__ = ["Make", "canonical", "check_counts", "complaints", "name_of", "short"]
 
@@ -313,43 +313,19 @@ RULES: dict[str, Rule] = {
 # ---- other domains ---------------------------------------------------------------------------------------------------
 
 
-def _ms_gelu(node: Node, version: int, make: Make) -> list[Node]:
-    """onnxruntime's Gelu, BiasGelu and FastGelu; the last takes tanh for erf."""
-    x, *bias = node.inputs
-    before: list[Node] = []
-    if bias and bias[0] is not None:
-        total = make.name(f"{node.outputs[0]}/biased")
-        before, x = [Node("Add", (x, bias[0]), (total,), {})], total
-    approximate = {"approximate": "tanh"} if node.op == "FastGelu" else {}
-    return [*before, Node("Gelu", (x,), node.outputs, approximate)]
-
-
-def _ms_quick_gelu(node: Node, version: int, make: Make) -> list[Node]:
-    return [Node("Swish", node.inputs, node.outputs, {"alpha": node.attributes.get("alpha", 1.702)})]
-
-
-_FLOAT = Attribute("f", False, 0, NEWEST + 1)
 # Domain: operator: what its nodes look like, and the rule that turns them into nodes of ONNX's own domain.
 DOMAINS: dict[str, dict[str, tuple[Schema, Rule]]] = {
+    "": contrib.PLAIN,
     "ai.onnx.preview": contrib.PREVIEW,
-    "com.microsoft": {
-        **contrib.MICROSOFT,
-        "BiasGelu": (Schema(1, 2, 2, 1, {}), _ms_gelu),
-        "FastGelu": (Schema(1, 1, 2, 1, {}), _ms_gelu),
-        "Gelu": (Schema(1, 1, 1, 1, {}), _ms_gelu),
-        "QuickGelu": (Schema(1, 1, 1, 1, {"alpha": _FLOAT}), _ms_quick_gelu),
-        **quantised.TABLE,
-    },
+    "com.microsoft": {**contrib.MICROSOFT, **quantised.TABLE},
 }
 
 # ---- the way in ------------------------------------------------------------------------------------------------------
 
 
 def _schema(op: str, domain: str) -> Schema | None:
-    if domain:
-        entry = DOMAINS.get(domain, {}).get(op)
-        return None if entry is None else entry[0]
-    return schemas().get(op)
+    entry = DOMAINS.get(domain, {}).get(op)
+    return schemas().get(op) if entry is None and not domain else None if entry is None else entry[0]
 
 
 def complaints(op: str, domain: str, version: int, attributes: Mapping[str, Any], name: str) -> list[str]:
@@ -392,17 +368,24 @@ def canonical(node: Node, domain: str, version: int, make: Make) -> list[Node]:
         raise FormatError(f"onnx: {name_of(node.op, node.outputs)}: its first input is missing")
     if not node.outputs:
         raise FormatError(f"onnx: {node.op}: has no outputs")
-    rule = DOMAINS[domain][node.op][1] if domain else RULES.get(node.op)
+    entry = DOMAINS.get(domain, {}).get(node.op)
+    if entry is not None:
+        _check_counts(node, entry[0], True)
+    rule = RULES.get(node.op) if entry is None else entry[1]
     return [node] if rule is None else rule(node, version, make)
 
 
 def check_counts(node: Node) -> None:
     """Raises FormatError if a node in the newest form has too few or too many inputs or outputs."""
     schema = schemas().get(node.op)
-    if schema is None:
-        return
+    if schema is not None:
+        _check_counts(node, schema)
+
+
+def _check_counts(node: Node, schema: Schema, gaps: bool = False) -> None:
+    """`gaps`: whether inputs among the first may be left out."""
     name, count = name_of(node.op, node.outputs), len(node.inputs)
-    given = next((i for i, v in enumerate(node.inputs[: schema.least]) if v is None), count)
+    given = count if gaps else next((i for i, v in enumerate(node.inputs[: schema.least]) if v is None), count)
     if min(given, count) < schema.least or (schema.most is not None and count > schema.most):
         most = "more" if schema.most is None else schema.most
         got = f"{count} inputs" if given == count else f"{count} inputs, of which number {given} is left out"

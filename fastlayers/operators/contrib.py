@@ -169,8 +169,8 @@ def _mask_infer(n: View) -> list[Spec]:
 
 def _mask_run(n: View, mask: np.ndarray, q: np.ndarray, k: np.ndarray, past: np.ndarray | None = None) -> Sequence[np.ndarray]:
     """0 where a key may be seen, `filter` where not."""
-    batch, rows, total, before = _mask_sizes(n)
-    assert isinstance(batch, int) and isinstance(rows, int) and isinstance(total, int) and isinstance(before, int)
+    sizes: Any = _mask_sizes(n)
+    batch, rows, total, before = sizes
     if mask.ndim == 1:
         position = np.arange(total)
         seen = position < mask[:batch, None]
@@ -185,8 +185,8 @@ def _mask_run(n: View, mask: np.ndarray, q: np.ndarray, k: np.ndarray, past: np.
 
 
 def _mask_lower(n: View, b: Builder) -> Any:
-    batch, (total, before) = n.sizes(1)[0], _mask_sizes(n)[2:]
-    assert isinstance(total, int) and isinstance(before, int)
+    sizes: Any = _mask_sizes(n)
+    batch, _, total, before = sizes
     given, out = b.input(0), b.output(0)
     numbers, rank = b.temp(given.shape), len(given.shape)
     b.call("cast", given, numbers, KINDS[given.dtype.name], KINDS["float32"])

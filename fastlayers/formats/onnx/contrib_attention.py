@@ -53,7 +53,8 @@ def _multi_head(node: Node, version: int, make: Make) -> list[Node]:
         q, k, v = _apart(n, q, 3)
     elif k is not None and v is None:
         k, v = _apart(n, k, 2)
-    assert q is not None and k is not None and v is not None
+    if q is None or k is None or v is None:
+        raise UnsupportedError(f"{node.op}: query, key and value are not all there")
     if bias is not None:
         q, k, v = (n.add("HeadBias", x, bias, part=i) for i, x in enumerate((q, k, v)))
     shift = _mask(n, mask, q, k, past_k, added)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ._cuda import device
@@ -15,7 +16,7 @@ __all__ = [
 SHIFT = 40
 BELOW = (1 << SHIFT) - 1
 INVALID = 63  # the tap of a term that is none: no pixel has it
-Triple = tuple[int, int, int]
+Ints = tuple[int, ...]
 
 
 class Places(NamedTuple):
@@ -28,17 +29,17 @@ class Places(NamedTuple):
     terms: int  # of a sum, the first one in the table, and where the weights begin
     first_term: int
     first_weight: int
-    stride: Triple  # in x, between neighbouring pixels (d, h, w)
-    begin: Triple  # pixel 0's tap 0 in x
-    dilation: Triple
-    size: Triple  # of x
-    taps: Triple
-    x_steps: tuple[int, int, int, int]  # in memory, between images and along d, h, w
+    stride: Ints  # in x, between neighbouring pixels (d, h, w)
+    begin: Ints  # pixel 0's tap 0 in x
+    dilation: Ints
+    size: Ints  # of x
+    taps: Ints
+    x_steps: Ints  # in memory, between images and along d, h, w
     first_out: int
-    out_steps: tuple[int, int, int, int]
+    out_steps: Ints
 
 
-def spell(places: list[Places]) -> list[int]:
+def spell(places: Sequence[Places]) -> list[int]:
     """The numbers of `places`, as kernels read them."""
     return [n for place in places for field in place for n in (field if isinstance(field, tuple) else (field,))]
 

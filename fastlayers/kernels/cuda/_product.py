@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..table import UNARY, Activation
-from ._cuda import cdiv, processors, sized, stream_pointer
+from ._cuda import cdiv, processors, sized
 from ._device import Array, absent, empty, upload
 from ._places import Places, spell
 from ._tile import (
@@ -33,7 +33,7 @@ from ._tile import (
 )  # fmt: skip
 from .activation import unary
 
-__all__ = ["FEW", "Layout", "few_rows", "finish", "kept", "matrix", "multiply"]
+__all__ = ["FEW", "Layout", "Plan", "few_rows", "finish", "matrix", "multiply"]
 
 # Multiply-adds that a processor does in a nanosecond, and the part of them that a tile reaches with many blocks and with one.
 _PEAK = 200.0
@@ -81,24 +81,29 @@ def choose(rows: int, columns: int, terms: int, count: int, may_part: bool) -> t
     return best[1], best[2]
 
 
+class Plan(NamedTuple):
+    """Where the numbers of a product lie, on the GPU: its places and, for what is gathered, the table of its terms."""
+
+    phases: int
+    rows: int  # of the largest phase
+    terms: int
+    places: Array
+    table: Array | None
+
+
+def plan(places: Sequence[Places], table: np.ndarray | None = None) -> Plan:
+    """Copies places and table to the GPU. Callers keep the plan, for each stream: `stream_pointer()`."""
+    rows, terms = max(p.rows for p in places), max(p.terms for p in places)
+    numbers = upload(np.array(spell(places), np.int64))
+    return Plan(len(places), rows, terms, numbers, None if table is None else upload(table))
+
+
 @lru_cache(512)
-def _kept(numbers: tuple[int, ...], stream: int) -> Array:
-    return upload(np.array(numbers, np.int64))
-
-
-def kept(numbers: Sequence[int]) -> Array:
-    """Integers on the GPU, of which the last ones asked for are kept, for each stream."""
-    return _kept(tuple(numbers), stream_pointer())
-
-
-@lru_cache(512)
-def matrix(rows: int, terms: int, columns: int) -> tuple[Places, ...]:
-    """The places of a matrix: a line of pixels of one tap."""
-    ones = (1, 1, 1)
-    return (
-        Places(rows, max(rows, 1), max(rows, 1), max(rows, 1), terms, 0, 0, ones, (0, 0, 0), ones, (1, 1, max(rows, 1)), ones,
-               (0, 0, 0, terms), 0, (0, 0, 0, columns)),
-    )  # fmt: skip
+def matrix(rows: int, terms: int, columns: int, stream: int) -> Plan:
+    """The plan of a matrix: a line of pixels of one tap."""
+    ones, line = (1, 1, 1), max(rows, 1)
+    x, out = (0, 0, 0, terms), (0, 0, 0, columns)
+    return plan((Places(rows, line, line, line, terms, 0, 0, ones, (0, 0, 0), ones, (1, 1, line), ones, x, 0, out),))
 
 
 _IDENTITY, _RELU, _CLIP = (UNARY[name].code for name in ("identity", "relu", "clip"))
@@ -120,25 +125,23 @@ def finish(out: Array, activation: Activation) -> None:
 
 
 def multiply(
-    left: str, right: str, x: Any, table: Any, places: Sequence[Places], w: Any, bias: Array | None, residual: Array | None,
+    left: str, right: str, x: Any, plan: Plan, w: Any, bias: Array | None, residual: Array | None,
     out: Array, layout: Layout, across: bool, wide: bool, inner: int, activation: Activation,
 ) -> None:  # fmt: skip
-    """Launches a product; x, table and w are flat. `inner`: neighbours of a column of out, `wide`: as the flag."""
-    rows, terms = max(p.rows for p in places), max(p.terms for p in places)
-    if not rows or not layout.columns:
-        return
-    tile, share = choose(rows, layout.columns, terms, layout.groups * len(places), len(places) == 1)
+    """Launches a product; x and w are flat. `inner`: neighbours of a column of out, `wide`: as the flag."""
+    rows, terms = plan.rows, plan.terms
+    tile, share = choose(rows, layout.columns, terms, layout.groups * plan.phases, plan.phases == 1)
     parts = cdiv(max(cdiv(terms, BLOCK), 1), share)
     low, high = bounds(activation) or (-math.inf, math.inf)
     flags = (BIAS if bias is not None else 0) | (RESIDUAL if residual is not None else 0)
     more = (ACROSS if across else 0) | (PARTED if parts > 1 else 0) | (WIDE if wide else 0)
     given = (absent() if bias is None else bias.flat, absent() if residual is None else residual.flat)
     to = out if parts == 1 else empty((cdiv(terms, BLOCK), out.size))
-    row_tiles = cdiv(rows, tile.rows)
-    blocks = cdiv(layout.columns, tile.columns) * row_tiles * layout.groups * len(places) * parts
+    row_tiles, table = cdiv(rows, tile.rows), absent("i8") if plan.table is None else plan.table.flat
+    blocks = cdiv(layout.columns, tile.columns) * row_tiles * layout.groups * plan.phases * parts
     tile_kernel(tile, left, right).launch(
-        blocks, tile.threads, x, table, kept(spell(list(places))).flat, w, *given, to.flat, flags | more, *layout[:4],
-        len(places), row_tiles, share, out.size, *layout[4:], low, high,
+        blocks, tile.threads, x, table, plan.places.flat, w, *given, to.flat, flags | more, *layout[:4], plan.phases, row_tiles,
+        share, out.size, *layout[4:], low, high,
     )  # fmt: skip
     if parts > 1:
         add_parts_kernel.launch(

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..table import Activation
-from ._device import Array, absent, on_device, upload
+from ._cuda import stream_pointer
+from ._device import Array, on_device, upload
 from ._product import FEW, Layout, few_rows, matrix, multiply
 
 __all__ = ["Packed", "linear", "linear_pack"]
@@ -47,6 +48,6 @@ def linear(x__mk: Array, packed: Packed, out__mn: Array, residual__mn: Array | N
     left = "rows4" if k % 4 == 0 and x__mk.aligned else "rows"
     wide = n % 4 == 0 and out__mn.aligned and (residual__mn is None or residual__mn.aligned)
     multiply(
-        left, "columns4", x__mk.flat, absent("i8"), matrix(m, k, n), packed.weight.flat, packed.bias, residual__mn, out__mn,
+        left, "columns4", x__mk.flat, matrix(m, k, n, stream_pointer()), packed.weight.flat, packed.bias, residual__mn, out__mn,
         Layout(n, stored, stored), False, wide, 1, activation,
     )  # fmt: skip

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..table import Activation
-from ._device import Array, absent, on_device
+from ._cuda import stream_pointer
+from ._device import Array, on_device
 from ._product import FEW, Layout, few_rows, matrix, multiply
 
 __all__ = ["matmul"]
@@ -28,6 +29,6 @@ def matmul(a__bmk: Array, b__bkn: Array, out__bmn: Array, transpose_b: bool, act
     right = ("rows" if transpose_b else "columns") + ("4" if neighbours % 4 == 0 and b__bkn.aligned else "")
     layout = Layout(n, n, neighbours, batch, a_step, b_step, m * n)
     multiply(
-        left, right, a__bmk.flat, absent("i8"), matrix(m, k, n), b__bkn.flat, None, None, out__bmn, layout, False,
+        left, right, a__bmk.flat, matrix(m, k, n, stream_pointer()), b__bkn.flat, None, None, out__bmn, layout, False,
         n % 4 == 0 and out__bmn.aligned, 1, activation,
     )  # fmt: skip

@@ -28,6 +28,7 @@ NOT_IN_JIT = frozenset(
 # Those that CUDA's engine has not got.
 NOT_IN_CUDA = frozenset(item.name for item in KERNELS) - {"gated", "prelu", "unary"}
 NOT_IN_CUDA -= {"linear", "linear_pack", "matmul", "conv", "conv_pack", "winograd", "winograd_pack"}
+NOT_IN_CUDA -= {"conv_transpose", "conv_transpose_pack"}
 kernels = pytest.mark.parametrize("item", KERNELS, ids=lambda item: item.name)
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedError
 from ..graph.ir import Dim, Shape
-from ._base import BOOL, INT64, Spec, View, register, unknown
+from ._base import INT64, Spec, View, register, unknown
 from ._shapes import axes_of, axis_of, known, product, rank_of
 
 __all__: list[str] = []
@@ -25,30 +24,7 @@ def _view_lower(n: View, b: Any) -> Any:
 # ---- the same array --------------------------------------------------------------------------------------------------
 
 
-def _dropout_infer(n: View) -> list[Spec]:
-    training = n.value(2)
-    if training is not None and training.any():
-        raise UnsupportedError(f"{n.where}: training_mode is set: only inference is supported")
-    return [n.spec(0), Spec(n.shape(0), BOOL)]
-
-
-def _dropout_run(n: View, x: np.ndarray, ratio: np.ndarray | None = None, training: np.ndarray | None = None) -> Arrays:
-    if training is not None and training.any():
-        raise UnsupportedError(f"{n.where}: training_mode is set: only inference is supported")
-    return x, np.ones(x.shape, BOOL)
-
-
-def _dropout_lower(n: View, b: Any) -> Any:
-    if n.has(2) and n.value(2) is None:
-        return False
-    b.alias(0, b.input(0))
-    if n.wants(1):
-        b.alias(1, b.constant(np.ones(n.sizes(0), BOOL)))
-    return None
-
-
 register("Identity", lambda n: [n.spec(0)], lambda n, x: (x,), _view_lower)
-register("Dropout", _dropout_infer, _dropout_run, _dropout_lower)
 
 # ---- questions -------------------------------------------------------------------------------------------------------
 

@@ -177,7 +177,6 @@ REFUSED: list[tuple[str, int, list[str], dict[str, Any], str]] = [
     ("Dropout", 6, ["x"], {}, "Dropout without is_test"),
     ("BatchNormalization", 6, ["x"] * 5, {}, "BatchNormalization without is_test"),
     ("BatchNormalization", 7, ["x"] * 5, {"spatial": 0}, "spatial=0"),
-    ("BatchNormalization", 14, ["x"] * 5, {"training_mode": 1}, "training mode"),
 ]  # fmt: skip
 
 

@@ -18,8 +18,8 @@ from ...graph.ir import Node
 from ...operators._narrow import NARROW
 from ...operators._shapes import DTYPES
 from .._source import quote
-from . import contrib, quantised
-from .schema import NEWEST, OLDEST, Schema, matches, schemas
+from . import contrib, decomposed, domains, quantised
+from .schema import NEWEST, OLDEST, UNCHANGED, Schema, matches, schemas
 
 __all__ = ["Make", "canonical", "check_counts", "complaints", "name_of", "short"]
 
@@ -141,9 +141,10 @@ def _batch_normalization(node: Node, version: int, make: Make) -> list[Node]:
     _is_test(node, version)
     if node.attributes.get("spatial", 1) != 1:
         raise UnsupportedError("BatchNormalization with spatial=0")
-    if node.attributes.get("training_mode", 0) or (version < 14 and any(node.outputs[1:])):
-        raise UnsupportedError("BatchNormalization in training mode")
-    return [Node(node.op, node.inputs, node.outputs[:1], _changed(node, drop=("is_test", "spatial")).attributes)]
+    if version < 14 and any(node.outputs[1:]):
+        raise UnsupportedError("BatchNormalization in training mode before opset 14")
+    outputs = node.outputs if node.attributes.get("training_mode", 0) else node.outputs[:1]
+    return [Node(node.op, node.inputs, outputs, _changed(node, drop=("is_test", "spatial")).attributes)]
 
 
 def _softmax(node: Node, version: int, make: Make) -> list[Node]:
@@ -168,40 +169,6 @@ def _roi_align(node: Node, version: int, make: Make) -> list[Node]:
 def _group_normalization(node: Node, version: int, make: Make) -> list[Node]:
     """Before opset 21, scale and bias have one number a group."""
     return [node if version >= 21 else _changed(node, per_group=1)]
-
-
-def _lp_normalization(node: Node, version: int, make: Make) -> list[Node]:
-    """x / norm(x); a norm of 0 leaves the zeros that x is."""
-    (x,), out, p = node.inputs, node.outputs[0], node.attributes.get("p", 2)
-    if p not in (1, 2):
-        raise UnsupportedError(f"LpNormalization with p={p}: expected 1 or 2")
-    axes = make.constant(np.array([node.attributes.get("axis", -1)], np.int64), f"{out}/axes")
-    norm, quotient, there = (make.name(f"{out}/{part}") for part in ("norm", "quotient", "there"))
-    return [
-        Node(f"ReduceL{p}", (x, axes), (norm,), {"keepdims": 1}),
-        Node("Div", (x, norm), (quotient,), {}),
-        Node("Cast", (norm,), (there,), {"to": 9}),
-        Node("Where", (there, quotient, x), node.outputs, {}),
-    ]
-
-
-def _mean_variance_normalization(node: Node, version: int, make: Make) -> list[Node]:
-    """(x - mean) / (root of the variance + 1e-9)."""
-    (x,), out = node.inputs, node.outputs[0]
-    axes = make.constant(np.array(node.attributes.get("axes", (0, 2, 3)), np.int64), f"{out}/axes")
-    small = make.constant(np.array(1e-9, np.float32), f"{out}/small")
-    parts = ("mean", "centred", "square", "variance", "root", "epsilon", "divisor")
-    mean, centred, square, variance, root, epsilon, divisor = (make.name(f"{out}/{part}") for part in parts)
-    return [
-        Node("ReduceMean", (x, axes), (mean,), {"keepdims": 1}),
-        Node("Sub", (x, mean), (centred,), {}),
-        Node("Mul", (centred, centred), (square,), {}),
-        Node("ReduceMean", (square, axes), (variance,), {"keepdims": 1}),
-        Node("Sqrt", (variance,), (root,), {}),
-        Node("CastLike", (small, x), (epsilon,), {}),
-        Node("Add", (root, epsilon), (divisor,), {}),
-        Node("Div", (centred, divisor), node.outputs, {}),
-    ]
 
 
 # ---- operators that are gone -----------------------------------------------------------------------------------------
@@ -274,24 +241,26 @@ def _typed(attribute: str) -> Rule:
     return rule
 
 
+# The operators of each attribute that names a dtype.
+_TYPED = {
+    "to": "BitCast Cast",
+    "dtype": "Bernoulli EyeLike RandomNormal RandomNormalLike RandomUniform RandomUniformLike",
+    "output_dtype": "DequantizeLinear QuantizeLinear",
+    "output_datatype": "BlackmanWindow HammingWindow HannWindow MelWeightMatrix",
+}
 RULES: dict[str, Rule] = {
     "BatchNormalization": _batch_normalization,
-    "BitCast": _typed("to"),
-    "Cast": _typed("to"),
     "Clip": _clip,
     "DFT": _dft,
     "Dropout": _dropout,
-    "DequantizeLinear": _typed("output_dtype"),
-    "EyeLike": _typed("dtype"),
     "GRU": _recurrent,
     "Gemm": _gemm,
     "GroupNormalization": _group_normalization,
     "LSTM": _recurrent,
-    "LpNormalization": _lp_normalization,
-    "MeanVarianceNormalization": _mean_variance_normalization,
+    "LpNormalization": decomposed.lp_normalization,
+    "MeanVarianceNormalization": decomposed.mean_variance_normalization,
     "PRelu": _prelu,
     "Pad": _pad,
-    "QuantizeLinear": _typed("output_dtype"),
     "RNN": _recurrent,
     "ReduceSum": _axes(13),
     "Resize": _resize,
@@ -304,6 +273,7 @@ RULES: dict[str, Rule] = {
     "TopK": _top_k,
     "Unsqueeze": _axes(13),
     "Upsample": _upsample,
+    **{op: _typed(attribute) for attribute, ops in _TYPED.items() for op in ops.split()},
     **dict.fromkeys(("Hardmax", "LogSoftmax", "Softmax"), _softmax),
     **{f"Reduce{name}": _axes(18) for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")},
     **dict.fromkeys(("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor"), _broadcast),
@@ -318,6 +288,7 @@ DOMAINS: dict[str, dict[str, tuple[Schema, Rule]]] = {
     "": contrib.PLAIN,
     "ai.onnx.preview": contrib.PREVIEW,
     "com.microsoft": {**contrib.MICROSOFT, **quantised.TABLE},
+    **domains.OTHERS,
 }
 
 # ---- the way in ------------------------------------------------------------------------------------------------------
@@ -335,7 +306,7 @@ def complaints(op: str, domain: str, version: int, attributes: Mapping[str, Any]
         FormatError: an attribute has the wrong type, or one that must be there is missing.
     """
     schema = _schema(op, domain)
-    if domain == "" and not OLDEST <= version <= NEWEST:
+    if domain == "" and (not 1 <= version <= NEWEST or (version < OLDEST and op not in UNCHANGED)):
         return [f"opset {version}: expected {OLDEST} to {NEWEST}"]
     label = f"operator {short(op)}" + (f" of domain {short(domain)}, version {version}" if domain else "")
     if schema is None:

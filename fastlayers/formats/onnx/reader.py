@@ -17,9 +17,11 @@ from .names import subgraphs
 from .order import arrange
 from .parse import Parser
 from .proto import GraphProto, Model, NodeProto
+from .schema import UNCHANGED
 
 # What onnx 1.23 defines: the versions of the format, and those of ONNX's own operators from the first that is supported on.
 OLDEST_IR, NEWEST_IR = 3, 14
+# (older ones where all operators of a model are as they were before it).
 OLDEST_OPSET, NEWEST_OPSET = 6, 28
 
 # The attributes of Constant that are numbers, and what an array of them has for its elements.
@@ -99,9 +101,12 @@ def _check_versions(model: Model, where: str) -> None:
         raise UnsupportedError(
             f"{where}: has the ir_version {model.ir_version}, those from {OLDEST_IR} to {NEWEST_IR} are supported"
         )
-    for owner, opsets in (("", model.opsets), *((f": function {quote(f.name)}", f.opsets) for f in model.functions)):
+    functions = ((f": function {quote(f.name)}", f.opsets, f.nodes) for f in model.functions)
+    for owner, opsets, nodes in (("", model.opsets, model.graph.nodes), *functions):
         version = opsets.get("")
-        if version is not None and not OLDEST_OPSET <= version <= NEWEST_OPSET:
+        if version is None or OLDEST_OPSET <= version <= NEWEST_OPSET:
+            continue
+        if version > NEWEST_OPSET or not nodes or not all(node.domain or node.op_type in UNCHANGED for node in nodes):
             raise UnsupportedError(
                 f"{where}{owner}: is written for version {version} of ONNX's operators, those from {OLDEST_OPSET} to "
                 f"{NEWEST_OPSET} are supported: convert it (onnx.version_converter)"

@@ -13,9 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["NEWEST", "OLDEST", "Attribute", "Schema", "is_graph", "matches", "schemas"]
+__all__ = ["NEWEST", "OLDEST", "UNCHANGED", "Attribute", "Schema", "is_graph", "matches", "parsed", "schemas"]
 
 OLDEST, NEWEST = 6, 28
+# Operators that are the same in every opset before the oldest one.
+UNCHANGED = frozenset({
+    "And", "ArgMax", "ArgMin", "AveragePool", "Constant", "Conv", "ConvTranspose", "DepthToSpace", "Equal", "Flatten", "Gather",
+    "GlobalAveragePool", "GlobalMaxPool", "Greater", "Hardmax", "Identity", "LRN", "Less", "LogSoftmax", "LpNormalization",
+    "MatMul", "MaxPool", "MaxRoiPool", "Not", "Or", "Pow", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax",
+    "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Shape", "Size", "Slice", "Softmax", "Softplus",
+    "Softsign", "SpaceToDepth", "Squeeze", "Transpose", "Unsqueeze", "Xor",
+})  # fmt: skip
 
 _TABLE = """
 Abs 1 1 1
@@ -256,8 +264,13 @@ class Schema(NamedTuple):
 @cache
 def schemas() -> dict[str, Schema]:
     """The operators by name."""
+    return parsed(_TABLE)
+
+
+def parsed(table: str) -> dict[str, Schema]:
+    """The operators of a table as this module's docstring describes it."""
     found: dict[str, Schema] = {}
-    for line in _TABLE.replace("\n  ", " ").strip().splitlines():
+    for line in table.replace("\n  ", " ").strip().splitlines():
         name, since, inputs, outputs, *attributes = line.split()
         least, _, most = inputs.rpartition("-")
         found[name] = Schema(

@@ -159,8 +159,10 @@ def does_nothing(node: Node, view: View, results: list[Spec]) -> bool:
     """Whether the node's only result is its first input."""
     if sum(bool(name) for name in node.outputs) != 1 or not node.outputs[0]:
         return False
-    if node.op in ("Identity", "Dropout"):
+    if node.op == "Identity":
         return True
+    if node.op == "Dropout":
+        return not view.has(2) or (view.value(2) is not None and not view.value(2).any())  # type: ignore[union-attr]
     first, result = view.inputs[0] if view.inputs else None, results[0]
     if first is None or first.dtype != result.dtype or first.shape is None:
         return False

@@ -38,11 +38,15 @@ INTEGERS = ("int8", "uint8")
 BYTES = tuple(np.dtype(name) for name in INTEGERS)
 
 
-def quantised(x: np.ndarray, zero: Any, dtype: np.dtype[Any]) -> np.ndarray:
-    """round(x) + zero, cut off to what the dtype holds; x is a number of steps, of any float dtype."""
+def quantised(x: np.ndarray, zero: Any, dtype: np.dtype[Any], bits: int = 0) -> np.ndarray:
+    """round(x) + zero, cut off to what the dtype, or so many of its `bits`, hold; x is a number of steps, of any float dtype."""
     info = np.iinfo(dtype)
-    y = np.clip(np.rint(x).astype(np.float64) + np.asarray(zero, np.float64), info.min, info.max)
-    return np.where(y == y, y, info.min).astype(dtype)
+    low, high = info.min, info.max
+    if bits:
+        low = 0 if dtype.kind == "u" else -(1 << (bits - 1))
+        high = low + (1 << bits) - 1
+    y = np.clip(np.rint(x).astype(np.float64) + np.asarray(zero, np.float64), low, high)
+    return np.where(y == y, y, low).astype(dtype)
 
 
 def requantised(total: np.ndarray, by: np.ndarray, zero: Any, dtype: np.dtype[Any]) -> np.ndarray:

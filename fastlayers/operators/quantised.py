@@ -5,11 +5,13 @@ Scales and zero points are one number, or one an index of an axis, or (`block_si
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
 from ._base import FLOAT32, Spec, View, register
+from ._narrow import NARROW, narrowed
 from ._quantised import Arrays, quantised
 from ._shapes import axis_of, dtype_of
 
@@ -65,7 +67,7 @@ def spread(n: View, value: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def target(n: View) -> np.dtype[Any]:
-    """The dtype of the result: the zero point's, or the attribute's, or uint8."""
+    """The dtype of the result: the zero point's, or the attribute's, or uint8. A type that numpy lacks is always an attribute."""
     number = n.get("output_dtype", 0)
     if not n.has(2):
         return dtype_of(n, number) if number else UINT8
@@ -75,13 +77,19 @@ def target(n: View) -> np.dtype[Any]:
     return dtype
 
 
+def _bits(number: int) -> int:
+    """The size of an integer type of ONNX that numpy lacks; 0 of another type."""
+    match = re.fullmatch(r"U?INT(\d)", NARROW[number].name) if number in NARROW else None
+    return int(match[1]) if match else 0
+
+
 def quantize_infer(n: View) -> list[Spec]:
     x, scale, dtype = n.spec(0), n.spec(1), target(n)
     if x.dtype.kind != "f" and x.dtype != np.int32:
         raise n.wrong_dtype(f"input 0 has dtype {x.dtype}: expected a float or int32")
     if scale.dtype.kind != "f" and scale.dtype != np.int32:
         raise n.wrong_dtype(f"the scale has dtype {scale.dtype}: expected a float")
-    if dtype.kind not in "iu" or dtype.itemsize > 2:
+    if n.get("output_dtype", 0) not in NARROW and (dtype.kind not in "iu" or dtype.itemsize > 2):
         raise n.wrong_dtype(f"the result would have dtype {dtype}: expected int8, uint8, int16 or uint16")
     _granularity(n)
     return [Spec(x.shape, dtype)]
@@ -92,7 +100,11 @@ def quantize_run(n: View, x: np.ndarray, scale: np.ndarray, zero: np.ndarray | N
     number = n.get("precision", 0)
     precision = dtype_of(n, number) if number else scale.dtype if scale.dtype.kind == "f" else FLOAT32
     steps = x.astype(precision) / spread(n, scale, x).astype(precision)
-    return (quantised(steps, 0 if zero is None else spread(n, zero, x), target(n)),)
+    add = np.zeros((), UINT8) if zero is None else spread(n, zero, x)
+    number = n.get("output_dtype", 0)
+    if number in NARROW and not _bits(number):
+        return (narrowed(steps + add.astype(steps.dtype), number, bool(n.get("saturate", 1))),)
+    return (quantised(steps, add, target(n), _bits(number)),)
 
 
 register("QuantizeLinear", quantize_infer, quantize_run)
@@ -102,8 +114,8 @@ register("QuantizeLinear", quantize_infer, quantize_run)
 
 def dequantize_infer(n: View) -> list[Spec]:
     x, scale = n.spec(0), n.spec(1)
-    if x.dtype.kind not in "iu" or x.dtype.itemsize > 4:
-        raise n.wrong_dtype(f"input 0 has dtype {x.dtype}: expected integers of 8, 16 or 32 bits")
+    if x.dtype != FLOAT32 and (x.dtype.kind not in "iu" or x.dtype.itemsize > 4):  # float32 holds floats of 8, 6 and 4 bits
+        raise n.wrong_dtype(f"input 0 has dtype {x.dtype}: expected integers of 8, 16 or 32 bits, or floats of 8 or fewer")
     if scale.dtype.kind != "f":
         raise n.wrong_dtype(f"the scale has dtype {scale.dtype}: expected a float")
     if n.has(2) and n.spec(2).dtype != x.dtype:
@@ -117,7 +129,8 @@ def dequantize_run(n: View, x: np.ndarray, scale: np.ndarray, zero: np.ndarray |
     """(x - zero) * scale, the product in float32 at least."""
     number = n.get("output_dtype", 0)
     dtype = dtype_of(n, number) if number else scale.dtype
-    steps = x if zero is None else x.astype(np.int64) - spread(n, zero, x).astype(np.int64)
+    exact = FLOAT32 if x.dtype == FLOAT32 else np.dtype(np.int64)
+    steps = x if zero is None else x.astype(exact) - spread(n, zero, x).astype(exact)
     wide = np.result_type(scale.dtype, FLOAT32)
     return ((steps.astype(wide) * spread(n, scale, x).astype(wide)).astype(dtype),)
 

@@ -13,6 +13,8 @@ from ..kernels.reference.time_pooling import time_pool
 from ..kernels.resize_tables import torch_size
 from ..kernels.table import REDUCE
 from ._base import INT64, Spec, View, register
+from ._quantised import BYTES
+from ._quantised_lower import max_pool_lower as bytes_lower
 from ._window import Window, arranged, conv_size, five, spatial, three, three_pads, window
 
 if TYPE_CHECKING:
@@ -68,6 +70,8 @@ def lp_pool_lower(n: View, b: Builder) -> Any:
 
 def max_pool_lower(n: View, b: Builder) -> Any:
     _, place = _place(n)
+    if n.spec(0).dtype in BYTES and not n.wants(1):
+        return bytes_lower(n, b, place)
     if not _usable(n, place):
         return False
     last = n.get("x_last", False)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _quantised_lower as lower
 from ._base import FLOAT32, Spec, View, register
 from ._narrow import NARROW, narrowed
 from ._quantised import Arrays, quantised
@@ -107,7 +108,7 @@ def quantize_run(n: View, x: np.ndarray, scale: np.ndarray, zero: np.ndarray | N
     return (quantised(steps, add, target(n), _bits(number)),)
 
 
-register("QuantizeLinear", quantize_infer, quantize_run)
+register("QuantizeLinear", quantize_infer, quantize_run, lambda n, b: lower.quantize_lower(n, b, target(n)))
 
 # ---- DequantizeLinear -----------------------------------------------------------------------------------------------------
 
@@ -135,7 +136,7 @@ def dequantize_run(n: View, x: np.ndarray, scale: np.ndarray, zero: np.ndarray |
     return ((steps.astype(wide) * spread(n, scale, x).astype(wide)).astype(dtype),)
 
 
-register("DequantizeLinear", dequantize_infer, dequantize_run)
+register("DequantizeLinear", dequantize_infer, dequantize_run, lower.dequantize_lower)
 
 # ---- DynamicQuantizeLinear ------------------------------------------------------------------------------------------------
 
@@ -149,7 +150,7 @@ def dynamic_infer(n: View) -> list[Spec]:
 
 def dynamic_range(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Scale and zero point of uint8 for numbers from the least of x to the largest, 0 among them; a scale of 1 if all are 0."""
-    low, high = np.minimum(x.min(initial=0), FLOAT32.type(0)), np.maximum(x.max(initial=0), FLOAT32.type(0))
+    low, high = np.fmin.reduce(x, axis=None, initial=0), np.fmax.reduce(x, axis=None, initial=0)  # NaN does not count
     scale = FLOAT32.type(1) if high == low else (high - low) / FLOAT32.type(255)
     return np.asarray(scale, FLOAT32), quantised(np.asarray(FLOAT32.type(0) - low / scale), 0, UINT8)
 
@@ -160,4 +161,4 @@ def dynamic_run(n: View, x: np.ndarray) -> Arrays:
     return quantised(x / scale, zero, UINT8), scale, zero
 
 
-register("DynamicQuantizeLinear", dynamic_infer, dynamic_run)
+register("DynamicQuantizeLinear", dynamic_infer, dynamic_run, lower.dynamic_lower)

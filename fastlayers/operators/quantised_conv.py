@@ -5,8 +5,11 @@ As Conv they take `x_last` and `out_last`: channels last in x, in the result.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+from . import _quantised_lower as lower
 from ._base import Spec, View, register
 from ._quantised import (
     Arrays,
@@ -24,8 +27,11 @@ from ._quantised import (
     whole,
     wrapped,
 )
-from .conv import conv_infer, conv_run
+from .conv import _parts, conv_infer, conv_run
 from .quantised_product import INT32
+
+if TYPE_CHECKING:
+    from ..program.builder import Builder
 
 
 def _floats(n: View, x: int, w: int, b: int | None = None) -> View:
@@ -78,7 +84,15 @@ def integer_run(
     return (wrapped(_total(n, x, w, x_zero, w_zero)),)
 
 
-register("ConvInteger", integer_infer, integer_run)
+def integer_lower(n: View, b: Builder) -> Any:
+    weight = n.value(1)
+    place = _parts(_floats(n, 0, 1))[2]
+    if weight is None or place is None or not lower.window_of(n, place) or not lower.known(n, 3):
+        return False
+    return lower.conv_lower(n, b, place, weight, n.value(3), None, b.optional(2), None)
+
+
+register("ConvInteger", integer_infer, integer_run, integer_lower)
 
 # ---- QLinearConv ------------------------------------------------------------------------------------------------------------
 
@@ -113,4 +127,13 @@ def linear_run(
     return (requantised(wrapped(total), by, 0 if y_zero is None else y_zero.reshape(()), dtype),)
 
 
-register("QLinearConv", linear_infer, linear_run)
+def linear_lower(n: View, b: Builder) -> Any:
+    weight = n.value(3)
+    place = _parts(_floats(n, 0, 3))[2]
+    if weight is None or place is None or not lower.window_of(n, place) or not lower.known(n, 1, 2, 4, 5, 6, 7, 8):
+        return False
+    by, zero = lower.conv_factor(n), lower.one(b, n.value(2))
+    return lower.conv_lower(n, b, place, weight, n.value(5), by, zero, n.value(7), n.value(8))
+
+
+register("QLinearConv", linear_infer, linear_run, linear_lower)

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.table import REDUCE
+from . import _quantised_lower as lower
 from ._base import FLOAT32, OPERATORS, Spec, View, register
 from ._quantised import (
     Arrays,
@@ -31,7 +33,7 @@ from ._quantised import (
     wrapped,
 )
 from ._shapes import broadcast, same_dtype
-from .pooling import _windows
+from .pooling import _place, _windows
 
 _Zero = np.ndarray | None
 
@@ -79,8 +81,8 @@ def mul_run(
     return (requantised(total, by, _one(zero), a.dtype if zero is None else zero.dtype),)
 
 
-register("QLinearAdd", binary_infer, add_run)
-register("QLinearMul", binary_infer, mul_run)
+register("QLinearAdd", binary_infer, add_run, lambda n, b: lower.binary_lower(n, b, "add"))
+register("QLinearMul", binary_infer, mul_run, lambda n, b: lower.binary_lower(n, b, "multiply"))
 
 # ---- functions of one array ----------------------------------------------------------------------------------------------------
 
@@ -104,7 +106,14 @@ def _function(name: str, op: str, attributes: Callable[[View], dict[str, Any]] =
         y = function(_unary_view(n, op, Spec(x.shape, x.dtype), attributes(n)), floats)[0]
         return _finished(np.asarray(y), scale, zero, x.dtype if zero is None else zero.dtype)
 
-    register(name, infer, run)
+    def table(n: View, b: Any) -> Any:
+        return lower.table_lower(n, b, run, (1, 2, 3, 4))
+
+    def softmax(n: View, b: Any) -> Any:
+        given = attributes(n)
+        return lower.softmax_lower(n, b, given["axis"], given.get("flatten", False))
+
+    register(name, infer, run, softmax if op == "Softmax" else table)
 
 
 def _softmax_attributes(n: View) -> dict[str, Any]:
@@ -135,7 +144,7 @@ def pool_infer(n: View) -> list[Spec]:
     given = {**n.node.attributes, "x_last": _last(n)}
     made = OPERATORS[op].infer(applied(n, op, [float_spec(n.spec(0))], given))[0]
     shape = made.shape
-    if op == "GlobalAveragePool" and shape is not None and _last(n):
+    if op == "GlobalAveragePool" and shape is not None and n.get("channels_last", 0):
         shape = (shape[0], *shape[2:], shape[1])
     return [Spec(shape, result_dtype(n, 4))]
 
@@ -145,6 +154,8 @@ def global_run(n: View, x: np.ndarray, x_scale: np.ndarray, x_zero: _Zero, scale
     axes = tuple(range(1, x.ndim - 1) if _last(n) else range(2, x.ndim))
     count = math.prod(x.shape[i] for i in axes)
     total = whole(x, None if x_zero is None else _one(x_zero)).sum(axes, keepdims=True)
+    if _last(n) and not n.get("channels_last", 0):
+        total = np.moveaxis(total, -1, 1)  # the pass of layouts leaves such results as they were
     return mean_of(total, count, x_scale, scale, zero, x.dtype if zero is None else zero.dtype)
 
 
@@ -175,9 +186,42 @@ def reduce_run(n: View, x: np.ndarray, x_scale: np.ndarray, x_zero: _Zero, scale
     return mean_of(np.asarray(total), count, x_scale, scale, zero, x.dtype if zero is None else zero.dtype)
 
 
-register("QLinearGlobalAveragePool", pool_infer, global_run)
-register("QLinearAveragePool", pool_infer, pool_run)
-register("QLinearReduceMean", reduce_infer, reduce_run)
+def pool_lower(n: View, b: Any) -> Any:
+    options, shape = lower.mean_options(n), n.sizes(0)
+    if options is None:
+        return False
+    if n.op == "QLinearAveragePool":
+        given = {**n.node.attributes, "x_last": _last(n)}
+        _, place = _place(applied(n, "AveragePool", [float_spec(n.spec(0))], given))
+        return lower.pool_lower(n, b, place, _last(n), "mean", options)
+    return _mean_of_maps(n, b, shape, _last(n), options)
+
+
+def _mean_of_maps(n: View, b: Any, shape: tuple[int, ...], last: bool, options: tuple[Any, ...]) -> Any:
+    """Whole maps; where their place is of size 1, channels may be called last or first."""
+    space = shape[1:-1] if last else shape[2:]
+    if len(space) > 3:
+        return False
+    out, x = b.output(0), lower.with_last(b, b.input(0), last)
+    to = out.view((shape[0], 1, 1, 1, shape[-1 if last else 1]))
+    kernel = x.shape[1:4]
+    ones = (1, 1, 1)
+    kind = lower.kind_of(out.dtype)
+    b.call("qpool", x, to, kernel, ones, ones, (0,) * 6, REDUCE["mean"], kind, options)
+    return True
+
+
+def reduce_lower(n: View, b: Any) -> Any:
+    options, shape = lower.mean_options(n), n.sizes(0)
+    axes = sorted(int(a) % max(len(shape), 1) for a in n.get("axes") or ())
+    if options is None or len(shape) < 3 or axes not in (list(range(2, len(shape))), list(range(1, len(shape) - 1))):
+        return False
+    return _mean_of_maps(n, b, shape, axes[0] == 1, options)
+
+
+register("QLinearGlobalAveragePool", pool_infer, global_run, pool_lower)
+register("QLinearAveragePool", pool_infer, pool_run, pool_lower)
+register("QLinearReduceMean", reduce_infer, reduce_run, reduce_lower)
 
 # ---- parts of others ----------------------------------------------------------------------------------------------------
 
@@ -223,5 +267,35 @@ def where_run(n: View, condition: np.ndarray, *inputs: np.ndarray | None) -> Arr
     return (np.where(condition, *made),)
 
 
-register("QLinearConcat", concat_infer, concat_run)
+def concat_lower(n: View, b: Any) -> Any:
+    scale, zero, dtype = n.value(0), n.value(1), concat_infer(n)[0].dtype
+    if scale is None:
+        return False
+    parts = range(2, len(n.inputs), 3)
+    return lower.concat_lower(n, b, parts, lambda *part: _finished(_floats(*part), scale, zero, dtype)[0])
+
+
+register("QLinearConcat", concat_infer, concat_run, concat_lower)
+
+# ---- a table: what passes make of functions of one quantised array ------------------------------------------------------------
+
+
+def table_infer(n: View) -> list[Spec]:
+    """Inputs: x (int8 or uint8), 256 bytes: what becomes of the bytes 0 to 255 (of int8 too)."""
+    need_integers(n, 0, 1)
+    return [Spec(n.shape(0), n.spec(1).dtype)]
+
+
+def table_run(n: View, x: np.ndarray, table: np.ndarray) -> Arrays:
+    """The table's entry for every byte."""
+    return (table.reshape(-1)[np.ascontiguousarray(x).view(np.uint8).reshape(x.shape)],)
+
+
+def table_lower(n: View, b: Any) -> Any:
+    x = b.input(0)
+    b.call("lookup", x, b.input(1), b.output(0, over=x))
+    return True
+
+
+register("ByteTable", table_infer, table_run, table_lower)
 register("QLinearWhere", where_infer, where_run)

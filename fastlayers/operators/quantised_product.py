@@ -4,10 +4,12 @@ DynamicQuantizeMatMul of ONNX Runtime. All sums are exact.
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import _quantised_lower as lower
 from ._base import FLOAT32, Spec, View, register
 from ._quantised import (
     Arrays,
@@ -25,6 +27,9 @@ from ._quantised import (
 )
 from .product import gemm_infer, matmul_infer
 from .quantised import UINT8, dynamic_range
+
+if TYPE_CHECKING:
+    from ..program.builder import Builder
 
 INT32 = np.dtype(np.int32)
 
@@ -88,7 +93,14 @@ def integer_run(
     return (_product(a, b, a_zero, b_zero),)
 
 
-register("MatMulInteger", integer_infer, integer_run)
+def integer_lower(n: View, b: Builder) -> Any:
+    weight = lower.matmul_lower(n, b, 0, 1, 2, 3)
+    if weight is None:
+        return False
+    return lower.product(n, b, b.input(0), weight, n.value(3), None, b.optional(2), None, None)
+
+
+register("MatMulInteger", integer_infer, integer_run, integer_lower)
 
 
 def linear_infer(n: View) -> list[Spec]:
@@ -114,7 +126,17 @@ def linear_run(
     return (requantised(total, by, 0 if y_zero is None else y_zero.reshape(()), dtype),)
 
 
-register("QLinearMatMul", linear_infer, linear_run)
+def linear_lower(n: View, b: Builder) -> Any:
+    weight = lower.matmul_lower(n, b, 0, 3, 2, 5)
+    if weight is None or not lower.known(n, 1, 2, 4, 6, 7) or not lower.single(n, 1) or not lower.float32(n, 1, 4, 6):
+        return False
+    if math.prod(n.sizes(4)) not in (1, weight.shape[1]):
+        return False
+    by, zero = lower.conv_factor(n), lower.one(b, n.value(2))
+    return lower.product(n, b, b.input(0), weight, n.value(5), by, zero, None, n.value(7))
+
+
+register("QLinearMatMul", linear_infer, linear_run, linear_lower)
 
 # ---- ONNX Runtime's ---------------------------------------------------------------------------------------------------------
 
@@ -161,7 +183,23 @@ def gemm_run(
     return (requantised(total, scale / y_scale.reshape(()), 0 if y_zero is None else y_zero.reshape(()), dtype),)
 
 
-register("QGemm", gemm_specs, gemm_run)
+def gemm_lower(n: View, b: Builder) -> Any:
+    weight, bias = n.value(3), n.value(6)
+    if weight is None or n.get("transA", 0) or not lower.known(n, *range(1, 9)) or not lower.float32(n, 1, 4):
+        return False
+    weight = weight.T if n.get("transB", 0) else weight
+    if bias is not None and (bias.size not in (1, weight.shape[1]) or (bias.ndim == 2 and bias.shape[0] != 1)):
+        return False
+    alpha, a_scale, b_scale, y_scale = FLOAT32.type(n.get("alpha", 1.0)), n.value(1), n.value(4), n.value(7)
+    assert a_scale is not None
+    assert b_scale is not None
+    by = np.asarray(alpha * a_scale.reshape(()) * b_scale.reshape(-1), FLOAT32)
+    by = by if y_scale is None else by / y_scale.reshape(())
+    zero = lower.one(b, n.value(2))
+    return lower.product(n, b, b.input(0), weight, n.value(5), by, zero, None, n.value(8), bias)
+
+
+register("QGemm", gemm_specs, gemm_run, gemm_lower)
 
 
 def to_float_infer(n: View) -> list[Spec]:
@@ -200,7 +238,17 @@ def to_float_run(
     return (_scaled(_product(a, b, a_zero, b_zero), by, bias, a_scale.dtype),)
 
 
-register("MatMulIntegerToFloat", to_float_infer, to_float_run)
+def to_float_lower(n: View, b: Builder) -> Any:
+    weight = lower.matmul_lower(n, b, 0, 1, 4, 5)
+    if weight is None or not lower.known(n, 3, 6) or not lower.single(n, 2) or not lower.float32(n, 2, 3):
+        return False
+    if math.prod(n.sizes(3)) not in (1, weight.shape[1]):
+        return False
+    scale, zero = b.input(2), b.optional(4)
+    return lower.product(n, b, b.input(0), weight, n.value(5), n.value(3), zero, scale, None, None, n.value(6))
+
+
+register("MatMulIntegerToFloat", to_float_infer, to_float_run, to_float_lower)
 
 
 def dynamic_infer(n: View) -> list[Spec]:
@@ -224,4 +272,15 @@ def dynamic_run(
     return (_scaled(total, scale * columns(b_scale), bias, FLOAT32),)
 
 
-register("DynamicQuantizeMatMul", dynamic_infer, dynamic_run)
+def dynamic_lower(n: View, b: Builder) -> Any:
+    weight = lower.matmul_lower(n, b, 0, 1, 9, 3)
+    if weight is None or not lower.known(n, 2, 4) or not lower.float32(n, 0, 2):
+        return False
+    if math.prod(n.sizes(2)) not in (1, weight.shape[1]):
+        return False
+    x, made = b.input(0), (b.temp(n.sizes(0), UINT8), b.temp((1,)), b.temp((1,), UINT8))
+    b.call("dynamic_quantize", x, *made)
+    return lower.product(n, b, made[0], weight, n.value(3), n.value(2), made[2], made[1], None, None, n.value(4))
+
+
+register("DynamicQuantizeMatMul", dynamic_infer, dynamic_run, dynamic_lower)

@@ -31,9 +31,9 @@ onnx = pytest.importorskip("onnx")
 # Ours alone, and what the program does itself.
 OWN = {
     "Activate", "AdaptivePool", "AdditiveAttention", "Affine", "AlignAxes", "AttentionScores",
-    "AttentionValues", "DotAttention", "Embedding", "FusedMatMul", "HardAttention", "HeadBias",
-    "Interpolate", "Linear", "PaddingMask", "Positions", "ScaledAttention", "TimePool", "TreeDistribution", "TreeLogProb",
-    "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearConcat",
+    "AttentionValues", "ByteTable", "DotAttention", "DynamicQuantizeMatMul", "Embedding", "FusedMatMul", "HardAttention",
+    "HeadBias", "Interpolate", "Linear", "MatMulIntegerToFloat", "PaddingMask", "Positions", "QGemm", "QLinearAdd",
+    "QLinearAveragePool", "QLinearConcat", "ScaledAttention", "TimePool", "TreeDistribution", "TreeLogProb",
     "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearReduceMean", "QLinearSigmoid", "QLinearSoftmax",
     "QLinearWhere", "Adagrad", "Adam", "ArrayFeatureExtractor", "Binarizer", "LabelEncoder", "Momentum", "TreeEnsemble",
 }  # fmt: skip

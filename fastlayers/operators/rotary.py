@@ -14,7 +14,7 @@ from ._base import INT64, Spec, View, register
 if TYPE_CHECKING:
     from ..program.builder import Builder
 
-__all__: list[str] = []
+__all__ = ["turned"]
 
 
 def _heads(n: View, rank: int) -> int | None:
@@ -40,17 +40,24 @@ def _infer(n: View) -> list[Spec]:
     return [n.spec(0)]
 
 
+def turned(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool) -> np.ndarray:
+    """(b, h, t, d) with its pairs turned, in float64; cosines and sines are (t, r) or (b, t, r)."""
+    c, s = (t.astype(np.float64) if t.ndim == 2 else t[:, None].astype(np.float64) for t in (cos, sin))
+    r = cos.shape[-1]
+    first, second = (slice(0, 2 * r, 2), slice(1, 2 * r, 2)) if interleaved else (slice(0, r), slice(r, 2 * r))
+    x = x.astype(np.float64)
+    out = x.copy()
+    out[..., first] = x[..., first] * c - x[..., second] * s
+    out[..., second] = x[..., first] * s + x[..., second] * c
+    return np.asarray(out)
+
+
 def _run(n: View, x: np.ndarray, cos: np.ndarray, sin: np.ndarray, ids: np.ndarray | None = None) -> Sequence[np.ndarray]:
     """The formula in float64."""
     heads = _heads(n, x.ndim)
     split = x.astype(np.float64) if heads is None else x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2).astype(np.float64)
     c, s = ((t if ids is None else t[ids]).astype(np.float64) for t in (cos, sin))
-    c, s = (t if t.ndim == 2 else t[:, None] for t in (c, s))
-    r = cos.shape[-1]
-    first, second = (slice(0, 2 * r, 2), slice(1, 2 * r, 2)) if n.get("interleaved", 0) else (slice(0, r), slice(r, 2 * r))
-    out = split.copy()
-    out[..., first] = split[..., first] * c - split[..., second] * s
-    out[..., second] = split[..., first] * s + split[..., second] * c
+    out = turned(split, c, s, bool(n.get("interleaved", 0)))
     return ((out if heads is None else out.swapaxes(1, 2).reshape(x.shape)).astype(x.dtype),)
 
 

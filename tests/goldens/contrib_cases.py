@@ -237,6 +237,92 @@ add(
     rotary_embedding_dim=4,
 )
 
+# What lies behind an entry's keys in the cache is nobody's.
+_GROUPED = {"num_heads": 4, "kv_num_heads": 2}
+_FIRST = small(2, 3, 64), small(2, 3, 32, by=0.9), small(2, 3, 32, by=0.33)
+_NEXT = small(2, 1, 64), small(2, 1, 32, by=0.9), small(2, 1, 32, by=0.33)
+_CK, _CV = small(2, 2, 5, 16, by=0.7), small(2, 2, 5, 16, by=1.1)
+_ROTARY = np.cos(small(9, 8) * 3).astype(np.float32), np.sin(small(9, 8) * 3).astype(np.float32)
+_GQA = {"outputs": 3, "constants": (6,), **_GROUPED}
+add("GroupQueryAttention", "first", *_FIRST, None, None, ints(2, 2), ints(3), **_GQA)
+add("GroupQueryAttention", "first, rotary", *_FIRST, None, None, ints(2, 2), ints(3), *_ROTARY, do_rotary=1, **_GQA)
+add(
+    "GroupQueryAttention",
+    "first, packed",
+    small(2, 3, 128),
+    None,
+    None,
+    None,
+    None,
+    ints(2, 2),
+    ints(3),
+    *_ROTARY,
+    do_rotary=1,
+    rotary_interleaved=1,
+    **_GQA,
+)
+add(
+    "GroupQueryAttention",
+    "first, a cache to fill",
+    *_FIRST,
+    np.zeros((2, 2, 5, 16), np.float32),
+    np.zeros((2, 2, 5, 16), np.float32),
+    ints(2, 2),
+    ints(3),
+    softcap=0.7,
+    scale=0.4,
+    **_GQA,
+)
+add("GroupQueryAttention", "next, entries of two lengths", *_NEXT, _CK, _CV, ints(5, 3), ints(6), *_ROTARY, do_rotary=1, **_GQA)
+add("GroupQueryAttention", "next, a long cache", *_NEXT, _CK, _CV, ints(3, 2), ints(4), **_GQA)
+add("GroupQueryAttention", "next, window", *_NEXT, _CK, _CV, ints(5, 3), ints(6), local_window_size=2, **_GQA)
+add("GroupQueryAttention", "first, window", *_FIRST, None, None, ints(2, 2), ints(3), local_window_size=2, **_GQA)
+add(
+    "GroupQueryAttention",
+    "next, positions",
+    *_NEXT,
+    _CK,
+    _CV,
+    ints(5, 3),
+    ints(6),
+    *_ROTARY,
+    np.array([[8], [1]]),
+    do_rotary=1,
+    **_GQA,
+)
+add("GroupQueryAttention", "next, bias", *_NEXT, _CK, _CV, ints(5, 5), ints(6), None, None, None, small(1, 4, 1, 6), **_GQA)
+add(
+    "GroupQueryAttention",
+    "two more",
+    *(x[:1, :2] for x in _FIRST),
+    _CK[:1],
+    _CV[:1],
+    ints(6),
+    ints(7),
+    *_ROTARY,
+    native=False,
+    do_rotary=1,
+    **_GQA,
+)
+add("GroupQueryAttention", "first, smooth", *_FIRST, None, None, ints(2, 2), ints(3), native=False, smooth_softmax=1, **_GQA)
+add(
+    "GroupQueryAttention",
+    "first, sinks",
+    *_FIRST,
+    None,
+    None,
+    ints(2, 2),
+    ints(3),
+    None,
+    None,
+    None,
+    None,
+    small(4),
+    native=False,
+    **_GQA,
+)
+add("GroupQueryAttention", "first, both ways", *_FIRST, None, None, ints(2, 2), ints(3), causal=0, **_GQA)
+
 # ---- others ----------------------------------------------------------------------------------------------------------------
 
 add("ExpandDims", "behind", small(2, 3), np.array(-1, np.int32), constants=(1,))

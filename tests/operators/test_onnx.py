@@ -31,9 +31,10 @@ onnx = pytest.importorskip("onnx")
 # Ours alone, and what the program does itself.
 OWN = {
     "Activate", "AdaptivePool", "AdditiveAttention", "Affine", "AlignAxes", "AttentionScores",
-    "AttentionValues", "ByteTable", "DotAttention", "DynamicQuantizeMatMul", "Embedding", "FusedMatMul", "HardAttention",
-    "HeadBias", "Interpolate", "Linear", "MatMulIntegerToFloat", "PaddingMask", "Positions", "QGemm", "QLinearAdd",
-    "QLinearAveragePool", "QLinearConcat", "ScaledAttention", "TimePool", "TreeDistribution", "TreeLogProb",
+    "AttentionValues", "ByteTable", "DotAttention", "DynamicQuantizeMatMul", "Embedding", "FusedMatMul",
+    "GroupQueryAttention", "HardAttention", "HeadBias", "Interpolate", "Linear", "MatMulIntegerToFloat", "PaddingMask",
+    "Positions", "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearConcat", "ScaledAttention", "TimePool",
+    "TreeDistribution", "TreeLogProb",
     "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearReduceMean", "QLinearSigmoid", "QLinearSoftmax",
     "QLinearWhere", "Adagrad", "Adam", "ArrayFeatureExtractor", "Binarizer", "LabelEncoder", "Momentum", "TreeEnsemble",
 }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import case, numbers
+from . import Case, case, numbers
 
 _A, _B = numbers(2, 3, 4) / 8 - 1, numbers(2, 5, 4) / 16 - 1
 _T = _B.swapaxes(1, 2).copy()
@@ -51,3 +51,33 @@ CASES = [
     case("Positions", "each", [np.array([[4, 1, 2], [0, 1, 9]]), _X], np.array([[4, 1, 2], [0, 1, 9]]), data=2, native=True),
     case("Positions", "from one on", [np.array([4]), _HEADS], np.array([[4, 5, 6], [4, 5, 6]]), data=2),
 ]  # fmt: skip
+
+
+def grouped(label: str, steps: int, past: int, ends: list[int], total: int, native: bool = True, **a: int) -> Case:
+    """Two heads of queries share one of keys; each entry has as many keys as `ends` says, and one more."""
+    q, k, v = (np.sin(numbers(2, steps, w) * by).astype(np.float32) for w, by in ((8, 1.7), (4, 0.9), (4, 0.3)))
+    cache = [np.cos(numbers(2, 1, past, 4) * by).astype(np.float32) for by in (1.1, 0.7)]
+    present = max(past, total)
+    wholes = [np.zeros((2, 1, present, 4)) for _ in range(2)]
+    out = np.zeros((2, steps, 2, 4))
+    for n in range(2):
+        first = 0 if steps == total else ends[n] + 1 - steps
+        for whole, old, new in zip(wholes, cache, (k, v), strict=True):
+            whole[n, 0, :first], whole[n, 0, first : first + steps] = old[n, 0, :first], new[n]
+        for s, h in np.ndindex(steps, 2):
+            seen = min(first + s, ends[n]) + 1
+            low = max(0, first + s + 1 - a.get("local_window_size", 99))
+            e = np.exp(wholes[0][n, 0, low:seen] @ q[n, s, h * 4 : h * 4 + 4] / 2)
+            out[n, s, h] = e / e.sum() @ wholes[1][n, 0, low:seen]
+    inputs = [q, k, v, *(cache if past else [None, None]), np.array(ends, np.int32), np.array(total, np.int32)]
+    want = [x.astype(np.float32) for x in (out.reshape(2, steps, 8), *wholes)]
+    return case("GroupQueryAttention", label, inputs, *want, data=6, native=native, ulp=64, num_heads=2, kv_num_heads=1, **a)
+
+
+CASES += [
+    grouped("first", 3, 0, [2, 1], 3),
+    grouped("first, a cache to fill", 3, 5, [2, 2], 3),
+    grouped("one more", 1, 4, [4, 2], 5),
+    grouped("one more, a window", 1, 6, [4, 2], 5, local_window_size=2),
+    grouped("two more", 2, 4, [4, 3], 5, native=False),
+]

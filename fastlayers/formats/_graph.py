@@ -31,12 +31,12 @@ def load_graph(
     if own.sniff(opened):
         _insisted(opened, format, own.NAME)
         return own.load_graph(opened, budget)
+    if tflite.sniff(opened):
+        _insisted(opened, format, tflite.NAME)
+        return *tflite.load_graph(opened, budget), {}
     if format == onnx.NAME or onnx.sniff(opened):
         _insisted(opened, format, onnx.NAME)
         return *onnx.load_graph(opened, budget), {}
-    if format == tflite.NAME or tflite.sniff(opened):
-        _insisted(opened, format, tflite.NAME)
-        return *tflite.load_graph(opened, budget), {}
     _refuse(opened)
     raise AssertionError
 

@@ -147,8 +147,14 @@ class Call:
         return self.e.node(op, name, *(self.scalar(b, name) for b in bounds))
 
     def scalar(self, value: float, like: str) -> str:
-        """A constant of one number, of the dtype of the value `like`."""
-        return self.e.constant(np.array(value, self.e.dtype(like)))
+        """A constant of one number, of the dtype of the value `like`; of integers the nearest that there is."""
+        dtype = self.e.dtype(like)
+        if dtype.kind not in "fiu":
+            self.refuse(f"of values of dtype {dtype}")
+        if dtype.kind in "iu":
+            info = np.iinfo(dtype)
+            value = min(max(round(value), info.min), info.max)
+        return self.e.constant(np.array(value, dtype))
 
 
 def dequantised(converter: Converter, tensor: Tensor, array: Array) -> Array:

@@ -28,6 +28,7 @@ Rule = Callable[[Call], str | tuple[str, ...]]
 MOST_LINES = 50  # of an error
 # Graphs may be called from several places; as many operators as this times those of the file are written in all.
 _TIMES, _FREE = 8, 1000
+_NO_NUMBERS = "that has no numbers (text, a resource, or less than a byte each)"
 
 
 def to_graph(model: Model, budget: Budget, where: str) -> tuple[Graph, dict[str, str]]:
@@ -101,6 +102,8 @@ class Converter:
             raise LimitError(
                 f"{self.where}: graphs that call one another would become more than {_TIMES} times what the file has"
             )
+        if not operator.outputs:
+            self.fail(f"{operator.name}: has no results")
         twice = [n for n in operator.outputs if n in scope or self.data(graph.tensors[n]) is not None]
         if twice or len(set(operator.outputs)) != len(operator.outputs):
             self.fail(f"{operator.name}: writes {quote([graph.tensors[n].name for n in twice])}, which is there already")
@@ -137,7 +140,9 @@ class Converter:
         found = self.arrays.get((number, n))
         if found is None:
             tensor, data = graph.tensors[n], self.data(graph.tensors[n])
-            dtype = self.dtype(tensor, "a value")
+            dtype = dtype_of(tensor.type)
+            if dtype is None:
+                raise UnsupportedError(f"a value {_NO_NUMBERS}")
             if data is not None:
                 found = read(tensor, data, self.budget, self.where)
             elif 0 in tensor.stored or tensor.variable:
@@ -158,7 +163,7 @@ class Converter:
         """The dtype of what must be numbers."""
         found = dtype_of(tensor.type)
         if found is None:
-            self.refused[f"{what} that has no numbers (text, a resource, or less than a byte each)"] += 1
+            self.refused[f"{what} {_NO_NUMBERS}"] += 1
         return UNTOLD if found is None else found
 
     def fail(self, text: str) -> NoReturn:

@@ -96,8 +96,14 @@ def _wanted(c: Call, axes: int) -> tuple[int | None, ...]:
     return (None,) * axes if len(told) != axes + 2 else told[1:-1]
 
 
+def _need_axes(c: Call, i: int, count: int) -> None:
+    if c.rank(i) != count:
+        c.fail(f"x has {c.rank(i)} axes: expected {count}")
+
+
 def transpose_conv(c: Call) -> str:
     """Inputs: the result's shape, weights, x, bias."""
+    _need_axes(c, 2, 4)
     weight, strides = c.weight(1, (3, 0, 1, 2)), _sizes(c, "stride_h stride_w")
     same = _padding(c) == "SAME"
     return c.activated(last.conv_transpose(c.e, c.x(2), weight, _bias(c, 3), strides, (1, 1), same, _wanted(c, 2)))
@@ -105,6 +111,7 @@ def transpose_conv(c: Call) -> str:
 
 def conv_3d_transpose(c: Call) -> str:
     """Inputs: the result's shape, weights (kd, kh, kw, o, i), x, bias."""
+    _need_axes(c, 2, 5)
     weight, strides = c.weight(1, (4, 3, 0, 1, 2)), _sizes(c, "stride_d stride_h stride_w")
     dilations, same = _sizes(c, "dilation_d dilation_h dilation_w"), _padding(c) == "SAME"
     return c.activated(last.conv_transpose(c.e, c.x(2), weight, _bias(c, 3), strides, dilations, same, _wanted(c, 3)))

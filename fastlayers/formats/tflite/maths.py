@@ -26,8 +26,17 @@ _REDUCTIONS = {"MEAN": "Mean", "SUM": "Sum", "REDUCE_MAX": "Max", "REDUCE_MIN": 
 _BOUNDS = {"RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 
 
+_TWO = frozenset(
+    "ADD BITWISE_XOR DIV EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_OR MAXIMUM MINIMUM MUL POW PRELU SUB".split()
+)
+
+
 def _plain(op: str) -> Rule:
-    return lambda c: c.activated(c.e.node(op, *c.inputs))
+    def rule(c: Call) -> str:
+        count = {"ADD_N": len(c.inputs), "SELECT_V2": 3}.get(c.op) or 1 + (c.op in _TWO)
+        return c.activated(c.e.node(op, *(c.x(i) for i in range(count))))
+
+    return rule
 
 
 def _clip(c: Call) -> str:

@@ -36,9 +36,14 @@ DIRECTIVES = {
     "wraparound": False,
     "cdivision": True,
     "initializedcheck": False,
-    "embedsignature": False,
+    # Plain C functions instead of Cython's own type of function, which takes 14 KB in every module; inspect reads their signatures.
+    "binding": False,
+    "embedsignature": True,
+    "embedsignature.format": "clinic",
     "auto_pickle": False,  # of what a driver holds, nothing may be pickled
 }
+# Driver modules in which the microsecond of a short call is spent.
+SHORT_CALLS = {"_engine", "_step", "run", "gemm", "activation", "binary", "recurrent"}
 # C that a driver module needs besides what Cython makes of it.
 ALSO = {"_engine": ["pool.c", "memory.c"]}
 
@@ -79,8 +84,8 @@ def extensions() -> list[Extension]:
             f"fastlayers.kernels.aot.{pyx.stem}",
             [str(pyx), *(str(AOT / "csrc" / name) for name in ALSO.get(pyx.stem, ()))],
             include_dirs=[str(AOT), numpy.get_include()],
-            # The driver only loops over blocks: -O2 halves its size and no figure shows the difference.
-            extra_compile_args=["-O2", *flags[1:], *threads],
+            # The driver only loops over blocks: -Os takes a third of the size of -O3. What short calls go through gets -O2.
+            extra_compile_args=["-O2" if pyx.stem in SHORT_CALLS else "-Os", *flags[1:], *threads],
             extra_link_args=[*link, *threads],
             define_macros=macros,
             depends=headers,

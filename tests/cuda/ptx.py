@@ -27,6 +27,7 @@ FUNCTIONS = ("identity", "relu", "gelu", "selu")
 # libdevice reduces large angles in double precision, with a table in local memory. Casts of doubles have some as well.
 DOUBLE = ("sin", "cos")
 SHARED = 48 << 10  # bytes that a block may have without asking
+REGISTERS = 1 << 16  # of a multiprocessor
 
 
 class Report(NamedTuple):
@@ -92,6 +93,8 @@ def read(name: str, kernel: Any, capability: tuple[int, int], assembler: str | N
         shared = int((re.search(r"(\d+) bytes smem", told) or [0, 0])[1])
         if not re.search(r"\b0 bytes spill stores, 0 bytes spill loads", told):
             wrong.append("spilled registers")
+        if -(-registers // 8) * 8 * kernel.most_threads > REGISTERS:
+            wrong.append(f"more registers than a block of {kernel.most_threads} can have")
         if shared > SHARED:
             wrong.append(f"{shared} bytes of shared memory")
     return Report(name, capability, registers, shared, tuple(wrong))

@@ -12,7 +12,7 @@ pytestmark = requires_cuda
 TOLERANCE = {"rtol": 4e-6, "atol": 4e-6}
 
 
-@pytest.mark.parametrize("shape", [(3, 1), (2, 5), (1, 33), (5, 100), (2, 1030), (0, 4), (3, 0)], ids=str)
+@pytest.mark.parametrize("shape", [(3, 1), (1, 33), (2, 1030), (0, 4), (3, 0)], ids=str)
 @pytest.mark.parametrize("rms", [False, True])
 def test_layer_norm(shape: tuple[int, int], rms: bool) -> None:
     x, n = numbers(*shape) + np.float32(3), shape[1]

@@ -10,7 +10,7 @@ from fastlayers.kernels.table import REDUCE
 from .calls import agree, numbers, requires_cuda
 
 pytestmark = requires_cuda
-SHAPES = ((3, 5, 1), (2, 70, 1), (2, 5, 3), (1, 65, 2), (0, 3, 1), (2, 0, 3), (2, 3, 0), (1, 1, 1))
+SHAPES = ((2, 70, 1), (2, 5, 3), (1, 65, 2), (0, 3, 1), (1, 0, 3), (2, 3, 0), (1, 1, 1))
 
 
 @pytest.mark.parametrize("op", sorted(REDUCE))

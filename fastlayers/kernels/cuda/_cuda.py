@@ -142,7 +142,12 @@ def sized(items: int, block: int, waves: int = 8) -> int:
 
 
 class Kernel:
-    """A function that runs on the GPU, compiled at its first launch."""
+    """A function that runs on the GPU, compiled at its first launch.
+
+    `most_threads`, where it is set: of a block, for which the compiler then leaves registers enough.
+    """
+
+    most_threads = 0
 
     def __init__(self, function: Callable[..., None], kinds: Mapping[str, str]) -> None:
         self.function, self.name = function, f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
@@ -167,6 +172,9 @@ class Kernel:
         except Exception as error:  # the driver's errors have many types
             raise failure(self.name, error) from error
 
+    def _options(self) -> dict[str, Any]:
+        return {**OPTIONS, "launch_bounds": self.most_threads} if self.most_threads else OPTIONS
+
     def compile(self) -> None:
         """Compiles the function for this GPU."""
         with _lock:
@@ -174,7 +182,7 @@ class Kernel:
                 if SIMULATED:
                     self._made = _numba_cuda.jit(_quiet(self.function))
                 else:
-                    self._made = _numba_cuda.jit(self.signature, **OPTIONS)(self.function)
+                    self._made = _numba_cuda.jit(self.signature, **self._options())(self.function)
 
     def ptx(self, capability: tuple[int, int]) -> str:
         """The kernel as PTX for a compute capability; needs no GPU, only the compiler's packages."""
@@ -183,7 +191,7 @@ class Kernel:
         before = dispatcher.get_current_device
         dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)  # of functions that it calls
         try:
-            return str(_numba_cuda.compile_ptx(self.function, self.signature, cc=capability, **OPTIONS)[0])
+            return str(_numba_cuda.compile_ptx(self.function, self.signature, cc=capability, **self._options())[0])
         finally:
             dispatcher.get_current_device = before
 

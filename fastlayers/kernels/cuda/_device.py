@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from ...errors import LimitError
-from ._cuda import SIMULATED, current_stream, failure, numba_cuda, stream_pointer, synchronize
+from ._cuda import SIMULATED, U8, cuda, current_stream, failure, kernel, numba_cuda, sized, stream_pointer, synchronize, threads
 
 __all__ = ["Array", "absent", "empty", "on_device", "sent", "upload", "zeros"]
 
@@ -82,6 +82,13 @@ class _Pool:
 
 
 _pool = _Pool()
+
+
+@kernel
+def clear_kernel(out: U8, n: int) -> None:
+    """Zeros, a byte a thread: what is cleared is small beside what is computed into it."""
+    for i in range(cuda.grid(1), n, cuda.gridsize(1)):
+        out[i] = 0
 
 
 class Array:
@@ -154,6 +161,12 @@ class Array:
                 self.flat.copy_to_device(source.view(np.uint8) if source.dtype.kind == "b" else source, stream=current_stream())
             except Exception as error:
                 raise failure(f"cuda: a copy of {self.nbytes} bytes to the GPU", error) from error
+
+    def clear(self) -> None:
+        """Zeros."""
+        if self.size:
+            block = threads(256)
+            clear_kernel.launch(sized(self.nbytes, block), block, self.items("u1"), self.nbytes)
 
     def copy_to(self, array: np.ndarray) -> None:
         """Copies to a contiguous host array of the same dtype and count; waits for work that was queued before."""

@@ -88,6 +88,9 @@ def long_rows_kernel(
         out[start + i] = v
 
 
+long_rows_kernel.most_threads = 1024
+
+
 def _flat(x: Array | None) -> tuple[Any, int]:
     return (absent(), 0) if x is None else (x.flat, 1)
 

@@ -42,6 +42,7 @@ class Kernel(NamedTuple):
     name: str
     file: str
     arguments: tuple[str, ...]
+    results: tuple[str, ...] = ("cn", "hn", "out", "scores")  # those among the arguments that it writes
 
     @property
     def arrays(self) -> tuple[int, ...]:
@@ -156,7 +157,7 @@ KERNELS: tuple[Kernel, ...] = (
     ),
     Kernel("quantize", "quantise", ("x__oci", "step__c", "zero__c", "out__oci", "target")),
     Kernel("dequantize", "quantise", ("x__oci", "step__c", "zero__c", "out__oci", "source")),
-    Kernel("dynamic_quantize", "quantise", ("x", "out", "step", "zero")),
+    Kernel("dynamic_quantize", "quantise", ("x", "out", "step", "zero"), ("out", "step", "zero")),
     Kernel("lookup", "quantise", ("x", "table", "out")),
     Kernel("qbinary", "quantise", ("a__omi", "b__omi", "out__omi", "op", "options")),
     Kernel("qpool", "quantise", ("x", "out", "kernel", "stride", "dilation", "pads", "op", "source", "options")),

@@ -58,7 +58,7 @@ def summary(model: Model, shapes: Mapping[str, Any] | Sequence[Any] | None) -> s
             "runs in stages: sizes or branches depend on numbers that are there only when it runs, or there are loops or lists"
         )
         return "\n".join(lines)
-    found = steps(binding.plan)
+    found = steps(binding.plan, binding.program.device.away if binding.program.device is not None else ())
     rows = [
         [
             s.op,

@@ -85,9 +85,9 @@ class _Frame:
 
 def _through_host(function: Callable[..., Any], entry: Kernel) -> Callable[..., None]:
     """A kernel of the reference, on copies."""
-    from ..kernels.cuda._device import RESULTS, Array
+    from ..kernels.cuda._device import Array
 
-    results = [name.split("__")[0] in RESULTS for name in entry.arguments]
+    results = [name.split("__")[0] in entry.results for name in entry.arguments]
 
     def run(*arguments: Any) -> None:
         # A copy may leave parts of its result as they are.
@@ -123,6 +123,7 @@ class Runner:
     def __init__(self, kernels: Mapping[str, Callable[..., Any]], weights: Iterable[np.ndarray]) -> None:
         self.kernels = kernels
         self._weights = {id(array): array for array in weights}
+        self.away = frozenset(name for name, function in kernels.items() if not hasattr(function, "on_device"))
         self._lock = threading.Lock()
         self._frames: OrderedDict[tuple[int, int], tuple[Plan, _Frame]] = OrderedDict()
         self._constants: dict[int, Any] = {}

@@ -4,6 +4,7 @@ alone.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from .binder import Plan
@@ -29,17 +30,24 @@ class Step(NamedTuple):
     calls: tuple[int, ...]  # positions in the plan
 
 
-def steps(plan: Plan) -> list[Step]:
-    """The steps of a plan, in order, and one more for copies to outputs where there are any."""
+def steps(plan: Plan, away: Collection[str] = ()) -> list[Step]:
+    """The steps of a plan, in order, and one more for copies to outputs where there are any. Of kernels that are `away`, it is
+    said that they run on the host.
+    """
     found = []
     calls: dict[int, list[int]] = {}
     for number, call in enumerate(plan.calls):
         calls.setdefault(call.node, []).append(number)
 
+    def call_name(call: Call) -> str:
+        return f"{call.kernel} (host)" if call.kernel in away else call.kernel
+
     def kernels(node: int) -> tuple[str, ...]:
         made = (plan.calls[i] for i in calls.get(node, ()))
         return tuple(
-            dict.fromkeys(c.kernel if isinstance(c, Call) else "numba" if isinstance(c, NativeCall) else "numpy" for c in made)
+            dict.fromkeys(
+                call_name(c) if isinstance(c, Call) else "numba" if isinstance(c, NativeCall) else "numpy" for c in made
+            )
         )
 
     for number, (node, inputs, outputs, weights) in enumerate(plan.nodes):

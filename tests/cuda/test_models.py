@@ -135,6 +135,22 @@ def test_load(tmp_path: Any, model: fl.Model) -> None:
     assert "runs in" in loaded.summary({"x": (2, 6)})
 
 
+def test_what_runs_on_the_host_is_shown_and_computed() -> None:
+    """Additive scores have no kernel on the GPU; what is around them has."""
+
+    def function(x: Any) -> Any:
+        return fl.functional.relu(fl.functional.additive_attention(fl.functional.tanh(x), x, x))
+
+    x = numbers(1, 3, 4)
+    model = fl.compile(function, x, device="cuda")
+    assert "additive_scores (host)" in model.summary()
+    assert "unary (host)" not in model.summary()
+    with fl.kernels.use("reference"):
+        want = function(x)
+    np.testing.assert_allclose(model(x), want, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(model(fl.cuda.array(x)).numpy(), want, rtol=0, atol=2e-6)
+
+
 def test_functions_and_layers_take_host_arrays() -> None:
     x = numbers(2, 6)
     with fl.kernels.use("cuda"):

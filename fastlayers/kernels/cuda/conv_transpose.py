@@ -89,7 +89,7 @@ def conv_transpose_pack(
 
 
 class _Axis(NamedTuple):
-    """One phase of an axis: its first output, how many outputs there are, the residue, the first input and the step between taps."""
+    """One phase of an axis: its first output, how many there are, their residue, the first input, the step between taps."""
 
     place: int
     outputs: int

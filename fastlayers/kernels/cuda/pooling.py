@@ -1,0 +1,196 @@
+"""Pooling over windows: a thread an output, or four channels of one. Bound by memory: what windows share comes from a cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ._cuda import F32, I64, Kernel, cuda, device, f32, kernel, load1, load4, per_function, sized, store1, store4, threads
+from ._device import Array, on_device
+from ._math import power, root
+from ._window import BEFORE, CHANNELS, DILATION, KERNEL, PADDED, SIZE, SPACE, STEP, STRIDE, geometry, position, span, start, three
+
+__all__ = ["avg_pool", "lp_pool", "max_pool", "sum_pool"]
+
+BLOCK = threads(256)
+_ZERO, _ONE, _LEAST = f32(0), f32(1), f32(-math.inf)
+
+
+@device
+def _larger(a: Any, v: Any, p: Any) -> Any:
+    return v if v > a or v != v else a
+
+
+@device
+def _sum(a: Any, v: Any, p: Any) -> Any:
+    return a + v
+
+
+@device
+def _squares(a: Any, v: Any, p: Any) -> Any:
+    return a + v * v
+
+
+@device
+def _magnitudes(a: Any, v: Any, p: Any) -> Any:
+    return a + abs(v)
+
+
+@device
+def _powers(a: Any, v: Any, p: Any) -> Any:
+    return a + power(v, p)
+
+
+@device
+def _magnitude_powers(a: Any, v: Any, p: Any) -> Any:
+    return a + power(abs(v), p)
+
+
+@device
+def _as_it_is(a: Any, places: Any, p: Any) -> Any:
+    return a
+
+
+@device
+def _mean(a: Any, places: Any, p: Any) -> Any:
+    return a / f32(places)
+
+
+@device
+def _scaled(a: Any, places: Any, p: Any) -> Any:
+    return p * a
+
+
+@device
+def _root(a: Any, places: Any, p: Any) -> Any:
+    return root(a)
+
+
+@device
+def _root_of_any(a: Any, places: Any, p: Any) -> Any:
+    return power(a, _ONE / p)
+
+
+@per_function(
+    samples=[
+        (_larger, _as_it_is, True, False, True),
+        (_larger, _as_it_is, True, True, True),
+        (_sum, _mean, False, True, False),
+        (_sum, _mean, False, False, False),
+        (_magnitude_powers, _root_of_any, False, True, True),
+    ]
+)
+def _pool(take: Any, end: Any, least: bool, last: bool, four: bool) -> Kernel:
+    """The fold of a window by `take`, from -infinity (`least`) or 0, `end` at its end; four channels at once, or one."""
+    FIRST = _LEAST if least else _ZERO
+    FOUR = four and last
+
+    @kernel
+    def pool_kernel(x: F32, out: F32, g: I64, n: int, padded: int, spread: int, p: float) -> None:
+        """`padded`: places in the padding count. `spread`: a window's places divided by those that count multiply the fold."""
+        space, size, stride, dilation = three(g, SPACE), three(g, SIZE), three(g, STRIDE), three(g, DILATION)
+        before, window, steps, image_step = three(g, BEFORE), three(g, KERNEL), three(g, STEP), g[STEP + 3]
+        channels, line_step, step = g[CHANNELS], dilation[1] * steps[1], dilation[2] * steps[2]
+        for i in range(cuda.grid(1), n, cuda.gridsize(1)):
+            image, d, h, w, c = position(space, channels, i, last, FOUR)
+            d, h, w = start(stride, before, d, h, w)
+            z0, z1 = span(d, window[0], dilation[0], 0, size[0])
+            y0, y1 = span(h, window[1], dilation[1], 0, size[1])
+            x0, x1 = span(w, window[2], dilation[2], 0, size[2])
+            places = (z1 - z0) * (y1 - y0) * (x1 - x0)
+            if padded:
+                _, a = span(d, window[0], dilation[0], d, g[PADDED])
+                _, b = span(h, window[1], dilation[1], h, g[PADDED + 1])
+                _, e = span(w, window[2], dilation[2], w, g[PADDED + 2])
+                places = a * b * e
+            corner = image * image_step + d * steps[0] + (h + y0 * dilation[1]) * steps[1] + w * steps[2] + c + x0 * step
+            factor = _ONE
+            if spread:
+                factor = f32(window[0] * window[1] * window[2]) / f32(places)
+            if FOUR:
+                a0 = a1 = a2 = a3 = FIRST
+                for z in range(z0, z1):
+                    line = corner + z * dilation[0] * steps[0]
+                    for _ in range(y0, y1):
+                        at = line
+                        for _ in range(x0, x1):
+                            v0, v1, v2, v3 = load4(x, at)
+                            a0, a1, a2, a3 = take(a0, v0, p), take(a1, v1, p), take(a2, v2, p), take(a3, v3, p)
+                            at += step
+                        line += line_step
+                if spread:
+                    a0, a1, a2, a3 = a0 * factor, a1 * factor, a2 * factor, a3 * factor
+                a0, a1, a2, a3 = end(a0, places, p), end(a1, places, p), end(a2, places, p), end(a3, places, p)
+                store4(out, 4 * i, a0, a1, a2, a3)
+            else:
+                a = FIRST
+                for z in range(z0, z1):
+                    line = corner + z * dilation[0] * steps[0]
+                    for _ in range(y0, y1):
+                        at = line
+                        for _ in range(x0, x1):
+                            a = take(a, load1(x, at), p)
+                            at += step
+                        line += line_step
+                if spread:
+                    a = a * factor
+                store1(out, i, end(a, places, p))
+
+    return pool_kernel
+
+
+def _run(
+    take: Any, end: Any, x: Array, out: Array, window: tuple[Sequence[int], ...], padded: bool, spread: bool, p: float, last: bool
+) -> None:
+    if not out.size:
+        return
+    four = last and out.shape[4] % 4 == 0 and x.aligned and out.aligned
+    items = out.size // 4 if four else out.size
+    _pool(take, end, take is _larger, last, four).launch(
+        sized(items, BLOCK), BLOCK, x.flat, out.flat, geometry(x, out, window, last), items, int(padded), int(spread), p
+    )
+
+
+@on_device
+def max_pool(
+    x: Array, out: Array, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], pads: Sequence[int],
+    channels_last: bool,
+) -> None:  # fmt: skip
+    """out = the largest number of each window; NaN if one of them is NaN, -infinity if none lies in the image."""
+    _run(_larger, _as_it_is, x, out, (kernel, stride, dilation, pads), False, False, 0.0, channels_last)
+
+
+@on_device
+def avg_pool(
+    x: Array, out: Array, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], pads: Sequence[int],
+    include_pad: bool, channels_last: bool,
+) -> None:  # fmt: skip
+    """out = the sum of each window divided by how many of its places lie in the image (include_pad: in image and pads)."""
+    _run(_sum, _mean, x, out, (kernel, stride, dilation, pads), include_pad, False, 0.0, channels_last)
+
+
+@on_device
+def sum_pool(
+    x: Array, out: Array, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], pads: Sequence[int],
+    factor: float, channels_last: bool,
+) -> None:  # fmt: skip
+    """out = factor times the sum of each window."""
+    _run(_sum, _scaled, x, out, (kernel, stride, dilation, pads), False, False, factor, channels_last)
+
+
+@on_device
+def lp_pool(
+    x: Array, out: Array, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], pads: Sequence[int], p: float,
+    norm: bool, channels_last: bool,
+) -> None:  # fmt: skip
+    """out = (sum of |x|^p)^(1/p) of each window; without `norm` (s k / m)^(1/p), s the sum of x^p, k the places of a window and m
+    those of them in image and pads."""
+    window = (kernel, stride, dilation, pads)
+    if p == 2:
+        take, end = _squares, _root
+    elif p == 1:
+        take, end = _magnitudes if norm else _sum, _as_it_is
+    else:
+        take, end = _magnitude_powers if norm else _powers, _root_of_any
+    _run(take, end, x, out, window, not norm, not norm, p, channels_last)

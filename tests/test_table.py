@@ -34,6 +34,10 @@ NOT_IN_CUDA -= {
     "affine", "attention", "binary", "cast", "compare", "copy", "embedding", "gather", "group_norm", "gru", "gru_pack",
     "layer_norm", "log_softmax", "lrn", "lstm", "lstm_pack", "pad", "reduce", "rnn", "rnn_pack", "softmax", "transpose", "where",
 }  # fmt: skip
+NOT_IN_CUDA -= {
+    "avg_pool", "conv", "conv_pack", "conv_transpose", "conv_transpose_pack", "depthwise", "depthwise_pack", "lp_pool", "max_pool",
+    "sum_pool", "winograd", "winograd_pack",
+}  # fmt: skip
 kernels = pytest.mark.parametrize("item", KERNELS, ids=lambda item: item.name)
 
 

@@ -20,18 +20,19 @@ from .layers import *  # noqa: F403 - layers.__all__ is explicit, and test_publi
 from .threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
-    from .model import InferenceSession, Model, TensorSpec, compile, load, operator
+    from .model import InferenceSession, Model, Stream, TensorSpec, compile, load, operator
 
 __version__ = "0.1.0"
 __all__ = [
     "DTypeError", "DeviceError", "Error", "FormatError", "InferenceSession", "LimitError", "MissingExtraError", "Model",
-    "ShapeError", "TensorSpec", "UnsupportedError", "WeightsError", "__version__", "compile", "functional", "get_num_threads",
+    "ShapeError",
+    "Stream", "TensorSpec", "UnsupportedError", "WeightsError", "__version__", "compile", "functional", "get_num_threads",
     "graph", "kernels", "layers", "load", "load_weights", "operator", "set_num_threads",
 ]  # fmt: skip
 __all__ += layers.__all__
 
 # Whole networks bring in every operator and pass: whoever uses layers alone does not wait for them.
-_LAZY = frozenset({"InferenceSession", "Model", "TensorSpec", "compile", "load", "operator"})
+_LAZY = frozenset({"InferenceSession", "Model", "Stream", "TensorSpec", "compile", "load", "operator"})
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ..kernels import _dispatch
 from ..operators.control import MAX_ROUNDS
 from ..program import Program
 from . import feeds as _feeds
+
+if TYPE_CHECKING:
+    from ..stream import Stream
 
 __all__ = ["Model", "Options", "TensorSpec"]
 
@@ -102,9 +105,10 @@ class Model:
         metadata: Mapping[str, str] | None = None,
         packed: Mapping[str, np.ndarray] | None = None,
         device: str = "cpu",
+        variant: _dispatch.Variant | None = None,
     ) -> None:
         self._graph, self._options = graph, options
-        self._variant = _dispatch.variant("cuda" if device == "cuda" else "")
+        self._variant = variant or _dispatch.variant("cuda" if device == "cuda" else "")
         self._lock = threading.Lock()
         self._programs: dict[tuple[str, ...], Program] = {}
         self._threads = 0
@@ -295,6 +299,53 @@ class Model:
             _feeds.fits(value, tuple(shape))
             arrays.append(np.broadcast_to(np.zeros((), value.dtype), tuple(shape)))
         return arrays
+
+    def stream(
+        self,
+        *,
+        state: Mapping[str, str] | None = None,
+        axis: int | str | None = None,
+        input: str | Sequence[str] | None = None,
+        initial: Mapping[str, Any] | None = None,
+    ) -> Stream:
+        """The network for a sequence that comes in pieces, with a memory of the earlier ones.
+
+        A network whose states are inputs and outputs, such as silero-vad or a decoder with past keys and values, gets them fed
+        back: the pairs are found by their names, or named in `state`. Any other network is run along its axis of time:
+        recurrent layers keep their states, convolutions and pools the last steps, cumulative sums their sum. The pieces of the
+        result, put together, are what the whole sequence would give, bit for bit (Winograd's algorithm apart, which streams do
+        not use). What needs steps that have not come yet is an error.
+
+        Args:
+            state: names of states, ``{input: output}``.
+            axis: the axis of time of the input: its number, or the name of its size; found by its name, or as the only one that
+                is open, if None.
+            input: which input, or inputs, have time, if there are several; others are the same in every call.
+            initial: what states begin as, by name; zeros if they are not in it.
+
+        Returns:
+            The stream. It takes the inputs that are no states, and gives the outputs that are none.
+
+        Raises:
+            ShapeError: the states, or the axis, cannot be told; the message says what to name.
+            UnsupportedError: a node looks ahead; the message names the first one that does.
+
+        >>> import numpy as np, fastlayers as fl
+        >>> net = fl.Conv1d(1, 1, 2, bias=False)
+        >>> _ = net.load_state_dict({"weight": np.array([[[-1, 1]]])})
+        >>> stream = fl.compile(net, fl.graph.Input("x", (1, 1, "time"))).stream()
+        >>> stream(np.array([[[3.0]]])).shape, stream(np.array([[[5.0, 4.0]]]))
+        ((1, 1, 0), array([[[ 2., -1.]]], dtype=float32))
+        """
+        from ..stream import make
+
+        return make(self, state, axis, input, initial)
+
+    def _like(self, graph: Graph) -> Model:
+        """Another graph that runs as this one does, as it is written."""
+        made = Model(graph, self._options._replace(optimize=False), self.metadata, variant=self._variant)
+        made.num_threads = self._threads
+        return made
 
     # ---- what it is -------------------------------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ OWN = {
     "TreeDistribution", "TreeLogProb",
     "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearReduceMean", "QLinearSigmoid", "QLinearSoftmax",
     "QLinearWhere", "Adagrad", "Adam", "ArrayFeatureExtractor", "Binarizer", "LabelEncoder", "Momentum", "TreeEnsemble",
+    "StreamCut", "StreamFill", "StreamStart", "StreamWindow",
 }  # fmt: skip
 
 

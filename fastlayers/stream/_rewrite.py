@@ -1,0 +1,227 @@
+"""From a graph over whole sequences to one over pieces of them: every state is an input and an output of it.
+
+The graph is walked once. Each value is followed along time (`_times`), and each node that reads earlier steps gets its history or
+its state from a new input and gives it to a new output (`operators.stream`). The nodes themselves, their weights and the order of
+their sums stay as they are, so the pieces of the result are those of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from ..errors import Error, ShapeError, UnsupportedError
+from ..graph.ir import Graph, Node, Value
+from ..graph.passes._net import captured
+from ..operators import OPERATORS, Spec, View
+from ._times import LATEST, Kind, Sizes, Time
+
+__all__ = ["RULES", "Rewriter", "Rewritten", "Rule", "rewritten"]
+
+
+class Rewritten(NamedTuple):
+    """The graph, the names of its states (of the input, of the output), and which outputs have time, along which axis."""
+
+    graph: Graph
+    states: tuple[tuple[str, str], ...]
+    times: dict[str, int]
+
+
+Rule = Callable[["Rewriter", Node, Sequence[Kind]], Sequence[Kind]]
+RULES: dict[str, Rule] = {}
+
+
+def rewritten(graph: Graph, times: Mapping[str, int]) -> Rewritten:
+    """The graph for pieces. `times` has the axis of time of every input that has one.
+
+    Raises:
+        UnsupportedError: a node looks ahead; the error names the first one that does.
+    """
+    from . import _shapes, _steps, _windows  # noqa: F401  # they fill RULES, and need this module
+
+    return Rewriter(graph, times).run()
+
+
+class Rewriter:
+    """A graph that is being made."""
+
+    def __init__(self, graph: Graph, times: Mapping[str, int]) -> None:
+        self.graph = graph
+        self.nodes: list[Node] = []
+        self.constants: dict[str, np.ndarray] = dict(graph.constants)
+        self.states: list[tuple[Value, Value]] = []
+        self.kinds: dict[str, Kind] = {}
+        self.specs: dict[str, Spec] = {name: Spec(a.shape, a.dtype) for name, a in graph.constants.items()}
+        self.lengths: dict[str, Any] = {}  # how many steps the file says that an input has
+        self.taken = {*self.constants, *(v.name for v in (*graph.inputs, *graph.outputs))}
+        self.taken.update(name for node in graph.nodes for name in node.outputs)
+        self.inputs = []
+        for value in graph.inputs:
+            if value.name in times:
+                axis = times[value.name]
+                shape = tuple(value.shape or ())
+                self.kinds[value.name] = Time(axis)
+                self.lengths[value.name] = shape[axis]
+                value = value._replace(shape=(*shape[:axis], None, *shape[axis + 1 :]))
+            self.inputs.append(value)
+            self.specs[value.name] = Spec(value.shape, value.dtype)
+
+    # ---- for rules --------------------------------------------------------------------------------------------------
+
+    def constant(self, name: str | None) -> np.ndarray | None:
+        """The array behind a name, if it is constant."""
+        return self.constants.get(name) if name else None
+
+    def ints(self, *values: int) -> str:
+        """A new constant of integers."""
+        name = self.name("ints")
+        self.constants[name] = np.array(values, np.int64)
+        self.constants[name].flags.writeable = False
+        self.specs[name] = Spec((len(values),), self.constants[name].dtype)
+        return name
+
+    def name(self, hint: str) -> str:
+        """A name that no other value has."""
+        name, i = hint, 0
+        while name in self.taken:
+            name, i = f"{hint}~{i}", i + 1
+        self.taken.add(name)
+        return name
+
+    def shape(self, name: str | None) -> tuple[Any, ...] | None:
+        """The shape of a value as far as it is known."""
+        spec = self.specs.get(name) if name else None
+        return None if spec is None else spec.shape
+
+    def rank(self, node: Node, name: str | None) -> int:
+        """The number of axes of a value; the node is refused if nobody knows."""
+        shape = self.shape(name)
+        if shape is None:
+            self.refuse(node, f"reads {name!r}, of which it is not known how many axes it has")
+        return len(shape)
+
+    def dtype(self, node: Node, name: str | None) -> np.dtype[Any]:
+        """The dtype of a value."""
+        spec = self.specs.get(name) if name else None
+        if spec is None or spec.dtype.kind == "V":
+            self.refuse(node, f"reads {name!r}, of which the dtype is not known")
+        return spec.dtype
+
+    def add(self, op: str, inputs: Sequence[str | None], *outputs: str, **attributes: Any) -> str:
+        """Appends a node; returns the name of its first output, a new one if none is given."""
+        made = outputs or (self.name(f"{inputs[0]}~{op}"),)
+        self.keep(Node(op, tuple(inputs), made, attributes))
+        return made[0]
+
+    def keep(self, node: Node) -> None:
+        """Appends a node as it is."""
+        self.nodes.append(node)
+        self._infer(node)
+
+    def state(self, node: Node, hint: str, dtype: np.dtype[Any]) -> tuple[str, str]:
+        """A new state: the names of its input and its output."""
+        before, after = self.name(f"{node.outputs[0] or node.op}~{hint}"), self.name(f"{node.outputs[0] or node.op}~{hint}~next")
+        self.states.append((Value(before, None, dtype), Value(after, None, dtype)))
+        self.specs[before] = Spec(None, dtype)
+        return before, after
+
+    def refuse(self, node: Node, why: str) -> NoReturn:
+        """The error for a node that cannot run piece by piece."""
+        raise UnsupportedError(f"stream: {where(node)} {why}")
+
+    def together(self, node: Node, *kinds: Kind) -> Time:
+        """The pace that values share; the axis is the first one's."""
+        times = [k for k in kinds if isinstance(k, Time)]
+        if len({t.pace for t in times}) > 1:
+            self.refuse(node, "joins values whose steps come at different times: expected the same padding and strides for both")
+        return times[0]
+
+    # ---- the walk ---------------------------------------------------------------------------------------------------
+
+    def run(self) -> Rewritten:
+        for node in self.graph.nodes:
+            made = self._visit(node, [self.kinds.get(name) if name else None for name in node.inputs])
+            self.kinds.update((name, kind) for name, kind in zip(node.outputs, made, strict=False) if name)
+        times, outputs = {}, []
+        for value in self.graph.outputs:
+            kind = self.kinds.get(value.name)
+            if isinstance(kind, Time):
+                if kind.late:
+                    raise UnsupportedError(f"stream: {kind.culprit}")
+                times[value.name] = kind.axis
+                if value.shape is not None:
+                    value = value._replace(shape=(*value.shape[: kind.axis], None, *value.shape[kind.axis + 1 :]))
+            elif isinstance(kind, Sizes) and kind.timed:
+                raise UnsupportedError(f"stream: output {value.name!r} is the number of steps: only the whole sequence has it")
+            outputs.append(value)
+        before, after = ([pair[i] for pair in self.states] for i in (0, 1))
+        graph = Graph((*self.inputs, *before), (*outputs, *after), tuple(self.nodes), self.constants)
+        return Rewritten(graph, tuple((a.name, b.name) for a, b in self.states), times)
+
+    def _visit(self, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+        if any(self.kinds.get(name) is not None for name in captured(node)):
+            self.refuse(node, "has graphs that read what changes with time: only networks without such can run piece by piece")
+        found = [k for k in kinds if k is not None and not (isinstance(k, Sizes) and not k.timed)]
+        if node.op in SIZED and any(isinstance(k, Sizes) for k in kinds):
+            return SIZED[node.op](self, node, kinds)
+        if not found:
+            self.keep(node)
+            return (None,) * len(node.outputs)
+        if all(k is LATEST for k in found):
+            self.keep(node)
+            return (LATEST,) * len(node.outputs)
+        if any(k is LATEST for k in found):
+            self.refuse(node, "joins what is known after the last step with single steps: the whole sequence is needed")
+        if any(isinstance(k, Sizes) for k in found):
+            self.refuse(node, "computes with the number of steps: only the whole sequence has it")
+        kinds = [None if isinstance(k, Sizes) else k for k in kinds]
+        rule = RULES.get(node.op)
+        if rule is None:
+            self.refuse(node, f"looks at the whole sequence, or is not known to go step by step{why(node)}")
+        return rule(self, node, kinds)
+
+    def _infer(self, node: Node) -> None:
+        operator = OPERATORS.get(node.op)
+        given = [None if name is None else self.specs.get(name) for name in node.inputs]
+        if operator is None or any(s is None and name is not None for s, name in zip(given, node.inputs, strict=True)):
+            return
+        values = [self.constant(name) for name in node.inputs]
+        try:
+            self.specs.update(zip(node.outputs, operator.infer(View(node, given, values)), strict=False))
+        except Error as error:
+            raise ShapeError(f"stream: {error}") from error
+
+
+SIZED: dict[str, Rule] = {}
+
+
+def where(node: Node) -> str:
+    """How errors name a node."""
+    return f"{node.op} ({next((name for name in node.outputs if name), '-')})"
+
+
+_REASONS = {
+    "attends to": ("DotAttention", "ScaledAttention", "Attention", "FlexAttention", "AdditiveAttention", "HardAttention"),
+    "averages over": ("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", "AdaptivePool", "TimePool"),
+    "normalises over": ("InstanceNormalization", "GroupNormalization"),
+    "turns around": ("ReverseSequence",),
+    "resizes": ("Resize", "Interpolate", "ConvTranspose"),
+}
+
+
+def why(node: Node) -> str:
+    """What a node does to all steps, if that can be said."""
+    verb = next((verb for verb, ops in _REASONS.items() if node.op in ops), None)
+    return "" if verb is None else f": it {verb} all steps"
+
+
+def sizes_of(rw: Rewriter, name: str, kind: Kind) -> Sizes | None:
+    """The entries of a vector of sizes, constant ones too."""
+    if isinstance(kind, Sizes):
+        return kind
+    array = rw.constant(name)
+    if array is None or array.dtype.kind not in "iu":
+        return None
+    return Sizes(tuple(int(v) for v in array.reshape(-1)), Time(0))

@@ -1,0 +1,220 @@
+"""Operators that take each step for itself, and those that hand a state from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..graph.ir import Node
+from ._rewrite import RULES, Rewriter
+from ._times import LATEST, Kind, Time
+
+# fmt: off
+_ELEMENTWISE = (
+    "Abs", "Acos", "Acosh", "Activate", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitCast", "BitShift", "BitwiseAnd",
+    "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Cos", "Cosh", "Div", "Dropout", "Elu",
+    "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN",
+    "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pow",
+    "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Sub",
+    "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Where", "Xor",
+)
+# fmt: on
+
+
+def _elementwise(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    ranks = {name: rw.rank(node, name) for name in node.inputs if name}
+    pairs = [(name, kind) for name, kind in zip(node.inputs, kinds, strict=True) if name]
+    time = rw.together(node, *kinds)
+    places = {ranks[name] - kind.axis for name, kind in pairs if isinstance(kind, Time)}  # counted from the back
+    if len(places) > 1:
+        rw.refuse(node, "joins values whose axes of time do not lie one over the other")
+    (back,) = places
+    for name, kind in pairs:
+        _fixed_along(rw, node, name, kind, back)
+    rw.keep(node)
+    return (time._replace(axis=max(ranks.values()) - back),) * len(node.outputs)
+
+
+def _fixed_along(rw: Rewriter, node: Node, name: str, kind: Kind, back: int) -> None:
+    """Refuses a value without time that differs from step to step; `back` is the axis of time, counted from the back."""
+    shape = rw.shape(name) or ()
+    if not isinstance(kind, Time) and len(shape) >= back and shape[len(shape) - back] != 1:
+        rw.refuse(node, f"takes {name!r} of shape {shape}, which is another one at every step: only the whole sequence has it")
+
+
+def _channels(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    """Affine and BatchNormalization: numbers a channel."""
+    time = _only_first(rw, node, kinds)
+    if node.attributes.get("axis", 1) % rw.rank(node, node.inputs[0]) == time.axis or node.attributes.get("training_mode", 0):
+        rw.refuse(node, "has numbers for every step")
+    rw.keep(node)
+    return (time,) * len(node.outputs)
+
+
+def _only_first(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Time:
+    """The first input's time; nothing else may have one."""
+    if not isinstance(kinds[0], Time) or any(k is not None for k in kinds[1:]):
+        rw.refuse(node, "takes parameters that change with time: they must be the same at every step")
+    return kinds[0]
+
+
+# ---- products ---------------------------------------------------------------------------------------------------------
+
+
+def _matmul(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    if all(isinstance(k, Time) for k in kinds):
+        rw.refuse(node, "multiplies steps with steps, as attention does: it looks at all of them")
+    at = 0 if isinstance(kinds[0], Time) else 1
+    time = rw.together(node, kinds[at])
+    ranks = [rw.rank(node, name) for name in node.inputs]
+    if min(ranks) < 2 and (at or ranks[0] < 2):
+        rw.refuse(node, "multiplies with a vector along time")
+    back = ranks[at] - time.axis
+    if back == (1 if at == 0 else 2):
+        rw.refuse(node, "sums over all steps")
+    if back > 2:
+        _fixed_along(rw, node, node.inputs[1 - at] or "", None, back)
+    rw.keep(node)
+    return (time._replace(axis=max(ranks) - back),)
+
+
+def _linear(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    time = _only_first(rw, node, kinds[:3])
+    if time.axis == rw.rank(node, node.inputs[0]) - 1:
+        rw.refuse(node, "sums over all steps")
+    back = rw.rank(node, node.inputs[0]) - time.axis
+    for name, kind in zip(node.inputs[3:], kinds[3:], strict=True):
+        if name:
+            if isinstance(kind, Time) and rw.rank(node, name) - kind.axis != back:
+                rw.refuse(node, "joins values whose axes of time do not lie one over the other")
+            _fixed_along(rw, node, name, kind, back)
+    time = rw.together(node, time, *kinds[3:])
+    rw.keep(node)
+    return (time,)
+
+
+def _gemm(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    time = _only_first(rw, node, kinds)
+    if time.axis != (1 if node.attributes.get("transA", 0) else 0):
+        rw.refuse(node, "sums over all steps")
+    if len(node.inputs) > 2 and node.inputs[2]:
+        _fixed_along(rw, node, node.inputs[2], None, 2)
+    rw.keep(node)
+    return (time._replace(axis=0),)
+
+
+# ---- along other axes --------------------------------------------------------------------------------------------------
+
+
+def _along(default: int, whole: bool = False) -> object:
+    """Softmax and its kin: along `axis`, or from it on (`whole`)."""
+
+    def rule(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+        time, rank = _only_first(rw, node, kinds), rw.rank(node, node.inputs[0])
+        axis = node.attributes.get("axis", default) % max(rank, 1)
+        if time.axis == axis or (time.axis > axis and (whole or node.attributes.get("flatten", False))):
+            rw.refuse(node, "goes over all steps")
+        rw.keep(node)
+        return (time,) * len(node.outputs)
+
+    return rule
+
+
+def _reduce(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    time, rank = _only_first(rw, node, kinds), rw.rank(node, node.inputs[0])
+    if node.op in ("ArgMax", "ArgMin"):
+        axes: Sequence[int] = (node.attributes.get("axis", 0),)
+    elif len(node.inputs) > 1 and node.inputs[1]:
+        found = rw.constant(node.inputs[1])
+        if found is None:
+            rw.refuse(node, "goes over axes that are not known beforehand")
+        axes = [int(a) for a in found.reshape(-1)]
+    else:
+        axes = () if node.attributes.get("noop_with_empty_axes", 0) else range(rank)
+    gone = {a % rank for a in axes}
+    if time.axis in gone:
+        rw.refuse(node, "goes over all steps")
+    rw.keep(node)
+    return (time if node.attributes.get("keepdims", 1) else time._replace(axis=time.axis - sum(a < time.axis for a in gone)),)
+
+
+def _lrn(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    time = _only_first(rw, node, kinds)
+    if time.axis == (rw.rank(node, node.inputs[0]) - 1 if node.attributes.get("x_last", False) else 1):
+        rw.refuse(node, "goes over steps to both sides")
+    rw.keep(node)
+    return (time,)
+
+
+# ---- states ------------------------------------------------------------------------------------------------------------
+
+
+def _recurrent(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    """LSTM, GRU and RNN: h, and c, are handed on."""
+    time, get = _only_first(rw, node, kinds), node.attributes.get
+    layout, joined = int(get("layout", 0)), bool(get("joined", False))
+    if time.axis != layout:
+        rw.refuse(node, f"has time along axis {layout}, the stream's lies along axis {time.axis} of its input")
+    if get("direction", "forward") != "forward":
+        rw.refuse(node, f"goes {'both ways' if get('direction') == 'bidirectional' else 'backwards'}: it begins at the last step")
+    inputs = [*node.inputs, *(None,) * 9][:9]
+    if inputs[4]:
+        rw.refuse(node, "is told the lengths of sequences: a stream has no end")
+    if time.late:
+        rw.refuse(node, f"comes after what looks ahead: {time.culprit}")
+    hidden = (rw.shape(inputs[2]) or (None,) * 3)[2]
+    sizes = [hidden] if node.op != "LSTM" else [hidden, (rw.shape(inputs[8]) or (None, None, hidden))[2]]
+    if not all(isinstance(size, int) for size in sizes):
+        rw.refuse(node, "has weights whose sizes are not known")
+    outputs = [*node.outputs, *("",) * 3][: 1 + len(sizes)]
+    afters = []
+    for i, size in enumerate(sizes):
+        lead = (-1, 1) if layout and not joined else (1, -1 - (0 if layout else 1))
+        before, after = rw.state(node, "hc"[i], rw.dtype(node, inputs[0]))
+        begun = [before, inputs[0], *((inputs[5 + i],) if inputs[5 + i] else ())]
+        inputs[5 + i] = rw.add("StreamStart", begun, shape=(*lead, size))
+        outputs[1 + i] = outputs[1 + i] or rw.name(f"{after}~own")
+        afters.append(after)
+    while inputs[-1] is None:
+        inputs.pop()
+    rw.keep(Node(node.op, tuple(inputs), tuple(outputs), node.attributes))
+    for own, after in zip(outputs[1:], afters, strict=True):
+        rw.add("Identity", [own], after)
+    return (time, *(LATEST,) * len(sizes))
+
+
+def _cumsum(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    """The sum so far is handed on."""
+    time, axes = _only_first(rw, node, kinds), rw.constant(node.inputs[1])
+    rank = rw.rank(node, node.inputs[0])
+    if axes is None or int(axes.reshape(-1)[0]) % rank != time.axis:
+        if axes is None:
+            rw.refuse(node, "sums along an axis that is not known beforehand")
+        rw.keep(node)
+        return (time,)
+    if node.attributes.get("reverse", 0):
+        rw.refuse(node, "goes backwards: it begins at the last step")
+    x, axis = node.inputs[0], rw.ints(time.axis)
+    before, after = rw.state(node, "sum", rw.dtype(node, x))
+    shape = tuple(1 if i == time.axis else -1 - i for i in range(rank))
+    start = rw.add("StreamStart", [before, x], shape=shape)
+    joined = rw.add("Concat", [start, x], axis=time.axis)
+    sums = rw.add("CumSum", [joined, node.inputs[1]])
+    far = (1 << 63) - 1
+    first, last = (0, -1) if node.attributes.get("exclusive", 0) else (1, far)
+    rw.add("Slice", [sums, rw.ints(first), rw.ints(last), axis], node.outputs[0])
+    rw.add("Slice", [sums, rw.ints(-1), rw.ints(far), axis], after)
+    return (time,)
+
+
+RULES.update(dict.fromkeys(_ELEMENTWISE, _elementwise))
+RULES.update(dict.fromkeys(("Affine", "BatchNormalization"), _channels))
+RULES.update(MatMul=_matmul, Linear=_linear, Gemm=_gemm, LRN=_lrn, CumSum=_cumsum)
+RULES.update(dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent))
+RULES.update(dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax", "TopK"), _along(-1)))  # type: ignore[arg-type]
+RULES.update(dict.fromkeys(("LayerNormalization", "RMSNormalization"), _along(-1, True)))  # type: ignore[arg-type]
+RULES.update(
+    dict.fromkeys(
+        ("ArgMax", "ArgMin", *(f"Reduce{n}" for n in
+         ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"))), _reduce,
+    )
+)  # fmt: skip

@@ -1,0 +1,155 @@
+"""`Stream`: a model that is called piece by piece and keeps what it needs of the pieces before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from ..model.model import Model, TensorSpec
+
+__all__ = ["Stream"]
+
+
+class Stream:
+    """A network over a sequence that comes in pieces; made by `Model.stream`.
+
+    It is called like the model, with the next piece. What it must keep of earlier ones (states of recurrent layers, the last
+    steps before a convolution, or what the network hands out to be given back) is its `state`: nothing is kept in the model, of
+    which there may be any number of streams at once. One stream belongs to one caller at a time. If a call fails, the state is
+    as it was before.
+
+    >>> import numpy as np, fastlayers as fl
+    >>> sums = fl.graph.Graph(
+    ...     (fl.graph.Value("x", ("time",), np.dtype("float32")),), (fl.graph.Value("y", ("time",), np.dtype("float32")),),
+    ...     (fl.graph.Node("CumSum", ("x", "axis"), ("y",), {}),), {"axis": np.array(0)},
+    ... )
+    >>> stream = fl.Model(sums).stream()
+    >>> stream([1, 2.0]), stream([3.0])
+    (array([1., 3.], dtype=float32), array([6.], dtype=float32))
+    >>> again = stream.clone()
+    >>> stream.reset()
+    >>> stream([1.0]), again([1.0])
+    (array([1.], dtype=float32), array([7.], dtype=float32))
+    """
+
+    def __init__(
+        self, model: Model, pairs: Mapping[str, str], initial: Mapping[str, Any] | None = None, own: bool = False
+    ) -> None:
+        """See `Model.stream`. `own`: the states are those of a rewritten graph, and begin by themselves as scalars."""
+        self._model, self._pairs, self._own = model, dict(pairs), own
+        outs = set(self._pairs.values())
+        self.inputs: tuple[TensorSpec, ...] = tuple(v for v in model.inputs if v.name not in self._pairs)
+        self.outputs: tuple[TensorSpec, ...] = tuple(v for v in model.outputs if v.name not in outs)
+        self._specs = {v.name: v for v in model.inputs if v.name in self._pairs}
+        self._initial = {name: self._checked(name, value) for name, value in (initial or {}).items()}
+        self._state: dict[str, Any] = {}
+        self.reset()
+
+    # ---- running ----------------------------------------------------------------------------------------------------
+
+    def __call__(self, *arrays: Any) -> Any:
+        """Runs on the next piece.
+
+        Args:
+            *arrays: one an input of `inputs`, in their order.
+
+        Returns:
+            One array, or a tuple of them if there are several outputs. Along time they may have no entries, if more is needed
+            first.
+
+        Raises:
+            ShapeError: too few or many arrays, or a shape does not fit, also to the pieces before.
+            DTypeError: an array is of another kind than its input.
+        """
+        if len(arrays) != len(self.inputs):
+            names = [value.name for value in self.inputs]
+            raise ShapeError(f"stream: {len(arrays)} arrays were given: expected {len(names)}, for {names}")
+        results = tuple(self.run({v.name: a for v, a in zip(self.inputs, arrays, strict=True)}).values())
+        return results[0] if len(results) == 1 else results
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Runs on the next piece, given by name; a dict in the order of `outputs`. See `__call__`."""
+        names = [value.name for value in self.inputs]
+        if not isinstance(feeds, Mapping) or set(feeds) != set(names):
+            given = list(feeds) if isinstance(feeds, Mapping) else type(feeds).__name__
+            raise ShapeError(f"stream: feeds has {given}: expected exactly {names}")
+        state = self._begun(feeds)
+        results = self._model.run({**feeds, **state})
+        self._state = {name: results.pop(output) for name, output in self._pairs.items()}
+        return results
+
+    def _begun(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """The state, with zeros of the right sizes for what has not begun."""
+        if all(value is not None for value in self._state.values()):
+            return self._state
+        if self._own:
+            return {n: np.zeros((), self._specs[n].dtype) if v is None else v for n, v in self._state.items()}
+        shapes = {v.name: np.shape(feeds[v.name]) for v in self.inputs}
+        sizes = {d: s for v in self.inputs if v.shape is not None for d, s in zip(v.shape, shapes[v.name], strict=False)}
+        first = next(iter(shapes.values()), ())
+        made = {}
+        for name, value in self._state.items():
+            made[name] = self._zeros(name, sizes, first[0] if first else 1) if value is None else value
+        return made
+
+    def _zeros(self, name: str, sizes: Mapping[Any, int], batch: int) -> np.ndarray:
+        """A state of zeros: sizes by name from the other inputs; else the first open one is the batch, and others begin at 0."""
+        spec = self._specs[name]
+        if spec.shape is None:
+            raise ShapeError(f"stream: input {name!r} is of unknown rank: give its beginning, initial={{{name!r}: ...}}")
+        shape, first = [], True
+        for size in spec.shape:
+            known = size if isinstance(size, int) else sizes.get(size) if isinstance(size, str) else None
+            if known is None:
+                known = batch if first else 0
+            first = first and isinstance(size, int)
+            shape.append(known)
+        return np.zeros(shape, spec.dtype)
+
+    # ---- state ------------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """A copy of every state by name; None for those that have not begun, which are zeros when the first piece comes.
+
+        Set it to such a dict, also with some of the names only, to go on from there.
+        """
+        return {name: None if value is None else np.array(value) for name, value in self._state.items()}
+
+    @state.setter
+    def state(self, values: Mapping[str, Any]) -> None:
+        if not isinstance(values, Mapping):
+            raise DTypeError(f"stream: state is of type {type(values).__name__}: expected a dict of arrays by name")
+        self._state = {**self._state, **{name: self._checked(name, value) for name, value in values.items()}}
+
+    def _checked(self, name: str, value: Any) -> np.ndarray | None:
+        """A copy of a state that a caller gives."""
+        from ..graph.ir import Value
+        from ..model.feeds import convert
+
+        spec = self._specs.get(name)
+        if spec is None:
+            raise ShapeError(f"stream: {name!r} is no state: expected some of {list(self._specs)}")
+        return None if value is None else np.array(convert(Value(*spec), value))
+
+    def reset(self) -> None:
+        """Begins anew: every state is as it was when the stream was made."""
+        self._state = {name: self._initial.get(name) for name in self._pairs}
+
+    def clone(self) -> Stream:
+        """Another stream of the same model that goes on from here; both are then independent."""
+        made = Stream.__new__(Stream)
+        made.__dict__.update(self.__dict__)
+        made._state = dict(self._state)
+        return made
+
+    def __copy__(self) -> Stream:
+        return self.clone()
+
+    def __repr__(self) -> str:
+        return f"Stream({self._model!r}; states {', '.join(self._pairs) or 'none'})"

@@ -347,5 +347,7 @@ def concat_lower(n: View, b: Builder, parts: Sequence[int], run: Any) -> Any:
 def conv_factor(n: View) -> np.ndarray:
     """QLinearConv's and QLinearMatMul's factors."""
     x, w, y = (n.value(i) for i in (1, 4, 6))
-    assert x is not None and w is not None and y is not None
+    assert x is not None
+    assert w is not None
+    assert y is not None
     return factor(x.reshape(()), w.reshape(-1), y.reshape(()))

@@ -27,7 +27,9 @@ def multiply_adds(node: Node, inputs: Sequence[Spec | None], outputs: Sequence[S
         return math.prod(sizes(0)) * math.prod(sizes(1)[1:])
     if node.op == "Linear":
         return made * sizes(1)[-1]
-    if node.op in ("Gemm", "MatMul"):
+    if node.op in ("QLinearConv", "ConvInteger"):
+        return made * math.prod(sizes(3 if node.op == "QLinearConv" else 1)[1:])
+    if node.op in ("Gemm", "MatMul", "QGemm", "QLinearMatMul", "MatMulInteger", "MatMulIntegerToFloat", "DynamicQuantizeMatMul"):
         inner = sizes(0)[-2 if node.attributes.get("transA", 0) else -1] if sizes(0) else 0
         return made * inner
     if node.op in ("LSTM", "GRU", "RNN"):

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...operators import Spec
 from ..ir import Graph
-from . import activations, affine, attention, fold, gates, layer_norm, layout, linear, residual
+from . import activations, affine, attention, fold, gates, layer_norm, layout, linear, quantised, residual
 from ._net import Net
 from .separable import separated
 
@@ -37,6 +37,10 @@ def optimise(
         specs: ranks and dtypes of the values of those graphs.
     """
     net = Net(graph if strict else separated(graph), known or {}, specs or {})
+    if not strict and quantised.wanted(graph):
+        fold.apply(net, frozenset({"DequantizeLinear"}))
+        quantised.apply(net)
+        net = Net(net.graph(), known or {}, specs or {})
     fold.apply(net)
     if not strict:
         for change in PASSES:

@@ -29,14 +29,14 @@ __all__ = ["apply"]
 LARGEST = 1 << 30
 
 
-def apply(net: Net) -> None:
-    """Fills an empty net from its graph."""
-    _Fold(net).walk(net.source)
+def apply(net: Net, keep: frozenset[str] = frozenset()) -> None:
+    """Fills an empty net from its graph. Nodes of the operators `keep` stay, whatever is known of their inputs."""
+    _Fold(net, keep).walk(net.source)
 
 
 class _Fold:
-    def __init__(self, net: Net) -> None:
-        self.net = net
+    def __init__(self, net: Net, keep: frozenset[str]) -> None:
+        self.net, self.keep = net, keep
         self.left = LARGEST
         self.names: dict[str, str] = {}  # values that are other values
         self.outputs = {v.name for v in net.source.outputs}
@@ -81,7 +81,7 @@ class _Fold:
         ready = all(n is None or v is not None for n, v in zip(node.inputs, view.values, strict=True))
         if operator.shape_only and results and specs[0] is not None and specs[0].static:
             ready = True
-        if ready and operator.run is not None and not operator.volatile and self.small(results):
+        if ready and operator.run is not None and not operator.volatile and node.op not in self.keep and self.small(results):
             self.constants(node, view, results)
             return
         for name, spec in zip(node.outputs, results, strict=False):

@@ -16,6 +16,7 @@ concatenated, since parts of a channels-first result lie one after the other and
 
 from __future__ import annotations
 
+from ...operators._quantised import BYTES
 from ..ir import Node
 from ._net import Net, merged
 
@@ -27,6 +28,10 @@ _UNARY = frozenset(
      "Exp", "Log", "Sqrt", "Abs", "Neg", "Activate", "Clip"}
 )  # fmt: skip
 _BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min"})
+_BYTES = frozenset(
+    {"QLinearConv", "QLinearAdd", "QLinearMul", "ByteTable", "QuantizeLinear", "DequantizeLinear", "MaxPool", "QLinearSigmoid",
+     "QLinearLeakyRelu", "QLinearAveragePool", "QLinearGlobalAveragePool"}
+)  # fmt: skip
 _GLOBAL = frozenset({"GlobalAveragePool", "GlobalMaxPool"})
 # A depthwise kernel with more taps than this is faster with channels first.
 LARGEST_DEPTHWISE = 9
@@ -97,7 +102,11 @@ class _Plan:
         net, out = self.net, node.outputs[0]
         x = node.inputs[0] if node.inputs else None
         rank = net.rank(x)
-        if rank is None or rank < 3 or sum(bool(n) for n in node.outputs) != 1 or not net.is_float32(x) or _settled(node):
+        if rank is None or rank < 3 or sum(bool(n) for n in node.outputs) != 1 or _settled(node):
+            self._outside(node)
+        elif node.op in _BYTES and self._of_bytes(node, rank):
+            pass
+        elif not net.is_float32(x):
             self._outside(node)
         elif node.op == "Conv" and net.constant(node.inputs[1]) is not None and "x_last" not in node.attributes:
             self._convolution(node, rank)
@@ -117,6 +126,37 @@ class _Plan:
             self._outside(Node("", (), node.outputs, {}))
         else:
             self._outside(node)
+
+    def _of_bytes(self, node: Node, rank: int) -> bool:
+        """Ties the values of an operator on quantised numbers; False, and nothing done, if it must stay as it is."""
+        net, x, out = self.net, node.inputs[0], node.outputs[0]
+        spec = net.spec(x)
+        if node.op == "QLinearConv":
+            weight = net.constant(node.inputs[3])
+            if weight is None:
+                return False
+            self._tie(x)
+            self._tie(out)
+            self._gains.update(name for name in (x, out) if name)
+            if weight.shape[1] == 1 and node.attributes.get("group", 1) > 1:
+                self._tie(x, out)
+            return True
+        if node.op in ("QLinearAdd", "QLinearMul"):
+            if any(net.constant(name) is not None or net.rank(name) != rank for name in (x, node.inputs[3])):
+                return False
+            self._tie(out, x, node.inputs[3])
+            return True
+        if node.op == "QLinearGlobalAveragePool":
+            self._tie(x)
+            self._first.add(out)
+            return True
+        scale = net.constant(node.inputs[1]) if node.op in ("QuantizeLinear", "DequantizeLinear") else None
+        if node.op in ("QuantizeLinear", "DequantizeLinear") and (scale is None or scale.size != 1):
+            return False
+        if node.op == "MaxPool" and (spec is None or spec.dtype not in BYTES):
+            return False
+        self._tie(x, out)
+        return True
 
     def _fits(self, name: str | None, rank: int) -> bool:
         constant = self.net.constant(name)
@@ -151,8 +191,10 @@ def _changed(node: Node, last: set[str]) -> Node:
     x, out = node.inputs[0] in last, node.outputs[0] in last
     if node.op == "Conv":
         return Node(node.op, node.inputs, node.outputs, merged(node, x_last=x, out_last=out))
+    if node.op == "QLinearConv":
+        return Node(node.op, node.inputs, node.outputs, merged(node, x_last=x, out_last=out))
     if node.op == "Affine":
         return Node(node.op, node.inputs, node.outputs, merged(node, axis=-1))
-    if node.op in ("MaxPool", "AveragePool", "LRN", *_GLOBAL):
+    if node.op in ("MaxPool", "AveragePool", "LRN", "QLinearAveragePool", "QLinearGlobalAveragePool", *_GLOBAL):
         return Node(node.op, node.inputs, node.outputs, merged(node, x_last=x))
     return node

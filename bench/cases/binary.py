@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fastlayers.kernels.table import BINARY, COMPARE, UNARY, Activation
+from fastlayers.kernels.table import BINARY, COMPARE, INTEGER, KINDS, UNARY, Activation
 
 from . import Case, normal
 
@@ -58,6 +58,18 @@ def _where(condition: Shape, a: Shape, b: Shape) -> Case:
     return Case("where", _label("", condition, a, b).strip(), arguments, moved=moved)
 
 
+def _integer(name: str, a: Shape, b: Shape, dtype: str = "int64") -> Case:
+    out = _together(a, b)
+    kind: Any = np.bool_ if INTEGER[name] >= INTEGER["equal"] else np.dtype(dtype)
+
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        x, y = (rng.integers(0, 2 if dtype == "bool" else 9, shape).astype(dtype) for shape in (a, b))
+        return {"a": x, "b": y, "out": np.empty(out, kind), "op": INTEGER[name], "source": KINDS[dtype]}
+
+    moved = np.dtype(dtype).itemsize * (math.prod(a) + math.prod(b)) + np.dtype(kind).itemsize * math.prod(out)
+    return Case("integer", _label(f"{name} {dtype}", a, b), arguments, moved=float(moved))
+
+
 CASES: tuple[Case, ...] = (
     _binary("add", (1, 64, 56, 56), (1, 64, 56, 56)),
     _binary("add", (1, 64, 56, 56), (1, 64, 56, 56), "relu"),
@@ -90,4 +102,18 @@ CASES: tuple[Case, ...] = (
     _where((1, 1, 128, 128), (12, 128, 128), ()),
     _where((64, 1024), (64, 1024), (64, 1024)),
     _where((128, 1), (), (128, 768)),
+    _integer("add", (1, 512), (1, 1)),
+    _integer("subtract", (512,), ()),
+    _integer("multiply", (3, 5, 7), (3, 1, 7), "int32"),
+    _integer("minimum", (64, 64), (64, 1)),
+    _integer("maximum", (), (1000,), "int32"),
+    _integer("and", (1, 1, 128, 128), (4, 1, 1, 128), "bool"),
+    _integer("or", (40, 3), (3,), "bool"),
+    _integer("xor", (1000,), (), "bool"),
+    _integer("equal", (1, 2048, 1), (257,), "int32"),
+    _integer("not_equal", (4, 128), (), "int64"),
+    _integer("less", (1, 128), (128, 1)),
+    _integer("less_equal", (1, 128), (128, 1), "int32"),
+    _integer("greater", (8400, 2), (8400, 1)),
+    _integer("greater_equal", (2, 100), (2, 100), "int32"),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fastlayers.kernels.table import REDUCE
+from fastlayers.kernels.table import KINDS, REDUCE
 
 from . import Case, normal
 
@@ -19,6 +19,15 @@ def _reduce(name: str, outer: int, n: int, inner: int) -> Case:
         return {"x": x, "out": np.empty((outer, inner), np.float32), "op": REDUCE[name]}
 
     return Case("reduce", f"{name} {outer}x{n}x{inner}", arguments, moved=4.0 * outer * inner * (n + 1))
+
+
+def _running(outer: int, n: int, inner: int, dtype: str, exclusive: bool = False, reverse: bool = False) -> Case:
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        x = rng.integers(-4, 9, (outer, n, inner)).astype(dtype)
+        return {"x": x, "out": np.empty_like(x), "source": KINDS[dtype], "exclusive": exclusive, "reverse": reverse}
+
+    words = f"{dtype} {outer}x{n}x{inner}" + " exclusive" * exclusive + " reverse" * reverse
+    return Case("running_sum", words, arguments, moved=2.0 * np.dtype(dtype).itemsize * outer * n * inner)
 
 
 CASES: tuple[Case, ...] = (
@@ -41,4 +50,8 @@ CASES: tuple[Case, ...] = (
     _reduce("log_sum", 20, 1000, 1),
     _reduce("log_sum_exp", 128, 768, 1),
     _reduce("log_sum_exp", 1, 21, 4096),
+    _running(4, 128, 1, "int64"),
+    _running(2, 50, 3, "int32", exclusive=True),
+    _running(3, 100, 7, "float32", reverse=True),
+    _running(1, 17, 1, "int64", exclusive=True, reverse=True),
 )

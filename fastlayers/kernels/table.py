@@ -11,6 +11,7 @@ from typing import NamedTuple
 __all__ = [
     "BINARY",
     "COMPARE",
+    "INTEGER",
     "KERNELS",
     "KINDS",
     "PAD_MODES",
@@ -29,7 +30,7 @@ __all__ = [
 # Arguments that are no arrays; all others are one, or None where a kernel can do without.
 PLAIN = frozenset(
     {"activation", "alpha", "axes", "batch_first", "beta", "bias", "causal", "channels", "channels_last", "column", "depth",
-     "dilation", "directions_apart", "empty", "epsilon", "factor", "gate", "groups", "heads_last", "include_pad",
+     "dilation", "directions_apart", "empty", "epsilon", "exclusive", "factor", "gate", "groups", "heads_last", "include_pad",
      "interleaved", "itemsize", "k_transposed", "kernel", "least", "mode", "norm", "offset", "op", "options", "out_last",
      "out_offset", "out_strides", "p", "packed", "pads", "reverse", "rms", "samples", "scale", "shape", "size", "source",
      "stride", "target", "tile", "transpose_b", "value", "x_last", "x_offset", "x_strides",}
@@ -72,6 +73,7 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("binary", "binary", ("a", "b", "out", "op", "activation")),
     Kernel("compare", "binary", ("a", "b", "out", "op")),
     Kernel("where", "binary", ("condition", "a", "b", "out")),
+    Kernel("integer", "binary", ("a", "b", "out", "op", "source")),
     Kernel("softmax", "softmax", ("x__oni", "out__oni")),
     Kernel("log_softmax", "softmax", ("x__oni", "out__oni")),
     Kernel("lstm_pack", "recurrent", (*_RECURRENT_WEIGHTS, "peephole__dp", "w_hr__dqh", "options")),
@@ -99,6 +101,7 @@ KERNELS: tuple[Kernel, ...] = (
         ("x", "boxes__k4", "images__k", "out", "scale", "offset", "least", "samples", "op", "channels_last"),
     ),
     Kernel("reduce", "reduce", ("x__oni", "out__oi", "op")),
+    Kernel("running_sum", "reduce", ("x__oni", "out__oni", "source", "exclusive", "reverse")),
     Kernel("layer_norm", "norm", ("x__on", "weight__n", "bias__n", "out__on", "epsilon", "rms")),
     Kernel("group_norm", "norm", ("x__oci", "weight__c", "bias__c", "out__oci", "groups", "epsilon")),
     Kernel("affine", "norm", ("x__oci", "scale__c", "shift__c", "out__oci", "activation")),
@@ -177,6 +180,12 @@ BINARY: dict[str, int] = {
     "squared_difference": 8,
 }
 COMPARE: dict[str, int] = {"equal": 0, "not_equal": 1, "less": 2, "less_equal": 3, "greater": 4, "greater_equal": 5}
+
+# The numbers are those of `enum fl_integer_code`.
+INTEGER: dict[str, int] = {
+    "add": 0, "subtract": 1, "multiply": 2, "minimum": 3, "maximum": 4, "and": 5, "or": 6, "xor": 7,
+    "equal": 8, "not_equal": 9, "less": 10, "less_equal": 11, "greater": 12, "greater_equal": 13,
+}  # fmt: skip
 
 # The numbers are those of `enum fl_kind_code`, the names numpy's.
 KINDS: dict[str, int] = {

@@ -22,6 +22,7 @@ __all__ = [
     "float32_constant",
     "has",
     "in_place",
+    "integer",
     "merged",
     "movable",
     "move",
@@ -68,6 +69,20 @@ def in_place(shape: Sequence[int], *operands: Ref) -> Ref | None:
         if ref.shape == tuple(shape) and all(other == ref for other in others):
             return ref
     return None
+
+
+def integer(n: View, b: Builder, key: str, *constants: Ref) -> Any:
+    """Output 0 as a function of `table.INTEGER` of two arrays of booleans, int32 or int64: the inputs, or input 0 and a constant.
+
+    False, and nothing done, if there is no such function of their dtype.
+    """
+    dtype = n.spec(0).dtype
+    source = {"bool": 9, "int32": 7, "int64": 8}.get(dtype.name)
+    code = number("INTEGER", key)
+    if code is None or source is None or (dtype.kind == "b" and key not in ("and", "or", "xor", "equal", "not_equal")):
+        return False
+    x, y = b.input(0), constants[0] if constants else b.input(1)
+    return b.call("integer", x, y, b.output(0), code, source)
 
 
 def movable(dtype: np.dtype[Any]) -> bool:

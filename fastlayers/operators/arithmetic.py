@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ._base import FLOAT32, Spec, View, register
-from ._calls import activation, float32_constant, has, in_place, number
+from ._calls import activation, float32_constant, has, in_place, integer, number
 from ._fused import finished, fused
 from ._shapes import broadcast, need_kind, same_dtype
 from .unary import wide
@@ -33,7 +33,7 @@ def binary_lower(n: View, b: Any, table: str, key: str, kernel: str = "binary") 
     """Two float32 arrays through `binary` or `compare`, with the number that a table gives the operation."""
     code = number(table, key)
     if code is None or not has(kernel) or not n.float32():
-        return False
+        return integer(n, b, key)
     x, y = b.input(0), b.input(1)
     if kernel == "compare":
         return b.call("compare", x, y, b.output(0), code)
@@ -150,7 +150,7 @@ def _many_lower(n: View, b: Any) -> Any:
     key = {"Sum": "add", "Mean": "add", "Max": "maximum", "Min": "minimum"}[n.op]
     code, divide, count = number("BINARY", key), number("BINARY", "divide"), len(n.inputs)
     if code is None or divide is None or not has("binary") or not n.float32():
-        return False
+        return False if count != 2 or n.op == "Mean" else integer(n, b, key)
     refs = [b.input(i) for i in range(count)]
     if count == 1:
         return b.alias(0, refs[0])

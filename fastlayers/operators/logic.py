@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ._base import BOOL, Spec, View, register
-from ._calls import has, in_place, number
+from ._base import BOOL, FLOAT32, Spec, View, register
+from ._calls import has, in_place, integer, number
 from ._narrow import NARROW, narrowed
 from ._shapes import broadcast, dtype_of, like, need_kind, same_dtype
 from .arithmetic import binary_lower
@@ -59,7 +59,11 @@ for _name, _function, _kinds in (
     ("BitwiseOr", np.bitwise_or, "iu"),
     ("BitwiseXor", np.bitwise_xor, "iu"),
 ):
-    register(_name, _infer(_kinds), _run(_function))
+
+    def _logic(n: View, b: Any, key: str = _name.removeprefix("Bitwise").lower()) -> Any:
+        return integer(n, b, key)
+
+    register(_name, _infer(_kinds), _run(_function), _logic)
 
 
 def _shift_infer(n: View) -> list[Spec]:
@@ -90,9 +94,13 @@ def _where_infer(n: View) -> list[Spec]:
 
 
 def _where_lower(n: View, b: Any) -> Any:
-    if not has("where") or not n.float32(1, 2):
+    size = n.spec(1).dtype.itemsize
+    if not has("where") or size not in (4, 8):
         return False
     condition, x, y = b.input(0), b.input(1), b.input(2)
+    if not n.float32(1, 2):  # nothing is computed: other items are chosen as if they were one or two numbers of float32
+        x, y, out = (r._replace(dtype=FLOAT32, shape=(*r.shape, size // 4)) for r in (x, y, b.output(0)))
+        return b.call("where", condition.view((*condition.shape, 1)), x, y, out)
     shape = broadcast(n, [ref.shape for ref in (condition, x, y)])
     over = in_place(shape, x, y, condition)  # type: ignore[arg-type]
     return b.call("where", condition, x, y, b.output(0, over=over))

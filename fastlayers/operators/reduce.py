@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..graph.ir import Dim, Shape
+from ..kernels.table import KINDS
 from ._base import INT64, Spec, View, register, unknown
 from ._calls import MOST_AXES, copy, has, merged, number, strides_of
 from ._shapes import axes_of, axis_of, known, like, need_kind, scalar
@@ -175,7 +176,18 @@ def _running_run(n: View, x: np.ndarray, axis: np.ndarray) -> Arrays:
     return ((np.flip(y, at) if n.get("reverse", 0) else y).astype(x.dtype, copy=False),)
 
 
-register("CumSum", _running_infer, _running_run)
+def _running_lower(n: View, b: Any) -> Any:
+    axis, source = n.value(1), KINDS.get(n.spec(0).dtype.name)
+    if axis is None or n.spec(0).dtype.name not in ("float32", "int32", "int64"):
+        return False
+    x = b.input(0)
+    at = axis_of(n, int(scalar(n, 1, axis)), len(x.shape))
+    cut = (math.prod(x.shape[:at]), x.shape[at], math.prod(x.shape[at + 1 :]))
+    flags = bool(n.get("exclusive", 0)), bool(n.get("reverse", 0))
+    return b.call("running_sum", x.view(cut), b.output(0).view(cut), source, *flags)
+
+
+register("CumSum", _running_infer, _running_run, _running_lower)
 register("CumProd", _running_infer, _running_run)
 
 # ---- TopK ------------------------------------------------------------------------------------------------------------

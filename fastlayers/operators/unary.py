@@ -10,7 +10,7 @@ import numpy as np
 from ..kernels.reference.activation import evaluate
 from ..kernels.table import UNARY, Activation
 from ._base import BOOL, FLOAT32, Spec, View, register
-from ._calls import activation, has, in_place, number, unary
+from ._calls import activation, has, in_place, integer, number, unary
 from ._shapes import broadcast, like, need_kind, need_number, same_dtype
 
 __all__: list[str] = []
@@ -175,7 +175,9 @@ register("ThresholdedRelu", _infer("f"), _thresholded_run, _thresholded_lower)
 register("Shrink", _infer(ANY), _shrink_run, _shrink_lower)
 register("IsNaN", _infer("f", BOOL), lambda n, x: (np.isnan(x),))
 register("IsInf", _infer("f", BOOL), _is_inf_run)
-register("Not", _infer("b"), lambda n, x: (np.logical_not(x),))
+register(
+    "Not", _infer("b"), lambda n, x: (np.logical_not(x),), lambda n, b: integer(n, b, "xor", b.constant(np.ones((), np.bool_)))
+)
 register("BitwiseNot", _infer("iu"), lambda n, x: (np.invert(x),))
 
 # ---- with bounds and slopes as inputs --------------------------------------------------------------------------------
@@ -197,6 +199,16 @@ def _clip_run(n: View, x: np.ndarray, low: np.ndarray | None = None, high: np.nd
 
 
 def _clip_lower(n: View, b: Any) -> Any:
+    source = {"int32": 7, "int64": 8}.get(n.spec(0).dtype.name)
+    if source is not None and (n.has(1) or n.has(2)):
+        if any(n.has(i) and n.spec(i).dtype != n.spec(0).dtype for i in (1, 2)):
+            return False
+        x, out = b.input(0), b.output(0)
+        for i, key in ((1, "maximum"), (2, "minimum")):
+            if n.has(i):
+                b.call("integer", x, b.input(i).view(()), out, number("INTEGER", key), source)
+                x = out
+        return True
     bounds = [-INFINITY, INFINITY]
     for i in (1, 2):
         if n.has(i):

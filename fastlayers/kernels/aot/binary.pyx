@@ -17,6 +17,17 @@ from ._step cimport make_step, run_plan
 
 from ...errors import UnsupportedError
 
+cdef extern from "csrc/integer.h":
+    ctypedef struct fl_integers:
+        const void *a
+        const void *b
+        void *out
+        int64_t rows, cols, a_row, b_row
+        int a_col, b_col
+    enum:
+        FL_I_EQUAL
+    void fl_integer(int op, int size, const fl_integers *p) noexcept nogil
+
 cnp.import_array()
 
 cdef enum:
@@ -53,6 +64,7 @@ cdef enum:
     KIND_BINARY
     KIND_COMPARE
     KIND_WHERE
+    KIND_INTEGER
 
 
 cdef inline int64_t least(int64_t a, int64_t b) noexcept nogil:
@@ -153,6 +165,16 @@ cdef int plan_where(Job *job, tuple condition, tuple a, tuple b, tuple out) exce
     return 0
 
 
+cdef int plan_integer(Job *job, tuple a, tuple b, tuple out, int op, int source) except -1:
+    """`source`: a number of table.KINDS, of booleans or integers of four or eight bytes."""
+    job.kind, job.op, job.code = KIND_INTEGER, op, FL_IDENTITY
+    job.itemsize[0] = job.itemsize[1] = 8 if source == 8 else 4 if source == 7 else 1
+    job.out_itemsize = 1 if op >= FL_I_EQUAL else job.itemsize[0]
+    plan_axes(job, (a, b), out)
+    job.work = 15.0 * job.size
+    return 0
+
+
 # ---- running it ----
 
 ctypedef struct Piece:
@@ -181,7 +203,13 @@ cdef int64_t next_piece(const Job *job, int64_t start, int64_t end, Piece *piece
 cdef void apply(const Job *job, const char *const *operands, const int64_t *row, const int64_t *col, int64_t rows, int64_t cols,
                 char *out) noexcept nogil:
     cdef fl_broadcast p
+    cdef fl_integers q
     cdef int a = 0
+    if job.kind == KIND_INTEGER:
+        q.a, q.b, q.out, q.rows, q.cols = operands[0], operands[1], out, rows, cols
+        q.a_row, q.b_row, q.a_col, q.b_col = row[0], row[1], <int>col[0], <int>col[1]
+        fl_integer(job.op, job.itemsize[0], &q)
+        return
     p.out, p.rows, p.cols = out, rows, cols
     if job.kind == KIND_WHERE:
         p.condition, p.condition_row, p.condition_col = <const unsigned char *>operands[0], row[0], <int>col[0]
@@ -227,7 +255,7 @@ cdef void write_out(const Job *job, int k, int64_t start, int64_t end, char *to)
 
 cdef void by_chunks(const Job *job, int64_t start, int64_t end) noexcept nogil:
     """All operands as if they had the shape of out."""
-    cdef float buffer[3][CHUNK]
+    cdef int64_t buffer[3][CHUNK]  # items of any size
     cdef const char *operands[3]
     cdef int64_t *rows = [0, 0, 0]
     cdef int64_t *cols = [1, 1, 1]
@@ -339,3 +367,17 @@ def where_step(tuple condition, tuple a, tuple b, tuple out):
     cdef Job job
     plan_where(&job, condition, a, b, out)
     return make_step(run, &job, sizeof(Job), 4, job.work, None)
+
+
+def integer(cnp.ndarray a, cnp.ndarray b, cnp.ndarray out, int op, int source):
+    """out = f(a, b), f a number of table.INTEGER, of booleans (source: their number in table.KINDS), int32 or int64; both broadcast."""
+    cdef Job job
+    plan_integer(&job, shape_of(a), shape_of(b), shape_of(out), op, source)
+    run_arrays(&job, (a, b, out), "integer")
+
+
+def integer_step(tuple a, tuple b, tuple out, int op, int source):
+    """The step of `integer`: shapes instead of arrays."""
+    cdef Job job
+    plan_integer(&job, a, b, out, op, source)
+    return make_step(run, &job, sizeof(Job), 3, job.work, None)

@@ -1,10 +1,15 @@
 """Sums, extremes, products and norms over the middle of three axes. Tasks are slices, or strips of columns, cut by shape alone."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 cimport numpy as cnp
 
 from ._engine cimport level, parallel, workers
 from ._step cimport make_step, run_plan
+
+cdef extern from "csrc/running.h":
+    void fl_running_f32(const float *x, float *out, int64_t n, int64_t inner, int exclusive, int reverse) noexcept nogil
+    void fl_running_i32(const int32_t *x, int32_t *out, int64_t n, int64_t inner, int exclusive, int reverse) noexcept nogil
+    void fl_running_i64(const int64_t *x, int64_t *out, int64_t n, int64_t inner, int exclusive, int reverse) noexcept nogil
 
 cnp.import_array()
 
@@ -76,3 +81,47 @@ def reduce_step(tuple x__oni, tuple out__oi, int op):
     cdef Reduction job
     plan_reduce(&job, x__oni[0], x__oni[1], x__oni[2], op)
     return make_step(run_reduce, &job, sizeof(Reduction), 2, job.work, None)
+
+
+# ---- running sums: one slice after the other, on one thread ----
+
+ctypedef struct Running:
+    int64_t outer, n, inner
+    int source, exclusive, reverse
+    double work
+
+
+cdef void plan_running(Running *job, int64_t outer, int64_t n, int64_t inner, int source, bint exclusive, bint reverse) noexcept:
+    job.outer, job.n, job.inner = outer, n, inner
+    job.source, job.exclusive, job.reverse = source, exclusive, reverse
+    job.work = 10.0 * outer * n * inner
+
+
+cdef int run_running(const void *plan, void *const *operands) noexcept nogil:
+    cdef const Running *job = <const Running *>plan
+    cdef int64_t o, at
+    for o in range(job.outer):
+        at = o * job.n * job.inner
+        if job.source == 8:
+            fl_running_i64(<const int64_t *>operands[0] + at, <int64_t *>operands[1] + at, job.n, job.inner, job.exclusive, job.reverse)
+        elif job.source == 7:
+            fl_running_i32(<const int32_t *>operands[0] + at, <int32_t *>operands[1] + at, job.n, job.inner, job.exclusive, job.reverse)
+        else:
+            fl_running_f32(<const float *>operands[0] + at, <float *>operands[1] + at, job.n, job.inner, job.exclusive, job.reverse)
+    return 0
+
+
+def running_sum(cnp.ndarray x__oni, cnp.ndarray out__oni, int source, bint exclusive, bint reverse):
+    """out[o, n, i] = x[o, 0, i] + ... + x[o, n, i], of the dtype that `source` (table.KINDS) says; from the end on if `reverse`."""
+    cdef Running job
+    cdef void *operands[2]
+    plan_running(&job, cnp.PyArray_DIM(x__oni, 0), cnp.PyArray_DIM(x__oni, 1), cnp.PyArray_DIM(x__oni, 2), source, exclusive, reverse)
+    operands[0], operands[1] = cnp.PyArray_DATA(x__oni), cnp.PyArray_DATA(out__oni)
+    run_plan(run_running, &job, operands, job.work, "running_sum")
+
+
+def running_sum_step(tuple x__oni, tuple out__oni, int source, bint exclusive, bint reverse):
+    """The step of `running_sum`: shapes instead of arrays."""
+    cdef Running job
+    plan_running(&job, x__oni[0], x__oni[1], x__oni[2], source, exclusive, reverse)
+    return make_step(run_running, &job, sizeof(Running), 2, job.work, None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from ..table import BINARY, COMPARE, Activation
+from ..table import BINARY, COMPARE, INTEGER, Activation
 from .activation import evaluate
 
-__all__ = ["binary", "compare", "where"]
+__all__ = ["binary", "compare", "integer", "where"]
 
 
 def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -54,3 +55,17 @@ def compare(a: np.ndarray, b: np.ndarray, out: np.ndarray, op: int) -> None:
 def where(condition: np.ndarray, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     """out = a where the condition (booleans) holds, else b; all three broadcast. out may be a or b if that has its shape."""
     out[...] = np.where(condition, a, b)
+
+
+_INTEGERS: dict[str, Callable[..., Any]] = {
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "equal": np.equal, "not_equal": np.not_equal,
+    "less": np.less, "less_equal": np.less_equal, "greater": np.greater, "greater_equal": np.greater_equal,
+}  # fmt: skip
+_INTEGER_BY_CODE = {number: _INTEGERS[name] for name, number in INTEGER.items()}
+
+
+def integer(a: np.ndarray, b: np.ndarray, out: np.ndarray, op: int, source: int) -> None:
+    """out = f(a, b), f a number of table.INTEGER; a and b broadcast and are booleans, int32 or int64 (`source`)."""
+    with np.errstate(all="ignore"):
+        out[...] = _INTEGER_BY_CODE[op](a, b)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..table import REDUCE
 
-__all__ = ["reduce"]
+__all__ = ["reduce", "running_sum"]
 
 
 def _log_sum_exp(x: np.ndarray) -> np.ndarray:
@@ -37,3 +37,19 @@ def reduce(x__oni: np.ndarray, out__oi: np.ndarray, op: int) -> None:
     """out[o, i] = op over n of x[o, n, i], op a number of table.REDUCE."""
     with np.errstate(all="ignore"):
         out__oi[...] = _BY_NUMBER[op](x__oni.astype(np.float64))
+
+
+def running_sum(x__oni: np.ndarray, out__oni: np.ndarray, source: int, exclusive: bool, reverse: bool) -> None:
+    """out[o, n, i] = x[o, 0, i] + ... + x[o, n, i]: one addition after the other, in float32, int32 or int64 (`source`).
+
+    Args:
+        source: the number of the dtype in table.KINDS.
+        exclusive: whether x[o, n, i] itself is left out.
+        reverse: whether sums begin at the end.
+    """
+    with np.errstate(all="ignore"):
+        x = x__oni[:, ::-1] if reverse else x__oni
+        sums = np.cumsum(x, axis=1, dtype=x.dtype)
+        if exclusive:
+            sums = np.concatenate((np.zeros_like(x[:, :1]), sums[:, :-1]), 1)
+        out__oni[...] = sums[:, ::-1] if reverse else sums

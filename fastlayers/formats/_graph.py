@@ -12,7 +12,7 @@ from ._weights import check_format, limit
 
 __all__ = ["load_graph"]
 
-FORMATS = ("onnx", "tflite", "fastlayers")
+FORMATS = ("onnx", "tflite", "keras", "fastlayers")
 
 
 def load_graph(
@@ -26,7 +26,7 @@ def load_graph(
     opened = open_source(source, caller="load", mapped=bool(mmap), budget=budget)
     if not len(opened):
         raise FormatError(f"{opened.where}: is empty (0 bytes)")
-    from . import onnx, own, tflite
+    from . import keras, onnx, own, tflite
 
     if own.sniff(opened):
         _insisted(opened, format, own.NAME)
@@ -37,6 +37,9 @@ def load_graph(
     if format == onnx.NAME or onnx.sniff(opened):
         _insisted(opened, format, onnx.NAME)
         return *onnx.load_graph(opened, budget), {}
+    if format == keras.NAME or keras.is_model(opened):
+        _insisted(opened, format, keras.NAME)
+        return *keras.load_graph(opened, budget), {}
     _refuse(opened)
     raise AssertionError
 
@@ -59,6 +62,6 @@ def _refuse(source: Source) -> None:
         )
     foreign.refuse(source)
     raise FormatError(
-        f"{source.where}: the content is of no known format: expected a model of ONNX or TensorFlow Lite, or a file that "
+        f"{source.where}: the content is of no known format: expected a model of ONNX, TensorFlow Lite or Keras, or a file that "
         "Model.save wrote"
     )

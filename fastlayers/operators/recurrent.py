@@ -113,7 +113,8 @@ def _activations(n: View, d: int) -> tuple[tuple[Activation, ...], ...] | None:
 def _options(n: View, d: int) -> Any:
     """The kernel's options, or None where a function has no kernel."""
     if n.get("joined"):
-        return n.get("options")
+        options = n.get("options")
+        return _restored(n, options) if type(options) is tuple else options
     if _USUAL.isdisjoint(n.node.attributes):  # asked at every binding
         return _PLAIN[n.op]
     functions = _activations(n, d)
@@ -126,6 +127,30 @@ def _options(n: View, d: int) -> Any:
     if n.op == "GRU":
         return GruOptions(padded, clip, bool(n.get("linear_before_reset", 0)))  # type: ignore[arg-type]
     return RnnOptions(tuple(f[0] for f in padded), clip)
+
+
+def joined_options(op: str, recurrent: tuple[Any, ...], inner: tuple[Any, ...], reset_after: bool = True) -> Any:
+    """The attribute `options` of a `joined` node: functions of the gates and of what they let through, each a name of UNARY's and
+    its parameters. A simple RNN has the second alone.
+    """
+    gate, function = (Activation(UNARY[name].code, *(given or UNARY[name].defaults)) for name, *given in (recurrent, inner))
+    if op == "LSTM":
+        return LstmOptions(((gate, function, function),) * 2)
+    if op == "GRU":
+        return GruOptions(((gate, function),) * 2, reset_after=reset_after)
+    return RnnOptions((function,) * 2)
+
+
+def _restored(n: View, options: Any) -> Any:
+    """The options of a graph that was saved: plain tuples by then."""
+    kind = {"LSTM": LstmOptions, "GRU": GruOptions, "RNN": RnnOptions}[n.op]
+    try:
+        functions, *rest = options
+        if n.op == "RNN":
+            return kind(tuple(Activation(*f) for f in functions), *rest)
+        return kind(tuple(tuple(Activation(*f) for f in each) for each in functions), *rest)
+    except (TypeError, ValueError):
+        raise n.fail(f"options are {options!r:.200}: expected those of a recurrent layer") from None
 
 
 _USUAL = frozenset({"activations", "activation_alpha", "activation_beta", "clip", "input_forget", "linear_before_reset"})

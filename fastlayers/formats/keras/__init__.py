@@ -6,9 +6,14 @@ what) -> a graph of `operators`, built by `build`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .._arrays import Array
 from .._budget import Budget
 from .._source import Source
+
+if TYPE_CHECKING:
+    from ...graph.ir import Graph
 
 NAME = "keras"
 LOOKS = "a zip archive with config.json"
@@ -28,3 +33,17 @@ def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
 
     file = archive.weights(source, budget)
     return {path: dataset.read() for path, dataset in file.datasets() if dataset.numeric}
+
+
+def is_model(source: Source) -> bool:
+    """Whether it is a .keras archive, or an HDF5 file (which may turn out to hold weights alone)."""
+    from .. import hdf5
+
+    return sniff(source) or hdf5.sniff(source)
+
+
+def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str]]:
+    """The model as a graph of operators, and its metadata."""
+    from .model import load_graph as load
+
+    return load(source, budget)

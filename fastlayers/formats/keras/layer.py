@@ -1,0 +1,262 @@
+"""One layer of a model: its configuration, its weights by name, its sublayers, and the entry of the table that says what it does.
+
+To add a layer: in the file of its family under `layers/` a function that writes nodes, ``@layer("Name", weights=...)`` on it, and
+a case in tests/goldens/make_keras_models.py. The function gets the layer, the graph that is being written and what the layer is
+called with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
+
+from ...errors import FormatError, LimitError, UnsupportedError
+from .build import FLOAT32, Build, Tensor
+
+__all__ = ["LAYERS", "Context", "Entry", "Layer", "layer"]
+
+DEEPEST = 32  # layers in layers
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Entry(NamedTuple):
+    """What is known of a class of layers.
+
+    `weights` names the layer's own weights in Keras' order, `fixed` those that are not trained, which come behind; `children`
+    gives its sublayers with the path that they have in a file. `mask`: "keep" hands the mask of the first input on, "drop" does
+    not, "own" leaves it to `run`.
+    """
+
+    run: Callable[..., Any]
+    weights: Callable[[Layer], Sequence[str]]
+    fixed: Callable[[Layer], Sequence[str]]
+    children: Callable[[Layer], Sequence[tuple[str, Layer]]]
+    mask: str
+
+
+LAYERS: dict[str, Entry] = {}
+
+
+def _none(_: Layer) -> tuple[()]:
+    return ()
+
+
+def layer(
+    *names: str,
+    weights: Callable[[Layer], Sequence[str]] = _none,
+    fixed: Callable[[Layer], Sequence[str]] = _none,
+    children: Callable[[Layer], Sequence[tuple[str, Layer]]] = _none,
+    mask: str = "keep",
+) -> Callable[[F], F]:
+    """Puts a function into the table under the names of classes."""
+
+    def put(function: F) -> F:
+        for name in names:
+            LAYERS[name] = Entry(function, weights, fixed, children, mask)
+        return function
+
+    return put
+
+
+class Context:
+    """What all layers of a file share: Keras' version, what is refused, and the layers that are used more than once."""
+
+    def __init__(self, where: str, version: tuple[int, int]) -> None:
+        self.where, self.version = where, version
+        self.refused: dict[str, list[str]] = {}
+        self.shared: dict[Any, Layer] = {}
+        self.count = 0
+
+    @property
+    def old(self) -> bool:
+        """Whether Keras 1 or 2 wrote the file."""
+        return self.version < (3, 0)
+
+    def refuse(self, what: str, name: str) -> None:
+        """Notes something that is not supported, and the layer that needs it."""
+        self.refused.setdefault(what, []).append(name)
+
+    def make(self, data: Any, path: Sequence[str] = ()) -> Layer:
+        """The layer that a serialised object describes."""
+        if not isinstance(data, dict) or not isinstance(data.get("class_name"), str):
+            raise FormatError(f"{self.where}: {'/'.join(path) or 'the model'}: expected a layer, got {data!s:.80}")
+        identity = data.get("shared_object_id")
+        if isinstance(identity, int) and identity in self.shared:
+            return self.shared[identity]
+        self.count += 1
+        if len(path) > DEEPEST or self.count > 100_000:
+            raise LimitError(f"{self.where}: layers lie in each other more than {DEEPEST} deep, or are more than 100000")
+        made = Layer(self, data, path)
+        if isinstance(identity, int):
+            self.shared[identity] = made
+        return made
+
+
+class Layer:
+    """A layer of a model; its weights are put in by `weights.assign`."""
+
+    def __init__(self, context: Context, data: dict[str, Any], path: Sequence[str]) -> None:
+        config = data.get("config")
+        if isinstance(config, list):  # of Sequential, before Keras 2.2.3
+            config = {"name": str(data.get("name", "sequential")), "layers": config}
+        self.context, self.data, self.config = context, data, config if isinstance(config, dict) else {}
+        self.kind: str = data["class_name"]
+        named = self.config.get("name", data.get("name"))
+        self.name = named if isinstance(named, str) else self.kind.lower()
+        self.path = (*path, self.name)
+        self.values: dict[str, np.ndarray] = {}
+        self.own: list[str] = []
+        self.fixed: list[str] = []
+        self.children: list[tuple[str, Layer]] = []
+        found = LAYERS.get(self.kind)
+        operation = str(data.get("module", "")).startswith(("keras.src.ops", "keras.ops")) or (
+            # Without a module: operations have nothing to train, not even the word.
+            "module" not in data and "trainable" not in self.config and "layers" not in self.config and self.kind != "InputLayer"
+        )
+        self.operation = operation and not context.old and self._is_operation()
+        custom = data.get("registered_name")
+        if self.operation:
+            from .ops import OPERATION
+
+            found = OPERATION
+        elif isinstance(custom, str) and ">" in custom:
+            found = None
+            self.kind = custom
+        if found is None:
+            what = (
+                "a function of Python's own (Lambda), which is never run" if self.kind == "Lambda" else f"layer {self.kind[:80]}"
+            )
+            context.refuse(what, "/".join(self.path))
+            return
+        self.entry = found
+        with self.fence():
+            try:
+                self.own, self.fixed = list(found.weights(self)), list(found.fixed(self))
+                self.children = list(found.children(self))
+            except UnsupportedError as error:
+                context.refuse(str(error), "/".join(self.path))
+        policy = self.config.get("dtype")
+        name = policy.get("config", {}).get("name") if isinstance(policy, dict) else policy
+        if (isinstance(policy, dict) and "Quantized" in str(policy.get("class_name"))) or self.config.get("quantization_config"):
+            context.refuse(f"weights quantized as {str(name)[:40]}", "/".join(self.path))
+        if self.config.get("lora_rank"):
+            context.refuse("LoRA that was not merged", "/".join(self.path))
+
+    def _is_operation(self) -> bool:
+        from .ops import OPERATIONS
+
+        return self.kind in OPERATIONS or str(self.data.get("module", "")).startswith(("keras.src.ops", "keras.ops"))
+
+    # ---- asking ----------------------------------------------------------------------------------------------------------
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A value of the configuration; null counts as left out."""
+        found = self.config.get(name)
+        return default if found is None else found
+
+    def numbers(self, name: str, count: int, default: Any = 1) -> tuple[int, ...]:
+        """An int for each of `count` axes, from one for all or a list."""
+        value = self.get(name, default)
+        found = (value,) * count if isinstance(value, int) else tuple(value)
+        if len(found) != count or not all(isinstance(v, int) and v >= 0 for v in found):
+            self.fail(f"{name} is {value!r:.80}: expected {count} numbers")
+        return found
+
+    def weight(self, name: str, *shape: int | None, optional: bool = False) -> np.ndarray:
+        """A weight, which must have this shape (None: any size), in float32."""
+        found = self.values.get(name)
+        if found is None:
+            self.fail(f"the file has no weight {name!r} for it")
+        if shape and (found.ndim != len(shape) or any(w is not None and w != h for w, h in zip(shape, found.shape, strict=True))):
+            self.fail(f"weight {name!r} has shape {found.shape}: expected {shape}")
+        if found.dtype != FLOAT32:
+            if found.dtype.kind not in "fiub":
+                self.fail(f"weight {name!r} has dtype {found.dtype}: expected numbers")
+            found = self.values[name] = found.astype(np.float32)
+        return found
+
+    def last(self) -> bool:
+        """Whether channels come last."""
+        given = self.get("data_format", "channels_last")
+        if given not in ("channels_last", "channels_first"):
+            self.fail(f"data_format is {given!r:.80}")
+        return bool(given == "channels_last")
+
+    def fail(self, text: str) -> NoReturn:
+        """A FormatError that names the layer."""
+        raise FormatError(f"{self.context.where}: layer {'/'.join(self.path)} ({self.kind}): {text}")
+
+    def refuse(self, text: str) -> NoReturn:
+        """An UnsupportedError that names the layer."""
+        raise UnsupportedError(f"{self.context.where}: layer {'/'.join(self.path)} ({self.kind}): {text}")
+
+    def fence(self) -> Fence:
+        """Turns what a nonsensical configuration makes Python raise into an error of ours."""
+        return Fence(self)
+
+    def child(self, data: Any) -> Layer:
+        """A sublayer."""
+        return self.context.make(data, self.path)
+
+    # ---- calling ---------------------------------------------------------------------------------------------------------
+
+    def __call__(self, b: Build, /, *args: Any, **kwargs: Any) -> Any:
+        """Writes the layer's nodes; arguments are tensors, numbers, and lists and dicts of them."""
+        kwargs = {k: v for k, v in kwargs.items() if v is not None and k != "training"}
+        b.path.append(self.name)
+        if len(b.path) > DEEPEST:
+            raise LimitError(f"{self.context.where}: layers lie in each other more than {DEEPEST} deep")
+        try:
+            with self.fence():
+                result = self.entry.run(self, b, *args, **kwargs)
+        finally:
+            b.path.pop()
+        if self.entry.mask == "own":
+            return result
+        mask = None
+        if self.entry.mask == "keep":
+            mask = next((t.mask for t in tensors(args)[:1]), None)
+        return mapped(result, lambda t: t.masked(mask))
+
+
+class Fence:
+    """See `Layer.fence`."""
+
+    def __init__(self, owner: Layer) -> None:
+        self.owner = owner
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, _: Any) -> None:
+        if isinstance(error, (FormatError, UnsupportedError, LimitError)):
+            return
+        if isinstance(error, (KeyError, ValueError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError)):
+            raise FormatError(
+                f"{self.owner.context.where}: layer {'/'.join(self.owner.path)} ({self.owner.kind}): configuration or call of "
+                f"it is broken ({type(error).__name__}: {error!s:.160})"
+            ) from None
+
+
+def tensors(value: Any) -> list[Tensor]:
+    """The tensors in nested lists and dicts, in order."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        return [t for key in sorted(value) for t in tensors(value[key])]
+    if isinstance(value, (list, tuple)):
+        return [t for item in value for t in tensors(item)]
+    return []
+
+
+def mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """Nested lists and dicts with every tensor changed."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: mapped(item, change) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(mapped(item, change) for item in value)
+    return value

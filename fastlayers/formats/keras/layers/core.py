@@ -1,0 +1,110 @@
+"""Dense layers, embeddings, and layers that do nothing when a model is used."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ..activations import activated, known
+from ..build import BOOL, INT64, Build, Tensor
+from ..layer import Layer, layer
+
+
+def kernel_and_bias(this: Layer) -> list[str]:
+    """The weights of most layers."""
+    known(this, "activation")
+    return ["kernel", "bias"] if this.config.get("use_bias", this.config.get("bias", True)) else ["kernel"]
+
+
+def product(b: Build, x: Tensor, kernel: np.ndarray, bias: np.ndarray | None) -> Tensor:
+    """x times a matrix along its last axis, plus a bias."""
+    y = b.op("MatMul", x, b.constant(kernel, "kernel"))
+    return y if bias is None else b.op("Add", y, b.constant(bias, "bias"))
+
+
+@layer("Dense", "NoisyDense", "TimeDistributedDense", weights=kernel_and_bias)
+def dense(this: Layer, b: Build, x: Tensor) -> Tensor:
+    """activation(x kernel + bias) along the last axis."""
+    x = b.floats(x)
+    units = this.config.get("units", this.config.get("output_dim"))
+    inputs = x.sizes[-1]
+    kernel = this.weight("kernel", inputs if isinstance(inputs, int) else None, units)
+    bias = this.weight("bias", units) if "bias" in this.own else None
+    return activated(this, b, product(b, x, kernel, bias), this.config.get("activation"))
+
+
+def _einsum_weights(this: Layer) -> list[str]:
+    known(this, "activation")
+    return ["kernel", "bias"] if this.config.get("bias_axes") else ["kernel"]
+
+
+@layer("EinsumDense", weights=_einsum_weights, mask="drop")
+def einsum_dense(this: Layer, b: Build, x: Tensor) -> Tensor:
+    """An Einstein sum with a kernel; a product of matrices where it is one."""
+    x = b.floats(x)
+    equation = str(this.config["equation"]).replace(" ", "")
+    y = contraction(b, equation, x, this.weight("kernel"))
+    if "bias" in this.own:
+        y = b.op("Add", y, b.constant(this.weight("bias"), "bias"))
+    return activated(this, b, y, this.config.get("activation"))
+
+
+def contraction(b: Build, equation: str, x: Tensor, kernel: np.ndarray) -> Tensor:
+    """einsum(equation, x, kernel)."""
+    found = re.fullmatch(r"([a-zA-Z.]+),([a-zA-Z.]+)->([a-zA-Z.]+)", equation)
+    if found is None:
+        raise ValueError(f"equation {equation:.80}")
+    left, right, out = found.groups()
+    if "..." in equation:
+        letters = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in equation]
+        more = "".join(letters[: x.rank - len(left.replace("...", ""))])
+        left, out, right = left.replace("...", more), out.replace("...", more), right.replace("...", "")
+    if len(left) != x.rank or len(right) != kernel.ndim:
+        raise ValueError(f"equation {equation:.80} for shapes {x.shape} and {kernel.shape}")
+    summed = [c for c in right if c in left]
+    kept = [c for c in left if c not in right]
+    new = [c for c in right if c not in left]
+    # The summed axes last in x and first in the kernel, the new ones behind the kept: a product.
+    if out == "".join([*kept, *new]) and left == "".join([*kept, *summed]) and len(set(left)) == len(left):
+        order = [right.index(c) for c in (*summed, *new)]
+        inner = int(np.prod([kernel.shape[right.index(c)] for c in summed], dtype=object))
+        flat = np.transpose(kernel, order).reshape(inner, -1)
+        rows = x if len(summed) == 1 else b.reshape(x, *(b.shape_of(x, i) for i in range(len(kept))), inner)
+        y = b.op("MatMul", rows, b.constant(flat, "kernel"))
+        if len(new) == 1:
+            return y
+        return b.reshape(y, *(b.shape_of(x, i) for i in range(len(kept))), *(kernel.shape[right.index(c)] for c in new))
+    return b.op("Einsum", x, b.constant(kernel, "kernel"), equation=f"{left},{right}->{out}")
+
+
+@layer("Embedding", weights=lambda this: ["embeddings"], mask="own")
+def embedding(this: Layer, b: Build, x: Tensor) -> Tensor:
+    """Rows of a table; with mask_zero the mask is where x is not 0."""
+    table = this.weight("embeddings", this.config["input_dim"], this.config["output_dim"])
+    if this.get("dropout") and this.context.version < (2, 0):
+        this.refuse("dropout of embeddings, which Keras 1 scales by")
+    mask = None
+    if this.get("mask_zero"):
+        mask = b.op("Not", b.op("Equal", x, b.operand(0, x.dtype)))
+    made = b.op("Gather", b.constant(table, "embeddings"), b.cast(x, INT64), axis=0)
+    return made.masked(mask)
+
+
+@layer(
+    "Identity", "Dropout", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "GaussianDropout", "GaussianNoise",
+    "AlphaDropout", "ActivityRegularization", "RandomFlip", "RandomRotation", "RandomZoom", "RandomTranslation",
+    "RandomContrast", "RandomBrightness", "RandomHeight", "RandomWidth", "GradientReversal", "StochasticDepth",
+)  # fmt: skip
+def identity(this: Layer, b: Build, x: Tensor) -> Tensor:
+    """What changes numbers only while a model is trained."""
+    return x
+
+
+@layer("Masking", mask="own")
+def masking(this: Layer, b: Build, x: Tensor) -> Tensor:
+    """Steps whose every number is mask_value are masked, and made zeros."""
+    same = b.op("Equal", x, b.operand(this.get("mask_value", 0.0), x.dtype))
+    other = b.reduce("Max", b.cast(b.op("Not", same), np.int32), [-1], True)
+    made = b.op("Mul", x, b.cast(other, x.dtype))
+    return made.masked(b.squeeze(b.cast(other, BOOL), -1))

@@ -1,0 +1,115 @@
+"""Layers that move elements: other shapes, padding, cropping, enlarging."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..build import Build, Tensor
+from ..layer import Layer, layer
+
+
+@layer("Flatten", mask="drop")
+def flatten(this: Layer, b: Build, x: Tensor) -> Tensor:
+    """All but the batch as one axis, channels last."""
+    if x.rank == 1:
+        return b.unsqueeze(x, 1)
+    if not this.last():
+        x = b.transpose(x, 0, *range(2, x.rank), 1)
+    return b.op("Flatten", x, axis=1)
+
+
+@layer("Reshape", mask="drop")
+def reshape(this: Layer, b: Build, x: Tensor) -> Tensor:
+    """The batch, then target_shape."""
+    target = [int(s) for s in this.config["target_shape"]]
+    if target.count(-1) and all(isinstance(s, int) for s in x.sizes[1:]):
+        whole, known = math.prod(x.size(a) for a in range(1, x.rank)), math.prod(s for s in target if s != -1)
+        target = [whole // known if s == -1 and known else s for s in target]
+    if -1 in target:
+        return b.reshape(x, b.shape_of(x, 0), *target)
+    return b.reshape(x, -1, *target) if 0 not in target else b.reshape(x, b.shape_of(x, 0), *target)
+
+
+@layer("Permute", mask="drop")
+def permute(this: Layer, b: Build, x: Tensor) -> Tensor:
+    """Axes in another order, counted from 1."""
+    return b.transpose(x, 0, *(int(d) for d in this.config["dims"]))
+
+
+@layer("RepeatVector", mask="drop")
+def repeat_vector(this: Layer, b: Build, x: Tensor) -> Tensor:
+    """(n, f) as (n, count, f)."""
+    return b.op("Tile", b.unsqueeze(x, 1), b.ints(1, int(this.config["n"]), 1))
+
+
+def _pairs(this: Layer, name: str, axes: int) -> list[tuple[int, int]]:
+    value = this.get(name, 1)
+    if isinstance(value, int):
+        return [(value, value)] * axes
+    if axes == 1 and len(value) == 2 and all(isinstance(v, int) for v in value):
+        return [(value[0], value[1])]
+    return [(v, v) if isinstance(v, int) else (int(v[0]), int(v[1])) for v in value]
+
+
+def _space(this: Layer, axes: int) -> list[int]:
+    """The axes of space."""
+    return list(range(1, axes + 1)) if this.last() else list(range(2, axes + 2))
+
+
+@layer("ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D", mask="drop")
+def zero_padding(this: Layer, b: Build, x: Tensor) -> Tensor:
+    """Zeros around space."""
+    axes = int(this.kind[-2])
+    pairs = _pairs(this, "padding", axes)
+    pads = b.ints(*(p for p, _ in pairs), *(q for _, q in pairs))
+    return b.op("Pad", x, pads, None, b.ints(*_space(this, axes)))
+
+
+@layer("Cropping1D", "Cropping2D", "Cropping3D", mask="drop")
+def cropping(this: Layer, b: Build, x: Tensor) -> Tensor:
+    """Less of space."""
+    axes = int(this.kind[-2])
+    pairs = _pairs(this, "cropping", axes)
+    ends = b.ints(*(-q if q else 1 << 62 for _, q in pairs))
+    return b.op("Slice", x, b.ints(*(p for p, _ in pairs)), ends, b.ints(*_space(this, axes)))
+
+
+@layer("UpSampling1D", "UpSampling2D", "UpSampling3D", mask="drop")
+def up_sampling(this: Layer, b: Build, x: Tensor) -> Tensor:
+    """Every place repeated, or interpolated in two dimensions."""
+    axes = int(this.kind[-2])
+    mode = this.get("interpolation", "nearest")
+    scales = np.ones(x.rank, np.float32)
+    scales[_space(this, axes)] = this.numbers("size", axes, 2)
+    return resize(this, b, x, mode, scales=scales)
+
+
+def resize(
+    this: Layer,
+    b: Build,
+    x: Tensor,
+    mode: str,
+    scales: np.ndarray | None = None,
+    sizes: tuple[int, ...] = (),
+    antialias: bool = False,
+) -> Tensor:
+    """Space resampled as Keras does: half-pixel centres."""
+    if mode not in ("nearest", "bilinear", "bicubic"):
+        this.refuse(f"interpolation by {mode!s:.40}")
+    attributes = {
+        "mode": {"nearest": "nearest", "bilinear": "linear", "bicubic": "cubic"}[mode],
+        "coordinate_transformation_mode": "half_pixel",
+        "nearest_mode": "round_prefer_ceil",
+        "cubic_coeff_a": -0.5,
+        "exclude_outside": int(mode == "bicubic"),
+        "antialias": int(antialias),
+    }
+    if mode == "nearest":
+        attributes["antialias"] = 0
+    x = b.floats(x)
+    if scales is not None:
+        return b.op("Resize", x, None, b.constant(scales), None, **attributes)
+    space = (1, 2) if this.last() else (2, 3)
+    return b.op("Resize", x, None, None, b.ints(*sizes), axes=space, **attributes)

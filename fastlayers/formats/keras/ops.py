@@ -1,0 +1,342 @@
+"""keras.ops in a model: operations that are no layers. TensorFlow's functions in models of Keras 2 are in `functions`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .activations import FUNCTIONS
+from .build import BOOL, FLOAT32, INT32, Build, Tensor
+from .layer import Entry, Layer, tensors
+
+__all__ = ["OPERATION", "OPERATIONS", "put"]
+
+Operation = Callable[..., Any]
+OPERATIONS: dict[str, Operation] = {}
+
+
+def put(*names: str) -> Callable[[Operation], Operation]:
+    """Puts a function into the table."""
+
+    def add(function: Operation) -> Operation:
+        OPERATIONS.update(dict.fromkeys(names, function))
+        return function
+
+    return add
+
+
+def _run(this: Layer, b: Build, /, *args: Any, **kwargs: Any) -> Any:
+    own = {k: v for k, v in this.config.items() if k not in ("name", "trainable") and v is not None}
+    return OPERATIONS[this.kind](b, *args, **{**own, **kwargs})
+
+
+def _known(this: Layer) -> tuple[()]:
+    if this.kind not in OPERATIONS:
+        this.context.refuse(f"operation {this.kind[:80]}", "/".join(this.path))
+    return ()
+
+
+OPERATION = Entry(_run, _known, lambda this: (), lambda this: (), "drop")
+
+
+def listed(value: Any) -> list[int]:
+    """Axes as a list."""
+    return [value] if isinstance(value, int) else list(value)
+
+
+def _axes(value: Any) -> list[int] | None:
+    return None if value is None else listed(value)
+
+
+def integer(value: Any) -> int:
+    """A number, also where the file has it as an array of one."""
+    return int(np.asarray(value).reshape(()))
+
+
+# ---- elementwise -------------------------------------------------------------------------------------------------------------
+
+
+def _binary(op: str) -> Operation:
+    return lambda b, x1, x2, **_: b.two(op, _as(x1), _as(x2))
+
+
+def _as(value: Any) -> Any:
+    """Lists of numbers as arrays."""
+    if isinstance(value, (list, tuple)):
+        array = np.array(value)
+        return array.astype(np.float32 if array.dtype.kind == "f" else np.int32) if array.dtype.kind in "fi" else array
+    return value
+
+
+for _name, _op in {
+    "Add": "Add", "Subtract": "Sub", "Multiply": "Mul", "Maximum": "Max", "Minimum": "Min", "Equal": "Equal",
+    "Greater": "Greater",
+    "GreaterEqual": "GreaterOrEqual", "Less": "Less", "LessEqual": "LessOrEqual", "Power": "Pow",
+}.items():  # fmt: skip
+    OPERATIONS[_name] = _binary(_op)
+
+
+@put("Divide", "TrueDivide")
+def divide(b: Build, x1: Any, x2: Any, **_: Any) -> Tensor:
+    """Always in floats."""
+    a, c = b.together(_as(x1), _as(x2))
+    return b.op("Div", b.floats(a), b.floats(c))
+
+
+@put("DivideNoNan")
+def divide_no_nan(b: Build, x1: Any, x2: Any, **_: Any) -> Tensor:
+    """0 where the divisor is 0."""
+    a, c = (b.floats(t) for t in b.together(_as(x1), _as(x2)))
+    return b.op("Where", b.op("Equal", c, 0.0), 0.0, b.op("Div", a, c))
+
+
+@put("FloorDivide")
+def floor_divide(b: Build, x1: Any, x2: Any, **_: Any) -> Tensor:
+    """Rounded down."""
+    a, c = b.together(_as(x1), _as(x2))
+    return b.cast(b.op("Floor", b.op("Div", b.floats(a), b.floats(c))), a.dtype)
+
+
+@put("Mod")
+def mod(b: Build, x1: Any, x2: Any, **_: Any) -> Tensor:
+    """The remainder, of the divisor's sign."""
+    a, c = b.together(_as(x1), _as(x2))
+    if a.dtype.kind != "f":
+        return b.op("Mod", a, c)
+    return b.op("Sub", a, b.op("Mul", b.op("Floor", b.op("Div", a, c)), c))
+
+
+@put("NotEqual")
+def not_equal(b: Build, x1: Any, x2: Any, **_: Any) -> Tensor:
+    """Where two differ."""
+    return b.op("Not", b.two("Equal", _as(x1), _as(x2)))
+
+
+def _logical(op: str) -> Operation:
+    return lambda b, x1, x2, **_: b.op(op, b.cast(b.operand(x1, BOOL), BOOL), b.cast(b.operand(x2, BOOL), BOOL))
+
+
+for _name, _op in {"LogicalAnd": "And", "LogicalOr": "Or", "LogicalXor": "Xor"}.items():
+    OPERATIONS[_name] = _logical(_op)
+OPERATIONS["LogicalNot"] = lambda b, x, **_: b.op("Not", b.cast(x, BOOL))
+
+
+def _float(op: str) -> Operation:
+    return lambda b, x, **_: b.op(op, b.floats(x))
+
+
+for _name, _op in {
+    "Exp": "Exp", "Log": "Log", "Sqrt": "Sqrt", "Sin": "Sin", "Cos": "Cos", "Tan": "Tan", "Sinh": "Sinh", "Cosh": "Cosh",
+    "Tanh": "Tanh", "Arcsin": "Asin", "Arccos": "Acos", "Arctan": "Atan", "Arcsinh": "Asinh", "Arccosh": "Acosh",
+    "Arctanh": "Atanh",
+    "Floor": "Floor", "Ceil": "Ceil", "Erf": "Erf", "Isnan": "IsNaN", "Isinf": "IsInf", "Reciprocal": "Reciprocal",
+}.items():  # fmt: skip
+    OPERATIONS[_name] = _float(_op)
+for _name, _op in {"Negative": "Neg", "Absolute": "Abs", "Abs": "Abs", "Sign": "Sign"}.items():
+    OPERATIONS[_name] = lambda b, x, _op=_op, **_: b.op(_op, x)
+OPERATIONS.update(
+    Square=lambda b, x, **_: b.op("Mul", x, x),
+    Rsqrt=lambda b, x, **_: b.op("Reciprocal", b.op("Sqrt", b.floats(x))),
+    Log1p=lambda b, x, **_: b.op("Log", b.op("Add", b.floats(x), 1.0)),
+    Expm1=lambda b, x, **_: b.op("Sub", b.op("Exp", b.floats(x)), 1.0),
+    Log2=lambda b, x, **_: b.op("Mul", b.op("Log", b.floats(x)), 1 / float(np.log(2))),
+    Log10=lambda b, x, **_: b.op("Mul", b.op("Log", b.floats(x)), 1 / float(np.log(10))),
+    Logaddexp=lambda b, x1, x2, **_: b.op(
+        "ReduceLogSumExp", b.op("Concat", *(b.unsqueeze(t, 0) for t in _alike(b, x1, x2)), axis=0), b.ints(0), keepdims=0
+    ),
+)
+
+
+def _alike(b: Build, x1: Any, x2: Any) -> list[Tensor]:
+    """Two tensors broadcast to one shape."""
+    a, c = (b.floats(t) for t in b.together(_as(x1), _as(x2)))
+    zero = b.op("Mul", b.op("Sub", a, c), 0.0)
+    return [b.op("Add", a, zero), b.op("Add", c, zero)]
+
+
+@put("Round")
+def rounded(b: Build, x: Tensor, decimals: int = 0, **_: Any) -> Tensor:
+    """To a number of decimals, halves to even."""
+    if not decimals:
+        return b.op("Round", b.floats(x))
+    return b.op("Div", b.op("Round", b.op("Mul", b.floats(x), float(10.0**decimals))), float(10.0**decimals))
+
+
+@put("Clip")
+def clip(b: Build, x: Tensor, x_min: Any, x_max: Any, **_: Any) -> Tensor:
+    """Between two bounds."""
+    if isinstance(x_min, (int, float)) and isinstance(x_max, (int, float)) and x.dtype == FLOAT32:
+        return b.op("Clip", x, float(x_min), float(x_max))
+    return b.two("Min", b.two("Max", x, _as(x_min)), _as(x_max))
+
+
+@put("Where", "Select")
+def where(b: Build, condition: Any, x1: Any, x2: Any, **_: Any) -> Tensor:
+    """x1 where the condition holds, else x2."""
+    return b.op("Where", b.cast(b.operand(condition, BOOL), BOOL), *b.together(_as(x1), _as(x2)))
+
+
+@put("Cast", "SaturateCast")
+def cast(b: Build, x: Any, dtype: Any = "float32", **_: Any) -> Tensor:
+    """Another dtype; halves become float32."""
+    wide = {"float16": "float32", "bfloat16": "float32", "float64": "float32"}
+    name = dtype if isinstance(dtype, str) else str(dtype)
+    return b.cast(b.operand(x), wide.get(name, name))
+
+
+OPERATIONS.update(dict.fromkeys(("StopGradient", "Copy", "ConvertToTensor", "Identity"), lambda b, x, *_, **__: x))
+# Class names of activations: their functions take what the operations' constructors do.
+_ACTIVATIONS = {
+    "Relu": "relu", "Relu6": "relu6", "Sigmoid": "sigmoid", "Softplus": "softplus", "Softsign": "softsign", "Silu": "silu",
+    "LogSigmoid": "log_sigmoid", "LeakyRelu": "leaky_relu", "HardSigmoid": "hard_sigmoid", "HardSilu": "hard_silu", "Elu": "elu",
+    "Selu": "selu", "Gelu": "gelu", "Celu": "celu", "Glu": "glu", "TanhShrink": "tanh_shrink", "HardTanh": "hard_tanh",
+    "HardShrink": "hard_shrink", "SoftShrink": "soft_shrink", "Threshold": "threshold", "Softmax": "softmax",
+    "LogSoftmax": "log_softmax", "SparsePlus": "sparse_plus", "SparseSigmoid": "sparse_sigmoid",
+}  # fmt: skip
+for _name, _function in _ACTIVATIONS.items():
+    OPERATIONS[_name] = lambda b, x, *args, _function=_function, **kw: FUNCTIONS[_function](b, b.floats(x), *args, **kw)
+OPERATIONS["Squareplus"] = lambda b, x, /, **kw: FUNCTIONS["squareplus"](b, b.floats(x), kw.get("b", 4.0))
+
+
+# ---- reductions --------------------------------------------------------------------------------------------------------------
+
+
+def _reduction(op: str, floats: bool) -> Operation:
+    def run(b: Build, x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Tensor:
+        x = b.operand(x)
+        return b.reduce(op, b.floats(x) if floats or x.dtype == BOOL else x, _axes(axis), bool(keepdims))
+
+    return run
+
+
+for _name, _op, _floats in (
+    ("Mean", "Mean", True), ("Sum", "Sum", False), ("Max", "Max", False), ("Min", "Min", False), ("Amax", "Max", False),
+    ("Amin", "Min", False), ("Prod", "Prod", False), ("Logsumexp", "LogSumExp", True),
+):  # fmt: skip
+    OPERATIONS[_name] = _reduction(_op, _floats)
+
+
+def variance(b: Build, x: Tensor, axis: Any = None, keepdims: bool = False, **_: Any) -> Tensor:
+    """The mean of squares around the mean."""
+    x = b.floats(x)
+    centred = b.op("Sub", x, b.reduce("Mean", x, _axes(axis), True))
+    return b.reduce("Mean", b.op("Mul", centred, centred), _axes(axis), bool(keepdims))
+
+
+OPERATIONS["Var"] = variance
+OPERATIONS["Std"] = lambda b, x, **kw: b.op("Sqrt", variance(b, x, **kw))
+
+
+@put("Moments")
+def moments(b: Build, x: Tensor, axes: Any = None, keepdims: bool = False, **_: Any) -> list[Tensor]:
+    """Mean and variance."""
+    return [b.reduce("Mean", b.floats(x), _axes(axes), bool(keepdims)), variance(b, x, axes, keepdims)]
+
+
+def _any(op: str) -> Operation:
+    def run(b: Build, x: Tensor, axis: Any = None, keepdims: bool = False, **_: Any) -> Tensor:
+        return b.cast(b.reduce(op, b.cast(b.cast(x, BOOL), INT32), _axes(axis), bool(keepdims)), BOOL)
+
+    return run
+
+
+OPERATIONS.update(Any=_any("Max"), All=_any("Min"))
+
+
+def _arg(op: str) -> Operation:
+    def run(b: Build, x: Tensor, axis: Any = None, keepdims: bool = False, **_: Any) -> Tensor:
+        if axis is None:
+            x, axis = b.reshape(x, -1), 0
+        return b.cast(b.op(op, x, axis=int(axis) % x.rank, keepdims=int(bool(keepdims))), INT32)
+
+    return run
+
+
+OPERATIONS.update(Argmax=_arg("ArgMax"), Argmin=_arg("ArgMin"))
+
+
+def _running(op: str) -> Operation:
+    def run(b: Build, x: Tensor, axis: Any = None, **_: Any) -> Tensor:
+        if axis is None:
+            x, axis = b.reshape(x, -1), 0
+        return b.op(op, x, b.constant(np.array(int(axis) % x.rank, np.int64)))
+
+    return run
+
+
+OPERATIONS.update(Cumsum=_running("CumSum"), Cumprod=_running("CumProd"))
+
+
+@put("Norm")
+def norm(b: Build, x: Tensor, ord: Any = None, axis: Any = None, keepdims: bool = False, **_: Any) -> Tensor:
+    """The length of vectors."""
+    if ord not in (None, 1, 2, "euclidean") or (axis is not None and len(listed(axis)) > 1 and ord is not None):
+        raise ValueError(f"ord is {ord!r}")
+    return b.reduce("L1" if ord == 1 else "L2", b.floats(x), _axes(axis), bool(keepdims))
+
+
+@put("Normalize")
+def normalize(b: Build, x: Tensor, axis: Any = -1, order: Any = 2, epsilon: float = 1e-12, **_: Any) -> Tensor:
+    """Vectors of length 1."""
+    if order != 2:
+        raise ValueError(f"order is {order!r}")
+    squares = b.reduce("SumSquare", b.floats(x), listed(axis), True)
+    return b.op("Div", b.floats(x), b.op("Sqrt", b.op("Max", squares, float(epsilon))))
+
+
+# ---- products ----------------------------------------------------------------------------------------------------------------
+
+
+@put("Matmul")
+def matmul(b: Build, x1: Any, x2: Any, **_: Any) -> Tensor:
+    """Products of matrices."""
+    return b.op("MatMul", *(b.floats(t) for t in b.together(x1, x2)))
+
+
+@put("Dot")
+def dot(b: Build, x1: Tensor, x2: Any, **_: Any) -> Tensor:
+    """numpy's dot, where it is a product of matrices."""
+    x2 = b.operand(x2)
+    if x1.rank == 0 or x2.rank == 0:
+        return b.two("Mul", x1, x2)
+    if x2.rank > 2:
+        raise ValueError("dot with a second operand of more than 2 axes")
+    product: Tensor = matmul(b, x1, x2)
+    return product
+
+
+@put("Einsum")
+def einsum(b: Build, *operands: Any, subscripts: Any = None, **_: Any) -> Tensor:
+    """An Einstein sum; TensorFlow names the equation first."""
+    if subscripts is None:
+        subscripts, *rest = operands
+        operands = tuple(rest)
+    return b.op("Einsum", *(b.floats(t) for t in tensors(operands)), equation=str(subscripts).replace(" ", ""))
+
+
+@put("DotProductAttention")
+def dot_product_attention(
+    b: Build, query: Tensor, key: Tensor, value: Tensor, bias: Any = None, mask: Any = None, scale: Any = None,
+    is_causal: bool = False, **_: Any,
+) -> Tensor:  # fmt: skip
+    """Attention of (n, t, heads, size) tensors."""
+    from .layers.activation import score_mask
+    from .layers.attention import causal_mask
+
+    q, k, v = b.transpose(query, 0, 2, 1, 3), b.transpose(key, 0, 2, 3, 1), b.transpose(value, 0, 2, 1, 3)
+    if q.sizes[1] != v.sizes[1]:
+        raise ValueError("fewer heads of keys than of queries")
+    scores = b.op("Mul", b.op("MatMul", q, k), float(scale) if scale is not None else q.size(3) ** -0.5)
+    scores = scores if bias is None else b.op("Add", scores, bias)
+    if is_causal:
+        scores = b.op("Add", scores, score_mask(b, causal_mask(b, query, key)))
+    if mask is not None:
+        scores = b.op("Add", scores, score_mask(b, mask))
+    return b.transpose(b.op("MatMul", b.op("Softmax", scores, axis=3), v), 0, 2, 1, 3)
+
+
+from . import moves  # noqa: E402  (fills the table further)
+
+__all__ += moves.__all__

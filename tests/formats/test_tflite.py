@@ -73,13 +73,14 @@ def test_every_variant_and_number_of_threads(name: str, variant: str) -> None:
 
 def test_every_operator_has_a_case() -> None:
     from fastlayers.formats.tflite.graph import RULES
+    from fastlayers.formats.tflite.quantised import OWN
 
     text = b"".join(case.content for case in goldens().values())
     assert text
     tried: Counter[str] = Counter()
     for case in goldens().values():
         tried.update(_operators(case.content))
-    assert set(RULES) - set(tried) == set()
+    assert {*RULES, *OWN} - set(tried) == set()
 
 
 def _operators(content: bytes) -> list[str]:

@@ -110,12 +110,10 @@ class Call:
         return value % rank
 
     def weight(self, i: int, axes: tuple[int, ...]) -> str:
-        """Input i with its axes in another order: a view if it is constant; made float if it is quantised for storage alone."""
-        name, tensor = self.x(i), self.tensor(i)
+        """Input i with its axes in another order: a view if it is constant."""
+        name = self.x(i)
         array = self.e.value(name)
         if array is not None and array.ndim == len(axes):
-            if tensor.quantization is not None and array.dtype.kind in "iu":
-                array = dequantised(self.converter, tensor, array)
             return self.e.constant(array.transpose(axes), f"{name}/ordered")
         return self.e.node("Transpose", name, perm=axes)
 
@@ -144,7 +142,26 @@ class Call:
         if code not in ACTIVATIONS:
             self.refuse(f"with the activation number {code}")
         op, bounds = ACTIVATIONS[code]
+        if self.e.dtype(name).kind in "iu" and self.outputs[0].quantization is not None:
+            return self._within(name, (0.0, np.inf) if op == "Relu" else bounds, self.outputs[0].quantization)
         return self.e.node(op, name, *(self.scalar(b, name) for b in bounds))
+
+    def _within(self, name: str, bounds: tuple[float, ...], quantization: Quantization) -> str:
+        """Quantised numbers cut off at reals; mostly their scale has been chosen so that nothing lies beyond."""
+        if not bounds or len(quantization.scale) != 1:
+            self.refuse(f"with the activation number {self.options['act']} on quantised numbers")
+        info = np.iinfo(self.e.dtype(name))
+        steps = [b / max(float(quantization.scale[0]), 1e-38) + float(quantization.zero_point[0]) for b in bounds]
+        low, high = (int(min(max(np.floor(s + 0.5), info.min), info.max)) for s in steps)
+        if (low, high) == (info.min, info.max):
+            return name
+        return self.e.node("Clip", name, self.scalar(low, name), self.scalar(high, name))
+
+    def zero(self, i: int) -> str | None:
+        """The number that stands for 0 in input i, None if it is 0."""
+        name, quantization = self.x(i), self.tensor(i).quantization
+        stored = self.e.dtype(name).kind in "iu" and quantization is not None and len(quantization.scale) == 1
+        return self.scalar(float(quantization.zero_point[0]), name) if stored and quantization is not None else None
 
     def scalar(self, value: float, like: str) -> str:
         """A constant of one number, of the dtype of the value `like`; of integers the nearest that there is."""

@@ -16,8 +16,8 @@ from .._arrays import Array
 from .._budget import Budget
 from .._emit import UNTOLD, Emit
 from .._source import quote
-from . import layers, maths, movement
-from .call import Call, dequantised
+from . import layers, maths, movement, quantised
+from .call import Call
 from .proto import Model, Operator, Subgraph, Tensor
 from .schema import dtype_of
 from .tensors import read
@@ -102,7 +102,7 @@ class Converter:
             raise LimitError(
                 f"{self.where}: graphs that call one another would become more than {_TIMES} times what the file has"
             )
-        if not operator.outputs:
+        if not operator.outputs and operator.name in RULES:
             self.fail(f"{operator.name}: has no results")
         twice = [n for n in operator.outputs if n in scope or self.data(graph.tensors[n]) is not None]
         if twice or len(set(operator.outputs)) != len(operator.outputs):
@@ -111,11 +111,8 @@ class Converter:
         outputs = tuple(graph.tensors[n] for n in operator.outputs)
         since = len(e.nodes)
         try:
-            rule = RULES.get(operator.name)
-            if rule is None:
-                raise UnsupportedError(f"operator {operator.name}")
             inputs = tuple(None if n < 0 else self.value(number, graph, n, e, scope) for n in operator.inputs)
-            made = rule(Call(self, e, operator, inputs, tensors, outputs))
+            made = self.written(Call(self, e, operator, inputs, tensors, outputs))
         except UnsupportedError as error:
             self.refused[str(error)] += 1
             # Stand-ins, so that the rest can be looked at.
@@ -126,6 +123,23 @@ class Converter:
         prefix = f"{graph.name or f'graph_{number}'}/" if number else ""
         for n, name in zip(operator.outputs, names, strict=False):
             scope[n] = e.rename(name, prefix + _name(graph, n), since)
+
+    def float_rule(self, name: str) -> Rule:
+        """The rule of an operator on floats."""
+        if name not in RULES:
+            raise UnsupportedError(f"operator {name}")
+        return RULES[name]
+
+    def written(self, c: Call) -> str | tuple[str, ...]:
+        """The results of an operator, by the rule for what it is given; see `quantised`."""
+        if c.op in quantised.OWN:
+            return quantised.OWN[c.op](c)
+        rule = self.float_rule(c.op)
+        if not any(quantised.is_quantised(t) for t in (*c.tensors, *c.outputs)):
+            return rule(c)
+        if c.op in quantised.MOVING and quantised.uniform(c):
+            return rule(c)
+        return quantised.RULES[c.op](c) if c.op in quantised.RULES else quantised.through_floats(c, rule)
 
     # ---- values -------------------------------------------------------------------------------------------------------
 
@@ -210,30 +224,12 @@ def _if(c: Call) -> tuple[str, ...]:
     return names
 
 
-def _dequantize(c: Call) -> str:
-    """Stored numbers as float32: constants now, once and for all."""
-    array, tensor = c.constant(0), c.tensor(0)
-    if array is None or array.dtype == np.float32:
-        if c.e.dtype(c.x(0)).kind == "f":
-            return c.cast(c.x(0), c.dtype())
-        return c.refuse("of values that are computed")
-    if array.dtype.kind == "f":
-        out = c.converter.budget.empty(array.shape, np.float32, f"{c.converter.where}: tensor {quote(tensor.name)}")
-        out[...] = array
-    elif tensor.quantization is not None:
-        out = dequantised(c.converter, tensor, array)
-    else:
-        c.fail(f"tensor {quote(tensor.name)} has no scale")
-    return c.e.constant(out, f"{c.x(0)}/float")
-
-
 RULES: dict[str, Rule] = {
     **layers.RULES,
     **maths.RULES,
     **movement.RULES,
     # Sparse data has been spread out when it was read.
     "DENSIFY": lambda c: c.x(0),
-    "DEQUANTIZE": _dequantize,
     "IF": _if,
 }
 

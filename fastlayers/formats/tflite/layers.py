@@ -20,20 +20,20 @@ import numpy as np
 from .. import _channels_last as last
 from .call import Call
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "padding", "sizes"]
 
 Rule = Callable[[Call], str | tuple[str, ...]]
 _PADDING = {0: "SAME", 1: "VALID"}
 
 
-def _padding(c: Call) -> str:
+def padding(c: Call) -> str:
     found = _PADDING.get(c.options["padding"])
     if found is None:
         c.fail(f"padding is number {c.options['padding']}: expected 0 or 1")
     return found
 
 
-def _sizes(c: Call, names: str, what: str = "") -> tuple[int, ...]:
+def sizes(c: Call, names: str, what: str = "") -> tuple[int, ...]:
     """Options such as stride_h and stride_w, at least 1 each."""
     values = tuple(c.options[f"{name}"] for name in names.split())
     if any(v < 1 for v in values):
@@ -60,7 +60,7 @@ def conv_2d(c: Call) -> str:
     each = shape[1] if shape is not None else None
     groups = channels // each if channels and isinstance(each, int) and each else 1
     y = last.conv(
-        c.e, c.x(0), weight, _bias(c, 2), _sizes(c, "stride_h stride_w"), _sizes(c, "dilation_h dilation_w"), _padding(c),
+        c.e, c.x(0), weight, _bias(c, 2), sizes(c, "stride_h stride_w"), sizes(c, "dilation_h dilation_w"), padding(c),
         max(groups, 1),
     )  # fmt: skip
     return c.activated(y)
@@ -74,15 +74,15 @@ def depthwise_conv_2d(c: Call) -> str:
         if shape is None or not isinstance(shape[0], int) or c.options["multiplier"] < 1:
             c.refuse("of an unknown number of channels")
         channels = shape[0] // c.options["multiplier"]
-    strides, dilations = _sizes(c, "stride_h stride_w"), _sizes(c, "dilation_h dilation_w")
-    return c.activated(last.conv(c.e, c.x(0), weight, _bias(c, 2), strides, dilations, _padding(c), max(channels, 1)))
+    strides, dilations = sizes(c, "stride_h stride_w"), sizes(c, "dilation_h dilation_w")
+    return c.activated(last.conv(c.e, c.x(0), weight, _bias(c, 2), strides, dilations, padding(c), max(channels, 1)))
 
 
 def conv_3d(c: Call) -> str:
     """A convolution over three axes."""
-    weight, strides = c.weight(1, (4, 3, 0, 1, 2)), _sizes(c, "stride_d stride_h stride_w")
-    dilations = _sizes(c, "dilation_d dilation_h dilation_w")
-    return c.activated(last.conv(c.e, c.x(0), weight, _bias(c, 2), strides, dilations, _padding(c)))
+    weight, strides = c.weight(1, (4, 3, 0, 1, 2)), sizes(c, "stride_d stride_h stride_w")
+    dilations = sizes(c, "dilation_d dilation_h dilation_w")
+    return c.activated(last.conv(c.e, c.x(0), weight, _bias(c, 2), strides, dilations, padding(c)))
 
 
 def _wanted(c: Call, axes: int) -> tuple[int | None, ...]:
@@ -104,26 +104,26 @@ def _need_axes(c: Call, i: int, count: int) -> None:
 def transpose_conv(c: Call) -> str:
     """Inputs: the result's shape, weights, x, bias."""
     _need_axes(c, 2, 4)
-    weight, strides = c.weight(1, (3, 0, 1, 2)), _sizes(c, "stride_h stride_w")
-    same = _padding(c) == "SAME"
+    weight, strides = c.weight(1, (3, 0, 1, 2)), sizes(c, "stride_h stride_w")
+    same = padding(c) == "SAME"
     return c.activated(last.conv_transpose(c.e, c.x(2), weight, _bias(c, 3), strides, (1, 1), same, _wanted(c, 2)))
 
 
 def conv_3d_transpose(c: Call) -> str:
     """Inputs: the result's shape, weights (kd, kh, kw, o, i), x, bias."""
     _need_axes(c, 2, 5)
-    weight, strides = c.weight(1, (4, 3, 0, 1, 2)), _sizes(c, "stride_d stride_h stride_w")
-    dilations, same = _sizes(c, "dilation_d dilation_h dilation_w"), _padding(c) == "SAME"
+    weight, strides = c.weight(1, (4, 3, 0, 1, 2)), sizes(c, "stride_d stride_h stride_w")
+    dilations, same = sizes(c, "dilation_d dilation_h dilation_w"), padding(c) == "SAME"
     return c.activated(last.conv_transpose(c.e, c.x(2), weight, _bias(c, 3), strides, dilations, same, _wanted(c, 3)))
 
 
 def _pool(op: str) -> Rule:
     def rule(c: Call) -> str:
-        kernel, strides = _sizes(c, "filter_h filter_w"), _sizes(c, "stride_h stride_w")
+        kernel, strides = sizes(c, "filter_h filter_w"), sizes(c, "stride_h stride_w")
         x = c.x(0)
         if c.op == "L2_POOL_2D":  # the root of the mean of squares
             x = c.e.node("Mul", x, x)
-        y = last.pool(c.e, op, x, kernel, strides, _padding(c))
+        y = last.pool(c.e, op, x, kernel, strides, padding(c))
         return c.activated(c.e.node("Sqrt", y) if c.op == "L2_POOL_2D" else y)
 
     return rule
@@ -152,8 +152,6 @@ def batch_matmul(c: Call) -> str:
     names = []
     for i, key in ((0, "adj_x"), (1, "adj_y")):
         name = c.x(i)
-        if c.e.value(name) is not None and c.tensor(i).quantization is not None:
-            name = c.weight(i, tuple(range(c.rank(i))))
         if c.options[key]:
             rank = c.rank(i)
             if rank < 2:
@@ -195,18 +193,15 @@ def local_response_normalization(c: Call) -> str:
 
 def _resize(mode: str) -> Rule:
     def rule(c: Call) -> str:
-        sizes = c.x(1)
-        given = c.constant(1)
-        if given is not None:
-            sizes = c.e.ints(c.ints(1, "sizes"))
-        return last.resize(c.e, c.x(0), sizes, mode, bool(c.options["align_corners"]), bool(c.options["half_pixel_centers"]))
+        wanted = c.x(1) if c.constant(1) is None else c.e.ints(c.ints(1, "sizes"))
+        return last.resize(c.e, c.x(0), wanted, mode, bool(c.options["align_corners"]), bool(c.options["half_pixel_centers"]))
 
     return rule
 
 
 def _blocks(move: Callable[..., str]) -> Rule:
     def rule(c: Call) -> str:
-        (block,) = _sizes(c, "block_size")
+        (block,) = sizes(c, "block_size")
         return move(c.e, c.x(0), block)
 
     return rule
@@ -214,8 +209,7 @@ def _blocks(move: Callable[..., str]) -> Rule:
 
 def embedding_lookup(c: Call) -> str:
     """Rows of a table by number."""
-    table = c.weight(1, tuple(range(c.rank(1)))) if c.constant(1) is not None else c.x(1)
-    return c.e.node("Gather", table, c.x(0), axis=0)
+    return c.e.node("Gather", c.x(1), c.x(0), axis=0)
 
 
 def fake_quant(c: Call) -> str:

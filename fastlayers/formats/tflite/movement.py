@@ -127,7 +127,7 @@ def pad(c: Call) -> str:
     else:
         pairs = _pairs(c)
         pads = c.e.ints([a for a, _ in pairs] + [z for _, z in pairs])
-    return c.e.node("Pad", c.x(0), pads, c.optional(2))
+    return c.e.node("Pad", c.x(0), pads, c.optional(2) or c.zero(0))
 
 
 def mirror_pad(c: Call) -> str:
@@ -177,7 +177,7 @@ def space_to_batch(c: Call) -> str:
     m, rest, x = len(block), sizes[len(block) :], c.x(0)
     if any(a or z for a, z in pairs):
         lead, tail = [0], [0] * len(rest)
-        x = c.e.node("Pad", x, c.e.ints([*lead, *(a for a, _ in pairs), *tail, *lead, *(z for _, z in pairs), *tail]))
+        x = c.e.node("Pad", x, c.e.ints([*lead, *(a for a, _ in pairs), *tail, *lead, *(z for _, z in pairs), *tail]), c.zero(0))
     small = [(s + a + z) // b for s, (a, z), b in zip(sizes, pairs, block, strict=False)]
     split = [0, *(v for pair in zip(small, block, strict=True) for v in pair), *rest]
     order = [*range(2, 2 * m + 1, 2), 0, *range(1, 2 * m, 2), *range(2 * m + 1, 2 * m + 1 + len(rest))]

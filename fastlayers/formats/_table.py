@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ..errors import FormatError, ShapeError
-from . import foreign, hdf5, keras, npy, npz, onnx, safetensors, tflite, torch
+from . import foreign, hdf5, keras, msgpack, npy, npz, onnx, safetensors, safetensors_index, tflite, torch
 from ._arrays import Array
 from ._budget import Budget
 from ._source import Source, quote
@@ -25,7 +25,7 @@ class Format(Protocol):
 
 
 # Formats with a magic number first; a content belongs to the first that claims it.
-FORMATS: tuple[Format, ...] = (npy, torch, npz, keras, safetensors, hdf5, tflite, onnx)
+FORMATS: tuple[Format, ...] = (npy, torch, npz, keras, safetensors, safetensors_index, hdf5, tflite, onnx, msgpack)
 
 
 def choose(source: Source, format: str | None) -> Format:

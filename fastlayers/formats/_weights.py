@@ -20,7 +20,7 @@ def load_weights(
 ) -> dict[str, Array]:
     """Reads the arrays of a weights or model file, by name; the format is told from the content, never from the file's name.
 
-    Read are safetensors, torch, npz, npy, HDF5, Keras, TensorFlow Lite and ONNX files.
+    Read are safetensors (in shards too: pass the index), torch, npz, npy, HDF5, Keras, TensorFlow Lite, ONNX and Flax files.
 
     Names and their order are the file's ("arr_0" for the one array of an npy file, as in an npz). dtypes are kept (float16,
     integers, bool and complex too), but bfloat16 and the 8-bit floats, which numpy lacks, are widened to float32, exactly.
@@ -41,7 +41,8 @@ def load_weights(
     Args:
         source: a path (str or os.PathLike), the content itself (bytes or another contiguous buffer of bytes), or a binary file
             object, which is read from where it stands to its end and need not be seekable.
-        format: the format to insist on, "safetensors", "torch", "npz", "npy", "hdf5", "keras", "tflite" or "onnx"; None for any.
+        format: the format to insist on, "safetensors", "torch", "npz", "npy", "hdf5", "keras", "tflite", "onnx" or
+            "msgpack", or "safetensors index"; None for any.
         mmap: maps the file of a path: arrays need no memory of their own where no conversion is due, and are read at first touch.
             The file must then not change while its arrays live; if it is truncated, the operating system kills the process that
             touches them. False reads the file, and copies a buffer that is not ``bytes``: the result depends on nothing outside.

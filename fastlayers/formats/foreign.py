@@ -42,8 +42,6 @@ def refuse(source: Source) -> None:
             _unsupported(source, name)
     if _is_pickle(source):
         _unsupported(source, "a Python pickle, which is never unpickled")
-    if _is_msgpack(source):
-        _unsupported(source, "MessagePack (as Flax writes it)")
     first = bytes(source.view[:64]).lstrip().lower()
     for name, text in _TEXTS:
         if first.startswith(text):
@@ -69,14 +67,3 @@ def _refuse_archive(source: Source) -> NoReturn:
 
 def _is_pickle(source: Source) -> bool:
     return len(source) > 2 and source.view[0] == 0x80 and 2 <= source.view[1] <= 5
-
-
-def _is_msgpack(source: Source) -> bool:
-    """A map whose first key is a string of letters."""
-    first = bytes(source.view[:16])
-    skip = {0xDE: 3, 0xDF: 5}.get(first[0], 1 if 0x81 <= first[0] <= 0x8F else 0)
-    if not skip or len(first) < skip + 3:
-        return False
-    key = first[skip]
-    start = skip + 1 if 0xA1 <= key <= 0xBF else skip + 2 if key == 0xD9 else 0
-    return bool(start) and first[start : start + 1].isalnum()

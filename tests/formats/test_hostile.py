@@ -17,8 +17,9 @@ from . import torch_build
 from .build import VALID as PLAIN
 from .build import npy, npz, safetensors_of
 from .measure import allocations
+from .test_msgpack import SMALL as FLAX
 
-VALID = {**PLAIN, "torch zip": torch_build.SMALL_ZIP, "torch legacy": torch_build.SMALL_LEGACY}
+VALID = {**PLAIN, "torch zip": torch_build.SMALL_ZIP, "torch legacy": torch_build.SMALL_LEGACY, "msgpack": FLAX}
 
 QUIET = settings(derandomize=True, deadline=None, max_examples=40, database=None)
 DTYPES = st.sampled_from(["<f4", "<f8", "<f2", "<i8", "<i4", "u1", "?", "<c8"]).map(np.dtype)

@@ -232,8 +232,6 @@ FOREIGN: dict[str, tuple[bytes, type[Error], str]] = {
     "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(90), UnsupportedError, "HDF5: addresses of 0 and lengths of 0 bytes"),
     "HDF5 behind a user block": (bytes(2048) + b"\x89HDF\r\n\x1a\n", FormatError, "HDF5: the superblock: ends 1 bytes too early"),
     "ONNX, cut": (b"\x08\x08\x12\x07pytorch\x1a\x052.1.0", FormatError, "is an ONNX model without a graph: truncated?"),
-    "Flax": (b"\x82\xa6params\x80\xa5state\x80", UnsupportedError, "the content is MessagePack (as Flax writes it)"),
-    "Flax, large": (b"\xde\x00\x20\xd9\x28" + b"a" * 40, UnsupportedError, "the content is MessagePack (as Flax writes it)"),
     "GGUF": (b"GGUF\3\0\0\0", UnsupportedError, "the content is GGUF"),
     "gzip": (gzip.compress(CONTENT), UnsupportedError, "gzip-compressed: decompress it first"),
     "tar": (bytes(257) + b"ustar\0" + bytes(249), UnsupportedError, "the content is a tar archive"),

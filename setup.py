@@ -36,7 +36,7 @@ DIRECTIVES = {
     "wraparound": False,
     "cdivision": True,
     "initializedcheck": False,
-    # Plain C functions instead of Cython's own type of function, which takes 14 KB in every module; inspect reads their signatures.
+    # Plain C functions instead of Cython's type, which takes 14 KB in every module; inspect reads their signatures.
     "binding": False,
     "embedsignature": True,
     "embedsignature.format": "clinic",

@@ -31,8 +31,9 @@ NOT_IN_CUDA -= {"linear", "linear_pack", "matmul", "conv", "conv_pack", "winogra
 NOT_IN_CUDA -= {"conv_transpose", "conv_transpose_pack"}
 NOT_IN_CUDA -= {"linear", "linear_pack", "matmul"}
 NOT_IN_CUDA -= {
-    "affine", "attention", "binary", "cast", "compare", "copy", "embedding", "gather", "group_norm", "gru", "gru_pack",
-    "layer_norm", "log_softmax", "lrn", "lstm", "lstm_pack", "pad", "reduce", "rnn", "rnn_pack", "softmax", "transpose", "where",
+    "additive_scores", "affine", "attention", "attention_weights", "binary", "cast", "compare", "copy", "embedding", "gather",
+    "group_norm", "gru", "gru_pack", "layer_norm", "log_softmax", "lrn", "lstm", "lstm_pack", "pad", "reduce", "rnn", "rnn_pack",
+    "rotary", "softmax", "transpose", "where",
 }  # fmt: skip
 NOT_IN_CUDA -= {
     "avg_pool", "conv", "conv_pack", "conv_transpose", "conv_transpose_pack", "depthwise", "depthwise_pack", "lp_pool", "max_pool",

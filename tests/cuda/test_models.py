@@ -136,14 +136,15 @@ def test_load(tmp_path: Any, model: fl.Model) -> None:
 
 
 def test_what_runs_on_the_host_is_shown_and_computed() -> None:
-    """Additive scores have no kernel on the GPU; what is around them has."""
+    """Regions have no kernel on the GPU; what is around them has."""
+    boxes = np.array([[0, 0, 0, 2, 2], [0, 1, 1, 3, 3]], np.float32)
 
     def function(x: Any) -> Any:
-        return fl.functional.relu(fl.functional.additive_attention(fl.functional.tanh(x), x, x))
+        return fl.functional.relu(fl.functional.roi_pool(fl.functional.tanh(x), boxes, 2))
 
-    x = numbers(1, 3, 4)
+    x = numbers(1, 1, 4, 4)
     model = fl.compile(function, x, device="cuda")
-    assert "additive_scores (host)" in model.summary()
+    assert "roi_pool (host)" in model.summary()
     assert "unary (host)" not in model.summary()
     with fl.kernels.use("reference"):
         want = function(x)

@@ -155,6 +155,7 @@ class Kernel:
         self.signature = types.void(*(_TYPES[kind] for name, kind in names.items() if name != "return"))
         self._floats = [kind == "float" for name, kind in names.items() if name != "return"]
         self._made: Any = None
+        self._configured: dict[Any, Any] = {}
         self.__doc__ = function.__doc__
         KERNELS.append(self)
 
@@ -168,9 +169,27 @@ class Kernel:
                 self._made[grid, block](*given)
             return
         try:
-            self._made[grid, block, current_stream()](*arguments)
+            configured = self._configured.get((grid, block, stream_pointer()))
+            if configured is None:
+                configured = self._configure(grid, block)
+            configured(*arguments)
         except Exception as error:  # the driver's errors have many types
             raise failure(self.name, error) from error
+
+    def _configure(self, grid: Any, block: Any) -> Any:
+        """The kernel with its grid, made once. Numba warns of every small one."""
+        from numba.cuda.core import config as settings
+
+        with _lock:
+            before, settings.CUDA_LOW_OCCUPANCY_WARNINGS = settings.CUDA_LOW_OCCUPANCY_WARNINGS, 0
+            try:
+                made = self._made[grid, block, current_stream()]
+            finally:
+                settings.CUDA_LOW_OCCUPANCY_WARNINGS = before
+            if len(self._configured) >= 256:
+                self._configured.clear()
+            self._configured[grid, block, stream_pointer()] = made
+        return made
 
     def _options(self) -> dict[str, Any]:
         return {**OPTIONS, "launch_bounds": self.most_threads} if self.most_threads else OPTIONS

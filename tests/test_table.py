@@ -36,8 +36,8 @@ NOT_IN_CUDA -= {
     "rotary", "softmax", "transpose", "where",
 }  # fmt: skip
 NOT_IN_CUDA -= {
-    "avg_pool", "conv", "conv_pack", "conv_transpose", "conv_transpose_pack", "depthwise", "depthwise_pack", "lp_pool", "max_pool",
-    "sum_pool", "winograd", "winograd_pack",
+    "adaptive_pool", "avg_pool", "conv", "conv_pack", "conv_transpose", "conv_transpose_pack", "depthwise", "depthwise_pack",
+    "lp_pool", "max_pool", "resize", "resize_pack", "roi_align", "roi_pool", "sum_pool", "time_pool", "winograd", "winograd_pack",
 }  # fmt: skip
 kernels = pytest.mark.parametrize("item", KERNELS, ids=lambda item: item.name)
 

@@ -17,7 +17,7 @@ from ._axes import merged, table
 from ._cuda import I32, I64, SIMULATED, U8, Kernel, S, T, cdiv, cuda, kernel, per_function, sized, threads
 from ._device import Array, empty, on_device
 
-__all__ = ["cast", "copy", "embedding", "gather"]
+__all__ = ["cast", "check", "copy", "embedding", "gather"]
 
 BLOCK = threads(256)
 TILE, TILE_AND_BANK = 32, 33  # a number more a row, or a column would lie in one bank
@@ -152,7 +152,7 @@ def _gather(itemsize: int) -> Kernel:
     return gather_kernel
 
 
-def _check(name: str, indices: Array, least: int, most: int) -> None:
+def check(name: str, indices: Array, least: int, most: int) -> None:
     """Raises if an index is out of range. Waits for the GPU, since the answer is wanted here."""
     if not indices.size:
         return
@@ -169,7 +169,7 @@ def _check(name: str, indices: Array, least: int, most: int) -> None:
 def gather(x__oni: Array, indices__m: Array, out__omi: Array, itemsize: int) -> None:
     """out[o, j] = x[o, indices[j]]; an index below 0 counts from the end, ShapeError if one is out of range."""
     _, n, inner = x__oni.shape
-    _check("gather: index", indices__m, -n, n - 1)
+    check("gather: index", indices__m, -n, n - 1)
     total = out__omi.size
     if total:
         kind = f"u{itemsize}"
@@ -181,7 +181,7 @@ def gather(x__oni: Array, indices__m: Array, out__omi: Array, itemsize: int) -> 
 def embedding(weight__vd: Array, ids__m: Array, out__md: Array) -> None:
     """out[j] = weight[ids[j]]; ShapeError if an id is out of range, and one below 0 is."""
     n, inner = weight__vd.shape
-    _check("embedding: id", ids__m, 0, n - 1)
+    check("embedding: id", ids__m, 0, n - 1)
     total = out__md.size
     if total:
         _gather(4).launch(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 __all__ = [
     "BINARY",
+    "BORDERS",
     "COMPARE",
     "INTEGER",
     "KERNELS",
@@ -29,7 +30,8 @@ __all__ = [
 
 # Arguments that are no arrays; all others are one, or None where a kernel can do without.
 PLAIN = frozenset(
-    {"activation", "alpha", "axes", "batch_first", "beta", "bias", "causal", "channels", "channels_last", "column", "depth",
+    {"aligned", "border",
+     "activation", "alpha", "axes", "batch_first", "beta", "bias", "causal", "channels", "channels_last", "column", "depth",
      "dilation", "directions_apart", "empty", "epsilon", "exclusive", "factor", "gate", "groups", "heads_last", "include_pad",
      "interleaved", "itemsize", "k_transposed", "kernel", "least", "mode", "norm", "offset", "op", "options", "out_last",
      "out_offset", "out_strides", "p", "packed", "pads", "reverse", "rms", "samples", "scale", "shape", "size", "source",
@@ -94,6 +96,7 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("time_pool", "time_pooling", ("x", "lengths__n", "mask__nt", "out__nc", "op", "batch_first")),
     Kernel("resize_pack", "resize", ("axes", "size")),
     Kernel("resize", "resize", ("x__odhwi", "packed", "out__odhwi")),
+    Kernel("grid_sample", "grid", ("x__ncp", "grid__nor", "out__nco", "size", "mode", "border", "aligned")),
     Kernel("roi_pool", "regions", ("x", "boxes__k5", "out", "scale", "channels_last")),
     Kernel(
         "roi_align",
@@ -202,6 +205,8 @@ KINDS: dict[str, int] = {
 }
 
 PAD_MODES: dict[str, int] = {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}
+# What lies outside an image that is read at any places.
+BORDERS: dict[str, int] = {"zeros": 0, "border": 1, "reflection": 2}
 
 # The numbers are those of `enum fl_reduce_code`, which has the formulas.
 REDUCE: dict[str, int] = {

@@ -28,11 +28,11 @@ def offsets(*pairs: tuple[float, float]) -> np.ndarray:
 
 
 GRID = [
-    case("GridSample", "middles", [X, AT], [[[[0, 11, 5.5, 0]]]], data=2, ulp=8),
-    case("GridSample", "border", [X, AT], [[[[0, 11, 5.5, 7]]]], data=2, padding_mode="border", ulp=8),
-    case("GridSample", "corners", [X, ENDS], [[[[0, 11, 5.5, 8]]]], data=2, align_corners=1, ulp=8),
+    case("GridSample", "middles", [X, AT], [[[[0, 11, 5.5, 0]]]], data=2, native=True, ulp=8),
+    case("GridSample", "border", [X, AT], [[[[0, 11, 5.5, 7]]]], data=2, native=True, padding_mode="border", ulp=8),
+    case("GridSample", "corners", [X, ENDS], [[[[0, 11, 5.5, 8]]]], data=2, native=True, align_corners=1, ulp=8),
     case("GridSample", "bilinear is an old name", [X, AT], [[[[0, 11, 5.5, 0]]]], data=2, mode="bilinear", ulp=8),
-    case("GridSample", "nearest", [X, AT], [[[[0, 11, 6, 0]]]], data=2, mode="nearest"),
+    case("GridSample", "nearest", [X, AT], [[[[0, 11, 6, 0]]]], data=2, native=True, mode="nearest"),
     case("GridSample", "a line", [LINE, SPOTS], [[[0.5, 1.5, 2, 0, 0, 0]]], data=2, ulp=4),
     case("GridSample", "a line, reflection", [LINE, SPOTS], [[[1, 1.5, 4, 1.5, 2, 2]]], data=2,
          padding_mode="reflection", ulp=16),
@@ -43,9 +43,10 @@ GRID = [
          padding_mode="border", ulp=16),
     case("GridSample", "channels and images", [np.concatenate([X, X + 1, -X, X * 2]).reshape(2, 2, 3, 4), np.repeat(AT, 2, 0)],
          [[[[0, 11, 5.5, 0]], [[1, 12, 6.5, 0]]], [[[0, -11, -5.5, 0]], [[0, 22, 11, 0]]]], data=2, ulp=8),
-    case("GridSample", "three axes", [numbers(1, 1, 2, 2, 2), np.zeros((1, 1, 1, 1, 3), np.float32)], [[[[[3.5]]]]], data=2),
+    case("GridSample", "three axes", [numbers(1, 1, 2, 2, 2), np.zeros((1, 1, 1, 1, 3), np.float32)], [[[[[3.5]]]]],
+         data=2, native=True),
     case("GridSample", "no place", [X, AT[:, :, :0]], np.zeros((1, 1, 1, 0), np.float32), data=2),
-    case("GridSample", "NaN", [X, AT * NAN], [[[[NAN] * 4]]], data=2),
+    case("GridSample", "NaN", [X, AT * NAN], [[[[NAN] * 4]]], data=2, native=True),
     case("GridSample", "double", [X.astype(np.float64), AT.astype(np.float64)],
          array([[[[0, 11, 5.5, 0]]]], np.float64), data=2, ulp=8),
     case("AffineGrid", "the image itself", [[[[1.0, 0, 0], [0, 1, 0]]], [1, 1, 2, 4]],

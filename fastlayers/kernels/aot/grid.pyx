@@ -1,0 +1,203 @@
+"""Images read at given places, between their pixels: nearest, linear or cubic, along one, two or three axes.
+
+A task is a few places of one image: where each one's neighbours are, and the share of each, is found once for all channels.
+"""
+
+from libc.math cimport rint
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+cimport numpy as cnp
+
+from ._engine cimport alloc, parallel, release, workers
+from ._space cimport rounded
+from ._step cimport make_step, run_plan, volume
+
+cnp.import_array()
+
+cdef enum:
+    ZEROS = 0         # numbers of table.BORDERS
+    REFLECTION = 2
+    PLACES = 32       # of a task
+    AXES = 3
+
+cdef double FAR = <double>(<int64_t>1 << 40)   # where places end, so that they remain whole numbers
+# The cubic's parameter, and what its polynomials have of it. As floats: with a number written there, they would be doubles.
+cdef float CUBIC = -0.75, P2 = 1.25, P3 = 2.25, P4 = -3, P5 = -3.75, P8 = -6, ONE = 1
+
+
+cdef struct Job:
+    const float *x
+    const float *grid
+    float *out
+    int64_t n, c, pixels, places, tasks   # images, channels; tasks of one image
+    int64_t size[AXES]
+    int axes, mode, border, corners
+    bint aligned
+    size_t scratch
+    char *memory
+    double work
+
+
+cdef inline float pixel(const Job *job, float place, int64_t count) noexcept nogil:
+    """A place along an axis in pixels. Every result is rounded to a float, as in numpy: a fused multiply-add, or a double that is kept,
+    would move what lies on an edge."""
+    cdef float at = <float>(place + 1)
+    if job.aligned:
+        at = <float>(at / 2)
+        at = <float>(at * <double>(count - 1))
+    else:
+        at = <float>(at * <double>count)
+        at = <float>(at - 1)
+        at = <float>(at / 2)
+    return <float>-FAR if at < -FAR else <float>FAR if at > FAR else at
+
+
+cdef inline int64_t inside(const Job *job, int64_t at, int64_t count) noexcept nogil:
+    """A whole position as an index, or -1 for zeros."""
+    cdef int64_t span
+    if 0 <= at < count:
+        return at
+    if job.border == ZEROS:
+        return -1
+    if job.border == REFLECTION:
+        span = max(2 * (count - 1), <int64_t>1) if job.aligned else 2 * count
+        at %= span
+        if at < 0:
+            at += span
+        at = min(at, span - at if job.aligned else span - 1 - at)
+    return 0 if at < 0 else count - 1 if at >= count else at
+
+
+cdef inline float near(float s) noexcept nogil:
+    return (P2 * s - P3) * s * s + ONE
+
+
+cdef inline float far(float s) noexcept nogil:
+    return ((CUBIC * s - P5) * s + P8) * s - P4
+
+
+cdef inline void neighbours(const Job *job, float at, int64_t count, int64_t *index, float *share) noexcept nogil:
+    """The indices (-1: zeros) along an axis, and the share of each."""
+    cdef int64_t low
+    cdef float t
+    cdef int i
+    if at != at:
+        for i in range(job.mode):
+            index[i], share[i] = inside(job, -1, count), at
+        return
+    if job.mode == 1:
+        index[0], share[0] = inside(job, <int64_t>rint(at), count), 1
+        return
+    low = <int64_t>at
+    if low > at:
+        low -= 1
+    t = <float>(at - low)
+    if job.mode == 2:
+        share[0], share[1] = <float>(1 - t), t
+    else:
+        share[0], share[1], share[2], share[3] = far(<float>(t + 1)), near(t), near(<float>(1 - t)), far(<float>(2 - t))
+        low -= 1
+    for i in range(job.mode):
+        index[i] = inside(job, low + i, count)
+
+
+cdef void corners_of(const Job *job, const float *place, int64_t *index, float *share) noexcept nogil:
+    """The pixels that count for a place (-1: zeros), the first axis slowest, and their shares."""
+    cdef int64_t at[4]
+    cdef int64_t row[4]
+    cdef float part[4]
+    cdef float above[4]
+    cdef int axis, i, j, count = 1
+    if job.axes == 2 and job.mode == 2:   # what most are: the same without loops
+        neighbours(job, pixel(job, place[1], job.size[0]), job.size[0], row, above)
+        neighbours(job, pixel(job, place[0], job.size[1]), job.size[1], at, part)
+        for i in range(2):
+            for j in range(2):
+                share[2 * i + j] = above[i] * part[j]
+                index[2 * i + j] = -1 if row[i] | at[j] < 0 else row[i] * job.size[1] + at[j]
+        return
+    index[0], share[0] = 0, 1
+    for axis in range(job.axes):
+        neighbours(job, pixel(job, place[job.axes - 1 - axis], job.size[axis]), job.size[axis], at, part)
+        # From the end on: what is written lies behind what is still read.
+        for i in range(count - 1, -1, -1):
+            for j in range(job.mode - 1, -1, -1):
+                share[i * job.mode + j] = share[i] * part[j]
+                index[i * job.mode + j] = -1 if index[i] < 0 or at[j] < 0 else index[i] * job.size[axis] + at[j]
+        count *= job.mode
+
+
+cdef void task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Job *job = <const Job *>context
+    cdef int64_t *index = <int64_t *>(job.memory + worker * job.scratch)
+    cdef float *share = <float *>(index + PLACES * job.corners)
+    cdef int64_t image = number // job.tasks, first = number % job.tasks * PLACES, i, c, k
+    cdef int64_t count = min(<int64_t>PLACES, job.places - first), corners = job.corners
+    cdef const float *x = job.x + image * job.c * job.pixels
+    cdef const float *w
+    cdef const int64_t *at
+    cdef float *out = job.out + image * job.c * job.places + first
+    cdef float total
+    cdef bint whole[PLACES]   # whether all that counts for a place lies in the image
+    for i in range(count):
+        at, whole[i] = index + i * corners, corners == 4
+        corners_of(job, job.grid + (image * job.places + first + i) * job.axes, index + i * corners, share + i * corners)
+        for k in range(corners):
+            whole[i] = whole[i] and at[k] >= 0
+    for c in range(job.c):
+        for i in range(count):
+            at, w, total = index + i * corners, share + i * corners, 0
+            if whole[i]:
+                total = x[at[0]] * w[0] + x[at[1]] * w[1] + x[at[2]] * w[2] + x[at[3]] * w[3]
+            elif job.mode == 1:
+                total = x[at[0]] if at[0] >= 0 else 0
+            else:
+                for k in range(corners):
+                    total += (x[at[k]] if at[k] >= 0 else 0) * w[k]
+            out[i] = total
+        x += job.pixels
+        out += job.places
+
+
+cdef int run_grid(const void *plan, void *const *operands) noexcept nogil:
+    cdef Job job = (<const Job *>plan)[0]
+    cdef int threads = workers(job.n * job.tasks, job.work)
+    if job.n * job.c * job.places == 0:
+        return 0
+    job.x, job.grid, job.out = <const float *>operands[0], <const float *>operands[1], <float *>operands[2]
+    job.memory = <char *>alloc(threads * job.scratch)
+    if job.memory == NULL:
+        return -1
+    parallel(task, &job, job.n * job.tasks, threads)
+    release(job.memory)
+    return 0
+
+
+cdef int plan_grid(Job *job, tuple x, tuple out, tuple size, int mode, int border, bint aligned) except -1:
+    cdef int i
+    memset(job, 0, sizeof(Job))
+    job.n, job.c, job.pixels, job.places = x[0], x[1], x[2], out[2]
+    job.axes, job.mode, job.border, job.aligned, job.corners = len(size), mode, border, aligned, 1
+    for i in range(job.axes):
+        job.size[i] = size[i]
+        job.corners *= mode
+    job.tasks = (job.places + PLACES - 1) // PLACES
+    job.scratch = rounded(PLACES * job.corners * (sizeof(int64_t) + sizeof(float)))
+    job.work = <double>job.n * job.places * job.corners * (job.c * 60.0 + 300)
+    return 0
+
+
+def grid_sample(cnp.ndarray x__ncp, cnp.ndarray grid__nor, cnp.ndarray out__nco, tuple size, int mode, int border, bint aligned):
+    """out = what lies at the places of an image of `size` (one to three axes), which is x's last axis; see reference/grid.py."""
+    cdef Job job
+    cdef void *operands[3]
+    plan_grid(&job, (<object>x__ncp).shape, (<object>out__nco).shape, size, mode, border, aligned)
+    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x__ncp), cnp.PyArray_DATA(grid__nor), cnp.PyArray_DATA(out__nco)
+    run_plan(run_grid, &job, operands, job.work, "grid_sample")
+
+
+def grid_sample_step(tuple x__ncp, tuple grid__nor, tuple out__nco, tuple size, int mode, int border, bint aligned):
+    """The step of `grid_sample`: shapes instead of arrays."""
+    cdef Job job
+    plan_grid(&job, x__ncp, out__nco, size, mode, border, aligned)
+    return make_step(run_grid, &job, sizeof(Job), 3, job.work, None)

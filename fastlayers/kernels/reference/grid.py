@@ -1,0 +1,88 @@
+"""Images read at given places, between their pixels, in numpy: one neighbour of all places after another."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+__all__ = ["grid_sample"]
+
+# Whole positions on an axis, and the share that what lies there has (None: all of it).
+Neighbour = tuple[np.ndarray, np.ndarray | None]
+
+FAR = float(1 << 40)  # where places end, so that they remain whole numbers
+CUBIC = -0.75
+ZEROS, REFLECTION = 0, 2  # numbers of table.BORDERS
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def grid_sample(
+    x__ncp: np.ndarray, grid__nor: np.ndarray, out__nco: np.ndarray, size: tuple[int, ...], mode: int, border: int, aligned: bool
+) -> None:
+    """out = what lies at the places of an image of `size`, which is x's last axis.
+
+    A place has a number for each axis, the last axis first: -1 and 1 are the image's edges, or (`aligned`) the middles of its
+    outermost pixels. `mode`: how many neighbours count along an axis, 1 (the nearest), 2 (linear) or 4 (cubic). `border`: what
+    lies outside, a number of table.BORDERS. Places are found in x's float type: of NaN comes NaN, but for the nearest.
+    """
+    places = [_pixels(grid__nor[..., len(size) - 1 - axis], count, aligned) for axis, count in enumerate(size)]
+    settled = [
+        [(*_inside(at, count, border, aligned), share) for at, share in _neighbours(mode, place)]
+        for place, count in zip(places, size, strict=True)
+    ]
+    total: np.ndarray | None = None
+    for corner in itertools.product(*settled):
+        index: np.ndarray = np.zeros(places[0].shape, np.int64)
+        share: Any = None
+        there: Any = None
+        for (at, inside, part), count in zip(corner, size, strict=True):
+            index = index * count + at
+            share = part if share is None else share * part
+            there = inside if there is None else there & inside
+        taken = np.take_along_axis(x__ncp, index[:, None], 2)
+        if border == ZEROS:
+            taken = np.where(there[:, None], taken, taken.dtype.type(0))
+        if share is not None:
+            taken = taken * share.astype(taken.dtype, copy=False)[:, None]
+        total = taken if total is None else total + taken
+    if math.prod(out__nco.shape):
+        out__nco[...] = total
+
+
+def _pixels(places: np.ndarray, count: int, aligned: bool) -> np.ndarray:
+    at = (places + 1) / 2 * (count - 1) if aligned else ((places + 1) * count - 1) / 2
+    return np.asarray(np.clip(at, -FAR, FAR))
+
+
+def _neighbours(mode: int, at: np.ndarray) -> list[Neighbour]:
+    if mode == 1:
+        return [(np.rint(at), None)]
+    low = np.floor(at)
+    t = at - low
+    if mode == 2:
+        return [(low, 1 - t), (low + 1, t)]
+
+    def near(s: np.ndarray) -> Any:
+        return ((CUBIC + 2) * s - (CUBIC + 3)) * s * s + 1
+
+    def far(s: np.ndarray) -> Any:
+        return ((CUBIC * s - 5 * CUBIC) * s + 8 * CUBIC) * s - 4 * CUBIC
+
+    return [(low - 1, far(t + 1)), (low, near(t)), (low + 1, near(1 - t)), (low + 2, far(2 - t))]
+
+
+def _inside(at: np.ndarray, count: int, border: int, aligned: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Whole positions as indices, and whether they lie in the image."""
+    at = np.nan_to_num(at, nan=-1.0)
+    if border == REFLECTION:
+        if aligned:
+            span = max(2 * (count - 1), 1)
+            at = np.mod(at, span)
+            at = np.minimum(at, span - at)
+        else:  # around the edges, which lie half a pixel outside
+            at = np.mod(at, 2 * count)
+            at = np.minimum(at, 2 * count - 1 - at)
+    return np.clip(at, 0, count - 1).astype(np.int64), (at >= 0) & (at < count)

@@ -1,0 +1,65 @@
+"""GridSample against torch's answers, every variant against the reference, and the edges of memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers.kernels import _dispatch
+from fastlayers.kernels.table import BORDERS
+
+from ..guard import guarded
+from .models import one, run
+
+GOLDENS = np.load(Path(__file__).parent.parent / "goldens" / "grid_sample.npz")
+ANSWERS = [name for name in GOLDENS.files if name.startswith("y")]
+# Torch finds places in other steps: of 33 pixels in float32, whose numbers differ by up to about 4 from their neighbours.
+TOLERANCE = 4 * 33 * 2.0**-23
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_torch(name: str, variant: str) -> None:
+    number, mode, border, aligned = name[1:].split("/")
+    inputs = [GOLDENS[f"x{number}"], GOLDENS[f"grid{number}"]]
+    made = one("GridSample", inputs, mode=mode, padding_mode=border, align_corners=int(aligned))
+    np.testing.assert_allclose(run(made, inputs, variant)[0], GOLDENS[name], rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("mode", [1, 2, 4])
+@pytest.mark.parametrize("border", BORDERS)
+def test_every_size(border: str, mode: int, variant: str, threads: int) -> None:
+    """Around the places of a task; also NaN, infinity and places far away. The numbers of a place depend on nothing else."""
+    rng = np.random.default_rng(mode)
+    kernel = _dispatch.kernel("grid_sample")
+    with fl.kernels.use("reference"):
+        reference = _dispatch.kernel("grid_sample")
+    for size in ((5,), (1, 1), (4, 7), (2, 3, 2)):
+        x = rng.standard_normal((2, 3, int(np.prod(size)))).astype(np.float32)
+        for count in (0, 1, 31, 32, 33, 97):
+            grid = (2 * rng.standard_normal((2, count, len(size)))).astype(np.float32)
+            grid.reshape(-1)[::17] = (np.nan, np.inf, -np.inf, 1e30, -1e9, 0.0, 1.0)[count % 7]
+            for aligned in (False, True):
+                options = (size, mode, BORDERS[border], aligned)
+                want, got, part = (np.full((2, 3, count), 7, np.float32) for _ in range(3))
+                reference(x, grid, want, *options)
+                for edge in ("start", "end"):
+                    kernel(guarded(x, edge), guarded(grid, edge), got, *options)
+                    # Contracted or not: a place's shares are sums of at most three products.
+                    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+                half = count // 2
+                for a, b in ((0, half), (half, count)):
+                    piece = np.empty((2, 3, b - a), np.float32)
+                    kernel(x, np.ascontiguousarray(grid[:, a:b]), piece, *options)
+                    part[:, :, a:b] = piece
+                np.testing.assert_array_equal(part, got)
+
+
+def test_what_is_outside_is_not_read() -> None:
+    """Zeros around an image of infinities stay zeros."""
+    x = np.full((1, 1, 2, 2), np.inf, np.float32)
+    grid = np.array([[[[-3.0, 0.0], [9.0, 9.0], [0.0, 0.0]]]], np.float32)
+    for variant in ("reference", _dispatch.variant().name):
+        np.testing.assert_array_equal(run(one("GridSample", [x, grid]), [x, grid], variant)[0].reshape(-1), [0, 0, np.inf])

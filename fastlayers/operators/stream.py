@@ -47,7 +47,7 @@ def _plan(n: View) -> _Plan:
     return _Plan(before, total, max(total, reach + (n.get("least", 1) - 1) * step), count, count * step)
 
 
-def _sized(shape: Sequence[Any], axis: int, size: int) -> tuple[Any, ...]:
+def _sized(shape: Sequence[Any], axis: int, size: Any) -> tuple[Any, ...]:
     return (*shape[:axis], size, *shape[axis + 1 :])
 
 
@@ -58,7 +58,7 @@ def window_infer(n: View) -> list[Spec]:
     if x.shape is not None and not 0 <= n.get("axis") < len(x.shape):
         raise n.fail(f"axis is {n.get('axis')}, x has {len(x.shape)} axes")
     if not x.static or not n.spec(1).static:
-        unknown = Spec(None if x.shape is None else (None,) * len(x.shape), dtype)
+        unknown = Spec(None if x.shape is None else _sized(x.shape, n.get("axis"), None), dtype)
         return [unknown, unknown, Spec((None,), _COUNT)]
     plan, axis = _plan(n), n.get("axis")
     window, rest = (_sized(n.sizes(0), axis, size) for size in (plan.window, plan.total - plan.used))
@@ -117,7 +117,7 @@ def _resized(n: View, size: Any) -> list[Spec]:
     if y.shape is None:
         return [y]
     known = count.shape is not None and isinstance(count.shape[0], int) and isinstance(y.shape[axis], int)
-    return [Spec(_sized(y.shape, axis, size(y.shape[axis], count.shape[0]) if known else None), y.dtype)]  # type: ignore[arg-type, index]
+    return [Spec(_sized(y.shape, axis, size(y.shape[axis], count.shape[0]) if known else None), y.dtype)]  # type: ignore[index]
 
 
 def cut_run(n: View, y: np.ndarray, count: np.ndarray) -> Sequence[np.ndarray]:

@@ -16,6 +16,7 @@ from ..errors import Error, ShapeError, UnsupportedError
 from ..graph.ir import Graph, Node, Value
 from ..graph.passes._net import captured
 from ..operators import OPERATORS, Spec, View
+from ..program.binder import run_operator
 from ._times import LATEST, Kind, Sizes, Time
 
 __all__ = ["RULES", "Rewriter", "Rewritten", "Rule", "rewritten"]
@@ -54,7 +55,8 @@ class Rewriter:
         self.states: list[tuple[Value, Value]] = []
         self.kinds: dict[str, Kind] = {}
         self.specs: dict[str, Spec] = {name: Spec(a.shape, a.dtype) for name, a in graph.constants.items()}
-        self.lengths: dict[str, Any] = {}  # how many steps the file says that an input has
+        self.whole: dict[str, Spec] = {}  # what is known of values of the whole sequence, if the graph says how long it is
+        self.numbers: dict[str, np.ndarray] = {}  # what is computed of sizes that are known
         self.taken = {*self.constants, *(v.name for v in (*graph.inputs, *graph.outputs))}
         self.taken.update(name for node in graph.nodes for name in node.outputs)
         self.inputs = []
@@ -63,16 +65,18 @@ class Rewriter:
                 axis = times[value.name]
                 shape = tuple(value.shape or ())
                 self.kinds[value.name] = Time(axis)
-                self.lengths[value.name] = shape[axis]
+                self.whole[value.name] = Spec(shape, value.dtype)
                 value = value._replace(shape=(*shape[:axis], None, *shape[axis + 1 :]))
             self.inputs.append(value)
             self.specs[value.name] = Spec(value.shape, value.dtype)
+        self.whole = {**self.specs, **self.whole}
 
     # ---- for rules --------------------------------------------------------------------------------------------------
 
     def constant(self, name: str | None) -> np.ndarray | None:
-        """The array behind a name, if it is constant."""
-        return self.constants.get(name) if name else None
+        """The array behind a name, if it is constant, or computed of sizes that are known."""
+        found = self.constants.get(name) if name else None
+        return self.numbers.get(name) if found is None and name else found
 
     def ints(self, *values: int) -> str:
         """A new constant of integers."""
@@ -101,6 +105,11 @@ class Rewriter:
         if shape is None:
             self.refuse(node, f"reads {name!r}, of which it is not known how many axes it has")
         return len(shape)
+
+    def length(self, name: str | None, time: Time) -> Any:
+        """How many steps a value of the whole sequence has, if the graph says it."""
+        spec = self.whole.get(name) if name else None
+        return spec.shape[time.axis] if spec is not None and spec.shape is not None else None
 
     def dtype(self, node: Node, name: str | None) -> np.dtype[Any]:
         """The dtype of a value."""
@@ -144,6 +153,7 @@ class Rewriter:
         for node in self.graph.nodes:
             made = self._visit(node, [self.kinds.get(name) if name else None for name in node.inputs])
             self.kinds.update((name, kind) for name, kind in zip(node.outputs, made, strict=False) if name)
+            self._infer(node, self.whole, strict=False)
         times, outputs = {}, []
         for value in self.graph.outputs:
             kind = self.kinds.get(value.name)
@@ -168,6 +178,7 @@ class Rewriter:
             return SIZED[node.op](self, node, kinds)
         if not found:
             self.keep(node)
+            self._compute(node, kinds)
             return (None,) * len(node.outputs)
         if all(k is LATEST for k in found):
             self.keep(node)
@@ -180,18 +191,44 @@ class Rewriter:
         rule = RULES.get(node.op)
         if rule is None:
             self.refuse(node, f"looks at the whole sequence, or is not known to go step by step{why(node)}")
-        return rule(self, node, kinds)
+        try:
+            return rule(self, node, kinds)
+        except Error:
+            raise
+        except (IndexError, KeyError, TypeError, ValueError, ArithmeticError) as error:
+            raise ShapeError(f"stream: {where(node)}: its attributes or inputs do not fit together: {error!r}") from error
 
-    def _infer(self, node: Node) -> None:
+    def _compute(self, node: Node, kinds: Sequence[Kind]) -> None:
+        """What a node makes of sizes that are known, such as the product of two."""
         operator = OPERATORS.get(node.op)
-        given = [None if name is None else self.specs.get(name) for name in node.inputs]
+        sized = any(isinstance(k, Sizes) or name in self.numbers for name, k in zip(node.inputs, kinds, strict=True))
+        if operator is None or operator.run is None or not sized:
+            return
+        values: list[np.ndarray | None] = []
+        for name, kind in zip(node.inputs, kinds, strict=True):
+            array = self.constant(name)
+            if isinstance(kind, Sizes) and all(isinstance(e, int) for e in kind.entries):
+                shape = self.shape(name)
+                array = np.array(kind.entries, np.int64).reshape(() if shape == () else (-1,))
+            if array is None:
+                return
+            values.append(array)
+        specs = [None if a is None else Spec(a.shape, a.dtype) for a in values]
+        made = run_operator(node, View(node, specs, values), values)
+        self.numbers.update((name, np.asarray(array)) for name, array in zip(node.outputs, made, strict=False))
+
+    def _infer(self, node: Node, specs: dict[str, Spec] | None = None, strict: bool = True) -> None:
+        specs = self.specs if specs is None else specs
+        operator = OPERATORS.get(node.op)
+        given = [None if name is None else specs.get(name) for name in node.inputs]
         if operator is None or any(s is None and name is not None for s, name in zip(given, node.inputs, strict=True)):
             return
         values = [self.constant(name) for name in node.inputs]
         try:
-            self.specs.update(zip(node.outputs, operator.infer(View(node, given, values)), strict=False))
+            specs.update(zip(node.outputs, operator.infer(View(node, given, values)), strict=False))
         except Error as error:
-            raise ShapeError(f"stream: {error}") from error
+            if strict:
+                raise ShapeError(f"stream: {error}") from error
 
 
 SIZED: dict[str, Rule] = {}
@@ -222,6 +259,12 @@ def sizes_of(rw: Rewriter, name: str, kind: Kind) -> Sizes | None:
     if isinstance(kind, Sizes):
         return kind
     array = rw.constant(name)
-    if array is None or array.dtype.kind not in "iu":
+    if array is None:
+        # Whatever it is, it has nothing to do with time.
+        shape = rw.shape(name)
+        if kind is not None or shape is None or len(shape) > 1 or not all(isinstance(d, int) for d in shape):
+            return None
+        return Sizes(tuple(f"{name}:{i}" for i in range(shape[0] if shape else 1)), Time(0))
+    if array.dtype.kind not in "iu":
         return None
     return Sizes(tuple(int(v) for v in array.reshape(-1)), Time(0))

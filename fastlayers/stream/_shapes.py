@@ -180,15 +180,23 @@ def _reshape(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     given = [TIME if i == time.axis else f"{node.inputs[0]}:{i}" if d is None else d for i, d in enumerate(shape)]
     zero_copies = not node.attributes.get("allowzero", 0)
     target = [given[i] if e == 0 and zero_copies and i < len(given) else e for i, e in enumerate(wanted.entries)]
-    at = None
-    for i in [i for i, e in enumerate(target) if e is TIME] or [i for i, e in enumerate(target) if e == -1]:
+    at, literal = None, False
+    places = [i for i, e in enumerate(target) if e is TIME] or [i for i, e in enumerate(target) if e == -1]
+    if not places and rw.constant(node.inputs[1]) is not None:  # the number of steps of the whole sequence stands there
+        length = rw.length(node.inputs[0], time)
+        places, literal = [i for i, e in enumerate(target) if e == length], True
+    for i in places:
         left, right = _same(given[: time.axis], target[:i]), _same(given[time.axis + 1 :], target[i + 1 :])
         # One -1 on a side is whatever is left there, if the other side fits.
         if (left is True and right is not False) or (right is True and left is not False):
             at = i
     if at is None:
         rw.refuse(node, f"mixes steps with other axes, or has their number in its shape {wanted.entries}: name that size")
-    rw.keep(node)
+    if literal:
+        entries = [-1 if i == at else e for i, e in enumerate(wanted.entries)]
+        rw.keep(Node(node.op, (node.inputs[0], rw.ints(*entries)), node.outputs, node.attributes))
+    else:
+        rw.keep(node)
     return (time._replace(axis=at),)
 
 

@@ -218,3 +218,39 @@ def test_graphs_within_are_refused() -> None:
     model = fl.Model(graph({"x": ("n", "time"), "c": ((), np.bool_)}, nodes, ["y"]))
     with pytest.raises(fl.UnsupportedError, match=r"If \(y\) has graphs that read what changes with time"):
         model.stream(axis=1, input="x")
+
+
+def recogniser(length: object) -> fl.Model:
+    """Text recognition as torch exports it: features of a picture's columns are its channels times its rows, by their sizes."""
+    nodes = [
+        node("h = Conv(x, w, b)", pads=(1, 0, 1, 0)), node("p = MaxPool(h)", kernel_shape=(2, 1), strides=(2, 1)),
+        node("s = Shape(p)"), node("n = Gather(s, i0)"), node("c = Gather(s, i1)"), node("f = Gather(s, i2)"),
+        node("t = Gather(s, i3)"), node("r = Transpose(p)", perm=(0, 3, 1, 2)), node("k = Mul(c, f)"),
+        node("n1 = Unsqueeze(n, zero)"), node("t1 = Unsqueeze(t, zero)"), node("k1 = Unsqueeze(k, zero)"),
+        node("z = Concat(n1, t1, k1)", axis=0), node("q = Reshape(r, z)"), node("y = Relu(q)"),
+    ]  # fmt: skip
+    constants = {f"i{i}": np.array(i) for i in range(4)} | {"zero": np.array([0]), "w": normal(4, 1, 3, 3), "b": normal(4)}
+    return fl.Model(graph({"x": ("n" if length == "time" else 2, 1, 10, length)}, nodes, ["y"], constants))
+
+
+@pytest.mark.parametrize("length", ["time", LENGTH])
+def test_shapes_computed_from_sizes(length: object) -> None:
+    """With a length that the graph knows, passes have put it into a constant."""
+    model, x = recogniser(length), normal(2, 1, 10, LENGTH)
+    (parts,) = run(model.stream(axis=3), x, [1, 0, 5, LENGTH - 6], 3)
+    np.testing.assert_array_equal(np.concatenate(parts, 1), model(x))
+
+
+def test_networks_with_winograd_convolutions() -> None:
+    """The whole may take another algorithm, a stream does not; precision="strict" never does."""
+    conv = filled(fl.Conv2d(32, 32, 3, padding=(1, 0)))
+    x = normal(1, 32, 24, 40)
+    whole = []
+    for precision in ("default", "strict"):
+        model = fl.compile(conv, fl.graph.Input("x", (1, 32, 24, "time")), precision=precision)
+        assert ("winograd" in model.kernel_names({"x": x.shape})) == (precision == "default")
+        whole.append(model(x))
+        (parts,) = run(model.stream(), x, [3, 1, 36], 3)
+        got = np.concatenate(parts, 3)
+        np.testing.assert_allclose(got, whole[0], rtol=0, atol=2e-5 * abs(whole[0]).max())
+    np.testing.assert_array_equal(got, whole[1])

@@ -31,13 +31,12 @@ onnx = pytest.importorskip("onnx")
 # Ours alone, and what the program does itself.
 OWN = {
     "Activate", "AdaptivePool", "AdditiveAttention", "Affine", "AlignAxes", "AttentionScores",
-    "AttentionValues", "ByteTable", "DotAttention", "DynamicQuantizeMatMul", "Embedding", "FusedMatMul",
-    "GroupQueryAttention", "HardAttention", "HeadBias", "Interpolate", "Linear", "MatMulIntegerToFloat", "PaddingMask",
-    "Positions", "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearConcat", "ScaledAttention", "TimePool",
-    "TreeDistribution", "TreeLogProb",
-    "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearReduceMean", "QLinearSigmoid", "QLinearSoftmax",
-    "QLinearWhere", "Adagrad", "Adam", "ArrayFeatureExtractor", "Binarizer", "LabelEncoder", "Momentum", "TreeEnsemble",
-    "StreamCut", "StreamFill", "StreamStart", "StreamWindow",
+    "Adagrad", "Adam", "ArrayFeatureExtractor", "AttentionValues", "Binarizer", "ByteTable", "DotAttention",
+    "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "Embedding", "FusedMatMul", "GroupQueryAttention", "HardAttention",
+    "HeadBias", "Interpolate", "LabelEncoder", "Linear", "MatMulIntegerToFloat", "Momentum", "PaddingMask", "Positions",
+    "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearConcat", "QLinearGlobalAveragePool", "QLinearLeakyRelu",
+    "QLinearMul", "QLinearReduceMean", "QLinearSigmoid", "QLinearSoftmax", "QLinearWhere", "ScaledAttention", "StreamCut",
+    "StreamFill", "StreamStart", "StreamWindow", "TimePool", "TreeDistribution", "TreeEnsemble", "TreeLogProb",
 }  # fmt: skip
 
 

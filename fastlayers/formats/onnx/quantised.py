@@ -12,6 +12,7 @@ __all__ = ["TABLE"]
 # Name, least and most inputs, outputs, attributes (see `schema`).
 _LINES = """
 DequantizeLinear 2-3 1 axis:i
+DynamicQuantizeLSTM 11-12 3 activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i
 DynamicQuantizeMatMul 3-5 1
 MatMulIntegerToFloat 4-7 1
 QGemm 6-9 1 alpha:f transA:i transB:i

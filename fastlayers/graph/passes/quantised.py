@@ -3,7 +3,7 @@
 before (D: DequantizeLinear, Q: QuantizeLinear)   after
 Q(Relu(Conv(D(x), D(w), D(b))))                   QLinearConv(x, w, b), limited to what Relu leaves
 Q(MatMul(D(x), D(w))), Q(Gemm(...))               QLinearMatMul, QGemm
-MatMul(D(x), D(w)), Gemm(...)                     MatMulIntegerToFloat, QGemm without a scale of its result
+MatMul(D(x), D(w)), Gemm(...)                     MatMulIntegerToFloat
 Q(Add(D(a), D(b))), Mul, pools, Softmax, Concat   QLinearAdd, ...
 Q(f(D(x))) of single numbers, Q(D(x))             ByteTable: what comes out for each of the 256 bytes
 Q(MaxPool(D(x))), Transpose, Reshape, ...         the same of bytes, then a table if scales differ
@@ -238,11 +238,32 @@ class _Change:
             inputs: list[str | None] = [*_names(x), *_names(w)]
             op = "QGemm" if gemm else "QLinearMatMul"
             self.put(end, Node(op, tuple([*inputs, bias, *last] if gemm else [*inputs, *last]), end.outputs, _trans(node)), node)
-        elif gemm:
-            self.put(node, Node("QGemm", (*_names(x), *_names(w), *([bias] if bias else [])), node.outputs, _trans(node)))
-        elif net.rank(node.inputs[0]) != 1:
-            inputs = [x.name, w.name, x.scale_name, w.scale_name, x.zero_name, w.zero_name]
-            self.put(node, Node("MatMulIntegerToFloat", tuple(inputs), node.outputs, {}))
+        elif net.rank(node.inputs[0]) not in (None, 1):
+            self.floats(node, x, w, values.T if get("transB", 0) else None)
+
+    def floats(self, node: Node, x: Quant, w: Quant, turned: np.ndarray | None) -> None:
+        """A product whose result stays float: so does its bias."""
+        net = self.net
+        name = w.name if turned is None else net.new_constant(np.ascontiguousarray(turned), w.name)
+        inputs: list[str | None] = [x.name, name, x.scale_name, w.scale_name, x.zero_name, w.zero_name]
+        if len(node.inputs) > 2 and node.inputs[2] is not None:
+            bias = self.float_bias(node.inputs[2])
+            count = (turned if turned is not None else net.constant(w.name)).shape[1]  # type: ignore[union-attr]
+            if bias is None or bias.size not in (1, count):
+                return
+            inputs.append(net.new_constant(np.array(np.broadcast_to(bias.reshape(-1), (count,)), np.float32), node.inputs[2]))
+        self.put(node, Node("MatMulIntegerToFloat", tuple(inputs), node.outputs, {}))
+
+    def float_bias(self, name: str) -> np.ndarray | None:
+        """A known bias as floats, dequantised if it has to be."""
+        values, node = self.net.constant(name), self.net.producer(name)
+        if values is None and node is not None and node.op == "DequantizeLinear":
+            stored, scale = self.net.constant(node.inputs[0]), self.net.constant(node.inputs[1])
+            zero = self.net.constant(node.inputs[2]) if len(node.inputs) > 2 else None
+            if stored is None or scale is None or stored.ndim > 1 or (zero is not None and zero.any()):
+                return None
+            values = dequantised(stored, scale.reshape(-1))
+        return values if values is not None and values.dtype == np.float32 and values.ndim < 2 else None
 
     def binary(self, node: Node) -> None:
         a, b, found = self.of(node.inputs[0]), self.of(node.inputs[1]), self.behind(node.outputs[0])

@@ -169,7 +169,12 @@ CONVOLUTIONS = [
                                     SCALES.reshape(-1, 1, 1) / 128, 128).transpose(0, 2, 3, 1)), x_last=True, out_last=True),
 ]  # fmt: skip
 
+X_LSTM = np.zeros((2, 1, 3), np.float32)
 ELEMENTWISE = [
+    # nothing but the state: c becomes 0.5 c, h 0.5 tanh(c)
+    case("DynamicQuantizeLSTM", "plain", [X_LSTM, bytes_(1, 3, 8, dtype=I8), np.zeros((1, 2, 8), I8), None, None, None,
+         np.full((1, 1, 2), 2, np.float32), None, array([0.5]), np.zeros(1, I8), array([0.5]), np.zeros(1, I8)],
+         None, np.full((1, 1, 2), 0.5 * np.tanh(0.5), np.float32), np.full((1, 1, 2), 0.5, np.float32), ulp=2),
     case("QLinearAdd", "plain", [u8(0, 10, 255), HALF, zero(10), u8(1, 2, 255), QUARTER, zero(2), ONE, zero(3)],
          u8(0, 3, 189)),
     case("QLinearAdd", "broadcast, no zero points", [i8([1], [-100]), HALF, None, i8(4, 6), QUARTER, None, QUARTER],
@@ -207,7 +212,8 @@ ELEMENTWISE = [
 IN_NUMPY = {
     "QuantizeLinear-blocks", "QuantizeLinear-float16", "QuantizeLinear-of int32", "DequantizeLinear-blocks",
     "DequantizeLinear-float16", "DequantizeLinear-output_dtype", "QLinearMatMul-scales a row", "QGemm-alpha",
-    "QLinearReduceMean-plain", "QLinearReduceMean-axis gone", "QLinearWhere-plain", "QLinearAdd-broadcast, no zero points",
+    "DynamicQuantizeLSTM-plain", "QLinearReduceMean-plain", "QLinearReduceMean-axis gone",
+    "QLinearWhere-plain", "QLinearAdd-broadcast, no zero points",
 }  # fmt: skip
 _ALL = [*QUANTIZE, *DEQUANTIZE, *DYNAMIC, *PRODUCTS, *CONVOLUTIONS, *ELEMENTWISE]
 CASES: list[Case] = [c._replace(native=c.data < 2 and c.id not in IN_NUMPY) for c in _ALL]

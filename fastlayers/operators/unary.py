@@ -214,9 +214,21 @@ def _clip_lower(n: View, b: Any) -> Any:
         if n.has(i):
             value = n.value(i)
             if value is None:
-                return False
+                return _clip_computed(n, b)
             bounds[i - 1] = float(value.reshape(-1)[0])
     return unary(n, b, activation("clip", *bounds))
+
+
+def _clip_computed(n: View, b: Any) -> Any:
+    """Bounds that are there only when the model runs."""
+    if not n.float32():
+        return False
+    x, out = b.input(0), b.output(0)
+    for i, key in ((1, "maximum"), (2, "minimum")):
+        if n.has(i):
+            b.call("binary", x, b.input(i).view(()), out, number("BINARY", key), activation("identity"))
+            x = out
+    return True
 
 
 def _prelu_infer(n: View) -> list[Spec]:

@@ -99,6 +99,8 @@ FUNCTIONS = [
     case("Clip", "both", [[-2.0, 0.5, 3.0, NAN], array(-1.0), array(1.0)], [-1, 0.5, 1, NAN], native=True),
     case("Clip", "low", [[-2.0, 0.5], array(0.0)], [0, 0.5], native=True),
     case("Clip", "high", [[-2.0, 0.5], None, array(0.0)], [-2, 0], native=True),
+    case("Clip", "computed bounds", [[-2.0, 0.5, 3.0, NAN], array(-1.0), array(1.0)], [-1, 0.5, 1, NAN], data=3, native=True),
+    case("Clip", "a computed bound", [[-2.0, 0.5], None, array(0.0)], [-2, 0], data=3, native=True),
     case("Clip", "none", [[-2.0, INF]], [-2, INF], native=True),
     case("Clip", "low above high", [[0.0, 5.0], array(3.0), array(1.0)], [1, 1], native=True),
     case("Clip", "int64", [array([-5, 0, 5], np.int64), array(-1, np.int64), array(1, np.int64)], [-1, 0, 1], native=True),

@@ -71,6 +71,20 @@ def test_every_variant_and_number_of_threads(name: str, variant: str) -> None:
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.parametrize("name", [n for n in goldens() if n.startswith(("network", "LSTM", "RNN", "conv", "quantised conv"))])
+def test_own_file_gives_the_same_bits(name: str, tmp_path: Path) -> None:
+    case, path = goldens()[name], tmp_path / "model"
+    model = fl.load(case.content)
+    wanted = answers(model, case)
+    model.save(path)
+    again = fl.load(path)
+    assert (again.inputs, again.outputs, again.metadata) == (model.inputs, model.outputs, model.metadata)
+    for got, want in zip(answers(again, case), wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+    for got, want in zip(answers(fl.load(case.content, precision="strict"), case), case.outputs, strict=True):
+        close(got, want, "quantised" in name)
+
+
 def test_every_operator_has_a_case() -> None:
     from fastlayers.formats.tflite.graph import RULES
     from fastlayers.formats.tflite.quantised import OWN

@@ -428,3 +428,103 @@ quantised(
 quantised("conv int16", "CONV_2D", [(integers(1, 5, 5, 2, dtype="int16"), 0.0005, 0)],
           {1: (np.maximum(integers(3, 3, 3, 2), -127), 0.01, 0), 2: (RNG.integers(-900, 900, 3), 0.000005, 0)},
           ("int16", 0.0004, 0), padding=0, stride_w=1, stride_h=1)  # fmt: skip
+
+# ---- recurrent layers and loops ------------------------------------------------------------------------------------------
+
+
+def lstm_inputs(net: Net, inputs: int, cells: int, outputs: int, coupled: bool, peepholes: bool) -> list[int]:
+    """Weights of one direction: 17 inputs."""
+    gates = range(1 if coupled else 0, 4)
+    found = [-1] * 17
+    for k in gates:
+        found[k], found[4 + k] = net.constant(normal(cells, inputs)), net.constant(normal(cells, outputs) / 2)
+        found[11 + k] = net.constant(normal(cells))
+    if peepholes:
+        for k in range(1 if coupled else 0, 3):
+            found[8 + k] = net.constant(normal(cells))
+    if outputs != cells:
+        found[15] = net.constant(normal(outputs, cells))
+    return found
+
+
+def lstm(
+    major: int = 0, coupled: bool = False, peepholes: bool = False, outputs: int = 4, steps: int = 5, clip: float = 0.0,
+    act: int = 4,
+) -> Case:  # fmt: skip
+    net = Net()
+    x = net.tensor((steps, 2, 3) if major else (2, steps, 3), name="x")
+    weights = lstm_inputs(net, 3, 4, outputs, coupled, peepholes)
+    states = [net.tensor((2, size), variable=True) for size in (outputs, 4)]
+    y = net.tensor((), name="y")
+    net.op("UNIDIRECTIONAL_SEQUENCE_LSTM", [x, *weights, *states, -1, -1, -1, -1], [y], act=act, time_major=major, cell_clip=clip)
+    net.inputs, net.outputs = [x], [y]
+    return net.file(), [normal(*((steps, 2, 3) if major else (2, steps, 3)))]
+
+
+def bidirectional_lstm(merge: int) -> Case:
+    net = Net()
+    x = net.tensor((2, 5, 3), name="x")
+    weights = [*lstm_inputs(net, 3, 4, 4, False, False), *lstm_inputs(net, 3, 4, 4, False, False)]
+    states = [net.tensor((2, 4), variable=True) for _ in range(4)]
+    net.outputs = [net.tensor((), name=f"y{i}") for i in range(1 if merge else 2)]
+    options = {"act": 4, "merge_outputs": merge, "time_major": 0}
+    net.op("BIDIRECTIONAL_SEQUENCE_LSTM", [x, *weights, *states, *[-1] * 9], net.outputs, **options)
+    net.inputs = [x]
+    return net.file(), [normal(2, 5, 3)]
+
+
+def rnn(op: str, act: int, **options: int) -> Case:
+    net = Net()
+    shape = (2, 3) if op == "RNN" else (2, 5, 3)
+    x = net.tensor(shape, name="x")
+
+    def direction() -> list[int]:
+        arrays = [net.constant(a) for a in (normal(4, 3), normal(4, 4) / 2, normal(4))]
+        return [*arrays, net.tensor((2, 4), variable=True)]
+
+    both = op.startswith("BI")
+    inputs = [x, *direction(), *([*direction(), -1, -1, -1] if both else [])]
+    net.outputs = [net.tensor((), name=f"y{i}") for i in range(2 if both and not options["merge_outputs"] else 1)]
+    net.op(op, inputs, net.outputs, act=act, **options)
+    net.inputs = [x]
+    return net.file(), [normal(*shape)]
+
+
+CASES["LSTM"] = lstm()
+CASES["LSTM time first, peepholes"] = lstm(major=1, peepholes=True)
+CASES["LSTM coupled gates, peepholes"] = lstm(coupled=True, peepholes=True)
+CASES["LSTM projection"] = lstm(outputs=3)
+CASES["LSTM relu"] = lstm(act=1)
+CASES["LSTM a clip that is not reached"] = lstm(clip=10.0)
+CASES["network with a clipped LSTM"] = lstm(clip=0.4)
+CASES["network with a clipped LSTM, time first"] = lstm(clip=0.4, major=1)
+CASES["LSTM both ways"] = bidirectional_lstm(0)
+CASES["LSTM both ways, joined"] = bidirectional_lstm(1)
+CASES["RNN step"] = rnn("RNN", 4)
+CASES["RNN"] = rnn("UNIDIRECTIONAL_SEQUENCE_RNN", 1, time_major=0)
+CASES["RNN both ways"] = rnn("BIDIRECTIONAL_SEQUENCE_RNN", 4, time_major=0, merge_outputs=0)
+CASES["RNN both ways, joined"] = rnn("BIDIRECTIONAL_SEQUENCE_RNN", 4, time_major=0, merge_outputs=1)
+
+
+def loop() -> Case:
+    """While i < n: i + 1, x * w, and a value that stays."""
+    net = Net()
+    i, x, w = net.tensor((), "int32", name="i"), net.tensor((2, 3), name="x"), net.tensor((3,), name="w")
+    outs = [net.tensor((), "int32", name="i out"), net.tensor((2, 3), name="x out"), net.tensor((3,), name="w out")]
+    net.op("WHILE", [i, x, w], outs, cond_subgraph_index=1, body_subgraph_index=2)
+    net.inputs, net.outputs = [i, x, w], outs[:2]
+    condition, body = Net(net.buffers, net.codes), Net(net.buffers, net.codes)
+    a = [condition.tensor((), "int32", name="i"), condition.tensor((2, 3), name="x"), condition.tensor((3,), name="w")]
+    less = condition.tensor((), "bool", name="less")
+    condition.op("LESS", [a[0], condition.constant(np.int32(4), "limit")], [less])
+    condition.inputs, condition.outputs = a, [less]
+    b = [body.tensor((), "int32", name="i"), body.tensor((2, 3), name="x"), body.tensor((3,), name="w")]
+    more, product = body.tensor((), "int32", name="more"), body.tensor((2, 3), name="product")
+    body.op("ADD", [b[0], body.constant(np.int32(1), "one")], [more])
+    body.op("MUL", [b[1], b[2]], [product], act=1)
+    body.inputs, body.outputs = b, [more, product, b[2]]
+    return net.file(condition, body), [np.array(1, np.int32), np.abs(normal(2, 3)), np.abs(normal(3))]
+
+
+CASES["network with a loop"] = loop()
+CASES["network with a loop of no rounds"] = CASES["network with a loop"][0], [np.array(9, np.int32), normal(2, 3), normal(3)]

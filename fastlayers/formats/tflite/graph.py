@@ -11,12 +11,11 @@ import numpy as np
 
 from ...errors import FormatError, LimitError, UnsupportedError
 from ...graph.ir import Graph, Value
-from ...operators import Spec
 from .._arrays import Array
 from .._budget import Budget
 from .._emit import UNTOLD, Emit
 from .._source import quote
-from . import layers, maths, movement, quantised
+from . import control, layers, maths, movement, quantised, recurrent
 from .call import Call
 from .proto import Model, Operator, Subgraph, Tensor
 from .schema import dtype_of
@@ -120,9 +119,8 @@ class Converter:
         names = (made,) if isinstance(made, str) else made
         if len(outputs) > len(names):
             self.fail(f"{operator.name}: has {len(outputs)} results: expected at most {len(names)}")
-        prefix = f"{graph.name or f'graph_{number}'}/" if number else ""
         for n, name in zip(operator.outputs, names, strict=False):
-            scope[n] = e.rename(name, prefix + _name(graph, n), since)
+            scope[n] = e.rename(name, self.path(number) + _name(graph, n), since)
 
     def float_rule(self, name: str) -> Rule:
         """The rule of an operator on floats."""
@@ -146,7 +144,7 @@ class Converter:
     def value(self, number: int, graph: Subgraph, n: int, e: Emit, scope: dict[int, str]) -> str:
         """The name of tensor n: an operator has made it, or it is constant."""
         if n not in scope:
-            scope[n] = e.constant(self.array(number, graph, n), _name(graph, n))
+            scope[n] = e.constant(self.array(number, graph, n), self.path(number) + _name(graph, n))
         return scope[n]
 
     def array(self, number: int, graph: Subgraph, n: int) -> Array:
@@ -167,6 +165,14 @@ class Converter:
                 self.fail(f"tensor {quote(tensor.name)} is read, and no input, data or operator before gives it")
             self.arrays[number, n] = found
         return found
+
+    def path(self, number: int) -> str:
+        """What names of a graph's values begin with, so that those of the first one stay as they are."""
+        return f"{self.model.subgraphs[number].name or f'graph_{number}'}/" if number else ""
+
+    def name(self, number: int, n: int) -> str:
+        """The name of a tensor in its graph."""
+        return _name(self.model.subgraphs[number], n)
 
     def data(self, tensor: Tensor) -> memoryview | None:
         """The bytes that a tensor has in the file, None if there are none."""
@@ -198,39 +204,14 @@ def _name(graph: Subgraph, n: int) -> str:
     return graph.tensors[n].name or f"tensor_{n}"
 
 
-def _if(c: Call) -> tuple[str, ...]:
-    """Two graphs as branches, which read the inputs by their names."""
-    branches: dict[str, Graph] = {}
-    for key, option in (("then_branch", "then_subgraph_index"), ("else_branch", "else_subgraph_index")):
-        number = c.options[option]
-        if not 0 <= number < len(c.converter.model.subgraphs):
-            c.fail(f"its branch is graph {number}, the file has {len(c.converter.model.subgraphs)}")
-        graph = c.converter.model.subgraphs[number]
-        if len(graph.inputs) != len(c.inputs) - 1 or len(graph.outputs) != len(c.outputs):
-            has = f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs"
-            c.fail(f"graph {number} has {has}: expected {len(c.inputs) - 1} and {len(c.outputs)}")
-        inner = Emit(c.e.specs, c.e.names)
-        given = {n: c.x(1 + i) for i, n in enumerate(graph.inputs)}
-        found = c.converter.subgraph(number, inner, given)
-        values = [Value(name, inner.shape(name), inner.dtype(name)) for name in found]
-        branches[key] = inner.graph((), values)
-    names = c.e.many("If", (c.x(0),), [""] * len(c.outputs), branches)
-    for name, a, b in zip(names, branches["then_branch"].outputs, branches["else_branch"].outputs, strict=True):
-        if a.dtype != b.dtype:
-            c.fail(f"its branches give {a.dtype} and {b.dtype}")
-        same = a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape)
-        shape = tuple(p if p == q else None for p, q in zip(a.shape or (), b.shape or (), strict=True)) if same else None
-        c.e.specs[name] = Spec(shape, a.dtype)
-    return names
-
-
 RULES: dict[str, Rule] = {
     **layers.RULES,
     **maths.RULES,
     **movement.RULES,
+    **control.RULES,
+    **recurrent.RULES,
     # Sparse data has been spread out when it was read.
     "DENSIFY": lambda c: c.x(0),
-    "IF": _if,
 }
 
 

@@ -115,6 +115,7 @@ def _options(n: View, d: int) -> Any:
     if n.get("joined"):
         options = n.get("options")
         return _restored(n, options) if type(options) is tuple else options
+        return _named(n.op, n.get("options"))
     if _USUAL.isdisjoint(n.node.attributes):  # asked at every binding
         return _PLAIN[n.op]
     functions = _activations(n, d)
@@ -153,6 +154,19 @@ def _restored(n: View, options: Any) -> Any:
         raise n.fail(f"options are {options!r:.200}: expected those of a recurrent layer") from None
 
 
+def _named(op: str, options: Any) -> Any:
+    """A layer's options, which a file of ours has as plain tuples."""
+    kind = _KINDS[op]
+    if options is None or isinstance(options, kind):
+        return options
+
+    def functions(values: Any) -> Any:
+        return Activation(*values) if values and isinstance(values[0], int) else tuple(functions(v) for v in values)
+
+    return kind(functions(options[0]), *options[1:])
+
+
+_KINDS: dict[str, Any] = {"LSTM": LstmOptions, "GRU": GruOptions, "RNN": RnnOptions}
 _USUAL = frozenset({"activations", "activation_alpha", "activation_beta", "clip", "input_forget", "linear_before_reset"})
 _PLAIN: dict[str, Any] = {"LSTM": LstmOptions(), "GRU": GruOptions(reset_after=False), "RNN": RnnOptions()}
 

@@ -349,6 +349,22 @@ def test_save_and_load(tmp_path: Path, variant: str) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "net.safetensors"]
 
 
+@pytest.mark.parametrize(("kind", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+def test_recurrent_layers_can_be_saved(kind: str, gates: int, tmp_path: Path) -> None:
+    """Their options come back as what kernels take."""
+    net, rng = getattr(fl, kind)(3, 4), np.random.default_rng(0)
+    shapes = {
+        "weight_ih_l0": (4 * gates, 3),
+        "weight_hh_l0": (4 * gates, 4),
+        "bias_ih_l0": (4 * gates,),
+        "bias_hh_l0": (4 * gates,),
+    }
+    net.load_state_dict({name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()})
+    model, x = fl.compile(net, fl.graph.Input("x", ("t", 2, 3))), rng.normal(size=(5, 2, 3)).astype(np.float32)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(fl.load(tmp_path / "model")(x)[0], model(x)[0])
+
+
 def test_weights_of_a_saved_model_can_be_listed(tmp_path: Path) -> None:
     compiled().save(tmp_path / "net.safetensors")
     weights = fl.load_weights(tmp_path / "net.safetensors")

@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_page_of_layers_is_what_the_docstrings_say() -> None:
+@pytest.mark.parametrize("script", ["make_layers.py", "make_operators.py"])
+def test_the_page_is_what_the_code_says(script: str) -> None:
     done = subprocess.run(
-        [sys.executable, "docs/make_layers.py", "--check"], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, f"docs/{script}", "--check"], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

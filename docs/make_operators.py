@@ -1,0 +1,134 @@
+"""Writes operators.md: every operator and layer of each file format, and what runs it, from the tables of the code.
+
+    python docs/make_operators.py [--check]
+
+`--check` writes nothing and fails if the page is not what the tables say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import fastlayers.formats.keras.layers  # noqa: F401  fills LAYERS
+from fastlayers.formats.keras.layer import LAYERS
+from fastlayers.formats.keras.ops import OPERATIONS
+from fastlayers.formats.onnx.canonical import DOMAINS
+from fastlayers.formats.onnx.schema import NEWEST, OLDEST, schemas
+from fastlayers.formats.tflite.graph import RULES
+from fastlayers.formats.tflite.quantised import OWN
+from fastlayers.formats.tflite.schema import operator_name
+from fastlayers.operators import OPERATORS
+from fastlayers.operators.control import CONTROL
+from fastlayers.operators.sequence import SEQUENCES
+
+PAGE = Path(__file__).with_name("operators.md")
+HEAD = f"""# What of each file format is read
+
+Made from the code's tables by `python docs/make_operators.py`. A file that has anything else is refused when it is loaded, by one
+error that lists all of it. What runs an operator is one of these:
+
+| word | meaning |
+| --- | --- |
+| native | a step of the compiled engine, for the dtypes and forms that networks use (mostly float32); what is left runs in \
+numpy, and `Model.summary` says so |
+| numpy | a step in numpy, between native ones |
+| stages | the graphs inside are programs of their own, with native steps; what is around waits for their numbers |
+| rewritten | other operators of this page take its place when the file is read |
+
+## ONNX
+
+Operator sets {OLDEST} to {NEWEST}; functions of the file are expanded, `If` is settled before the run where its condition can be.
+"""
+REFUSED = {
+    "ImageDecoder": "decodes pictures of nine formats: decode them before",
+    "RegexFullMatch": "text", "StringConcat": "text", "StringNormalizer": "text", "StringSplit": "text",
+}  # fmt: skip
+NO_OPERATORS = {"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"}
+ORDER = ("native", "stages", "rewritten", "numpy")
+
+
+def how(name: str) -> str:
+    """What runs an operator of our graphs' vocabulary."""
+    if name in CONTROL or name in SEQUENCES:
+        return "stages"
+    operator = OPERATORS.get(name)
+    if operator is None:
+        return "rewritten"
+    return "numpy" if operator.lower is None else "native"
+
+
+def joined(names: Iterable[str]) -> str:
+    """Names in alphabetical order."""
+    return ", ".join(sorted(names, key=str.lower))
+
+
+def onnx() -> list[str]:
+    """ONNX's own operators by what runs them, then those of other domains."""
+    lines = ["| runs as | operators (since operator set) |", "| --- | --- |"]
+    found: dict[str, list[str]] = {}
+    for name, schema in schemas().items():
+        word = f"refused: {REFUSED[name]}" if name in REFUSED else how(name)
+        found.setdefault(word, []).append(f"{name} ({schema.since})" if schema.since > OLDEST else name)
+    for word in (*ORDER, *sorted(word for word in found if word not in ORDER)):
+        lines.append(f"| {word} | {joined(found[word])} |")
+    for domain, table in sorted(DOMAINS.items()):
+        if domain and table:
+            lines += ["", f"### {domain}", "", "| runs as | operators |", "| --- | --- |"]
+            words: dict[str, list[str]] = {}
+            for name in table:
+                words.setdefault(how(name), []).append(name)
+            lines += [f"| {word} | {joined(names)} |" for word, names in sorted(words.items())]
+    return lines
+
+
+def page() -> str:
+    """The whole page."""
+    known = {*RULES, *OWN}
+    names = [name for name in map(operator_name, range(512)) if not name.startswith("number ")]
+    refused = [name for name in names if name not in known | NO_OPERATORS]
+    return "\n".join(
+        [
+            HEAD,
+            *onnx(),
+            "",
+            "## TensorFlow Lite",
+            "",
+            "Float32 and float16 weights, sparse weights, 8-bit networks; all become operators of ONNX's table above.",
+            "",
+            "| | operators |",
+            "| --- | --- |",
+            f"| read | {joined(known)} |",
+            f"| refused | {joined(refused)}; custom operators and TensorFlow's own (Flex) |",
+            "",
+            "## Keras",
+            "",
+            "`.keras` and `.h5`, Sequential and Functional networks of Keras 2 and 3. `Lambda` and classes of users are refused: "
+            "nothing in a file is executed. Layers and operations become operators of ONNX's table above.",
+            "",
+            "| | names |",
+            "| --- | --- |",
+            f"| layers | {joined(LAYERS)} |",
+            f"| operations (`keras.ops`) | {joined(OPERATIONS)} |",
+            "",
+        ]
+    )
+
+
+def main() -> int:
+    """Writes or checks."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="fail if the page is out of date")
+    text = page()
+    if not parser.parse_args().check:
+        PAGE.write_text(text, encoding="utf-8")
+    elif PAGE.read_text(encoding="utf-8") != text:
+        print("docs/operators.md is out of date: run python docs/make_operators.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -29,11 +29,13 @@ jax2onnx.to_onnx(
     lambda x: net.apply(parameters, x), inputs=[("batch", 8)], return_mode="file", output_path=str(folder / "net.onnx")
 )
 
-# Weights alone; kernels of Flax are (in, out), torch's and ours (out, in).
+# Weights alone. Flax's kernels are (in, out), as Keras' are; torch's and ours (out, in).
 (folder / "net.msgpack").write_bytes(flax.serialization.to_bytes(parameters))
 
 want = np.asarray(net.apply(parameters, x[:1]))
 print("net.onnx", "worst error", abs(fl.load(folder / "net.onnx")(x[:1]) - want).max())
 weights = fl.load_weights(folder / "net.msgpack")
-for name in weights:
-    print(name)
+ours = fl.Sequential(fl.Linear(8, 16), fl.GELU("tanh"), fl.Linear(16, 3))
+for i, layer in enumerate((ours[0], ours[2])):
+    layer.load_keras([weights[f"params.Dense_{i}.{name}"] for name in ("kernel", "bias")])
+print("net.msgpack", "worst error", abs(ours(x[:1]) - want).max())

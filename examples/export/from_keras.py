@@ -26,12 +26,12 @@ folder = Path(tempfile.mkdtemp())
 net.save(folder / "net.keras")
 net.save(folder / "net.h5")
 
-want = np.asarray(net(x))
+want = net.predict(x, verbose=0)
 for file in ("net.keras", "net.h5"):
     print(file, "worst error", abs(fl.load(folder / file)(x) - want).max())
 
 # Weights alone, of one layer, for a layer of ours: the list that get_weights() gives.
 dense = fl.Linear(8 * 8 * 8, 5)
 dense.load_keras(net.layers[-1].get_weights())
-features = np.asarray(keras.Model(net.inputs, net.layers[-2].output)(x))
+features = keras.Model(net.inputs, net.layers[-2].output).predict(x, verbose=0)
 print("load_keras", "worst error", abs(fl.functional.softmax(dense(features), 1) - want).max())

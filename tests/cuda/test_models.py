@@ -241,3 +241,24 @@ def test_streams(model: fl.Model) -> None:
     with pytest.raises(fl.DTypeError, match="expected a stream"), fl.cuda.stream("first"):
         pass
     fl.cuda.synchronize()
+
+
+def test_a_kernel_that_fails_in_the_simulator_leaves_it_usable() -> None:
+    from fastlayers.kernels.cuda import activation
+    from fastlayers.kernels.cuda._cuda import SIMULATED, cuda, kernel
+    from fastlayers.kernels.table import Activation
+
+    if not SIMULATED:
+        pytest.skip("on a GPU, what is read past an array's end is not noticed")
+
+    def broken_kernel(n: int) -> None:
+        cuda.syncthreads()
+        if cuda.threadIdx.x == 5:
+            raise ZeroDivisionError
+
+    broken_kernel.__annotations__ = {"n": "int", "return": "None"}
+    with pytest.raises(ZeroDivisionError):
+        kernel(broken_kernel).launch(1, 32, 0)
+    x = numbers(7)
+    activation.unary(x, x, Activation(0))
+    np.testing.assert_array_equal(x, numbers(7))

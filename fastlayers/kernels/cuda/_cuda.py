@@ -1,4 +1,4 @@
-"""The only module that imports Numba: how kernels are compiled and launched, and what they reduce with.
+"""How kernels are compiled and launched, and what they reduce with. Numba is imported here, in `_driver.py` and `_intrinsics.py`.
 
 A kernel is a plain function whose annotations say what it takes: flat arrays (`F32`, `I32`, `I64`, `U8`, `U16`, `U32`, `U64`),
 ``int`` (64 bits) and ``float`` (32 bits). So there is one machine code of it, which is compiled when it is first launched. Under
@@ -8,23 +8,30 @@ twin here.
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeAlias, overload
 
 import numpy as np
-from numba import cuda as _numba_cuda
 from numba import types
-from numba.core import config
 
-from ...errors import DeviceError, LimitError
+from ._driver import (
+    SIMULATED,
+    current_stream,
+    failure,
+    foreign,
+    numba_cuda,
+    on_stream,
+    order,
+    processors,
+    start,
+    stream_pointer,
+    synchronize,
+)
 
 __all__ = [
     "F32",
@@ -47,6 +54,7 @@ __all__ = [
     "current_stream",
     "device",
     "f32",
+    "failure",
     "foreign",
     "group_max",
     "group_sum",
@@ -67,9 +75,6 @@ __all__ = [
     "synchronize",
     "threads",
 ]
-
-SIMULATED = bool(config.ENABLE_CUDASIM)
-numba_cuda: Any = _numba_cuda
 
 # No flag but contraction: NaN, infinity, zeros' signs and the order of a sum are part of the contract.
 OPTIONS: dict[str, Any] = {"fastmath": False}
@@ -108,22 +113,6 @@ MAKERS: list[Any] = []
 
 _lock = threading.RLock()
 _simulator = threading.Lock()  # it runs one kernel at a time
-
-
-def start(what: str) -> None:
-    """Starts the driver; a DeviceError names `what` if it cannot be."""
-    try:
-        _numba_cuda.get_current_device()
-        if not SIMULATED:
-            _numba_cuda.current_context()
-    except Exception as error:
-        raise DeviceError(f"{what}: CUDA cannot be used on this machine: {error}") from error
-
-
-@cache
-def processors() -> int:
-    """Streaming multiprocessors of the GPU."""
-    return 2 if SIMULATED else int(_numba_cuda.get_current_device().MULTIPROCESSOR_COUNT)
 
 
 def cdiv(a: int, b: int) -> int:
@@ -199,9 +188,9 @@ class Kernel:
         with _lock:
             if self._made is None:
                 if SIMULATED:
-                    self._made = _numba_cuda.jit(_quiet(self.function))
+                    self._made = numba_cuda.jit(_quiet(self.function))
                 else:
-                    self._made = _numba_cuda.jit(self.signature, **self._options())(self.function)
+                    self._made = numba_cuda.jit(self.signature, **self._options())(self.function)
 
     def ptx(self, capability: tuple[int, int]) -> str:
         """The kernel as PTX for a compute capability; needs no GPU, only the compiler's packages."""
@@ -210,16 +199,9 @@ class Kernel:
         before = dispatcher.get_current_device
         dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)  # of functions that it calls
         try:
-            return str(_numba_cuda.compile_ptx(self.function, self.signature, cc=capability, **self._options())[0])
+            return str(numba_cuda.compile_ptx(self.function, self.signature, cc=capability, **self._options())[0])
         finally:
             dispatcher.get_current_device = before
-
-
-def failure(what: str, error: Exception) -> DeviceError | LimitError:
-    """An error of the driver as one of ours."""
-    if "OUT_OF_MEMORY" in str(error):
-        return LimitError(f"{what}: the GPU has no memory left ({error})")
-    return DeviceError(f"{what}: the GPU refused: {type(error).__name__}: {error}")
 
 
 def _quiet(function: Callable[..., None]) -> Callable[..., None]:
@@ -243,7 +225,7 @@ def kernel(function: Any = None, **kinds: str) -> Any:
 
 def device(function: Callable[..., Any]) -> Any:
     """The decorator of a function that kernels call."""
-    return function if SIMULATED else _numba_cuda.jit(device=True, **OPTIONS)(function)
+    return function if SIMULATED else numba_cuda.jit(device=True, **OPTIONS)(function)
 
 
 @overload
@@ -278,60 +260,6 @@ def _kept(maker: Callable[..., Kernel], samples: Sequence[tuple[Any, ...]] | Non
     return make
 
 
-# ---- streams ---------------------------------------------------------------------------------------------------------
-
-_streams = threading.local()
-
-
-def current_stream() -> Any:
-    """What work of this thread is queued on: 0, the default stream, or one of Numba's stream objects."""
-    return getattr(_streams, "now", 0)
-
-
-def stream_pointer() -> int:
-    """The driver's handle of the current stream, 0 for the default one."""
-    return getattr(_streams, "pointer", 0)
-
-
-@contextmanager
-def on_stream(pointer: int) -> Iterator[None]:
-    """Work of this thread is queued on the stream of this handle meanwhile; 0 and 1 are the default one."""
-    before = current_stream(), stream_pointer()
-    _streams.now, _streams.pointer = (0, 0) if pointer in (0, 1) else (_numba_cuda.external_stream(pointer), pointer)
-    try:
-        yield
-    finally:
-        _streams.now, _streams.pointer = before
-
-
-def order(first: int, then: int) -> None:
-    """What is queued on the stream `then` from now on waits for what is queued on `first`; handles, 0 and 1 the default one."""
-    if SIMULATED or (first if first != 1 else 0) == (then if then != 1 else 0):
-        return
-    event = _numba_cuda.event(timing=False)
-    event.record(_numba_cuda.external_stream(first) if first not in (0, 1) else 0)
-    event.wait(_numba_cuda.external_stream(then) if then not in (0, 1) else 0)
-
-
-def synchronize() -> None:
-    """Waits for all that is queued on the current stream."""
-    stream = current_stream()
-    try:
-        stream.synchronize() if stream else _numba_cuda.synchronize()
-    except Exception as error:
-        raise failure("synchronize", error) from error
-
-
-def foreign(pointer: int, nbytes: int, owner: Any) -> Any:
-    """Bytes of the GPU's memory that are somebody else's."""
-    if SIMULATED:
-        from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
-
-        return FakeCUDAArray(np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(pointer)))
-    interface = {"shape": (nbytes,), "typestr": "|u1", "data": (pointer, False), "version": 2}
-    return _numba_cuda.from_cuda_array_interface(interface, owner=owner)
-
-
 # ---- what the simulator has not got ----------------------------------------------------------------------------------
 
 
@@ -361,37 +289,47 @@ class _Within:
         context = simulator._get_kernel_context()
         if name == "shared" and context is not None:
             return _Shared(context.shared._allocations)
-        return getattr(_numba_cuda if context is None else context, name)
+        return getattr(numba_cuda if context is None else context, name)
 
 
 libdevice: Any = None if SIMULATED else importlib.import_module("numba.cuda.libdevice")
-cuda: Any = _Within() if SIMULATED else _numba_cuda
+cuda: Any = _Within() if SIMULATED else numba_cuda
 
 if SIMULATED:
 
-    def _exchange(value: Any, width: int, fold: Any) -> Any:
-        """What `width` neighbouring threads have, folded: through shared memory, since there are no shuffles."""
-        scratch = cuda.shared.array(1024, types.float32)
-        me = cuda.threadIdx.x + cuda.blockDim.x * (cuda.threadIdx.y + cuda.blockDim.y * cuda.threadIdx.z)
+    def _shared_by_all(value: Any) -> tuple[np.ndarray, int]:
+        """What all threads of the block have, and which of them this one is. There are no shuffles: it goes through one of two
+        shared arrays, by turns, so that threads wait for each other once.
+        """
+        thread = threading.current_thread()
+        turn = thread.__dict__["turn"] = 1 - thread.__dict__.get("turn", 0)
+        shape = cuda.blockDim
+        me = cuda.threadIdx.x + shape.x * (cuda.threadIdx.y + shape.y * cuda.threadIdx.z)
+        scratch = cuda.shared.array((2, 1024), "float32")[turn]
         scratch[me] = value
         cuda.syncthreads()
-        values = [scratch[i ^ me] for i in range(width)]
-        cuda.syncthreads()
-        while len(values) > 1:  # in the order of the shuffles
-            half = len(values) // 2
-            values = [fold(a, b) for a, b in zip(values[:half], values[half:], strict=True)]
-        return values[0]
+        return scratch[: shape.x * shape.y * shape.z], me
 
-    def _larger(a: Any, b: Any) -> Any:
-        return a if a > b or a != a else b
+    def _folded(value: Any, width: int, fold: Any) -> Any:
+        values, me = _shared_by_all(value)
+        begin = me - me % width
+        return f32(fold(values[begin : begin + width].astype(np.float32)))
 
     def group_sum(value: Any, width: int) -> Any:
         """The sum of what `width` (1, 2, 4 .. 32) neighbouring threads have. All threads of the block call it."""
-        return _exchange(value, width, lambda a, b: a + b)
+        return _folded(value, width, np.sum)
 
     def group_max(value: Any, width: int) -> Any:
         """The largest, NaN if one is. All threads of the block call it."""
-        return _exchange(value, width, _larger)
+        return _folded(value, width, np.max)
+
+    def block_sum(value: Any, scratch: Any) -> Any:
+        """The sum over the block."""
+        return f32(np.sum(_shared_by_all(value)[0].astype(np.float32)))
+
+    def block_max(value: Any, scratch: Any) -> Any:
+        """The largest of the block, NaN if one is."""
+        return f32(np.max(_shared_by_all(value)[0].astype(np.float32)))
 
     def load1(a: Any, i: Any) -> Any:
         """a[i]; i is not negative."""
@@ -435,32 +373,30 @@ else:
             step >>= 1
         return value
 
+    @device
+    def block_sum(value: Any, scratch: Any) -> Any:
+        """The sum over the block, in a fixed order, for every thread; `scratch`: 32 shared numbers. All threads call it; they are
+        numbered by x alone, and are whole warps.
+        """
+        lane, warp = cuda.threadIdx.x & 31, cuda.threadIdx.x >> 5
+        value = group_sum(value, 32)
+        if lane == 0:
+            scratch[warp] = value
+        cuda.syncthreads()
+        value = scratch[lane] if lane < cuda.blockDim.x >> 5 else f32(0)
+        value = group_sum(value, 32)
+        cuda.syncthreads()  # scratch may be used again
+        return value
 
-@device
-def block_sum(value: Any, scratch: Any) -> Any:
-    """The sum over the block, in a fixed order, for every thread; `scratch`: 32 shared numbers. All threads call it; threads of
-    a block are numbered by x alone, and are whole warps.
-    """
-    lane, warp = cuda.threadIdx.x & 31, cuda.threadIdx.x >> 5
-    value = group_sum(value, 32)
-    if lane == 0:
-        scratch[warp] = value
-    cuda.syncthreads()
-    value = scratch[lane] if lane < cuda.blockDim.x >> 5 else f32(0)
-    value = group_sum(value, 32)
-    cuda.syncthreads()  # scratch may be used again
-    return value
-
-
-@device
-def block_max(value: Any, scratch: Any) -> Any:
-    """The largest of the block, NaN if one is; else as `block_sum`."""
-    lane, warp = cuda.threadIdx.x & 31, cuda.threadIdx.x >> 5
-    value = group_max(value, 32)
-    if lane == 0:
-        scratch[warp] = value
-    cuda.syncthreads()
-    value = scratch[lane] if lane < cuda.blockDim.x >> 5 else f32(-np.inf)
-    value = group_max(value, 32)
-    cuda.syncthreads()
-    return value
+    @device
+    def block_max(value: Any, scratch: Any) -> Any:
+        """The largest of the block, NaN if one is; else as `block_sum`."""
+        lane, warp = cuda.threadIdx.x & 31, cuda.threadIdx.x >> 5
+        value = group_max(value, 32)
+        if lane == 0:
+            scratch[warp] = value
+        cuda.syncthreads()
+        value = scratch[lane] if lane < cuda.blockDim.x >> 5 else f32(-np.inf)
+        value = group_max(value, 32)
+        cuda.syncthreads()
+        return value

@@ -1,0 +1,108 @@
+"""The GPU's driver as Numba offers it: the device, its streams, memory that is somebody else's, and its errors as ours."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import cuda as _numba_cuda
+from numba.core import config
+
+from ...errors import DeviceError, LimitError
+
+__all__ = [
+    "SIMULATED",
+    "current_stream",
+    "failure",
+    "foreign",
+    "numba_cuda",
+    "on_stream",
+    "order",
+    "processors",
+    "start",
+    "stream_pointer",
+    "synchronize",
+]
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+numba_cuda: Any = _numba_cuda
+
+
+def start(what: str) -> None:
+    """Starts the driver; a DeviceError names `what` if it cannot be."""
+    try:
+        _numba_cuda.get_current_device()
+        if not SIMULATED:
+            _numba_cuda.current_context()
+    except Exception as error:
+        raise DeviceError(f"{what}: CUDA cannot be used on this machine: {error}") from error
+
+
+@cache
+def processors() -> int:
+    """Streaming multiprocessors of the GPU."""
+    return 2 if SIMULATED else int(_numba_cuda.get_current_device().MULTIPROCESSOR_COUNT)
+
+
+def failure(what: str, error: Exception) -> DeviceError | LimitError:
+    """An error of the driver as one of ours."""
+    if "OUT_OF_MEMORY" in str(error):
+        return LimitError(f"{what}: the GPU has no memory left ({error})")
+    return DeviceError(f"{what}: the GPU refused: {type(error).__name__}: {error}")
+
+
+_streams = threading.local()
+
+
+def current_stream() -> Any:
+    """What work of this thread is queued on: 0, the default stream, or one of Numba's stream objects."""
+    return getattr(_streams, "now", 0)
+
+
+def stream_pointer() -> int:
+    """The driver's handle of the current stream, 0 for the default one."""
+    return getattr(_streams, "pointer", 0)
+
+
+@contextmanager
+def on_stream(pointer: int) -> Iterator[None]:
+    """Work of this thread is queued on the stream of this handle meanwhile; 0 and 1 are the default one."""
+    before = current_stream(), stream_pointer()
+    _streams.now, _streams.pointer = (0, 0) if pointer in (0, 1) else (_numba_cuda.external_stream(pointer), pointer)
+    try:
+        yield
+    finally:
+        _streams.now, _streams.pointer = before
+
+
+def order(first: int, then: int) -> None:
+    """What is queued on the stream `then` from now on waits for what is queued on `first`; handles, 0 and 1 the default one."""
+    if SIMULATED or (first if first != 1 else 0) == (then if then != 1 else 0):
+        return
+    event = _numba_cuda.event(timing=False)
+    event.record(_numba_cuda.external_stream(first) if first not in (0, 1) else 0)
+    event.wait(_numba_cuda.external_stream(then) if then not in (0, 1) else 0)
+
+
+def synchronize() -> None:
+    """Waits for all that is queued on the current stream."""
+    stream = current_stream()
+    try:
+        stream.synchronize() if stream else _numba_cuda.synchronize()
+    except Exception as error:
+        raise failure("synchronize", error) from error
+
+
+def foreign(pointer: int, nbytes: int, owner: Any) -> Any:
+    """Bytes of the GPU's memory that are somebody else's."""
+    if SIMULATED:
+        from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+
+        return FakeCUDAArray(np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(pointer)))
+    interface = {"shape": (nbytes,), "typestr": "|u1", "data": (pointer, False), "version": 2}
+    return _numba_cuda.from_cuda_array_interface(interface, owner=owner)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from ._cuda import device
 
 __all__ = [
-    "BELOW", "FIELDS", "FIRST_TERM", "FIRST_WEIGHT", "INVALID", "SHIFT", "STEP", "TERMS", "Places", "first", "origin", "spell",
-    "valid",
+    "BELOW", "FIELDS", "FIRST_TERM", "FIRST_WEIGHT", "INVALID", "SHIFT", "STEP", "TERMS", "Places", "first", "origin", "pixel",
+    "spell", "valid",
 ]  # fmt: skip
 
 # An entry of a table of terms: the term's tap above the SHIFT bits of its offset from tap 0, channel 0.
@@ -50,7 +50,7 @@ _IMAGE, _PLANE, _LINE, _STRIDE, _BEGIN, _DILATION, _SIZE, _TAPS, _X, _OUT, _OUT_
 
 
 @device
-def _pixel(places: Any, here: int, row: int) -> Any:
+def pixel(places: Any, here: int, row: int) -> Any:
     """Image, d, h and w of a row."""
     n, rest = row // places[here + _IMAGE], row % places[here + _IMAGE]
     d, rest = rest // places[here + _PLANE], rest % places[here + _PLANE]
@@ -64,26 +64,23 @@ def _start(places: Any, here: int, axis: int, position: int) -> Any:
 
 
 @device
-def origin(places: Any, here: int, row: int) -> Any:
-    """Where a row lies in the result."""
-    n, d, h, w = _pixel(places, here, row)
+def origin(places: Any, here: int, n: int, d: int, h: int, w: int) -> Any:
+    """Where a pixel lies in the result."""
     o = here + _OUT_STEPS
     return places[here + _OUT] + n * places[o] + d * places[o + 1] + h * places[o + 2] + w * places[o + 3]
 
 
 @device
-def first(places: Any, here: int, row: int) -> Any:
-    """Where a row's tap 0, channel 0 lies in x: before it, maybe."""
-    n, d, h, w = _pixel(places, here, row)
+def first(places: Any, here: int, n: int, d: int, h: int, w: int) -> Any:
+    """Where a pixel's tap 0, channel 0 lies in x: before it, maybe."""
     d, h, w = _start(places, here, 0, d), _start(places, here, 1, h), _start(places, here, 2, w)
     s = here + _X
     return n * places[s] + d * places[s + 1] + h * places[s + 2] + w * places[s + 3]
 
 
 @device
-def valid(places: Any, here: int, row: int) -> int:
-    """A bit for each tap (kd, kh, kw) of a row: does it lie in x?"""
-    _, d, h, w = _pixel(places, here, row)
+def valid(places: Any, here: int, d: int, h: int, w: int) -> int:
+    """A bit for each tap (kd, kh, kw) of a pixel: does it lie in x?"""
     d, h, w = _start(places, here, 0, d), _start(places, here, 1, h), _start(places, here, 2, w)
     line = 0
     for t in range(places[here + _TAPS + 2]):

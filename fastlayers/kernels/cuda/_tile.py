@@ -19,7 +19,7 @@ import numpy as np
 
 from ._cuda import F32, I64, Kernel, cuda, device, f32, kernel, load1, load4, per_function, store1, store4
 from ._operands import OPERANDS
-from ._places import FIELDS, FIRST_TERM, FIRST_WEIGHT, STEP, TERMS, first, origin, valid
+from ._places import FIELDS, FIRST_TERM, FIRST_WEIGHT, STEP, TERMS, first, origin, pixel, valid
 
 __all__ = [
     "ACROSS", "BIAS", "BLOCK", "LARGE", "MEDIUM", "MOST_WARPS", "NARROW", "PARTED", "RESIDUAL", "SHORT", "SMALL", "WIDE", "Tile",
@@ -32,6 +32,7 @@ BIAS, RESIDUAL, WIDE, PARTED, ACROSS = 1, 2, 4, 8, 16
 PIECE = 32  # rows that are put in order for writing at a time
 MOST_WARPS = 16  # of a block that computes few rows
 _ZERO = f32(0)
+TWO = 2
 _WORD = np.int64
 
 
@@ -160,10 +161,11 @@ def tile_kernel(tile: Tile, left: str, right: str) -> Kernel:
         if rows <= 0:
             return
         for i in range(tid, ROWS, THREADS):
-            store1(origins, i, origin(places, here, row0 + i) + group * out_group)
-            store1(firsts, i, first(places, here, row0 + i) + group * x_group)
+            n, d, h, v = pixel(places, here, row0 + i)
+            store1(origins, i, origin(places, here, n, d, h, v) + group * out_group)
+            store1(firsts, i, first(places, here, n, d, h, v) + group * x_group)
             if GATHER or GATHER4:
-                store1(taps, i, valid(places, here, row0 + i) if i < rows else 0)
+                store1(taps, i, valid(places, here, d, h, v) if i < rows else 0)
             else:
                 store1(taps, i, rows - i)
         if R_ROWS:
@@ -205,16 +207,17 @@ def tile_kernel(tile: Tile, left: str, right: str) -> Kernel:
                     fetch_left(x, table, l_at, l_has, step, table0 + k, terms, next_l, tid)
                     fetch_right(w, table, r_at, r_has, line, k, terms, next_r, tid)
                 l_from, r_from = l_now + up, r_now + side
-                for _ in range(DEPTH):
-                    for g in range(UP_FOURS):
-                        a[4 * g], a[4 * g + 1], a[4 * g + 2], a[4 * g + 3] = load4(ls, l_from + g * UP_APART)
-                    for g in range(SIDE_FOURS):
-                        b[4 * g], b[4 * g + 1], b[4 * g + 2], b[4 * g + 3] = load4(rs, r_from + g * SIDE_APART)
-                    for i in range(HIGH):
-                        for j in range(BROAD):
-                            sums[i * BROAD + j] += a[i] * b[j]
-                    l_from += L_LINE
-                    r_from += R_LINE
+                for _ in range(DEPTH // TWO):
+                    for u in range(TWO):  # two terms a turn: one's loads are under way while the other's are multiplied
+                        for g in range(UP_FOURS):
+                            a[4 * g], a[4 * g + 1], a[4 * g + 2], a[4 * g + 3] = load4(ls, l_from + g * UP_APART + u * L_LINE)
+                        for g in range(SIDE_FOURS):
+                            b[4 * g], b[4 * g + 1], b[4 * g + 2], b[4 * g + 3] = load4(rs, r_from + g * SIDE_APART + u * R_LINE)
+                        for i in range(HIGH):
+                            for j in range(BROAD):
+                                sums[i * BROAD + j] += a[i] * b[j]
+                    l_from += TWO * L_LINE
+                    r_from += TWO * R_LINE
                 l_now, r_now = L_STAGE - l_now, R_STAGE - r_now
                 if k < stop:
                     put_left(ls, l_now, next_l, tid)

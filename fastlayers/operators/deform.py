@@ -49,8 +49,9 @@ def _infer(n: View) -> list[Spec]:
             len(have) != 4 or any(a != b for a, b in zip(have, want, strict=True) if isinstance(a, int) and isinstance(b, int))
         ):
             raise n.fail(f"input {i} has shape {have}: expected {want}")
-    if n.has(3) and n.shape(3) is not None and n.shape(3) not in ((w[0],), (None,)) and isinstance(n.shape(3)[0], int):  # type: ignore[index]
-        raise n.fail(f"the bias has shape {n.shape(3)}: expected {(w[0],)}")
+    bias = n.shape(3) if n.has(3) else None
+    if bias is not None and (len(bias) != 1 or (isinstance(bias[0], int) and bias[0] != w[0])):
+        raise n.fail(f"the bias has shape {bias}: expected {(w[0],)}")
     return [Spec((x[0], w[0], *space), dtype)]
 
 

@@ -135,7 +135,7 @@ def _tfidf_infer(n: View) -> list[Spec]:
 
 
 def _tfidf_run(n: View, x: np.ndarray) -> Arrays:
-    rows = x.reshape(-1, x.shape[-1] if x.ndim else 1).astype(np.int64)
+    rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1] if x.ndim else 1).astype(np.int64)
     columns = max(n.get("ngram_indexes", ()), default=-1) + 1
     counts = np.zeros((len(rows), columns), np.float32)
     for pool, where in _grams(n):

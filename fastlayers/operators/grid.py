@@ -65,7 +65,7 @@ def _sample_run(n: View, x: np.ndarray, grid: np.ndarray) -> Arrays:
     if pixels.dtype.kind == "f":  # float32 for images of float32, as everyone has it
         places = places.astype(np.promote_types(places.dtype, pixels.dtype), copy=False)
     out = np.empty((*shape[:2], count), pixels.dtype)
-    grid_sample(pixels.reshape(*shape[:2], -1), places, out, sizes, *_options(n))
+    grid_sample(pixels.reshape(*shape[:2], math.prod(sizes)), places, out, sizes, *_options(n))
     return (out.reshape(shape).astype(x.dtype, copy=False),)
 
 

@@ -105,7 +105,7 @@ def batch_norm_infer(n: View) -> list[Spec]:
         shape = n.shape(i) if n.has(i) else None
         if x is not None and shape is not None and len(x) > 1:
             count = x[_axis(n, 1, len(x))]
-            if isinstance(count, int) and shape != (count,) and isinstance(shape[0], int):
+            if isinstance(count, int) and shape != (count,) and (len(shape) != 1 or isinstance(shape[0], int)):
                 raise n.fail(f"input {i} has shape {shape}, x has shape {x}: expected ({count},)")
     return [n.spec(0), *(n.spec(3 + i) for i in range(len(n.node.outputs) - 1))][: len(n.node.outputs)]
 

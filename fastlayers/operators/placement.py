@@ -166,7 +166,9 @@ def _col2im_infer(n: View) -> list[Spec]:
 def _col2im_run(n: View, x: np.ndarray, image: np.ndarray, block: np.ndarray) -> Arrays:
     sizes, kernel = [int(d) for d in image.reshape(-1)], [int(d) for d in block.reshape(-1)]
     place, places = _columns(n, sizes, kernel)
-    parts = x.reshape(x.shape[0], x.shape[1] // math.prod(kernel), -1, *places)
+    if x.shape[1] % math.prod(kernel) or x.shape[2] != math.prod(places):
+        raise n.fail(f"x has shape {x.shape}: expected (n, c * {math.prod(kernel)}, {math.prod(places)})")
+    parts = x.reshape(x.shape[0], x.shape[1] // math.prod(kernel), math.prod(kernel), *places)
     assert place.pads is not None
     padded = [max(d + sum(p), 0) for d, p in zip(sizes, place.pads, strict=True)]
     out = np.zeros((*parts.shape[:2], *padded), x.dtype)
@@ -228,7 +230,10 @@ def _unpool_run(n: View, x: np.ndarray, indices: np.ndarray, wanted: np.ndarray 
     out = out.reshape(shape)
     if wanted is None:
         return (out,)
-    whole = np.zeros(tuple(int(w) for w in wanted.reshape(-1)), x.dtype)
+    larger = tuple(int(w) for w in wanted.reshape(-1))
+    if len(larger) != len(shape) or any(a < b for a, b in zip(larger, shape, strict=True)):
+        raise n.fail(f"output_shape is {larger}: expected at least {shape}")
+    whole = np.zeros(larger, x.dtype)
     whole[tuple(slice(d) for d in shape)] = out
     return (whole,)
 

@@ -29,6 +29,8 @@ def _adam(n: View, rate: float, t: int, x: np.ndarray, slope: np.ndarray, state:
     mean = alpha * state[0] + (1 - alpha) * slope
     square = beta * state[1] + (1 - beta) * slope * slope
     if t > 0:
+        if not (0 <= alpha < 1 and 0 <= beta < 1):
+            raise n.fail(f"alpha is {alpha}, beta {beta}: expected from 0 to less than 1")
         rate = rate * math.sqrt(1 - beta**t) / (1 - alpha**t)
     x = x - rate * mean / (np.sqrt(square) + n.get("epsilon", 1e-6))
     return (1 - n.get("norm_coefficient_post", 0.0)) * x, mean, square

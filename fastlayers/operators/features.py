@@ -98,8 +98,8 @@ register("LabelEncoder", _label_infer, _label_run)
 # ---- TfIdfVectorizer -------------------------------------------------------------------------------------------------
 
 
-def _grams(n: View) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For each length that is counted: the sequences (count, length) of the pool, and their places in a result's row."""
+def _grams(n: View) -> list[tuple[np.ndarray, int]]:
+    """For each length that is counted: the sequences (count, length) of the pool, and the number of the first of them."""
     pool, starts = n.get("pool_int64s"), list(n.get("ngram_counts", ()))
     if pool is None:
         raise UnsupportedError(f"{n.where}: its pool is of strings, which are not supported")
@@ -110,12 +110,11 @@ def _grams(n: View) -> list[tuple[np.ndarray, np.ndarray]]:
         )
     for i, (a, b) in enumerate(pairwise(bounds)):
         count = (b - a) // (i + 1)
-        rows, where = np.asarray(pool[a : a + count * (i + 1)], np.int64).reshape(count, i + 1), places[taken : taken + count]
-        if len(where) != count:
-            raise n.fail(f"there are {len(places)} ngram_indexes: expected one for every sequence of the pool")
-        taken += count
         if n.get("min_gram_length", 1) <= i + 1 <= n.get("max_gram_length", 1):
-            found.append((rows, where))
+            found.append((np.asarray(pool[a : a + count * (i + 1)], np.int64).reshape(count, i + 1), taken))
+        taken += count
+    if len(places) < taken:
+        raise n.fail(f"there are {len(places)} ngram_indexes: expected one for every sequence of the pool")
     return found
 
 
@@ -126,9 +125,9 @@ def _tfidf_infer(n: View) -> list[Spec]:
         raise n.fail(f"mode is {n.get('mode')!r}: expected 'TF', 'IDF' or 'TFIDF'")
     _grams(n)
     shape, columns = n.shape(0), max(n.get("ngram_indexes", ()), default=-1) + 1
-    weights = n.get("weights")
-    if weights is not None and n.get("mode") != "TF" and len(weights) < columns:
-        raise n.fail(f"there are {len(weights)} weights: expected {columns}")
+    weights, count = n.get("weights"), len(n.get("ngram_indexes", ()))
+    if weights is not None and len(weights) != count:
+        raise n.fail(f"there are {len(weights)} weights: expected {count}, one for every sequence of the pool")
     if shape is not None and len(shape) > 2:
         raise n.fail(f"x has shape {shape}: expected (n, length) or (length,)")
     return [Spec(None if shape is None else (*shape[:-1], columns), FLOAT32)]
@@ -136,9 +135,10 @@ def _tfidf_infer(n: View) -> list[Spec]:
 
 def _tfidf_run(n: View, x: np.ndarray) -> Arrays:
     rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1] if x.ndim else 1).astype(np.int64)
-    columns = max(n.get("ngram_indexes", ()), default=-1) + 1
-    counts = np.zeros((len(rows), columns), np.float32)
-    for pool, where in _grams(n):
+    places, mode = np.asarray(n.get("ngram_indexes", ()), np.int64), n.get("mode")
+    weights = np.asarray(n.get("weights") if mode != "TF" and n.get("weights") is not None else np.ones(len(places)), np.float32)
+    out = np.zeros((len(rows), int(places.max(initial=-1)) + 1), np.float32)
+    for pool, first in _grams(n):
         length = pool.shape[1]
         for step in range(1, n.get("max_skip_count", 0) + 2 if length > 1 else 2):
             reach = (length - 1) * step + 1
@@ -147,16 +147,16 @@ def _tfidf_run(n: View, x: np.ndarray) -> Arrays:
             windows = np.lib.stride_tricks.sliding_window_view(rows, reach, axis=1)[..., ::step]
             both = np.concatenate([pool, windows.reshape(-1, length)])
             which = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
-            place = np.full(len(both), -1)
-            place[which[: len(pool)]] = where
-            found = place[which[len(pool) :]].reshape(windows.shape[:2])
+            number = np.full(len(both), -1)
+            number[which[: len(pool)]] = first + np.arange(len(pool))
+            found = number[which[len(pool) :]].reshape(windows.shape[:2])
             row, column = np.nonzero(found >= 0)
-            np.add.at(counts, (row, found[row, column]), 1)
-    if n.get("mode") == "IDF":
-        counts = np.minimum(counts, 1)
-    if n.get("mode") != "TF" and n.get("weights") is not None:
-        counts = counts * np.asarray(n.get("weights"), np.float32)[:columns]
-    return (counts.reshape(*x.shape[:-1], columns),)
+            number = found[row, column]
+            if mode == "IDF":
+                out[row, places[number]] = weights[number]
+            else:
+                np.add.at(out, (row, places[number]), weights[number])
+    return (out.reshape(*x.shape[:-1], out.shape[1]),)
 
 
 register("TfIdfVectorizer", _tfidf_infer, _tfidf_run)

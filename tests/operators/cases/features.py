@@ -45,6 +45,8 @@ CASES = [
          **{**POOL, "min_gram_length": 2, "max_skip_count": 3}),
     case("TfIdfVectorizer", "weights", [TEXT.astype(I32)], array([0, 2, 3, 0, 5, 6, 7]), **{**POOL, "mode": "IDF"},
          weights=tuple(float(i + 1) for i in range(7))),
+    case("TfIdfVectorizer", "weights of sequences, not of places", [TEXT.astype(I32)], array([7, 6, 5, 0, 3, 6, 0]),
+         **{**POOL, "mode": "TFIDF", "ngram_indexes": (6, 5, 4, 3, 2, 1, 0)}, weights=tuple(float(i + 1) for i in range(7))),
     case("TfIdfVectorizer", "too short", [TEXT[:1]], array([0, 0, 0, 0, 0, 0, 0]), **{**POOL, "mode": "TFIDF"}),
     case("TreeEnsemble", "a tree", [ROWS], [[1, 0], [0, 20], [300, 0], [300, 0]], **TREE),
     case("TreeEnsemble", "missing goes left", [ROWS[3:]], [[0, 20]], **TREE, nodes_missing_value_tracks_true=(1, 0)),

@@ -51,6 +51,7 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], type[Error], str]] = [
     ("NonMaxSuppression", [BOX, SCORE[..., :2], i64(1)], {}, ShapeError, "boxes have shape"),
     ("NonMaxSuppression", [BOX, SCORE, i64(1), f32(1.5)], {}, ShapeError, "iou_threshold is 1.5"),
     ("NonMaxSuppression", [BOX, SCORE, i64(1, 2)], {}, ShapeError, "input 2 has shape"),
+    ("NonMaxSuppression", [BOX, SCORE, f32(np.inf)], {}, DTypeError, "input 2 has dtype float32"),
     ("NonMaxSuppression", [BOX, SCORE], {"center_point_box": 2}, ShapeError, "expected 0 or 1"),
     ("DeformConv", [K, ONE, ZEROS[:, :6]], {}, ShapeError, r"input 2 has shape \(1, 6, 2, 2\): expected \(1, 8, 2, 2\)"),
     ("DeformConv", [K, ONE, ZEROS], {"offset_group": 2}, ShapeError, "offset_group=2"),

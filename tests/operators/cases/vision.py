@@ -18,6 +18,8 @@ LINE = array([[[1.0, 2.0, 4.0]]])
 SPOTS = array([[[-1.0], [-1 / 3], [1.0], [7 / 3], [-2.0], [-6.0]]])  # pixels -0.5, 0.5, 2.5, 4.5, -2, -8
 BOX = array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 10, 1, 11], [1, 11.1, 0, 10.1], [0, 100, 1, 101]]])
 SCORE = array([[[0.9, 0.75, 0.6, 0.95, 0.3]]])
+# Pairs of boxes that are nearly the same, beside one another.
+MANY = (np.repeat(np.arange(200), 2)[None, :, None] * 4 + array([0, 0, 2, 2])).astype(np.float32)
 K = numbers(1, 1, 3, 3) + 1
 ONE = np.ones((1, 1, 2, 2), np.float32)
 
@@ -73,6 +75,8 @@ BOXES = [
     case("NonMaxSuppression", "images and classes",
          [np.repeat(BOX[:, :2], 2, 0), np.repeat(np.repeat(SCORE[:, :, :2], 2, 0), 2, 1), array(1, I64), array(0.5)],
          array([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0]], I64), data=2),
+    case("NonMaxSuppression", "several blocks", [MANY, np.arange(400, 0, -1, np.float32).reshape(1, 1, 400), array(150, I64),
+         array(0.5)], np.stack([np.zeros(150), np.zeros(150), 2 * np.arange(150)], 1).astype(I64), data=2),
     case("NonMaxSuppression", "no boxes", [BOX[:, :0], SCORE[:, :, :0], array(5, I64)], np.zeros((0, 3), I64), data=2),
 ]  # fmt: skip
 

@@ -202,3 +202,39 @@ def test_a_variant_is_kept() -> None:
         want = run(made, normal(2, 8), np.array(3))
     for a, b in zip(run(made, normal(2, 8), np.array(3)), want, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_passes_know_what_comes_out_of_a_loop() -> None:
+    """A product behind a loop takes in what follows it; what changes its rank from round to round is unknown."""
+    body = Graph(
+        tuple(Value(n, None, np.dtype(np.void)) for n in ("i", "c", "h")),
+        tuple(Value(n, None, np.dtype(np.void)) for n in ("c", "h2", "part")),
+        (node("h2 = Tanh(h)"), node("part = Add(h, x)")),
+        {},
+    )
+    grows = Graph(
+        tuple(Value(n, None, np.dtype(np.void)) for n in ("i2", "c3", "g")),
+        tuple(Value(n, None, np.dtype(np.void)) for n in ("c3", "g2")),
+        (node("g2 = Unsqueeze(g, zero)"),),
+        {},
+    )
+    nodes = [
+        node("y, z = Loop(m, -, x)", body=body), node("a = MatMul(y, w)"), node("b = Add(a, bias)"), node("r = Relu(b)"),
+        node("p = MatMul(z, w)"), node("q = Add(p, bias)"), node("u = Loop(m, -, x)", body=grows),
+    ]  # fmt: skip
+    constants = {"w": normal(8, 8), "bias": normal(8), "zero": np.array([0])}
+    made = graph({"x": ("n", 8), "m": ((), np.int64)}, nodes, ["r", "q", "u"], constants)
+    assert [n.op for n in optimise(made).nodes] == ["Loop", "Linear", "Linear", "Loop"]
+    x = normal(3, 8)
+    for a, b in zip(Model(made)(x, np.array(2)), Model(made, Options(optimize=False))(x, np.array(2)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+
+
+def test_passes_know_what_branches_give() -> None:
+    then, other = (graph({}, [node(f"{n} = {op}(x)")], [n]) for n, op in (("a", "Neg"), ("b", "Relu")))
+    nodes = [
+        node("s = ReduceSum(x)", keepdims=0), node("c = Greater(s, zero)"),
+        node("h = If(c)", then_branch=then, else_branch=other), node("m = MatMul(h, w)"), node("y = Add(m, bias)"),
+    ]  # fmt: skip
+    made = graph({"x": ("n", 8)}, nodes, ["y"], {"w": normal(8, 8), "bias": normal(8), "zero": np.float32(0)})
+    assert [n.op for n in optimise(made).nodes][-2:] == ["If", "Linear"]

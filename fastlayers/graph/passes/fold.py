@@ -21,6 +21,7 @@ from ...errors import Error
 from ...operators import OPERATORS, Spec, View
 from ...operators._narrow import NARROW
 from ..ir import Graph, Node
+from ._bodies import CONTROL, control_infer
 from ._net import Net
 
 __all__ = ["apply"]
@@ -70,6 +71,8 @@ class _Fold:
         net = self.net
         operator = OPERATORS.get(node.op)
         if operator is None:
+            if node.op in CONTROL:
+                self.known_of(node)
             net.append(node)
             return
         specs = [None if n is None else net.spec(n) for n in node.inputs]
@@ -139,7 +142,14 @@ class _Fold:
                     assert inner is not None
                     self.same(name, inner)
             return
+        self.known_of(node)
         net.append(node)
+
+    def known_of(self, node: Node) -> None:
+        """Notes ranks and dtypes of what a node with graphs gives."""
+        for name, spec in zip(node.outputs, control_infer(node, self.net.spec), strict=False):
+            if name and spec is not None:
+                self.net.specs[name] = spec
 
 
 def _renamed_bodies(node: Node, name: Callable[[str | None], str | None]) -> dict[str, Any]:

@@ -110,6 +110,28 @@ static __attribute__((noinline)) void fl_qfinish(const fl_qepilogue *e, const in
   }
 }
 
+/* What most sums become, whole panels of bytes from weights without zero points: m rows of sums, `ldsum` numbers apart. */
+static __attribute__((noinline)) void fl_qfinish_bytes(const fl_qepilogue *e, const int32_t *sums, int64_t ldsum, int64_t m, int64_t j,
+                                                       uint8_t *out, int64_t ldc) {
+  vi offset[FL_PANEL / VW];
+  vf scale[FL_PANEL / VW];
+  int32_t lo, hi;
+  fl_limits(e->kind, &lo, &hi);
+  const vf least = vset((float)(lo - e->y_zero)), most = vset((float)(hi - e->y_zero));
+  FL_UNROLL for (int t = 0; t < FL_PANEL / VW; t++) {
+    offset[t] = viload(e->offset + j + t * VW);
+    scale[t] = vload(e->scale + j + t * VW);
+  }
+  for (int64_t i = 0; i < m; i++, sums += ldsum, out += ldc)
+    FL_UNROLL for (int t = 0; t < FL_PANEL / VW; t++) {
+      const vf f = vfloat(viload(sums + t * VW) + offset[t]) * scale[t];
+      vnarrow(out + t * VW, vnear(vmin(vmax(f, least), most)) + e->y_zero);
+    }
+}
+FL_INLINE int fl_plain_bytes(const fl_qepilogue *e, int64_t left) {
+  return left >= FL_PANEL && !e->zero && (e->kind == FL_UINT8 || e->kind == FL_INT8);
+}
+
 /* ---- the packed product --------------------------------------------------------------------------------------------------- */
 
 #define FL_QV (FL_PANEL * 2 / VW) /* vectors of sums that a panel takes where bytes are widened */
@@ -241,13 +263,32 @@ static void fl_q_flip(const uint8_t *x, uint8_t *y, int64_t n) {
 
 /* ---- depthwise ------------------------------------------------------------------------------------------------------------- */
 
+#define FL_QPIXELS (VREGS == 32 && VW < 16 ? 2 : VW == 16 ? 4 : VW == 8 ? 2 : 1) /* worked on together */
+
 static void fl_q_depthwise(const fl_qdepthwise *p) {
   const int64_t wide = (p->c + FL_PANEL - 1) / FL_PANEL * FL_PANEL;
-  for (int64_t o = 0; o < p->cols; o++)
-    for (int64_t j = 0; j < p->c; j += FL_PANEL) {
+  for (int64_t j = 0; j < p->c; j += FL_PANEL) {
+    const int part = p->c - j < FL_PANEL;
+    int64_t o = 0;
+    if (fl_plain_bytes(&p->e, p->c - j))
+      for (; o + FL_QPIXELS <= p->cols; o += FL_QPIXELS) {
+        vi sum[FL_QPIXELS][FL_PANEL / VW];
+        FL_UNROLL for (int q = 0; q < FL_QPIXELS; q++)
+          FL_UNROLL for (int t = 0; t < FL_PANEL / VW; t++) sum[q][t] = (vi){0};
+        for (int64_t u = 0; u < p->pairs; u++) {
+          const uint8_t *x = p->taps[2 * u] + o * p->step + j, *y = p->taps[2 * u + 1] + o * p->step + j;
+          const int16_t *w = p->w + (u * wide + j) * 2;
+          FL_UNROLL for (int t = 0; t < FL_PANEL / VW; t++) {
+            const vq weight = (vq)vload((const float *)(w + t * VW * 2));
+            FL_UNROLL for (int q = 0; q < FL_QPIXELS; q++)
+              sum[q][t] += vmadd((vq)(vwiden(x + q * p->step + t * VW) | vwiden(y + q * p->step + t * VW) << 16), weight);
+          }
+        }
+        fl_qfinish_bytes(&p->e, (const int32_t *)sum, FL_PANEL, FL_QPIXELS, j, (uint8_t *)p->out + o * p->ldc + j, p->ldc);
+      }
+    for (; o < p->cols; o++) {
       vi sum[FL_PANEL / VW];
       FL_UNROLL for (int t = 0; t < FL_PANEL / VW; t++) sum[t] = (vi){0};
-      const int part = p->c - j < FL_PANEL;
       for (int64_t u = 0; u < p->pairs; u++) {
         const uint8_t *x = p->taps[2 * u] + o * p->step + j, *y = p->taps[2 * u + 1] + o * p->step + j;
         const int16_t *w = p->w + (u * wide + j) * 2;
@@ -264,6 +305,7 @@ static void fl_q_depthwise(const fl_qdepthwise *p) {
       }
       fl_qfinish(&p->e, (const int32_t *)sum, 0, j, p->out, o * p->ldc + j, p->c - j);
     }
+  }
 }
 
 /* ---- conversions ------------------------------------------------------------------------------------------------------------- */

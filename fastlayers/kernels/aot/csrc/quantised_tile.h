@@ -52,12 +52,14 @@ static FL_DOT_TARGET __attribute__((noinline)) void FL_TILE_NAME(const fl_qblock
         vistore(sums[i][t] + q * VW, FL_LOW1(lo, hi) + FL_HIGH1(lo, hi));
       }
 #endif
-  for (int i = 0; i < FL_TM; i++)
-    for (int t = 0; t < FL_TP; t++) {
-      const int64_t j = j0 + t * FL_PANEL;
-      if (j < p->n)
+  for (int t = 0; t < FL_TP; t++) {
+    const int64_t j = j0 + t * FL_PANEL;
+    if (fl_plain_bytes(&p->e, p->n - j))
+      fl_qfinish_bytes(&p->e, sums[0][t], FL_TP * FL_PANEL, FL_TM, j, (uint8_t *)p->out + i0 * p->ldc + j, p->ldc);
+    else if (j < p->n)
+      for (int i = 0; i < FL_TM; i++)
         fl_qfinish(&p->e, sums[i][t], i0 + i, j, p->out, (i0 + i) * p->ldc + j, p->n - j);
-    }
+  }
 }
 
 #undef FL_TILE_NAME

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 INT32 = np.dtype(np.int32)
 UINT8 = np.dtype(np.uint8)
 _NO_PADS = (0,) * 6
+FARTHEST = 1 << 28  # positions that a window spans
 
 
 def kind_of(dtype: np.dtype[Any]) -> int:
@@ -176,7 +177,9 @@ def matmul_lower(n: View, b: Builder, a: int, w: int, a_zero: int, w_zero: int) 
 
 
 def window_of(n: View, place: Window | None) -> bool:
-    """Whether the convolution kernel takes a window."""
+    """Whether the kernels take a window; not one beyond all images, for which they would need as much scratch."""
+    if place is not None and math.prod(place.reach) > FARTHEST:
+        return False
     return (
         place is not None
         and place.pads is not None

@@ -6,7 +6,6 @@ cimport numpy as cnp
 
 from ._engine cimport alloc, level, parallel, release, workers
 from ._quantised cimport fl_qbinary, fl_quantised
-from ._space cimport source_index
 from ._step cimport Step, dims_of, make_step, run_plan, volume
 from ..table import BINARY, KINDS, REDUCE
 
@@ -323,58 +322,61 @@ cdef struct Pool:
     int32_t *sums  # of each worker
 
 
+cdef inline int64_t tap_from(const Pool *job, int axis, int64_t start, int64_t low) noexcept nogil:
+    """The first tap of a window beginning at `start` that lies at `low` or behind it."""
+    cdef int64_t d = job.dilation[axis]
+    return min((low - start + d - 1) // d, job.kernel[axis]) if start < low else 0
+
+
 cdef inline int64_t inside(const Pool *job, int axis, int64_t o, bint padded) noexcept nogil:
     """How many taps of output o lie in the image, or in it and its padding."""
     cdef int64_t start = o * job.stride[axis] - job.before[axis], low = -job.before[axis] if padded else 0
-    cdef int64_t high = job.size[axis] + (job.after[axis] if padded else 0), k, count = 0
-    for k in range(job.kernel[axis]):
-        if low <= start + k * job.dilation[axis] < high:
-            count += 1
-    return count
+    cdef int64_t high = job.size[axis] + (job.after[axis] if padded else 0)
+    return tap_from(job, axis, start, high) - tap_from(job, axis, start, low)
 
 
 cdef void pool_task(void *context, int64_t number, int worker) noexcept nogil:
     """One row of outputs, channels-last."""
     cdef const Pool *job = <const Pool *>context
     cdef int64_t y = number % job.out_size[1], rest = number // job.out_size[1], z = rest % job.out_size[0], image = rest // job.out_size[0]
-    cdef int64_t x, kz, ky, kx, at_z, at_y, at_x, c = job.c, i, count, taps
+    cdef int64_t start[3]
+    cdef int64_t low[3]
+    cdef int64_t high[3]
+    cdef int64_t at[3]
+    cdef int64_t x, kz, ky, kx, c = job.c, i, count
+    cdef int axis
     cdef uint8_t *out = job.out + number * job.out_size[2] * c
     cdef const uint8_t *from_
     cdef int32_t *sums = job.sums + worker * c if job.mean else NULL
     cdef int is_signed = job.source == INT8
     cdef float by
+    at[0], at[1] = z, y
     for x in range(job.out_size[2]):
-        taps = 0
+        at[2] = x
+        for axis in range(3):
+            start[axis] = at[axis] * job.stride[axis] - job.before[axis]
+            low[axis], high[axis] = tap_from(job, axis, start[axis], 0), tap_from(job, axis, start[axis], job.size[axis])
         if job.mean:
             memset(sums, 0, c * sizeof(int32_t))
         else:
             memset(out, 0x80 if is_signed else 0, c)
-        for kz in range(job.kernel[0]):
-            at_z = source_index(z * job.stride[0] + kz * job.dilation[0], job.before[0], job.size[0], 0)
-            if at_z < 0:
-                continue
-            for ky in range(job.kernel[1]):
-                at_y = source_index(y * job.stride[1] + ky * job.dilation[1], job.before[1], job.size[1], 0)
-                if at_y < 0:
-                    continue
-                for kx in range(job.kernel[2]):
-                    at_x = source_index(x * job.stride[2] + kx * job.dilation[2], job.before[2], job.size[2], 0)
-                    if at_x < 0:
-                        continue
-                    from_ = job.x + (((image * job.size[0] + at_z) * job.size[1] + at_y) * job.size[2] + at_x) * c
+        for kz in range(low[0], high[0]):
+            for ky in range(low[1], high[1]):
+                for kx in range(low[2], high[2]):
+                    i = (image * job.size[0] + start[0] + kz * job.dilation[0]) * job.size[1] + start[1] + ky * job.dilation[1]
+                    from_ = job.x + (i * job.size[2] + start[2] + kx * job.dilation[2]) * c
                     if job.mean:
                         job.level.add(from_, is_signed, sums, c)
-                        taps += 1
                     else:
                         job.level.larger(from_, is_signed, out, c)
         if job.mean:
-            count = taps
+            count = (high[0] - low[0]) * (high[1] - low[1]) * (high[2] - low[2])
+            for i in range(c):
+                sums[i] -= <int32_t>(job.x_zero * count)
             if job.include_pad:
                 count = inside(job, 0, z, True) * inside(job, 1, y, True) * inside(job, 2, x, True)
             by = job.scale * <float>count
             by = job.x_scale / by
-            for i in range(c):
-                sums[i] -= <int32_t>(job.x_zero * taps)
             job.level.requantize(sums, &by, 0, job.zero, job.source, out, c)
         out += c
 

@@ -50,7 +50,7 @@ if engine == "ort":
 else:
     session = fl.InferenceSession(path)
 loaded = time.perf_counter()
-types = {"tensor(float)": "f4", "tensor(int64)": "i8"}
+types = {"tensor(float)": "f4", "tensor(int64)": "i8", "tensor(int32)": "i4"}
 def shape(i):
     return shapes.get(i.name) or [d if isinstance(d, int) else 1 for d in i.shape]
 feeds = {i.name: np.full(shape(i), values.get(i.name, 1), types[i.type]) for i in session.get_inputs()}

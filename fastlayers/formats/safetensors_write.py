@@ -6,7 +6,6 @@ import json
 import os
 import struct
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,8 @@ def write(
         at += array.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + 8) % 64)
+    from pathlib import Path  # which reading files does without, and takes a while
+
     target = Path(path)
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,27 @@ import numpy as np
 from ..errors import DTypeError, ShapeError
 from ..kernels import _dispatch
 
-__all__ = ["as_float32", "as_int64", "as_mask", "empty", "is_constant", "optional_float32", "optional_int64", "optional_mask"]
+__all__ = [
+    "as_float32",
+    "as_int64",
+    "as_mask",
+    "empty",
+    "is_constant",
+    "is_masked",
+    "optional_float32",
+    "optional_int64",
+    "optional_mask",
+]
 
 FLOAT32, INT64 = np.dtype(np.float32), np.dtype(np.int64)
 _CONTIGUOUS_ALIGNED = 0x0001 | 0x0100  # NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_ALIGNED
 
 empty = _dispatch.empty
+
+
+def is_masked(value: Any) -> bool:
+    """Whether it is a masked array. Nobody has one before numpy.ma is there, whose import takes longer than a small model's."""
+    return isinstance(value, getattr(sys.modules.get("numpy.ma"), "MaskedArray", ()))
 
 
 def as_float32(value: Any, op: str, argument: str) -> np.ndarray:
@@ -79,7 +95,7 @@ def _read(value: Any, op: str, argument: str) -> np.ndarray:
     """`value` as an array of whatever dtype it has."""
     if value is None:
         raise DTypeError(f"{op}: {argument} is None: expected an array")
-    if isinstance(value, np.ma.MaskedArray):
+    if is_masked(value):
         raise DTypeError(f"{op}: {argument} is a masked array: expected a plain one, for example {argument}.filled(0)")
     try:
         return np.asarray(value)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
+from ..functional._arrays import is_masked
 from ..graph.ir import Value
 
 __all__ = ["by_name", "convert", "destination", "fits", "kind"]
@@ -38,7 +39,7 @@ def convert(value: Value, given: Any) -> Any:
     """One input as a contiguous array of the wanted dtype; casts within a kind only. A list of such for a sequence."""
     if value.kind != "tensor":
         return _nested(value, given)
-    if isinstance(given, np.ma.MaskedArray):
+    if is_masked(given):
         raise DTypeError(f"run: input {value.name!r} is a masked array: expected a plain one, for example x.filled(0)")
     try:
         array = np.asarray(given)
@@ -110,7 +111,7 @@ def fits(value: Value, shape: tuple[int, ...]) -> None:
 
 def destination(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Sequence[np.ndarray]) -> np.ndarray:
     """A caller's own array for an output, if the result can be written straight into it."""
-    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+    if not isinstance(array, np.ndarray) or is_masked(array):
         raise DTypeError(f"run: out for {name!r} is of type {type(array).__name__}: expected a numpy array")
     if array.dtype != dtype:
         raise DTypeError(f"run: out for {name!r} has dtype {array.dtype}: expected {dtype}")

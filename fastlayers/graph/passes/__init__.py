@@ -14,14 +14,14 @@ import numpy as np
 
 from ...operators import Spec
 from ..ir import Graph
-from . import activations, affine, attention, fold, gates, layer_norm, layout, linear, quantised, residual
+from . import activations, affine, attention, fold, gates, layer_norm, layout, linear, padding, quantised, residual
 from ._net import Net
 from .separable import separated
 
 __all__ = ["PASSES", "optimise"]
 
 # In their order. The first is always done; the others change how sums are formed, so `strict` leaves them out.
-PASSES = (linear, affine, gates, layer_norm, attention, activations, residual, activations, layout)
+PASSES = (padding, linear, affine, gates, layer_norm, attention, activations, residual, activations, layout)
 
 
 def optimise(

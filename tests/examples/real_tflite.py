@@ -51,6 +51,8 @@ MODELS = (
     _face("pose_detection", 224, "pose_detection"),
     # Its mask comes from values in the thousands, which float32 holds to a thousandth.
     _face("pose_landmark_full", 256, "pose_landmark")._replace(tolerance=5e-3),
+    _face("selfie_segmentation", 256, "selfie_segmentation"),
+    Real(_MEDIAPIPE, "mediapipe/modules/selfie_segmentation/selfie_segmentation_landscape.tflite", (1, 144, 256, 3)),
     _word("alexa", 1, 16, 96),
     _word("embedding_model", 2, 76, 32, 1),
     _word("hey_jarvis", 1, 16, 96, scale=10),

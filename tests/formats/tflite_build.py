@@ -130,6 +130,8 @@ class Net:
             0: Field("I", self.codes.index((name, version))), 1: Field("[i", list(inputs)), 2: Field("[i", list(outputs)),
         }  # fmt: skip
         known = options_of(name)
+        if "custom" in options:
+            fields[5] = Field("bytes", options.pop("custom"))
         if known is not None:
             places = {f.name: (f.number, "[i" if f.code == "list" else f.code) for f in known[1]}
             fields[3] = Field("B", known[0])

@@ -22,7 +22,9 @@ def run(content: bytes, feeds: list[np.ndarray]) -> list[np.ndarray]:
     """The interpreter's answers; inputs are resized to the feeds' shapes."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType  # type: ignore[import-not-found]
 
-    plain = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    # mediapipe's operators are XNNPACK's alone.
+    custom = b"Convolution2DTransposeBias" in content
+    plain = OpResolverType.AUTO if custom else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     interpreter = Interpreter(model_content=content, experimental_op_resolver_type=plain)
     places = interpreter.get_input_details()
     for place, feed in zip(places, feeds, strict=True):
@@ -35,6 +37,17 @@ def run(content: bytes, feeds: list[np.ndarray]) -> list[np.ndarray]:
     return [interpreter.get_tensor(place["index"]) for place in interpreter.get_output_details()]
 
 
+def steady(content: bytes, feeds: list[np.ndarray]) -> list[np.ndarray]:
+    """The answers that come twice in a row: those of a joined LSTM both ways depend on memory that nobody has written, at times."""
+    before: list[np.ndarray] = []
+    for _ in range(20):
+        now = run(content, feeds)
+        if len(before) == len(now) and all(a.tobytes() == b.tobytes() for a, b in zip(before, now, strict=True)):
+            return now
+        before = now
+    raise RuntimeError("every answer is another")
+
+
 def main() -> None:
     index: dict[str, Any] = {}
     blob = bytearray()
@@ -45,7 +58,7 @@ def main() -> None:
 
     for name, (content, feeds) in CASES.items():
         try:
-            answers = run(content, feeds)
+            answers = steady(content, feeds)
         except (ValueError, RuntimeError) as error:
             print(f"{name}: {error}")
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
@@ -528,3 +529,18 @@ def loop() -> Case:
 
 CASES["network with a loop"] = loop()
 CASES["network with a loop of no rounds"] = CASES["network with a loop"][0], [np.array(9, np.int32), normal(2, 3), normal(3)]
+
+# ---- further operators ---------------------------------------------------------------------------------------------------
+
+for starts in ([1, 1], [5, -3]):
+    case(f"DYNAMIC_UPDATE_SLICE {starts}", "DYNAMIC_UPDATE_SLICE", [normal(4, 5), normal(2, 3), ints(*starts)])
+case("REVERSE_SEQUENCE", "REVERSE_SEQUENCE", [normal(3, 4, 2), ints(1, 4, 2)], seq_dim=1, batch_dim=0)
+case("UNIQUE", "UNIQUE", [ints(3, 1, 3, 2, 1)], results=2, dtypes=["int32"], shapes=[(1,), (5,)], idx_out_type=2)
+case("RIGHT_SHIFT", "RIGHT_SHIFT", [ints(-9, 9, 7), ints(1, 2, 0)], dtypes=["int32"])
+for kind in (1, 2):
+    for k in (2, 3):
+        fixed = {1: normal(2, k, k, 3), 2: normal(2)}
+        made = (1, 8, 10, 2) if kind == 1 else (1, 6 + k, 8 + k, 2)
+        options = struct.pack("<iii", kind, 2, 2)
+        name = f"transposed convolution of mediapipe {kind} k{k}"
+        case(name, "Convolution2DTransposeBias", [normal(1, 4, 5, 3)], fixed, shapes=[made], custom=options)

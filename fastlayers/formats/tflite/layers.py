@@ -13,6 +13,7 @@ FULLY_CONNECTED        (o, i)                  (o, i)
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 
 import numpy as np
@@ -107,6 +108,17 @@ def transpose_conv(c: Call) -> str:
     weight, strides = c.weight(1, (3, 0, 1, 2)), sizes(c, "stride_h stride_w")
     same = padding(c) == "SAME"
     return c.activated(last.conv_transpose(c.e, c.x(2), weight, _bias(c, 3), strides, (1, 1), same, _wanted(c, 2)))
+
+
+def transpose_conv_bias(c: Call) -> str:
+    """mediapipe's own. Inputs: x, weights, bias; its options are integers: padding (1: SAME, 2: VALID), stride_w, stride_h."""
+    if len(c.operator.custom or b"") < 12:
+        c.fail("its options are too short: expected three integers")
+    kind, stride_w, stride_h = struct.unpack_from("<iii", c.operator.custom or b"")
+    if kind not in (1, 2) or not 1 <= stride_w < 1 << 16 or not 1 <= stride_h < 1 << 16:
+        c.fail(f"padding is number {kind}, strides are {(stride_h, stride_w)}: expected 1 or 2, and at least 1")
+    _need_axes(c, 0, 4)
+    return last.conv_transpose(c.e, c.x(0), c.weight(1, (3, 0, 1, 2)), _bias(c, 2), (stride_h, stride_w), (1, 1), kind == 1)
 
 
 def conv_3d_transpose(c: Call) -> str:
@@ -235,6 +247,7 @@ RULES: dict[str, Rule] = {
     "CONV_2D": conv_2d,
     "CONV_3D": conv_3d,
     "CONV_3D_TRANSPOSE": conv_3d_transpose,
+    "CUSTOM 'Convolution2DTransposeBias'": transpose_conv_bias,
     "DEPTHWISE_CONV_2D": depthwise_conv_2d,
     "DEPTH_TO_SPACE": _blocks(last.depth_to_space),
     "EMBEDDING_LOOKUP": embedding_lookup,

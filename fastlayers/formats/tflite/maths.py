@@ -123,6 +123,7 @@ RULES: dict[str, Rule] = {
     "NOT_EQUAL": lambda c: c.e.node("Not", c.e.node("Equal", c.x(0), c.x(1))),
     "REDUCE_ALL": _reduce_bool("ReduceMin"),
     "REDUCE_ANY": _reduce_bool("ReduceMax"),
+    "RIGHT_SHIFT": lambda c: c.e.node("BitShift", c.x(0), c.x(1), direction="RIGHT"),
     "RSQRT": lambda c: c.e.node("Reciprocal", c.e.node("Sqrt", c.x(0))),
     "SELECT": _select,
     "SQUARE": _square,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -108,6 +109,33 @@ def scatter_nd(c: Call) -> str:
     return c.e.node("ScatterND", zeros, c.x(0), c.x(1), reduction="add")
 
 
+def dynamic_update_slice(c: Call) -> str:
+    """x with a part replaced; where the part begins is moved so that it lies within."""
+    x, part = c.e.shape(c.x(0)), c.e.shape(c.x(1))
+    if x is None or part is None or not all(isinstance(d, int) for d in (*x, *part)):
+        c.refuse("of unknown sizes")
+    if len(x) != len(part) or any(p > d for p, d in zip(part, x, strict=True)):  # type: ignore[operator]
+        c.fail(f"the part has shape {part}, x {x}: expected as many axes, and none larger")
+    count = math.prod(part) * len(part)  # type: ignore[arg-type]
+    c.converter.budget.take(8 * count, f"{c.converter.where}: {c.op}")
+    grid = np.moveaxis(np.indices([int(d or 0) for d in part]).astype(np.int64, copy=False), 0, -1)
+    most = c.e.ints([d - p for p, d in zip(part, x, strict=True)])  # type: ignore[operator]
+    start = c.e.node("Max", c.e.node("Min", c.cast(c.x(2), np.dtype(np.int64)), most), c.e.ints(0))
+    return c.e.node("ScatterND", c.x(0), c.e.node("Add", c.e.constant(grid), start), c.x(1))
+
+
+def reverse_sequence(c: Call) -> str:
+    """Of each image the first so many steps, read backward."""
+    o, lengths = c.options, c.cast(c.x(1), np.dtype(np.int64))
+    return c.e.node("ReverseSequence", c.x(0), lengths, time_axis=o["seq_dim"], batch_axis=o["batch_dim"])
+
+
+def unique(c: Call) -> tuple[str, ...]:
+    """The elements in the order in which they first come, and for each position the number of its own."""
+    made = c.e.many("Unique", (c.x(0),), ("", "", ""), {"sorted": 0})
+    return made[0], c.cast(made[2], c.dtype(1)) if len(c.outputs) > 1 else made[2]
+
+
 # ---- padding -----------------------------------------------------------------------------------------------------------
 
 
@@ -206,6 +234,7 @@ RULES: dict[str, Rule] = {
     "BATCH_TO_SPACE_ND": batch_to_space,
     "BROADCAST_TO": lambda c: c.e.node("Expand", c.x(0), c.x(1)),
     "CONCATENATION": concatenation,
+    "DYNAMIC_UPDATE_SLICE": dynamic_update_slice,
     "EXPAND_DIMS": _unsqueeze,
     "FILL": lambda c: c.e.node("Expand", c.x(1), c.x(0)),
     "GATHER": gather,
@@ -218,6 +247,7 @@ RULES: dict[str, Rule] = {
     "RANGE": lambda c: c.e.node("Range", *(c.e.node("Reshape", c.x(i), c.e.ints([])) for i in range(3))),
     "RANK": rank,
     "RESHAPE": reshape,
+    "REVERSE_SEQUENCE": reverse_sequence,
     "REVERSE_V2": reverse,
     "SCATTER_ND": scatter_nd,
     "SHAPE": shape,
@@ -229,6 +259,7 @@ RULES: dict[str, Rule] = {
     "STRIDED_SLICE": strided_slice,
     "TILE": lambda c: c.e.node("Tile", c.x(0), c.x(1)),
     "TRANSPOSE": transpose,
+    "UNIQUE": unique,
     "UNPACK": unpack,
     "WHERE": where,
     "ZEROS_LIKE": zeros_like,

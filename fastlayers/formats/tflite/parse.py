@@ -144,7 +144,7 @@ class _Parser:
         inputs = self.numbers(table.ints(1), tensors, f"{name}: inputs", -1)
         outputs = self.numbers(table.ints(2), tensors, f"{name}: outputs")
         self.budget.take(_EACH + 32 * len(inputs), f"{self.where}: its operators")
-        return Operator(name, inputs, outputs, self.options(table, name), version)
+        return Operator(name, inputs, outputs, self.options(table, name), version, table.data(5))
 
     def options(self, operator: Table, name: str) -> dict[str, Any]:
         """The options by name; those of another operator's type are an error, left out ones have their defaults."""

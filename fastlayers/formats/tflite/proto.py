@@ -40,6 +40,7 @@ class Operator(NamedTuple):
     outputs: tuple[int, ...]
     options: Mapping[str, Any]
     version: int
+    custom: memoryview | None  # the options of a custom operator, as its writer laid them out
 
 
 class Subgraph(NamedTuple):

@@ -88,6 +88,7 @@ GELU 116 approximate:b0
 CUMSUM 102 exclusive:b0 reverse:b1
 BATCH_MATMUL 101 adj_x:b0 adj_y:b1
 REVERSE_SEQUENCE 87 seq_dim:i0 batch_dim:i1
+UNIQUE 80 idx_out_type:b0=2
 FAKE_QUANT 58 min:f0 max:f1 num_bits:i2 narrow_range:b3
 IF 92 then_subgraph_index:i0 else_subgraph_index:i1
 WHILE 93 cond_subgraph_index:i0 body_subgraph_index:i1

@@ -17,7 +17,8 @@ import fastlayers as fl
 class Net(flax.linen.Module):
     @flax.linen.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        return flax.linen.Dense(3)(jax.nn.gelu(flax.linen.Dense(16)(x)))
+        x = jax.nn.gelu(flax.linen.Dense(16)(x))
+        return flax.linen.Dense(3)(x)
 
 
 net, x = Net(), np.random.default_rng(0).standard_normal((2, 8)).astype(np.float32)

@@ -27,8 +27,8 @@ _BOUNDS = {"RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0
 
 
 _TWO = frozenset(
-    {"ADD", "BITWISE_XOR", "DIV", "EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "LOGICAL_AND", "LOGICAL_OR", "MAXIMUM",
-     "MINIMUM", "MUL", "POW", "PRELU", "SUB"}
+    {"ADD", "BITWISE_XOR", "DIV", "EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "LOGICAL_AND", "LOGICAL_OR",
+     "MAXIMUM", "MINIMUM", "MUL", "POW", "PRELU", "SUB"}
 )  # fmt: skip
 
 

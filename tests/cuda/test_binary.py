@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fastlayers.kernels.table import BINARY, COMPARE, Activation
+from fastlayers.kernels.table import BINARY, COMPARE, INTEGER, KINDS, Activation
 
 from .calls import activation, agree, numbers, requires_cuda
 
@@ -59,3 +59,16 @@ def test_activation_in_place() -> None:
     for b in (numbers(12, seed=1), numbers(4, 12, seed=1), numbers(4, 1, seed=1)):
         agree("binary", a, b, a, BINARY["multiply"], activation("tanh"))
     agree("where", a > 0, a, numbers(1), a)
+
+
+@pytest.mark.parametrize("op", sorted(INTEGER))
+@pytest.mark.parametrize("dtype", ["bool", "int32", "int64"])
+def test_integers(op: str, dtype: str) -> None:
+    if dtype == "bool" and op not in ("and", "or", "xor", "equal", "not_equal"):
+        pytest.skip("booleans have no such operation")
+    most = np.iinfo(dtype).max if dtype != "bool" else 1
+    a, b = (np.array(v).astype(dtype) for v in ([[0, 1, -3, 7, most]], [[2], [-5], [7], [most]]))
+    result = bool if op in ("equal", "not_equal") or op.startswith(("less", "greater")) else dtype
+    for x, y in ((a, b), (a, a), (b, a[:, :1])):
+        out = np.empty(np.broadcast_shapes(x.shape, y.shape), result)
+        agree("integer", x, y, out, INTEGER[op], KINDS[dtype], rtol=0, atol=0)

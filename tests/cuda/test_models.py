@@ -136,15 +136,15 @@ def test_load(tmp_path: Any, model: fl.Model) -> None:
 
 
 def test_what_runs_on_the_host_is_shown_and_computed() -> None:
-    """Regions have no kernel on the GPU; what is around them has."""
-    boxes = np.array([[0, 0, 0, 2, 2], [0, 1, 1, 3, 3]], np.float32)
+    """Trees have no kernel on the GPU; what is around them has."""
+    tree, weight = fl.ClassTree.balanced(4), numbers(3, 5)
 
     def function(x: Any) -> Any:
-        return fl.functional.relu(fl.functional.roi_pool(fl.functional.tanh(x), boxes, 2))
+        return fl.functional.relu(fl.functional.hierarchical_log_softmax(fl.functional.tanh(x), weight, tree))
 
-    x = numbers(1, 1, 4, 4)
+    x = numbers(2, 5)
     model = fl.compile(function, x, device="cuda")
-    assert "roi_pool (host)" in model.summary()
+    assert "tree_distribution (host)" in model.summary()
     assert "unary (host)" not in model.summary()
     with fl.kernels.use("reference"):
         want = function(x)

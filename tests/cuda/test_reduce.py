@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fastlayers.kernels.table import REDUCE
+from fastlayers.kernels.table import KINDS, REDUCE
 
 from .calls import agree, numbers, requires_cuda
 
@@ -34,3 +34,15 @@ def test_pieces(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
         agree(
             "reduce", numbers(*shape), np.empty((shape[0], shape[2]), np.float32), REDUCE[op], rtol=4e-6, atol=4e-6, repeat=True
         )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_sums(dtype: str, exclusive: bool, reverse: bool) -> None:
+    for shape in ((2, 5, 3), (1, 40, 1), (2, 1, 2), (0, 2, 1)):
+        x = (numbers(*shape) * 100).astype(dtype)
+        agree("running_sum", x, np.empty_like(x), KINDS[dtype], exclusive, reverse, rtol=0, atol=0)
+    if dtype == "float32":
+        x = np.array([np.inf, 1, -np.inf, np.nan, 2], np.float32).reshape(1, 5, 1)
+        agree("running_sum", x, np.empty_like(x), KINDS[dtype], exclusive, reverse)

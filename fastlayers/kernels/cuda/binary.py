@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..table import BINARY, COMPARE, UNARY, Activation
+from . import _integer
 from ._axes import broadcast, table
 from ._cuda import F32, I64, U8, Kernel, cuda, device, f32, kernel, load4, per_function, sized, store4, threads
 from ._device import Array, on_device
 from ._math import function, power
 
-__all__ = ["binary", "compare", "where"]
+__all__ = ["binary", "compare", "integer", "where"]
 
 BLOCK = threads(256)
 ZERO = f32(0)
@@ -241,3 +242,9 @@ def where(condition: Array, a: Array, b: Array, out: Array) -> None:
         where_kernel.launch(
             sized(n, BLOCK), BLOCK, condition.flat, a.flat, b.flat, out.flat, n, table(tuple(map(tuple, axes))).flat, len(axes)
         )
+
+
+@on_device
+def integer(a: Array, b: Array, out: Array, op: int, source: int) -> None:
+    """out = f(a, b), f a number of table.INTEGER; a and b broadcast and are booleans, int32 or int64 (`source`)."""
+    _integer.run(a, b, out, op, source)

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..table import REDUCE, UNARY
-from ._cuda import F32, Kernel, block_max, block_sum, cdiv, cuda, device, f32, kernel, per_function, sized, threads
+from ._cuda import F32, Kernel, T, block_max, block_sum, cdiv, cuda, device, f32, kernel, per_function, sized, threads
 from ._device import Array, empty, on_device
+from ._integer import ANNOTATIONS
 from ._math import exp, function, log, root
 
-__all__ = ["reduce"]
+__all__ = ["reduce", "running_sum"]
 
 BLOCK = threads(256)
 FEW = 16384  # columns that are too few to give each one thread
@@ -160,3 +161,39 @@ def reduce(x__oni: Array, out__oi: Array, op: int) -> None:
         _reduction(_IDENTITY, fold, start, last, True).launch((columns, 1), BLOCK, some.flat, out__oi.flat, pieces, 1, pieces, n)
         return
     _reduction(each, fold, start, last, True).launch((columns, 1), BLOCK, x__oni.flat, out__oi.flat, n, inner, max(n, 1), n)
+
+
+@per_function(samples=[(kind,) for kind in ("F32", "I32", "I64")])
+def _running(kind: str) -> Kernel:
+    zero: Any = {"F32": f32(0), "I32": np.int32(0), "I64": np.int64(0)}[kind]
+
+    @kernel(T=kind)
+    def running_kernel(x: T, out: T, columns: int, n: int, inner: int, exclusive: int, reverse: int) -> None:
+        """A thread a column: the order of additions is the contract's, one after the other."""
+        for column in range(cuda.grid(1), columns, cuda.gridsize(1)):
+            first = column // inner * n * inner + column % inner
+            step = -inner if reverse != 0 else inner
+            at = first + (n - 1) * inner if reverse != 0 else first
+            total = zero if exclusive != 0 else x[at]
+            before = total
+            for i in range(n):
+                if i > 0:
+                    if exclusive != 0:
+                        total += before
+                    else:
+                        total += x[at]
+                before = x[at]
+                out[at] = total
+                at += step
+
+    return running_kernel
+
+
+@on_device
+def running_sum(x__oni: Array, out__oni: Array, source: int, exclusive: bool, reverse: bool) -> None:
+    """out[o, n, i] = x[o, 0, i] + ... + x[o, n, i], as the reference explains."""
+    if x__oni.size:
+        outer, n, inner = x__oni.shape
+        columns = outer * inner
+        given = columns, n, inner, int(exclusive), int(reverse)
+        _running(ANNOTATIONS[source]).launch(cdiv(columns, 32), 32, x__oni.flat, out__oni.flat, *given)

@@ -216,7 +216,7 @@ def test_without_the_engine_numba_comes_before_numpy() -> None:
         product()
     assert [item.category for item in caught] == [RuntimeWarning], caught
     assert "Numba" in str(caught[0].message), caught[0].message
-    assert set(fl.kernels.available()) - {"cuda"} == {"jit", "reference"}
+    assert set(fl.kernels.available()) - {{"cuda"}} == {{"jit", "reference"}}
     assert fl.kernels.info()["operations"]["linear"] == "jit"
     """
     python(code)

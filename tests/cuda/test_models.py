@@ -160,6 +160,34 @@ def test_functions_and_layers_take_host_arrays() -> None:
     assert operations["unary"] == "cuda"
 
 
+def everything(x: Any) -> Any:
+    """A convolution, a pool, an LSTM, a norm, attention and a product, with what lies between them."""
+    f = fl.functional
+    y = f.max_pool2d(f.conv2d(x, numbers(4, 2, 3, 3), numbers(4), padding=1, activation="relu"), 2)
+    y = f.reshape(f.permute(y, (0, 2, 3, 1)), (2, 6, 4))
+    weights = (numbers(16, 4, scale=0.5), numbers(16, 4, seed=1, scale=0.5), numbers(16), numbers(16, seed=1))
+    y = f.lstm(y, None, *weights, batch_first=True)[0] + y
+    y = f.layer_norm(y, (4,), numbers(4), numbers(4, seed=2))
+    y = f.scaled_dot_product_attention(y, y, y, is_causal=True)
+    return f.softmax(f.linear(y, numbers(3, 4), numbers(3)), -1), f.mean_over_time(y, batch_first=True)
+
+
+def test_a_network_of_many_layers_stays_on_the_gpu(counted: dict[str, int]) -> None:
+    x = numbers(2, 2, 4, 6)
+    model = fl.compile(everything, x, device="cuda")
+    assert "(host)" not in model.summary() and "numpy: nothing" in model.summary(), model.summary()
+    with fl.kernels.use("reference"):
+        want = everything(x)
+    for got, expected in zip(model(x), want, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=0, atol=5e-6)
+    there = fl.cuda.array(x)
+    model(there)
+    counted.update(there=0, back=0)
+    got = model(there)
+    assert counted == {"there": 0, "back": 0}
+    np.testing.assert_allclose(got[0].numpy(), want[0], rtol=0, atol=5e-6)
+
+
 # ---- other libraries -------------------------------------------------------------------------------------------------
 
 

@@ -139,7 +139,6 @@ def tile_kernel(tile: Tile, left: str, right: str) -> Kernel:
         origins = cuda.shared.array(ROWS, _WORD)  # of the rows in out, and in left, with the taps that they have
         firsts = cuda.shared.array(ROWS, _WORD)
         taps = cuda.shared.array(ROWS, _WORD)
-        kept = cuda.shared.array(5, _WORD)
         staged = cuda.shared.array(PIECE_NUMBERS, f32, alignment=16)
         sums = cuda.local.array(SUMS, f32)
         a = cuda.local.array(HIGH, f32)
@@ -179,12 +178,6 @@ def tile_kernel(tile: Tile, left: str, right: str) -> Kernel:
         step, table0 = places[here + STEP], places[here + FIRST_TERM]
         k = share * chains * BLOCK
         stop = max(min(terms, k + chains * BLOCK), k + 1)
-        if tid == 0:  # what is not needed while threads multiply does not stay in registers
-            store1(kept, 0, rows)
-            store1(kept, 1, columns - column0)
-            store1(kept, 2, group * bias_group + column0)
-            store1(kept, 3, column0 * out_column)
-            store1(kept, 4, 0)
         cuda.syncthreads()
         for j in range(PIXELS):
             i = (tid % ROWS if GATHER else tid // L_FOURS) + j * APART
@@ -223,38 +216,34 @@ def tile_kernel(tile: Tile, left: str, right: str) -> Kernel:
                     put_left(ls, l_now, next_l, tid)
                     put_right(rs, r_now, next_r, tid)
                 cuda.syncthreads()
-            # Through shared memory, so that neighbouring threads write neighbours, whichever they are. `me` is tid, but the
-            # compiler does not know: it would keep all that follows from it in registers meanwhile.
-            me = load1(kept, 4) + tid
-            broad = (me >> 5) % ALONG8 * 32 + (me & 7) * 4
-            high_ = (me >> 5) // ALONG8 * 16 + (me >> 3 & 3) * 4
+            # Through shared memory, so that neighbouring threads write neighbours, whichever they are.
             for piece in range(0, ROWS, PIECE):
                 for i in range(HIGH):
-                    r = high_ + i // 4 * UP_APART + i % 4 - piece
+                    r = up + i // 4 * UP_APART + i % 4 - piece
                     if r >= 0 and r < PIECE:
                         for g in range(SIDE_FOURS):
                             s = i * BROAD + 4 * g
-                            to = r * R_LINE + broad + g * SIDE_APART
+                            to = r * R_LINE + side + g * SIDE_APART
                             store4(staged, to, sums[s], sums[s + 1], sums[s + 2], sums[s + 3])
                 cuda.syncthreads()
                 parted = flags & PARTED
                 more, last = k > BLOCK and parted == 0, k >= stop and parted == 0
-                to = load1(kept, 3) + ((k - 1) // BLOCK * part if parted else 0)
-                for e in range(me, PIECE_FOURS, THREADS):
+                to = column0 * out_column + ((k - 1) // BLOCK * part if parted else 0)
+                for e in range(tid, PIECE_FOURS, THREADS):
                     if flags & ACROSS:
                         r, c = (e & 3) * 4 + e // (4 * COLUMNS) * 16, e // 4 % COLUMNS
                         s = r * R_LINE + c
                         v0, v1 = load1(staged, s), load1(staged, s + R_LINE)
                         v2, v3 = load1(staged, s + 2 * R_LINE), load1(staged, s + 3 * R_LINE)
-                        inside = load1(kept, 0) - piece - r if c < load1(kept, 1) else 0
+                        inside = rows - piece - r if column0 + c < columns else 0
                     else:
                         r, c = e // COLUMN_FOURS, e % COLUMN_FOURS * 4
                         v0, v1, v2, v3 = load4(staged, r * R_LINE + c)
-                        inside = load1(kept, 1) - c if piece + r < load1(kept, 0) else 0
+                        inside = columns - column0 - c if piece + r < rows else 0
                     if inside > 0:
                         _finish(
-                            out, bias, residual, origins, piece + r, c, to, out_column, load1(kept, 2) + c, inside, flags, more,
-                            last, low, high, v0, v1, v2, v3,
+                            out, bias, residual, origins, piece + r, c, to, out_column, group * bias_group + column0 + c, inside,
+                            flags, more, last, low, high, v0, v1, v2, v3,
                         )  # fmt: skip
                 cuda.syncthreads()
 

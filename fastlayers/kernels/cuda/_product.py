@@ -35,7 +35,8 @@ from .activation import unary
 
 __all__ = ["FEW", "Layout", "Plan", "few_rows", "finish", "matrix", "multiply"]
 
-# Multiply-adds that a processor does in a nanosecond, and the part of them that a tile reaches with many blocks and with one.
+# Multiply-adds that a processor does in a nanosecond, and the part that a tile reaches with many blocks and with one: told from
+# instructions and registers, not from times.
 _PEAK = 200.0
 _TILES = {LARGE: (0.7, 0.35), MEDIUM: (0.55, 0.28), NARROW: (0.5, 0.25), SHORT: (0.4, 0.2), SMALL: (0.3, 0.1)}
 _BYTES = 2000.0  # that all together move in a nanosecond

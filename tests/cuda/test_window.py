@@ -49,6 +49,22 @@ def test_pools(i: int, last: bool) -> None:
     pool("lp", i, last, 2.0, True)
 
 
+def test_strips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a thread has of a large result: here of rows that make no whole strip, with a NaN and an infinity in a window."""
+    from fastlayers.kernels.cuda import pooling
+
+    monkeypatch.setattr(pooling, "_MANY", 0)
+    for kernel in ((1, 3, 3), (1, 2, 2)):
+        x = numbers(2, 3, 2, 9, 5)
+        x[0, 1, 0, 2, 2], x[1, 2, 1, 8, 4] = np.nan, np.inf
+        window = (kernel, (1, 1, 2), (1, 1, 1), (0, 0, 1, 1, 1, 0))
+        out = np.full((2, 3, 2, 12 - kernel[1], (6 - kernel[2]) // 2 + 1), np.nan, np.float32)
+        agree("max_pool", x, out, *window, False)
+        for padded in (False, True):
+            agree("avg_pool", x, out, *window, padded, False, rtol=4e-6, atol=4e-6)
+        agree("lp_pool", x, out, *window, 2.0, True, False, rtol=4e-6, atol=4e-6)
+
+
 @LAYOUTS
 def test_norms(last: bool) -> None:
     for p in (1.0, 2.0, 3.0):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ._cuda import F32, I64, Kernel, cuda, device, f32, kernel, load1, load4, per_function, sized, store1, store4, threads
+from ._cuda import F32, I64, Kernel, cdiv, cuda, device, f32, kernel, load1, load4, per_function, sized, store1, store4, threads
 from ._device import Array, on_device
 from ._math import power, root
 from ._window import BEFORE, CHANNELS, DILATION, KERNEL, PADDED, SIZE, SPACE, STEP, STRIDE, geometry, position, span, start, three
@@ -140,10 +140,73 @@ def _pool(take: Any, end: Any, least: bool, last: bool, four: bool) -> Kernel:
     return pool_kernel
 
 
+@per_function(samples=[(_larger, _as_it_is, True, 3, 3), (_sum, _mean, False, 2, 2)])
+def _plane(take: Any, end: Any, least: bool, high: int, wide: int) -> Kernel:
+    """Small windows without gaps over planes, channels-first: their taps are written out, a thread has a strip of a column."""
+    FIRST = _LEAST if least else _ZERO  # what lies outside changes no fold
+    HIGH, WIDE = high, wide
+
+    @kernel
+    def plane_kernel(
+        x: F32, out: F32, n: int, strip: int, h: int, w: int, out_h: int, out_w: int, down: int, along: int, top: int, left: int,
+        end_h: int, end_w: int, padded: int, p: float,
+    ) -> None:  # fmt: skip
+        """`strip`: outputs of a thread; `end_h`, `end_w`: of x with its padding."""
+        strips = (out_h + strip - 1) // strip
+        for i in range(cuda.grid(1), n, cuda.gridsize(1)):
+            rest = i // out_w
+            column = i - rest * out_w
+            plane = rest // strips
+            row = (rest - plane * strips) * strip
+            stop = min(row + strip, out_h)
+            x0 = column * along - left
+            across = min(x0 + WIDE, end_w) - x0 if padded else min(x0 + WIDE, w) - max(x0, 0)
+            to = (plane * out_h + row) * out_w + column
+            while row < stop:
+                y0 = row * down - top
+                at = (plane * h + y0) * w + x0
+                a = FIRST
+                for r in range(HIGH):
+                    inside = y0 + r >= 0 and y0 + r < h
+                    for c in range(WIDE):
+                        v = FIRST
+                        if inside and x0 + c >= 0 and x0 + c < w:
+                            v = load1(x, at + c)
+                        a = take(a, v, p)
+                    at += w
+                rows = min(y0 + HIGH, end_h) - y0 if padded else min(y0 + HIGH, h) - max(y0, 0)
+                store1(out, to, end(a, max(rows, 0) * max(across, 0), p))
+                row += 1
+                to += out_w
+
+    return plane_kernel
+
+
+_SMALL = ((1, 2, 2), (1, 3, 3))
+_MANY = 1 << 20  # outputs from which on there are threads enough for one to have a strip
+_STRIP = 4
+
+
+def _planes(take: Any, end: Any, x: Array, out: Array, window: tuple[Sequence[int], ...], padded: bool, p: float) -> None:
+    kernel, stride, _, pads = window
+    (_, _, d, h, w), (out_h, out_w) = x.shape, out.shape[3:]
+    strip = _STRIP if out.size >= _MANY else 1
+    n = x.shape[0] * x.shape[1] * d * cdiv(out_h, strip) * out_w
+    _plane(take, end, take is _larger, *kernel[1:]).launch(
+        sized(n, BLOCK), BLOCK, x.flat, out.flat, n, strip, h, w, out_h, out_w, *stride[1:], pads[2], pads[4], h + pads[3],
+        w + pads[5], int(padded), p,
+    )  # fmt: skip
+
+
 def _run(
     take: Any, end: Any, x: Array, out: Array, window: tuple[Sequence[int], ...], padded: bool, spread: bool, p: float, last: bool
 ) -> None:
     if not out.size:
+        return
+    kernel, stride, dilation, pads = (tuple(part) for part in window)
+    plain = stride[0] == 1 and pads[:2] == (0, 0) and dilation[1:] == (1, 1) and not spread and take in (_larger, _sum, _squares)
+    if not last and plain and kernel in _SMALL:
+        _planes(take, end, x, out, window, padded, p)
         return
     four = last and out.shape[4] % 4 == 0 and x.aligned and out.aligned
     items = out.size // 4 if four else out.size

@@ -117,6 +117,16 @@ def test_depthwise_padding(mode: int) -> None:
         check(problem(1, pads=(0, 0, 2, 1, 1, 3), mode=mode), layout, kernel="depthwise")
 
 
+def test_depthwise_strips(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastlayers.kernels.cuda import depthwise
+
+    for i in range(4):
+        whole = check(problem(i), FIRST, residual=True, kernel="depthwise")
+        monkeypatch.setattr(depthwise, "_MANY", 0)
+        np.testing.assert_array_equal(check(problem(i), FIRST, residual=True, kernel="depthwise"), whole)
+        monkeypatch.undo()
+
+
 def test_depthwise_special_values() -> None:
     case = problem(0)
     case.x[0, 0, 0, 1, 1], case.x[0, 1, 0, 3, 4] = np.nan, np.inf

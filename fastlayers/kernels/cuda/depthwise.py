@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..table import PAD_MODES, UNARY, Activation
-from ._cuda import F32, I64, Kernel, cuda, f32, kernel, load1, load4, per_function, sized, store1, store4, threads
+from ._cuda import F32, I64, Kernel, cdiv, cuda, f32, kernel, load1, load4, per_function, sized, store1, store4, threads
 from ._device import Array, absent, on_device, upload
 from ._math import function
 from ._tile import BIAS, BLOCK, RESIDUAL
@@ -23,6 +23,7 @@ __all__ = ["Packed", "depthwise", "depthwise_pack"]
 
 THREADS = threads(256)
 _ZERO = f32(0)
+_SMALL = ((1, 3, 3), (1, 5, 5))  # kernels whose taps are written out
 _RELU = function(UNARY["relu"].code)
 
 
@@ -113,6 +114,63 @@ def _depthwise(f: Any, high: int, wide: int, last: bool, four: bool) -> Kernel:
     return depthwise_kernel
 
 
+@per_function(samples=[(_RELU, 3, 3), (_RELU, 5, 5)])
+def _plane(f: Any, high: int, wide: int) -> Kernel:
+    """Kernels of (1, high, wide) over planes, channels-first: weights in registers, a thread has a strip of a column."""
+    HIGH, WIDE, TAPS = high, wide, high * wide
+
+    @kernel
+    def plane_kernel(
+        x: F32, w: F32, bias: F32, residual: F32, out: F32, flags: int, n: int, strip: int, channels: int, each: int,
+        h: int, wide_x: int, out_h: int, out_w: int, down: int, along: int, apart_h: int, apart_w: int, top: int, left: int,
+        a: float, b: float,
+    ) -> None:  # fmt: skip
+        """`strip`: outputs of a thread; `each`: results of a channel of x, whose line is `wide_x`; `apart`: taps."""
+        weights = cuda.local.array(TAPS, f32)
+        strips = (out_h + strip - 1) // strip
+        for i in range(cuda.grid(1), n, cuda.gridsize(1)):
+            rest = i // out_w
+            column = i - rest * out_w
+            plane = rest // strips
+            row = (rest - plane * strips) * strip
+            stop = min(row + strip, out_h)
+            c = plane % channels
+            for t in range(TAPS):
+                weights[t] = load1(w, t * channels + c)
+            more = _ZERO
+            if flags & BIAS:
+                more = load1(bias, c)
+            x0 = column * along - left
+            to = (plane * out_h + row) * out_w + column
+            while row < stop:
+                y = row * down - top
+                at = (plane // each * h + y) * wide_x + x0
+                s = _ZERO
+                for r in range(HIGH):
+                    inside = y >= 0 and y < h
+                    for t in range(WIDE):
+                        v = _ZERO  # times an infinite weight it is NaN
+                        p = x0 + t * apart_w
+                        if inside and p >= 0 and p < wide_x:
+                            v = load1(x, at + t * apart_w)
+                        s += v * weights[r * WIDE + t]
+                    y += apart_h
+                    at += apart_h * wide_x
+                if flags & BIAS:
+                    s += more
+                if flags & RESIDUAL:
+                    s += load1(residual, to)
+                store1(out, to, f(s, a, b))
+                row += 1
+                to += out_w
+
+    return plane_kernel
+
+
+_MANY = 1 << 20  # outputs from which on there are threads enough for one to have a strip
+_STRIP = 4
+
+
 @on_device
 def depthwise(
     x: Array, packed: Packed, out: Array, pads: Sequence[int], mode: int, channels_last: bool, residual: Array | None,
@@ -124,14 +182,26 @@ def depthwise(
     if mode != PAD_MODES["zeros"] and any(pads) and x.size:
         x, pads = padded(x, pads, mode, channels_last), (0,) * 6
     kernel, channels = packed.kernel, packed.weight.shape[1]
+    given = (
+        x.flat, packed.weight.flat, absent() if packed.bias is None else packed.bias.flat,
+        absent() if residual is None else residual.flat, out.flat,
+    )  # fmt: skip
+    flags = (BIAS if packed.bias is not None else 0) | (RESIDUAL if residual is not None else 0)
+    f, fixed = function(activation.code), kernel[1:] if kernel in _SMALL else (0, 0)
+    if not channels_last and fixed[0] and packed.stride[0] == 1 and not any(pads[:2]):
+        (_, c, _, h, w), (out_h, out_w) = x.shape, out.shape[3:]
+        if x.shape[2] == 1:  # or planes of a result would lie apart
+            strip = _STRIP if out.size >= _MANY else 1
+            n = out.shape[0] * channels * cdiv(out_h, strip) * out_w
+            _plane(f, *fixed).launch(
+                sized(n, THREADS), THREADS, *given, flags, n, strip, channels, channels // c, h, w, out_h, out_w,
+                *packed.stride[1:], *packed.dilation[1:], pads[2], pads[4], activation.a, activation.b,
+            )  # fmt: skip
+            return
     same = not channels_last or x.shape[4] == channels
     four = channels_last and same and channels % 4 == 0 and aligned(x, out, residual)
-    fixed = kernel[1:] if kernel in ((1, 3, 3), (1, 5, 5)) else (0, 0)
     items = out.size // 4 if four else out.size
-    flags = (BIAS if packed.bias is not None else 0) | (RESIDUAL if residual is not None else 0)
-    _depthwise(function(activation.code), *fixed, channels_last, four).launch(
-        sized(items, THREADS), THREADS, x.flat, packed.weight.flat, absent() if packed.bias is None else packed.bias.flat,
-        absent() if residual is None else residual.flat, out.flat,
-        geometry(x, out, (kernel, packed.stride, packed.dilation, pads), channels_last), flags, items, channels, activation.a,
-        activation.b,
-    )  # fmt: skip
+    window = geometry(x, out, (kernel, packed.stride, packed.dilation, pads), channels_last)
+    _depthwise(f, *fixed, channels_last, four).launch(
+        sized(items, THREADS), THREADS, *given, window, flags, items, channels, activation.a, activation.b
+    )

@@ -135,7 +135,42 @@ def _cases(torch: Any) -> Iterator[Callable[[], Timed]]:
             lambda: functional.linear(x, weight, bias), lambda: out, 1e-3,
         )  # fmt: skip
 
-    yield from (pool, softmax, normalisation, elementwise, attention, lstm(1), lstm(32), convolution, product)
+    def depthwise() -> Timed:
+        x, weight, bias = normal(64, 144, 56, 56), normal(144, 1, 3, 3) / 3, normal(144)
+        packed = kernels["depthwise_pack"](
+            weight.cpu().numpy()[:, :, None], bias.cpu().numpy(), (1, 1, 1), (1, 1, 1), 144
+        )  # fmt: skip
+        out = torch.empty_like(x)
+        given = (ours(x.view(64, 144, 1, 56, 56)), packed, ours(out.view(64, 144, 1, 56, 56)), (0, 0, 1, 1, 1, 1), 0, False, None,
+                 IDENTITY)  # fmt: skip
+        return Timed(
+            "depthwise 3x3 64x144@56", "depthwise", 0.4, lambda: kernels["depthwise"](*given),
+            lambda: functional.conv2d(x, weight, bias, padding=1, groups=144), lambda: out, 1e-4,
+        )  # fmt: skip
+
+    def transposed() -> Timed:
+        x, weight, bias = normal(32, 128, 32, 32), normal(128, 64, 4, 4) / 22, normal(64)
+        packed = kernels["conv_transpose_pack"](
+            weight.cpu().numpy()[:, :, None], bias.cpu().numpy(), (1, 2, 2), (1, 1, 1), 1
+        )  # fmt: skip
+        out = torch.empty((32, 64, 64, 64), device="cuda")
+        given = (ours(x.view(32, 128, 1, 32, 32)), packed, ours(out.view(32, 64, 1, 64, 64)), (0, 0, 1, 1, 1, 1), False, False,
+                 IDENTITY)  # fmt: skip
+        return Timed(
+            "conv_transpose 4x4/2 32x128@32", "conv_transpose", 0.4, lambda: kernels["conv_transpose"](*given),
+            lambda: functional.conv_transpose2d(x, weight, bias, stride=2, padding=1), lambda: out, 1e-3,
+        )  # fmt: skip
+
+    def batched() -> Timed:
+        a, b = normal(64, 512, 512), normal(64, 512, 512)
+        out = torch.empty_like(a)
+        given = ours(a), ours(b), ours(out), False, IDENTITY
+        return Timed(
+            "matmul 64x512x512x512", "matmul", 0.4, lambda: kernels["matmul"](*given), lambda: a @ b, lambda: out, 1e-3
+        )  # fmt: skip
+
+    yield from (pool, softmax, normalisation, elementwise, attention, lstm(1), lstm(32), convolution, product, depthwise,
+                transposed, batched)  # fmt: skip
 
 
 def _burst(torch: Any, call: Callable[[], Any], calls: int) -> float:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..graph.ir import Dim, Shape
 from ._base import FLOAT32, Spec, View, register
+from ._calls import MOST_AXES, copy, has, strides_of
+from ._fused import IDENTITY
 from ._shapes import broadcast, need_kind, same_dtype
+
+if TYPE_CHECKING:
+    from ..program.builder import Builder, Ref
 
 __all__: list[str] = []
 
@@ -71,4 +78,61 @@ def _run(n: View, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     return (np.asarray(np.einsum(equation.replace("*", "..."), *given, optimize=True)).astype(dtype, copy=False),)
 
 
-register("Einsum", _infer, _run)
+# ---- two terms as a product of matrices ---------------------------------------------------------------------------------
+
+
+def _letters(n: View) -> tuple[list[str], str] | None:
+    """The letters of both terms and of the result; axes under an ellipsis have the signs "0" to "9", the last one "0"."""
+    terms, right = _terms(n)
+    if right is None or len(terms) != 2 or ("*" not in right and any("*" in term for term in terms)):
+        return None
+    hidden = [len(n.sizes(i)) - len(term) + 1 if "*" in term else 0 for i, term in enumerate(terms)]
+    if max(hidden) > 10:
+        return None
+    made = [term.replace("*", "9876543210"[10 - count :]) for term, count in zip(terms, hidden, strict=True)]
+    return made, right.replace("*", "9876543210"[10 - max(hidden) :])
+
+
+def _laid(b: Builder, x: Ref, letters: str, order: str, sizes: dict[str, int]) -> Ref:
+    """x with its axes in another order: as it is, if only axes of size 1 change places."""
+    if [c for c in letters if sizes[c] != 1] == [c for c in order if sizes[c] != 1]:
+        return x
+    strides = dict(zip(letters, strides_of([sizes[c] for c in letters]), strict=True))
+    shape = [sizes[c] for c in order]
+    made = b.temp(tuple(shape))
+    copy(b, x, made, shape, 0, [strides[c] for c in order], 0, strides_of(shape))
+    return made
+
+
+def _lower(n: View, b: Builder) -> Any:
+    """What both terms and the result have are batches, what one term has rows or columns; the others are summed over."""
+    found = _letters(n) if len(n.inputs) == 2 and n.float32() else None
+    if found is None or not has("matmul", "copy"):
+        return False
+    (p, q), r = found
+    sizes = [dict(zip(letters, n.sizes(i), strict=True)) for i, letters in enumerate((p, q))]
+    same = all(sizes[0][c] == sizes[1][c] for c in set(p) & set(q))
+    once = len(set(p)) == len(p) <= MOST_AXES and len(set(q)) == len(q) <= MOST_AXES and len(r) <= MOST_AXES
+    if not same or not once or not set(p) ^ set(q) <= set(r) or 0 in (*n.sizes(0), *n.sizes(1)):
+        return False
+    every = {**sizes[0], **sizes[1]}
+    batch, rows = ["".join(c for c in r if (c in q) == both and c in p) for both in (True, False)]
+    columns, summed = "".join(c for c in r if c not in p), "".join(c for c in p if c not in r)
+    count, m, k, w = (math.prod(every[c] for c in group) for group in (batch, rows, summed, columns))
+    # Whichever way its axes lie already, the second may be turned; else its columns come last.
+    turned = [c for c in q if every[c] != 1] == [c for c in batch + columns + summed if every[c] != 1]
+    left = _laid(b, b.input(0), p, batch + rows + summed, every).view((count, m, k))
+    shape = (count, w, k) if turned else (count, k, w)
+    right = _laid(b, b.input(1), q, batch + (columns + summed if turned else summed + columns), every).view(shape)
+    order = batch + rows + columns
+    direct = [c for c in order if every[c] != 1] == [c for c in r if every[c] != 1]
+    out = b.output(0).view((count, m, w)) if direct else b.temp((count, m, w))
+    b.call("matmul", left, right, out, turned, IDENTITY)
+    if not direct:
+        strides = dict(zip(order, strides_of([every[c] for c in order]), strict=True))
+        final = [every[c] for c in r]
+        copy(b, out, b.output(0), final, 0, [strides[c] for c in r], 0, strides_of(final))
+    return None
+
+
+register("Einsum", _infer, _run, _lower)

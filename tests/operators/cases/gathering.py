@@ -11,6 +11,8 @@ from . import array, case, numbers
 I64, I32 = np.int64, np.int32
 INF, NAN = math.inf, math.nan
 X, M = numbers(2, 3, 4), numbers(3, 4)
+E, F = numbers(2, 3, 4, 5) / 8, 1 - numbers(2, 3, 6, 5) / 16  # heads of queries and keys
+G, H = E.reshape(2, 4, 3, 5), F.reshape(2, 6, 3, 5)
 # Around which no sum is exact by chance.
 R = [[1.5, -2.25, 3.0], [0.5, 4.0, -1.0]]
 
@@ -117,6 +119,17 @@ REDUCTIONS = [
     case("TopK", "none", [M, array([0], I64)], M[:, :0], np.zeros((3, 0), I64)),
     case("Einsum", "product", [[[1.0, 2.0], [3.0, 4.0]], [[0.0, 1.0], [1.0, 1.0]]], [[2, 3], [4, 7]], data=2,
          equation="ij,jk->ik"),
+    case("Einsum", "heads", [E, F], np.einsum("bhid,bhjd->bhij", E, F), data=2, equation="bhid,bhjd->bhij", native=True, ulp=16),
+    case("Einsum", "heads in other places", [G, H], np.einsum("bihd,bjhd->bhij", G, H), data=2, equation="bihd,bjhd->bhij",
+         native=True, ulp=16),
+    case("Einsum", "columns before rows", [M, M], M.T @ M, data=2, equation="ki,kj->ji", native=True),
+    case("Einsum", "each with each", [[1.0, 2.0], [3.0, 4.0, 5.0]], [[3, 6], [4, 8], [5, 10]], data=2, equation="i,j->ji",
+         native=True),
+    case("Einsum", "elementwise", [M, M], M * M, data=2, equation="ij,ij->ij", native=True),
+    case("Einsum", "to a number", [M, M], array(506.0), data=2, equation="ij,ij->", native=True),
+    case("Einsum", "ellipses of two lengths", [X, M[:, :2]], np.einsum("zij,ik->zjk", X, M[:, :2]), data=2,
+         equation="...ij,...ik->...jk", native=True),
+    case("Einsum", "a size of 1", [M, [[2.0]]], M.sum(1, keepdims=True) * 2, data=2, equation="ij,jk->ik"),
     case("Einsum", "implicit", [[[1.0, 2.0], [3.0, 4.0]]], [[1, 3], [2, 4]], equation="ba"),
     case("Einsum", "trace", [[[1.0, 2.0], [3.0, 4.0]]], array(5.0), equation="ii"),
     case("Einsum", "ellipsis", [X, [1.0, 0.0, 2.0, 0.0]], X[..., 0] + 2 * X[..., 2], data=2, equation="...k, k -> ..."),

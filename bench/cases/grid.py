@@ -11,7 +11,7 @@ from fastlayers.kernels.table import BORDERS
 from . import Case, normal
 
 
-def _case(n: int, c: int, size: tuple[int, ...], places: int, mode: int, border: str, aligned: bool = False) -> Case:
+def _case(n: int, c: int, size: tuple[int, ...], places: int, mode: int, border: str, aligned: int = 0) -> Case:
     def arguments(rng: np.random.Generator) -> dict[str, Any]:
         return {
             "x": normal(rng, n, c, int(np.prod(size))),
@@ -32,8 +32,9 @@ def _case(n: int, c: int, size: tuple[int, ...], places: int, mode: int, border:
 
 CASES: tuple[Case, ...] = (
     _case(8, 32, (80, 80), 1200, 2, "zeros"),
-    _case(1, 3, (120, 160), 120 * 160, 2, "border", True),
+    _case(1, 3, (120, 160), 120 * 160, 2, "border", 1),
     _case(1, 16, (40, 40), 1600, 4, "reflection"),
     _case(1, 8, (16, 24, 24), 3000, 2, "zeros"),
     _case(1, 64, (40, 40), 1600, 1, "border"),
+    _case(1, 64, (40, 40), 9 * 1600, 2, "zeros", 2),
 )

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..kernels.reference.grid import PIXELS, grid_sample
+from ..kernels.table import BINARY, BORDERS
 from ._base import Spec, View, register
+from ._fused import IDENTITY
 from ._shapes import need_kind, same_dtype
 from ._window import Window, conv_size, window
 from .unary import wide
 
+if TYPE_CHECKING:
+    from ..program.builder import Builder
+
 __all__: list[str] = []
 
 Arrays = tuple[np.ndarray, ...]
+BETWEEN_PIXELS = (2, BORDERS["zeros"], PIXELS)  # how grid_sample reads: linear, zeros outside, places in pixels
 
 
 def _window(n: View) -> tuple[tuple[int, ...], Window] | None:
@@ -55,52 +64,99 @@ def _infer(n: View) -> list[Spec]:
     return [Spec((x[0], w[0], *space), dtype)]
 
 
-def _taps(image: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """What lies at the places (y, x), each (taps, oh, ow), of an image (c, h, w), between its pixels; zeros are around it."""
-    _, height, width = image.shape
-    pixels = image.reshape(len(image), -1)
-    total: np.ndarray = np.zeros((len(image), *y.shape), image.dtype)
-    y0, x0 = np.floor(y), np.floor(x)
-    ty, tx = y - y0, x - x0
-    for yi, ys in ((y0, 1 - ty), (y0 + 1, ty)):
-        for xi, xs in ((x0, 1 - tx), (x0 + 1, tx)):
-            inside = (yi >= 0) & (yi < height) & (xi >= 0) & (xi < width)
-            at = np.where(inside, yi * width + xi, 0).astype(np.int64)
-            total += np.where(inside, np.take(pixels, at, axis=1), 0) * (ys * xs).astype(image.dtype)
-    return total
+class _Parts(NamedTuple):
+    """Sizes of everything: images, groups of channels with offsets of their own, taps, places; the window."""
+
+    images: int
+    parts: int
+    taps: int
+    out: tuple[int, int]
+    window: Window
+
+    @property
+    def places(self) -> int:
+        """How many places all taps read, in an image."""
+        return self.taps * self.out[0] * self.out[1]
+
+
+def _parts(n: View) -> _Parts:
+    shape: Any = _infer(n)[0].shape
+    w, place = _window(n)  # type: ignore[misc]
+    return _Parts(shape[0], n.get("offset_group", 1), w[2] * w[3], shape[2:], place)
+
+
+def _read(p: _Parts, offset: np.ndarray) -> np.ndarray:
+    """The places that every tap reads, in pixels: (images * parts, taps * oh * ow, 2), x before y."""
+    (oh, ow), (kh, kw) = p.out, p.window.kernel
+    at = np.empty((p.images * p.parts, kh, kw, oh, ow, 2), offset.dtype)
+    given = offset.reshape(p.images * p.parts, kh, kw, 2, oh, ow)
+    before = [pad[0] for pad in p.window.pads or ()]
+    rows, columns = (
+        np.arange(size) * stride - pad + (np.arange(k) * dilation)[:, None]
+        for size, stride, pad, k, dilation in zip(p.out, p.window.stride, before, (kh, kw), p.window.dilation, strict=True)
+    )
+    at[..., 1] = given[:, :, :, 0] + rows[:, None, :, None].astype(offset.dtype)
+    at[..., 0] = given[:, :, :, 1] + columns[None, :, None, :].astype(offset.dtype)
+    return at.reshape(p.images * p.parts, p.places, 2)
 
 
 def _run(
     n: View, x: np.ndarray, w: np.ndarray, offset: np.ndarray, bias: np.ndarray | None = None, mask: np.ndarray | None = None
 ) -> Arrays:
-    (spec,), (_, place) = _infer(n), _window(n)  # type: ignore[misc]
-    shape: tuple[int, ...] = spec.shape  # type: ignore[assignment]
-    group, parts, (kh, kw), (oh, ow) = n.get("group", 1), n.get("offset_group", 1), w.shape[2:], shape[2:]
-    out = np.zeros(shape, wide(x).dtype)
-    if not math.prod(shape):
-        return (out.astype(x.dtype),)
-    assert place.pads is not None
-    # Of every tap the place in float64: offsets may be far from 0, and half a pixel must not be lost.
-    rows = np.arange(oh)[None, :] * place.stride[0] - place.pads[0][0] + np.arange(kh)[:, None] * place.dilation[0]
-    columns = np.arange(ow)[None, :] * place.stride[1] - place.pads[1][0] + np.arange(kw)[:, None] * place.dilation[1]
-    rows, columns = rows[:, None, :, None], columns[None, :, None, :]
-    weights = wide(w).reshape(group, w.shape[0] // group, -1)
-    for image, given, made, share in zip(
-        wide(x), wide(offset).astype(np.float64), out, [None] * len(x) if mask is None else wide(mask), strict=True
-    ):
-        places = given.reshape(parts, kh, kw, 2, oh, ow)
-        taken = []
-        for part, channels in enumerate(np.split(image, parts)):
-            y = (rows + places[part, :, :, 0]).reshape(kh * kw, oh, ow)
-            found = _taps(channels, y, (columns + places[part, :, :, 1]).reshape(kh * kw, oh, ow))
-            if share is not None:
-                found = found * share.reshape(parts, kh * kw, oh, ow)[part]
-            taken.append(found)
-        matrix = np.concatenate(taken).reshape(group, -1, oh * ow)
-        made[...] = (weights @ matrix).reshape(made.shape)
-        if bias is not None:
-            made += wide(bias)[:, None, None]
+    p, group, count = _parts(n), n.get("group", 1), len(x) * n.get("offset_group", 1)
+    y = wide(x)
+    read = np.zeros((count, x.shape[1] // p.parts, p.places), y.dtype)
+    if read.size and math.prod(x.shape[2:]):
+        grid_sample(y.reshape(count, x.shape[1] // p.parts, -1), _read(p, wide(offset)), read, x.shape[2:], *BETWEEN_PIXELS)
+    if mask is not None:
+        read = read * wide(mask).reshape(count, 1, p.places)
+    terms = w.shape[1] * p.taps
+    out = wide(w).reshape(group, w.shape[0] // group, terms) @ read.reshape(len(x), group, terms, p.out[0] * p.out[1])
+    out = out.reshape(len(x), w.shape[0], *p.out)
+    if bias is not None:
+        out = out + wide(bias)[:, None, None]
     return (out.astype(x.dtype, copy=False),)
 
 
-register("DeformConv", _infer, _run)
+def _lower(n: View, b: Builder) -> Any:
+    """The places are numpy's, what lies there and all sums the kernels'."""
+    group, weight = n.get("group", 1), n.sizes(1)
+    p, shape = _parts(n), n.sizes(0)
+    repeated = shape[0] if group > 1 else 1  # the weights of every image's groups
+    if not n.float32() or not math.prod(shape) or not p.places or not weight[0] or (repeated > 1 and n.value(1) is None):
+        return False
+    count, channels, terms = p.images * p.parts, shape[1] // p.parts, weight[1] * p.taps
+    grid, read = b.temp((count, p.places, 2)), b.temp((count, channels, p.places))
+    b.python(partial(_step, p), [b.input(2)], [grid])
+    b.call("grid_sample", b.input(0).view((count, channels, shape[2] * shape[3])), grid, read, shape[2:], *BETWEEN_PIXELS)
+    if n.has(4):
+        masked = b.temp(read.shape)
+        b.call("binary", read, b.input(4).view((count, 1, p.places)), masked, BINARY["multiply"], IDENTITY)
+        read = masked
+    known = n.value(1)
+    if repeated > 1 and known is not None:
+        left = b.constant(np.tile(known.reshape(group, -1, terms), (repeated, 1, 1)))
+    else:
+        left = b.input(1).view((group, weight[0] // group, terms))
+    pixels = p.out[0] * p.out[1]
+    total = b.temp((p.images, weight[0], pixels)) if n.has(3) else b.output(0)
+    rows = weight[0] // group
+    b.call(
+        "matmul",
+        left,
+        read.view((p.images * group, terms, pixels)),
+        total.view((p.images * group, rows, pixels)),
+        False,
+        IDENTITY,
+    )
+    if n.has(3):
+        out = b.output(0).view((p.images, weight[0], pixels))
+        b.call("binary", total, b.input(3).view((1, weight[0], 1)), out, BINARY["add"], IDENTITY)
+    return None
+
+
+def _step(p: _Parts, offset: np.ndarray) -> Arrays:
+    return (_read(p, offset),)
+
+
+register("DeformConv", _infer, _run, _lower)

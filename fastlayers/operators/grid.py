@@ -69,8 +69,8 @@ def _sample_run(n: View, x: np.ndarray, grid: np.ndarray) -> Arrays:
     return (out.reshape(shape).astype(x.dtype, copy=False),)
 
 
-def _options(n: View) -> tuple[int, int, bool]:
-    return MODES[n.get("mode", "linear")], BORDERS[n.get("padding_mode", "zeros")], bool(n.get("align_corners", 0))
+def _options(n: View) -> tuple[int, int, int]:
+    return MODES[n.get("mode", "linear")], BORDERS[n.get("padding_mode", "zeros")], int(bool(n.get("align_corners", 0)))
 
 
 def _sample_lower(n: View, b: Builder) -> Any:

@@ -17,6 +17,7 @@ cnp.import_array()
 cdef enum:
     ZEROS = 0         # numbers of table.BORDERS
     REFLECTION = 2
+    PIXELS = 2        # of `aligned`
     PLACES = 32       # of a task
     AXES = 3
 
@@ -32,7 +33,7 @@ cdef struct Job:
     int64_t n, c, pixels, places, tasks   # images, channels; tasks of one image
     int64_t size[AXES]
     int axes, mode, border, corners
-    bint aligned
+    int aligned
     size_t scratch
     char *memory
     double work
@@ -42,7 +43,9 @@ cdef inline float pixel(const Job *job, float place, int64_t count) noexcept nog
     """A place along an axis in pixels. Every result is rounded to a float, as in numpy: a fused multiply-add, or a double that is kept,
     would move what lies on an edge."""
     cdef float at = <float>(place + 1)
-    if job.aligned:
+    if job.aligned == PIXELS:
+        at = place
+    elif job.aligned:
         at = <float>(at / 2)
         at = <float>(at * <double>(count - 1))
     else:
@@ -173,7 +176,7 @@ cdef int run_grid(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef int plan_grid(Job *job, tuple x, tuple out, tuple size, int mode, int border, bint aligned) except -1:
+cdef int plan_grid(Job *job, tuple x, tuple out, tuple size, int mode, int border, int aligned) except -1:
     cdef int i
     memset(job, 0, sizeof(Job))
     job.n, job.c, job.pixels, job.places = x[0], x[1], x[2], out[2]
@@ -187,7 +190,7 @@ cdef int plan_grid(Job *job, tuple x, tuple out, tuple size, int mode, int borde
     return 0
 
 
-def grid_sample(cnp.ndarray x__ncp, cnp.ndarray grid__nor, cnp.ndarray out__nco, tuple size, int mode, int border, bint aligned):
+def grid_sample(cnp.ndarray x__ncp, cnp.ndarray grid__nor, cnp.ndarray out__nco, tuple size, int mode, int border, int aligned):
     """out = what lies at the places of an image of `size` (one to three axes), which is x's last axis; see reference/grid.py."""
     cdef Job job
     cdef void *operands[3]
@@ -196,7 +199,7 @@ def grid_sample(cnp.ndarray x__ncp, cnp.ndarray grid__nor, cnp.ndarray out__nco,
     run_plan(run_grid, &job, operands, job.work, "grid_sample")
 
 
-def grid_sample_step(tuple x__ncp, tuple grid__nor, tuple out__nco, tuple size, int mode, int border, bint aligned):
+def grid_sample_step(tuple x__ncp, tuple grid__nor, tuple out__nco, tuple size, int mode, int border, int aligned):
     """The step of `grid_sample`: shapes instead of arrays."""
     cdef Job job
     plan_grid(&job, x__ncp, out__nco, size, mode, border, aligned)

@@ -16,17 +16,19 @@ Neighbour = tuple[np.ndarray, np.ndarray | None]
 FAR = float(1 << 40)  # where places end, so that they remain whole numbers
 CUBIC = -0.75
 ZEROS, REFLECTION = 0, 2  # numbers of table.BORDERS
+PIXELS = 2
 
 
 @np.errstate(invalid="ignore", over="ignore")
 def grid_sample(
-    x__ncp: np.ndarray, grid__nor: np.ndarray, out__nco: np.ndarray, size: tuple[int, ...], mode: int, border: int, aligned: bool
+    x__ncp: np.ndarray, grid__nor: np.ndarray, out__nco: np.ndarray, size: tuple[int, ...], mode: int, border: int, aligned: int
 ) -> None:
     """out = what lies at the places of an image of `size`, which is x's last axis.
 
-    A place has a number for each axis, the last axis first: -1 and 1 are the image's edges, or (`aligned`) the middles of its
-    outermost pixels. `mode`: how many neighbours count along an axis, 1 (the nearest), 2 (linear) or 4 (cubic). `border`: what
-    lies outside, a number of table.BORDERS. Places are found in x's float type: of NaN comes NaN, but for the nearest.
+    A place has a number for each axis, the last axis first: -1 and 1 are the image's edges (`aligned` is 0), or the middles of
+    its outermost pixels (1); or numbers are those of pixels (2). `mode`: how many neighbours count along an axis, 1 (the
+    nearest), 2 (linear) or 4 (cubic). `border`: what lies outside, a number of table.BORDERS. Places are found in x's float
+    type: of NaN comes NaN, but for the nearest.
     """
     places = [_pixels(grid__nor[..., len(size) - 1 - axis], count, aligned) for axis, count in enumerate(size)]
     settled = [
@@ -52,7 +54,9 @@ def grid_sample(
         out__nco[...] = total
 
 
-def _pixels(places: np.ndarray, count: int, aligned: bool) -> np.ndarray:
+def _pixels(places: np.ndarray, count: int, aligned: int) -> np.ndarray:
+    if aligned == PIXELS:
+        return np.asarray(np.clip(places, -FAR, FAR))
     at = (places + 1) / 2 * (count - 1) if aligned else ((places + 1) * count - 1) / 2
     return np.asarray(np.clip(at, -FAR, FAR))
 
@@ -74,7 +78,7 @@ def _neighbours(mode: int, at: np.ndarray) -> list[Neighbour]:
     return [(low - 1, far(t + 1)), (low, near(t)), (low + 1, near(1 - t)), (low + 2, far(2 - t))]
 
 
-def _inside(at: np.ndarray, count: int, border: int, aligned: bool) -> tuple[np.ndarray, np.ndarray]:
+def _inside(at: np.ndarray, count: int, border: int, aligned: int) -> tuple[np.ndarray, np.ndarray]:
     """Whole positions as indices, and whether they lie in the image."""
     at = np.nan_to_num(at, nan=-1.0)
     if border == REFLECTION:

@@ -31,7 +31,11 @@ KEPT = 8
 
 
 class TensorSpec(NamedTuple):
-    """An input or output: its name, its shape (a size may be a name or None; None if the rank is unknown) and its dtype."""
+    """An input or output: its name, its shape (a size may be a name or None; None if the rank is unknown) and its dtype.
+
+    Elements of types that numpy lacks (bfloat16, floats of 8 bits, integers of 4 ..) have a wider dtype: float32, int8 or uint8.
+    Arrays of such types of the package ml_dtypes may be given; results are of the wider dtype.
+    """
 
     name: str
     shape: Shape | None

@@ -1,7 +1,7 @@
 """Element types that numpy lacks: how a number becomes the nearest one that such a type has. Stores nothing in few bits.
 
 An array of such a type is one of a wider dtype (float32, int8 or uint8), all of whose numbers the type has; what a node computes
-of bfloat16 numbers stays float32 until something is cast to bfloat16 again.
+of bfloat16 numbers stays float32 until something is cast to bfloat16 again. Numbers that a caller gives are taken as they are.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _WORDS = (
     ("initial", "final"), ("init", "final"), ("in", "out"), ("input", "output"),
 )  # fmt: skip
 _BEHIND = ("N", "n", "_n", "_out", "_next", "_new", "_output", "_updated", "_o", "Out", "Next", "_final", ".out", ".1")
-_BEFORE = ("new_", "next_", "out_", "output_", "updated_", "present_", "final_", "n")
+_BEFORE = ("new_", "next_", "out_", "output_", "updated_", "present_", "final_", "r_", "n")
 
 
 def _candidates(name: str) -> set[str]:
@@ -34,6 +34,7 @@ def _candidates(name: str) -> set[str]:
         found.add(re.sub(pattern, other, name, count=1))
         found.add(re.sub(pattern, other.capitalize(), name, count=1))
         found.update(re.sub(pattern, "", name, count=1).strip("._/-") + end for end in ("", *_BEHIND))
+    found.add(re.sub(r"_(len|length)$", r"_next_\1", name))
     found.discard("")
     if len(parts) == 1 and plain != name:
         found.add(plain)

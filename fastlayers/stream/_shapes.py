@@ -11,7 +11,7 @@ from ..graph.ir import Node
 from ._rewrite import RULES, SIZED, Rewriter, sizes_of, where
 from ._times import TIME, Kind, Sizes, Time
 
-_FAR = 1 << 31  # an end from here on is that of the axis
+_FAR = (1 << 31) - 1  # an end from here on is that of the axis
 
 
 def _constants(rw: Rewriter, node: Node, i: int) -> list[int] | None:

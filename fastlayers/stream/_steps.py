@@ -129,7 +129,9 @@ def _reduce(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
             rw.refuse(node, "goes over axes that are not known beforehand")
         axes = [int(a) for a in found.reshape(-1)]
     else:
-        axes = () if node.attributes.get("noop_with_empty_axes", 0) else range(rank)
+        axes = ()
+    if not axes and not node.attributes.get("noop_with_empty_axes", 0):
+        axes = range(rank)
     gone = {a % rank for a in axes}
     if time.axis in gone:
         rw.refuse(node, "goes over all steps")

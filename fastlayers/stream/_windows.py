@@ -42,6 +42,9 @@ def _slid(rw: Rewriter, node: Node, kinds: Sequence[Kind], kernel: tuple[int, ..
     time, get = rw.together(node, kinds[0]), node.attributes.get
     if time.axis == 0:  # every step is an image of its own
         together = rw.together(node, *kinds)
+        for name, kind in zip(node.inputs[3:], kinds[3:], strict=True):
+            if name and (kind.axis != 0 if isinstance(kind, Time) else (rw.shape(name) or (None,))[0] != 1):
+                rw.refuse(node, f"adds {name!r}, which is another one at every step")
         rw.keep(node)
         return (together,)
     rank, last = rw.rank(node, node.inputs[0]), bool(get("x_last", False))
@@ -51,7 +54,7 @@ def _slid(rw: Rewriter, node: Node, kinds: Sequence[Kind], kernel: tuple[int, ..
     place = _place(rw, node, kernel, at)
     (before, behind), reach, step = (place.pads or ())[at], place.reach[at], place.stride[at]
     _check(rw, node, time, before, behind, reach, step)
-    out_last = bool(get("out_last", last))
+    out_last = bool(get("out_last", last and node.op != "Conv"))  # pools leave the layout as it is
     out_axis = at + (1 if out_last else 2)
     late = time.late + behind
     made = time.after(reach, step, before)._replace(axis=out_axis, late=late)

@@ -45,7 +45,7 @@ class Stream:
         outs = set(self._pairs.values())
         self.inputs: tuple[TensorSpec, ...] = tuple(v for v in model.inputs if v.name not in self._pairs)
         self.outputs: tuple[TensorSpec, ...] = tuple(v for v in model.outputs if v.name not in outs)
-        self._specs = {v.name: v for v in model.inputs if v.name in self._pairs}
+        self._specs = {v.name: v for v in model._graph.inputs if v.name in self._pairs}
         self._initial = {name: self._checked(name, value) for name, value in (initial or {}).items()}
         self._state: dict[str, Any] = {}
         self.reset()
@@ -97,9 +97,11 @@ class Stream:
             made[name] = self._zeros(name, sizes, first[0] if first else 1) if value is None else value
         return made
 
-    def _zeros(self, name: str, sizes: Mapping[Any, int], batch: int) -> np.ndarray:
+    def _zeros(self, name: str, sizes: Mapping[Any, int], batch: int) -> Any:
         """A state of zeros: sizes by name from the other inputs; else the first open one is the batch, and others begin at 0."""
         spec = self._specs[name]
+        if spec.kind != "tensor":
+            return None if spec.kind.startswith("optional") else []
         if spec.shape is None:
             raise ShapeError(f"stream: input {name!r} is of unknown rank: give its beginning, initial={{{name!r}: ...}}")
         shape, first = [], True
@@ -119,7 +121,7 @@ class Stream:
 
         Set it to such a dict, also with some of the names only, to go on from there.
         """
-        return {name: None if value is None else np.array(value) for name, value in self._state.items()}
+        return {name: _copied(value) for name, value in self._state.items()}
 
     @state.setter
     def state(self, values: Mapping[str, Any]) -> None:
@@ -127,15 +129,14 @@ class Stream:
             raise DTypeError(f"stream: state is of type {type(values).__name__}: expected a dict of arrays by name")
         self._state = {**self._state, **{name: self._checked(name, value) for name, value in values.items()}}
 
-    def _checked(self, name: str, value: Any) -> np.ndarray | None:
+    def _checked(self, name: str, value: Any) -> Any:
         """A copy of a state that a caller gives."""
-        from ..graph.ir import Value
         from ..model.feeds import convert
 
         spec = self._specs.get(name)
         if spec is None:
             raise ShapeError(f"stream: {name!r} is no state: expected some of {list(self._specs)}")
-        return None if value is None else np.array(convert(Value(*spec), value))
+        return None if value is None else _copied(convert(spec, value))
 
     def reset(self) -> None:
         """Begins anew: every state is as it was when the stream was made."""
@@ -153,3 +154,10 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"Stream({self._model!r}; states {', '.join(self._pairs) or 'none'})"
+
+
+def _copied(value: Any) -> Any:
+    """A copy of an array, or of a list of them."""
+    if isinstance(value, list):
+        return [np.array(v) for v in value]
+    return None if value is None else np.array(value)

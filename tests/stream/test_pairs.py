@@ -27,6 +27,9 @@ NAMES = [
     ("past_0", "present_0"), ("past_key_self_3", "present_key_self_3"), ("cache", "new_cache"), ("cache_in", "cache_out"),
     ("hidden", "hidden_out"), ("hidden_state", "hidden_state_next"), ("state_0_in", "state_0_out"), ("init_h", "final_h"),
     ("h0", "h"), ("cache_k", "updated_cache_k"), ("input_states_1", "output_states_1"),
+    ("att_cache", "r_att_cache"), ("cache_last_channel", "cache_last_channel_next"),
+    ("cache_last_channel_len", "cache_last_channel_next_len"), ("lstm_hidden_in_1", "lstm_hidden_out_1"),
+    ("cached_key_0", "new_cached_key_0"), ("tra_cache", "tra_cache_out"),
 ]  # fmt: skip
 
 
@@ -161,6 +164,19 @@ def test_caches_that_grow_begin_without_entries(variant: str) -> None:
         want = np.einsum("nk,nkd->nd", p / p.sum(-1, keepdims=True), table[:, : t + 1])
         np.testing.assert_allclose(y[:, 0, 0], want, rtol=0, atol=1e-5)
         assert stream.state["past.key"].shape == (2, 1, t + 1, 4)
+
+
+def test_a_list_as_a_state() -> None:
+    nodes = (node("listN = SequenceInsert(list, x)"), node("y = ConcatFromSequence(listN)", axis=0))
+    inputs = (Value("x", ("n",), F32), Value("list", None, F32, "sequence(tensor)"))
+    stream = fl.Model(Graph(inputs, (Value("y", None, F32), Value("listN", None, F32, "sequence(tensor)")), nodes, {})).stream()
+    for i in range(1, 4):
+        np.testing.assert_array_equal(stream(np.ones(2)), np.ones(2 * i))
+    assert [a.shape for a in stream.state["list"]] == [(2,)] * 3
+    stream.state = {"list": [np.zeros(1)]}
+    np.testing.assert_array_equal(stream(np.ones(2)), [0, 1, 1])
+    stream.reset()
+    np.testing.assert_array_equal(stream(np.ones(2)), np.ones(2))
 
 
 def test_pairs_that_are_named() -> None:

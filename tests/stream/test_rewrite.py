@@ -254,3 +254,50 @@ def test_networks_with_winograd_convolutions() -> None:
         got = np.concatenate(parts, 3)
         np.testing.assert_allclose(got, whole[0], rtol=0, atol=2e-5 * abs(whole[0]).max())
     np.testing.assert_array_equal(got, whole[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "attributes", "constants", "error"),
+    [
+        ("y = ReduceSum(x, axes)", {"keepdims": 0}, {"axes": np.array([], np.int64)}, "goes over all steps"),
+        ("y = ReduceMax(x)", {}, {}, "goes over all steps"),
+        ("y = ArgMax(x)", {"axis": 1}, {}, "goes over all steps"),
+        ("y = CumSum(x, axis)", {"reverse": 1}, {"axis": np.array(1)}, "goes backwards"),
+        ("y = Slice(x, s, e, a)", {}, {"s": [1], "e": [1 << 40], "a": [1]}, "takes the steps from 1 on"),
+        ("y = Concat(x, x)", {"axis": 1}, {}, "puts something before the first step"),
+        ("y = Tile(x, r)", {}, {"r": [1, 2, 1]}, "not known to go step by step"),
+        ("y = Add(x, p)", {}, {"p": np.ones((2, 1), np.float32)}, "another one at every step"),
+        ("y = MatMul(x, p)", {}, {"p": np.ones((2, 4, 3), np.float32)}, ""),
+        ("y = Transpose(x)", {"perm": (0, 2, 1)}, {}, ""),
+        ("y = ReduceSum(x, axes)", {"keepdims": 0}, {"axes": np.array([2])}, ""),
+        ("y = ArgMax(x)", {"axis": 2, "keepdims": 0}, {}, ""),
+        ("y = Slice(x, s, e, a)", {}, {"s": [0, 1], "e": [(1 << 31) - 1, 3], "a": [1, 2]}, ""),
+        ("y = Unsqueeze(x, a)", {}, {"a": [1, 3]}, ""),
+        ("y = TopK(x, k)", {}, {"k": [2]}, ""),
+        ("y = Gather(x, i)", {"axis": 2}, {"i": np.array([[0, 1], [2, 3]])}, ""),
+        ("y = Split(x, -)", {"axis": 2, "num_outputs": 1}, {}, ""),
+        ("y = LayerNormalization(x, p)", {}, {"p": np.ones(4, np.float32)}, ""),
+        ("y = Reshape(x, p)", {}, {"p": [0, 0, 2, 2]}, ""),
+        ("y = Reshape(x, p)", {}, {"p": [-1, 2, 2]}, "mixes steps with other axes"),
+        ("y = Clip(x, p)", {}, {"p": np.float32(0)}, ""),
+    ],
+)
+def test_single_operators(text: str, attributes: dict[str, Any], constants: dict[str, Any], error: str) -> None:
+    made = graph({"x": (2, "time", 4)}, [node(text, **attributes)], ["y"], constants)
+    model = fl.Model(made)
+    if error:
+        with pytest.raises(fl.UnsupportedError, match=error):
+            model.stream()
+        return
+    x = normal(2, LENGTH, 4)
+    for sizes in ([LENGTH], [0, 1, 4, 0, LENGTH - 5], [1] * LENGTH):
+        (parts,) = run(model.stream(), x, sizes, 1)
+        whole = model(x)
+        np.testing.assert_array_equal(np.concatenate(parts, _time_axis(parts, whole)), whole)
+
+
+def test_graphs_whose_attributes_lack_something_are_ours_to_refuse() -> None:
+    model = fl.Model(graph({"x": (2, "time", 4)}, [node("h = Relu(x)"), node("y = Transpose(h)", perm=(0, 1))], ["y"]),
+                     fl.model.model.Options(optimize=False))  # fmt: skip
+    with pytest.raises(fl.ShapeError, match=r"stream: Transpose \(y\)"):
+        model.stream()

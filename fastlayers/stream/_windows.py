@@ -66,7 +66,7 @@ def _slid(rw: Rewriter, node: Node, kinds: Sequence[Kind], kernel: tuple[int, ..
     pads = tuple((0, 0) if i == at else pair for i, pair in enumerate(place.pads or ()))
     attributes: dict[str, Any] = {k: v for k, v in node.attributes.items() if k not in ("auto_pad", "pads", "ceil_mode")}
     attributes["pads"] = (*(p for p, _ in pads), *(p for _, p in pads))
-    if reach == step == 1:
+    if reach == step == 1 and not before:
         state, after = _nothing(rw, rw.dtype(node, node.inputs[0])), rw.name(f"{node.outputs[0]}~rest")
     else:
         state, after = rw.state(node, "history", rw.dtype(node, node.inputs[0]))
@@ -102,8 +102,10 @@ def _nothing(rw: Rewriter, dtype: Any) -> str:
 
 def _check(rw: Rewriter, node: Node, time: Time, before: int, behind: int, reach: int, step: int) -> None:
     get = node.attributes.get
-    if min(before, behind) < 0 or before >= max(reach, 2) or (reach == 1 and before):
-        rw.refuse(node, f"is padded with {before} before the first step: expected less than the {reach} steps of its kernel")
+    if min(before, behind) < 0:
+        rw.refuse(node, "cuts steps off, by padding with less than none")
+    if before >= reach and (time.lead < 0 or time.late):
+        rw.refuse(node, f"is padded with {before} before a sequence that begins late: expected less than its {reach} steps")
     if step > 1 and (behind or time.late):
         rw.refuse(node, "looks ahead: it is padded behind the last step, and has strides along time")
     if step > reach:

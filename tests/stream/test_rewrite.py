@@ -22,6 +22,11 @@ def gated() -> Any:
     return lambda x: F.glu(norm(linear(x)), -1) * F.sigmoid(x)
 
 
+def padded(before: int, kernel: int) -> Any:
+    conv = filled(fl.Conv1d(4, 3, kernel))
+    return lambda x: F.relu(conv(F.pad(x, (before, 0))))
+
+
 def uneven() -> Any:
     """Two paths that do not give as many steps."""
     a, b = filled(fl.Conv1d(4, 4, 3)), filled(fl.Conv1d(4, 4, 5, padding=1))
@@ -58,6 +63,8 @@ NETS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "channels last": (filled(fl.Conv1d(4, 3, 3, layout="nhwc")), NTC),
     "padded, strides": (padded_convolutions(), NCT),
     "dilated residual net": (tcn(), NCT),
+    "padded more than the kernel reaches": (padded(7, 3), NCT),
+    "padded, one tap": (padded(2, 1), NCT),
     "max pool": (fl.MaxPool1d(3), NCT),
     "max pool, overlapping": (fl.MaxPool1d(3, stride=1), NCT),
     "average pool": (fl.AvgPool1d(4, stride=2), NCT),

@@ -52,7 +52,7 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
     given = feeds(model, options)
     binding = bound(model, given)
     if binding.plan is None or binding.bound is None:
-        raise UnsupportedError("profile: the model is interpreted node by node, so there are no steps to time")
+        raise UnsupportedError("profile: the model runs in stages, so there are no steps to time")
     fma, read = _limits()
     arrays = [np.ascontiguousarray(given[spec.name]) for spec in model.inputs]
     times = binding.bound.profile(arrays, max(options.runs, 1)) / 1e9

@@ -161,7 +161,7 @@ class Model:
         return results[0] if len(results) == 1 else tuple(results)
 
     def kernel_names(self, feeds: Mapping[str, Any]) -> set[str]:
-        """The kernels that run for inputs of these shapes; none are known if the network is interpreted node by node."""
+        """The kernels that run for inputs of these shapes; none are known if the network runs in stages."""
         from ..program.builder import Call
         from .summary import bound
 

@@ -7,8 +7,8 @@ b)`` and
 
 - ``infer(n) -> list[Spec]``: the outputs' shapes and dtypes from the inputs'. While a model is loaded, sizes may be names or
   None, and a shape None; whoever cannot tell a size says None. When a model is bound, all sizes of inputs are ints, and so must
-  be the result's, else the model is interpreted node by node. ``n.values[i]`` is an input's array where it is known beforehand
-  (constants, shapes, small integers).
+  be the result's, else the model runs in stages (`program.stages`). ``n.values[i]`` is an input's array where it is known
+  beforehand (constants, shapes, small integers).
 - ``run(n, *arrays) -> tuple of arrays``: plain numpy, any dtype; the oracle, what folds constants, and the step where no kernel
   is. None stands for an input that was left out. Results need not be contiguous or fresh; they are copied where it matters.
 - ``lower(n, b)``: sizes are known: asks the builder `b` for memory and says which kernels are to be called (see

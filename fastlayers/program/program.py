@@ -162,7 +162,7 @@ class Program:
 
     def _unbound(self, reason: object, position: int) -> Binding:
         if self.native:
-            raise UnsupportedError(f"require_native: the model must be interpreted: {reason}")
+            raise UnsupportedError(f"require_native: the model must run in stages: {reason}")
         _log.info("the model runs in stages: %s", reason)
         return Binding(self, None, None, position)
 

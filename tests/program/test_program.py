@@ -126,7 +126,7 @@ def test_branch_by_the_number_of_an_input(variant: str) -> None:
         np.testing.assert_array_equal(run(made, x, np.array(mode))[0], want)
 
 
-def test_branch_by_numbers_that_are_not_known_is_interpreted(variant: str) -> None:
+def test_branch_by_numbers_that_are_not_known_runs_in_stages(variant: str) -> None:
     then, other = (
         graph({}, [node("a = Neg(x)")], ["a"]),
         graph({}, [node("b = Linear(x, w)")], ["b"], {"w": np.eye(2, dtype=np.float32)}),
@@ -139,11 +139,11 @@ def test_branch_by_numbers_that_are_not_known_is_interpreted(variant: str) -> No
     for x in (np.ones((3, 2), np.float32), -np.ones((3, 2), np.float32)):
         np.testing.assert_array_equal(run(made, x)[0], -x if x.sum() > 0 else x)
     strict = program(made.graph, native=True)
-    with pytest.raises(fl.UnsupportedError, match=r"require_native: the model must be interpreted: If \(y\)"):
+    with pytest.raises(fl.UnsupportedError, match=r"require_native: the model must run in stages: If \(y\)"):
         run(strict, np.ones((3, 2), np.float32))
 
 
-def test_size_by_numbers_is_interpreted() -> None:
+def test_size_by_numbers_runs_in_stages() -> None:
     made = program(graph({"x": ("n",)}, [node("i = NonZero(x)"), node("y = Transpose(i)", perm=(1, 0))], ["y"]))
     np.testing.assert_array_equal(run(made, np.array([0, 1, 0, 2], np.float32))[0], [[1], [3]])
 

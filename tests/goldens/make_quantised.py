@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import torch
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
@@ -89,10 +90,94 @@ def expected(model: bytes, x: np.ndarray, as_written: bool) -> np.ndarray:
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
 
 
+def node(
+    op: str, inputs: list[Any], constants: tuple[int, ...], outputs: int = 1, domain: str = "com.microsoft", **attributes: Any
+) -> dict[str, np.ndarray]:
+    """A model of one node, its inputs, and its outputs; `constants` are the positions of those inputs that the file has."""
+    names = ["" if a is None else f"x{i}" for i, a in enumerate(inputs)]
+    made = onnx.helper.make_node(op, names, [f"y{i}" for i in range(outputs)], domain=domain, **attributes)
+    kinds = {n: onnx.helper.np_dtype_to_tensor_dtype(a.dtype) for n, a in zip(names, inputs, strict=True) if n}
+    given = {n: a for i, (n, a) in enumerate(zip(names, inputs, strict=True)) if n and i not in constants}
+    graph = onnx.helper.make_graph(
+        [made], "g", [onnx.helper.make_tensor_value_info(n, kinds[n], a.shape) for n, a in given.items()],
+        [onnx.helper.make_tensor_value_info(f"y{i}", onnx.TensorProto.UNDEFINED, None) for i in range(outputs)],
+        [onnx.numpy_helper.from_array(inputs[i], names[i]) for i in constants if inputs[i] is not None],
+    )  # fmt: skip
+    opsets = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("com.microsoft", 1)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    model = onnx.shape_inference.infer_shapes(model) if not domain else model
+    for i, value in enumerate(model.graph.output):
+        if not value.type.tensor_type.elem_type:
+            value.type.tensor_type.elem_type = RESULTS.get(op, (kinds[names[0]],) * 3)[i]
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    found = {"model": np.frombuffer(model.SerializeToString(), np.uint8), **given}
+    return {**found, **{f"y{i}": y for i, y in enumerate(session.run(None, given))}}
+
+
+FLOAT = onnx.TensorProto.FLOAT
+RESULTS = dict.fromkeys(("QAttention", "DynamicQuantizeLSTM", "MatMulNBits", "MatMulIntegerToFloat"), (FLOAT,) * 3)
+RESULTS["QLinearConcat"] = RESULTS["QLinearWhere"] = (onnx.TensorProto.UINT8,)
+
+
+def nodes(rng: np.random.Generator) -> dict[str, dict[str, np.ndarray]]:
+    """ONNX Runtime's own operators, one by one."""
+
+    def u8(*shape: int) -> np.ndarray:
+        return np.asarray(rng.integers(0, 256, shape), np.uint8)
+
+    def i8(*shape: int) -> np.ndarray:
+        return np.asarray(rng.integers(-128, 128, shape), np.int8)
+
+    def scale(*shape: int) -> np.ndarray:
+        return np.asarray(rng.uniform(0.005, 0.03, shape), np.float32)
+
+    def normal(*shape: int) -> np.ndarray:
+        return rng.standard_normal(shape).astype(np.float32)
+
+    one = np.asarray(0.4, np.float32)
+    return {
+        "add": node("QLinearAdd", [u8(3, 4), scale(), u8(), u8(4), scale(), u8(), scale(), u8()], (1, 2, 4, 5, 6, 7)),
+        "multiply": node("QLinearMul", [i8(3, 4), scale(), i8(), i8(3, 1), scale(), i8(), scale(), i8()], (1, 2, 4, 5, 6, 7)),
+        "sigmoid": node("QLinearSigmoid", [u8(30), scale(), u8(), np.asarray(1 / 256, np.float32), u8()], (1, 2, 3, 4)),
+        "leaky": node("QLinearLeakyRelu", [i8(30), scale(), i8(), scale(), i8()], (1, 2, 3, 4), alpha=0.1),
+        "softmax": node("QLinearSoftmax", [u8(3, 5), scale(), u8(), np.asarray(1 / 256, np.float32), u8()], (1, 2, 3, 4),
+                        axis=-1, opset=13),
+        "global": node("QLinearGlobalAveragePool", [u8(2, 3, 4, 5), scale(), u8(), scale(), u8()], (1, 2, 3, 4)),
+        "average": node("QLinearAveragePool", [u8(1, 3, 7, 6), scale(), u8(), scale(), u8()], (1, 2, 3, 4), kernel_shape=[3, 2],
+                        pads=[1, 0, 1, 1], strides=[2, 2]),
+        "concat": node("QLinearConcat", [scale(), u8(), u8(2, 3), scale(), u8(), u8(2, 2), scale(), u8()], (0, 1, 3, 4, 6, 7),
+                       axis=1),
+        "where": node("QLinearWhere", [normal(3, 1) > 0, u8(3, 4), scale(), u8(), u8(4), scale(), u8(), scale(), u8()],
+                      (2, 3, 5, 6, 7, 8)),
+        "gemm": node("QGemm", [u8(5, 9), scale(), u8(), i8(7, 9), scale(7), np.zeros(7, np.int8),
+                               rng.integers(-999, 999, 7).astype(np.int32), one, u8()], (1, 2, 3, 4, 5, 6, 7, 8), transB=1),
+        "matmul": node("QLinearMatMul", [i8(2, 5, 9), scale(), i8(), i8(9, 7), scale(7), i8(7), one, i8()], (1, 2, 3, 4, 5, 6, 7),
+                       domain=""),
+        "conv": node("QLinearConv", [u8(1, 4, 6, 5), scale(), u8(), i8(6, 2, 3, 3), scale(6), np.zeros(6, np.int8), one, u8(),
+                                     rng.integers(-999, 999, 6).astype(np.int32)], (1, 2, 3, 4, 5, 6, 7, 8), domain="", group=2,
+                     pads=[1, 0, 2, 1], strides=[2, 1]),
+        "to_float": node("MatMulIntegerToFloat", [u8(2, 5, 9), i8(9, 7), scale(), scale(7), u8(), i8(7), normal(7)],
+                         (1, 3, 5, 6)),
+        "dynamic": node("DynamicQuantizeMatMul", [normal(2, 5, 9), i8(9, 7), scale(7), i8(7), normal(7)], (1, 2, 3, 4)),
+        "nibbles": node("MatMulNBits", [normal(2, 3, 40), u8(7, 3, 8), scale(7, 3), u8(7, 2), None, normal(7)], (1, 2, 3, 5),
+                        K=40, N=7, block_size=16, bits=4, accuracy_level=1),
+        "attention": node("QAttention", [u8(2, 5, 8), i8(8, 24), normal(24), scale(), scale(), np.array([3, 5], np.int32), u8(),
+                                         i8(), normal(2, 2, 2, 3, 4)], (1, 2, 3, 4, 6, 7), 2, num_heads=2, unidirectional=1),
+        "lstm": node("DynamicQuantizeLSTM", [normal(7, 1, 5), i8(2, 5, 16), i8(2, 4, 16), normal(2, 32), None, normal(2, 1, 4),
+                                             normal(2, 1, 4), None, scale(2) / 4, np.zeros(2, np.int8), scale(2) / 4,
+                                             np.zeros(2, np.int8)], (1, 2, 3, 8, 9, 10, 11), 3, direction="bidirectional",
+                     hidden_size=4),
+    }  # fmt: skip
+
+
 def main() -> None:
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
     found: dict[str, np.ndarray] = {}
+    for name, arrays in nodes(np.random.default_rng(1)).items():
+        found.update({f"node_{name}/{key}": array for key, array in arrays.items()})
     nets = {
         "convolutions": (Convolutions(), rng.standard_normal((4, 3, 17, 18)).astype(np.float32)),
         "perceptron": (Perceptron(), rng.standard_normal((4, 5, 9)).astype(np.float32)),

@@ -82,6 +82,24 @@ def _attention(node: Node, version: int, make: Make) -> list[Node]:
         vectors = n.many("Split", 3, bias, *more, axis=0, **cut)
         parts = [n.add("Add", part, vector) for part, vector in zip(parts, vectors, strict=True)]
     q, k, v = parts
+    return attended(n, q, k, v, mask, past, added)
+
+
+def _quantised(node: Node, version: int, make: Make) -> list[Node]:
+    """QAttention: one product of bytes gives queries, keys and values."""
+    n, given = Nodes(node, make), node.attributes
+    x, weights, bias, x_scale, w_scale, mask, x_zero, w_zero, past = (*node.inputs, *(None,) * 9)[:9]
+    _refuse(
+        node, past_present_share_buffer=given.get("past_present_share_buffer", 0), do_rotary=given.get("do_rotary", 0)
+    )  # fmt: skip
+    made = n.add("MatMulIntegerToFloat", x, weights, x_scale, w_scale, x_zero, w_zero, bias)
+    q, k, v = n.many("Split", 3, made, axis=2, num_outputs=3)
+    return attended(n, q, k, v, mask, past, None)
+
+
+def attended(n: Nodes, q: str, k: str, v: str, mask: str | None, past: str | None, added: str | None) -> list[Node]:
+    """Attention and what is kept for the next step, from queries, keys and values."""
+    node, make = n.node, n.make
     before: list[str] = []
     if past is not None:
         axis = n.constant([0])
@@ -127,6 +145,7 @@ ATTENTION: Table = {
         schema(2, 7, 2, f"{_HEADS} do_rotary:i past_present_share_buffer:i qkv_hidden_sizes:is rotary_embedding_dim:i"),
         _attention,
     ),
+    "QAttention": (schema(5, 9, 2, f"{_HEADS} do_rotary:i past_present_share_buffer:i"), _quantised),
     "GroupQueryAttention": (schema(7, 16, 4, _GROUPED), _grouped),
     "MultiHeadAttention": (schema(1, 10, 4, _HEADS), _multi_head),
     "RotaryEmbedding": (

@@ -15,6 +15,7 @@ DequantizeLinear 2-3 1 axis:i
 DynamicQuantizeLSTM 11-12 3 activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i
 DynamicQuantizeMatMul 3-5 1
 MatMulIntegerToFloat 4-7 1
+MatMulNBits 3-6 1 K:i! N:i! accuracy_level:i bits:i block_size:i! weight_prepacked:i
 QGemm 6-9 1 alpha:f transA:i transB:i
 QLinearAdd 7-8 1
 QLinearAveragePool 4-5 1 auto_pad:s ceil_mode:i channels_last:i count_include_pad:i kernel_shape:is! pads:is strides:is

@@ -215,5 +215,15 @@ IN_NUMPY = {
     "DynamicQuantizeLSTM-plain", "QLinearReduceMean-plain", "QLinearReduceMean-axis gone",
     "QLinearWhere-plain", "QLinearAdd-broadcast, no zero points",
 }  # fmt: skip
-_ALL = [*QUANTIZE, *DEQUANTIZE, *DYNAMIC, *PRODUCTS, *CONVOLUTIONS, *ELEMENTWISE]
+# 20 terms in blocks of 16 of 4 bits each: 1 and -1 in turn, times 0.5 and 2; or, with zero points, 9 - 9 and 7 - 5.
+NIBBLES = np.full((1, 2, 8), 0x79, U8)
+ALL_ONES = np.ones((2, 20), np.float32)
+BLOCKS = [
+    case("MatMulNBits", "plain", [ALL_ONES, NIBBLES, array([[0.5, 2]])], [[0], [0]], N=1, K=20, block_size=16),
+    case("MatMulNBits", "zero points, bias", [ALL_ONES, NIBBLES, array([[0.5, 2]]), u8([0x59]), None, array([1])],
+         [[1 - 8 + 24], [17]], N=1, K=20, block_size=16),
+    case("MatMulNBits", "bytes", [ALL_ONES, np.full((1, 2, 16), 130, U8), array([[0.5, 2]]), array([[128, 129]])],
+         [[16 + 8], [24]], N=1, K=20, block_size=16, bits=8),
+]  # fmt: skip
+_ALL = [*BLOCKS, *QUANTIZE, *DEQUANTIZE, *DYNAMIC, *PRODUCTS, *CONVOLUTIONS, *ELEMENTWISE]
 CASES: list[Case] = [c._replace(native=c.data < 2 and c.id not in IN_NUMPY) for c in _ALL]

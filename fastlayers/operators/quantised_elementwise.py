@@ -283,6 +283,9 @@ register("QLinearConcat", concat_infer, concat_run, concat_lower)
 def table_infer(n: View) -> list[Spec]:
     """Inputs: x (int8 or uint8), 256 bytes: what becomes of the bytes 0 to 255 (of int8 too)."""
     need_integers(n, 0, 1)
+    table = n.shape(1)
+    if table is not None and all(isinstance(d, int) for d in table) and math.prod(table) != 256:  # type: ignore[arg-type]
+        raise n.fail(f"the table has shape {table}: expected 256 bytes")
     return [Spec(n.shape(0), n.spec(1).dtype)]
 
 
@@ -293,7 +296,7 @@ def table_run(n: View, x: np.ndarray, table: np.ndarray) -> Arrays:
 
 def table_lower(n: View, b: Any) -> Any:
     x = b.input(0)
-    b.call("lookup", x, b.input(1), b.output(0, over=x))
+    b.call("lookup", x, b.input(1).view((256,)), b.output(0, over=x))
     return True
 
 

@@ -134,6 +134,11 @@ KERNELS: tuple[Kernel, ...] = (
         ("x__bhqk", "mask__bhqk", "lengths__b", "scores__bhqk", "out__bhqk", "scale", "causal", "offset", "empty"),
     ),
     Kernel("rotary", "rotary", ("x__botid", "cos__btr", "sin__btr", "out__botid", "interleaved")),
+    Kernel(
+        "linear_attention",
+        "linear_attention",
+        ("q__btx", "k__bty", "v__btz", "past__bgde", "gate__btw", "beta__btv", "out__bto", "state__bgde", "scale"),
+    ),
     Kernel("additive_scores", "scores", ("q__bqu", "k__bku", "scale__u", "out__bqk")),
     Kernel("transpose", "layout", ("x__brc", "out__bcr")),
     Kernel("copy", "movement", ("x", "out", "shape", "x_offset", "x_strides", "out_offset", "out_strides", "itemsize")),

@@ -212,4 +212,20 @@ def _linear_run(
     return made[: len(n.node.outputs)]
 
 
-register("LinearAttention", _linear_infer, _linear_run)
+def _linear_lower(n: View, b: Builder) -> Any:
+    if not n.float32():
+        return False
+    q, k, v = (b.input(i) for i in range(3))
+    groups = int(n.get("kv_num_heads"))
+    d, e = k.shape[2] // groups, v.shape[2] // groups
+    gate = None
+    if n.has(4):
+        gate = b.temp(n.sizes(4))
+        b.call("unary", b.input(4), gate, activation("exp"))
+    state = b.output(1) if n.wants(1) else b.temp((q.shape[0], groups, d, e))
+    scale = float(n.get("scale", 0.0) or max(d, 1) ** -0.5)
+    b.call("linear_attention", q, k, v, b.optional(3), gate, b.optional(5), b.output(0), state, scale)
+    return True
+
+
+register("LinearAttention", _linear_infer, _linear_run, _linear_lower)

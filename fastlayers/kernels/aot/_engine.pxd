@@ -213,6 +213,20 @@ cdef extern from "csrc/kernels.h" nogil:
         double log
         int64_t child
 
+    enum:
+        FL_STRIP
+    ctypedef struct fl_linear:
+        const float *q
+        const float *k
+        const float *v
+        const float *gate
+        const float *beta
+        float *state
+        float *out
+        int64_t steps, d, e, cols, heads, gates
+        int64_t q_step, k_step, v_step, gate_step, beta_step, out_step
+        float scale
+
     ctypedef struct fl_kernels:
         int abi
         const char *name
@@ -227,6 +241,7 @@ cdef extern from "csrc/kernels.h" nogil:
         void (*additive_scores)(const float *q, const float *k, const float *scale, int64_t n, int64_t u, float *out) noexcept nogil
         void (*rotary)(const float *x, const float *cos, const float *sin, float *out, int64_t rows, int64_t d, int64_t half,
                        int paired) noexcept nogil
+        void (*linear)(const fl_linear *p) noexcept nogil
         void (*panels)(const fl_panels *p) noexcept nogil
         void (*gather)(const float *from_, int64_t step, float *to, int64_t n) noexcept nogil
         void (*unary)(int code, float a, float b, const float *x, float *y, int64_t n) noexcept nogil

@@ -124,7 +124,7 @@ def linear(label: str, heads: int, groups: int, rule: str, past: bool, gates: in
         inputs.pop()
     want = out.reshape(b, t, -1).astype(np.float32), final.astype(np.float32)
     settings = {"q_num_heads": heads, "kv_num_heads": groups, "update_rule": rule, **a}
-    return case("LinearAttention", label, inputs, *want, data=len(inputs), ulp=64, **settings)
+    return case("LinearAttention", label, inputs, *want, data=len(inputs), native=True, ulp=64, **settings)
 
 
 _A, _B = small(2, 3, 4), small(2, 3, 4) * 3

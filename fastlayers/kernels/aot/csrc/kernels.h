@@ -416,6 +416,19 @@ typedef struct {
   int64_t child;
 } fl_tree_place;
 
+/* Linear attention: `cols` (at most FL_STRIP) columns of the state of one head of keys, through all steps. Arrays begin at the head, those
+ * of e columns at the first of these; a step lies `.._step` floats behind the one before. `heads` heads of queries read the state. */
+#define FL_STRIP 64
+typedef struct fl_linear {
+  const float *q, *k, *v;
+  const float *gate; /* NULL, or `gates` factors of the state's rows: one for all, or d */
+  const float *beta; /* NULL: states grow by k vᵀ; else by k (beta (v - stateᵀ k))ᵀ, beta a number a step */
+  float *state, *out;
+  int64_t steps, d, e, cols, heads, gates;
+  int64_t q_step, k_step, v_step, gate_step, beta_step, out_step;
+  float scale;
+} fl_linear;
+
 typedef struct fl_kernels {
   int abi;
   const char *name; /* "x86_v3" */
@@ -442,6 +455,9 @@ typedef struct fl_kernels {
   int (*masked_scores)(const float *x, float scale, const float *mask, int64_t mj, int64_t seen, float *y, int64_t n);
   void (*additive_scores)(const float *q, const float *k, const float *scale, int64_t n, int64_t u, float *out);
   void (*rotary)(const float *x, const float *cos, const float *sin, float *out, int64_t rows, int64_t d, int64_t half, int paired);
+
+  /* linear_attention.h */
+  void (*linear)(const fl_linear *p);
 
   /* panels.h */
   void (*panels)(const fl_panels *p);

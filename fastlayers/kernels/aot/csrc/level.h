@@ -30,6 +30,7 @@
 #include "tree.h"
 #include "attention.h"
 #include "scores.h"
+#include "linear_attention.h"
 #include "rotary.h"
 #include "quantised.h"
 #include "probe.h"
@@ -53,6 +54,7 @@ static const fl_kernels table = {
     .masked_scores = fl_f32_masked_scores,
     .additive_scores = fl_f32_additive_scores,
     .rotary = fl_f32_rotary,
+    .linear = fl_f32_linear,
     .panels = fl_f32_panels,
     .gather = fl_f32_gather,
     .unary = fl_f32_unary,

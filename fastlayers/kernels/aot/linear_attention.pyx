@@ -1,0 +1,93 @@
+"""Linear attention. Tasks are strips of columns of one head's state, cut by shape alone."""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+cimport numpy as cnp
+
+from ._engine cimport FL_STRIP, fl_kernels, fl_linear, level, parallel, workers
+from ._step cimport make_step, run_plan
+
+cnp.import_array()
+
+ctypedef struct Job:
+    const fl_kernels *table
+    fl_linear one            # what all heads have in common
+    int64_t batch, groups, betas, strips
+    const float *q
+    const float *k
+    const float *v
+    const float *past
+    const float *gate
+    const float *beta
+    float *out
+    float *state
+    double work
+
+
+cdef void task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Job *job = <const Job *>context
+    cdef fl_linear p = job.one
+    cdef int64_t first = number % job.strips * FL_STRIP, place = number // job.strips, row, steps = p.steps
+    cdef int64_t b = place // job.groups, g = place % job.groups
+    p.cols = min(p.e - first, <int64_t>FL_STRIP)
+    p.q = job.q + b * steps * p.q_step + g * p.heads * p.d
+    p.k = job.k + b * steps * p.k_step + g * p.d
+    p.v = job.v + b * steps * p.v_step + g * p.e + first
+    p.out = job.out + b * steps * p.out_step + g * p.heads * p.e + first
+    p.state = job.state + place * p.d * p.e + first
+    p.gate = NULL if job.gate == NULL else job.gate + b * steps * p.gate_step + g * p.gates
+    p.beta = NULL if job.beta == NULL else job.beta + b * steps * p.beta_step + (g if job.betas > 1 else 0)
+    for row in range(p.d):
+        if job.past == NULL:
+            memset(p.state + row * p.e, 0, p.cols * sizeof(float))
+        else:
+            memcpy(p.state + row * p.e, job.past + place * p.d * p.e + row * p.e + first, p.cols * sizeof(float))
+    job.table.linear(&p)
+
+
+cdef int run(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: q, k, v, past or NULL, gate or NULL, beta or NULL, out, state."""
+    cdef Job job = (<const Job *>plan)[0]
+    cdef int64_t tasks = job.batch * job.groups * job.strips
+    job.q, job.k, job.v = <const float *>operands[0], <const float *>operands[1], <const float *>operands[2]
+    job.past, job.gate, job.beta = <const float *>operands[3], <const float *>operands[4], <const float *>operands[5]
+    job.out, job.state = <float *>operands[6], <float *>operands[7]
+    parallel(task, &job, tasks, workers(tasks, job.work))
+    return 0
+
+
+cdef int plan_linear(Job *job, tuple q, tuple k, gate, beta, tuple state, float scale) except -1:
+    job.table = level()
+    job.batch, job.groups, job.one.d, job.one.e = state
+    job.one.steps, job.one.scale = q[1], scale
+    job.one.heads = q[2] // max(job.groups * job.one.d, <int64_t>1)
+    job.one.q_step, job.one.k_step, job.one.v_step = q[2], k[2], job.groups * job.one.e
+    job.one.out_step = job.groups * job.one.heads * job.one.e
+    job.one.gate_step = 0 if gate is None else gate[2]
+    job.one.gates = 0 if gate is None else gate[2] // max(job.groups, <int64_t>1)
+    job.one.beta_step = job.betas = 0 if beta is None else beta[2]
+    job.strips = (job.one.e + FL_STRIP - 1) // FL_STRIP
+    job.work = <double>job.batch * job.groups * job.one.steps * job.one.d * job.one.e * (6 + 2 * job.one.heads)
+    return 0
+
+
+def linear_attention(cnp.ndarray q__btx, cnp.ndarray k__bty, cnp.ndarray v__btz, cnp.ndarray past__bgde, cnp.ndarray gate__btw,
+                     cnp.ndarray beta__btv, cnp.ndarray out__bto, cnp.ndarray state__bgde, float scale):
+    """Attention with a state instead of keys; see the reference."""
+    cdef Job job
+    cdef void *operands[8]
+    cdef int i
+    arrays = (q__btx, k__bty, v__btz, past__bgde, gate__btw, beta__btv, out__bto, state__bgde)
+    shapes = [None if x is None else (<object>x).shape for x in arrays]
+    plan_linear(&job, shapes[0], shapes[1], shapes[4], shapes[5], shapes[7], scale)
+    for i in range(8):
+        operands[i] = NULL if arrays[i] is None else cnp.PyArray_DATA(<cnp.ndarray>arrays[i])
+    run_plan(run, &job, operands, job.work, "linear_attention")
+
+
+def linear_attention_step(tuple q__btx, tuple k__bty, tuple v__btz, tuple past__bgde, tuple gate__btw, tuple beta__btv,
+                          tuple out__bto, tuple state__bgde, float scale):
+    """The step of `linear_attention`: shapes instead of arrays."""
+    cdef Job job
+    plan_linear(&job, q__btx, k__bty, gate__btw, beta__btv, state__bgde, scale)
+    return make_step(run, &job, sizeof(Job), 8, job.work, None)

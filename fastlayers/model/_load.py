@@ -45,10 +45,8 @@ def load(
 
     Args:
         source: a path, bytes, or a binary file object. Nothing in it is executed.
-        format: "onnx" or "fastlayers"; told from the content if None.
+        format: "onnx", "tflite", "keras" or "fastlayers"; told from the content if None.
         device: "cpu", which means the kernel variant that is chosen now; or "cuda", an NVIDIA GPU: see docs/cuda.md.
-        format: "onnx", "tflite" or "fastlayers"; told from the content if None.
-        device: "cpu".
         precision: "default", or "strict": direct algorithms only and no folding of one operation into another.
         weights: how weights are stored while the model runs: "float32".
         max_bytes: the most memory that reading may take, beside what is mapped from the file.

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Build", "Tensor"]
 
-MOST_NODES = 200_000
+MOST_NODES = 50_000
+MOST_FILLED = 1 << 24
 _NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 _KEPT = 4096  # elements of a result that are computed at once, for shapes
 FLOAT32: np.dtype[Any] = np.dtype(np.float32)
@@ -73,6 +74,7 @@ class Build:
         self.nodes: list[Node] = []
         self.constants: dict[str, np.ndarray] = {}
         self.path: list[str] = []
+        self.calls = 0
         self._taken: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._known: dict[Any, Tensor] = {}
@@ -107,6 +109,12 @@ class Build:
             if array.size > 64:
                 self._known[key, "held"] = Tensor(name, None, made.dtype, array)  # so that its id stays its own
         return found
+
+    def filled(self, value: float, *shape: int) -> np.ndarray:
+        """An array of one number, for what a layer leaves out; no size is believed that no weight confirms."""
+        if math.prod(shape) > MOST_FILLED:
+            raise LimitError(f"{self.where}: layer {'/'.join(self.path)}: would need {math.prod(shape)} numbers of its own")
+        return np.full(shape, value, np.float32)
 
     def ints(self, *values: int) -> Tensor:
         """A constant vector of integers."""

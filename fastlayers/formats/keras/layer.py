@@ -18,6 +18,7 @@ from .build import FLOAT32, Build, Tensor
 __all__ = ["LAYERS", "Context", "Entry", "Layer", "layer"]
 
 DEEPEST = 32  # layers in layers
+MOST_CALLS = 20_000  # of all layers: a few models that call one another twice stand for any number
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -107,6 +108,7 @@ class Layer:
         self.name = named if isinstance(named, str) else self.kind.lower()
         self.path = (*path, self.name)
         self.values: dict[str, np.ndarray] = {}
+        self.parsed: Any = None  # the calls of a Functional model, once they were read
         self.own: list[str] = []
         self.fixed: list[str] = []
         self.children: list[tuple[str, Layer]] = []
@@ -206,8 +208,9 @@ class Layer:
         """Writes the layer's nodes; arguments are tensors, numbers, and lists and dicts of them."""
         kwargs = {k: v for k, v in kwargs.items() if v is not None and k != "training"}
         b.path.append(self.name)
-        if len(b.path) > DEEPEST:
-            raise LimitError(f"{self.context.where}: layers lie in each other more than {DEEPEST} deep")
+        b.calls += 1
+        if len(b.path) > DEEPEST or b.calls > MOST_CALLS:
+            raise LimitError(f"{self.context.where}: layers are called more than {DEEPEST} deep or {MOST_CALLS} times")
         try:
             with self.fence():
                 result = self.entry.run(self, b, *args, **kwargs)
@@ -233,6 +236,8 @@ class Fence:
     def __exit__(self, kind: Any, error: Any, _: Any) -> None:
         if isinstance(error, (FormatError, UnsupportedError, LimitError)):
             return
+        if isinstance(error, NotImplementedError):
+            self.owner.refuse(str(error)[:200])
         if isinstance(error, (KeyError, ValueError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError)):
             raise FormatError(
                 f"{self.owner.context.where}: layer {'/'.join(self.owner.path)} ({self.owner.kind}): configuration or call of "

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import FormatError, UnsupportedError
+from ...errors import Error, FormatError, UnsupportedError
 from ...graph.ir import Graph
 from .._budget import Budget
 from .._source import Source
@@ -27,6 +27,15 @@ FUNCTIONAL = ("Functional", "Model")
 
 def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str]]:
     """The model of a file as a graph of operators, and the file's metadata."""
+    try:
+        return _load(source, budget)
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
+        if isinstance(error, Error):
+            raise
+        raise FormatError(f"{source.where}: its configuration is broken ({type(error).__name__}: {error!s:.160})") from None
+
+
+def _load(source: Source, budget: Budget) -> tuple[Graph, dict[str, str]]:
     where = source.where
     found = parts(source, budget)
     context = Context(where, found.version)
@@ -177,7 +186,9 @@ def run_model(model: Layer, b: Build, *args: Any, mask: Any = None, **kwargs: An
         for _, child in model.children:
             value = child(b, value)
         return value
-    return _Functional(model).run(b, given)
+    if model.parsed is None:
+        model.parsed = _Functional(model)
+    return model.parsed.run(b, given)
 
 
 def _refs(value: Any) -> list[list[Any]]:

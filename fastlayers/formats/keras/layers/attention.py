@@ -17,11 +17,12 @@ def causal_mask(b: Build, queries: Tensor, keys: Tensor, window: int | None = No
 
     def places(x: Tensor, axis: int) -> Tensor:
         size = b.shape_of(x, 1)
-        if isinstance(size, int):
+        if isinstance(size, int) and size < 1 << 16:
             row = b.constant(np.arange(size, dtype=np.int64))
         else:
             zero, one = np.array(0, np.int64), np.array(1, np.int64)
-            row = b.op("Range", zero, b.squeeze(size, 0), one)  # type: ignore[arg-type]
+            end = np.array(size, np.int64) if isinstance(size, int) else b.squeeze(size, 0)  # type: ignore[arg-type]
+            row = b.op("Range", zero, end, one)
         return b.unsqueeze(row, axis)
 
     rows, columns = places(queries, 1), places(keys, 0)
@@ -88,7 +89,7 @@ def _additive_scores(this: Layer, b: Build, q: Tensor, k: Tensor) -> Tensor:
             total = b.op("Mul", total, b.constant(this.weight("scale").reshape(()), "scale"))
         summed = b.reduce("Sum", b.op("Tanh", total), [-1])
         return b.op("Mul", summed, b.constant(this.weight("concat_score_weight").reshape(()), "weight"))
-    scale = this.weight("scale", width) if "scale" in this.own else np.ones(width, np.float32)
+    scale = this.weight("scale", width) if "scale" in this.own else b.filled(1, width)
     product = b.op("MatMul", b.op("Tanh", total), b.constant(scale.reshape(width, 1), "scale"))
     return b.squeeze(product, product.rank - 1)
 

@@ -30,8 +30,8 @@ def batch_normalisation(this: Layer, b: Build, x: Tensor) -> Tensor:
     count = x.size(axis)
     if this.get("mode", 0) not in (0, 2):
         this.refuse("mode 1 of Keras 1")
-    scale = this.weight("gamma", count) if "gamma" in this.own else np.ones(count, np.float32)
-    shift = this.weight("beta", count) if "beta" in this.own else np.zeros(count, np.float32)
+    scale = this.weight("gamma", count) if "gamma" in this.own else b.filled(1, count)
+    shift = this.weight("beta", count) if "beta" in this.own else b.filled(0, count)
     mean, variance = this.weight("moving_mean", count), this.weight("moving_variance", count)
     values = {"gamma": scale, "beta": shift, "mean": mean, "variance": variance}
     given = [b.constant(value, name) for name, value in values.items()]
@@ -50,7 +50,7 @@ def layer_normalisation(this: Layer, b: Build, x: Tensor) -> Tensor:
     x, axes = b.floats(x), _axes(this, x)
     sizes = tuple(x.size(a) for a in axes)
     epsilon, rms = float(this.get("epsilon", 1e-3)), bool(this.get("rms_scaling"))
-    scale = this.weight("gamma", *sizes) if "gamma" in this.own else np.ones(sizes, np.float32)
+    scale = this.weight("gamma", *sizes) if "gamma" in this.own else b.filled(1, *sizes)
     shift = this.weight("beta", *sizes) if "beta" in this.own else None
     if axes == list(range(x.rank - len(axes), x.rank)) and not rms:
         return b.op(
@@ -87,8 +87,8 @@ def group_normalisation(this: Layer, b: Build, x: Tensor) -> Tensor:
     count = x.size(axis)
     groups = int(this.get("groups", 32))
     groups = count if groups == -1 else groups
-    scale = this.weight("gamma", count) if "gamma" in this.own else np.ones(count, np.float32)
-    shift = this.weight("beta", count) if "beta" in this.own else np.zeros(count, np.float32)
+    scale = this.weight("gamma", count) if "gamma" in this.own else b.filled(1, count)
+    shift = this.weight("beta", count) if "beta" in this.own else b.filled(0, count)
     order = [0, axis, *(a for a in range(1, x.rank) if a != axis)]
     turned = b.transpose(x, *order)
     flat = x.rank == 2
@@ -129,3 +129,9 @@ def normalisation(this: Layer, b: Build, x: Tensor) -> Tensor:
     if this.get("invert"):
         return b.op("Add", b.op("Mul", x, b.constant(deviation, "deviation")), b.constant(mean, "mean"))
     return b.op("Div", b.op("Sub", x, b.constant(mean, "mean")), b.constant(deviation, "deviation"))
+
+
+@layer("LayerScale", weights=lambda this: ["gamma"], mask="drop")
+def layer_scale(this: Layer, b: Build, x: Tensor) -> Tensor:
+    """Keras' ConvNeXt: a factor for every channel."""
+    return b.op("Mul", b.floats(x), b.constant(this.weight("gamma"), "gamma"))

@@ -139,6 +139,13 @@ def cases() -> dict[str, tuple[bytes, type[Error], str]]:
             archive(sequential(relu), **{"metadata.json": b'{"keras_version": "x"}'}),
             FormatError, "keras_version is 'x'",
         ),
+        "kernels of Keras 1": (
+            archive(
+                sequential(layer("Conv1D", filters=2, kernel_size=1), shape=(3, 4)), **{"metadata.json": b'{"keras_version": "1.2.2"}'}
+            ),
+            UnsupportedError,
+            "kernels of convolutions that Theano wrote, or may have written: they are flipped: model/conv1d",
+        ),
         "a bomb of JSON": (bomb.getvalue(), LimitError, "has 68157440 bytes"),
         "weights of pickles": (npz, UnsupportedError, "never unpickled"),
         "weights missing": (

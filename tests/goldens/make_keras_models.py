@@ -386,10 +386,88 @@ def functions() -> Built:
     return keras.Model([x, y], p), [grid(2, 4, 6), grid(2, 4, 6)]
 
 
-@case()
+@case("3", legacy=True)
 def half_precision() -> Built:
-    model = sequential(L.Conv2D(4, 3, activation="relu"), L.Flatten(), L.Dense(3), shape=(6, 5, 2), name="halves")
-    return model, [grid(2, 6, 5, 2)]
+    """Stored in halves; what Keras computes in halves is computed in float32 here."""
+    layers = [
+        L.Conv2D(4, 3, activation="relu", dtype="float16"),
+        L.Flatten(),
+        L.Dense(5, dtype="bfloat16"),
+        L.Dense(3, dtype="mixed_float16"),
+    ]
+    return sequential(*layers, L.Activation("linear", dtype="float32"), shape=(6, 5, 2), name="halves"), [grid(2, 6, 5, 2)]
+
+
+@case("3")
+def keras_1() -> Built:
+    """The network that `keras_1_file` writes as Keras 1.2 did."""
+    lstm = L.LSTM(3, recurrent_activation=old_hard_sigmoid)
+    return sequential(lstm, L.Dense(2, activation="softmax"), shape=(5, 4)), [grid(2, 5, 4)]
+
+
+def old_hard_sigmoid(x: Any) -> Any:
+    return keras.ops.clip(0.2 * x + 0.5, 0.0, 1.0)
+
+
+def keras_1_file(model: Any) -> np.ndarray:
+    """Written by hand after Keras 1.2.2: three weights a gate (i c f o), old words, a list for a configuration."""
+    import json
+
+    import h5py
+
+    lstm, dense = ([np.asarray(keras.ops.convert_to_numpy(w)) for w in layer.weights] for layer in model.layers)
+    parts = [np.split(w, 4, axis=-1) for w in lstm]  # i f c o
+    gates = [parts[k][g] for g in (0, 2, 1, 3) for k in range(3)]
+    shared = {"trainable": True, "W_regularizer": None, "U_regularizer": None, "b_regularizer": None}
+    config = [
+        {"class_name": "LSTM", "config": {
+            "name": "lstm_1", "batch_input_shape": [None, 5, 4], "input_dtype": "float32", "return_sequences": False,
+            "go_backwards": False,
+            "stateful": False, "unroll": False, "consume_less": "cpu", "input_dim": 4, "input_length": 5, "output_dim": 3,
+            "init": "glorot_uniform",
+            "inner_init": "orthogonal", "forget_bias_init": "one", "activation": "tanh", "inner_activation": "hard_sigmoid",
+            "dropout_W": 0.0,
+            "dropout_U": 0.0, **shared}},
+        {"class_name": "Dense", "config": {
+            "name": "dense_1", "output_dim": 2, "init": "glorot_uniform", "activation": "softmax", "bias": True, "input_dim": 3,
+            **shared}},
+    ]  # fmt: skip
+    memory = io.BytesIO()
+    with h5py.File(memory, "w") as file:
+        file.attrs["keras_version"] = b"1.2.2"
+        file.attrs["model_config"] = json.dumps({"class_name": "Sequential", "config": config}).encode()
+        root = file.create_group("model_weights")
+        root.attrs["layer_names"] = [b"lstm_1", b"dense_1"]
+        names = [f"lstm_1_{w}_{g}" for g in "icfo" for w in "WUb"]
+        for layer, labels, arrays in (("lstm_1", names, gates), ("dense_1", ["dense_1_W", "dense_1_b"], dense)):
+            group = root.create_group(layer)
+            group.attrs["weight_names"] = [label.encode() for label in labels]
+            for label, array in zip(labels, arrays, strict=True):
+                group[label] = array
+    return np.frombuffer(memory.getvalue(), np.uint8)
+
+
+@case("2")
+def cudnn() -> Built:
+    """Layers that run on GPUs alone; `cudnn_twin` computes what they would."""
+    import tensorflow as tf
+
+    old = tf.compat.v1.keras.layers
+    i = keras.Input((5, 4), name="x")
+    parts = [old.CuDNNLSTM(3)(i), old.CuDNNGRU(3, return_sequences=True)(i), L.Bidirectional(old.CuDNNLSTM(2))(i)]
+    return keras.Model(i, parts), [grid(2, 5, 4)]
+
+
+def cudnn_twin(model: Any) -> Any:
+    i = keras.Input((5, 4), name="x")
+    twin = keras.Model(i, [L.LSTM(3)(i), L.GRU(3, return_sequences=True)(i), L.Bidirectional(L.LSTM(2))(i)])
+    for layer, other in zip(model.layers[1:], twin.layers[1:], strict=True):
+        weights = layer.get_weights()
+        for k in range(2, len(weights), 3):  # biases of x and of h, one behind the other
+            both = weights[k].reshape(2, -1)
+            weights[k] = both if "GRU" in type(layer).__name__ else both.sum(0)
+        other.set_weights(weights)
+    return twin
 
 
 def randomised(model: Any) -> None:
@@ -425,11 +503,17 @@ def main() -> None:
         model, inputs = make()
         randomised(model)
         given = dict(zip("xy", inputs, strict=True)) if label == "operations" else inputs if len(inputs) > 1 else inputs[0]
-        flat = model(given)
+        flat = (cudnn_twin(model) if label == "cudnn" else model)(given)
         outputs = flat if isinstance(flat, (list, tuple)) else [flat]
-        suffixes = [".keras", *([".h5"] if "h" in where else [])] if K3 else [".h5", *([".keras"] if "h" in where else [])]
+        suffixes = (
+            [".h5"]
+            if label == "keras_1"
+            else [".keras", *([".h5"] if "h" in where else [])]
+            if K3
+            else [".h5", *([".keras"] if "h" in where else [])]
+        )
         for suffix in suffixes:
-            arrays[f"{label}|file|{suffix}"] = stored(model, suffix)
+            arrays[f"{label}|file|{suffix}"] = keras_1_file(model) if label == "keras_1" else stored(model, suffix)
         for i, array in enumerate(inputs):
             arrays[f"{label}|input|{i}"] = np.asarray(array)
         for i, tensor in enumerate(outputs):

@@ -64,8 +64,8 @@ def layer(
 class Context:
     """What all layers of a file share: Keras' version, what is refused, and the layers that are used more than once."""
 
-    def __init__(self, where: str, version: tuple[int, int]) -> None:
-        self.where, self.version = where, version
+    def __init__(self, where: str, version: tuple[int, int], backend: str | None) -> None:
+        self.where, self.version, self.backend = where, version, backend
         self.refused: dict[str, list[str]] = {}
         self.shared: dict[Any, Layer] = {}
         self.count = 0

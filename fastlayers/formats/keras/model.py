@@ -38,9 +38,7 @@ def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str]]:
 def _load(source: Source, budget: Budget) -> tuple[Graph, dict[str, str]]:
     where = source.where
     found = parts(source, budget)
-    context = Context(where, found.version)
-    if found.version < (2, 0):
-        _only_tensorflow(found.metadata, where)
+    context = Context(where, found.version, found.metadata.get("backend"))
     data = found.config
     if "class_name" not in data:
         raise FormatError(f"{where}: its configuration has no class_name")
@@ -68,15 +66,6 @@ def _load(source: Source, budget: Budget) -> tuple[Graph, dict[str, str]]:
 def _config(data: dict[str, Any]) -> Any:
     config = data.get("config")
     return {"layers": config} if isinstance(config, list) else config if isinstance(config, dict) else {}
-
-
-def _only_tensorflow(metadata: dict[str, str], where: str) -> None:
-    """Kernels that Keras 1 wrote with Theano are flipped, and its dimension order was Theano's."""
-    if metadata.get("backend") not in (None, "tensorflow"):
-        raise UnsupportedError(
-            f"{where}: was written by Keras 1 with {metadata['backend'][:40]}, whose kernels are flipped: load it with Keras 2 "
-            "and save it again"
-        )
 
 
 def _graph(model: Layer, b: Build) -> Graph:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import FormatError
 from ..hdf5.file import File
+from ..hdf5.types import BFLOAT16
 from .layer import Layer
 
 __all__ = ["assign"]
@@ -136,6 +137,8 @@ class _Legacy:
             dataset = self.file.dataset(f"{path}/{label}")
             if dataset is None:
                 raise FormatError(f"{self.where}: has no dataset {label[:80]!r} of layer {layer.name[:80]!r}")
+            if dataset.kind.codec is None and dataset.kind.size == 2 and "bfloat16" in str(owner.config.get("dtype")):
+                dataset.kind = BFLOAT16  # of which HDF5 knows nothing but the size
             array = dataset.read()
             known = owner.values.get(name)
             # A layer that is used in two places is stored twice.

@@ -18,6 +18,19 @@ def _axes(this: Layer) -> int:
     return _OLD.get(this.kind) or int(next(c for c in this.kind if c.isdigit()))
 
 
+def _upright(this: Layer) -> None:
+    """Kernels that Theano wrote are flipped; Keras 1 may not tell who wrote them."""
+    if this.context.backend == "theano" or (this.context.version < (2, 0) and this.context.backend != "tensorflow"):
+        this.context.refuse(
+            "kernels of convolutions that Theano wrote, or may have written: they are flipped", "/".join(this.path)
+        )
+
+
+def _conv_weights(this: Layer) -> list[str]:
+    _upright(this)
+    return kernel_and_bias(this)
+
+
 def _kernel_size(this: Layer, axes: int) -> tuple[int, ...]:
     return this.numbers("kernel_size", axes)
 
@@ -59,7 +72,7 @@ def _channels(this: Layer, x: Tensor) -> int:
     "Convolution2D",
     "Convolution3D",
     "AtrousConvolution2D",
-    weights=kernel_and_bias,
+    weights=_conv_weights,
     mask="drop",
 )
 def conv(this: Layer, b: Build, x: Tensor) -> Tensor:
@@ -99,6 +112,7 @@ def _kernel(this: Layer, name: str, shape: tuple[int | None, ...]) -> np.ndarray
 
 
 def _depthwise_weights(this: Layer) -> list[str]:
+    _upright(this)
     known(this, "activation")
     return ["depthwise_kernel", "bias"] if this.config.get("use_bias", True) else ["depthwise_kernel"]
 
@@ -121,6 +135,7 @@ def depthwise_conv(this: Layer, b: Build, x: Tensor) -> Tensor:
 
 
 def _separable_weights(this: Layer) -> list[str]:
+    _upright(this)
     known(this, "activation")
     found = ["depthwise_kernel", "pointwise_kernel"]
     return [*found, "bias"] if this.config.get("use_bias", this.config.get("bias", True)) else found
@@ -145,7 +160,7 @@ def separable_conv(this: Layer, b: Build, x: Tensor) -> Tensor:
     return activated(this, b, y, this.config.get("activation"))
 
 
-@layer("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose", "Deconvolution2D", weights=kernel_and_bias, mask="drop")
+@layer("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose", "Deconvolution2D", weights=_conv_weights, mask="drop")
 def conv_transpose(this: Layer, b: Build, x: Tensor) -> Tensor:
     """A transposed convolution, cropped as the layer's padding says."""
     axes = _axes(this)

@@ -39,6 +39,7 @@ def run(content: bytes, feeds: list[np.ndarray]) -> list[np.ndarray]:
 
 def steady(content: bytes, feeds: list[np.ndarray]) -> list[np.ndarray]:
     """The answers that come twice in a row: a joined LSTM both ways reads memory that nobody has written, at times."""
+    """The answers that come twice in a row: at times an LSTM both ways reads memory that nobody has written."""
     before: list[np.ndarray] = []
     for _ in range(20):
         now = run(content, feeds)

@@ -180,8 +180,9 @@ def dequantised(converter: Converter, tensor: Tensor, array: Array) -> Array:
     assert quantization is not None
     out = converter.budget.empty(array.shape, np.float32, f"{converter.where}: tensor {tensor.name!r}")
     scale, zero = spread(converter, tensor, quantization)
-    np.subtract(array, zero, out=out, dtype=np.float32, casting="unsafe")
-    out *= scale
+    with np.errstate(all="ignore"):  # a scale may be as large as it likes
+        np.subtract(array, zero, out=out, dtype=np.float32, casting="unsafe")
+        out *= scale
     return out
 
 

@@ -14,6 +14,8 @@ import pytest
 
 import fastlayers as fl
 
+from .tflite_build import Net
+
 GOLDENS = Path(__file__).parent.parent / "goldens" / "tflite.npz"
 
 
@@ -83,6 +85,24 @@ def test_own_file_gives_the_same_bits(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(got, want)
     for got, want in zip(answers(fl.load(case.content, precision="strict"), case), case.outputs, strict=True):
         close(got, want, "quantised" in name)
+
+
+def test_weights_quantised_for_storage_alone() -> None:
+    """Beside float activations: exactly what the float32 weights would give, which the interpreter is only near to."""
+    rng = np.random.default_rng(3)
+    net, scale = Net(), np.array([0.5, 0.25, 2.0], np.float32)
+    x, stored = net.tensor((2, 4), name="x"), rng.integers(-127, 128, (3, 4)).astype(np.int8)
+    w = net.constant(stored, "w", scale=scale.tolist(), zero=[0, 1, -2])
+    four = net.tensor((3, 4), "int4", bytes([0x21, 0x43, 0xF5, 0x08, 0x91, 0x7E]), "four", scale=(0.5,), zero=(1,))
+    net.outputs = [net.tensor((2, 3), name="y"), net.tensor((2, 3), name="z")]
+    net.op("FULLY_CONNECTED", [x, w], net.outputs[:1])
+    net.op("FULLY_CONNECTED", [x, four], net.outputs[1:])
+    net.inputs = [x]
+    given = rng.normal(size=(2, 4)).astype(np.float32)
+    y, z = fl.load(net.file())(given)
+    np.testing.assert_allclose(y, given @ ((stored - np.array([[0], [1], [-2]])) * scale[:, None]).T, rtol=1e-5, atol=1e-4)
+    nibbles = np.array([[1, 2, 3, 4], [5, -1, -8, 0], [1, -7, -2, 7]])
+    np.testing.assert_allclose(z, given @ ((nibbles - 1) * 0.5).T, rtol=1e-5, atol=1e-5)
 
 
 def test_every_operator_has_a_case() -> None:

@@ -208,6 +208,16 @@ def test_lies(lie: str) -> None:
         fl.load(edited(change))
 
 
+@pytest.mark.parametrize("shape", [(0, 1 << 30, 1 << 30, 1 << 30), (1 << 30, 1 << 20)])
+def test_a_state_beyond_any_memory(shape: tuple[int, ...]) -> None:
+    net = Net()
+    x = net.tensor((2,), name="x")
+    net.op("ADD", [x, net.tensor(shape, variable=True)], [net.tensor((2,))])
+    net.inputs, net.outputs = [x], [2]
+    with pytest.raises((FormatError, LimitError)):
+        fl.load(net.file())
+
+
 def test_a_value_that_nobody_makes() -> None:
     net = Net()
     x, y = net.tensor((2,), name="x"), net.tensor((2,), name="y")

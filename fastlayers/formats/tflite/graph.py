@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import FormatError, LimitError, UnsupportedError
 from ...graph.ir import Graph, Value
-from .._arrays import Array
+from .._arrays import Array, Codec, count_bytes
 from .._budget import Budget
 from .._emit import UNTOLD, Emit
 from .._source import quote
@@ -159,7 +159,9 @@ class Converter:
                 found = read(tensor, data, self.budget, self.where)
             elif 0 in tensor.stored or tensor.variable:
                 # What variables hold before the first run; no call leaves anything for the next.
-                found = self.budget.empty(tensor.stored, dtype, f"{self.where}: tensor {quote(tensor.name)}")
+                where = f"{self.where}: tensor {quote(tensor.name)}"
+                count_bytes(tensor.stored, Codec(dtype), where)
+                found = self.budget.empty(tensor.stored, dtype, where)
                 found[...] = 0
             else:
                 self.fail(f"tensor {quote(tensor.name)} is read, and no input, data or operator before gives it")

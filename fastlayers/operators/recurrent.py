@@ -10,8 +10,9 @@ P     i o f    i f o
 
 X is (t, b, i), or (b, t, i) with layout=1; Y is (t, d, b, h), or (b, t, d, h); states are (d, b, h), or (b, d, h).
 The attribute `joined`, of recorded layers, means torch's conventions: Y is (t, b, d h) or (b, t, d h), states are (d, b, h) in
-both layouts, the gates are in the kernels' order already, `options` are the kernel's, sequence_lens may be a mask of booleans
-(b, t), and input 8 of an LSTM are the weights of projections, (d, q, h): h then has the size q.
+both layouts, the gates are in the kernels' order already, `options` (instead of `activations` and its like) are the kernel's,
+sequence_lens may be a mask of booleans (b, t), and input 8 of an LSTM are the weights of projections, (d, q, h): h then has the
+size q.
 """
 
 from __future__ import annotations
@@ -115,6 +116,7 @@ def _options(n: View, d: int) -> Any:
     if n.get("joined"):
         options = n.get("options")
         return _restored(n, options) if type(options) is tuple else options
+    if n.get("options") is not None:
         return _named(n.op, n.get("options"))
     if _USUAL.isdisjoint(n.node.attributes):  # asked at every binding
         return _PLAIN[n.op]
@@ -157,7 +159,7 @@ def _restored(n: View, options: Any) -> Any:
 def _named(op: str, options: Any) -> Any:
     """A layer's options, which a file of ours has as plain tuples."""
     kind = _KINDS[op]
-    if options is None or isinstance(options, kind):
+    if isinstance(options, kind):
         return options
 
     def functions(values: Any) -> Any:

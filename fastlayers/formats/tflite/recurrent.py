@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ...graph.ir import Graph, Value
-from ...kernels.table import UNARY, Activation, LstmOptions, RnnOptions
 from ...operators import Spec
 from .._arrays import Array
 from .._emit import Emit
@@ -21,7 +20,7 @@ from .call import Call
 __all__ = ["RULES"]
 
 Rule = Callable[[Call], str | tuple[str, ...]]
-_ACTIVATIONS = {0: "identity", 1: "relu", 4: "tanh"}
+_ACTIVATIONS = {1: "Relu", 4: "Tanh"}
 
 
 class _Places(NamedTuple):
@@ -52,11 +51,11 @@ def _state(c: Call, i: int) -> str | None:
     return c.e.node("Unsqueeze", c.x(i), c.e.ints([0]))
 
 
-def _function(c: Call) -> Activation:
+def _function(c: Call) -> str:
     name = _ACTIVATIONS.get(c.options["act"])
     if name is None:
         c.refuse(f"with the activation number {c.options['act']}")
-    return Activation(UNARY[name].code)
+    return name
 
 
 # ---- LSTM ----------------------------------------------------------------------------------------------------------------
@@ -106,19 +105,23 @@ def _lstm(c: Call, x: str, at: _Places, time_major: bool, backward: bool) -> str
     steps = None if shape is None or len(shape) != 3 else shape[0 if time_major else 1]
     h, state = _state(c, at.h), _state(c, at.c)
     clip = float(o["cell_clip"])
-    tanh = _ACTIVATIONS.get(o["act"]) == "tanh"
+    tanh = _ACTIVATIONS.get(o["act"]) == "Tanh"
     # Of zeros, with tanh, a cell reaches t at most after t steps.
     reached = not (tanh and state is None and isinstance(steps, int) and steps <= clip)
     if clip > 0 and reached:
         return _clipped(c, x, weights, (h, state), clip, time_major, backward)
-    function, sigmoid = _function(c), Activation(UNARY["sigmoid"].code)
-    options = LstmOptions(((sigmoid, function, function),) * 2)
+    function = _function(c)
     bias = np.concatenate([weights.bias, np.zeros_like(weights.bias)])
     arrays = (weights.w, weights.r, bias)
     inputs: list[str | None] = [x, *(c.e.constant(a[None]) for a in arrays), None, h, state]
     inputs += [None if a is None else c.e.constant(a[None]) for a in (weights.peepholes, weights.projection)]
     return c.e.node(
-        "LSTM", *inputs, direction="reverse" if backward else "forward", layout=int(not time_major), joined=True, options=options
+        "LSTM",
+        *inputs,
+        direction="reverse" if backward else "forward",
+        layout=int(not time_major),
+        joined=True,
+        activations=("Sigmoid", function, function),
     )
 
 
@@ -126,7 +129,7 @@ def _clipped(c: Call, x: str, weights: _Lstm, states: Sequence[str | None], clip
     """Step by step, the cell cut off at -clip .. clip, which no kernel does."""
     if weights.projection is not None or weights.peepholes is not None:
         c.refuse("with a clipped cell and peepholes or a projection")
-    if _ACTIVATIONS.get(c.options["act"]) != "tanh":
+    if _ACTIVATIONS.get(c.options["act"]) != "Tanh":
         c.refuse("with a clipped cell and another activation than tanh")
     e, size = c.e, weights.r.shape[1]
     sums = e.node("Linear", x, e.constant(weights.w), e.constant(weights.bias))  # (.., .., 4 n), of all steps
@@ -187,7 +190,7 @@ def _rnn(c: Call, x: str, first: int, time_major: bool, backward: bool) -> str:
     inputs = [x, *(c.e.constant(a[None]) for a in arrays), None, _state(c, first + 3)]
     return c.e.node(
         "RNN", *inputs, direction="reverse" if backward else "forward", layout=int(not time_major), joined=True,
-        options=RnnOptions((_function(c),) * 2),
+        activations=(_function(c),),
     )  # fmt: skip
 
 

@@ -54,11 +54,11 @@ def test_strips(monkeypatch: pytest.MonkeyPatch) -> None:
     from fastlayers.kernels.cuda import pooling
 
     monkeypatch.setattr(pooling, "_MANY", 0)
-    for kernel in ((1, 3, 3), (1, 2, 2)):
-        x = numbers(2, 3, 2, 9, 5)
-        x[0, 1, 0, 2, 2], x[1, 2, 1, 8, 4] = np.nan, np.inf
+    for kernel, h in (((1, 3, 3), 9), ((1, 2, 2), 7)):  # 9 and 8 rows
+        x = numbers(2, 3, 2, h, 5)
+        x[0, 1, 0, 2, 2], x[1, 2, 1, h - 1, 4] = np.nan, np.inf
         window = (kernel, (1, 1, 2), (1, 1, 1), (0, 0, 1, 1, 1, 0))
-        out = np.full((2, 3, 2, 12 - kernel[1], (6 - kernel[2]) // 2 + 1), np.nan, np.float32)
+        out = np.full((2, 3, 2, h + 3 - kernel[1], (6 - kernel[2]) // 2 + 1), np.nan, np.float32)
         agree("max_pool", x, out, *window, False)
         for padded in (False, True):
             agree("avg_pool", x, out, *window, padded, False, rtol=4e-6, atol=4e-6)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 __all__ = [
     "DTypeError",
     "DeviceError",
@@ -57,3 +60,20 @@ class DeviceError(Error, RuntimeError):
 
 class LimitError(Error, MemoryError):
     """Something would take more memory, time or depth than it was allowed."""
+
+
+# What Python and numpy raise where attributes or shapes of a file are nonsense.
+_FOREIGN = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+
+
+@contextmanager
+def ours(where: Callable[[], str]) -> Iterator[None]:
+    """Meanwhile errors of Python and numpy become ours; `where` says, once there is one, what was being done."""
+    try:
+        yield
+    except Error:
+        raise
+    except MemoryError as error:
+        raise LimitError(f"{where()}: no memory for its result") from error
+    except _FOREIGN as error:
+        raise ShapeError(f"{where()}: its attributes and inputs do not fit together: {error}") from error

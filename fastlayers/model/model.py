@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, ShapeError, ours
 from ..graph.ir import Graph, Shape, Value
 from ..graph.passes import optimise
 from ..graph.passes.direct import direct
@@ -259,7 +259,8 @@ class Model:
                 if self._options.strict:
                     graph = direct(graph)
                 if self._options.optimize:
-                    graph = optimise(graph, self._options.strict)
+                    with ours(lambda: "load: simplifying the graph"):
+                        graph = optimise(graph, self._options.strict)
                     prepare = partial(optimise_branch, self._options.strict)
                 if self._options.bodies:
                     bodies = partial(optimise_branch, self._options.strict)
@@ -427,7 +428,8 @@ def _restore(graph: Graph, options: Options, metadata: Mapping[str, str], thread
 
 def optimise_branch(strict: bool, graph: Graph, known: Mapping[str, np.ndarray], specs: Mapping[str, Any]) -> Graph:
     """The passes over a branch of an `If`."""
-    return optimise(graph, strict, known, specs)
+    with ours(lambda: "run: simplifying a branch or a body"):
+        return optimise(graph, strict, known, specs)
 
 
 def _with_outputs(graph: Graph, names: tuple[str, ...]) -> Graph:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import LimitError, ShapeError, UnsupportedError
+from ..errors import LimitError, ShapeError, UnsupportedError, ours
 from ..graph.ir import Graph, Node
 from ..operators import OPERATORS, Spec, View
 from ..operators._calls import copy, has, movable
@@ -74,7 +74,13 @@ def bind(
         Interpret: the sizes do not settle everything.
         ShapeError, DTypeError, UnsupportedError: a node cannot take what it gets.
     """
-    return _Binder(pack, prepare).run(graph, inputs, values)
+    binder = _Binder(pack, prepare)
+    with ours(lambda: _where(graph, binder.at)):
+        return binder.run(graph, inputs, values)
+
+
+def _where(graph: Graph, at: int) -> str:
+    return View(graph.nodes[at], [], []).where if graph.nodes else "run"
 
 
 class _Binder:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LimitError, UnsupportedError
+from ..errors import LimitError, UnsupportedError, ours
 from ..graph.ir import Graph, Node
 from ..kernels._dispatch import Variant
 from ..operators import Spec
@@ -157,7 +157,8 @@ class Program:
                 raise UnsupportedError(f"require_native: these steps would run in numpy: {', '.join(found)}")
             if found:
                 _log.info("these steps run in numpy: %s", ", ".join(found))
-            bound = _bound(plan, self.variant.steps, len(self.graph.inputs)) if self.variant.steps else None
+            with ours(lambda: "run: a kernel refuses what the graph says"):
+                bound = _bound(plan, self.variant.steps, len(self.graph.inputs)) if self.variant.steps else None
         return Binding(self, plan, bound)
 
     def _unbound(self, reason: object, position: int) -> Binding:

@@ -9,13 +9,12 @@ branches are programs too, each with the constants that it reads of the graphs a
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import Error, LimitError, ShapeError
+from ..errors import Error, ShapeError, ours
 from ..graph.ir import Graph, Node, Value
 from ..graph.passes._net import captured, free
 from ..operators import Spec, View
@@ -61,9 +60,14 @@ class Stages:
         """The graph's outputs; they may share memory with the inputs, with constants and with each other."""
         env: dict[str, Anything] = {v.name: value for v, value in zip(self.graph.inputs, values, strict=True)}
         at, count = 0, len(self.graph.nodes)
-        while at < count:
-            at = self._single(at, env, meter, threads) if at in self.cuts else self._stretch(at, env, threads)
-        return [self._value(env, v.name) for v in self.graph.outputs]
+        try:
+            while at < count:
+                at = self._single(at, env, meter, threads) if at in self.cuts else self._stretch(at, env, threads)
+            return [self._value(env, v.name) for v in self.graph.outputs]
+        except KeyError as error:  # a node gives fewer results than it has names
+            if isinstance(error, Error):
+                raise
+            raise ShapeError(f"run: no node gives a value for {error}") from error
 
     def body(self, graph: Graph) -> _Body:
         """A graph among a node's attributes, made ready once."""
@@ -145,10 +149,10 @@ class Stages:
         view = View(node, specs, [v if isinstance(v, np.ndarray) else None for v in values])
         made: Sequence[Anything]
         if node.op in SEQUENCES:
-            with _ours(view):
+            with ours(lambda: view.where):
                 made = _sequence(view, values, meter)
         elif node.op in CONTROL:
-            with _ours(view), meter.within(view):
+            with ours(lambda: view.where), meter.within(view):
                 made = CONTROL[node.op](view, values, _Around(self, env, meter, threads), meter)
         elif all(name is None or isinstance(v, np.ndarray) for name, v in zip(node.inputs, values, strict=True)):
             program, constants = self.program, self.graph.constants
@@ -172,19 +176,6 @@ def _sequence(view: View, values: Sequence[Anything], meter: Meter) -> Sequence[
     elif view.op == "SequenceErase":
         meter.keep(view, sum(a.nbytes for a in made[0]) - sum(a.nbytes for a in values[0]))
     return made
-
-
-@contextmanager
-def _ours(view: View) -> Iterator[None]:
-    """Errors of Python and numpy become ours, which name the node."""
-    try:
-        yield
-    except Error:
-        raise
-    except MemoryError as error:
-        raise LimitError(f"{view.where}: no memory for its result") from error
-    except (IndexError, ValueError, TypeError, OverflowError, AttributeError) as error:
-        raise ShapeError(f"{view.where}: cannot be computed from these inputs: {error}") from error
 
 
 class _Around:

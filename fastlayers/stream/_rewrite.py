@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..errors import Error, ShapeError, UnsupportedError
+from ..errors import Error, ShapeError, UnsupportedError, ours
 from ..graph.ir import Graph, Node, Value
 from ..graph.passes._net import captured
 from ..operators import OPERATORS, Spec, View
@@ -151,9 +151,7 @@ class Rewriter:
 
     def run(self) -> Rewritten:
         for node in self.graph.nodes:
-            made = self._visit(node, [self.kinds.get(name) if name else None for name in node.inputs])
-            self.kinds.update((name, kind) for name, kind in zip(node.outputs, made, strict=False) if name)
-            self._infer(node, self.whole, strict=False)
+            self._go_on(node)
         times, outputs = {}, []
         for value in self.graph.outputs:
             kind = self.kinds.get(value.name)
@@ -169,6 +167,12 @@ class Rewriter:
         before, after = ([pair[i] for pair in self.states] for i in (0, 1))
         graph = Graph((*self.inputs, *before), (*outputs, *after), tuple(self.nodes), self.constants)
         return Rewritten(graph, tuple((a.name, b.name) for a, b in self.states), times)
+
+    def _go_on(self, node: Node) -> None:
+        with ours(lambda: f"stream: {where(node)}"):
+            made = self._visit(node, [self.kinds.get(name) if name else None for name in node.inputs])
+            self.kinds.update((name, kind) for name, kind in zip(node.outputs, made, strict=False) if name)
+            self._infer(node, self.whole, strict=False)
 
     def _visit(self, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         if any(self.kinds.get(name) is not None for name in captured(node)):
@@ -191,12 +195,7 @@ class Rewriter:
         rule = RULES.get(node.op)
         if rule is None:
             self.refuse(node, f"looks at the whole sequence, or is not known to go step by step{why(node)}")
-        try:
-            return rule(self, node, kinds)
-        except Error:
-            raise
-        except (IndexError, KeyError, TypeError, ValueError, ArithmeticError) as error:
-            raise ShapeError(f"stream: {where(node)}: its attributes or inputs do not fit together: {error!r}") from error
+        return rule(self, node, kinds)
 
     def _compute(self, node: Node, kinds: Sequence[Kind]) -> None:
         """What a node makes of sizes that are known, such as the product of two."""

@@ -29,7 +29,7 @@ def edited(saved: bytes, change: Callable[[Any, int], Any]) -> bytes:
     (length,) = struct.unpack("<Q", saved[:8])
     head = copy.deepcopy(json.loads(saved[8 : 8 + length]))
     graph = json.loads(head["__metadata__"]["graph"])
-    change(graph, next(i for i, node in enumerate(graph["nodes"]) if node[0] == "Loop"))
+    change(graph, next((i for i, node in enumerate(graph["nodes"]) if node[0] == "Loop"), -1))
     head["__metadata__"]["graph"] = json.dumps(graph)
     text = json.dumps(head).encode()
     return struct.pack("<Q", len(text)) + text + saved[8 + length :]

@@ -2,8 +2,9 @@
 
 bytes -> `flat` (tables) -> `parse` (`proto.Model`) -> `tensors` (arrays) -> `graph` (values and operators by their rules)
 
-`call` is what a rule sees; rules lie in `layers`, `maths`, `movement` and `slicing`. To teach an operator: a line in `schema` if
-it has options, a rule, and its name in that module's `RULES`. Operators that are custom, or TensorFlow's own (Flex), are refused.
+`call` is what a rule sees; rules lie in `layers`, `maths`, `movement`, `slicing`, `recurrent`, `control` and, of quantised networks,
+`quantised`. To teach an operator: a line in `schema` if it has options, a rule, and its name in that module's `RULES`. Custom
+operators but for one of mediapipe's, and TensorFlow's own (Flex), are refused.
 """
 
 from __future__ import annotations

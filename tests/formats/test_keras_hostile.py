@@ -141,7 +141,8 @@ def cases() -> dict[str, tuple[bytes, type[Error], str]]:
         ),
         "kernels of Keras 1": (
             archive(
-                sequential(layer("Conv1D", filters=2, kernel_size=1), shape=(3, 4)), **{"metadata.json": b'{"keras_version": "1.2.2"}'}
+                sequential(layer("Conv1D", filters=2, kernel_size=1), shape=(3, 4)),
+                **{"metadata.json": b'{"keras_version": "1.2.2"}'},
             ),
             UnsupportedError,
             "kernels of convolutions that Theano wrote, or may have written: they are flipped: model/conv1d",

@@ -21,7 +21,8 @@ from .test_own_control import edited
 
 VOID = np.dtype(np.void)
 OPS = ("Add", "Relu", "Reshape", "Concat", "Loop", "If", "Scan", "SequenceAt", "Transpose", "Slice", "Gather", "CumSum",
-       "Identity", "MatMul", "Shape", "Expand", "Optional", "StreamWindow", "StreamCut", "StreamStart", "Conv", "LSTM")  # fmt: skip
+       "Identity", "MatMul", "Shape", "Expand", "Optional", "StreamWindow", "StreamCut", "StreamStart", "Conv",
+       "LSTM")  # fmt: skip
 NONSENSE = (0, 1, -1, 7, 1 << 40, "x", None, {"tuple": [1, 2]}, {"tuple": []}, {"float": "nan"})
 
 

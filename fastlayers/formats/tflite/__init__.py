@@ -2,7 +2,7 @@
 
 bytes -> `flat` (tables) -> `parse` (`proto.Model`) -> `tensors` (arrays) -> `graph` (values and operators by their rules)
 
-`call` is what a rule sees; rules lie in `layers`, `maths`, `movement`, `slicing`, `recurrent`, `control` and, of quantised networks,
+`call` is what a rule sees; rules lie in `layers`, `maths`, `movement`, `slicing`, `recurrent`, `control` and, of 8-bit networks,
 `quantised`. To teach an operator: a line in `schema` if it has options, a rule, and its name in that module's `RULES`. Custom
 operators but for one of mediapipe's, and TensorFlow's own (Flex), are refused.
 """

@@ -50,6 +50,8 @@ def test_hidden_sizes(kind: str, hidden: int) -> None:
 def test_no_steps_no_batch_no_states(kind: str) -> None:
     agree(problem(kind, (0, 2, 3, 4)))
     agree(problem(kind, (2, 0, 3, 4)))
+    agree(problem(kind, (2, 2, 3, 0)))
+    agree(problem(kind, (2, 2, 0, 3)))
     agree(problem(kind, (2, 1, 3, 4)), states=False)
 
 

@@ -59,7 +59,7 @@ def _pack(
     if gates == GRU:  # r multiplies R_n h + b_n
         bias[:, 2 * hidden :] = 0 if b_ih__dg is None else b_ih__dg[:, 2 * hidden :]
         bias_n = upload(np.ascontiguousarray((zeros if b_hh__dg is None else b_hh__dg)[:, 2 * hidden :]))
-    product = linear_pack(w_ih__dgi.reshape(directions * columns, -1), bias.reshape(-1).astype(np.float32))
+    product = linear_pack(w_ih__dgi.reshape(directions * columns, w_ih__dgi.shape[2]), bias.reshape(-1).astype(np.float32))
     _, units, passes, quads = _sizes(hidden)
     # [direction][units at once][16 terms][gate][unit][quarter][term]
     padded = np.zeros((directions, passes * units, gates, quads * 16), np.float32)

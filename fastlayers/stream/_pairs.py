@@ -19,6 +19,12 @@ _WORDS = (
 _BEHIND = ("N", "n", "_n", "_out", "_next", "_new", "_output", "_updated", "_o", "Out", "Next", "_final", ".out", ".1")
 _BEFORE = ("new_", "next_", "out_", "output_", "updated_", "present_", "final_", "r_", "n")
 
+# An input that is called otherwise is none, whatever an output is called: "audio" and "audio_out" are no state.
+_STATE = re.compile(
+    r"state|hidden|cache|past|prev|mem|lstm|gru|rnn|buf|ctx|context|hist|cell|carry|init|(^|[_./\-])[hcs]([_./\-]?\d|[_./\-]|$)",
+    re.IGNORECASE,
+)
+
 
 def _candidates(name: str) -> set[str]:
     """What the output that belongs to an input may be called."""
@@ -61,7 +67,7 @@ def find(inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, str]:
     """
     pairs: dict[str, str] = {}
     for value in inputs:
-        names = _candidates(value.name)
+        names = _candidates(value.name) if _STATE.search(value.name) else set()
         fits = [o.name for o in outputs if o.name in names and _fit(value, o)]
         if len(fits) > 1:
             raise ShapeError(

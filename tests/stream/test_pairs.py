@@ -10,6 +10,7 @@ import pytest
 import fastlayers as fl
 from fastlayers.graph.ir import Graph, Node, Value
 from fastlayers.model.model import TensorSpec
+from fastlayers.stream._axes import times
 from fastlayers.stream._pairs import find
 from tests.program.graphs import node, normal
 
@@ -66,7 +67,9 @@ def test_what_could_be_either_must_be_named() -> None:
     with pytest.raises(fl.ShapeError, match=r"output 'hn' may be the state of any of the inputs \['h', 'h0'\]"):
         find([spec("x", 1, 4), spec("h", 1, 4), spec("h0", 1, 4)], [spec("hn", 1, 4)])
     with pytest.raises(fl.ShapeError, match=r"by their names all inputs would be states"):
-        find([spec("audio", 1, 4), spec("state", 1, 4)], [spec("audio_out", 1, 4), spec("state_out", 1, 4)])
+        find([spec("cache", 1, 4), spec("state", 1, 4)], [spec("cache_out", 1, 4), spec("state_out", 1, 4)])
+    ins, outs = (spec("audio", 1, 4), spec("state", 1, 4)), (spec("audio_out", 1, 4), spec("state_out", 1, 4))
+    assert find(ins, outs) == {"state": "state_out"}
 
 
 # ---- whole streams ---------------------------------------------------------------------------------------------------------
@@ -167,13 +170,13 @@ def test_caches_that_grow_begin_without_entries(variant: str) -> None:
 
 
 def test_a_list_as_a_state() -> None:
-    nodes = (node("listN = SequenceInsert(list, x)"), node("y = ConcatFromSequence(listN)", axis=0))
-    inputs = (Value("x", ("n",), F32), Value("list", None, F32, "sequence(tensor)"))
-    stream = fl.Model(Graph(inputs, (Value("y", None, F32), Value("listN", None, F32, "sequence(tensor)")), nodes, {})).stream()
+    nodes = (node("histN = SequenceInsert(hist, x)"), node("y = ConcatFromSequence(histN)", axis=0))
+    inputs = (Value("x", ("n",), F32), Value("hist", None, F32, "sequence(tensor)"))
+    stream = fl.Model(Graph(inputs, (Value("y", None, F32), Value("histN", None, F32, "sequence(tensor)")), nodes, {})).stream()
     for i in range(1, 4):
         np.testing.assert_array_equal(stream(np.ones(2)), np.ones(2 * i))
-    assert [a.shape for a in stream.state["list"]] == [(2,)] * 3
-    stream.state = {"list": [np.zeros(1)]}
+    assert [a.shape for a in stream.state["hist"]] == [(2,)] * 3
+    stream.state = {"hist": [np.zeros(1)]}
     np.testing.assert_array_equal(stream(np.ones(2)), [0, 1, 1])
     stream.reset()
     np.testing.assert_array_equal(stream(np.ones(2)), np.ones(2))
@@ -205,11 +208,6 @@ def test_which_axis_is_time() -> None:
         inputs = tuple(Value(f"x{i}", s, F32) for i, s in enumerate(shapes))
         nodes = tuple(node(f"y{i} = Relu(x{i})") for i in range(len(shapes)))
         return fl.Model(Graph(inputs, tuple(Value(f"y{i}", None, F32) for i in range(len(shapes))), nodes, {}))
-
-    def axes(made: fl.Model, **how: Any) -> list[Any]:
-        return [v.shape for v in made.stream(**how)._model.outputs]
-
-    from fastlayers.stream._axes import times
 
     assert times(model(("n", "seq_len", 4)).inputs, None, None) == {"x0": 1}
     assert times(model(("T", "N", 4)).inputs, None, None) == {"x0": 0}

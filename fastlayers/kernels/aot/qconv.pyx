@@ -278,6 +278,8 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         return
     p.out, p.ldc = scratch + job.at_out, at.width
     job.level.block(&p)
+    if at.cols == job.out_size[2]:  # rows of pixels follow each other
+        at.cols, at.rows = i, 1
     for y in range(at.rows):
         move.x, move.out = scratch + job.at_out + y * at.cols * at.width * job.item, first + (channel * out_volume + at.first + y * job.out_size[2]) * job.item
         move.size, move.rows, move.cols = <int>job.item, at.width, at.cols

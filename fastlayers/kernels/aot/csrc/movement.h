@@ -133,6 +133,36 @@ FL_MOVE(16)
 FL_MOVE(32)
 FL_MOVE(64)
 
+/* The same of 16 x 16 bytes: each round puts every vector's bytes between those of the one eight further on. */
+typedef uint8_t fl_lane16 __attribute__((vector_size(16)));
+#ifdef __clang__
+#define FL_BETWEEN(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define FL_BETWEEN(a, b, ...) __builtin_shuffle(a, b, (fl_lane16){__VA_ARGS__})
+#endif
+FL_INLINE void fl_turned_bytes(const uint8_t *x, int64_t x_col, uint8_t *out, int64_t out_row) {
+  fl_lane16 v[16], w[16];
+  FL_UNROLL for (int i = 0; i < 16; i++) memcpy(&v[i], x + i * x_col, 16);
+  FL_UNROLL for (int round = 0; round < 4; round++) {
+    FL_UNROLL for (int i = 0; i < 8; i++) {
+      w[2 * i] = FL_BETWEEN(v[i], v[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      w[2 * i + 1] = FL_BETWEEN(v[i], v[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    }
+    FL_UNROLL for (int i = 0; i < 16; i++) v[i] = w[i];
+  }
+  FL_UNROLL for (int i = 0; i < 16; i++) memcpy(out + i * out_row, &v[i], 16);
+}
+static void fl_transposed_bytes(const uint8_t *x, int64_t x_col, uint8_t *out, int64_t out_row, int64_t rows, int64_t cols) {
+  const int64_t r1 = rows / 16 * 16, c1 = cols / 16 * 16;
+  for (int64_t r = 0; r < r1; r += 16)
+    for (int64_t c = 0; c < c1; c += 16)
+      fl_turned_bytes(x + r + c * x_col, x_col, out + r * out_row + c, out_row);
+  if (c1 < cols)
+    fl_transposed_8(x + c1 * x_col, x_col, out + c1, out_row, r1, cols - c1);
+  if (r1 < rows)
+    fl_transposed_8(x + r1, x_col, out + r1 * out_row, out_row, rows - r1, cols);
+}
+
 /* Rows are fastest where they are contiguous on both sides. Items that are each repeated a few times (x_col is 0) count as a
  * transposition of rows that all lie in the same place. */
 static void fl_bytes_move(const fl_move *p) {
@@ -145,7 +175,7 @@ static void fl_bytes_move(const fl_move *p) {
     return;
   }
   switch (swap ? p->size : -p->size) {
-  case 1: fl_transposed_8(p->x, xc, p->out, tr, rows, cols); break;
+  case 1: fl_transposed_bytes(p->x, xc, p->out, tr, rows, cols); break;
   case 2: fl_transposed_16(p->x, xc, p->out, tr, rows, cols); break;
   case 4: fl_f32_transpose(p->x, xc, p->out, tr, cols, rows); break;
   case 8: fl_transposed_64(p->x, xc, p->out, tr, rows, cols); break;

@@ -214,7 +214,7 @@ cdef extern from "csrc/kernels.h" nogil:
         int64_t child
 
     enum:
-        FL_STRIP
+        FL_LINEAR_STRIP
     ctypedef struct fl_linear:
         const float *q
         const float *k

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
-from ._engine cimport FL_STRIP, fl_kernels, fl_linear, level, parallel, workers
+from ._engine cimport FL_LINEAR_STRIP, fl_kernels, fl_linear, level, parallel, workers
 from ._step cimport make_step, run_plan
 
 cnp.import_array()
@@ -27,9 +27,9 @@ ctypedef struct Job:
 cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
     cdef fl_linear p = job.one
-    cdef int64_t first = number % job.strips * FL_STRIP, place = number // job.strips, row, steps = p.steps
+    cdef int64_t first = number % job.strips * FL_LINEAR_STRIP, place = number // job.strips, row, steps = p.steps
     cdef int64_t b = place // job.groups, g = place % job.groups
-    p.cols = min(p.e - first, <int64_t>FL_STRIP)
+    p.cols = min(p.e - first, <int64_t>FL_LINEAR_STRIP)
     p.q = job.q + b * steps * p.q_step + g * p.heads * p.d
     p.k = job.k + b * steps * p.k_step + g * p.d
     p.v = job.v + b * steps * p.v_step + g * p.e + first
@@ -66,7 +66,7 @@ cdef int plan_linear(Job *job, tuple q, tuple k, gate, beta, tuple state, float 
     job.one.gate_step = 0 if gate is None else gate[2]
     job.one.gates = 0 if gate is None else gate[2] // max(job.groups, <int64_t>1)
     job.one.beta_step = job.betas = 0 if beta is None else beta[2]
-    job.strips = (job.one.e + FL_STRIP - 1) // FL_STRIP
+    job.strips = (job.one.e + FL_LINEAR_STRIP - 1) // FL_LINEAR_STRIP
     job.work = <double>job.batch * job.groups * job.one.steps * job.one.d * job.one.e * (6 + 2 * job.one.heads)
     return 0
 

@@ -416,9 +416,9 @@ typedef struct {
   int64_t child;
 } fl_tree_place;
 
-/* Linear attention: `cols` (at most FL_STRIP) columns of the state of one head of keys, through all steps. Arrays begin at the head, those
+/* Linear attention: `cols` (at most FL_LINEAR_STRIP) columns of the state of one head of keys, through all steps. Arrays begin at the head, those
  * of e columns at the first of these; a step lies `.._step` floats behind the one before. `heads` heads of queries read the state. */
-#define FL_STRIP 64
+#define FL_LINEAR_STRIP 64
 typedef struct fl_linear {
   const float *q, *k, *v;
   const float *gate; /* NULL, or `gates` factors of the state's rows: one for all, or d */

@@ -1,9 +1,9 @@
 /* Linear attention: a state of d rows and e columns for each head of keys, which every step changes and every query of the step reads.
- * Columns do not depend on each other: FL_STRIP of them are taken through all steps at a time, their state staying in the first-level cache.
+ * Columns do not depend on each other: FL_LINEAR_STRIP of them are taken through all steps at a time, their state staying in the first-level cache.
  * Plain loops over columns: no sum runs across lanes. */
 
 FL_INLINE void fl_linear_columns(const fl_linear *p, int64_t cols) {
-  float u[FL_STRIP];
+  float u[FL_LINEAR_STRIP];
   for (int64_t t = 0; t < p->steps; t++) {
     const float *k = p->k + t * p->k_step, *v = p->v + t * p->v_step;
     const float *gate = p->gate ? p->gate + t * p->gate_step : NULL;
@@ -44,8 +44,8 @@ FL_INLINE void fl_linear_columns(const fl_linear *p, int64_t cols) {
 }
 
 static void fl_f32_linear(const fl_linear *p) {
-  if (p->cols == FL_STRIP) /* a number that the compiler knows */
-    fl_linear_columns(p, FL_STRIP);
+  if (p->cols == FL_LINEAR_STRIP) /* a number that the compiler knows */
+    fl_linear_columns(p, FL_LINEAR_STRIP);
   else
     fl_linear_columns(p, p->cols);
 }

@@ -328,7 +328,14 @@ def further() -> Built:
         L.CategoryEncoding(5, output_mode="multi_hot")(L.Discretization([-0.5, 0.0, 0.5])(L.GlobalMaxPooling1D()(i))),
     ]  # fmt: skip
     if K3:
-        parts += [L.AdaptiveAveragePooling2D((3, 2))(n), L.AdaptiveMaxPooling1D(4)(i)]
+        parts += [
+            L.AdaptiveAveragePooling2D((3, 2))(n),
+            L.AdaptiveMaxPooling1D(4)(i),
+            L.UpSampling2D(2)(n),
+            L.Resizing(11, 4, "nearest")(n),
+        ]
+        for table in (L.ReversibleEmbedding(7, 4, logit_soft_cap=2.0), L.ReversibleEmbedding(7, 4, tie_weights=False)):
+            parts += [table(keras.ops.argmax(i, axis=-1)), table(i, reverse=True)]
     return keras.Model([i, n], parts), [grid(2, 6, 4), grid(2, 8, 6, 3)]
 
 

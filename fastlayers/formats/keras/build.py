@@ -93,8 +93,12 @@ class Build:
         return Tensor(self.fresh(name), shape, dtype)
 
     def constant(self, array: np.ndarray, hint: str = "number") -> Tensor:
-        """A constant; equal ones of a few elements, and the same array again, are one."""
-        key = (array.dtype.str, array.shape, array.tobytes()) if array.size <= 64 else id(array)
+        """A constant; equal ones of a few elements, and views of the same memory, are one."""
+        key = (
+            (array.dtype.str, array.shape, array.tobytes())
+            if array.size <= 64
+            else (array.dtype.str, array.shape, array.strides, array.ctypes.data)
+        )
         found = self._known.get(key)
         if found is None:
             made = array
@@ -107,7 +111,7 @@ class Build:
             self.constants[name] = made
             found = self._known[key] = Tensor(name, made.shape, made.dtype, made)
             if array.size > 64:
-                self._known[key, "held"] = Tensor(name, None, made.dtype, array)  # so that its id stays its own
+                self._known[key, "held"] = Tensor(name, None, made.dtype, array)  # so that its memory stays its own
         return found
 
     def filled(self, value: float, *shape: int) -> np.ndarray:

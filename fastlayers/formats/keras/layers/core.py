@@ -91,6 +91,22 @@ def embedding(this: Layer, b: Build, x: Tensor) -> Tensor:
     return made.masked(mask)
 
 
+def _both_ways(this: Layer) -> list[str]:
+    return ["embeddings"] if this.get("tie_weights", True) else ["embeddings", "reverse_embeddings"]
+
+
+@layer("ReversibleEmbedding", weights=_both_ways, mask="own")
+def reversible_embedding(this: Layer, b: Build, x: Tensor, reverse: bool = False) -> Tensor:
+    """Rows of a table, or with `reverse` the products with all of them."""
+    if not reverse:
+        return embedding(this, b, x)
+    tied = this.get("tie_weights", True)
+    kernel = this.weight("embeddings").T if tied else this.weight("reverse_embeddings")
+    logits = b.op("MatMul", b.floats(x), b.constant(kernel, "kernel"))
+    cap = this.get("logit_soft_cap")
+    return logits if cap is None else b.op("Mul", b.op("Tanh", b.op("Div", logits, float(cap))), float(cap))
+
+
 @layer(
     "Identity", "Dropout", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "GaussianDropout", "GaussianNoise",
     "AlphaDropout", "ActivityRegularization", "RandomFlip", "RandomRotation", "RandomZoom", "RandomTranslation",

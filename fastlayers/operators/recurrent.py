@@ -113,11 +113,9 @@ def _activations(n: View, d: int) -> tuple[tuple[Activation, ...], ...] | None:
 
 def _options(n: View, d: int) -> Any:
     """The kernel's options, or None where a function has no kernel."""
-    if n.get("joined"):
-        options = n.get("options")
-        return _restored(n, options) if type(options) is tuple else options
-    if n.get("options") is not None:
-        return _named(n.op, n.get("options"))
+    options = n.get("options")
+    if options is not None:
+        return options if isinstance(options, _KINDS[n.op]) else _restored(n, options)
     if _USUAL.isdisjoint(n.node.attributes):  # asked at every binding
         return _PLAIN[n.op]
     functions = _activations(n, d)
@@ -146,7 +144,7 @@ def joined_options(op: str, recurrent: tuple[Any, ...], inner: tuple[Any, ...], 
 
 def _restored(n: View, options: Any) -> Any:
     """The options of a graph that was saved: plain tuples by then."""
-    kind = {"LSTM": LstmOptions, "GRU": GruOptions, "RNN": RnnOptions}[n.op]
+    kind = _KINDS[n.op]
     try:
         functions, *rest = options
         if n.op == "RNN":
@@ -154,18 +152,6 @@ def _restored(n: View, options: Any) -> Any:
         return kind(tuple(tuple(Activation(*f) for f in each) for each in functions), *rest)
     except (TypeError, ValueError):
         raise n.fail(f"options are {options!r:.200}: expected those of a recurrent layer") from None
-
-
-def _named(op: str, options: Any) -> Any:
-    """A layer's options, which a file of ours has as plain tuples."""
-    kind = _KINDS[op]
-    if isinstance(options, kind):
-        return options
-
-    def functions(values: Any) -> Any:
-        return Activation(*values) if values and isinstance(values[0], int) else tuple(functions(v) for v in values)
-
-    return kind(functions(options[0]), *options[1:])
 
 
 _KINDS: dict[str, Any] = {"LSTM": LstmOptions, "GRU": GruOptions, "RNN": RnnOptions}

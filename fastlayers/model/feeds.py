@@ -39,9 +39,11 @@ def convert(value: Value, given: Any) -> Any:
     """One input as a contiguous array of the wanted dtype; casts within a kind only. A list of such for a sequence."""
     if value.kind != "tensor":
         return _nested(value, given)
-    if given.__class__ is np.ndarray and given.dtype == value.dtype and given.flags.c_contiguous and given.flags.aligned:
-        fits(value, given.shape)
-        return given
+    if given.__class__ is np.ndarray and given.dtype == value.dtype and given.dtype.isnative:
+        flags = given.flags
+        if flags.c_contiguous and flags.aligned:
+            fits(value, given.shape)
+            return given
     if is_masked(given):
         raise DTypeError(f"run: input {value.name!r} is a masked array: expected a plain one, for example x.filled(0)")
     try:

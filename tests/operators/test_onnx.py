@@ -261,6 +261,8 @@ WRONG |= {"Attention-soft cap, scores 0"}
 WRONG |= {"MaxPool-positions by column", "MaxPool-positions of later channels"}
 # Of a range of zeros its scale is 1/255; its own comment, and onnxruntime, say 1.
 WRONG |= {"DynamicQuantizeLinear-zeros"}
+# A weight belongs to a sequence of the pool, as onnxruntime has it; onnx takes it for one of a place in the result.
+WRONG |= {"TfIdfVectorizer-weights of sequences, not of places"}
 # It does not read the clip and the lengths of recurrent layers, and of LRN does as many channels as there are images.
 UNREAD = {"GRU", "LRN", "LSTM", "RNN"}
 # How many results they have only their numbers tell.

@@ -27,8 +27,8 @@ NOT_IN_JIT = frozenset(
 )  # fmt: skip
 # Those that CUDA's engine has not got: quantised numbers, grids, trees.
 NOT_IN_CUDA = frozenset(
-    {"dequantize", "dynamic_quantize", "grid_sample", "lookup", "qbinary", "qconv", "qconv_pack", "qpool", "quantize",
-     "tree_argmax", "tree_distribution", "tree_log_prob"}
+    {"dequantize", "dynamic_quantize", "grid_sample", "linear_attention", "lookup", "qbinary", "qconv", "qconv_pack",
+     "qpool", "quantize", "tree_argmax", "tree_distribution", "tree_log_prob"}
 )  # fmt: skip
 kernels = pytest.mark.parametrize("item", KERNELS, ids=lambda item: item.name)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..table import Activation
 from ._math import power
 from ._njit import call, emitted, kernel
 from ._threads import address, scratch, spread
+from ._tile import zero
 from ._unary import apply, spell
-from ._vector import F32, Emit, Float, V
-from .layout import transpose
+from ._vector import F32, WIDTH, Emit, Float, V
 
 __all__ = ["affine", "layer_norm", "lrn"]
 
@@ -120,32 +122,53 @@ def affine(x__oci: np.ndarray, scale__c: np.ndarray, shift__c: np.ndarray, out__
     spread(rows * -(-cols // NUMBERS), x__oci.size * 4.0, lambda first, last: _affine(*given, first, last))
 
 
+def _local(e: Emit, x: V, total: V, alpha: Float, beta: Float, bias: Float, put: Callable[[V], None]) -> None:
+    """put(x / (bias + alpha total)^beta); the usual power is made of roots."""
+    quarters = V(e, e.builder.fcmp_ordered("==", beta.v, e.constant(F32, 0.75).v))
+    base = e.fma(e.splat(alpha), total, e.splat(bias))
+    with e.builder.if_else(quarters.v) as (then, otherwise):
+        with then:
+            root = e.root(base)
+            put(x / (root * e.root(root)))
+        with otherwise:
+            put(x / power(e, base, e.splat(beta)))
+
+
 @emitted
 def _lrn_strip(
     e: Emit, x: V, y: V, channels: V, inner: V, width: V, before: V, after: V, alpha: Float, beta: Float, bias: Float
 ) -> None:
-    zero = e.i64(0)
-    quarters = V(e, e.builder.fcmp_ordered("==", beta.v, e.constant(F32, 0.75).v))
-
     def strip(column: V, mask: V | None) -> None:
         with e.loop(0, channels) as c:
             total = e.var(e.f(0.0))
             low, high = c - before, c + after + 1
-            with e.loop(e.select(low < 0, zero, low), e.smaller(high, channels)) as t:
+            with e.loop(e.select(low < 0, e.i64(0), low), e.smaller(high, channels)) as t:
                 v = e.load(e.at(x, t * inner + column), mask=mask)
                 total.set(e.fma(v, v, total.get()))
-            base = e.fma(e.splat(alpha), total.get(), e.splat(bias))
             place = c * inner + column
-            divisor = e.var(base)
-            with e.builder.if_else(quarters.v) as (then, otherwise):
-                with then:
-                    root = e.root(base)
-                    divisor.set(root * e.root(root))
-                with otherwise:
-                    divisor.set(power(e, base, e.splat(beta)))
-            e.store(e.at(y, place), e.load(e.at(x, place), mask=mask) / divisor.get(), mask)
+            here = e.load(e.at(x, place), mask=mask)
+            _local(e, here, total.get(), alpha, beta, bias, lambda value: e.store(e.at(y, place), value, mask))
 
     e.vectors(width, strip)
+
+
+@emitted
+def _lrn_row(e: Emit, x: V, row: V, y: V, channels: V, before: V, after: V, alpha: Float, beta: Float, bias: Float) -> None:
+    """One row whose neighbours are the channels; `row` has `before` zeros, and room for as many numbers, `after` and a vector."""
+    middle = e.at(row, before)
+    e.vectors(channels, lambda i, mask: e.store(e.at(middle, i), e.load(e.at(x, i), mask=mask)))
+    with e.loop(0, after, WIDTH) as i:
+        e.store(e.at(middle, channels + i), e.f(0.0))
+
+    def put(i: V, mask: V | None) -> None:
+        total = e.var(e.f(0.0))
+        with e.loop(0, before + after + 1) as t:
+            v = e.load(e.at(row, i + t))
+            total.set(e.fma(v, v, total.get()))
+        here = e.load(e.at(middle, i))
+        _local(e, here, total.get(), alpha, beta, bias, lambda value: e.store(e.at(y, i), value, mask))
+
+    e.vectors(channels, put)
 
 
 @kernel
@@ -160,14 +183,33 @@ def _lrn(
         _lrn_strip(x + at, y + at, channels, inner, min(STRIP, inner - column), before, size - 1 - before, alpha, beta, bias)
 
 
+@kernel
+def _lrn_rows(
+    x: int, y: int, rows: int, channels: int, before: int, after: int, alpha: float, beta: float, bias: float, row: int,
+    step: int, first: int, last: int,
+) -> None:  # fmt: skip
+    zero(row, before)
+    for r in range(first * step, min(rows, last * step)):
+        at = 4 * r * channels
+        _lrn_row(x + at, row, y + at, channels, before, after, alpha, beta, bias)
+
+
 def lrn(x__oci: np.ndarray, out__oci: np.ndarray, size: int, alpha: float, beta: float, bias: float) -> None:
     """out = x / (bias + alpha / size * sum of x^2 over `size` channels around this one)^beta; even sizes look further ahead."""
     o, channels, inner = x__oci.shape
-    if inner == 1 and o > 1:  # channels are the lanes' neighbours: they are laid apart first, and brought together again
-        apart, done = (scratch(x__oci.size).reshape(1, channels, o) for _ in "xy")
-        transpose(x__oci.reshape(1, o, channels), apart)
-        lrn(apart, done, size, alpha, beta, bias)
-        transpose(done, out__oci.reshape(1, o, channels))
-    elif x__oci.size:
-        given = address(x__oci), address(out__oci), channels, inner, size, alpha / size, beta, bias
+    if not x__oci.size:
+        return
+    places = address(x__oci), address(out__oci)
+    if inner > 1:
+        given = *places, channels, inner, size, alpha / size, beta, bias
         spread(o * -(-inner // STRIP), x__oci.size * 20.0 + size, lambda first, last: _lrn(*given, first, last))
+        return
+    before = min((size - 1) // 2, channels)  # a window reaches no further than all channels
+    after = min(size - 1 - (size - 1) // 2, channels)
+    step = max(1, NUMBERS // channels)
+
+    def run(first: int, last: int) -> None:
+        row = scratch(before + channels + after + 3 * WIDTH)
+        _lrn_rows(*places, o, channels, before, after, alpha / size, beta, bias, address(row), step, first, last)
+
+    spread(-(-o // step), x__oci.size * 20.0 + size, run)

@@ -13,13 +13,14 @@ import numpy as np
 from ._math import exp_flush, log
 from ._njit import emitted, kernel
 from ._threads import address, spread
-from ._vector import Emit, V
+from ._vector import WIDTH, Emit, V
 
 __all__ = ["log_softmax", "softmax"]
 
 NUMBERS = 1 << 14  # of one task
 CHAIN = 16  # rows whose exponentials are added before they join the sum
 STRIP = 128  # columns of one task
+VECTORS = 4  # columns that are walked together, in vectors
 
 
 def _put(e: Emit, logarithm: V, count: V, place: Callable[[V], tuple[V, V]], m: V, s: V) -> None:
@@ -58,35 +59,49 @@ def _row(e: Emit, x: V, y: V, n: V, logarithm: V) -> None:
 
 @emitted
 def _columns(e: Emit, x: V, y: V, n: V, inner: V, width: V, logarithm: V) -> None:
-    def strip(column: V, mask: V | None) -> None:
-        from_, to = e.at(x, column), e.at(y, column)
+    def strip(column: V, mask: V | None, vectors: int = 1) -> None:
+        """So many vectors of columns side by side: rows lie far apart, so more of a line's neighbours are used at once."""
+        lanes = range(vectors)
 
-        def load(i: V) -> V:
-            return e.load(e.at(from_, i * inner), mask=mask)
+        def places(base: V, row: V) -> list[V]:
+            line = e.at(base, row * inner + column)
+            return [e.at(line, v * WIDTH) for v in lanes]
 
-        largest, total = e.var(e.f(-math.inf)), e.var(e.f(0.0))
+        def load(base: V, row: V) -> list[V]:
+            return [e.load(at, mask=mask) for at in places(base, row)]
+
+        def store(row: V, values: list[V]) -> None:
+            for at, value in zip(places(y, row), values, strict=True):
+                e.store(at, value, mask)
+
+        largest, total = [e.var(e.f(-math.inf)) for _ in lanes], [e.var(e.f(0.0)) for _ in lanes]
         with e.loop(0, n) as i:
-            largest.set(e.most(largest.get(), load(i)))
-        m = largest.get()
+            for a, value in zip(largest, load(x, i), strict=True):
+                a.set(e.most(a.get(), value))
+        m = [a.get() for a in largest]
         with e.loop(0, n, CHAIN) as first:
-            chain = e.var(e.f(0.0))
+            chain = [e.var(e.f(0.0)) for _ in lanes]
             with e.loop(first, e.smaller(n, first + CHAIN)) as i:
-                power = exp_flush(e, load(i) - m)
-                e.store(e.at(to, i * inner), power, mask)
-                chain.set(chain.get() + power)
-            total.set(total.get() + chain.get())
-        s = total.get()
+                powers = [exp_flush(e, value - m[v]) for v, value in enumerate(load(x, i))]
+                store(i, powers)
+                for a, power in zip(chain, powers, strict=True):
+                    a.set(a.get() + power)
+            for s, a in zip(total, chain, strict=True):
+                s.set(s.get() + a.get())
         with e.builder.if_else(logarithm.differs(0).v) as (then, otherwise):
             with then:
-                shift = log(e, s)
+                shift = [log(e, s.get()) for s in total]
                 with e.loop(0, n) as i:
-                    e.store(e.at(to, i * inner), (load(i) - m) - shift, mask)
+                    store(i, [(value - m[v]) - shift[v] for v, value in enumerate(load(x, i))])
             with otherwise:
-                factor = 1.0 / s
+                factor = [1.0 / s.get() for s in total]
                 with e.loop(0, n) as i:
-                    e.store(e.at(to, i * inner), e.load(e.at(to, i * inner), mask=mask) * factor, mask)
+                    store(i, [value * factor[v] for v, value in enumerate(load(y, i))])
 
-    e.vectors(width, strip)
+    wide = width & -(VECTORS * WIDTH)
+    with e.loop(0, wide, VECTORS * WIDTH) as column:
+        strip(column, None, VECTORS)
+    e.vectors(width - wide, lambda column, mask: strip(wide + column, mask))
 
 
 @kernel

@@ -13,7 +13,7 @@ from ._unary import apply, spell
 __all__ = ["matmul"]
 
 ROWS, COLS = 128, 256  # of one task
-FEW = 8  # rows up to which b is read where it lies
+FEW = 8  # rows up to which b is read where it lies, or packed a block at a time
 
 
 @kernel
@@ -42,20 +42,19 @@ def _packed(
 
 @kernel
 def _in_place(
-    pack: int, block: int, apply: int, a: int, a_step: int, b: int, b_step: int, out: int, m: int, k: int, n: int, code: int,
-    p: float,
-    q: float, scratch: int, first: int, last: int,
+    pack: int, swap: int, block: int, apply: int, a: int, a_step: int, b: int, b_step: int, transposed: int, out: int, m: int,
+    k: int, n: int, code: int, p: float, q: float, scratch: int, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Tasks: (entry, COLS columns), for few rows. Whole panels are read where they lie, the rest is copied to scratch."""
+    """Tasks: (entry, COLS columns), for few rows. Whole panels are read where they lie; the rest, and what is transposed, is
+    packed to scratch block by block."""
     col_tasks = (n + COLS - 1) // COLS
     own = table()
     rows = own + 16
     for task in range(first, last):
         entry, j0 = task // col_tasks, task % col_tasks * COLS
         cols = min(COLS, n - j0)
-        whole = cols // PANEL * PANEL
+        whole = cols // PANEL * PANEL if transposed == 0 else 0
         to = out + 4 * (entry * m * n + j0)
-        from_ = b + 4 * (entry * b_step + j0)
         for i in range(m):
             put_integer(rows, i, a + 4 * (entry * a_step + i * k))
         for k0 in range(0, max(k, 1), BLOCK):
@@ -64,11 +63,16 @@ def _in_place(
             put_integer(own, 1, klen)
             more, act = 1 if k0 > 0 else 0, code if k0 + klen == k else 0
             if whole > 0:
-                call(block, rows, m, own, 1, from_ + 4 * k0 * n, n, PANEL, to, n, whole, more, 0, 0, 0, act, p, q, apply)
+                from_ = b + 4 * (entry * b_step + k0 * n + j0)
+                call(block, rows, m, own, 1, from_, n, PANEL, to, n, whole, more, 0, 0, 0, act, p, q, apply)
             if cols > whole:
-                call(pack, 0, from_ + 4 * (k0 * n + whole), n, 0, klen, cols - whole, scratch)
+                if transposed != 0:
+                    call(pack, swap, b + 4 * (entry * b_step + j0 * k + k0), k, 1, klen, cols, scratch)
+                else:
+                    call(pack, swap, b + 4 * (entry * b_step + k0 * n + j0 + whole), n, 0, klen, cols - whole, scratch)
                 call(
-                    block, rows, m, own, 1, scratch, PANEL, 0, to + 4 * whole, n, cols - whole, more, 0, 0, 0, act, p, q, apply
+                    block, rows, m, own, 1, scratch, PANEL, PANEL * klen, to + 4 * whole, n, cols - whole, more, 0, 0, 0, act, p,
+                    q, apply,
                 )  # fmt: skip
 
 
@@ -82,16 +86,15 @@ def matmul(a__bmk: np.ndarray, b__bkn: np.ndarray, out__bmn: np.ndarray, transpo
         batch, m = 1, batch * m
     a_step = m * k if len(a__bmk) == len(out__bmn) and batch > 1 else 0
     work = 1.0 * batch * m * n * k
-    if m <= FEW and not transpose_b:
+    if m <= FEW:
         b_step = 0 if len(b__bkn) == 1 else k * n
         some = (
-            pack_product.address, block.address, apply.address, address(a__bmk), a_step, address(b__bkn), b_step,
-            address(out__bmn), m, k,
-            n, *spell(activation),
+            pack_product.address, swap.address, block.address, apply.address, address(a__bmk), a_step, address(b__bkn), b_step,
+            int(transpose_b), address(out__bmn), m, k, n, *spell(activation),
         )  # fmt: skip
 
         def run(first: int, last: int) -> None:
-            own = scratch(BLOCK * PANEL)
+            own = scratch(BLOCK * (COLS if transpose_b else PANEL))
             _in_place(*some, address(own), first, last)
 
         spread(batch * -(-n // COLS), max(work, 2.0 * batch * n * k), run)

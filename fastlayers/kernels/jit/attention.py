@@ -1,8 +1,8 @@
 """Attention with on-line softmax: tiles of 256 keys, a running maximum and sum a query; the scores of a tile alone are ever in
 memory.
 
-Keys and values are packed into panels first. A query's result depends on that query alone,
-since a tile of keys is a block of the sum.
+Keys and values are packed into panels first, or tile by tile where each is used once. A query's result depends on that query
+alone, since a tile of keys is a block of the sum.
 """
 
 from __future__ import annotations
@@ -85,20 +85,37 @@ def _finish(e: Emit, state: V, sums: V, width: V, empty: V) -> None:
     e.vectors(width, body)
 
 
+@emitted
+def _hidden(e: Emit, x: V, n: V) -> Float:
+    """NaN if one of n numbers is not finite, else 0."""
+
+    def take(so_far: V, i: V, lanes: V | None) -> V:
+        return e.fma(e.load(e.at(x, i), mask=lanes), 0.0, so_far)
+
+    return e.lane(e.folded(n, 0.0, take, lambda a, b: a + b, chain=1 << 20), 0)
+
+
+@kernel
+def _all_finite(x: int, n: int, out: int) -> None:
+    """Writes whether all of n numbers are finite."""
+    put_integer(out, 0, 1 if _hidden(x, n) == 0 else 0)
+
+
 @kernel
 def _attend(
-    product: int, block: int, apply: int, q: int, keys: int, values: int, mask: int, lengths: int, mask_b: int, mask_h: int,
-    mask_q: int,
-    mask_k: int,
-    out: int, heads: int, groups: int, rows: int, count: int, d: int, width: int, scale: float, causal: int, offset: int,
-    skip: int,
-    empty: int, scratch: int, first: int, last: int,
+    product: int, block: int, apply: int, pack: int, swap: int, q: int, keys: int, values: int, packed: int, k_transposed: int,
+    mask: int, lengths: int, mask_b: int, mask_h: int, mask_q: int, mask_k: int,
+    out: int, heads: int, groups: int, rows: int, count: int, d: int, width: int, scale: float, causal: int, advance: int,
+    offset: int, skip: int, empty: int, scratch: int, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Tasks: ROWS queries of a head. scratch: [ROWS][2] states, then [ROWS][BLOCK] scores."""
+    """Tasks: ROWS queries of a head. The query of row r sees keys up to offset + r advance, if causal. Keys and values
+    are `packed` or lie as they came. scratch: [ROWS][2] states, [ROWS][BLOCK] scores, and a packed tile of keys and of values.
+    """
     row_tasks = (rows + ROWS - 1) // ROWS
+    panels = (width + PANEL - 1) // PANEL * PANEL
     scores = scratch + 4 * 2 * ROWS
-    key_size = (count + PANEL - 1) // PANEL * PANEL * d
-    value_size = (width + PANEL - 1) // PANEL * PANEL * count
+    own_keys = scores + 4 * ROWS * BLOCK
+    own_values = own_keys + 4 * BLOCK * d
     own = table()
     pointers = own + 16
     for task in range(first, last):
@@ -113,21 +130,30 @@ def _attend(
         limit = count if lengths == 0 else integer(lengths, head // heads)  # what lies behind is not read: it may be NaN
         k0 = 0
         while k0 < limit:
-            if causal != 0 and skip != 0 and k0 > r0 + m - 1 + offset:
+            if causal != 0 and skip != 0 and k0 > (r0 + m - 1) * advance + offset:
                 break  # nobody sees this tile or those behind it
             klen = min(BLOCK, count - k0)
             n = min(klen, limit - k0)
             if causal != 0 and skip != 0:
-                n = min(n, r0 + m + offset - k0)  # weights of 0 add nothing
+                n = min(n, (r0 + m - 1) * advance + 1 + offset - k0)  # weights of 0 add nothing
+            if packed != 0:
+                key, columns, column = keys + 4 * entry * ((count + PANEL - 1) // PANEL * PANEL) * d, count, k0
+                value, value_row, value_panel = values + 4 * panels * (entry * count + k0), PANEL, PANEL * klen
+            else:
+                place = keys + 4 * (entry * count * d + (k0 if k_transposed != 0 else k0 * d))
+                call(pack, swap, place, count if k_transposed != 0 else d, 1 - k_transposed, d, n, own_keys)
+                key, columns, column = own_keys, n, 0
+                value, value_row, value_panel = values + 4 * (entry * count + k0) * width, width, PANEL
+                if width < panels:
+                    call(pack, swap, value, width, 0, n, width, own_values)
+                    value, value_row, value_panel = own_values, PANEL, PANEL * n
             call(
-                product, block, apply, q + 4 * at * d, d, m, d, keys + 4 * entry * key_size, count, k0, n, scores, BLOCK, 0, 0,
-                0, 0, 0.0,
-                0.0,
+                product, block, apply, q + 4 * at * d, d, m, d, key, columns, column, n, scores, BLOCK, 0, 0, 0, 0, 0.0, 0.0
             )  # fmt: skip
             for i in range(m):
                 visible = n
                 if causal != 0:
-                    visible = min(n, max(0, r0 + i + offset + 1 - k0))
+                    visible = min(n, max(0, (r0 + i) * advance + offset + 1 - k0))
                 line = 0
                 if mask != 0:
                     line = mask + 4 * (head // heads * mask_b + head % heads * mask_h + (r0 + i) * mask_q + k0 * mask_k)
@@ -138,9 +164,8 @@ def _attend(
             put_integer(own, 0, 0)
             put_integer(own, 1, n)
             call(
-                block, pointers, m, own, 1, values + 4 * (entry * value_size + (width + PANEL - 1) // PANEL * PANEL * k0),
-                PANEL, PANEL * klen,
-                out + 4 * at * width, width, width, 1, 0, 0, 0, 0, 0.0, 0.0, apply,
+                block, pointers, m, own, 1, value, value_row, value_panel, out + 4 * at * width, width, width, 1, 0, 0, 0, 0, 0.0,
+                0.0, apply,
             )  # fmt: skip
             k0 += klen
         for i in range(m):
@@ -172,28 +197,41 @@ def attention(
         return
     b, heads, rows, d = q__bhqd.shape
     groups, count, width = v__bgke.shape[1:]
-    keys, values = scratch(b * groups * panels_of(count) * d), scratch(b * groups * panels_of(width) * count)
-    for array, transposed, k, n, panels in (
-        (k__bgkd, int(not k_transposed), d, count, keys),
-        (v__bgke, 0, count, width, values),
-    ):
-        packing = pack_product.address, swap.address, address(array), transposed, k, n, address(panels)
-        spread(b * groups, 4.0 * array.size, partial(pack_batch, *packing))
     steps: tuple[int, ...] = (0, 0, 0, 0)
     if mask__bhqk is not None:
         steps = tuple(0 if n == 1 else s // 4 for n, s in zip(mask__bhqk.shape, mask__bhqk.strides, strict=True))
+    causal = causal and offset < count - 1  # or else the first query sees all keys
+    advance = 1
+    if rows == 1:  # heads that share their keys are rows of one
+        heads, rows, advance = groups, heads // groups, 0
+        steps = steps[0], steps[1] * rows, steps[1], steps[3]
+    packed = heads > groups or rows > ROWS  # a tile of keys is used more than once
+    keys, values = k__bgkd, v__bgke
+    if packed:
+        keys, values = scratch(b * groups * panels_of(count) * d), scratch(b * groups * panels_of(width) * count)
+        for array, transposed, k, n, panels in (
+            (k__bgkd, int(not k_transposed), d, count, keys),
+            (v__bgke, 0, count, width, values),
+        ):
+            packing = pack_product.address, swap.address, address(array), transposed, k, n, address(panels)
+            spread(b * groups, 4.0 * array.size, partial(pack_batch, *packing))
     lengths = None if lengths__b is None else np.clip(lengths__b, 0, count).astype(np.int64)
     # A weight of 0 makes NaN of infinite values, so tiles that nobody sees count where there are any.
-    skip = causal and bool(np.isfinite(v__bgke).all())
+    skip = causal and _finite(v__bgke)
     given = (
-        product.address, block.address, apply.address, address(q__bhqd), address(keys), address(values), address(mask__bhqk),
-        address(lengths),
-        *steps,
-        address(out__bhqe), heads, groups, rows, count, d, width, scale, int(causal), offset, int(skip), empty,
+        product.address, block.address, apply.address, pack_product.address, swap.address, address(q__bhqd), address(keys),
+        address(values), int(packed), int(k_transposed), address(mask__bhqk), address(lengths), *steps,
+        address(out__bhqe), heads, groups, rows, count, d, width, scale, int(causal), advance, offset, int(skip), empty,
     )  # fmt: skip
 
     def run(first: int, last: int) -> None:
-        own = scratch(ROWS * (2 + BLOCK))
+        own = scratch(ROWS * (2 + BLOCK) + (0 if packed else BLOCK * (d + panels_of(width))))
         _attend(*given, address(own), first, last)
 
     spread(b * heads * -(-rows // ROWS), 1.0 * b * heads * rows * count * (d + width + 8), run)
+
+
+def _finite(x: np.ndarray) -> bool:
+    answer = np.zeros(1, np.int64)
+    _all_finite(address(x), x.size, address(answer))
+    return bool(answer[0])

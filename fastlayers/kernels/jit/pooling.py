@@ -22,7 +22,8 @@ from .reduce import reduce
 
 __all__ = ["avg_pool", "max_pool"]
 
-WRITTEN = 3  # taps along an axis that are written out; more are a loop
+WRITTEN, SIDE = 5, 3  # taps along an axis, and sides of a window, that are written out; more are a loop
+ROWS = 16  # of a plane that are pooled downwards before they are pooled along
 
 
 def _take(e: Emit, average: bool, a: V, x: V) -> V:
@@ -123,8 +124,8 @@ def _pixel(
 
         return lambda: e.vectors(c, body)
 
-    known = z_count.equals(1) & y_count.equals(x_count) & (x_count > 1) & (x_count <= WRITTEN)
-    cases = {mean * 8 + side: case(bool(mean), side) for mean in (0, 1) for side in (0, *range(2, WRITTEN + 1))}
+    known = z_count.equals(1) & y_count.equals(x_count) & (x_count > 1) & (x_count <= SIDE)
+    cases = {mean * 8 + side: case(bool(mean), side) for mean in (0, 1) for side in (0, *range(2, SIDE + 1))}
     e.switch(average * 8 + e.select(known, x_count, e.i64(0)), cases)
 
 
@@ -136,21 +137,27 @@ def _float(e: Emit, place: V, index: V) -> Float:
 @kernel
 def _first(
     average: int, x: int, y: int, h: int, w: int, planes: int, od: int, oh: int, ow: int, windows_d: int, windows_h: int, dd: int,
-    dh: int, counts_d: int, counts_h: int, counts_w: int, kw: int, sw: int, dw: int, bw: int, row: int, length: int, first: int,
-    last: int,
+    dh: int, counts_d: int, counts_h: int, counts_w: int, kw: int, sw: int, dw: int, bw: int, row: int, apart: int, length: int,
+    first: int, last: int,
 ) -> None:  # fmt: skip
-    """Tasks: planes of channels-first images, of `planes` h x w floats. `row`: scratch for a row with its border."""
-    _border(average, row, length)
+    """Tasks: planes of channels-first images, of `planes` h x w floats. `row`: scratch for ROWS rows and their borders."""
+    for i in range(ROWS):
+        _border(average, row + 4 * i * apart, length)
     used = max(0, min(w, length - bw))
     for plane in range(first, last):
         source = x + 4 * plane * planes * h * w
         for oz in range(od):
             z, z_count = integer(windows_d, 2 * oz), integer(windows_d, 2 * oz + 1)
-            for oy in range(oh):
-                top, y_count = integer(windows_h, 2 * oy), integer(windows_h, 2 * oy + 1)
-                _down(average, source, used, z * h * w, z_count, dd * h * w, top * w, y_count, dh * w, row + 4 * bw)
-                to = y + 4 * ((plane * od + oz) * oh + oy) * ow
-                _along(average, row, kw, dw, sw, counts_w, _float(counts_d, oz) * _float(counts_h, oy), to, ow)
+            # Some rows downwards and only then along: numbers that were just written cannot be read from other places at once.
+            for o0 in range(0, oh, ROWS):
+                for oy in range(o0, min(oh, o0 + ROWS)):
+                    top, y_count = integer(windows_h, 2 * oy), integer(windows_h, 2 * oy + 1)
+                    line = row + 4 * ((oy - o0) * apart + bw)
+                    _down(average, source, used, z * h * w, z_count, dd * h * w, top * w, y_count, dh * w, line)
+                for oy in range(o0, min(oh, o0 + ROWS)):
+                    to = y + 4 * ((plane * od + oz) * oh + oy) * ow
+                    line = row + 4 * (oy - o0) * apart
+                    _along(average, line, kw, dw, sw, counts_w, _float(counts_d, oz) * _float(counts_h, oy), to, ow)
 
 
 @kernel
@@ -239,8 +246,9 @@ def _run(
     length = max((to[2] - 1) * stride[2] + (kernel[2] - 1) * dilation[2] + 1, 0)
 
     def run(first: int, last: int) -> None:
-        row = scratch(length + pads[4] + WIDTH * (stride[2] + 1) + 2 * WIDTH)
-        _first(*given, kernel[2], stride[2], dilation[2], pads[4], address(row), length, first, last)
+        apart = -(-(length + pads[4] + WIDTH * (stride[2] + 3)) // WIDTH) * WIDTH
+        row = scratch(ROWS * apart)
+        _first(*given, kernel[2], stride[2], dilation[2], pads[4], address(row), apart, length, first, last)
 
     spread(x.shape[0] * x.shape[1], work, run)
 

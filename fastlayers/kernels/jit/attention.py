@@ -17,7 +17,7 @@ from ._njit import call, emitted, kernel
 from ._threads import address, scratch, spread
 from ._tile import BLOCK, PANEL, block, integer, pack_product, panels_of, product, put_integer, swap, table, zero
 from ._unary import apply
-from ._vector import F32, Emit, Float, V
+from ._vector import F32, WIDTH, Emit, Float, Integer, V
 from .matmul import pack_batch
 
 __all__ = ["attention"]
@@ -66,7 +66,8 @@ def _softmax_tile(
 
 
 @emitted
-def _start(e: Emit, state: V) -> None:
+def _start(e: Emit, state: V, most: V) -> None:
+    e.store(most, e.constant(F32, -math.inf))
     e.store(state, e.constant(F32, -math.inf))
     e.store(e.at(state, 1), e.constant(F32, 0.0))
 
@@ -95,6 +96,27 @@ def _hidden(e: Emit, x: V, n: V) -> Float:
     return e.lane(e.folded(n, 0.0, take, lambda a, b: a + b, chain=1 << 20), 0)
 
 
+@emitted
+def _seen(e: Emit, mask: V, n: V, most: V, slack: Float) -> Integer:
+    """How many columns of a row of a mask there are up to the last that may weigh more than 0, or up to a vector's more.
+
+    `most`: the row's largest number in the tiles before, which becomes that with this one. What lies `slack` below weighs 0.
+    """
+    largest = e.folded(n, -math.inf, lambda a, i, lanes: e.most(e.load(e.at(mask, i), mask=lanes), a), e.most)
+    largest = e.most(largest, e.broadcast(most))
+    e.store(most, e.lane(largest, 0))
+    bound = largest - e.splat(slack) - e.absolute(largest) * 1e-5
+    last = e.var(e.i64(0))
+
+    def body(i: V, lanes: V | None) -> None:
+        seen = ~(e.load(e.at(mask, i), mask=lanes) < bound)  # NaN too
+        with e.when(e.any(seen if lanes is None else seen & lanes)):
+            last.set(e.smaller(i + WIDTH, n))
+
+    e.vectors(n, body)
+    return last.get()
+
+
 @kernel
 def _all_finite(x: int, n: int, out: int) -> None:
     """Writes whether all of n numbers are finite."""
@@ -106,15 +128,17 @@ def _attend(
     product: int, block: int, apply: int, pack: int, swap: int, q: int, keys: int, values: int, packed: int, k_transposed: int,
     mask: int, lengths: int, mask_b: int, mask_h: int, mask_q: int, mask_k: int,
     out: int, heads: int, groups: int, rows: int, count: int, d: int, width: int, scale: float, causal: int, advance: int,
-    offset: int, skip: int, empty: int, scratch: int, first: int, last: int,
+    offset: int, skip: int, hide: int, slack: float, empty: int, scratch: int, first: int, last: int,
 ) -> None:  # fmt: skip
     """Tasks: ROWS queries of a head. The query of row r sees keys up to offset + r advance, if causal. Keys and values
-    are `packed` or lie as they came. scratch: [ROWS][2] states, [ROWS][BLOCK] scores, and a packed tile of keys and of values.
+    are `packed` or as they came; hide: what weighs 0 by a mask is left out. scratch: [ROWS][2] states, [ROWS][BLOCK] scores,
+    [ROWS] largest numbers of the mask, and a packed tile of keys and of values.
     """
     row_tasks = (rows + ROWS - 1) // ROWS
     panels = (width + PANEL - 1) // PANEL * PANEL
     scores = scratch + 4 * 2 * ROWS
-    own_keys = scores + 4 * ROWS * BLOCK
+    most = scores + 4 * ROWS * BLOCK
+    own_keys = most + 4 * ROWS
     own_values = own_keys + 4 * BLOCK * d
     own = table()
     pointers = own + 16
@@ -124,7 +148,7 @@ def _attend(
         m = min(ROWS, rows - r0)
         at = head * rows + r0
         for i in range(m):
-            _start(scratch + 8 * i)
+            _start(scratch + 8 * i, most + 4 * i)
             zero(out + 4 * (at + i) * width, width)
             put_integer(pointers, i, scores + 4 * i * BLOCK)
         limit = count if lengths == 0 else integer(lengths, head // heads)  # what lies behind is not read: it may be NaN
@@ -136,6 +160,15 @@ def _attend(
             n = min(klen, limit - k0)
             if causal != 0 and skip != 0:
                 n = min(n, (r0 + m - 1) * advance + 1 + offset - k0)  # weights of 0 add nothing
+            if hide != 0:
+                line = mask + 4 * (head // heads * mask_b + head % heads * mask_h + r0 * mask_q + k0)
+                open_ = 0
+                for i in range(m if mask_q != 0 else 1):
+                    open_ = max(open_, _seen(line + 4 * i * mask_q, n, most + 4 * i, slack))
+                n = open_
+                if n == 0:
+                    k0 += klen
+                    continue
             if packed != 0:
                 key, columns, column = keys + 4 * entry * ((count + PANEL - 1) // PANEL * PANEL) * d, count, k0
                 value, value_row, value_panel = values + 4 * panels * (entry * count + k0), PANEL, PANEL * klen
@@ -216,19 +249,29 @@ def attention(
             packing = pack_product.address, swap.address, address(array), transposed, k, n, address(panels)
             spread(b * groups, 4.0 * array.size, partial(pack_batch, *packing))
     lengths = None if lengths__b is None else np.clip(lengths__b, 0, count).astype(np.int64)
-    # A weight of 0 makes NaN of infinite values, so tiles that nobody sees count where there are any.
-    skip = causal and _finite(v__bgke)
+    # A weight of 0 makes NaN of infinite values, so tiles that nobody sees count where there are any; so do infinite scores.
+    tiles = steps[3] == 1 and count > BLOCK
+    largest = _bound(q__bhqd) * _bound(k__bgkd) * d * max(1.0, abs(scale)) if tiles and not causal else math.inf
+    hide = largest < 1e37
+    slack = 2.1 * largest + 120 if hide else 0.0
+    skip = (causal or hide) and _finite(v__bgke)
     given = (
         product.address, block.address, apply.address, pack_product.address, swap.address, address(q__bhqd), address(keys),
         address(values), int(packed), int(k_transposed), address(mask__bhqk), address(lengths), *steps,
-        address(out__bhqe), heads, groups, rows, count, d, width, scale, int(causal), advance, offset, int(skip), empty,
+        address(out__bhqe), heads, groups, rows, count, d, width, scale, int(causal), advance, offset, int(skip),
+        int(hide and skip), slack, empty,
     )  # fmt: skip
 
     def run(first: int, last: int) -> None:
-        own = scratch(ROWS * (2 + BLOCK) + (0 if packed else BLOCK * (d + panels_of(width))))
+        own = scratch(ROWS * (3 + BLOCK) + (0 if packed else BLOCK * (d + panels_of(width))))
         _attend(*given, address(own), first, last)
 
     spread(b * heads * -(-rows // ROWS), 1.0 * b * heads * rows * count * (d + width + 8), run)
+
+
+def _bound(x: np.ndarray) -> float:
+    """The largest |x|, or NaN if there is any."""
+    return max(float(x.max()), -float(x.min())) if x.size else 0.0
 
 
 def _finite(x: np.ndarray) -> bool:

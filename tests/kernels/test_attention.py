@@ -270,6 +270,18 @@ def test_low_numbers_that_large_scores_lift(variant: str) -> None:
         np.testing.assert_array_equal(run(p), np.broadcast_to(p.v[:, :, 150:151], (*p.q.shape[:3], 8)))
 
 
+def test_numbers_of_a_mask_weigh_block_by_block(variant: str) -> None:
+    """Masks that lower later blocks of keys by 2 to 60: scores are large enough to make up for it, so every block counts."""
+    for rows, keys, drop in product((1, 3, 40), (300, 700), (2.0, 20.0, 60.0)):
+        p = problem(rows=rows, keys=keys, d=16, scale=1.0)
+        p.q[:] *= 3
+        p.k[:] *= 2
+        ramp = -np.linspace(0, drop, keys, dtype=np.float32)
+        for line in (ramp, ramp[::-1].copy()):
+            mask = np.broadcast_to(line, (1, 1, rows, keys)) + 0.1 * numbers(1, 1, rows, keys)
+            close(p.but(mask=mask), run(p.but(mask=mask)))
+
+
 def test_a_mask_that_is_low_where_causality_allows(variant: str) -> None:
     """Its high numbers stand beyond what a query sees, so the low ones are all there is."""
     for rows in (3, 100):

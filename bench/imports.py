@@ -39,10 +39,10 @@ def once() -> dict[str, Any]:
 
 
 def sizes() -> tuple[int, int]:
-    """Bytes of the package without bytecode and the demo's data, and of its compiled modules alone."""
+    """Bytes of the package without bytecode, what Numba keeps and the demo's data, and of its compiled modules alone."""
     folder = Path(fastlayers.__file__).parent
     files = [p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc" and p.relative_to(folder).parts[0] != "data"]
-    shipped = [p for p in files if p.suffix not in (".c", ".h", ".pyx", ".pxd")]
+    shipped = [p for p in files if p.suffix not in (".c", ".h", ".pyx", ".pxd", ".nbi", ".nbc")]
     return sum(p.stat().st_size for p in shipped), sum(p.stat().st_size for p in shipped if p.suffix in (".so", ".pyd"))
 
 

@@ -9,6 +9,7 @@ import random
 import time
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.errors import Error, FormatError, LimitError, UnsupportedError
+from fastlayers.formats.keras.build import Refused
+from fastlayers.formats.keras.functions import function
 
 from .measure import allocations
 from .test_hdf5 import FLOAT, behind, contiguous, file_of, hard, header, one, space
@@ -271,3 +274,18 @@ def test_hard_links_do_not_lead_out_of_the_weights() -> None:
     looped = file_of(header(hard(b"layers", 96)))
     with pytest.raises(FormatError, match="reached twice: a cycle"):
         fl.load(archive(sequential(layer("ReLU")), looped))
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "value"),
+    [
+        ("gather", "batch_dims", 1),
+        ("one_hot", "on_value", 5),
+        ("one_hot", "off_value", -1),
+        ("image.resize", "preserve_aspect_ratio", True),
+    ],
+)  # fmt: skip
+def test_words_of_tensorflow_that_would_change_numbers_are_refused(name: str, word: str, value: object) -> None:
+    called = SimpleNamespace(config={"function": name}, kind="TFOpLambda")
+    with pytest.raises(Refused, match=f"{name} with {word}={value}"):
+        function(called, None, None, **{word: value})  # type: ignore[arg-type]

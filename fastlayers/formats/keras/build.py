@@ -17,7 +17,7 @@ from .._budget import Budget
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Build", "Tensor"]
+__all__ = ["Build", "Refused", "Tensor"]
 
 MOST_NODES = 50_000
 MOST_FILLED = 1 << 24
@@ -27,6 +27,10 @@ FLOAT32: np.dtype[Any] = np.dtype(np.float32)
 INT64: np.dtype[Any] = np.dtype(np.int64)
 INT32: np.dtype[Any] = np.dtype(np.int32)
 BOOL: np.dtype[Any] = np.dtype(np.bool_)
+
+
+class Refused(Exception):
+    """An operation in a form that is not read: becomes an UnsupportedError with the layer's name."""
 
 
 class Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import UnsupportedError
 from .activations import FUNCTIONS
-from .build import Build, Tensor
+from .build import Build, Refused, Tensor
 from .layer import Layer, layer
 from .ops import OPERATIONS
 
@@ -75,10 +75,9 @@ for _name, _to, _words in (
     ("math.l2_normalize", "Normalize", {}), ("nn.l2_normalize", "Normalize", {}),
 ):  # fmt: skip
     _SAME[_name] = (_to, _words)
-# Words that change nothing here.
-_IGNORED = frozenset(
-    {"name", "validate_shape", "output_type", "preserve_aspect_ratio", "on_value", "off_value", "dtype_hint", "batch_dims"}
-)
+# Words that change nothing here, and those that do unless they have these values.
+_IGNORED = frozenset({"name", "validate_shape", "output_type", "dtype_hint"})
+_PLAIN: dict[str, Any] = {"preserve_aspect_ratio": False, "on_value": 1, "off_value": 0, "batch_dims": 0}
 
 
 def _name_of(this: Layer) -> str:
@@ -100,6 +99,9 @@ def function(this: Layer, b: Build, /, *args: Any, **kwargs: Any) -> Any:
         return _OWN[name](b, *args, **kwargs)
     to, words = _SAME[name]
     given = {words.get(k, k): v for k, v in kwargs.items() if k not in _IGNORED and v is not None}
+    for word, plain in _PLAIN.items():
+        if (value := given.pop(word, plain)) != plain:
+            raise Refused(f"{name} with {word}={value!r}")
     for word in ("transpose_a", "transpose_b", "adjoint_a", "adjoint_b"):
         if given.pop(word, False):
             at = 0 if word.endswith("a") else 1

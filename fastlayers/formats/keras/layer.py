@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 
 from ...errors import FormatError, LimitError, UnsupportedError
-from .build import FLOAT32, Build, Tensor
+from .build import FLOAT32, Build, Refused, Tensor
 
 __all__ = ["LAYERS", "Context", "Entry", "Layer", "layer"]
 
@@ -236,7 +236,7 @@ class Fence:
     def __exit__(self, kind: Any, error: Any, _: Any) -> None:
         if isinstance(error, (FormatError, UnsupportedError, LimitError)):
             return
-        if isinstance(error, NotImplementedError):
+        if isinstance(error, Refused):
             self.owner.refuse(str(error)[:200])
         if isinstance(error, (KeyError, ValueError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError)):
             raise FormatError(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .build import FLOAT32, INT32, INT64, Build, Tensor
+from .build import FLOAT32, INT32, INT64, Build, Refused, Tensor
 from .layer import tensors
 from .ops import OPERATIONS, integer, listed, put
 
@@ -143,7 +143,7 @@ def flip(b: Build, x: Tensor, axis: Any = None, **_: Any) -> Tensor:
 def roll(b: Build, x: Tensor, shift: Any, axis: Any = None, **_: Any) -> Tensor:
     """Axes turned as rings."""
     if axis is None:
-        raise NotImplementedError("roll without an axis")
+        raise Refused("roll without an axis")
     for by, a in zip(listed(shift), listed(axis), strict=True):
         by %= x.size(a)
         x = b.concat([b.slice(x, a, x.size(a) - by, None), b.slice(x, a, 0, x.size(a) - by)], a) if by else x
@@ -161,7 +161,7 @@ def pad(b: Build, x: Tensor, pad_width: Any, mode: str = "constant", constant_va
     pairs = pairs * x.rank if len(pairs) == 1 else pairs
     modes = {"constant": "constant", "reflect": "reflect", "edge": "edge", "symmetric": None, "wrap": "wrap"}
     if modes.get(mode) is None:
-        raise NotImplementedError(f"mode is {mode!r}")
+        raise Refused(f"mode is {mode!r}")
     value = None if constant_values is None else b.operand(constant_values, x.dtype)
     return b.op("Pad", x, b.ints(*(p[0] for p in pairs), *(p[1] for p in pairs)), value, mode=mode)
 
@@ -173,7 +173,7 @@ def get_item(b: Build, x: Tensor, key: Any, **_: Any) -> Tensor:
     if len(keys) == 1 and isinstance(keys[0], Tensor):
         return b.op("Gather", x, b.cast(keys[0], INT64), axis=0)
     if any(isinstance(k, Tensor) for k in keys):
-        raise NotImplementedError("indexing with tensors and slices together")
+        raise Refused("indexing with tensors and slices together")
     used = sum(k is not None and k is not ... for k in keys)
     at = keys.index(...) if ... in keys else len(keys)
     keys[at : at + 1] = [slice(None)] * (x.rank - used)
@@ -210,7 +210,7 @@ def take(b: Build, x: Tensor, indices: Any, axis: Any = None, **_: Any) -> Tenso
 def take_along_axis(b: Build, x: Tensor, indices: Any, axis: Any = None, **_: Any) -> Tensor:
     """Numbers at places that each have their own."""
     if axis is None:
-        raise NotImplementedError("take_along_axis without an axis")
+        raise Refused("take_along_axis without an axis")
     return b.op("GatherElements", x, b.cast(_integers(b, indices), INT64), axis=int(axis) % x.rank)
 
 
@@ -289,7 +289,7 @@ def resize(
         or more.get("crop_to_aspect_ratio")
         or more.get("pad_to_aspect_ratio")
     ):
-        raise NotImplementedError(f"interpolation {interpolation!r}")
+        raise Refused(f"interpolation {interpolation!r}")
     first = images.rank - 3 + (data_format == "channels_first")
     mode = {"nearest": "nearest", "bilinear": "linear", "bicubic": "cubic"}[interpolation]
     return b.op(

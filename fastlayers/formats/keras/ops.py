@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .activations import FUNCTIONS
-from .build import BOOL, FLOAT32, INT32, Build, Tensor
+from .build import BOOL, FLOAT32, INT32, Build, Refused, Tensor
 from .layer import Entry, Layer, tensors
 
 __all__ = ["OPERATION", "OPERATIONS", "put"]
@@ -273,7 +273,7 @@ OPERATIONS.update(Cumsum=_running("CumSum"), Cumprod=_running("CumProd"))
 def norm(b: Build, x: Tensor, ord: Any = None, axis: Any = None, keepdims: bool = False, **_: Any) -> Tensor:
     """The length of vectors."""
     if ord not in (None, 1, 2, "euclidean") or (axis is not None and len(listed(axis)) > 1 and ord is not None):
-        raise NotImplementedError(f"ord is {ord!r}")
+        raise Refused(f"ord is {ord!r}")
     return b.reduce("L1" if ord == 1 else "L2", b.floats(x), _axes(axis), bool(keepdims))
 
 
@@ -281,7 +281,7 @@ def norm(b: Build, x: Tensor, ord: Any = None, axis: Any = None, keepdims: bool 
 def normalize(b: Build, x: Tensor, axis: Any = -1, order: Any = 2, epsilon: float = 1e-12, **_: Any) -> Tensor:
     """Vectors of length 1."""
     if order != 2:
-        raise NotImplementedError(f"order is {order!r}")
+        raise Refused(f"order is {order!r}")
     squares = b.reduce("SumSquare", b.floats(x), listed(axis), True)
     return b.op("Div", b.floats(x), b.op("Sqrt", b.op("Max", squares, float(epsilon))))
 
@@ -302,7 +302,7 @@ def dot(b: Build, x1: Tensor, x2: Any, **_: Any) -> Tensor:
     if x1.rank == 0 or x2.rank == 0:
         return b.two("Mul", x1, x2)
     if x2.rank > 2:
-        raise NotImplementedError("dot with a second operand of more than 2 axes")
+        raise Refused("dot with a second operand of more than 2 axes")
     product: Tensor = matmul(b, x1, x2)
     return product
 
@@ -327,7 +327,7 @@ def dot_product_attention(
 
     q, k, v = b.transpose(query, 0, 2, 1, 3), b.transpose(key, 0, 2, 3, 1), b.transpose(value, 0, 2, 1, 3)
     if q.sizes[1] != v.sizes[1]:
-        raise NotImplementedError("fewer heads of keys than of queries")
+        raise Refused("fewer heads of keys than of queries")
     scores = b.op("Mul", b.op("MatMul", q, k), float(scale) if scale is not None else q.size(3) ** -0.5)
     scores = scores if bias is None else b.op("Add", scores, bias)
     if is_causal:

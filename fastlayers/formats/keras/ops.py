@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +30,13 @@ def put(*names: str) -> Callable[[Operation], Operation]:
 
 def _run(this: Layer, b: Build, /, *args: Any, **kwargs: Any) -> Any:
     own = {k: v for k, v in this.config.items() if k not in ("name", "trainable") and v is not None}
-    return OPERATIONS[this.kind](b, *args, **{**own, **kwargs})
+    operation, given = OPERATIONS[this.kind], {**own, **kwargs}
+    read = inspect.signature(operation).parameters
+    # What a rule passes over (`**_`) must not matter; others hand on what they have no name for.
+    for word, value in given.items():
+        if "_" in read and word not in read and word != "dtype" and not (value is None or value is False):
+            raise Refused(f"{this.kind} with {word}={value!r:.80}")
+    return operation(b, *args, **given)
 
 
 def _known(this: Layer) -> tuple[()]:

@@ -1,0 +1,211 @@
+"""Loads a hostile file in a process of its own, watched: what it opened, ran, imported, allocated and took."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import json
+import os
+import pkgutil
+import signal
+import sys
+import sysconfig
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import fastlayers
+from fastlayers.errors import Error
+
+from .cases import Case, Sweep
+
+__all__ = ["HANG", "MEMORY", "Outcome", "watch"]
+
+MEMORY = 50 << 20  # bytes over the file's own size that a load may hold at its worst
+HANG = 30  # seconds after which a load is taken to have no end; the report says which took more than one
+
+# What nothing that is loaded may lead to, by the names of Python's audit events, and modules that may not come in by the way.
+_FORBIDDEN = (
+    "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.spawn", "os.startfile", "subprocess.", "socket.", "pickle.",
+    "marshal.", "compile", "exec", "ctypes.", "shutil.", "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link",
+    "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.putenv", "urllib.", "http.", "ftplib.", "smtplib.", "webbrowser.", "tempfile.",
+    "code.__new__", "builtins.input", "import",
+)  # fmt: skip
+
+
+@dataclass
+class Outcome:
+    """What became of one load. `error` is None where it succeeded; `crash` says what else than a result or an error came."""
+
+    error: str | None = None
+    message: str = ""
+    ours: bool = True
+    seconds: float = 0.0
+    peak: int = 0
+    size: int = 0
+    count: int = 1  # files of a sweep
+    loaded: int = 0
+    opened: list[str] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+    crash: str = ""
+
+
+def watch(case: Case | Sweep, memory: bool = False) -> Outcome:
+    """What became of the case in a child: from a file, or from `memory`. Needs ``os.fork``."""
+    _import_everything()
+    with tempfile.TemporaryDirectory() as top:
+        folder = Path(top) / "model"
+        folder.mkdir()
+        task = _sweep(case) if isinstance(case, Sweep) else _single(case, folder, memory)
+        return _forked(task, Path(top) / "outcome", folder)
+
+
+@functools.cache
+def _import_everything() -> None:
+    """Every module that a load may import when it is needed, so that an import which is then seen is the file's doing."""
+    for module in ("json", "mmap"):
+        importlib.import_module(module)
+    for package in ("formats", "graph", "layers", "model", "operators", "program", "stream"):
+        top = importlib.import_module(f"fastlayers.{package}")
+        for found in pkgutil.walk_packages(top.__path__, top.__name__ + "."):
+            importlib.import_module(found.name)
+    fastlayers.kernels.current()
+
+
+def _single(case: Case, folder: Path, memory: bool) -> Callable[[_Watch], Outcome]:
+    content = case.make(folder)
+    if isinstance(content, bytes):
+        size = len(content)
+        if not memory:
+            (folder / "model").write_bytes(content)
+            content = folder / "model"
+    else:
+        size = sum(f.lstat().st_size for f in folder.rglob("*") if f.is_file() and not f.is_symlink())
+    return lambda watching: _load(lambda: case.read(content), size, watching)
+
+
+def _sweep(case: Sweep) -> Callable[[_Watch], Outcome]:
+    def run(watching: _Watch) -> Outcome:
+        total = Outcome(count=0)
+        for content in case.contents():
+            found = _load(lambda content=content: case.read(content), len(content), watching)  # type: ignore[misc]
+            total.count += 1
+            total.loaded += found.error is None
+            if found.seconds >= total.seconds:
+                total.seconds = found.seconds
+            if found.peak - found.size >= total.peak - total.size:
+                total.peak, total.size = found.peak, found.size
+            allowed = [e.__name__ for e in case.errors]
+            if found.crash or (found.error is not None and (not found.ours or found.error not in allowed)):
+                total.error, total.message, total.ours = (
+                    found.error,
+                    f"file {total.count}: {content[:64]!r}: {found.message}",
+                    False,
+                )
+                total.crash = found.crash
+                break
+            total.error = found.error or total.error
+        return total
+
+    return run
+
+
+class _Watch:
+    """Looks on at what the interpreter does, while `on`."""
+
+    def __init__(self, allowed: list[str]) -> None:
+        self.on = False
+        self.opened: list[str] = []
+        self.events: list[str] = []
+        self._allowed = allowed
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self.on:
+            return
+        if event == "open":
+            path, mode = arguments[0], arguments[1]
+            name = os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else f"descriptor {path}"
+            if isinstance(mode, str) and set(mode) & set("wax+"):
+                self.events.append(f"open for writing: {name}")
+            if isinstance(path, int):
+                return
+            if not any(os.path.realpath(name).startswith(a) for a in self._allowed):
+                self.opened.append(name)
+        elif event.startswith(_FORBIDDEN) and not (event == "import" and arguments[0] in sys.modules):
+            self.events.append(f"{event} {arguments!r}"[:200])
+
+
+def _load(call: Callable[[], Any], size: int, watching: _Watch) -> Outcome:
+    """Twice: once for what it holds, once for how long it takes, which counting would falsify."""
+    found = Outcome(size=size)
+    for counting in (True, False):
+        if counting:
+            _reset_peak()
+            before = _resident()
+            tracemalloc.start()
+        watching.on = True
+        begin = time.perf_counter()
+        try:
+            result = call()
+            found.error, found.loaded = None, 1
+            del result
+        except Error as error:
+            found.error, found.message = type(error).__name__, str(error)
+        except BaseException as error:
+            found.error, found.message, found.ours = type(error).__name__, str(error), False
+            found.crash = f"{type(error).__name__}: {error}"[:300]
+        finally:
+            found.seconds = time.perf_counter() - begin
+            watching.on = False
+            if counting:
+                found.peak = max(tracemalloc.get_traced_memory()[1], _resident(peak=True) - before)
+                tracemalloc.stop()
+    return found
+
+
+def _reset_peak() -> None:
+    with contextlib.suppress(OSError):  # not Linux, or not allowed: what Python and numpy allocate is counted all the same
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _resident(peak: bool = False) -> int:
+    """Bytes of this process in memory, now or at most since `_reset_peak`; 0 where the system does not say."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0
+    word = "VmHWM:" if peak else "VmRSS:"
+    # Pages of mapped files are the system's, and are counted with the file's own size.
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith(word)), 0)
+
+
+def _forked(task: Callable[[_Watch], Outcome], answer: Path, folder: Path) -> Outcome:
+    """Runs the task in a fork, whose hook goes with it."""
+    allowed = [os.path.realpath(p) for p in (folder, sys.prefix, sys.base_prefix, sysconfig.get_paths()["stdlib"])]
+    allowed += [str(Path(__file__).resolve().parents[2] / "fastlayers"), "/proc/self/"]
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(HANG)
+            watching = _Watch(allowed)
+            sys.addaudithook(watching)
+            outcome = task(watching)
+            outcome.opened, outcome.events = watching.opened[:5], watching.events[:5]
+            answer.write_text(json.dumps(asdict(outcome)))
+            status = 0
+        finally:
+            os._exit(status)
+    _, ended = os.waitpid(child, 0)
+    if os.WIFSIGNALED(ended):
+        number = os.WTERMSIG(ended)
+        return Outcome(ours=False, crash="took no end" if number == signal.SIGALRM else f"killed by signal {number}")
+    if not answer.exists():
+        return Outcome(ours=False, crash="the child died without a word")
+    return Outcome(**json.loads(answer.read_text()))

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..table import UNARY
 from ._njit import call, emitted, inner
+from ._threads import scratch
 from ._vector import I64, REGISTERS, WIDTH, Emit, Integer, V
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "block",
     "integer",
     "pack",
+    "pack_all",
     "pack_product",
     "panels_of",
     "product",
@@ -36,12 +38,12 @@ PANEL, BLOCK = 16, 256  # columns of a panel, terms of a block of K: they are pa
 NV = PANEL // WIDTH  # vectors of a panel
 RELU = UNARY["relu"].code
 
-# Panels that are walked at once, with the rows of the tallest tile: for many rows, for those of the last panel, and for one or
-# two
-# rows, whose sums would wait for one another. Sums and one term of each panel fit the registers.
+# Panels that are walked at once, with the rows of the tallest tile: sums and one term of each panel fit the registers. Those of
+# few rows walk more panels, for their sums would wait for one another; one row of several panels reads fewest numbers a sum.
 _WIDE = REGISTERS == 32
-TALL_PANELS, TALL_ROWS = {16: (3, 8), 8: (1, 6), 4: (1, 6 if _WIDE else 3)}[WIDTH]
-FEW_PANELS, FEW_ROWS = {16: (8, 2), 8: (3, 2), 4: (3, 2) if _WIDE else (2, 1)}[WIDTH]
+TALL = {16: {1: 8, 2: 8, 3: 8, 4: 6, 8: 1}, 8: {1: 6, 3: 2}, 4: {1: 6, 3: 2} if _WIDE else {1: 3, 2: 1}}[WIDTH]
+TALL_ROWS, FEW_PANELS = TALL[1], max(TALL)
+FEW_ROWS = TALL[FEW_PANELS]
 ROWS = 256  # rows of a call of `block`
 
 
@@ -120,9 +122,8 @@ def _tiles(
             e, height, panels, rows, runs, nruns, b, b_row, b_panel, c, ldc, accumulate, bias, residual, ldr, relu
         )
 
-    sizes = {(height, 1) for height in range(1, TALL_ROWS + 1)} | {(height, TALL_PANELS) for height in range(1, TALL_ROWS + 1)}
-    sizes |= {(height, FEW_PANELS) for height in range(1, FEW_ROWS + 1)}
-    e.switch(p * 16 + m, {panels * 16 + height: case(height, panels) for height, panels in sorted(sizes)})
+    sizes = [(height, panels) for panels, rows in TALL.items() for height in range(1, rows + 1)]
+    e.switch(p * 16 + m, {panels * 16 + height: case(height, panels) for height, panels in sizes})
 
 
 @emitted
@@ -145,7 +146,7 @@ def _unpanel(e: Emit, x: V, y: V, ldy: V, rows: V, cols: V) -> None:
 def tile_buffer(e: Emit) -> Integer:
     """Room for the rows of the tallest tile, one panel wide."""
     with e.builder.goto_entry_block():
-        memory = e.builder.alloca(e.f(0).kind, max(TALL_ROWS, FEW_ROWS) * NV)
+        memory = e.builder.alloca(e.f(0).kind, TALL_ROWS * NV)
     return V(e, e.builder.ptrtoint(memory, I64))
 
 
@@ -167,11 +168,13 @@ def block(
     part, part_residual = tile_buffer(), tile_buffer()
     j = 0
     while j < panels and m > 0:
-        p, most = TALL_PANELS, TALL_ROWS
-        if m <= FEW_ROWS and whole - j >= FEW_PANELS:
+        p, most, left = 1, TALL_ROWS, whole - j
+        if m <= FEW_ROWS and left >= FEW_PANELS:
             p, most = FEW_PANELS, FEW_ROWS
-        elif whole - j < TALL_PANELS:
-            p = 1
+        elif WIDTH == 16 and left >= 4 and left != 5 and (m <= 6 or m > 8):
+            p, most = 4, 6
+        elif WIDTH == 16 and left > 1:
+            p = min(left, 3) if left != 4 else 2
         tiles = (m + most - 1) // most  # of heights that differ by at most one
         low, high = m // tiles, m % tiles
         cols = min(p * PANEL, n - j * PANEL)
@@ -303,15 +306,24 @@ def panels_of(n: int) -> int:
     return -(-n // PANEL) * PANEL
 
 
-def pack(weight__nk: np.ndarray) -> np.ndarray:
-    """Weights (n, k) in panels: blocks of K, in each panel by panel, a panel [terms][16 columns]. Read-only."""
-    n, k = weight__nk.shape
-    wide = np.zeros((panels_of(n), k), np.float32)
-    wide[:n] = weight__nk
-    blocks = [
-        wide[:, k0 : k0 + BLOCK].reshape(-1, PANEL, min(BLOCK, k - k0)).transpose(0, 2, 1).reshape(-1)
-        for k0 in range(0, k, BLOCK)
-    ]
-    packed = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
+def pack_all(weight__gnk: np.ndarray) -> np.ndarray:
+    """Weights (groups, n, k) in read-only panels, (groups, size): blocks of K, in each panel by panel [terms][16 columns].
+
+    Panels begin where lines of the cache do: a vector that lies in two takes twice as long to load.
+    """
+    groups, n, k = weight__gnk.shape
+    wide = np.zeros((groups, panels_of(n), k), np.float32)
+    wide[:, :n] = weight__gnk
+    packed = scratch(wide.size).reshape(groups, panels_of(n) * k)
+    for k0 in range(0, k, BLOCK):
+        part = wide[:, :, k0 : k0 + BLOCK]
+        panels = part.reshape(groups, -1, PANEL, part.shape[2]).swapaxes(2, 3)
+        packed[:, panels_of(n) * k0 :][:, : part[0].size if groups else 0] = panels.reshape(groups, panels_of(n) * part.shape[2])
     packed.flags.writeable = False
+    return packed
+
+
+def pack(weight__nk: np.ndarray) -> np.ndarray:
+    """Weights (n, k) in panels: see `pack_all`."""
+    packed: np.ndarray = pack_all(weight__nk[np.newaxis])[0]
     return packed

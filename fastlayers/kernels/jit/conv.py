@@ -18,7 +18,7 @@ from ..table import PAD_MODES, Activation
 from ._band import even, fill, plan_runs, runs_size, sums
 from ._njit import call, kernel
 from ._threads import address, scratch, spread
-from ._tile import block, pack, panels_of, put_integer, swap
+from ._tile import block, pack_all, panels_of, put_integer, swap
 from ._unary import apply, spell
 
 __all__ = ["conv", "conv_pack"]
@@ -58,8 +58,7 @@ def conv_pack(
     og = o // max(groups, 1)
     k = ig * math.prod(taps)
     rows = weight__oidhw.transpose(0, 2, 3, 4, 1).reshape(groups, og, k)
-    panels = np.stack([pack(rows[g]) for g in range(groups)]) if groups else np.zeros((0, 0), np.float32)
-    return Packed(panels, group_bias(bias__o, groups), tuple(taps), tuple(stride), tuple(dilation), groups, ig, og)
+    return Packed(pack_all(rows), group_bias(bias__o, groups), tuple(taps), tuple(stride), tuple(dilation), groups, ig, og)
 
 
 @kernel

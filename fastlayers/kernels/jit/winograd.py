@@ -15,7 +15,7 @@ from ..table import Activation
 from ._band import fill
 from ._njit import call, emitted, kernel
 from ._threads import address, scratch, spread
-from ._tile import RELU, block, pack, panels_of, product, swap
+from ._tile import RELU, block, pack_all, panels_of, product, swap
 from ._unary import apply, spell
 from ._vector import Emit, V
 from .gemm import padded_bias
@@ -56,7 +56,7 @@ def winograd_pack(weight__oidhw: np.ndarray, bias__o: np.ndarray | None, tile: i
     o, c = weight__oidhw.shape[:2]
     axis = _axis(tile)
     points = np.einsum("pi,ocij,qj->pqoc", axis, weight__oidhw[:, :, 0].astype(np.float64), axis).astype(np.float32)
-    weights = np.stack([pack(part) for part in points.reshape((tile + 2) ** 2, o, c)])
+    weights = pack_all(points.reshape((tile + 2) ** 2, o, c))
     return Packed(weights, padded_bias(bias__o), tile, c, o)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,19 +12,16 @@ from ..reference.padding import padded
 from ..table import PAD_MODES, Activation
 from . import conv as _conv
 from ._band import copy_row, fill
-from ._njit import call, emitted, kernel
+from ._depthwise import BANDS, copy_end, pixels, repeat, row_bands, row_first
+from ._njit import call, kernel
 from ._threads import address, scratch, spread
-from ._tile import BLOCK, zero
+from ._tile import BLOCK, RELU, integer, put_integer, table, zero
 from ._unary import apply, spell
-from ._vector import REGISTERS, WIDTH, Emit, V
+from ._vector import WIDTH
 
 __all__ = ["depthwise", "depthwise_pack"]
 
-TOGETHER = 4  # outputs that share a weight's load
 TOGETHER_BELOW = 128  # columns of channels-first rows that are computed as one
-KNOWN = ((3, 3), (5, 5), (7, 7))  # windows that are written out
-KEPT = 9  # weights that stay in registers beside the sums of channels-last outputs
-ROWS = 8  # rows of one task of channels-last data
 
 
 class Packed(NamedTuple):
@@ -38,7 +34,6 @@ class Packed(NamedTuple):
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
     channels: int
-    several: _conv.Packed | None  # of more than one filter a channel, for channels-last data
 
 
 def depthwise_pack(
@@ -48,132 +43,9 @@ def depthwise_pack(
     o, _, *taps = weight__o1dhw.shape
     if math.prod(taps) > BLOCK:  # whose sums come in blocks
         return _conv.conv_pack(weight__o1dhw, bias__o, stride, dilation, channels)
-    several = None if o == channels else _conv.conv_pack(weight__o1dhw, bias__o, stride, dilation, channels)
     first = weight__o1dhw.reshape(o, math.prod(taps)).copy()
     bias = np.zeros(o, np.float32) if bias__o is None else bias__o.copy()
-    return Packed(np.ascontiguousarray(first.T), first, bias, tuple(taps), tuple(stride), tuple(dilation), channels, several)
-
-
-def _each_tap(
-    e: Emit, known: tuple[int, int] | None, sizes: tuple[V, V, V], steps: tuple[V, V, V], take: Callable[[V, int | None], None]
-) -> None:
-    """Calls take(offset, number of the tap) for every tap in order: known ones are written out, else a loop, with None."""
-    if known is None:
-        with e.loop(0, sizes[0]) as z, e.loop(0, sizes[1]) as r, e.loop(0, sizes[2]) as t:
-            take(z * steps[0] + r * steps[1] + t * steps[2], None)
-    else:
-        for i, j in itertools.product(range(known[0]), range(known[1])):
-            take(steps[1] * i + steps[2] * j, i * known[1] + j)
-
-
-def _shape(e: Emit, kd: V, kh: V, kw: V) -> V:
-    """The number of a window for `switch`: that of one of KNOWN, or 0."""
-    number = e.i64(0)
-    for high, wide in KNOWN:
-        number = e.select(kd.equals(1) & kh.equals(high) & kw.equals(wide), e.i64(high * 16 + wide), number)
-    return number
-
-
-@emitted
-def _row_last(
-    e: Emit, x: V, weight: V, bias: V, residual: V, y: V, c: V, count: V, pixel: V, kd: V, kh: V, kw: V, plane: V, line: V, tap: V
-) -> None:
-    """A row of outputs, their pixels `pixel` floats apart."""
-
-    def case(known: tuple[int, int] | None) -> Callable[[], None]:
-        def lanes(i: V, mask: V | None) -> None:
-            kept: list[V] = []
-            if known is not None and known[0] * known[1] <= KEPT:
-                kept = [e.load(e.at(weight, c * t + i), mask=mask) for t in range(known[0] * known[1])]
-
-            def outputs(first: V, number: int) -> None:
-                sums = [e.var(e.f(0.0)) for _ in range(number)]
-                w_at = e.var(e.at(weight, i))
-
-                def take(offset: V, tap_number: int | None) -> None:
-                    if kept and tap_number is not None:
-                        w = kept[tap_number]
-                    else:
-                        w = e.load(w_at.get(), mask=mask)
-                        w_at.set(e.at(w_at.get(), c))
-                    at = e.at(x, offset + first * pixel + i)
-                    for p in range(number):
-                        sums[p].set(e.fma(w, e.load(e.at(at, pixel * p), mask=mask), sums[p].get()))
-
-                _each_tap(e, known, (kd, kh, kw), (plane, line, tap), take)
-                b = e.load(e.at(bias, i), mask=mask)
-                for p in range(number):
-                    place = (first + p) * c + i
-                    sums[p].set(sums[p].get() + b)
-                    with e.when(residual.differs(0)):
-                        sums[p].set(sums[p].get() + e.load(e.at(residual, place), mask=mask))
-                    e.store(e.at(y, place), sums[p].get(), mask)
-
-            whole = count & -TOGETHER
-            with e.loop(0, whole, TOGETHER) as first:
-                outputs(first, TOGETHER)
-            with e.loop(whole, count) as first:
-                outputs(first, 1)
-
-        return lambda: e.vectors(c, lanes)
-
-    cases = {high * 16 + wide: case((high, wide)) for high, wide in KNOWN}
-    e.switch(_shape(e, kd, kh, kw), {0: case(None), **cases})
-
-
-@emitted
-def _row_first(
-    e: Emit, x: V, weight: V, bias: V, residual: V, y: V, count: V, stride: V, kd: V, kh: V, kw: V, plane: V, line: V, tap: V
-) -> None:
-    """A row of outputs of one channel; x goes on behind what it reads."""
-
-    def case(step: int, known: tuple[int, int] | None) -> Callable[[], None]:
-        def emit() -> None:
-            few = known is not None and known[0] * known[1] <= REGISTERS - 6
-            kept = [e.broadcast(e.at(weight, t)) for t in range(known[0] * known[1])] if known is not None and few else []
-            b = e.broadcast(bias)
-
-            def body(i: V, mask: V | None) -> None:
-                total = e.var(e.f(0.0))
-                w_at = e.var(weight)
-
-                def take(offset: V, tap_number: int | None) -> None:
-                    if tap_number is not None:
-                        w = kept[tap_number] if kept else e.broadcast(e.at(weight, tap_number))
-                    else:
-                        w = e.broadcast(w_at.get())
-                        w_at.set(e.at(w_at.get(), 1))
-                    at = e.at(x, offset + i * stride)
-                    total.set(e.fma(w, e.strided(at, step if step < 3 else stride), total.get()))
-
-                _each_tap(e, known, (kd, kh, kw), (plane, line, tap), take)
-                total.set(total.get() + b)
-                with e.when(residual.differs(0)):
-                    total.set(total.get() + e.load(e.at(residual, i), mask=mask))
-                e.store(e.at(y, i), total.get(), mask)
-
-            e.vectors(count, body)
-
-        return emit
-
-    shape = _shape(e, kd, kh, kw)
-    number = e.select(stride > 2, e.i64(3), e.select(stride.equals(2), shape * 4 + 2, shape * 4 + 1))
-    cases = {step: case(step, None) for step in (1, 2, 3)}
-    cases |= {(high * 16 + wide) * 4 + step: case(step, (high, wide)) for high, wide in KNOWN for step in (1, 2)}
-    e.switch(number, cases)
-
-
-@emitted
-def _copy_add(e: Emit, x: V, residual: V, y: V, n: V) -> None:
-    """y = x + residual, which may be none."""
-
-    def body(i: V, mask: V | None) -> None:
-        value = e.var(e.load(e.at(x, i), mask=mask))
-        with e.when(residual.differs(0)):
-            value.set(value.get() + e.load(e.at(residual, i), mask=mask))
-        e.store(e.at(y, i), value.get(), mask)
-
-    e.vectors(n, body)
+    return Packed(np.ascontiguousarray(first.T), first, bias, tuple(taps), tuple(stride), tuple(dilation), channels)
 
 
 @kernel
@@ -188,11 +60,15 @@ def _first(
     """Tasks: planes of channels-first outputs; those of their inputs are padded in scratch."""
     taps, size = kd * kh * kw, in_rows * in_cols
     flat = scratch + 4 * (kd * size + behind)
+    bound = 0.0 if code == RELU else -np.inf
     alone = d == 1 and kd == 1 and bd == 0 and od == 1
-    if alone:
-        zero(scratch, size)  # the border stays so
-    # The columns that lie between rows are computed too, where vectors would not be full otherwise; nobody reads them.
-    together = sh == 1 and sw == 1 and ow < TOGETHER_BELOW and oh > 1
+    zero(scratch, kd * size + behind)  # the border stays so; what lies behind must be no denormal numbers, which take long
+    usual = (kh == 3 and kw == 3) or kh == 5 or kh == 7
+    bands = usual and kd == 1 and sw == 1 and sh == dh and oh >= BANDS
+    # The columns that lie between short rows are computed too, where vectors would not be full otherwise; nobody reads them.
+    vectors, together = ((oh - 1) * in_cols + ow + WIDTH - 1) // WIDTH, (ow + WIDTH - 1) // WIDTH * oh
+    if sh > 1 or sw > 1 or ow >= TOGETHER_BELOW or (bands and 3 * vectors > 2 * together):
+        vectors = 0
     done = -1
     for plane in range(first, last):
         c = plane % out_channels
@@ -211,56 +87,70 @@ def _first(
                     scratch,
                 )  # fmt: skip
             at = 4 * (plane * od + oz) * oh * ow
-            filter_at, bias_at = weight + 4 * c * taps, bias + 4 * c
-            if together:
+            filter_at, bias_at, to, extra = weight + 4 * c * taps, bias + 4 * c, out + at, residual + at if residual != 0 else 0
+            line = dh * in_cols
+            if vectors > 0:
                 n = (oh - 1) * in_cols + ow
-                _row_first(scratch, filter_at, bias_at, 0, flat, n, 1, kd, kh, kw, size, dh * in_cols, dw)
+                row_first(scratch, filter_at, bias_at, 0, flat, n, 1, kd, kh, kw, size, line, dw, -np.inf)
                 for oy in range(oh):
-                    row = at + 4 * oy * ow
-                    _copy_add(flat + 4 * oy * in_cols, residual + row if residual != 0 else 0, out + row, ow)
+                    row = 4 * oy * ow
+                    copy_end(flat + 4 * oy * in_cols, extra + row if extra != 0 else 0, to + row, ow, bound)
+            elif bands:
+                row_bands(scratch, filter_at, bias_at, extra, to, oh, ow, line, kh, kw, dw, bound)
             else:
                 for oy in range(oh):
-                    row = at + 4 * oy * ow
-                    _row_first(
-                        scratch + 4 * oy * sh * in_cols, filter_at, bias_at, residual + row if residual != 0 else 0, out + row,
-                        ow, sw,
-                        kd, kh, kw, size, dh * in_cols, dw,
+                    row = 4 * oy * ow
+                    row_first(
+                        scratch + 4 * oy * sh * in_cols, filter_at, bias_at, extra + row if extra != 0 else 0, to + row, ow, sw,
+                        kd, kh, kw, size, line, dw, bound,
                     )  # fmt: skip
-            if code != 0:
-                call(apply, code, a, bb, out + at, out + at, oh * ow)
+            if code > RELU:
+                call(apply, code, a, bb, to, to, oh * ow)
 
 
 @kernel
 def _last(
-    fill: int, apply: int, x: int, out: int, residual: int, weight: int, bias: int, c: int, d: int, h: int, w: int, od: int,
-    oh: int,
+    apply: int, x: int, out: int, residual: int, weight: int, bias: int, c: int, d: int, h: int, w: int, od: int, oh: int,
     ow: int, kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int, dh: int, dw: int, bd: int, bh: int, bw: int,
-    code: int, a: float,
-    bb: float, in_rows: int, in_cols: int, scratch: int, in_place: int, rows: int, first: int, last: int,
+    code: int, a: float, bb: float, zeros: int, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Tasks: `rows` rows of channels-last images."""
-    row_tasks = (oh + rows - 1) // rows
+    """Tasks: rows of channels-last images, read where they lie. zeros: a row of them, read where a tap is in the padding."""
+    lines, taps = table(), table()
+    bound = 0.0 if code == RELU else -np.inf
+    beside = kw if dw == 1 else 1
+    begin, room = min(max(0, (bw + sw - 1) // sw), ow), w + bw - (kw - 1) * dw - 1
+    end = max(begin, min(ow, room // sw + 1 if room >= 0 else 0))  # from `begin` to here, no tap is beside the row
     for task in range(first, last):
-        rest, y0 = task // row_tasks, task % row_tasks * rows
+        rest, oy = task // oh, task % oh
         image, oz = rest // od, rest % od
-        high = min(rows, oh - y0)
-        base = x + 4 * image * d * h * w * c
-        if in_place != 0:
-            base += 4 * (oz * sd * h + y0 * sh) * w * c
-            plane, line = dd * h * w * c, w * c
-        else:
-            call(fill, 0, base, 1, c, c, d, h, w, oz * sd - bd, dd, kd, y0 * sh - bh, 1, in_rows, -bw, 1, in_cols, scratch)
-            base, plane, line = scratch, in_rows * in_cols * c, in_cols * c
-        at = 4 * ((image * od + oz) * oh + y0) * ow * c
-        for oy in range(high):
-            row = at + 4 * oy * ow * c
-            _row_last(
-                base + 4 * oy * sh * line, weight, bias, residual + row if residual != 0 else 0, out + row, c, ow, sw * c, kd,
-                kh, kw,
-                plane, dh * line, dw * c,
+        for z in range(kd):
+            zi = oz * sd - bd + z * dd
+            for r in range(kh):
+                yi = oy * sh - bh + r * dh
+                inside = zi >= 0 and zi < d and yi >= 0 and yi < h
+                put_integer(lines, z * kh + r, x + 4 * ((image * d + zi) * h + yi) * w * c if inside else zeros)
+        at = 4 * task * ow * c
+        ox = 0
+        while ox < ow:
+            count = end - begin if ox == begin and begin < end else 1
+            for u in range(kw):
+                xi = ox * sw - bw + u * dw
+                for r in range(kd * kh):
+                    put_integer(taps, r * kw + u, integer(lines, r) + 4 * xi * c if xi >= 0 and xi < w else zeros)
+            place = at + 4 * ox * c
+            pixels(
+                taps, kd * kh * kw, beside if count > 1 else 1, sw * c, weight, bias, residual + place if residual != 0 else 0,
+                out + place, c, count, bound,
             )  # fmt: skip
-            if code != 0:
-                call(apply, code, a, bb, out + row, out + row, ow * c)
+            ox += count
+        if code > RELU:
+            call(apply, code, a, bb, out + at, out + at, ow * c)
+
+
+@kernel
+def _repeat(x: int, y: int, times: int, first: int, last: int) -> None:
+    """Tasks: numbers, each of which is written `times` times."""
+    repeat(x + 4 * first, y + 4 * first * times, last - first, times)
 
 
 def depthwise(
@@ -274,8 +164,6 @@ def depthwise(
     activation: Activation,
 ) -> None:
     """As `conv`, with one layout for x, out and residual."""
-    if isinstance(packed, Packed) and packed.several is not None and channels_last:
-        packed = packed.several
     if isinstance(packed, _conv.Packed):
         _conv.conv(x, packed, out, pads, mode, channels_last, channels_last, residual, activation)
         return
@@ -285,33 +173,33 @@ def depthwise(
         x, pads = np.ascontiguousarray(padded(x, 1 if channels_last else 2, pads, mode)), (0,) * 6
     size, to = (x.shape[1:4], out.shape[1:4]) if channels_last else (x.shape[2:], out.shape[2:])
     kernel, stride, dilation, c = packed.kernel, packed.stride, packed.dilation, packed.channels
-    rows = min(ROWS, to[1]) if channels_last else to[1]
-    in_rows, in_cols = (
-        (n - 1) * s + (k - 1) * t + 1 for n, s, k, t in zip((rows, to[2]), stride[1:], kernel[1:], dilation[1:], strict=True)
-    )
-    behind = WIDTH * (stride[2] + 1)  # floats that may be read behind the last row
-    places = fill.address, apply.address, address(x), address(out), address(residual)
-    sizes = *size, *to, *kernel, *stride, *dilation, *pads[::2], *spell(activation), in_rows
+    places = address(out), address(residual)
+    sizes = *size, *to, *kernel, *stride, *dilation, *pads[::2], *spell(activation)
     work = 2.0 * out.size * math.prod(kernel)
-    room = kernel[0] * in_rows * in_cols
     if channels_last:
-        in_place = not any(pads)
+        times = out.shape[4] // c
+        if times > 1:
+            given, x = x, scratch(x.size * times)
+            spread(given.size, 1.0 * x.size, lambda first, last: _repeat(address(given), address(x), times, first, last))
+        zeros = np.zeros(max(1, size[2]) * c * times, np.float32)
+        weights = address(packed.last), address(packed.bias), c * times
 
         def run(first: int, last: int) -> None:
-            own = scratch(0 if in_place else room * c)
-            _last(
-                *places, address(packed.last), address(packed.bias), c, *sizes, in_cols, address(own), int(in_place), rows,
-                first, last
-            )  # fmt: skip
+            _last(apply.address, address(x), *places, *weights, *sizes, address(zeros), first, last)
 
-        spread(x.shape[0] * to[0] * -(-to[1] // rows), work, run)
+        spread(math.prod(out.shape[:3]), work, run)
         return
+    in_rows, in_cols = (
+        (n - 1) * s + (k - 1) * t + 1 for n, s, k, t in zip(to[1:], stride[1:], kernel[1:], dilation[1:], strict=True)
+    )
+    behind = WIDTH * (stride[2] + 1)  # floats that may be read behind the last row
+    room = kernel[0] * in_rows * in_cols
 
     def run_first(first: int, last: int) -> None:
         own = scratch(room + behind + (to[1] * in_cols if stride[1] == stride[2] == 1 else 0) + 2 * WIDTH)
         _first(
-            *places, address(packed.first), address(packed.bias), c, out.shape[1], *sizes, behind, in_cols, address(own), first,
-            last
+            fill.address, apply.address, address(x), *places, address(packed.first), address(packed.bias), c, out.shape[1],
+            *sizes, in_rows, behind, in_cols, address(own), first, last,
         )  # fmt: skip
 
     spread(out.shape[0] * out.shape[1], work, run_first)

@@ -1,5 +1,6 @@
 """Transposed convolution: an ordinary convolution with stride 1 for each phase of the stride, as `aot/conv_transpose.pyx`
-explains."""
+explains. A task makes all phases of a tile of outputs out of inputs that it brought into scratch once.
+"""
 
 from __future__ import annotations
 
@@ -11,34 +12,69 @@ from typing import NamedTuple
 import numpy as np
 
 from ..table import PAD_MODES, Activation
-from ._tile import panels_of
+from ._band import copy_row, even, fill, plan_runs, runs_size, sums
+from ._njit import call, kernel
+from ._threads import address, scratch, spread
+from ._tile import PANEL, block, integer, pack_all, panels_of, put_integer, swap
+from ._unary import apply, spell
 from .activation import unary
+from .conv import COLS, PIXELS, TASKS, group_bias
 from .conv import Packed as Convolution
-from .conv import conv_pack, execute
 from .depthwise import Packed as Filters
 from .depthwise import depthwise, depthwise_pack
 
 __all__ = ["conv_transpose", "conv_transpose_pack"]
 
+SUMS = 1 << 16  # the sums of one phase of rows: they stay in a second-level cache
+FEW = 8  # outputs of a phase in a row: fewer make products of their own too short
+PLANS = 16  # shapes of calls whose plans are kept
 
-class Phase(NamedTuple):
-    """The outputs p of the full result with the same p mod stride: p = q * stride + remainder reads inputs from q + first on.
 
-    Where all phases along w read the same inputs, they are made at once (`merged`): their channels lie side by side in a product.
-    """
+class Axis(NamedTuple):
+    """Output p of the full result takes `counts[p % stride]` inputs from p // stride + firsts[p % stride] on, `step` apart."""
 
-    remainder: tuple[int, ...]
-    first: tuple[int, ...]
-    weights: Convolution | Filters | None  # None: no tap reaches them
+    stride: int
+    step: int
+    counts: tuple[int, ...]
+    firsts: tuple[int, ...]
+
+    def first(self, place: int) -> int:
+        """The first input of an output."""
+        return place // self.stride + self.firsts[place % self.stride]
+
+    def reach(self, before: int, places: int) -> tuple[int, int]:
+        """The first input of the first `places` outputs, which `before` are cropped in front of, and how many there are."""
+        inputs = [(self.first(p), self.counts[p % self.stride]) for p in range(before, before + places)]
+        low = min((i for i, n in inputs if n), default=0)
+        return low, max((i + (n - 1) * self.step for i, n in inputs if n), default=0) - low + 1
+
+
+class Plan(NamedTuple):
+    """What all calls of the same shapes share: arguments of the compiled function, the tables that they point to, scratch."""
+
+    given: tuple[int, ...]
+    tables: tuple[np.ndarray, ...]
+    tasks: int
+    work: float
+    at_input: int
+    at_sums: int
+    room: int
 
 
 class Packed(NamedTuple):
-    """A convolution for every phase, and the bias or zeros."""
+    """Weights in panels, (groups, size), of every triple of phases; where all phases along w read the same inputs, and are fewer
+    panels together, they are made at once (`merged`): their channels lie side by side in a product."""
 
-    phases: tuple[Phase, ...]
-    bias: np.ndarray
-    stride: tuple[int, ...]
+    weights: tuple[np.ndarray, ...]
+    bias: np.ndarray | None
+    axes: tuple[Axis, ...]
     merged: bool
+    groups: int
+    ig: int
+    og: int
+    columns: int  # of a product
+    filters: tuple[Filters | Convolution | None, ...]  # instead of weights if each channel has its own; None: no tap's phase
+    plans: dict[object, Plan]
 
 
 def conv_transpose_pack(
@@ -46,39 +82,168 @@ def conv_transpose_pack(
 ) -> Packed:
     """Weights (c, o / groups, kd, kh, kw) of a transposed convolution with its stride, dilation and groups."""
     c, og, *kernel = weight__iodhw.shape
-    # As a convolution has them: (o, c / groups, ...)
-    grouped = weight__iodhw.reshape(groups, c // max(groups, 1), og, *kernel).swapaxes(1, 2)
-    weight = grouped.reshape(groups * og, c // max(groups, 1), *kernel)
-    bias = np.zeros(groups * og, np.float32) if bias__o is None else bias__o.copy()
-    steps = tuple(d // math.gcd(s, d) for s, d in zip(stride, dilation, strict=True))
-    alone = groups > 1 and c == groups and og == 1  # a filter a channel
-
-    def taps_of(axis: int, remainder: int) -> list[int]:
-        # Those that read earlier inputs first: the last ones.
-        return [t for t in reversed(range(kernel[axis])) if t * dilation[axis] % stride[axis] == remainder]
-
-    def pack(part: np.ndarray, biases: np.ndarray) -> Convolution | Filters:
+    ig = c // max(groups, 1)
+    whole = weight__iodhw.reshape(groups, ig, og, *kernel)
+    # The taps of a phase; those that read earlier inputs first: the last ones.
+    taps = [
+        [[t for t in reversed(range(k)) if t * d % s == r] for r in range(s)]
+        for k, s, d in zip(kernel, stride, dilation, strict=True)
+    ]
+    axes = [
+        Axis(s, d // math.gcd(s, d), tuple(map(len, of)), tuple(-(t[0] * d // s) if t else 0 for t in of))
+        for s, d, of in zip(stride, dilation, taps, strict=True)
+    ]
+    alone = groups > 1 and ig == og == 1  # a filter a channel
+    same = len(set(zip(axes[2].counts, axes[2].firsts, strict=True))) == 1
+    merged = not alone and same and panels_of(stride[2] * og) < stride[2] * panels_of(og)
+    columns = og * (stride[2] if merged else 1)
+    weights, filters = [], []
+    for rd, rh, rw in itertools.product(*map(range, stride[:2]), range(1 if merged else stride[2])):
+        less = whole[:, :, :, taps[0][rd]][:, :, :, :, taps[1][rh]]
         if alone:
-            return depthwise_pack(part, biases, (1, 1, 1), steps, groups)
-        return conv_pack(part, biases, (1, 1, 1), steps, groups)
-
-    columns = [taps_of(2, r) for r in range(stride[2])]
-    same = {(len(taps), taps[0] * dilation[2] // stride[2]) if taps else (0, 0) for taps in columns}
-    merged = groups == 1 and stride[2] > 1 and len(same) == 1 and panels_of(stride[2] * og) < stride[2] * panels_of(og)
-    phases = []
-    for remainder in itertools.product(range(stride[0]), range(stride[1]), range(1 if merged else stride[2])):
-        taps = [taps_of(axis, r) for axis, r in enumerate(remainder)]
-        if not all(taps):
-            phases.append(Phase(remainder, (0, 0, 0), None))
+            part = less[..., taps[2][rw]].reshape(groups, 1, *map(len, (taps[0][rd], taps[1][rh], taps[2][rw])))
+            filters.append(depthwise_pack(part, bias__o, (1, 1, 1), [a.step for a in axes], groups) if part.size else None)
             continue
-        first = tuple(-(t[0] * d // s) for t, s, d in zip(taps, stride, dilation, strict=True))
-        part = weight[:, :, taps[0]][:, :, :, taps[1]]
-        if merged:  # channels (phase, o)
-            whole = np.concatenate([part[:, :, :, :, along] for along in columns])
-            phases.append(Phase(remainder, first, pack(whole, np.tile(bias, stride[2]))))
-        else:
-            phases.append(Phase(remainder, first, pack(part[:, :, :, :, taps[2]], bias)))
-    return Packed(tuple(phases), bias, tuple(stride), merged)
+        phases = np.stack([less[..., of] for of in (taps[2] if merged else [taps[2][rw]])], 1)  # (g, phase, c, o, kd, kh, kw)
+        k = math.prod(phases.shape[4:]) * ig
+        weights.append(pack_all(phases.transpose(0, 1, 3, 4, 5, 6, 2).reshape(groups, columns, k)))
+    bias = np.zeros(c, np.float32) if alone and bias__o is None else bias__o
+    if bias is not None:
+        bias = bias.copy() if alone else group_bias(np.tile(bias.reshape(groups, og), columns // max(og, 1)).reshape(-1), groups)
+    return Packed(tuple(weights), bias, tuple(axes), merged, groups, ig, og, columns, tuple(filters), {})
+
+
+@kernel
+def _tiles(
+    fill: int, swap: int, sums: int, block: int, apply: int, x: int, out: int, bias: int, table: int, groups: int, ig: int,
+    og: int, columns: int, merged: int, x_last: int, out_last: int, direct: int, d: int, h: int, w: int, od: int, oh: int,
+    ow: int, bd: int, sd: int, sh: int, sw: int, d_step: int, y_low: int, x_low: int, high: int, wide: int, rows: int,
+    cols: int, width: int, margin: int, pitch: int, code: int, a: float, bb: float, scratch: int, at_input: int, at_sums: int,
+    first: int, last: int,
+) -> None:  # fmt: skip
+    """Tasks: `rows` x `cols` outputs of every phase along h and w, `width` columns of the product.
+
+    table: count and first input of each phase along d, then for each product the address of its weights, its terms, where it
+    begins in the band, and the address of its runs. y_low, x_low, high, wide: the first inputs of a band, and its size for one
+    output; margin: outputs in front of the first wanted one in a row of sums.
+    """
+    channels, out_channels, along = groups * ig, groups * og, 1 if merged != 0 else sw
+    volume, out_volume = d * h * w, od * oh * ow
+    down, across, panels = (oh + sh - 1) // sh, (ow + sw - 1) // sw, (columns + 15) // 16 * 16
+    row_tasks, col_tasks, width_tasks = (down + rows - 1) // rows, (across + cols - 1) // cols, (columns + width - 1) // width
+    pixel_rows, band, results = scratch, scratch + 4 * at_input, scratch + 4 * at_sums
+    line = wide * ig
+    for task in range(first, last):
+        rest, j0 = task // width_tasks, task % width_tasks * width
+        n = min(width, columns - j0)
+        taken = min(n, og)
+        rest, uw = rest // col_tasks, rest % col_tasks * cols
+        rest, uh = rest // row_tasks, rest % row_tasks * rows
+        rest, oz = rest // od, rest % od
+        image, group = rest // groups, rest % groups
+        phase, z0 = (oz + bd) % sd, (oz + bd) // sd
+        planes = integer(table, 2 * phase)
+        count = min(cols, across - uw) + (1 if margin > 0 else 0)
+        call(
+            fill, swap, x + 4 * (image * volume * channels + group * ig * (1 if x_last != 0 else volume)), x_last, channels, ig,
+            d, h, w, z0 + integer(table, 2 * phase + 1), d_step, planes, uh + y_low, 1,
+            (rows if planes > 1 else min(rows, down - uh)) + high - 1, uw + x_low, 1, wide, band,
+        )  # fmt: skip
+        pixels = min(cols * sw, ow - uw * sw)
+        for place in range(sh):
+            lines = min(rows, (oh - uh * sh - place + sh - 1) // sh)
+            if lines <= 0:
+                break
+            at = (oz * oh + uh * sh + place) * ow + uw * sw
+            if out_last != 0:
+                to, to_line = out + 4 * ((image * out_volume + at) * out_channels + group * og + j0), out_channels
+            else:
+                to, to_line = out + 4 * ((image * out_channels + group * og + j0) * out_volume + at), 1
+            for v in range(along):
+                part = 2 * sd + 4 * ((phase * sh + place) * along + v)
+                weights, k, runs = integer(table, part), integer(table, part + 1), integer(table, part + 3)
+                base = band + 4 * integer(table, part + 2)
+                m = 0
+                for r in range(lines):
+                    for c in range(count):
+                        put_integer(pixel_rows, m, base + 4 * (r * line + c * ig))
+                        m += 1
+                b_at, bias_at = weights + 4 * group * panels * k, bias + 4 * (group * panels + j0) if bias != 0 else 0
+                if direct != 0:
+                    for r in range(lines):
+                        call(
+                            sums, block, apply, pixel_rows + 8 * r * count, (pixels - v + sw - 1) // sw, runs, k, b_at, columns,
+                            j0, n, to + 4 * (r * sh * ow + v) * out_channels, sw * out_channels, bias_at, 0, 0, code, a, bb,
+                        )  # fmt: skip
+                else:
+                    call(
+                        sums, block, apply, pixel_rows, m, runs, k, b_at, columns, j0, n, results + 4 * v * pitch, sw * pitch,
+                        bias_at, 0, 0, code, a, bb,
+                    )  # fmt: skip
+            if direct != 0:
+                continue
+            for r in range(lines):
+                done, place_at = results + 4 * (r * count * sw + margin) * pitch, to + 4 * r * sh * ow * to_line
+                if out_last == 0:
+                    call(swap, done, pitch, place_at, out_volume, pixels, taken)
+                elif pitch == out_channels and taken == out_channels:
+                    copy_row(done, place_at, pixels * pitch)
+                else:
+                    for i in range(pixels):
+                        copy_row(done + 4 * i * pitch, place_at + 4 * i * out_channels, taken)
+
+
+def _plan(
+    packed: Packed,
+    images: int,
+    size: Sequence[int],
+    to: Sequence[int],
+    before: Sequence[int],
+    x_last: bool,
+    out_last: bool,
+) -> Plan:
+    groups, ig, og, columns, axes, merged = packed.groups, packed.ig, packed.og, packed.columns, packed.axes, packed.merged
+    strides = [axis.stride for axis in axes]
+    down, across = (-(-n // s) for n, s in zip(to[1:], strides[1:], strict=True))
+    margin = before[2] % strides[2] if merged else 0
+    pitch = og if merged else panels_of(min(og, COLS))
+    most = min(max(SUMS // (strides[2] * pitch), PANEL), PIXELS)
+    cols = even(across, most)
+    rows = even(down, max(1, most // cols))
+    tasks = images * groups * to[0] * -(-down // rows) * -(-across // cols)
+    width = columns if merged else min(COLS, panels_of(even(columns, max(64, columns * tasks // TASKS))))
+    along = 1 if merged else strides[2]
+    (y_low, high), (x_low, wide) = axes[1].reach(before[1], strides[1]), axes[2].reach(before[2], along)
+    count = cols + (1 if margin else 0)
+    wide += count - 1
+    if wide * ig % 1024 == 0:  # rows a multiple of 4 KB apart share their cache lines' places
+        wide += 1
+    line = wide * ig
+    plane = (rows + high - 1) * line
+    table = [n for pair in zip(axes[0].counts, axes[0].firsts, strict=True) for n in pair]
+    runs: dict[tuple[int, ...], np.ndarray] = {}
+    for rd, h, v in itertools.product(range(strides[0]), range(strides[1]), range(along)):
+        places = rd, (h + before[1]) % strides[1], (v + before[2]) % strides[2]
+        counts = tuple(axis.counts[r] for axis, r in zip(axes, places, strict=True))
+        k = math.prod(counts) * ig
+        if counts not in runs:
+            runs[counts] = np.empty(runs_size(math.prod(counts), k), np.int64)
+            plan_runs(address(runs[counts]), *counts, plane, axes[1].step * line, axes[2].step * ig, ig)
+        at = (axes[1].first(h + before[1]) - y_low) * line + (axes[2].first(v + before[2]) - x_low) * ig if k else 0
+        weights = packed.weights[(places[0] * strides[1] + places[1]) * along + (0 if merged else places[2])]
+        table += [address(weights), k, at, address(runs[counts])]
+    numbers = np.array(table, np.int64)
+    at_input = 2 * panels_of(rows * count)
+    at_sums = at_input + panels_of(max(axes[0].counts) * plane)
+    direct = out_last and not merged and cols >= FEW
+    given = (
+        address(numbers), groups, ig, og, columns, int(merged), int(x_last), int(out_last), int(direct), *size, *to, before[0],
+        *strides, axes[0].step, y_low, x_low, high, wide, rows, cols, width, margin, pitch,
+    )  # fmt: skip
+    taps = math.prod(sum(axis.counts) for axis in axes) / math.prod(strides)
+    work = images * math.prod(to) * groups * og * (taps * ig + 15)
+    room = at_sums + (0 if direct else rows * count * strides[2] * pitch)
+    return Plan(given, (numbers, *runs.values()), tasks * -(-columns // width), work, at_input, at_sums, room)
 
 
 def conv_transpose(
@@ -93,70 +258,57 @@ def conv_transpose(
     """Transposed convolution with its epilogue. See README.md for the shapes."""
     if not out.size:
         return
-    size, to = x.shape[1:4] if x_last else x.shape[2:], out.shape[1:4] if out_last else out.shape[2:]
-    for phase in packed.phases:
-        if packed.merged:
-            _merged(x, packed, phase, out, size, to, pads, x_last, out_last, activation)
-            continue
-        starts = [-((r - b) // s) for r, b, s in zip(phase.remainder, pads[::2], packed.stride, strict=True)]  # of q
-        begins = [q * s + r - b for q, s, r, b in zip(starts, packed.stride, phase.remainder, pads[::2], strict=True)]
-        count = tuple(len(range(b, n, s)) for b, n, s in zip(begins, to, packed.stride, strict=True))
-        if 0 in count:
-            continue
-        axes = tuple(slice(b, None, s) for b, s in zip(begins, packed.stride, strict=True))
-        places = (slice(None), *axes) if out_last else (slice(None), slice(None), *axes)
-        shape = (len(out), *count, out.shape[4]) if out_last else (*out.shape[:2], *count)
-        whole = shape == out.shape
-        part = out if whole else np.empty(shape, np.float32)
-        before = [-(q + f) for q, f in zip(starts, phase.first, strict=True)]
-        if phase.weights is None:
-            part[...] = packed.bias if out_last else packed.bias[:, None, None, None]
-            unary(part, part, activation)
-        elif isinstance(phase.weights, Filters):
-            given = x
-            if x_last != out_last:
-                given = np.ascontiguousarray(np.moveaxis(x, -1, 1) if x_last else np.moveaxis(x, 1, -1))
-            around = tuple(n for b in before for n in (b, 1))  # what lies behind x is read as zeros, however much it is
-            depthwise(given, phase.weights, part, around, PAD_MODES["zeros"], out_last, None, activation)
-        else:
-            execute(x, phase.weights, part, size, count, before, x_last, out_last, False, None, activation)
-        if not whole:
-            out[places] = part
+    if packed.filters:
+        _channels(x, packed, out, pads, x_last, out_last, activation)
+        return
+    key = x.shape, out.shape, tuple(pads), x_last, out_last
+    plan = packed.plans.get(key)
+    if plan is None:
+        size, to = x.shape[1:4] if x_last else x.shape[2:], out.shape[1:4] if out_last else out.shape[2:]
+        if len(packed.plans) >= PLANS:
+            packed.plans.clear()
+        plan = packed.plans[key] = _plan(packed, len(out), size, to, pads[::2], x_last, out_last)
+    given = (
+        fill.address, swap.address, sums.address, block.address, apply.address, address(x), address(out), address(packed.bias),
+        *plan.given, *spell(activation),
+    )  # fmt: skip
+
+    def run(first: int, last: int) -> None:
+        own = scratch(plan.room)
+        _tiles(*given, address(own), plan.at_input, plan.at_sums, first, last)
+
+    spread(plan.tasks, plan.work, run)
 
 
-def _merged(
+def _channels(
     x: np.ndarray,
     packed: Packed,
-    phase: Phase,
     out: np.ndarray,
-    size: Sequence[int],
-    to: Sequence[int],
     pads: Sequence[int],
     x_last: bool,
     out_last: bool,
     activation: Activation,
 ) -> None:
-    """All phases along w at once: q of the columns goes from the first that has an output to the last."""
-    s = packed.stride[2]
-    starts = [-((r - b) // n) for r, b, n in zip(phase.remainder[:2], pads[:4:2], packed.stride[:2], strict=True)]
-    begins = [q * n + r - b for q, n, r, b in zip(starts, packed.stride[:2], phase.remainder[:2], pads[:4:2], strict=True)]
-    count = [len(range(b, n, t)) for b, n, t in zip(begins, to[:2], packed.stride[:2], strict=True)]
-    first, last = pads[4] // s, (pads[4] + to[2] - 1) // s
-    count.append(last + 1 - first)
-    if 0 in count:
-        return
-    channels = out.shape[4] if out_last else out.shape[1]
-    part = np.empty((len(out), *count, s * channels), np.float32)
-    if phase.weights is None:
-        part[...] = np.tile(packed.bias, s)
-        unary(part, part, activation)
-    else:
-        assert isinstance(phase.weights, Convolution)
-        before = [-(q + f) for q, f in zip([*starts, first], phase.first, strict=True)]
-        execute(x, phase.weights, part, size, count, before, x_last, True, False, None, activation)
-    # (..., q, phase, o): neighbouring phases are neighbouring columns
-    skipped = pads[4] - first * s
-    columns = part.reshape(len(out), *count[:2], count[2] * s, channels)[:, :, :, skipped : skipped + to[2]]
-    axes = tuple(slice(b, None, t) for b, t in zip(begins, packed.stride[:2], strict=True))
-    places = (slice(None), *axes) if out_last else (slice(None), slice(None), *axes)
-    out[places] = columns if out_last else np.moveaxis(columns, -1, 1)
+    """A filter a channel: a depthwise convolution for each phase."""
+    to, steps = out.shape[1:4] if out_last else out.shape[2:], [axis.stride for axis in packed.axes]
+    if x_last != out_last:
+        x = np.ascontiguousarray(np.moveaxis(x, -1, 1) if x_last else np.moveaxis(x, 1, -1))
+    for filters, places in zip(packed.filters, itertools.product(*map(range, steps)), strict=True):
+        starts = [-((r - b) // s) for r, b, s in zip(places, pads[::2], steps, strict=True)]
+        begins = [q * s + r - b for q, s, r, b in zip(starts, steps, places, pads[::2], strict=True)]
+        count = tuple(len(range(b, n, s)) for b, n, s in zip(begins, to, steps, strict=True))
+        if 0 in count:
+            continue
+        axes = tuple(slice(b, None, s) for b, s in zip(begins, steps, strict=True))
+        shape = (len(out), *count, out.shape[4]) if out_last else (*out.shape[:2], *count)
+        part = out if shape == out.shape else np.empty(shape, np.float32)
+        firsts = [axis.firsts[r] for axis, r in zip(packed.axes, places, strict=True)]
+        around = tuple(n for q, f in zip(starts, firsts, strict=True) for n in (-(q + f), 1))  # zeros behind x, however many
+        if filters is None:
+            assert packed.bias is not None
+            part[...] = packed.bias if out_last else packed.bias[:, None, None, None]
+            unary(part, part, activation)
+        else:
+            depthwise(x, filters, part, around, PAD_MODES["zeros"], out_last, None, activation)
+        if part is not out:
+            out[(slice(None), *axes) if out_last else (slice(None), slice(None), *axes)] = part

@@ -152,6 +152,5 @@ def conv(
         columns, stored, stored, groups, channels * (1 if x_last else pixels), packed.weight.shape[1] * stored, columns * column,
         columns, column,
     )  # fmt: skip
-    multiply(
-        left, "columns4", x.flat, where, w, packed.bias, residual, out, layout, not out_last, wide, column, activation
-    )  # fmt: skip
+    across = not out_last and image > 1  # of one pixel an image, channels are neighbours
+    multiply(left, "columns4", x.flat, where, w, packed.bias, residual, out, layout, across, wide, column, activation)

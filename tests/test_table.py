@@ -20,10 +20,10 @@ ENGINE_PXD = Path(table.__file__).parent / "aot" / "_engine.pxd"
 FOLDERS = ("reference", "aot", "jit", "cuda")
 # Kernels that numpy's own loops serve as well as Numba's would, and those that Numba's engine has not got yet.
 NOT_IN_JIT = frozenset(
-    {"adaptive_pool", "additive_scores", "attention_weights", "cast", "dequantize", "dynamic_quantize", "embedding",
-     "gather", "grid_sample", "group_norm", "integer", "linear_attention", "lookup", "lp_pool", "pad", "qbinary", "qconv",
-     "qconv_pack", "qpool", "quantize", "resize", "resize_pack", "roi_align", "roi_pool", "rotary", "running_sum", "sum_pool",
-     "time_pool", "tree_argmax", "tree_distribution", "tree_log_prob"}
+    {"cast", "dequantize", "dynamic_quantize", "embedding",
+     "gather", "grid_sample", "group_norm", "integer", "lookup", "pad", "qbinary", "qconv",
+     "qconv_pack", "qpool", "quantize", "resize", "resize_pack", "roi_align", "roi_pool", "running_sum",
+     "tree_argmax", "tree_distribution", "tree_log_prob"}
 )  # fmt: skip
 # Those that CUDA's engine has not got: quantised numbers, grids, trees.
 NOT_IN_CUDA = frozenset(

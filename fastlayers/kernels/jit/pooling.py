@@ -20,10 +20,11 @@ from ._tile import integer
 from ._vector import WIDTH, Emit, Float, V
 from .reduce import reduce
 
-__all__ = ["avg_pool", "max_pool"]
+__all__ = ["avg_pool", "lp_pool", "max_pool", "sum_pool"]
 
 WRITTEN, SIDE = 5, 3  # taps along an axis, and sides of a window, that are written out; more are a loop
 ROWS = 16  # of a plane that are pooled downwards before they are pooled along
+POWERS = 1 << 18  # powers that lie in memory at a time, about
 
 
 def _take(e: Emit, average: bool, a: V, x: V) -> V:
@@ -69,8 +70,8 @@ def _border(e: Emit, average: V, to: V, n: V) -> None:
 
 
 @emitted
-def _along(e: Emit, average: V, row: V, taps: V, tap: V, stride: V, counts: V, rows: Float, y: V, n: V) -> None:
-    """y[i] = the fold of `taps` numbers from row[i * stride] on, divided by rows * counts[i] for an average."""
+def _along(e: Emit, average: V, row: V, taps: V, tap: V, stride: V, shares: V, rows: Float, y: V, n: V) -> None:
+    """y[i] = the fold of `taps` numbers from row[i * stride] on, times rows * shares[i] for an average."""
     kind = e.select(stride > 2, e.i64(3), stride)
 
     def case(mean: bool, step: int, known: int) -> Callable[[], None]:
@@ -78,22 +79,31 @@ def _along(e: Emit, average: V, row: V, taps: V, tap: V, stride: V, counts: V, r
             def load(t: V) -> V:
                 return e.strided(e.at(row, i * stride + t * tap), step if step < 3 else stride)
 
+            def pair(t: int) -> tuple[V, V]:
+                at = e.at(row, i * 2 + t)
+                return e.load(at), e.load(e.at(at, WIDTH))
+
             if known:
-                value = load(e.i64(0))
-                for number in range(1, known):
-                    value = _take(e, mean, value, load(e.i64(number)))
+                if step == 2:  # neighbours: of two vectors the even and the odd numbers
+                    pairs = [pair(number) for number in range(0, known, 2)]
+                    taken = [e.lanes(a, range(odd, 2 * WIDTH, 2), b) for a, b in pairs for odd in range(2)][:known]
+                else:
+                    taken = [load(e.i64(number)) for number in range(known)]
+                value = taken[0]
+                for other in taken[1:]:
+                    value = _take(e, mean, value, other)
             else:
                 total = e.var(e.f(_start(mean)))
                 with e.loop(0, taps) as t:
                     total.set(_take(e, mean, total.get(), load(t)))
                 value = total.get()
             if mean:
-                value = value / (e.load(e.at(counts, i), mask=mask, other=e.f(1.0)) * e.splat(rows))
+                value = value * (e.load(e.at(shares, i), mask=mask) * e.splat(rows))
             e.store(e.at(y, i), value, mask)
 
         return lambda: e.vectors(n, body)
 
-    few = (taps > 1) & (taps <= WRITTEN) & (kind < 3)
+    few = (taps > 1) & (taps <= WRITTEN) & (kind.equals(1) | (kind.equals(2) & tap.equals(1)))
     number = (average * 4 + kind) * 8 + e.select(few, taps, e.i64(0))
     cases = {(mean * 4 + step) * 8: case(bool(mean), step, 0) for mean in (0, 1) for step in (1, 2, 3)}
     cases |= {
@@ -107,7 +117,7 @@ def _along(e: Emit, average: V, row: V, taps: V, tap: V, stride: V, counts: V, r
 
 @emitted
 def _pixel(
-    e: Emit, average: V, x: V, c: V, z_count: V, z_step: V, y_count: V, y_step: V, x_count: V, x_step: V, places: Float, y: V
+    e: Emit, average: V, x: V, c: V, z_count: V, z_step: V, y_count: V, y_step: V, x_count: V, x_step: V, share: Float, y: V
 ) -> None:  # fmt: skip
     def case(mean: bool, side: int) -> Callable[[], None]:
         def body(i: V, mask: V | None) -> None:
@@ -120,7 +130,7 @@ def _pixel(
                 with e.loop(0, z_count) as z, e.loop(0, y_count) as r, e.loop(0, x_count) as p:
                     at = e.at(x, z * z_step + r * y_step + p * x_step + i)
                     total.set(_take(e, mean, total.get(), e.load(at, mask=mask)))
-            e.store(e.at(y, i), total.get() / e.splat(places) if mean else total.get(), mask)
+            e.store(e.at(y, i), total.get() * e.splat(share) if mean else total.get(), mask)
 
         return lambda: e.vectors(c, body)
 
@@ -137,12 +147,12 @@ def _float(e: Emit, place: V, index: V) -> Float:
 @kernel
 def _first(
     average: int, x: int, y: int, h: int, w: int, planes: int, od: int, oh: int, ow: int, windows_d: int, windows_h: int, dd: int,
-    dh: int, counts_d: int, counts_h: int, counts_w: int, kw: int, sw: int, dw: int, bw: int, row: int, apart: int, length: int,
+    dh: int, shares_d: int, shares_h: int, shares_w: int, kw: int, sw: int, dw: int, bw: int, row: int, apart: int, length: int,
     first: int, last: int,
 ) -> None:  # fmt: skip
     """Tasks: planes of channels-first images, of `planes` h x w floats. `row`: scratch for ROWS rows and their borders."""
     for i in range(ROWS):
-        _border(average, row + 4 * i * apart, length)
+        _border(average, row + 4 * i * apart, apart)  # all of it: numbers behind the last one are read and dropped
     used = max(0, min(w, length - bw))
     for plane in range(first, last):
         source = x + 4 * plane * planes * h * w
@@ -157,13 +167,13 @@ def _first(
                 for oy in range(o0, min(oh, o0 + ROWS)):
                     to = y + 4 * ((plane * od + oz) * oh + oy) * ow
                     line = row + 4 * (oy - o0) * apart
-                    _along(average, line, kw, dw, sw, counts_w, _float(counts_d, oz) * _float(counts_h, oy), to, ow)
+                    _along(average, line, kw, dw, sw, shares_w, _float(shares_d, oz) * _float(shares_h, oy), to, ow)
 
 
 @kernel
 def _last(
     average: int, x: int, y: int, h: int, w: int, planes: int, od: int, oh: int, ow: int, windows_d: int, windows_h: int, dd: int,
-    dh: int, counts_d: int, counts_h: int, counts_w: int, windows_w: int, dw: int, c: int, first: int, last: int,
+    dh: int, shares_d: int, shares_h: int, shares_w: int, windows_w: int, dw: int, c: int, first: int, last: int,
 ) -> None:  # fmt: skip
     """Tasks: rows of channels-last images."""
     for task in range(first, last):
@@ -172,12 +182,12 @@ def _last(
         z, z_count = integer(windows_d, 2 * oz), integer(windows_d, 2 * oz + 1)
         top, y_count = integer(windows_h, 2 * oy), integer(windows_h, 2 * oy + 1)
         line = ((image * planes + z) * h + top) * w
-        rows = _float(counts_d, oz) * _float(counts_h, oy)
+        rows = _float(shares_d, oz) * _float(shares_h, oy)
         for ox in range(ow):
             left, x_count = integer(windows_w, 2 * ox), integer(windows_w, 2 * ox + 1)
             _pixel(
                 average, x + 4 * (line + left) * c, c, z_count, dd * h * w * c, y_count, dh * w * c, x_count, dw * c,
-                rows * _float(counts_w, ox), y + 4 * (task * ow + ox) * c,
+                rows * _float(shares_w, ox), y + 4 * (task * ow + ox) * c,
             )  # fmt: skip
 
 
@@ -203,15 +213,20 @@ def _tables(
     stride: tuple[int, ...],
     dilation: tuple[int, ...],
     pads: tuple[int, ...],
-    include_pad: bool,
+    include_pad: bool | None,
+    share: float,
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """`_places` and `_windows` of every axis: numpy takes longer for them than a small pool for its work."""
+    """One divided by `_places` (or by 1 if `include_pad` is None), those of the first axis times `share`, and `_windows` of every
+    axis: numpy takes longer for them than a small pool for its work."""
     axes = list(zip(size, to, kernel, stride, dilation, pads[::2], pads[1::2], strict=True))
     counts = [
         _places(n, o, k, s, t, -before if include_pad else 0, n + after if include_pad else n, before)
         for n, o, k, s, t, before, after in axes
     ]
-    return counts, [_windows(n, o, k, s, t, before) for n, o, k, s, t, before, _ in axes]
+    with np.errstate(divide="ignore"):
+        shares = [np.ones_like(count) if include_pad is None else 1 / count for count in counts]
+    shares[0] = np.asarray(shares[0] * share, np.float32)
+    return shares, [_windows(n, o, k, s, t, before) for n, o, k, s, t, before, _ in axes]
 
 
 def _run(
@@ -222,21 +237,24 @@ def _run(
     stride: Sequence[int],
     dilation: Sequence[int],
     pads: Sequence[int],
-    include_pad: bool,
+    include_pad: bool | None,
     channels_last: bool,
+    share: float = 1.0,
 ) -> None:
+    """Sums are multiplied by `share`, and divided by how many places count unless `include_pad` is None."""
     if not out.size:
         return
     size, to = (x.shape[1:4], out.shape[1:4]) if channels_last else (x.shape[2:], out.shape[2:])
-    if tuple(to) == (1, 1, 1) and tuple(kernel) == tuple(size) and not any(pads):  # a window over all of the image
+    all_of_it = tuple(to) == (1, 1, 1) and tuple(kernel) == tuple(size) and not any(pads)
+    if all_of_it and share == 1 and include_pad is not None:
         n, c = (len(x), x.shape[4]) if channels_last else (x.shape[0] * x.shape[1], 1)
         reduce(x.reshape(n, math.prod(size), c), out.reshape(n, c), REDUCE["mean" if average else "max"])
         return
     ints = (tuple(map(int, sizes)) for sizes in (size, to, kernel, stride, dilation, pads))
-    counts, windows = _tables(*ints, include_pad)
+    shares, windows = _tables(*ints, include_pad, share)
     given = (
         average, address(x), address(out), *size[1:], size[0], *to, address(windows[0]), address(windows[1]), *dilation[:2],
-        *(address(c) for c in counts),
+        *map(address, shares),
     )  # fmt: skip
     work = 2.0 * out.size * math.prod(kernel)
     if channels_last:
@@ -278,3 +296,45 @@ def avg_pool(
 ) -> None:
     """out = the sum of each window divided by how many of its places lie in the image (include_pad: in image and pads)."""
     _run(1, x, out, kernel, stride, dilation, pads, include_pad, channels_last)
+
+
+def sum_pool(
+    x: np.ndarray,
+    out: np.ndarray,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    pads: Sequence[int],
+    factor: float,
+    channels_last: bool,
+) -> None:
+    """out = factor times the sum of each window."""
+    _run(1, x, out, kernel, stride, dilation, pads, None, channels_last, factor)
+
+
+def lp_pool(
+    x: np.ndarray,
+    out: np.ndarray,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    pads: Sequence[int],
+    p: float,
+    norm: bool,
+    channels_last: bool,
+) -> None:
+    """out = (sum of |x|^p)^(1/p) of each window; without `norm` (s k / m)^(1/p), s the sum of x^p, k the places of a window and m
+    those of them in image and pads."""
+    from ._powers import powers  # other pools do without it
+
+    if not channels_last:  # planes are images of one channel
+        x, out = (a.reshape(-1, 1, *a.shape[2:]) for a in (x, out))
+    each = max(1, POWERS // max(math.prod(x.shape[1:]), 1))
+    given = (None, channels_last, 1.0) if norm else (True, channels_last, float(math.prod(kernel)))
+    for first in range(0, len(x) if out.size else 0, each):
+        taken, to = x[first : first + each], out[first : first + each]
+        if p != 1 or norm:
+            taken = powers(taken, np.empty_like(taken), p, norm)
+        _run(1, taken, to, kernel, stride, dilation, pads, *given)
+        if p != 1:
+            powers(to, to, 1 / p, False)

@@ -20,9 +20,9 @@ ENGINE_PXD = Path(table.__file__).parent / "aot" / "_engine.pxd"
 FOLDERS = ("reference", "aot", "jit", "cuda")
 # Kernels that numpy's own loops serve as well as Numba's would, and those that Numba's engine has not got yet.
 NOT_IN_JIT = frozenset(
-    {"cast", "dequantize", "dynamic_quantize", "embedding",
-     "gather", "grid_sample", "group_norm", "integer", "lookup", "pad", "qbinary", "qconv",
-     "qconv_pack", "qpool", "quantize", "resize", "resize_pack", "roi_align", "roi_pool", "running_sum",
+    {"dequantize", "dynamic_quantize",
+     "grid_sample", "integer", "lookup", "qbinary", "qconv",
+     "qconv_pack", "qpool", "quantize", "roi_align", "roi_pool", "running_sum",
      "tree_argmax", "tree_distribution", "tree_log_prob"}
 )  # fmt: skip
 # Those that CUDA's engine has not got: quantised numbers, grids, trees.

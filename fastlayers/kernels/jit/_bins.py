@@ -7,6 +7,7 @@ first), or vectors of channels (last).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 from ._njit import emitted, inner
@@ -78,7 +79,9 @@ def _columns(e: Emit, mean: V, line: V, rows: V, table: V, count: V, c: V, y: V)
             else:
                 number()
 
-    cases = {2 * m + many: partial(case, bool(m), bool(many)) for m in range(2) for many in range(2)}
+    cases: dict[int, Callable[[], None]] = {
+        2 * m + many: partial(case, bool(m), bool(many)) for m in range(2) for many in range(2)
+    }
     e.switch(mean * 2 + e.select(c > 1, e.i64(1), e.i64(0)), cases)
 
 

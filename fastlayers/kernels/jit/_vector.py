@@ -13,19 +13,20 @@ from typing import Any, TypeAlias
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-__all__ = ["FUSED", "REGISTERS", "WIDTH", "Emit", "Float", "Integer", "V", "Var"]
+__all__ = ["FUSED", "REGISTERS", "WIDTH", "Emit", "Float", "Integer", "V", "Var", "has"]
 
 _FEATURES = llvm.get_host_cpu_features()
 
 
-def _has(*names: str) -> bool:
+def has(*names: str) -> bool:
+    """Has the host one of these features?"""
     return any(_FEATURES.get(name) for name in names)
 
 
 # Floats of a vector register, and whether there is a fused multiply-add.
-WIDTH = 16 if _has("avx512f") else 8 if _has("avx2") and _has("fma") else 4
-FUSED = _has("fma", "neon", "fp-armv8")
-REGISTERS = 32 if _has("avx512f", "neon", "fp-armv8") else 16
+WIDTH = 16 if has("avx512f") else 8 if has("avx2") and has("fma") else 4
+FUSED = has("fma", "neon", "fp-armv8")
+REGISTERS = 32 if has("avx512f", "neon", "fp-armv8") else 16
 
 F32, F64, I1, I8, I32, I64 = ir.FloatType(), ir.DoubleType(), ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
@@ -259,6 +260,13 @@ class Emit:
         module, kinds = self.builder.module, [a.type for a in arguments]
         function = module.globals.get(name) or ir.Function(module, ir.FunctionType(result, kinds), name)
         return V(self, self.builder.call(function, list(arguments)))
+
+    def call(self, name: str, result: Any, *arguments: V) -> V:
+        """One of LLVM's intrinsics, or another function of this name."""
+        return self._call(name, result, *(a.v for a in arguments))
+
+    def suffix(self, kind: Any) -> str:
+        return _suffix(kind)
 
     def _intrinsic(self, name: str, *arguments: V) -> V:
         kind = arguments[0].kind

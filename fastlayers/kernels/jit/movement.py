@@ -1,5 +1,5 @@
 """Copies between any strides. Columns are what lies closest in out, rows what lies closest in x: where the two differ, tiles are
-turned. Gathered rows and casts are numpy's, whose loops are as good.
+turned. Gathered rows and casts are numpy's, whose loops are as good where nothing is copied twice.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import numpy as np
 from llvmlite import ir
 
 from ..reference import movement as _reference
+from ..table import KINDS
 from ._njit import call, emitted, kernel
 from ._threads import address, spread
 from ._tile import integer, swap
-from ._vector import F32, I8, I32, I64, WIDTH, Emit, V
+from ._vector import F32, I8, I32, I64, WIDTH, Emit, V, has
 
-__all__ = ["copy"]
+__all__ = ["cast", "copy", "embedding", "gather"]
 
 TASK = 1 << 17  # bytes of one task
 UNIT = 32  # pieces of a block begin at multiples of this many rows or columns
@@ -166,3 +167,65 @@ def copy(
     )  # fmt: skip
     tasks = blocks * pieces if pieces > 1 else -(-blocks // group)
     spread(tasks, 1.0 * block * blocks * itemsize, lambda first, last: _move(*given, first, last))
+
+
+def gather(x__oni: np.ndarray, indices__m: np.ndarray, out__omi: np.ndarray, itemsize: int) -> None:
+    """out[o, j] = x[o, indices[j]]; an index below 0 counts from the end, ShapeError if one is out of range."""
+    n = x__oni.shape[1]
+    least = _checked("gather: index", indices__m, -n, n - 1)
+    indices = np.where(indices__m < 0, indices__m + n, indices__m) if least < 0 else indices__m
+    if out__omi.size:
+        np.take(x__oni, indices, 1, out__omi, "clip")
+
+
+def embedding(weight__vd: np.ndarray, ids__m: np.ndarray, out__md: np.ndarray) -> None:
+    """out[j] = weight[ids[j]]; ShapeError if an id is out of range, and one below 0 is."""
+    _checked("embedding: id", ids__m, 0, weight__vd.shape[0] - 1)
+    if out__md.size:
+        np.take(weight__vd, ids__m, 0, out__md, "clip")
+
+
+def _checked(name: str, indices: np.ndarray, least: int, most: int) -> int:
+    """The least index."""
+    if not indices.size:
+        return 0
+    low = int(indices.min())
+    if low < least or indices.max() > most:
+        _reference.check(name, indices, least, most)
+    return low
+
+
+@emitted
+def _halves(e: Emit, x: V, y: V, n: V, narrow: V) -> None:
+    """y = x, numbers of 16 bits made of 32, or the other way round."""
+    half = e.vector(ir.HalfType())
+
+    def less(i: V, mask: V | None) -> None:
+        value = V(e, e.builder.fptrunc(e.load(e.at(x, i), mask=mask).v, half))
+        e.store(e.at(y, i, 2), V(e, e.builder.bitcast(value.v, e.vector(ir.IntType(16)))), mask)
+
+    def more(i: V, mask: V | None) -> None:
+        value = V(e, e.builder.bitcast(e.load(e.at(x, i, 2), e.vector(ir.IntType(16)), mask).v, half))
+        e.store(e.at(y, i), e.convert(value, F32, "fpext"), mask)
+
+    e.switch(narrow, {0: lambda: e.vectors(n, more), 1: lambda: e.vectors(n, less)})
+
+
+@kernel
+def _half(x: int, y: int, n: int, narrow: int, first: int, last: int) -> None:
+    for task in range(first, last):
+        start = task * TASK
+        from_, to = (4, 2) if narrow != 0 else (2, 4)
+        _halves(x + from_ * start, y + to * start, min(TASK, n - start), narrow)
+
+
+def cast(x: np.ndarray, out: np.ndarray, source: int, target: int) -> None:
+    """out = x as another kind of number, both numbers of table.KINDS, which the arrays are of."""
+    kinds = {source, target}
+    if kinds == {KINDS["float16"], KINDS["float32"]} and has("f16c", "neon", "fp-armv8"):
+        given = address(x), address(out), x.size, int(target == KINDS["float16"])
+        if x.size:
+            spread(-(-x.size // TASK), x.size * 4.0, lambda first, last: _half(*given, first, last))
+        return
+    with np.errstate(all="ignore"):
+        np.copyto(out, x, casting="unsafe")

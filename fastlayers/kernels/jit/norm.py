@@ -14,14 +14,14 @@ from ._tile import zero
 from ._unary import apply, spell
 from ._vector import F32, WIDTH, Emit, Float, V
 
-__all__ = ["affine", "layer_norm", "lrn"]
+__all__ = ["affine", "group_norm", "layer_norm", "lrn"]
 
 NUMBERS = 1 << 13  # of one task
 STRIP = 128  # columns of one task of `lrn`
 
 
-@emitted
-def _norm_row(e: Emit, x: V, weight: V, bias: V, y: V, n: V, epsilon: Float, rms: V) -> None:
+def _moments(e: Emit, x: V, n: V, epsilon: Float, rms: V) -> tuple[V, V]:
+    """What is taken from the numbers of a row, and what they are then multiplied by."""
     count = e.splat(e.convert(n, F32, "sitofp"))
 
     def load(i: V, mask: V | None) -> V:
@@ -39,10 +39,15 @@ def _norm_row(e: Emit, x: V, weight: V, bias: V, y: V, n: V, epsilon: Float, rms
         d = load(i, mask) - m
         return e.fma(d, d, so_far)
 
-    scale = 1.0 / e.root(e.folded(n, 0.0, square, add) / count + e.splat(epsilon))
+    return m, 1.0 / e.root(e.folded(n, 0.0, square, add) / count + e.splat(epsilon))
+
+
+@emitted
+def _norm_row(e: Emit, x: V, weight: V, bias: V, y: V, n: V, epsilon: Float, rms: V) -> None:
+    m, scale = _moments(e, x, n, epsilon, rms)
 
     def put(i: V, mask: V | None) -> None:
-        value = e.var((load(i, mask) - m) * scale)
+        value = e.var((e.load(e.at(x, i), mask=mask) - m) * scale)
         with e.when(weight.differs(0)):
             value.set(value.get() * e.load(e.at(weight, i), mask=mask))
         with e.when(bias.differs(0)):
@@ -70,6 +75,62 @@ def layer_norm(
     step = max(1, NUMBERS // n)
     given = address(x__on), address(weight__n), address(bias__n), address(out__on), rows, n, epsilon, int(rms), step
     spread(-(-rows // step), x__on.size * 8.0, lambda first, last: _layer_norm(*given, first, last))
+
+
+def _put_channel(e: Emit, x: V, y: V, n: V, m: V, scale: V, factor: V, shift: V) -> None:
+    def put(i: V, mask: V | None) -> None:
+        e.store(e.at(y, i), e.fma((e.load(e.at(x, i), mask=mask) - m) * scale, factor, shift), mask)
+
+    e.vectors(n, put)
+
+
+@emitted
+def _norm_group(e: Emit, x: V, weight: V, bias: V, y: V, channels: V, inner: V, epsilon: Float) -> None:
+    """A group of channels of `inner` numbers each, with a weight and a bias for each channel."""
+    m, scale = _moments(e, x, channels * inner, epsilon, e.i64(0))
+    with e.loop(0, channels) as c:
+        factor, shift, at = e.var(e.f(1.0)), e.var(e.f(0.0)), c * inner
+        with e.when(weight.differs(0)):
+            factor.set(e.broadcast(e.at(weight, c)))
+        with e.when(bias.differs(0)):
+            shift.set(e.broadcast(e.at(bias, c)))
+
+        _put_channel(e, e.at(x, at), e.at(y, at), inner, m, scale, factor.get(), shift.get())
+
+
+@kernel
+def _group_norm(
+    x: int, weight: int, bias: int, y: int, groups: int, channels: int, inner: int, epsilon: float, all_groups: int, step: int,
+    first: int, last: int,
+) -> None:  # fmt: skip
+    """Tasks: `step` groups of `channels` channels."""
+    for group in range(first * step, min(all_groups, last * step)):
+        at, c = 4 * group * channels * inner, 4 * (group % groups * channels)
+        own, shift = weight + c if weight != 0 else 0, bias + c if bias != 0 else 0
+        if inner == 1:
+            _norm_row(x + at, own, shift, y + at, channels, epsilon, 0)
+        else:
+            _norm_group(x + at, own, shift, y + at, channels, inner, epsilon)
+
+
+def group_norm(
+    x__oci: np.ndarray,
+    weight__c: np.ndarray | None,
+    bias__c: np.ndarray | None,
+    out__oci: np.ndarray,
+    groups: int,
+    epsilon: float,
+) -> None:
+    """out = (x - mean) / sqrt(variance + epsilon) * weight[c] + bias[c], with mean and variance of each group of channels."""
+    o, channels, inner = x__oci.shape
+    if not x__oci.size:
+        return
+    each = channels // groups
+    step = max(1, NUMBERS // (each * inner))
+    given = (
+        *map(address, (x__oci, weight__c, bias__c, out__oci)), groups, each, inner, epsilon, o * groups, step
+    )  # fmt: skip
+    spread(-(-o * groups // step), x__oci.size * 8.0, lambda first, last: _group_norm(*given, first, last))
 
 
 @emitted

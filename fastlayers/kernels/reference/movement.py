@@ -37,17 +37,18 @@ def _strided(array: np.ndarray, shape: Sequence[int], offset: int, strides: Sequ
 def gather(x__oni: np.ndarray, indices__m: np.ndarray, out__omi: np.ndarray, itemsize: int) -> None:
     """out[o, j] = x[o, indices[j]]; an index below 0 counts from the end, ShapeError if one is out of range."""
     n = x__oni.shape[1]
-    _check("gather: index", indices__m, -n, n - 1)
+    check("gather: index", indices__m, -n, n - 1)
     out__omi[...] = x__oni[:, indices__m]
 
 
 def embedding(weight__vd: np.ndarray, ids__m: np.ndarray, out__md: np.ndarray) -> None:
     """out[j] = weight[ids[j]]; ShapeError if an id is out of range, and one below 0 is."""
-    _check("embedding: id", ids__m, 0, weight__vd.shape[0] - 1)
+    check("embedding: id", ids__m, 0, weight__vd.shape[0] - 1)
     out__md[...] = weight__vd[ids__m]
 
 
-def _check(name: str, indices: np.ndarray, least: int, most: int) -> None:
+def check(name: str, indices: np.ndarray, least: int, most: int) -> None:
+    """ShapeError if an index is out of range."""
     wrong = indices[(indices < least) | (indices > most)]
     if wrong.size:
         raise ShapeError(f"{name} {wrong[0]} is out of range: expected {least} to {most}")

@@ -75,7 +75,8 @@ def extensions() -> list[Extension]:
     directives = dict(DIRECTIVES)
     if os.environ.get("FASTLAYERS_DEBUG_CYTHON"):
         directives.update(boundscheck=True, wraparound=False, initializedcheck=True)
-    macros = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")]
+    # The oldest numpy that is supported knows the interface of 1.22, which counted memory needs.
+    macros = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_22_API_VERSION")]
     # The linker reorders nothing that matters here, and threads need their own flag with some C libraries.
     threads = [] if sys.platform == "win32" else ["-pthread"]
     headers = sorted(str(p) for p in (AOT / "csrc").glob("*.h"))

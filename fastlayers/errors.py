@@ -74,6 +74,8 @@ def ours(where: Callable[[], str]) -> Iterator[None]:
     except Error:
         raise
     except MemoryError as error:
-        raise LimitError(f"{where()}: no memory for its result") from error
+        raise LimitError(f"{where()}: no memory for its result: {error}") from error
+    except RecursionError as error:
+        raise LimitError(f"{where()}: lies too deep for what is left of the stack") from error
     except _FOREIGN as error:
         raise ShapeError(f"{where()}: its attributes and inputs do not fit together: {error}") from error

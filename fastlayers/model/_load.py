@@ -9,8 +9,10 @@ import numpy as np
 from ..errors import DeviceError, ShapeError, UnsupportedError
 from ..formats import MAX_BYTES
 from ..formats._graph import load_graph
+from ..formats._weights import limit
 from ..kernels import _dispatch
 from ..operators.control import MAX_ROUNDS
+from ..program.memory import within_machine
 from .model import Model, Options
 
 if TYPE_CHECKING:
@@ -49,7 +51,8 @@ def load(
         device: "cpu", which means the kernel variant that is chosen now; or "cuda", an NVIDIA GPU: see docs/cuda.md.
         precision: "default", or "strict": direct algorithms only and no folding of one operation into another.
         weights: how weights are stored while the model runs: "float32".
-        max_bytes: the most memory that reading may take, beside what is mapped from the file.
+        max_bytes: the most memory that reading may take, beside what is mapped from the file; and that afterwards each run may
+        take for intermediate results and outputs, then at most three quarters of the machine's memory.
         mmap: whether a file is mapped into memory instead of read; a mapped file must not be shortened while the model lives.
         optimize: whether the graph is simplified and operations are fused; False runs it as it is written, for comparison.
         require_native: whether a model of which a step would run in numpy is an error, at the latest when it is first run.
@@ -63,7 +66,7 @@ def load(
         FormatError: the content is broken, or not of the format.
         UnsupportedError: operators or options that are not supported; the message lists all of them. Also a file that holds
         weights alone.
-        LimitError: more than `max_bytes` would be needed.
+        LimitError: more than `max_bytes` would be needed; runs raise it too.
         DeviceError: there is no such device.
 
     >>> import fastlayers as fl
@@ -84,6 +87,7 @@ def load(
     packed = stored.pop("packed", None)
     options: dict[str, Any] = {**stored, "optimize": optimize and stored.get("optimize", True), "native": require_native}
     options["bodies"], options["rounds"] = optimize, int(max_rounds)
+    options["most"] = within_machine(limit(max_bytes, "load"))
     options["strict"] = precision == "strict" or bool(stored.get("strict"))
     model = Model(graph, Options(**options), metadata, packed, device)
     model.num_threads = num_threads

@@ -19,6 +19,7 @@ from ..graph.passes.direct import direct
 from ..kernels import _dispatch
 from ..operators.control import MAX_ROUNDS
 from ..program import Program
+from ..program.memory import LARGEST, counted
 from . import feeds as _feeds
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Options(NamedTuple):
     native: bool = False
     bodies: bool = True
     rounds: int = MAX_ROUNDS
+    most: int = LARGEST
 
 
 class _NoRunner:
@@ -259,12 +261,13 @@ class Model:
                 if self._options.strict:
                     graph = direct(graph)
                 if self._options.optimize:
-                    with ours(lambda: "load: simplifying the graph"):
+                    with ours(lambda: "load: simplifying the graph"), counted(self._options.most):
                         graph = optimise(graph, self._options.strict)
                     prepare = partial(optimise_branch, self._options.strict)
                 if self._options.bodies:
                     bodies = partial(optimise_branch, self._options.strict)
-                found = Program(graph, self._variant, self._options.native, packed, prepare, bodies, self._options.rounds)
+                options = self._options
+                found = Program(graph, self._variant, options.native, packed, prepare, bodies, options.rounds, options.most)
                 others = [key for key in self._programs if key != self._names]
                 if len(others) >= KEPT:
                     del self._programs[others[0]]

@@ -4,13 +4,21 @@ padding.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..errors import LimitError
 from ..graph.ir import Dim, Shape
 from ._base import View
 
-__all__ = ["Window", "conv_size", "three", "three_pads", "window"]
+__all__ = ["Window", "check_padding", "check_work", "conv_size", "three", "three_pads", "window"]
+
+_LARGEST = (1 << 31) - 1  # of any number that says how windows lie
+# Positions of padding, and numbers that a window reads, that nobody minds; and how many times what is really there they may be
+# beyond: more than honest windows have, which overlap and reach over an edge, but lie in an image.
+_FREE_POSITIONS, _MOST_PADDING = 1 << 20, 64
+_FREE_WORK, _MOST_OVERLAP = 1 << 34, 1 << 14
 
 
 class Window(NamedTuple):
@@ -35,13 +43,13 @@ def window(n: View, kernel: Sequence[int], space: Sequence[Dim] | None) -> Windo
 
     def numbers(name: str, count: int, default: int, least: int) -> tuple[int, ...]:
         values = tuple(int(v) for v in n.get(name) or (default,) * count)
-        if len(values) != count or any(v < least for v in values):
-            raise n.fail(f"{name} is {values}: expected {count} numbers of at least {least}")
+        if len(values) != count or any(not least <= v <= _LARGEST for v in values):
+            raise n.fail(f"{name} is {values}: expected {count} numbers from {least} to {_LARGEST}")
         return values
 
     stride, dilation = numbers("strides", axes, 1, 1), numbers("dilations", axes, 1, 1)
-    if any(k < 1 for k in kernel):
-        raise n.fail(f"the kernel has shape {tuple(kernel)}: expected sizes of at least 1")
+    if any(not 1 <= k <= _LARGEST for k in kernel):
+        raise n.fail(f"the kernel has shape {tuple(kernel)}: expected sizes from 1 to {_LARGEST}")
     auto = n.get("auto_pad", "NOTSET")
     if auto in ("NOTSET", ""):
         flat = numbers("pads", 2 * axes, 0, -(1 << 31))
@@ -63,7 +71,37 @@ def window(n: View, kernel: Sequence[int], space: Sequence[Dim] | None) -> Windo
 def conv_size(n: View, space: Sequence[Dim], place: Window, ceil: bool = False) -> tuple[Dim, ...]:
     """Sizes of the result. With `ceil` a last window may overhang, but not begin behind the image and its padding before."""
     if n.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
-        return tuple(-(-d // s) if isinstance(d, int) else None for d, s in zip(space, place.stride, strict=True))
+        made: tuple[Dim, ...] = tuple(
+            -(-d // s) if isinstance(d, int) else None for d, s in zip(space, place.stride, strict=True)
+        )
+    else:
+        made = _placed(n, space, place, ceil)
+    if place.pads is not None and all(isinstance(d, int) for d in (*space, *made)):
+        spans = [  # with what a last window overhangs
+            max(d + before + after, (size - 1) * s + reach)  # type: ignore[operator]
+            for d, (before, after), size, s, reach in zip(space, place.pads, made, place.stride, place.reach, strict=True)
+        ]
+        check_padding(n, spans, space, made)
+    return made
+
+
+def check_padding(n: View, spans: Sequence[int], space: Sequence[Dim], made: Sequence[Dim]) -> None:
+    """Raises where windows span far more positions than image and result have."""
+    real = math.prod(space) + math.prod(made)  # type: ignore[arg-type]
+    if math.prod(spans) > max(_FREE_POSITIONS, _MOST_PADDING * real):
+        raise LimitError(
+            f"{n.where}: its windows span {tuple(spans)} positions, of an image of {tuple(space)} for a result of {tuple(made)}: "
+            "nearly all of them padding"
+        )
+
+
+def check_work(n: View, work: int, real: int) -> None:
+    """Raises where so many numbers are read that each of the `real` ones would be read absurdly often."""
+    if work > max(_FREE_WORK, _MOST_OVERLAP * real):
+        raise LimitError(f"{n.where}: its windows read {work} numbers, where input and result have {real}")
+
+
+def _placed(n: View, space: Sequence[Dim], place: Window, ceil: bool) -> tuple[Dim, ...]:
     sizes: list[Dim] = []
     for d, s, reach, (before, after) in zip(space, place.stride, place.reach, place.pads or (), strict=True):
         if not isinstance(d, int):

@@ -22,7 +22,8 @@ __all__ = ["CONTROL", "MAX_ROUNDS", "Bodies", "Meter", "check_bodies", "inferred
 
 # Rounds of all loops together that one run may take, if `load` was told nothing else.
 MAX_ROUNDS = 1_000_000
-# Bytes that the results of loops which grow with every round, and what a loop carries, may take in one run.
+# Bytes that the results of loops which grow with every round, and what a loop carries, may take in one run, if nothing else was
+# said.
 MOST_BYTES = 1 << 32
 # Graphs in graphs that run at once.
 DEEPEST = 32
@@ -31,11 +32,11 @@ DEEPEST = 32
 class Meter:
     """What one run of a model may still do."""
 
-    __slots__ = ("_bytes", "_depth", "_most", "_rounds")
+    __slots__ = ("_bytes", "_depth", "_left", "_most", "_rounds")
 
-    def __init__(self, rounds: int = MAX_ROUNDS) -> None:
+    def __init__(self, rounds: int = MAX_ROUNDS, most: int | None = None) -> None:
         self._most = self._rounds = rounds
-        self._bytes = MOST_BYTES
+        self._bytes = self._left = MOST_BYTES if most is None else most
         self._depth = 0
 
     def round(self, n: View) -> None:
@@ -49,14 +50,14 @@ class Meter:
 
     def keep(self, n: View, count: int) -> None:
         """Counts bytes that a loop has added to what it will return."""
-        self._bytes -= count
-        if self._bytes < 0:
-            raise LimitError(f"{n.where}: what its rounds have made takes more than {MOST_BYTES} bytes")
+        self._left -= count
+        if self._left < 0:
+            raise LimitError(f"{n.where}: what its rounds have made takes more than {self._bytes} bytes")
 
     def carried(self, n: View, values: Sequence[Anything]) -> None:
         """Checks what a loop hands to its next round."""
-        if sum(v.nbytes for v in values if isinstance(v, np.ndarray)) > MOST_BYTES:  # lists are counted as they grow
-            raise LimitError(f"{n.where}: hands more than {MOST_BYTES} bytes from one round to the next")
+        if sum(v.nbytes for v in values if isinstance(v, np.ndarray)) > self._bytes:  # lists are counted as they grow
+            raise LimitError(f"{n.where}: hands more than {self._bytes} bytes from one round to the next")
 
     @contextmanager
     def within(self, n: View) -> Iterator[None]:

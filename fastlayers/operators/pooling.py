@@ -15,7 +15,8 @@ from ..kernels.table import REDUCE
 from ._base import INT64, Spec, View, register
 from ._quantised import BYTES
 from ._quantised_lower import max_pool_lower as bytes_lower
-from ._window import Window, arranged, conv_size, five, spatial, three, three_pads, window
+from ._shapes import product
+from ._window import Window, arranged, check_work, conv_size, five, spatial, three, three_pads, window
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -35,6 +36,9 @@ def pool_infer(n: View) -> list[Spec]:
     else:
         last = n.get("x_last", False)
         sizes = conv_size(n, spatial(x, last), place, bool(n.get("ceil_mode", 0)))
+        made, given = product((*sizes, x[0], x[-1 if last else 1])), product(x)
+        if made is not None and given is not None:
+            check_work(n, made * math.prod(place.kernel), made + given)
         shape = arranged(x[0], x[-1 if last else 1], sizes, last)
     specs = [Spec(shape, n.spec(0).dtype)]
     return [*specs, Spec(shape, INT64)] if n.wants(1) else specs

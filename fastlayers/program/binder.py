@@ -18,13 +18,12 @@ from ..operators.control import CONTROL
 from ..operators.sequence import SEQUENCES
 from .arena import layout
 from .builder import ARENA, INPUT, OUTPUT, Buffer, Builder, Call, NativeCall, PythonCall, Ref
+from .memory import LARGEST, result_bytes, too_much
 
-__all__ = ["Interpret", "Pack", "Placed", "Plan", "Prepare", "as_written", "bind", "result_bytes", "run_operator", "value_inputs"]
+__all__ = ["Interpret", "Pack", "Placed", "Plan", "Prepare", "as_written", "bind", "run_operator", "value_inputs"]
 
 # Results of constant expressions up to this size are computed when a model is bound; larger ones in every run.
 FOLD_BYTES = 1 << 16
-# No result takes more bytes; sums of a few such numbers are far from where 64 bits end.
-LARGEST = 1 << 46
 
 
 class Interpret(Exception):
@@ -65,16 +64,22 @@ def as_written(graph: Graph, constants: Mapping[str, np.ndarray], specs: Mapping
 
 
 def bind(
-    graph: Graph, inputs: Sequence[Spec], values: Sequence[np.ndarray | None], pack: Pack, prepare: Prepare = as_written
+    graph: Graph,
+    inputs: Sequence[Spec],
+    values: Sequence[np.ndarray | None],
+    pack: Pack,
+    prepare: Prepare = as_written,
+    most: int = LARGEST,
 ) -> Plan:
     """The plan for inputs of these shapes, some of whose values may be known. `prepare` gives the form of a branch that is to
-    be walked.
+    be walked; `most` is how many bytes a run may take.
 
     Raises:
         Interpret: the sizes do not settle everything.
         ShapeError, DTypeError, UnsupportedError: a node cannot take what it gets.
+        LimitError: a run would take more than `most` bytes.
     """
-    binder = _Binder(pack, prepare)
+    binder = _Binder(pack, prepare, most)
     with ours(lambda: _where(graph, binder.at)):
         return binder.run(graph, inputs, values)
 
@@ -84,8 +89,8 @@ def _where(graph: Graph, at: int) -> str:
 
 
 class _Binder:
-    def __init__(self, pack: Pack, prepare: Prepare) -> None:
-        self.prepare = prepare
+    def __init__(self, pack: Pack, prepare: Prepare, most: int) -> None:
+        self.prepare, self.most = prepare, most
         self.constants: dict[str, np.ndarray] = {}
         self.specs: dict[str, Spec] = {}
         self.known: dict[str, np.ndarray] = {}
@@ -107,7 +112,13 @@ class _Binder:
             raise
         outputs = [self.output(i, value.name) for i, value in enumerate(graph.outputs)]
         calls = self.builder.calls
-        return Plan(calls, outputs, layout(calls), self.nodes)
+        arena = layout(calls)
+        total = arena + sum(math.prod(shape) * dtype.itemsize for shape, dtype in outputs)
+        if total > self.most:
+            node, *_, made, _ = max(self.nodes, key=lambda placed: result_bytes(View(placed.node, [], []), placed.outputs))
+            text = f"intermediate results and outputs would take {total} bytes at once ({math.prod(made[0].shape or ())} numbers"  # type: ignore[arg-type]
+            raise too_much("run", f"{text} in that of {View(node, [], []).where})", self.most)
+        return Plan(calls, outputs, arena, self.nodes)
 
     def walk(self, graph: Graph, outermost: bool = False) -> None:
         self.constants.update(graph.constants)
@@ -134,7 +145,7 @@ class _Binder:
         results = operator.infer(view)
         if not all(spec.static for spec, name in zip(results, node.outputs, strict=False) if name):
             raise Interpret(f"{view.where}: its result's size depends on numbers")
-        nbytes = result_bytes(view, results)
+        nbytes = result_bytes(view, results, self.most)
         for name, spec in zip(node.outputs, results, strict=False):
             if name:
                 specs[name] = spec
@@ -153,7 +164,7 @@ class _Binder:
             raise UnsupportedError(f"{view.where}: these inputs are not supported: {[str(s.dtype) for s in view.inputs if s]}")
         inputs = [builder.optional(i) for i in range(len(node.inputs))]
         outputs = [builder.output(i) if name else None for i, name in enumerate(node.outputs)]
-        builder.python(_Numpy(operator.run, view), inputs, outputs)
+        builder.python(_Numpy(view, results), inputs, outputs)
 
     def fold(self, node: Node, view: View, results: Sequence[Spec]) -> None:
         arrays = run_operator(node, view, view.values)
@@ -203,19 +214,15 @@ def _identity(array: np.ndarray) -> tuple[np.ndarray]:
 class _Numpy:
     """A node as a function of arrays."""
 
-    def __init__(self, run: Callable[..., Sequence[np.ndarray]], view: View) -> None:
-        self.run, self.view = run, view
+    def __init__(self, view: View, specs: Sequence[Spec]) -> None:
+        self.view, self.specs = view, specs
 
     def __call__(self, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
-        return run_operator(self.view.node, self.view, arrays)
-
-
-def result_bytes(view: View, results: Sequence[Spec]) -> int:
-    """How many bytes the results of known sizes take together; raises LimitError if no machine has so many."""
-    total = sum(math.prod(s.shape) * s.dtype.itemsize for s in results if s.static)  # type: ignore[arg-type, misc]
-    if total > LARGEST:
-        raise LimitError(f"{view.where}: its result would take {total} bytes")
-    return total
+        made = run_operator(self.view.node, self.view, arrays)
+        for array, spec in zip(made, self.specs, strict=False):
+            if np.shape(array) != spec.shape:
+                raise self.view.fail(f"gives a result of shape {np.shape(array)}: expected {spec.shape}")
+        return made
 
 
 def run_operator(node: Node, view: View, arrays: Sequence[np.ndarray | None]) -> Sequence[np.ndarray]:
@@ -226,8 +233,10 @@ def run_operator(node: Node, view: View, arrays: Sequence[np.ndarray | None]) ->
     with np.errstate(all="ignore"):
         try:
             return run(view, *arrays)
+        except LimitError:
+            raise
         except MemoryError as error:
-            raise LimitError(f"{view.where}: no memory for its result") from error
+            raise LimitError(f"{view.where}: no memory for its result: {error}") from error
         except (IndexError, ValueError, TypeError, ZeroDivisionError, OverflowError) as error:
             if isinstance(error, ShapeError) or type(error).__module__.startswith("fastlayers"):
                 raise

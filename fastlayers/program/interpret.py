@@ -11,32 +11,34 @@ from ..graph.ir import Node
 from ..kernels._dispatch import Variant
 from ..operators import OPERATORS, Spec, View
 from . import plain
-from .binder import Pack, Plan, result_bytes, run_operator
+from .binder import Pack, Plan, run_operator
 from .builder import INPUT, OUTPUT, Buffer, Builder, Ref
+from .memory import result_bytes
 
 __all__ = ["run_node"]
 
 
 def run_node(
-    node: Node, values: Sequence[np.ndarray | None], fixed: Sequence[bool], variant: Variant, pack: Pack
+    node: Node, values: Sequence[np.ndarray | None], fixed: Sequence[bool], variant: Variant, pack: Pack, most: int
 ) -> Sequence[np.ndarray]:
-    """The results of a node, through its kernels if it has some for these inputs. `fixed`: which inputs are constants."""
+    """The results of a node, through its kernels if it has some for these inputs. `fixed`: which inputs are constants; `most`:
+    how many bytes the results may take.
+    """
     operator = OPERATORS.get(node.op)
     if operator is None:
         raise UnsupportedError(f"{node.op} ({', '.join(node.outputs)}): there is no such operator")
     arrays = [None if a is None else np.ascontiguousarray(a).reshape(a.shape) for a in values]
     specs = [None if a is None else Spec(a.shape, a.dtype) for a in arrays]
-    if operator.lower is not None:
-        everything = View(node, specs, arrays)
-        results = operator.infer(everything)
-        if all(spec.static for spec in results):
-            result_bytes(everything, results)
-            # Weights are packed once for a node, so only what never changes may be known to the rule.
-            known = View(node, specs, [a if keep else None for a, keep in zip(arrays, fixed, strict=True)])
-            made = _lowered(node, known, results, arrays, variant, pack)
-            if made is not None:
-                return made
-    return run_operator(node, View(node, specs, arrays), arrays)
+    everything = View(node, specs, arrays)
+    results = operator.infer(everything)
+    result_bytes(everything, results, most)
+    if operator.lower is not None and all(spec.static for spec in results):
+        # Weights are packed once for a node, so only what never changes may be known to the rule.
+        known = View(node, specs, [a if keep else None for a, keep in zip(arrays, fixed, strict=True)])
+        made = _lowered(node, known, results, arrays, variant, pack)
+        if made is not None:
+            return made
+    return run_operator(node, everything, arrays)
 
 
 def _lowered(

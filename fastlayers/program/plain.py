@@ -32,10 +32,7 @@ def execute(
             elif buffer.space == CONSTANT:
                 found = buffer.array.reshape(-1).view(np.uint8)  # type: ignore[union-attr]
             else:
-                try:
-                    found = np.empty(buffer.nbytes, np.uint8)
-                except MemoryError:
-                    raise LimitError(f"run: no memory for an intermediate result of {buffer.nbytes} bytes") from None
+                found = np.empty(buffer.nbytes, np.uint8)
             memory[id(buffer)] = found
         return found
 
@@ -45,11 +42,16 @@ def execute(
         return raw(root)[offset : offset + ref.nbytes].view(ref.dtype).reshape(ref.shape)
 
     for number, call in enumerate(plan.calls):
-        if isinstance(call, Call):
-            kernels[call.kernel](*[array(a) if isinstance(a, Ref) else a for a in call.args])
-        else:
-            results = call.function(*[None if r is None else array(r) for r in call.inputs])
-            store(results, [None if r is None else array(r) for r in call.outputs])
+        try:
+            if isinstance(call, Call):
+                kernels[call.kernel](*[array(a) if isinstance(a, Ref) else a for a in call.args])
+            else:
+                results = call.function(*[None if r is None else array(r) for r in call.inputs])
+                store(results, [None if r is None else array(r) for r in call.outputs])
+        except LimitError:
+            raise
+        except MemoryError as error:
+            raise LimitError(f"run: no memory for a step: {error}") from error
         for ref in call.args if isinstance(call, Call) else call.inputs:
             if isinstance(ref, Ref):
                 root = ref.buffer.root()[0]

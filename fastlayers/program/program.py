@@ -19,6 +19,7 @@ from ..operators.control import MAX_ROUNDS, Meter
 from . import plain
 from .binder import Interpret, Plan, Prepare, bind, value_inputs
 from .builder import CONSTANT, INPUT, OUTPUT, POSITIONS, Call, NativeCall, PythonCall, Ref
+from .memory import LARGEST, counted
 from .stages import Stages
 
 __all__ = ["PACKED_FORMAT", "Binding", "Program"]
@@ -53,6 +54,10 @@ class Binding:
         """
         if self.bound is not None:
             return self.bound.run(inputs, outputs, threads)  # type: ignore[no-any-return]
+        with counted(self.program.most):
+            return self._run(inputs, outputs, threads)
+
+    def _run(self, inputs: list[Any], outputs: Sequence[np.ndarray] | None, threads: int) -> Sequence[Any]:
         program = self.program
         if program.device is not None:
             on_host = all(isinstance(a, np.ndarray) for a in inputs)
@@ -61,10 +66,10 @@ class Binding:
                 return made
             if not on_host:  # in stages, values between them are on the host
                 inputs = [np.asarray(a) for a in inputs]
-                return program.device.uploaded(fresh(program.evaluate(inputs, Meter(program.rounds), threads), inputs))  # type: ignore[no-any-return]
+                return program.device.uploaded(fresh(program.evaluate(inputs, program.meter(), threads), inputs))  # type: ignore[no-any-return]
         with program.variant.bound():
             if self.plan is None:
-                results = fresh(program.evaluate(inputs, Meter(program.rounds), threads), inputs)
+                results = fresh(program.evaluate(inputs, program.meter(), threads), inputs)
                 if outputs is None:
                     return results
                 plain.store(results, outputs)
@@ -90,6 +95,7 @@ class Program:
         around it.
         bodies: simplifies what a Loop and its kin run, in the same way.
         rounds: the most that the loops of one run may take together.
+        most: the most bytes that one run may take; see `memory`.
     """
 
     def __init__(
@@ -101,11 +107,12 @@ class Program:
         optimise: Prepare | None = None,
         bodies: Prepare | None = None,
         rounds: int = MAX_ROUNDS,
+        most: int = LARGEST,
     ) -> None:
         self.graph, self.variant, self.native = graph, variant, native
         self._stored = stored or {}
         self._optimise, self._bodies = optimise, bodies
-        self.rounds = rounds
+        self.rounds, self.most = rounds, most
         self._branches: dict[int, tuple[Graph, Graph]] = {}  # as written, and as it runs, by the identity of the former
         self._places = _places(graph) if stored else {}
         self.by_value = value_inputs(graph)
@@ -145,9 +152,9 @@ class Program:
 
     def bind(self, specs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Binding:
         """A new binding, which is not kept."""
-        with self.variant.bound():
+        with self.variant.bound(), counted(self.most):
             try:
-                plan = bind(self.graph, specs, values, self.pack, self.branch)
+                plan = bind(self.graph, specs, values, self.pack, self.branch, self.most)
             except Interpret as reason:
                 return self._unbound(reason, reason.position)
             if self.variant.steps:
@@ -158,7 +165,7 @@ class Program:
             if found:
                 _log.info("these steps run in numpy: %s", ", ".join(found))
             with ours(lambda: "run: a kernel refuses what the graph says"):
-                bound = _bound(plan, self.variant.steps, len(self.graph.inputs)) if self.variant.steps else None
+                bound = _bound(plan, self.variant.steps, len(self.graph.inputs), self.most) if self.variant.steps else None
         return Binding(self, plan, bound)
 
     def _unbound(self, reason: object, position: int) -> Binding:
@@ -166,6 +173,10 @@ class Program:
             raise UnsupportedError(f"require_native: the model must run in stages: {reason}")
         _log.info("the model runs in stages: %s", reason)
         return Binding(self, None, None, position)
+
+    def meter(self) -> Meter:
+        """What one run may still do."""
+        return Meter(self.rounds, self.most)
 
     # ---- in stages --------------------------------------------------------------------------------------------------
 
@@ -203,7 +214,7 @@ class Program:
 
     def inner(self, graph: Graph) -> Program:
         """A program of a graph within this one's."""
-        return Program(graph, self.variant, self.native, None, self._bodies, self._bodies, self.rounds)
+        return Program(graph, self.variant, self.native, None, self._bodies, self._bodies, self.rounds, self.most)
 
     def simplified(self, graph: Graph) -> Graph:
         """A graph within this one's, complete in itself, in the form in which it runs."""
@@ -310,7 +321,7 @@ def _native(call: Call | PythonCall | NativeCall) -> Call | PythonCall | NativeC
     return call
 
 
-def _bound(plan: Plan, steps: Mapping[str, Callable[..., Any]], inputs: int) -> Any:
+def _bound(plan: Plan, steps: Mapping[str, Callable[..., Any]], inputs: int, most: int) -> Any:
     """The plan as the compiled engine runs it."""
     from ..kernels.aot._step import foreign_step  # type: ignore[import-not-found, unused-ignore]
     from ..kernels.aot.run import Bound, PythonStep, UsersStep  # type: ignore[import-not-found, unused-ignore]
@@ -344,4 +355,4 @@ def _bound(plan: Plan, steps: Mapping[str, Callable[..., Any]], inputs: int) -> 
                 step = UsersStep(foreign_step(native.compiled.address, sizes.tobytes(), operands, USERS_WORK, native), step)
             refs = (*call.inputs, *call.outputs)
         calls.append((step, tuple(None if r is None else place(r) for r in refs)))
-    return Bound(calls, tuple(keep), inputs, tuple(plan.outputs), plan.arena)
+    return Bound(calls, tuple(keep), inputs, tuple(plan.outputs), plan.arena, most)

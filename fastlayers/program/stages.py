@@ -157,7 +157,7 @@ class Stages:
         elif all(name is None or isinstance(v, np.ndarray) for name, v in zip(node.inputs, values, strict=True)):
             program, constants = self.program, self.graph.constants
             fixed = [name in constants for name in node.inputs]
-            made = [np.asarray(a) for a in run_node(node, values, fixed, program.variant, program.pack)]
+            made = [np.asarray(a) for a in run_node(node, values, fixed, program.variant, program.pack, program.most)]
         elif node.op == "Identity":
             made = values
         else:

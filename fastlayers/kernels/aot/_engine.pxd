@@ -310,5 +310,9 @@ cdef void *need(size_t bytes, str what) except? NULL
 cdef float *copied(cnp.ndarray array, str what) except? NULL
 # A new float32 array, not initialised, writable and C-contiguous; raises MemoryError.
 cdef cnp.ndarray empty(int ndim, cnp.npy_intp *shape)
+# Between the two, memory of this thread is counted, see `Counted`; and whether so many bytes are left where it is.
+cdef object count_begin(int64_t most)
+cdef int count_end(object begun) except -1
+cdef bint has_room(size_t bytes) noexcept nogil
 # Below this many operations (see `workers`) giving up the GIL costs more than it brings.
 cdef double RELEASE_GIL

@@ -5,8 +5,10 @@ import importlib.util
 
 import numpy as np
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 cimport cython
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 cimport numpy as cnp
 
@@ -50,6 +52,31 @@ cdef extern from *:
     """
     int fl_limit
     const fl_kernels *fl_level_here
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef struct Allocator "PyDataMemAllocator":
+        void *ctx
+        void *malloc(void *, size_t) noexcept
+        void *calloc(void *, size_t, size_t) noexcept
+        void *realloc(void *, void *, size_t) noexcept
+        void free(void *, void *, size_t) noexcept
+    ctypedef struct Handler "PyDataMem_Handler":
+        char name[127]
+        unsigned char version
+        Allocator allocator
+    object PyDataMem_GetHandler()
+    object PyDataMem_SetHandler(object)
+
+cdef struct Counter:  # what numpy's arrays are made with while memory is counted; lives as long as they do
+    Handler handler
+    Handler *below
+    PyObject *before   # the capsule of `below`
+    PyObject *capsule  # this one's own, borrowed
+    int64_t used, most
+
+cdef extern from *:
+    "static _Thread_local void *fl_counting;"
+    void *fl_counting  # the Counter of the calling thread; NULL: nothing is counted
 
 cdef const fl_kernels *_level = NULL
 cdef bint _enabled = False
@@ -121,14 +148,115 @@ cdef float *copied(cnp.ndarray array, str what) except? NULL:
     return to
 
 
+cdef bint fits(Counter *counter, size_t bytes) noexcept nogil:
+    """Counts bytes, if that many are left."""
+    if bytes > <size_t>PTRDIFF_MAX or <int64_t>bytes > counter.most - counter.used:
+        return False
+    counter.used += <int64_t>bytes
+    return True
+
+
+cdef void *counted_malloc(void *context, size_t size) noexcept:
+    cdef Counter *counter = <Counter *>context
+    cdef const Allocator *below = &counter.below.allocator
+    return below.malloc(below.ctx, size) if fits(counter, size) else NULL
+
+
+cdef void *counted_calloc(void *context, size_t count, size_t size) noexcept:
+    cdef Counter *counter = <Counter *>context
+    cdef const Allocator *below = &counter.below.allocator
+    if size and count > <size_t>PTRDIFF_MAX // size:
+        return NULL
+    return below.calloc(below.ctx, count, size) if fits(counter, count * size) else NULL
+
+
+cdef void *counted_realloc(void *context, void *block, size_t size) noexcept:
+    # The old size is not known, so the new one must fit beside it; it is what will be given back.
+    cdef Counter *counter = <Counter *>context
+    cdef const Allocator *below = &counter.below.allocator
+    return below.realloc(below.ctx, block, size) if fits(counter, size) else NULL
+
+
+cdef void counted_free(void *context, void *block, size_t size) noexcept:
+    cdef Counter *counter = <Counter *>context
+    cdef const Allocator *below = &counter.below.allocator
+    counter.used -= <int64_t>size
+    below.free(below.ctx, block, size)
+
+
+cdef void drop_counter(object capsule) noexcept:
+    cdef Counter *counter = <Counter *>PyCapsule_GetPointer(capsule, b"mem_handler")
+    Py_DECREF(<object>counter.before)
+    free(counter)
+
+
+cdef object count_begin(int64_t most):
+    """From here on no array of numpy's may take this thread beyond `most` bytes, until `count_end` gets what is returned: None if
+    something is counted already, and goes on being so."""
+    global fl_counting
+    if fl_counting != NULL:
+        return None
+    cdef Counter *counter = <Counter *>malloc(sizeof(Counter))
+    if counter == NULL:
+        raise MemoryError
+    counter.used, counter.most, counter.below = 0, most, NULL
+    memcpy(counter.handler.name, b"fastlayers", 11)
+    counter.handler.version = 1
+    counter.handler.allocator = Allocator(counter, counted_malloc, counted_calloc, counted_realloc, counted_free)
+    before = PyDataMem_GetHandler()
+    counter.below = <Handler *>PyCapsule_GetPointer(before, b"mem_handler")
+    capsule = PyCapsule_New(counter, b"mem_handler", drop_counter)
+    Py_INCREF(before)
+    counter.before, counter.capsule = <PyObject *>before, <PyObject *>capsule
+    PyDataMem_SetHandler(capsule)
+    fl_counting = counter
+    return before, capsule
+
+
+cdef int count_end(object begun) except -1:
+    global fl_counting
+    if begun is not None:
+        fl_counting = NULL
+        PyDataMem_SetHandler(begun[0])
+    return 0
+
+
 @cython.final
+cdef class Counted:
+    """Within it, what numpy's arrays and the engine's results take in this thread is counted: no more than `most` bytes at once.
+
+    What would be more raises MemoryError (numpy) or LimitError. Inside another one it does nothing: the outer one counts."""
+    cdef int64_t most
+    cdef object begun
+
+    def __init__(self, most):
+        self.most = most
+
+    def __enter__(self):
+        self.begun = count_begin(self.most)
+
+    def __exit__(self, *error):
+        count_end(self.begun)
+
+
+cdef bint has_room(size_t bytes) noexcept nogil:
+    cdef Counter *counter = <Counter *>fl_counting
+    return counter == NULL or <int64_t>bytes <= counter.most - counter.used
+
+
+@cython.final
+@cython.no_gc
 @cython.freelist(16)
 cdef class Block:
     """Owns the memory of one recycled result; the array's base."""
     cdef void *data
+    cdef int64_t bytes       # that are counted
+    cdef object owner        # of their counter, or None
 
     def __dealloc__(self):
         fl_free(self.data)
+        if self.owner is not None:
+            (<Counter *>PyCapsule_GetPointer(self.owner, b"mem_handler")).used -= self.bytes
 
 
 cdef cnp.ndarray empty(int ndim, cnp.npy_intp *shape):
@@ -141,6 +269,11 @@ cdef cnp.ndarray empty(int ndim, cnp.npy_intp *shape):
     if bytes < RECYCLE:
         return cnp.PyArray_EMPTY(ndim, shape, cnp.NPY_FLOAT32, 0)
     cdef Block block = Block.__new__(Block)
+    cdef Counter *counter = <Counter *>fl_counting
+    if counter != NULL:
+        if not fits(counter, bytes):
+            raise _no_memory(ndim, shape)
+        block.bytes, block.owner = <int64_t>bytes, <object>counter.capsule
     block.data = fl_alloc(bytes)
     if block.data == NULL:
         raise _no_memory(ndim, shape)

@@ -15,7 +15,7 @@ cimport numpy as cnp
 
 import numpy as np
 
-from ._engine cimport RELEASE_GIL, alloc, empty, limit_threads, release, run_begin, run_end
+from ._engine cimport RELEASE_GIL, alloc, count_begin, count_end, empty, has_room, limit_threads, release, run_begin, run_end
 from ._step cimport Step, fl_step_fn, out_of_range
 
 from ...errors import LimitError, ShapeError
@@ -74,6 +74,7 @@ cdef class Bound:
     cdef int count
     cdef readonly int inputs, outputs
     cdef readonly size_t arena
+    cdef int64_t most           # bytes that arena and numpy steps may take together
     cdef readonly double work, longest
     cdef bint python
     cdef tuple keep
@@ -82,13 +83,13 @@ cdef class Bound:
     cdef int *out_ndim
     cdef int *out_type
 
-    def __cinit__(self, list calls, tuple keep, int inputs, tuple outputs, size_t arena):
+    def __cinit__(self, list calls, tuple keep, int inputs, tuple outputs, size_t arena, int64_t most):
         """`calls`: (Step or PythonStep, ((space, offset) or None, ...)) each; `keep` holds what constants point into."""
         cdef int i = 0, at = 0, j, total = 0
         cdef Step step
         cdef Native *native
         self.count, self.inputs, self.outputs, self.arena, self.keep = len(calls), inputs, len(outputs), arena, (keep, calls)
-        self.out_specs = outputs
+        self.out_specs, self.most = outputs, most
         for _, places in calls:
             total += len(places)
         self.steps = <Native *>alloc((self.count + 1) * sizeof(Native))
@@ -135,16 +136,17 @@ cdef class Bound:
         """Runs all steps; `bases` holds the addresses of arena, 0, inputs and outputs; the arena's is filled in here."""
         cdef int i = 0, failed = 0
         cdef bint many = self.longest > RELEASE_GIL
-        cdef object owner = None
-        if self.python:
-            # Arrays over the arena may outlive the run in a traceback, so here it belongs to an object.
-            owner = cnp.PyArray_EMPTY(1, [<cnp.npy_intp>self.arena + 64], cnp.NPY_UINT8, 0)
-            bases[ARENA] = <void *>((<size_t>cnp.PyArray_DATA(<cnp.ndarray>owner) + 63) // 64 * 64)
-        elif self.arena:
-            bases[ARENA] = alloc(self.arena)
-            if bases[ARENA] == NULL:
-                raise LimitError(f"run: no memory for {self.arena} bytes of intermediate results")
+        cdef object owner = None, counting = count_begin(self.most) if self.python else None
+        bases[ARENA] = NULL
         try:
+            if self.python:
+                # Arrays over the arena may outlive the run in a traceback, so here it belongs to an object.
+                owner = cnp.PyArray_EMPTY(1, [<cnp.npy_intp>self.arena + 64], cnp.NPY_UINT8, 0)
+                bases[ARENA] = <void *>((<size_t>cnp.PyArray_DATA(<cnp.ndarray>owner) + 63) // 64 * 64)
+            elif self.arena:
+                bases[ARENA] = alloc(self.arena) if has_room(self.arena) else NULL
+                if bases[ARENA] == NULL:
+                    raise MemoryError
             while i < self.count:
                 if self.steps[i].python >= 0:
                     self.python_step(i, bases, owner)
@@ -167,9 +169,14 @@ cdef class Bound:
                     raise self.wrong_index(i, bases)
                 if failed:
                     raise LimitError("run: no memory for scratch")
+        except LimitError:
+            raise
+        except MemoryError as error:
+            raise LimitError(f"run: no memory for a step, or the {self.arena} bytes of intermediate results: {error}") from None
         finally:
-            if owner is None and self.arena:
+            if owner is None:
                 release(bases[ARENA])
+            count_end(counting)
         return 0
 
     cdef object wrong_index(self, int i, void **bases):
@@ -236,7 +243,10 @@ cdef class Bound:
             if self.out_type[i] == cnp.NPY_FLOAT32:
                 array = empty(self.out_ndim[i], self.out_shape + 32 * i)
             else:
-                array = cnp.PyArray_EMPTY(self.out_ndim[i], self.out_shape + 32 * i, self.out_type[i], 0)
+                try:
+                    array = cnp.PyArray_EMPTY(self.out_ndim[i], self.out_shape + 32 * i, self.out_type[i], 0)
+                except MemoryError as error:
+                    raise LimitError(f"run: no memory for an output: {error}") from None
             bases[at + i] = cnp.PyArray_DATA(array)
             made.append(array)
         return tuple(made)

@@ -9,9 +9,11 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bench.cases
+import fastlayers as fl
 from fastlayers.kernels import _dispatch, table
 from fastlayers.kernels.table import KERNELS, UNARY, Kernel
 
@@ -157,3 +159,20 @@ def test_driver_declares_the_structures_of_the_header(name: str) -> None:
     in_pxd = rf"ctypedef struct {name}:\n((?: {{8}}[^\n]*\n)+)"
     ours = set(fields(in_pxd, ENGINE_PXD.read_text(encoding="utf-8")))
     assert ours == set(fields(in_c, header()))
+
+
+def test_results_are_what_a_kernel_writes() -> None:
+    # They say what comes back to a GPU from a kernel that runs on the host.
+    smallest = {case.kernel: case for case in sorted(bench.cases.all_cases(), key=lambda case: -case.flops)}
+    with fl.kernels.use("reference"):
+        for item in (k for k in KERNELS if k.name in smallest):
+            case, names = smallest[item.name], plain(item.arguments)
+            arguments = case.arguments(np.random.default_rng(0))
+            if "packed" in names:
+                pack = next(k for k in KERNELS if k.name == f"{item.name}_pack")
+                arguments["packed"] = _dispatch.kernel(pack.name)(*(arguments["packed"][a] for a in plain(pack.arguments)))
+            for name, value in arguments.items():
+                if isinstance(value, np.ndarray):
+                    value.flags.writeable = name in item.results
+            _dispatch.kernel(item.name)(*(arguments[name] for name in names))  # raises if it writes anything else
+            assert set(item.results) & set(names)

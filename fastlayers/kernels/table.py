@@ -45,7 +45,7 @@ class Kernel(NamedTuple):
     name: str
     file: str
     arguments: tuple[str, ...]
-    results: tuple[str, ...] = ("cn", "hn", "out", "scores")  # those among the arguments that it writes
+    results: tuple[str, ...] = ("cn", "hn", "out", "scores", "state")  # those among the arguments that it writes
 
     @property
     def arrays(self) -> tuple[int, ...]:
@@ -155,6 +155,7 @@ KERNELS: tuple[Kernel, ...] = (
         "tree_argmax",
         "tree",
         ("x__bd", "weight__md", "bias__m", "order__m", "left__m", "right__m", "ids__b", "out__b", "depth"),
+        ("ids", "out"),
     ),
     Kernel(
         "qconv_pack",

@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers.kernels import _dispatch
+from fastlayers.program import Program
+from tests.operators.models import one
 
 from .calls import numbers, requires_cuda
 
@@ -150,6 +153,13 @@ def test_what_runs_on_the_host_is_shown_and_computed() -> None:
         want = function(x)
     np.testing.assert_allclose(model(x), want, rtol=0, atol=2e-6)
     np.testing.assert_allclose(model(fl.cuda.array(x)).numpy(), want, rtol=0, atol=2e-6)
+
+
+def test_every_result_of_the_host_comes_back() -> None:
+    arrays = [numbers(1, 4, 6, seed=i) for i in range(3)]
+    made = one("LinearAttention", arrays, 2, q_num_heads=2, kv_num_heads=2)
+    states = [Program(made, _dispatch.variant(name)).binding(arrays).run(arrays)[1] for name in ("cuda", "")]
+    np.testing.assert_allclose(*states, rtol=0, atol=2e-6)
 
 
 def test_functions_and_layers_take_host_arrays() -> None:

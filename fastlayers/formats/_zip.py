@@ -1,14 +1,16 @@
 """Reading zip archives held in memory: stored and deflated members, every size and offset checked. No path is ever written.
 
-Stricter than the standard library's reader: the archive must fill the file, its directory must agree with the members' own
-headers, and names must differ, so that two readers cannot see two different files in it.
+Stricter than the standard library's reader: the archive must fill the file without gaps, its directory must agree with the
+members' own headers, and names must differ, so that two readers cannot see two different files in it.
 """
 
 from __future__ import annotations
 
 import itertools
+import stat
 import struct
 import zlib
+from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
 from ..errors import FormatError, LimitError, UnsupportedError
@@ -25,7 +27,12 @@ _FULL16, _FULL32 = 0xFFFF, 0xFFFFFFFF  # "see the 64-bit record"
 
 STORED, _DEFLATED = 0, 8
 _METHODS = {9: "deflate64", 12: "bzip2", 14: "lzma", 93: "zstandard", 95: "xz"}
-_ENCRYPTED, _PATCH, _UTF8 = 0x0001 | 0x0040 | 0x2000, 0x0020, 0x0800
+_ENCRYPTED, _PATCH, _UTF8, _LATER = 0x0001 | 0x0040 | 0x2000, 0x0020, 0x0800, 0x0008
+_AGREE = _ENCRYPTED | _PATCH | _UTF8 | _LATER  # flags that a member's own header must have as the directory has them
+_WIDE, _UNICODE = 1, 0x7075  # extra fields: 64-bit sizes, and another name
+# What may follow a member's data: its CRC and sizes once more, of 32 or 64 bits, with a signature or without.
+_DESCRIPTORS = [struct.Struct(f"<{signature}L{size}") for signature in ("", "4s") for size in ("2L", "2Q")]
+_GROWTH = 1032  # the most bytes that deflate makes of one
 
 _INPUT = 1 << 16  # compressed bytes handed to zlib at once
 _OUTPUT = 1 << 20  # the most bytes that come back at once
@@ -52,6 +59,8 @@ class Archive:
 
     def open(self, member: Member, where: str) -> Stream:
         """The member's content, to be read once from front to back."""
+        if member.method == _DEFLATED and member.size > _GROWTH * (member.stored + 1):
+            raise FormatError(f"{where}: {member.stored} bytes cannot inflate to the {member.size} that it claims")
         return Stream(self._view[member.start : member.start + member.stored], member, where)
 
 
@@ -160,7 +169,7 @@ def read_archive(view: memoryview, where: str) -> Archive:
         members.append(member)
     if position != end:
         raise FormatError(f"{where}: the directory has {end - position} bytes more than its {count} entries")
-    _check_members(members, where)
+    _check_members(members, start, view, where)
     return Archive(view, members)
 
 
@@ -210,7 +219,9 @@ def _member(view: memoryview, position: int, end: int, limit: int, where: str) -
     if position + _CENTRAL.size > end or not _has(view, position, b"PK\x01\x02"):
         raise FormatError(f"{where}: has no directory entry at {position}")
     fields = _CENTRAL.unpack_from(view, position)
-    _, _, _, flags, method, _, _, crc, stored, size, name_length, extra_length, comment_length, disk, _, _, header = fields
+    _, _, _, flags, method, _, _, crc, stored, size, name_length, extra_length, comment_length, disk, _, attributes, header = (
+        fields
+    )
     behind_name = position + _CENTRAL.size + name_length
     after = behind_name + extra_length + comment_length
     if after > end:
@@ -218,7 +229,12 @@ def _member(view: memoryview, position: int, end: int, limit: int, where: str) -
     raw_name = bytes(view[behind_name - name_length : behind_name])
     name = _decode(raw_name, flags, where)
     where = f"{where}: member {name[:100]!r}"
-    size, stored, header = _widen(bytes(view[behind_name : behind_name + extra_length]), (size, stored, header), where)
+    extra = bytes(view[behind_name : behind_name + extra_length])
+    size, stored, header = _widen(extra, (size, stored, header), where)
+    if any(kind == _UNICODE and field[5:] != name.encode() for kind, field in _fields(extra)):
+        raise FormatError(f"{where}: has another name in its extra field")
+    if stat.S_ISLNK(attributes >> 16):
+        raise FormatError(f"{where}: is a symbolic link")
     if flags & _ENCRYPTED:
         raise UnsupportedError(f"{where}: is encrypted")
     if flags & _PATCH:
@@ -227,7 +243,7 @@ def _member(view: memoryview, position: int, end: int, limit: int, where: str) -
         raise UnsupportedError(f"{where}: is compressed by {_METHODS.get(method, f'method {method}')}, only deflate is supported")
     if disk or (method == STORED and stored != size):
         raise FormatError(f"{where}: {stored} bytes stored as {size} on disk {disk}")
-    start = _data_start(view, header, method, raw_name, where)
+    start = _data_start(view, header, (flags & _AGREE, method, crc, stored, size), raw_name, where)
     if start + stored > limit:
         raise FormatError(f"{where}: its {stored} bytes at {start} run into the directory at {limit}")
     return Member(name, method, crc, stored, size, header, start), after
@@ -247,46 +263,63 @@ def _widen(extra: bytes, values: tuple[int, int, int], where: str) -> tuple[int,
     """Size, stored size and offset; those that do not fit 32 bits are taken from the extra field, where they stand so."""
     if _FULL32 not in values:
         return values
-    position = 0
-    while position + 4 <= len(extra):
-        kind, length = struct.unpack_from("<HH", extra, position)
-        field = extra[position + 4 : position + 4 + length]
-        position += 4 + length
-        if kind == 1 and len(field) == length >= 8 * values.count(_FULL32):
+    for kind, field in _fields(extra):
+        if kind == _WIDE and len(field) >= 8 * values.count(_FULL32):
             wide = iter(struct.unpack_from(f"<{values.count(_FULL32)}Q", field))
             a, b, c = (next(wide) if value == _FULL32 else value for value in values)
             return a, b, c
     raise FormatError(f"{where}: its 64-bit sizes are missing")
 
 
-def _data_start(view: memoryview, header: int, method: int, raw_name: bytes, where: str) -> int:
-    """Where the data begins, from the member's own header, which must agree with the directory."""
+def _fields(extra: bytes) -> Iterator[tuple[int, bytes]]:
+    """The extra fields that are whole, by their numbers."""
+    position = 0
+    while position + 4 <= len(extra):
+        kind, length = struct.unpack_from("<HH", extra, position)
+        position += 4 + length
+        if position <= len(extra):
+            yield kind, extra[position - length : position]
+
+
+def _data_start(view: memoryview, header: int, told: tuple[int, ...], raw_name: bytes, where: str) -> int:
+    """Where the data begins, from the member's own header, which must agree with what the directory has `told`."""
     if header + _LOCAL.size > len(view) or not _has(view, header, b"PK\x03\x04"):
         raise FormatError(f"{where}: has no header at {header}")
-    own_method: int
     name_length: int
     extra_length: int
-    _, _, _, own_method, _, _, _, _, _, name_length, extra_length = _LOCAL.unpack_from(view, header)
+    _, _, flags, method, _, _, crc, stored, size, name_length, extra_length = _LOCAL.unpack_from(view, header)
     behind_name = header + _LOCAL.size + name_length
-    if own_method != method or not _has(view, behind_name - name_length, raw_name):
+    start = behind_name + extra_length
+    size, stored, _ = _widen(bytes(view[behind_name:start]), (size, stored, 0), where)
+    own = (flags & _AGREE, method, crc, stored, size)
+    if flags & _LATER and not any(own[2:]):  # they follow the data, unless a writer knew them
+        own = (*own[:2], *told[2:])
+    if own != told or name_length != len(raw_name) or not _has(view, behind_name - name_length, raw_name):
         raise FormatError(f"{where}: its header at {header} contradicts the directory")
-    return behind_name + extra_length
+    return start
 
 
 def _has(view: memoryview, at: int, content: bytes) -> bool:
     return bytes(view[at : at + len(content)]) == content
 
 
-def _check_members(members: list[Member], where: str) -> None:
-    """No name twice, no data shared, nothing before the first."""
+def _check_members(members: list[Member], end: int, view: memoryview, where: str) -> None:
+    """No name twice, no data shared, and nothing before, between or behind them that belongs to none, up to `end`."""
     if len({member.name for member in members}) < len(members):
         names = sorted(member.name for member in members)
         twice = next(a for a, b in itertools.pairwise(names) if a == b)
         raise FormatError(f"{where}: has two members named {twice[:100]!r}")
     position = 0
+    before: Member | None = None
     for member in sorted(members, key=lambda member: member.header):
-        if member.header < position or (position == 0 and member.header != 0):
-            raise FormatError(
-                f"{where}: member {member.name[:100]!r} begins at {member.header}, expected at {position} or behind"
-            )
-        position = member.start + member.stored
+        if member.header != position and not _is_descriptor(view[position : member.header], before):
+            raise FormatError(f"{where}: member {member.name[:100]!r} begins at {member.header}, expected at {position}")
+        position, before = member.start + member.stored, member
+    if position != end and not _is_descriptor(view[position:end], before):
+        raise FormatError(f"{where}: its directory begins at {end}, expected at {position}, where the members end")
+
+
+def _is_descriptor(view: memoryview, member: Member | None) -> bool:
+    """Whether the bytes say of the member before them what the directory says."""
+    found = next((d.unpack(view) for d in _DESCRIPTORS if d.size == len(view)), ())
+    return member is not None and found[-3:] == (member.crc, member.stored, member.size)

@@ -80,7 +80,7 @@ class Entry(NamedTuple):
     local_name: str | None = None
     shift: int = 0  # added to the offset that the directory gives
     raw: bytes | None = None  # the compressed data
-    extra: bytes = b""  # of the directory's entry
+    extra: bytes = b""  # of both headers
 
 
 def archive(
@@ -100,7 +100,7 @@ def archive(
         name, local = e.name.encode(), (e.local_name or e.name).encode()
         fields = (b"PK\x01\x02", 20, 20, *numbers, len(name), len(e.extra), 0, 0, 0, 0, len(body) + e.shift)
         directory += struct.pack("<4s6H3L5H2L", *fields) + name + e.extra
-        body += struct.pack("<4s5H3L2H", b"PK\x03\x04", 20, *numbers, len(local), 0) + local + packed
+        body += struct.pack("<4s5H3L2H", b"PK\x03\x04", 20, *numbers, len(local), len(e.extra)) + local + e.extra + packed
     count = len(entries) if count is None else count
     end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, count, count, len(directory), len(body), len(comment)) + comment
     if end64:

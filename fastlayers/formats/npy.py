@@ -30,6 +30,7 @@ _DESCR = re.compile(r"([<>|])([A-Za-z?])(\d{1,18})(\[\w{1,20}\])?", re.ASCII)
 _NUMBERS = frozenset(
     {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"},
 )
+_LONGEST_TEXT = (1 << 31) - 1  # bytes; numpy has no longer elements
 _TEXT_UNITS = {"S": 1, "a": 1, "U": 4}  # bytes a character
 _REFUSED = {
     "O": "holds Python objects (a pickle), and nothing is unpickled",
@@ -141,7 +142,7 @@ def _dtype(descr: str, where: str) -> tuple[Codec | None, int]:
     size = int(digits)
     if letter in _REFUSED:
         raise UnsupportedError(f"{where}: dtype {quote(descr)} {_REFUSED[letter]}")
-    if letter in _TEXT_UNITS and not unit:
+    if letter in _TEXT_UNITS and not unit and size * _TEXT_UNITS[letter] <= _LONGEST_TEXT:
         return None, size * _TEXT_UNITS[letter]
     if letter in ("M", "m") and size == 8:
         return None, 8

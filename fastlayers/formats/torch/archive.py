@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import UnsupportedError
+from ...errors import LimitError, UnsupportedError
 from .._arrays import Array
 from .._budget import Budget, check_ratio
 from .._source import Source, quote
@@ -20,6 +20,10 @@ from .records import Context, Storage
 
 _PICKLE = "data.pkl"
 _CONSTANTS = "constants.pkl"
+_LONGEST_ORDER = 16
+# torch stores its pickles; one that somebody has compressed may not become a bomb of opcodes.
+_FREE_PICKLE = 1 << 19
+_PICKLE_RATIO = 20
 
 
 def sniff(source: Source) -> bool:
@@ -49,7 +53,11 @@ class _Archive:
 
     def load_weights(self) -> dict[str, Array]:
         """Every tensor of data.pkl, and TorchScript's constants, as its code calls them."""
-        order = bytes(self._content("byteorder")) if "byteorder" in self._members else b"little"
+        order = b"little"
+        if "byteorder" in self._members:
+            if self._members["byteorder"].size > _LONGEST_ORDER:
+                self._context.fail(f"the byte order is of {self._members['byteorder'].size} bytes, expected little or big")
+            order = bytes(self._content("byteorder"))
         if order not in (b"little", b"big"):
             raise UnsupportedError(f"{self._source.where}: the byte order is {quote(order)}, expected little or big")
         named = self._named(_PICKLE, "data/")
@@ -69,6 +77,12 @@ class _Archive:
                 self._context.fail(f"{pickle} refers to {quote(found)}, expected a storage")
             return self._found(tensors.storage(found[1:], self._context), folder)
 
+        held = self._members[pickle]
+        if held.size > max(_FREE_PICKLE, _PICKLE_RATIO * held.stored):
+            raise LimitError(
+                f"{self._source.where}: {pickle} claims to inflate from {held.stored} bytes to {held.size}: more than "
+                f"{_PICKLE_RATIO} times is taken for a bomb (beyond {_FREE_PICKLE} bytes): save the file anew, uncompressed"
+            )
         content = self._content(pickle)
         machine = Machine(content, self._context, load_id)
         value = machine.run()

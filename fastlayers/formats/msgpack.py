@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..errors import FormatError, UnsupportedError
+from ..errors import FormatError, LimitError, UnsupportedError
 from ._arrays import MAX_RANK, Array, Codec, codec, count_bytes, decode, widen_bfloat16, widen_float8
 from ._budget import Budget
 from ._source import Source, quote
@@ -22,6 +22,8 @@ NAME = "msgpack"
 LOOKS = "a map whose first key is text"
 
 DEEPEST = 64  # maps in maps
+_MOST = 1 << 20  # values; a network of 10,000 arrays has 100,000
+_LONGEST = 1000  # characters of an array's name; keys may be long, and each level repeats those above
 _EACH = 160  # bytes that a value takes as a Python object, at the least
 _ARRAY, _COMPLEX, _SCALAR = 1, 2, 3
 _CHUNKED = "__msgpack_chunked_array__"
@@ -87,6 +89,8 @@ def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
 class _Reader:
     def __init__(self, source: Source, budget: Budget) -> None:
         self.view, self.where, self.budget = source.view, source.where, budget
+        self.values = 0
+        self.paid = f"{self.where}: its values"
 
     def fail(self, at: int, text: str) -> NoReturn:
         raise FormatError(f"{self.where}: {text} at byte {at}")
@@ -112,7 +116,10 @@ class _Reader:
         """The value that begins at `at`, and where it ends; arrays and binary data stay where they are."""
         if depth > DEEPEST:
             self.fail(at, f"maps lie in maps more than {DEEPEST} deep")
-        self.budget.take(_EACH, f"{self.where}: its values")
+        self.values += 1
+        if self.values > _MOST:
+            raise LimitError(f"{self.where}: has more than {_MOST} values: no file of weights needs as many")
+        self.budget.take(_EACH, self.paid)
         first = self.unpacked("B", at, end)
         at += 1
         if first <= 0x7F or first >= 0xE0:
@@ -182,6 +189,8 @@ class _Reader:
 
     def arrays(self, tree: Any, path: str = "") -> Iterator[tuple[str, Array]]:
         """The arrays of a value with their names."""
+        if len(path) > _LONGEST:
+            raise LimitError(f"{self.where}: the name {quote(path)} is longer than {_LONGEST} characters")
         if isinstance(tree, dict) and _CHUNKED in tree:
             yield path, self.joined(tree, path)
         elif isinstance(tree, (dict, list)):

@@ -34,13 +34,21 @@ def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
     where, places = source.where, _places(source, budget)
     if source.path is None:
         raise UnsupportedError(f"{where}: is an index of files that lie beside it: pass its path, or load each file")
-    folder = os.path.dirname(os.fsdecode(source.path))
+    path = os.fsdecode(source.path)
+    # The files of a cache are links, the index among them, to where they lie together: beside the index either way.
+    folders = [os.path.realpath(os.path.dirname(path)), os.path.dirname(os.path.realpath(path))]
     caller = where.partition(":")[0]
     files: dict[str, dict[str, Array]] = {}
-    for file in dict.fromkeys(places.values()):
-        files[file] = _file(os.path.join(folder, file), file, where, caller, source.mapped, budget)
+    said: dict[str, set[str]] = {}
+    for name, file in places.items():
+        said.setdefault(file, set()).add(name)
+    for file in said:
+        real = os.path.realpath(os.path.join(folders[0], file))
+        if os.path.dirname(real) not in folders:
+            raise FormatError(f"{where}: {quote(file)} is a link that leads out of the index's folder")
+        files[file] = _file(real, file, where, caller, source.mapped, budget)
     for file, tensors in files.items():
-        listed = {name for name, at in places.items() if at == file}
+        listed = said[file]
         if missing := [name for name in listed if name not in tensors]:
             raise FormatError(f"{where}: {quote(file)} lacks {len(missing)} tensors that are said to be in it: {_some(missing)}")
         if extra := [name for name in tensors if name not in listed]:
@@ -53,6 +61,10 @@ def _file(path: str, file: str, where: str, caller: str, mapped: bool, budget: B
         opened = open_source(path, caller=caller, mapped=mapped, budget=budget)
     except FileNotFoundError:
         raise FormatError(f"{where}: {quote(file)} is not there, beside the index") from None
+    except PermissionError:
+        raise
+    except OSError as error:  # a folder, a name that no file can have
+        raise FormatError(f"{where}: {quote(file)} cannot be opened: {error.strerror or error}") from None
     if not safetensors.sniff(opened):
         raise FormatError(f"{opened.where}: is no safetensors file, as {where} says")
     return safetensors.load_weights(opened, budget)

@@ -39,13 +39,18 @@ def test_shards(tmp_path: Path, mmap: bool) -> None:
 
 
 def test_files_may_be_links(tmp_path: Path) -> None:
-    """As in the caches of those who publish models."""
+    """As in the caches of those who publish models: the index and its files are links to where they lie together."""
     (tmp_path / "blobs").mkdir()
     (tmp_path / "snapshot").mkdir()
     path = written(tmp_path / "snapshot")
-    shutil.move(tmp_path / "snapshot" / FIRST, tmp_path / "blobs" / "x")
-    (tmp_path / "snapshot" / FIRST).symlink_to(tmp_path / "blobs" / "x")
+    for name in (FIRST, SECOND, path.name):
+        shutil.move(tmp_path / "snapshot" / name, tmp_path / "blobs" / name[::-1])
+        (tmp_path / "snapshot" / name).symlink_to(tmp_path / "blobs" / name[::-1])
     assert len(load_weights(path)) == 3
+    path.unlink()
+    shutil.move(tmp_path / "blobs" / path.name[::-1], path)
+    with pytest.raises(FormatError, match="is a link that leads out"):
+        load_weights(path)
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "a/b", "a\\b", "", ".", "..", "c:x", "a\0b", "a\nb"])

@@ -12,7 +12,7 @@ from typing import Any
 import fastlayers as fl
 from fastlayers.errors import Error, FormatError, LimitError, UnsupportedError
 
-__all__ = ["REFUSED", "ROWS", "Case", "Sweep", "every_case", "network", "weights"]
+__all__ = ["REFUSED", "ROWS", "Case", "Sweep", "every_case", "fixed", "network", "weights"]
 
 Reader = Callable[..., Any]
 Content = bytes | Path
@@ -38,6 +38,11 @@ def weights(source: Any, **options: Any) -> Any:
 def network(source: Any, **options: Any) -> Any:
     """Reads the network of `source`."""
     return fl.load(source, **options)
+
+
+def fixed(content: bytes) -> Callable[[Path], bytes]:
+    """The maker of a content that is known."""
+    return lambda folder: content
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ HANG = 30  # seconds after which a load is taken to have no end; the report says
 _FORBIDDEN = (
     "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.spawn", "os.startfile", "subprocess.", "socket.", "pickle.",
     "marshal.", "compile", "exec", "ctypes.", "shutil.", "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link",
-    "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.putenv", "urllib.", "http.", "ftplib.", "smtplib.", "webbrowser.", "tempfile.",
-    "code.__new__", "builtins.input", "import",
+    "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.putenv", "os.listdir", "os.scandir", "glob.", "urllib.", "http.",
+    "ftplib.", "smtplib.", "webbrowser.", "tempfile.", "code.__new__", "builtins.input", "import",
 )  # fmt: skip
 
 
@@ -55,14 +55,16 @@ class Outcome:
     crash: str = ""
 
 
-def watch(case: Case | Sweep, memory: bool = False) -> Outcome:
-    """What became of the case in a child: from a file, or from `memory`. Needs ``os.fork``."""
+def watch(case: Case | Sweep, memory: bool = False) -> Outcome | None:
+    """What became of the case in a child: from a file, or from `memory`, None if it cannot be. Needs ``os.fork``."""
     _import_everything()
     with tempfile.TemporaryDirectory() as top:
         folder = Path(top) / "model"
         folder.mkdir()
+        memory = memory or isinstance(case, Sweep)
         task = _sweep(case) if isinstance(case, Sweep) else _single(case, folder, memory)
-        return _forked(task, Path(top) / "outcome", folder)
+        # What comes from memory has no folder: no file at all may be opened.
+        return None if task is None else _forked(task, Path(top) / "outcome", [] if memory else [folder])
 
 
 @functools.cache
@@ -77,8 +79,10 @@ def _import_everything() -> None:
     fastlayers.kernels.current()
 
 
-def _single(case: Case, folder: Path, memory: bool) -> Callable[[_Watch], Outcome]:
+def _single(case: Case, folder: Path, memory: bool) -> Callable[[_Watch], Outcome] | None:
     content = case.make(folder)
+    if memory and isinstance(content, Path):
+        return None
     if isinstance(content, bytes):
         size = len(content)
         if not memory:
@@ -128,13 +132,15 @@ class _Watch:
         if not self.on:
             return
         if event == "open":
-            path, mode = arguments[0], arguments[1]
+            path, mode, flags = arguments
             name = os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else f"descriptor {path}"
-            if isinstance(mode, str) and set(mode) & set("wax+"):
+            writes = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC) if isinstance(flags, int) else 0
+            if writes or (isinstance(mode, str) and set(mode) & set("wax+")):
                 self.events.append(f"open for writing: {name}")
             if isinstance(path, int):
                 return
-            if not any(os.path.realpath(name).startswith(a) for a in self._allowed):
+            real = os.path.realpath(name)
+            if not any(real == a or real.startswith(a + os.sep) for a in self._allowed):
                 self.opened.append(name)
         elif event.startswith(_FORBIDDEN) and not (event == "import" and arguments[0] in sys.modules):
             self.events.append(f"{event} {arguments!r}"[:200])
@@ -184,10 +190,10 @@ def _resident(peak: bool = False) -> int:
     return next((int(line.split()[1]) << 10 for line in lines if line.startswith(word)), 0)
 
 
-def _forked(task: Callable[[_Watch], Outcome], answer: Path, folder: Path) -> Outcome:
+def _forked(task: Callable[[_Watch], Outcome], answer: Path, folders: list[Path]) -> Outcome:
     """Runs the task in a fork, whose hook goes with it."""
-    allowed = [os.path.realpath(p) for p in (folder, sys.prefix, sys.base_prefix, sysconfig.get_paths()["stdlib"])]
-    allowed += [str(Path(__file__).resolve().parents[2] / "fastlayers"), "/proc/self/"]
+    allowed = [os.path.realpath(p) for p in (*folders, sys.prefix, sys.base_prefix, sysconfig.get_paths()["stdlib"])]
+    allowed += [str(Path(__file__).resolve().parents[2] / "fastlayers")]
     child = os.fork()
     if child == 0:
         status = 1

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
+import random
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import fastlayers as fl
-from fastlayers.errors import Error, FormatError, LimitError, UnsupportedError
+from fastlayers.errors import DTypeError, Error, FormatError, LimitError, ShapeError, UnsupportedError
 
 __all__ = ["REFUSED", "ROWS", "Case", "Sweep", "every_case", "fixed", "network", "weights"]
+__all__ = ["ANY_OF_OURS", "REFUSED", "ROWS", "Case", "Sweep", "contents", "every_case", "network", "sweeps", "weights"]
 
 Reader = Callable[..., Any]
 Content = bytes | Path
 
 # The errors that a file may get; ShapeError and the like are for arguments and for graphs whose sizes do not fit together.
 REFUSED: tuple[type[Error], ...] = (FormatError, UnsupportedError, LimitError)
+ANY_OF_OURS: tuple[type[Error], ...] = (*REFUSED, ShapeError, DTypeError)
 
 # The rows of the table of attacks; every one must have cases.
 ROWS = (
@@ -63,6 +66,11 @@ class Case:
     read: Reader = weights
     valid: bool = False
 
+    def refuses(self, error: str | None, message: str) -> bool:
+        """Whether an error is the one that must come, by its class's name and its message."""
+        kinds = self.error if isinstance(self.error, tuple) else (self.error,)
+        return error in [kind.__name__ for kind in kinds] and self.match in message
+
 
 @dataclass(frozen=True)
 class Sweep:
@@ -74,6 +82,41 @@ class Sweep:
     errors: tuple[type[Error], ...] = REFUSED
     read: Reader = weights
     may_load: bool = True  # False: every one must be refused
+
+
+Refusal = type[Error] | tuple[type[Error], ...]
+
+
+def contents(
+    row: str, files: Mapping[str, tuple[Callable[[], bytes], Refusal | None, str]], read: Reader = network
+) -> list[Case | Sweep]:
+    """Cases of one content each: {name: (what makes it, the error, what is in its message)}; None for one that must load."""
+
+    def case(name: str, make: Callable[[], bytes], error: Refusal | None, match: str) -> Case:
+        return Case(row, name, lambda folder: make(), FormatError if error is None else error, match, read, error is None)
+
+    return [case(name, *file) for name, file in files.items()]
+
+
+def sweeps(row: str, name: str, make: Callable[[], bytes], read: Reader = network, step: int = 1) -> list[Case | Sweep]:
+    """A small valid file cut off, with bytes replaced, with garbage behind each beginning: every `step` bytes."""
+
+    def cut() -> Iterable[bytes]:
+        whole = make()
+        return (whole[:length] for length in range(0, len(whole), step))
+
+    def replaced() -> Iterable[bytes]:
+        whole = make()
+        return (whole[:at] + byte + whole[at + 1 :] for at in range(0, len(whole), step) for byte in (b"\0", b"\xff"))
+
+    def continued() -> Iterable[bytes]:
+        whole, rng = make(), random.Random(name)
+        return (whole[:at] + rng.randbytes(len(whole) - at) for at in range(0, len(whole), 7 * step))
+
+    return [
+        Sweep(row, f"{name}: {what}", files, ANY_OF_OURS, read)
+        for what, files in (("cut off", cut), ("a byte replaced", replaced), ("garbage behind its beginning", continued))
+    ]
 
 
 def every_case() -> list[Case | Sweep]:

@@ -22,6 +22,7 @@ from typing import Any
 import fastlayers
 from fastlayers.errors import Error
 
+from ..formats import onnx_build
 from .cases import Case, Sweep
 
 __all__ = ["HANG", "MEMORY", "Outcome", "watch"]
@@ -35,6 +36,9 @@ _FORBIDDEN = (
     "marshal.", "compile", "exec", "ctypes.", "shutil.", "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link",
     "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.putenv", "os.listdir", "os.scandir", "glob.", "urllib.", "http.",
     "ftplib.", "smtplib.", "webbrowser.", "tempfile.", "code.__new__", "builtins.input", "import",
+    "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.putenv", "urllib.", "http.", "ftplib.", "smtplib.", "webbrowser.",
+    "tempfile.",
+    "code.__new__", "builtins.input", "import",
 )  # fmt: skip
 
 
@@ -65,6 +69,8 @@ def watch(case: Case | Sweep, memory: bool = False) -> Outcome | None:
         task = _sweep(case) if isinstance(case, Sweep) else _single(case, folder, memory)
         # What comes from memory has no folder: no file at all may be opened.
         return None if task is None else _forked(task, Path(top) / "outcome", [] if memory else [folder])
+        # What comes from memory has no folder.
+        return _forked(task, Path(top) / "outcome", Path(top) / "nowhere" if memory else folder)
 
 
 @functools.cache
@@ -76,7 +82,7 @@ def _import_everything() -> None:
         top = importlib.import_module(f"fastlayers.{package}")
         for found in pkgutil.walk_packages(top.__path__, top.__name__ + "."):
             importlib.import_module(found.name)
-    fastlayers.kernels.current()
+    fastlayers.load(onnx_build.model(onnx_build.graph([onnx_build.node("Relu", "x", "y")], "x", "y")))
 
 
 def _single(case: Case, folder: Path, memory: bool) -> Callable[[_Watch], Outcome] | None:
@@ -140,6 +146,10 @@ class _Watch:
             if isinstance(path, int):
                 return
             real = os.path.realpath(name)
+            if flags & getattr(os, "O_NOFOLLOW", 0):  # a link is refused, so its name is all that is looked at
+                real = os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name))
+            else:
+                real = os.path.realpath(name)
             if not any(real == a or real.startswith(a + os.sep) for a in self._allowed):
                 self.opened.append(name)
         elif event.startswith(_FORBIDDEN) and not (event == "import" and arguments[0] in sys.modules):
@@ -193,6 +203,7 @@ def _resident(peak: bool = False) -> int:
 def _forked(task: Callable[[_Watch], Outcome], answer: Path, folders: list[Path]) -> Outcome:
     """Runs the task in a fork, whose hook goes with it."""
     allowed = [os.path.realpath(p) for p in (*folders, sys.prefix, sys.base_prefix, sysconfig.get_paths()["stdlib"])]
+    allowed = [os.path.realpath(p) for p in (folder, sys.prefix, sys.base_prefix, sysconfig.get_paths()["stdlib"])]
     allowed += [str(Path(__file__).resolve().parents[2] / "fastlayers")]
     child = os.fork()
     if child == 0:
@@ -200,6 +211,8 @@ def _forked(task: Callable[[_Watch], Outcome], answer: Path, folders: list[Path]
         try:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(HANG)
+            # Names that are opened below a folder's descriptor are told without that folder: they are taken to be the model's.
+            os.chdir(folder if folder.exists() else folder.parent)
             watching = _Watch(allowed)
             sys.addaudithook(watching)
             outcome = task(watching)

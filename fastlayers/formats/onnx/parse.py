@@ -19,6 +19,9 @@ from .values import MAX_DEPTH, ValueParser
 from .wire import fields, signed, skip, varints
 
 MAX_NODES = 250_000  # in all graphs; unrolled networks have tens of thousands
+_MOST_LISTED = 10_000  # functions, imports and metadata of a model, each
+_MOST_ATTRIBUTES = 1_000  # of one node
+_MOST_IN_FUNCTION = 100_000  # nodes: as many as functions may stand for
 _ITEM_BYTES = 64  # that a number of a list takes at most
 _FEW = 64  # items of a list that are not worth counting
 
@@ -80,10 +83,8 @@ class Parser(ValueParser):
         where = self._where
         numbers = {1: 0, 5: 0}
         texts = {2: "", 3: "", 4: "", 6: ""}
-        metadata: dict[str, str] = {}
         graph: tuple[int, int] | None = None
-        functions: list[tuple[int, int]] = []
-        imports: list[tuple[int, int]] = []
+        listed: dict[int, list[tuple[int, int]]] = {8: [], 14: [], 25: []}  # imports, metadata, functions
         for tag, a, b in fields(self._view, at, end, where):
             number = tag >> 3
             if tag in (0x08, 0x28):
@@ -94,21 +95,17 @@ class Parser(ValueParser):
                 if graph is not None:
                     raise FormatError(f"{where}: has more than one graph")
                 graph = a, b
-            elif tag == 0x42:
+            elif tag in (0x42, 0x72, 0xCA):
                 self._count()
-                imports.append((a, b))
-            elif tag == 0x72:
-                key, value = self._entry(a, b, where)
-                metadata[key] = value
-            elif tag == 0xCA:
-                self._count()
-                functions.append((a, b))
+                listed[number].append((a, b))
+                if len(listed[number]) > _MOST_LISTED:
+                    raise LimitError(f"{where}: has more than {_MOST_LISTED} imports, functions or entries of metadata")
             else:
                 skip(tag, _MODEL, where)
         if graph is None:
             raise FormatError(f"{where}: is an ONNX model without a graph: truncated?")
         # The operator sets come behind the graph in the file, but its nodes are bound to them.
-        opsets = self._opsets(imports, where)
+        opsets = self._opsets(listed[8], where)
         return Model(
             ir_version=numbers[1],
             opsets=opsets,
@@ -117,9 +114,9 @@ class Parser(ValueParser):
             domain=texts[4],
             model_version=numbers[5],
             doc_string=texts[6],
-            metadata=frozen(metadata),
+            metadata=frozen(dict([self._entry(a, b, where) for a, b in listed[14]])),
             graph=self._graph(*graph, 2, where, opsets),
-            functions=tuple([self._function(a, b) for a, b in functions]),
+            functions=tuple([self._function(a, b) for a, b in listed[25]]),
         )
 
     def _opsets(self, imports: list[tuple[int, int]], where: object) -> Opsets:
@@ -153,6 +150,8 @@ class Parser(ValueParser):
             elif tag in (0x3A, 0x4A, 0x5A):
                 self._count()
                 parts[number].append((a, b))
+                if len(parts[number]) > _MOST_IN_FUNCTION:
+                    raise LimitError(f"{where}: a function has more than {_MOST_IN_FUNCTION} nodes")
             else:
                 skip(tag, _FUNCTION, where)
         where = Place(self._where, "function", texts[1])
@@ -232,8 +231,8 @@ class Parser(ValueParser):
                 outputs.append(view[a:b].tobytes().decode())
             elif tag == 0x2A:
                 parts.append((a, b))
-                if len(parts) > _FEW:
-                    self._count()
+                if len(parts) > _MOST_ATTRIBUTES:
+                    raise LimitError(f"{where}: byte {a}: a node has more than {_MOST_ATTRIBUTES} attributes")
             elif tag == 0x22:
                 op_type = view[a:b].tobytes().decode()
             elif tag == 0x1A:

@@ -24,6 +24,7 @@ MAX_DEPTH = 64  # messages in one another
 _MESSAGE_BYTES = 1000
 _BATCH = 256  # messages that are taken from the budget at once
 _FEW = 256  # bytes of a tensor that is small
+_MOST_ENTRIES = 32  # of an external tensor; four are known, and writers may add some
 
 # Numbers of the fields that are read; a field of another number is skipped.
 _TENSOR = frozenset((1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14))
@@ -129,6 +130,8 @@ class ValueParser:
             elif tag == 0x6A:
                 self._count()
                 external.append((a, b))
+                if len(external) > _MOST_ENTRIES:
+                    raise FormatError(f"{where}: a tensor's external data has more than {_MOST_ENTRIES} entries")
             elif tag == 0x70:
                 is_external = a == 1
             elif tag == 0x1A:
@@ -201,8 +204,9 @@ class ValueParser:
         found: dict[str, str] = {}
         for a, b in entries:
             key, value = self._entry(a, b, where)
-            if found.setdefault(key, value) != value:
+            if key in found:
                 raise FormatError(f"{where}: external data gives {quote(key)} twice")
+            found[key] = value
         return self._files.data(found, nbytes, where)
 
     def _string(self, at: int, end: int) -> str | bytes:

@@ -1,7 +1,8 @@
 """Winograd convolution F(m x m, 3 x 3), m = 2 or 4, on channels-last data: see `aot/winograd.pyx` and `aot/csrc/winograd.h`.
 
-Images are padded first. A task then takes a block of tiles: their inputs are transformed to V [point][tile][channel], each of the
-(m + 2)^2 points is a product with its own weights, and the sums [point][tile][output] are transformed back.
+A task takes a block of tiles: their inputs, padded, are transformed to V [tile][point][channel], a panel of channels at a time;
+each of the (m + 2)^2 points is a product with its own weights; and the sums [tile][point][output], some columns at a time, are
+transformed back.
 """
 
 from __future__ import annotations
@@ -12,19 +13,22 @@ from typing import NamedTuple
 import numpy as np
 
 from ..table import Activation
-from ._band import fill
-from ._njit import call, emitted, kernel
+from ._band import even, fill
+from ._njit import call, emitted, inner, kernel
 from ._threads import address, scratch, spread
-from ._tile import RELU, block, pack_all, panels_of, product, swap
+from ._tile import PANEL, RELU, block, pack_all, panels_of, put_integer, swap, table, zero
 from ._unary import apply, spell
-from ._vector import Emit, V
+from ._vector import WIDTH, Emit, V
 from .gemm import padded_bias
 
 __all__ = ["winograd", "winograd_pack"]
 
 A, B = 2 / 3, 3 / 2  # the points of m = 4 beside 0 and infinity: a, -a, b, -b, with a b = 1
-BLOCK = 1 << 18  # numbers of V or of the sums in a block, about: they stay in a second-level cache
-FEWEST, MOST = 8, 64  # tiles of a block
+BUDGET = 1 << 17  # numbers of V and of the sums that a block may have, if that makes LEAST tiles: a second-level cache holds them
+LEAST, MOST = 32, 128  # tiles of a block: fewer do not repay reading all weights
+ALONE = 64  # up to so many tiles are one block, whose channels and columns are the tasks
+TASKS = 8  # blocks wanted where there are more tiles, for as many threads
+WIDE = 64  # columns of the sums
 
 
 class Packed(NamedTuple):
@@ -83,30 +87,39 @@ def _of_tiles(e: Emit, m: V, case: Callable[[int], Callable[[], None]]) -> None:
     e.switch(m, {size: case(size) for size in (2, 4)})
 
 
+# Both axes go in groups of rows or columns whose sums share terms: what is between the axes then stays in registers, and what is
+# loaded twice costs less than storing that would.
+
+
 @emitted
-def _transform(e: Emit, m: V, x: V, line: V, c: V, v: V, point: V) -> None:
-    """One tile: v[point][channels] of the (m + 2)^2 pixels from x on, whose rows are `line` floats apart."""
+def _transform(e: Emit, m: V, x: V, line: V, pixel: V, v: V, point: V) -> None:
+    """A panel of channels of one tile: v[point] of the (m + 2)^2 pixels from x on, in rows `line` floats apart."""
 
     def case(size: int) -> Callable[[], None]:
         n = size + 2
 
-        def body(i: V, mask: V | None) -> None:
-            half = [
-                _in_axis(e, size, [e.load(e.at(x, line * row + c * column + i), mask=mask) for column in range(n)])
-                for row in range(n)
-            ]
-            for column in range(n):
-                for row, value in enumerate(_in_axis(e, size, [half[row][column] for row in range(n)])):
-                    e.store(e.at(v, point * (row * n + column) + i), value, mask)
+        def emit() -> None:
+            with e.loop(0, PANEL, WIDTH) as i:
+                for first in range(n // 2 + 1):  # columns 0; 1, 2; 3, 4; 5
+                    together = sorted({max(2 * first - 1, 0), min(2 * first, n - 1)})
+                    half = [
+                        _in_axis(e, size, [e.load(e.at(x, line * row + pixel * column + i)) for column in range(n)])
+                        for row in range(n)
+                    ]
+                    for column in together:
+                        for row, value in enumerate(_in_axis(e, size, [half[row][column] for row in range(n)])):
+                            e.store(e.at(v, point * (row * n + column) + i), value)
 
-        return lambda: e.vectors(c, body)
+        return emit
 
     _of_tiles(e, m, case)
 
 
 @emitted
-def _back(e: Emit, m: V, sums: V, point: V, o: V, bias: V, residual: V, relu: V, y: V, line: V, rows: V, cols: V) -> None:
-    """One tile: the first rows x cols of its outputs, y's pixels of o floats in rows `line` floats apart."""
+def _back(
+    e: Emit, m: V, sums: V, point: V, count: V, bias: V, residual: V, relu: V, y: V, line: V, pixel: V, rows: V, cols: V
+) -> None:
+    """`count` channels of one tile: the first rows x cols of its outputs, in rows `line` and pixels `pixel` floats apart."""
 
     def case(size: int) -> Callable[[], None]:
         n = size + 2
@@ -115,84 +128,155 @@ def _back(e: Emit, m: V, sums: V, point: V, o: V, bias: V, residual: V, relu: V,
             added = e.var(e.f(0.0))
             with e.when(bias.differs(0)):
                 added.set(e.load(e.at(bias, i), mask=mask))
-            half = [
-                _out_axis(e, size, [e.load(e.at(sums, point * (row * n + column) + i)) for row in range(n)])
-                for column in range(n)
-            ]
-            for row in range(size):
-                with e.when(rows > row):
-                    for column, value in enumerate(_out_axis(e, size, [half[k][row] for k in range(n)])):
-                        with e.when(cols > column):
-                            place = line * row + o * column + i
-                            total = e.var(value + added.get())
-                            with e.when(residual.differs(0)):
-                                total.set(total.get() + e.load(e.at(residual, place), mask=mask))
-                            with e.when(relu.differs(0)):
-                                total.set(e.most(0.0, total.get()))
-                            e.store(e.at(y, place), total.get(), mask)
+            for first in range(2):  # rows 0, 2; 1, 3
+                half = [
+                    _out_axis(e, size, [e.load(e.at(sums, point * (row * n + column) + i)) for row in range(n)])
+                    for column in range(n)
+                ]
+                for row in range(first, size, 2):
+                    with e.when(rows > row):
+                        for column, value in enumerate(_out_axis(e, size, [half[k][row] for k in range(n)])):
+                            with e.when(cols > column):
+                                place = line * row + pixel * column + i
+                                total = e.var(value + added.get())
+                                with e.when(residual.differs(0)):
+                                    total.set(total.get() + e.load(e.at(residual, place), mask=mask))
+                                with e.when(relu.differs(0)):
+                                    total.set(e.most(0.0, total.get()))
+                                e.store(e.at(y, place), total.get(), mask)
 
-        return lambda: e.vectors(o, body)
+        def emit() -> None:
+            if WIDTH == 16:  # where masks cost nothing
+                with e.loop(0, count, WIDTH) as i:
+                    body(i, e.mask(count - i))
+            else:
+                e.vectors(count, body)
+
+        return emit
 
     _of_tiles(e, m, case)
 
 
-@kernel
-def _pad(
-    fill: int, swap: int, x: int, last: int, c: int, h: int, w: int, top: int, left: int, rows: int, cols: int, to: int,
-    first: int,
-    end: int,
+@inner
+def transform(
+    fill: int, swap: int, x: int, last: int, c: int, h: int, w: int, top: int, left: int, m: int, images: int, rows: int,
+    cols: int, c0: int, v: int, point: int, tile: int, part: int,
 ) -> None:  # fmt: skip
-    """Tasks: images."""
-    for image in range(first, end):
-        at = to + 4 * image * rows * cols * c
-        call(fill, swap, x + 4 * image * c * h * w, last, c, c, 1, h, w, 0, 1, 1, -top, 1, rows, -left, 1, cols, at)
+    """V of images x rows x cols tiles, a panel of channels from c0 on; the first tile begins at (-top, -left) of the image x."""
+    high, wide, channels = rows * m + 2, cols * m + 2, min(16, c - c0)
+    zero(part + 4 * high * wide * channels, 16)  # a panel of fewer channels reads on
+    v += 4 * c0
+    for image in range(images):
+        at = x + 4 * (image * c * h * w + c0 * (1 if last != 0 else h * w))
+        call(fill, swap, at, last, c, channels, 1, h, w, 0, 1, 1, -top, 1, high, -left, 1, wide, part)
+        for r in range(rows):
+            for t in range(cols):
+                _transform(m, part + 4 * (r * wide + t) * m * channels, wide * channels, channels, v, point)
+                v += 4 * tile
 
 
-@kernel
-def _swap_all(swap: int, x: int, y: int, rows: int, cols: int, first: int, last: int) -> None:
-    for image in range(first, last):
-        at = 4 * image * rows * cols
-        call(swap, x + at, cols, y + at, rows, rows, cols)
+@inner
+def columns(
+    block: int, apply: int, swap: int, v: int, point: int, tile: int, c: int, weights: int, size: int, o: int, j0: int, n: int,
+    bias: int, residual: int, out: int, oh: int, ow: int, last: int, m: int, images: int, rows: int, cols: int, top: int,
+    left: int, code: int, a: float, bb: float, sums: int, width: int, apart: int, part: int,
+) -> None:  # fmt: skip
+    """Outputs of images x rows x cols tiles out of V, n columns from j0 on; the first tile's are at (top, left) of the image out.
+
+    sums: [tile][point][column], `width` columns, tiles `apart` floats apart; part: the outputs of a panel of columns, which are
+    transposed if they are channels-first. A residual is there before.
+    """
+    own = table()
+    lines, panels = own + 16, (o + 15) // 16 * 16
+    for i in range(images * rows * cols):
+        put_integer(lines, i, v + 4 * i * tile)
+    for q in range((m + 2) * (m + 2)):
+        k0 = 0
+        while True:  # once even without channels: sums are zeros
+            klen = min(256, c - k0)
+            put_integer(own, 0, q * point + k0)
+            put_integer(own, 1, klen)
+            call(
+                block, lines, images * rows * cols, own, 1, weights + 4 * (q * size + panels * k0 + j0 * klen), 16, 16 * klen,
+                sums + 4 * q * width, apart, (n + 15) // 16 * 16, 1 if k0 > 0 else 0, 0, 0, 0, 0, 0.0, 0.0, apply,
+            )  # fmt: skip
+            k0 += klen
+            if k0 >= c:
+                break
+    high, wide, c0 = min(rows * m, oh - top), min(cols * m, ow - left), 0
+    pieces, length = (1, high * wide) if wide == ow else (high, wide)
+    while c0 < n:
+        count = n if last != 0 else min(16, n - c0)
+        s, b_at = sums + 4 * c0, bias + 4 * (j0 + c0) if bias != 0 else 0
+        for image in range(images):
+            if last != 0:
+                at = 4 * (((image * oh + top) * ow + left) * o + j0)
+                y, extra, line, pixel, lanes = out + at, residual + at if residual != 0 else 0, ow * o, o, n
+            else:
+                at = 4 * (((image * o + j0 + c0) * oh + top) * ow + left)
+                y, extra, line, pixel, lanes = part, part if residual != 0 else 0, wide * 16, 16, 16
+                if residual != 0:
+                    for r in range(pieces):
+                        call(swap, residual + at + 4 * r * ow, oh * ow, part + 64 * r * length, 16, count, length)
+            for r in range(rows):
+                for t in range(cols):
+                    place = 4 * m * (r * line + t * pixel)
+                    _back(
+                        m, s, width, lanes, b_at, extra + place if extra != 0 else 0, 1 if code == RELU else 0, y + place, line,
+                        pixel, high - r * m, wide - t * m,
+                    )  # fmt: skip
+                    s += 4 * apart
+            if code > RELU:
+                together = 1 if last != 0 and n < o else wide  # pixels that lie side by side
+                for r in range(high):
+                    for t in range(0, wide, together):
+                        place = y + 4 * (r * line + t * pixel)
+                        call(apply, code, a, bb, place, place, together * lanes)
+            if last == 0:
+                for r in range(pieces):
+                    call(swap, part + 64 * r * length, 16, out + at + 4 * r * ow, oh * ow, length, count)
+        c0 += count
 
 
 @kernel
 def _blocks(
-    product: int, block: int, apply: int, m: int, x: int, c: int, rows: int, cols: int, down: int, across: int, images: int,
-    weights: int,
-    size: int, bias: int, o: int, residual: int, y: int, oh: int, ow: int, code: int, a: float, b: float, tiles: int,
-    scratch: int,
-    first: int, last: int,
+    transform: int, columns: int, fill: int, swap: int, block: int, apply: int, x: int, out: int, residual: int, x_last: int,
+    out_last: int, images: int, c: int, h: int, w: int, o: int, oh: int, ow: int, top: int, left: int, m: int, weights: int,
+    size: int, bias: int, code: int, a: float, bb: float, some_images: int, some_rows: int, some_cols: int, width: int,
+    v_tile: int, m_tile: int, stage: int, v: int, sums: int, part: int, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Tasks: `tiles` tiles, counted over all images, `down` x `across` in each; x has rows x cols pixels."""
-    points = (m + 2) * (m + 2)
-    wide = (o + 15) // 16 * 16
-    sums = scratch + 4 * points * tiles * c
-    total = images * down * across
+    """Tasks: blocks of some_images x some_rows x some_cols tiles (stage 0); if there is one block, panels of its channels, which
+    make V (stage 1), or `width` columns of its outputs (stage 2)."""
+    down, across = (oh + m - 1) // m, (ow + m - 1) // m
+    row_blocks, col_blocks, point = (
+        (down + some_rows - 1) // some_rows,
+        (across + some_cols - 1) // some_cols,
+        (c + 15) // 16 * 16,
+    )
     for task in range(first, last):
-        t0 = task * tiles
-        count = min(tiles, total - t0)
-        for t in range(count):
-            image, rest = (t0 + t) // (down * across), (t0 + t) % (down * across)
-            at = (image * rows + rest // across * m) * cols + rest % across * m
-            _transform(m, x + 4 * at * c, cols * c, c, scratch + 4 * t * c, tiles * c)
-        for point in range(points):
+        number = task if stage == 0 else 0
+        left_at, number = number % col_blocks * some_cols, number // col_blocks
+        top_at, image = number % row_blocks * some_rows, number // row_blocks * some_images
+        here, rows, cols = min(some_images, images - image), min(some_rows, down - top_at), min(some_cols, across - left_at)
+        begin = task * 16 if stage == 1 else 0
+        for c0 in range(begin, min(c, begin + 16) if stage == 1 else c if stage == 0 else 0, 16):
             call(
-                product, block, apply, scratch + 4 * point * tiles * c, c, count, c, weights + 4 * point * size, o, 0, o,
-                sums + 4 * point * tiles * wide, wide, 0, 0, 0, 0, 0.0, 0.0,
+                transform, fill, swap, x + 4 * image * c * h * w, x_last, c, h, w, top - top_at * m, left - left_at * m, m, here,
+                rows, cols, c0, v, point, v_tile, part,
             )  # fmt: skip
-        for t in range(count):
-            image, rest = (t0 + t) // (down * across), (t0 + t) % (down * across)
-            top, left = rest // across * m, rest % across * m
-            high, broad = min(m, oh - top), min(m, ow - left)
-            at = 4 * ((image * oh + top) * ow + left) * o
-            _back(
-                m, sums + 4 * t * wide, tiles * wide, o, bias, residual + at if residual != 0 else 0, 1 if code == RELU else 0,
-                y + at,
-                ow * o, high, broad,
+        begin, at = task * width if stage == 2 else 0, 4 * image * o * oh * ow
+        added = residual + at if residual != 0 else 0
+        for j0 in range(begin, min(o, begin + width) if stage == 2 else o if stage == 0 else 0, width):
+            call(
+                columns, block, apply, swap, v, point, v_tile, c, weights, size, o, j0, min(width, o - j0), bias,
+                added, out + at, oh, ow, out_last, m, here, rows, cols, top_at * m, left_at * m,
+                code, a, bb, sums, width, m_tile, part,
             )  # fmt: skip
-            if code > RELU:
-                for r in range(high):
-                    call(apply, code, a, b, y + at + 4 * r * ow * o, y + at + 4 * r * ow * o, broad * o)
+
+
+def _apart(floats: int) -> int:
+    """At least so many floats: tiles must not lie a multiple of 1 KB apart, where they would share their cache lines' places."""
+    return floats + (PANEL if floats % 256 == 0 else 0)
 
 
 def winograd(
@@ -208,35 +292,44 @@ def winograd(
     """out = activation(x * weight + bias + residual), a cross-correlation with zeros around x."""
     if not out.size:
         return
-    m, c, o, images = packed.tile, packed.c, packed.o, len(out)
+    m, c, o, images, points = packed.tile, packed.c, packed.o, len(out), (packed.tile + 2) ** 2
     h, w = x.shape[2:4] if x_last else x.shape[3:]
     oh, ow = out.shape[2:4] if out_last else out.shape[3:]
     down, across = -(-oh // m), -(-ow // m)
-    rows, cols = down * m + 2, across * m + 2
-    image = scratch(images * rows * cols * c)
-    padding = fill.address, swap.address, address(x), int(x_last), c, h, w, pads[2], pads[4], rows, cols, address(image)
-    spread(images, 4.0 * image.size, lambda first, last: _pad(*padding, first, last))
-    y, added = out, residual
-    if not out_last:
-        y = scratch(out.size)
-        if residual is not None:
-            added = scratch(out.size)
-            turn = swap.address, address(residual), address(added), o, oh * ow
-            spread(images, 4.0 * out.size, lambda first, last: _swap_all(*turn, first, last))
-    points = (m + 2) ** 2
-    tiles = min(MOST, max(FEWEST, BLOCK // (points * max(c, panels_of(o)))))
-    tiles = min(tiles, max(FEWEST, images * down * across))
+    tiles, width = images * down * across, min(panels_of(o), WIDE)
+    alone = tiles <= ALONE
+    if alone:
+        most = ALONE
+        if o <= WIDE * (TASKS - 1):
+            width = min(width, WIDE // 2)
+    else:
+        most = BUDGET // (points * (panels_of(c) + width))
+        most = min(max(min(most, -(-tiles // TASKS)), LEAST), MOST)
+    some_images, some_rows, some_cols = 1, 1, even(across, most)
+    if some_cols == across:
+        some_rows = even(down, max(1, most // across))
+        if some_rows == down:
+            some_images = even(images, max(1, most // (down * across)))
+    v_tile, m_tile, block_tiles = _apart(points * panels_of(c)), _apart(points * width), some_images * some_rows * some_cols
+    inputs, outputs = (some_rows * m + 2) * (some_cols * m + 2), 0 if out_last else some_rows * some_cols * m * m
+    sizes = block_tiles * v_tile, block_tiles * m_tile, PANEL * (max(inputs, outputs) + 1)
     given = (
-        product.address, block.address, apply.address, m, address(image), c, rows, cols, down, across, images,
-        address(packed.weights),
-        packed.weights.shape[1], address(packed.bias), o, address(added), address(y), oh, ow, *spell(activation), tiles,
+        transform.address, columns.address, fill.address, swap.address, block.address, apply.address, address(x), address(out),
+        address(residual), int(x_last), int(out_last), images, c, h, w, o, oh, ow, pads[2], pads[4], m, address(packed.weights),
+        packed.weights.shape[1], address(packed.bias), *spell(activation), some_images, some_rows, some_cols, width,
+        v_tile, m_tile,
     )  # fmt: skip
+    shared = scratch(sizes[0] if alone else 0)
 
-    def run(first: int, last: int) -> None:
-        own = scratch(points * tiles * (c + panels_of(o)))
-        _blocks(*given, address(own), first, last)
+    def stage(number: int, first: int, last: int) -> None:
+        own = scratch(sum(sizes))
+        at = address(own)
+        _blocks(*given, number, address(shared) if alone else at, at + 4 * sizes[0], at + 4 * sum(sizes[:2]), first, last)
 
-    spread(-(-images * down * across // tiles), 1.0 * images * down * across * points * c * o, run)
-    if not out_last:
-        back = swap.address, address(y), address(out), oh * ow, o
-        spread(images, 4.0 * out.size, lambda first, last: _swap_all(*back, first, last))
+    work = 1.0 * tiles * points * (c * o + 8 * (c + o))
+    if alone:
+        spread(-(-c // PANEL), work, lambda first, last: stage(1, first, last))
+        spread(-(-o // width), work, lambda first, last: stage(2, first, last))
+    else:
+        blocks = -(-images // some_images) * -(-down // some_rows) * -(-across // some_cols)
+        spread(blocks, work, lambda first, last: stage(0, first, last))

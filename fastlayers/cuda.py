@@ -53,7 +53,7 @@ def array(value: Any) -> DeviceArray:
     made = np.asarray(value)
     if made.dtype.str[1:] not in exchange.DTYPES:
         raise DTypeError(f"cuda.array: value has dtype {made.dtype}: expected booleans, integers or floats")
-    return device.upload(made.astype(made.dtype.newbyteorder("="), copy=False))  # type: ignore[no-any-return]
+    return device.placed(made.astype(made.dtype.newbyteorder("="), copy=False))  # type: ignore[no-any-return]
 
 
 @contextmanager

@@ -142,22 +142,31 @@ class Runner:
 
     def uploaded(self, arrays: Sequence[np.ndarray]) -> list[Any]:
         """Results of the host on the GPU."""
-        from ..kernels.cuda._device import upload
+        from ..kernels.cuda._device import placed
 
-        return [upload(array) for array in arrays]
+        return [placed(array) for array in arrays]
 
     def run(self, plan: Plan, inputs: Sequence[Any], outputs: Sequence[np.ndarray] | None, on_host: bool) -> Sequence[Any]:
         """Runs a plan on host arrays or arrays on the GPU; gives the same as `on_host` says, or fills `outputs`."""
-        from ..kernels.cuda._cuda import stream_pointer
         from ..kernels.cuda._device import empty, sent
+        from ..kernels.cuda._driver import event, start, stream_pointer
 
+        start("run")
         given = [sent(a) if isinstance(a, np.ndarray) else a for a in inputs]
         made = [empty(shape, dtype) for shape, dtype in plan.outputs]
         key = id(plan), stream_pointer()
         with self._lock:
             kept = self._frames.pop(key, None)  # whoever runs at the same time makes one of its own
             frame = kept[1] if kept is not None else _Frame(plan, self.kernels, self.constant)
+        for array in given:
+            array.block.ready()
         frame.run(given, made)
+        if stream_pointer() or any(array.block.away for array in given):  # else everything is in one order
+            done = event()
+            for array in given:
+                array.block.used(done)
+            for array in made:
+                array.block.finished(done)
         with self._lock:
             self._frames[key] = plan, frame
             while len(self._frames) > KEPT:

@@ -1,10 +1,9 @@
-"""Arrays on the GPU, their memory, and kernel functions that take arrays of either side."""
+"""Arrays on the GPU, and kernel functions that take arrays of either side."""
 
 from __future__ import annotations
 
 import inspect
 import math
-import threading
 from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any, overload
@@ -12,76 +11,11 @@ from typing import Any, overload
 import numpy as np
 
 from ...errors import LimitError
-from ._cuda import SIMULATED, U8, cuda, current_stream, failure, kernel, numba_cuda, sized, stream_pointer, synchronize, threads
+from ._cuda import SIMULATED, U8, cuda, current_stream, failure, kernel, sized, synchronize, threads
+from ._driver import event
+from ._memory import Block, kept, lent
 
-__all__ = ["Array", "absent", "empty", "on_device", "sent", "upload", "zeros"]
-
-ALIGN = 512  # of memory of our own
-HELD = 2 << 30  # bytes of free memory that are not given to the driver
-
-
-class Block:
-    """Memory: ours, which goes back to the free list when nobody has it any more, or somebody else's, whom it keeps."""
-
-    __slots__ = ("buffer", "key", "owner")
-
-    def __init__(self, buffer: Any, owner: Any = None, key: Any = None) -> None:
-        self.buffer, self.owner, self.key = buffer, owner, key
-
-    def __del__(self) -> None:
-        if self.key is not None and _pool is not None:  # None when the process ends
-            _pool.give_back(self.key, self.buffer)
-
-
-class _Pool:
-    """Memory that was used before, by stream and size: asking the driver costs a hundred microseconds and waits for the GPU.
-
-    What is given back may still be read by work that is queued; whoever gets it next queues behind that on the same stream.
-    """
-
-    def __init__(self) -> None:
-        self._free: dict[Any, list[Any]] = {}
-        self._held = 0
-        self._lock = threading.RLock()  # the collector of garbage may give back within any of these
-
-    def take(self, nbytes: int) -> Block:
-        # Sizes are rounded up by at most an eighth, so that networks of changing lengths find them again.
-        size = max(nbytes, ALIGN)
-        step = max(ALIGN, 1 << max(size.bit_length() - 4, 0))
-        size = -(-size // step) * step
-        key = (stream_pointer(), size)
-        with self._lock:
-            found = self._free.get(key)
-            buffer = found.pop() if found else None
-            self._held -= 0 if buffer is None else size
-        return Block(self._make(size) if buffer is None else buffer, key=key)
-
-    def _make(self, size: int) -> Any:
-        try:
-            return numba_cuda.device_array(size, np.uint8)
-        except Exception:
-            self.clear()
-        try:
-            return numba_cuda.device_array(size, np.uint8)
-        except MemoryError as error:  # of the simulator
-            raise LimitError(f"cuda: no memory for {size} bytes") from error
-        except Exception as error:
-            raise failure(f"cuda: {size} bytes of memory", error) from error
-
-    def give_back(self, key: Any, buffer: Any) -> None:
-        with self._lock:
-            self._free.setdefault(key, []).append(buffer)
-            self._held += key[1]
-        if self._held > HELD:
-            self.clear()
-
-    def clear(self) -> None:
-        """Gives all that is not used to the driver."""
-        with self._lock:
-            self._free, self._held = {}, 0
-
-
-_pool = _Pool()
+__all__ = ["Array", "absent", "empty", "on_device", "placed", "sent", "upload", "zeros"]
 
 
 @kernel
@@ -158,7 +92,10 @@ class Array:
         if array.size:
             source = np.ascontiguousarray(array).reshape(-1)
             try:
-                self.flat.copy_to_device(source.view(np.uint8) if source.dtype.kind == "b" else source, stream=current_stream())
+                stream = current_stream()
+                self.flat.copy_to_device(source.view(np.uint8) if source.dtype.kind == "b" else source, stream=stream)
+                if stream:  # memory that is pinned is read later, when its owner may have changed it
+                    stream.synchronize()
             except Exception as error:
                 raise failure(f"cuda: a copy of {self.nbytes} bytes to the GPU", error) from error
 
@@ -174,6 +111,7 @@ class Array:
             target = array.reshape(-1)
             stream = current_stream()
             try:
+                self.block.ready()
                 self.flat.copy_to_host(target.view(np.uint8) if target.dtype.kind == "b" else target, stream=stream)
                 if stream:
                     stream.synchronize()
@@ -201,7 +139,7 @@ class Array:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return {
             "shape": self.shape, "strides": None, "typestr": self.dtype.str, "version": 3,
-            "data": (self.pointer if self.size else 0, False), "stream": stream_pointer() or 1,
+            "data": (self.pointer if self.size else 0, False), "stream": self.block.shown(),
         }  # fmt: skip
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -226,7 +164,7 @@ class Array:
 def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:
     """Uninitialised memory."""
     dtype = np.dtype(dtype)
-    return Array(_pool.take(math.prod(shape) * dtype.itemsize), 0, tuple(shape), dtype)
+    return Array(lent(math.prod(shape) * dtype.itemsize), 0, tuple(shape), dtype)
 
 
 def sent(array: np.ndarray) -> Array:
@@ -236,9 +174,17 @@ def sent(array: np.ndarray) -> Array:
     return made
 
 
-def upload(array: np.ndarray) -> Array:
-    """A copy of a host array on the GPU, which may be kept and used on any stream: it is there when this returns."""
+def placed(array: np.ndarray) -> Array:
+    """A copy of a host array on the GPU, which is there when this returns, for whatever stream."""
     made = sent(array)
+    made.block.finished(event())
+    return made
+
+
+def upload(array: np.ndarray) -> Array:
+    """As `placed`, in memory of its own, which nobody gets while work on any stream may still read it: for what is kept."""
+    made = Array(kept(array.nbytes), 0, array.shape, array.dtype)
+    made.fill_from(array)
     synchronize()
     return made
 

@@ -18,6 +18,7 @@ from ...errors import DeviceError, LimitError
 __all__ = [
     "SIMULATED",
     "current_stream",
+    "event",
     "failure",
     "foreign",
     "numba_cuda",
@@ -27,6 +28,7 @@ __all__ = [
     "start",
     "stream_pointer",
     "synchronize",
+    "wait",
 ]
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
@@ -34,19 +36,43 @@ numba_cuda: Any = _numba_cuda
 
 
 def start(what: str) -> None:
-    """Starts the driver; a DeviceError names `what` if it cannot be."""
+    """Starts the driver; a DeviceError names `what` if it cannot be, or this thread is on another GPU than the first was."""
     try:
-        _numba_cuda.get_current_device()
-        if not SIMULATED:
-            _numba_cuda.current_context()
+        first, number = _first_device(), current_device()
     except Exception as error:
         raise DeviceError(f"{what}: CUDA cannot be used on this machine: {error}") from error
+    if number != first:
+        raise DeviceError(f"{what}: this thread's GPU is {number}: expected {first}, on which fastlayers began")
+
+
+def current_device() -> int:
+    """The number of this thread's GPU."""
+    return 0 if SIMULATED else int(_numba_cuda.current_context().device.id)
+
+
+@cache
+def _first_device() -> int:
+    """That of the first thread: tables, weights and free memory are there."""
+    return current_device()
+
+
+def device_of(pointer: int) -> int | None:
+    """The number of the GPU that has this memory, or None where no driver knows."""
+    if SIMULATED:
+        return None
+    try:
+        from numba.cuda.cudadrv.driver import binding, driver
+
+        kind = binding.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        return int(driver.cuPointerGetAttribute(kind, binding.CUdeviceptr(pointer)))
+    except Exception:
+        return None
 
 
 @cache
 def processors() -> int:
     """Streaming multiprocessors of the GPU."""
-    return 2 if SIMULATED else int(_numba_cuda.get_current_device().MULTIPROCESSOR_COUNT)
+    return 2 if SIMULATED else int(_numba_cuda.current_context().device.MULTIPROCESSOR_COUNT)
 
 
 def failure(what: str, error: Exception) -> DeviceError | LimitError:
@@ -73,20 +99,39 @@ def stream_pointer() -> int:
 def on_stream(pointer: int) -> Iterator[None]:
     """Work of this thread is queued on the stream of this handle meanwhile; 0 and 1 are the default one."""
     before = current_stream(), stream_pointer()
-    _streams.now, _streams.pointer = (0, 0) if pointer in (0, 1) else (_numba_cuda.external_stream(pointer), pointer)
+    _streams.now, _streams.pointer = _stream(pointer), 0 if pointer == 1 else pointer
     try:
         yield
     finally:
         _streams.now, _streams.pointer = before
 
 
+def event() -> Any:
+    """Now, on the current stream; None where nothing is ever waited for."""
+    if SIMULATED:
+        return None
+    made = _numba_cuda.event(timing=False)
+    made.record(current_stream())
+    return made
+
+
+def wait(done: Any, stream: int) -> None:
+    """What is queued on a stream (a handle, 0 and 1 the default one) from now on waits for an event."""
+    if done is not None:
+        done.wait(_stream(stream))
+
+
 def order(first: int, then: int) -> None:
     """What is queued on the stream `then` from now on waits for what is queued on `first`; handles, 0 and 1 the default one."""
     if SIMULATED or (first if first != 1 else 0) == (then if then != 1 else 0):
         return
-    event = _numba_cuda.event(timing=False)
-    event.record(_numba_cuda.external_stream(first) if first not in (0, 1) else 0)
-    event.wait(_numba_cuda.external_stream(then) if then not in (0, 1) else 0)
+    made = _numba_cuda.event(timing=False)
+    made.record(_stream(first))
+    made.wait(_stream(then))
+
+
+def _stream(pointer: int) -> Any:
+    return 0 if pointer in (0, 1) else _numba_cuda.external_stream(pointer)
 
 
 def synchronize() -> None:

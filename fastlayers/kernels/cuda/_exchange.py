@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import DeviceError, DTypeError, ShapeError
-from ._cuda import SIMULATED, foreign, numba_cuda, order, stream_pointer
-from ._device import Array, Block
+from ._device import Array
+from ._driver import SIMULATED, current_device, device_of, foreign, order, stream_pointer
+from ._memory import Block
 
 __all__ = ["capsule", "is_foreign", "place", "wrap"]
 
@@ -46,7 +47,7 @@ _living: dict[int, Any] = {}  # what capsules that were handed out keep, by the 
 
 def place() -> tuple[int, int]:
     """Where our arrays are, as DLPack says it."""
-    return _OURS, 0 if SIMULATED else int(numba_cuda.get_current_device().id)
+    return _OURS, current_device()
 
 
 # ---- out -------------------------------------------------------------------------------------------------------------
@@ -69,8 +70,8 @@ def capsule(array: Array, stream: Any, device: Any, copy: Any) -> Any:
     """The DLPack capsule of an array; the consumer's `stream` waits for what is queued on ours."""
     if (device is not None and tuple(device) != place()) or copy:
         raise BufferError("DLPack: an array of fastlayers on the GPU is given where it lies, without a copy")
-    if stream is not None and stream != -1:
-        order(stream_pointer(), int(stream))
+    if stream != -1:
+        array.block.shown(1 if stream is None else int(stream))
     shape = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
     managed = _Managed(context=None, deleter=_delete)
     kind, number = place()
@@ -111,10 +112,11 @@ def wrap(value: Any, what: str) -> Array:
         interface = getattr(value, "__cuda_array_interface__", None)
     except Exception:
         interface = None
+    # torch's interface names no stream, but its DLPack makes ours wait for what torch has queued.
+    if hasattr(value, "__dlpack__") and (interface is None or "stream" not in interface):
+        return _from_dlpack(value, what)
     if interface is not None:
         return _from_interface(interface, value, what)
-    if hasattr(value, "__dlpack__"):
-        return _from_dlpack(value, what)
     raise DTypeError(f"{what} of type {type(value).__name__}: expected an array on the GPU")
 
 
@@ -135,7 +137,10 @@ def _from_dlpack(value: Any, what: str) -> Array:
     kind, number = value.__dlpack_device__()
     if kind not in (_OURS, _CUDA, _MANAGED) or (not SIMULATED and (kind, number) not in (place(), (_MANAGED, place()[1]))):
         raise DeviceError(f"{what} is on device {number} of DLPack's type {kind}: expected the current GPU, {place()}")
-    made = value.__dlpack__() if SIMULATED else value.__dlpack__(stream=stream_pointer() or 1)
+    try:
+        made = value.__dlpack__() if SIMULATED else value.__dlpack__(stream=stream_pointer() or 1)
+    except Exception as error:  # torch's, for example of a tensor that requires a gradient
+        raise DTypeError(f"{what} cannot be taken by DLPack: {type(error).__name__}: {error}") from error
     address = _pointer(id(made), _NAME) if _valid(id(made), _NAME) else None
     if address is None:
         raise DTypeError(f"{what}: its __dlpack__ gives no DLPack capsule of an unused tensor")
@@ -178,6 +183,9 @@ def _made(
         from ._device import empty
 
         return empty(shape, dtype)
+    number = device_of(pointer)
+    if number not in (None, place()[1]):
+        raise DeviceError(f"{what} is on GPU {number}: expected the current one, {place()[1]}")
     if pointer % dtype.itemsize:
         raise ShapeError(f"{what}: its memory at {pointer:#x} is not aligned for {dtype}")
     block = Block(foreign(pointer, size * dtype.itemsize, owner), owner=owner)

@@ -24,7 +24,7 @@ FOLDERS = ("reference", "aot", "jit", "cuda")
 NOT_IN_JIT = frozenset(
     {"dequantize", "dynamic_quantize",
      "grid_sample", "integer", "lookup", "qbinary", "qconv",
-     "qconv_pack", "qpool", "quantize", "roi_align", "roi_pool", "running_sum",
+     "qconv_pack", "qpool", "quantize", "running_sum",
      "tree_argmax", "tree_distribution", "tree_log_prob"}
 )  # fmt: skip
 # Those that CUDA's engine has not got: quantised numbers, grids, trees.

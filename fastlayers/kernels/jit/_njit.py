@@ -151,9 +151,11 @@ def emitted(function: Callable[..., Any]) -> Any:
     Annotations say what the values are, "Float" or, for integers, "V", and what the result is.
     """
     kinds = inspect.get_annotations(function)
-    result = {"None": types.void, "Integer": types.intp, "Float": types.float32}[kinds.get("return", "None")]
+    result = {"None": types.void, "Integer": types.intp, "Float": types.float32, "Double": types.float64}[
+        kinds.get("return", "None")
+    ]
     names = list(inspect.signature(function).parameters)[1:]
-    wanted = [types.float32 if kinds.get(name) == "Float" else types.intp for name in names]
+    wanted = [{"Float": types.float32, "Double": types.float64}.get(kinds.get(name, ""), types.intp) for name in names]
 
     @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
     def made(typingctx: Any, *values: Any) -> Any:

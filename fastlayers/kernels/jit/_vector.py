@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-__all__ = ["FUSED", "REGISTERS", "WIDTH", "Emit", "Float", "Integer", "V", "Var", "has"]
+__all__ = ["FUSED", "REGISTERS", "WIDTH", "Double", "Emit", "Float", "Integer", "V", "Var", "has"]
 
 _FEATURES = llvm.get_host_cpu_features()
 
@@ -147,9 +147,10 @@ class V:
         return self._compare("!=", other)
 
 
-# How the functions that `_njit.emitted` takes say that a value or the result is a float; integers need not be told but as a
-# result.
+# How the functions that `_njit.emitted` takes say that a value or the result is a float or a double; integers need not be told
+# but as a result.
 Float: TypeAlias = V
+Double: TypeAlias = V
 Integer: TypeAlias = V
 
 

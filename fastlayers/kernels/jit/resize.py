@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._band import copy_row
+from ._mix import mix, number, put_number
 from ._njit import call, emitted, inner, kernel
 from ._pick import PICKS, gathered, pick
 from ._threads import address, scratch, spread
 from ._tile import integer, put_integer, zero
-from ._vector import F32, I32, WIDTH, Emit, Float, Integer, V
+from ._vector import I32, WIDTH, Emit, Integer, V
 
 __all__ = ["resize", "resize_pack"]
 
@@ -86,31 +87,6 @@ def resize_pack(axes: Sequence[Any], size: Sequence[int]) -> Packed:
 
 
 @emitted
-def _mix(e: Emit, rows: V, weights: V, count: V, out: V, n: V) -> None:
-    """out = the sum of `count` rows of n numbers, each times its weight."""
-
-    def case(taps: int) -> None:
-        places = [e.load(e.at(rows, t, 8), rows.kind) for t in range(taps)]
-        factors = [e.broadcast(e.at(weights, t)) for t in range(taps)]
-
-        def body(i: V, mask: V | None) -> None:
-            value = e.load(e.at(places[0], i), mask=mask) * factors[0]
-            for place, factor in zip(places[1:], factors[1:], strict=True):
-                value = e.fma(factor, e.load(e.at(place, i), mask=mask), value)
-            if taps == 1:  # any number of them
-                total = e.var(value)
-                with e.loop(1, count) as t:
-                    place = e.load(e.at(rows, t, 8), rows.kind)
-                    total.set(e.fma(e.broadcast(e.at(weights, t)), e.load(e.at(place, i), mask=mask), total.get()))
-                value = total.get()
-            e.store(e.at(out, i), value, mask)
-
-        e.vectors(n, body)
-
-    e.switch(e.select(count.equals(2) | count.equals(4), count, e.i64(1)), {taps: partial(case, taps) for taps in (1, 2, 4)})
-
-
-@emitted
 def _along(e: Emit, x: V, out: V, size: V, n: V, taps: V, pitch: V, index: V, weight: V, base: V) -> None:
     """out = n numbers along the last axis of a row of `size`."""
     lanes = e.vector(I32)
@@ -142,8 +118,8 @@ def _along(e: Emit, x: V, out: V, size: V, n: V, taps: V, pitch: V, index: V, we
                 total.set(e.select(factor.differs(0.0), e.fma(factor, value_of(t), total.get()), total.get()))
 
             if count:
-                for number in range(count):
-                    tap(number)
+                for step in range(count):
+                    tap(step)
             else:
                 with e.loop(0, taps) as t:
                     tap(t)
@@ -161,27 +137,8 @@ def _along(e: Emit, x: V, out: V, size: V, n: V, taps: V, pitch: V, index: V, we
 
 
 @emitted
-def _number(e: Emit, place: V, index: V) -> Float:
-    return e.load(e.at(place, index), F32)
-
-
-@emitted
-def _put_number(e: Emit, place: V, index: V, value: Float) -> None:
-    e.store(e.at(place, index), value)
-
-
-@emitted
 def _place(e: Emit, place: V, index: V) -> Integer:
     return e.convert(e.load(e.at(place, index), I32), index.kind, "sext")
-
-
-@inner
-def mix(rows: int, weights: int, count: int, out: int, n: int) -> None:
-    """out = the sum of `count` rows of n numbers, each times its weight."""
-    if count > 0:
-        _mix(rows, weights, count, out, n)
-    else:
-        zero(out, n)
 
 
 @inner
@@ -199,10 +156,10 @@ def last_axis(
         else:
             count = 0
             for t in range(taps):
-                factor = _number(weight, t * pitch + o)
+                factor = number(weight, t * pitch + o)
                 if factor != 0:
                     put_integer(rows, count, x + 4 * _place(index, t * pitch + o) * c)
-                    _put_number(weights, count, factor)
+                    put_number(weights, count, factor)
                     count += 1
             call(mix, rows, weights, count, out + 4 * o * c, c)
 
@@ -226,11 +183,11 @@ def _resize(
             to = out + 4 * (o * total + r) * out_row
             count = 0
             for i in range(dt):
-                d_weight = _number(dw, i * dp + od) if dw != 0 else np.float32(1)
+                d_weight = number(dw, i * dp + od) if dw != 0 else np.float32(1)
                 if d_weight != 0:
                     z = _place(di, i * dp + od) if di != 0 else od
                     for j in range(ht):
-                        h_weight = _number(hw, j * hp + oh) if hw != 0 else np.float32(1)
+                        h_weight = number(hw, j * hp + oh) if hw != 0 else np.float32(1)
                         if h_weight != 0:
                             y = _place(hi, j * hp + oh) if hi != 0 else oh
                             key = z * hsize + y
@@ -245,7 +202,7 @@ def _resize(
                                     put_integer(tags, slot, key)
                                 place = ring + 4 * slot * out_row
                             put_integer(rows, count, place)
-                            _put_number(weights, count, d_weight * h_weight)
+                            put_number(weights, count, d_weight * h_weight)
                             count += 1
             place = integer(rows, 0)
             if copies != 0 and place == before:
@@ -253,7 +210,7 @@ def _resize(
             elif count == 0:
                 zero(to, out_row)
             else:
-                alone = count == 1 and _number(weights, 0) == 1
+                alone = count == 1 and number(weights, 0) == 1
                 if not alone:
                     target = line if wi != 0 and rows_first != 0 else to
                     call(mix, rows, weights, count, target, row if wi != 0 and rows_first != 0 else out_row)

@@ -15,11 +15,15 @@ from ._shapes import broadcast
 __all__ = ["IDENTITY", "finished", "fused", "widened"]
 
 IDENTITY = Activation(UNARY["identity"].code)
+_CODES = {function.code for function in UNARY.values()}
 
 
 def fused(n: View) -> Activation:
     """The activation behind the operator, as kernels take it."""
-    return Activation(*n.get("activation", IDENTITY))
+    act = Activation(*n.get("activation", IDENTITY))
+    if act.code not in _CODES:
+        raise n.fail(f"activation is {tuple(act)}: expected one of the numbers up to {max(_CODES)} and two parameters")
+    return act
 
 
 def widened(n: View, shape: Shape) -> Shape | None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+MOST_SAMPLES = 1024  # of a bin along each axis: a picture has no more to tell
+
 
 def _infer(n: View, size: Sequence[int]) -> list[Spec]:
     x, boxes, last = n.shape(0), n.shape(1), n.get("x_last", False)
@@ -58,6 +60,8 @@ def _options(n: View) -> tuple[Any, ...]:
         )
     shift = (0.5, -1e10) if coordinates == "half_pixel" else (0.0, 1.0)
     samples, number = max(int(n.get("sampling_ratio", 0)), 0), REDUCE["mean" if mode == "avg" else "max"]
+    if samples > MOST_SAMPLES:
+        raise n.fail(f"sampling_ratio is {samples}: expected at most {MOST_SAMPLES}")
     return (float(n.get("spatial_scale", 1.0)), *shift, samples, number, bool(n.get("x_last")))
 
 

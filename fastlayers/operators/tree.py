@@ -14,8 +14,25 @@ from ._base import FLOAT32, INT64, Spec, View, register
 __all__: list[str] = []
 
 
+def _within(n: View, i: int, count: int | None, least: int, most: int) -> bool:
+    """Checks the vector of integers of input i; whether its numbers are known, as kernels need them."""
+    shape, value = n.shape(i), n.value(i)
+    if shape is not None and (len(shape) != 1 or (count is not None and shape[0] != count)):
+        raise n.fail(f"input {i} has shape {shape}: expected a vector" + (f" of {count}" if count is not None else ""))
+    if value is not None and value.size and not least <= value.min() <= value.max() <= most:
+        raise n.fail(f"input {i} has numbers from {value.min()} to {value.max()}: expected {least} to {most}")
+    return value is not None
+
+
 def _log_prob_infer(n: View) -> list[Spec]:
-    return [Spec(n.shape(3), FLOAT32)]
+    x, weight, bias, targets = (n.shape(i) if n.has(i) else None for i in range(4))
+    if not all(s is None or all(isinstance(d, int) for d in s) for s in (x, weight, bias, targets)):
+        return [Spec(targets, FLOAT32)]
+    if weight is not None and (len(weight) != 2 or bias not in (None, weight[:1])):
+        raise n.fail(f"the weights have shape {weight}, the bias {bias}: expected (nodes, d) and (nodes,)")
+    if x is not None and weight is not None and targets is not None and x != (*targets, weight[1]):
+        raise n.fail(f"x has shape {x}, the targets {targets}, the weights {weight}: expected x to be (*targets, d)")
+    return [Spec(targets, FLOAT32)]
 
 
 def _log_prob_run(n: View, x: np.ndarray, weight: np.ndarray, bias: Any, targets: np.ndarray, *tree: Any) -> Sequence[np.ndarray]:
@@ -31,6 +48,13 @@ def _log_prob_run(n: View, x: np.ndarray, weight: np.ndarray, bias: Any, targets
 def _log_prob_lower(n: View, b: Any) -> Any:
     if not n.float32(0, 1, 2) or any(n.spec(i).dtype != INT64 for i in (3, 4, 5, 6)):
         return False
+    points = math.prod(n.sizes(5))
+    known = [_within(n, 4, None, 0, points), _within(n, 5, points, 0, n.sizes(1)[0] - 1), _within(n, 6, points, 0, 1)]
+    if not all(known):
+        return False
+    starts: Any = n.value(4)
+    if not starts.size or (np.diff(starts) < 0).any():
+        raise n.fail("input 4 is empty or falls: expected where the path of each class starts, and an end")
     x, targets = b.input(0), b.input(3)
     count = math.prod(targets.shape)
     rest = (b.input(i) for i in (4, 5, 6))
@@ -42,8 +66,10 @@ def _log_prob_lower(n: View, b: Any) -> Any:
 
 
 def _distribution_infer(n: View) -> list[Spec]:
-    x, order = n.shape(0), n.shape(1)
-    count = None if order is None or not isinstance(order[0], int) else order[0] + 1
+    x = n.shape(0)
+    if x is not None and not x:
+        raise n.fail("x is a single number: expected the sums of all nodes along its last axis")
+    count = None if x is None or not isinstance(x[-1], int) else x[-1] + 1
     return [Spec(None if x is None else (*x[:-1], count), FLOAT32)]
 
 
@@ -59,7 +85,19 @@ def _distribution_run(n: View, x: np.ndarray, *tree: np.ndarray) -> Sequence[np.
 def _distribution_lower(n: View, b: Any) -> Any:
     if not n.float32(0) or any(n.spec(i).dtype != INT64 for i in (1, 2, 3)):
         return False
-    x, nodes = b.input(0), n.sizes(1)[0]
+    nodes = n.sizes(0)[-1]
+    known = [_within(n, 1, nodes, 0, nodes - 1), *(_within(n, i, nodes, -nodes - 1, nodes - 1) for i in (2, 3))]
+    if not all(known):
+        return False
+    order, left, right = (np.asarray(n.value(i)) for i in (1, 2, 3))
+    place, children = np.argsort(order), np.concatenate([left, right])
+    inner = children >= 0
+    whole = np.array_equal(order[place], np.arange(nodes)) and np.array_equal(
+        np.sort(np.append(children, order[:1])), np.arange(-nodes - 1, nodes) if nodes else []
+    )
+    if not whole or (place[children[inner]] <= np.tile(place, 2)[inner]).any():
+        raise n.fail("inputs 1 to 3 make no tree: expected each node once, behind the one above it, and each class once")
+    x = b.input(0)
     rows = math.prod(x.shape[:-1])
     tree = (b.input(i) for i in (1, 2, 3))
     b.call("tree_distribution", x.view((rows, nodes)), *tree, b.output(0).view((rows, nodes + 1)))

@@ -28,7 +28,8 @@ from tests.operators.cases import Case, all_cases
 MOST = 64 << 20  # bytes that a model may take
 ROOM = 3 << 30  # of addresses that the process may take beside what it has: what is beyond the limit by far is no memory
 INTS = (
-    0, 1, -1, 2, -2, 3, 5, 7, 8, -7, 31, 64, 127, -128, 255, 256, 1000, 65535, 1 << 16, 1 << 20, 1 << 24, -(1 << 24), (1 << 31) - 1,
+    0, 1, -1, 2, -2, 3, 5, 7, 8, -7, 31, 64, 127, -128, 255, 256, 1000, 65535,
+    1 << 16, 1 << 20, 1 << 24, -(1 << 24), (1 << 31) - 1,
     1 << 31, -(1 << 31), 1 << 32, 1 << 40, 1 << 62, (1 << 63) - 1, -(1 << 63),
 )  # fmt: skip
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e-8, 1e8, 1e30, -1e30, float("inf"), float("-inf"), float("nan"), 3.0, 1e-45)
@@ -115,7 +116,8 @@ def damaged(seed: int) -> tuple[Graph, list[np.ndarray]]:
     feeds = [(n, a) for i, (n, a) in enumerate(zip(names, inputs, strict=True)) if a is not None and i < fixed]
     constants = {n: a for i, (n, a) in enumerate(zip(names, inputs, strict=True)) if a is not None and n and i >= fixed}
     given = tuple(
-        Value(n, (None,) * a.ndim if random.integers(2) else a.shape, a.dtype) for n, a in feeds  # type: ignore[arg-type]
+        Value(n, (None,) * a.ndim if random.integers(2) else a.shape, a.dtype)
+        for n, a in feeds  # type: ignore[arg-type]
     )
     outputs = tuple(Value(n, None, np.dtype(np.void)) for n in node.outputs)
     return Graph(given, outputs, (node,), constants), [np.array(a, order="C") for _, a in feeds]
@@ -138,7 +140,7 @@ def trial(seed: int) -> Callable[[], Any]:
 
 
 def outcome(go: Callable[[], Any]) -> str:
-    """"" for arrays or an error of ours, else what went wrong."""
+    """ "" for arrays or an error of ours, else what went wrong."""
     started, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         go()

@@ -76,16 +76,28 @@ def roi_align(
         for i in range(ph):
             for j in range(pw):
                 corners = [
-                    _corners(x[images__k[k]], y1 + (a + 0.5) * (height / ph / ny), x1 + (b + 0.5) * (width / pw / nx))
-                    for a in range(i * ny, (i + 1) * ny)
-                    for b in range(j * nx, (j + 1) * nx)
+                    _corners(x[images__k[k]], y, x_)
+                    for y in _near(y1, height / ph, ny, i, x.shape[2])
+                    for x_ in _near(x1, width / pw, nx, j, x.shape[3])
                 ]
                 if not corners or not x.shape[1]:
                     out[k, :, i, j] = 0
                 elif op == REDUCE["mean"]:
-                    out[k, :, i, j] = np.sum(corners, (0, 1)) / len(corners)
+                    out[k, :, i, j] = np.sum(corners, (0, 1)) / (ny * nx)
                 else:
-                    out[k, :, i, j] = np.max(corners, (0, 1))
+                    largest = np.max(corners, (0, 1))
+                    out[k, :, i, j] = largest if len(corners) == ny * nx else np.maximum(largest, 0)
+
+
+def _near(start: float, length: float, samples: int, bin_: int, size: int) -> list[float]:
+    """The samples of a bin that may lie in the image: a huge box has no more of them than that."""
+    if not samples:
+        return []
+    step, first, last = length / samples, bin_ * samples, (bin_ + 1) * samples
+    if step > 0:
+        first = max(first, math.floor((-1 - start) / step) - 1)
+        last = min(last, math.ceil((size - start) / step) + 1)
+    return [start + (i + 0.5) * step for i in range(first, last)]
 
 
 def _corners(plane: np.ndarray, y: float, x: float) -> np.ndarray:

@@ -22,7 +22,7 @@ NAME = "msgpack"
 LOOKS = "a map whose first key is text"
 
 DEEPEST = 64  # maps in maps
-_MOST = 1 << 20  # values; a network of 10,000 arrays has 100,000
+_MOST = 1 << 19  # values; a network of 10,000 arrays has 100,000
 _LONGEST = 1000  # characters of an array's name; keys may be long, and each level repeats those above
 _EACH = 160  # bytes that a value takes as a Python object, at the least
 _ARRAY, _COMPLEX, _SCALAR = 1, 2, 3
@@ -120,7 +120,9 @@ class _Reader:
         if self.values > _MOST:
             raise LimitError(f"{self.where}: has more than {_MOST} values: no file of weights needs as many")
         self.budget.take(_EACH, self.paid)
-        first = self.unpacked("B", at, end)
+        if at >= end:
+            self.fail(at, "ends within a value: truncated?")
+        first = self.view[at]
         at += 1
         if first <= 0x7F or first >= 0xE0:
             return (first if first <= 0x7F else first - 256), at
@@ -212,7 +214,7 @@ class _Reader:
         self.check_shape(shape, where)
         if isinstance(name, _Bytes):  # as old versions wrote text
             name = bytes(self.view[name.start : name.end]).decode("latin-1")
-        if name not in _CODECS:
+        if not isinstance(name, str) or name not in _CODECS:
             raise UnsupportedError(f"{where}: has dtype {quote(name)}, which is not supported")
         kind = _CODECS[name]
         size = count_bytes(shape, kind, where)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import random
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import fastlayers as fl
 from fastlayers.errors import DTypeError, Error, FormatError, LimitError, ShapeError, UnsupportedError
 
 __all__ = ["REFUSED", "ROWS", "Case", "Sweep", "every_case", "fixed", "network", "weights"]
 __all__ = ["ANY_OF_OURS", "REFUSED", "ROWS", "Case", "Sweep", "contents", "every_case", "network", "sweeps", "weights"]
+__all__ = ["REFUSED", "ROWS", "Case", "Sweep", "Told", "damaged", "every_case", "fixed", "network", "table", "weights"]
 
 Reader = Callable[..., Any]
 Content = bytes | Path
@@ -72,13 +74,25 @@ class Case:
         return error in [kind.__name__ for kind in kinds] and self.match in message
 
 
+class Told(NamedTuple):
+    """A small file of a sweep of which is told what it must get: an error that `match` (a pattern) is found in, or none."""
+
+    name: str
+    content: bytes
+    error: type[Error] | None
+    match: str = ""
+
+
 @dataclass(frozen=True)
 class Sweep:
-    """Many small damaged files of one kind, read from memory one after the other: each gives a result or one of `errors`."""
+    """Many small files of one kind, read from memory one after the other in one child: a case each would take a process each.
+
+    Of damaged ones each gives a result or one of `errors`; the others say what they must get.
+    """
 
     row: str
     name: str
-    contents: Callable[[], Iterable[bytes]]
+    contents: Callable[[], Iterable[bytes | Told]]
     errors: tuple[type[Error], ...] = REFUSED
     read: Reader = weights
     may_load: bool = True  # False: every one must be refused
@@ -117,6 +131,24 @@ def sweeps(row: str, name: str, make: Callable[[], bytes], read: Reader = networ
         Sweep(row, f"{name}: {what}", files, ANY_OF_OURS, read)
         for what, files in (("cut off", cut), ("a byte replaced", replaced), ("garbage behind its beginning", continued))
     ]
+
+
+def table(row: str, name: str, files: Mapping[str, tuple[bytes, type[Error] | None, str]], **options: Any) -> Sweep:
+    """A sweep of files by their names, each with its error and words that are in it."""
+
+    def told() -> Iterator[Told]:
+        return (Told(what, content, error, re.escape(words)) for what, (content, error, words) in files.items())
+
+    return Sweep(row, name, told, **options)
+
+
+def damaged(content: bytes) -> Iterator[bytes]:
+    """A small valid file cut at every byte, with every byte replaced by 0 and by 255, and with a rest behind its beginnings."""
+    yield from (content[:length] for length in range(1, len(content)))
+    for at in range(len(content)):
+        yield from (content[:at] + bytes([value]) + content[at + 1 :] for value in (0, 255) if content[at] != value)
+    for length in (4, 8, 9, 16, 30, len(content)):
+        yield from (content[:length] + rest for rest in (b"\0", bytes(100), b"\xff" * 100, b"(" * 100, content))
 
 
 def every_case() -> list[Case | Sweep]:

@@ -14,7 +14,7 @@ Each variant of the reference reader's SafeTensorError, and where it is broken h
 | TensorInvalidInfo | "size too large", "size too small" |
 | InvalidOffset | "hole", "overlap", "the same bytes twice", "backwards" |
 | IoError | "a shard that is a folder", "... whose name is too long" (of an index) |
-| JsonError, InvalidTensorView, MisalignedSlice | of writing and slicing, which a reader of whole tensors does not; see "sub-byte" |
+| JsonError, InvalidTensorView, MisalignedSlice | of writing and slicing, which are not done here; see "sub-byte" |
 | MetadataIncompleteBuffer | "data missing", "data left over", "data without tensors" |
 | ValidationOverflow | "product over 64 bits", "product that wraps", "0 times huge" |
 """

@@ -166,7 +166,7 @@ BROKEN: dict[str, tuple[Callable[[], bytes], type[Error], str]] = {
     "too many nodes": (
         lambda: model_of([call("F0", "x", "y")], explosive(10, 9, [])),
         LimitError,
-        "its functions stand for more than 100000 nodes",
+        "its functions stand for more than 50000 nodes",
     ),
     "too many inputs": (
         lambda: model_of([call("Double", "x x", "y")], [DOUBLE]),

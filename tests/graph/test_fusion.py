@@ -303,7 +303,7 @@ def test_the_graph_itself_never_changes() -> None:
 
 
 def test_folded_constants_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastlayers.graph.passes.fold.LARGEST", 100)
+    monkeypatch.setattr("fastlayers.graph.passes.fold.LARGEST", 50)
     nodes = [node("a = ConstantOfShape(n)"), node("b = ConstantOfShape(n)"), node("c = Add(x, a)"), node("y = Add(c, b)")]
     found = optimise(graph({"x": (16,)}, nodes, ["y"], {"n": np.array([16])}))
     assert ops(found).count("ConstantOfShape") == 1

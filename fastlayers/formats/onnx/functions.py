@@ -13,7 +13,7 @@ from .names import Fresh, definitions, graph_definitions, reads, renamed_keys, r
 from .proto import EMPTY, FunctionProto, GraphProto, Model, NodeProto, Place, frozen, stored
 
 MAX_CALLS = 64  # in one another
-MAX_EXPANDED = 100_000  # nodes that come from functions: a few that call each other can stand for any number
+MAX_EXPANDED = 50_000  # nodes that come from functions: a few that call each other can stand for any number
 _NODE_BYTES = 1000
 
 _Key = tuple[str, str, str]  # domain, name, overload

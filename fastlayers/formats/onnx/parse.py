@@ -19,9 +19,10 @@ from .values import MAX_DEPTH, ValueParser
 from .wire import fields, signed, skip, varints
 
 MAX_NODES = 250_000  # in all graphs; unrolled networks have tens of thousands
+MAX_GRAPHS = 2_000  # branches and bodies of loops: a few bytes each, of which thousands are made
 _MOST_LISTED = 10_000  # functions, imports and metadata of a model, each
 _MOST_ATTRIBUTES = 1_000  # of one node
-_MOST_IN_FUNCTION = 100_000  # nodes: as many as functions may stand for
+_MOST_IN_FUNCTION = 50_000  # nodes: as many as functions may stand for
 _ITEM_BYTES = 64  # that a number of a list takes at most
 _FEW = 64  # items of a list that are not worth counting
 
@@ -65,6 +66,7 @@ class Parser(ValueParser):
     def __init__(self, source: Source, budget: Budget) -> None:
         super().__init__(source, budget)
         self._nodes_left = MAX_NODES
+        self._graphs_left = MAX_GRAPHS
         self._in_function = False
 
     def model(self) -> Model:
@@ -178,6 +180,9 @@ class Parser(ValueParser):
         if depth > MAX_DEPTH:
             raise LimitError(f"{where}: is nested more than {MAX_DEPTH} messages deep")
         self._count()
+        self._graphs_left -= 1
+        if self._graphs_left < 0:
+            raise LimitError(f"{where}: has more than {MAX_GRAPHS} graphs")
         name = ""
         nodes: list[NodeProto] = []
         initializers: dict[str, Any] = {}

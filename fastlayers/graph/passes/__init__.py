@@ -36,12 +36,13 @@ def optimise(
         known: constants of the graphs around this one, where it is a branch.
         specs: ranks and dtypes of the values of those graphs.
     """
+    room = fold.Room(graph)
     net = Net(graph if strict else separated(graph), known or {}, specs or {})
     if not strict and quantised.wanted(graph):
-        fold.apply(net, frozenset({"DequantizeLinear"}))
+        fold.apply(net, frozenset({"DequantizeLinear"}), room)
         quantised.apply(net)
         net = Net(net.graph(), known or {}, specs or {})
-    fold.apply(net)
+    fold.apply(net, room=room)
     if not strict:
         for change in PASSES:
             change.apply(net)

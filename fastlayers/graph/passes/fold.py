@@ -6,7 +6,8 @@ s = Shape(x)  [x is (1, 3, 8, 8)]        (a constant)
 y = If(const, then, else)                the nodes of the branch taken
 y = Identity(x), Dropout(x), Cast(x)     (x itself, where the dtype stays)
 
-Big results of small files (ConstantOfShape) are computed when the model runs, unless they stand for weights of a usual size.
+A few bytes of a file can stand for any amount of memory and work (ConstantOfShape, products of what it makes): beyond what the
+graph's own constants account for, `Room` has little; what does not fit is computed when the model runs.
 """
 
 from __future__ import annotations
@@ -26,19 +27,59 @@ from ._net import Net
 
 __all__ = ["apply"]
 
-# Bytes that all folded results of a graph may take: more than honest models need, less than what would hurt.
-LARGEST = 1 << 30
+# Bytes that all folded results of a graph may take, and how many for each byte of its constants: 8-bit weights become four times
+# as large, and may be transposed then.
+LARGEST, _TIMES = 12 << 20, 8
+# Numbers that may be looked at or multiplied for them, and how many for each byte of its constants.
+_WORK, _WORK_TIMES = 1 << 26, 64
+_LINEAR = frozenset(
+    "Relu LeakyRelu Sigmoid HardSigmoid Tanh Softplus Gelu Erf Exp Log Sqrt Neg Abs Sign Reciprocal Floor Ceil Round Sin Cos Not Clip "
+    "Add Sub Mul Div Mod Pow Sum Mean Max Min Softmax Equal Less LessOrEqual Greater GreaterOrEqual And Or Xor Where Cast CastLike "
+    "BitShift BitwiseAnd BitwiseOr Transpose Concat Split Slice Expand Tile Trilu Constant ConstantOfShape Range EyeLike Gather "
+    "GatherElements GatherND ScatterElements ScatterND OneHot Compress NonZero Pad QuantizeLinear DequantizeLinear ReduceSum "
+    "ReduceMean ReduceProd ReduceMax ReduceMin ReduceL2 ArgMax ArgMin CumSum Identity Shape Size Reshape Flatten Squeeze "
+    "Unsqueeze".split()
+)
+_PRODUCTS = frozenset("MatMul Gemm FusedMatMul Conv ConvTranspose MatMulInteger ConvInteger RNN GRU LSTM".split())
 
 
-def apply(net: Net, keep: frozenset[str] = frozenset()) -> None:
+def apply(net: Net, keep: frozenset[str] = frozenset(), room: Room | None = None) -> None:
     """Fills an empty net from its graph. Nodes of the operators `keep` stay, whatever is known of their inputs."""
-    _Fold(net, keep).walk(net.source)
+    _Fold(net, keep, room or Room(net.source)).walk(net.source)
+
+
+class Room:
+    """What folding a graph may still take."""
+
+    def __init__(self, graph: Graph) -> None:
+        own = sum(array.nbytes for array in graph.constants.values())
+        self.bytes, self.work = LARGEST + _TIMES * own, _WORK + _WORK_TIMES * own
+
+    def take(self, node: Node, inputs: list[Spec | None], results: list[Spec]) -> bool:
+        """Whether results of these known sizes may be computed now, which then counts."""
+        made = sum(_count(spec) for spec in results)
+        given = [0 if spec is None else _count(spec) for spec in inputs]
+        work = made + sum(given)
+        if node.op in _PRODUCTS:  # of (m, k) and (k, n): m k n
+            first, second = [*sorted(given, reverse=True), 0, 0][:2]
+            work += math.isqrt(first * second * made)
+        elif node.op not in _LINEAR:
+            work *= work
+        size = sum(_count(spec) * spec.dtype.itemsize for spec in results)
+        if size > self.bytes or work > self.work:
+            return False
+        self.bytes -= size
+        self.work -= work
+        return True
+
+
+def _count(spec: Spec) -> int:
+    return math.prod(spec.shape) if spec.static else 0  # type: ignore[arg-type]
 
 
 class _Fold:
-    def __init__(self, net: Net, keep: frozenset[str]) -> None:
-        self.net, self.keep = net, keep
-        self.left = LARGEST
+    def __init__(self, net: Net, keep: frozenset[str], room: Room) -> None:
+        self.net, self.keep, self.room = net, keep, room
         self.names: dict[str, str] = {}  # values that are other values
         self.outputs = {v.name for v in net.source.outputs}
 
@@ -84,9 +125,12 @@ class _Fold:
         ready = all(n is None or v is not None for n, v in zip(node.inputs, view.values, strict=True))
         if operator.shape_only and results and specs[0] is not None and specs[0].static:
             ready = True
-        if ready and operator.run is not None and not operator.volatile and node.op not in self.keep and self.small(results):
-            self.constants(node, view, results)
-            return
+        ready = ready and operator.run is not None and not operator.volatile and node.op not in self.keep
+        if ready and all(spec.static for spec in results):
+            # Shape and Size look at no number.
+            if self.room.take(node, [] if operator.shape_only else specs, results):
+                self.constants(node, view, results)
+                return
         for name, spec in zip(node.outputs, results, strict=False):
             if name:
                 net.specs[name] = spec
@@ -94,16 +138,6 @@ class _Fold:
             self.same(node.outputs[0], node.inputs[0])
             return
         net.append(node)
-
-    def small(self, results: list[Spec]) -> bool:
-        """Whether results may be computed now: a few bytes of a file must not become any amount of memory."""
-        if not all(spec.static for spec in results):
-            return False
-        size = sum(math.prod(s.shape) * s.dtype.itemsize for s in results)  # type: ignore[arg-type, misc]
-        if size > self.left:
-            return False
-        self.left -= size
-        return True
 
     def constants(self, node: Node, view: View, results: list[Spec]) -> None:
         from ...program.binder import run_operator

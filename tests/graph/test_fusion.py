@@ -307,3 +307,11 @@ def test_folded_constants_have_a_limit_together(monkeypatch: pytest.MonkeyPatch)
     nodes = [node("a = ConstantOfShape(n)"), node("b = ConstantOfShape(n)"), node("c = Add(x, a)"), node("y = Add(c, b)")]
     found = optimise(graph({"x": (16,)}, nodes, ["y"], {"n": np.array([16])}))
     assert ops(found).count("ConstantOfShape") == 1
+
+
+def test_folding_does_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastlayers.graph.passes.fold._WORK", 3000)
+    monkeypatch.setattr("fastlayers.graph.passes.fold._WORK_TIMES", 0)
+    nodes = [node(f"m{i} = MatMul(w, w)") for i in range(5)]
+    found = optimise(graph({}, nodes, [f"m{i}" for i in range(5)], {"w": np.ones((8, 8), np.float32)}))
+    assert ops(found).count("MatMul") == 1  # 512 products and 192 numbers each

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import fastlayers as fl
 from fastlayers.errors import DTypeError, Error, FormatError, LimitError, ShapeError, UnsupportedError
 
-__all__ = ["REFUSED", "ROWS", "Case", "Sweep", "every_case", "fixed", "network", "weights"]
-__all__ = ["ANY_OF_OURS", "REFUSED", "ROWS", "Case", "Sweep", "contents", "every_case", "network", "sweeps", "weights"]
-__all__ = ["REFUSED", "ROWS", "Case", "Sweep", "Told", "damaged", "every_case", "fixed", "network", "table", "weights"]
+__all__ = [
+    "ANY_OF_OURS", "REFUSED", "ROWS", "Case", "Sweep", "Told", "contents", "damaged", "every_case", "fixed", "network", "sweeps",
+    "table", "weights",
+]  # fmt: skip
 
 Reader = Callable[..., Any]
 Content = bytes | Path
@@ -98,6 +99,24 @@ class Sweep:
     may_load: bool = True  # False: every one must be refused
 
 
+def table(row: str, name: str, files: Mapping[str, tuple[bytes, type[Error] | None, str]], **options: Any) -> Sweep:
+    """A sweep of files by their names, each with its error and words that are in it."""
+
+    def told() -> Iterator[Told]:
+        return (Told(what, content, error, re.escape(words)) for what, (content, error, words) in files.items())
+
+    return Sweep(row, name, told, **options)
+
+
+def damaged(content: bytes) -> Iterator[bytes]:
+    """A small valid file cut at every byte, with every byte replaced by 0 and by 255, and with a rest behind its beginnings."""
+    yield from (content[:length] for length in range(1, len(content)))
+    for at in range(len(content)):
+        yield from (content[:at] + bytes([value]) + content[at + 1 :] for value in (0, 255) if content[at] != value)
+    for length in (4, 8, 9, 16, 30, len(content)):
+        yield from (content[:length] + rest for rest in (b"\0", bytes(100), b"\xff" * 100, b"(" * 100, content))
+
+
 Refusal = type[Error] | tuple[type[Error], ...]
 
 
@@ -131,24 +150,6 @@ def sweeps(row: str, name: str, make: Callable[[], bytes], read: Reader = networ
         Sweep(row, f"{name}: {what}", files, ANY_OF_OURS, read)
         for what, files in (("cut off", cut), ("a byte replaced", replaced), ("garbage behind its beginning", continued))
     ]
-
-
-def table(row: str, name: str, files: Mapping[str, tuple[bytes, type[Error] | None, str]], **options: Any) -> Sweep:
-    """A sweep of files by their names, each with its error and words that are in it."""
-
-    def told() -> Iterator[Told]:
-        return (Told(what, content, error, re.escape(words)) for what, (content, error, words) in files.items())
-
-    return Sweep(row, name, told, **options)
-
-
-def damaged(content: bytes) -> Iterator[bytes]:
-    """A small valid file cut at every byte, with every byte replaced by 0 and by 255, and with a rest behind its beginnings."""
-    yield from (content[:length] for length in range(1, len(content)))
-    for at in range(len(content)):
-        yield from (content[:at] + bytes([value]) + content[at + 1 :] for value in (0, 255) if content[at] != value)
-    for length in (4, 8, 9, 16, 30, len(content)):
-        yield from (content[:length] + rest for rest in (b"\0", bytes(100), b"\xff" * 100, b"(" * 100, content))
 
 
 def every_case() -> list[Case | Sweep]:

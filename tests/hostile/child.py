@@ -37,9 +37,6 @@ _FORBIDDEN = (
     "marshal.", "compile", "exec", "ctypes.", "shutil.", "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link",
     "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.putenv", "os.listdir", "os.scandir", "glob.", "urllib.", "http.",
     "ftplib.", "smtplib.", "webbrowser.", "tempfile.", "code.__new__", "builtins.input", "import",
-    "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.putenv", "urllib.", "http.", "ftplib.", "smtplib.", "webbrowser.",
-    "tempfile.",
-    "code.__new__", "builtins.input", "import",
 )  # fmt: skip
 
 
@@ -70,8 +67,6 @@ def watch(case: Case | Sweep, memory: bool = False) -> Outcome | None:
         task = _sweep(case) if isinstance(case, Sweep) else _single(case, folder, memory)
         # What comes from memory has no folder: no file at all may be opened.
         return None if task is None else _forked(task, Path(top) / "outcome", [] if memory else [folder])
-        # What comes from memory has no folder.
-        return _forked(task, Path(top) / "outcome", Path(top) / "nowhere" if memory else folder)
 
 
 @functools.cache
@@ -155,8 +150,8 @@ class _Watch:
                 self.events.append(f"open for writing: {name}")
             if isinstance(path, int):
                 return
-            real = os.path.realpath(name)
-            if flags & getattr(os, "O_NOFOLLOW", 0):  # a link is refused, so its name is all that is looked at
+            # Where no link is followed, the name itself is all that is opened.
+            if isinstance(flags, int) and flags & getattr(os, "O_NOFOLLOW", 0):
                 real = os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name))
             else:
                 real = os.path.realpath(name)
@@ -219,7 +214,6 @@ def _resident(peak: bool = False) -> int:
 def _forked(task: Callable[[_Watch], Outcome], answer: Path, folders: list[Path]) -> Outcome:
     """Runs the task in a fork, whose hook goes with it."""
     allowed = [os.path.realpath(p) for p in (*folders, sys.prefix, sys.base_prefix, sysconfig.get_paths()["stdlib"])]
-    allowed = [os.path.realpath(p) for p in (folder, sys.prefix, sys.base_prefix, sysconfig.get_paths()["stdlib"])]
     allowed += [str(Path(__file__).resolve().parents[2] / "fastlayers")]
     child = os.fork()
     if child == 0:
@@ -228,7 +222,7 @@ def _forked(task: Callable[[_Watch], Outcome], answer: Path, folders: list[Path]
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(HANG)
             # Names that are opened below a folder's descriptor are told without that folder: they are taken to be the model's.
-            os.chdir(folder if folder.exists() else folder.parent)
+            os.chdir(folders[0] if folders else answer.parent)
             watching = _Watch(allowed)
             sys.addaudithook(watching)
             outcome = task(watching)

@@ -4,15 +4,38 @@ from __future__ import annotations
 
 from ._njit import call, emitted, inner, kernel
 from ._tile import BLOCK, PANEL, integer, put_integer, zero
-from ._vector import Emit, V
+from ._vector import WIDTH, Emit, V
 
-__all__ = ["copy_row", "even", "fill", "plan_runs", "runs_size", "sums"]
+__all__ = ["copy_row", "draw", "even", "fill", "plan_runs", "runs_size", "sums"]
 
 
 @emitted
 def copy_row(e: Emit, x: V, y: V, n: V) -> None:
     """y = x, n floats."""
     e.vectors(n, lambda i, mask: e.store(e.at(y, i), e.load(e.at(x, i), mask=mask), mask))
+
+
+@emitted
+def draw(e: Emit, first: V, pitch: V, rows: V, n: V) -> None:
+    """Draws n floats of each of `rows` rows, which begin `pitch` floats apart, towards the cache."""
+    with e.loop(0, rows) as i, e.loop(0, n, 16) as j:
+        e.prefetch(e.at(e.at(first, pitch * i), j))
+
+
+@emitted
+def _beside(e: Emit, x: V, pitch: V, y: V, n: V) -> None:
+    """y[i, c] = x[c, i] of three channels, whose n floats each begin `pitch` floats apart: images mostly have so many."""
+
+    def body(i: V, mask: V | None) -> None:
+        of = [e.load(e.at(e.at(x, pitch * c), i), mask=mask) for c in range(3)]
+        for part in range(3):
+            places = [part * WIDTH + lane for lane in range(WIDTH)]
+            two = e.lanes(of[0], [place // 3 + WIDTH * (place % 3 == 1) for place in places], of[1])
+            value = e.lanes(two, [WIDTH + place // 3 if place % 3 == 2 else lane for lane, place in enumerate(places)], of[2])
+            left = e.mask((n - i) * 3 - part * WIDTH) if mask is not None else None
+            e.store(e.at(y, i * 3 + part * WIDTH), value, left)
+
+    e.vectors(n, body)
 
 
 @inner
@@ -39,7 +62,9 @@ def fill(
             stop = max(start, min(cols, w - x0))
             at = (zi * h + yi) * w + x0 + start
             zero(to, start * ig)
-            if last == 0:
+            if last == 0 and ig == 3:
+                _beside(x + 4 * at, volume, to + 12 * start, stop - start)
+            elif last == 0:
                 call(swap, x + 4 * at, volume, to + 4 * start * ig, ig, ig, stop - start)
             elif channels == ig:
                 copy_row(x + 4 * at * ig, to + 4 * start * ig, (stop - start) * ig)

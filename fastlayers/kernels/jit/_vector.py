@@ -337,6 +337,12 @@ class Emit:
         name = f"llvm.masked.store.{_suffix(kind)}.{_suffix(pointer.type)}"
         self._call(name, ir.VoidType(), value.v, pointer, ir.Constant(I32, size), mask.v)
 
+    def prefetch(self, address: V) -> None:
+        """Draws a line that will be written towards the second-level cache; never faults."""
+        pointer = self.builder.inttoptr(address.v, I8.as_pointer())
+        options = [ir.Constant(I32, number) for number in (1, 2, 1)]
+        self._call(f"llvm.prefetch.{_suffix(pointer.type)}", ir.VoidType(), pointer, *options)
+
     def strided(self, address: V, step: int | V) -> V:
         """Every step-th float, of memory that goes on for `step` vectors; a step that is no number is one of 1, 2 or more."""
         if isinstance(step, int):

@@ -15,8 +15,9 @@ import numpy as np
 
 from ..reference.padding import padded
 from ..table import PAD_MODES, Activation
-from ._band import even, fill, plan_runs, runs_size, sums
+from ._band import draw, even, fill, plan_runs, runs_size, sums
 from ._njit import call, kernel
+from ._swapped import STRIP, swapped
 from ._threads import address, scratch, spread
 from ._tile import block, pack_all, panels_of, put_integer, swap
 from ._unary import apply, spell
@@ -24,6 +25,7 @@ from ._unary import apply, spell
 __all__ = ["conv", "conv_pack"]
 
 PIXELS, COLS = 256, 256  # pixels and columns of one task: its sums stay in a second-level cache
+FEW = 128  # pixels: below, panels that are not whole cost more than transposing
 TASKS = 8  # with fewer, columns are cut more finely, so that all threads get some
 
 
@@ -32,6 +34,7 @@ class Packed(NamedTuple):
 
     weights: np.ndarray  # (groups, size)
     bias: np.ndarray | None
+    rows: tuple[np.ndarray, np.ndarray | None] | None  # weights (o, k) and bias (o,), if roles may be swapped
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
@@ -58,7 +61,10 @@ def conv_pack(
     og = o // max(groups, 1)
     k = ig * math.prod(taps)
     rows = weight__oidhw.transpose(0, 2, 3, 4, 1).reshape(groups, og, k)
-    return Packed(pack_all(rows), group_bias(bias__o, groups), tuple(taps), tuple(stride), tuple(dilation), groups, ig, og)
+    few = ig <= 8 and k < 2 * (ig + og) and stride[2] <= 2 and k > 0
+    may_swap = few or (0 < k == ig and tuple(stride) == (1, 1, 1))
+    swap = (rows.reshape(o, k).copy(), None if bias__o is None else bias__o.copy()) if may_swap else None
+    return Packed(pack_all(rows), group_bias(bias__o, groups), swap, tuple(taps), tuple(stride), tuple(dilation), groups, ig, og)
 
 
 @kernel
@@ -113,6 +119,7 @@ def _conv(
             if residual != 0:
                 extra = scratch + 4 * at_residual
                 call(swap, residual + 4 * place, out_volume, extra, ldr, n, m)
+            draw(out + 4 * place, out_volume, n, m)  # while the sums are made: the transposition touches a page a channel
         call(
             sums, block, apply, pixel_rows, m, table, k, b + 4 * group * b_size, og, j0, n, c_at, ldc,
             bias + 4 * (group * ((og + 15) // 16 * 16) + j0) if bias != 0 else 0, extra, ldr, code, a, bb,
@@ -138,10 +145,57 @@ def conv(
     if mode != PAD_MODES["zeros"] and any(pads):
         x, pads = np.ascontiguousarray(padded(x, 1 if x_last else 2, pads, mode)), (0,) * 6
     size, to = x.shape[1:4] if x_last else x.shape[2:], out.shape[1:4] if out_last else out.shape[2:]
+    if not x_last and not out_last and packed.rows is not None and math.prod(to) >= FEW:
+        dense = packed.ig == math.prod(packed.kernel) * packed.ig and not any(pads)
+        if dense or (packed.kernel != (1, 1, 1) and to[2] >= 0.85 * panels_of(to[2])):
+            _swapped(x, packed, out, size, to, pads[::2], dense, residual, activation)
+            return
     # Where the layouts are one, nothing is transposed.
     x_last = x_last or packed.groups * packed.ig == 1 or math.prod(size) == 1
     out_last = out_last or packed.groups * packed.og == 1 or math.prod(to) == 1
     execute(x, packed, out, size, to, pads[::2], x_last, out_last, x_last and not any(pads), residual, activation)
+
+
+def _swapped(
+    x: np.ndarray,
+    packed: Packed,
+    out: np.ndarray,
+    size: Sequence[int],
+    to: Sequence[int],
+    before: Sequence[int],
+    dense: bool,
+    residual: np.ndarray | None,
+    activation: Activation,
+) -> None:
+    """Channels-first data with pixels as the panels of the product: see `_swapped.swapped`."""
+    assert packed.rows is not None
+    groups, ig, og, kernel, stride, dilation = (
+        packed.groups, packed.ig, packed.og, packed.kernel, packed.stride, packed.dilation
+    )  # fmt: skip
+    k = math.prod(kernel) * ig
+    if dense:
+        size = to = (1, 1, math.prod(to))
+    cols = even(to[2], 4 * PIXELS)
+    if cols < to[2]:
+        cols = panels_of(cols)
+    rows = even(to[1], max(1, 4 * PIXELS // cols))
+    in_rows, in_cols = (
+        (n - 1) * s + (f - 1) * t + 1 for n, s, f, t in zip((rows, cols), stride[1:], kernel[1:], dilation[1:], strict=True)
+    )
+    tasks = out.shape[0] * groups * to[0] * -(-to[1] // rows) * -(-to[2] // cols)
+    width = min(2 * COLS, even(og, max(64, og * tasks // TASKS)))
+    room = 2 * (width + k) + 16 + STRIP * k + (0 if dense else ig * kernel[0] * in_rows * (in_cols + stride[2]))
+    weights, bias = packed.rows
+    given = (
+        block.address, apply.address, address(x), address(out), address(residual), address(weights), address(bias), groups, ig,
+        og, k, int(dense), *size, *to, *kernel, *stride, *dilation, *before, rows, cols, width, *spell(activation),
+    )  # fmt: skip
+
+    def run(first: int, last: int) -> None:
+        own = scratch(room)
+        swapped(*given, address(own), first, last)
+
+    spread(tasks * -(-og // width), 1.0 * out.size * k, run)
 
 
 def execute(

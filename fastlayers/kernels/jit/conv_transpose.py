@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..table import PAD_MODES, Activation
-from ._band import copy_row, even, fill, plan_runs, runs_size, sums
+from ._band import copy_row, draw, even, fill, plan_runs, runs_size, sums
 from ._njit import call, kernel
 from ._threads import address, scratch, spread
 from ._tile import PANEL, block, integer, pack_all, panels_of, put_integer, swap
@@ -159,6 +159,8 @@ def _tiles(
                 to, to_line = out + 4 * ((image * out_volume + at) * out_channels + group * og + j0), out_channels
             else:
                 to, to_line = out + 4 * ((image * out_channels + group * og + j0) * out_volume + at), 1
+                for r in range(lines):
+                    draw(to + 4 * r * sh * ow, out_volume, taken, pixels)
             for v in range(along):
                 part = 2 * sd + 4 * ((phase * sh + place) * along + v)
                 weights, k, runs = integer(table, part), integer(table, part + 1), integer(table, part + 3)

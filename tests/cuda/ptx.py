@@ -70,6 +70,8 @@ def read(name: str, kernel: Any, text: str, capability: tuple[int, int], assembl
     excused = any(f"({n})" in name for n in DOUBLE) or "float64" in name
     if ".f64" in text and not excused:
         wrong.append("double precision")
+    if re.search(r"cvt\.rni\.[su]", text):
+        wrong.append("floats rounded to nearest, where integers are wanted")
     local = sum(int(n) for n in re.findall(r"\.local .*?\[(\d+)\]", text))
     if local and not excused:
         wrong.append(f"{local} bytes of local arrays")

@@ -10,7 +10,7 @@ import pytest
 import fastlayers as fl
 from fastlayers.kernels.table import KINDS, PAD_MODES
 
-from .calls import agree, numbers, requires_cuda
+from .calls import agree, numbers, requires_cuda, run
 
 pytestmark = requires_cuda
 EXACT = {"rtol": 0, "atol": 0}
@@ -80,6 +80,24 @@ def test_cast(source: str) -> None:
         special = np.array([np.nan, np.inf, -np.inf, -0.0, 65504, 1e-7], source)
         for target in ("float16", "float32", "float64", "bool"):
             agree("cast", special, np.empty(special.shape, target), KINDS[source], KINDS[target], **EXACT)
+
+
+@pytest.mark.parametrize("source", ["float16", "float32", "float64"])
+def test_floats_that_no_integer_holds(source: str) -> None:
+    """Ends of the range, of int32 at least, of which the rest wraps around; NaN is the lower end."""
+    x = np.array([np.nan, np.inf, -np.inf, -1.5, -3.0, 300.7, 60000, -60000, 2.5, 3.5], source)
+    if source != "float16":
+        x = np.concatenate([x, np.array([3e9, -3e9, 2.0**31, -(2.0**31), 1e30, 2.0**62], source)])
+    for target in KINDS:
+        if target.startswith("float") or target == "bool":
+            continue
+        whole = np.int64 if target == "int64" else np.int32
+        ends = np.iinfo(whole)
+        want = [
+            ends.min if v != v else ends.max if v >= -float(ends.min) else max(int(max(v, -1e30)), ends.min) for v in x.tolist()
+        ]
+        got = run("cuda", "cast", (x, np.empty(x.shape, target), KINDS[source], KINDS[target]))[0]
+        np.testing.assert_array_equal(got, np.array(want, whole).astype(target), err_msg=target)
 
 
 @pytest.mark.parametrize("mode", sorted(PAD_MODES))

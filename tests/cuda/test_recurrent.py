@@ -59,6 +59,7 @@ def test_no_steps_no_batch_no_states(kind: str) -> None:
 @pytest.mark.parametrize("layout", [(False, False), (True, False), (False, True), (True, True)], ids=str)
 def test_directions_and_lengths(kind: str, layout: tuple[bool, bool]) -> None:
     agree(problem(kind, (3, 3, 2, 4), directions=2, lengths=[2, 0, 3]), *layout)
+    agree(problem(kind, (3, 3, 2, 4), directions=2, lengths=[5, -1, 2**30]), *layout)  # nobody has looked at them
 
 
 @pytest.mark.parametrize("kind", KINDS)

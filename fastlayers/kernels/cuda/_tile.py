@@ -325,4 +325,5 @@ def few_rows_kernel(count: int) -> Kernel:
                     v += load1(residual, r * columns + c)
                 store1(out, r * columns + c, _bounded(v, low, high))
 
+    rows_kernel.most_threads = 32 * MOST_WARPS
     return rows_kernel

@@ -29,6 +29,12 @@ def _clipped(value: Any, limit: Any) -> Any:
     return value if limit == ZERO else (-limit if value < -limit else (limit if value > limit else value))
 
 
+@device
+def _steps_of(counts: Any, has_counts: Any, b: Any, steps: Any) -> Any:
+    """Steps of a sequence: lengths beyond the sequence, which nobody has looked at, would lead out of all arrays."""
+    return min(max(int(counts[b]), 0), steps) if has_counts != 0 else steps
+
+
 @kernel
 def lengths_kernel(mask: U8, times: I32, counts: I32, batch: int, steps: int) -> None:
     """A thread a sequence: the times of the steps that it has, and how many they are."""
@@ -84,10 +90,7 @@ def walk(gates: int, quads: int, kept: int, sequences: int, single: bool, thread
         longest = 0
         for j in range(sequences):
             if first + j < batch:
-                count = steps
-                if has_counts != 0:
-                    count = int(counts[first + j])
-                longest = max(longest, count)
+                longest = max(longest, _steps_of(counts, has_counts, first + j, steps))
         for i in range(me, both, wide):
             j = i // padded
             u = i - j * padded
@@ -114,9 +117,7 @@ def walk(gates: int, quads: int, kept: int, sequences: int, single: bool, thread
                         sums[gates * j + gate] = ZERO
                     b = first + j
                     if part == 0 and b < batch and u < hidden:
-                        count = steps
-                        if has_counts != 0:
-                            count = int(counts[b])
+                        count = _steps_of(counts, has_counts, b, steps)
                         if s < count:
                             place = count - 1 - s if backward else s
                             if has_times != 0:
@@ -158,9 +159,7 @@ def walk(gates: int, quads: int, kept: int, sequences: int, single: bool, thread
                         given[j] = group_sum(given[j], 4)
                     b = first + j
                     if b < batch and u < hidden:
-                        count = steps
-                        if has_counts != 0:
-                            count = int(counts[b])
+                        count = _steps_of(counts, has_counts, b, steps)
                         h, c = h_tile[now + j * padded + u], c_tile[now + j * padded + u]
                         if s < count:
                             place = count - 1 - s if backward else s

@@ -194,7 +194,8 @@ def embedding(weight__vd: Array, ids__m: Array, out__md: Array) -> None:
 NAMES = {number: name for name, number in KINDS.items()}
 ANNOTATIONS = {"float32": "F32", "float64": "F64", "int8": "I8", "uint8": "U8", "int16": "I16", "uint16": "U16", "int32": "I32",
                "int64": "I64", "bool": "U8", "float16": "F16"}  # fmt: skip
-_SAMPLES = (("float64", "float32"), ("float32", "int64"), ("int64", "float32"), ("uint8", "float32"), ("int64", "bool"))
+_SAMPLES = (("float64", "float32"), ("float32", "int64"), ("int64", "float32"), ("uint8", "float32"), ("int64", "bool"),
+            ("float16", "int8"), ("float64", "uint16"), ("float32", "int32"))  # fmt: skip
 
 
 @per_function(samples=_SAMPLES)
@@ -209,6 +210,27 @@ def _cast(source: str, target: str) -> Kernel:
                 out[i] = 1 if x[i] != 0 else 0
 
         return truth_kernel
+
+    if source.startswith("float") and not target.startswith("float"):
+        # Beyond an integer's range is its end, of int32 at least (what is left of that wraps around), and NaN is the lower one:
+        # the GPU has other rules, and for float16 it even rounds to nearest.
+        whole: Any = np.int64 if target == "int64" else np.int32
+        number_of: Any = np.float64 if source == "float64" else np.float32
+        least, most = whole(np.iinfo(whole).min), whole(np.iinfo(whole).max)
+        LOW, HIGH = number_of(least), -number_of(least)
+
+        @kernel(S=ANNOTATIONS[source], T=ANNOTATIONS[target])
+        def whole_kernel(x: S, out: T, n: int) -> None:
+            """One number a thread."""
+            for i in range(cuda.grid(1), n, cuda.gridsize(1)):
+                v, w = number_of(x[i]), least
+                if v >= HIGH:
+                    w = most
+                elif v >= LOW:
+                    w = whole(v)
+                out[i] = number(w)
+
+        return whole_kernel
 
     @kernel(S=ANNOTATIONS[source], T=ANNOTATIONS[target])
     def cast_kernel(x: S, out: T, n: int) -> None:

@@ -36,6 +36,14 @@ def test_pieces(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
+@pytest.mark.parametrize("op", REDUCE)
+def test_more_columns_than_blocks(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastlayers.kernels.cuda import reduce
+
+    monkeypatch.setattr(reduce, "MOST_BLOCKS", 2)
+    agree("reduce", numbers(5, 3, 1), np.empty((5, 1), np.float32), REDUCE[op], rtol=4e-6, atol=4e-6)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])

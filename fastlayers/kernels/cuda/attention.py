@@ -51,9 +51,11 @@ def _attention(depth: int, rows: int, keys: int, by_quads: bool, has_mask: bool,
         total = cuda.local.array(4, "float32")
         tx, me = cuda.threadIdx.x, cuda.threadIdx.x + ACROSS * cuda.threadIdx.y
         row0 = 4 * cuda.threadIdx.y
-        first = cuda.blockIdx.x * rows
-        b = cuda.blockIdx.y // heads
-        h = cuda.blockIdx.y - b * heads
+        tiles = (n + rows - 1) // rows
+        entry = cuda.blockIdx.x // tiles
+        first = (cuda.blockIdx.x - entry * tiles) * rows
+        b = entry // heads
+        h = entry - b * heads
         g = h // (heads // groups)
         # A batch lies whole behind the other: its heads or its rows come first.
         q_start = b * heads * n * d + h * q_head
@@ -209,7 +211,7 @@ def attention(
         strides = (d, n * d, *k_strides, m * d, e, m * e, e, n * e)
     wide = max(d, e)
     tile = next((tile for tile in TILES if tile[0] >= wide), None)
-    if tile is None or b * h > 65535:
+    if tile is None:
         given: Any = [None if a is None else a.numpy() for a in (q__bhqd, k__bgkd, v__bgke, mask__bhqk, lengths__b)]
         made: Any = np.empty(out__bhqe.shape, np.float32)
         attend: Any = reference.attention
@@ -225,7 +227,7 @@ def attention(
         steps = (found[3], found[2], found[1], found[0])
     aligned = all(a.aligned for a in (q__bhqd, k__bgkd, v__bgke)) and d % 4 == 0 and e % 4 == 0
     _attention(*tile, aligned, mask__bhqk is not None, k_transposed).launch(
-        (cdiv(n, tile[1]), b * h), (ACROSS, tile[1] // 4),
+        cdiv(n, tile[1]) * b * h, (ACROSS, tile[1] // 4),
         q__bhqd.flat, k__bgkd.flat, v__bgke.flat, absent() if mask__bhqk is None else mask__bhqk.flat,
         absent("i8") if lengths__b is None else lengths__b.flat, int(lengths__b is not None), out__bhqe.flat,
         h, g, n, m, d, e, *strides, *steps, scale, int(causal), offset, empty,

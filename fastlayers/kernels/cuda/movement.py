@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import ShapeError
 from ..table import KINDS
 from ._axes import merged, table
-from ._cuda import I32, I64, SIMULATED, U8, Kernel, S, T, cdiv, cuda, kernel, per_function, sized, threads
+from ._cuda import I64, SIMULATED, U8, Kernel, S, T, cdiv, cuda, kernel, per_function, sized, threads
 from ._device import Array, empty, on_device
 
 __all__ = ["cast", "check", "copy", "embedding", "gather"]
@@ -129,7 +129,7 @@ def copy(
 
 
 @kernel(T="I64")
-def check_kernel(indices: T, n: int, least: int, most: int, wrong: I32) -> None:
+def check_kernel(indices: T, n: int, least: int, most: int, wrong: I64) -> None:
     """wrong[0] becomes 1 + the place of an index that is out of range."""
     for i in range(cuda.grid(1), n, cuda.gridsize(1)):
         if indices[i] < least or indices[i] > most:
@@ -156,8 +156,8 @@ def check(name: str, indices: Array, least: int, most: int) -> None:
     """Raises if an index is out of range. Waits for the GPU, since the answer is wanted here."""
     if not indices.size:
         return
-    wrong = empty((1,), np.int32)
-    wrong.fill_from(np.zeros(1, np.int32))
+    wrong = empty((1,), np.int64)
+    wrong.fill_from(np.zeros(1, np.int64))
     check_kernel.launch(sized(indices.size, BLOCK), BLOCK, indices.flat, indices.size, least, most, wrong.flat)
     place = int(wrong.numpy()[0])
     if place:

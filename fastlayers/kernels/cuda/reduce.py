@@ -21,6 +21,7 @@ __all__ = ["reduce", "running_sum"]
 BLOCK = threads(256)
 FEW = 16384  # columns that are too few to give each one thread
 PIECE = 8192  # numbers of a column that is cut
+MOST_BLOCKS = (1 << 31) - 1
 ZERO, ONE, LEAST, MOST = f32(0), f32(1), f32(-np.inf), f32(np.inf)
 
 
@@ -120,21 +121,21 @@ def _reduction(each: Any, fold: Any, start: Any, last: Any, by_block: bool) -> K
 
 
 @kernel
-def log_sum_exp_kernel(x: F32, out: F32, n: int, inner: int) -> None:
+def log_sum_exp_kernel(x: F32, out: F32, columns: int, n: int, inner: int) -> None:
     """A block a column: read twice. The largest number is taken out before; infinite or NaN, it is the result."""
     scratch = cuda.shared.array(32, "float32")
-    column = cuda.blockIdx.x
-    at = column // inner * n * inner + column % inner
-    largest = LEAST
-    for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-        largest = _larger(x[at + i * inner], largest)
-    largest = block_max(largest, scratch)
-    total = ZERO
-    for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-        total += exp(x[at + i * inner] - largest)
-    total = block_sum(total, scratch)
-    if cuda.threadIdx.x == 0:
-        out[column] = largest + log(total) if LEAST < largest < MOST else largest
+    for column in range(cuda.blockIdx.x, columns, cuda.gridDim.x):
+        at = column // inner * n * inner + column % inner
+        largest = LEAST
+        for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+            largest = _larger(x[at + i * inner], largest)
+        largest = block_max(largest, scratch)
+        total = ZERO
+        for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+            total += exp(x[at + i * inner] - largest)
+        total = block_sum(total, scratch)
+        if cuda.threadIdx.x == 0:
+            out[column] = largest + log(total) if LEAST < largest < MOST else largest
 
 
 @on_device
@@ -145,10 +146,10 @@ def reduce(x__oni: Array, out__oi: Array, op: int) -> None:
         return
     _, n, inner = x__oni.shape
     if _NAMES[op] == "log_sum_exp":
-        log_sum_exp_kernel.launch(columns, BLOCK, x__oni.flat, out__oi.flat, n, inner)
+        log_sum_exp_kernel.launch(min(columns, MOST_BLOCKS), BLOCK, x__oni.flat, out__oi.flat, columns, n, inner)
         return
     each, fold, start, last = _RULES[_NAMES[op]]
-    if inner > 1 and (columns >= FEW or n < 64):
+    if (inner > 1 and (columns >= FEW or n < 64)) or columns > MOST_BLOCKS:
         _reduction(each, fold, start, last, False).launch(
             sized(columns, BLOCK), BLOCK, x__oni.flat, out__oi.flat, columns, n, inner
         )

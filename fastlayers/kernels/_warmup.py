@@ -19,16 +19,18 @@ Report = Callable[[int, int, str, float], None]
 
 
 def warmup(what: Any = None, feeds: Mapping[str, Any] | None = None, *, report: Report | None = None) -> float:
-    """Compiles the kernels of the variant "jit" that a model needs, so that its first call need not.
+    """Compiles the kernels of Numba's variants, "jit" and "cuda", that a model needs, so that its first call need not.
 
     Where the disk cache can be written (see README.md), the next process finds them there. The compiled engine and numpy need no
-    warming up: for them, this does nothing.
+    warming up: for them, this does nothing. Kernels of the GPU are made for sizes: those of a model, by running it.
 
     Args:
-        what: a `Model` made under ``use("jit")``; or names of kernels, as `info` lists them; None for all of them.
+        what: a `Model` made under ``use("jit")`` or with ``device="cuda"``; or names of kernels of "jit", as `info` lists them;
+            None for all of them.
         feeds: inputs of the model by name, which is then run on them once; without them, zeros, where sizes that are not known
             are 1.
-        report: called for each kernel with how many are done, how many there are, its name, and the seconds that it took.
+        report: called for each kernel with how many are done, how many there are (of the GPU's, are known so far), its name,
+            and the seconds that it took.
 
     Returns:
         The seconds that compilation (or reading the cache) took.
@@ -45,7 +47,10 @@ def warmup(what: Any = None, feeds: Mapping[str, Any] | None = None, *, report: 
     model: Any = what if hasattr(what, "kernel_names") else None
     if isinstance(what, str) or not (what is None or model is not None or isinstance(what, Iterable)):
         raise DTypeError(f"warmup: expected a model, names of kernels, or None, got {type(what).__name__}")
-    if (model.variant if model is not None else _dispatch.current()) != "jit":
+    variant = model.variant if model is not None else _dispatch.current()
+    if model is not None and variant == "cuda":
+        return _run_on_gpu(model, dict(feeds) if feeds is not None else _zeros(model), report)
+    if variant != "jit":
         return 0.0
     known = {item.name for item in KERNELS}
     names = known
@@ -81,6 +86,24 @@ def _compile(names: Iterable[str], report: Report | None) -> float:
                 report(done + 1, len(kernels), kernel.name, sum(spent[before:]))
     finally:
         _njit.listeners.remove(listen)
+    return sum(spent)
+
+
+def _run_on_gpu(model: Any, given: dict[str, Any], report: Report | None) -> float:
+    from .cuda import _cuda
+
+    spent: list[float] = []
+
+    def listen(name: str, seconds: float) -> None:
+        spent.append(seconds)
+        if report is not None:
+            report(len(spent), len(spent), name, seconds)
+
+    _cuda.listeners.append(listen)
+    try:
+        model.run(given)
+    finally:
+        _cuda.listeners.remove(listen)
     return sum(spent)
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeAlias, overload
@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numba import types
 
+from ._disk import identity, keep
 from ._driver import (
     SIMULATED,
     current_stream,
@@ -110,6 +111,8 @@ f32 = np.float32
 
 KERNELS: list[Kernel] = []
 MAKERS: list[Any] = []
+# Called with the name and the seconds of every kernel that was compiled, or read from the cache.
+listeners: list[Callable[[str, float], None]] = []
 
 _lock = threading.RLock()
 _simulator = threading.Lock()  # it runs one kernel at a time
@@ -137,6 +140,7 @@ class Kernel:
     """
 
     most_threads = 0
+    key = ""  # what its maker was given
 
     def __init__(self, function: Callable[..., None], kinds: Mapping[str, str]) -> None:
         self.function, self.name = function, f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
@@ -189,8 +193,16 @@ class Kernel:
             if self._made is None:
                 if SIMULATED:
                     self._made = numba_cuda.jit(_quiet(self.function))
-                else:
-                    self._made = numba_cuda.jit(self.signature, **self._options())(self.function)
+                    return
+                before = time.perf_counter()
+                made = numba_cuda.jit(**self._options())(self.function)
+                keep(made, self.function, f"{self.name} {self.key}")
+                made.compile(self.signature)
+                made._specialized = True  # as of a function that is compiled where it is defined
+                made.disable_compile()
+                self._made = made
+                for listen in listeners:
+                    listen(self.name, time.perf_counter() - before)
 
     def ptx(self, capability: tuple[int, int]) -> str:
         """The kernel as PTX for a compute capability; needs no GPU, only the compiler's packages."""
@@ -251,7 +263,9 @@ def _kept(maker: Callable[..., Kernel], samples: Sequence[tuple[Any, ...]] | Non
             with _lock:
                 found = kept.get(arguments)
                 if found is None:
-                    found = kept[arguments] = maker(*arguments)
+                    found = maker(*arguments)
+                    found.key = f"{maker.__name__}{identity(arguments)}"
+                    kept[arguments] = found
         return found
 
     make.__name__, make.__doc__, make.__module__ = maker.__name__, maker.__doc__, maker.__module__
@@ -260,97 +274,14 @@ def _kept(maker: Callable[..., Kernel], samples: Sequence[tuple[Any, ...]] | Non
     return make
 
 
-# ---- what the simulator has not got ----------------------------------------------------------------------------------
-
-
-class _Shared:
-    """Shared memory of a block: an array for each line that asks for one, as the simulator's, which refuses alignments."""
-
-    def __init__(self, allocations: dict[Any, np.ndarray]) -> None:
-        self._allocations = allocations
-
-    def array(self, shape: Any, dtype: Any, alignment: int | None = None) -> np.ndarray:
-        """An array of the block."""
-        caller = sys._getframe(1)
-        key = caller.f_code, caller.f_lineno
-        found = self._allocations.get(key)
-        if found is None:
-            kind = np.dtype(dtype if isinstance(dtype, (str, type)) else str(dtype))
-            found = self._allocations.setdefault(key, np.empty(shape, kind))
-        return found
-
-
-class _Within:
-    """The names of numba.cuda within a kernel that the simulator runs, wherever the function stands that asks for them."""
-
-    def __getattr__(self, name: str) -> Any:
-        from numba.cuda.simulator import kernel as simulator
-
-        context = simulator._get_kernel_context()
-        if name == "shared" and context is not None:
-            return _Shared(context.shared._allocations)
-        return getattr(numba_cuda if context is None else context, name)
-
-
 libdevice: Any = None if SIMULATED else importlib.import_module("numba.cuda.libdevice")
-cuda: Any = _Within() if SIMULATED else numba_cuda
+
+cuda: Any = numba_cuda
 
 if SIMULATED:
+    from ._simulated import block_max, block_sum, group_max, group_sum, load1, load4, store1, store4, within
 
-    def _shared_by_all(value: Any) -> tuple[np.ndarray, int]:
-        """What all threads of the block have, and which of them this one is. There are no shuffles: it goes through one of two
-        shared arrays, by turns, so that threads wait for each other once.
-        """
-        thread = threading.current_thread()
-        turn = thread.__dict__["turn"] = 1 - thread.__dict__.get("turn", 0)
-        shape = cuda.blockDim
-        me = cuda.threadIdx.x + shape.x * (cuda.threadIdx.y + shape.y * cuda.threadIdx.z)
-        scratch = cuda.shared.array((2, 1024), "float32")[turn]
-        scratch[me] = value
-        cuda.syncthreads()
-        return scratch[: shape.x * shape.y * shape.z], me
-
-    def _folded(value: Any, width: int, fold: Any) -> Any:
-        values, me = _shared_by_all(value)
-        begin = me - me % width
-        return f32(fold(values[begin : begin + width].astype(np.float32)))
-
-    def group_sum(value: Any, width: int) -> Any:
-        """The sum of what `width` (1, 2, 4 .. 32) neighbouring threads have. All threads of the block call it."""
-        return _folded(value, width, np.sum)
-
-    def group_max(value: Any, width: int) -> Any:
-        """The largest, NaN if one is. All threads of the block call it."""
-        return _folded(value, width, np.max)
-
-    def block_sum(value: Any, scratch: Any) -> Any:
-        """The sum over the block."""
-        return f32(np.sum(_shared_by_all(value)[0].astype(np.float32)))
-
-    def block_max(value: Any, scratch: Any) -> Any:
-        """The largest of the block, NaN if one is."""
-        return f32(np.max(_shared_by_all(value)[0].astype(np.float32)))
-
-    def load1(a: Any, i: Any) -> Any:
-        """a[i]; i is not negative."""
-        assert i >= 0
-        return a[i]
-
-    def store1(a: Any, i: Any, v: Any) -> None:
-        """a[i] = v; i is not negative."""
-        assert i >= 0
-        a[i] = v
-
-    def load4(a: Any, i: Any) -> Any:
-        """a[i], .. a[i + 3] in one transaction; i is divisible by 4."""
-        assert i % 4 == 0
-        return a[i], a[i + 1], a[i + 2], a[i + 3]
-
-    def store4(a: Any, i: Any, v: Any, w: Any, x: Any, y: Any) -> None:
-        """a[i], .. a[i + 3] = v, w, x, y in one transaction; i is divisible by 4."""
-        assert i % 4 == 0
-        a[i], a[i + 1], a[i + 2], a[i + 3] = v, w, x, y
-
+    cuda = within
 else:
     from ._intrinsics import load1, load4, store1, store4
 

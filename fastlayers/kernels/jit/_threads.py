@@ -12,7 +12,7 @@ import numpy as np
 
 from ...threads import get_num_threads
 
-__all__ = ["address", "scratch", "spread"]
+__all__ = ["address", "aligned", "scratch", "spread"]
 
 # Multiply-adds (or numbers, weighted) below which a call stays on its thread: handing tasks over takes about 50 microseconds.
 LEAST_WORK = 4e6
@@ -30,6 +30,14 @@ def scratch(floats: int) -> np.ndarray:
     """Memory of a task's own, aligned to lines of the cache."""
     memory = np.empty(floats + 16, np.float32)
     return memory[(-address(memory) % 64) // 4 :][:floats]
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """A copy that begins where a line of the cache does, or vectors of it would lie in two of them; read-only."""
+    copy = scratch(array.size).reshape(array.shape)
+    copy[...] = array
+    copy.flags.writeable = False
+    return copy
 
 
 def spread(tasks: int, work: float, run: Callable[[int, int], None]) -> None:

@@ -16,7 +16,7 @@ from ..table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 from ._band import copy_row
 from ._math import sigmoid, tanh
 from ._njit import call, emitted, inner, kernel
-from ._threads import address, scratch, spread
+from ._threads import address, aligned, scratch, spread
 from ._tile import PANEL, block, integer, pack, panels_of, product, put_integer, table, zero
 from ._unary import apply, spell
 from ._vector import Emit, V
@@ -60,7 +60,7 @@ def _interleaved(weight: np.ndarray, gates: int) -> np.ndarray:
 
 
 def _stacked(weights: np.ndarray) -> np.ndarray:
-    return np.stack([pack(w) for w in weights])
+    return aligned(np.stack([pack(w) for w in weights]))
 
 
 def _pack(

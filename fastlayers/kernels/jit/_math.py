@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from ._vector import F32, F64, FUSED, I64, Emit, V
 
-__all__ = ["FUNCTIONS", "exp", "exp_flush", "log", "power", "sigmoid", "tanh"]
+__all__ = ["FUNCTIONS", "exp", "exp_flush", "log", "power", "sigmoid", "sigmoid_divisor", "tanh", "tanh_fraction"]
 
 _h = float.fromhex
 _LN2_HIGH, _LN2_LOW, _NEAR = _h("0x1.63p-1"), _h("-0x1.bd0106p-13"), 12582912.0
@@ -75,6 +75,13 @@ def sigmoid(e: Emit, x: V) -> V:
     return 2.0**-24 / (e.fma(s, q, s) + 2.0**-24)
 
 
+def sigmoid_divisor(e: Emit, x: V) -> V:
+    """1 / sigmoid(x), such that the product of two is finite."""
+    q, _, bits = _exp_parts(e, -e.least(87.0, e.most(-86.0, x)), 127, False)
+    s = _scale(e, bits)
+    return e.fma(s, q, s) + 1.0
+
+
 def _log_tail(e: Emit, f: V, f2: V) -> V:
     """log(1 + f) - (f - f^2 / 2)."""
     p = _series(
@@ -104,6 +111,12 @@ def _log1p_unit(e: Emit, x: V) -> V:
     f2 = f * f
     y = _log_tail(e, f, f2) + e.select(high, e.f(_LN2_LOW), 0.0)
     return e.select(high, e.f(_LN2_HIGH), 0.0) + (f + e.fma(f2, -0.5, y))
+
+
+def tanh_fraction(e: Emit, x: V) -> tuple[V, V]:
+    """tanh(x) as a fraction."""
+    m = _expm1_negative(e, -2.0 * e.absolute(x))
+    return e.signed(m, x), m + 2.0
 
 
 def tanh(e: Emit, x: V) -> V:

@@ -14,7 +14,7 @@ import numpy as np
 from ..reference import recurrent as _reference
 from ..table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 from ._band import copy_row
-from ._math import sigmoid, tanh
+from ._math import sigmoid_divisor, tanh_fraction
 from ._njit import call, emitted, inner, kernel
 from ._threads import address, aligned, scratch, spread
 from ._tile import PANEL, block, integer, pack, panels_of, product, put_integer, table, zero
@@ -140,45 +140,73 @@ def _units(e: Emit, hidden: V, gates: int, body: Callable[[V, V], None]) -> None
             body(u + v, u * gates + v)
 
 
+# sigmoid(x) = 1 / d, tanh(x) = n / d: as fractions, gates that meet in a product share one division. In two turns, since one chain
+# from a sum to a state is too long for a processor to have several under way.
+
+
 @emitted
 def _lstm_gates(e: Emit, sums: V, xg: V, h: V, c: V, hidden: V) -> None:
-    def body(unit: V, at: V) -> None:
-        i, f, g, o = (e.load(e.at(sums, at + n * PANEL)) + e.load(e.at(xg, at + n * PANEL)) for n in range(4))
-        cell = e.fma(sigmoid(e, f), e.load(e.at(c, unit)), sigmoid(e, i) * tanh(e, g))
-        e.store(e.at(c, unit), cell)
-        e.store(e.at(h, unit), sigmoid(e, o) * tanh(e, cell))
+    def gate(at: V, number: int) -> V:
+        return e.load(e.at(sums, at + number * PANEL)) + e.load(e.at(xg, at + number * PANEL))
 
-    _units(e, hidden, 4, body)
+    def cells(unit: V, at: V) -> None:
+        taken, kept = sigmoid_divisor(e, gate(at, 0)), sigmoid_divisor(e, gate(at, 1))
+        n, d = tanh_fraction(e, gate(at, 2))
+        e.store(e.at(c, unit), e.load(e.at(c, unit)) / kept + n / (taken * d))
+
+    def states(unit: V, at: V) -> None:
+        n, d = tanh_fraction(e, e.load(e.at(c, unit)))
+        e.store(e.at(h, unit), n / (sigmoid_divisor(e, gate(at, 3)) * d))
+
+    _units(e, hidden, 4, cells)
+    _units(e, hidden, 4, states)
 
 
 @emitted
 def _gru_gates(e: Emit, sums: V, xg: V, h: V, inner: V, hidden: V) -> None:
-    def body(unit: V, at: V) -> None:
-        r, z = (sigmoid(e, e.load(e.at(sums, at + n * PANEL)) + e.load(e.at(xg, at + n * PANEL))) for n in range(2))
-        product = e.load(e.at(sums, at + 2 * PANEL)) + e.load(e.at(inner, unit))
-        n = tanh(e, e.fma(r, product, e.load(e.at(xg, at + 2 * PANEL))))
-        e.store(e.at(h, unit), e.fma(z, e.load(e.at(h, unit)) - n, n))
+    def gate(at: V, number: int) -> V:
+        return e.load(e.at(sums, at + number * PANEL)) + e.load(e.at(xg, at + number * PANEL))
 
-    _units(e, hidden, 3, body)
+    def news(unit: V, at: V) -> None:
+        new = e.at(sums, at + 2 * PANEL)
+        value = (e.load(new) + e.load(e.at(inner, unit))) / sigmoid_divisor(e, gate(at, 0))
+        e.store(new, value + e.load(e.at(xg, at + 2 * PANEL)))
+
+    def states(unit: V, at: V) -> None:
+        keep = sigmoid_divisor(e, gate(at, 1))
+        n, d = tanh_fraction(e, e.load(e.at(sums, at + 2 * PANEL)))
+        e.store(e.at(h, unit), e.fma(keep - 1.0, n, e.load(e.at(h, unit)) * d) / (keep * d))
+
+    _units(e, hidden, 3, news)
+    _units(e, hidden, 3, states)
 
 
 @emitted
-def _gather(e: Emit, sums: V, stride: V, offset: V, xg: V, xg_stride: V, xg_offset: V, y: V, hidden: V) -> None:
+def _gather(e: Emit, sums: V, gates: V, offset: V, xg: V, xg_gates: V, xg_offset: V, y: V, hidden: V) -> None:
     """One gate of all units, side by side: y = sums + xg, the one without the other where its address is 0."""
+    width = e.f(0).kind.count
 
-    def body(unit: V, _: V) -> None:
-        # `unit` is a block's first unit and a vector's place in it
-        within = unit & (PANEL - 1)
-        first = (unit - within).v
-        a, b = (V(e, e.builder.mul(V(e, e.builder.sdiv(first, e.i64(PANEL).v)).v, s.v)) for s in (stride, xg_stride))
-        value = e.var(e.f(0.0))
-        with e.when(sums.differs(0)):
-            value.set(e.load(e.at(sums, a + offset + within)))
-        with e.when(xg.differs(0)):
-            value.set(value.get() + e.load(e.at(xg, b + xg_offset + within)))
-        e.store(e.at(y, unit), value.get())
+    def places(u: V, base: V, count: V, first: V) -> list[V]:
+        at = e.at(base, u * count + first)
+        return [e.at(at, v) for v in range(0, PANEL, width)]
 
-    _units(e, hidden, 1, body)
+    def case(both: bool, own: V, count: V, first: V) -> None:
+        with e.loop(0, hidden, PANEL) as u:
+            values = [e.load(place) for place in places(u, own, count, first)]
+            if both:
+                values = [a + e.load(b) for a, b in zip(values, places(u, xg, xg_gates, xg_offset), strict=True)]
+            for v, value in enumerate(values):
+                e.store(e.at(y, u + v * width), value)
+
+    kind = e.select(sums.equals(0), e.i64(2), e.select(xg.equals(0), e.i64(1), e.i64(0)))
+    e.switch(
+        kind,
+        {
+            0: lambda: case(True, sums, gates, offset),
+            1: lambda: case(False, sums, gates, offset),
+            2: lambda: case(False, xg, xg_gates, xg_offset),
+        },
+    )
 
 
 @emitted
@@ -320,7 +348,7 @@ def _walk(
                     _gru_gates(row, gate_x, h, inner, hidden)
                 elif kind == LSTM:
                     for g in range(4):
-                        _gather(row, 4 * PANEL, g * PANEL, gate_x, 4 * PANEL, g * PANEL, own_gates + 4 * g * wide, hidden)
+                        _gather(row, 4, g * PANEL, gate_x, 4, g * PANEL, own_gates + 4 * g * wide, hidden)
                     if peephole != 0:
                         _add_product(gi, peephole, c, wide)
                         _add_product(gf, peephole + 4 * wide, c, wide)
@@ -339,23 +367,23 @@ def _walk(
                     _multiply(h, go, h, wide)
                 elif kind == GRU:
                     for g in range(2):
-                        _gather(row, 3 * PANEL, g * PANEL, gate_x, 3 * PANEL, g * PANEL, own_gates + 4 * g * wide, hidden)
+                        _gather(row, 3, g * PANEL, gate_x, 3, g * PANEL, own_gates + 4 * g * wide, hidden)
                         call(limited, apply, clip, f0, a0, b0, own_gates + 4 * g * wide, wide)
-                    _gather(row, 3 * PANEL, 2 * PANEL, 0, 0, 0, go, hidden)
+                    _gather(row, 3, 2 * PANEL, 0, 0, 0, go, hidden)
                     _add(go, inner, wide)
-                    _gather(0, 0, 0, gate_x, 3 * PANEL, 2 * PANEL, gg, hidden)
+                    _gather(0, 0, 0, gate_x, 3, 2 * PANEL, gg, hidden)
                     _add_product(gg, gi, go, wide)
                     call(limited, apply, clip, f1, a1, b1, gg, wide)
                     _between(h, gf, gg, wide)
                 elif kind == GRU_BEFORE:
-                    _gather(row, 2 * PANEL, 0, gate_x, 3 * PANEL, 0, gi, hidden)
-                    _gather(row, 2 * PANEL, PANEL, gate_x, 3 * PANEL, PANEL, keeps + 4 * i * wide, hidden)
+                    _gather(row, 2, 0, gate_x, 3, 0, gi, hidden)
+                    _gather(row, 2, PANEL, gate_x, 3, PANEL, keeps + 4 * i * wide, hidden)
                     call(limited, apply, clip, f0, a0, b0, gi, wide)
                     call(limited, apply, clip, f0, a0, b0, keeps + 4 * i * wide, wide)
                     _multiply(resets + 4 * i * wide, gi, h, wide)
                     put_integer(active, j, resets + 4 * i * wide)
                 else:
-                    _gather(row, PANEL, 0, gate_x, PANEL, 0, h, hidden)
+                    _gather(row, 1, 0, gate_x, 1, 0, h, hidden)
                     call(limited, apply, clip, f0, a0, b0, h, wide)
                 j += 1
             if kind == GRU_BEFORE:
@@ -382,7 +410,7 @@ def _walk(
                 if kind == GRU_BEFORE:
                     entry = (b_first + i) * steps + time if batch_first != 0 else time * batch + b_first + i
                     gate_x = xg + 4 * (direction * steps * batch + entry) * columns
-                    _gather(sums + 4 * j * wide, PANEL, 0, gate_x, 3 * PANEL, 2 * PANEL, gg, hidden)
+                    _gather(sums + 4 * j * wide, 1, 0, gate_x, 3, 2 * PANEL, gg, hidden)
                     call(limited, apply, clip, f1, a1, b1, gg, wide)
                     _between(h, keeps + 4 * i * wide, gg, wide)
                 if out != 0:

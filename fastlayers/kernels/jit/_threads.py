@@ -3,7 +3,9 @@ shapes."""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,9 +23,27 @@ _pool: tuple[int, int, ThreadPoolExecutor] | None = None  # process, threads, an
 _busy = threading.Lock()
 
 
+# An array is an object's header and then its data's address, as numpy's C interface has it; asking the array takes twenty times
+# as long, and a call of a kernel asks for a dozen.
+_number_at = ctypes.c_size_t.from_address
+_HEADER = object.__basicsize__
+
+
+def _asked(array: np.ndarray | None) -> int:
+    return 0 if array is None else int(array.__array_interface__["data"][0])
+
+
 def address(array: np.ndarray | None) -> int:
     """Where an array's data lie; 0 for None."""
-    return 0 if array is None else int(array.__array_interface__["data"][0])
+    return 0 if array is None else _number_at(id(array) + _HEADER).value
+
+
+def _plain(probe: np.ndarray) -> bool:
+    return sys.implementation.name == "cpython" and address(probe) == _asked(probe)
+
+
+if not _plain(np.empty(1)):
+    address = _asked
 
 
 def scratch(floats: int) -> np.ndarray:

@@ -140,8 +140,8 @@ def _units(e: Emit, hidden: V, gates: int, body: Callable[[V, V], None]) -> None
             body(u + v, u * gates + v)
 
 
-# sigmoid(x) = 1 / d, tanh(x) = n / d: as fractions, gates that meet in a product share one division. In two turns, since one chain
-# from a sum to a state is too long for a processor to have several under way.
+# sigmoid(x) = 1 / d, tanh(x) = n / d: as fractions, gates that meet in a product share one division. In two turns, since one
+# chain from a sum to a state is too long for a processor to have several under way.
 
 
 @emitted
@@ -417,6 +417,10 @@ def _walk(
                     copy_row(h, out + 4 * (time * out_step + (b_first + i) * out_batch + direction * out_direction), hidden)
                 j += 1
         for i in range(count):
+            if lengths != 0 and out != 0:  # steps that the sequence has not got
+                for s in range(integer(lengths, b_first + i), steps):
+                    time = s if times == 0 else integer(times, (b_first + i) * steps + s)
+                    zero(out + 4 * (time * out_step + (b_first + i) * out_batch + direction * out_direction), hidden)
             at = 4 * (direction * batch + b_first + i) * hidden
             if hn != 0:
                 copy_row(states + 4 * i * wide, hn + at, hidden)
@@ -449,9 +453,7 @@ def _run(
             lengths = valid.sum(axis=1, dtype=np.int64)
             times = np.ascontiguousarray(np.argsort(~valid, axis=1, kind="stable"), np.int64)
         else:
-            lengths = np.clip(lengths__b, 0, steps).astype(np.int64)
-        if out is not None:
-            out[...] = 0
+            lengths = np.minimum(np.maximum(lengths__b, 0), steps).astype(np.int64, copy=False)
     if not hidden or not batch:
         return
     xg = scratch(d * steps * batch * columns)

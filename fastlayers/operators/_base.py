@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, ShapeError, ours
 from ..graph.ir import Dim, Node, Shape
 
 if TYPE_CHECKING:
@@ -140,7 +140,13 @@ def register(
     """Adds an operator to the vocabulary."""
     if name in OPERATORS:
         raise ValueError(f"operator {name} is registered twice")
-    OPERATORS[name] = Operator(name, infer, run, lower, volatile, shape_only, steers)
+
+    def checked(n: View) -> list[Spec]:
+        """The rule; where a file's attributes or shapes are nonsense to it, the error is ours."""
+        with ours(lambda: n.where):
+            return infer(n)
+
+    OPERATORS[name] = Operator(name, checked, run, lower, volatile, shape_only, steers)
 
 
 def ints(array: np.ndarray | Sequence[int] | None) -> list[int] | None:

@@ -119,7 +119,7 @@ def _rule(n: View, width: int, past: int) -> Rule:
         max(width, 1) ** -0.5 if scale is None else float(scale),
         bool(n.get("is_causal", 0)),
         None if n.has(LENGTHS) else past,
-        float(n.get("softcap", 0.0)),
+        max(0.0, float(n.get("softcap", 0.0))),  # one below 0, or NaN, is none
         int(n.get("left_window_size", -1)),
         int(n.get("right_window_size", -1)),
         int(n.get("qk_matmul_output_mode", 0)),

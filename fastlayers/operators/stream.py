@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..program.builder import Builder, Ref
 
 _COUNT = np.dtype(np.uint8)
+_LARGEST = 1 << 40  # of any size, for what is reckoned with them
 
 
 class _Plan(NamedTuple):
@@ -41,6 +42,8 @@ def _plan(n: View) -> _Plan:
     reach, step = n.get("reach"), n.get("step")
     if state and (len(state) != len(x) or (*state[:axis], *state[axis + 1 :]) != (*x[:axis], *x[axis + 1 :])):
         raise n.fail(f"x has shape {x}, the state {state}: expected the same sizes, those along axis {axis} apart")
+    if reach < 1 or step < 1 or n.get("before") < 0 or max(reach, step, n.get("before"), abs(n.get("least", 1))) > _LARGEST:
+        raise n.fail(f"reach is {reach}, step {step}, before {n.get('before')}: expected sizes, the first two from 1 up")
     before = state[axis] if state else n.get("before")
     total = before + x[axis]
     count = (total - reach) // step + 1 if total >= reach else 0
@@ -116,6 +119,8 @@ def _resized(n: View, size: Any) -> list[Spec]:
     y, count, axis = n.spec(0), n.spec(1), n.get("axis")
     if y.shape is None:
         return [y]
+    if not 0 <= axis < len(y.shape) or (count.shape is not None and len(count.shape) != 1):
+        raise n.fail(f"y has shape {y.shape}, count {count.shape}, axis is {axis}: expected an axis of y, and one for count")
     known = count.shape is not None and isinstance(count.shape[0], int) and isinstance(y.shape[axis], int)
     return [Spec(_sized(y.shape, axis, size(y.shape[axis], count.shape[0]) if known else None), y.dtype)]  # type: ignore[index]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..errors import UnsupportedError
+from ..errors import LimitError, UnsupportedError, ours
 from ..graph.ir import Node
 from ..kernels._dispatch import Variant
 from ..operators import OPERATORS, Spec, View
@@ -52,12 +52,16 @@ def _lowered(
             builder.refs[name] = Ref(Buffer(INPUT, array.nbytes, len(given)), 0, array.shape, array.dtype)
             given.append(array)
     builder.begin(0, id(node), view, results)
-    if OPERATORS[node.op].lower(view, builder) is False:  # type: ignore[misc]
-        return None
+    with ours(lambda: view.where):
+        if OPERATORS[node.op].lower(view, builder) is False:  # type: ignore[misc]
+            return None
     outputs: list[np.ndarray] = []
     for i, name in enumerate(node.outputs):
         spec = results[i]
-        out: np.ndarray = np.empty(tuple(int(d or 0) for d in spec.shape or ()), spec.dtype)
+        try:
+            out: np.ndarray = np.empty(tuple(int(d or 0) for d in spec.shape or ()), spec.dtype)
+        except MemoryError as error:
+            raise LimitError(f"{view.where}: no memory for its result: {error}") from error
         outputs.append(out)
         if name:
             ref = builder.refs[name]

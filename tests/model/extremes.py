@@ -1,8 +1,9 @@
-"""A random search for graphs that load and do not run: examples of every operator, and files of TensorFlow Lite, with extreme
-numbers in the place of attributes, shapes and indices.
+"""A random search for models that load and do not run: examples of every operator, files of TensorFlow Lite, and onnx's own
+examples of nodes, with extreme numbers in the place of attributes, shapes and indices.
 
 What comes of one is an array or one of our errors. Anything else is a finding: another exception, a crash, a hang, or memory
-beyond the limit. ``python -m tests.model.extremes 1000 2000`` tries the seeds from 1000 to 2999 and prints findings.
+beyond the limit. ``python -m tests.model.extremes nodes 1000 2000`` tries the seeds from 1000 to 2999 and prints findings;
+instead of nodes: tflite, or onnx.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import struct
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+import fastlayers as fl
 from fastlayers.errors import Error
 from fastlayers.graph.ir import Graph, Node, Value
 from fastlayers.kernels import _dispatch
@@ -139,6 +143,92 @@ def trial(seed: int) -> Callable[[], Any]:
     return go
 
 
+def damaged_tflite(seed: int) -> tuple[bytes, list[np.ndarray]]:
+    """A file of which some small numbers, which may be options, sizes or indices, are others."""
+    from tests.goldens.tflite_cases import CASES
+
+    random = np.random.default_rng(seed)
+    content, feeds = list(CASES.values())[random.integers(len(CASES))]
+    made = bytearray(content)
+    small = [i for i in range(0, len(made) - 3, 4) if 0 < int.from_bytes(made[i : i + 4], "little") < 64]
+    for _ in range(int(random.integers(1, 4))):
+        at = small[random.integers(len(small))]
+        value = INTS[random.integers(len(INTS))]
+        if random.integers(8) == 0:
+            struct.pack_into("<f", made, int(random.integers(len(made) // 4)) * 4, FLOATS[random.integers(8)])
+        elif random.integers(8) == 0:
+            made[int(random.integers(len(made)))] = value & 255
+        elif -(1 << 31) <= value < 1 << 31:
+            struct.pack_into("<i", made, at, value)
+    return bytes(made), feeds
+
+
+@cache
+def _onnx_examples() -> list[Any]:
+    from onnx.backend.test.loader import load_model_tests
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [c for c in load_model_tests(kind="node") if c.data_sets and c.model.ByteSize() < 100_000]
+
+
+def damaged_onnx(seed: int) -> tuple[bytes, list[np.ndarray]]:
+    """One of onnx's own examples with other attributes, and other numbers of its inputs, which may be constants."""
+    import onnx
+
+    random = np.random.default_rng(seed)
+    example = _onnx_examples()[random.integers(len(_onnx_examples()))]
+    model = onnx.ModelProto()
+    model.CopyFrom(example.model)
+    graph, (given, _) = model.graph, example.data_sets[0]
+    feeds = [np.asarray(a) if isinstance(a, np.ndarray) else a for a in given]
+    for _ in range(int(random.integers(1, 4))):
+        node = graph.node[random.integers(len(graph.node))]
+        numbers = [a for a in node.attribute if a.type in (1, 2, 6, 7)]
+        if numbers and random.integers(2):
+            attribute = numbers[random.integers(len(numbers))]
+            value = onnx.helper.get_attribute_value(attribute)
+            wrong = damaged_attribute(list(value) if attribute.type > 5 else value, random)
+            attribute.CopyFrom(onnx.helper.make_attribute(attribute.name, wrong, attr_type=attribute.type))
+        else:
+            arrays = [i for i, a in enumerate(feeds) if isinstance(a, np.ndarray) and a.dtype.kind in "iufb"]
+            if arrays:
+                at = arrays[-1 - min(int(random.integers(3)), len(arrays) - 1)]
+                feeds[at] = damaged_array(feeds[at], random)
+    kept = []
+    for value, feed in zip(list(graph.input), feeds, strict=False):
+        if isinstance(feed, np.ndarray) and random.integers(2) and feed.dtype.kind in "iufb" and feed.dtype.isbuiltin:
+            graph.initializer.append(onnx.numpy_helper.from_array(feed, value.name))
+            graph.input.remove(value)
+            continue
+        if isinstance(feed, np.ndarray):
+            value.type.tensor_type.ClearField("shape")
+        kept.append(feed)
+    for value in graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    return bytes(model.SerializeToString()), kept
+
+
+def trial_of_file(make: Callable[[int], tuple[bytes, list[np.ndarray]]]) -> Callable[[int], Callable[[], Any]]:
+    """Loads and runs the file of a seed."""
+
+    def trial(seed: int) -> Callable[[], Any]:
+        content, feeds = make(seed)
+
+        def go() -> Any:
+            with fl.kernels.use("reference" if seed % 3 == 0 else _dispatch.available()[0]):
+                model = fl.load(content, max_bytes=MOST, max_rounds=1000, optimize=bool(seed % 2))
+                return model(*feeds)
+
+        return go
+
+    return trial
+
+
+KINDS = {"nodes": trial, "tflite": trial_of_file(damaged_tflite), "onnx": trial_of_file(damaged_onnx)}
+
+
 def outcome(go: Callable[[], Any]) -> str:
     """ "" for arrays or an error of ours, else what went wrong."""
     started, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -198,9 +288,8 @@ def search(seeds: Sequence[int], make: Callable[[int], Callable[[], Any]], secon
 
 
 if __name__ == "__main__":
-    first, count = int(sys.argv[1]), int(sys.argv[2])
+    kind, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     for start in range(first, first + count, 500):
-        wrong = search(range(start, min(start + 500, first + count)), trial)
-        for number, said in wrong.items():
-            print(f"---- {number}: {damaged(number)[0].nodes[0].op} {damaged(number)[0].nodes[0].attributes}\n{said}", flush=True)
+        for number, said in search(range(start, min(start + 500, first + count)), KINDS[kind]).items():
+            print(f"---- {number}: {damaged(number)[0].nodes[0] if kind == 'nodes' else ''}\n{said}", flush=True)
     print(f"{count} tried")

@@ -42,8 +42,22 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     fl.set_num_threads(before)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _guarded(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With --guard: every program that the compiled engine binds is guarded; see tests/program/guarded.py."""
+    edge = request.config.getoption("--guard")
+    if edge is None:
+        yield
+        return
+    from tests.program.guarded import guard
+
+    with guard(edge):
+        yield
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--worst", action="store_true", help="list the worst error of each test's comparisons")
+    parser.addoption("--guard", choices=["end", "start"], help="lay every value of a program against a forbidden page")
 
 
 _worst: dict[str, float] = {}

@@ -12,11 +12,11 @@ import fastlayers as fl
 from fastlayers.graph.ir import Graph
 from fastlayers.kernels import _dispatch
 from fastlayers.program import Program
-from fastlayers.program.builder import ARENA, PythonCall, Ref
 from fastlayers.program.program import KEPT
 from fastlayers.program.steps import steps
 
 from .graphs import graph, node, normal
+from .guarded import check_layout
 
 
 def program(made: Graph, native: bool = False) -> Program:
@@ -82,16 +82,7 @@ def test_buffers_that_live_at_once_do_not_overlap() -> None:
     made = program(graph({"x": ("n", 3)}, nodes, names[-4:]))
     plan = made.binding([normal(7, 3)]).plan
     assert plan is not None
-    living = {}
-    for call in plan.calls:
-        for ref in call.args if not isinstance(call, PythonCall) else (*call.inputs, *call.outputs):
-            if isinstance(ref, Ref) and ref.buffer.root()[0].space == ARENA:
-                living[id(ref.buffer.root()[0])] = ref.buffer.root()[0]
-    buffers = list(living.values())
-    for i, a in enumerate(buffers):
-        for b in buffers[:i]:
-            if a.first < b.last and b.first < a.last:
-                assert a.offset + a.nbytes <= b.offset or b.offset + b.nbytes <= a.offset
+    check_layout(plan.calls, plan.arena)
     values = {"x": normal(7, 3)}
     for made_node in nodes:
         values[made_node.outputs[0]] = values[made_node.inputs[0]] + values[made_node.inputs[1]]

@@ -1,0 +1,255 @@
+"""Programs whose every value lies alone, before or after a page that nobody may touch.
+
+In a program's arena a step that reads or writes past its value meets a neighbour, and nobody notices. Within `guard(edge)` every
+program that is bound for the compiled engine has pages of its own for each value of the arena, constant, input and output.
+Between its steps stand fences, steps themselves: they open to a step what its call names, for reading alone unless it is a
+result, and close all the rest. So these end the process or fail the run:
+- an access past a value's end ("end": its last byte touches a forbidden page, and its start is aligned to its items alone, as a
+  caller's arrays may be) or before its start ("start"),
+- one to a value before its first use or after its last, or that the call does not name,
+- a write to what is only read, and to what is left of a value's page.
+What nobody wrote is 0xFF, which is NaN. Before the planner's places are given up, `check_layout` looks at them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import struct
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from fastlayers.kernels.table import KERNELS
+from fastlayers.model.model import _NoRunner
+from fastlayers.program import arena, binder, program
+from fastlayers.program.builder import ARENA, CONSTANT, INPUT, OUTPUT, Buffer, Call, Ref
+
+__all__ = ["ALIGN", "Record", "Region", "check_layout", "guard", "uses"]
+
+ALIGN = 64  # of places in the arena
+_PAGE = mmap.PAGESIZE
+_NONE, _READ, _WRITE = 0, 1, 3
+_FILL, _CANARY = 0xFF, 0xA5
+_RESULTS = {k.name: {i for i, name in enumerate(k.arguments) if name.split("__")[0] in k.results} for k in KERNELS}
+# Where the call that runs is written to, for who looks for the reason of a crash.
+_LOG = os.open(os.environ["FASTLAYERS_GUARD_LOG"], os.O_WRONLY | os.O_CREAT) if "FASTLAYERS_GUARD_LOG" in os.environ else 0
+_PLAIN: dict[str, Any] = {}  # what guards stand in for
+_FENCE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class Region:
+    """Bytes that end ("end") or begin ("start") at a forbidden page, on pages that can be closed."""
+
+    filled = False  # by whoever made it: no step writes it first
+
+    def __init__(self, nbytes: int, edge: str) -> None:
+        pages = -(-max(nbytes, 1) // _PAGE)
+        self._map = mmap.mmap(-1, (pages + 2) * _PAGE)
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._at = ctypes.addressof(ctypes.c_char.from_buffer(self._map)) + _PAGE
+        self._size, self._now = pages * _PAGE, _WRITE
+        whole = np.frombuffer(self._map, np.uint8, self._size, _PAGE)
+        start = 0 if edge == "start" else self._size - nbytes
+        self.data = whole[start : start + nbytes]
+        self._slack = whole[nbytes:] if edge == "start" else whole[:start]
+        self.data.fill(_FILL)
+        self._slack.fill(_CANARY)
+        for forbidden in (self._at - _PAGE, self._at + self._size):
+            self._protect(forbidden, _PAGE, _NONE)
+
+    def _protect(self, address: int, size: int, what: int) -> None:
+        if self._libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), what):
+            raise OSError(ctypes.get_errno(), "mprotect failed")
+
+    def open(self, what: int = _WRITE) -> None:
+        if what != self._now:
+            self._protect(self._at, self._size, what)
+            self._now = what
+
+    def intact(self) -> bool:
+        """Whether nobody wrote beside the value; the region is open."""
+        return bool((self._slack == _CANARY).all())
+
+
+def uses(call: Any) -> list[tuple[Ref, bool]]:
+    """The arrays that a call names, and whether it writes them."""
+    if isinstance(call, Call):
+        results = _RESULTS[call.kernel]
+        return [(a, i in results) for i, a in enumerate(call.args) if isinstance(a, Ref)]
+    return [(r, False) for r in call.inputs if r is not None] + [(r, True) for r in call.outputs if r is not None]
+
+
+def check_layout(calls: Sequence[Any], size: int) -> None:
+    """Whether no two values of the arena that are needed at once share memory, and each array lies within its value.
+
+    A value is needed from the first to the last call that names it. Two may meet in one call only if what begins there was said
+    to take the place of what ends there, and is of its size.
+    """
+    spans: dict[int, list[Any]] = {}
+    for number, call in enumerate(calls):
+        for ref, _ in uses(call):
+            root, offset = ref.buffer.root()
+            assert offset + ref.offset >= 0 and offset + ref.offset + ref.nbytes <= root.nbytes, (call, ref)
+            if root.space == ARENA:
+                spans.setdefault(id(root), [root, number, number])[2] = number
+    heirs: dict[int, Buffer] = {}
+    found = sorted(spans.values(), key=lambda span: span[0].offset)
+    for i, (a, first, last) in enumerate(found):
+        assert a.offset % ALIGN == 0 and a.offset >= 0 and a.offset + a.nbytes <= size, a
+        for b, begin, end in found[i + 1 :]:
+            if b.offset >= a.offset + max(a.nbytes, 1):
+                break
+            if last < begin or end < first:
+                continue
+            old, new = (a, b) if begin == last else (b, a)
+            meets = (begin == last or first == end) and (new.over, new.offset, new.nbytes) == (old, old.offset, old.nbytes)
+            assert meets, (
+                f"values of {a.nbytes} and {b.nbytes} bytes lie at {a.offset} and {b.offset} "
+                f"and are needed from call {first} to {last} and from {begin} to {end}"
+            )
+            assert heirs.setdefault(id(old), new) is new, "two values take the place of one"
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).view(np.uint8)
+
+
+class _Bound:
+    """A bound program with fences between its steps; one run at a time."""
+
+    def __init__(
+        self, make: Any, plan: Any, regions: dict[int, Region], edge: str, calls: list[Any], keep: Any, inputs: int, specs: Any
+    ) -> None:
+        from fastlayers.kernels.aot._step import foreign_step
+
+        self.specs, self.lock, self.failure = specs, threading.RLock(), ""
+        self.calls, self.regions = plan.calls, set(regions.values())
+        nothing = Region(0, edge)
+        self.given, self.made = [nothing] * inputs, [nothing] * len(specs)
+        self.named: list[dict[Region, bool]] = []
+        self.fresh: list[list[Region]] = []
+        seen: set[Region] = set()
+        for call in plan.calls:
+            named: dict[Region, bool] = {}
+            for ref, written in uses(call):
+                root = ref.buffer.root()[0]
+                region = regions[id(root)]
+                named[region] = named.get(region, False) or written
+                if root.space in (INPUT, OUTPUT):
+                    (self.given if root.space == INPUT else self.made)[root.index] = region
+            self.named.append(named)
+            self.fresh.append([r for r in named if not r.filled and r not in seen])
+            seen.update(named)
+        function = _FENCE(self._fence)
+        address = ctypes.cast(function, ctypes.c_void_p).value
+        fenced: list[Any] = []
+        for number, call in enumerate([*calls, None]):
+            fenced.append((foreign_step(address, struct.pack("q", number), 0, 0.0, function), ()))
+            if call is not None:
+                fenced.append(call)
+        self.bound = make(fenced, keep, inputs, specs, 0)
+        self.inputs, self.outputs, self.work, self.longest = inputs, len(specs), self.bound.work, self.bound.longest
+        self.arena = plan.arena
+
+    def _fence(self, plan: int, operands: int) -> int:
+        number = ctypes.cast(plan, ctypes.POINTER(ctypes.c_int64))[0]
+        if number:
+            for region in self.named[number - 1]:
+                if not region.intact():
+                    self.failure = f"bytes beside a value were written by or before {self.calls[number - 1]}"
+                region.open(_NONE)
+        if number < len(self.named):
+            for region in self.fresh[number]:
+                region.open(_WRITE)
+                region.data.fill(_FILL)
+            for region, written in self.named[number].items():
+                region.open(_WRITE if written else _READ)
+            if _LOG:
+                os.pwrite(_LOG, str(self.calls[number]).encode()[:4000].ljust(4000), 0)
+        return -1 if self.failure else 0
+
+    def run(self, inputs: list[Any], outputs: Any = None, threads: int = 0) -> Any:
+        """As `Bound.run`."""
+        with self.lock:
+            for region in self.regions:
+                region.open(_NONE)
+            for region, array in zip(self.given, inputs, strict=True):
+                if region in self.regions:
+                    region.open(_WRITE)
+                    region.data[:] = _bytes(array)
+                    region.open(_NONE)
+            try:
+                self.bound.run([r.data for r in self.given], [r.data for r in self.made], threads)
+            finally:
+                assert not self.failure, self.failure
+            if outputs is None:
+                outputs = tuple(np.empty(shape, dtype) for shape, dtype in self.specs)
+            for region, array in zip(self.made, outputs, strict=True):
+                region.open(_READ)
+                _bytes(array)[:] = region.data
+            return outputs
+
+    def profile(self, inputs: list[Any], repeat: int) -> np.ndarray:
+        """As `Bound.profile`, of what is no fence."""
+        with self.lock:
+            arrays = [np.array(a) for a in inputs]
+            return np.asarray(self.bound.profile(arrays, repeat))[1::2]
+
+
+class Record:
+    """What ran under a guard: how often each kernel, and bound programs."""
+
+    def __init__(self) -> None:
+        self.kernels: Counter[str] = Counter()
+        self.programs = 0
+
+
+@contextmanager
+def guard(edge: str) -> Iterator[Record]:
+    """Programs that are bound meanwhile are guarded; they may run later."""
+    from fastlayers.kernels.aot import run
+
+    here, record = threading.local(), Record()
+    before = binder.layout, program._bound, run.Bound, run.Runner
+    make = _PLAIN.setdefault("Bound", run.Bound)  # guards may lie in guards: the innermost counts
+    bound = _PLAIN.setdefault("_bound", program._bound)
+
+    def spread(calls: Sequence[Any]) -> int:
+        size = arena.layout(calls)
+        check_layout(calls, size)
+        here.regions = regions = {}
+        for call in calls:
+            for ref, _ in uses(call):
+                root = ref.buffer.root()[0]
+                if id(root) in regions:
+                    continue
+                region = regions[id(root)] = Region(root.nbytes, edge)
+                if root.space == CONSTANT:
+                    region.data[:] = _bytes(root.array)
+                    region.filled = True
+                    region.open(_READ)
+                if root.space in (ARENA, CONSTANT):
+                    root.space, root.array = CONSTANT, region.data
+                region.filled |= root.space == INPUT
+        return size
+
+    def remember(plan: Any, steps: Any, inputs: int) -> Any:
+        here.plan = plan
+        record.programs += 1
+        record.kernels.update(call.kernel for call in plan.calls if isinstance(call, Call))
+        return bound(plan, steps, inputs)
+
+    def fenced(calls: list[Any], keep: Any, inputs: int, specs: Any, size: int) -> _Bound:
+        return _Bound(make, here.plan, here.regions, edge, calls, keep, inputs, specs)
+
+    binder.layout, program._bound, run.Bound, run.Runner = spread, remember, fenced, lambda *names: _NoRunner()
+    try:
+        yield record
+    finally:
+        binder.layout, program._bound, run.Bound, run.Runner = before

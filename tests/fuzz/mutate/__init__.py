@@ -1,0 +1,48 @@
+"""Changes to files: of bytes, and of what they stand for in a format, so that lengths, checksums and directories stay right.
+
+A mutator takes a random.Random, the content and another content of the corpus, and gives a changed content. Whatever it is given,
+it gives bytes: what is not of its format is changed as bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from . import blocks, flat, folder, hdf5, keras, msgpack, npy, pickled, protobuf, safetensors, zipped
+
+__all__ = ["MUTATORS", "Mutator", "mutate"]
+
+Mutator = Callable[[Random, bytes, bytes], bytes]
+
+LARGEST = 1 << 18  # bytes; larger inputs are cut off
+
+MUTATORS: dict[str, Mutator] = {
+    "npy": npy.mutate,
+    "npz": zipped.mutator(lambda name: npy.mutate),
+    "torch": pickled.torch,
+    "safetensors": safetensors.mutate,
+    "index": folder.mutator({"json": safetensors.index, "": safetensors.mutate}),
+    "msgpack": msgpack.mutate,
+    "hdf5": hdf5.mutate,
+    "keras": keras.mutate,
+    "tflite": flat.mutate,
+    "onnx": folder.mutator({"onnx": protobuf.mutate, "": blocks.mutate}, otherwise=protobuf.mutate),
+    "own": safetensors.own,
+    "zip": zipped.mutator(lambda name: blocks.mutate),
+}
+
+
+def mutate(format: str, rng: Random, content: bytes, other: bytes) -> bytes:
+    """`content` with one to many changes, most of them to what it stands for; format "any" takes those of a format at random."""
+    if format == "any":
+        format = rng.choice(list(MUTATORS))
+    special = MUTATORS[format]
+    rounds = 1 if rng.random() < 0.5 else rng.randint(2, 6)
+    for _ in range(rounds):
+        chosen = blocks.mutate if rng.random() < 0.25 else special
+        try:
+            content = chosen(rng, content, other)
+        except (RecursionError, OverflowError):  # of what was made deep or large by changes before
+            content = blocks.mutate(rng, content, other)
+    return content[:LARGEST]

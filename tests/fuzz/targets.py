@@ -1,0 +1,166 @@
+"""What an input is given to, and which errors may come of it; everything else is a finding."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import fastlayers as fl
+from fastlayers.errors import DTypeError, Error, FormatError, LimitError, ShapeError, UnsupportedError
+from fastlayers.formats import hdf5
+from fastlayers.formats._budget import Budget, check_ratio
+from fastlayers.formats._source import open_source
+
+from .mutate.folder import is_folder, split
+
+__all__ = ["BYTES", "TARGETS", "Target"]
+
+BYTES = 16 << 20  # the most that a load may allocate: sizes that are lies come out as LimitError
+_REFUSED = (FormatError, UnsupportedError, LimitError)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A reader: `read` is given a whole input and returns whether something was loaded, or raises one of `errors`."""
+
+    name: str
+    read: Callable[[bytes], bool]
+    errors: tuple[type[Error], ...]
+    modules: tuple[str, ...]  # of the reader, below fastlayers: those whose coverage is told
+
+
+def _weights(source: Any, format: str | None = None) -> None:
+    """Every array to its end."""
+    for array in fl.load_weights(source, format=format, max_bytes=BYTES).values():
+        array.tobytes()
+
+
+def _network(source: Any, format: str | None = None) -> None:
+    fl.load(source, format=format, max_bytes=BYTES)
+
+
+def _both(source: Any, network: str | None, weights: str | None) -> bool:
+    """The network and the weights. True if one of them was read; else what was wrong with the network is raised."""
+    loaded = False
+    try:
+        _weights(source, weights)
+        loaded = True
+    except _REFUSED:
+        pass
+    except Error as error:
+        raise AssertionError(f"load_weights raised {type(error).__name__}: {error}") from error
+    try:
+        _network(source, network)
+    except _REFUSED:
+        if not loaded:
+            raise
+    return True
+
+
+def _read_weights(format: str) -> Callable[[bytes], bool]:
+    def read(content: bytes) -> bool:
+        _weights(content, format)
+        return True
+
+    return read
+
+
+class _Folder:
+    """A folder whose files are those of the input; they are new files each time, for the last ones may still be mapped."""
+
+    def __init__(self) -> None:
+        shared = "/dev/shm"
+        self._keep = tempfile.TemporaryDirectory(prefix="fuzz-", dir=shared if os.access(shared, os.W_OK) else None)
+        self.path = self._keep.name
+
+    def write(self, content: bytes) -> str | None:
+        """The path of the first file; None if its name leads out of the folder or is none."""
+        first = None
+        for name in os.listdir(self.path):
+            os.unlink(f"{self.path}/{name}")
+        for name, held in split(content):
+            if not name or "/" in name or "\\" in name or "\0" in name or name in (".", "..") or len(name.encode()) > 200:
+                continue
+            path = f"{self.path}/{name}"
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            Path(path).write_bytes(held)
+            first = first or path
+        return first
+
+
+@cache
+def _folder() -> _Folder:
+    return _Folder()
+
+
+def _index(content: bytes) -> bool:
+    if not is_folder(content):
+        _weights(content)
+        return True
+    path = _folder().write(content)
+    if path is not None:
+        _weights(path)
+    return path is not None
+
+
+def _onnx(content: bytes) -> bool:
+    if not is_folder(content):
+        return _both(content, "onnx", "onnx")
+    path = _folder().write(content)
+    return path is not None and _both(path, "onnx", None)
+
+
+def _hdf5(content: bytes) -> bool:
+    _weights(content, "hdf5")
+    file = hdf5.open_file(memoryview(content), "fuzz", Budget(BYTES, "load"))
+    file.attributes("")
+    for path, _ in file.datasets():
+        file.attributes(path)
+    return True
+
+
+def _zip(content: bytes) -> bool:
+    """Every member to its end, as readers take them."""
+    budget = Budget(BYTES, "load")
+    source = open_source(content, caller="fuzz", mapped=True, budget=budget)
+    archive = source.archive()
+    for member in archive.members:
+        check_ratio(member.size, member.stored, "fuzz", "inflate to", "")
+        budget.take(member.size, "fuzz")
+        stream = archive.open(member, "fuzz")
+        stream.read(member.size)
+        stream.finish()
+        budget.release(member.size)
+    return True
+
+
+def _any(content: bytes) -> bool:
+    return _both(content, None, None)
+
+
+_NETWORKS = (*_REFUSED, ShapeError, DTypeError)
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("npy", _read_weights("npy"), _REFUSED, ("formats/npy.py", "formats/_arrays.py")),
+        Target("npz", _read_weights("npz"), _REFUSED, ("formats/npz.py", "formats/_zip.py", "formats/npy.py")),
+        Target("torch", _read_weights("torch"), _REFUSED, ("formats/torch", "formats/_zip.py")),
+        Target("safetensors", _read_weights("safetensors"), _REFUSED, ("formats/safetensors.py",)),
+        Target("index", _index, _REFUSED, ("formats/safetensors_index.py", "formats/safetensors.py")),
+        Target("msgpack", _read_weights("msgpack"), _REFUSED, ("formats/msgpack.py",)),
+        Target("hdf5", _hdf5, _REFUSED, ("formats/hdf5",)),
+        Target("keras", lambda content: _both(content, None, None), _REFUSED, ("formats/keras",)),
+        Target("tflite", lambda content: _both(content, "tflite", "tflite"), _NETWORKS, ("formats/tflite",)),
+        Target("onnx", _onnx, _NETWORKS, ("formats/onnx",)),
+        Target("own", lambda content: _both(content, None, None), _NETWORKS, ("formats/own.py",)),
+        Target("zip", _zip, _REFUSED, ("formats/_zip.py",)),
+        Target("any", _any, _NETWORKS, ("formats/_table.py", "formats/foreign.py", "formats/_source.py", "formats/_graph.py")),
+    )
+}

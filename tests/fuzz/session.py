@@ -74,7 +74,7 @@ class Session:
 
     def __enter__(self) -> Session:
         self._begun, self._running, self._stack = 0.0, False, ""
-        self._clock = time.perf_counter()
+        self._clock, self._cpu = time.perf_counter(), time.process_time()
         self._signal: Any = None
         self._slot: Any = None
         self._settled = -1
@@ -215,9 +215,11 @@ class Session:
         """What was done, in a few lines."""
         self.peak = max(self.peak, _peak() - self._baseline)
         seconds = max(self.seconds or time.perf_counter() - self._clock, 1e-9)
+        busy = max(time.process_time() - self._cpu, 1e-9)
         errors = ", ".join(f"{name} {count}" for name, count in self.errors.most_common())
         lines = [
-            f"{self.target.name}: {self.inputs} inputs in {seconds:.1f} s ({self.inputs / seconds:.0f}/s), "
+            f"{self.target.name}: {self.inputs} inputs in {seconds:.1f} s ({self.inputs / seconds:.0f}/s, "
+            f"{self.inputs / busy:.0f} of CPU time), "
             f"{self.loaded} loaded; {errors}",
             f"  slowest {self.slowest[0] * 1e3:.1f} ms ({len(self.slowest[1])} bytes); memory: peak +{self.peak / 2**20:.1f} MB, "
             f"stays +{self.grown / 2**20:.1f} MB; findings: {len(self.findings)}",

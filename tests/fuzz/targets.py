@@ -46,20 +46,14 @@ def _network(source: Any, format: str | None = None) -> None:
 
 
 def _both(source: Any, network: str | None, weights: str | None) -> bool:
-    """The network and the weights. True if one of them was read; else what was wrong with the network is raised."""
-    loaded = False
+    """The weights and the network; what is wrong with the network is raised, for there is more to go wrong with."""
     try:
         _weights(source, weights)
-        loaded = True
     except _REFUSED:
         pass
     except Error as error:
         raise AssertionError(f"load_weights raised {type(error).__name__}: {error}") from error
-    try:
-        _network(source, network)
-    except _REFUSED:
-        if not loaded:
-            raise
+    _network(source, network)
     return True
 
 
@@ -142,7 +136,11 @@ def _zip(content: bytes) -> bool:
 
 
 def _any(content: bytes) -> bool:
-    return _both(content, None, None)
+    try:
+        return _both(content, None, None)
+    except UnsupportedError:  # weights alone
+        _weights(content)
+        return True
 
 
 _NETWORKS = (*_REFUSED, ShapeError, DTypeError)

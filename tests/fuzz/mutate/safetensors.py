@@ -61,10 +61,10 @@ def mutate(rng: Random, content: bytes, other: bytes) -> bytes:
 def own(rng: Random, content: bytes, other: bytes) -> bytes:
     """One change of a file of Model.save: most are of the graph."""
     parts = _split(content)
-    if parts is None or rng.random() < 0.1:
+    if parts is None or rng.random() < 0.03:
         return blocks.mutate(rng, content, other)
     header, data = parts
-    if rng.random() < 0.15:
+    if rng.random() < 0.1:
         return _joined(rng, text.changed(rng, header, _WORDS + _OWN), data)
     try:
         tree = text.parse(header)

@@ -12,17 +12,21 @@ from . import blocks
 
 __all__ = ["Pairs", "changed", "dump", "parse", "tokens"]
 
+_quoted = json.encoder.encode_basestring_ascii  # json.dumps takes ten times as long
 _TOKENS = re.compile(
     rb'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|True|False|None|[\[\]{}(),:]|\'[^\']*\''
 )
+_JSON = (
+    b"0", b"1", b"-1", b"2", b"1e999", b"-1e999", b"1.5", b"NaN", b"-Infinity", b"9" * 30, b"-0", b"true", b"false", b"null",
+    b'""', b'"x"',
+    b'"\\ud800"', b'"\\u0000"', b'"' + b"y" * 300 + b'"', b"[]", b"{}", b"[[]]", b"[0]", b'{"":0}', b"[" * 60 + b"]" * 60,
+    b"2147483648",
+    b"4294967296", b"9223372036854775807", b"18446744073709551616", b"1e3", b"[null]", b'{"x":null}', b"[1,2,3]", b"9" * 4400,
+)  # fmt: skip
 _VALUES = (
-    b"0", b"1", b"-1", b"2", b"1e999", b"-1e999", b"1.5", b"NaN", b"-Infinity", b"9" * 30, b"9" * 4400, b"-0", b"00", b"0x10",
-    b"true", b"false", b"null",
-    b"True", b"None", b'""', b'"x"', b'"\\ud800"', b'"\\u0000"', b'"\xff"', b'"' + b"y" * 300 + b'"', b"[]", b"{}", b"()",
-    b"(1,)", b"[[]]", b"[0]", b'{"":0}',
-    b"[" * 60 + b"]" * 60, b"[" * 3000, b"(" * 150 + b")" * 150, b"{" * 200, b"2147483648", b"4294967296",
-    b"9223372036854775807", b"18446744073709551616", b"1_0",
-    b"1+1", b"'f4'", b"'O'", b"'|V8'", b"'>f8'", b"'<M8[ns]'", b"\\", b'"', b"'", b"\n", b"#", b"",
+    *_JSON, b"00", b"0x10", b"True", b"None", b'"\xff"', b"()", b"(1,)", b"[" * 3000, b"(" * 150 + b")" * 150, b"{" * 200,
+    b"1_0", b"1+1", b"'f4'",
+    b"'O'", b"'|V8'", b"'>f8'", b"'<M8[ns]'", b"\\", b'"', b"'", b"\n", b"#", b"",
 )  # fmt: skip
 _WORDS = (
     "",
@@ -60,7 +64,9 @@ def dump(value: Any) -> str:
         return "{" + ",".join(f"{dump(k)}:{dump(v)}" for k, v in value) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(dump, value)) + "]"
-    return value if isinstance(value, Raw) else json.dumps(value)
+    if isinstance(value, str):
+        return value if isinstance(value, Raw) else _quoted(value)
+    return repr(value) if type(value) is int else json.dumps(value)
 
 
 def tokens(rng: Random, text: bytes, other: bytes = b"") -> bytes:
@@ -85,7 +91,7 @@ Inner = Callable[[Random, str], str | None]
 
 def changed(rng: Random, text: bytes, words: tuple[str, ...] = (), inner: Inner | None = None) -> bytes:
     """JSON with a value or a name changed somewhere. `inner` may know what to do with a string that was met."""
-    if rng.random() < 0.15:
+    if rng.random() < 0.06:
         return tokens(rng, text)
     try:
         tree = parse(text)
@@ -148,7 +154,7 @@ def _places(holder: list[Any]) -> list[tuple[Any, int, int | None]]:
 def _value(rng: Random, value: Any, places: list[tuple[Any, int, int | None]], words: tuple[str, ...]) -> Any:
     kind = rng.random()
     if kind < 0.2:
-        return Raw(rng.choice(_VALUES).decode("latin-1"))
+        return Raw(rng.choice(_JSON if rng.random() < 0.95 else _VALUES).decode("latin-1"))
     if kind < 0.45:
         where, key, part = rng.choice(places)
         return Raw(dump(where[key] if part is None else where[key][part]))  # a copy: nothing may hold itself
@@ -186,7 +192,7 @@ def _value(rng: Random, value: Any, places: list[tuple[Any, int, int | None]], w
     elif kind < 0.8:
         new.append(new.pop(i))
     elif kind < 0.85:
-        new = type(value)(new * rng.choice((2, 40, 2000)) if len(new) < 5 else new[:i])
+        new = type(value)(new * rng.choice((2, 2, 2, 40, 300)) if len(new) < 5 else new[:i])
     elif kind < 0.95:
         return [value]
     else:

@@ -63,3 +63,15 @@ def check_ratio(claimed: int, length: int, where: str, doing: str, instead: str)
             f"{where}: {length} bytes {doing} {claimed}: more than {_MAX_RATIO} times is taken for a bomb "
             f"(beyond {_FREE_BYTES} bytes): {instead} if the file is to be trusted"
         )
+
+
+def check_text(size: int, stored: int, free: int, ratio: int, where: str) -> None:
+    """Raises LimitError if `stored` bytes claim to inflate to much more that is parsed: pickles or JSON, not numbers.
+
+    A byte of those takes many bytes of memory, and its time, so they are allowed less: `free` bytes, or `ratio` times.
+    """
+    if size > max(free, ratio * stored):
+        raise LimitError(
+            f"{where}: {stored} bytes claim to inflate to {size}: more than {ratio} times is taken for a bomb "
+            f"(beyond {free} bytes): save the file anew, uncompressed, if it is to be trusted"
+        )

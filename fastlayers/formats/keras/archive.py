@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 from ...errors import FormatError, LimitError, UnsupportedError
 from .. import hdf5
-from .._budget import Budget, check_ratio
+from .._budget import Budget, check_ratio, check_text
 from .._source import Source
 from ..hdf5.file import File
 
 __all__ = ["Parts", "parts", "weights"]
 
-LARGEST_CONFIG = 64 << 20  # bytes of JSON; the largest models of Keras' own have 1 MB
+LARGEST_CONFIG = 16 << 20  # bytes of JSON; the largest models of Keras' own have 1 MB
+_FREE_CONFIG, _CONFIG_RATIO = 1 << 20, 100  # of compressed ones; those of Keras' own shrink to a fiftieth
 _CONFIG, _METADATA, _WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
 
 
@@ -29,10 +30,10 @@ class Parts(NamedTuple):
 
 def weights(source: Source, budget: Budget) -> File:
     """The weights in a .keras archive."""
-    return hdf5.open_file(memoryview(_member(source, _WEIGHTS, budget)), f"{source.where}: {_WEIGHTS}", budget)
+    return hdf5.open_file(memoryview(_member(source, _WEIGHTS, budget)).toreadonly(), f"{source.where}: {_WEIGHTS}", budget)
 
 
-def _member(source: Source, name: str, budget: Budget) -> bytes:
+def _member(source: Source, name: str, budget: Budget) -> bytearray:
     archive = source.archive()
     member = next((m for m in archive.members if m.name == name), None)
     if member is None:
@@ -46,9 +47,12 @@ def _member(source: Source, name: str, budget: Budget) -> bytes:
     check_ratio(member.size, member.stored, where, "inflate to", "pass the member alone")
     if name != _WEIGHTS and member.size > LARGEST_CONFIG:
         raise LimitError(f"{where}: has {member.size} bytes, at most {LARGEST_CONFIG} are read")
+    if name != _WEIGHTS:
+        check_text(member.size, member.stored, _FREE_CONFIG, _CONFIG_RATIO, where)
     budget.take(member.size, where)
     stream = archive.open(member, where)
-    content = stream.read(member.size)
+    content = bytearray(member.size)
+    stream.fill(memoryview(content))
     stream.finish()
     return content
 
@@ -81,7 +85,7 @@ def _metadata(about: dict[str, Any]) -> dict[str, str]:
     return {key: about[key] for key in wanted if isinstance(about.get(key), str)}
 
 
-def _json(raw: bytes, where: str) -> dict[str, Any]:
+def _json(raw: bytes | bytearray, where: str) -> dict[str, Any]:
     try:
         # Keras writes Infinity and NaN as json.dumps does.
         value = json.loads(raw)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import LimitError, UnsupportedError
+from ...errors import UnsupportedError
 from .._arrays import Array
-from .._budget import Budget, check_ratio
+from .._budget import Budget, check_ratio, check_text
 from .._source import Source, quote
 from .._zip import STORED
 from . import tensors
@@ -78,11 +78,7 @@ class _Archive:
             return self._found(tensors.storage(found[1:], self._context), folder)
 
         held = self._members[pickle]
-        if held.size > max(_FREE_PICKLE, _PICKLE_RATIO * held.stored):
-            raise LimitError(
-                f"{self._source.where}: {pickle} claims to inflate from {held.stored} bytes to {held.size}: more than "
-                f"{_PICKLE_RATIO} times is taken for a bomb (beyond {_FREE_PICKLE} bytes): save the file anew, uncompressed"
-            )
+        check_text(held.size, held.stored, _FREE_PICKLE, _PICKLE_RATIO, f"{self._source.where}: {pickle}")
         content = self._content(pickle)
         machine = Machine(content, self._context, load_id)
         value = machine.run()

@@ -29,6 +29,7 @@ from .cases import Case, Sweep, Told
 __all__ = ["HANG", "MEMORY", "Outcome", "watch"]
 
 MEMORY = 50 << 20  # bytes over the file's own size that a load may hold at its worst
+_SOON = 0.05
 HANG = 30  # seconds after which a load is taken to have no end; the report says which took more than one
 
 # What nothing that is loaded may lead to, by the names of Python's audit events, and modules that may not come in by the way.
@@ -162,12 +163,15 @@ class _Watch:
 
 
 def _load(call: Callable[[], Any], size: int, watching: _Watch) -> Outcome:
-    """Twice: once for how long it takes and how the process grows, which counting would falsify, once for what Python holds."""
+    """Twice: for how long it takes and how the process grows, which counting would falsify; then for what Python holds, be it
+    never touched, if that is soon done: what takes longer does touch it."""
     found = Outcome(size=size)
     seconds = 0.0
     for counting in (False, True):
         if counting:
             seconds = found.seconds
+            if seconds > _SOON:
+                break
             tracemalloc.start()
         else:
             _reset_peak()

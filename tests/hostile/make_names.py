@@ -13,7 +13,7 @@ from fastlayers.errors import FormatError
 from ..formats.build import VALID, npy, npz, safetensors_of
 from ..formats.test_msgpack import SMALL
 from ..formats.torch_build import SMALL_LEGACY, SMALL_ZIP
-from .cases import Case, Sweep, Told, weights
+from .cases import Case, Sweep, Told, network, weights
 
 A = np.arange(6, dtype=np.float32)
 FILES = {
@@ -26,8 +26,14 @@ FILES = {
     "onnx": VALID["onnx"],
 }
 SUFFIXES = {
-    "safetensors": "pt", "torch": "npz", "torch, legacy": "safetensors", "npz": "pt", "npy": "h5", "msgpack": "onnx", "onnx": "keras",
-}  # fmt: skip
+    "safetensors": "pt",
+    "torch": "npz",
+    "torch, legacy": "safetensors",
+    "npz": "pt",
+    "npy": "h5",
+    "msgpack": "onnx",
+    "onnx": "keras",
+}
 
 
 def _others(asked: str) -> Iterator[Told]:
@@ -50,10 +56,9 @@ def suffixed(name: str) -> Callable[[Path], Path]:
 
 CASES: list[Case | Sweep] = [
     *(
-        Sweep(
-            "any", f"every format read as {kind}", functools.partial(_others, kind), read=functools.partial(weights, format=kind)
-        )
+        Sweep("any", f"every format as {kind}", functools.partial(_others, kind), read=functools.partial(weights, format=kind))
         for kind in dict.fromkeys(name.partition(",")[0] for name in FILES)
     ),
+    Sweep("any", "weights as a network", lambda: (c for n, c in FILES.items() if n != "onnx"), read=network, may_load=False),
     *(Case("any", f"{name} in a file .{SUFFIXES[name]}", suffixed(name), valid=True) for name in FILES),
 ]

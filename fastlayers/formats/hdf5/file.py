@@ -47,7 +47,8 @@ class File:
         self.where, self.budget = where, budget
         self.raw = Raw(view[at:].toreadonly(), where)
         self.size = len(view)
-        self.decoded = 0  # bytes that datasets have become
+        self.decoded = 0  # bytes that datasets and texts have become
+        self._texts = 0  # those of the object that is being read
         self._heaps = GlobalHeaps(self.raw)
         self._headers: dict[int, list[Message]] = {}
         self._root = self._superblock()
@@ -206,11 +207,11 @@ class File:
         return Dataset(self, what, shape, kind, {k: self._cursor(m, what) for k, m in messages.items() if k in Dataset.READS})
 
     def claim(self, nbytes: int, what: str) -> None:
-        """Counts what a dataset becomes against what the file has: a file must not stand for a thousand of its own size."""
+        """Counts what is made of the file against what it has: a file must not stand for a hundred of its own size."""
         self.decoded += nbytes
         if self.decoded > _FREE and self.decoded > _MOST_RATIO * self.size:
             self.raw.fail(
-                f"{what}: datasets of {self.decoded} bytes in a file of {self.size}: more than {_MOST_RATIO} times is a bomb"
+                f"{what}: {self.decoded} bytes of datasets and texts in a file of {self.size}: more than {_MOST_RATIO} times is a bomb"
             )
 
     # ---- attributes -----------------------------------------------------------------------------------------------------
@@ -222,7 +223,15 @@ class File:
             self.raw.fail(f"there is no object {path[-80:]!r}")
         return self._attributes(at)
 
+    def _claim_text(self, nbytes: int, count: int) -> None:
+        """Counts texts, of which those of one object are held together; many may be the same one of a heap."""
+        self._texts += nbytes + _TEXT_BYTES * count
+        if self._texts > self.size + _FREE_TEXT:
+            self.raw.fail(f"the texts of an object's attributes are longer than the file by more than {_FREE_TEXT} bytes")
+        self.claim(nbytes, "an attribute")
+
     def _attributes(self, at: int) -> dict[str, Any]:
+        self._texts = 0
         found: dict[str, Any] = {}
         for message in self.messages(at):
             if message.kind == _ATTRIBUTE:
@@ -268,6 +277,7 @@ class File:
             return decode(cursor.take(count_bytes(shape, kind.codec, where)), kind.codec, shape, self.budget, where)
         data = cursor.take(count * kind.size)
         if kind.text == "fixed":
+            self._claim_text(len(data), count)
             texts = strings(data, kind.size)
         elif kind.text == "variable":
             texts = self._variable(data)
@@ -281,15 +291,16 @@ class File:
 
     def _variable(self, data: memoryview) -> list[bytes]:
         """Strings of any length: (length, address of a global heap, index) each."""
-        cursor, texts, total = Cursor(data, self.raw, "a string"), list[bytes](), 0
+        cursor, texts = Cursor(data, self.raw, "a string"), list[bytes]()
         while cursor.left:
             length, at, index = cursor.number(4), cursor.number(8), cursor.number(4)
-            texts.append(bytes(self._heaps.get(at, index)[:length]).rstrip(b"\0") if length else b"")
-            total += len(texts[-1])
-            if total > self.size + _FREE:
-                self.raw.fail("strings of an attribute are longer than the file")
+            text = self._heaps.get(at, index)[:length] if length else memoryview(b"")
+            self._claim_text(len(text), 1)
+            texts.append(bytes(text).rstrip(b"\0"))
         return texts
 
 
-_FREE = 64 << 20  # below this nothing is said about ratios
-_MOST_RATIO = 1000
+_FREE = 32 << 20  # below this nothing is said about ratios
+_MOST_RATIO = 100
+_FREE_TEXT = 4 << 20
+_TEXT_BYTES = 64  # that a text takes besides its own

@@ -74,8 +74,8 @@ def zero(e: Emit, y: V, n: V) -> None:
 
 
 def _tile(
-    e: Emit, m: int, p: int, rows: V, runs: V, nruns: V, b: V, b_row: V, b_panel: V, c: V, ldc: V, accumulate: V, bias: V,
-    residual: V, ldr: V, relu: V,
+    e: Emit, m: int, p: int, rows: V, runs: V, nruns: V, b: V, b_row: V, b_panel: V, ahead: V, c: V, ldc: V, accumulate: V,
+    bias: V, residual: V, ldr: V, relu: V,
 ) -> None:  # fmt: skip
     count = p * NV
     row = [e.load(e.at(rows, i, 8), I64) for i in range(m)]
@@ -85,6 +85,7 @@ def _tile(
         start, length = (e.load(e.at(runs, r * 2 + part, 8), I64) for part in range(2))
         with e.loop(start, start + length) as k:
             at = place.get()
+            e.prefetch(at + ahead, write=False)
             terms = [e.load(e.at(e.at(at, b_panel * q), v * WIDTH)) for q in range(p) for v in range(NV)]
             for i in range(m):
                 x = e.broadcast(e.at(row[i], k))
@@ -112,14 +113,14 @@ def _tile(
 
 @emitted
 def _tiles(
-    e: Emit, m: V, p: V, rows: V, runs: V, nruns: V, b: V, b_row: V, b_panel: V, c: V, ldc: V, accumulate: V, bias: V,
+    e: Emit, m: V, p: V, rows: V, runs: V, nruns: V, b: V, b_row: V, b_panel: V, ahead: V, c: V, ldc: V, accumulate: V, bias: V,
     residual: V, ldr: V, relu: V,
 ) -> None:  # fmt: skip
-    """c (+)= rows b for m rows and p whole panels; then bias, residual, ReLU."""
+    """c (+)= rows b for m rows, p whole panels; then bias, residual, ReLU. What lies `ahead` bytes of b's rows is prefetched."""
 
     def case(height: int, panels: int) -> Callable[[], None]:
         return lambda: _tile(
-            e, height, panels, rows, runs, nruns, b, b_row, b_panel, c, ldc, accumulate, bias, residual, ldr, relu
+            e, height, panels, rows, runs, nruns, b, b_row, b_panel, ahead, c, ldc, accumulate, bias, residual, ldr, relu
         )
 
     sizes = [(height, panels) for panels, rows in TALL.items() for height in range(1, rows + 1)]
@@ -191,7 +192,8 @@ def block(
                     extra, extra_line = part_residual, PANEL
                 to, line = part, PANEL
             _tiles(
-                height, p, rows + 8 * i, runs, nruns, b + 4 * j * b_panel, b_row, b_panel, to, line, accumulate,
+                height, p, rows + 8 * i, runs, nruns, b + 4 * j * b_panel, b_row, b_panel,
+                4 * (p + tile) * b_panel if tile < p else 0, to, line, accumulate,
                 bias + 4 * j * PANEL if bias != 0 else 0, extra, extra_line, 1 if code == RELU else 0,
             )  # fmt: skip
             if j == whole:
@@ -317,7 +319,7 @@ def pack_all(weight__gnk: np.ndarray) -> np.ndarray:
     packed = scratch(wide.size).reshape(groups, panels_of(n) * k)
     for k0 in range(0, k, BLOCK):
         part = wide[:, :, k0 : k0 + BLOCK]
-        panels = part.reshape(groups, -1, PANEL, part.shape[2]).swapaxes(2, 3)
+        panels = part.reshape(groups, panels_of(n) // PANEL, PANEL, part.shape[2]).swapaxes(2, 3)
         packed[:, panels_of(n) * k0 :][:, : part[0].size if groups else 0] = panels.reshape(groups, panels_of(n) * part.shape[2])
     packed.flags.writeable = False
     return packed

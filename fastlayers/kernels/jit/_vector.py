@@ -337,10 +337,10 @@ class Emit:
         name = f"llvm.masked.store.{_suffix(kind)}.{_suffix(pointer.type)}"
         self._call(name, ir.VoidType(), value.v, pointer, ir.Constant(I32, size), mask.v)
 
-    def prefetch(self, address: V) -> None:
-        """Draws a line that will be written towards the second-level cache; never faults."""
+    def prefetch(self, address: V, write: bool = True) -> None:
+        """Draws a line of memory towards the second-level cache; never faults."""
         pointer = self.builder.inttoptr(address.v, I8.as_pointer())
-        options = [ir.Constant(I32, number) for number in (1, 2, 1)]
+        options = [ir.Constant(I32, number) for number in (int(write), 2, 1)]
         self._call(f"llvm.prefetch.{_suffix(pointer.type)}", ir.VoidType(), pointer, *options)
 
     def strided(self, address: V, step: int | V) -> V:

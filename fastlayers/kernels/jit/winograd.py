@@ -7,6 +7,7 @@ transformed back.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -32,7 +33,7 @@ WIDE = 64  # columns of the sums
 
 
 class Packed(NamedTuple):
-    """Transformed weights in panels, (points, size), and the bias in whole panels."""
+    """Transformed weights in panels, WIDE columns after the other, (pieces * points, size), and the bias in whole panels."""
 
     weights: np.ndarray
     bias: np.ndarray | None
@@ -60,7 +61,12 @@ def winograd_pack(weight__oidhw: np.ndarray, bias__o: np.ndarray | None, tile: i
     o, c = weight__oidhw.shape[:2]
     axis = _axis(tile)
     points = np.einsum("pi,ocij,qj->pqoc", axis, weight__oidhw[:, :, 0].astype(np.float64), axis).astype(np.float32)
-    weights = pack_all(points.reshape((tile + 2) ** 2, o, c))
+    width = min(panels_of(o), WIDE)
+    wide = np.zeros((len(axis) ** 2, -(-o // width) * width if o else 0, c), np.float32)
+    wide[:, :o] = points.reshape(len(wide), o, c)
+    # In the order in which they are read
+    pieces = wide.reshape(len(wide), wide.shape[1] // max(width, 1), width, c).swapaxes(0, 1)
+    weights = pack_all(pieces.reshape(math.prod(pieces.shape[:2]), width, c))
     return Packed(weights, padded_bias(bias__o), tile, c, o)
 
 
@@ -187,17 +193,18 @@ def columns(
     transposed if they are channels-first. A residual is there before.
     """
     own = table()
-    lines, panels = own + 16, (o + 15) // 16 * 16
+    points = (m + 2) * (m + 2)
+    lines, piece = own + 16, weights + 4 * (j0 // width) * points * size
     for i in range(images * rows * cols):
         put_integer(lines, i, v + 4 * i * tile)
-    for q in range((m + 2) * (m + 2)):
+    for q in range(points):
         k0 = 0
         while True:  # once even without channels: sums are zeros
             klen = min(256, c - k0)
             put_integer(own, 0, q * point + k0)
             put_integer(own, 1, klen)
             call(
-                block, lines, images * rows * cols, own, 1, weights + 4 * (q * size + panels * k0 + j0 * klen), 16, 16 * klen,
+                block, lines, images * rows * cols, own, 1, piece + 4 * (q * size + width * k0), 16, 16 * klen,
                 sums + 4 * q * width, apart, (n + 15) // 16 * 16, 1 if k0 > 0 else 0, 0, 0, 0, 0, 0.0, 0.0, apply,
             )  # fmt: skip
             k0 += klen
@@ -300,8 +307,6 @@ def winograd(
     alone = tiles <= ALONE
     if alone:
         most = ALONE
-        if o <= WIDE * (TASKS - 1):
-            width = min(width, WIDE // 2)
     else:
         most = BUDGET // (points * (panels_of(c) + width))
         most = min(max(min(most, -(-tiles // TASKS)), LEAST), MOST)

@@ -100,7 +100,32 @@ class Blocks:
 
 
 def install() -> None:
-    """From now on, the simulator runs blocks this way."""
+    """From now on, the simulator runs blocks this way, and launches are what a GPU takes."""
+    from fastlayers.kernels.cuda._cuda import Kernel
     from numba.cuda.simulator import kernel
 
     kernel.BlockManager = Blocks
+    launch = Kernel.launch
+
+    def checked(self: Any, grid: Any, block: Any, *arguments: Any) -> None:
+        check(self, grid, block, arguments)
+        launch(self, grid, block, *arguments)
+
+    Kernel.launch = checked  # type: ignore[method-assign]
+
+
+def check(kernel: Any, grid: Any, block: Any, arguments: tuple[Any, ...]) -> None:
+    """Numba looks at no argument of a kernel with a signature: an array of another dtype is read as if it were of this one."""
+    for sizes, most in ((grid, (2**31 - 1, 65535, 65535)), (block, (1024, 1024, 64))):
+        sizes = sizes if isinstance(sizes, tuple) else (sizes,)
+        assert all(type(n) is int and 0 < n <= top for n, top in zip(sizes, most, strict=False)), (kernel.name, grid, block)
+    assert len(arguments) == len(kernel.signature.args), kernel.name
+    for value, kind in zip(arguments, kernel.signature.args, strict=True):
+        if hasattr(kind, "dtype"):
+            array = value._ary
+            assert array.dtype == np.dtype(str(kind.dtype)), (kernel.name, array.dtype, kind)
+            assert array.ndim == 1 and array.size and array.flags.c_contiguous and array.flags.aligned, kernel.name
+        elif str(kind).startswith("int"):
+            assert isinstance(value, (int, np.integer)) and -(2**63) <= int(value) < 2**63, (kernel.name, value)
+        else:
+            assert isinstance(value, (float, int, np.floating)), (kernel.name, value)

@@ -36,7 +36,7 @@ def test_shapes(shapes: tuple[tuple[int, ...], ...], op: str) -> None:
     out = np.full(np.broadcast_shapes(*shapes), 77, np.float32)
     agree("binary", a, b, out, BINARY[op], Activation(0))
     agree("compare", a, b, np.empty(out.shape, bool), COMPARE["less"])
-    condition = numbers(*shapes[1], seed=3) > 0
+    condition = np.asarray(numbers(*shapes[1], seed=3) > 0)
     agree("where", condition, a, b, out)
 
 

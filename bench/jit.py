@@ -1,9 +1,10 @@
 """Numba's engine beside the compiled one and numpy: the cases of bench/cases that take the compiled engine 50 us or more.
 
-    python -m bench.jit [--only conv] [--all] [--numpy]
+    python -m bench.jit [--only conv] [--all] [--numpy] [--plain]
 
 Kernels alone, compiled beforehand, one thread, taking turns. `ratio` is Numba's time in that of the compiled engine; cases above
-1.5 are marked. --numpy times the reference too (it computes in float64, so it is slower than numpy could be).
+1.5 are marked. --numpy times the reference too (it computes in float64, so it is slower than numpy could be); --plain what one
+would write in numpy in float32 (bench/plain.py), whose results are held to the kernel's first, and lists the cases that it wins.
 """
 
 from __future__ import annotations
@@ -14,15 +15,31 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 
+import numpy as np
+
 import fastlayers as fl
 
 from .cases import Case, all_cases, prepare
+from .plain import TOLERANCE, plain
 from .timing import take_turns
 
 __all__ = ["main"]
 
 LEAST = 50e-6  # seconds of the compiled engine: what a call from Python costs must not count
 GOAL = 1.5
+
+
+def plain_time(case: Case, rounds: int = 5) -> float | None:
+    """The best time of the plain formulation, None where there is none. It is right, or this raises."""
+    call = plain(case)
+    if call is None:
+        return None
+    with fl.kernels.use("jit"):
+        prepared = prepare(case)
+        prepared.call()
+    want, got = prepared.outputs["out"], np.asarray(call())
+    np.testing.assert_allclose(got, want, rtol=0, atol=TOLERANCE * max(1.0, float(np.abs(want).max())), err_msg=case.id)
+    return take_turns({"plain": call}, rounds, burst=0.005)["plain"].best
 
 
 def compare(case: Case, variants: Sequence[str], rounds: int = 5) -> dict[str, float]:
@@ -47,10 +64,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="cases whose name holds this text")
     parser.add_argument("--all", action="store_true", help="short cases too")
     parser.add_argument("--numpy", action="store_true", help="the reference too")
+    parser.add_argument("--plain", action="store_true", help="numpy as one would write it too")
     options = parser.parse_args(argv)
     fl.set_num_threads(1)
     variants = ["aot", "jit", *(["reference"] if options.numpy else [])]
     ratios: dict[str, list[float]] = defaultdict(list)
+    slower: list[str] = []
     for case in all_cases():
         if options.only not in case.id:
             continue
@@ -62,9 +81,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         line = f"{case.id:64s} aot {best['aot'] * 1e6:10.1f} us  jit {best['jit'] * 1e6:10.1f} us  ratio {ratio:5.2f}"
         if options.numpy:
             line += f"  numpy {best['reference'] * 1e6:10.1f} us"
+        if options.plain:
+            took = plain_time(case)
+            line += "  plain          -" if took is None else f"  plain {took * 1e6:10.1f} us"
+            if took is not None and took < best["jit"]:
+                slower.append(f"{case.id}: {best['jit'] / took:.2f} times numpy's time")
         print(line + ("  *" if ratio > GOAL else ""), flush=True)
     for kernel, found in ratios.items():
         print(f"{kernel:20s} {len(found):3d} cases  median {statistics.median(found):5.2f}  worst {max(found):5.2f}")
+    if options.plain:
+        print("slower than plain numpy:", *(slower or ["none"]), sep="\n  ")
     return 0
 
 

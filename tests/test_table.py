@@ -23,8 +23,8 @@ FOLDERS = ("reference", "aot", "jit", "cuda")
 # Kernels that numpy's own loops serve as well as Numba's would, and those that Numba's engine has not got yet.
 NOT_IN_JIT = frozenset(
     {"dequantize", "dynamic_quantize",
-     "grid_sample", "integer", "lookup", "qbinary", "qconv",
-     "qconv_pack", "qpool", "quantize", "running_sum",
+     "grid_sample", "integer", "lookup", "qbinary",
+     "qpool", "quantize", "running_sum",
      "tree_argmax", "tree_distribution", "tree_log_prob"}
 )  # fmt: skip
 # Those that CUDA's engine has not got: quantised numbers, grids, trees.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -149,16 +149,16 @@ def _walk(
             call(other, act, p, q, to, to, n)
 
 
-def _lines(shape: Sequence[int], operands: Sequence[np.ndarray]) -> list[list[int]]:
+def _lines(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> list[list[int]]:
     """Axes as (size, step of each operand in items), neighbours that are walked as one taken together, those of size 1 left
     out."""
     rank = len(shape)
     lines: list[list[int]] = []
     steps = []
-    for array in operands:
+    for sizes in operands:
         strides, step = [0] * rank, 1
-        for axis in range(1, array.ndim + 1):
-            size = array.shape[-axis]
+        for axis in range(1, len(sizes) + 1):
+            size = sizes[-axis]
             strides[-axis] = 0 if size == 1 else step
             step *= size
         steps.append(strides)
@@ -173,22 +173,25 @@ def _lines(shape: Sequence[int], operands: Sequence[np.ndarray]) -> list[list[in
     return lines or [[1] + [0] * len(operands)]
 
 
-def _run(code: int, operands: Sequence[np.ndarray | None], out: np.ndarray, act: tuple[int, float, float], other: int) -> None:
-    if not out.size:
-        return
-    there = [array for array in operands if array is not None]
-    lines = _lines(out.shape, there)
-    whole = [[line[0], *([0] * (3 - len(there))), *line[1:]] for line in lines]
+@lru_cache(maxsize=256)
+def _plan(shape: tuple[int, ...], operands: tuple[tuple[int, ...], ...]) -> tuple[np.ndarray, int]:
+    """The table of `_walk`, and the columns of a row: making them takes longer than a small operation."""
+    lines = _lines(shape, operands)
+    whole = [[line[0], *([0] * (3 - len(operands))), *line[1:]] for line in lines]
     if any(step not in (0, 1) for step in whole[-1][1:]):
         whole.append([1, 0, 0, 0])
-    table = np.array(whole, np.int64)
-    cols = whole[-1][0]
-    tasks = out.size // cols * -(-cols // CHUNK)
+    return np.array(whole, np.int64), whole[-1][0]
+
+
+def _run(code: int, operands: Sequence[np.ndarray | None], out: np.ndarray, act: tuple[int, float, float], other: int) -> None:
+    size = out.size
+    if not size:
+        return
+    table, cols = _plan(out.shape, tuple([array.shape for array in operands if array is not None]))
     given = (
-        row.address, other, code, *act, *(address(array) for array in operands), address(out), out.itemsize, address(table),
-        len(whole) - 1, cols,
+        row.address, other, code, *act, *map(address, operands), address(out), out.itemsize, address(table), len(table) - 1, cols
     )  # fmt: skip
-    spread(tasks, out.size * 4.0, lambda first, last: _walk(*given, first, last))
+    spread(size // cols * -(-cols // CHUNK), size * 4.0, lambda first, last: _walk(*given, first, last))
 
 
 def binary(a: np.ndarray, b: np.ndarray, out: np.ndarray, op: int, activation: Activation) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
+
+import numpy as np
 
 from ..errors import LimitError, ShapeError, UnsupportedError
 from ..operators import Spec, View
@@ -24,8 +26,14 @@ LARGEST = 1 << 46
 MOST_AXES = 32  # what numpy had before version 2, and the engine has
 
 
-def counted(most: int) -> AbstractContextManager[None]:
-    """Meanwhile numpy's arrays may not take more than so many bytes at once in this thread."""
+@contextmanager
+def counted(most: int) -> Iterator[None]:
+    """Meanwhile numpy's arrays take no more bytes at once in this thread, and it is silent about NaN and infinity."""
+    with _counted(most), np.errstate(all="ignore"):
+        yield
+
+
+def _counted(most: int) -> AbstractContextManager[None]:
     try:
         from ..kernels.aot._engine import Counted  # type: ignore[import-not-found, unused-ignore]
     except ImportError:

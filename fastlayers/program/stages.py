@@ -8,6 +8,7 @@ branches are programs too, each with the constants that it reads of the graphs a
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +31,8 @@ __all__ = ["Stages"]
 
 UNTOLD = np.dtype(np.void)
 KEPT = 16  # forms of one body, for inputs of other ranks
+# Where so many cuts are found only when stretches are bound, stretches have so many nodes at most: each attempt costs as many.
+MANY, SHORT = 64, 256
 
 
 class _Part(NamedTuple):
@@ -53,6 +56,8 @@ class Stages:
         kept = {v.name for v in graph.outputs}
         self._last = {name: i for i, names in enumerate(self._reads) for name in names if name not in kept}
         self._wanted = kept | self._last.keys()
+        self._order = sorted(self.cuts)
+        self._given = len(self._order)
         self._parts: dict[int, _Part] = {}  # by where they begin
         self._bodies: dict[int, _Body] = {}
 
@@ -106,9 +111,10 @@ class Stages:
         with self.program.lock:
             if isinstance(where, str):
                 where = next(i for i in range(at, stop) if where in self._reads[i])
-            self.cuts.add(where)
-            for start in [start for start, part in self._parts.items() if start <= where < part.stop]:
-                del self._parts[start]
+            if where not in self.cuts:
+                self.cuts.add(where)
+                insort(self._order, where)
+            self._parts.pop(at, None)
         return at
 
     def _inputs(self, at: int, stop: int) -> list[str]:
@@ -121,20 +127,24 @@ class Stages:
         """The stretch from `at` on; None if a cut had to be made before."""
         with self.program.lock:
             graph = self.graph
-            stop = min((cut for cut in self.cuts if cut > at), default=len(graph.nodes))
+            after = bisect_right(self._order, at)
+            stop = self._order[after] if after < len(self._order) else len(graph.nodes)
+            if len(self._order) - self._given > MANY:
+                stop = min(stop, at + SHORT)
             inputs = self._inputs(at, stop)
             for name in inputs:
                 if not isinstance(env[name], np.ndarray):
                     self._cut(at, stop, name)
                     return None
             reads = set().union(*self._reads[at:stop])
-            later = set().union(*self._reads[stop:]) | {v.name for v in graph.outputs}
-            outputs = [name for node in graph.nodes[at:stop] for name in node.outputs if name in later]
+            kept = {v.name for v in graph.outputs}
+            made_here = (name for node in graph.nodes[at:stop] for name in node.outputs)
+            outputs = [name for name in made_here if name in kept or self._last.get(name, -1) >= stop]
             made = Graph(
                 tuple(Value(name, (None,) * env[name].ndim, env[name].dtype) for name in inputs),
                 tuple(Value(name, None, UNTOLD) for name in outputs),
                 graph.nodes[at:stop],
-                {name: array for name, array in graph.constants.items() if name in reads},
+                {name: graph.constants[name] for name in sorted(reads) if name in graph.constants},
             )
             done = tuple(name for name in inputs if at <= self._last.get(name, -1) < stop)
             part = self._parts[at] = _Part(self.program.part(made), stop, tuple(inputs), tuple(outputs), done)

@@ -229,8 +229,8 @@ def trial_of_file(make: Callable[[int], tuple[bytes, list[np.ndarray]]]) -> Call
 KINDS = {"nodes": trial, "tflite": trial_of_file(damaged_tflite), "onnx": trial_of_file(damaged_onnx)}
 
 
-def outcome(go: Callable[[], Any]) -> str:
-    """ "" for arrays or an error of ours, else what went wrong."""
+def outcome(go: Callable[[], Any], slow: float = float("inf")) -> str:
+    """What went wrong: nothing if there are arrays, or an error of ours. So is what takes `slow` seconds."""
     started, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         go()
@@ -241,7 +241,7 @@ def outcome(go: Callable[[], Any]) -> str:
     grown, took = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, time.process_time() - started
     if grown << 10 > 6 * MOST:
         return f"took {grown >> 10} MB"
-    return f"took {took:.1f} s" if took > 4 else ""
+    return f"took {took:.1f} s" if took > slow else ""
 
 
 def limited() -> None:
@@ -252,8 +252,10 @@ def limited() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def search(seeds: Sequence[int], make: Callable[[int], Callable[[], Any]], seconds: int = 60) -> dict[int, str]:
-    """What went wrong, by seed. Every crash costs one child."""
+def search(
+    seeds: Sequence[int], make: Callable[[int], Callable[[], Any]], seconds: int = 60, slow: float = float("inf")
+) -> dict[int, str]:
+    """What went wrong, by seed. Every crash, and what takes `seconds`, costs one child."""
     found: dict[int, str] = {}
     rest = list(seeds)
     while rest:
@@ -266,7 +268,7 @@ def search(seeds: Sequence[int], make: Callable[[int], Callable[[], Any]], secon
                 for seed in rest:
                     signal.alarm(seconds)
                     os.write(write, f"\0{seed}\n".encode())
-                    os.write(write, outcome(make(seed)).encode()[:3000])
+                    os.write(write, outcome(make(seed), slow).encode()[:3000])
             finally:
                 os._exit(0)
         os.close(write)
@@ -290,6 +292,6 @@ def search(seeds: Sequence[int], make: Callable[[int], Callable[[], Any]], secon
 if __name__ == "__main__":
     kind, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     for start in range(first, first + count, 500):
-        for number, said in search(range(start, min(start + 500, first + count)), KINDS[kind]).items():
+        for number, said in search(range(start, min(start + 500, first + count)), KINDS[kind], 60, 4).items():
             print(f"---- {number}: {damaged(number)[0].nodes[0] if kind == 'nodes' else ''}\n{said}", flush=True)
     print(f"{count} tried")

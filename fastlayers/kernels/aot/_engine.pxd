@@ -295,8 +295,8 @@ cdef const fl_kernels *level() noexcept nogil
 cdef bint enabled() noexcept nogil
 # How many threads a job of `tasks` tasks and `work` operations (about: 100 a nanosecond) gets; also how many slots of scratch it needs.
 cdef int workers(int64_t tasks, double work) noexcept nogil
-# Limits what `workers` gives to jobs of the calling thread, until it is called with 0.
-cdef void limit_threads(int most) noexcept nogil
+# Limits what `workers` gives to jobs of the calling thread (0: no limit); returns the limit before, which the caller puts back.
+cdef int limit_threads(int most) noexcept nogil
 # Runs the tasks on `threads` (a result of `workers`) threads.
 cdef void parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) noexcept nogil
 # Brackets jobs that follow each other closely: in between, workers stay awake for some microseconds. Every begin has its end.

@@ -94,9 +94,16 @@ cdef const fl_kernels *level() noexcept nogil:
     return _level if fl_level_here == NULL else fl_level_here
 
 
-cdef void limit_threads(int most) noexcept nogil:
+cdef int limit_threads(int most) noexcept nogil:
     global fl_limit
+    cdef int before = fl_limit
     fl_limit = most
+    return before
+
+
+def thread_limit():
+    """For tests: the limit of this thread, 0 for none."""
+    return fl_limit
 
 
 cdef bint enabled() noexcept nogil:
@@ -290,6 +297,8 @@ def empty_array(tuple shape):
     """An uninitialised float32 array; large ones live in recycled memory."""
     cdef cnp.npy_intp dims[32]
     cdef int i, n = len(shape)
+    if n > 32:  # numpy says whether it has so many axes
+        return np.empty(shape, np.float32)
     for i in range(n):
         dims[i] = shape[i]
     return empty(n, dims)

@@ -18,7 +18,7 @@ import numpy as np
 from ._engine cimport RELEASE_GIL, alloc, count_begin, count_end, empty, has_room, limit_threads, release, run_begin, run_end
 from ._step cimport Step, fl_step_fn, out_of_range
 
-from ...errors import LimitError, ShapeError
+from ...errors import LimitError, ShapeError, UnsupportedError
 
 cnp.import_array()
 
@@ -31,6 +31,7 @@ cdef enum:
     FIRST = 2        # inputs, then outputs
     MOST_OPERANDS = 16
     MOST_BASES = 66  # 64 inputs and outputs: more of them take the general path through Python's heap
+    MOST_AXES = 32   # of arrays that are made here
     PYTHON_WORK = 1000000
     RAISED = -3      # what a user's function returns instead of raising
 
@@ -46,6 +47,12 @@ cdef struct Native:
     int32_t python     # number of the numpy step that this is, or -1
 
 
+cdef int axes_of(tuple shape) except -1:
+    if len(shape) > MOST_AXES:
+        raise UnsupportedError(f"run: an array has {len(shape)} axes: at most {MOST_AXES} are supported")
+    return len(shape)
+
+
 @cython.final
 cdef class PythonStep:
     """A numpy step: a function of arrays, made over the run's memory, whose results are copied into it."""
@@ -54,6 +61,9 @@ cdef class PythonStep:
 
     def __init__(self, function, store, tuple inputs, tuple outputs):
         self.function, self.store, self.inputs, self.outputs = function, store, inputs, outputs
+        for spec in inputs + outputs:
+            if spec is not None:
+                axes_of(spec[0])
 
 
 @cython.final
@@ -94,7 +104,7 @@ cdef class Bound:
             total += len(places)
         self.steps = <Native *>alloc((self.count + 1) * sizeof(Native))
         self.operands = <Operand *>alloc((total + 1) * sizeof(Operand))
-        self.out_shape = <cnp.npy_intp *>alloc((self.outputs * 32 + 1) * sizeof(cnp.npy_intp))
+        self.out_shape = <cnp.npy_intp *>alloc((self.outputs * MOST_AXES + 1) * sizeof(cnp.npy_intp))
         self.out_ndim = <int *>alloc((2 * self.outputs + 1) * sizeof(int))
         if self.steps == NULL or self.operands == NULL or self.out_shape == NULL or self.out_ndim == NULL:
             raise LimitError("load: no memory for the steps of a program")
@@ -122,9 +132,9 @@ cdef class Bound:
         at = 0
         for i in range(self.outputs):
             shape, dtype = outputs[i]
-            self.out_ndim[i], self.out_type[i] = len(shape), (<cnp.dtype?>dtype).type_num
+            self.out_ndim[i], self.out_type[i] = axes_of(shape), (<cnp.dtype?>dtype).type_num
             for j in range(len(shape)):
-                self.out_shape[32 * i + j] = shape[j]
+                self.out_shape[MOST_AXES * i + j] = shape[j]
 
     def __dealloc__(self):
         release(self.steps)
@@ -132,15 +142,17 @@ cdef class Bound:
         release(self.out_shape)
         release(self.out_ndim)
 
-    cdef int execute(self, void **bases) except -1:
-        """Runs all steps; `bases` holds the addresses of arena, 0, inputs and outputs; the arena's is filled in here."""
+    cdef int execute(self, void **bases, held) except -1:
+        """Runs all steps; `bases` holds the addresses of arena, 0, inputs and outputs; the arena's is filled in here.
+
+        `held` keeps the inputs and outputs: arrays that a user's function gets may outlive the run, in a traceback for one."""
         cdef int i = 0, failed = 0
         cdef bint many = self.longest > RELEASE_GIL
         cdef object owner = None, counting = count_begin(self.most) if self.python else None
         bases[ARENA] = NULL
         try:
             if self.python:
-                # Arrays over the arena may outlive the run in a traceback, so here it belongs to an object.
+                # For the same reason the arena belongs to an object here.
                 owner = cnp.PyArray_EMPTY(1, [<cnp.npy_intp>self.arena + 64], cnp.NPY_UINT8, 0)
                 bases[ARENA] = <void *>((<size_t>cnp.PyArray_DATA(<cnp.ndarray>owner) + 63) // 64 * 64)
             elif self.arena:
@@ -149,7 +161,7 @@ cdef class Bound:
                     raise MemoryError
             while i < self.count:
                 if self.steps[i].python >= 0:
-                    self.python_step(i, bases, owner)
+                    self.python_step(i, bases, owner, held)
                     i += 1
                     continue
                 if self.work < RELEASE_GIL:
@@ -162,7 +174,7 @@ cdef class Bound:
                         if many:
                             run_end()
                 if failed == RAISED:
-                    self.python_step(i, bases, owner)
+                    self.python_step(i, bases, owner, held)
                     i += 1
                     continue
                 if failed == -2:
@@ -208,18 +220,18 @@ cdef class Bound:
             i[0] += 1
         return 0
 
-    cdef int python_step(self, int i, void **bases, owner) except -1:
+    cdef int python_step(self, int i, void **bases, owner, held) except -1:
         cdef object given = self.keep[1][i][0]
         cdef PythonStep step = (<UsersStep>given).instead if isinstance(given, UsersStep) else given
         cdef Operand *operand = self.operands + self.steps[i].first
         cdef int n = len(step.inputs), j
-        inputs = [self.view(step.inputs[j], operand + j, bases, owner, False) for j in range(n)]
-        outputs = [self.view(step.outputs[j], operand + n + j, bases, owner, True) for j in range(len(step.outputs))]
+        inputs = [self.view(step.inputs[j], operand + j, bases, owner, held, False) for j in range(n)]
+        outputs = [self.view(step.outputs[j], operand + n + j, bases, owner, held, True) for j in range(len(step.outputs))]
         step.store(step.function(*inputs), outputs)
         return 0
 
-    cdef object view(self, spec, Operand *operand, void **bases, owner, bint writeable):
-        cdef cnp.npy_intp shape[32]
+    cdef object view(self, spec, Operand *operand, void **bases, owner, held, bint writeable):
+        cdef cnp.npy_intp shape[MOST_AXES]
         cdef int j, ndim
         cdef cnp.ndarray array
         if spec is None:
@@ -228,8 +240,7 @@ cdef class Bound:
         for j in range(ndim):
             shape[j] = spec[0][j]
         array = cnp.PyArray_SimpleNewFromData(ndim, shape, (<cnp.dtype?>spec[1]).type_num, <char *>bases[operand.space] + operand.offset)
-        if operand.space == ARENA:
-            cnp.set_array_base(array, owner)
+        cnp.set_array_base(array, owner if operand.space == ARENA else self if operand.space == CONSTANT else held)
         if not writeable:
             array.flags.writeable = False
         return array
@@ -241,10 +252,10 @@ cdef class Bound:
         cdef list made = []
         for i in range(self.outputs):
             if self.out_type[i] == cnp.NPY_FLOAT32:
-                array = empty(self.out_ndim[i], self.out_shape + 32 * i)
+                array = empty(self.out_ndim[i], self.out_shape + MOST_AXES * i)
             else:
                 try:
-                    array = cnp.PyArray_EMPTY(self.out_ndim[i], self.out_shape + 32 * i, self.out_type[i], 0)
+                    array = cnp.PyArray_EMPTY(self.out_ndim[i], self.out_shape + MOST_AXES * i, self.out_type[i], 0)
                 except MemoryError as error:
                     raise LimitError(f"run: no memory for an output: {error}") from None
             bases[at + i] = cnp.PyArray_DATA(array)
@@ -255,14 +266,16 @@ cdef class Bound:
         """Runs on contiguous inputs of the bound shapes and dtypes; returns a tuple of fresh outputs, or fills the ones given."""
         cdef void *few[MOST_BASES]
         cdef void **bases = few
-        cdef int i, total = FIRST + self.inputs + self.outputs
+        cdef int i, before, total = FIRST + self.inputs + self.outputs
         if len(inputs) != self.inputs:
             raise ValueError(f"run: {len(inputs)} inputs: expected {self.inputs}")
         if total > MOST_BASES:
             bases = <void **>alloc(total * sizeof(void *))
             if bases == NULL:
                 raise LimitError("run: no memory")
-        limit_threads(threads)
+        before = limit_threads(threads)
+        if not threads:
+            limit_threads(before)  # within a run that has called a user's function, that one's
         try:
             bases[ARENA] = bases[CONSTANT] = NULL
             for i in range(self.inputs):
@@ -272,9 +285,9 @@ cdef class Bound:
             else:
                 for i in range(self.outputs):
                     bases[FIRST + self.inputs + i] = cnp.PyArray_DATA(<cnp.ndarray?>outputs[i])
-            self.execute(bases)
+            self.execute(bases, (inputs, outputs) if self.python else None)
         finally:
-            limit_threads(0)
+            limit_threads(before)
             if bases != few:
                 release(bases)
         return outputs
@@ -301,14 +314,14 @@ cdef class Bound:
                 operand = self.operands + self.steps[i].first
                 start = fl_now_ns()
                 if self.steps[i].python >= 0:
-                    self.python_step(i, bases, arena)
+                    self.python_step(i, bases, arena, (inputs, results))
                 else:
                     for j in range(self.steps[i].count):
                         operands[j] = NULL if operand[j].space < 0 else <void *>(<char *>bases[operand[j].space] + operand[j].offset)
                     if self.steps[i].run(self.steps[i].plan, operands):
                         if not isinstance(self.keep[1][i][0], UsersStep):
                             raise LimitError("profile: a step failed")
-                        self.python_step(i, bases, arena)
+                        self.python_step(i, bases, arena, (inputs, results))
                 took = fl_now_ns() - start
                 if took < least[i]:
                     least[i] = took
@@ -319,7 +332,7 @@ cdef struct Input:
     int type
     int ndim
     bint by_value            # its numbers belong to the binding
-    cnp.npy_intp shape[32]
+    cnp.npy_intp shape[MOST_AXES]
 
 
 @cython.final
@@ -356,6 +369,8 @@ cdef class Runner:
             return
         for i in range(n):
             array = arrays[i]
+            if cnp.PyArray_NDIM(array) > MOST_AXES:
+                return
             recent.inputs[i].type, recent.inputs[i].ndim = cnp.PyArray_TYPE(array), cnp.PyArray_NDIM(array)
             recent.inputs[i].by_value = i in by_value
             for j in range(recent.inputs[i].ndim):
@@ -381,17 +396,19 @@ cdef class Runner:
         bases[FIRST + i] = cnp.PyArray_DATA(array)
         return True
 
-    cdef object finish(self, Bound bound, void **bases):
+    cdef object finish(self, Bound bound, void **bases, given):
         cdef object results = bound.outcome(bases, FIRST + bound.inputs)
+        cdef int before
+        cdef object held = (given, results) if bound.python else None
         bases[CONSTANT] = NULL
         if self.threads:
-            limit_threads(self.threads)
+            before = limit_threads(self.threads)
             try:
-                bound.execute(bases)
+                bound.execute(bases, held)
             finally:
-                limit_threads(0)
+                limit_threads(before)
         else:
-            bound.execute(bases)
+            bound.execute(bases, held)
         return results
 
     def run(self, feeds):
@@ -407,9 +424,9 @@ cdef class Runner:
         for i in range(n):
             if not self.fits(recent, i, PyDict_GetItem(feeds, <object>PyTuple_GET_ITEM(self.names, i)), bases):
                 return None
-        # While the GIL is given up another thread could take the arrays out of the dict.
-        keep = None if recent.bound.work < RELEASE_GIL else list(feeds.values())
-        results = self.finish(recent.bound, bases)
+        # While the GIL is given up, and within numpy steps, others could take the arrays out of the dict.
+        keep = list(feeds.values()) if recent.bound.python or recent.bound.work >= RELEASE_GIL else None
+        results = self.finish(recent.bound, bases, keep)
         return {<object>PyTuple_GET_ITEM(self.out_names, i): <object>PyTuple_GET_ITEM(results, i) for i in range(recent.bound.outputs)}
 
     def call(self, tuple arrays):
@@ -422,4 +439,4 @@ cdef class Runner:
         for i in range(PyTuple_GET_SIZE(arrays)):
             if not self.fits(recent, i, <PyObject *>PyTuple_GET_ITEM(arrays, i), bases):
                 return None
-        return self.finish(recent.bound, bases)
+        return self.finish(recent.bound, bases, arrays)

@@ -124,8 +124,9 @@ class _Bound:
     """A bound program with fences between its steps; one run at a time."""
 
     def __init__(
-        self, make: Any, plan: Any, regions: dict[int, Region], edge: str, calls: list[Any], keep: Any, inputs: int, specs: Any
-    ) -> None:
+        self, make: Any, plan: Any, regions: dict[int, Region], edge: str,
+        calls: list[Any], keep: Any, inputs: int, specs: Any, size: int, most: int,
+    ) -> None:  # fmt: skip
         from fastlayers.kernels.aot._step import foreign_step
 
         self.specs, self.lock, self.failure = specs, threading.RLock(), ""
@@ -153,9 +154,9 @@ class _Bound:
             fenced.append((foreign_step(address, struct.pack("q", number), 0, 0.0, function), ()))
             if call is not None:
                 fenced.append(call)
-        self.bound = make(fenced, keep, inputs, specs, 0)
+        self.bound = make(fenced, keep, inputs, specs, 0, most)
         self.inputs, self.outputs, self.work, self.longest = inputs, len(specs), self.bound.work, self.bound.longest
-        self.arena = plan.arena
+        self.arena = size
 
     def _fence(self, plan: int, operands: int) -> int:
         number = ctypes.cast(plan, ctypes.POINTER(ctypes.c_int64))[0]
@@ -239,14 +240,14 @@ def guard(edge: str) -> Iterator[Record]:
                 region.filled |= root.space == INPUT
         return size
 
-    def remember(plan: Any, steps: Any, inputs: int) -> Any:
+    def remember(plan: Any, *rest: Any) -> Any:
         here.plan = plan
         record.programs += 1
         record.kernels.update(call.kernel for call in plan.calls if isinstance(call, Call))
-        return bound(plan, steps, inputs)
+        return bound(plan, *rest)
 
-    def fenced(calls: list[Any], keep: Any, inputs: int, specs: Any, size: int) -> _Bound:
-        return _Bound(make, here.plan, here.regions, edge, calls, keep, inputs, specs)
+    def fenced(*given: Any) -> _Bound:
+        return _Bound(make, here.plan, here.regions, edge, *given)
 
     binder.layout, program._bound, run.Bound, run.Runner = spread, remember, fenced, lambda *names: _NoRunner()
     try:

@@ -94,7 +94,7 @@ def step_program(case: Case) -> tuple[Any, list[np.ndarray], list[np.ndarray]]:
             arguments.append(value)
     builder.call(case.kernel, *arguments)
     plan = binder.Plan(builder.calls, specs, binder.layout(builder.calls), [])
-    bound = programs._bound(plan, _dispatch.variant().steps, len(inputs))
+    bound = programs._bound(plan, _dispatch.variant().steps, len(inputs), binder.LARGEST)
     _dispatch.kernel(case.kernel)(*(given[name] for name in names))
     return bound, inputs, outputs
 
@@ -235,7 +235,7 @@ with guard(edge):
     plain = programs._bound
     kept = []
 
-    def bound(plan, steps, inputs):
+    def bound(plan, steps, *rest):
         # Before the first call of unary comes a step that does what it should not; it names what unary names.
         def unary_step(x, out, activation):
             right = steps["unary"](x, out, activation)
@@ -264,7 +264,7 @@ with guard(edge):
             kept.append(function)
             return _step.foreign_step(ctypes.cast(function, ctypes.c_void_p).value, b"", 2, 0.0, right)
 
-        return plain(plan, {**steps, "unary": unary_step}, inputs)
+        return plain(plan, {**steps, "unary": unary_step}, *rest)
 
     programs._bound = bound
     late = [(ctypes.c_float * 1)()]

@@ -35,7 +35,7 @@ from .mutate.folder import join
 __all__ = ["LARGEST", "corpus"]
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
-LARGEST = 60_000  # bytes; Keras and HDF5 keep kilobytes for every group
+LARGEST = 120_000  # bytes; Keras and HDF5 keep kilobytes for every group
 _ARRAYS: dict[str, Any] = {
     "a": np.arange(6, dtype=np.float32).reshape(2, 3), "b.c": np.array(True), "e": np.zeros((0, 2), np.int64),
     "half": np.ones((2, 2), np.float16),
@@ -92,6 +92,14 @@ def _torch() -> Files:
             deflated=True,
         ),
     )
+    code = tb.call("numpy.dtype", tb.text("f4"), b"\x89", b"\x88")
+    dtype = (
+        code + tb.tuple_(tb.number(3), tb.text("<"), tb.NONE, tb.NONE, tb.NONE, tb.number(-1), tb.number(-1), tb.number(0)) + b"b"
+    )
+    empty = tb.call("numpy.core.multiarray._reconstruct", tb.named("numpy.ndarray"), tb.sizes(0), b"C\1b")
+    array = empty + tb.tuple_(tb.number(1), tb.sizes(2, 3), dtype, b"\x89", b"C\x18" + tb.FLOATS) + b"b"
+    buffer = tb.call("numpy._core.numeric._frombuffer", b"C\x18" + tb.FLOATS, dtype, tb.sizes(6), tb.text("C"))
+    yield "arrays of numpy", tb.zipped(tb.dict_({"a": array, "b": buffer, "c": tb.tensor(tb.storage())}))
     for path in sorted(GOLDENS.glob("torch_*.pt")):
         yield path.stem, path.read_bytes()
 
@@ -184,7 +192,7 @@ def _hdf5() -> Files:
     )
     yield "flat", hdf5_of({f"w{i}": np.full((i,), i) for i in range(6)})
     yield "symbols", _symbols()
-    for kind in ("v110", "userblock"):
+    for kind in ("v110", "userblock", "latest"):
         yield kind, t.content(kind)
     for suffix, name in ((".h5", "2|channels_first"), (".h5", "3|keras_1"), (".h5", "3|half_precision")):
         version, label = name.split("|")
@@ -262,31 +270,17 @@ def _keras() -> Files:
         k.archive(k.functional(k.given(4), {**inner, "name": "m", "inbound_nodes": [x]}, outputs=("m", 0, 0))),
     )
     yield "wrapped", k.archive(k.sequential(layer("TimeDistributed", layer=layer("Softmax")), shape=(3, 4)))
-    for name in (
-        "3|half_precision|.keras",
-        "3|keras_1|.h5",
-        "2|channels_first|.h5",
-        "3|half_precision|.h5",
-        "3|channels_first|.keras",
-        "2|nested|.h5",
-    ):
-        version, label, suffix = name.split("|")
-        yield name, test_keras.stored(version)[f"{label}|file|{suffix}"].tobytes()
-
-
-_TFLITE = (
-    "conv p0 s1 7x6", "network of half and sparse weights", "network of open sizes", "network with branches, then",
-    "network with a clipped LSTM",
-    "quantised conv int8 act1", "RESIZE_BILINEAR 10 2x3", "REVERSE_SEQUENCE", "fully connected keep=0", "PADV2",
-    "quantised MUL uint8", "MEAN 0 [0, 0, 2]", "CONCATENATION first",
-    "transposed k3 p0 10",
-)  # fmt: skip
+    for version, label, suffix in test_keras.FILES:
+        content = test_keras.stored(version)[f"{label}|file|{suffix}"]
+        if content.nbytes < LARGEST:
+            yield f"{version} {label} {suffix}", content.tobytes()
 
 
 def _tflite() -> Files:
     yield "small", small()
-    for name in _TFLITE:
-        yield name, test_tflite.goldens()[name].content
+    for name, case in test_tflite.goldens().items():
+        if len(case.content) < LARGEST:
+            yield name, case.content
 
 
 _ONNX = (
@@ -300,6 +294,10 @@ def _onnx() -> Files:
     yield "tensors", build.VALID["onnx"]
     for name in _ONNX:
         yield name, test_onnx_models.data(name)
+    with np.load(GOLDENS / "quantised.npz") as file:
+        for name in file.files:
+            if name.endswith("/model"):
+                yield name, file[name].tobytes()
     yield "every type", (GOLDENS / "onnx_tensors.onnx").read_bytes()
     data, model = ("data.bin", np.arange(8, dtype="<f4").tobytes()), ob.external((2, 4), "w", location="data.bin")
     yield (

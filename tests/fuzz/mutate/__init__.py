@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from . import blocks, flat, folder, hdf5, keras, msgpack, npy, pickled, protobuf, safetensors, zipped
+from . import blocks, flat, folder, hdf5, keras, msgpack, nodes, npy, pickled, protobuf, safetensors, zipped
 
 __all__ = ["MUTATORS", "Mutator", "mutate"]
 
@@ -18,6 +18,11 @@ Mutator = Callable[[Random, bytes, bytes], bytes]
 # How often bytes are changed without regard to what they are for: texts and archives seldom survive that.
 BYTES = {"own": 0.03, "safetensors": 0.05, "index": 0.05, "keras": 0.05, "npz": 0.05, "zip": 0.1}
 LARGEST = 1 << 18  # bytes; larger inputs are cut off
+
+
+def _onnx(rng: Random, content: bytes, other: bytes) -> bytes:
+    return (nodes if rng.random() < 0.4 else protobuf).mutate(rng, content, other)
+
 
 MUTATORS: dict[str, Mutator] = {
     "npy": npy.mutate,
@@ -29,7 +34,7 @@ MUTATORS: dict[str, Mutator] = {
     "hdf5": hdf5.mutate,
     "keras": keras.mutate,
     "tflite": flat.mutate,
-    "onnx": folder.mutator({"onnx": protobuf.mutate, "": blocks.mutate}, otherwise=protobuf.mutate),
+    "onnx": folder.mutator({"onnx": _onnx, "": blocks.mutate}, otherwise=_onnx),
     "own": safetensors.own,
     "zip": zipped.mutator(lambda name: blocks.mutate),
 }

@@ -10,7 +10,7 @@ from tests.formats.onnx_build import varint
 
 from . import blocks
 
-__all__ = ["mutate"]
+__all__ = ["Part", "fields", "joined", "mutate"]
 
 _DEEPEST = 12
 _TYPES = (
@@ -30,7 +30,7 @@ _WORDS = (
     b"NOTSET", b"SAME_UPPER", b"VALID", b"ij,jk->ik", b"...i", b"x" * 300,
     *(t.encode() for t in _TYPES),
 )  # fmt: skip
-Fields = tuple[tuple[int, int, bytes, int], ...]  # (number, kind, content, value), the value of varints only
+Part = tuple[int, int, bytes, int]  # number, kind, content, and the value of varints
 
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:
@@ -46,7 +46,7 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
 
 
 @functools.lru_cache(maxsize=4096)
-def fields(content: bytes) -> Fields:
+def fields(content: bytes) -> tuple[Part, ...]:
     """The fields of a message, none if it is no message."""
     found, at = [], 0
     try:
@@ -76,7 +76,8 @@ def _encoded(number: int, kind: int, content: bytes) -> bytes:
     return varint(number << 3 | kind) + (varint(len(content)) if kind == 2 else b"") + content
 
 
-def _joined(parts: list[tuple[int, int, bytes, int]]) -> bytes:
+def joined(parts: list[Part]) -> bytes:
+    """The message of these fields."""
     return b"".join(_encoded(number, kind, content) for number, kind, content, _ in parts)
 
 
@@ -91,7 +92,7 @@ def mutate(rng: Random, content: bytes, other: bytes, depth: int = 0) -> bytes:
     if message and rng.random() < 0.85:
         like = [f[2] for f in fields(other) if f[0] == number and f[1] == 2]
         parts[i] = (number, 2, mutate(rng, held, rng.choice(like) if like else b"", depth + 1), 0)
-        return _joined(parts)
+        return joined(parts)
     chance = rng.random()
     if chance < 0.55:
         parts[i] = (number, kind, _value(rng, kind, held, value, parts, other), 0)
@@ -114,13 +115,13 @@ def mutate(rng: Random, content: bytes, other: bytes, depth: int = 0) -> bytes:
             parts.insert(i, rng.choice(theirs))
     elif chance < 0.98 and kind == 2:
         raw = varint(number << 3 | 2) + varint(len(held) + rng.choice((-1, 1, 1 << 31, 1 << 62))) + held
-        return _joined(parts[:i]) + raw + _joined(parts[i + 1 :])
+        return joined(parts[:i]) + raw + joined(parts[i + 1 :])
     else:
         parts[i:i] = [parts[i]] * rng.choice((3, 30, 300))
-    return _joined(parts)
+    return joined(parts)
 
 
-def _value(rng: Random, kind: int, held: bytes, value: int, parts: list[tuple[int, int, bytes, int]], other: bytes) -> bytes:
+def _value(rng: Random, kind: int, held: bytes, value: int, parts: list[Part], other: bytes) -> bytes:
     if kind == 0:
         choice = rng.random()
         if choice < 0.35:

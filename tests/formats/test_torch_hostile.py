@@ -408,6 +408,14 @@ def test_values_nested_deeply(value: bytes) -> None:
         load_weights(zipped(value + b"Q"))
 
 
+def test_tensors_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = GOOD + b"0" + GOOD
+    monkeypatch.setattr(records, "_MOST_TENSORS", 2)
+    assert len(load_weights(zipped(made))) == 1
+    with pytest.raises(LimitError, match="makes more than 2 tensors"):
+        load_weights(zipped(GOOD + b"0" + made))
+
+
 def test_long_names() -> None:
     with pytest.raises(LimitError, match="name is longer than 1000 characters"):
         load_weights(zipped(dict_({"a" * 1001: GOOD})))

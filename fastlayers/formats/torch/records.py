@@ -10,6 +10,7 @@ from .._source import quote
 
 # One opcode makes at most one object, of at most this many bytes with its place on the stack or in the memo.
 _COST = 256
+_MOST_TENSORS = 1 << 18  # made by the pickle; one takes as long as a few dozen opcodes
 _MOST_STEPS = 1 << 23  # some ten seconds; a network of 10,000 tensors takes 300,000
 
 
@@ -86,6 +87,7 @@ class Context:
         self.where = where
         self.budget = budget
         self.unknown: dict[str, None] = {}
+        self.tensors = 0
         self._allowed = min(_MOST_STEPS, budget.left // _COST)
         self.left = self._allowed
 
@@ -100,6 +102,12 @@ class Context:
         if self.left < 0:
             self.budget.check((self._allowed + 1) * _COST, f"{self.where}: the pickle")
             raise LimitError(f"{self.where}: the pickle takes more than {_MOST_STEPS} steps: no file of weights needs as many")
+
+    def charge_tensor(self) -> None:
+        """Counts a tensor that is described: a few bytes can describe one again and again."""
+        self.tensors += 1
+        if self.tensors > _MOST_TENSORS:
+            raise LimitError(f"{self.where}: the pickle makes more than {_MOST_TENSORS} tensors: no file of weights has as many")
 
     def charge_bytes(self, count: int) -> None:
         """Counts the memory of a string read, of up to 4 bytes a character."""

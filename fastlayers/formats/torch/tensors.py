@@ -55,6 +55,7 @@ def rebuild_typed(args: tuple[Any, ...], context: Context) -> Tensor | Refused:
 
 
 def _tensor(args: tuple[Any, ...], metadata: tuple[Any, ...], dtype_name: str | None, context: Context) -> Tensor | Refused:
+    context.charge_tensor()
     if len(args) < 4 or type(args[0]) is not Storage:
         context.fail(f"a tensor is described by {len(args)} values, expected a storage, offset, shape, strides")
     held, offset, shape, strides = args[:4]

@@ -53,15 +53,15 @@ class Budget:
             raise LimitError(f"{what}: needs {nbytes} bytes of memory, and the machine has not that much") from None
 
 
-def check_ratio(claimed: int, length: int, where: str, doing: str, instead: str) -> None:
+def check_ratio(claimed: int, length: int, where: str, doing: str, instead: str, free: int = _FREE_BYTES) -> None:
     """Raises LimitError if a file of `length` bytes claims to become ones that only a bomb becomes.
 
     Honest files have members or tensors that grow a thousandfold, as zeros do; but no honest file is large and nothing else.
     """
-    if claimed > _FREE_BYTES and claimed > _MAX_RATIO * length:
+    if claimed > free and claimed > _MAX_RATIO * length:
         raise LimitError(
             f"{where}: {length} bytes {doing} {claimed}: more than {_MAX_RATIO} times is taken for a bomb "
-            f"(beyond {_FREE_BYTES} bytes): {instead} if the file is to be trusted"
+            f"(beyond {free} bytes): {instead} if the file is to be trusted"
         )
 
 

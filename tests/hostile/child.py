@@ -73,7 +73,7 @@ def watch(case: Case | Sweep, memory: bool = False) -> Outcome | None:
 @functools.cache
 def _import_everything() -> None:
     """Every module that a load may import when it is needed, so that an import which is then seen is the file's doing."""
-    for module in ("json", "mmap", "encodings.cp437"):  # the last is how names in zip archives are written
+    for module in ("json", "mmap", "zlib", "encodings.cp437", "encodings.latin_1"):
         importlib.import_module(module)
     for package in ("formats", "graph", "layers", "model", "operators", "program", "stream"):
         top = importlib.import_module(f"fastlayers.{package}")

@@ -15,6 +15,9 @@ __all__ = ["Parts", "parts", "weights"]
 
 LARGEST_CONFIG = 16 << 20  # bytes of JSON; the largest models of Keras' own have 1 MB
 _FREE_CONFIG, _CONFIG_RATIO = 1 << 20, 100  # of compressed ones; those of Keras' own shrink to a fiftieth
+LARGEST_CONFIG = 4 << 20  # bytes of JSON; the largest models of Keras' own have 1 MB
+MOST_ITEMS = 250_000  # lists, objects and commas in it, each of which becomes up to 150 bytes
+_FREE = 16 << 20  # bytes that a member may have however little it was packed into
 _CONFIG, _METADATA, _WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
 
 
@@ -44,11 +47,11 @@ def _member(source: Source, name: str, budget: Budget) -> bytearray:
             )
         raise FormatError(f"{source.where}: has no {name}")
     where = f"{source.where}: {name}"
-    check_ratio(member.size, member.stored, where, "inflate to", "pass the member alone")
     if name != _WEIGHTS and member.size > LARGEST_CONFIG:
         raise LimitError(f"{where}: has {member.size} bytes, at most {LARGEST_CONFIG} are read")
     if name != _WEIGHTS:
         check_text(member.size, member.stored, _FREE_CONFIG, _CONFIG_RATIO, where)
+    check_ratio(member.size, member.stored, where, "inflate to", "pass the member alone", _FREE)
     budget.take(member.size, where)
     stream = archive.open(member, where)
     content = bytearray(member.size)
@@ -87,13 +90,26 @@ def _metadata(about: dict[str, Any]) -> dict[str, str]:
 
 def _json(raw: bytes | bytearray, where: str) -> dict[str, Any]:
     try:
+        text = raw.decode()
+        if sum(map(text.count, "[{,")) > MOST_ITEMS:
+            raise LimitError(f"{where}: has more than {MOST_ITEMS} items")
         # Keras writes Infinity and NaN as json.dumps does.
-        value = json.loads(raw)
+        value = json.loads(text, object_pairs_hook=_object)
+    except KeyError:
+        raise FormatError(f"{where}: an object of its JSON has a name twice") from None
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{where}: is no JSON: {type(error).__name__}") from None
     if not isinstance(value, dict):
         raise FormatError(f"{where}: is no JSON object")
     return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """What a JSON object says, once."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise KeyError("a name twice")
+    return made
 
 
 def _version(text: Any, where: str) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..._arrays import MAX_RANK
 from ..build import Build, Tensor
 from ..layer import Layer, layer
 
@@ -24,9 +25,13 @@ def flatten(this: Layer, b: Build, x: Tensor) -> Tensor:
 def reshape(this: Layer, b: Build, x: Tensor) -> Tensor:
     """The batch, then target_shape."""
     target = [int(s) for s in this.config["target_shape"]]
-    if target.count(-1) and all(isinstance(s, int) for s in x.sizes[1:]):
+    if len(target) >= MAX_RANK or target.count(-1) > 1 or min(target, default=0) < -1:
+        this.fail(f"target_shape is {target!s:.80}: expected sizes, one of them -1 at most")
+    if all(isinstance(s, int) for s in x.sizes[1:]):
         whole, known = math.prod(x.size(a) for a in range(1, x.rank)), math.prod(s for s in target if s != -1)
         target = [whole // known if s == -1 and known else s for s in target]
+        if -1 not in target and math.prod(target) != whole:
+            this.fail(f"target_shape is {target!s:.80}: the input has {whole} numbers")
     if -1 in target:
         return b.reshape(x, b.shape_of(x, 0), *target)
     return b.reshape(x, -1, *target) if 0 not in target else b.reshape(x, b.shape_of(x, 0), *target)

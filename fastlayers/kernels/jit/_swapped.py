@@ -120,23 +120,20 @@ def swapped(
         if dense != 0:
             base += 4 * x0
         else:
+            zero(band, ig * pixel)
             for c in range(ig):
                 for z in range(kd):
-                    zi = z0 * sd + z * dd - bd
-                    for y in range((high - 1) * sh + (kh - 1) * dh + 1):
-                        yi = y0 * sh + y - bh
-                        to = band + 4 * (c * pixel + z * plane + y * line)
-                        if zi < 0 or zi >= d or yi < 0 or yi >= h:
-                            zero(to, line)
-                            continue
-                        from_ = base + 4 * ((c * d + zi) * h + yi) * w
+                    zi, i = z0 * sd + z * dd - bd, c * pixel + z * plane
+                    if zi < 0 or zi >= d:
+                        continue
+                    begin = y0 * sh - bh  # the row of the image that the band begins with
+                    for y in range(max(0, -begin), min((high - 1) * sh + (kh - 1) * dh + 1, h - begin)):
+                        from_ = base + 4 * ((c * d + zi) * h + begin + y) * w
                         for u in range(sw):
-                            start = x0 * sw - bw + u  # of column 0
+                            start = x0 * sw - bw + u  # the column of the image that the phase begins with
                             i0 = min(max(0, (sw - 1 - start) // sw), phase)
                             i1 = max(i0, min(phase, (w - start + sw - 1) // sw))
-                            zero(to + 4 * u * phase, i0)
-                            _split(from_ + 4 * (start + i0 * sw), sw, to + 4 * (u * phase + i0), i1 - i0)
-                            zero(to + 4 * (u * phase + i1), phase - i1)
+                            _split(from_ + 4 * (start + i0 * sw), sw, band + 4 * (i + y * line + u * phase + i0), i1 - i0)
             base = band
         for i in range(n):
             put_integer(scratch, i, weights + 4 * (channel + i) * k)

@@ -123,7 +123,10 @@ def _tiles(
             e, height, panels, rows, runs, nruns, b, b_row, b_panel, ahead, c, ldc, accumulate, bias, residual, ldr, relu
         )
 
-    sizes = [(height, panels) for panels, rows in TALL.items() for height in range(1, rows + 1)]
+    # Of three panels, few rows are left out: `block` takes two panels for them.
+    sizes = [
+        (height, panels) for panels, rows in TALL.items() for height in range(4 if panels == 3 and rows > 3 else 1, rows + 1)
+    ]
     e.switch(p * 16 + m, {panels * 16 + height: case(height, panels) for height, panels in sizes})
 
 
@@ -175,7 +178,7 @@ def block(
         elif WIDTH == 16 and left >= 4 and left != 5 and (m <= 6 or m > 8):
             p, most = 4, 6
         elif WIDTH == 16 and left > 1:
-            p = min(left, 3) if left != 4 else 2
+            p = 3 if m > 3 and left != 2 and left != 4 else 2
         tiles = (m + most - 1) // most  # of heights that differ by at most one
         low, high = m // tiles, m % tiles
         cols = min(p * PANEL, n - j * PANEL)

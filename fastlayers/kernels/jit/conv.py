@@ -25,6 +25,7 @@ from ._unary import apply, spell
 __all__ = ["conv", "conv_pack"]
 
 PIXELS, COLS = 256, 256  # pixels and columns of one task: its sums stay in a second-level cache
+DRAWN = 1 << 18  # floats of a channels-first image that are drawn towards the cache before they are written; less is there
 FEW = 128  # pixels: below, panels that are not whole cost more than transposing
 TASKS = 8  # with fewer, columns are cut more finely, so that all threads get some
 
@@ -119,7 +120,8 @@ def _conv(
             if residual != 0:
                 extra = scratch + 4 * at_residual
                 call(swap, residual + 4 * place, out_volume, extra, ldr, n, m)
-            draw(out + 4 * place, out_volume, n, m)  # while the sums are made: the transposition touches a page a channel
+            if out_channels * out_volume >= DRAWN:  # while the sums are made: the transposition touches a page a channel
+                draw(out + 4 * place, out_volume, n, m)
         call(
             sums, block, apply, pixel_rows, m, table, k, b + 4 * group * b_size, og, j0, n, c_at, ldc,
             bias + 4 * (group * ((og + 15) // 16 * 16) + j0) if bias != 0 else 0, extra, ldr, code, a, bb,

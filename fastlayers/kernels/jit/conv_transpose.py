@@ -18,7 +18,7 @@ from ._threads import address, scratch, spread
 from ._tile import PANEL, block, integer, pack_all, panels_of, put_integer, swap
 from ._unary import apply, spell
 from .activation import unary
-from .conv import COLS, PIXELS, TASKS, group_bias
+from .conv import COLS, DRAWN, PIXELS, TASKS, group_bias
 from .conv import Packed as Convolution
 from .depthwise import Packed as Filters
 from .depthwise import depthwise, depthwise_pack
@@ -159,7 +159,7 @@ def _tiles(
                 to, to_line = out + 4 * ((image * out_volume + at) * out_channels + group * og + j0), out_channels
             else:
                 to, to_line = out + 4 * ((image * out_channels + group * og + j0) * out_volume + at), 1
-                for r in range(lines):
+                for r in range(lines if out_channels * out_volume >= DRAWN else 0):
                     draw(to + 4 * r * sh * ow, out_volume, taken, pixels)
             for v in range(along):
                 part = 2 * sd + 4 * ((phase * sh + place) * along + v)

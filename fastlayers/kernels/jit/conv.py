@@ -28,6 +28,7 @@ PIXELS, COLS = 256, 256  # pixels and columns of one task: its sums stay in a se
 DRAWN = 1 << 18  # floats of a channels-first image that are drawn towards the cache before they are written; less is there
 FEW = 128  # pixels: below, panels that are not whole cost more than transposing
 TASKS = 8  # with fewer, columns are cut more finely, so that all threads get some
+NARROW = 128  # columns at least: two groups of panels, the first of which draws the second towards the cache
 
 
 class Packed(NamedTuple):
@@ -236,7 +237,7 @@ def execute(
     table = np.empty(runs_size(math.prod(kernel), k), np.int64)
     plan_runs(address(table), *kernel, *steps, ig)
     tasks = out.shape[0] * groups * to[0] * -(-to[1] // rows) * -(-to[2] // cols)
-    width = min(COLS, panels_of(even(og, max(64, og * tasks // TASKS)))) if og else 1
+    width = min(COLS, panels_of(even(og, max(NARROW, og * tasks // TASKS)))) if og else 1
     tasks *= -(-og // width)
     at_sums = 512 + -(-band // 16) * 16
     room = PIXELS * panels_of(width)

@@ -18,7 +18,7 @@ from ._threads import address, scratch, spread
 from ._tile import PANEL, block, integer, pack_all, panels_of, put_integer, swap
 from ._unary import apply, spell
 from .activation import unary
-from .conv import COLS, DRAWN, PIXELS, TASKS, group_bias
+from .conv import COLS, DRAWN, NARROW, PIXELS, TASKS, group_bias
 from .conv import Packed as Convolution
 from .depthwise import Packed as Filters
 from .depthwise import depthwise, depthwise_pack
@@ -213,7 +213,7 @@ def _plan(
     cols = even(across, most)
     rows = even(down, max(1, most // cols))
     tasks = images * groups * to[0] * -(-down // rows) * -(-across // cols)
-    width = columns if merged else min(COLS, panels_of(even(columns, max(64, columns * tasks // TASKS))))
+    width = columns if merged else min(COLS, panels_of(even(columns, max(NARROW, columns * tasks // TASKS))))
     along = 1 if merged else strides[2]
     (y_low, high), (x_low, wide) = axes[1].reach(before[1], strides[1]), axes[2].reach(before[2], along)
     count = cols + (1 if margin else 0)

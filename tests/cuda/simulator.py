@@ -101,8 +101,9 @@ class Blocks:
 
 def install() -> None:
     """From now on, the simulator runs blocks this way, and launches are what a GPU takes."""
-    from fastlayers.kernels.cuda._cuda import Kernel
     from numba.cuda.simulator import kernel
+
+    from fastlayers.kernels.cuda._cuda import Kernel
 
     kernel.BlockManager = Blocks
     launch = Kernel.launch

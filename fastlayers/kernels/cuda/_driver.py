@@ -108,26 +108,32 @@ def on_stream(pointer: int) -> Iterator[None]:
 
 def event() -> Any:
     """Now, on the current stream; None where nothing is ever waited for."""
-    if SIMULATED:
-        return None
-    made = _numba_cuda.event(timing=False)
-    made.record(current_stream())
+    return None if SIMULATED else _recorded(current_stream())
+
+
+def _recorded(stream: Any) -> Any:
+    try:
+        made = _numba_cuda.event(timing=False)
+        made.record(stream)
+    except Exception as error:  # also of what was queued before
+        raise failure("cuda: an event", error) from error
     return made
 
 
 def wait(done: Any, stream: int) -> None:
     """What is queued on a stream (a handle, 0 and 1 the default one) from now on waits for an event."""
     if done is not None:
-        done.wait(_stream(stream))
+        try:
+            done.wait(_stream(stream))
+        except Exception as error:
+            raise failure("cuda: waiting for another stream", error) from error
 
 
 def order(first: int, then: int) -> None:
     """What is queued on the stream `then` from now on waits for what is queued on `first`; handles, 0 and 1 the default one."""
     if SIMULATED or (first if first != 1 else 0) == (then if then != 1 else 0):
         return
-    made = _numba_cuda.event(timing=False)
-    made.record(_stream(first))
-    made.wait(_stream(then))
+    wait(_recorded(_stream(first)), then)
 
 
 def _stream(pointer: int) -> Any:

@@ -43,7 +43,7 @@ def _finish(e: Emit, target: str, total: V, column: V, factor: V, shift: V, scal
     if target == "float32":
         with e.builder.if_else(shift.differs(0).v) as (then, otherwise):
             with then:
-                e.store(to, y + e.load(e.at(shift, column)), mask)
+                e.store(to, e.sum(y, e.load(e.at(shift, column))), mask)
             with otherwise:
                 e.store(to, y, mask)
         return

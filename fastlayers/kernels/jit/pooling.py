@@ -20,11 +20,11 @@ from ._tile import integer
 from ._vector import WIDTH, Emit, Float, V
 from .reduce import reduce
 
-__all__ = ["avg_pool", "lp_pool", "max_pool", "sum_pool"]
+__all__ = ["avg_pool", "lp_pool", "max_pool", "places", "sum_pool", "tables"]
 
 WRITTEN, SIDE = 5, 3  # taps along an axis, and sides of a window, that are written out; more are a loop
 ROWS = 16  # of a plane that are pooled downwards before they are pooled along
-POWERS = 1 << 18  # powers that lie in memory at a time, about
+POWERS = 1 << 17  # powers that lie in memory at a time, about
 
 
 def _take(e: Emit, average: bool, a: V, x: V) -> V:
@@ -36,25 +36,33 @@ def _start(average: bool) -> float:
 
 
 @emitted
-def _down(e: Emit, average: V, x: V, n: V, z_first: V, z_count: V, z_step: V, y_first: V, y_count: V, y_step: V, to: V) -> None:
-    """to[i] = the fold of z_count x y_count rows of n numbers."""
+def _down(
+    e: Emit, average: V, x: V, n: V, z_count: V, z_step: V, windows: V, y_count: V, y_step: V, w: V, to: V, apart: V, lines: V
+) -> None:  # fmt: skip
+    """For every one of the lines: to[i] = the fold of z_count x y_count rows of n numbers, the first where `windows` says."""
 
     def case(mean: bool, rows: int) -> Callable[[], None]:
-        def body(i: V, mask: V | None) -> None:
-            if rows:
-                line = e.at(x, z_first + y_first + i)
-                value = e.load(line, mask=mask)
-                for number in range(1, rows):
-                    value = _take(e, mean, value, e.load(e.at(line, y_step * number), mask=mask))
-                e.store(e.at(to, i), value, mask)
-                return
-            total = e.var(e.f(_start(mean)))
-            with e.loop(0, z_count) as z, e.loop(0, y_count) as y:
-                at = e.at(x, z_first + z * z_step + y_first + y * y_step + i)
-                total.set(_take(e, mean, total.get(), e.load(at, mask=mask)))
-            e.store(e.at(to, i), total.get(), mask)
+        def emit() -> None:
+            with e.loop(0, lines) as r:
+                from_ = e.at(x, e.load(e.at(windows, r * 2, 8), r.kind) * w)
+                target = e.at(to, r * apart)
 
-        return lambda: e.vectors(n, body)
+                def body(i: V, mask: V | None) -> None:
+                    line = e.at(from_, i)
+                    if rows:
+                        value = e.load(line, mask=mask)
+                        for number in range(1, rows):
+                            value = _take(e, mean, value, e.load(e.at(line, y_step * number), mask=mask))
+                        e.store(e.at(target, i), value, mask)
+                        return
+                    total = e.var(e.f(_start(mean)))
+                    with e.loop(0, z_count) as z, e.loop(0, y_count) as y:
+                        total.set(_take(e, mean, total.get(), e.load(e.at(line, z * z_step + y * y_step), mask=mask)))
+                    e.store(e.at(target, i), total.get(), mask)
+
+                e.vectors(n, body)
+
+        return emit
 
     known = z_count.equals(1) & (y_count > 0) & (y_count <= WRITTEN)
     cases = {mean * 8 + rows: case(bool(mean), rows) for mean in (0, 1) for rows in range(WRITTEN + 1)}
@@ -70,38 +78,48 @@ def _border(e: Emit, average: V, to: V, n: V) -> None:
 
 
 @emitted
-def _along(e: Emit, average: V, row: V, taps: V, tap: V, stride: V, shares: V, rows: Float, y: V, n: V) -> None:
-    """y[i] = the fold of `taps` numbers from row[i * stride] on, times rows * shares[i] for an average."""
+def _along(
+    e: Emit, average: V, rows: V, apart: V, lines: V, taps: V, tap: V, stride: V, shares: V, each: V, all_: Float, y: V, n: V
+) -> None:  # fmt: skip
+    """For every one of the lines: y[i] = the fold of `taps` numbers from row[i * stride] on, times all_ * each[line] * shares[i]
+    for an average."""
     kind = e.select(stride > 2, e.i64(3), stride)
 
     def case(mean: bool, step: int, known: int) -> Callable[[], None]:
-        def body(i: V, mask: V | None) -> None:
-            def load(t: V) -> V:
-                return e.strided(e.at(row, i * stride + t * tap), step if step < 3 else stride)
+        def emit() -> None:
+            with e.loop(0, lines) as line:
+                row, to = e.at(rows, line * apart), e.at(y, line * n)
+                factor = e.splat(all_ * e.load(e.at(each, line), all_.kind)) if mean else None
 
-            def pair(t: int) -> tuple[V, V]:
-                at = e.at(row, i * 2 + t)
-                return e.load(at), e.load(e.at(at, WIDTH))
+                def load(at: V, t: V) -> V:
+                    return e.strided(e.at(row, at * stride + t * tap), step if step < 3 else stride)
 
-            if known:
-                if step == 2:  # neighbours: of two vectors the even and the odd numbers
-                    pairs = [pair(number) for number in range(0, known, 2)]
-                    taken = [e.lanes(a, range(odd, 2 * WIDTH, 2), b) for a, b in pairs for odd in range(2)][:known]
-                else:
-                    taken = [load(e.i64(number)) for number in range(known)]
-                value = taken[0]
-                for other in taken[1:]:
-                    value = _take(e, mean, value, other)
-            else:
-                total = e.var(e.f(_start(mean)))
-                with e.loop(0, taps) as t:
-                    total.set(_take(e, mean, total.get(), load(t)))
-                value = total.get()
-            if mean:
-                value = value * (e.load(e.at(shares, i), mask=mask) * e.splat(rows))
-            e.store(e.at(y, i), value, mask)
+                def pair(at: V, t: int) -> tuple[V, V]:
+                    place = e.at(row, at * 2 + t)
+                    return e.load(place), e.load(e.at(place, WIDTH))
 
-        return lambda: e.vectors(n, body)
+                def body(i: V, mask: V | None) -> None:
+                    if known:
+                        if step == 2:  # neighbours: of two vectors the even and the odd numbers
+                            pairs = [pair(i, number) for number in range(0, known, 2)]
+                            taken = [e.lanes(a, range(odd, 2 * WIDTH, 2), b) for a, b in pairs for odd in range(2)][:known]
+                        else:
+                            taken = [load(i, e.i64(number)) for number in range(known)]
+                        value = taken[0]
+                        for other in taken[1:]:
+                            value = _take(e, mean, value, other)
+                    else:
+                        total = e.var(e.f(_start(mean)))
+                        with e.loop(0, taps) as t:
+                            total.set(_take(e, mean, total.get(), load(i, t)))
+                        value = total.get()
+                    if factor is not None:
+                        value = value * (e.load(e.at(shares, i), mask=mask) * factor)
+                    e.store(e.at(to, i), value, mask)
+
+                e.vectors(n, body)
+
+        return emit
 
     few = (taps > 1) & (taps <= WRITTEN) & (kind.equals(1) | (kind.equals(2) & tap.equals(1)))
     number = (average * 4 + kind) * 8 + e.select(few, taps, e.i64(0))
@@ -160,14 +178,18 @@ def _first(
             z, z_count = integer(windows_d, 2 * oz), integer(windows_d, 2 * oz + 1)
             # Some rows downwards and only then along: numbers that were just written cannot be read from other places at once.
             for o0 in range(0, oh, ROWS):
-                for oy in range(o0, min(oh, o0 + ROWS)):
-                    top, y_count = integer(windows_h, 2 * oy), integer(windows_h, 2 * oy + 1)
-                    line = row + 4 * ((oy - o0) * apart + bw)
-                    _down(average, source, used, z * h * w, z_count, dd * h * w, top * w, y_count, dh * w, line)
-                for oy in range(o0, min(oh, o0 + ROWS)):
-                    to = y + 4 * ((plane * od + oz) * oh + oy) * ow
-                    line = row + 4 * (oy - o0) * apart
-                    _along(average, line, kw, dw, sw, shares_w, _float(shares_d, oz) * _float(shares_h, oy), to, ow)
+                end, oy = min(oh, o0 + ROWS), o0
+                while oy < end:  # rows of windows with as many rows of the image each
+                    y_count, stop = integer(windows_h, 2 * oy + 1), oy + 1
+                    while stop < end and integer(windows_h, 2 * stop + 1) == y_count:
+                        stop += 1
+                    _down(
+                        average, source + 4 * z * h * w, used, z_count, dd * h * w, windows_h + 16 * oy, y_count, dh * w, w,
+                        row + 4 * ((oy - o0) * apart + bw), apart, stop - oy,
+                    )  # fmt: skip
+                    oy = stop
+                to = y + 4 * ((plane * od + oz) * oh + o0) * ow
+                _along(average, row, apart, end - o0, kw, dw, sw, shares_w, shares_h + 4 * o0, _float(shares_d, oz), to, ow)
 
 
 @kernel
@@ -191,7 +213,7 @@ def _last(
             )  # fmt: skip
 
 
-def _places(n: int, out: int, kernel: int, stride: int, dilation: int, low: int, high: int, before: int) -> np.ndarray:
+def places(n: int, out: int, kernel: int, stride: int, dilation: int, low: int, high: int, before: int) -> np.ndarray:
     """How many taps of each window along an axis lie at low .. high - 1."""
     at = np.arange(out)[:, None] * stride - before + np.arange(kernel) * dilation
     return np.asarray(((at >= low) & (at < high)).sum(axis=1), np.float32)
@@ -206,7 +228,7 @@ def _windows(n: int, out: int, kernel: int, stride: int, dilation: int, before: 
 
 
 @lru_cache(maxsize=64)
-def _tables(
+def tables(
     size: tuple[int, ...],
     to: tuple[int, ...],
     kernel: tuple[int, ...],
@@ -216,11 +238,11 @@ def _tables(
     include_pad: bool | None,
     share: float,
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """One divided by `_places` (or by 1 if `include_pad` is None), those of the first axis times `share`, and `_windows` of every
+    """One divided by `places` (or by 1 if `include_pad` is None), those of the first axis times `share`, and `_windows` of every
     axis: numpy takes longer for them than a small pool for its work."""
     axes = list(zip(size, to, kernel, stride, dilation, pads[::2], pads[1::2], strict=True))
     counts = [
-        _places(n, o, k, s, t, -before if include_pad else 0, n + after if include_pad else n, before)
+        places(n, o, k, s, t, -before if include_pad else 0, n + after if include_pad else n, before)
         for n, o, k, s, t, before, after in axes
     ]
     with np.errstate(divide="ignore"):
@@ -251,7 +273,7 @@ def _run(
         reduce(x.reshape(n, math.prod(size), c), out.reshape(n, c), REDUCE["mean" if average else "max"])
         return
     ints = (tuple(map(int, sizes)) for sizes in (size, to, kernel, stride, dilation, pads))
-    shares, windows = _tables(*ints, include_pad, share)
+    shares, windows = tables(*ints, include_pad, share)
     given = (
         average, address(x), address(out), *size[1:], size[0], *to, address(windows[0]), address(windows[1]), *dilation[:2],
         *map(address, shares),
@@ -331,10 +353,11 @@ def lp_pool(
         x, out = (a.reshape(-1, 1, *a.shape[2:]) for a in (x, out))
     each = max(1, POWERS // max(math.prod(x.shape[1:]), 1))
     given = (None, channels_last, 1.0) if norm else (True, channels_last, float(math.prod(kernel)))
+    room = np.empty((min(each, len(x)), *x.shape[1:]), np.float32)
     for first in range(0, len(x) if out.size else 0, each):
         taken, to = x[first : first + each], out[first : first + each]
         if p != 1 or norm:
-            taken = powers(taken, np.empty_like(taken), p, norm)
+            taken = powers(taken, room[: len(taken)], p, norm)
         _run(1, taken, to, kernel, stride, dilation, pads, *given)
         if p != 1:
             powers(to, to, 1 / p, False)

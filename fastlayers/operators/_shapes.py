@@ -18,6 +18,7 @@ __all__ = [
     "axis_of",
     "broadcast",
     "dtype_of",
+    "expect",
     "known",
     "need_kind",
     "need_number",
@@ -152,6 +153,20 @@ def scalar(n: View, i: int, array: np.ndarray) -> Any:
     if array.size != 1:
         raise n.fail(f"input {i} has shape {array.shape}: expected one number")
     return array.reshape(-1)[0]
+
+
+def expect(n: View, i: int, *sizes: Dim, dtype: Any = None) -> None:
+    """Raises unless input i, if it is given, has these sizes as far as they are known, and this dtype if one is said."""
+    if not n.has(i):
+        return
+    spec = n.spec(i)
+    if dtype is not None and spec.dtype != dtype:
+        raise n.wrong_dtype(f"input {i} has dtype {spec.dtype}: expected {np.dtype(dtype)}")
+    if spec.shape is not None and (
+        len(spec.shape) != len(sizes)
+        or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(spec.shape, sizes, strict=True))
+    ):
+        raise n.fail(f"input {i} has shape {spec.shape}: expected {sizes}")
 
 
 def like(spec: Spec, dtype: np.dtype[Any] | None = None) -> Spec:

@@ -14,6 +14,7 @@ from ..kernels.table import BINARY, UNARY, Activation
 from ._base import FLOAT32, Spec, View, register
 from ._calls import copy
 from ._fused import IDENTITY, finished, fused
+from ._shapes import expect
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -193,6 +194,15 @@ def _affine(b: Builder, n: View, x: Any, out: Any, scale: Any, shift: Any, axis:
     b.call("affine", x.view(cut), scale, shift, out.view(cut), fused(n))
 
 
+def affine_infer(n: View) -> list[Spec]:
+    """One scale and one shift a channel."""
+    x = n.shape(0)
+    count = None if x is None else x[_axis(n, 1, len(x))]
+    expect(n, 1, count)
+    expect(n, 2, count)
+    return [n.spec(0)]
+
+
 def affine_run(n: View, x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> Sequence[np.ndarray]:
     """act(x scale + shift), one number of each a channel, rounded once before the activation."""
     wide = (-1, *(1,) * (x.ndim - 1 - _axis(n, 1, x.ndim)))
@@ -212,7 +222,7 @@ def affine_lower(n: View, b: Builder) -> Any:
 
 
 register("BatchNormalization", batch_norm_infer, batch_norm_run, batch_norm_lower)
-register("Affine", same_infer, affine_run, affine_lower)
+register("Affine", affine_infer, affine_run, affine_lower)
 
 
 # ---- layer, root-mean-square, instance and group normalisation ----------------------------------------------------------

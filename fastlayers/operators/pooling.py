@@ -12,10 +12,10 @@ from ..kernels.reference.adaptive import adaptive_pool
 from ..kernels.reference.time_pooling import time_pool
 from ..kernels.resize_tables import torch_size
 from ..kernels.table import REDUCE
-from ._base import INT64, Spec, View, register
+from ._base import BOOL, INT64, Spec, View, register
 from ._quantised import BYTES
 from ._quantised_lower import max_pool_lower as bytes_lower
-from ._shapes import product
+from ._shapes import expect, product
 from ._window import Window, arranged, check_work, conv_size, five, spatial, three, three_pads, window
 
 if TYPE_CHECKING:
@@ -267,7 +267,10 @@ def time_infer(n: View) -> list[Spec]:
     x = n.shape(0)
     if x is None:
         return [Spec((None, None), n.spec(0).dtype)]
-    return [Spec((x[0] if n.get("batch_first") else x[1], x[2]), n.spec(0).dtype)]
+    count, steps = (x[0], x[1]) if n.get("batch_first") else (x[1], x[0])
+    expect(n, 1, count, dtype=INT64)
+    expect(n, 2, count, steps, dtype=BOOL)
+    return [Spec((count, x[2]), n.spec(0).dtype)]
 
 
 def time_lower(n: View, b: Builder) -> Any:

@@ -14,7 +14,7 @@ from ..kernels.table import BINARY
 from ._base import Spec, View, register
 from ._fused import IDENTITY, finished, fused, widened
 from ._shapes import broadcast as _broadcast
-from ._shapes import need_kind
+from ._shapes import expect, need_kind
 from .unary import wide
 
 if TYPE_CHECKING:
@@ -193,7 +193,10 @@ def linear_infer(n: View) -> list[Spec]:
     x, w = n.shape(0), n.shape(1)
     if x is None or w is None:
         return [Spec(None, n.spec(0).dtype)]
+    if len(w) != 2 or not x:
+        raise n.fail(f"x has shape {x}, the weights {w}: expected (..., k) and (n, k)")
     _multiply_adds(n, x[-1], w[1])
+    expect(n, 2, w[0])
     return [Spec(widened(n, (*x[:-1], w[0])), n.spec(0).dtype)]
 
 

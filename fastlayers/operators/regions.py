@@ -10,6 +10,7 @@ import numpy as np
 from ..kernels.reference.regions import roi_align, roi_pool
 from ..kernels.table import REDUCE
 from ._base import Spec, View, register
+from ._shapes import expect
 from ._window import arranged
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def _infer(n: View, size: Sequence[int]) -> list[Spec]:
     x, boxes, last = n.shape(0), n.shape(1), n.get("x_last", False)
     if (x is not None and len(x) != 4) or (boxes is not None and len(boxes) != 2) or len(size) != 2 or any(s < 1 for s in size):
         raise n.fail(f"x has shape {x}, boxes {boxes}, bins are {tuple(size)}: expected 4 axes, 2 axes and two numbers")
+    expect(n, 1, None, 5 if n.op == "MaxRoiPool" else 4)
     count, channels = None if boxes is None else boxes[0], None if x is None else x[3 if last else 1]
     return [Spec(arranged(count, channels, size, last), n.spec(0).dtype)]
 
@@ -49,6 +51,8 @@ def pool_run(n: View, x: np.ndarray, boxes: np.ndarray) -> Sequence[np.ndarray]:
 
 
 def align_infer(n: View) -> list[Spec]:
+    boxes = n.shape(1)
+    expect(n, 2, None if not boxes else boxes[0])
     return _infer(n, (n.get("output_height", 1), n.get("output_width", 1)))
 
 

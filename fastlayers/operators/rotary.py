@@ -10,6 +10,7 @@ import numpy as np
 from ..functional._attention import Machine
 from ..functional.positional import run_rotary
 from ._base import INT64, Spec, View, register
+from ._shapes import expect
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -36,7 +37,21 @@ def _heads(n: View, rank: int) -> int | None:
 def _infer(n: View) -> list[Spec]:
     x = n.shape(0)
     if x is not None:
-        _heads(n, len(x))
+        heads = _heads(n, len(x))
+        steps, width = x[2 if heads is None else 1], x[-1]
+        if heads is not None and isinstance(width, int):
+            if width % heads:
+                raise n.fail(f"x has shape {x}, num_heads is {heads}: expected a divisor of {width}")
+            width //= heads
+        cos = n.shape(1)
+        if cos is not None:
+            half = cos[-1] if cos else None
+            if isinstance(half, int) and isinstance(width, int) and 2 * half > width:
+                raise n.fail(f"the cosines have shape {cos}, heads {width} numbers: expected at most half as many")
+            lead = (None,) if n.has(3) else (x[0], steps) if len(cos) == 3 else (steps,)
+            expect(n, 1, *lead, half)
+            expect(n, 2, *cos)
+        expect(n, 3, x[0], steps)
     return [n.spec(0)]
 
 

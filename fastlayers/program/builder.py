@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import ShapeError
 from ..kernels.table import KERNELS
 from ..operators._base import FLOAT32, Spec, View
 
@@ -18,6 +19,24 @@ __all__ = ["ARENA", "CONSTANT", "INPUT", "OUTPUT", "POSITIONS", "Buffer", "Build
 # Where a buffer lies: in the arena of one run, in a caller's input, in a fresh output, or in the program.
 ARENA, INPUT, OUTPUT, CONSTANT = range(4)
 POSITIONS = {kernel.name: kernel.arrays for kernel in KERNELS}
+# Of a kernel's arrays whose names tell their axes (see `kernels.table`): position, name, axes. What broadcasts is not among them.
+_AXES: dict[str, list[tuple[int, str, str]]] = {
+    kernel.name: [
+        (i, *kernel.arguments[i].split("__"))  # type: ignore[misc]
+        for i in kernel.arrays
+        if "__" in kernel.arguments[i]
+    ]
+    for kernel in KERNELS
+}
+_RESIZED = frozenset({"pad", "resize"})  # the result's d, h and w are its own
+# What another argument says has its last two axes the other way round.
+_TURNED = {
+    (kernel.name, name): kernel.arguments.index(flag)
+    for kernel in KERNELS
+    for name, flag in (("b", "transpose_b"), ("k", "k_transposed"))
+    if flag in kernel.arguments
+}
+_LOOSE = frozenset({"mask", "gate", "beta"})
 
 
 class Buffer:
@@ -198,10 +217,30 @@ class Builder:
     def call(self, kernel: str, *args: Any) -> None:
         """Appends a kernel call: the kernel's arguments, arrays as Refs (or None)."""
         number = len(self.calls)
+        self._check(kernel, args)
         for i in POSITIONS[kernel]:
             if args[i] is not None:
                 self._used(args[i].buffer, number)
         self.calls.append(Call(kernel, args, self._number))
+
+    def _check(self, kernel: str, args: Sequence[Any]) -> None:
+        """Kernels believe what they get: axes of one name must have one size, or 1 in a second operand, which is repeated."""
+        sizes: dict[str, int] = {}
+        for i, name, axes in _AXES[kernel]:
+            ref = args[i]
+            if ref is None or name in _LOOSE or (name == "lengths" and len(ref.shape) == 2):
+                continue
+            if (kernel, name) in _TURNED and args[_TURNED[kernel, name]]:
+                axes = f"{axes[:-2]}{axes[-1]}{axes[-2]}"
+            if len(ref.shape) != len(axes) or any(
+                size != (int(axis) if axis.isdigit() else sizes.setdefault(axis, size))
+                for axis, size in zip(axes, ref.shape, strict=True)
+                if not (size == 1 and name in "ab") and not (kernel in _RESIZED and axis in "dhw")
+            ):
+                raise ShapeError(
+                    f"{self._view.where}: {name} has shape {ref.shape}: expected axes {' '.join(axes)}"
+                    + (f" with {', '.join(f'{k} = {v}' for k, v in sizes.items())}" if sizes else "")
+                )
 
     def python(
         self,

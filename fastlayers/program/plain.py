@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LimitError
+from ..errors import LimitError, ours
 from .binder import Plan
 from .builder import CONSTANT, INPUT, OUTPUT, Buffer, Call, Ref
 
@@ -44,7 +44,8 @@ def execute(
     for number, call in enumerate(plan.calls):
         try:
             if isinstance(call, Call):
-                kernels[call.kernel](*[array(a) if isinstance(a, Ref) else a for a in call.args])
+                with ours(lambda name=call.kernel: f"run: {name}"):  # type: ignore[misc]
+                    kernels[call.kernel](*[array(a) if isinstance(a, Ref) else a for a in call.args])
             else:
                 results = call.function(*[None if r is None else array(r) for r in call.inputs])
                 store(results, [None if r is None else array(r) for r in call.outputs])

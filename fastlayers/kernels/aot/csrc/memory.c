@@ -17,7 +17,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* AddressSanitizer is told what nobody may touch: a kept block, and the end of a class beyond the request. */
+/* AddressSanitizer is told what nobody may touch: a kept block, and around one in use its header and what lies beyond the
+ * request. */
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #define FORBID ASAN_POISON_MEMORY_REGION
@@ -46,6 +47,7 @@ typedef struct header header;
 struct header {
   void *raw;             /* what the system gave, */
   size_t mapped;         /* and how many bytes of pages that is; 0: it came from malloc */
+  size_t room;           /* from the block's first byte to the end of what it may use */
   int class_;            /* or UNKEPT */
   header *newer, *older; /* neighbours by time of freeing: of the same class, */
   header *newer_of_all, *older_of_all; /* and of all classes */
@@ -122,8 +124,9 @@ static header *take_excess(size_t bytes, int blocks) {
   return chain;
 }
 
-/* Gives a block to the system. */
+/* Gives a block to the system, which may hand the same pages to somebody else. */
 static void unmake(header *h) {
+  ALLOW(h, (size_t)ALIGNMENT + h->room);
   if (h->mapped)
     fl_unmap(h->raw, h->mapped);
   else
@@ -133,7 +136,6 @@ static void unmake(header *h) {
 static void free_chain(header *chain) {
   while (chain) {
     header *next = chain->older;
-    ALLOW((char *)chain + ALIGNMENT, class_bytes(chain->class_));
     unmake(chain);
     chain = next;
   }
@@ -173,6 +175,7 @@ static header *make(size_t bytes, int class_) {
   header *h = (header *)(block - ALIGNMENT);
   h->raw = raw;
   h->mapped = large ? room : 0;
+  h->room = (size_t)(raw + room - block);
   h->class_ = class_;
   return h;
 }
@@ -190,10 +193,9 @@ void *fl_alloc(size_t bytes) {
   if (!h)
     return 0;
   char *block = (char *)h + ALIGNMENT;
-  if (class_ != UNKEPT) {
-    FORBID(block, class_bytes(h->class_));
-    ALLOW(block, bytes);
-  }
+  FORBID(block, h->room);
+  ALLOW(block, bytes);
+  FORBID(h, ALIGNMENT);
   return block;
 }
 
@@ -201,11 +203,12 @@ void fl_free(void *block) {
   if (!block)
     return;
   header *h = (header *)((char *)block - ALIGNMENT);
+  ALLOW(h, ALIGNMENT);
   if (h->class_ == UNKEPT) {
     unmake(h);
     return;
   }
-  FORBID(block, class_bytes(h->class_));
+  FORBID(block, h->room);
   fl_lock(&memory.lock);
   memory.used -= class_bytes(h->class_);
   keep(h);

@@ -67,6 +67,7 @@ def load(
         UnsupportedError: operators or options that are not supported; the message lists all of them. Also a file that holds
         weights alone.
         LimitError: more than `max_bytes` would be needed; runs raise it too.
+        ShapeError, DTypeError: an operator of the network cannot take what it gets.
         DeviceError: there is no such device.
 
     >>> import fastlayers as fl

@@ -33,6 +33,13 @@ def _axis(n: View, default: int, rank: int) -> int:
     return axis % most
 
 
+def mean_of(values: np.ndarray, axes: int | tuple[int, ...]) -> np.ndarray:
+    """As ``values.mean(axes, keepdims=True)`` in float64, but the mean of nothing is NaN without a warning."""
+    total = values.sum(axes, dtype=np.float64, keepdims=True)
+    with np.errstate(all="ignore"):
+        return np.asarray(total / (values.size // max(total.size, 1)))
+
+
 def _volume(sizes: Sequence[int]) -> int:
     total = 1
     for size in sizes:
@@ -132,7 +139,8 @@ def batch_norm_run(n: View, x: np.ndarray, *vectors: np.ndarray | None) -> Seque
     outputs: list[np.ndarray] = []
     if n.get("training_mode", 0):
         momentum, values = n.get("momentum", 0.9), x.astype(np.float64)
-        now_mean, now_variance = values.mean(axes), values.var(axes)
+        now_mean = mean_of(values, axes)
+        now_mean, now_variance = now_mean.reshape(-1), mean_of((values - now_mean) ** 2, axes).reshape(-1)
         outputs = [
             (old * momentum + now * (1 - momentum)).astype(old.dtype) for old, now in ((mean, now_mean), (variance, now_variance))
         ]
@@ -244,9 +252,10 @@ def _layer_norm(n: View, x: np.ndarray, scale: np.ndarray, bias: np.ndarray | No
     axis = _axis(n, -1, x.ndim)
     axes = tuple(range(axis, x.ndim))
     values = x.astype(np.float64)
-    mean = np.zeros_like(values.mean(axes, keepdims=True)) if rms else values.mean(axes, keepdims=True)
+    mean = mean_of(values, axes)
+    mean = np.zeros_like(mean) if rms else mean
     centred = values - mean
-    root = 1 / np.sqrt((centred**2).mean(axes, keepdims=True) + n.get("epsilon", 1e-5))
+    root = 1 / np.sqrt(mean_of(centred**2, axes) + n.get("epsilon", 1e-5))
     y = (centred * root).astype(x.dtype) * scale
     if bias is not None:
         y = y + bias

@@ -17,6 +17,7 @@ from ._quantised import BYTES
 from ._quantised_lower import max_pool_lower as bytes_lower
 from ._shapes import expect, product
 from ._window import Window, arranged, check_work, conv_size, five, spatial, three, three_pads, window
+from .normal import mean_of
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -217,7 +218,7 @@ def _global(name: str, op: str, function: Any) -> None:
     register(name, global_infer, run, lower)
 
 
-_global("GlobalAveragePool", "mean", lambda n, x, axes: x.mean(axes, dtype=np.float64, keepdims=True))
+_global("GlobalAveragePool", "mean", lambda n, x, axes: mean_of(x, axes))
 _global("GlobalMaxPool", "max", lambda n, x, axes: x.max(axes, keepdims=True))
 _global(
     "GlobalLpPool", "l",

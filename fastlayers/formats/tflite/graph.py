@@ -101,7 +101,7 @@ class Converter:
             raise LimitError(
                 f"{self.where}: graphs that call one another would become more than {_TIMES} times what the file has"
             )
-        if not operator.outputs and operator.name in RULES:
+        if not operator.outputs and (operator.name in RULES or operator.name in quantised.OWN):
             self.fail(f"{operator.name}: has no results")
         twice = [n for n in operator.outputs if n in scope or self.data(graph.tensors[n]) is not None]
         if twice or len(set(operator.outputs)) != len(operator.outputs):

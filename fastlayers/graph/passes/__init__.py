@@ -37,13 +37,14 @@ def optimise(
         specs: ranks and dtypes of the values of those graphs.
     """
     room = fold.Room(graph)
-    net = Net(graph if strict else separated(graph), known or {}, specs or {})
-    if not strict and quantised.wanted(graph):
-        fold.apply(net, frozenset({"DequantizeLinear"}), room)
-        quantised.apply(net)
-        net = Net(net.graph(), known or {}, specs or {})
-    fold.apply(net, room=room)
-    if not strict:
-        for change in PASSES:
-            change.apply(net)
-    return net.graph()
+    with np.errstate(all="ignore"):  # weights may be of any kind, and what comes of them is what would come when it runs
+        net = Net(graph if strict else separated(graph), known or {}, specs or {})
+        if not strict and quantised.wanted(graph):
+            fold.apply(net, frozenset({"DequantizeLinear"}), room)
+            quantised.apply(net)
+            net = Net(net.graph(), known or {}, specs or {})
+        fold.apply(net, room=room)
+        if not strict:
+            for change in PASSES:
+                change.apply(net)
+        return net.graph()

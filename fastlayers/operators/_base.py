@@ -161,6 +161,8 @@ def attributes(**values: Any) -> Mapping[str, Any]:
 
 def unknown(rank: int | None, dtype: np.dtype[Any]) -> Spec:
     """A spec of known rank and unknown sizes."""
+    if rank is not None and rank > 64:  # numpy's most; what a file claims to be computed may be any number
+        raise ValueError(f"the result would have {rank} axes")
     return Spec(None if rank is None else (None,) * rank, dtype)
 
 

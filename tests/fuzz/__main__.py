@@ -52,7 +52,7 @@ def _reproduce(name: str, path: Path) -> int:
         content = content[8 : 8 + int.from_bytes(content[:8], "little")]
     with Session(TARGETS[name]) as session:
         session.run(content)
-        session._memory(content)
+        session.again(content)
     print(session.report())
     for found in session.findings.values():
         print(found.report)

@@ -156,7 +156,7 @@ class Session:
             self._slow(content, taken)
         peak = _peak() - self._baseline
         if peak > GROWTH // 2:
-            self._memory(content)
+            self.again(content)
         if self.inputs == WARM or (self.inputs > WARM and self.inputs % CHECKED == 0):
             self._stays(content)
         return where
@@ -173,8 +173,8 @@ class Session:
             places = re.findall(r'File ".*/(fastlayers/[^"]*)", line \d+, in (\w+)', stack)
             self._found("slow", ("slow", *places[-3:]), content, f"took {again:.2f} s of CPU time, here in the middle:\n{stack}")
 
-    def _memory(self, content: bytes) -> None:
-        """Was it this input, or all that stays of those before?"""
+    def again(self, content: bytes) -> None:
+        """The input once more, for what it takes in memory: was it this one, or what stays of those before?"""
         gc.collect()
         self._baseline = _reset_peak()
         with suppress(BaseException):

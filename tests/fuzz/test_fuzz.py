@@ -54,6 +54,7 @@ def test_what_was_found_once(path: Path) -> None:
     """The name of the file is the format, and what went wrong with it."""
     with Session(TARGETS[path.stem.partition("-")[0]]) as session:
         session.run(path.read_bytes())
+        session.again(path.read_bytes())
     assert not session.findings, next(iter(session.findings.values())).report
 
 

@@ -65,7 +65,7 @@ class _Choice:
     def add(self, content: bytes) -> None:
         self.contents.append(content)
         # Short ones take less time; but what time they take would not be the same another time.
-        self._chances.append((self._chances[-1] if self._chances else 0.0) + (len(content) + 200) ** -0.7)
+        self._chances.append((self._chances[-1] if self._chances else 0.0) + 1 / (len(content) + 200))
 
     def one(self, rng: random.Random) -> bytes:
         return self.contents[bisect(self._chances, rng.random() * self._chances[-1], hi=len(self.contents) - 1)]

@@ -22,7 +22,7 @@ from .targets import TARGETS, Target
 
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.bin"))
 # About a second each.
-INPUTS = {"keras": 500, "tflite": 700, "onnx": 1000, "own": 800, "hdf5": 1500, "any": 1200, "torch": 1500, "npy": 4000}
+INPUTS = {"keras": 300, "tflite": 900, "onnx": 1000, "own": 800, "index": 1000, "any": 1200, "torch": 1200, "npy": 4000}
 
 
 def ran(target: Target, inputs: int, seed: int = 0) -> Session:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FormatError, UnsupportedError
+from ..errors import FormatError, LimitError, UnsupportedError
 from ..graph.ir import Graph, Node, Value
 from ..operators.control import CONTROL, check_bodies
 from . import safetensors
@@ -35,6 +35,7 @@ VERSION = 1
 _UNTOLD = np.dtype(np.void).name  # of a value whose dtype nobody knows, such as most outputs of branches
 _PACKED = "packed/"
 DEEPEST = 64  # branches in branches
+MOST_ITEMS = 1_000_000  # lists, objects and commas in the graph; a node has about twenty
 _KINDS = ("tensor", "sequence(tensor)", "optional(tensor)", "optional(sequence(tensor))")
 
 
@@ -127,6 +128,8 @@ def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str], d
     where = source.where
     if about.get("fastlayers") != str(VERSION):
         raise UnsupportedError(f"{where}: is a model file of version {about.get('fastlayers')!r}: expected {VERSION}")
+    if sum(map(about.get("graph", "").count, "[{,")) > MOST_ITEMS:
+        raise LimitError(f"{where}: its graph has more than {MOST_ITEMS} items")
     try:
         described, options, metadata = (json.loads(about[key]) for key in ("graph", "options", "metadata"))
         graph = _Reader(tensors, where).graph(described, 0)
@@ -137,7 +140,10 @@ def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str], d
         raise FormatError(f"{where}: its graph is broken: {type(error).__name__}") from None
     if not isinstance(options, dict) or not isinstance(metadata, dict):
         raise FormatError(f"{where}: options or metadata are no JSON objects")
-    kept: dict[str, Any] = {key: bool(options[key]) for key in ("optimize", "strict", "native") if key in options}
+    kept: dict[str, Any] = {key: options[key] for key in ("optimize", "strict", "native") if key in options}
+    for key, value in kept.items():
+        if type(value) is not bool:
+            raise FormatError(f"{where}: option {key!r} is {quote(value)}: expected true or false")
     if about.get("packed") == _tag():
         kept["packed"] = {name: array for name, array in tensors.items() if name.startswith(_PACKED)}
     return graph, {str(k): str(v) for k, v in metadata.items()}, kept
@@ -156,6 +162,9 @@ def _check(graph: Graph, around: tuple[set[str], ...], where: str) -> None:
         for value in node.attributes.values():
             if isinstance(value, Graph):
                 _check(value, scopes, where)
+        twice = known.intersection(node.outputs) - {""}
+        if twice:
+            raise FormatError(f"{where}: its graph writes {quote(min(twice))}, which is there already")
         known.update(node.outputs)
     for output in graph.outputs:
         if not any(output.name in scope for scope in scopes):

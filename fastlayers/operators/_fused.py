@@ -19,11 +19,12 @@ _CODES = {function.code for function in UNARY.values()}
 
 
 def fused(n: View) -> Activation:
-    """The activation behind the operator, as kernels take it."""
-    act = Activation(*n.get("activation", IDENTITY))
-    if act.code not in _CODES:
-        raise n.fail(f"activation is {tuple(act)}: expected one of the numbers up to {max(_CODES)} and two parameters")
-    return act
+    """The activation behind the operator, as kernels take it. Raises ShapeError for a number that they do not have."""
+    found = n.get("activation", IDENTITY)
+    fits = isinstance(found, tuple) and 1 <= len(found) <= 3 and all(isinstance(v, (int, float)) for v in found)
+    if not fits or type(found[0]) is not int or found[0] not in _CODES:
+        raise n.fail(f"activation is {found!s:.80}: expected a number of a function and two parameters")
+    return Activation(*found)
 
 
 def widened(n: View, shape: Shape) -> Shape | None:

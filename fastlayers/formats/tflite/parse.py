@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import UnsupportedError
+from ...errors import LimitError, UnsupportedError
 from .._arrays import MAX_RANK
 from .._budget import Budget
 from .._source import Source, quote
@@ -20,6 +20,7 @@ __all__ = ["parse"]
 VERSION = 3
 # What a tensor or an operator takes as Python objects, at the least.
 _EACH = 1 << 10
+MOST = 30_000  # of both together
 _CUSTOM = 32
 _SMALL_TEXT = 1 << 12  # bytes of a metadata buffer that may be text
 
@@ -38,6 +39,7 @@ def parse(source: Source, budget: Budget) -> Model:
 class _Parser:
     def __init__(self, source: Source, budget: Budget) -> None:
         self.flat, self.where, self.budget = Flat(source.view, source.where), source.where, budget
+        self.left = MOST
 
     def model(self) -> Model:
         root = self.flat.root()
@@ -115,7 +117,7 @@ class _Parser:
         shape: tuple[int | None, ...] = tuple(None if d < 0 else d for d in signature) if signature else stored
         if len(shape) != len(stored):
             self.flat.fail(f"{where} has the shape {stored} and the signature {signature}: expected as many axes")
-        self.budget.take(_EACH, f"{self.where}: its tensors")
+        self.count(0, "tensors")
         return Tensor(
             name, shape, table.number(1, "b"), buffer, self.quantization(table, where), bool(table.number(5, "b")),
             table.table(6), stored,
@@ -143,8 +145,15 @@ class _Parser:
         name, version = codes[number]
         inputs = self.numbers(table.ints(1), tensors, f"{name}: inputs", -1)
         outputs = self.numbers(table.ints(2), tensors, f"{name}: outputs")
-        self.budget.take(_EACH + 32 * len(inputs), f"{self.where}: its operators")
+        self.count(len(inputs), "operators")
         return Operator(name, inputs, outputs, self.options(table, name), version, table.data(5))
+
+    def count(self, inputs: int, what: str) -> None:
+        """Counts a tensor or an operator."""
+        self.left -= 1
+        if self.left < 0:
+            raise LimitError(f"{self.where}: has more than {MOST} tensors and operators")
+        self.budget.take(_EACH + 32 * inputs, f"{self.where}: its {what}")
 
     def options(self, operator: Table, name: str) -> dict[str, Any]:
         """The options by name; those of another operator's type are an error, left out ones have their defaults."""

@@ -33,6 +33,7 @@ from .cases import Case, Refusal, Sweep, contents, sweeps, weights
 
 F, L, U = FormatError, LimitError, UnsupportedError
 FOUR = contiguous(behind(space(4), FLOAT, contiguous(0, 16)), 16)  # where the four floats of `dataset` lie
+FILL = message(5, struct.pack("<BBBBI4s", 2, 2, 2, 1, 4, b"\0\0\x80?"))  # a fill value of 1
 ZEROS = zlib.compress(bytes(1 << 22), 9)
 
 
@@ -160,7 +161,8 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     "a dataset of chunks": (deflated, None, ""),
     # ---- elsewhere
     "a link into /etc": (
-        lambda: file_of(header(message(6, struct.pack("<BBBB", 1, 8, 64, 1) + b"x" + struct.pack("<H", 14) + b"\0/etc/passwd\0/"))), U, "'x' is a ExternalLink",
+        lambda: file_of(header(message(6, struct.pack("<BBBBsH", 1, 8, 64, 1, b"x", 14) + b"\0/etc/passwd\0/"))),
+        U, "'x' is a ExternalLink",
     ),
     "a link to itself": (lambda: file_of(header(soft(b"a", 1))), U, "is a SoftLink"),
     "an attribute stored elsewhere": (
@@ -203,11 +205,11 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     "a shape that overflows": (lambda: one(space(1 << 32, 1 << 32), FLOAT, FOUR, data=bytes(16)), F, "beyond any memory"),
     "an empty axis beside huge ones": (lambda: one(space(0, 1 << 62, 1 << 62), FLOAT, FOUR), F, "beyond any memory"),
     "a fill value and 16 GB of nothing": (
-        lambda: one(space(1 << 32), FLOAT, message(5, struct.pack("<BBBBI4s", 2, 2, 2, 1, 4, b"\0\0\x80?")), contiguous(END, 0)), F,
+        lambda: one(space(1 << 32), FLOAT, FILL, contiguous(END, 0)), F,
         "a bomb",
     ),
     "a fill value and 4 MB of nothing": (
-        lambda: one(space(1 << 20), FLOAT, message(5, struct.pack("<BBBBI4s", 2, 2, 2, 1, 4, b"\0\0\x80?")), contiguous(END, 0)), F,
+        lambda: one(space(1 << 20), FLOAT, FILL, contiguous(END, 0)), F,
         "has 0 bytes",
     ),
     "chunks of which none is stored": (lambda: one(space(1 << 40), FLOAT, chunked(END, 1 << 20)), F, "a bomb"),

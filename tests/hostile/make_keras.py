@@ -14,7 +14,7 @@ from ..formats import build
 from ..formats.build import Entry
 from ..formats.test_hdf5 import FLOAT, contiguous, file_of, hard, header, message, soft, space
 from ..formats.test_keras_hostile import CASES as ONCE
-from ..formats.test_keras_hostile import EMPTY, X, archive, call, functional, given, layer, sequential, tensor
+from ..formats.test_keras_hostile import EMPTY, X, archive, call, functional, given, layer, sequential
 from .cases import ANY_OF_OURS, Case, Refusal, Sweep, contents, network, sweeps, weights
 
 F, L, U = FormatError, LimitError, UnsupportedError
@@ -193,7 +193,8 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     # ---- JSON
     "objects 100000 deep": (lambda: archive(nested(100_000)), F, "is no JSON"),
     "objects 900 deep in a layer": (
-        lambda: archive(json.dumps(sequential(layer("ReLU", x=0))).replace('"x": 0', '"x": ' + nested(900).decode()).encode()), None, "",
+        lambda: archive(json.dumps(sequential(layer("ReLU", x=0))).replace('"x": 0', '"x": ' + nested(900).decode()).encode()),
+        None, "",
     ),
     "a name twice": (lambda: archive(b'{"class_name": "Sequential", "class_name": "Functional"}'), F, "has a name twice"),
     "a name twice, escaped": (lambda: archive(b'{"class_name": "Sequential", "cl\\u0061ss_name": 1}'), F, "has a name twice"),

@@ -1,4 +1,4 @@
-"""Whole Keras models in HDF5: the configuration is an attribute, of which safe_mode knew nothing (CVE-2024-3660, CVE-2025-9905)."""
+"""Whole Keras models in HDF5: the configuration is an attribute (CVE-2024-3660, CVE-2025-9905)."""
 
 from __future__ import annotations
 

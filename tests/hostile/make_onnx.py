@@ -112,7 +112,7 @@ WIRE: dict[str, tuple[object, Refusal | None, str]] = {
     "a million metadata": (lambda: HEAD + field(7, b"") + field(14, b"") * 1_000_000 + tail(), L, "more than 10000"),
     "a million imports": (lambda: HEAD + field(7, b"") + field(8, b"\x10\1") * 1_000_000, L, "more than 10000"),
     "a million functions": (lambda: HEAD + field(7, b"") + field(25, b"") * 1_000_000, L, "more than 10000"),
-    "a million nodes of a function": (lambda: HEAD + field(7, b"") + field(25, field(7, b"") * 1_000_000), L, "100000 nodes"),
+    "a million nodes of a function": (lambda: HEAD + field(7, b"") + field(25, field(7, b"") * 1_000_000), L, "50000 nodes"),
     "a million attributes of nothing": (
         lambda: ob.model(field(1, field(4, "A") + field(5, b"") * 1_000_000)), L, "1000 attributes",
     ),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import fastlayers as fl
-from fastlayers.errors import FormatError, LimitError, UnsupportedError
+from fastlayers.errors import FormatError, LimitError, ShapeError, UnsupportedError
 from fastlayers.model.model import Model
 
 from ..formats.test_own_control import edited
@@ -195,8 +195,8 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     "a bias of another length": (
         lambda: rewritten(lambda head, data: head["b"].update(dtype="F64", shape=[8])), ANY_OF_OURS, "",
     ),
-    "a bias of half its length": (cut("b"), ANY_OF_OURS, ""),
-    "weights of half their rows": (cut("w~0"), ANY_OF_OURS, ""),
+    "a bias of half its length": (cut("b"), ShapeError, "the bias (8,)"),
+    "weights of half their rows": (cut("w~0"), ShapeError, "the weight (8, 8), the bias (16,)"),
     # ---- packed weights
     "packed weights of half their size": (packed(shorter), ANY_OF_OURS, ""),
     "packed weights of another dtype": (packed(retyped), ANY_OF_OURS, ""),

@@ -211,7 +211,8 @@ class File:
         self.decoded += nbytes
         if self.decoded > _FREE and self.decoded > _MOST_RATIO * self.size:
             self.raw.fail(
-                f"{what}: {self.decoded} bytes of datasets and texts in a file of {self.size}: more than {_MOST_RATIO} times is a bomb"
+                f"{what}: {self.decoded} bytes of datasets and texts in a file of {self.size}: "
+                f"more than {_MOST_RATIO} times is a bomb"
             )
 
     # ---- attributes -----------------------------------------------------------------------------------------------------

@@ -126,11 +126,11 @@ class _Fold:
         if operator.shape_only and results and specs[0] is not None and specs[0].static:
             ready = True
         ready = ready and operator.run is not None and not operator.volatile and node.op not in self.keep
-        if ready and all(spec.static for spec in results):
-            # Shape and Size look at no number.
-            if self.room.take(node, [] if operator.shape_only else specs, results):
-                self.constants(node, view, results)
-                return
+        # Shape and Size look at no number.
+        looked = [] if operator.shape_only else specs
+        if ready and all(spec.static for spec in results) and self.room.take(node, looked, results):
+            self.constants(node, view, results)
+            return
         for name, spec in zip(node.outputs, results, strict=False):
             if name:
                 net.specs[name] = spec

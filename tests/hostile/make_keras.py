@@ -261,7 +261,7 @@ CASES: list[Case | Sweep] = [
     ),
     *contents("keras", FILES),
     *contents("keras",
-    {"weights alone of a hostile model": (lambda: archive(sequential(layer("Lambda", function=CODE)), stored(a=(4, 3))), None, "")}, weights),
+    *contents("keras", {"weights alone": (lambda: archive(sequential(layer("Lambda")), stored(a=(4, 3))), None, "")}, weights),
     *sweeps("keras", "a small archive", dense, network, 3),
     *sweeps("keras", "a small archive's weights", dense, weights, 17),
 ]  # fmt: skip

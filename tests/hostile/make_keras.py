@@ -260,7 +260,6 @@ CASES: list[Case | Sweep] = [
                   if name != "a causal mask" and not name.startswith("models")},
     ),
     *contents("keras", FILES),
-    *contents("keras",
     *contents("keras", {"weights alone": (lambda: archive(sequential(layer("Lambda")), stored(a=(4, 3))), None, "")}, weights),
     *sweeps("keras", "a small archive", dense, network, 3),
     *sweeps("keras", "a small archive's weights", dense, weights, 17),

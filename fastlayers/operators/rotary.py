@@ -48,7 +48,7 @@ def _infer(n: View) -> list[Spec]:
             half = cos[-1] if cos else None
             if isinstance(half, int) and isinstance(width, int) and 2 * half > width:
                 raise n.fail(f"the cosines have shape {cos}, heads {width} numbers: expected at most half as many")
-            lead = (None,) if n.has(3) else (x[0], steps) if len(cos) == 3 else (steps,)
+            lead = (None,) if n.has(3) else (None, steps) if len(cos) == 3 else (steps,)
             expect(n, 1, *lead, half)
             expect(n, 2, *cos)
         expect(n, 3, x[0], steps)

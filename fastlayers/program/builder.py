@@ -28,7 +28,7 @@ _AXES: dict[str, list[tuple[int, str, str]]] = {
     ]
     for kernel in KERNELS
 }
-_RESIZED = frozenset({"pad", "resize"})  # the result's d, h and w are its own
+_OWN = {"pad": "dhw", "resize": "dhw", "lstm": "h"}  # axes that are the result's own, or the state's where there are projections
 # What another argument says has its last two axes the other way round.
 _TURNED = {
     (kernel.name, name): kernel.arguments.index(flag)
@@ -36,6 +36,7 @@ _TURNED = {
     for name, flag in (("b", "transpose_b"), ("k", "k_transposed"))
     if flag in kernel.arguments
 }
+_REPEATED = frozenset({"a", "b", "cos", "sin"})  # where they have a size of 1
 _LOOSE = frozenset({"mask", "gate", "beta"})
 
 
@@ -235,7 +236,7 @@ class Builder:
             if len(ref.shape) != len(axes) or any(
                 size != (int(axis) if axis.isdigit() else sizes.setdefault(axis, size))
                 for axis, size in zip(axes, ref.shape, strict=True)
-                if not (size == 1 and name in "ab") and not (kernel in _RESIZED and axis in "dhw")
+                if not (size == 1 and name in _REPEATED) and axis not in _OWN.get(kernel, "")
             ):
                 raise ShapeError(
                     f"{self._view.where}: {name} has shape {ref.shape}: expected axes {' '.join(axes)}"

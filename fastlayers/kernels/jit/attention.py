@@ -8,6 +8,7 @@ alone, since a tile of keys is a block of the sum.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from ._math import exp_flush
 from ._njit import call, emitted, kernel
 from ._threads import address, scratch, spread
-from ._tile import BLOCK, PANEL, block, integer, pack_product, panels_of, product, put_integer, swap, table, zero
+from ._tile import BLOCK, PANEL, block, integer, pack_product, panels_of, product, put_integer, swap, table
 from ._unary import apply
 from ._vector import F32, WIDTH, Emit, Float, Integer, V
 from .matmul import pack_batch
@@ -31,36 +32,43 @@ def _softmax_tile(
 ) -> None:  # fmt: skip
     """One query: scores become weights, beside those of the tiles before; `state` holds the largest score and the sum so far."""
     factor = e.splat(scale)
-
-    def score(i: V, lanes: V | None) -> V:
-        value = e.var(e.load(e.at(scores, i), mask=lanes) * factor)
-        with e.when(mask.differs(0)), e.builder.if_else(mask_step.differs(0).v) as (then, otherwise):
-            with then:
-                value.set(value.get() + e.load(e.at(mask, i), mask=lanes))
-            with otherwise:
-                value.set(value.get() + e.broadcast(mask))
-        seen = value.get()
-        e.store(e.at(scores, i), seen, lanes)
-        return seen
-
-    # Keys that must not be seen weigh exactly 0: they are no part of any loop but the last.
     before = e.broadcast(state)
-    tile = e.folded(visible, -math.inf, lambda a, i, lanes: e.most_nan(score(i, lanes), a), e.most_nan)
-    largest = e.most_nan(tile, before)
-    nothing = largest.equals(-math.inf)
-    shift = e.select(nothing, 0.0, largest)
+    top, total = e.var(before), e.var(e.f(0.0))
 
-    def weigh(so_far: V, i: V, lanes: V | None) -> V:
-        weight = exp_flush(e, e.load(e.at(scores, i), mask=lanes) - shift)
-        e.store(e.at(scores, i), weight, lanes)
-        return so_far + weight
+    def case(added: Callable[[V, V | None], V] | None) -> Callable[[], None]:
+        def score(i: V, lanes: V | None) -> V:
+            value = e.load(e.at(scores, i), mask=lanes) * factor
+            if added is not None:
+                value = value + added(i, lanes)
+                e.store(e.at(scores, i), value, lanes)
+            return value
 
-    total = e.folded(visible, 0.0, weigh, lambda a, b: a + b)
+        def emit() -> None:
+            # Keys that must not be seen weigh exactly 0: they are no part of any loop but the last.
+            tile = e.folded(visible, -math.inf, lambda a, i, lanes: e.most_nan(score(i, lanes), a), e.most_nan)
+            top.set(e.most_nan(tile, before))
+            lowered = e.select(top.get().equals(-math.inf), 0.0, top.get())
+
+            def weigh(so_far: V, i: V, lanes: V | None) -> V:
+                value = e.load(e.at(scores, i), mask=lanes)
+                weight = exp_flush(e, e.sum(value * factor if added is None else value, -lowered))
+                e.store(e.at(scores, i), weight, lanes)
+                return so_far + weight
+
+            total.set(e.folded(visible, 0.0, weigh, lambda a, b: a + b))
+
+        return emit
+
+    kind = e.select(mask.equals(0), e.i64(0), e.select(mask_step.differs(0), e.i64(1), e.i64(2)))
+    each = case(lambda i, lanes: e.load(e.at(mask, i), mask=lanes))
+    e.switch(kind, {0: case(None), 1: each, 2: case(lambda i, lanes: e.broadcast(mask))})
+    largest = top.get()
+    shift = e.select(largest.equals(-math.inf), 0.0, largest)
     e.vectors(n - visible, lambda i, lanes: e.store(e.at(scores, visible + i), e.f(0.0), lanes))
     shrink = exp_flush(e, before - shift)
     e.store(state, e.lane(largest, 0))
     place = e.at(state, 1)
-    e.store(place, e.lane(e.fma(e.broadcast(place), shrink, total), 0))
+    e.store(place, e.lane(e.fma(e.broadcast(place), shrink, total.get()), 0))
     with e.when(started.differs(0)):
         e.vectors(width, lambda i, lanes: e.store(e.at(sums, i), e.load(e.at(sums, i), mask=lanes) * shrink, lanes))
 
@@ -126,7 +134,8 @@ def _all_finite(x: int, n: int, out: int) -> None:
 @kernel
 def _attend(
     product: int, block: int, apply: int, pack: int, swap: int, q: int, keys: int, values: int, packed: int, k_transposed: int,
-    mask: int, lengths: int, mask_b: int, mask_h: int, mask_q: int, mask_k: int,
+    mask: int, lengths: int, mask_b: int, mask_h: int, mask_q: int, mask_k: int, q_b: int, q_h: int, q_row: int, k_b: int,
+    k_h: int, k_row: int, v_b: int, v_h: int, v_row: int, out_b: int, out_h: int, out_row: int,
     out: int, heads: int, groups: int, rows: int, count: int, d: int, width: int, scale: float, causal: int, advance: int,
     offset: int, skip: int, hide: int, slack: float, empty: int, scratch: int, first: int, last: int,
 ) -> None:  # fmt: skip
@@ -146,13 +155,13 @@ def _attend(
         head, r0 = task // row_tasks, task % row_tasks * ROWS
         entry = head // heads * groups + head % heads // (heads // groups)
         m = min(ROWS, rows - r0)
-        at = head * rows + r0
+        b, h = head // heads, head % heads
+        queries, to = q + 4 * (b * q_b + h * q_h + r0 * q_row), out + 4 * (b * out_b + h * out_h + r0 * out_row)
         for i in range(m):
             _start(scratch + 8 * i, most + 4 * i)
-            zero(out + 4 * (at + i) * width, width)
             put_integer(pointers, i, scores + 4 * i * BLOCK)
         limit = count if lengths == 0 else integer(lengths, head // heads)  # what lies behind is not read: it may be NaN
-        k0 = 0
+        k0, started = 0, 0
         while k0 < limit:
             if causal != 0 and skip != 0 and k0 > (r0 + m - 1) * advance + offset:
                 break  # nobody sees this tile or those behind it
@@ -173,15 +182,15 @@ def _attend(
                 key, columns, column = keys + 4 * entry * ((count + PANEL - 1) // PANEL * PANEL) * d, count, k0
                 value, value_row, value_panel = values + 4 * panels * (entry * count + k0), PANEL, PANEL * klen
             else:
-                place = keys + 4 * (entry * count * d + (k0 if k_transposed != 0 else k0 * d))
-                call(pack, swap, place, count if k_transposed != 0 else d, 1 - k_transposed, d, n, own_keys)
+                place = keys + 4 * (b * k_b + h * k_h + (k0 if k_transposed != 0 else k0 * k_row))
+                call(pack, swap, place, k_row, 1 - k_transposed, d, n, own_keys)
                 key, columns, column = own_keys, n, 0
-                value, value_row, value_panel = values + 4 * (entry * count + k0) * width, width, PANEL
+                value, value_row, value_panel = values + 4 * (b * v_b + h * v_h + k0 * v_row), v_row, PANEL
                 if width < panels:
-                    call(pack, swap, value, width, 0, n, width, own_values)
+                    call(pack, swap, value, v_row, 0, n, width, own_values)
                     value, value_row, value_panel = own_values, PANEL, PANEL * n
             call(
-                product, block, apply, q + 4 * at * d, d, m, d, key, columns, column, n, scores, BLOCK, 0, 0, 0, 0, 0.0, 0.0
+                product, block, apply, queries, q_row, m, d, key, columns, column, n, scores, BLOCK, 0, 0, 0, 0, 0.0, 0.0
             )  # fmt: skip
             for i in range(m):
                 visible = n
@@ -191,18 +200,18 @@ def _attend(
                 if mask != 0:
                     line = mask + 4 * (head // heads * mask_b + head % heads * mask_h + (r0 + i) * mask_q + k0 * mask_k)
                 _softmax_tile(
-                    scores + 4 * i * BLOCK, n, visible, line, mask_k, scale, scratch + 8 * i, out + 4 * (at + i) * width, width,
-                    1 if k0 > 0 else 0,
+                    scores + 4 * i * BLOCK, n, visible, line, mask_k, scale, scratch + 8 * i, to + 4 * i * out_row, width,
+                    started,
                 )  # fmt: skip
             put_integer(own, 0, 0)
             put_integer(own, 1, n)
             call(
-                block, pointers, m, own, 1, value, value_row, value_panel, out + 4 * at * width, width, width, 1, 0, 0, 0, 0, 0.0,
+                block, pointers, m, own, 1, value, value_row, value_panel, to, out_row, width, started, 0, 0, 0, 0, 0.0,
                 0.0, apply,
             )  # fmt: skip
-            k0 += klen
+            k0, started = k0 + klen, 1
         for i in range(m):
-            _finish(scratch + 8 * i, out + 4 * (at + i) * width, width, empty)
+            _finish(scratch + 8 * i, to + 4 * i * out_row, width, empty)
 
 
 def attention(
@@ -222,29 +231,30 @@ def attention(
     """``out = softmax(scale q kᵀ + mask) v``; `reference/attention.py` explains the arguments."""
     if not out__bhqe.size:
         return
+    views = q__bhqd, k__bgkd, v__bgke, out__bhqe
     if heads_last:
-        q, k, v = (np.ascontiguousarray(array.swapaxes(1, 2)) for array in (q__bhqd, k__bgkd, v__bgke))
-        result = np.empty([out__bhqe.shape[i] for i in (0, 2, 1, 3)], np.float32)
-        attention(q, k, v, mask__bhqk, lengths__b, result, scale, causal, offset, empty, k_transposed, False)
-        out__bhqe[...] = result.swapaxes(1, 2)
-        return
-    b, heads, rows, d = q__bhqd.shape
-    groups, count, width = v__bgke.shape[1:]
+        views = tuple(array.swapaxes(1, 2) for array in views)
+    b, heads, rows, d = views[0].shape
+    groups, count, width = views[2].shape[1:]
     steps: tuple[int, ...] = (0, 0, 0, 0)
     if mask__bhqk is not None:
         steps = tuple(0 if n == 1 else s // 4 for n, s in zip(mask__bhqk.shape, mask__bhqk.strides, strict=True))
     causal = causal and offset < count - 1  # or else the first query sees all keys
     advance = 1
+    places = [[step // 4 for step in array.strides[:3]] for array in views]
     if rows == 1:  # heads that share their keys are rows of one
         heads, rows, advance = groups, heads // groups, 0
+        for place in (places[0], places[3]):
+            place[1:] = place[1] * rows, place[1]
         steps = steps[0], steps[1] * rows, steps[1], steps[3]
     packed = heads > groups or rows > ROWS  # a tile of keys is used more than once
-    keys, values = k__bgkd, v__bgke
+    keys, values = views[1:3]
     if packed:
+        given_keys, given_values = np.ascontiguousarray(keys), np.ascontiguousarray(values)
         keys, values = scratch(b * groups * panels_of(count) * d), scratch(b * groups * panels_of(width) * count)
         for array, transposed, k, n, panels in (
-            (k__bgkd, int(not k_transposed), d, count, keys),
-            (v__bgke, 0, count, width, values),
+            (given_keys, int(not k_transposed), d, count, keys),
+            (given_values, 0, count, width, values),
         ):
             packing = pack_product.address, swap.address, address(array), transposed, k, n, address(panels)
             spread(b * groups, 4.0 * array.size, partial(pack_batch, *packing))
@@ -258,8 +268,8 @@ def attention(
     given = (
         product.address, block.address, apply.address, pack_product.address, swap.address, address(q__bhqd), address(keys),
         address(values), int(packed), int(k_transposed), address(mask__bhqk), address(lengths), *steps,
-        address(out__bhqe), heads, groups, rows, count, d, width, scale, int(causal), advance, offset, int(skip),
-        int(hide and skip), slack, empty,
+        *(step for place in places for step in place), address(out__bhqe), heads, groups, rows, count, d, width, scale,
+        int(causal), advance, offset, int(skip), int(hide and skip), slack, empty,
     )  # fmt: skip
 
     def run(first: int, last: int) -> None:

@@ -195,9 +195,6 @@ def linear_infer(n: View) -> list[Spec]:
         return [Spec(None, n.spec(0).dtype)]
     if len(w) != 2 or not x:
         raise n.fail(f"x has shape {x}, the weights {w}: expected (..., k) and (n, k)")
-    bias = n.shape(2) if n.has(2) else None
-    if len(w) != 2 or not x or (bias is not None and tuple(bias) != (w[0],)):
-        raise n.fail(f"x has shape {x}, the weight {w}, the bias {bias}: expected (..., k), (n, k) and (n,)")
     _multiply_adds(n, x[-1], w[1])
     expect(n, 2, w[0])
     return [Spec(widened(n, (*x[:-1], w[0])), n.spec(0).dtype)]

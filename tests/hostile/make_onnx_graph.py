@@ -167,7 +167,7 @@ GRAPHS: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
 }  # fmt: skip
 
 
-# ---- a few bytes that stand for gigabytes: nothing of them may be made when the model is loaded -----------------------------------
+# ---- a few bytes that stand for gigabytes: nothing of them may be made when the model is loaded ------------------------------
 
 
 def grown(*nodes: bytes) -> bytes:

@@ -22,7 +22,7 @@ ENGINE_PXD = Path(table.__file__).parent / "aot" / "_engine.pxd"
 FOLDERS = ("reference", "aot", "jit", "cuda")
 # Kernels that numpy's own loops serve as well as Numba's would, and those that Numba's engine has not got yet.
 NOT_IN_JIT = frozenset(
-    {"grid_sample", "integer", "running_sum", "tree_argmax", "tree_distribution", "tree_log_prob"}
+    {"integer", "running_sum", "tree_argmax", "tree_distribution", "tree_log_prob"}
 )  # fmt: skip
 # Those that CUDA's engine has not got: quantised numbers, grids, trees.
 NOT_IN_CUDA = frozenset(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["grid_sample"]
+__all__ = ["grid_sample", "settled"]
 
 # Whole positions on an axis, and the share that what lies there has (None: all of it).
 Neighbour = tuple[np.ndarray, np.ndarray | None]
@@ -30,14 +30,10 @@ def grid_sample(
     nearest), 2 (linear) or 4 (cubic). `border`: what lies outside, a number of table.BORDERS. Places are found in x's float
     type: of NaN comes NaN, but for the nearest.
     """
-    places = [_pixels(grid__nor[..., len(size) - 1 - axis], count, aligned) for axis, count in enumerate(size)]
-    settled = [
-        [(*_inside(at, count, border, aligned), share) for at, share in _neighbours(mode, place)]
-        for place, count in zip(places, size, strict=True)
-    ]
+    axes = settled(grid__nor, size, mode, border, aligned)
     total: np.ndarray | None = None
-    for corner in itertools.product(*settled):
-        index: np.ndarray = np.zeros(places[0].shape, np.int64)
+    for corner in itertools.product(*axes):
+        index: np.ndarray = np.zeros(grid__nor.shape[:2], np.int64)
         share: Any = None
         there: Any = None
         for (at, inside, part), count in zip(corner, size, strict=True):
@@ -52,6 +48,18 @@ def grid_sample(
         total = taken if total is None else total + taken
     if math.prod(out__nco.shape):
         out__nco[...] = total
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def settled(
+    grid__nor: np.ndarray, size: tuple[int, ...], mode: int, border: int, aligned: int
+) -> list[list[tuple[np.ndarray, np.ndarray, np.ndarray | None]]]:
+    """For each axis its neighbours of all places: index, whether it lies in the image, and share (None: all)."""
+    places = [_pixels(grid__nor[..., len(size) - 1 - axis], count, aligned) for axis, count in enumerate(size)]
+    return [
+        [(*_inside(at, count, border, aligned), share) for at, share in _neighbours(mode, place)]
+        for place, count in zip(places, size, strict=True)
+    ]
 
 
 def _pixels(places: np.ndarray, count: int, aligned: int) -> np.ndarray:

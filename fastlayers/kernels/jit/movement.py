@@ -16,7 +16,7 @@ from ..table import KINDS
 from ._njit import call, emitted, kernel
 from ._threads import address, spread
 from ._tile import integer, swap
-from ._vector import F32, I8, I32, I64, WIDTH, Emit, V, has
+from ._vector import F32, I8, I32, I64, WIDTH, Emit, V
 
 __all__ = ["cast", "copy", "embedding", "gather"]
 
@@ -195,37 +195,12 @@ def _checked(name: str, indices: np.ndarray, least: int, most: int) -> int:
     return low
 
 
-@emitted
-def _halves(e: Emit, x: V, y: V, n: V, narrow: V) -> None:
-    """y = x, numbers of 16 bits made of 32, or the other way round."""
-    half = e.vector(ir.HalfType())
-
-    def less(i: V, mask: V | None) -> None:
-        value = V(e, e.builder.fptrunc(e.load(e.at(x, i), mask=mask).v, half))
-        e.store(e.at(y, i, 2), V(e, e.builder.bitcast(value.v, e.vector(ir.IntType(16)))), mask)
-
-    def more(i: V, mask: V | None) -> None:
-        value = V(e, e.builder.bitcast(e.load(e.at(x, i, 2), e.vector(ir.IntType(16)), mask).v, half))
-        e.store(e.at(y, i), e.convert(value, F32, "fpext"), mask)
-
-    e.switch(narrow, {0: lambda: e.vectors(n, more), 1: lambda: e.vectors(n, less)})
-
-
-@kernel
-def _half(x: int, y: int, n: int, narrow: int, first: int, last: int) -> None:
-    for task in range(first, last):
-        start = task * TASK
-        from_, to = (4, 2) if narrow != 0 else (2, 4)
-        _halves(x + from_ * start, y + to * start, min(TASK, n - start), narrow)
-
-
 def cast(x: np.ndarray, out: np.ndarray, source: int, target: int) -> None:
     """out = x as another kind of number, both numbers of table.KINDS, which the arrays are of."""
-    kinds = {source, target}
-    if kinds == {KINDS["float16"], KINDS["float32"]} and has("f16c", "neon", "fp-armv8"):
-        given = address(x), address(out), x.size, int(target == KINDS["float16"])
-        if x.size:
-            spread(-(-x.size // TASK), x.size * 4.0, lambda first, last: _half(*given, first, last))
-        return
+    if {source, target} == {KINDS["float16"], KINDS["float32"]}:
+        from ._half import converted  # compiled for those that need it alone
+
+        if converted(x, out, target == KINDS["float16"]):
+            return
     with np.errstate(all="ignore"):
         np.copyto(out, x, casting="unsafe")

@@ -34,10 +34,10 @@ LARGEST, _TIMES = 12 << 20, 8
 _WORK, _WORK_TIMES = 1 << 26, 64
 _NAMES = """
 Relu LeakyRelu Sigmoid HardSigmoid Tanh Softplus Gelu Erf Exp Log Sqrt Neg Abs Sign Reciprocal Floor Ceil Round Sin Cos Not Clip
-Add Sub Mul Div Mod Pow Sum Mean Max Min Softmax Equal Less LessOrEqual Greater GreaterOrEqual And Or Xor Where Cast CastLike BitShift
-BitwiseAnd BitwiseOr Transpose Concat Split Slice Expand Tile Trilu Constant ConstantOfShape Range EyeLike Gather GatherElements
-GatherND ScatterElements ScatterND OneHot Compress NonZero Pad QuantizeLinear DequantizeLinear ReduceSum ReduceMean ReduceProd
-ReduceMax ReduceMin ReduceL2 ArgMax ArgMin CumSum Identity Shape Size Reshape Flatten Squeeze Unsqueeze
+Add Sub Mul Div Mod Pow Sum Mean Max Min Softmax Equal Less LessOrEqual Greater GreaterOrEqual And Or Xor Where Cast CastLike
+BitShift BitwiseAnd BitwiseOr Transpose Concat Split Slice Expand Tile Trilu Constant ConstantOfShape Range EyeLike Gather
+GatherElements GatherND ScatterElements ScatterND OneHot Compress NonZero Pad QuantizeLinear DequantizeLinear ReduceSum
+ReduceMean ReduceProd ReduceMax ReduceMin ReduceL2 ArgMax ArgMin CumSum Identity Shape Size Reshape Flatten Squeeze Unsqueeze
 """
 _LINEAR = frozenset(_NAMES.split())  # the work of others is taken to be that of every pair of numbers
 _PRODUCTS = frozenset(

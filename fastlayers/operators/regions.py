@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-MOST_SAMPLES = 1024  # of a bin along each axis: a picture has no more to tell
+MOST_SAMPLES = 128  # of a bin along each axis: a picture has no more to tell
 
 
 def _infer(n: View, size: Sequence[int]) -> list[Spec]:

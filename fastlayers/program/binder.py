@@ -167,7 +167,7 @@ class _Binder:
         builder.python(_Numpy(view, results), inputs, outputs)
 
     def fold(self, node: Node, view: View, results: Sequence[Spec]) -> None:
-        arrays = run_operator(node, view, view.values)
+        arrays = run_operator(node, view, view.values, results)
         for name, array, spec in zip(node.outputs, arrays, results, strict=False):
             if name:
                 # A copy: what is known may be kept for as long as the model lives, and a view would keep more.
@@ -218,21 +218,23 @@ class _Numpy:
         self.view, self.specs = view, specs
 
     def __call__(self, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
-        made = run_operator(self.view.node, self.view, arrays)
-        for array, spec in zip(made, self.specs, strict=False):
-            if np.shape(array) != spec.shape:
-                raise self.view.fail(f"gives a result of shape {np.shape(array)}: expected {spec.shape}")
-        return made
+        return run_operator(self.view.node, self.view, arrays, self.specs)
 
 
-def run_operator(node: Node, view: View, arrays: Sequence[np.ndarray | None]) -> Sequence[np.ndarray]:
-    """Runs a node's numpy meaning; numpy's warnings about infinity and NaN are silent, its errors are ours."""
+def run_operator(node: Node, view: View, arrays: Sequence[np.ndarray | None], specs: Sequence[Spec] = ()) -> Sequence[np.ndarray]:
+    """Runs a node's numpy meaning; numpy's warnings about infinity and NaN are silent, its errors are ours. `specs`: what the
+    rule has said of the results, which others believe.
+    """
     run = OPERATORS[node.op].run
     if run is None:
         raise UnsupportedError(f"{view.where}: has no meaning in numpy")
     with np.errstate(all="ignore"):
         try:
-            return run(view, *arrays)
+            made = run(view, *arrays)
+            for array, spec in zip(made, specs, strict=False):
+                if spec.static and np.shape(array) != spec.shape:
+                    raise view.fail(f"its inputs give a result of shape {np.shape(array)}: expected {spec.shape}")
+            return made
         except LimitError:
             raise
         except MemoryError as error:

@@ -38,7 +38,7 @@ def run_node(
         made = _lowered(node, known, results, arrays, variant, pack)
         if made is not None:
             return made
-    return run_operator(node, everything, arrays)
+    return run_operator(node, everything, arrays, results)
 
 
 def _lowered(

@@ -111,6 +111,11 @@ REFUSED: list[Wrong] = [
     ("SpaceToDepth", [IMAGE], {"blocksize": 0}),
     ("EyeLike", [np.zeros((1 << 14, 1), np.float32) @ np.zeros((1, 0), np.float32)], {"dtype": 99}),
     ("Einsum", [X, X], {"equation": "ab,cde->ae"}),
+    # Weights that would make the result larger than x.
+    ("LayerNormalization", [np.ones((2, 4, 3, 1), np.float32), np.ones((4, 3, 5), np.float32)], {"axis": -3}),
+    ("RoiAlign", [IMAGE, np.ones((3, 4), np.float32), i64(0)], {}),
+    ("RotaryEmbedding", [np.ones((1, 2, 8), np.float32), np.ones((2, 2), np.float32), np.ones((2, 2), np.float32)],
+     {"num_heads": BIG}),
     # Windows that lie in padding, or are everywhere.
     ("MaxPool", [IMAGE], {"kernel_shape": [1 << 30, 1 << 30], "pads": [(1 << 30) - 1] * 4, "strides": [1 << 30] * 2}),
     ("MaxPool", [IMAGE], {"kernel_shape": [1 << 31, 1]}),
@@ -233,7 +238,7 @@ def file(op: str, inputs: list[Any], attributes: dict[str, Any], fed: int) -> tu
     kind = np.asarray(inputs[0]).dtype.str[1:] if inputs and op != "OneHot" else "f4"
     out = [ob.value_info("there", None, ob.TYPES[kind] if op != "NonMaxSuppression" else 7)]
     main = ob.graph([node], infos, out, [ob.tensor(a, n) for n, a in fixed])
-    opset = 9 if op == "Upsample" else 23 if op == "Attention" else 20
+    opset = 9 if op == "Upsample" else 23 if op in ("Attention", "RotaryEmbedding") else 20
     return ob.model(main, opset=opset, ir=9), [a for _, a in given]
 
 

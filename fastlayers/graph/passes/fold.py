@@ -145,7 +145,7 @@ class _Fold:
         from ...program.binder import run_operator
 
         try:
-            arrays = run_operator(node, view, view.values)
+            arrays = run_operator(node, view, view.values, results)
         except Error:
             # A branch that is never taken may hold nonsense; whoever runs into it is told then.
             self.net.append(node)

@@ -111,7 +111,8 @@ def fits(value: Value, shape: tuple[int, ...]) -> None:
     if want is None:
         return
     if len(shape) != len(want) or any(isinstance(d, int) and d != size for d, size in zip(want, shape, strict=True)):
-        raise ShapeError(f"run: input {value.name!r} has shape {shape}: expected {tuple('?' if d is None else d for d in want)}")
+        expected = f"{tuple('?' if d is None else d for d in want)}"  # from a file, which may give it a thousand axes
+        raise ShapeError(f"run: input {value.name!r} has shape {shape}: expected {expected:.500}")
 
 
 def destination(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Sequence[np.ndarray]) -> np.ndarray:

@@ -314,4 +314,4 @@ def test_folding_does_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fastlayers.graph.passes.fold._WORK_TIMES", 0)
     nodes = [node(f"m{i} = MatMul(w, w)") for i in range(5)]
     found = optimise(graph({}, nodes, [f"m{i}" for i in range(5)], {"w": np.ones((8, 8), np.float32)}))
-    assert ops(found).count("MatMul") == 1  # 512 products and 192 numbers each
+    assert ops(found).count("Linear") == 1  # 512 products and 192 numbers each

@@ -13,7 +13,6 @@ from ..hdf5.file import File
 
 __all__ = ["Parts", "parts", "weights"]
 
-LARGEST_CONFIG = 16 << 20  # bytes of JSON; the largest models of Keras' own have 1 MB
 _FREE_CONFIG, _CONFIG_RATIO = 1 << 20, 100  # of compressed ones; those of Keras' own shrink to a fiftieth
 LARGEST_CONFIG = 4 << 20  # bytes of JSON; the largest models of Keras' own have 1 MB
 MOST_ITEMS = 250_000  # lists, objects and commas in it, each of which becomes up to 150 bytes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import mmap
 import subprocess
 import sys
 import time
@@ -58,7 +60,7 @@ def test_what_was_found_once(path: Path) -> None:
     assert not session.findings, next(iter(session.findings.values())).report
 
 
-HELD: list[bytearray] = []
+HELD: list[bytearray | mmap.mmap] = []
 
 
 def _foreign(content: bytes) -> bool:
@@ -128,9 +130,11 @@ def test_memory_that_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.fuzz.session.CHECKED", 10)
 
     def read(content: bytes) -> bool:
-        HELD.append(bytearray(1 << 20))
+        HELD.append(mmap.mmap(-1, 2 << 20))  # pages of its own: what other tests have freed is not used again
+        HELD[-1].write(b"\1" * (2 << 20))
         return True
 
+    gc.collect()
     with Session(Target("npy", read, (), ())) as session:
         for _ in range(100):
             session.run(b"x")

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..table import UNARY
 from ._njit import call, emitted, inner
-from ._threads import aligned, scratch
+from ._threads import scratch
 from ._vector import I64, REGISTERS, WIDTH, Emit, Integer, V
 
 __all__ = [
@@ -332,12 +332,3 @@ def pack(weight__nk: np.ndarray) -> np.ndarray:
     """Weights (n, k) in panels: see `pack_all`."""
     packed: np.ndarray = pack_all(weight__nk[np.newaxis])[0]
     return packed
-    """Weights (n, k) in panels: blocks of K, in each panel by panel, a panel [terms][16 columns]. Read-only."""
-    n, k = weight__nk.shape
-    wide = np.zeros((panels_of(n), k), np.float32)
-    wide[:n] = weight__nk
-    blocks = [
-        wide[:, k0 : k0 + BLOCK].reshape(-1, PANEL, min(BLOCK, k - k0)).transpose(0, 2, 1).reshape(-1)
-        for k0 in range(0, k, BLOCK)
-    ]
-    return aligned(np.concatenate(blocks) if blocks else np.zeros(0, np.float32))

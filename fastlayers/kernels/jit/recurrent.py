@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..reference import recurrent as _reference
 from ..table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 from ._band import copy_row
 from ._math import sigmoid_divisor, tanh_fraction
 from ._njit import call, emitted, inner, kernel
-from ._threads import address, aligned, scratch, spread
-from ._tile import PANEL, block, integer, pack, panels_of, product, put_integer, table, zero
+from ._threads import address, scratch, spread
+from ._tile import PANEL, block, integer, pack_all, panels_of, product, put_integer, table, zero
 from ._unary import apply, spell
 from ._vector import Emit, V
 
@@ -31,11 +30,12 @@ _USUAL = Activation(UNARY["sigmoid"].code), Activation(UNARY["tanh"].code)
 
 
 class Packed(NamedTuple):
-    """Weights of all directions, (d, panels); `second` is R_n where it is a product of its own."""
+    """Weights of all directions, (d, panels); `second` is R_n where it is a product of its own, or what projects h."""
 
     kind: int
     gates: int
     hidden: int
+    state: int  # numbers of h: fewer with projections
     inputs: int
     w: np.ndarray
     r: np.ndarray
@@ -59,10 +59,6 @@ def _interleaved(weight: np.ndarray, gates: int) -> np.ndarray:
     return np.asarray(parts.reshape(d, gates * panels_of(hidden), *rest))
 
 
-def _stacked(weights: np.ndarray) -> np.ndarray:
-    return aligned(np.stack([pack(w) for w in weights]))
-
-
 def _pack(
     kind: int,
     gates: int,
@@ -71,11 +67,13 @@ def _pack(
     b_ih: np.ndarray | None,
     b_hh: np.ndarray | None,
     peephole: np.ndarray | None,
+    projection: np.ndarray | None,
     options: Any,
     activations: tuple[tuple[Activation, ...], ...],
     usual: tuple[Activation, ...],
 ) -> Packed:
-    d, rows, hidden = w_hh.shape
+    d, rows, state = w_hh.shape
+    hidden = rows // gates
     zeros = np.zeros((d, rows), np.float32)
     input_bias, hidden_bias = (zeros if b is None else b for b in (b_ih, b_hh))
     inner = np.zeros((d, panels_of(hidden)), np.float32)
@@ -83,10 +81,10 @@ def _pack(
         hidden_bias = hidden_bias.copy()
         inner[:, :hidden] = hidden_bias[:, 2 * hidden :]
         hidden_bias[:, 2 * hidden :] = 0
-    first, second = w_hh, None
+    first, second = w_hh, None if projection is None else pack_all(projection)
     if kind == GRU_BEFORE:
         first, rest = w_hh[:, : 2 * hidden], w_hh[:, 2 * hidden :]
-        second = _stacked(_interleaved(rest, 1))
+        second = pack_all(_interleaved(rest, 1))
     wide = None
     if peephole is not None:
         wide = np.zeros((d, 3, panels_of(hidden)), np.float32)
@@ -94,8 +92,8 @@ def _pack(
     couple = bool(getattr(options, "couple_input_forget", False))
     plain = activations[:d] == (usual,) * d and not options.clip and wide is None and not couple and kind in (LSTM, GRU)
     return Packed(
-        kind, gates, hidden, w_ih.shape[2], _stacked(_interleaved(w_ih, gates)),
-        _stacked(_interleaved(first, 2 if kind == GRU_BEFORE else gates)), second, _interleaved(input_bias + hidden_bias,
+        kind, gates, hidden, state, w_ih.shape[2], pack_all(_interleaved(w_ih, gates)),
+        pack_all(_interleaved(first, 2 if kind == GRU_BEFORE else gates)), second, _interleaved(input_bias + hidden_bias,
         gates), inner,
         wide, float(options.clip), couple, tuple(tuple(map(spell, functions)) for functions in activations[:d]), plain,
     )  # fmt: skip
@@ -109,12 +107,11 @@ def lstm_pack(
     peephole__dp: np.ndarray | None,
     w_hr__dqh: np.ndarray | None,
     options: LstmOptions,
-) -> Packed | _reference.Packed:
-    """Packs an LSTM; arguments as in `reference/recurrent.py`, whose kernel runs those with projections."""
-    if w_hr__dqh is not None:
-        return _reference.lstm_pack(w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, w_hr__dqh, options)
+) -> Packed:
+    """Packs an LSTM; arguments as in `reference/recurrent.py`."""
     usual = (_USUAL[0], _USUAL[1], _USUAL[1])
-    return _pack(LSTM, 4, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, options, options.activations, usual)
+    weights = w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, w_hr__dqh
+    return _pack(LSTM, 4, *weights, options, options.activations, usual)
 
 
 def gru_pack(
@@ -122,7 +119,7 @@ def gru_pack(
 ) -> Packed:
     """Packs a GRU: as `lstm_pack`, with 3h gates in the order r z n."""
     kind = GRU if options.reset_after else GRU_BEFORE
-    return _pack(kind, 3, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, options, options.activations, _USUAL)
+    return _pack(kind, 3, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, None, options, options.activations, _USUAL)
 
 
 def rnn_pack(
@@ -130,7 +127,7 @@ def rnn_pack(
 ) -> Packed:
     """Packs a simple RNN: as `lstm_pack`, with h gates."""
     activations = tuple((function,) for function in options.activations)
-    return _pack(RNN, 1, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, options, activations, ())
+    return _pack(RNN, 1, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, None, options, activations, ())
 
 
 def _units(e: Emit, hidden: V, gates: int, body: Callable[[V, V], None]) -> None:
@@ -274,24 +271,24 @@ def _inputs(
 @kernel
 def _walk(
     product: int, block: int, apply: int, limited: int, kind: int, usual: int, xg: int, steps: int, batch: int, batch_first: int,
-    directions: int, reverse: int, hidden: int, gates: int, r: int, r_size: int, second: int, second_size: int, inner: int,
-    peephole: int,
-    clip: float, couple: int, f0: int, a0: float, b0: float, f1: int, a1: float, b1: float, f2: int, a2: float, b2: float,
-    h0: int, c0: int,
-    lengths: int, times: int, out: int, out_step: int, out_batch: int, out_direction: int, hn: int, cn: int, scratch: int,
+    directions: int, reverse: int, hidden: int, state: int, gates: int, r: int, r_size: int, second: int, second_size: int,
+    inner: int, peephole: int, clip: float, couple: int, f0: int, a0: float, b0: float, f1: int, a1: float, b1: float, f2: int,
+    a2: float, b2: float, h0: int, c0: int, lengths: int, times: int, out: int, out_step: int, out_batch: int, out_direction: int, hn: int, cn: int, scratch: int,
     direction: int,
     first: int,
     last: int,
 ) -> None:  # fmt: skip
     """Tasks: groups of ROWS sequences of one direction. scratch: [ROWS] states h and c, sums, then eight rows of a gate."""
     wide = (hidden + PANEL - 1) // PANEL * PANEL
+    wide_state = (state + PANEL - 1) // PANEL * PANEL
+    projected = kind == LSTM and second != 0
     columns = gates * wide
     both = 2 * wide if kind == GRU_BEFORE else columns  # columns of the first product
     states, cells = scratch, scratch + 4 * ROWS * wide
     sums = cells + 4 * ROWS * wide
     own_gates = sums + 4 * ROWS * columns
     gi, gf, gg, go = own_gates, own_gates + 4 * wide, own_gates + 8 * wide, own_gates + 12 * wide
-    resets = own_gates + 16 * wide  # [ROWS] r h, beside z of each sequence behind it
+    resets = own_gates + 16 * wide  # [ROWS] r h, beside z of each sequence behind it; or h before it is projected
     keeps = resets + 4 * ROWS * wide
     own = table()
     active = own + 16
@@ -307,11 +304,11 @@ def _walk(
         for i in range(count):
             zero(states + 4 * i * wide, wide)
             zero(cells + 4 * i * wide, wide)
-            at = 4 * (direction * batch + b_first + i) * hidden
+            at = 4 * (direction * batch + b_first + i)
             if h0 != 0:
-                copy_row(h0 + at, states + 4 * i * wide, hidden)
+                copy_row(h0 + at * state, states + 4 * i * wide, state)
             if c0 != 0:
-                copy_row(c0 + at, cells + 4 * i * wide, hidden)
+                copy_row(c0 + at * hidden, cells + 4 * i * wide, hidden)
             length = steps if lengths == 0 else integer(lengths, b_first + i)
             longest = max(longest, length)
         for s in range(longest):
@@ -321,8 +318,8 @@ def _walk(
                     put_integer(active, m, states + 4 * i * wide)
                     m += 1
             k0 = 0
-            while k0 < hidden:
-                klen = min(256, hidden - k0)
+            while k0 < state:
+                klen = min(256, state - k0)
                 put_integer(own, 0, k0)
                 put_integer(own, 1, klen)
                 call(
@@ -342,6 +339,9 @@ def _walk(
                 entry = (b_first + i) * steps + time if batch_first != 0 else time * batch + b_first + i
                 gate_x = xg + 4 * (direction * steps * batch + entry) * columns
                 row, h, c = sums + 4 * j * both, states + 4 * i * wide, cells + 4 * i * wide
+                if projected:
+                    h = resets + 4 * i * wide
+                    put_integer(active, j, h)
                 if usual != 0 and kind == LSTM:
                     _lstm_gates(row, gate_x, h, c, hidden)
                 elif usual != 0 and kind == GRU:
@@ -386,15 +386,15 @@ def _walk(
                     _gather(row, 1, 0, gate_x, 1, 0, h, hidden)
                     call(limited, apply, clip, f0, a0, b0, h, wide)
                 j += 1
-            if kind == GRU_BEFORE:
+            if second != 0:
                 k0 = 0
                 while k0 < hidden:
                     klen = min(256, hidden - k0)
                     put_integer(own, 0, k0)
                     put_integer(own, 1, klen)
                     call(
-                        block, active, m, own, 1, second + 4 * (direction * second_size + wide * k0), PANEL, PANEL * klen, sums,
-                        wide, wide,
+                        block, active, m, own, 1, second + 4 * (direction * second_size + wide_state * k0), PANEL,
+                        PANEL * klen, sums, wide_state, wide_state,
                         1 if k0 > 0 else 0, 0, 0, 0, 0, 0.0, 0.0, apply,
                     )  # fmt: skip
                     k0 += klen
@@ -413,19 +413,21 @@ def _walk(
                     _gather(sums + 4 * j * wide, 1, 0, gate_x, 3, 2 * PANEL, gg, hidden)
                     call(limited, apply, clip, f1, a1, b1, gg, wide)
                     _between(h, keeps + 4 * i * wide, gg, wide)
+                if projected:
+                    copy_row(sums + 4 * j * wide_state, h, state)
                 if out != 0:
-                    copy_row(h, out + 4 * (time * out_step + (b_first + i) * out_batch + direction * out_direction), hidden)
+                    copy_row(h, out + 4 * (time * out_step + (b_first + i) * out_batch + direction * out_direction), state)
                 j += 1
         for i in range(count):
             if lengths != 0 and out != 0:  # steps that the sequence has not got
                 for s in range(integer(lengths, b_first + i), steps):
                     time = s if times == 0 else integer(times, (b_first + i) * steps + s)
-                    zero(out + 4 * (time * out_step + (b_first + i) * out_batch + direction * out_direction), hidden)
-            at = 4 * (direction * batch + b_first + i) * hidden
+                    zero(out + 4 * (time * out_step + (b_first + i) * out_batch + direction * out_direction), state)
+            at = 4 * (direction * batch + b_first + i)
             if hn != 0:
-                copy_row(states + 4 * i * wide, hn + at, hidden)
+                copy_row(states + 4 * i * wide, hn + at * state, state)
             if cn != 0:
-                copy_row(cells + 4 * i * wide, cn + at, hidden)
+                copy_row(cells + 4 * i * wide, cn + at * hidden, hidden)
 
 
 def _run(
@@ -442,7 +444,7 @@ def _run(
     reverse: bool,
 ) -> None:
     batch, steps = (x.shape[0], x.shape[1]) if batch_first else (x.shape[1], x.shape[0])
-    d, hidden, gates, inputs = len(packed.w), packed.hidden, packed.gates, packed.inputs
+    d, hidden, state, gates, inputs = len(packed.w), packed.hidden, packed.state, packed.gates, packed.inputs
     wide = panels_of(hidden)
     columns = gates * wide
     lengths = None
@@ -466,10 +468,11 @@ def _run(
         )  # fmt: skip
         spread(d * -(-rows // STEPS), 1.0 * d * rows * inputs * columns, lambda first, last: _inputs(*inputs_given, first, last))
     # Floats from one step, sequence and direction of `out` to the next.
-    if directions_apart:
-        strides = (d * hidden, steps * d * hidden, hidden) if batch_first else (d * batch * hidden, hidden, batch * hidden)
+    pitch = d * state
+    if batch_first:
+        strides = pitch, steps * pitch, state
     else:
-        strides = (d * hidden, steps * d * hidden, hidden) if batch_first else (batch * d * hidden, d * hidden, hidden)
+        strides = (batch * pitch, state, batch * state) if directions_apart else (batch * pitch, pitch, state)
     groups = -(-batch // ROWS)
 
     def run(first: int, last: int) -> None:
@@ -481,7 +484,7 @@ def _run(
                 _walk(
                     product.address, block.address, apply.address, limited.address, packed.kind, int(packed.usual), address(xg),
                     steps,
-                    batch, int(batch_first), d, int(reverse), hidden, gates, address(packed.r), packed.r.shape[1],
+                    batch, int(batch_first), d, int(reverse), hidden, state, gates, address(packed.r), packed.r.shape[1],
                     address(packed.second), 0 if packed.second is None else packed.second.shape[1], address(packed.inner),
                     address(packed.peephole), packed.clip, int(packed.couple), *functions[0], *functions[1], *functions[2],
                     address(h0),
@@ -495,7 +498,7 @@ def _run(
 
 def lstm(
     x: np.ndarray,
-    packed: Packed | _reference.Packed,
+    packed: Packed,
     h0__dbh: np.ndarray | None,
     c0__dbh: np.ndarray | None,
     lengths__b: np.ndarray | None,
@@ -507,11 +510,6 @@ def lstm(
     reverse: bool,
 ) -> None:
     """Runs a sequence through all directions of an LSTM; arguments as in `reference/recurrent.py`."""
-    if isinstance(packed, _reference.Packed):
-        _reference.lstm(
-            x, packed, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh, batch_first, directions_apart, reverse
-        )  # fmt: skip
-        return
     _run(x, packed, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh, batch_first, directions_apart, reverse)
 
 

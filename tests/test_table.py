@@ -20,10 +20,8 @@ from fastlayers.kernels.table import KERNELS, UNARY, Kernel
 KERNELS_H = Path(table.__file__).parent / "aot" / "csrc" / "kernels.h"
 ENGINE_PXD = Path(table.__file__).parent / "aot" / "_engine.pxd"
 FOLDERS = ("reference", "aot", "jit", "cuda")
-# Kernels that numpy's own loops serve as well as Numba's would, and those that Numba's engine has not got yet.
-NOT_IN_JIT = frozenset(
-    {"integer", "running_sum", "tree_argmax", "tree_distribution", "tree_log_prob"}
-)  # fmt: skip
+# Kernels that numpy's own loops serve as well as Numba's would.
+NOT_IN_JIT = frozenset({"integer", "running_sum"})
 # Those that CUDA's engine has not got: quantised numbers, grids, trees.
 NOT_IN_CUDA = frozenset(
     {"dequantize", "dynamic_quantize", "grid_sample", "linear_attention", "lookup", "qbinary", "qconv", "qconv_pack",

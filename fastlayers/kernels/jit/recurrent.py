@@ -273,10 +273,8 @@ def _walk(
     product: int, block: int, apply: int, limited: int, kind: int, usual: int, xg: int, steps: int, batch: int, batch_first: int,
     directions: int, reverse: int, hidden: int, state: int, gates: int, r: int, r_size: int, second: int, second_size: int,
     inner: int, peephole: int, clip: float, couple: int, f0: int, a0: float, b0: float, f1: int, a1: float, b1: float, f2: int,
-    a2: float, b2: float, h0: int, c0: int, lengths: int, times: int, out: int, out_step: int, out_batch: int, out_direction: int, hn: int, cn: int, scratch: int,
-    direction: int,
-    first: int,
-    last: int,
+    a2: float, b2: float, h0: int, c0: int, lengths: int, times: int, out: int, out_step: int, out_batch: int, out_direction: int,
+    hn: int, cn: int, scratch: int, direction: int, first: int, last: int,
 ) -> None:  # fmt: skip
     """Tasks: groups of ROWS sequences of one direction. scratch: [ROWS] states h and c, sums, then eight rows of a gate."""
     wide = (hidden + PANEL - 1) // PANEL * PANEL

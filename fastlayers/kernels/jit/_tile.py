@@ -39,9 +39,9 @@ NV = PANEL // WIDTH  # vectors of a panel
 RELU = UNARY["relu"].code
 
 # Panels that are walked at once, with the rows of the tallest tile: sums and one term of each panel fit the registers. Those of
-# few rows walk more panels, for their sums would wait for one another; one row of several panels reads fewest numbers a sum.
+# few rows walk more panels, for their sums would wait for one another; eight panels are more streams than caches follow.
 _WIDE = REGISTERS == 32
-TALL = {16: {1: 8, 2: 8, 3: 8, 4: 6, 8: 1}, 8: {1: 6, 3: 2}, 4: {1: 6, 3: 2} if _WIDE else {1: 3, 2: 1}}[WIDTH]
+TALL = {16: {1: 8, 2: 8, 3: 8, 4: 6}, 8: {1: 6, 3: 2}, 4: {1: 6, 3: 2} if _WIDE else {1: 3, 2: 1}}[WIDTH]
 TALL_ROWS, FEW_PANELS = TALL[1], max(TALL)
 FEW_ROWS = TALL[FEW_PANELS]
 ROWS = 256  # rows of a call of `block`
@@ -173,7 +173,7 @@ def block(
     j = 0
     while j < panels and m > 0:
         p, most, left = 1, TALL_ROWS, whole - j
-        if m <= FEW_ROWS and left >= FEW_PANELS:
+        if WIDTH < 16 and m <= FEW_ROWS and left >= FEW_PANELS:
             p, most = FEW_PANELS, FEW_ROWS
         elif WIDTH == 16 and left >= 4 and left != 5 and (m <= 6 or m > 8):
             p, most = 4, 6

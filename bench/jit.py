@@ -10,10 +10,13 @@ would write in numpy in float32 (bench/plain.py), whose results are held to the 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy reads it: one thread each
 
 import numpy as np
 

@@ -226,6 +226,41 @@ def test_what_asks_for_too_much_is_refused(case: str) -> None:
     assert time.perf_counter() - start < 10
 
 
+def joined(kind: str, **config: Any) -> dict[str, Any]:
+    return functional(given(4), {**layer(kind, "y", [call([tensor("x"), tensor("x")])], **config)})
+
+
+def applied(name: str, **kwargs: Any) -> dict[str, Any]:
+    return functional(given(4), {**layer(name, "y", [call(tensor("x"), **kwargs)]), "module": "keras.src.ops.numpy"})
+
+
+FAR = {
+    **{f"{kind} of axis {axis!r:.20}": sequential(layer(kind, axis=axis)) for kind, axis in (
+        ("Softmax", 10**12), ("Softmax", 2), ("Softmax", -3), ("Softmax", [0, 2]), ("Softmax", "1"), ("UnitNormalization", -3),
+    )},
+    "LayerNormalization of an axis": sequential(layer("LayerNormalization", axis=[10**12], scale=False, center=False)),
+    **{f"{kind} of axes {config}": joined(kind, **config) for kind, config in (
+        ("Concatenate", {"axis": 10**12}), ("Dot", {"axes": 2}), ("Dot", {"axes": [1, -3]}),
+    )},
+    **{f"{name} of {kwargs}": applied(name, **kwargs) for name, kwargs in (
+        ("Sum", {"axis": 2}), ("Mean", {"axis": [0, -3]}), ("Argmax", {"axis": 10**12}), ("Cumsum", {"axis": -3}),
+        ("Transpose", {"axes": [0, 3]}), ("Swapaxes", {"axis1": 0, "axis2": 10**12}),
+        ("Moveaxis", {"source": 2, "destination": 0}), ("Moveaxis", {"source": 0, "destination": -3}), ("ExpandDims", {"axis": 3}),
+        ("Squeeze", {"axis": 2}),
+        ("Stack", {"axis": 3}), ("Split", {"indices_or_sections": 2, "axis": 2}), ("Repeat", {"repeats": 2, "axis": 2}),
+        ("Take", {"indices": 0, "axis": 2}), ("TakeAlongAxis", {"indices": [[0]], "axis": 2}), ("Flip", {"axis": 10**12}),
+        ("LogSoftmax", {"axis": 2}), ("Glu", {"axis": -3}),
+    )},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FAR)
+def test_axes_that_a_tensor_does_not_have(case: str) -> None:
+    with pytest.raises(FormatError, match=r"(axis .*: expected -[23] to [12]|index out of range)") as caught:
+        fl.load(archive(FAR[case]))
+    assert "layer model/" in str(caught.value)
+
+
 def mutated(value: Any, rng: random.Random, rate: float) -> Any:
     """A configuration with some of its values changed."""
     if rng.random() < rate:

@@ -49,8 +49,8 @@ def _softmax(b: Build, x: Tensor, axis: Any = -1) -> Tensor:
     if isinstance(axis, (list, tuple)) and len(axis) == 1:
         axis = axis[0]
     if isinstance(axis, int):
-        return b.op("Softmax", x, axis=axis % x.rank)
-    axes = sorted(a % x.rank for a in axis)
+        return b.op("Softmax", x, axis=x.axis(axis))
+    axes = sorted(x.axes(axis))
     e = b.op("Exp", b.op("Sub", x, b.reduce("Max", x, axes, True)))
     return b.op("Div", e, b.reduce("Sum", e, axes, True))
 
@@ -60,7 +60,7 @@ def _gelu(b: Build, x: Tensor, approximate: bool = False) -> Tensor:
 
 
 def _glu(b: Build, x: Tensor, axis: int = -1) -> Tensor:
-    a, gates = b.many("Split", 2, x, axis=axis % x.rank, num_outputs=2)
+    a, gates = b.many("Split", 2, x, axis=x.axis(axis), num_outputs=2)
     return b.op("Mul", a, b.op("Sigmoid", gates))
 
 
@@ -96,7 +96,7 @@ FUNCTIONS: dict[str, Function] = {
     "softplus": _plain("Softplus"),
     "softsign": _plain("Softsign"),
     "softmax": _softmax,
-    "log_softmax": lambda b, x, axis=-1: b.op("LogSoftmax", x, axis=axis % x.rank),
+    "log_softmax": lambda b, x, axis=-1: b.op("LogSoftmax", x, axis=x.axis(axis)),
     "sigmoid": _plain("Sigmoid"),
     "tanh": _plain("Tanh"),
     "exponential": _plain("Exp"),

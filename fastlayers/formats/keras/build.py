@@ -62,6 +62,17 @@ class Tensor:
             raise FormatError(f"axis {axis} of a value of shape {self.shape} must have a known size")
         return found
 
+    def axis(self, axis: Any, more: int = 0) -> int:
+        """An axis counted from the front, among `more` new ones."""
+        rank = self.rank + more
+        if not isinstance(axis, int) or not -rank <= axis < rank:
+            raise ValueError(f"axis {axis!r:.40}: expected {-rank} to {rank - 1}")
+        return axis % rank
+
+    def axes(self, axes: Any) -> list[int]:
+        """One or several axes counted from the front, in their order."""
+        return [self.axis(a) for a in (axes if isinstance(axes, (list, tuple)) else [axes])]
+
     def masked(self, mask: Tensor | None) -> Tensor:
         """The same value with another mask."""
         return Tensor(self.name, self.shape, self.dtype, self.value, mask)
@@ -199,7 +210,7 @@ class Build:
         size = x.sizes[axis]
         if isinstance(size, int):
             return size
-        at = axis % x.rank
+        at = x.axis(axis)
         return self.op("Shape", x, start=at, end=at + 1)
 
     def reshape(self, x: Tensor, *sizes: Any) -> Tensor:
@@ -236,12 +247,12 @@ class Build:
         far = (1 << 62) if step > 0 else -(1 << 62)
         begin = (0 if step > 0 else (1 << 62)) if start is None else start
         return self.op(
-            "Slice", x, self.ints(begin), self.ints(far if stop is None else stop), self.ints(axis % x.rank), self.ints(step)
+            "Slice", x, self.ints(begin), self.ints(far if stop is None else stop), self.ints(x.axis(axis)), self.ints(step)
         )
 
     def take(self, x: Tensor, axis: int, index: int) -> Tensor:
         """One place of an axis, which goes."""
-        return self.op("Gather", x, self.constant(np.array(index, np.int64)), axis=axis % x.rank)
+        return self.op("Gather", x, self.constant(np.array(index, np.int64)), axis=x.axis(axis))
 
     def flip(self, x: Tensor, axis: int) -> Tensor:
         """An axis the other way round."""
@@ -251,11 +262,11 @@ class Build:
         """Tensors one after the other."""
         if len(parts) == 1:
             return parts[0]
-        return self.op("Concat", *parts, axis=axis % parts[0].rank)
+        return self.op("Concat", *parts, axis=parts[0].axis(axis))
 
     def reduce(self, op: str, x: Tensor, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
         """ReduceMean and its kin; None: over all axes."""
-        chosen = range(x.rank) if axes is None else sorted({a % x.rank for a in axes})
+        chosen = range(x.rank) if axes is None else sorted(set(x.axes(axes)))
         return self.op(f"Reduce{op}", x, self.ints(*chosen), keepdims=int(keep))
 
     # ---- the end ----------------------------------------------------------------------------------------------------------

@@ -33,21 +33,22 @@ def ravel(b: Build, x: Tensor, **_: Any) -> Tensor:
 @put("Transpose")
 def transpose(b: Build, x: Tensor, axes: Any = None, **_: Any) -> Tensor:
     """Axes in another order, all turned round by default."""
-    return b.transpose(x, *(a % x.rank for a in (axes if axes is not None else range(x.rank - 1, -1, -1))))
+    return b.transpose(x, *x.axes(axes if axes is not None else (*range(x.rank - 1, -1, -1),)))
 
 
 @put("Swapaxes")
 def swapaxes(b: Build, x: Tensor, axis1: int, axis2: int, **_: Any) -> Tensor:
     """Two axes exchanged."""
     order = list(range(x.rank))
-    order[axis1], order[axis2] = order[axis2], order[axis1]
+    i, j = x.axis(axis1), x.axis(axis2)
+    order[i], order[j] = j, i
     return b.transpose(x, *order)
 
 
 @put("Moveaxis")
 def moveaxis(b: Build, x: Tensor, source: Any, destination: Any, **_: Any) -> Tensor:
     """Axes moved to other places."""
-    from_, to = ([a % x.rank for a in listed(v)] for v in (source, destination))
+    from_, to = x.axes(source), x.axes(destination)
     order = [a for a in range(x.rank) if a not in from_]
     for place, axis in sorted(zip(to, from_, strict=True)):
         order.insert(place, axis)
@@ -58,13 +59,13 @@ def moveaxis(b: Build, x: Tensor, source: Any, destination: Any, **_: Any) -> Te
 def expand_dims(b: Build, x: Tensor, axis: Any, **_: Any) -> Tensor:
     """New axes of size 1."""
     many = listed(axis)
-    return b.unsqueeze(x, *sorted(a % (x.rank + len(many)) for a in many))
+    return b.unsqueeze(x, *sorted(x.axis(a, len(many)) for a in many))
 
 
 @put("Squeeze")
 def squeeze(b: Build, x: Tensor, axis: Any = None, **_: Any) -> Tensor:
     """Without axes of size 1."""
-    chosen = [i for i, s in enumerate(x.sizes) if s == 1] if axis is None else [a % x.rank for a in listed(axis)]
+    chosen = [i for i, s in enumerate(x.sizes) if s == 1] if axis is None else x.axes(axis)
     return b.squeeze(x, *chosen) if chosen else x
 
 
@@ -83,7 +84,7 @@ def concatenate(b: Build, xs: Any, *more: Any, axis: Any = 0, **_: Any) -> Tenso
 def stack(b: Build, x: Any, *more: Any, axis: int = 0, **_: Any) -> Tensor:
     """Along a new axis."""
     parts = tensors([x, *more])
-    at = axis % (parts[0].rank + 1)
+    at = parts[0].axis(axis, 1)
     joined: Tensor = concatenate(b, [b.unsqueeze(p, at) for p in parts], axis=at)
     return joined
 
@@ -123,7 +124,7 @@ def repeat(b: Build, x: Tensor, repeats: Any, axis: Any = None, **_: Any) -> Ten
     """Every element repeated along an axis."""
     if axis is None:
         x, axis = b.reshape(x, -1), 0
-    count, axis = integer(repeats), axis % x.rank
+    count, axis = integer(repeats), x.axis(axis)
     wide = b.unsqueeze(x, axis + 1)
     tiled = b.op("Tile", wide, b.ints(*(count if a == axis + 1 else 1 for a in range(wide.rank))))
     size = x.sizes[axis]
@@ -203,7 +204,7 @@ def take(b: Build, x: Tensor, indices: Any, axis: Any = None, **_: Any) -> Tenso
     """Places of an axis by number."""
     if axis is None:
         x, axis = b.reshape(x, -1), 0
-    return b.op("Gather", x, b.cast(_integers(b, indices), INT64), axis=int(axis) % x.rank)
+    return b.op("Gather", x, b.cast(_integers(b, indices), INT64), axis=x.axis(axis))
 
 
 @put("TakeAlongAxis")
@@ -211,7 +212,7 @@ def take_along_axis(b: Build, x: Tensor, indices: Any, axis: Any = None, **_: An
     """Numbers at places that each have their own."""
     if axis is None:
         raise Refused("take_along_axis without an axis")
-    return b.op("GatherElements", x, b.cast(_integers(b, indices), INT64), axis=int(axis) % x.rank)
+    return b.op("GatherElements", x, b.cast(_integers(b, indices), INT64), axis=x.axis(axis))
 
 
 def _integers(b: Build, value: Any) -> Tensor:

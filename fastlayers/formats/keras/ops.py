@@ -256,7 +256,7 @@ def _arg(op: str) -> Operation:
     def run(b: Build, x: Tensor, axis: Any = None, keepdims: bool = False, **_: Any) -> Tensor:
         if axis is None:
             x, axis = b.reshape(x, -1), 0
-        return b.cast(b.op(op, x, axis=int(axis) % x.rank, keepdims=int(bool(keepdims))), INT32)
+        return b.cast(b.op(op, x, axis=x.axis(axis), keepdims=int(bool(keepdims))), INT32)
 
     return run
 
@@ -268,7 +268,7 @@ def _running(op: str) -> Operation:
     def run(b: Build, x: Tensor, axis: Any = None, **_: Any) -> Tensor:
         if axis is None:
             x, axis = b.reshape(x, -1), 0
-        return b.op(op, x, b.constant(np.array(int(axis) % x.rank, np.int64)))
+        return b.op(op, x, b.constant(np.array(x.axis(axis), np.int64)))
 
     return run
 

@@ -170,7 +170,9 @@ class Call:
             self.refuse(f"of values of dtype {dtype}")
         if dtype.kind in "iu":
             info = np.iinfo(dtype)
-            value = min(max(round(value), info.min), info.max)
+            if value != value:
+                self.fail("nan is no integer")
+            value = round(min(max(value, info.min), info.max))
         return self.e.constant(np.array(value, dtype))
 
 

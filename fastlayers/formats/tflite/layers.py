@@ -88,9 +88,9 @@ def conv_3d(c: Call) -> str:
 
 def _wanted(c: Call, axes: int) -> tuple[int | None, ...]:
     """The sizes that a transposed convolution is to make: where they are computed, those that the file tells of its result."""
-    array, told = c.constant(0), c.outputs[0].shape
-    if array is not None:
-        values = [int(v) for v in array.reshape(-1)]
+    told = c.outputs[0].shape
+    if c.constant(0) is not None:
+        values = c.ints(0, "the result's sizes")
         if len(values) not in (axes, axes + 2) or min(values, default=0) < 0:
             c.fail(f"the result's shape is {values[:8]}: expected {axes + 2} sizes")
         return tuple(values[1 : axes + 1] if len(values) == axes + 2 else values)

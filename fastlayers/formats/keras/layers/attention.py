@@ -137,9 +137,8 @@ def multi_head_attention(
     own = ((query_mask, query), (value_mask, value), (key_mask, None if same_key else key))
     masks = [mask if isinstance(mask, Tensor) else None if x is None else x.mask for mask, x in own]
     lead = query.sizes[1:-1]
-    if this.get("attention_axes") is not None and sorted(a % query.rank for a in _listed(this.get("attention_axes"))) != list(
-        range(1, query.rank - 1)
-    ):
+    axes = this.get("attention_axes")
+    if axes is not None and sorted(query.axes(axes)) != list(range(1, query.rank - 1)):
         this.refuse("attention along some of the axes")
     flat = [t if t.rank == 3 else b.reshape(t, b.shape_of(t, 0), -1, b.shape_of(t, t.rank - 1)) for t in (query, value, key)]
     q_in, v_in, k_in = (b.floats(t) for t in flat)
@@ -170,10 +169,6 @@ def multi_head_attention(
         sizes = [b.shape_of(query, i + 1) for i in range(len(lead))]
         y = b.reshape(y, b.shape_of(query, 0), *sizes, *kernel.shape[2:])
     return [y, weights] if return_attention_scores else y
-
-
-def _listed(value: Any) -> list[int]:
-    return [value] if isinstance(value, int) else list(value)
 
 
 def _heads(b: Build, this: Layer, x: Tensor) -> Tensor:

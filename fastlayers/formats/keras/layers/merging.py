@@ -54,7 +54,7 @@ def concatenate(this: Layer, b: Build, *given: Any) -> Tensor:
     if all(p.mask is None for p in parts):
         return made
     masks = [_whole_mask(b, p) for p in parts]
-    if axis % made.rank == 1:
+    if made.axis(axis) == 1:
         return made.masked(b.concat(masks, 1))
     result_mask = masks[0]
     for other in masks[1:]:
@@ -75,7 +75,7 @@ def dot(this: Layer, b: Build, *given: Any) -> Tensor:
     x, y = (b.floats(t) for t in tensors(given))
     axes = this.config["axes"]
     i, j = (axes, axes) if isinstance(axes, int) else axes
-    i, j = i % x.rank, j % y.rank
+    i, j = x.axis(i), y.axis(j)
     if this.get("normalize"):
         x, y = unit(b, x, [i]), unit(b, y, [j])
     x2, y2 = x.rank == 2, y.rank == 2

@@ -14,8 +14,7 @@ from .merging import unit
 
 def _axes(this: Layer, x: Tensor) -> list[int]:
     """The axes that the configuration names."""
-    axis = this.get("axis", -1)
-    return sorted(a % x.rank for a in ([axis] if isinstance(axis, int) else axis))
+    return sorted(x.axes(this.get("axis", -1)))
 
 
 def _gamma_beta(this: Layer) -> list[str]:

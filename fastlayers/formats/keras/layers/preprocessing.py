@@ -36,8 +36,8 @@ def resizing(this: Layer, b: Build, x: Tensor) -> Tensor:
 @layer("CenterCrop", mask="drop")
 def center_crop(this: Layer, b: Build, x: Tensor) -> Tensor:
     """The middle of images that are large enough."""
-    rows, columns = (1, 2) if this.last() else (2, 3)
-    for axis, wanted in ((rows % x.rank, int(this.config["height"])), (columns % x.rank, int(this.config["width"]))):
+    rows, columns = (-3, -2) if this.last() else (-2, -1)
+    for axis, wanted in ((rows, int(this.config["height"])), (columns, int(this.config["width"]))):
         size = x.size(axis)
         if size < wanted:
             this.refuse("images smaller than the crop, which are resized")

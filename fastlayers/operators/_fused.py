@@ -4,6 +4,8 @@ a, b).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..graph.ir import Shape
@@ -12,15 +14,19 @@ from ..kernels.table import UNARY, Activation
 from ._base import View
 from ._shapes import broadcast
 
-__all__ = ["IDENTITY", "finished", "fused", "widened"]
+__all__ = ["IDENTITY", "activation", "finished", "fused", "widened"]
 
 IDENTITY = Activation(UNARY["identity"].code)
 _CODES = {function.code for function in UNARY.values()}
 
 
 def fused(n: View) -> Activation:
-    """The activation behind the operator, as kernels take it. Raises ShapeError for a number that they do not have."""
-    found = n.get("activation", IDENTITY)
+    """The activation behind the operator, as kernels take it."""
+    return activation(n, n.get("activation", IDENTITY))
+
+
+def activation(n: View, found: Any) -> Activation:
+    """A function as kernels take it. Raises ShapeError for a number that they do not have."""
     fits = isinstance(found, tuple) and 1 <= len(found) <= 3 and all(isinstance(v, (int, float)) for v in found)
     if not fits or type(found[0]) is not int or found[0] not in _CODES:
         raise n.fail(f"activation is {found!s:.80}: expected a number of a function and two parameters")

@@ -25,7 +25,10 @@ def _infer(rule: Callable[..., Any]) -> Callable[[View], list[Spec]]:
         if any(n.has(i) and shape is None for i, shape in enumerate(shapes)):
             return [Spec(None, n.spec(0).dtype)] * outputs
         found = rule(*shapes, **n.node.attributes)
-        return [Spec(shape, n.spec(0).dtype) for shape in (found if isinstance(found, list) else [found])]
+        made = found if isinstance(found, list) else [found]
+        if len(made) != outputs:
+            raise n.fail(f"has {outputs} outputs: expected {len(made)}")
+        return [Spec(shape, n.spec(0).dtype) for shape in made]
 
     return infer
 

@@ -4,6 +4,7 @@ ConvTranspose, `output_size`: sizes of the result's space, where pads say what i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ..program.builder import Builder, Ref
 
 _ZEROS = PAD_MODES["zeros"]
+_MODES: dict[int, Any] = {0: "constant", 1: "reflect", 2: "edge", 3: "wrap"}  # as numpy calls them
 _EACH: tuple[Any, ...] = (slice(None), slice(None))  # every image and channel
 
 
@@ -52,7 +54,15 @@ def conv_infer(n: View) -> list[Spec]:
         raise n.fail(f"group is {groups}, the weights have shape {w}: expected a divisor of {w[0]}")
     if n.has(2) and n.shape(2) is not None and (len(n.shape(2)) != 1 or _differ(n.shape(2)[0], w[0])):  # type: ignore[arg-type, index]
         raise n.fail(f"the bias has shape {n.shape(2)}: expected ({w[0]},)")
-    return [Spec(widened(n, _own(n, x, w[0], place)), n.spec(0).dtype)]
+    own = _own(n, x, w[0], place)
+    mode = n.get("pad_mode", _ZEROS)
+    if mode != _ZEROS:
+        if mode not in _MODES:
+            raise n.fail(f"pad_mode is {mode!r}: expected one of {tuple(_MODES)}")
+        for size, pads in zip(spatial(x, last), place.pads or (), strict=False):
+            if isinstance(size, int) and max(pads) > ((math.inf if size else 0) if mode == 2 else max(size - (mode == 1), 0)):
+                raise n.fail(f"x has shape {x}: cannot be padded by {pads} in mode {_MODES[mode]!r}")
+    return [Spec(widened(n, own), n.spec(0).dtype)]
 
 
 def _own(n: View, x: Any, channels: Any, place: Window) -> Any:
@@ -129,8 +139,7 @@ def conv_run(
         x = np.moveaxis(x, -1, 1)
     axes = w.ndim - 2
     wide = np.float64 if x.dtype.kind == "f" else x.dtype
-    modes = {0: "constant", 1: "reflect", 2: "edge", 3: "wrap"}
-    padded = np.pad(x, ((0, 0), (0, 0), *((max(p, 0), max(q, 0)) for p, q in place.pads)), modes[n.get("pad_mode", _ZEROS)])  # type: ignore[call-overload]
+    padded = np.pad(x, ((0, 0), (0, 0), *((max(p, 0), max(q, 0)) for p, q in place.pads)), _MODES[n.get("pad_mode", _ZEROS)])
     cut = tuple(slice(max(-p, 0), padded.shape[i + 2] - max(-q, 0)) for i, (p, q) in enumerate(place.pads))
     padded = padded[_EACH + cut]
     views: Any = np.lib.stride_tricks.sliding_window_view(padded, place.reach, tuple(range(2, 2 + axes)))
@@ -204,6 +213,8 @@ def conv_transpose_infer(n: View) -> list[Spec]:
     if any(isinstance(s, int) and s < 0 for s in sizes):
         raise n.fail(f"the result would have the sizes {sizes}: the padding is larger than it")
     made = w[1] * groups if isinstance(w[1], int) else None
+    if n.has(2) and n.shape(2) is not None and (len(n.shape(2)) != 1 or _differ(n.shape(2)[0], made)):  # type: ignore[arg-type, index]
+        raise n.fail(f"the bias has shape {n.shape(2)}: expected ({made},)")
     return [Spec(arranged(x[0], made, sizes, n.get("out_last", False)), n.spec(0).dtype)]
 
 

@@ -229,8 +229,14 @@ _global(
 # ---- bins, and time: operators of our own ---------------------------------------------------------------------------------
 
 
+def _mean_or_max(n: View) -> None:
+    if n.get("reduce") not in ("mean", "max"):
+        raise n.fail(f"reduce is {n.get('reduce')!r}: expected 'mean' or 'max'")
+
+
 def adaptive_infer(n: View) -> list[Spec]:
     """sizes: of the result along space, 0 keeps one; reduce: "mean" or "max"."""
+    _mean_or_max(n)
     x, last = n.shape(0), n.get("x_last", False)
     if x is None:
         return [Spec((None,) * (len(n.get("sizes") or n.get("scales")) + 2), n.spec(0).dtype)]
@@ -265,6 +271,7 @@ register("AdaptivePool", adaptive_infer, adaptive_run, adaptive_lower)
 
 def time_infer(n: View) -> list[Spec]:
     """Inputs x, lengths, mask; reduce: "mean" or "max"; batch_first."""
+    _mean_or_max(n)
     x = n.shape(0)
     if x is None:
         return [Spec((None, None), n.spec(0).dtype)]

@@ -25,6 +25,7 @@ import numpy as np
 from ..kernels.reference import recurrent as reference
 from ..kernels.table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 from ._base import Spec, View, register
+from ._fused import activation
 
 if TYPE_CHECKING:
     from ..program.builder import Builder, Ref
@@ -73,6 +74,13 @@ def _infer(n: View) -> list[Spec]:
         if shape is not None and (
             len(shape) != len(want) or (isinstance(shape[0], int) and isinstance(want[0], int) and shape[0] != want[0])
         ):
+            raise n.fail(f"input {i} has shape {shape}: expected {want}")
+    wants: dict[int, Any] = {}
+    if isinstance(hidden, int) and isinstance(outs, int):
+        wants = {3: (d, 2 * gates * hidden), 7: (d, 3 * hidden), 8: (d, outs, hidden)}
+    for i, want in wants.items():
+        shape = n.shape(i) if n.has(i) else None
+        if shape is not None and all(isinstance(v, int) for v in shape) and tuple(shape) != want:
             raise n.fail(f"input {i} has shape {shape}: expected {want}")
     apart = batch_first and not n.get("joined")
     states = [(batch, d, size) if apart else (d, batch, size) for size in (outs, hidden)]
@@ -147,9 +155,12 @@ def _restored(n: View, options: Any) -> Any:
     kind = _KINDS[n.op]
     try:
         functions, *rest = options
-        if n.op == "RNN":
-            return kind(tuple(Activation(*f) for f in functions), *rest)
-        return kind(tuple(tuple(Activation(*f) for f in each) for each in functions), *rest)
+        count = len(_DEFAULT[n.op])
+        each = [(f,) if n.op == "RNN" else f for f in functions]
+        first, second = (tuple(activation(n, f) for f in fs) for fs in each)
+        if not len(first) == len(second) == count or not all(isinstance(v, (bool, int, float)) for v in rest):
+            raise ValueError
+        return kind((first[0], second[0]) if n.op == "RNN" else (first, second), *rest)
     except (TypeError, ValueError):
         raise n.fail(f"options are {options!r:.200}: expected those of a recurrent layer") from None
 

@@ -187,6 +187,8 @@ def _interpolated(n: View, shape: Sequence[int]) -> Tables:
     found: Tables = {}
     for i, (size, out, factor) in enumerate(zip(space, _sizes(n, space), factors, strict=True), 1 if last else 2):
         if size != out or factor not in (None, 1):
+            if not size and out:
+                raise n.fail(f"x has shape {tuple(shape)}: cannot make {out} of nothing along axis {i}")
             table = torch_taps(size, out, n.get("mode"), bool(n.get("align_corners")), factor)  # type: ignore[arg-type]
             found[i] = table, np.zeros(1, bool)
     return found

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import LimitError, ShapeError, UnsupportedError, ours
+from ..errors import Error, LimitError, ShapeError, UnsupportedError, ours
 from ..graph.ir import Graph, Node
 from ..operators import OPERATORS, Spec, View
 from ..operators._calls import copy, has, movable
@@ -235,13 +235,11 @@ def run_operator(node: Node, view: View, arrays: Sequence[np.ndarray | None], sp
                 if spec.static and np.shape(array) != spec.shape:
                     raise view.fail(f"its inputs give a result of shape {np.shape(array)}: expected {spec.shape}")
             return made
-        except LimitError:
+        except Error:
             raise
         except MemoryError as error:
             raise LimitError(f"{view.where}: no memory for its result: {error}") from error
-        except (IndexError, ValueError, TypeError, ZeroDivisionError, OverflowError) as error:
-            if isinstance(error, ShapeError) or type(error).__module__.startswith("fastlayers"):
-                raise
+        except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError) as error:
             raise ShapeError(f"{view.where}: cannot be computed from these inputs: {error}") from error
 
 

@@ -28,7 +28,8 @@ _AXES: dict[str, list[tuple[int, str, str]]] = {
     ]
     for kernel in KERNELS
 }
-_OWN = {"pad": "dhw", "resize": "dhw", "lstm": "h"}  # axes that are the result's own, or the state's where there are projections
+# Axes that are the result's own, a group's, or the state's where there are projections.
+_OWN = {"conv_transpose_pack": "o", "lstm_pack": "h", "pad": "dhw", "resize": "dhw", "lstm": "h"}
 # What another argument says has its last two axes the other way round.
 _TURNED = {
     (kernel.name, name): kernel.arguments.index(flag)
@@ -213,7 +214,13 @@ class Builder:
         """What the pack kernel makes of its arguments: made once for a node, `key` and variant, whatever the sizes of inputs
         are.
         """
-        return self._pack((self._key, kernel, key), kernel, arguments)
+
+        def checked() -> tuple[Any, ...]:
+            args = arguments()
+            self._check(kernel, args)
+            return args
+
+        return self._pack((self._key, kernel, key), kernel, checked)
 
     def call(self, kernel: str, *args: Any) -> None:
         """Appends a kernel call: the kernel's arguments, arrays as Refs (or None)."""

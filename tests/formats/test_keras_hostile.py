@@ -245,7 +245,8 @@ FAR = {
     **{f"{name} of {kwargs}": applied(name, **kwargs) for name, kwargs in (
         ("Sum", {"axis": 2}), ("Mean", {"axis": [0, -3]}), ("Argmax", {"axis": 10**12}), ("Cumsum", {"axis": -3}),
         ("Transpose", {"axes": [0, 3]}), ("Swapaxes", {"axis1": 0, "axis2": 10**12}),
-        ("Moveaxis", {"source": 2, "destination": 0}), ("Moveaxis", {"source": 0, "destination": -3}), ("ExpandDims", {"axis": 3}),
+        ("Moveaxis", {"source": 2, "destination": 0}), ("Moveaxis", {"source": 0, "destination": -3}),
+        ("ExpandDims", {"axis": 3}),
         ("Squeeze", {"axis": 2}),
         ("Stack", {"axis": 3}), ("Split", {"indices_or_sections": 2, "axis": 2}), ("Repeat", {"repeats": 2, "axis": 2}),
         ("Take", {"indices": 0, "axis": 2}), ("TakeAlongAxis", {"indices": [[0]], "axis": 2}), ("Flip", {"axis": 10**12}),

@@ -7,6 +7,7 @@ the process.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +18,8 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.errors import LimitError, ShapeError, UnsupportedError
+from fastlayers.graph.ir import Graph, Node, Value
+from fastlayers.model.model import Model, Options
 from tests.formats import onnx_build as ob
 from tests.formats import tflite_build as tb
 
@@ -497,6 +500,62 @@ def test_tflite() -> None:
 
 
 # ---- the search ------------------------------------------------------------------------------------------------------
+
+
+def test_changed_graphs() -> None:
+    assert extremes is not None
+    from . import changed
+
+    found = extremes.search(range(1200), changed.trial)
+    assert not found, found
+
+
+_IMAGE, _STEPS = np.ones((1, 2, 4, 4), np.float32), np.ones((2, 3, 4), np.float32)
+_CODE = (((99, 0.0, 0.0),) * 2,) * 2
+INTERNAL: list[tuple[Node, list[np.ndarray], str]] = [
+    (Node("Conv", ("x", "a"), ("y",), {"pad_mode": 127}), [_IMAGE, np.ones((3, 2, 1, 1), np.float32)], "pad_mode is 127"),
+    (
+        Node("Conv", ("x", "a"), ("y",), {"pad_mode": 1, "pads": (4, 0, 0, 0)}),
+        [_IMAGE, np.ones((3, 2, 1, 1), np.float32)], "cannot be padded by (4, 0) in mode 'reflect'",
+    ),
+    (
+        Node("ConvTranspose", ("x", "a", "b"), ("y",), {}),
+        [_IMAGE, np.ones((2, 3, 1, 1), np.float32), np.ones(2, np.float32)], "the bias has shape (2,): expected (3,)",
+    ),
+    (Node("AdaptivePool", ("x",), ("y",), {"sizes": (2, 2), "reduce": "prod"}), [_IMAGE], "reduce is 'prod'"),
+    (Node("TimePool", ("x",), ("y",), {}), [_STEPS], "reduce is None"),
+    (
+        Node("Interpolate", ("x",), ("y",), {"sizes": (3, 9), "mode": "cubic", "align_corners": True}),
+        [_IMAGE[:, :, :0]], "cannot make 3 of nothing along axis 2",
+    ),
+    (
+        Node("AdditiveAttention", ("x", "x", "x", None, None, None, None, None), ("y",), {"need_scores": True}),
+        [_STEPS], "has 1 outputs: expected 2",
+    ),
+    (
+        Node("GRU", ("x", "a", "b"), ("y",), {"options": (_CODE, 0.0, True), "joined": True}),
+        [_STEPS, np.ones((1, 6, 4), np.float32), np.ones((1, 6, 2), np.float32)], "expected those of a recurrent layer",
+    ),
+    (
+        Node("LSTM", ("x", "a", "b", None, None, None, None, "c"), ("y",), {}),
+        [_STEPS, np.ones((1, 8, 4), np.float32), np.ones((1, 8, 2), np.float32), np.ones((1, 5), np.float32)],
+        "input 7 has shape (1, 5): expected (1, 6)",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("wrong", INTERNAL, ids=lambda wrong: f"{wrong[0].op}: {wrong[2]}")
+def test_operators_of_our_own_file(wrong: tuple[Node, list[np.ndarray], str], variant: str) -> None:
+    node, (x, *fixed), words = wrong
+    constants = dict(zip("abc", fixed, strict=False))
+    graph = Graph((Value("x", (None,) * x.ndim, x.dtype),), (Value("y", None, x.dtype),), (node,), constants)
+
+    def go() -> None:
+        with fl.kernels.use(variant), pytest.raises(fl.Error, match=re.escape(words)):
+            Model(graph, Options(optimize=False))(x)
+
+    contained(go)
 
 
 @pytest.mark.parametrize("kind", ["nodes", "tflite"])

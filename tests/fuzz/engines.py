@@ -143,7 +143,7 @@ def with_atheris(session: Session, done: Done, seed: int, seconds: int) -> str:
     options = [
         f"-seed={seed or 1}",
         f"-max_len={LARGEST // 2}",
-        "-timeout=0",
+        "-timeout=60",  # seconds; what is slow the session finds itself, in time of the processor
         "-mutate_depth=1",
         f"-max_total_time={seconds + 60}",
         "-print_final_stats=0",

@@ -248,8 +248,8 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
         "of type 0",
     ),
     "a tree nowhere": (lambda: one(space(4), FLOAT, chunked(1 << 50, 4)), F, "are not in the file"),
-    "60000 chunks that are one": (
-        lambda: chunk_file((60_000 << 10,), (1 << 10,), zlib.compress(bytes(1 << 12)), [(i << 10,) for i in range(60_000)]), F,
+    "12000 chunks that are one": (
+        lambda: chunk_file((12_000 << 10,), (1 << 10,), zlib.compress(bytes(1 << 12)), [(i << 10,) for i in range(12_000)]), F,
         "more than 100 times is a bomb",
     ),
     "a bomb of 400 times": (

@@ -506,7 +506,7 @@ def test_changed_graphs() -> None:
     assert extremes is not None
     from . import changed
 
-    found = extremes.search(range(1200), changed.trial)
+    found = extremes.search(range(500), changed.trial)
     assert not found, found
 
 

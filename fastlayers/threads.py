@@ -5,40 +5,70 @@ from __future__ import annotations
 import operator
 import os
 import sys
+import time
 from typing import Any
 
 import numpy as np
 
+from ._arguments import shown
 from .errors import DTypeError, ShapeError
 
 __all__ = ["get_num_threads", "set_num_threads"]
 
 VARIABLE = "FASTLAYERS_NUM_THREADS"
 MOST = 256  # FL_MAX_THREADS of kernels/aot/csrc/pool.h
+KEPT_SECONDS = 1.0
 _ENGINE = "fastlayers.kernels.aot._engine"
 
-_count: int | None = None
+_count: int | None = None  # what was set, by `set_num_threads` or the environment
+_quota: tuple[float, int] | None = None  # when it was read, and what it is
+_granted: int | None = None  # what the machine granted when it was last asked
 
 
 def get_num_threads() -> int:
     """The most threads that one call may use.
 
     Unless `set_num_threads` has chosen, it is ``FASTLAYERS_NUM_THREADS``, read when a number is first needed, or the number of
-    processors that this process may use: its affinity, and the quota of its control group.
+    processors that this process may use: its affinity, and the quota of its control group. If these change while it runs, so
+    does the number, within about a second.
 
     Raises:
         ShapeError: ``FASTLAYERS_NUM_THREADS`` is not an integer from 1 to 256.
     """
-    global _count
+    global _count, _granted
     if _count is None:
-        text = os.environ.get(VARIABLE, "").strip()
-        if text:
-            _count = _from_text(text)
-        else:
-            from ._cpus import usable_cpus  # pathlib takes milliseconds to import
-
-            _count = min(usable_cpus(), MOST)
+        text = os.environ.get(VARIABLE, "").strip() if _granted is None else ""
+        if not text:
+            _granted = _ask()
+            return _granted
+        _count = _from_text(text)
     return _count
+
+
+def refresh() -> None:
+    """Follows the machine, where nobody has set a number; for the compiled engine, about once a second."""
+    global _granted
+    if _count is None and _granted is not None:
+        _granted = _ask()
+        _tell(_granted)
+
+
+def _ask() -> int:
+    """The affinity as it is, and the quota as it was within the last second: that takes files to read."""
+    from ._cpus import bound_cpus, quota_cpus  # pathlib takes milliseconds to import
+
+    global _quota
+    now = time.monotonic()
+    if _quota is None or now - _quota[0] >= KEPT_SECONDS:
+        _quota = now, quota_cpus()
+    return min(bound_cpus(), _quota[1], MOST)
+
+
+def _tell(count: int) -> None:
+    # Whoever loads the engine later hands it the number himself.
+    engine: Any = sys.modules.get(_ENGINE)
+    if engine is not None:
+        engine.set_threads(count)
 
 
 def set_num_threads(n: int) -> None:
@@ -60,10 +90,7 @@ def set_num_threads(n: int) -> None:
     """
     global _count
     _count = _checked(n)
-    # Whoever loads the engine later hands it the number himself.
-    engine: Any = sys.modules.get(_ENGINE)
-    if engine is not None:
-        engine.set_threads(_count)
+    _tell(_count)
 
 
 def _from_text(text: str) -> int:
@@ -78,8 +105,8 @@ def _checked(n: Any) -> int:
         raise DTypeError(f"set_num_threads: n is a {type(n).__name__}: {rule}, got {n}")
     try:
         count = operator.index(n)
-    except TypeError:
-        raise DTypeError(f"set_num_threads: n is a {type(n).__name__}: {rule}, got {n!r}") from None
+    except Exception:  # a foreign type may raise anything
+        raise DTypeError(f"set_num_threads: n is a {type(n).__name__}: {rule}, got {shown(n)}") from None
     if not 1 <= count <= MOST:
-        raise ShapeError(f"set_num_threads: n is out of range: {rule}, got {count}")
+        raise ShapeError(f"set_num_threads: n is out of range: {rule}, got {shown(count)}")
     return count

@@ -5,28 +5,47 @@ Nothing happens on import: processor, ``FASTLAYERS_ISA`` and compiled engine are
 
 from __future__ import annotations
 
-import importlib
+import functools
 import importlib.util
+import math
 import os
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from .._forks import finish_before_fork
+from .._lazy import Registry, imported
+from .._locks import Lock
+from .._machine import memory
+from .._tuples import NamedTuple
 from ..errors import DeviceError, Error, LimitError, MissingExtraError
 from ..threads import get_num_threads
 from .table import KERNELS
 
-__all__ = ["Variant", "available", "current", "empty", "generation", "info", "kernel", "levels", "step", "use", "variant"]
+__all__ = [
+    "Variant",
+    "available",
+    "current",
+    "empty",
+    "generation",
+    "give_way",
+    "info",
+    "kernel",
+    "levels",
+    "step",
+    "use",
+    "variant",
+]
 
 # Names that users may know and that other machines have; an unavailable one of these gets told apart from a misspelt one.
 LEVELS = ("x86_v4", "x86_v3", "x86_v1", "neon")
 
-_lock = threading.Lock()
+_lock = Lock()
+finish_before_fork(_lock)  # a switch swaps the engine's level and the tables, one after the other
 _table: dict[str, Callable[..., Any]] = {}
 _steps: dict[str, Callable[..., Any]] = {}
 _restores: dict[str, Callable[..., Any]] = {}
@@ -41,9 +60,15 @@ generation = 0
 def _engine() -> Any | None:
     """The compiled driver, or None where it was not built."""
     try:
-        return importlib.import_module(".aot._engine", __package__)
+        return imported(f"{__package__}.aot._engine")
     except ImportError:
         return None
+
+
+def give_way() -> Callable[[], object]:
+    """What long work in Python calls now and then, so that runs in other threads need not wait for it to end."""
+    engine = _engine()
+    return bool if engine is None else engine.give_way
 
 
 def levels() -> tuple[str, ...]:
@@ -59,7 +84,7 @@ def _numba() -> bool:
 
 def _cuda_problem(what: str) -> Error | None:
     """The error of what asks for CUDA where it cannot be had; None where it can."""
-    problem: Callable[[str], Error | None] = importlib.import_module(".cuda._probe", __package__).problem
+    problem: Callable[[str], Error | None] = imported(f"{__package__}.cuda._probe").problem
     return problem(what)
 
 
@@ -91,7 +116,7 @@ def start_cuda(what: str) -> None:
     problem = _cuda_problem(what)
     if problem is not None:
         raise problem
-    importlib.import_module(".cuda._cuda", __package__).start(what)
+    imported(f"{__package__}.cuda._cuda").start(what)
 
 
 def _no_numba(what: str) -> MissingExtraError:
@@ -149,32 +174,67 @@ def _install(variant: str) -> None:
 
 
 _Functions = dict[str, Callable[..., Any]]
+_ITEMS = {item.name: item for item in KERNELS}
+
+
+def _module(folder: str, file: str) -> Any | None:
+    """A file of a variant; None where the variant has none of that name."""
+    try:
+        return imported(f"{__package__}.{folder}.{file}")
+    except ModuleNotFoundError as error:
+        if folder == "reference" or not (error.name or "").startswith(__package__):
+            raise
+        return None
 
 
 def _functions(variant: str) -> tuple[_Functions, _Functions, _Functions, dict[str, str]]:
-    """Kernels, steps and restores of a variant, the reference's where it has none; and which variant each kernel is of."""
-    table: dict[str, Callable[..., Any]] = {}
-    steps: dict[str, Callable[..., Any]] = {}
-    restores: dict[str, Callable[..., Any]] = {}
-    sources: dict[str, str] = {}
+    """Kernels, steps and restores of a variant, the reference's where it has none; and which variant each kernel is of.
+
+    A file of kernels is imported when one of them is first asked for: most networks need a few of the forty.
+    """
     own = variant.partition("/")[0]
-    for folder in ("reference",) if own == "reference" else ("reference", own):
-        for item in KERNELS:
-            try:
-                module = importlib.import_module(f".{folder}.{item.file}", __package__)
-            except ModuleNotFoundError as error:
-                if folder == "reference" or not (error.name or "").startswith(__package__):
-                    raise
-                continue
-            if item.name in getattr(module, "__all__", (item.name,)) and hasattr(module, item.name):
-                table[item.name] = getattr(module, item.name)
-                sources[item.name] = variant if folder != "reference" else "reference"
-            if hasattr(module, f"{item.name}_step"):
-                steps[item.name] = getattr(module, f"{item.name}_step")
-            restore = f"{item.name.removesuffix('_pack')}_restore"
-            if item.name.endswith("_pack") and hasattr(module, restore):
-                restores[item.name] = getattr(module, restore)
-    return table, steps, restores, sources
+    folders = ("reference",) if own == "reference" else (own, "reference")
+
+    def source(name: str) -> str | None:
+        for folder in folders:
+            module = _module(folder, _ITEMS[name].file)
+            if name in getattr(module, "__all__", (name,)) and hasattr(module, name):
+                return folder
+        return None
+
+    def function(name: str) -> Callable[..., Any] | None:
+        folder = source(name)
+        if folder is None:
+            return None
+        found: Callable[..., Any] = getattr(_module(folder, _ITEMS[name].file), name)
+        return _guarded(name, found) if folder == "reference" else found
+
+    def beside(name: str, other: str) -> Callable[..., Any] | None:
+        """What stands beside a compiled kernel under a name made of its own."""
+        return getattr(_module(own, _ITEMS[name].file), other, None)
+
+    def said(name: str) -> str | None:
+        folder = source(name)
+        return variant if folder == own else folder
+
+    compiled = _ITEMS if own == "aot" else ()
+    packs = [name for name in compiled if name.endswith("_pack")]
+    steps = Registry(compiled, lambda name: beside(name, f"{name}_step"))
+    restores = Registry(packs, lambda name: beside(name, f"{name.removesuffix('_pack')}_restore"))
+    return Registry(_ITEMS, function), steps, restores, Registry(_ITEMS, said)
+
+
+def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel in numpy, which finds no memory with an error of its own."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except MemoryError as error:
+            raise error if isinstance(error, Error) else LimitError(f"{name}: no memory for what numpy needs: {error}") from error
+
+    return call
 
 
 def _ready() -> None:
@@ -246,11 +306,15 @@ def empty(shape: tuple[int, ...]) -> np.ndarray:
     """An uninitialised float32 array for a result; the compiled engine recycles the memory of large ones."""
     _ready()
     make = _make_empty
-    if make is not None:
-        return make(shape)
     try:
+        if make is not None:
+            return make(shape)
+        if 4 * math.prod(shape) > memory() // 4 * 3:
+            raise MemoryError
         return np.empty(shape, np.float32)
-    except (MemoryError, ValueError):  # numpy calls a size beyond all addresses a wrong value
+    except LimitError:
+        raise
+    except (MemoryError, OverflowError, ValueError):  # numpy calls a size beyond all addresses a wrong value
         raise LimitError(f"fastlayers: no memory for a float32 result of shape {shape}") from None
 
 

@@ -7,9 +7,11 @@ Everything is found in float64. `onnx_taps` follows the text of ONNX's Resize, `
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from .._tuples import NamedTuple
 
 __all__ = ["Axis", "Table", "onnx_taps", "torch_size", "torch_taps"]
 
@@ -59,6 +61,7 @@ _ROUND: dict[str, Any] = {
 NEAREST = tuple(_ROUND)
 COORDINATES = (
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
+    "tf_half_pixel_for_nn",
 )  # fmt: skip
 
 
@@ -73,6 +76,8 @@ def _coordinates(axis: Axis, mode: str) -> np.ndarray:
     if mode == "tf_crop_and_resize":
         width = (axis.end - axis.start) * (size - 1)
         return axis.start * (size - 1) + (x * width / (length - 1) if length != 1 else width / 2 + 0 * x)
+    if mode == "tf_half_pixel_for_nn":  # of opsets 11 and 12
+        return (x + 0.5) / scale
     if mode == "pytorch_half_pixel" and length == 1:
         return x - 0.5
     if mode == "half_pixel_symmetric":

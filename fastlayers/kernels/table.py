@@ -6,7 +6,7 @@ name and arguments; (3) cases in ``bench/cases/<file>.py``, which the tests use 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from .._tuples import NamedTuple
 
 __all__ = [
     "BINARY",
@@ -15,6 +15,7 @@ __all__ = [
     "INTEGER",
     "KERNELS",
     "KINDS",
+    "MOST_SAMPLES",
     "PAD_MODES",
     "PLAIN",
     "REDUCE",
@@ -215,6 +216,7 @@ PAD_MODES: dict[str, int] = {"zeros": 0, "reflect": 1, "replicate": 2, "circular
 BORDERS: dict[str, int] = {"zeros": 0, "border": 1, "reflection": 2}
 
 # The numbers are those of `enum fl_reduce_code`, which has the formulas.
+MOST_SAMPLES = 128  # of a box's bin along each axis: a picture has no more to tell
 REDUCE: dict[str, int] = {
     "sum": 0, "mean": 1, "max": 2, "min": 3, "prod": 4, "sum_square": 5, "l1": 6, "l2": 7, "log_sum": 8, "log_sum_exp": 9
 }  # fmt: skip

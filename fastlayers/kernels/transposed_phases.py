@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from .._tuples import NamedTuple
 
 __all__ = ["Copy", "Part", "Phases", "every_key", "pack_arguments", "phases"]
 
@@ -25,7 +27,9 @@ Key = tuple[int, int]
 
 
 class Part(NamedTuple):
-    """One depthwise convolution: its weights' key, its padding, and its result: where it begins in scratch, and its shape."""
+    """One depthwise convolution: its weights' key, its padding (below 0 behind x where its end is not read), and its result:
+    where it begins in scratch, and its shape.
+    """
 
     key: Key
     pads: tuple[int, ...]
@@ -88,7 +92,7 @@ class Phases(NamedTuple):
             if first > 0 or count < 1:
                 return None
             end = first + self.dilation[i] * (len(self.taps[i][key]) - 1) + count
-            found.append((key, (-first, max(end - size, 0)), count))
+            found.append((key, (-first, end - size), count))
         return found
 
     def _copies(self, parts: list[Part], space: Sequence[int], last: bool) -> list[Copy]:

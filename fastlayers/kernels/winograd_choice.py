@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 __all__ = ["choose"]
 
 # Nanoseconds, fitted to the times of 420 convolutions (2x2 to 112x112 pixels, 3 to 512 channels, 1 and 8 images, channels-first),
@@ -21,29 +23,30 @@ _FEWEST = 8
 _GAIN = 1.15
 
 
-def choose(x_shape_hw: tuple[int, int], channels_in: int, channels_out: int, batch: int) -> int:
+def choose(out_shape_dhw: tuple[int, int, int], channels_in: int, channels_out: int) -> int:
     """The side of the tiles that `winograd` should work with, 2 or 4, or 0 where `conv` is expected to be as fast.
 
+    It depends on one sample alone: the algorithms differ in the last bits, and a sample has the same bits in every batch.
+
     Args:
-        x_shape_hw: height and width of the output, which with the usual padding of 1 are those of the input.
-        channels_in, channels_out: of a convolution 3x3 with stride, dilation and groups of 1.
-        batch: number of images.
+        out_shape_dhw: depth, height and width of the output, of which the last two are the input's with the usual padding of 1.
+        channels_in, channels_out: of a convolution (1, 3, 3) with stride, dilation and groups of 1.
     """
-    if channels_in < _FEWEST or min(*x_shape_hw, channels_out, batch) < 1:
+    if channels_in < _FEWEST or min(*out_shape_dhw, channels_out) < 1:
         return 0
-    times = {tile: _GAIN * _winograd(x_shape_hw, channels_in, channels_out, batch, tile) for tile in (2, 4)}
+    times = {tile: _GAIN * _winograd(out_shape_dhw, channels_in, channels_out, tile) for tile in (2, 4)}
     best = min(times, key=times.__getitem__)
-    return best if times[best] < _direct(x_shape_hw, channels_in, channels_out, batch) else 0
+    return best if times[best] < _direct(out_shape_dhw, channels_in, channels_out) else 0
 
 
-def _direct(size: tuple[int, int], c: int, o: int, batch: int) -> float:
-    pixels, weights = batch * size[0] * size[1], 9 * c * _whole(o)
+def _direct(size: tuple[int, int, int], c: int, o: int) -> float:
+    pixels, weights = math.prod(size), 9 * c * _whole(o)
     return _with_weights(_DIRECT * pixels * weights, weights) + _PIXEL * pixels * (c + o)
 
 
-def _winograd(size: tuple[int, int], c: int, o: int, batch: int, tile: int) -> float:
+def _winograd(size: tuple[int, int, int], c: int, o: int, tile: int) -> float:
     positions = (tile + 2) ** 2
-    numbers = batch * -(-size[0] // tile) * -(-size[1] // tile) * positions
+    numbers = size[0] * -(-size[1] // tile) * -(-size[2] // tile) * positions
     weights = c * _whole(o)
     transforms = numbers * (_INTO * _whole(c) + _OUT * _whole(o))
     return _CALL + _with_weights(_PRODUCT * numbers * weights, positions * weights) + transforms

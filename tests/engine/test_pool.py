@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -114,6 +115,47 @@ def test_many_callers_at_once(engine: Any) -> None:
 def test_idle_workers_use_no_processor_time(engine: Any) -> None:
     # Three workers that spun would use up to 0.9 s here; blocked ones use nothing, and the rest is room for the clock's grain.
     assert idle.idle_cost(0.3) < 0.02
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux gives threads a place of their own")
+def test_workers_run_where_the_process_does(run_script: Callable[[str], str]) -> None:
+    script = """
+        from fastlayers import functional
+        others = set(os.listdir("/proc/self/task"))  # numpy may have threads too
+
+        def places():
+            found = {}
+            for tid in set(os.listdir("/proc/self/task")) - others:
+                nice = open(f"/proc/self/task/{tid}/stat").read().rsplit(")", 1)[1].split()[16]
+                found[tid] = sorted(os.sched_getaffinity(int(tid))), int(nice)
+            return found
+
+        cpus, niceness = sorted(os.sched_getaffinity(0)), os.getpriority(os.PRIO_PROCESS, 0)
+        def bound():
+            others.add(str(threading.get_native_id()))
+            os.sched_setaffinity(threading.get_native_id(), cpus[:1])
+            if os.geteuid() == 0:  # others may not become more urgent again
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 15)
+            engine.parallel_probe(64, 3, 20_000)
+        thread = threading.Thread(target=bound)
+        thread.start()
+        thread.join()
+
+        def wait_for(place):
+            end = time.monotonic() + 50
+            x = np.ones((512, 512), np.float32)
+            while set(map(str, places().values())) != {str(place)} and time.monotonic() < end:
+                functional.linear(x, x)  # looks the place up, about once a second
+                engine.parallel_probe(64, 3, 20_000)
+            assert len(places()) == 2 and set(map(str, places().values())) == {str(place)}, (place, places())
+
+        wait_for((cpus, niceness))
+        # And where the process goes later.
+        os.sched_setaffinity(0, cpus[:1])
+        os.setpriority(os.PRIO_PROCESS, 0, niceness + 5)
+        wait_for((cpus[:1], niceness + 5))
+    """
+    run_script(script)
 
 
 @pytest.mark.parametrize("thread", [False, True])

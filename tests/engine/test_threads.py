@@ -25,7 +25,9 @@ OTHER = "25 1 8:1 / / rw,relatime shared:1 - ext4 /dev/root rw\n"
 def _unset(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = fl.get_num_threads()
     monkeypatch.delenv(threads.VARIABLE, raising=False)
-    monkeypatch.setattr(threads, "_count", None)
+    monkeypatch.delenv("PYTHON_CPU_COUNT", raising=False)
+    for name in ("_count", "_granted", "_quota"):
+        monkeypatch.setattr(threads, name, None)
     yield
     monkeypatch.undo()
     fl.set_num_threads(before)
@@ -34,10 +36,7 @@ def _unset(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Builds a file system from {path: text} and returns how many of its 64 processors may be used."""
-    if sys.version_info >= (3, 13):
-        monkeypatch.setattr(os, "process_cpu_count", lambda: 64)
-    else:
-        monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)), raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)), raising=False)
 
     def count(files: dict[str, str]) -> int:
         for name, text in files.items():
@@ -124,13 +123,72 @@ def test_version_1(machine: Callable[..., int]) -> None:
 
 
 def test_affinity_and_quota_the_lower_one_counts(machine: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
-    name = "process_cpu_count" if sys.version_info >= (3, 13) else "sched_getaffinity"
-    monkeypatch.setattr(os, name, (lambda: 3) if sys.version_info >= (3, 13) else (lambda pid: {1, 4, 5}))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {1, 4, 5})
     assert machine(v2(top="800000 100000")) == 3
 
 
 def test_default_is_what_this_machine_grants() -> None:
     assert 1 <= fl.get_num_threads() == _cpus.usable_cpus() <= 256
+
+
+def test_a_changed_affinity_changes_the_number(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = {0, 1, 2}
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: bound if pid == os.getpid() else {0}, raising=False)
+    monkeypatch.setattr(_cpus, "quota_cpus", lambda: 64)
+    assert fl.get_num_threads() == 3
+    bound.add(7)
+    assert fl.get_num_threads() == 4  # at once for who asks; the engine asks once a second
+    threads.refresh()
+    assert engine.get_threads() == 4
+    # Neither what was set nor what the environment says follows.
+    fl.set_num_threads(2)
+    bound.clear()
+    threads.refresh()
+    assert fl.get_num_threads() == engine.get_threads() == 2
+
+
+def test_a_changed_quota_changes_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    quota, now = [5], [100.0]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)), raising=False)
+    monkeypatch.setattr(_cpus, "quota_cpus", lambda: quota[0])
+    monkeypatch.setattr(threads.time, "monotonic", lambda: now[0])
+    assert fl.get_num_threads() == 5
+    quota[0] = 3
+    now[0] += 0.9
+    assert fl.get_num_threads() == 5
+    now[0] += 0.2
+    assert fl.get_num_threads() == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity")
+def test_a_run_follows_the_process_not_its_thread() -> None:
+    """In a process with two processors at least: a thread that binds itself does not change the number, the process does."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one processor")
+    script = """if True:
+        import os, threading, time
+        import numpy as np
+        import fastlayers as fl
+        from fastlayers.kernels.aot import _engine
+        many = fl.get_num_threads()
+        x = np.ones((512, 512), np.float32)
+        def bound():
+            os.sched_setaffinity(threading.get_native_id(), {min(os.sched_getaffinity(0))})
+            for _ in range(3):
+                fl.functional.linear(x, x)
+            assert fl.get_num_threads() == _engine.get_threads() == many
+        thread = threading.Thread(target=bound)
+        thread.start()
+        thread.join()
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        assert fl.get_num_threads() == 1
+        end = time.monotonic() + 60
+        while _engine.get_threads() > 1 and time.monotonic() < end:
+            fl.functional.linear(x, x)
+        print(many > 1, _engine.get_threads())
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "True 1\n", done.stderr
 
 
 @pytest.mark.parametrize(("text", "count"), [("1", 1), ("7", 7), (" 12 ", 12), ("256", 256), ("007", 7)])

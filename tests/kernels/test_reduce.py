@@ -173,6 +173,19 @@ def test_threads_and_tasks(name: str, shape: tuple[int, int, int], variant: str,
     np.testing.assert_array_equal(bits(run(name, last)), bits(got[-1:]))
 
 
+@names
+def test_columns_have_the_bits_of_rows(name: str, variant: str) -> None:
+    """However many columns stand side by side, and wherever a vector or a strip ends among them."""
+    if fl.kernels.info()["operations"]["reduce"] == "reference":
+        pytest.skip("numpy's sums promise no order")
+    for n in (*LENGTHS, 127, 128, 543, 544):
+        x = data(name, 2, n, 140) if name != "prod" else np.float32(1) + numbers(2, n, 140) / 64
+        rows = run(name, np.ascontiguousarray(x.transpose(0, 2, 1)).reshape(280, n, 1)).reshape(2, 140)
+        for inner in (2, 5, 16, 31, 63, 64, 65, 129, 140):
+            part = np.ascontiguousarray(x[:, :, :inner])
+            np.testing.assert_array_equal(bits(run(name, part)), bits(rows[:, :inner]), f"{n} x {inner}")
+
+
 def test_levels_agree_where_no_multiply_add_is_fused() -> None:
     levels = [level for level in fl.kernels.available() if level.startswith("aot/")]
     for name, shape in product(("sum", "mean", "prod", "l1"), ((17, 1100, 1), (3, 49, 1), (2, 700, 20), (1, 300, 130))):

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+import fastlayers as fl
 from fastlayers.kernels import _dispatch
 from fastlayers.kernels.reference import softmax as reference
 from tests.goldens import make_activation
@@ -87,6 +88,19 @@ def test_neighbours_change_nothing(name: str, inner: int, variant: str) -> None:
     same_bits(spoilt[1::2], whole[1::2])
     for i in range(1, 7, 2):
         same_bits(run(name, np.ascontiguousarray(x[i : i + 1])), whole[i : i + 1])
+
+
+@kernels
+def test_columns_have_the_bits_of_rows(name: str, variant: str) -> None:
+    """However many columns stand side by side, and wherever a vector or a strip ends among them."""
+    if fl.kernels.info()["operations"][name] == "reference":
+        pytest.skip("numpy's sums promise no order")
+    for n in (*LENGTHS, 24, 255, 257, 600):
+        x = numbers(2, n, 600 if n < 40 else 140)
+        rows = run(name, np.ascontiguousarray(x.transpose(0, 2, 1)).reshape(-1, n, 1)).reshape(2, -1, n).transpose(0, 2, 1)
+        for inner in (2, 5, 16, 31, 32, 33, 63, 65, 129, x.shape[2]):
+            part = np.ascontiguousarray(x[:, :, :inner])
+            same_bits(run(name, part), np.ascontiguousarray(rows[:, :, :inner]))
 
 
 @kernels

@@ -31,11 +31,12 @@ PADS = (0, 1, 2)
 
 
 class Sizes(NamedTuple):
-    """(n, c, h, w) of x, the output's channels, and zeros before and after h and w."""
+    """(n, c, h, w) of x, the output's channels, zeros before and after h and w, and slices of depth."""
 
     x: tuple[int, int, int, int]
     o: int
     pads: tuple[int, int, int, int] = (1, 1, 1, 1)
+    d: int = 1
 
 
 def awkward() -> list[Sizes]:
@@ -49,7 +50,7 @@ def awkward() -> list[Sizes]:
             if size + pads[2 * axis] + pads[2 * axis + 1] < 3:
                 pads[2 * axis] = 2
         c, o = CHANNELS[i % len(CHANNELS)], CHANNELS[(i * 5 + 2) % len(CHANNELS)]
-        cases.append(Sizes((1 + i % 3, c, h, w), o, (pads[0], pads[1], pads[2], pads[3])))
+        cases.append(Sizes((1 + i % 3, c, h, w), o, (pads[0], pads[1], pads[2], pads[3]), (1, 2, 1, 3, 5)[i % 5]))
     return [
         *cases,
         Sizes((1, 257, 4, 5), 31),
@@ -58,6 +59,10 @@ def awkward() -> list[Sizes]:
         Sizes((9, 20, 13, 11), 18, (0, 2, 2, 1)),
         Sizes((1, 6, 9, 601), 7, (2, 0, 0, 2)),  # rows of tiles in several pieces
         Sizes((1, 2, 5, 6), 3, (7, 9, 5, 6)),  # tiles of nothing but zeros around
+        Sizes((2, 18, 13, 30), 35, d=7),  # blocks of some rows, and of some slices
+        Sizes((3, 33, 6, 5), 20, d=4),
+        Sizes((1, 70, 9, 8), 67, (2, 0, 1, 1), d=3),
+        Sizes((2, 5, 7, 7), 6, d=0),
         Sizes((1, 3, 0, 0), 2, (2, 2, 2, 2)),
         Sizes((0, 3, 5, 5), 4),
         Sizes((1, 3, 2, 5), 4, (0, 0, 0, 0)),
@@ -72,8 +77,8 @@ NUMBERS = pytest.mark.parametrize("i", range(len(AWKWARD)))
 
 @cache
 def problem(i: int) -> Problem:
-    (n, c, h, w), o, pads = AWKWARD[i]
-    return random_problem(np.random.default_rng(i), (n, c, 1, h, w), (o, c, 1, 3, 3), bias=i % 3 > 0, pads=(0, 0, *pads))
+    (n, c, h, w), o, pads, d = AWKWARD[i]
+    return random_problem(np.random.default_rng(i), (n, c, d, h, w), (o, c, 1, 3, 3), bias=i % 3 > 0, pads=(0, 0, *pads))
 
 
 @cache
@@ -201,6 +206,20 @@ def test_stays_inside_its_operands(variant: str, tile: int, edge: str) -> None:
         for layout in LAYOUTS:
             y = run(tile, problem(i), *layout, other(i), RELU, place=lambda a: guarded(a, edge))
             close(y, expected(i, True, RELU), tile)
+
+
+@TILES
+def test_slices_of_depth_are_images(variant: str, tile: int) -> None:
+    """The bits of a volume are those of its slices as images of a batch, in every layout."""
+    if not compiled():
+        pytest.skip("numpy's products promise no order of summation")
+    for sizes, o in (((2, 20, 3, 11, 9), 33), ((1, 65, 8, 14, 14), 64), ((2, 16, 5, 40, 3), 16)):
+        n, c, d, h, w = sizes
+        case = random_problem(np.random.default_rng(8), sizes, (o, c, 1, 3, 3), pads=(0, 0, 1, 1, 1, 1))
+        flat = case._replace(x=np.ascontiguousarray(np.moveaxis(case.x, 2, 1)).reshape(n * d, c, 1, h, w))
+        wanted = np.moveaxis(run(tile, flat).reshape(n, d, o, h, w), 1, 2)
+        for layout in LAYOUTS:
+            np.testing.assert_array_equal(bits(run(tile, case, *layout)), bits(wanted))
 
 
 @TILES

@@ -304,7 +304,15 @@ cdef void run_begin() noexcept nogil
 cdef void run_end() noexcept nogil
 # Scratch: 64-byte aligned, NULL where there is no memory.
 cdef void *alloc(size_t bytes) noexcept nogil
+# Around the wait for the GIL at the end of a run that gave it up: who works in Python meanwhile hands it over (`give_way`).
+cdef void want_gil() noexcept nogil
+cdef void have_gil() noexcept nogil
+
 cdef void release(void *block) noexcept nogil
+
+# Around the wait for the GIL at the end of a run that gave it up: who works in Python meanwhile hands it over (`give_way`).
+cdef void want_gil() noexcept nogil
+cdef void have_gil() noexcept nogil
 # The same with the GIL held, raising LimitError in the name of `what`; and a copy of a contiguous array in such memory.
 cdef void *need(size_t bytes, str what) except? NULL
 cdef float *copied(cnp.ndarray array, str what) except? NULL

@@ -12,6 +12,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 cimport numpy as cnp
 
+from ..._machine import memory as machine_memory
 from ...errors import LimitError
 
 cnp.import_array()
@@ -36,13 +37,18 @@ cdef extern from "csrc/pool.h" nogil:
     void fl_run_end()
     void fl_pool_init()
     int fl_pool_workers()
+    ctypedef struct fl_stops:
+        pass
+    const fl_stops fl_stop_table
 
 cdef extern from "csrc/memory.h" nogil:
     void *fl_alloc(size_t bytes)
     void fl_free(void *block)
     void fl_memory_init()
     size_t fl_memory_kept()
+    size_t fl_memory_used()
     void fl_memory_trim()
+    void fl_give_back_heap()
 
 cdef extern from *:
     """
@@ -78,16 +84,30 @@ cdef extern from *:
     "static _Thread_local void *fl_counting;"
     void *fl_counting  # the Counter of the calling thread; NULL: nothing is counted
 
+cdef extern from "csrc/turns.h" nogil:
+    void fl_turns_init()
+    void fl_want_turn()
+    void fl_have_turn()
+    int fl_wanted()
+    void fl_until_taken()
+
 cdef const fl_kernels *_level = NULL
 cdef bint _enabled = False
 cdef int _threads = 1
 
 RELEASE_GIL = 2e6            # 20 us
 cdef double WORK_A_THREAD = 2e6  # waking a thread costs about as much as this many operations
+cdef size_t ASKED = 1 << 30      # beyond it is asked whether the machine has so much: the system would grant it, and end the process
 cdef size_t RECYCLE = 1 << 16    # results from this size on are recycled: smaller ones cost numpy no page faults
+
+cdef size_t LARGE_COPY = 1 << 18  # bytes from which on the GIL is given up for a copy
+
+# For `_stop`.
+stops = PyCapsule_New(<void *>&fl_stop_table, b"fastlayers.stops", NULL)
 
 fl_pool_init()
 fl_memory_init()
+fl_turns_init()
 
 
 cdef const fl_kernels *level() noexcept nogil:
@@ -126,6 +146,21 @@ cdef void parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) noe
     fl_parallel(fn, context, tasks, threads)
 
 
+cdef void want_gil() noexcept nogil:
+    fl_want_turn()
+
+
+cdef void have_gil() noexcept nogil:
+    fl_have_turn()
+
+
+def give_way():
+    """Lets a thread go first that waits for the GIL at the end of its run: Python itself would keep it waiting for 5 ms."""
+    if fl_wanted():
+        with nogil:
+            fl_until_taken()
+
+
 cdef void run_begin() noexcept nogil:
     fl_run_begin()
 
@@ -150,8 +185,14 @@ cdef void *need(size_t bytes, str what) except? NULL:
 
 
 cdef float *copied(cnp.ndarray array, str what) except? NULL:
-    cdef float *to = <float *>need(cnp.PyArray_NBYTES(array), what)
-    memcpy(to, cnp.PyArray_DATA(array), cnp.PyArray_NBYTES(array))
+    cdef size_t bytes = cnp.PyArray_NBYTES(array)
+    cdef float *to = <float *>need(bytes, what)
+    cdef const void *from_ = cnp.PyArray_DATA(array)
+    if bytes < LARGE_COPY:
+        memcpy(to, from_, bytes)
+    else:
+        with nogil:
+            memcpy(to, from_, bytes)
     return to
 
 
@@ -273,6 +314,8 @@ cdef cnp.ndarray empty(int ndim, cnp.npy_intp *shape):
         if shape[i] and bytes > (<size_t>PTRDIFF_MAX) / <size_t>shape[i]:
             raise _no_memory(ndim, shape)
         bytes *= <size_t>shape[i]
+    if bytes > ASKED and bytes > <size_t>machine_memory() // 4 * 3:
+        raise _no_memory(ndim, shape)
     if bytes < RECYCLE:
         return cnp.PyArray_EMPTY(ndim, shape, cnp.NPY_FLOAT32, 0)
     cdef Block block = Block.__new__(Block)
@@ -409,9 +452,16 @@ def memory_kept():
     return fl_memory_kept()
 
 
+def memory_used():
+    """Bytes of large blocks in use: results that live, memory of runs, packed weights."""
+    return fl_memory_used()
+
+
 def memory_trim():
-    """Gives the free list back to the system."""
-    fl_memory_trim()
+    """Gives the free list back to the system, and what malloc keeps."""
+    with nogil:
+        fl_memory_trim()
+        fl_give_back_heap()
 
 
 def level_info():

@@ -18,6 +18,11 @@ cdef class Panels:
         if self.owner is None:
             release(self.data)
 
+    @property
+    def nbytes(self):
+        """What they take, or 0 where they are those of a file."""
+        return self.bytes if self.owner is None else 0
+
     def array(self):
         """The numbers as a read-only array over this memory."""
         cdef cnp.npy_intp shape = <cnp.npy_intp>(self.bytes // sizeof(float))

@@ -6,6 +6,7 @@ cimport cython
 cimport numpy as cnp
 
 from ._engine cimport RELEASE_GIL, need, release
+from ._stop cimport Stop, stop_begin, stop_end, stop_raise
 
 from ...errors import LimitError, ShapeError
 
@@ -67,11 +68,18 @@ def foreign_step(size_t address, bytes plan, int operands, double work, object k
 
 cdef int run_plan(fl_step_fn run, const void *plan, void *const *operands, double work, str what) except -1:
     cdef int failed
+    cdef Stop memory
+    cdef Stop *stop
     if work < RELEASE_GIL:
         failed = run(plan, operands)
     else:
-        with nogil:
-            failed = run(plan, operands)
+        stop = stop_begin(&memory, work)
+        try:
+            with nogil:
+                failed = run(plan, operands)
+            stop_raise(stop)
+        finally:
+            stop_end(stop)
     if failed == -2:
         raise ShapeError(f"{what}: index out of range")
     if failed:

@@ -10,7 +10,9 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from ._engine cimport FL_GRU_EARLY, FL_LSTM, FL_PANEL, FL_RNN, alloc, fl_cell, fl_recurrent_input, fl_recurrent_step
+from ._once cimport fl_once32
 from ._engine cimport parallel, release, run_begin, run_end, workers
+from ._stop cimport due_here
 
 cdef enum:
     SLAB = 256         # most sequences that walk together: scratch is bounded
@@ -20,6 +22,7 @@ cdef enum:
     SPLIT = 1 << 20    # fewest bytes of R for which a step of few sequences is cut by units, at the price of a barrier a step
     PARTS = 8          # most parts of such a step
     PART_BLOCKS = 4    # fewest blocks of units of a part
+    LONG_STEP = 100000 # operations of a step, a microsecond, from which on each asks whether the run is to end
 
 
 cdef extern from *:
@@ -186,7 +189,7 @@ cdef void sort(Slab *p, int64_t begin) noexcept nogil:
         if p.arrays.mask != NULL:
             length = count_steps(p, begin + j)
         else:
-            length = p.plan.steps if given == NULL else min(p.plan.steps, max(<int64_t>0, <int64_t>given[begin + j]))
+            length = p.plan.steps if given == NULL else min(p.plan.steps, max(<int64_t>0, <int64_t>fl_once32(given + begin + j)))
         i = j
         while i and p.lengths[i - 1] < length:
             p.lengths[i], p.order[i] = p.lengths[i - 1], p.order[i - 1]
@@ -203,16 +206,19 @@ cdef int64_t count_steps(const Slab *p, int64_t row) noexcept nogil:
 
 
 cdef void list_times(const Slab *p) noexcept nogil:
-    """Fills times; only the first lengths[j] of a sequence are read."""
+    """Fills times; only the first lengths[j] of a sequence are read, which are times of x whatever has become of the mask since its
+    steps were counted."""
     cdef const unsigned char *mask
     cdef int *to
-    cdef int64_t j, t
+    cdef int64_t j, t, count
     for j in range(p.rows):
-        mask, to = p.arrays.mask + p.order[j] * p.plan.steps, p.times + j * p.plan.steps
+        mask, to, count = p.arrays.mask + p.order[j] * p.plan.steps, p.times + j * p.plan.steps, 0
         for t in range(p.plan.steps):
             if mask[t]:
-                to[0] = <int>t
-                to += 1
+                to[count] = <int>t
+                count += 1
+        for t in range(count, p.lengths[j]):
+            to[t] = 0
 
 
 cdef void clear_tails(const Slab *p) noexcept nogil:
@@ -304,8 +310,9 @@ cdef void walk_task(void *context, int64_t task, int worker) noexcept nogil:
     cdef fl_recurrent_step call
     prepare(p, d, begin, &call)
     call.first, call.last = 0, padded(p) // FL_PANEL
+    cdef bint asks = operations(p, end - begin, p.plan.outs) > LONG_STEP
     for s in range(p.count):
-        if not do_step(p, d, s, begin, end, &call):
+        if asks and due_here() or not do_step(p, d, s, begin, end, &call):
             return
 
 

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 from libc.stddef cimport size_t
 cimport numpy as cnp
 
-from ._engine cimport FL_UNARY_COUNT, alloc, fl_kernels, level, parallel, release, workers
+from ._engine cimport FL_UNARY_COUNT, RELEASE_GIL, alloc, fl_kernels, level, parallel, release, workers
 from ._step cimport make_step, run_plan, volume
 
 cnp.import_array()
@@ -86,7 +86,7 @@ cdef void spread(Run function, const Job *job) noexcept nogil:
     cdef Tasks tasks
     cdef int64_t count = (job.size + RUN - 1) // RUN
     cdef int threads = workers(count, job.work)
-    if threads == 1:
+    if threads == 1 and job.work < RELEASE_GIL:
         function(job, 0, job.size)
     else:
         tasks.job = job

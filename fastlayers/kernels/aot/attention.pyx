@@ -6,9 +6,10 @@ from libc.stdint cimport int64_t
 cimport numpy as cnp
 
 from ._engine cimport (
-    FL_ATTENTION_SCRATCH, FL_PANEL, FL_QUERIES,
+    FL_ATTENTION_SCRATCH, FL_PANEL, FL_QUERIES, RELEASE_GIL,
     alloc, fl_attention, fl_kernels, fl_task_fn, level, parallel, release, workers,
 )
+from ._once cimport fl_once
 from ._step cimport make_step, run_plan
 
 cnp.import_array()
@@ -45,9 +46,11 @@ cdef inline int64_t least(int64_t a, int64_t b) noexcept nogil:
 
 cdef inline int64_t keys_of(const Job *job, int64_t entry) noexcept nogil:
     """The keys of an entry of the batch."""
+    cdef int64_t keys
     if job.lengths == NULL:
         return job.part.keys
-    return least(job.part.keys, job.lengths[entry] if job.lengths[entry] > 0 else 0)
+    keys = fl_once(job.lengths + entry)
+    return least(job.part.keys, keys if keys > 0 else 0)
 
 
 cdef void look(void *context, int64_t number, int worker) noexcept nogil:
@@ -97,7 +100,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
 
 cdef inline void spread(fl_task_fn function, Job *job, int64_t tasks, int threads) noexcept nogil:
     cdef int64_t i
-    if threads == 1:
+    if threads == 1 and job.work < RELEASE_GIL:
         for i in range(tasks):
             function(job, i, 0)
     else:

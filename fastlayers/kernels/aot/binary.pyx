@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t
 cimport numpy as cnp
 
 from ._engine cimport (
-    FL_CLIP, FL_DIVIDE, FL_IDENTITY, FL_POWER, FL_RELU,
+    FL_CLIP, FL_DIVIDE, FL_IDENTITY, FL_POWER, FL_RELU, RELEASE_GIL,
     fl_broadcast, fl_kernels, fl_move, level, parallel, workers,
 )
 from ._step cimport make_step, run_plan
@@ -306,7 +306,7 @@ cdef int run(const void *plan, void *const *operands) noexcept nogil:
     for k in range(job.count):
         job.operand[k] = <const char *>operands[k]
     job.out = <char *>operands[job.count]
-    if threads == 1:
+    if threads == 1 and job.work < RELEASE_GIL:
         run_range(&job, 0, job.size)
     else:
         parallel(task, &job, count, threads)

@@ -20,10 +20,11 @@ from ._engine cimport (
     FL_KC, FL_PANEL,
     alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_panels, fl_run, level, need, parallel, release, workers,
 )
+from ._fit cimport Fit, check_groups, fit_of, read_steps
 from ._space cimport even, rounded, source_index, width_of
 from ._panels cimport Panels, make_panels
 from ._step cimport Kept, dims_of, make_step, run_plan
-from .gemm cimport pack_panels, panels_size
+from .gemm cimport pack_all, panels_size
 
 cnp.import_array()
 
@@ -36,6 +37,9 @@ cdef enum:
     COLS = 256
     STRIP = 64    # pixels of swapped roles that are packed at once: four panels
     FEW = 128  # pixels: below, the last panel's empty columns cost more than transposing (measured: 49 pixels 1.3, 196 pixels 0.9 times as long)
+
+
+cdef Fit PACK = fit_of("conv_pack"), FIT = fit_of("conv")
 
 
 @cython.final
@@ -55,6 +59,11 @@ cdef class PackedConv:
         release(self.bias)
         release(self.bias_rows)
 
+    cdef int fits(self, tuple arrays, int layout, pads) except -1:
+        cdef int64_t known[2]
+        known[0], known[1] = self.groups * self.ig, self.groups * self.og
+        return FIT.check_window(known, arrays, layout, pads, self.kernel, self.stride, self.dilation)
+
 
 def conv_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilation, int64_t groups):
     """Weights (o, i / groups, kd, kh, kw) of a convolution with its stride, dilation and groups."""
@@ -63,12 +72,15 @@ def conv_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilation, 
 
 def conv_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilation, int64_t groups, cnp.ndarray stored):
     """`conv_pack` of weights that are there packed: `stored` is what ``packed.panels.array()`` of the same weights was, or None."""
+    PACK.check(NULL, (weight__oidhw, bias__o), 0)
     cdef PackedConv packed = PackedConv.__new__(PackedConv)
     cdef int64_t o = weight__oidhw.shape[0], axis, g, size, width
-    packed.groups, packed.ig, packed.og = groups, weight__oidhw.shape[1], o // groups
+    check_groups("conv_pack", "groups", groups, o)
+    read_steps("conv_pack", stride, dilation, packed.stride, packed.dilation)
+    packed.groups, packed.ig, packed.og = groups, weight__oidhw.shape[1], o // max(groups, <int64_t>1)
     packed.k = packed.ig
     for axis in range(3):
-        packed.kernel[axis], packed.stride[axis], packed.dilation[axis] = weight__oidhw.shape[2 + axis], stride[axis], dilation[axis]
+        packed.kernel[axis] = weight__oidhw.shape[2 + axis]
         packed.k *= packed.kernel[axis]
     size, width = panels_size(packed.og, packed.k), panels_size(packed.og, 1)
     packed.panels = make_panels(groups * size, stored, "conv_pack")
@@ -79,8 +91,7 @@ def conv_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilatio
         ordered = np.ascontiguousarray(weight__oidhw.transpose(0, 2, 3, 4, 1))
         w = <const float *>cnp.PyArray_DATA(ordered)
     if stored is None:
-        for g in range(groups):
-            pack_panels(w + g * packed.og * packed.k, packed.og, packed.k, packed.k, 1, packed.panels.data + g * size)
+        pack_all(w, groups, packed.og, packed.k, packed.panels.data)
     if swap:
         # Those of a 1x1 kernel are in this order already: an array that cannot change is kept instead of copied.
         packed.owner = ordered if not ordered.flags.writeable else ordered.copy()
@@ -515,6 +526,7 @@ def conv(cnp.ndarray x, PackedConv packed, cnp.ndarray out, pads, int mode, bint
     operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out), NULL
     if residual is not None:
         operands[2] = cnp.PyArray_DATA(<cnp.ndarray>residual)
+    packed.fits((x, out, residual), x_last | out_last << 1, pads)
     plan_conv(&job, packed, cnp.PyArray_DIMS(x), cnp.PyArray_DIMS(out), pads, mode, x_last, out_last, residual is not None, activation)
     try:
         run_plan(run_conv, &job, operands, job.work, "conv")
@@ -527,6 +539,7 @@ def conv_step(tuple x, PackedConv packed, tuple out, pads, int mode, bint x_last
     cdef Job job
     cdef cnp.npy_intp x_dims[5]
     cdef cnp.npy_intp out_dims[5]
+    packed.fits((x, out, residual), x_last | out_last << 1, pads)
     cdef Kept kept = Kept(packed)
     dims_of(x, x_dims)
     dims_of(out, out_dims)

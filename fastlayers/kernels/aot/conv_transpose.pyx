@@ -22,11 +22,12 @@ from ._engine cimport (
     FL_KC, FL_PANEL,
     alloc, copied, fl_block, fl_epilogue, fl_run, level, need, parallel, release, workers,
 )
+from ._fit cimport Fit, check_groups, fit_of, read_steps
 from ._space cimport even, rounded, width_of
 from ._step cimport Kept, dims_of, make_step, run_plan
-from .gemm cimport pack_panels, panels_size
+from .gemm cimport pack_all, panels_size
 
-from ...errors import LimitError
+from ...errors import LimitError, ShapeError
 
 cnp.import_array()
 
@@ -52,16 +53,27 @@ cdef struct Axis:
     Phase *phases  # one for every value of p mod stride
 
 
+cdef Fit PACK = fit_of("conv_transpose_pack"), FIT = fit_of("conv_transpose")
+
+
 @cython.final
 cdef class PackedConvTranspose:
     """Weights of a transposed convolution in panels, phase by phase. Immutable; may be used by any number of threads at once."""
     cdef float *b           # [phase d][phase h][phase w, unless merged][group]: panels
     cdef int64_t *starts    # where the weights of such a triple of phases begin
     cdef float *bias        # groups x whole panels, or NULL
+    cdef readonly int64_t nbytes
     cdef int64_t groups, ig, og, ntaps
     cdef int64_t columns    # of a product: og, or og of every phase along w
     cdef bint merged
     cdef Axis axes[3]
+
+    cdef int fits(self, x, out, int layout, pads) except -1:
+        cdef int64_t known[2]
+        known[0], known[1] = self.groups * self.ig, self.groups * self.og
+        if len(pads) != 6:
+            raise ShapeError(f"conv_transpose: pads are {tuple(pads)}: expected six numbers, two for each of d, h and w")
+        return FIT.check(known, (x, out), layout)
 
     def __dealloc__(self):
         cdef int axis
@@ -104,10 +116,17 @@ def conv_transpose_pack(cnp.ndarray weight__iodhw, cnp.ndarray bias__o, stride, 
     """Weights (c, o / groups, kd, kh, kw) of a transposed convolution with its stride, dilation and groups."""
     cdef PackedConvTranspose packed = PackedConvTranspose.__new__(PackedConvTranspose)
     cdef int64_t axis, g, rd, rh, rw, k, n, number = 0, total = 0, along
+    cdef int64_t known[1]
+    cdef int64_t steps[2][3]
     cdef cnp.ndarray part
+    cdef const float *w
+    known[0] = groups * weight__iodhw.shape[1] if weight__iodhw.ndim > 1 else 0
+    check_groups("conv_transpose_pack", "groups", groups, weight__iodhw.shape[0] if weight__iodhw.ndim > 0 else 0)
+    PACK.check(known, (weight__iodhw, bias__o), 0)
+    read_steps("conv_transpose_pack", stride, dilation, steps[0], steps[1])
     if stride[0] * stride[1] * stride[2] > PHASES:
         raise LimitError(f"conv_transpose: stride is {tuple(stride)}: expected a product of at most {PHASES}, its number of phases")
-    packed.groups, packed.ig, packed.og = groups, weight__iodhw.shape[0] // groups, weight__iodhw.shape[1]
+    packed.groups, packed.ig, packed.og = groups, weight__iodhw.shape[0] // max(groups, <int64_t>1), weight__iodhw.shape[1]
     packed.ntaps = 1
     for axis in range(3):
         plan_axis(&packed.axes[axis], weight__iodhw.shape[2 + axis], stride[axis], dilation[axis])
@@ -116,7 +135,8 @@ def conv_transpose_pack(cnp.ndarray weight__iodhw, cnp.ndarray bias__o, stride, 
     along = 1 if packed.merged else packed.axes[2].stride
     packed.columns = n = packed.og * (packed.axes[2].stride if packed.merged else 1)
     k = packed.ntaps * packed.ig // (packed.axes[2].stride // along)  # every tap belongs to one phase
-    packed.b = <float *>need(groups * panels_size(n, k) * sizeof(float), "conv_transpose_pack")
+    packed.nbytes = groups * panels_size(n, k) * sizeof(float)
+    packed.b = <float *>need(packed.nbytes, "conv_transpose_pack")
     packed.starts = <int64_t *>need(packed.axes[0].stride * packed.axes[1].stride * along * sizeof(int64_t), "conv_transpose_pack")
     whole = weight__iodhw.reshape((groups, packed.ig, packed.og, *np.shape(weight__iodhw)[2:]))
     for rd in range(packed.axes[0].stride):
@@ -130,9 +150,9 @@ def conv_transpose_pack(cnp.ndarray weight__iodhw, cnp.ndarray bias__o, stride, 
                 k = part.shape[3] * part.shape[4] * part.shape[5] * packed.ig
                 packed.starts[number] = total
                 number += 1
-                for g in range(groups):
-                    pack_panels(<const float *>cnp.PyArray_DATA(part) + g * n * k, n, k, k, 1, packed.b + total)
-                    total += panels_size(n, k)
+                w = <const float *>cnp.PyArray_DATA(part)
+                pack_all(w, groups, n, k, packed.b + total)
+                total += groups * panels_size(n, k)
     if bias__o is not None:
         wide = np.zeros((groups, panels_size(n, 1)), np.float32)
         wide[:, :n] = np.tile(bias__o.reshape(groups, packed.og), (1, n // max(packed.og, <int64_t>1)))
@@ -416,6 +436,7 @@ def conv_transpose(cnp.ndarray x, PackedConvTranspose packed, cnp.ndarray out, p
     """Transposed convolution with its epilogue, cropped by pads and the size of out. See README.md for the shapes."""
     cdef Job job
     cdef void *operands[2]
+    packed.fits(x, out, x_last | out_last << 1, pads)
     operands[0], operands[1] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out)
     plan_conv_transpose(&job, packed, cnp.PyArray_DIMS(x), cnp.PyArray_DIMS(out), pads, x_last, out_last, activation)
     try:
@@ -429,6 +450,7 @@ def conv_transpose_step(tuple x, PackedConvTranspose packed, tuple out, pads, bi
     cdef Job job
     cdef cnp.npy_intp x_dims[5]
     cdef cnp.npy_intp out_dims[5]
+    packed.fits(x, out, x_last | out_last << 1, pads)
     cdef Kept kept = Kept(packed)
     dims_of(x, x_dims)
     dims_of(out, out_dims)

@@ -15,6 +15,7 @@ cimport numpy as cnp
 import numpy as np
 
 from ._engine cimport alloc, copied, fl_dw_copy, fl_dw_first, fl_dw_last, fl_kernels, level, need, parallel, release, workers
+from ._fit cimport Fit, check_groups, fit_of, read_steps
 from ._space cimport even, rounded, source_index
 from ._step cimport Kept, dims_of, make_step, run_plan
 
@@ -28,12 +29,16 @@ cdef enum:
     COST = 30        # an output's share of reading and writing, in the operations that `workers` counts
 
 
+cdef Fit PACK = fit_of("depthwise_pack"), FIT = fit_of("depthwise")
+
+
 @cython.final
 cdef class PackedDepthwise:
     """Weights of a depthwise convolution for both layouts. Immutable; may be used by any number of threads at once."""
     cdef float *first  # [o][kd, kh, kw]
     cdef float *last   # [kd, kh, kw][o]
     cdef float *bias   # [o], zeros if there is none
+    cdef readonly int64_t nbytes
     cdef int64_t channels, multiplier, taps
     cdef int64_t kernel[3]
     cdef int64_t stride[3]
@@ -44,19 +49,27 @@ cdef class PackedDepthwise:
         release(self.last)
         release(self.bias)
 
+    cdef int fits(self, tuple arrays, int layout, pads) except -1:
+        cdef int64_t known[2]
+        known[0], known[1] = self.channels, self.channels * self.multiplier
+        return FIT.check_window(known, arrays, layout, pads, self.kernel, self.stride, self.dilation)
+
 
 def depthwise_pack(cnp.ndarray weight__o1dhw, bias__o, stride, dilation, int64_t channels):
     """Weights (channels * multiplier, 1, kd, kh, kw) and bias (channels * multiplier,) or None, with stride and dilation."""
+    PACK.check(NULL, (weight__o1dhw, bias__o), 0)
     cdef PackedDepthwise packed = PackedDepthwise.__new__(PackedDepthwise)
     cdef int64_t o = weight__o1dhw.shape[0], axis
+    check_groups("depthwise_pack", "channels", channels, o)
+    read_steps("depthwise_pack", stride, dilation, packed.stride, packed.dilation)
     packed.channels, packed.multiplier, packed.taps = channels, o // max(channels, <int64_t>1), 1
     for axis in range(3):
         packed.kernel[axis] = weight__o1dhw.shape[2 + axis]
-        packed.stride[axis], packed.dilation[axis] = stride[axis], dilation[axis]
         packed.taps *= packed.kernel[axis]
     flat = weight__o1dhw.reshape(o, packed.taps)
     packed.first, packed.last = copied(flat, "depthwise_pack"), copied(np.ascontiguousarray(flat.T), "depthwise_pack")
     packed.bias = copied(np.zeros(o, np.float32) if bias__o is None else bias__o, "depthwise_pack")
+    packed.nbytes = o * (2 * packed.taps + 1) * sizeof(float)
     return packed
 
 
@@ -374,7 +387,7 @@ cdef int plan_depthwise(Job *job, PackedDepthwise packed, const cnp.npy_intp *x,
         job.size[axis], job.out_size[axis] = x[space + axis], out[space + axis]
         job.kernel[axis], job.stride[axis], job.dilation[axis] = packed.kernel[axis], packed.stride[axis], packed.dilation[axis]
         job.before[axis] = pads[2 * axis]
-        padded = padded or pads[2 * axis] != 0 or pads[2 * axis + 1] != 0
+        padded = padded or pads[2 * axis] != 0 or pads[2 * axis + 1] > 0  # below 0: the last places of x are not read
     job.mode, job.channels_last = mode, channels_last
     job.code, job.a, job.b = activation
     job.work = <double>out[0] * out[1] * out[2] * out[3] * out[4]
@@ -418,6 +431,7 @@ def depthwise(cnp.ndarray x, PackedDepthwise packed, cnp.ndarray out, pads, int 
     operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out), NULL
     if residual is not None:
         operands[2] = cnp.PyArray_DATA(<cnp.ndarray>residual)
+    packed.fits((x, out, residual), channels_last, pads)
     plan_depthwise(&job, packed, cnp.PyArray_DIMS(x), cnp.PyArray_DIMS(out), pads, mode, channels_last, residual is not None, activation)
     try:
         run_plan(run_depthwise, &job, operands, job.work, "depthwise")
@@ -430,6 +444,7 @@ def depthwise_step(tuple x, PackedDepthwise packed, tuple out, pads, int mode, b
     cdef Job job
     cdef cnp.npy_intp x_dims[5]
     cdef cnp.npy_intp out_dims[5]
+    packed.fits((x, out, residual), channels_last, pads)
     cdef Kept kept = Kept(packed)
     dims_of(x, x_dims)
     dims_of(out, out_dims)

@@ -6,11 +6,17 @@ cimport numpy as cnp
 from ._engine cimport fl_epilogue, fl_kernels
 
 
+cdef enum:
+    LARGE = 1 << 16  # numbers that are packed from which on the GIL is given up
+
 # Floats of k x n weights in panels: whole panels of 16 columns.
 cdef int64_t panels_size(int64_t n, int64_t k) noexcept nogil
 
 # Packs w (element [column j, term k] at w[j * stride_n + k * stride_k]) into b: [K / 256][N / 16][klen][16], columns past n zero.
 cdef void pack_panels(const float *w, int64_t n, int64_t k, int64_t stride_n, int64_t stride_k, float *b) noexcept nogil
+
+# The same for `groups` matrices of n x k weights, one after the other, with the GIL held; it is given up where that takes long.
+cdef void pack_all(const float *w, int64_t groups, int64_t n, int64_t k, float *b) noexcept
 
 # out[i, j] = epilogue(sum_k x[i, k] b[k, j]) for m rows (any number) on the calling thread. b is the packed weights of all `n_all`
 # columns and `j0` (a multiple of 16) the first of the n columns that are wanted; out and the epilogue point at that column.

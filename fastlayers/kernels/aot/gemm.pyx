@@ -7,9 +7,10 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from ._engine cimport (
-    FL_KC, FL_PANEL,
+    FL_KC, FL_PANEL, RELEASE_GIL,
     empty, enabled, fl_block, fl_epilogue, fl_kernels, fl_run, level, need, parallel, release, workers,
 )
+from ._fit cimport Fit, fit_of
 from ._panels cimport Panels, make_panels
 from ._step cimport make_step, run_plan
 
@@ -19,6 +20,8 @@ cnp.import_array()
 cdef enum:
     ROWS = 256
     COLS = 256
+
+cdef Fit PACK = fit_of("linear_pack"), FIT = fit_of("linear")
 
 
 cdef int64_t panels_size(int64_t n, int64_t k) noexcept nogil:
@@ -42,6 +45,20 @@ cdef void pack_panels(const float *w, int64_t n, int64_t k, int64_t stride_n, in
                     for j in range(cols):
                         b[t * FL_PANEL + j] = w[(j0 + j) * stride_n + (k0 + t) * stride_k]
             b += klen * FL_PANEL
+
+
+cdef void pack_groups(const float *w, int64_t groups, int64_t n, int64_t k, float *b) noexcept nogil:
+    cdef int64_t g
+    for g in range(groups):
+        pack_panels(w + g * n * k, n, k, k, 1, b + g * panels_size(n, k))
+
+
+cdef void pack_all(const float *w, int64_t groups, int64_t n, int64_t k, float *b) noexcept:
+    if groups * n * k < LARGE:
+        pack_groups(w, groups, n, k, b)
+    else:
+        with nogil:
+            pack_groups(w, groups, n, k, b)
 
 
 cdef void product(const fl_kernels *lv, const float *x, int64_t ldx, int64_t m, int64_t k, const float *b, int64_t n_all, int64_t j0,
@@ -105,7 +122,7 @@ cdef int run(const void *plan, void *const *operands) noexcept nogil:
     cdef int64_t tasks = job.row_tasks * job.col_tasks, i
     cdef int threads = workers(tasks, job.work)
     job.x, job.out, job.epilogue.residual = <const float *>operands[0], <float *>operands[1], <const float *>operands[2]
-    if threads == 1:
+    if threads == 1 and job.work < RELEASE_GIL:
         for i in range(tasks):
             task(&job, i, 0)
     else:
@@ -133,6 +150,11 @@ cdef class PackedLinear:
         job.row_tasks, job.col_tasks = (m + ROWS - 1) // ROWS, (self.n + COLS - 1) // COLS
         # One row is bound by the memory that holds the weights: count bytes as if they were operations.
         job.work = fmax(2.0 * m * self.n * self.k, 8.0 * self.n * self.k) if m else 0
+
+    cdef int fits(self, x, out, residual) except -1:
+        cdef int64_t known[2]
+        known[0], known[1] = self.k, self.n
+        return FIT.check(known, (x, out, residual), 0)
 
     def bind(self, activation):
         """This layer with its activation, ready to be called from Python with nothing in between."""
@@ -184,12 +206,14 @@ def linear_pack(cnp.ndarray weight__nk, cnp.ndarray bias__n):
 
 def linear_restore(cnp.ndarray weight__nk, cnp.ndarray bias__n, cnp.ndarray stored):
     """`linear_pack` of weights that are there packed: `stored` is what ``packed.panels.array()`` of the same weights was, or None."""
+    PACK.check(NULL, (weight__nk, bias__n), 0)
     cdef PackedLinear packed = PackedLinear.__new__(PackedLinear)
     cdef int64_t n = cnp.PyArray_DIM(weight__nk, 0), k = cnp.PyArray_DIM(weight__nk, 1)
     packed.n, packed.k = n, k
     packed.panels = make_panels(panels_size(n, k), stored, "linear_pack")
+    cdef const float *w = <const float *>cnp.PyArray_DATA(weight__nk)
     if stored is None:
-        pack_panels(<const float *>cnp.PyArray_DATA(weight__nk), n, k, k, 1, packed.panels.data)
+        pack_all(w, 1, n, k, packed.panels.data)
     if bias__n is not None:
         packed.bias = <float *>need(panels_size(n, 1) * sizeof(float), "linear_pack")
         memset(packed.bias, 0, panels_size(n, 1) * sizeof(float))
@@ -201,6 +225,7 @@ def linear(cnp.ndarray x__mk, PackedLinear packed, cnp.ndarray out__mn, residual
     """``out = act(x Wᵀ + b + residual)``."""
     cdef Job job
     cdef void *operands[3]
+    packed.fits(x__mk, out__mn, residual__mn)
     packed.plan(&job, cnp.PyArray_DIM(x__mk, 0), activation[0], activation[1], activation[2])
     operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x__mk), cnp.PyArray_DATA(out__mn), NULL
     if residual__mn is not None:
@@ -211,5 +236,6 @@ def linear(cnp.ndarray x__mk, PackedLinear packed, cnp.ndarray out__mn, residual
 def linear_step(tuple x__mk, PackedLinear packed, tuple out__mn, residual__mn, activation):
     """The step of `linear`: shapes instead of arrays."""
     cdef Job job
+    packed.fits(x__mk, out__mn, residual__mn)
     packed.plan(&job, x__mk[0], activation[0], activation[1], activation[2])
     return make_step(run, &job, sizeof(Job), 3, job.work, packed)

@@ -9,6 +9,7 @@ from libc.string cimport memset
 cimport numpy as cnp
 
 from ._engine cimport alloc, parallel, release, workers
+from ._once cimport fl_once_f32
 from ._space cimport rounded
 from ._step cimport make_step, run_plan, volume
 
@@ -112,8 +113,8 @@ cdef void corners_of(const Job *job, const float *place, int64_t *index, float *
     cdef float above[4]
     cdef int axis, i, j, count = 1
     if job.axes == 2 and job.mode == 2:   # what most are: the same without loops
-        neighbours(job, pixel(job, place[1], job.size[0]), job.size[0], row, above)
-        neighbours(job, pixel(job, place[0], job.size[1]), job.size[1], at, part)
+        neighbours(job, pixel(job, fl_once_f32(place + 1), job.size[0]), job.size[0], row, above)
+        neighbours(job, pixel(job, fl_once_f32(place), job.size[1]), job.size[1], at, part)
         for i in range(2):
             for j in range(2):
                 share[2 * i + j] = above[i] * part[j]
@@ -121,7 +122,7 @@ cdef void corners_of(const Job *job, const float *place, int64_t *index, float *
         return
     index[0], share[0] = 0, 1
     for axis in range(job.axes):
-        neighbours(job, pixel(job, place[job.axes - 1 - axis], job.size[axis]), job.size[axis], at, part)
+        neighbours(job, pixel(job, fl_once_f32(place + job.axes - 1 - axis), job.size[axis]), job.size[axis], at, part)
         # From the end on: what is written lies behind what is still read.
         for i in range(count - 1, -1, -1):
             for j in range(job.mode - 1, -1, -1):

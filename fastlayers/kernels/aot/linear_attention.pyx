@@ -6,8 +6,12 @@ cimport numpy as cnp
 
 from ._engine cimport FL_LINEAR_STRIP, fl_kernels, fl_linear, level, parallel, workers
 from ._step cimport make_step, run_plan
+from ._stop cimport due_here
 
 cnp.import_array()
+
+cdef enum:
+    STEPS = 256  # of a task, until it asks whether the run is to end
 
 ctypedef struct Job:
     const fl_kernels *table
@@ -42,7 +46,15 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
             memset(p.state + row * p.e, 0, p.cols * sizeof(float))
         else:
             memcpy(p.state + row * p.e, job.past + place * p.d * p.e + row * p.e + first, p.cols * sizeof(float))
-    job.table.linear(&p)
+    while steps > 0:  # the state lies in memory after every step, so any cut gives the same bits
+        p.steps = min(steps, <int64_t>STEPS)
+        job.table.linear(&p)
+        if due_here():
+            return
+        steps -= p.steps
+        p.q, p.k, p.v, p.out = p.q + p.steps * p.q_step, p.k + p.steps * p.k_step, p.v + p.steps * p.v_step, p.out + p.steps * p.out_step
+        p.gate = NULL if p.gate == NULL else p.gate + p.steps * p.gate_step
+        p.beta = NULL if p.beta == NULL else p.beta + p.steps * p.beta_step
 
 
 cdef int run(const void *plan, void *const *operands) noexcept nogil:

@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from ._engine cimport (
-    FL_IDENTITY, FL_KC, FL_PANEL,
+    FL_IDENTITY, FL_KC, FL_PANEL, RELEASE_GIL,
     alloc, fl_block, fl_direct, fl_epilogue, fl_kernels, fl_panels, fl_run, level, parallel, release, workers,
 )
 from ._step cimport make_step, run_plan
@@ -169,7 +169,7 @@ cdef int run(const void *plan, void *const *operands) noexcept nogil:
         job.scratch = <float *>alloc(<size_t>(threads * job.scratch_size) * sizeof(float))
         if job.scratch == NULL:
             return -1
-    if threads == 1:
+    if threads == 1 and job.work < RELEASE_GIL:
         for i in range(job.tasks):
             task(&job, i, 0)
     else:

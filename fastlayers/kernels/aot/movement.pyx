@@ -6,7 +6,8 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 cimport numpy as cnp
 
-from ._engine cimport fl_kernels, fl_move, level, parallel, workers
+from ._engine cimport RELEASE_GIL, fl_kernels, fl_move, level, parallel, workers
+from ._once cimport fl_once, fl_row
 from ._step cimport Step, make_step, out_of_range, run_plan, volume
 
 from ...errors import ShapeError, UnsupportedError
@@ -172,7 +173,7 @@ cdef int run_copy(const void *plan, void *const *operands) noexcept nogil:
     if job.plan.blocks == 0:
         return 0
     threads = workers(tasks, job.plan.work)
-    if threads == 1:
+    if threads == 1 and job.plan.work < RELEASE_GIL:
         for i in range(tasks):
             copy_task(&job, i, 0)
     else:
@@ -230,7 +231,7 @@ cdef void gather_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef int64_t row = number * job.group, stop = least(row + job.group, job.o * job.m), o, j, count, start
     if job.pieces > 1:
         o, j, start = number // job.pieces // job.m, number // job.pieces % job.m, number % job.pieces * TASK
-        row = (job.indices[j] + job.n if job.indices[j] < 0 else job.indices[j]) + o * job.n
+        row = fl_row(fl_once(job.indices + j), job.n) + o * job.n
         memcpy(job.out + (o * job.m + j) * job.bytes + start, job.x + row * job.bytes + start, least(TASK, job.bytes - start))
         return
     while row < stop:
@@ -266,7 +267,7 @@ cdef int run_gather(const void *plan, void *const *operands) noexcept nogil:
         return 0
     tasks = job.o * job.m * job.pieces if job.pieces > 1 else (job.o * job.m + job.group - 1) // job.group
     threads = workers(tasks, job.work)
-    if threads == 1:
+    if threads == 1 and job.work < RELEASE_GIL:
         for i in range(tasks):
             gather_task(&job, i, 0)
     else:
@@ -303,6 +304,14 @@ def gather_step(tuple x__oni, tuple indices__m, tuple out__omi, int itemsize):
     cdef Gather job
     plan_gather(&job, x__oni[0], x__oni[1], x__oni[2], indices__m[0], itemsize, -<int64_t>x__oni[1])
     return rows_step(&job)
+
+
+def take_probe(cnp.ndarray x, cnp.ndarray indices):
+    """For tests: rows of bytes by their numbers, without the look at these that a kernel takes first."""
+    out = np.empty((indices.shape[0], x.shape[1]), np.uint8)
+    level().take(cnp.PyArray_DATA(x), x.shape[0], <const int64_t *>cnp.PyArray_DATA(indices), indices.shape[0], x.shape[1],
+                 cnp.PyArray_DATA(<cnp.ndarray>out))
+    return out
 
 
 def embedding(cnp.ndarray weight__vd, cnp.ndarray ids__m, cnp.ndarray out__md):
@@ -357,7 +366,7 @@ cdef int run_cast(const void *plan, void *const *operands) noexcept nogil:
     cdef int64_t tasks = (job.size + RUN - 1) // RUN
     cdef int threads = workers(tasks, job.work)
     job.x, job.out = <const char *>operands[0], <char *>operands[1]
-    if threads == 1:
+    if threads == 1 and job.work < RELEASE_GIL:
         job.table.cast(job.x, job.source, job.out, job.target, job.size)
     else:
         parallel(cast_task, &job, tasks, threads)

@@ -223,7 +223,7 @@ ctypedef struct Response:
     float *out
     fl_lrn call
     int64_t outer, slice, strips, rows, tasks  # rows: slices of a task where they are not cut into strips
-    size_t scratch                             # bytes of squares a worker, 0 for strips
+    size_t scratch                             # bytes of a padded row a worker, 0 for strips
     char *memory
     double work
 

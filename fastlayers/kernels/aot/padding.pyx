@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 cimport numpy as cnp
 
-from ._engine cimport parallel, workers
+from ._engine cimport RELEASE_GIL, parallel, workers
 from ._space cimport source_index
 from ._step cimport make_step, run_plan
 
@@ -102,7 +102,7 @@ cdef int run_pad(const void *plan, void *const *operands) noexcept nogil:
     job.x, job.out = <const float *>operands[0], <float *>operands[1]
     tasks = (job.rows + job.rows_a_task - 1) // job.rows_a_task
     threads = workers(tasks, job.work)
-    if threads == 1:
+    if threads == 1 and job.work < RELEASE_GIL:
         for i in range(tasks):
             task(&job, i, 0)
     else:

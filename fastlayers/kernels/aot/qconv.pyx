@@ -15,8 +15,9 @@ cimport numpy as cnp
 
 import numpy as np
 
-from ._engine cimport FL_PANEL, alloc, copied, fl_kernels, fl_move, level, need, parallel, release, workers
+from ._engine cimport FL_PANEL, RELEASE_GIL, alloc, copied, fl_kernels, fl_move, level, need, parallel, release, workers
 from ._quantised cimport fl_qblock, fl_qdepthwise, fl_qepilogue, fl_qrun, fl_quantised
+from ._fit cimport Fit, check_groups, fit_of, read_steps
 from ._space cimport even, rounded, source_index, width_of
 from ._step cimport Kept, dims_of, make_step, run_plan
 from ..table import KINDS
@@ -36,9 +37,13 @@ cdef inline int64_t padded(int64_t n) noexcept nogil:
     return (n + FL_PANEL - 1) // FL_PANEL * FL_PANEL
 
 
+cdef Fit PACK = fit_of("qconv_pack"), FIT = fit_of("qconv")
+
+
 @cython.final
 cdef class PackedQConv:
     """Weights of a convolution of bytes. Immutable; may be used by any number of threads at once."""
+    cdef readonly int64_t nbytes
     cdef int8_t *panels     # [groups][panels][quads][16][4]; NULL if depthwise
     cdef int16_t *taps      # of a depthwise kernel, zero points taken away: [pairs of taps][whole panels of channels][2]
     cdef int32_t *bias      # these have [groups][whole panels] numbers
@@ -61,6 +66,11 @@ cdef class PackedQConv:
         release(self.factor)
         release(self.shift)
 
+    cdef int fits(self, tuple arrays, int layout, pads) except -1:
+        cdef int64_t known[2]
+        known[0], known[1] = self.groups * self.ig, self.groups * self.og
+        return FIT.check_window(known, arrays, layout, pads, self.kernel, self.stride, self.dilation)
+
 
 cdef void *block_of(array, dtype, groups, int64_t width) except? NULL:
     """Numbers of the channels, each group's padded to whole panels."""
@@ -72,14 +82,17 @@ cdef void *block_of(array, dtype, groups, int64_t width) except? NULL:
 def qconv_pack(cnp.ndarray weight__oidhw, zero__o, factor__o, bias__o, shift__o, stride, dilation, int64_t groups):
     """Weights (o, i / groups, kd, kh, kw), int8 or uint8, with their zero points (o,) of the same dtype or None, the factors of their sums
     or None (float32), biases (int32) or None, and what is added to float results (float32) or None."""
+    PACK.check(NULL, (weight__oidhw, zero__o, factor__o, bias__o, shift__o), 0)
     cdef PackedQConv packed = PackedQConv.__new__(PackedQConv)
     cdef int64_t o = weight__oidhw.shape[0], axis, width, run, nruns, g, p, r, t, j, columns, at, pairs
     cdef const int8_t *w
     cdef int8_t *to
     shape = (<object>weight__oidhw).shape
-    packed.groups, packed.ig, packed.og = groups, shape[1], o // groups
+    check_groups("qconv_pack", "groups", groups, o)
+    read_steps("qconv_pack", stride, dilation, packed.stride, packed.dilation)
+    packed.groups, packed.ig, packed.og = groups, shape[1], o // max(groups, <int64_t>1)
     for axis in range(3):
-        packed.kernel[axis], packed.stride[axis], packed.dilation[axis] = shape[2 + axis], stride[axis], dilation[axis]
+        packed.kernel[axis] = shape[2 + axis]
     width = padded(packed.og)
     packed.depthwise = packed.ig == 1 and packed.og == 1 and groups > 1
     flip = 128 if weight__oidhw.dtype == np.uint8 else 0
@@ -96,6 +109,7 @@ def qconv_pack(cnp.ndarray weight__oidhw, zero__o, factor__o, bias__o, shift__o,
         taps = np.zeros((2 * pairs, width), np.int16)
         taps[: packed.terms, :groups] = wide.reshape(groups, -1).T
         packed.taps = <int16_t *>copied(np.ascontiguousarray(taps.reshape(pairs, 2, width).transpose(0, 2, 1)), "qconv_pack")
+        packed.nbytes = taps.nbytes
         sums, zero, groups = wide.sum((1, 2, 3, 4)), None, 1
     else:
         run = packed.ig * (packed.kernel[2] if packed.dilation[2] == 1 else 1)
@@ -104,16 +118,18 @@ def qconv_pack(cnp.ndarray weight__oidhw, zero__o, factor__o, bias__o, shift__o,
         ordered = np.zeros((o, nruns, (run + 3) // 4 * 4), np.int8)
         ordered[:, :, :run] = wide.reshape(o, nruns, run)
         w = <const int8_t *>cnp.PyArray_DATA(<cnp.ndarray>ordered)
-        packed.panels = to = <int8_t *>need(groups * width * packed.quads * 4, "qconv_pack")
-        memset(to, 0, groups * width * packed.quads * 4)
-        for g in range(groups):
-            for p in range(width // FL_PANEL):
-                columns = min(<int64_t>FL_PANEL, packed.og - p * FL_PANEL)
-                for t in range(packed.quads):
-                    for j in range(columns):
-                        at = (g * packed.og + p * FL_PANEL + j) * packed.quads + t
-                        memcpy(to + (t * FL_PANEL + j) * 4, w + at * 4, 4)
-                to += packed.quads * FL_PANEL * 4
+        packed.nbytes = groups * width * packed.quads * 4
+        packed.panels = to = <int8_t *>need(packed.nbytes, "qconv_pack")
+        with nogil:
+            memset(to, 0, groups * width * packed.quads * 4)
+            for g in range(groups):
+                for p in range(width // FL_PANEL):
+                    columns = min(<int64_t>FL_PANEL, packed.og - p * FL_PANEL)
+                    for t in range(packed.quads):
+                        for j in range(columns):
+                            at = (g * packed.og + p * FL_PANEL + j) * packed.quads + t
+                            memcpy(to + (t * FL_PANEL + j) * 4, w + at * 4, 4)
+                    to += packed.quads * FL_PANEL * 4
         sums = wide.sum((1, 2, 3, 4))
     packed.sums = <int32_t *>block_of(sums, np.int32, groups, width)
     packed.bias = <int32_t *>block_of(np.zeros(o, np.int32) if bias__o is None else bias__o, np.int32, groups, width)
@@ -420,7 +436,7 @@ cdef int run_qconv(const void *plan, void *const *operands) noexcept nogil:
         return -1
     correct(&job, <int32_t *>block, <float *>(block + numbers))
     job.scratch = block + 2 * numbers
-    if threads == 1:
+    if threads == 1 and job.work < RELEASE_GIL:
         for i in range(job.tasks):
             (depthwise_task if job.depthwise else task)(&job, i, 0)
     else:
@@ -434,6 +450,7 @@ def qconv(cnp.ndarray x, PackedQConv packed, x_zero, x_scale, cnp.ndarray out, p
     """Convolution of bytes; see the reference for the arguments."""
     cdef Job job
     cdef void *operands[4]
+    packed.fits((x, x_zero, x_scale, out), x_last | out_last << 1, pads)
     operands[0], operands[1], operands[2], operands[3] = cnp.PyArray_DATA(x), NULL, NULL, cnp.PyArray_DATA(out)
     if x_zero is not None:
         operands[1] = cnp.PyArray_DATA(<cnp.ndarray>x_zero)
@@ -451,6 +468,7 @@ def qconv_step(tuple x, PackedQConv packed, x_zero, x_scale, tuple out, pads, bi
     cdef Job job
     cdef cnp.npy_intp x_dims[5]
     cdef cnp.npy_intp out_dims[5]
+    packed.fits((x, x_zero, x_scale, out), x_last | out_last << 1, pads)
     cdef Kept kept = Kept(packed)
     dims_of(x, x_dims)
     dims_of(out, out_dims)

@@ -7,6 +7,7 @@ cimport numpy as cnp
 from ._engine cimport alloc, level, parallel, release, workers
 from ._quantised cimport fl_qbinary, fl_quantised
 from ._step cimport Step, dims_of, make_step, run_plan, volume
+from ...errors import ShapeError
 from ..table import BINARY, KINDS, REDUCE
 
 cnp.import_array()
@@ -214,6 +215,14 @@ cdef int run_lookup(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
+cdef int check_lookup(int64_t x, int64_t table, int64_t out) except -1:
+    if table != 256:
+        raise ShapeError(f"lookup: table has {table} bytes: expected 256, one for each byte that x may hold")
+    if x != out:
+        raise ShapeError(f"lookup: out has {out} elements: expected {x}, as many as x")
+    return 0
+
+
 cdef void plan_lookup(Lookup *job, int64_t n) noexcept:
     memset(job, 0, sizeof(Lookup))
     job.n, job.work = n, 60.0 * n
@@ -223,6 +232,7 @@ def lookup(cnp.ndarray x, cnp.ndarray table, cnp.ndarray out):
     """out = table[x], bytes by bytes: those of int8 are taken as uint8's."""
     cdef Lookup job
     cdef void *operands[3]
+    check_lookup(cnp.PyArray_SIZE(x), cnp.PyArray_NBYTES(table), cnp.PyArray_SIZE(out))
     plan_lookup(&job, cnp.PyArray_SIZE(x))
     place(operands, (x, table, out))
     run_plan(run_lookup, &job, operands, job.work, "lookup")
@@ -231,6 +241,7 @@ def lookup(cnp.ndarray x, cnp.ndarray table, cnp.ndarray out):
 def lookup_step(tuple x, tuple table, tuple out):
     """The step of `lookup`: shapes instead of arrays."""
     cdef Lookup job
+    check_lookup(volume(x), volume(table), volume(out))
     plan_lookup(&job, volume(x))
     return make_step(run_lookup, &job, sizeof(Lookup), 3, job.work, None)
 

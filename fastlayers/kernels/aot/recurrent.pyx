@@ -9,10 +9,12 @@ from ._engine cimport (
     FL_GRU, FL_GRU_EARLY, FL_IDENTITY, FL_LSTM, FL_PANEL, FL_RNN,
     alloc, fl_cell, fl_function, level, need, release,
 )
+from ._fit cimport Fit, fit_of, last_size
 from ._step cimport make_step, run_plan
 from ._walk cimport Arrays, Direction, Walk, walk
-from .gemm cimport pack_panels, panels_size
+from .gemm cimport LARGE, pack_panels, panels_size
 
+from ..fits import one_or_two
 from ..table import UNARY
 
 cnp.import_array()
@@ -20,13 +22,23 @@ cnp.import_array()
 cdef int SIGMOID = UNARY["sigmoid"].code
 cdef int TANH = UNARY["tanh"].code
 
+# Of all kinds of layers, by their names
+cdef dict PACKS = {name: fit_of(name) for name in ("lstm_pack", "gru_pack", "rnn_pack")}
+cdef Fit LSTM = fit_of("lstm"), GRU = fit_of("gru"), RNN = fit_of("rnn")
+
 
 @cython.final
 cdef class PackedRecurrent:
     """Weights of all directions of a layer. Immutable; may be used by any number of threads at once."""
     cdef Direction directions[2]
+    cdef readonly int64_t nbytes
     cdef int64_t count, inputs, hidden, outs
     cdef void *block   # what the directions point into
+
+    cdef int fits(self, Fit fit, tuple arrays, bint batch_first, bint directions_apart) except -1:
+        cdef int64_t known[5]
+        known[0], known[1], known[2], known[3], known[4] = self.count, self.inputs, self.outs, self.hidden, self.count * self.outs
+        return fit.check(known, arrays, batch_first | directions_apart << 1)
 
     def __dealloc__(self):
         release(self.block)
@@ -42,65 +54,85 @@ cdef fl_function function_of(activation):
 
 cdef PackedRecurrent pack(str what, int kind, int gates, cnp.ndarray w_ih, cnp.ndarray w_hh, b_ih, b_hh, peephole, w_hr):
     """Packs everything but the functions. The gate's columns of W and of R come in the order [hp/16][gates][16]."""
+    cdef int64_t known[2]
+    known[0] = last_size(w_hh if w_hr is None else w_hr)
+    known[0], known[1] = gates * known[0], 3 * known[0]
+    given = (w_ih, w_hh, b_ih, b_hh, peephole, w_hr) if kind == FL_LSTM else (w_ih, w_hh, b_ih, b_hh)
+    (<Fit>PACKS[what]).check(known, given, w_hr is not None)
+    one_or_two(what, (<object>w_ih).shape)
     cdef PackedRecurrent p = PackedRecurrent.__new__(PackedRecurrent)
     p.count, p.inputs, p.outs = cnp.PyArray_DIM(w_ih, 0), cnp.PyArray_DIM(w_ih, 2), cnp.PyArray_DIM(w_hh, 2)
     p.hidden = cnp.PyArray_DIM(w_hh, 1) // gates
-    cdef int64_t hp = panels_size(p.hidden, 1), tp = panels_size(p.outs, 1), columns = gates * hp, d, g
-    cdef int64_t projection = p.hidden * tp if w_hr is not None else 0
-    cdef int64_t each = (p.inputs + p.outs + 1) * columns + 4 * hp + projection, rows = gates * p.hidden
-    p.block = need(p.count * each * sizeof(float), what)
-    memset(p.block, 0, p.count * each * sizeof(float))
+    cdef int64_t hp = panels_size(p.hidden, 1), columns = gates * hp, d
+    cdef int64_t projection = p.hidden * panels_size(p.outs, 1) if w_hr is not None else 0
+    cdef int64_t each = (p.inputs + p.outs + 1) * columns + 4 * hp + projection
+    p.nbytes = p.count * each * sizeof(float)
+    p.block = need(p.nbytes, what)
     cdef float *ordered = <float *>need(max((max(p.inputs, p.outs) + 1) * columns, projection) * sizeof(float), what)
-    cdef float *w
-    cdef float *r
-    cdef float *bias
-    cdef float *extra
-    cdef fl_cell *cell
-    for d in range(p.count):
-        cell = &p.directions[d].cell
-        w = <float *>p.block + d * each
-        r = w + p.inputs * columns
-        bias = r + p.outs * columns
-        extra = bias + columns
-        cell.kind, cell.gates, cell.hidden, cell.hp = kind, gates, p.hidden, hp
-        cell.terms, cell.tp = p.outs, tp
-        cell.r, cell.late, cell.bias, cell.peephole, cell.project = r, r + 2 * p.hidden * hp, extra, NULL, NULL
-        p.directions[d].w, p.directions[d].bias = w, bias
-        interleave(floats(w_ih) + d * rows * p.inputs, p.inputs, p.hidden, 0, gates, ordered)
-        pack_panels(ordered, columns, p.inputs, p.inputs, 1, w)
-        if kind == FL_GRU_EARLY:
-            pack_gates(floats(w_hh) + d * rows * p.outs, p.hidden, p.outs, 0, 2, ordered, r)
-            pack_gates(floats(w_hh) + d * rows * p.outs, p.hidden, p.outs, 2, 1, ordered, r + 2 * p.hidden * hp)
+    cdef float *at = <float *>p.block
+    cdef Direction *directions = p.directions
+    cdef const float *weights[6]
+    cdef int64_t count = p.count, inputs = p.inputs, hidden = p.hidden, outs = p.outs
+    for d, array in enumerate((w_ih, w_hh, b_ih, b_hh, peephole, w_hr)):
+        weights[d] = floats(array)
+    for d in range(count):
+        if each < LARGE:
+            fill(&directions[d], kind, gates, d, inputs, hidden, outs, weights, ordered, at + d * each, each)
         else:
-            pack_gates(floats(w_hh) + d * rows * p.outs, p.hidden, p.outs, 0, gates, ordered, r)
-        if b_ih is not None:
-            add_bias(floats(b_ih) + d * rows, p.hidden, gates, gates, bias)
-        if b_hh is not None:
-            # GRU's n has a bias that its reset gate multiplies
-            add_bias(floats(b_hh) + d * rows, p.hidden, gates, 2 if kind == FL_GRU else gates, bias)
-            if kind == FL_GRU:
-                memcpy(extra, floats(b_hh) + d * rows + 2 * p.hidden, p.hidden * sizeof(float))
-        if peephole is not None:
-            cell.peephole = extra
-            for g in range(3):
-                memcpy(extra + g * hp, floats(peephole) + (d * 3 + g) * p.hidden, p.hidden * sizeof(float))
-        if w_hr is not None:
-            cell.project = extra + 4 * hp
-            pack_gates(floats(w_hr) + d * p.outs * p.hidden, p.outs, p.hidden, 0, 1, ordered, <float *>cell.project)
+            with nogil:
+                fill(&directions[d], kind, gates, d, inputs, hidden, outs, weights, ordered, at + d * each, each)
     release(ordered)
     return p
 
 
-cdef void pack_gates(const float *w, int64_t hidden, int64_t terms, int first, int count, float *ordered, float *to):
+cdef void fill(Direction *direction, int kind, int gates, int64_t d, int64_t inputs, int64_t hidden, int64_t outs,
+               const float *const *weights, float *ordered, float *w, int64_t each) noexcept nogil:
+    """Direction d from its part of w_ih, w_hh, b_ih, b_hh, peephole and w_hr (some NULL), packed to the `each` floats at w; `ordered` is scratch."""
+    cdef int64_t hp = panels_size(hidden, 1), columns = gates * hp, rows = gates * hidden, g
+    cdef float *r = w + inputs * columns
+    cdef float *bias = r + outs * columns
+    cdef float *extra = bias + columns
+    cdef const float *recurrent = weights[1] + d * rows * outs
+    cdef fl_cell *cell = &direction.cell
+    memset(w, 0, each * sizeof(float))
+    cell.kind, cell.gates, cell.hidden, cell.hp = kind, gates, hidden, hp
+    cell.terms, cell.tp = outs, panels_size(outs, 1)
+    cell.r, cell.late, cell.bias, cell.peephole, cell.project = r, r + 2 * hidden * hp, extra, NULL, NULL
+    direction.w, direction.bias = w, bias
+    interleave(weights[0] + d * rows * inputs, inputs, hidden, 0, gates, ordered)
+    pack_panels(ordered, columns, inputs, inputs, 1, w)
+    if kind == FL_GRU_EARLY:
+        pack_gates(recurrent, hidden, outs, 0, 2, ordered, r)
+        pack_gates(recurrent, hidden, outs, 2, 1, ordered, r + 2 * hidden * hp)
+    else:
+        pack_gates(recurrent, hidden, outs, 0, gates, ordered, r)
+    if weights[2] != NULL:
+        add_bias(weights[2] + d * rows, hidden, gates, gates, bias)
+    if weights[3] != NULL:
+        # GRU's n has a bias that its reset gate multiplies
+        add_bias(weights[3] + d * rows, hidden, gates, 2 if kind == FL_GRU else gates, bias)
+        if kind == FL_GRU:
+            memcpy(extra, weights[3] + d * rows + 2 * hidden, hidden * sizeof(float))
+    if weights[4] != NULL:
+        cell.peephole = extra
+        for g in range(3):
+            memcpy(extra + g * hp, weights[4] + (d * 3 + g) * hidden, hidden * sizeof(float))
+    if weights[5] != NULL:
+        cell.project = extra + 4 * hp
+        pack_gates(weights[5] + d * outs * hidden, outs, hidden, 0, 1, ordered, <float *>cell.project)
+
+
+cdef void pack_gates(const float *w, int64_t hidden, int64_t terms, int first, int count, float *ordered, float *to) noexcept nogil:
     cdef int64_t columns = count * panels_size(hidden, 1)
     interleave(w, terms, hidden, first, count, ordered)
     pack_panels(ordered, columns, terms, terms, 1, to)
 
 
-cdef void interleave(const float *w, int64_t terms, int64_t hidden, int first, int count, float *to):
+cdef void interleave(const float *w, int64_t terms, int64_t hidden, int first, int count, float *to) noexcept nogil:
     """Rows of w, [gates][hidden][terms], from gate `first` on, in the order [hp/16][count][16][terms]; units past hidden are zero."""
-    cdef int64_t unit, units, g
-    for unit in range(0, hidden, FL_PANEL):
+    cdef int64_t block, unit, units, g
+    for block in range((hidden + FL_PANEL - 1) // FL_PANEL):
+        unit = block * FL_PANEL
         units = min(hidden - unit, <int64_t>FL_PANEL)
         for g in range(first, first + count):
             memset(to, 0, FL_PANEL * terms * sizeof(float))
@@ -108,7 +140,7 @@ cdef void interleave(const float *w, int64_t terms, int64_t hidden, int first, i
             to += FL_PANEL * terms
 
 
-cdef void add_bias(const float *b, int64_t hidden, int gates, int some, float *to):
+cdef void add_bias(const float *b, int64_t hidden, int gates, int some, float *to) noexcept nogil:
     """Adds the biases [gates][hidden] of the first `some` gates to columns in the order [hp/16][gates][16]."""
     cdef int64_t g, unit
     for g in range(some):
@@ -221,6 +253,7 @@ def lstm(cnp.ndarray x, PackedRecurrent packed, h0__dbh, c0__dbh, lengths__b, ou
     """All directions of an LSTM over a sequence; see reference/recurrent.py for the arguments."""
     cdef Walk plan
     cdef void *operands[7]
+    packed.fits(LSTM, (x, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh), batch_first, directions_apart)
     plan_walk(&plan, packed, cnp.PyArray_DIM(x, 0), cnp.PyArray_DIM(x, 1), masks(lengths__b), batch_first, directions_apart, reverse)
     operands[0], operands[1], operands[2], operands[3] = data(x), data(h0__dbh), data(c0__dbh), data(lengths__b)
     operands[4], operands[5], operands[6] = data(out), data(hn__dbh), data(cn__dbh)
@@ -231,6 +264,7 @@ def lstm_step(tuple x, PackedRecurrent packed, h0__dbh, c0__dbh, lengths__b, out
               bint directions_apart, bint reverse):
     """The step of `lstm`: shapes instead of arrays."""
     cdef Walk plan
+    packed.fits(LSTM, (x, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh), batch_first, directions_apart)
     plan_walk(&plan, packed, x[0], x[1], masks_shape(lengths__b), batch_first, directions_apart, reverse)
     return make_step(run_lstm, &plan, sizeof(Walk), 7, plan.work, packed)
 
@@ -238,34 +272,41 @@ def lstm_step(tuple x, PackedRecurrent packed, h0__dbh, c0__dbh, lengths__b, out
 def gru(cnp.ndarray x, PackedRecurrent packed, h0__dbh, lengths__b, out, hn__dbh, bint batch_first, bint directions_apart,
         bint reverse):
     """All directions of a GRU over a sequence; see reference/recurrent.py for the arguments."""
-    run_cell(x, packed, h0__dbh, lengths__b, out, hn__dbh, batch_first, directions_apart, reverse, "gru")
+    run_cell(x, packed, h0__dbh, lengths__b, out, hn__dbh, batch_first, directions_apart, reverse, GRU)
 
 
 def gru_step(tuple x, PackedRecurrent packed, h0__dbh, lengths__b, out, hn__dbh, bint batch_first, bint directions_apart,
              bint reverse):
     """The step of `gru`: shapes instead of arrays."""
-    cdef Walk plan
-    plan_walk(&plan, packed, x[0], x[1], masks_shape(lengths__b), batch_first, directions_apart, reverse)
-    return make_step(run_plain, &plan, sizeof(Walk), 5, plan.work, packed)
+    return cell_step(x, packed, h0__dbh, lengths__b, out, hn__dbh, batch_first, directions_apart, reverse, GRU)
 
 
 def rnn(cnp.ndarray x, PackedRecurrent packed, h0__dbh, lengths__b, out, hn__dbh, bint batch_first, bint directions_apart,
         bint reverse):
     """All directions of a simple RNN over a sequence; see reference/recurrent.py for the arguments."""
-    run_cell(x, packed, h0__dbh, lengths__b, out, hn__dbh, batch_first, directions_apart, reverse, "rnn")
+    run_cell(x, packed, h0__dbh, lengths__b, out, hn__dbh, batch_first, directions_apart, reverse, RNN)
 
 
 def rnn_step(tuple x, PackedRecurrent packed, h0__dbh, lengths__b, out, hn__dbh, bint batch_first, bint directions_apart,
              bint reverse):
     """The step of `rnn`: shapes instead of arrays."""
-    return gru_step(x, packed, h0__dbh, lengths__b, out, hn__dbh, batch_first, directions_apart, reverse)
+    return cell_step(x, packed, h0__dbh, lengths__b, out, hn__dbh, batch_first, directions_apart, reverse, RNN)
+
+
+cdef cell_step(tuple x, PackedRecurrent packed, h0, lengths, out, hn, bint batch_first, bint directions_apart, bint reverse, Fit fit):
+    """The step of a cell without c."""
+    cdef Walk plan
+    packed.fits(fit, (x, h0, lengths, out, hn), batch_first, directions_apart)
+    plan_walk(&plan, packed, x[0], x[1], masks_shape(lengths), batch_first, directions_apart, reverse)
+    return make_step(run_plain, &plan, sizeof(Walk), 5, plan.work, packed)
 
 
 cdef run_cell(cnp.ndarray x, PackedRecurrent packed, h0, lengths, out, hn, bint batch_first, bint directions_apart, bint reverse,
-              str what):
+              Fit fit):
     """A cell without c."""
     cdef Walk plan
     cdef void *operands[5]
+    packed.fits(fit, (x, h0, lengths, out, hn), batch_first, directions_apart)
     plan_walk(&plan, packed, cnp.PyArray_DIM(x, 0), cnp.PyArray_DIM(x, 1), masks(lengths), batch_first, directions_apart, reverse)
     operands[0], operands[1], operands[2], operands[3], operands[4] = data(x), data(h0), data(lengths), data(out), data(hn)
-    run_plan(run_plain, &plan, operands, plan.work, what)
+    run_plan(run_plain, &plan, operands, plan.work, fit.kernel)

@@ -10,6 +10,7 @@ from libc.string cimport memset
 cimport numpy as cnp
 
 from ._engine cimport alloc, fl_bins, fl_kernels, level, parallel, release, workers
+from ._once cimport fl_once, fl_once_f32
 from ._space cimport rounded
 from ._step cimport make_step, run_plan
 
@@ -41,11 +42,13 @@ cdef inline double limited(double v) noexcept nogil:
 
 
 cdef inline int64_t image_of(const Job *job, int64_t k) noexcept nogil:
-    """The image of box k, or -1 if there is none."""
+    """The image of box k, or -1 if there is none: tasks take another one then, since all were looked at before they began."""
     cdef double v
+    cdef int64_t image
     if job.align:
-        return job.images[k] if 0 <= job.images[k] < job.n else -1
-    v = job.boxes[5 * k]
+        image = fl_once(job.images + k)
+        return image if 0 <= image < job.n else -1
+    v = fl_once_f32(job.boxes + 5 * k)
     return <int64_t>v if 0 <= v < job.n and v == floor(v) else -1
 
 
@@ -66,7 +69,7 @@ cdef void pool_task(void *context, int64_t k, int worker) noexcept nogil:
     cdef int64_t *z = <int64_t *>(job.memory + worker * job.scratch)
     cdef int64_t *y = z + 2
     cdef int64_t *x = y + 2 * job.ph
-    cdef int64_t image = image_of(job, k), c, plane = job.h * job.w, first, i
+    cdef int64_t image = max(image_of(job, k), <int64_t>0), c, plane = job.h * job.w, first, i
     cdef const float *box = job.boxes + 5 * k + 1
     cdef fl_bins p
     memset(&p, 0, sizeof(fl_bins))
@@ -152,7 +155,7 @@ cdef void align_task(void *context, int64_t k, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
     cdef char *memory = job.memory + worker * job.scratch
     cdef double *sums = <double *>memory
-    cdef int64_t most = max(job.h, job.w), image = image_of(job, k), plane = job.h * job.w
+    cdef int64_t most = max(job.h, job.w), image = max(image_of(job, k), <int64_t>0), plane = job.h * job.w
     cdef int64_t *at_y = <int64_t *>(sums + most)
     cdef int64_t *at_x = at_y + job.h * job.ph
     cdef int64_t *ny = at_x + job.w * job.pw

@@ -10,14 +10,20 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from ._engine cimport alloc, fl_kernels, fl_taps, level, need, parallel, release, workers
+from ._fit cimport Fit, fit_of
 from ._space cimport rounded
 from ._step cimport make_step, run_plan
+
+from .. import fits
 
 cnp.import_array()
 
 cdef enum:
     TASK = 1 << 15   # numbers written by one task, about
     NARROW = 16      # channels below which they are positions of the last axis
+
+
+cdef Fit FIT = fit_of("resize")
 
 
 @cython.final
@@ -30,6 +36,10 @@ cdef class Tables:
     cdef bint same[3]        # the axis stays as it is
     cdef int64_t inner, c    # numbers of a position, as given and as the last axis has them
     cdef int64_t reach       # positions under the taps of one output of the middle axis, at most
+    cdef int64_t sizes[7]    # d, h, w, i of x, and d, h, w of out
+
+    cdef int fits(self, x, out) except -1:
+        return FIT.check(self.sizes, (x, out), 0)
 
     def __dealloc__(self):
         cdef int i
@@ -59,6 +69,9 @@ cdef class Tables:
         if factor != NULL:
             w = <float *>self.room(p.taps * p.pitch * sizeof(float))
             memset(w, 0, p.taps * p.pitch * sizeof(float))
+        for t in range(p.taps * n):
+            if not 0 <= from_[t] < size:
+                fits.places_of("resize_pack", axis, given[0], size)
         for t in range(p.taps):
             for o in range(n):
                 for r in range(repeat):
@@ -105,6 +118,9 @@ def resize_pack(axes, size):
     cdef int axis
     cdef int64_t o, t, low, high
     cdef const fl_taps *h
+    fits.tables_of("resize_pack", axes, size, False)  # places are looked at where they are copied
+    for axis, number in enumerate(fits.resized_sizes(axes, size)):
+        tables.sizes[axis] = number
     tables.inner = size[3]
     tables.c = tables.inner if tables.inner >= NARROW else 1
     for axis in range(3):
@@ -266,6 +282,7 @@ def resize(cnp.ndarray x__odhwi, Tables packed, cnp.ndarray out__odhwi):
     """out[o, d, h, w, i] = the sum over the taps of d, h and w of their weights times x there; taps of weight 0 are left out."""
     cdef Job job
     cdef void *operands[2]
+    packed.fits(x__odhwi, out__odhwi)
     plan_resize(&job, cnp.PyArray_DIM(x__odhwi, 0), packed)
     operands[0], operands[1] = cnp.PyArray_DATA(x__odhwi), cnp.PyArray_DATA(out__odhwi)
     run_plan(run_resize, &job, operands, job.work, "resize")
@@ -274,5 +291,6 @@ def resize(cnp.ndarray x__odhwi, Tables packed, cnp.ndarray out__odhwi):
 def resize_step(tuple x__odhwi, Tables packed, tuple out__odhwi):
     """The step of `resize`: shapes instead of arrays."""
     cdef Job job
+    packed.fits(x__odhwi, out__odhwi)
     plan_resize(&job, x__odhwi[0], packed)
     return make_step(run_resize, &job, sizeof(Job), 2, job.work, packed)

@@ -6,17 +6,20 @@ every unusual call (other shapes, dtypes, names) back to Python by returning Non
 """
 
 cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem, PyDict_Size
 from cpython.ref cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int32_t, int64_t
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memcpy
 cimport numpy as cnp
 
 import numpy as np
 
-from ._engine cimport RELEASE_GIL, alloc, count_begin, count_end, empty, has_room, limit_threads, release, run_begin, run_end
-from ._step cimport Step, fl_step_fn, out_of_range
+from ._engine cimport RELEASE_GIL, alloc, count_begin, count_end, empty, has_room, have_gil, limit_threads, need, release, run_begin, run_end, want_gil
+from ._plan cimport ARENA, CONSTANT, FIRST, INTO, OUTPUT, OVER, Chunk, Entry, Ledger, Link, Map, Native, Place, Span, lay_out, map_begin, map_find
+from ._step cimport Step, out_of_range
+from ._stop cimport SHARED, Stop, deadlines, stop_begin, stop_due, stop_end, stop_raise
 
 from ...errors import LimitError, ShapeError, UnsupportedError
 
@@ -26,25 +29,27 @@ cdef extern from "csrc/platform.h" nogil:
     int64_t fl_now_ns()
 
 cdef enum:
-    ARENA = 0
-    CONSTANT = 1
-    FIRST = 2        # inputs, then outputs
     MOST_OPERANDS = 16
     MOST_BASES = 66  # 64 inputs and outputs: more of them take the general path through Python's heap
     MOST_AXES = 32   # of arrays that are made here
+    KEY_ROOM = 2048  # what longer keys bind takes the general path
     PYTHON_WORK = 1000000
     RAISED = -3      # what a user's function returns instead of raising
+    STOPPED = -4     # the run is to end early
 
 cdef struct Operand:
     int32_t space      # ARENA, CONSTANT (offset is the address), or FIRST + number of an input or output; -1 for NULL
     int64_t offset
 
-cdef struct Native:
-    fl_step_fn run
-    const void *plan
-    int32_t first      # of its operands
-    int32_t count
-    int32_t python     # number of the numpy step that this is, or -1
+
+cdef int64_t _ticks = 0
+
+
+cdef int64_t tick() noexcept:
+    """A number that rises with every run: of two programs, the one with the smaller number has not run for longer."""
+    global _ticks
+    _ticks += 1
+    return _ticks
 
 
 cdef int axes_of(tuple shape) except -1:
@@ -69,7 +74,7 @@ cdef class PythonStep:
 @cython.final
 cdef class UsersStep:
     """A native step of a user's function, and the same function as a numpy step: its errors come from there."""
-    cdef Step step
+    cdef readonly Step step
     cdef PythonStep instead
 
     def __init__(self, Step step, PythonStep instead):
@@ -87,56 +92,147 @@ cdef class Bound:
     cdef int64_t most           # bytes that arena and numpy steps may take together
     cdef readonly double work, longest
     cdef bint python
-    cdef tuple keep
-    cdef tuple out_specs        # (shape, dtype) of every output
+    cdef list chunks
+    cdef list given             # the step of each call
+    cdef Ledger ledger
+    cdef int64_t nbytes
+    cdef readonly tuple out_specs  # (shape, dtype) of every output
+    cdef public int64_t used    # when it ran last
     cdef cnp.npy_intp *out_shape  # of all outputs, one after the other
     cdef int *out_ndim
     cdef int *out_type
 
-    def __cinit__(self, list calls, tuple keep, int inputs, tuple outputs, size_t arena, int64_t most):
-        """`calls`: (Step or PythonStep, ((space, offset) or None, ...)) each; `keep` holds what constants point into."""
-        cdef int i = 0, at = 0, j, total = 0
-        cdef Step step
-        cdef Native *native
-        self.count, self.inputs, self.outputs, self.arena, self.keep = len(calls), inputs, len(outputs), arena, (keep, calls)
+    def __cinit__(self, list chunks, int inputs, tuple outputs, int64_t most, Ledger ledger, int64_t nbytes):
+        """`chunks`: of every node, in order; `outputs`: (shape, dtype) each; `nbytes`: what is kept besides, for `ledger`."""
+        cdef int i, j, total = 0
+        self.inputs, self.outputs, self.chunks, self.given, self.ledger = inputs, len(outputs), chunks, [], ledger
         self.out_specs, self.most = outputs, most
-        for _, places in calls:
-            total += len(places)
+        for item in chunks:
+            self.count += (<Chunk?>item).count
+            total += (<Chunk>item).total
+        self.nbytes = nbytes + 1000 + self.count * <int64_t>(sizeof(Native) + 16) + total * <int64_t>sizeof(Operand) + self.outputs * <int64_t>(MOST_AXES * sizeof(cnp.npy_intp) + 300)
         self.steps = <Native *>alloc((self.count + 1) * sizeof(Native))
         self.operands = <Operand *>alloc((total + 1) * sizeof(Operand))
         self.out_shape = <cnp.npy_intp *>alloc((self.outputs * MOST_AXES + 1) * sizeof(cnp.npy_intp))
         self.out_ndim = <int *>alloc((2 * self.outputs + 1) * sizeof(int))
         if self.steps == NULL or self.operands == NULL or self.out_shape == NULL or self.out_ndim == NULL:
             raise LimitError("load: no memory for the steps of a program")
+        ledger.nbytes += self.nbytes
         self.out_type = self.out_ndim + self.outputs
-        for step_, places in calls:
-            native = self.steps + i
-            native.first, native.count, native.python = at, len(places), -1
-            if isinstance(step_, UsersStep):
-                # If it raises, arrays over the arena are made.
-                self.python = True
-                step_ = (<UsersStep>step_).step
-            if isinstance(step_, PythonStep):
-                native.python = i
-                self.python = True
-                self.work += PYTHON_WORK
-            else:
-                step = step_
-                native.run, native.plan = step.run, step.plan
-                self.work += step.work
-                self.longest = max(self.longest, step.work)
-            for place in places:
-                self.operands[at].space, self.operands[at].offset = (-1, 0) if place is None else place
-                at += 1
-            i += 1
-        at = 0
         for i in range(self.outputs):
             shape, dtype = outputs[i]
             self.out_ndim[i], self.out_type[i] = axes_of(shape), (<cnp.dtype?>dtype).type_num
             for j in range(len(shape)):
                 self.out_shape[MOST_AXES * i + j] = shape[j]
+        self.put_together(total)
+
+    cdef int put_together(self, int total) except -1:
+        """Joins the chunks' calls, and gives every value its place."""
+        cdef Map links[3]
+        cdef Map found
+        cdef Span *spans = NULL
+        cdef Chunk chunk
+        cdef Native *native
+        cdef Place *place
+        cdef Operand *operand
+        cdef Span *span
+        cdef Entry *entry
+        cdef int i, at = 0, call = 0, values = 0, linked = 0
+        cdef int64_t number, offset, arena
+        for item in self.chunks:
+            linked += (<Chunk>item).linked
+        links[0].entries = links[1].entries = links[2].entries = found.entries = NULL
+        try:
+            for i in range(3):
+                map_begin(links + i, linked)
+            map_begin(&found, total)
+            spans = <Span *>need((total + 1) * sizeof(Span), "load")
+            for item in self.chunks:
+                chunk = item
+                for i in range(chunk.linked):
+                    entry = map_find(links + chunk.links[i].kind, chunk.links[i].a)
+                    entry.key, entry.value, entry.offset = chunk.links[i].a, chunk.links[i].b, chunk.links[i].offset
+            for item in self.chunks:
+                chunk = item
+                self.python = self.python or chunk.python
+                self.work += chunk.work
+                self.longest = max(self.longest, chunk.longest)
+                self.given.extend(chunk.given)
+                for i in range(chunk.count):
+                    native = self.steps + call
+                    native[0] = chunk.steps[i]
+                    if native.python >= 0:
+                        native.python = call
+                        self.work += PYTHON_WORK
+                    for place in chunk.places[native.first : native.first + native.count]:
+                        operand = self.operands + at
+                        at += 1
+                        operand.space, operand.offset = place.space, place.offset
+                        if place.space != ARENA:
+                            continue
+                        number, offset = place.number, place.offset
+                        entry = map_find(links + INTO, number)
+                        while entry.key != -1:
+                            number, offset = entry.value, offset + entry.offset
+                            entry = map_find(links + INTO, number)
+                        entry = map_find(&found, number)
+                        if entry.key == -1:
+                            entry.key, entry.value = number, values
+                            span = spans + values
+                            values += 1
+                            span.nbytes, span.first, span.over, span.output, span.offset = 0, call, -1, -1, number
+                        span = spans + entry.value
+                        span.last = call
+                        span.nbytes = max(span.nbytes, offset + place.nbytes)
+                        # The value's number for now; the place follows when all are known.
+                        operand.space, operand.offset = -2 - <int32_t>entry.value, offset
+                    native.first = at - native.count
+                    call += 1
+            for i in range(values):
+                number = spans[i].offset
+                entry = map_find(links + OVER, number)
+                if entry.key != -1:
+                    entry = map_find(&found, entry.value)
+                    if entry.key != -1:
+                        spans[i].over = <int32_t>entry.value
+                entry = map_find(links + OUTPUT, number)
+                if entry.key != -1:
+                    spans[i].output = <int32_t>entry.value
+            arena = lay_out(spans, values, self.count)
+            if arena < 0:
+                raise LimitError("load: no memory for the steps of a program")
+            self.arena = arena
+            for i in range(at):
+                operand = self.operands + i
+                if operand.space <= -2:
+                    span = spans + (-2 - operand.space)
+                    if span.output >= 0:
+                        operand.space = FIRST + self.inputs + span.output
+                    else:
+                        operand.space = ARENA
+                        operand.offset += span.offset
+        finally:
+            for i in range(3):
+                release(links[i].entries)
+            release(found.entries)
+            release(spans)
+        return 0
+
+    def touch(self):
+        """Counts as a run, for who keeps what ran last."""
+        self.used = tick()
+
+    def places(self):
+        """Where each call's operands lie: (space, offset) each, as a program made anew would have them too."""
+        cdef int i, j
+        return [
+            [(self.operands[j].space, self.operands[j].offset) for j in range(self.steps[i].first, self.steps[i].first + self.steps[i].count)]
+            for i in range(self.count)
+        ]
 
     def __dealloc__(self):
+        if self.out_type != NULL:
+            self.ledger.nbytes -= self.nbytes
         release(self.steps)
         release(self.operands)
         release(self.out_shape)
@@ -148,44 +244,61 @@ cdef class Bound:
         `held` keeps the inputs and outputs: arrays that a user's function gets may outlive the run, in a traceback for one."""
         cdef int i = 0, failed = 0
         cdef bint many = self.longest > RELEASE_GIL
+        cdef Stop memory
+        cdef Stop *stop = NULL
         cdef object owner = None, counting = count_begin(self.most) if self.python else None
         bases[ARENA] = NULL
         try:
+            if self.work >= SHARED or deadlines:
+                stop = stop_begin(&memory, self.work)
             if self.python:
-                # For the same reason the arena belongs to an object here.
-                owner = cnp.PyArray_EMPTY(1, [<cnp.npy_intp>self.arena + 64], cnp.NPY_UINT8, 0)
+                # For the same reason the arena belongs to an object here, whose memory is recycled as well.
+                try:
+                    owner = empty(1, [<cnp.npy_intp>(self.arena + 64) // 4])
+                except LimitError:
+                    raise MemoryError from None
                 bases[ARENA] = <void *>((<size_t>cnp.PyArray_DATA(<cnp.ndarray>owner) + 63) // 64 * 64)
             elif self.arena:
                 bases[ARENA] = alloc(self.arena) if has_room(self.arena) else NULL
                 if bases[ARENA] == NULL:
                     raise MemoryError
             while i < self.count:
+                if stop != NULL and stop_due(stop):
+                    break
                 if self.steps[i].python >= 0:
                     self.python_step(i, bases, owner, held)
                     i += 1
                     continue
                 if self.work < RELEASE_GIL:
-                    failed = self.stretch(&i, bases)
+                    failed = self.stretch(&i, bases, stop)
                 else:
                     with nogil:
                         if many:
                             run_begin()
-                        failed = self.stretch(&i, bases)
+                        failed = self.stretch(&i, bases, stop)
                         if many:
                             run_end()
+                        want_gil()
+                    have_gil()
                 if failed == RAISED:
                     self.python_step(i, bases, owner, held)
                     i += 1
                     continue
                 if failed == -2:
                     raise self.wrong_index(i, bases)
+                if failed == STOPPED:
+                    break
                 if failed:
                     raise LimitError("run: no memory for scratch")
+            if stop != NULL:
+                stop_raise(stop)
         except LimitError:
             raise
         except MemoryError as error:
             raise LimitError(f"run: no memory for a step, or the {self.arena} bytes of intermediate results: {error}") from None
         finally:
+            if stop != NULL:
+                stop_end(stop)
             if owner is None:
                 release(bases[ARENA])
             count_end(counting)
@@ -193,7 +306,7 @@ cdef class Bound:
 
     cdef object wrong_index(self, int i, void **bases):
         """The error of step i, which has found an index out of range."""
-        cdef Step step = self.keep[1][i][0]
+        cdef Step step = self.given[i]
         cdef Operand *operand
         if step.indices is None:
             return ShapeError("run: an index is out of range")
@@ -201,8 +314,9 @@ cdef class Bound:
         operand = self.operands + self.steps[i].first + <int>at
         return out_of_range("run: index", <const int64_t *>(<char *>bases[operand.space] + operand.offset), count, least, most)
 
-    cdef int stretch(self, int *i, void **bases) noexcept nogil:
-        """Runs native steps from i on, until a numpy step or the end; i is then its number."""
+    cdef int stretch(self, int *i, void **bases, Stop *stop) noexcept nogil:
+        """Runs native steps from i on, until a numpy step or the end; i is then its number. A step whose run is to end early is not
+        done; `stop` may be NULL."""
         cdef void *operands[MOST_OPERANDS]
         cdef Operand *operand
         cdef Native *step
@@ -215,13 +329,15 @@ cdef class Bound:
             for j in range(step.count):
                 operands[j] = NULL if operand[j].space < 0 else <void *>(<char *>bases[operand[j].space] + operand[j].offset)
             failed = step.run(step.plan, operands)
+            if stop != NULL and stop_due(stop):
+                return STOPPED
             if failed:
                 return failed
             i[0] += 1
         return 0
 
     cdef int python_step(self, int i, void **bases, owner, held) except -1:
-        cdef object given = self.keep[1][i][0]
+        cdef object given = self.given[i]
         cdef PythonStep step = (<UsersStep>given).instead if isinstance(given, UsersStep) else given
         cdef Operand *operand = self.operands + self.steps[i].first
         cdef int n = len(step.inputs), j
@@ -273,6 +389,7 @@ cdef class Bound:
             bases = <void **>alloc(total * sizeof(void *))
             if bases == NULL:
                 raise LimitError("run: no memory")
+        self.used = tick()
         before = limit_threads(threads)
         if not threads:
             limit_threads(before)  # within a run that has called a user's function, that one's
@@ -319,7 +436,7 @@ cdef class Bound:
                     for j in range(self.steps[i].count):
                         operands[j] = NULL if operand[j].space < 0 else <void *>(<char *>bases[operand[j].space] + operand[j].offset)
                     if self.steps[i].run(self.steps[i].plan, operands):
-                        if not isinstance(self.keep[1][i][0], UsersStep):
+                        if not isinstance(self.given[i], UsersStep):
                             raise LimitError("profile: a step failed")
                         self.python_step(i, bases, arena, (inputs, results))
                 took = fl_now_ns() - start
@@ -328,73 +445,104 @@ cdef class Bound:
         return times
 
 
-cdef struct Input:
-    int type
-    int ndim
-    bint by_value            # its numbers belong to the binding
-    cnp.npy_intp shape[MOST_AXES]
-
-
-@cython.final
-cdef class Recent:
-    """The binding that was used last, with what it is for."""
-    cdef Bound bound
-    cdef Input *inputs
-    cdef tuple values
-
-    def __dealloc__(self):
-        release(self.inputs)
+cdef int64_t write_key(PyObject **values, int count, const char *by_value, int64_t largest, char *to, int64_t room, bint plain) noexcept:
+    """What binds arrays: dtypes, shapes, and the numbers of those that are `by_value`. Returns its length, even beyond `room`; -1 for
+    what is no array, or, if only `plain` ones will do, none that a program takes as it is."""
+    cdef int64_t at = 0, nbytes
+    cdef int64_t word
+    cdef cnp.ndarray array
+    cdef int i, ndim
+    for i in range(count):
+        if values[i] == NULL or not cnp.PyArray_CheckExact(<object>values[i]):
+            return -1
+        array = <cnp.ndarray>values[i]
+        if (plain or by_value[i]) and not cnp.PyArray_ISCARRAY_RO(array):
+            return -1
+        ndim = cnp.PyArray_NDIM(array)
+        nbytes = ndim * sizeof(cnp.npy_intp)
+        if at + 8 + nbytes <= room:
+            word = cnp.PyArray_TYPE(array) | ndim << 8 | <int64_t>cnp.PyArray_ITEMSIZE(array) << 16
+            memcpy(to + at, &word, 8)
+            memcpy(to + at + 8, cnp.PyArray_DIMS(array), nbytes)
+        at += 8 + nbytes
+        if by_value[i] and cnp.PyArray_SIZE(array) <= largest:
+            nbytes = cnp.PyArray_NBYTES(array)
+            if at + nbytes <= room:
+                memcpy(to + at, cnp.PyArray_DATA(array), nbytes)
+            at += nbytes
+    return at
 
 
 @cython.final
 cdef class Runner:
-    """The fast way into a model: plain float32 (or whatever the graph wants) arrays of the shapes of the last call."""
+    """The fast way into a program: plain arrays of the dtypes that the graph wants, of sizes that were bound before."""
     cdef tuple names
     cdef tuple out_names
-    cdef Recent recent
+    cdef bytes by_value        # of each input, whether its numbers belong to the binding
+    cdef int64_t largest       # elements of such an input: of larger ones the shape alone does
+    cdef dict bounds           # by key
+    cdef Bound recent          # and what ran last
+    cdef bytes recent_key
     cdef public int threads
 
-    def __init__(self, tuple names, tuple out_names):
-        self.names, self.out_names = names, out_names
+    def __init__(self, tuple names, tuple out_names, tuple by_value, int64_t largest):
+        self.names, self.out_names, self.largest, self.bounds = names, out_names, largest, {}
+        self.by_value = bytes([i in by_value for i in range(len(names))]) + b"\0"
 
-    def remember(self, Bound bound, list arrays, tuple by_value):
-        """Makes `bound` the one that the next call tries. `arrays` are inputs that it fits, contiguous; `by_value` says whose numbers count."""
-        cdef Recent recent = Recent.__new__(Recent)
-        cdef int i, j, n = len(arrays)
-        cdef cnp.ndarray array
-        if FIRST + n + bound.outputs > MOST_BASES:
-            return
-        recent.inputs = <Input *>alloc((n + 1) * sizeof(Input))
-        if recent.inputs == NULL:
-            return
+    def key(self, list arrays):
+        """What arrays are bound by, as bytes; None where a program does not take them as they are."""
+        cdef char few[KEY_ROOM]
+        cdef int64_t length
+        cdef bytes made
+        cdef PyObject *values[MOST_BASES]
+        cdef int i, n = len(arrays)
+        if n > MOST_BASES or n != PyTuple_GET_SIZE(self.names):
+            return None
         for i in range(n):
-            array = arrays[i]
-            if cnp.PyArray_NDIM(array) > MOST_AXES:
-                return
-            recent.inputs[i].type, recent.inputs[i].ndim = cnp.PyArray_TYPE(array), cnp.PyArray_NDIM(array)
-            recent.inputs[i].by_value = i in by_value
-            for j in range(recent.inputs[i].ndim):
-                recent.inputs[i].shape[j] = cnp.PyArray_DIM(array, j)
-        recent.values = tuple([arrays[i].tobytes() if i in by_value else None for i in range(n)])
-        recent.bound = bound
-        self.recent = recent
+            values[i] = <PyObject *>arrays[i]
+        length = write_key(values, n, self.by_value, self.largest, few, KEY_ROOM, False)
+        if length < 0:
+            return None
+        if length <= KEY_ROOM:
+            return few[:length]
+        made = PyBytes_FromStringAndSize(NULL, length)
+        write_key(values, n, self.by_value, self.largest, PyBytes_AS_STRING(made), length, False)
+        return made
 
-    cdef bint fits(self, Recent recent, int i, PyObject *value, void **bases) noexcept:
-        cdef cnp.ndarray array
-        cdef const Input *want = recent.inputs + i
-        cdef int j
-        if value == NULL or not cnp.PyArray_CheckExact(<object>value):
-            return False
-        array = <cnp.ndarray>value
-        if cnp.PyArray_TYPE(array) != want.type or cnp.PyArray_NDIM(array) != want.ndim or not cnp.PyArray_ISCARRAY_RO(array):
-            return False
-        for j in range(want.ndim):
-            if cnp.PyArray_DIM(array, j) != want.shape[j]:
-                return False
-        if want.by_value and memcmp(<const char *>(<bytes>PyTuple_GET_ITEM(recent.values, i)), cnp.PyArray_DATA(array), cnp.PyArray_NBYTES(array)):
-            return False
-        bases[FIRST + i] = cnp.PyArray_DATA(array)
-        return True
+    def remember(self, bytes key, Bound bound):
+        """Calls of this key run `bound` from now on."""
+        if FIRST + bound.inputs + bound.outputs <= MOST_BASES:
+            self.bounds[key] = bound
+            self.recent_key, self.recent = key, bound
+
+    def forget(self, bytes key):
+        """Undoes `remember`."""
+        if self.recent is self.bounds.pop(key, None):
+            self.recent = self.recent_key = None
+
+    cdef Bound find(self, PyObject **values, void **bases):
+        """What was bound for these arrays, whose addresses are then in `bases`; None if nothing was."""
+        cdef char key[KEY_ROOM]
+        cdef int64_t length
+        cdef Bound bound = self.recent
+        cdef PyObject *found
+        cdef int i, n = <int>PyTuple_GET_SIZE(self.names)
+        if bound is None:
+            return None
+        length = write_key(values, n, self.by_value, self.largest, key, KEY_ROOM, True)
+        if length < 0 or length > KEY_ROOM:
+            return None
+        if length != PyBytes_GET_SIZE(self.recent_key) or memcmp(key, PyBytes_AS_STRING(self.recent_key), length):
+            made = key[:length]
+            found = PyDict_GetItem(self.bounds, made)
+            if found == NULL:
+                return None
+            bound = <Bound>found
+            self.recent_key, self.recent = made, bound
+        bound.used = tick()
+        for i in range(n):
+            bases[FIRST + i] = cnp.PyArray_DATA(<cnp.ndarray>values[i])
+        return bound
 
     cdef object finish(self, Bound bound, void **bases, given):
         cdef object results = bound.outcome(bases, FIRST + bound.inputs)
@@ -414,29 +562,35 @@ cdef class Runner:
     def run(self, feeds):
         """Outputs by name for inputs by name, or None where this is no call of the usual kind."""
         cdef void *bases[MOST_BASES]
-        cdef Recent recent = self.recent
+        cdef PyObject *values[MOST_BASES]
+        cdef Bound bound
         cdef int i, n
-        if recent is None or type(feeds) is not dict:
+        if self.recent is None or type(feeds) is not dict:
             return None
         n = PyTuple_GET_SIZE(self.names)
         if PyDict_Size(feeds) != n:
             return None
         for i in range(n):
-            if not self.fits(recent, i, PyDict_GetItem(feeds, <object>PyTuple_GET_ITEM(self.names, i)), bases):
-                return None
+            values[i] = PyDict_GetItem(feeds, <object>PyTuple_GET_ITEM(self.names, i))
+        bound = self.find(values, bases)
+        if bound is None:
+            return None
         # While the GIL is given up, and within numpy steps, others could take the arrays out of the dict.
-        keep = list(feeds.values()) if recent.bound.python or recent.bound.work >= RELEASE_GIL else None
-        results = self.finish(recent.bound, bases, keep)
-        return {<object>PyTuple_GET_ITEM(self.out_names, i): <object>PyTuple_GET_ITEM(results, i) for i in range(recent.bound.outputs)}
+        keep = list(feeds.values()) if bound.python or bound.work >= RELEASE_GIL else None
+        results = self.finish(bound, bases, keep)
+        return {<object>PyTuple_GET_ITEM(self.out_names, i): <object>PyTuple_GET_ITEM(results, i) for i in range(bound.outputs)}
 
     def call(self, tuple arrays):
         """A tuple of outputs for inputs by position, or None."""
         cdef void *bases[MOST_BASES]
-        cdef Recent recent = self.recent
+        cdef PyObject *values[MOST_BASES]
+        cdef Bound bound
         cdef int i
-        if recent is None or PyTuple_GET_SIZE(arrays) != PyTuple_GET_SIZE(self.names):
+        if self.recent is None or PyTuple_GET_SIZE(arrays) != PyTuple_GET_SIZE(self.names):
             return None
         for i in range(PyTuple_GET_SIZE(arrays)):
-            if not self.fits(recent, i, <PyObject *>PyTuple_GET_ITEM(arrays, i), bases):
-                return None
-        return self.finish(recent.bound, bases, arrays)
+            values[i] = PyTuple_GET_ITEM(arrays, i)
+        bound = self.find(values, bases)
+        if bound is None:
+            return None
+        return self.finish(bound, bases, arrays)

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t
 cimport numpy as cnp
 
 from ._engine cimport fl_kernels, level, parallel, workers
+from ._once cimport fl_once
 from ._step cimport make_step, run_plan
 
 cnp.import_array()
@@ -45,7 +46,7 @@ cdef void weights_task(void *context, int64_t number, int worker) noexcept nogil
     for row in range(number * job.size, min((number + 1) * job.size, limit)):
         entry, head, i = row // (job.heads * job.rows), row // job.rows % job.heads, row % job.rows
         mask = NULL if job.mask == NULL else job.mask + entry * job.mask_b + head * job.mask_h + i * job.mask_r
-        seen = n if job.lengths == NULL else min(n, max(job.lengths[entry], <int64_t>0))
+        seen = n if job.lengths == NULL else min(n, max(fl_once(job.lengths + entry), <int64_t>0))
         if job.causal:
             seen = min(seen, max(i + job.offset + 1, <int64_t>0))
         if job.table.masked_scores(job.x + row * n, job.scale, mask, job.mj, seen, job.scores + row * n, n):

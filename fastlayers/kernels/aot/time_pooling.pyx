@@ -8,6 +8,7 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from ._engine cimport alloc, fl_kernels, level, parallel, release, workers
+from ._once cimport fl_once
 from ._space cimport rounded
 from ._step cimport make_step, run_plan
 
@@ -37,7 +38,8 @@ cdef struct Job:
 cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
     cdef int64_t i = number // job.strips, c0 = number % job.strips * job.width, cols = min(job.width, job.c - c0)
-    cdef int64_t steps = job.t if job.lengths == NULL else job.lengths[i], first = 0, count = steps, step, k
+    cdef int64_t steps = job.t if job.lengths == NULL else min(max(fl_once(job.lengths + i), <int64_t>0), job.t)
+    cdef int64_t first = 0, count = steps, step, k
     cdef const float *x = job.x + i * job.row + c0
     cdef const uint8_t *mask = job.mask
     cdef float *out = job.out + i * job.c + c0

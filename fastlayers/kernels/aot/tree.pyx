@@ -4,11 +4,15 @@ from libc.stdint cimport int64_t
 cimport numpy as cnp
 
 from ._engine cimport alloc, fl_kernels, fl_tree_place, level, parallel, release, workers
+from ._fit cimport Fit, fit_of, last_size
+from ._once cimport fl_once, fl_row
 from ._step cimport Step, make_step, out_of_range, run_plan
 
 from ...errors import ShapeError
 
 cnp.import_array()
+
+cdef Fit PATH = fit_of("tree_log_prob"), SPREAD = fit_of("tree_distribution"), BEST = fit_of("tree_argmax")
 
 cdef double NODE_COST = 40      # operations a node beside its product, see `workers`
 cdef enum:
@@ -40,11 +44,12 @@ ctypedef struct Tree:
 
 cdef void path_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Tree *job = <const Tree *>context
-    cdef int64_t row, start
+    cdef int64_t row, target, start
     for row in range(number * PATH_TASK, min(job.rows, (number + 1) * PATH_TASK)):
-        start = job.starts[job.targets[row]]
+        target = fl_row(fl_once(job.targets + row), job.n)
+        start = job.starts[target]
         job.out[row] = job.level.tree_path(job.x + row * job.d, job.weight, job.bias, job.d, job.points + start, job.codes + start,
-                                           job.starts[job.targets[row] + 1] - start)
+                                           job.starts[target + 1] - start)
 
 
 cdef void plan_path(Tree *job, int64_t rows, int64_t d, int64_t n, int64_t nodes) noexcept:
@@ -74,6 +79,7 @@ def tree_log_prob(cnp.ndarray x__bd, cnp.ndarray weight__md, bias__m, cnp.ndarra
     is no such class."""
     cdef Tree job
     cdef void *operands[8]
+    PATH.check(NULL, (x__bd, weight__md, bias__m, targets__b, starts__s, points__p, codes__p, out__b), 0)
     plan_path(&job, cnp.PyArray_DIM(x__bd, 0), cnp.PyArray_DIM(x__bd, 1), cnp.PyArray_DIM(starts__s, 0) - 1,
               cnp.PyArray_DIM(points__p, 0))
     operands[0], operands[1] = cnp.PyArray_DATA(x__bd), cnp.PyArray_DATA(weight__md)
@@ -91,6 +97,7 @@ def tree_log_prob_step(tuple x__bd, tuple weight__md, bias__m, tuple targets__b,
     """The step of `tree_log_prob`: shapes instead of arrays."""
     cdef Tree job
     cdef Step step
+    PATH.check(NULL, (x__bd, weight__md, bias__m, targets__b, starts__s, points__p, codes__p, out__b), 0)
     plan_path(&job, x__bd[0], x__bd[1], starts__s[0] - 1, points__p[0])
     step = make_step(run_path, &job, sizeof(Tree), 8, job.work, None)
     step.indices = (3, job.rows, 0, job.n - 1)
@@ -127,10 +134,16 @@ cdef int run_spread(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
+cdef int check_spread(x, tuple given) except -1:
+    cdef int64_t classes = last_size(x) + 1
+    return SPREAD.check(&classes, given, 0)
+
+
 def tree_distribution(cnp.ndarray x__bm, cnp.ndarray order__m, cnp.ndarray left__m, cnp.ndarray right__m, cnp.ndarray out__bn):
     """out[b, c] = log of the probability of class c, from the sums of all nodes; `order` has each node behind the one above it."""
     cdef Tree job
     cdef void *operands[5]
+    check_spread(x__bm, (x__bm, order__m, left__m, right__m, out__bn))
     plan_spread(&job, cnp.PyArray_DIM(x__bm, 0), cnp.PyArray_DIM(x__bm, 1))
     operands[0], operands[1] = cnp.PyArray_DATA(x__bm), cnp.PyArray_DATA(order__m)
     operands[2], operands[3], operands[4] = cnp.PyArray_DATA(left__m), cnp.PyArray_DATA(right__m), cnp.PyArray_DATA(out__bn)
@@ -140,6 +153,7 @@ def tree_distribution(cnp.ndarray x__bm, cnp.ndarray order__m, cnp.ndarray left_
 def tree_distribution_step(tuple x__bm, tuple order__m, tuple left__m, tuple right__m, tuple out__bn):
     """The step of `tree_distribution`: shapes instead of arrays."""
     cdef Tree job
+    check_spread(x__bm, (x__bm, order__m, left__m, right__m, out__bn))
     plan_spread(&job, x__bm[0], x__bm[1])
     return make_step(run_spread, &job, sizeof(Tree), 5, job.work, None)
 
@@ -181,6 +195,7 @@ def tree_argmax(cnp.ndarray x__bd, cnp.ndarray weight__md, bias__m, cnp.ndarray 
     """ids[b] = the likeliest class, the lowest of equals, and out[b] the log of its probability; `depth`: nodes of the longest path."""
     cdef Tree job
     cdef void *operands[8]
+    BEST.check(NULL, (x__bd, weight__md, bias__m, order__m, left__m, right__m, ids__b, out__b), 0)
     plan_best(&job, cnp.PyArray_DIM(x__bd, 0), cnp.PyArray_DIM(x__bd, 1), cnp.PyArray_DIM(order__m, 0), depth)
     operands[0], operands[1] = cnp.PyArray_DATA(x__bd), cnp.PyArray_DATA(weight__md)
     operands[2] = NULL if bias__m is None else cnp.PyArray_DATA(<cnp.ndarray>bias__m)
@@ -193,5 +208,6 @@ def tree_argmax_step(tuple x__bd, tuple weight__md, bias__m, tuple order__m, tup
                      int64_t depth):
     """The step of `tree_argmax`: shapes instead of arrays."""
     cdef Tree job
+    BEST.check(NULL, (x__bd, weight__md, bias__m, order__m, left__m, right__m, ids__b, out__b), 0)
     plan_best(&job, x__bd[0], x__bd[1], order__m[0], depth)
     return make_step(run_best, &job, sizeof(Tree), 8, job.work, None)

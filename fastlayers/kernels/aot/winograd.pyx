@@ -5,7 +5,8 @@ Of n x n inputs, n = m + 2, come m x m outputs with n^2 multiplications a pair o
 
 Tiles are taken in blocks whose numbers stay in a second-level cache between the three stages. V holds a block's transformed inputs, M its
 sums for some columns of outputs, both [tile][position][channel], so that a transform keeps to a few pages. Channels-first data is
-transposed a few channels at a time, on its way in and out. Every output is made by the same operations in the same order wherever its
+transposed a few channels at a time, on its way in and out. Slices of depth are images of their own, whose planes lie further apart
+where data is channels-first. Every output is made by the same operations in the same order wherever its
 block, layout and task begin: results are equal bit for bit.
 """
 
@@ -21,9 +22,13 @@ from ._engine cimport (
     alloc, copied, fl_block, fl_kernels, fl_run, fl_wino_in, fl_wino_out, level, need, parallel, release, run_begin, run_end, workers,
 )
 from ._space cimport even, rounded
+from ._fit cimport Fit, fit_of
 from ._panels cimport Panels, make_panels
 from ._step cimport make_step, run_plan
 from .gemm cimport panels_size
+
+from .. import fits
+from ...errors import ShapeError
 
 cnp.import_array()
 
@@ -35,6 +40,11 @@ cdef enum:
     BLOCKS = 8        # wanted where there are more tiles, for as many threads
     WIDTH = 64        # columns of M
     MOST_SIDE = 4 + 2
+
+cdef Fit PACK = fit_of("winograd_pack"), FIT = fit_of("winograd")
+# Of its windows: kernel, stride, dilation
+cdef int64_t[3] KERNEL = [1, 3, 3]
+cdef int64_t[3] ONES = [1, 1, 1]
 
 
 def weights_axis(int tile):
@@ -59,6 +69,13 @@ cdef class PackedWinograd:
 
     def __dealloc__(self):
         release(self.bias)
+
+    cdef int fits(self, tuple arrays, int layout, pads) except -1:
+        cdef int64_t known[2]
+        known[0], known[1] = self.c, self.o
+        if len(pads) == 6 and (pads[0] or pads[1]):
+            fits.whole_slices("winograd", pads)
+        return FIT.check_window(known, arrays, layout, pads, KERNEL, ONES, ONES)
 
 
 cdef void transform_weights(const float *w, int64_t o, int64_t c, int side, const double *axis, float *u) noexcept nogil:
@@ -97,6 +114,9 @@ def winograd_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile):
 
 def winograd_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile, cnp.ndarray stored):
     """`winograd_pack` of weights that are there packed: `stored` is what ``packed.panels.array()`` of the same weights was, or None."""
+    if tile != 2 and tile != 4:
+        raise ShapeError(f"winograd_pack: tile is {tile}: expected 2 or 4")
+    PACK.check(NULL, (weight__oidhw, bias__o), 0)
     cdef PackedWinograd packed = PackedWinograd.__new__(PackedWinograd)
     cdef int64_t o = weight__oidhw.shape[0], c = weight__oidhw.shape[1], size = panels_size(o, c), position
     cdef int points = (tile + 2) * (tile + 2)
@@ -124,7 +144,8 @@ cdef struct Job:
     const float *residual
     float *out
     int m, points
-    int64_t images, channels, out_channels
+    int64_t images, depth    # images: the slices of all volumes, `depth` of each
+    int64_t channels, out_channels
     int64_t size[2]          # of the input
     int64_t out_size[2]
     int64_t before[2]
@@ -161,9 +182,17 @@ cdef Block block_of(const Job *job, int64_t number) noexcept nogil:
     return block
 
 
+cdef int64_t slice_at(const Job *job, int64_t image, int64_t channels, const int64_t *size, bint last) noexcept nogil:
+    """Floats before the slice `image` of channels x depth x size numbers a volume."""
+    cdef int64_t plane = size[0] * size[1]
+    if last:
+        return image * channels * plane
+    return image // job.depth * channels * job.depth * plane + image % job.depth * plane
+
+
 cdef void fill_row(const Job *job, const float *x, int64_t y, int64_t start, int64_t cols, int64_t c0, float *to) noexcept nogil:
     """Pixels start .. start + cols - 1 of row y of an image, FL_PANEL channels from c0 on; zeros for what is outside the image."""
-    cdef int64_t height = job.size[0], width = job.size[1], c = min(<int64_t>FL_PANEL, job.channels - c0), i
+    cdef int64_t height = job.size[0], width = job.size[1], volume = job.depth * height * width, c = min(<int64_t>FL_PANEL, job.channels - c0), i
     cdef int64_t i0 = min(max(-start, <int64_t>0), cols), i1 = max(min(width - start, cols), i0)
     if y < 0 or y >= height or i0 == i1:
         memset(to, 0, cols * FL_PANEL * sizeof(float))
@@ -176,7 +205,7 @@ cdef void fill_row(const Job *job, const float *x, int64_t y, int64_t start, int
     to += i0 * FL_PANEL
     i = y * width + start + i0
     if not job.x_last:
-        job.level.transpose(x + c0 * height * width + i, height * width, to, FL_PANEL, c, i1 - i0)
+        job.level.transpose(x + c0 * volume + i, volume, to, FL_PANEL, c, i1 - i0)
         return
     x += i * job.channels + c0
     for i in range(i1 - i0):
@@ -194,7 +223,7 @@ cdef void transform(const Job *job, const Block *block, int64_t c0, float *v, fl
     cdef int64_t image, r, i, y, first, side = job.m + 2, cols = block.cols * job.m + 2, start = block.col * job.m - job.before[1]
     p.m, p.rows, p.tiles, p.v, p.point, p.tile = job.m, rows, block.cols, v + c0, job.v_point, job.v_tile
     for image in range(block.images):
-        x = job.x + (block.image + image) * job.channels * job.size[0] * job.size[1]
+        x = job.x + slice_at(job, block.image + image, job.channels, job.size, job.x_last)
         for r in range(block.rows):
             y = (block.row + r) * job.m
             first = 0 if r == 0 else 2   # the row of tiles above has brought the first two rows of pixels
@@ -243,16 +272,16 @@ cdef void multiply(const Job *job, const Block *block, int64_t j0, int64_t n, co
 
 cdef void from_planes(const Job *job, const float *planes, int64_t rows, int64_t cols, int64_t c, float *to) noexcept nogil:
     """rows x cols pixels of c planes like the output's, as pixels of FL_PANEL channels side by side."""
-    cdef int64_t width = job.out_size[1], plane = job.out_size[0] * width, y, lines = 1 if cols == width else rows, n = rows * cols // lines
+    cdef int64_t width = job.out_size[1], volume = job.depth * job.out_size[0] * width, y, lines = 1 if cols == width else rows, n = rows * cols // lines
     for y in range(lines):
-        job.level.transpose(planes + y * width, plane, to + y * n * FL_PANEL, FL_PANEL, c, n)
+        job.level.transpose(planes + y * width, volume, to + y * n * FL_PANEL, FL_PANEL, c, n)
 
 
 cdef void to_planes(const Job *job, const float *pixels, int64_t rows, int64_t cols, int64_t c, float *planes) noexcept nogil:
     """The other way round."""
-    cdef int64_t width = job.out_size[1], plane = job.out_size[0] * width, y, lines = 1 if cols == width else rows, n = rows * cols // lines
+    cdef int64_t width = job.out_size[1], volume = job.depth * job.out_size[0] * width, y, lines = 1 if cols == width else rows, n = rows * cols // lines
     for y in range(lines):
-        job.level.transpose(pixels + y * n * FL_PANEL, FL_PANEL, planes + y * width, plane, n, c)
+        job.level.transpose(pixels + y * n * FL_PANEL, FL_PANEL, planes + y * width, volume, n, c)
 
 
 cdef void untransform(const Job *job, const Block *block, int64_t j0, int64_t n, const float *sums, float *part) noexcept nogil:
@@ -268,14 +297,14 @@ cdef void untransform(const Job *job, const Block *block, int64_t j0, int64_t n,
         p.s = sums + c0
         p.bias = NULL if job.bias == NULL else job.bias + j0 + c0
         for image in range(block.image, block.image + block.images):
-            first = image * height * width * job.out_channels
+            first = slice_at(job, image, job.out_channels, job.out_size, job.out_last)
             if job.out_last:
                 at = first + (oy * width + ox) * job.out_channels + j0 + c0
                 p.c, p.pixel, p.row, p.out = c, job.out_channels, width * job.out_channels, job.out + at
                 if job.residual != NULL:
                     p.residual = job.residual + at
             else:
-                at = first + ((j0 + c0) * height + oy) * width + ox
+                at = first + ((j0 + c0) * job.depth * height + oy) * width + ox
                 p.c, p.pixel, p.row, p.out = FL_PANEL, FL_PANEL, cols * FL_PANEL, part
                 if job.residual != NULL:
                     from_planes(job, job.residual + at, rows, cols, c, part)
@@ -363,7 +392,8 @@ cdef void plan_winograd(Job *job, PackedWinograd packed, x, out, pads, bint x_la
     memset(job, 0, sizeof(Job))
     job.level = level()
     job.u, job.bias, job.m, job.points = packed.panels.data, packed.bias, packed.m, (packed.m + 2) * (packed.m + 2)
-    job.images, job.channels, job.out_channels = x[0], packed.c, packed.o
+    job.depth = x[1 if x_last else 2]
+    job.images, job.channels, job.out_channels = x[0] * job.depth, packed.c, packed.o
     job.x_last, job.out_last = x_last, out_last
     job.code, job.a, job.b = activation
     for axis in range(2):
@@ -415,10 +445,13 @@ cdef int run_winograd(const void *plan, void *const *operands) noexcept nogil:
 def winograd(cnp.ndarray x, PackedWinograd packed, cnp.ndarray out, pads, bint x_last, bint out_last, residual, activation):
     """``out = act(x * weights + bias + residual)``, zeros around x; x, and out with residual, channels-first or -last.
 
+    pads: none before and after the depth, which x and out have in common.
+
     NaN or infinity in x makes NaN of any output of the tiles that read it, not only of those that are a sum with it.
     """
     cdef Job job
     cdef void *operands[3]
+    packed.fits((x, out, residual), x_last | out_last << 1, pads)
     plan_winograd(&job, packed, (<object>x).shape, (<object>out).shape, pads, x_last, out_last, activation)
     operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out), NULL
     if residual is not None:
@@ -429,5 +462,6 @@ def winograd(cnp.ndarray x, PackedWinograd packed, cnp.ndarray out, pads, bint x
 def winograd_step(tuple x, PackedWinograd packed, tuple out, pads, bint x_last, bint out_last, residual, activation):
     """The step of `winograd`: shapes instead of arrays."""
     cdef Job job
+    packed.fits((x, out, residual), x_last | out_last << 1, pads)
     plan_winograd(&job, packed, x, out, pads, x_last, out_last, activation)
     return make_step(run_winograd, &job, sizeof(Job), 3, job.work, packed)

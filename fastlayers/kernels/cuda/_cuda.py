@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
@@ -19,6 +18,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numba import types
 
+from ..._locks import Lock
 from ._disk import identity, keep
 from ._driver import (
     SIMULATED,
@@ -114,8 +114,8 @@ MAKERS: list[Any] = []
 # Called with the name and the seconds of every kernel that was compiled, or read from the cache.
 listeners: list[Callable[[str, float], None]] = []
 
-_lock = threading.RLock()
-_simulator = threading.Lock()  # it runs one kernel at a time
+_lock = Lock()
+_simulator = Lock()  # it runs one kernel at a time
 
 
 def cdiv(a: int, b: int) -> int:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 
+from ..._locks import Lock
 from ...errors import LimitError
 from ._driver import SIMULATED, failure, numba_cuda, order, stream_pointer, wait
 
-__all__ = ["Block", "kept", "lent"]
+__all__ = ["Block", "kept", "lent", "trim"]
 
 ALIGN = 512  # of memory of our own
 HELD = 2 << 30  # bytes of free memory that are not given to the driver, or an eighth of the GPU's
@@ -94,7 +94,7 @@ class _Pool:
         self._free: dict[Any, list[Any]] = {}
         self._lent: dict[int, _Loan] = {}
         self._held, self._most = 0, 0
-        self._lock = threading.RLock()  # the collector of garbage may give back within any of these
+        self._lock = Lock()  # the collector of garbage may give back within any of these
 
     def take(self, nbytes: int) -> Block:
         # Sizes are rounded up by at most an eighth, so that networks of changing lengths find them again.
@@ -152,7 +152,7 @@ class _Pool:
 
 
 _pool = _Pool()
-lent = _pool.take
+lent, trim = _pool.take, _pool.clear
 
 
 def kept(nbytes: int) -> Block:

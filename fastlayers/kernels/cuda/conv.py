@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..fits import fits, fits_taps, window_of
 from ..table import PAD_MODES, Activation
 from ._cuda import stream_pointer
 from ._device import Array, empty, on_device, upload
@@ -41,9 +42,22 @@ class Packed(NamedTuple):
     channels: int  # of x, in a group
     columns: int  # of a group
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Channels of x and of the result."""
+        return self.groups * self.channels, self.groups * self.columns
+
 
 def conv_pack(weight: np.ndarray, bias: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int) -> Packed:
     """Packs weight (o, c / groups, kd, kh, kw) and bias (o,) or None; stride and dilation are (d, h, w)."""
+    fits_taps("conv_pack", (weight, bias), stride, dilation, groups)
+    return columns_packed(weight, bias, stride, dilation, groups)
+
+
+def columns_packed(
+    weight: np.ndarray, bias: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int
+) -> Packed:
+    """`conv_pack` of weights that fit."""
     o, c, *kernel = weight.shape
     groups, columns = max(groups, 1), o // max(groups, 1)
     terms_first = (
@@ -123,6 +137,15 @@ def conv(
     activation: Activation,
 ) -> None:  # fmt: skip
     """out = activation(x * weight + bias + residual), a cross-correlation as in every framework."""
+    fits("conv", packed.sizes, (x, out, residual), x_last | out_last << 1, window_of(packed, pads))
+    convolved(x, packed, out, pads, mode, x_last, out_last, residual, activation)
+
+
+def convolved(
+    x: Array, packed: Packed, out: Array, pads: Sequence[int], mode: int, x_last: bool, out_last: bool, residual: Array | None,
+    activation: Activation,
+) -> None:  # fmt: skip
+    """`conv` of arrays that fit."""
     if not out.size:
         return
     if any(pads) and x.size and (mode != _ZEROS or math.prod(packed.kernel) > MOST_TAPS):

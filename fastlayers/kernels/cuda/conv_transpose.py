@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import LimitError
+from ..fits import fits, fits_taps
 from ..table import PAD_MODES, Activation
 from ._cuda import stream_pointer
 from ._device import Array, on_device, upload
@@ -40,6 +41,11 @@ class Packed(NamedTuple):
     groups: int
     channels: int  # of x, in a group
     columns: int  # of a group
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Channels of x and of the result."""
+        return self.groups * self.channels, self.groups * self.columns
 
 
 def _taps(kernel: int, stride: int, dilation: int, residue: int) -> Ints:
@@ -72,6 +78,8 @@ def conv_transpose_pack(
         raise LimitError(
             f"conv_transpose: stride is {tuple(stride)}: expected a product of at most {_MOST_PHASES}, its number of phases"
         )
+    known = (groups * weight.shape[1],) if weight.ndim > 1 else (0,)
+    fits_taps("conv_transpose_pack", (weight, bias), stride, dilation, groups, known)
     c, columns, *kernel = weight.shape
     groups, channels = max(groups, 1), c // max(groups, 1)
     taps_first = weight.reshape(groups, channels, columns, *kernel).transpose(0, 3, 4, 5, 1, 2)
@@ -173,6 +181,7 @@ def conv_transpose(
     x: Array, packed: Packed, out: Array, pads: Sequence[int], x_last: bool, out_last: bool, activation: Activation
 ) -> None:
     """out = activation(transposed convolution of x + bias), the gradient of a cross-correlation as in every framework."""
+    fits("conv_transpose", packed.sizes, (x, out), x_last | out_last << 1)
     if not out.size:
         return
     kernel, stride, dilation, groups = packed.kernel, packed.stride, packed.dilation, packed.groups

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..fits import fits, fits_taps, window_of
 from ..table import PAD_MODES, UNARY, Activation
 from ._cuda import F32, I64, Kernel, cdiv, cuda, f32, kernel, load1, load4, per_function, sized, store1, store4, threads
 from ._device import Array, absent, on_device, upload
@@ -35,15 +36,17 @@ class Packed(NamedTuple):
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
+    sizes: tuple[int, int]  # channels of x and of the result
 
 
 def depthwise_pack(
     weight: np.ndarray, bias: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], channels: int
 ) -> Packed:
     """Packs weight (channels * multiplier, 1, kd, kh, kw); output channel c * multiplier + m reads input channel c."""
+    fits_taps("depthwise_pack", (weight, bias), stride, dilation, channels)
     taps_first = np.ascontiguousarray(weight.reshape(len(weight), math.prod(weight.shape[2:])).T)
     given = None if bias is None else upload(bias)
-    return Packed(upload(taps_first), given, tuple(weight.shape[2:]), tuple(stride), tuple(dilation))
+    return Packed(upload(taps_first), given, tuple(weight.shape[2:]), tuple(stride), tuple(dilation), (channels, len(weight)))
 
 
 @per_function(
@@ -177,6 +180,7 @@ def depthwise(
     activation: Activation,
 ) -> None:  # fmt: skip
     """As `conv`, with one layout for x, out and residual."""
+    fits("depthwise", packed.sizes, (x, out, residual), int(channels_last), window_of(packed, pads))
     if not out.size:
         return
     if mode != PAD_MODES["zeros"] and any(pads) and x.size:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..fits import fits
 from ..table import Activation
 from ._cuda import stream_pointer
 from ._device import Array, on_device, upload
@@ -33,12 +34,14 @@ def columns_of(weight__kn: np.ndarray) -> np.ndarray:
 
 def linear_pack(weight__nk: np.ndarray, bias__n: np.ndarray | None) -> Packed:
     """Weights (out, in) and bias (out,) of ``y = x Wᵀ + b``."""
+    fits("linear_pack", (), (weight__nk, bias__n))
     return Packed(upload(columns_of(weight__nk.T)), None if bias__n is None else upload(bias__n), *weight__nk.shape)
 
 
 @on_device
 def linear(x__mk: Array, packed: Packed, out__mn: Array, residual__mn: Array | None, activation: Activation) -> None:
     """``out = act(x Wᵀ + b + residual)``."""
+    fits("linear", (packed.k, packed.n), (x__mk, out__mn, residual__mn))
     (m, n), k, stored = out__mn.shape, packed.k, packed.weight.shape[1]
     if not m * n:
         return

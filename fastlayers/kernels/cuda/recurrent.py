@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..fits import fits, fits_cells, last_of
 from ..reference import recurrent as reference
 from ..table import Activation, GruOptions, LstmOptions, RnnOptions
 from ._cuda import cdiv, processors
@@ -23,6 +24,7 @@ __all__ = ["gru", "gru_pack", "lstm", "lstm_pack", "rnn", "rnn_pack"]
 
 IDENTITY = Activation(0)
 SHARED = 48 << 10  # bytes of a block
+_NAMES = {LSTM: "lstm", GRU: "gru", RNN: "rnn"}  # by the number of gates
 
 
 class Packed(NamedTuple):
@@ -38,7 +40,15 @@ class Packed(NamedTuple):
     hidden: int
     directions: int
     options: Any
+    inputs_size: int
     reference: Any = None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Directions, inputs, numbers of h, of c, and of a step's outputs."""
+        if self.reference is not None:
+            return tuple(self.reference.fixed)
+        return self.directions, self.inputs_size, self.hidden, self.hidden, self.directions * self.hidden
 
 
 def _pack(
@@ -50,6 +60,9 @@ def _pack(
     peephole__dp: np.ndarray | None,
     options: Any,
 ) -> Packed:
+    given = w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg
+    lstm = gates == LSTM
+    fits_cells(f"{_NAMES[gates]}_pack", gates, (*given, peephole__dp, None) if lstm else given)
     directions, columns, hidden = w_hh__dgh.shape
     zeros: np.ndarray = np.zeros((directions, columns), np.float32)
     bias = (zeros if b_ih__dg is None else b_ih__dg).astype(np.float64)
@@ -67,7 +80,7 @@ def _pack(
     shaped = padded.reshape(directions, passes, units, gates, quads, 4, 4).transpose(0, 1, 4, 3, 2, 5, 6)
     peephole = None if peephole__dp is None else upload(np.ascontiguousarray(peephole__dp))
     weights = upload(np.ascontiguousarray(shaped).reshape(-1))
-    return Packed(product, weights, bias_n, peephole, gates, hidden, directions, options)
+    return Packed(product, weights, bias_n, peephole, gates, hidden, directions, options, w_ih__dgi.shape[2])
 
 
 def _sizes(hidden: int) -> tuple[int, int, int, int]:
@@ -76,9 +89,10 @@ def _sizes(hidden: int) -> tuple[int, int, int, int]:
     return 4 * units, units, max(1, cdiv(hidden, units)), max(1, cdiv(hidden, 16))
 
 
-def _by_reference(gates: int, directions: int, hidden: int, options: Any, packed: Any) -> Packed:
+def _by_reference(gates: int, options: Any, packed: Any) -> Packed:
     nothing: Any = None
-    return Packed(nothing, nothing, None, None, gates, hidden, directions, options, packed)
+    directions, inputs, _, hidden, _ = packed.fixed
+    return Packed(nothing, nothing, None, None, gates, hidden, directions, options, inputs, packed)
 
 
 def lstm_pack(
@@ -92,9 +106,9 @@ def lstm_pack(
 ) -> Packed:
     """Packs an LSTM, as the reference explains."""
     given = w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp
-    if w_hr__dqh is not None or _too_wide(w_hh__dgh.shape[2]):
+    if w_hr__dqh is not None or _too_wide(last_of(w_hh__dgh.shape)):
         packed = reference.lstm_pack(*given, w_hr__dqh, options)
-        return _by_reference(LSTM, len(w_hh__dgh), w_hh__dgh.shape[2], options, packed)
+        return _by_reference(LSTM, options, packed)
     return _pack(LSTM, *given, options)
 
 
@@ -103,8 +117,8 @@ def gru_pack(
 ) -> Packed:
     """Packs a GRU, as the reference explains."""
     given = w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg
-    if not options.reset_after or _too_wide(w_hh__dgh.shape[2]):
-        return _by_reference(GRU, len(w_hh__dgh), w_hh__dgh.shape[2], options, reference.gru_pack(*given, options))
+    if not options.reset_after or _too_wide(last_of(w_hh__dgh.shape)):
+        return _by_reference(GRU, options, reference.gru_pack(*given, options))
     return _pack(GRU, *given, None, options)
 
 
@@ -113,8 +127,8 @@ def rnn_pack(
 ) -> Packed:
     """Packs a simple RNN, as the reference explains."""
     given = w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg
-    if _too_wide(w_hh__dgh.shape[2]):
-        return _by_reference(RNN, len(w_hh__dgh), w_hh__dgh.shape[2], options, reference.rnn_pack(*given, options))
+    if _too_wide(last_of(w_hh__dgh.shape)):
+        return _by_reference(RNN, options, reference.rnn_pack(*given, options))
     return _pack(RNN, *given, None, options)
 
 
@@ -183,6 +197,7 @@ def _run(
     finals: tuple[Array | None, ...], lengths: Array | None, out: Array | None, batch_first: bool, directions_apart: bool,
     reverse: bool,
 ) -> None:  # fmt: skip
+    fits(_NAMES[packed.gates], packed.sizes, (x, *starts, lengths, out, *finals), batch_first | directions_apart << 1)
     if packed.reference is not None:
         _through_host(by_reference, x, packed, starts, finals, lengths, out, batch_first, directions_apart, reverse)
         return

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..fits import fits, resized_sizes, tables_of
 from ._cuda import F32, I64, Kernel, cuda, f32, kernel, load1, load4, per_function, sized, store1, store4, threads
 from ._device import Array, on_device, upload
 
@@ -22,15 +23,18 @@ class Packed(NamedTuple):
     places: tuple[Array, ...]
     weight: tuple[Array, ...]
     taps: tuple[int, ...]
+    sizes: tuple[int, ...]  # (d, h, w, i) of x, and (d, h, w) of the result
 
 
 def resize_pack(axes: Sequence[Any], size: Sequence[int]) -> Packed:
     """axes: for d, h, w (index, weight), each [taps][outputs], int64 and float32 (None: one tap of weight 1), or None for an axis
     that stays; size: (d, h, w, i) of x."""
+    tables_of("resize_pack", axes, size)
     tables = [(np.arange(n, dtype=np.int64)[None], None) if a is None else a for a, n in zip(axes, size[:3], strict=True)]
     weights = [np.ones(index.shape, np.float32) if weight is None else weight for index, weight in tables]
     taps = tuple(len(index) for index, _ in tables)
-    return Packed(tuple(upload(index) for index, _ in tables), tuple(upload(weight) for weight in weights), taps)
+    places = tuple(upload(index) for index, _ in tables)
+    return Packed(places, tuple(upload(weight) for weight in weights), taps, resized_sizes(axes, size))
 
 
 @per_function(samples=[(True,), (False,)])
@@ -77,6 +81,7 @@ def _resize(four: bool) -> Kernel:
 @on_device
 def resize(x__odhwi: Array, packed: Packed, out__odhwi: Array) -> None:
     """out[o, d, h, w, i] = the sum over the taps of d, h and w of their weights times x there; taps of weight 0 are left out."""
+    fits("resize", packed.sizes, (x__odhwi, out__odhwi))
     if not out__odhwi.size:
         return
     _, *size, inner = x__odhwi.shape

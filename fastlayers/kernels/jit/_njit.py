@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
-import threading
 import time
 from collections.abc import Callable
 from functools import cache
@@ -22,8 +21,11 @@ import numba
 from numba import types
 from numba.core import caching, cgutils
 from numba.core.ccallback import CFunc
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
+from ..._forks import finish_before_fork
+from ..._locks import Lock
 from ._vector import F32, I64, Emit, V
 
 __all__ = ["Kernel", "c_function", "call", "emitted", "inner", "kernel", "listeners"]
@@ -35,7 +37,11 @@ FASTMATH = {"contract"}
 # Called with the name and the seconds of every kernel that was compiled, or read from the cache.
 listeners: list[Callable[[str, float], None]] = []
 
-_lock = threading.RLock()
+_lock = Lock()
+finish_before_fork(_lock)
+# LLVM is left half way by a child that is forked while another thread compiles, and Numba's lock stays shut.
+if hasattr(global_compiler_lock, "_lock"):
+    finish_before_fork(global_compiler_lock._lock)
 _KINDS = {"int": types.intp, "float": types.float32}
 
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from ..._locks import Lock
 from ...threads import get_num_threads
 
 __all__ = ["address", "aligned", "scratch", "spread"]
@@ -20,7 +20,7 @@ __all__ = ["address", "aligned", "scratch", "spread"]
 LEAST_WORK = 4e6
 
 _pool: tuple[int, int, ThreadPoolExecutor] | None = None  # process, threads, and the pool of both
-_busy = threading.Lock()
+_busy = Lock(again=False)  # a task that spreads tasks of its own finds the pool busy too
 
 
 # An array is an object's header and then its data's address, as numpy's C interface has it; asking the array takes twenty times
@@ -90,12 +90,3 @@ def _executor(threads: int) -> ThreadPoolExecutor:
             _pool[2].shutdown(wait=False)
         _pool = os.getpid(), threads, ThreadPoolExecutor(threads, "fastlayers-jit")
     return _pool[2]
-
-
-def _after_fork() -> None:
-    global _busy
-    _busy = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

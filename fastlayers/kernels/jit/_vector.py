@@ -440,3 +440,40 @@ class Emit:
             self.vectors(self.smaller(count - first, self.i64(chain * WIDTH)), body)
             total.set(merge(total.get(), part.get()))
         return self.fold(total.get(), merge)
+
+    def folded_down(
+        self,
+        count: V,
+        start: float,
+        take: Callable[[list[V], V], list[V]],
+        merge: Callable[[V, V], V],
+        vectors: int = 1,
+        chain: int = 16,
+    ) -> list[V]:
+        """Folds columns, `vectors` vectors of them side by side, each in the order in which `folded` folds a row of `count`.
+
+        take(so far, row) takes in one row. Row i belongs to what would be lane i % WIDTH; lanes are kept in memory.
+        """
+        with self.builder.goto_entry_block():
+            memory = self.builder.alloca(self.vector(F32), WIDTH * vectors)
+        lanes = V(self, self.builder.ptrtoint(memory, I64))
+        there = self.smaller(count, self.i64(WIDTH))  # lanes that n does not reach would add nothing
+        with self.loop(0, there) as lane:
+            totals = [self.var(self.f(start)) for _ in range(vectors)]
+            with self.loop(0, count, chain * WIDTH) as first:
+                parts = [self.var(self.f(start)) for _ in range(vectors)]
+                with self.loop(first + lane, self.smaller(count, first + chain * WIDTH), WIDTH) as row:
+                    for part, value in zip(parts, take([part.get() for part in parts], row), strict=True):
+                        part.set(value)
+                for total, part in zip(totals, parts, strict=True):
+                    total.set(merge(total.get(), part.get()))
+            for v, total in enumerate(totals):
+                self.store(self.at(lanes, (lane * vectors + v) * WIDTH), total.get())
+        half = WIDTH
+        while half > 1:
+            half //= 2
+            with self.loop(0, (there - half) * vectors * WIDTH, WIDTH) as i:
+                low = self.at(lanes, i)
+                self.store(low, merge(self.load(low), self.load(self.at(low, half * vectors * WIDTH))))
+            there = self.smaller(there, self.i64(half))
+        return [self.load(self.at(lanes, v * WIDTH)) for v in range(vectors)]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..fits import fits, fits_taps, window_of
 from ..reference.padding import padded
 from ..table import PAD_MODES, Activation
 from ._band import draw, even, fill, plan_runs, runs_size, sums
@@ -44,6 +45,11 @@ class Packed(NamedTuple):
     ig: int
     og: int
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Channels of x and of the result."""
+        return self.groups * self.ig, self.groups * self.og
+
 
 def group_bias(bias: np.ndarray | None, groups: int) -> np.ndarray | None:
     """The bias of each group with zeros up to whole panels."""
@@ -59,6 +65,7 @@ def conv_pack(
     weight__oidhw: np.ndarray, bias__o: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int
 ) -> Packed:
     """Weights (o, i / groups, kd, kh, kw) of a convolution with its stride, dilation and groups."""
+    fits_taps("conv_pack", (weight__oidhw, bias__o), stride, dilation, groups)
     o, ig, *taps = weight__oidhw.shape
     og = o // max(groups, 1)
     k = ig * math.prod(taps)
@@ -143,6 +150,7 @@ def conv(
     activation: Activation,
 ) -> None:
     """Convolution with its epilogue. See README.md for the shapes."""
+    fits("conv", packed.sizes, (x, out, residual), x_last | out_last << 1, window_of(packed, pads))
     if not out.size:
         return
     if mode != PAD_MODES["zeros"] and any(pads):

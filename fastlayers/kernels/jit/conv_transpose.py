@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..fits import fits, fits_taps
 from ..table import PAD_MODES, Activation
 from ._band import copy_row, draw, even, fill, plan_runs, runs_size, sums
 from ._njit import call, kernel
@@ -76,11 +77,18 @@ class Packed(NamedTuple):
     filters: tuple[Filters | Convolution | None, ...]  # instead of weights if each channel has its own; None: no tap's phase
     plans: dict[object, Plan]
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Channels of x and of the result."""
+        return self.groups * self.ig, self.groups * self.og
+
 
 def conv_transpose_pack(
     weight__iodhw: np.ndarray, bias__o: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int
 ) -> Packed:
     """Weights (c, o / groups, kd, kh, kw) of a transposed convolution with its stride, dilation and groups."""
+    known = (groups * weight__iodhw.shape[1],) if weight__iodhw.ndim > 1 else (0,)
+    fits_taps("conv_transpose_pack", (weight__iodhw, bias__o), stride, dilation, groups, known)
     c, og, *kernel = weight__iodhw.shape
     ig = c // max(groups, 1)
     whole = weight__iodhw.reshape(groups, ig, og, *kernel)
@@ -258,6 +266,7 @@ def conv_transpose(
     activation: Activation,
 ) -> None:
     """Transposed convolution with its epilogue. See README.md for the shapes."""
+    fits("conv_transpose", packed.sizes, (x, out), x_last | out_last << 1)
     if not out.size:
         return
     if packed.filters:
@@ -295,6 +304,7 @@ def _channels(
     to, steps = out.shape[1:4] if out_last else out.shape[2:], [axis.stride for axis in packed.axes]
     if x_last != out_last:
         x = np.ascontiguousarray(np.moveaxis(x, -1, 1) if x_last else np.moveaxis(x, 1, -1))
+    size = x.shape[1:4] if out_last else x.shape[2:]
     for filters, places in zip(packed.filters, itertools.product(*map(range, steps)), strict=True):
         starts = [-((r - b) // s) for r, b, s in zip(places, pads[::2], steps, strict=True)]
         begins = [q * s + r - b for q, s, r, b in zip(starts, steps, places, pads[::2], strict=True)]
@@ -305,12 +315,15 @@ def _channels(
         shape = (len(out), *count, out.shape[4]) if out_last else (*out.shape[:2], *count)
         part = out if shape == out.shape else np.empty(shape, np.float32)
         firsts = [axis.firsts[r] for axis, r in zip(packed.axes, places, strict=True)]
-        around = tuple(n for q, f in zip(starts, firsts, strict=True) for n in (-(q + f), 1))  # zeros behind x, however many
         if filters is None:
             assert packed.bias is not None
             part[...] = packed.bias if out_last else packed.bias[:, None, None, None]
             unary(part, part, activation)
         else:
+            reach = (d * (k - 1) + n for k, d, n in zip(filters.kernel, filters.dilation, count, strict=True))
+            around = tuple(
+                n for q, f, end, have in zip(starts, firsts, reach, size, strict=True) for n in (-(q + f), q + f + end - have)
+            )
             depthwise(x, filters, part, around, PAD_MODES["zeros"], out_last, None, activation)
         if part is not out:
             out[(slice(None), *axes) if out_last else (slice(None), slice(None), *axes)] = part

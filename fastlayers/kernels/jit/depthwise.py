@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..fits import fits, fits_taps, window_of
 from ..reference.padding import padded
 from ..table import PAD_MODES, Activation
 from . import conv as _conv
@@ -35,11 +36,17 @@ class Packed(NamedTuple):
     dilation: tuple[int, ...]
     channels: int
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Channels of x and of the result."""
+        return self.channels, len(self.first)
+
 
 def depthwise_pack(
     weight__o1dhw: np.ndarray, bias__o: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], channels: int
 ) -> Packed | _conv.Packed:
     """Packs weight (channels * multiplier, 1, kd, kh, kw); output channel c * multiplier + m reads input channel c."""
+    fits_taps("depthwise_pack", (weight__o1dhw, bias__o), stride, dilation, channels)
     o, _, *taps = weight__o1dhw.shape
     if math.prod(taps) > BLOCK:  # whose sums come in blocks
         return _conv.conv_pack(weight__o1dhw, bias__o, stride, dilation, channels)
@@ -164,6 +171,7 @@ def depthwise(
     activation: Activation,
 ) -> None:
     """As `conv`, with one layout for x, out and residual."""
+    fits("depthwise", packed.sizes, (x, out, residual), int(channels_last), window_of(packed, pads))
     if isinstance(packed, _conv.Packed):
         _conv.conv(x, packed, out, pads, mode, channels_last, channels_last, residual, activation)
         return

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..fits import fits
 from ..table import Activation
 from ._njit import call, kernel
 from ._threads import address, spread
@@ -33,6 +34,7 @@ def padded_bias(bias: np.ndarray | None) -> np.ndarray | None:
 
 def linear_pack(weight__nk: np.ndarray, bias__n: np.ndarray | None) -> Packed:
     """Weights (out, in) and bias (out,) of ``y = x Wᵀ + b``."""
+    fits("linear_pack", (), (weight__nk, bias__n))
     return Packed(pack(weight__nk), padded_bias(bias__n), *weight__nk.shape)
 
 
@@ -55,7 +57,11 @@ def linear(
     x__mk: np.ndarray, packed: Packed, out__mn: np.ndarray, residual__mn: np.ndarray | None, activation: Activation
 ) -> None:
     """``out = act(x Wᵀ + b + residual)``."""
-    m, n, k = len(x__mk), packed.n, packed.k
+    n, k = packed.n, packed.k
+    m = x__mk.shape[0] if x__mk.ndim else 0
+    # In the order of what it costs: the call of `fits` would be a fifth of a short call.
+    if x__mk.shape != (m, k) or out__mn.shape != (m, n) or residual__mn is not None:
+        fits("linear", (k, n), (x__mk, out__mn, residual__mn))
     given = (
         product.address, block.address, apply.address, address(x__mk), m, k, address(packed.weights), n, address(out__mn),
         address(packed.bias__n), address(residual__mn), *spell(activation),

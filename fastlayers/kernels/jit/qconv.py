@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..fits import fits, fits_taps, window_of
 from ..table import KINDS
 from ._njit import call, emitted, kernel
 from ._qtile import quad_rows, tap_channels
@@ -44,6 +45,12 @@ class Packed(NamedTuple):
     og: int
     deep: bool
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Channels of x and of the result."""
+        o = self.groups * self.og
+        return o if self.deep else self.groups * self.ig, o
+
 
 def _wide(values: np.ndarray | None, dtype: type, groups: int) -> np.ndarray | None:
     """Numbers of every channel, up to whole panels."""
@@ -67,6 +74,7 @@ def qconv_pack(
 ) -> Packed:
     """Weights (o, i / groups, kd, kh, kw), int8 or uint8, with their zero points of the same dtype or None, the factors of their
     sums, biases, and what is added to float results; as the reference has them."""
+    fits_taps("qconv_pack", (weight__oidhw, zero__o, factor__o, bias__o, shift__o), stride, dilation, groups)
     o, ig, *kernel = weight__oidhw.shape
     og, flip = o // groups, 128 if weight__oidhw.dtype == np.uint8 else 0
     wide = weight__oidhw.transpose(0, 2, 3, 4, 1).astype(np.int32) - flip
@@ -203,6 +211,7 @@ def qconv(
     value: int,
 ) -> None:
     """out = the convolution of (x - x_zero) with the weights, + bias, of the kind `target`; arguments as the reference's."""
+    fits("qconv", packed.sizes, (x, x_zero, x_scale, out), x_last | out_last << 1, window_of(packed, pads))
     if not out.size:
         return
     given = x if x_last else np.ascontiguousarray(np.moveaxis(x, 1, 4))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..fits import fits, fits_cells
 from ..table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 from ._band import copy_row
 from ._math import sigmoid_divisor, tanh_fraction
@@ -26,6 +27,7 @@ LSTM, GRU, GRU_BEFORE, RNN = range(4)  # GRU_BEFORE: r multiplies h before the p
 ROWS = 16  # sequences of one task
 STEPS = 256  # rows of x that one task of the input product has
 CLIP = UNARY["clip"].code
+_NAMES = "lstm", "gru", "gru", "rnn"
 _USUAL = Activation(UNARY["sigmoid"].code), Activation(UNARY["tanh"].code)
 
 
@@ -47,6 +49,12 @@ class Packed(NamedTuple):
     couple: bool
     activations: tuple[tuple[tuple[int, float, float], ...], ...]
     usual: bool
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Directions, inputs, numbers of h, of c, and of a step's outputs."""
+        d = len(self.w)
+        return d, self.inputs, self.state, self.hidden, d * self.state
 
 
 def _interleaved(weight: np.ndarray, gates: int) -> np.ndarray:
@@ -72,6 +80,8 @@ def _pack(
     activations: tuple[tuple[Activation, ...], ...],
     usual: tuple[Activation, ...],
 ) -> Packed:
+    given = w_ih, w_hh, b_ih, b_hh, peephole, projection
+    fits_cells(f"{_NAMES[kind]}_pack", gates, given if kind == LSTM else given[:4])
     d, rows, state = w_hh.shape
     hidden = rows // gates
     zeros = np.zeros((d, rows), np.float32)
@@ -441,6 +451,9 @@ def _run(
     directions_apart: bool,
     reverse: bool,
 ) -> None:
+    name, states = _NAMES[packed.kind], (h0, c0) if packed.kind == LSTM else (h0,)
+    given = x, *states, lengths__b, out, hn, *((cn,) if packed.kind == LSTM else ())
+    fits(name, packed.sizes, given, batch_first | directions_apart << 1)
     batch, steps = (x.shape[0], x.shape[1]) if batch_first else (x.shape[1], x.shape[0])
     d, hidden, state, gates, inputs = len(packed.w), packed.hidden, packed.state, packed.gates, packed.inputs
     wide = panels_of(hidden)

@@ -1,9 +1,9 @@
-"""Reductions over the middle of three axes. The order of a sum depends on n and the numbers behind the axis alone."""
+"""Reductions over the middle of three axes. The order of a sum depends on n alone: a column has the bits that a row has."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,13 +12,13 @@ from ..table import REDUCE
 from ._math import exp_flush, log
 from ._njit import emitted, kernel
 from ._threads import address, spread
-from ._vector import F32, Emit, V
+from ._vector import F32, WIDTH, Emit, V
 
 __all__ = ["reduce"]
 
 NUMBERS = 1 << 14  # of one task
-CHAIN = 256  # numbers of a column that are added before they join the sum
 STRIP = 128  # columns of one task
+VECTORS = 4  # columns that are walked together, in vectors
 
 _KINDS = {"mean": "sum", "l2": "sum_square", "log_sum": "sum"}  # what is summed where that has another name
 
@@ -77,21 +77,33 @@ def _rows(e: Emit, op: V, x: V, y: V, n: V, first: V, last: V) -> None:
 @emitted
 def _columns(e: Emit, op: V, x: V, y: V, n: V, inner: V, width: V) -> None:
     def case(name: str) -> Callable[[], None]:
-        def strip(column: V, mask: V | None) -> None:
-            def fold(operation: str, m: V | None) -> V:
-                start, take, merge = _rule(e, operation, m)
-                total = e.var(e.f(start))
-                with e.loop(0, n, CHAIN) as first:
-                    part = e.var(e.f(start))
-                    with e.loop(first, e.smaller(n, first + CHAIN)) as i:
-                        part.set(take(part.get(), e.load(e.at(x, column + i * inner), mask=mask)))
-                    total.set(merge(total.get(), part.get()))
-                return total.get()
+        def strip(column: V, mask: V | None, vectors: int = 1) -> None:
+            def load(base: V) -> list[V]:
+                return [e.load(e.at(base, v * WIDTH), mask=mask) for v in range(vectors)]
 
-            m = fold("max", None) if name == "log_sum_exp" else None
-            e.store(e.at(y, column), _end(e, name, fold(name, m), n, m), mask)
+            def fold(operation: str, m: Sequence[V | None]) -> list[V]:
+                rules = [_rule(e, operation, m[v]) for v in range(vectors)]
 
-        return lambda: e.vectors(width, strip)
+                def row(so_far: list[V], i: V) -> list[V]:
+                    values = load(e.at(x, column + i * inner))
+                    return [rule[1](a, value) for rule, a, value in zip(rules, so_far, values, strict=True)]
+
+                return e.folded_down(n, rules[0][0], row, rules[0][2], vectors)
+
+            m: Sequence[V | None] = [None] * vectors
+            if name == "log_sum_exp":
+                m = fold("max", m)
+            for v, s in enumerate(fold(name, m)):
+                e.store(e.at(y, column + v * WIDTH), _end(e, name, s, n, m[v]), mask)
+
+        def emit() -> None:
+            together = 1 if name == "log_sum_exp" else VECTORS
+            wide = width & -(together * WIDTH) if together > 1 else e.i64(0)
+            with e.loop(0, wide, together * WIDTH) as column:
+                strip(column, None, together)
+            e.vectors(width - wide, lambda column, mask: strip(wide + column, mask))
+
+        return emit
 
     e.switch(op, {number: case(name) for name, number in REDUCE.items()})
 

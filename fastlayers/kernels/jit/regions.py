@@ -64,7 +64,7 @@ def _roi_pool(
 
 def roi_pool(x: np.ndarray, boxes__k5: np.ndarray, out: np.ndarray, scale: float, channels_last: bool) -> None:
     """out[k] = the largest number of each bin of box k, rounded to pixels; 0 of an empty bin. boxes: (image, x1, y1, x2, y2)."""
-    images = boxes__k5[:, 0]
+    images = boxes__k5[:, 0].copy()  # of the caller, who may change them after they were looked at
     if not np.all((images >= 0) & (images < len(x)) & (images == np.floor(images))):
         raise ShapeError("roi_pool: boxes: index out of range")
     space = 1 if channels_last else 2
@@ -243,6 +243,7 @@ def roi_align(
 ) -> None:
     """out[k] = the mean or the largest (op of table.REDUCE) of bilinear samples of each bin of box k, (x1, y1, x2, y2) * scale -
     offset, at least `least` long; samples along a bin, or 0 for as many as it has pixels."""
+    images__k = images__k.copy()  # of the caller, who may change them after they were looked at
     if images__k.size and not 0 <= images__k.min() <= images__k.max() < len(x):
         raise ShapeError("roi_align: images: index out of range")
     space = 1 if channels_last else 2

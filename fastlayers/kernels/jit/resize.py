@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..fits import fits, resized_sizes, tables_of
 from ._band import copy_row
 from ._mix import mix, number, put_number
 from ._njit import call, emitted, inner, kernel
@@ -49,6 +50,7 @@ class Packed(NamedTuple):
     w: Axis
     c: int
     reach: int
+    sizes: tuple[int, ...]  # (d, h, w, i) of x, and (d, h, w) of the result
 
 
 def _axis(given: Any, size: int, repeat: int, picked: bool) -> Axis:
@@ -77,13 +79,14 @@ def _axis(given: Any, size: int, repeat: int, picked: bool) -> Axis:
 def resize_pack(axes: Sequence[Any], size: Sequence[int]) -> Packed:
     """axes: for d, h, w (index, weight), each [taps][outputs], int64 and float32 (None: one tap of weight 1), or None for an axis
     that stays; size: (d, h, w, i) of x."""
+    tables_of("resize_pack", axes, size)
     c = size[3] if size[3] >= NARROW else 1
     d, h = (_axis(axes[i], size[i], 1, False) for i in range(2))
     w = _axis(axes[2], size[2], 1 if c > 1 else size[3], c == 1)
     reach = 1
     if axes[1] is not None and axes[1][0].size:
         reach = int((axes[1][0].max(axis=0) - axes[1][0].min(axis=0)).max()) + 1
-    return Packed(d, h, w, c, reach)
+    return Packed(d, h, w, c, reach, resized_sizes(axes, size))
 
 
 @emitted
@@ -224,9 +227,10 @@ def _resize(
 
 def resize(x__odhwi: np.ndarray, packed: Packed, out__odhwi: np.ndarray) -> None:
     """out[o, d, h, w, i] = the sum over the taps of d, h and w of their weights times x there; taps of weight 0 are left out."""
+    fits("resize", packed.sizes, (x__odhwi, out__odhwi))
     if not out__odhwi.size:
         return
-    d, h, w, c, reach = packed
+    d, h, w, c, reach, _ = packed
     row, out_row, total = w.size * c, w.n * c, d.n * h.n
     copies = all(axis.weight is None for axis in (d, h, w))
     # Rows of x that are resampled along the last axis, if that comes first, against rows of the result.

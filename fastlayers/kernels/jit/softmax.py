@@ -1,6 +1,7 @@
 """Softmax and log-softmax: y = exp(x - m) / s or (x - m) - log(s), with m the largest x and s the sum of exp(x - m).
 
-A row that holds NaN or +infinity, or nothing but -infinity, becomes NaN in every element: x - m is NaN somewhere, and so is s.
+A sum's order depends on n alone: a column has the bits that a row has. A row that holds NaN or +infinity, or nothing but
+-infinity, becomes NaN in every element: x - m is NaN somewhere, and so is s.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from ._vector import WIDTH, Emit, V
 __all__ = ["log_softmax", "softmax"]
 
 NUMBERS = 1 << 14  # of one task
-CHAIN = 16  # rows whose exponentials are added before they join the sum
 STRIP = 128  # columns of one task
 VECTORS = 4  # columns that are walked together, in vectors
 
@@ -74,27 +74,25 @@ def _columns(e: Emit, x: V, y: V, n: V, inner: V, width: V, logarithm: V) -> Non
             for at, value in zip(places(y, row), values, strict=True):
                 e.store(at, value, mask)
 
-        largest, total = [e.var(e.f(-math.inf)) for _ in lanes], [e.var(e.f(0.0)) for _ in lanes]
+        largest = [e.var(e.f(-math.inf)) for _ in lanes]
         with e.loop(0, n) as i:
             for a, value in zip(largest, load(x, i), strict=True):
                 a.set(e.most(a.get(), value))
         m = [a.get() for a in largest]
-        with e.loop(0, n, CHAIN) as first:
-            chain = [e.var(e.f(0.0)) for _ in lanes]
-            with e.loop(first, e.smaller(n, first + CHAIN)) as i:
-                powers = [exp_flush(e, value - m[v]) for v, value in enumerate(load(x, i))]
-                store(i, powers)
-                for a, power in zip(chain, powers, strict=True):
-                    a.set(a.get() + power)
-            for s, a in zip(total, chain, strict=True):
-                s.set(s.get() + a.get())
+
+        def term(so_far: list[V], i: V) -> list[V]:
+            powers = [exp_flush(e, value - m[v]) for v, value in enumerate(load(x, i))]
+            store(i, powers)
+            return [a + power for a, power in zip(so_far, powers, strict=True)]
+
+        total = e.folded_down(n, 0.0, term, lambda a, b: a + b, vectors)
         with e.builder.if_else(logarithm.differs(0).v) as (then, otherwise):
             with then:
-                shift = [log(e, s.get()) for s in total]
+                shift = [log(e, s) for s in total]
                 with e.loop(0, n) as i:
                     store(i, [(value - m[v]) - shift[v] for v, value in enumerate(load(x, i))])
             with otherwise:
-                factor = [1.0 / s.get() for s in total]
+                factor = [1.0 / s for s in total]
                 with e.loop(0, n) as i:
                     store(i, [value * factor[v] for v, value in enumerate(load(y, i))])
 

@@ -87,6 +87,8 @@ def time_pool(
     """out[n] = the mean or the largest (op of table.REDUCE) of x[n, t], or x[t, n], over t < lengths[n] with mask[n, t]; 0 of
     none."""
     (n, c), steps = out__nc.shape, x.shape[1 if batch_first else 0]
+    if lengths__n is not None:
+        lengths__n = lengths__n.copy()  # of the caller, who may change them after they were looked at
     if lengths__n is not None and lengths__n.size and not 0 <= lengths__n.min() <= lengths__n.max() <= steps:
         raise ShapeError("time_pool: lengths: index out of range")
     given = (

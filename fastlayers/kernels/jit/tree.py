@@ -147,6 +147,7 @@ def tree_log_prob(
 ) -> None:
     """out[b] = log of the probability of class targets[b], a sum over its path; ShapeError if there is no such class."""
     (rows, d), count = x__bd.shape, len(starts__s) - 1
+    targets__b = targets__b.copy()  # of the caller, who may change them after they were looked at
     wrong = targets__b[(targets__b < 0) | (targets__b >= count)]
     if wrong.size:
         raise ShapeError(f"tree_log_prob: class {wrong[0]} is out of range: expected 0 to {count - 1}")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,12 +17,15 @@ from numba.core.errors import NumbaError
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array, populate_array
 
+from ..._forks import finish_before_fork
+from ..._locks import Lock
 from ._njit import c_function
 
 __all__ = ["Compiled", "compiled"]
 
 _log = logging.getLogger("fastlayers")
-_lock = threading.Lock()
+_lock = Lock()
+finish_before_fork(_lock)
 _made: dict[Any, Compiled | None] = {}
 
 # The number of axes and the dtype of an array.

@@ -2,7 +2,7 @@
 
 A task takes a block of tiles: their inputs, padded, are transformed to V [tile][point][channel], a panel of channels at a time;
 each of the (m + 2)^2 points is a product with its own weights; and the sums [tile][point][output], some columns at a time, are
-transformed back.
+transformed back. Slices of depth are images of their own, `depth` of them a volume.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..fits import fits, fits_tile, whole_slices
 from ..table import Activation
 from ._band import even, fill
 from ._njit import call, emitted, inner, kernel
@@ -30,6 +31,7 @@ LEAST, MOST = 32, 128  # tiles of a block: fewer do not repay reading all weight
 ALONE = 64  # up to so many tiles are one block, whose channels and columns are the tasks
 TASKS = 8  # blocks wanted where there are more tiles, for as many threads
 WIDE = 64  # columns of the sums
+_WINDOW = (1, 3, 3), (1, 1, 1), (1, 1, 1)  # kernel, stride, dilation
 
 
 class Packed(NamedTuple):
@@ -58,6 +60,7 @@ def _axis(tile: int) -> np.ndarray:
 
 def winograd_pack(weight__oidhw: np.ndarray, bias__o: np.ndarray | None, tile: int) -> Packed:
     """Weights (o, i, 1, 3, 3) of a convolution for tiles of tile x tile outputs, 2 or 4."""
+    fits_tile((weight__oidhw, bias__o), tile)
     o, c = weight__oidhw.shape[:2]
     axis = _axis(tile)
     points = np.einsum("pi,ocij,qj->pqoc", axis, weight__oidhw[:, :, 0].astype(np.float64), axis).astype(np.float32)
@@ -165,16 +168,16 @@ def _back(
 
 @inner
 def transform(
-    fill: int, swap: int, x: int, last: int, c: int, h: int, w: int, top: int, left: int, m: int, images: int, rows: int,
-    cols: int, c0: int, v: int, point: int, tile: int, part: int,
+    fill: int, swap: int, x: int, last: int, c: int, depth: int, h: int, w: int, top: int, left: int, m: int, first: int,
+    images: int, rows: int, cols: int, c0: int, v: int, point: int, tile: int, part: int,
 ) -> None:  # fmt: skip
-    """V of images x rows x cols tiles, a panel of channels from c0 on; the first tile begins at (-top, -left) of the image x."""
+    """V of images x rows x cols tiles, a panel of channels from c0 on; the first tile begins at (-top, -left) of its image."""
     high, wide, channels = rows * m + 2, cols * m + 2, min(16, c - c0)
     zero(part + 4 * high * wide * channels, 16)  # a panel of fewer channels reads on
     v += 4 * c0
-    for image in range(images):
-        at = x + 4 * (image * c * h * w + c0 * (1 if last != 0 else h * w))
-        call(fill, swap, at, last, c, channels, 1, h, w, 0, 1, 1, -top, 1, high, -left, 1, wide, part)
+    for image in range(first, first + images):
+        at = x + 4 * (image // depth * c + (0 if last != 0 else c0)) * depth * h * w + (4 * c0 if last != 0 else 0)
+        call(fill, swap, at, last, c, channels, depth, h, w, image % depth, 1, 1, -top, 1, high, -left, 1, wide, part)
         for r in range(rows):
             for t in range(cols):
                 _transform(m, part + 4 * (r * wide + t) * m * channels, wide * channels, channels, v, point)
@@ -184,10 +187,10 @@ def transform(
 @inner
 def columns(
     block: int, apply: int, swap: int, v: int, point: int, tile: int, c: int, weights: int, size: int, o: int, j0: int, n: int,
-    bias: int, residual: int, out: int, oh: int, ow: int, last: int, m: int, images: int, rows: int, cols: int, top: int,
-    left: int, code: int, a: float, bb: float, sums: int, width: int, apart: int, part: int,
+    bias: int, residual: int, out: int, depth: int, oh: int, ow: int, last: int, m: int, first: int, images: int, rows: int,
+    cols: int, top: int, left: int, code: int, a: float, bb: float, sums: int, width: int, apart: int, part: int,
 ) -> None:  # fmt: skip
-    """Outputs of images x rows x cols tiles out of V, n columns from j0 on; the first tile's are at (top, left) of the image out.
+    """Outputs of images x rows x cols tiles out of V, n columns from j0 on; the first tile's are at (top, left) of image `first`.
 
     sums: [tile][point][column], `width` columns, tiles `apart` floats apart; part: the outputs of a panel of columns, which are
     transposed if they are channels-first. A residual is there before.
@@ -215,16 +218,16 @@ def columns(
     while c0 < n:
         count = n if last != 0 else min(16, n - c0)
         s, b_at = sums + 4 * c0, bias + 4 * (j0 + c0) if bias != 0 else 0
-        for image in range(images):
+        for image in range(first, first + images):
             if last != 0:
                 at = 4 * (((image * oh + top) * ow + left) * o + j0)
                 y, extra, line, pixel, lanes = out + at, residual + at if residual != 0 else 0, ow * o, o, n
             else:
-                at = 4 * (((image * o + j0 + c0) * oh + top) * ow + left)
+                at = 4 * ((((image // depth * o + j0 + c0) * depth + image % depth) * oh + top) * ow + left)
                 y, extra, line, pixel, lanes = part, part if residual != 0 else 0, wide * 16, 16, 16
                 if residual != 0:
                     for r in range(pieces):
-                        call(swap, residual + at + 4 * r * ow, oh * ow, part + 64 * r * length, 16, count, length)
+                        call(swap, residual + at + 4 * r * ow, depth * oh * ow, part + 64 * r * length, 16, count, length)
             for r in range(rows):
                 for t in range(cols):
                     place = 4 * m * (r * line + t * pixel)
@@ -241,16 +244,16 @@ def columns(
                         call(apply, code, a, bb, place, place, together * lanes)
             if last == 0:
                 for r in range(pieces):
-                    call(swap, part + 64 * r * length, 16, out + at + 4 * r * ow, oh * ow, length, count)
+                    call(swap, part + 64 * r * length, 16, out + at + 4 * r * ow, depth * oh * ow, length, count)
         c0 += count
 
 
 @kernel
 def _blocks(
     transform: int, columns: int, fill: int, swap: int, block: int, apply: int, x: int, out: int, residual: int, x_last: int,
-    out_last: int, images: int, c: int, h: int, w: int, o: int, oh: int, ow: int, top: int, left: int, m: int, weights: int,
-    size: int, bias: int, code: int, a: float, bb: float, some_images: int, some_rows: int, some_cols: int, width: int,
-    v_tile: int, m_tile: int, stage: int, v: int, sums: int, part: int, first: int, last: int,
+    out_last: int, images: int, depth: int, c: int, h: int, w: int, o: int, oh: int, ow: int, top: int, left: int, m: int,
+    weights: int, size: int, bias: int, code: int, a: float, bb: float, some_images: int, some_rows: int, some_cols: int,
+    width: int, v_tile: int, m_tile: int, stage: int, v: int, sums: int, part: int, first: int, last: int,
 ) -> None:  # fmt: skip
     """Tasks: blocks of some_images x some_rows x some_cols tiles (stage 0); if there is one block, panels of its channels, which
     make V (stage 1), or `width` columns of its outputs (stage 2)."""
@@ -268,16 +271,15 @@ def _blocks(
         begin = task * 16 if stage == 1 else 0
         for c0 in range(begin, min(c, begin + 16) if stage == 1 else c if stage == 0 else 0, 16):
             call(
-                transform, fill, swap, x + 4 * image * c * h * w, x_last, c, h, w, top - top_at * m, left - left_at * m, m, here,
-                rows, cols, c0, v, point, v_tile, part,
+                transform, fill, swap, x, x_last, c, depth, h, w, top - top_at * m, left - left_at * m, m, image, here, rows,
+                cols, c0, v, point, v_tile, part,
             )  # fmt: skip
-        begin, at = task * width if stage == 2 else 0, 4 * image * o * oh * ow
-        added = residual + at if residual != 0 else 0
+        begin = task * width if stage == 2 else 0
         for j0 in range(begin, min(o, begin + width) if stage == 2 else o if stage == 0 else 0, width):
             call(
                 columns, block, apply, swap, v, point, v_tile, c, weights, size, o, j0, min(width, o - j0), bias,
-                added, out + at, oh, ow, out_last, m, here, rows, cols, top_at * m, left_at * m,
-                code, a, bb, sums, width, m_tile, part,
+                residual, out, depth, oh, ow, out_last, m, image, here, rows, cols, top_at * m, left_at * m, code, a, bb, sums,
+                width, m_tile, part,
             )  # fmt: skip
 
 
@@ -296,10 +298,14 @@ def winograd(
     residual: np.ndarray | None,
     activation: Activation,
 ) -> None:
-    """out = activation(x * weight + bias + residual), a cross-correlation with zeros around x."""
+    """out = activation(x * weight + bias + residual), a cross-correlation with zeros around the slices of x."""
+    whole_slices("winograd", pads)
+    fits("winograd", (packed.c, packed.o), (x, out, residual), x_last | out_last << 1, (*_WINDOW, tuple(pads)))
     if not out.size:
         return
-    m, c, o, images, points = packed.tile, packed.c, packed.o, len(out), (packed.tile + 2) ** 2
+    m, c, o, points = packed.tile, packed.c, packed.o, (packed.tile + 2) ** 2
+    depth = out.shape[1 if out_last else 2]
+    images = len(out) * depth
     h, w = x.shape[2:4] if x_last else x.shape[3:]
     oh, ow = out.shape[2:4] if out_last else out.shape[3:]
     down, across = -(-oh // m), -(-ow // m)
@@ -320,9 +326,9 @@ def winograd(
     sizes = block_tiles * v_tile, block_tiles * m_tile, PANEL * (max(inputs, outputs) + 1)
     given = (
         transform.address, columns.address, fill.address, swap.address, block.address, apply.address, address(x), address(out),
-        address(residual), int(x_last), int(out_last), images, c, h, w, o, oh, ow, pads[2], pads[4], m, address(packed.weights),
-        packed.weights.shape[1], address(packed.bias), *spell(activation), some_images, some_rows, some_cols, width,
-        v_tile, m_tile,
+        address(residual), int(x_last), int(out_last), images, depth, c, h, w, o, oh, ow, pads[2], pads[4], m,
+        address(packed.weights), packed.weights.shape[1], address(packed.bias), *spell(activation), some_images, some_rows,
+        some_cols, width, v_tile, m_tile,
     )  # fmt: skip
     shared = scratch(sizes[0] if alone else 0)
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from ..._tuples import NamedTuple
+from ..fits import fits, fits_taps, window_of
 from ..table import Activation
 from .activation import unary
 from .padding import padded
 
-__all__ = ["Packed", "conv", "conv_pack"]
+__all__ = ["Packed", "conv", "conv_pack", "convolved", "taps_first"]
 
 
 class Packed(NamedTuple):
@@ -23,12 +24,31 @@ class Packed(NamedTuple):
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Channels of x and of the result."""
+        groups, o, c = self.weight.shape[3:]
+        return groups * c, groups * o
+
+    @property
+    def kernel(self) -> tuple[int, ...]:
+        """Taps along d, h and w."""
+        return self.weight.shape[:3]
+
 
 def conv_pack(weight: np.ndarray, bias: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int) -> Packed:
     """Packs weight (o, c / groups, kd, kh, kw) and bias (o,) or None; stride and dilation are (d, h, w)."""
+    fits_taps("conv_pack", (weight, bias), stride, dilation, groups)
+    return taps_first(weight, bias, stride, dilation, groups)
+
+
+def taps_first(
+    weight: np.ndarray, bias: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int
+) -> Packed:
+    """`conv_pack` of weights that fit."""
     o, c, *kernel = weight.shape
-    taps_first = weight.reshape(groups, o // max(groups, 1), c, *kernel).transpose(3, 4, 5, 0, 1, 2).astype(np.float64)
-    return Packed(taps_first, np.zeros(o) if bias is None else bias.astype(np.float64), tuple(stride), tuple(dilation))
+    taps = weight.reshape(groups, o // max(groups, 1), c, *kernel).transpose(3, 4, 5, 0, 1, 2).astype(np.float64)
+    return Packed(taps, np.zeros(o) if bias is None else bias.astype(np.float64), tuple(stride), tuple(dilation))
 
 
 def conv(
@@ -49,6 +69,22 @@ def conv(
         packed: what `conv_pack` returned.
         pads: (d before, d after, h before, h after, w before, w after), all >= 0; mode: a number of `PAD_MODES`.
     """
+    fits("conv", packed.sizes, (x, out, residual), x_last | out_last << 1, window_of(packed, pads))
+    convolved(x, packed, out, pads, mode, x_last, out_last, residual, activation)
+
+
+def convolved(
+    x: np.ndarray,
+    packed: Packed,
+    out: np.ndarray,
+    pads: Sequence[int],
+    mode: int,
+    x_last: bool,
+    out_last: bool,
+    residual: np.ndarray | None,
+    activation: Activation,
+) -> None:
+    """`conv` of arrays that fit."""
     y = out
     if x_last:
         x = np.moveaxis(x, -1, 1)
@@ -57,7 +93,7 @@ def conv(
         residual = None if residual is None else np.moveaxis(residual, -1, 1)
     kernel, (groups, o, c) = packed.weight.shape[:3], packed.weight.shape[3:]
     n, space = y.shape[0], y.shape[2:]
-    source = padded(x.astype(np.float64), 2, pads, mode)
+    source = padded(x.astype(np.float64), 2, [max(p, 0) for p in pads], mode)
     # Infinities and NaN are data here: their products must not warn.
     with np.errstate(invalid="ignore", over="ignore"):
         total = np.zeros((n, groups, o, math.prod(space)))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..fits import fits, fits_taps
 from ..table import Activation
 from .activation import unary
 from .conv import Packed
@@ -18,6 +19,8 @@ def conv_transpose_pack(
     weight: np.ndarray, bias: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int
 ) -> Packed:
     """Packs weight (c, o / groups, kd, kh, kw) and bias (o,) or None; stride and dilation are (d, h, w)."""
+    known = (groups * weight.shape[1],) if weight.ndim > 1 else (0,)
+    fits_taps("conv_transpose_pack", (weight, bias), stride, dilation, groups, known)
     c, o, *kernel = weight.shape
     taps_first = weight.reshape(groups, c // max(groups, 1), o, *kernel).transpose(3, 4, 5, 0, 2, 1).astype(np.float64)
     return Packed(taps_first, np.zeros(o * groups) if bias is None else bias.astype(np.float64), tuple(stride), tuple(dilation))
@@ -42,6 +45,7 @@ def conv_transpose(
         packed: what `conv_transpose_pack` returned.
         pads: (d before, d after, h before, h after, w before, w after): what is left out at either end, or, below 0, put there.
     """
+    fits("conv_transpose", packed.sizes, (x, out), x_last | out_last << 1)
     x = np.moveaxis(x, -1, 1) if x_last else x
     y = np.moveaxis(out, -1, 1) if out_last else out
     kernel, (groups, o, c) = packed.weight.shape[:3], packed.weight.shape[3:]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from ..._tuples import NamedTuple
+from ..fits import fits
 from ..table import Activation
 from .activation import unary
 
@@ -23,6 +23,7 @@ class Packed(NamedTuple):
 
 def linear_pack(weight__nk: FloatArray, bias__n: FloatArray | None) -> Packed:
     """Weights (out, in) and bias (out,) of ``y = x Wᵀ + b``."""
+    fits("linear_pack", (), (weight__nk, bias__n))
     return Packed(weight__nk.astype(np.float64), None if bias__n is None else bias__n.astype(np.float64))
 
 
@@ -30,6 +31,7 @@ def linear(
     x__mk: FloatArray, packed: Packed, out__mn: FloatArray, residual__mn: FloatArray | None, activation: Activation
 ) -> None:
     """``out = act(x Wᵀ + b + residual)``, summed in float64 and rounded once before the activation."""
+    fits("linear", packed.weight__nk.shape[::-1], (x__mk, out__mn, residual__mn))
     total = x__mk.astype(np.float64) @ packed.weight__nk.T
     if packed.bias__n is not None:
         total += packed.bias__n

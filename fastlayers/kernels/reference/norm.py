@@ -61,8 +61,10 @@ def affine(x__oci: np.ndarray, scale__c: np.ndarray, shift__c: np.ndarray, out__
 def lrn(x__oci: np.ndarray, out__oci: np.ndarray, size: int, alpha: float, beta: float, bias: float) -> None:
     """out = x / (bias + alpha / size * sum of x^2 over `size` channels around this one)^beta; even sizes look further ahead."""
     x = x__oci.astype(np.float64)
-    before = (size - 1) // 2
+    channels = x.shape[1]
+    before = min((size - 1) // 2, channels)
+    after = min(size - 1 - (size - 1) // 2, channels)  # beyond all channels there is nothing to add
     with np.errstate(all="ignore"):
-        squares = np.pad(x * x, ((0, 0), (before, size - 1 - before), (0, 0)))
-        total = sum((squares[:, t : t + x.shape[1]] for t in range(size)), np.zeros_like(x))
+        squares = np.pad(x * x, ((0, 0), (before, after), (0, 0)))
+        total = sum((squares[:, t : t + channels] for t in range(before + after + 1)), np.zeros_like(x))
         out__oci[...] = x / (bias + alpha / size * total) ** beta

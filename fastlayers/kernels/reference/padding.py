@@ -27,5 +27,6 @@ def padded(x: np.ndarray, first: int, pads: Sequence[int], mode: int, value: flo
     options: dict[str, Any] = {"mode": _BY_NUMBER[mode]}
     if mode == PAD_MODES["zeros"]:
         options["constant_values"] = value
-    result: np.ndarray = np.pad(x, width, **options)
+    with np.errstate(over="ignore"):  # a value that float32 cannot hold is infinite
+        result: np.ndarray = np.pad(x, width, **options)
     return result

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from ..._tuples import NamedTuple
+from ..fits import fits, fits_taps, window_of
 from ..table import KINDS
 
 __all__ = ["qconv", "qconv_pack"]
@@ -25,6 +27,16 @@ class Packed(NamedTuple):
     dilation: tuple[int, ...]
     groups: int
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Channels of x and of the result."""
+        return self.weight.shape[1] * self.groups, self.weight.shape[0]
+
+    @property
+    def kernel(self) -> tuple[int, ...]:
+        """Taps along d, h and w."""
+        return self.weight.shape[2:]
+
 
 def qconv_pack(
     weight__oidhw: np.ndarray,
@@ -39,6 +51,7 @@ def qconv_pack(
     """Weights (o, i / groups, kd, kh, kw), int8 or uint8, with their zero points of the same dtype or None, the factors of their
     sums (float32; None where the result is int32), biases (int32) or None, what is added to float results (float32) or None.
     """
+    fits_taps("qconv_pack", (weight__oidhw, zero__o, factor__o, bias__o, shift__o), stride, dilation, groups)
     weight = weight__oidhw.astype(np.float64)
     if zero__o is not None:
         weight -= zero__o.astype(np.float64).reshape(-1, 1, 1, 1, 1)
@@ -64,6 +77,7 @@ def qconv(
     (n, c, d, h, w), or (n, d, h, w, c) if x_last, and out likewise; x_zero has one element of x's dtype, x_scale one float32;
     None are 0 and 1.
     """
+    fits("qconv", packed.sizes, (x, x_zero, x_scale, out), x_last | out_last << 1, window_of(packed, pads))
     if not out.size:
         return
     wide = (x if not x_last else np.moveaxis(x, -1, 1)).astype(np.float64)

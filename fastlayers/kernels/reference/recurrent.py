@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from ..._tuples import NamedTuple
+from ..fits import fits, fits_cells
 from ..table import Activation, GruOptions, LstmOptions, RnnOptions
 from .activation import evaluate
 
@@ -34,8 +36,15 @@ class Packed(NamedTuple):
         h = self.w_hh__dgh.shape[2]
         return h, h if self.w_hr__dqh is None else self.w_hr__dqh.shape[2]
 
+    @property
+    def fixed(self) -> tuple[int, ...]:
+        """Directions, inputs, numbers of h, of c, and of a step's outputs."""
+        d, _, i = self.w_ih__dgi.shape
+        return d, i, *self.sizes, d * self.sizes[0]
+
 
 def _pack(
+    kind: str,
     w_ih__dgi: np.ndarray,
     w_hh__dgh: np.ndarray,
     b_ih__dg: np.ndarray | None,
@@ -44,6 +53,8 @@ def _pack(
     w_hr__dqh: np.ndarray | None,
     options: LstmOptions | GruOptions | RnnOptions,
 ) -> Packed:
+    given = w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, w_hr__dqh
+    fits_cells(f"{kind}_pack", {"lstm": 4, "gru": 3, "rnn": 1}[kind], given if kind == "lstm" else given[:4])
     b_ih, b_hh = (np.zeros(w_hh__dgh.shape[:2]) if b is None else b.astype(np.float64) for b in (b_ih__dg, b_hh__dg))
     peephole__dp, w_hr__dqh = (None if a is None else a.astype(np.float64) for a in (peephole__dp, w_hr__dqh))
     return Packed(w_ih__dgi.astype(np.float64), w_hh__dgh.astype(np.float64), b_ih, b_hh, peephole__dp, w_hr__dqh, options)
@@ -68,21 +79,21 @@ def lstm_pack(
             (d, 4h, q).
         options: the functions and what else differs.
     """
-    return _pack(w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, w_hr__dqh, options)
+    return _pack("lstm", w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, w_hr__dqh, options)
 
 
 def gru_pack(
     w_ih__dgi: np.ndarray, w_hh__dgh: np.ndarray, b_ih__dg: np.ndarray | None, b_hh__dg: np.ndarray | None, options: GruOptions
 ) -> Packed:
     """Packs a GRU: as `lstm_pack`, with 3h gates in the order r z n."""
-    return _pack(w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, None, options)
+    return _pack("gru", w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, None, options)
 
 
 def rnn_pack(
     w_ih__dgi: np.ndarray, w_hh__dgh: np.ndarray, b_ih__dg: np.ndarray | None, b_hh__dg: np.ndarray | None, options: RnnOptions
 ) -> Packed:
     """Packs a simple RNN: as `lstm_pack`, with h gates."""
-    return _pack(w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, None, options)
+    return _pack("rnn", w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, None, options)
 
 
 def lstm(
@@ -136,6 +147,8 @@ def lstm(
 
         return step
 
+    given = x, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh
+    fits("lstm", packed.fixed, given, batch_first | directions_apart << 1)
     _run(x, packed, cell, (h0__dbh, c0__dbh), lengths__b, out, (hn__dbh, cn__dbh), batch_first, directions_apart, reverse)
 
 
@@ -172,6 +185,7 @@ def gru(
 
         return step
 
+    fits("gru", packed.fixed, (x, h0__dbh, lengths__b, out, hn__dbh), batch_first | directions_apart << 1)
     _run(x, packed, cell, (h0__dbh,), lengths__b, out, (hn__dbh,), batch_first, directions_apart, reverse)
 
 
@@ -193,6 +207,7 @@ def rnn(
         function = _clipped(options.activations[d], options.clip)
         return lambda state, x__bg: (function(x__bg + state[0] @ packed.w_hh__dgh[d].T + packed.b_hh__dg[d]),)
 
+    fits("rnn", packed.fixed, (x, h0__dbh, lengths__b, out, hn__dbh), batch_first | directions_apart << 1)
     _run(x, packed, cell, (h0__dbh,), lengths__b, out, (hn__dbh,), batch_first, directions_apart, reverse)
 
 

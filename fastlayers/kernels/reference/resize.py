@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from ..fits import fits, resized_sizes, tables_of
 
 __all__ = ["along", "resize", "resize_pack"]
 
 
-def resize_pack(axes: Sequence[Any], size: Sequence[int]) -> tuple[Any, ...]:
+class Packed(NamedTuple):
+    """Copies of the tables of d, h and w, and (d, h, w, i) of x with (d, h, w) of the result."""
+
+    axes: tuple[Any, ...]
+    sizes: tuple[int, ...]
+
+
+def resize_pack(axes: Sequence[Any], size: Sequence[int]) -> Packed:
     """axes: for d, h, w (index, weight), each [taps][outputs], int64 and float32 (None: one tap of weight 1), or None for an axis
     that stays; size: (d, h, w, i) of x."""
-    return tuple(None if a is None else (a[0].copy(), None if a[1] is None else a[1].copy()) for a in axes)
+    tables_of("resize_pack", axes, size)
+    copies = tuple(None if a is None else (a[0].copy(), None if a[1] is None else a[1].copy()) for a in axes)
+    return Packed(copies, resized_sizes(axes, size))
 
 
-def resize(x__odhwi: np.ndarray, packed: tuple[Any, ...], out__odhwi: np.ndarray) -> None:
+def resize(x__odhwi: np.ndarray, packed: Packed, out__odhwi: np.ndarray) -> None:
     """out[o, d, h, w, i] = the sum over the taps of d, h and w of their weights times x there; taps of weight 0 are left out."""
-    exact = all(axis is None or axis[1] is None for axis in packed)
+    fits("resize", packed.sizes, (x__odhwi, out__odhwi))
+    exact = all(axis is None or axis[1] is None for axis in packed.axes)
     y = x__odhwi if exact else x__odhwi.astype(np.float64)
-    for at, axis in enumerate(packed, 1):
+    for at, axis in enumerate(packed.axes, 1):
         if axis is not None:
             y = along(y, axis, at)
     with np.errstate(over="ignore"):

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..fits import fits, fits_tile, whole_slices, window_of
 from ..table import PAD_MODES, Activation
-from .conv import Packed, conv, conv_pack
+from .conv import Packed, convolved, taps_first
 
 __all__ = ["winograd", "winograd_pack"]
 
 
 def winograd_pack(weight: np.ndarray, bias: np.ndarray | None, tile: int) -> Packed:
     """Packs weight (o, c, 1, 3, 3) and bias (o,) or None; the outputs' tile, 2 or 4, makes no difference here."""
-    return conv_pack(weight, bias, (1, 1, 1), (1, 1, 1), 1)
+    fits_tile((weight, bias), tile)
+    return taps_first(weight, bias, (1, 1, 1), (1, 1, 1), 1)
 
 
 def winograd(
@@ -30,9 +32,11 @@ def winograd(
     """out = activation(x * weight + bias + residual), a cross-correlation with zeros around x.
 
     Args:
-        x: (n, c, 1, h, w), or (n, 1, h, w, c) if x_last.
+        x: (n, c, d, h, w), or (n, d, h, w, c) if x_last.
         packed: what `winograd_pack` returned.
-        out, residual: (n, o, 1, h, w), or (n, 1, h, w, o) if out_last.
+        out, residual: (n, o, d, h, w), or (n, d, h, w, o) if out_last.
         pads: (0, 0, h before, h after, w before, w after), all >= 0.
     """
-    conv(x, packed, out, pads, PAD_MODES["zeros"], x_last, out_last, residual, activation)
+    whole_slices("winograd", pads)
+    fits("winograd", packed.sizes, (x, out, residual), x_last | out_last << 1, window_of(packed, pads))
+    convolved(x, packed, out, pads, PAD_MODES["zeros"], x_last, out_last, residual, activation)

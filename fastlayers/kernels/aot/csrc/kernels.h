@@ -487,7 +487,7 @@ typedef struct fl_kernels {
   void (*winograd_in)(const fl_wino_in *p);
   void (*winograd_out)(const fl_wino_out *p);
   /* reduce.h: code is one of fl_reduce_code. Rows of n floats, ldx floats apart; or the first `columns` of a slice [n][inner], down
-   * each, all of them if inner < 64 */
+   * each, all of them if inner <= 64; a column has the bits of a row */
   void (*reduce_rows)(int code, const float *x, int64_t ldx, float *out, int64_t rows, int64_t n);
   void (*reduce_columns)(int code, const float *x, int64_t n, int64_t inner, float *out, int64_t columns);
 
@@ -502,7 +502,7 @@ typedef struct fl_kernels {
   void (*mix)(const float *const *rows, const float *weight, int64_t count, float *out, int64_t n);
 
   /* norm.h: weight and bias may be NULL; y may be x in the first two. affine does numbers start .. end - 1 of the array.
-   * lrn does the first `columns` behind the axis; or all, if there are `squares`: (before + channels + after) * inner + 16 floats */
+   * lrn does the first `columns` behind the axis; or all, if there is room that is `padded`: (before + channels + after) * inner + 16 floats */
   void (*layer_norm)(const float *x, const float *weight, const float *bias, float *y, int64_t rows, int64_t n, float epsilon,
                      int rms);
   /* groups first .. first + rows - 1 of images of `groups` each, a group `channels` x `inner`; weight and bias as above, a number a
@@ -510,7 +510,7 @@ typedef struct fl_kernels {
   void (*group_norm)(const float *x, const float *weight, const float *bias, float *y, int64_t first, int64_t rows, int64_t groups,
                      int64_t channels, int64_t inner, float epsilon);
   void (*affine)(const fl_affine *p, int64_t start, int64_t end);
-  void (*lrn)(const fl_lrn *p, const float *x, float *y, int64_t columns, float *squares);
+  void (*lrn)(const fl_lrn *p, const float *x, float *y, int64_t columns, float *padded);
 
   /* layout.h: dst[j * ldd + i] = src[i * lds + j] for i < rows, j < cols */
   void (*transpose)(const float *src, int64_t lds, float *dst, int64_t ldd, int64_t rows, int64_t cols);
@@ -524,7 +524,7 @@ typedef struct fl_kernels {
   void (*move)(const fl_move *p);
   /* do all of m indices lie within -n .. n - 1? */
   int (*within)(const int64_t *indices, int64_t m, int64_t n);
-  /* out[j] = x[indices[j]] for m rows of `bytes` bytes; indices lie within -n .. n - 1, and one below 0 counts from n */
+  /* out[j] = x[indices[j]] for m rows of `bytes` bytes; an index below 0 counts from n, and one that is not `within` takes row 0 */
   void (*take)(const void *x, int64_t n, const int64_t *indices, int64_t m, int64_t bytes, void *out);
 
   /* cast.h: n numbers of one kind as another */

@@ -1,14 +1,19 @@
 /* Aligned memory, recycled: new pages cost up to 0.6 ms a megabyte in page faults, pages that have been used before cost
  * nothing.
  *
- * Small requests (below 64 KB) go to malloc, which recycles them itself; those above 64 MB, a quarter of what is ever kept,
- * are pages of the system's and go straight back to it. Those in between are pages too (in malloc's heap, one live block keeps
- * the freed ones before it resident), rounded up to a size class, eight to each doubling (at most 1/8 is wasted), and when
- * freed go on that class's list. A request takes the block of its class that was freed last (its lines may still be in a
- * cache), or else one of the next class. Kept in all: at most 256 blocks, and at most twice the bytes that were ever in use at
- * one time, not less than 16 and not more than 256 MB. So a small service stays small, and lengths that vary cannot make the
- * list grow. Over the limit, the block freed longest ago goes back to the system first. Where the system has no memory, the
- * list is given back and the request is made again.
+ * Small requests (below 64 KB) go to malloc, which recycles them itself. Larger ones are pages of the system's (in malloc's
+ * heap, one live block keeps the freed ones before it resident), rounded up to a size class, eight to each doubling (at most 1/8
+ * is wasted), and when freed go on that class's list. A request takes the block of its class that was freed last (its lines may
+ * still be in a cache), or else one of the next class.
+ *
+ * Kept in all: at most 256 blocks, and at most twice the bytes that were lately in use at one time, not less than 16 and not more
+ * than 256 MB; or, where that is more, as many bytes as were lately in use beyond those that are now. So the next run finds
+ * whatever the last one needed, however large, a small service stays small, lengths that vary cannot make the list grow, and the
+ * process never holds more than 256 MB beside the most that it lately needed. "Lately" ends: a burst is forgotten after two
+ * windows of time, each of LEAST_NS and WINDOW requests at least, or else of MOST_NS (time is looked at when there is a request:
+ * a process that does nothing keeps what it has until fl_memory_trim). So what is needed every second is kept, or costs page
+ * faults once a second at most. Over the limit, the block freed longest ago goes back to the system
+ * first. Where the system has no memory, the list is given back and the request is made again.
  *
  * Blocks begin at different places of a 4 KB page: where input and output agree in their last 12 bits, loads wait for
  * unrelated stores. The lock guards the lists alone, for some nanoseconds; the system's allocator is called outside of it. */
@@ -16,6 +21,9 @@
 #include "platform.h"
 #include <stdatomic.h>
 #include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 /* AddressSanitizer is told what nobody may touch: a kept block, and around one in use its header and what lies beyond the
  * request. */
@@ -34,13 +42,17 @@
  * input, and is best more than half a page ahead of it: further than the stores reach that still wait to be written. */
 #define COLOUR_STEP (41 * ALIGNMENT)
 #define FIRST_CLASS_LOG 16 /* 64 KB */
-#define LAST_CLASS_LOG 26  /* 64 MB */
+#define LAST_CLASS_LOG 40  /* 1 TB: what is larger is not kept */
 #define STEPS_LOG 3
 #define CLASSES (((LAST_CLASS_LOG - FIRST_CLASS_LOG) << STEPS_LOG) + 1)
 #define UNKEPT (-1)
 #define MOST_BLOCKS 256
 #define MIN_LIMIT ((size_t)16 << 20)
 #define MAX_LIMIT ((size_t)256 << 20)
+#define WINDOW 4096
+#define LEAST_NS 500000000
+#define MOST_NS 10000000000
+#define SMALL_REQUESTS 64 /* small ones are counted by so many, so that they need no lock */
 
 /* Lies in the line before the block. */
 typedef struct header header;
@@ -61,7 +73,9 @@ typedef struct {
 static struct {
   fl_mutex lock;
   list classes[CLASSES], all;
-  size_t kept, used, peak; /* bytes by size class: on the lists, in use, and the most ever in use */
+  size_t kept, used;       /* bytes by size class: on the lists, and in use */
+  size_t peak, peak_before; /* the most in use at one time in this window, and in the one before */
+  int64_t requests, since; /* of this window, and when it began */
   int blocks;
 } memory = {.lock = FL_MUTEX_INIT};
 
@@ -82,9 +96,23 @@ static int class_of(size_t bytes) {
   return ((log - FIRST_CLASS_LOG) << STEPS_LOG) + step + 1;
 }
 
+/* With the lock held: how many bytes may be kept. */
 static size_t limit(void) {
-  const size_t twice = 2 * memory.peak;
-  return twice < MIN_LIMIT ? MIN_LIMIT : twice > MAX_LIMIT ? MAX_LIMIT : twice;
+  const size_t peak = memory.peak > memory.peak_before ? memory.peak : memory.peak_before, twice = 2 * peak;
+  const size_t bound = twice < MIN_LIMIT ? MIN_LIMIT : twice > MAX_LIMIT ? MAX_LIMIT : twice, back = peak - memory.used;
+  return back > bound ? back : bound;
+}
+
+/* With the lock held: counts requests, and begins a new window when this one is over. */
+static void count_requests(int64_t number) {
+  const int64_t lasts = fl_now_ns() - memory.since;
+  if ((memory.requests += number) < WINDOW ? lasts < MOST_NS : lasts < LEAST_NS)
+    return;
+  /* After a pause as long as a window what came before it is forgotten as well. */
+  memory.peak_before = lasts < 2 * MOST_NS ? memory.peak : memory.used;
+  memory.peak = memory.used;
+  memory.requests = 0;
+  memory.since += lasts;
 }
 
 /* With the lock held: puts a block on the lists, as the newest. */
@@ -144,8 +172,9 @@ static void free_chain(header *chain) {
 /* A block of the class, or of the one above it, that was freed before; 0 if there is none. Counts the request as in use either
  * way. */
 static header *take_kept(int class_) {
-  header *found = 0;
+  header *found = 0, *excess = 0;
   fl_lock(&memory.lock);
+  count_requests(1);
   for (int c = class_; !found && c <= class_ + 1 && c < CLASSES; c++)
     found = memory.classes[c].newest;
   if (found)
@@ -153,7 +182,10 @@ static header *take_kept(int class_) {
   memory.used += class_bytes(found ? found->class_ : class_);
   if (memory.used > memory.peak)
     memory.peak = memory.used;
+  if (!found)
+    excess = take_excess(limit(), MOST_BLOCKS); /* what is about to be asked of the system takes their place */
   fl_unlock(&memory.lock);
+  free_chain(excess);
   return found;
 }
 
@@ -180,10 +212,25 @@ static header *make(size_t bytes, int class_) {
   return h;
 }
 
+/* Requests that have no class pass time as well, or a burst would stay for ever where only small ones follow. */
+static void count_small(void) {
+  static _Thread_local int requests;
+  if (++requests < SMALL_REQUESTS)
+    return;
+  requests = 0;
+  fl_lock(&memory.lock);
+  count_requests(SMALL_REQUESTS);
+  header *excess = take_excess(limit(), MOST_BLOCKS);
+  fl_unlock(&memory.lock);
+  free_chain(excess);
+}
+
 void *fl_alloc(size_t bytes) {
   if (bytes > PTRDIFF_MAX - ALIGNMENT - PAGE)
     return 0;
   const int class_ = class_of(bytes);
+  if (class_ == UNKEPT)
+    count_small();
   header *h = class_ == UNKEPT ? 0 : take_kept(class_);
   if (!h && !(h = make(class_ == UNKEPT ? bytes : class_bytes(class_), class_)) && class_ != UNKEPT) {
     fl_lock(&memory.lock);
@@ -224,11 +271,24 @@ size_t fl_memory_kept(void) {
   return kept;
 }
 
+size_t fl_memory_used(void) {
+  fl_lock(&memory.lock);
+  const size_t used = memory.used;
+  fl_unlock(&memory.lock);
+  return used;
+}
+
 void fl_memory_trim(void) {
   fl_lock(&memory.lock);
   header *all = take_excess(0, 0);
   fl_unlock(&memory.lock);
   free_chain(all);
+}
+
+void fl_give_back_heap(void) {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 /* A fork must not find the lists half changed by another thread. The child gets a fresh lock: it holds the old one, but on a

@@ -3,6 +3,8 @@
  * Assumes: x and out do not overlap; no alignment. Every bit of a float survives. Rows that are contiguous on both sides are copied by
  * their length in bytes, short ones without a call; a transposition of 4 bytes is that of layout.h, of other sizes goes in blocks. */
 
+#include "once.h"
+
 /* ---- contiguous rows ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -84,7 +86,7 @@ static void fl_bytes_take(const void *from, int64_t n, const int64_t *indices, i
     return;
 #define FL_LOOP(length, size)                                                                                                 \
   for (int64_t j = 0; j < m; j++)                                                                                             \
-    fl_copy_row(length, x + (indices[j] < 0 ? indices[j] + n : indices[j]) * (size), out + j * (size), size);
+    fl_copy_row(length, x + fl_row(fl_once(indices + j), n) * (size), out + j * (size), size);
   FL_BY_LENGTH(bytes, FL_LOOP)
 #undef FL_LOOP
 }

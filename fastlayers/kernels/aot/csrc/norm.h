@@ -205,39 +205,38 @@ FL_INLINE void fl_lrn_planes(const fl_lrn *p, const float *x, float *y, int64_t 
   }
 }
 
-/* A whole row of channels * inner numbers, for few columns: neighbouring channels are `inner` apart. `squares` has zeros for the
- * channels that are missing at both ends. */
-FL_INLINE void fl_lrn_row(const fl_lrn *p, const float *x, float *y, float *squares, const int usual) {
+/* A whole row of channels * inner numbers, for few columns: neighbouring channels are `inner` apart. `padded` has zeros for the
+ * channels that are missing at both ends, which leaves every sum the bits that it has in planes. */
+FL_INLINE void fl_lrn_row(const fl_lrn *p, const float *x, float *y, float *padded, const int usual) {
   const int64_t inner = p->inner, n = p->channels * inner, before = p->before * inner, after = p->after * inner;
-  memset(squares, 0, (size_t)before * 4);
-  memset(squares + before + n, 0, (size_t)(after + VW) * 4);
-  for (int64_t i = 0; i < n; i += VW) {
-    const vf v = fl_at(x, i, n);
-    fl_put(squares + before, i, n, v * v);
-  }
+  memset(padded, 0, (size_t)before * 4);
+  memset(padded + before + n, 0, (size_t)(after + VW) * 4);
+  memcpy(padded + before, x, (size_t)n * 4);
   for (int64_t i = 0; i < n; i += VW) {
     vf sum = vset(0);
-    for (int64_t t = 0; t <= before + after; t += inner)
-      sum += vload(squares + i + t);
+    for (int64_t t = 0; t <= before + after; t += inner) {
+      const vf v = vload(padded + i + t);
+      sum = vfma(v, v, sum);
+    }
     fl_put(y, i, n, fl_lrn_end(p, fl_at(x, i, n), sum, usual));
   }
 }
 
-static __attribute__((noinline)) void fl_lrn_usual(const fl_lrn *p, const float *x, float *y, int64_t columns, float *squares) {
+static __attribute__((noinline)) void fl_lrn_usual(const fl_lrn *p, const float *x, float *y, int64_t columns, float *padded) {
   const fl_lrn local = *p;
-  if (squares)
-    fl_lrn_row(&local, x, y, squares, 1);
+  if (padded)
+    fl_lrn_row(&local, x, y, padded, 1);
   else
     fl_lrn_planes(&local, x, y, columns, 1);
 }
-static __attribute__((noinline)) void fl_lrn_any(const fl_lrn *p, const float *x, float *y, int64_t columns, float *squares) {
+static __attribute__((noinline)) void fl_lrn_any(const fl_lrn *p, const float *x, float *y, int64_t columns, float *padded) {
   const fl_lrn local = *p;
-  if (squares)
-    fl_lrn_row(&local, x, y, squares, 0);
+  if (padded)
+    fl_lrn_row(&local, x, y, padded, 0);
   else
     fl_lrn_planes(&local, x, y, columns, 0);
 }
 
-static void fl_f32_lrn(const fl_lrn *p, const float *x, float *y, int64_t columns, float *squares) {
-  (p->beta == 0.75f ? fl_lrn_usual : fl_lrn_any)(p, x, y, columns, squares);
+static void fl_f32_lrn(const fl_lrn *p, const float *x, float *y, int64_t columns, float *padded) {
+  (p->beta == 0.75f ? fl_lrn_usual : fl_lrn_any)(p, x, y, columns, padded);
 }

@@ -9,14 +9,23 @@
  * SPIN_NS, and only while exactly one run (fl_run_begin) is open: with several, the time is better left to the other callers.
  * Then it blocks.
  * Callers: wait for the last seated worker for at most SPIN_NS, then block, since that worker may have lost its processor.
+ * Place: workers run where the process may, and as urgently as it does (see place.h), not as who started them.
+ * Ends: a run may end early (fl_stop). Whoever is about to begin a task asks, and leaves out the rest.
  * Fork: only the calling thread lives on in the child, so the child starts again with an empty pool and fresh locks; the
  * parent's pool is not touched. Exit: nothing is joined; blocked or running workers end with the process. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "pool.h"
+#include "place.h"
 #include "platform.h"
 #include <stdatomic.h>
+#include <string.h>
 
 #define SPIN_NS 50000
 #define RETRY_NS 1000000000 /* after a thread was refused, ask the system again only after this time */
+#define SHORT_NS 20000 /* the clock is not read more often than about so, and at least at every STRIDEth question */
+#define STRIDE 16
 #define SEAT_BITS 16
 #define SEATS(gate) ((int)((gate) & ((1u << SEAT_BITS) - 1)))
 #define APART _Alignas(64) /* a cache line of its own: written by one thread while others read its neighbours */
@@ -27,6 +36,7 @@ static struct {
   void *context;
   int64_t tasks;
   uint64_t float_mode;
+  fl_stop *stop; /* or 0 */
   /* Owner only. */
   int64_t retry_at;
   APART atomic_flag taken;        /* held by the caller whose job runs */
@@ -40,7 +50,50 @@ static struct {
   APART fl_mutex lock;            /* guards the two counters below and both conditions */
   int asleep, wakes;              /* blocked workers nobody has called yet; calls not yet answered */
   fl_cond work, done;
+  fl_place place;                 /* guarded by the lock as well */
+  atomic_uint places, forks;      /* how often it has changed; how often this process is the child of a fork */
 } pool = {.taken = ATOMIC_FLAG_INIT, .lock = FL_MUTEX_INIT, .work = FL_COND_INIT, .done = FL_COND_INIT};
+
+/* Of this thread: the run that its tasks belong to, and whether that began in it. */
+static _Thread_local struct {
+  fl_stop *stop;
+  int owner;
+} here;
+
+static void stop_begin(fl_stop *stop) {
+  atomic_store(&stop->due, FL_GOES_ON);
+  stop->left = stop->stride = 1;
+  stop->last = 0;
+  stop->outer = here.owner ? here.stop : 0;
+  here.stop = stop;
+  here.owner = 1;
+}
+
+static void stop_end(fl_stop *stop) {
+  here.stop = stop->outer;
+  here.owner = stop->outer != 0;
+}
+
+/* Is the run to end? `left`, `stride` and `last` are the asking thread's own. */
+static int asked(fl_stop *stop, int *left, int *stride, int64_t *last, int owner) {
+  if (atomic_load_explicit(&stop->due, memory_order_relaxed))
+    return 1;
+  if (--*left > 0)
+    return 0;
+  const int64_t now = fl_now_ns();
+  *left = *stride = now - *last >= SHORT_NS ? 1 : 2 * *stride < STRIDE ? 2 * *stride : STRIDE;
+  *last = now;
+  if (now >= stop->deadline)
+    atomic_store(&stop->due, FL_LATE);
+  else if (owner && now >= stop->ask_at) {
+    if (stop->ask(stop))
+      atomic_store(&stop->due, FL_CALLED_OFF);
+    stop->ask_at = fl_now_ns() + stop->every;
+  }
+  return atomic_load_explicit(&stop->due, memory_order_relaxed);
+}
+
+static int stop_due(fl_stop *stop) { return asked(stop, &stop->left, &stop->stride, &stop->last, 1); }
 
 /* Takes a free seat of the open job; 0 if there is none. */
 static int take_seat(void) {
@@ -51,9 +104,57 @@ static int take_seat(void) {
   return 0;
 }
 
+/* What a thread asks before each task. */
+typedef struct {
+  int left, stride;
+  int64_t last;
+} pace;
+
+static int ends(fl_stop *stop, pace *own) {
+  return here.owner ? stop_due(stop) : asked(stop, &own->left, &own->stride, &own->last, 0);
+}
+
 static void do_tasks(fl_task_fn fn, void *context, int64_t tasks, int worker) {
-  for (int64_t task; (task = atomic_fetch_add_explicit(&pool.next, 1, memory_order_relaxed)) < tasks;)
+  fl_stop *stop = here.stop;
+  pace own = {1, 1, 0};
+  for (int64_t task; (task = atomic_fetch_add_explicit(&pool.next, 1, memory_order_relaxed)) < tasks;) {
+    if (stop && ends(stop, &own))
+      return;
     fn(context, task, worker);
+  }
+}
+
+static void do_alone(fl_task_fn fn, void *context, int64_t tasks) {
+  fl_stop *stop = here.stop;
+  pace own = {1, 1, 0};
+  for (int64_t task = 0; task < tasks; task++) {
+    if (stop && ends(stop, &own))
+      return;
+    fn(context, task, 0);
+  }
+}
+
+/* The process's place is looked up; workers take it before their next job, if it is another one than before. */
+static void look_up_place(void) {
+  const fl_place now = fl_process_place();
+  fl_lock(&pool.lock);
+  if (memcmp(&now, &pool.place, sizeof now)) {
+    pool.place = now;
+    atomic_fetch_add(&pool.places, 1);
+  }
+  fl_unlock(&pool.lock);
+}
+
+/* Of a worker. */
+static void take_place(void) {
+  static _Thread_local unsigned mine;
+  if (mine == atomic_load(&pool.places))
+    return;
+  fl_lock(&pool.lock);
+  const fl_place place = pool.place;
+  mine = atomic_load(&pool.places);
+  fl_unlock(&pool.lock);
+  fl_take_place(&place);
 }
 
 /* One job of a seated worker. */
@@ -61,7 +162,10 @@ static void serve(int seat) {
   /* Subnormals are flushed, and sums rounded, as on the caller's thread: results must not depend on who computes them. */
   if (fl_float_mode() != pool.float_mode)
     fl_set_float_mode(pool.float_mode);
+  take_place();
+  here.stop = pool.stop;
   do_tasks(pool.fn, pool.context, pool.tasks, seat);
+  here.stop = 0;
   atomic_fetch_add(&pool.awake, 1);
   atomic_fetch_add(&pool.left, 1); /* from here on the job's fields may change */
   if (atomic_load(&pool.waiting)) {
@@ -97,6 +201,7 @@ static void rest(void) {
 }
 
 static FL_THREAD_RESULT worker_body(void *unused) {
+  take_place();
   for (;;) {
     const int seat = take_seat();
     if (seat) {
@@ -115,6 +220,7 @@ static void start_workers(int wanted) {
   while (atomic_load(&pool.workers) < wanted) {
     if (pool.retry_at && fl_now_ns() < pool.retry_at)
       return;
+    look_up_place();
     atomic_fetch_add(&pool.awake, 1);
     if (!fl_thread_start(worker_body, 0)) {
       atomic_fetch_sub(&pool.awake, 1);
@@ -163,27 +269,41 @@ void fl_parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) {
   if (threads > tasks)
     threads = (int)tasks;
   if (threads <= 1 || atomic_flag_test_and_set_explicit(&pool.taken, memory_order_acquire)) {
-    for (int64_t task = 0; task < tasks; task++)
-      fn(context, task, 0);
+    do_alone(fn, context, tasks);
     return;
   }
   const int seats = threads - 1;
+  const unsigned forks = atomic_load(&pool.forks);
   start_workers(seats);
   pool.fn = fn;
   pool.context = context;
   pool.tasks = tasks;
   pool.float_mode = fl_float_mode();
+  pool.stop = here.stop;
   atomic_store_explicit(&pool.next, 0, memory_order_relaxed);
   atomic_store_explicit(&pool.left, 0, memory_order_relaxed);
   const uint64_t shut = ((atomic_load(&pool.gate) >> SEAT_BITS) + 1) << SEAT_BITS;
   atomic_store(&pool.gate, shut | (uint64_t)seats);
   wake_workers(seats);
   do_tasks(fn, context, tasks, 0);
+  if (forks != atomic_load(&pool.forks)) {
+    /* What `ask` called has forked, and this is the child: its workers, and the tasks that they had begun, are gone. */
+    if (here.stop)
+      atomic_store(&here.stop->due, FL_FORKED);
+    return;
+  }
   const int seated = seats - SEATS(atomic_exchange(&pool.gate, shut));
   if (atomic_load(&pool.left) != seated)
     wait_for(seated);
   atomic_flag_clear_explicit(&pool.taken, memory_order_release);
 }
+
+static int due_here(void) {
+  static _Thread_local pace own;
+  return here.stop && ends(here.stop, &own);
+}
+
+const fl_stops fl_stop_table = {stop_begin, stop_end, stop_due, due_here, look_up_place};
 
 void fl_run_begin(void) { atomic_fetch_add(&pool.runs, 1); }
 
@@ -205,6 +325,7 @@ static void forget_workers(void) {
   pool.work = pool.done = fresh_cond;
   pool.asleep = pool.wakes = 0;
   pool.retry_at = 0;
+  atomic_fetch_add(&pool.forks, 1);
   atomic_store(&pool.workers, 0);
   atomic_store(&pool.awake, 0);
   atomic_store(&pool.waiting, 0);

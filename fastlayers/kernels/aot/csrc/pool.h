@@ -15,6 +15,32 @@ typedef void (*fl_task_fn)(void *context, int64_t task, int worker);
  * number, and all numbers are below `threads`. */
 void fl_parallel(fl_task_fn fn, void *context, int64_t tasks, int threads);
 
+/* What may end the run of the calling thread early: a deadline, and what it asks now and then itself, such as whether a signal has
+ * come. Jobs of that thread meanwhile leave out the tasks that are not begun when the run is to end, on every worker; what they
+ * wrote is then worth nothing. */
+#define FL_NEVER INT64_MAX
+enum { FL_GOES_ON, FL_LATE, FL_CALLED_OFF, FL_FORKED };
+typedef struct fl_stop fl_stop;
+struct fl_stop {
+  int64_t deadline;       /* in the time of fl_now_ns, or FL_NEVER */
+  int64_t ask_at;         /* when `ask` is called next, or FL_NEVER; */
+  int64_t every;          /* and how long after that again */
+  int (*ask)(fl_stop *);  /* on the thread of the run; not 0: the run is to end */
+  /* Below: set by fl_stop_begin. */
+  _Atomic int due;        /* why it is to end, or FL_GOES_ON */
+  int left, stride;       /* of the thread of the run: the clock is read at every `stride`th question */
+  int64_t last;
+  fl_stop *outer;         /* of the run within which this one began */
+};
+typedef struct {
+  void (*begin)(fl_stop *);
+  void (*end)(fl_stop *);   /* of the one that began last in this thread */
+  int (*due)(fl_stop *);    /* asked by the thread of the run between its steps */
+  int (*due_here)(void);    /* asked within long tasks, by whatever thread does them: is the run that they belong to to end? */
+  void (*place)(void);      /* workers take the process's place (see place.h) before their next job, if it has changed */
+} fl_stops;
+extern const fl_stops fl_stop_table;
+
 /* Brackets calls of fl_parallel that follow each other closely: in between, workers spin (at most 50 us) instead of sleeping.
  * Both are called on the same thread. */
 void fl_run_begin(void);

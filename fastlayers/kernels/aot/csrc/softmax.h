@@ -2,9 +2,9 @@
  *
  * Two forms: over the last axis, row by row; and over an axis with `inner` numbers behind it, along which the vectors lie.
  * y must not overlap x. A row that holds NaN or +infinity, or nothing but -infinity, becomes NaN in every element (x - m is NaN
- * somewhere, and so is s). Terms below 2^-126 of the largest count as 0. The order of every sum depends on n and inner alone: in
- * rows every lane is a chain, in the other form see fl_f32_softmax_inner. A chain of additions is broken after FL_CHAIN terms, so that
- * long sums stay accurate. Remainders are partial vectors of the same code; lanes past the end hold
+ * somewhere, and so is s). Terms below 2^-126 of the largest count as 0. The order of every sum depends on n alone: element i
+ * belongs to lane i % VW, whose sum begins with the last, partial vector and takes in chains of FL_CHAIN terms, so that long sums stay
+ * accurate; lanes are folded by halves. It is the same in both forms: a column has the bits that it would have as a row. Remainders are partial vectors of the same code; lanes past the end hold
  * -infinity, which adds exactly 0.
  */
 #include "lanes.h"
@@ -131,16 +131,18 @@ static void fl_columns_less(const float *x, const float *m, const float *s, floa
     fl_put(y, i, w, (fl_at(x, i, w) - fl_at(m, i, w)) - fl_at(s, i, w));
 }
 
-/* A strip of `w` columns: rows are `step` floats apart; after `rows` whole ones may come one of `last` < w columns.
- * The columns repeat with the period `each`: i, i + each, ... hold parts of one result. */
+/* A strip of `w` columns: rows are `step` floats apart, and row r belongs to lane r % lanes. A row may also be VW rows of `each` numbers
+ * one after the other (lanes = 1): then `whole` of them may be followed by one of `last` < w numbers. */
 #define FL_STRIP 512
+enum { FL_SUMS = 2048 }; /* numbers of all lanes of a strip */
 typedef struct {
   const float *x;
   float *y;
-  int64_t rows, step, w, last, each;
+  int64_t rows, whole; /* of all rows the last ones, from `whole` on, are the beginnings of sums */
+  int64_t step, w, last, each, lanes;
 } fl_strip;
 
-FL_INLINE int64_t fl_strip_columns(const fl_strip *p, int64_t row) { return row < p->rows ? p->w : p->last; }
+FL_INLINE int64_t fl_strip_columns(const fl_strip *p, int64_t row) { return row < p->whole ? p->w : p->last; }
 
 /* copies the first period over the others */
 FL_INLINE void fl_strip_repeat(const fl_strip *p, float *v) {
@@ -150,8 +152,9 @@ FL_INLINE void fl_strip_repeat(const fl_strip *p, float *v) {
 
 /* m: the largest of each column, the same in all that belong together */
 static void fl_strip_max(const fl_strip *p, float *m) {
-  memcpy(m, p->x, (size_t)p->w * 4);
-  for (int64_t r = 1; r < p->rows + (p->last > 0); r++)
+  for (int64_t i = 0; i < p->w; i++)
+    m[i] = -(float)INFINITY;
+  for (int64_t r = 0; r < p->rows; r++)
     fl_columns_max(p->x + r * p->step, m, fl_strip_columns(p, r));
   for (int64_t i = p->each; i < p->w; i += p->each)
     for (int64_t j = 0; j < p->each; j++)
@@ -159,35 +162,45 @@ static void fl_strip_max(const fl_strip *p, float *m) {
   fl_strip_repeat(p, m);
 }
 
-/* y = exp(x - m) unless a logarithm is asked for; s: 1 / sum, or its logarithm */
-static void fl_strip_exp(const fl_strip *p, const float *m, float *s, int logarithm) {
-  float part[FL_STRIP];
-  const int64_t rows = p->rows + (p->last > 0);
-  memset(s, 0, (size_t)p->w * 4);
-  for (int64_t r = 0; r < rows;) {
-    const int64_t end = rows - r < FL_CHAIN ? rows : r + FL_CHAIN;
-    memset(part, 0, (size_t)p->w * 4);
-    for (; r < end; r++) {
-      if (logarithm)
-        fl_columns_sum(p->x + r * p->step, m, part, fl_strip_columns(p, r));
-      else
-        fl_columns_exp(p->x + r * p->step, m, part, p->y + r * p->step, fl_strip_columns(p, r));
-    }
-    fl_columns_add(part, s, p->w);
+/* Rows first .. end - 1: y = exp(x - m) unless a logarithm is asked for, added to their lanes' sums. */
+FL_INLINE void fl_strip_add(const fl_strip *p, const float *m, float *s, int64_t first, int64_t end, int logarithm) {
+  for (int64_t r = first; r < end; r++) {
+    float *sum = s + r % p->lanes * p->w;
+    if (logarithm)
+      fl_columns_sum(p->x + r * p->step, m, sum, fl_strip_columns(p, r));
+    else
+      fl_columns_exp(p->x + r * p->step, m, sum, p->y + r * p->step, fl_strip_columns(p, r));
   }
-  for (int64_t i = p->each; i < p->w; i += p->each)
-    for (int64_t j = 0; j < p->each; j++)
-      s[j] += s[i + j];
+}
+
+/* s: 1 / sum, or its logarithm */
+static void fl_strip_exp(const fl_strip *p, const float *m, float *s, int logarithm) {
+  float part[FL_SUMS];
+  int64_t lanes = p->lanes > 1 ? (p->rows < VW ? p->rows : VW) : p->w / p->each; /* those that are there */
+  const size_t bytes = (size_t)(lanes * p->each) * 4;
+  memset(s, 0, bytes);
+  fl_strip_add(p, m, s, p->whole, p->rows, logarithm);
+  for (int64_t r = 0, end; r < p->whole; r = end) {
+    end = p->whole - r < FL_CHAIN * p->lanes ? p->whole : r + FL_CHAIN * p->lanes;
+    memset(part, 0, bytes);
+    fl_strip_add(p, m, part, r, end, logarithm);
+    fl_columns_add(part, s, lanes * p->each);
+  }
+  for (int64_t h = VW / 2; h; h /= 2)
+    if (lanes > h) {
+      fl_columns_add(s + h * p->each, s, (lanes - h) * p->each);
+      lanes = h;
+    }
   for (int64_t i = 0; i < p->each; i += VW)
     fl_put(s, i, p->each, logarithm ? vlog(fl_at(s, i, p->each)) : 1.0f / fl_at(s, i, p->each));
   fl_strip_repeat(p, s);
 }
 
 static void fl_softmax_strip(const fl_strip *p, int logarithm) {
-  float m[FL_STRIP], s[FL_STRIP];
+  float m[FL_STRIP], s[FL_SUMS];
   fl_strip_max(p, m);
   fl_strip_exp(p, m, s, logarithm);
-  for (int64_t r = 0; r < p->rows + (p->last > 0); r++) {
+  for (int64_t r = 0; r < p->rows; r++) {
     if (logarithm)
       fl_columns_less(p->x + r * p->step, m, s, p->y + r * p->step, fl_strip_columns(p, r));
     else
@@ -195,22 +208,23 @@ static void fl_softmax_strip(const fl_strip *p, int logarithm) {
   }
 }
 
-/* Wide rows are cut into strips that stay in the second-level cache over the three passes. Narrow ones are taken `k` at a time,
- * as one row of k times the columns, so that vectors are full: a column's k parts are then added in order at the end. */
+/* Wide rows are cut into strips that stay in the second-level cache over the three passes. Narrow ones are taken VW at a time,
+ * as one row of VW times the columns, so that vectors are full. */
 static void fl_f32_softmax_inner(const float *x, float *y, int64_t n, int64_t inner, int64_t columns, int logarithm) {
   if (n <= 0 || columns <= 0)
     return;
-  const int64_t k = columns < inner || inner > 32 ? 1 : n < 128 / inner ? n : 128 / inner;
-  if (k > 1) {
-    const fl_strip all = {x, y, n / k, k * inner, k * inner, n % k * inner, inner};
+  const int64_t whole = n / VW, rest = n % VW;
+  if (columns == inner && inner <= FL_STRIP / VW) {
+    const int64_t k = whole ? VW : n;
+    const fl_strip all = {x, y, whole + (rest > 0), whole, k * inner, k * inner, rest * inner, inner, 1};
     fl_softmax_strip(&all, logarithm);
     return;
   }
   int64_t width = 32768 / n / 16 * 16;
-  width = width < 64 ? 64 : width > FL_STRIP ? FL_STRIP : width;
+  width = width < 64 ? 64 : width > FL_SUMS / VW ? FL_SUMS / VW : width;
   for (int64_t i = 0; i < columns; i += width) {
     const int64_t w = columns - i < width ? columns - i : width;
-    const fl_strip strip = {x + i, y + i, n, inner, w, 0, w};
+    const fl_strip strip = {x + i, y + i, n, n - rest, inner, w, w, w, VW};
     fl_softmax_strip(&strip, logarithm);
   }
 }

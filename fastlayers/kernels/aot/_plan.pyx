@@ -1,0 +1,196 @@
+"""What a program is put together from: chunks, the calls of one node each, and a plan of the memory between them.
+
+A chunk names the buffers that its calls use by numbers. A program for other sizes takes over the chunks of all nodes that it leaves
+alone, and lays out the memory of all of them anew, in C: that costs some microseconds for hundreds of nodes.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memmove, memset
+
+from ._engine cimport alloc, need, release
+from ._step cimport Step
+
+cdef enum:
+    ALIGN = 64
+    OBJECTS = 400   # bytes that a step and what belongs to it take, about
+
+
+@cython.final
+cdef class Ledger:
+    """Counts the bytes that programs take."""
+
+
+@cython.final
+cdef class Chunk:
+    """Calls of steps: each a Step (or a numpy step, of any other class) and (space, number, nbytes, offset) or None for every operand.
+
+    `links`: (kind, a, b, offset) each; `nbytes`: what belongs to these calls alone, such as weights packed for them."""
+
+    def __cinit__(self, list calls, list links, object keep, Ledger ledger, int64_t nbytes):
+        cdef int at = 0, i = 0
+        cdef Place *to
+        cdef Native *native
+        cdef Step step
+        self.count, self.keep, self.ledger, self.given = len(calls), keep, ledger, []
+        for _, places in calls:
+            self.total += len(places)
+        self.steps = <Native *>need((self.count + 1) * sizeof(Native), "load")
+        self.places = <Place *>need((self.total + 1) * sizeof(Place), "load")
+        self.linked = len(links)
+        self.links = <Link *>need((self.linked + 1) * sizeof(Link), "load")
+        for i in range(self.linked):
+            self.links[i].kind, self.links[i].a, self.links[i].b, self.links[i].offset = links[i]
+        i = 0
+        for given, places in calls:
+            self.given.append(given)
+            native = self.steps + i
+            native.first, native.count, native.python = at, len(places), -1
+            native.run, native.plan = NULL, NULL
+            inner = getattr(given, "step", given)  # of a user's function
+            if inner is not given:
+                self.python = True
+            if isinstance(inner, Step):
+                step = inner
+                native.run, native.plan = step.run, step.plan
+                self.work += step.work
+                self.longest = max(self.longest, step.work)
+            else:
+                self.python, native.python = True, i
+            for place in places:
+                to = self.places + at
+                if place is None:
+                    to.space, to.number, to.nbytes, to.offset = -1, -1, 0, 0
+                else:
+                    to.space, to.number, to.nbytes, to.offset = place
+                at += 1
+            i += 1
+        self.nbytes = nbytes + OBJECTS + self.linked * <int64_t>sizeof(Link) + self.count * (<int64_t>sizeof(Native) + OBJECTS) + self.total * <int64_t>sizeof(Place)
+        ledger.nbytes += self.nbytes
+
+    def __dealloc__(self):
+        if self.nbytes:
+            self.ledger.nbytes -= self.nbytes
+        release(self.steps)
+        release(self.places)
+        release(self.links)
+
+
+cdef int map_begin(Map *map, int64_t count) except -1:
+    cdef int64_t size = 16
+    while size < 2 * count:
+        size *= 2
+    map.entries = <Entry *>need(size * sizeof(Entry), "load")
+    memset(map.entries, 255, size * sizeof(Entry))
+    map.mask = size - 1
+    return 0
+
+
+cdef Entry *map_find(Map *map, int64_t key) noexcept nogil:
+    cdef int64_t at = key * <int64_t>2654435761 >> 7 & map.mask
+    while map.entries[at].key != key and map.entries[at].key != -1:
+        at = (at + 1) & map.mask
+    return map.entries + at
+
+
+cdef struct Hole:
+    int64_t offset, size
+
+
+cdef int64_t padded(int64_t nbytes) noexcept nogil:
+    return (max(nbytes, 1) + ALIGN - 1) // ALIGN * ALIGN
+
+
+cdef int give_back(Hole *holes, int count, int64_t offset, int64_t size) noexcept nogil:
+    """Adds a hole, joined to its neighbours; returns how many there are."""
+    cdef int at = 0
+    while at < count and holes[at].offset <= offset:
+        at += 1
+    if at < count and offset + size == holes[at].offset:
+        size += holes[at].size
+        memmove(holes + at, holes + at + 1, (count - at - 1) * sizeof(Hole))
+        count -= 1
+    if at and holes[at - 1].offset + holes[at - 1].size == offset:
+        holes[at - 1].size += size
+        return count
+    memmove(holes + at + 1, holes + at, (count - at) * sizeof(Hole))
+    holes[at].offset, holes[at].size = offset, size
+    return count + 1
+
+
+cdef int64_t lay_out(Span *spans, int count, int calls) noexcept nogil:
+    """As `program.arena.layout`, which says it plainly: the smallest hole that fits, else more memory."""
+    cdef int i, j, call, holes_count = 0, best, next = 0
+    cdef int64_t top = 0, size
+    cdef Hole *holes = <Hole *>alloc((count + 1) * sizeof(Hole))
+    cdef int32_t *ends = <int32_t *>alloc((calls + 1) * sizeof(int32_t))   # the first buffer that ends with a call
+    cdef int32_t *after = <int32_t *>alloc((count + 1) * sizeof(int32_t))  # the next one that ends with the same
+    cdef Span *span
+    cdef Span *old
+    if holes == NULL or ends == NULL or after == NULL:
+        release(holes)
+        release(ends)
+        release(after)
+        return -1
+    memset(ends, 255, (calls + 1) * sizeof(int32_t))
+    for i in range(count - 1, -1, -1):
+        spans[i].heir = 0
+        if spans[i].output < 0:
+            after[i] = ends[spans[i].last]
+            ends[spans[i].last] = i
+    for call in range(calls):
+        # Buffers are numbered in the order in which calls first use them.
+        while next < count and spans[next].first <= call:
+            span = spans + next
+            next += 1
+            if span.output >= 0:
+                continue
+            size = padded(span.nbytes)
+            old = spans + span.over if span.over >= 0 else NULL
+            if old != NULL and old.output < 0 and old.last == call and not old.heir:
+                span.offset, old.heir = old.offset, 1
+                continue
+            best = -1
+            for j in range(holes_count):
+                if holes[j].size >= size and (best < 0 or holes[j].size < holes[best].size):
+                    best = j
+            if best >= 0:
+                span.offset = holes[best].offset
+                holes[best].offset += size
+                holes[best].size -= size
+                if not holes[best].size:
+                    memmove(holes + best, holes + best + 1, (holes_count - best - 1) * sizeof(Hole))
+                    holes_count -= 1
+            elif holes_count and holes[holes_count - 1].offset + holes[holes_count - 1].size == top:
+                holes_count -= 1
+                span.offset = holes[holes_count].offset  # the last hole grows
+                top = span.offset + size
+            else:
+                span.offset = top
+                top += size
+        i = ends[call]
+        while i >= 0:
+            if not spans[i].heir:
+                holes_count = give_back(holes, holes_count, spans[i].offset, padded(spans[i].nbytes))
+            i = after[i]
+    release(holes)
+    release(ends)
+    release(after)
+    return top
+
+
+def layout(list values, int calls):
+    """Offsets of (nbytes, first, last, over) each, in the order in which calls first use them, and the size of the arena."""
+    cdef int i, count = len(values)
+    cdef int64_t top
+    cdef Span *spans = <Span *>need((count + 1) * sizeof(Span), "load")
+    try:
+        for i in range(count):
+            spans[i].nbytes, spans[i].first, spans[i].last, spans[i].over = values[i]
+            spans[i].output = -1
+        top = lay_out(spans, count, calls)
+        if top < 0:
+            raise MemoryError("load: no memory for a plan")
+        return [spans[i].offset for i in range(count)], top
+    finally:
+        release(spans)

@@ -1,0 +1,265 @@
+"""Whether the arrays of a call fit each other and the packed weights that it gets: their axes, and the one check of them all.
+
+Packed weights fix sizes that a kernel uses as addresses, and may be of other sizes than the arrays that come with them. So every
+kernel that takes or makes them asks first, in every folder: those of ``aot/`` through ``_fit.pyx``, which reads the same table
+and has its errors made here, all others by calling `fits`. A step asks once, when it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._tuples import NamedTuple
+from ..errors import ShapeError
+
+__all__ = [
+    "FITS", "Fit", "compare", "divides", "fits", "fits_cells", "fits_taps", "fits_tile", "last_of", "one_or_two", "places_of",
+    "resized_sizes", "steps_of", "tables_of", "whole_slices", "window_of",
+]  # fmt: skip
+
+
+class Fit(NamedTuple):
+    """The axes of a kernel's arrays, a letter an axis: what has one letter has one size. A digit is a size, and "1" alone says
+    that there is one element, however many axes.
+
+    Attributes:
+        known: letters whose sizes come with the packed weights (or follow from plain arguments), in the order of the call's.
+        axes: for each array argument in the kernel's order one entry for every set of its layout flags, counted in bits (the
+            first flag 1, the second 2), or one for all; "a|b" are two ways.
+    """
+
+    known: str
+    axes: Mapping[str, tuple[str, ...]]
+
+
+# b batch or m rows, c and o channels of x and out, dhw and xyz their space; of recurrent layers t time, d directions, i inputs, h
+# and u units of h and of c, z all of a step's outputs.
+_FIRST, _LAST = "bcdhw", "bdhwc"
+_X = (_FIRST, _LAST, _FIRST, _LAST)  # flags: is x channels-last, is out?
+_OUT = ("boxyz", "boxyz", "bxyzo", "bxyzo")
+_SEQUENCE = {  # flags: batch_first, directions_apart
+    "x": ("tbi", "bti", "tbi", "bti"), "h0": ("dbh",), "c0": ("dbu",), "lengths": ("b|bt",),
+    "out": ("tbz", "btz", "tdbh", "btdh"), "hn": ("dbh",), "cn": ("dbu",),
+}  # fmt: skip
+_CELL = {name: axes for name, axes in _SEQUENCE.items() if name not in ("c0", "cn")}
+_GATES = {"w_ih": ("dgi",), "w_hh": ("dgh",), "b_ih": ("dg",), "b_hh": ("dg",)}
+
+FITS: dict[str, Fit] = {
+    "linear_pack": Fit("", {"weight": ("nk",), "bias": ("n",)}),
+    "linear": Fit("kn", {"x": ("mk",), "out": ("mn",), "residual": ("mn",)}),
+    "conv_pack": Fit("", {"weight": ("oidhw",), "bias": ("o",)}),
+    "conv": Fit("co", {"x": _X, "out": _OUT, "residual": _OUT}),
+    "conv_transpose_pack": Fit("o", {"weight": ("ipdhw",), "bias": ("o",)}),
+    "conv_transpose": Fit("co", {"x": _X, "out": _OUT}),
+    "depthwise_pack": Fit("", {"weight": ("o1dhw",), "bias": ("o",)}),
+    "depthwise": Fit("co", {"x": (_FIRST, _LAST), "out": ("boxyz", "bxyzo"), "residual": ("boxyz", "bxyzo")}),
+    "winograd_pack": Fit("", {"weight": ("oi133",), "bias": ("o",)}),
+    "winograd": Fit("co", {"x": _X, "out": _OUT, "residual": _OUT}),
+    # of h's numbers g are rows of all gates and p of all peepholes; with projections w_hh reads q numbers instead of h
+    "lstm_pack": Fit("gp", {**_GATES, "w_hh": ("dgh", "dgq"), "peephole": ("dp",), "w_hr": ("dqh",)}),
+    "lstm": Fit("dihuz", _SEQUENCE),
+    "gru_pack": Fit("gp", _GATES),
+    "gru": Fit("dihuz", _CELL),
+    "rnn_pack": Fit("gp", _GATES),
+    "rnn": Fit("dihuz", _CELL),
+    "resize": Fit("dhwixyz", {"x": ("odhwi",), "out": ("oxyzi",)}),
+    "qconv_pack": Fit(
+        "", {"weight": ("oidhw",), "zero": ("o",), "factor": ("o",), "bias": ("o",), "shift": ("o",)}
+    ),
+    "qconv": Fit("co", {"x": _X, "x_zero": ("1",), "x_scale": ("1",), "out": _OUT}),
+    # tables that come as arrays
+    "tree_log_prob": Fit(
+        "",
+        {
+            "x": ("bd",), "weight": ("md",), "bias": ("m",), "targets": ("b",), "starts": ("s",), "points": ("p",),
+            "codes": ("p",), "out": ("b",),
+        },
+    ),
+    "tree_distribution": Fit(
+        "n", {"x": ("bm",), "order": ("m",), "left": ("m",), "right": ("m",), "out": ("bn",)}
+    ),
+    "tree_argmax": Fit(
+        "",
+        {
+            "x": ("bd",), "weight": ("md",), "bias": ("m",), "order": ("m",), "left": ("m",), "right": ("m",), "ids": ("b",),
+            "out": ("b",),
+        },
+    ),
+}  # fmt: skip
+
+# Kernel, stride, dilation and pads of a convolution, three axes each, pads in pairs.
+Window = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
+
+# Calls that have fitted, by all that was compared: looking a call up takes a fifth of comparing it again.
+_fitted: set[Any] = set()
+_MOST = 1024
+
+
+def fits(kernel: str, known: tuple[int, ...], arrays: tuple[Any, ...], flags: int = 0, window: Window | None = None) -> None:
+    """Raises ShapeError unless the arrays of a call have the sizes that each other and the packed weights say.
+
+    Args:
+        kernel: a name of `FITS`.
+        known: the sizes that the packed weights fix, in the order of its letters.
+        arrays: the array arguments (or, of steps, their shapes), None where there is none.
+        flags: the layouts, see `Fit`.
+        window: of kernels whose result has one place for each window of x; its pads may be below 0 after x, where the last
+            windows are not wanted.
+    """
+    key = kernel, known, flags, window, tuple([getattr(a, "shape", a) for a in arrays])
+    if key in _fitted:
+        return
+    compare(kernel, known, arrays, flags, window)
+    if len(_fitted) >= _MOST:
+        _fitted.clear()
+    _fitted.add(key)
+
+
+def compare(kernel: str, known: tuple[int, ...], arrays: Sequence[Any], flags: int = 0, window: Window | None = None) -> None:
+    """`fits` without looking whether the call has fitted before."""
+    shapes = [getattr(array, "shape", array) for array in arrays]
+    fit = FITS[kernel]
+    sizes: dict[str, int] = dict(zip(fit.known, known, strict=True))
+    for (name, layouts), shape in zip(fit.axes.items(), shapes, strict=True):
+        if shape is None:
+            continue
+        ways = layouts[flags if len(layouts) > 1 else 0].split("|")
+        axes = next((way for way in ways if len(way) == len(shape)), ways[0])
+        if axes == "1" and _one(shape):
+            continue
+        if len(axes) != len(shape) or any(
+            size != (int(axis) if axis.isdigit() else sizes.setdefault(axis, size))
+            for axis, size in zip(axes, shape, strict=True)
+        ):
+            want = ", ".join(str(sizes.get(axis, axis)) for axis in axes) + ("," if len(axes) == 1 else "")
+            fixed = ", ".join(f"{axis} = {size}" for axis, size in zip(fit.known, known, strict=True))
+            why = f", as the other arguments and packed weights of {fixed} say" if fixed else ""
+            raise ShapeError(f"{kernel}: {name} has shape {tuple(shape)}: expected ({want}){why}")
+    if window is not None:
+        _check_window(kernel, sizes, shapes, window)
+
+
+def _one(shape: Sequence[int]) -> bool:
+    return all(size == 1 for size in shape)
+
+
+def _check_window(kernel: str, sizes: dict[str, int], shapes: Sequence[Any], window: Window) -> None:
+    taps, stride, dilation, pads = window
+    if len(pads) != 6:
+        raise ShapeError(f"{kernel}: pads are {tuple(pads)}: expected six numbers, two for each of d, h and w")
+    size, space = tuple(sizes[axis] for axis in "dhw"), tuple(sizes[axis] for axis in "xyz")
+    want = tuple(
+        max((n + before + after - d * (k - 1) - 1) // s + 1, 0)
+        for n, k, s, d, before, after in zip(size, taps, stride, dilation, pads[::2], pads[1::2], strict=True)
+    )
+    if space != want:
+        out = shapes[list(FITS[kernel].axes).index("out")]
+        raise ShapeError(
+            f"{kernel}: out has shape {tuple(out)}, of which {space} is space: expected {want} for x {tuple(shapes[0])}, "
+            f"pads {tuple(pads)} and the packed weights' kernel {tuple(taps)}, stride {tuple(stride)}, dilation {tuple(dilation)}"
+        )
+
+
+def window_of(packed: Any, pads: Sequence[int]) -> Window:
+    """The window of packed weights that have `kernel`, `stride` and `dilation`."""
+    return packed.kernel, packed.stride, packed.dilation, tuple(pads)
+
+
+def whole_slices(kernel: str, pads: Sequence[int]) -> None:
+    """Raises ShapeError where there are pads before or after the depth, of a kernel that takes slices as they are."""
+    if any(pads[:2]):
+        raise ShapeError(f"{kernel}: pads are {tuple(pads)}: expected none before and after the depth")
+
+
+def fits_taps(
+    kernel: str, arrays: tuple[Any, ...], stride: Sequence[int], dilation: Sequence[int], groups: int, known: tuple[int, ...] = ()
+) -> None:
+    """`fits` for a kernel that packs the weights of a convolution, which come first."""
+    steps_of(kernel, stride, dilation)
+    if arrays[0].ndim:
+        divides(kernel, "channels" if kernel == "depthwise_pack" else "groups", groups, arrays[0].shape[0])
+    fits(kernel, known, arrays)
+
+
+def fits_tile(arrays: tuple[Any, ...], tile: int) -> None:
+    """`fits` for `winograd_pack`."""
+    fits("winograd_pack", (), arrays)
+    if tile not in (2, 4):
+        raise ShapeError(f"winograd_pack: tile is {tile}: expected 2 or 4")
+
+
+def fits_cells(kernel: str, gates: int, arrays: tuple[Any, ...]) -> None:
+    """`fits` for a kernel that packs the weights of a recurrent layer; `arrays` as in `lstm_pack`, or its first four."""
+    w_ih, w_hh = arrays[:2]
+    projection = arrays[5] if len(arrays) > 5 else None
+    hidden = last_of((w_hh if projection is None else projection).shape)
+    fits(kernel, (gates * hidden, 3 * hidden), arrays, int(projection is not None))
+    one_or_two(kernel, w_ih.shape)
+
+
+def one_or_two(kernel: str, w_ih: tuple[int, ...]) -> None:
+    """Raises ShapeError unless a layer has one or two directions."""
+    if not 1 <= w_ih[0] <= 2:
+        raise ShapeError(f"{kernel}: w_ih has shape {w_ih}: expected weights of 1 or 2 directions")
+
+
+def divides(kernel: str, name: str, groups: int, channels: int) -> None:
+    """Raises ShapeError unless channels fall into so many groups; no channels fall into any number of them, 0 included."""
+    if groups < 0 or (channels and (groups == 0 or channels % groups)):
+        raise ShapeError(
+            f"{kernel}: {name} is {groups}, and the weights have {channels} channels: expected a number that divides them"
+        )
+
+
+def steps_of(kernel: str, stride: Sequence[int], dilation: Sequence[int]) -> None:
+    """Raises ShapeError unless stride and dilation are three numbers from 1 up."""
+    for name, value in (("stride", stride), ("dilation", dilation)):
+        if len(value) != 3 or any(step < 1 for step in value):
+            raise ShapeError(f"{kernel}: {name} is {tuple(value)}: expected three numbers, each at least 1, for d, h and w")
+
+
+def tables_of(kernel: str, axes: Sequence[Any], size: Sequence[int], values: bool = True) -> None:
+    """Raises ShapeError unless axes are tables for d, h and w of an array: None, or index and weight [taps][outputs].
+
+    Args:
+        values: whether the places that the tables name are looked at too.
+    """
+    if len(axes) != 3 or len(size) != 4 or any(n < 0 for n in size):
+        raise ShapeError(
+            f"{kernel}: {len(axes)} axes and the size {tuple(size)}: expected tables for d, h and w, and (d, h, w, i)"
+        )
+    for at, axis in enumerate(axes):
+        if axis is None:
+            continue
+        index, weight = axis
+        if index.ndim != 2 or index.dtype != np.int64 or not (len(index) == 1 if weight is None else len(index) > 0):
+            raise ShapeError(
+                f"{kernel}: the places of axis {'dhw'[at]} have shape {index.shape} and dtype {index.dtype}: expected int64 "
+                "(taps, outputs), and one tap where there are no weights"
+            )
+        if weight is not None and (weight.shape != index.shape or weight.dtype != np.float32):
+            raise ShapeError(
+                f"{kernel}: the weights of axis {'dhw'[at]} have shape {weight.shape} and dtype {weight.dtype}: expected float32 "
+                f"{index.shape}, that of the places"
+            )
+        if values and index.size and not (index.min() >= 0 and index.max() < size[at]):
+            places_of(kernel, at, index, size[at])
+
+
+def resized_sizes(axes: Sequence[Any], size: Sequence[int]) -> tuple[int, ...]:
+    """(d, h, w, i) of x and (d, h, w) of the result that tables make of it."""
+    return (*size, *(n if axis is None else axis[0].shape[1] for axis, n in zip(axes, size, strict=False)))
+
+
+def places_of(kernel: str, at: int, index: np.ndarray, size: int) -> None:
+    """The error for a table that names a place outside an axis."""
+    wrong = index[(index < 0) | (index >= size)]
+    raise ShapeError(f"{kernel}: place {wrong[0]} of axis {'dhw'[at]} is out of range: expected 0 to {size - 1}")
+
+
+def last_of(shape: Sequence[int]) -> int:
+    """The size of the last axis; 0 where there is none, which no check accepts."""
+    return shape[-1] if shape else 0

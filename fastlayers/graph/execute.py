@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._arguments import as_mapping, as_names
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from .ir import Graph, Value
 from .ops import OPS
@@ -35,9 +36,11 @@ def execute(graph: Graph, feeds: Mapping[str, Any], outputs: Sequence[str] | Non
     >>> fl.graph.execute(graph, {"x": np.array([-1.0, 2.0])})
     {'relu': array([0., 2.], dtype=float32)}
     """
+    if not isinstance(graph, Graph):
+        raise DTypeError(f"execute: graph is of type {type(graph).__name__}: expected what graph.trace returns")
     values: dict[str, Any] = dict(graph.constants)
     values.update(_checked(graph, feeds))
-    wanted = [value.name for value in graph.outputs] if outputs is None else list(outputs)
+    wanted = [value.name for value in graph.outputs] if outputs is None else as_names("execute", "outputs", outputs)
     made = {name for node in graph.nodes for name in node.outputs}
     if unknown := [name for name in wanted if name not in made and name not in values]:
         raise ShapeError(f"execute: outputs has {unknown}, which the graph does not make: expected some of {sorted(made)}")
@@ -57,6 +60,7 @@ def execute(graph: Graph, feeds: Mapping[str, Any], outputs: Sequence[str] | Non
 def _checked(graph: Graph, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The feeds as arrays; sizes with equal names must be equal."""
     names = [value.name for value in graph.inputs]
+    as_mapping("execute", "feeds", feeds)
     if set(feeds) != set(names):
         missing, unknown = [n for n in names if n not in feeds], [n for n in feeds if n not in names]
         raise ShapeError(f"execute: feeds lack {missing} and have {unknown} too many: expected exactly {names}")
@@ -65,7 +69,9 @@ def _checked(graph: Graph, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def _feed(value: Value, given: Any, sizes: dict[str, int]) -> np.ndarray:
-    array = np.asarray(given)
+    from ..functional._arrays import as_array  # functional imports this package
+
+    array = as_array(given, "execute", f"feed {value.name!r}")
     if not np.can_cast(array.dtype, value.dtype, "same_kind") or array.dtype.kind not in "fiub":
         raise DTypeError(
             f"execute: feed {value.name!r} has dtype {array.dtype}: expected one that casts to {value.dtype} within its kind"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from .._tuples import NamedTuple
 
 __all__ = ["Dim", "Graph", "Node", "Shape", "Value"]
 

@@ -12,7 +12,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..errors import DTypeError
+from .._arguments import checker, no_memory
+from .._lazy import Registry, by_name, imported
+from ..errors import DTypeError, Error
+from ..functional._exports import HOMES
 from .ir import Shape
 from .symbol import Call, Symbol
 
@@ -68,8 +71,8 @@ class Op:
             self.normal(values)
         call = Call(self.name, inputs, values)
         results = found if isinstance(found, list) else [found]
-        call.outputs = tuple(Symbol(shape, FLOAT32, None, call) for shape in results)
-        return call.outputs if isinstance(found, list) else call.outputs[0]
+        made = call.give(results, FLOAT32)
+        return made if isinstance(found, list) else made[0]
 
     def run(self, inputs: list[Any], attributes: Mapping[str, Any]) -> tuple[Any, ...]:
         """Runs the operation on arrays given in the order of `tensors`."""
@@ -78,7 +81,13 @@ class Op:
         return result if isinstance(result, tuple) else (result,)
 
 
-OPS: dict[str, Op] = {}
+def _find(name: str) -> Op | None:
+    """The operation that the function of this name declares where it is defined, if it declares one."""
+    getattr(imported("fastlayers.functional"), name)
+    return OPS.found(name)
+
+
+OPS: Registry[Op] = Registry(by_name(HOMES), _find)
 
 
 def op(
@@ -88,27 +97,38 @@ def op(
 
     def declare(function: F) -> F:
         entry = Op(name, function, tuple(tensors.split()), rule, normal)
+        first, check = checker(name, function)
 
         if entry.variadic:
 
             @functools.wraps(function)
             def call(*args: Any, **kwargs: Any) -> Any:
+                if kwargs or len(args) > first:
+                    args, kwargs = check(args, kwargs)
                 values = args[0] if args else kwargs.get(entry.tensors[0][1:])
                 if isinstance(values, (list, tuple)) and any(v.__class__ is Symbol for v in values):
                     return entry.record(*args, **kwargs)
-                return function(*args, **kwargs)
+                try:
+                    return function(*args, **kwargs)
+                except MemoryError as error:
+                    raise error if isinstance(error, Error) else no_memory(name) from error
 
         else:
 
             @functools.wraps(function)
             def call(*args: Any, **kwargs: Any) -> Any:
+                if kwargs or len(args) > first:
+                    args, kwargs = check(args, kwargs)
                 for value in args:
                     if value.__class__ is Symbol:
                         return entry.record(*args, **kwargs)
                 for value in kwargs.values():
                     if value.__class__ is Symbol:
                         return entry.record(*args, **kwargs)
-                return function(*args, **kwargs)
+                try:
+                    return function(*args, **kwargs)
+                except MemoryError as error:
+                    raise error if isinstance(error, Error) else no_memory(name) from error
 
         entry.function = call
         OPS[name] = entry

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import operator
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
+from .._arguments import LARGEST, shown
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from .ir import Dim, Shape
 
@@ -18,14 +20,31 @@ _order = itertools.count()
 
 
 class Call:
-    """One recorded call of an operation, before names are given: symbols and arrays in, symbols out."""
+    """One recorded call of an operation, before names are given: symbols and arrays in, symbols out.
 
-    __slots__ = ("attributes", "inputs", "op", "order", "outputs")
+    A result knows its call and not the other way round: in a cycle they would keep weights until somebody looks for cycles.
+    `outputs` are the results that are still there, `specs` the shapes and dtypes of all.
+    """
+
+    __slots__ = ("_made", "attributes", "inputs", "op", "order", "specs")
 
     def __init__(self, op: str, inputs: tuple[Any, ...], attributes: Mapping[str, Any]) -> None:
         self.op, self.inputs, self.attributes = op, inputs, attributes
         self.order = next(_order)
-        self.outputs: tuple[Symbol, ...] = ()
+        self.specs: tuple[tuple[Shape, np.dtype[Any]], ...] = ()
+        self._made: tuple[weakref.ref[Symbol], ...] = ()
+
+    def give(self, shapes: Sequence[Shape], dtype: np.dtype[Any]) -> tuple[Symbol, ...]:
+        """The results, made once."""
+        made = tuple(Symbol(shape, dtype, None, self) for shape in shapes)
+        self.specs = tuple((shape, dtype) for shape in shapes)
+        self._made = tuple(map(weakref.ref, made))
+        return made
+
+    @property
+    def outputs(self) -> tuple[Symbol | None, ...]:
+        """The results; None for one that nobody holds any more."""
+        return tuple(ref() for ref in self._made)
 
 
 def _operation(name: str, *arguments: Any, **keywords: Any) -> Any:
@@ -42,7 +61,7 @@ class Symbol:
     the numbers themselves (``if``, ``float()``, other numpy functions) is refused.
     """
 
-    __slots__ = ("call", "dtype", "name", "shape")
+    __slots__ = ("__weakref__", "call", "dtype", "name", "shape")
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any], name: str | None = None, call: Call | None = None) -> None:
         self.shape, self.dtype, self.name, self.call = shape, dtype, name, call
@@ -220,25 +239,29 @@ def Input(name: str, shape: Sequence[Dim], dtype: Any = np.float32) -> Symbol:  
     Symbol(float32['n', 4] from relu)
     """
     if not isinstance(name, str) or not name:
-        raise DTypeError(f"Input: name is {name!r}: expected a str")
+        raise DTypeError(f"Input: name is {shown(name)}: expected a str")
     if isinstance(shape, str) or not isinstance(shape, Sequence):
-        raise ShapeError(f"Input: shape of {name!r} is {shape!r}: expected a sequence of sizes such as (1, 'time', 16)")
+        raise ShapeError(f"Input: shape of {name!r} is {shown(shape)}: expected a sequence of sizes such as (1, 'time', 16)")
+    sizes: list[Dim] = []
     for size in shape:
-        if (
-            size is not None
-            and not isinstance(size, str)
-            and (isinstance(size, bool) or not hasattr(size, "__index__") or size < 0)
-        ):
+        try:
+            sizes.append(size if isinstance(size, str | None) else -1 if isinstance(size, bool) else operator.index(size))
+        except Exception:  # a foreign type may raise anything
+            sizes.append(-1)
+        if isinstance(sizes[-1], int) and not 0 <= sizes[-1] <= LARGEST:
             raise ShapeError(
-                f"Input: shape of {name!r} is {shape!r}: each size must be an int of at least 0, a name or None, got {size!r}"
+                f"Input: shape of {name!r} is {shown(shape)}: each size must be an int of at least 0, a name or None, got "
+                f"{shown(size)}"
             )
     try:
+        if isinstance(dtype, (tuple, list, dict)):  # of several parts, which numpy reads in many ways
+            raise TypeError
         kind = np.dtype(dtype)
-    except TypeError:
-        raise DTypeError(f"Input: dtype of {name!r} is {dtype!r}: expected a boolean, an integer or a real dtype") from None
+    except (TypeError, ValueError):
+        raise DTypeError(f"Input: dtype of {name!r} is {shown(dtype)}: expected a boolean, an integer or a real dtype") from None
     if kind.kind not in "fiub":
         raise DTypeError(f"Input: dtype of {name!r} is {kind}: expected a boolean, an integer or a real dtype")
-    return Symbol(tuple(operator.index(d) if not isinstance(d, str | None) else d for d in shape), kind, name)
+    return Symbol(tuple(sizes), kind, name)
 
 
 def symbolic(*values: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedError
+from ..errors import DTypeError, UnsupportedError
 from .ir import Graph, Node, Value
 from .ops import OPS
 from .symbol import Call, Input, Symbol
@@ -37,6 +37,8 @@ def trace(function: Callable[..., Any], *inputs: Any) -> Graph:
         multiply = multiply(relu, const)
     out multiply float32['n', 3]
     """
+    if not callable(function):
+        raise DTypeError(f"trace: function is of type {type(function).__name__}: expected a function, or a layer")
     symbols: list[Symbol] = []
     result = function(*(_symbolic(value, symbols) for value in inputs))
     outputs = _distinct(_flatten(result), symbols)
@@ -49,7 +51,9 @@ def _symbolic(value: Any, symbols: list[Symbol]) -> Any:
     if isinstance(value, (tuple, list)) and not all(isinstance(v, (int, float)) for v in value):
         return type(value)(_symbolic(v, symbols) for v in value)
     if not isinstance(value, Symbol):
-        array = np.asarray(value)
+        from ..functional._arrays import as_array  # functional imports this package
+
+        array = as_array(value, "trace", f"input {len(symbols)}")
         value = Input(f"input_{len(symbols)}", array.shape, array.dtype)
     elif value.call is not None or value.name is None:
         raise UnsupportedError(f"trace: {value!r} is the result of an operation: expected inputs made by fastlayers.graph.Input")
@@ -108,13 +112,17 @@ class _Builder:
         nodes, values = [], {}
         for call in calls:
             hint = self._unique(call.op)
-            for i, symbol in enumerate(call.outputs):
-                plain = hint if len(call.outputs) == 1 else f"{hint}.{i}"
-                self._names[id(symbol)] = name = fixed.get(id(symbol), plain)
-                known.add(id(symbol))
-                values[name] = Value(name, symbol.shape, symbol.dtype)
+            made = []
+            for i, (result, spec) in enumerate(zip(call.outputs, call.specs, strict=True)):
+                name = hint if len(call.specs) == 1 else f"{hint}.{i}"
+                if result is not None:
+                    self._names[id(result)] = name = fixed.get(id(result), name)
+                    known.add(id(result))
+                    self._kept.append(result)
+                made.append(name)
+                values[name] = Value(name, *spec)
             names = tuple(self._input(hint, value, known) for value in call.inputs)
-            nodes.append(Node(call.op, names, tuple(self._names[id(s)] for s in call.outputs), call.attributes))
+            nodes.append(Node(call.op, names, tuple(made), call.attributes))
 
         def value(symbol: Symbol) -> Value:
             return Value(self._names[id(symbol)], symbol.shape, symbol.dtype)

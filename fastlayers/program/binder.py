@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from heapq import heappop, heappush
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +18,13 @@ from ..operators import OPERATORS, Spec, View
 from ..operators._calls import copy, has, movable
 from ..operators.control import CONTROL
 from ..operators.sequence import SEQUENCES
+from .alike import Pattern, pattern, repeated
 from .arena import layout
-from .builder import ARENA, INPUT, OUTPUT, Buffer, Builder, Call, NativeCall, PythonCall, Ref
+from .builder import ARENA, INPUT, OUTPUT, Buffer, Builder, Ref
 from .memory import LARGEST, result_bytes, too_much
+from .trace import Entry, Placed, Plan, Record, Route, Trace, settled
 
-__all__ = ["Interpret", "Pack", "Placed", "Plan", "Prepare", "as_written", "bind", "run_operator", "value_inputs"]
+__all__ = ["Interpret", "Pack", "Prepare", "as_written", "bind", "check_total", "plan", "rebind", "run_operator", "value_inputs"]
 
 # Results of constant expressions up to this size are computed when a model is bound; larger ones in every run.
 FOLD_BYTES = 1 << 16
@@ -30,26 +34,6 @@ class Interpret(Exception):
     """Sizes depend on numbers that are there only when the model runs. `position`: of the node in the graph that is bound."""
 
     position = 0
-
-
-class Placed(NamedTuple):
-    """A node that is left, with all sizes known; `weights` are the sizes of the inputs that are constants."""
-
-    node: Node
-    inputs: tuple[Spec | None, ...]
-    outputs: tuple[Spec, ...]
-    weights: tuple[int | None, ...]
-
-
-class Plan(NamedTuple):
-    """The calls of a model for one set of sizes. Outputs are (shape, dtype) in the order of the graph's; a call names its
-    node's position.
-    """
-
-    calls: list[Call | PythonCall | NativeCall]
-    outputs: list[tuple[tuple[int, ...], np.dtype[Any]]]
-    arena: int
-    nodes: list[Placed]
 
 
 Pack = Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any]
@@ -70,141 +54,366 @@ def bind(
     pack: Pack,
     prepare: Prepare = as_written,
     most: int = LARGEST,
-) -> Plan:
-    """The plan for inputs of these shapes, some of whose values may be known. `prepare` gives the form of a branch that is to
-    be walked; `most` is how many bytes a run may take.
+    between: Callable[[], object] = bool,
+) -> Trace:
+    """The calls for inputs of these shapes, some of whose values may be known. `prepare` gives the form of a branch that is to
+    be walked; `most` is how many bytes a result may take; `between` is called after each node.
 
     Raises:
         Interpret: the sizes do not settle everything.
         ShapeError, DTypeError, UnsupportedError: a node cannot take what it gets.
-        LimitError: a run would take more than `most` bytes.
+        LimitError: a result would take more than `most` bytes.
     """
-    binder = _Binder(pack, prepare, most)
+    binder = _Binder(pack, prepare, most, between)
     with ours(lambda: _where(graph, binder.at)):
         return binder.run(graph, inputs, values)
+
+
+def rebind(
+    graph: Graph,
+    before: Trace,
+    inputs: Sequence[Spec],
+    values: Sequence[np.ndarray | None],
+    pack: Pack,
+    most: int = LARGEST,
+    between: Callable[[], object] = bool,
+) -> Trace | None:
+    """As `bind`, but of an earlier binding everything is kept that these inputs leave as it was. None where `bind` must do it:
+    another branch is taken, ranks have changed, values lie elsewhere, or there is something to be raised.
+    """
+    binder = _Binder(pack, as_written, most, between)
+    try:
+        return binder.again(graph, before, inputs, values)
+    except (Interpret, Error, ArithmeticError, LookupError, TypeError, ValueError, MemoryError):
+        return None
+
+
+def plan(trace: Trace) -> Plan:
+    """The plan of a fresh trace, whose buffers become the plan's."""
+    calls = settled(trace.lowered, trace.ends)
+    return Plan(calls, trace.outputs, layout(calls), trace.nodes)
+
+
+def check_total(trace: Trace, arena: int, most: int) -> None:
+    """Raises if a run takes more than `most` bytes."""
+    total = arena + sum(math.prod(shape) * dtype.itemsize for shape, dtype in trace.outputs)
+    if total > most:
+        node, *_, made, _ = max(trace.nodes, key=lambda placed: result_bytes(View(placed.node, [], []), placed.outputs))
+        text = f"intermediate results and outputs would take {total} bytes at once ({math.prod(made[0].shape or ())} numbers"  # type: ignore[arg-type]
+        raise too_much("run", f"{text} in that of {View(node, [], []).where})", most)
 
 
 def _where(graph: Graph, at: int) -> str:
     return View(graph.nodes[at], [], []).where if graph.nodes else "run"
 
 
-class _Binder:
-    def __init__(self, pack: Pack, prepare: Prepare, most: int) -> None:
-        self.prepare, self.most = prepare, most
-        self.constants: dict[str, np.ndarray] = {}
-        self.specs: dict[str, Spec] = {}
-        self.known: dict[str, np.ndarray] = {}
-        self.builder = Builder(pack)
-        self.nodes: list[Placed] = []
-        self.at = 0  # the position in the outermost graph
+_NONE = -1  # the number of an input or output that was left out
 
-    def run(self, graph: Graph, inputs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Plan:
+
+class _Binder:
+    """One binding. Values of the graph, and of the branches that are taken, have numbers: a name may be used in each branch."""
+
+    def __init__(self, pack: Pack, prepare: Prepare, most: int, between: Callable[[], object]) -> None:
+        self.prepare, self.most, self.between = prepare, most, between
+        self.route = Route()
+        self.specs: list[Spec] = []
+        self.known: list[np.ndarray | None] = []
+        self.fixed: list[bool] = []  # known whatever the sizes: constants, and what is computed from them alone
+        self.records: list[Record | None] = []
+        self.builder = Builder(pack)
+        self.at = 0  # the position in the outermost graph
+        self.lowered = 0
+        # Of nodes that were lowered in `again`, by their kind.
+        self.patterns: dict[Any, Pattern | None] = {}
+        self.anew = True  # not in `again`
+
+    # ---- the whole graph --------------------------------------------------------------------------------------------
+
+    def run(self, graph: Graph, inputs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Trace:
+        """Binds every node."""
+        scope: dict[str, int] = {}
         for i, (value, spec, array) in enumerate(zip(graph.inputs, inputs, values, strict=True)):
-            self.specs[value.name] = spec
-            nbytes = math.prod(spec.shape) * spec.dtype.itemsize  # type: ignore[arg-type]
-            self.builder.refs[value.name] = Ref(Buffer(INPUT, nbytes, i), 0, spec.shape, spec.dtype)  # type: ignore[arg-type]
-            if array is not None:
-                self.known[value.name] = array
+            number = scope[value.name] = self.value(spec, array, False)
+            self.route.inputs.append(number)
+            self.builder.refs[number] = _input(i, spec)
         try:
-            self.walk(graph, True)
+            self.walk(graph, scope, {}, True)
         except Interpret as reason:
             reason.position = self.at
             raise
-        outputs = [self.output(i, value.name) for i, value in enumerate(graph.outputs)]
-        calls = self.builder.calls
-        arena = layout(calls)
-        total = arena + sum(math.prod(shape) * dtype.itemsize for shape, dtype in outputs)
-        if total > self.most:
-            node, *_, made, _ = max(self.nodes, key=lambda placed: result_bytes(View(placed.node, [], []), placed.outputs))
-            text = f"intermediate results and outputs would take {total} bytes at once ({math.prod(made[0].shape or ())} numbers"  # type: ignore[arg-type]
-            raise too_much("run", f"{text} in that of {View(node, [], []).where})", self.most)
-        return Plan(calls, outputs, arena, self.nodes)
+        self.route.outputs = [scope[value.name] for value in graph.outputs]
+        return self.trace(range(len(self.records)))
 
-    def walk(self, graph: Graph, outermost: bool = False) -> None:
-        self.constants.update(graph.constants)
+    def value(self, spec: Spec, known: np.ndarray | None, fixed: bool) -> int:
+        """The number of a new value."""
+        self.specs.append(spec)
+        self.known.append(known)
+        self.fixed.append(fixed)
+        return len(self.specs) - 1
+
+    def walk(self, graph: Graph, scope: dict[str, int], constants: Mapping[str, np.ndarray], outermost: bool = False) -> None:
+        """Binds the nodes of a graph; its values join the `scope`. `constants` are those of the graphs around it."""
         for name, array in graph.constants.items():
-            self.known[name] = array
-            self.specs[name] = Spec(array.shape, array.dtype)
+            scope[name] = self.value(Spec(array.shape, array.dtype), array, True)
+        constants = {**constants, **graph.constants} if constants else graph.constants
         for i, node in enumerate(graph.nodes):
             if outermost:
                 self.at = i
             if node.op == "If":
-                self.branch(node)
-            else:
-                self.node(node)
+                self.branch(node, scope, constants)
+                continue
+            ins = tuple([_NONE if name is None else scope[name] for name in node.inputs])
+            outs = []
+            for name in node.outputs:
+                outs.append(self.value(_UNSEEN, None, False) if name else _NONE)
+                if name:
+                    scope[name] = outs[-1]
+            self.route.entries.append(Entry(node, ins, tuple(outs), self.at))
+            self.records.append(None)
+            self.node(len(self.records) - 1)
+            self.between()
 
-    def node(self, node: Node) -> None:
+    def branch(self, node: Node, scope: dict[str, int], constants: Mapping[str, np.ndarray]) -> None:
+        number = scope[node.inputs[0]]  # type: ignore[index]
+        condition = self.known[number]
+        if condition is None:
+            raise Interpret(f"If ({node.outputs[0]}): its condition depends on numbers")
+        chosen = _chosen(node, condition)
+        graph = self.prepare(chosen, constants, {name: self.specs[i] for name, i in scope.items()})
+        self.route.branches = True
+        self.route.entries.append(Entry(node, (number,), (), self.at, chosen))
+        self.records.append(None)
+        within = dict(scope)
+        self.walk(graph, within, constants)
+        for name, value in zip(node.outputs, graph.outputs, strict=True):
+            if name:
+                # Another branch may give another constant.
+                made = within[value.name]
+                if self.fixed[made] and not self.fixed[number]:
+                    made = self.value(self.specs[made], self.known[made], False)
+                scope[name] = made
+
+    # ---- what another binding leaves to be done ---------------------------------------------------------------------
+
+    def again(self, graph: Graph, before: Trace, inputs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Trace | None:
+        """Binds the nodes anew that these inputs, or what others make of them, reach."""
+        route = self.route = before.route
+        self.anew = False
+        self.specs, self.known, self.fixed = before.specs[:], before.known[:], before.fixed[:]
+        self.records, self.builder.refs = before.records[:], dict(before.refs)
+        builder, records, entries = self.builder, self.records, route.entries
+        waiting: list[int] = []
+        seen: set[int] = set()
+
+        def changed(number: int) -> None:
+            for reader in route.readers.get(number, ()):
+                if reader not in seen:
+                    seen.add(reader)
+                    heappush(waiting, reader)
+
+        for i, (number, spec, array) in enumerate(zip(route.inputs, inputs, values, strict=True)):
+            same = spec == self.specs[number]
+            if same and _alike(array, self.known[number]):
+                continue
+            if len(spec.shape or ()) != len(self.specs[number].shape or ()) or spec.dtype != self.specs[number].dtype:
+                return None
+            self.specs[number], self.known[number] = spec, array
+            if not same:
+                builder.refs[number] = _input(i, spec)
+            changed(number)
+        placing = iter([(at, record) for at, record in enumerate(records) if record is not None and record.effects])
+        ahead = next(placing, None)
+        fresh: list[int] = []
+        while waiting:
+            at = heappop(waiting)
+            while ahead is not None and ahead[0] < at:
+                if not self.effects(ahead[1]):
+                    return None
+                ahead = next(placing, None)
+            if ahead is not None and ahead[0] == at:
+                ahead = next(placing, None)
+            entry, old = entries[at], records[at]
+            if entry.chosen is not None:
+                condition = self.known[entry.ins[0]]
+                if condition is None or _chosen(entry.node, condition) is not entry.chosen:
+                    return None
+                continue
+            held = [(self.specs[n], self.known[n], builder.refs.pop(n, None)) for n in entry.outs if n >= 0]
+            self.at = entry.top
+            for number in entry.outs:
+                if number >= 0:
+                    self.known[number] = None
+            own = {} if old is None else old.own
+            if not self.like_another(at, own):
+                self.node(at, own)
+            new = records[at]
+            if _parts(old) != _parts(new):
+                return None
+            fresh.append(at)
+            for number, (spec, known, ref) in zip((n for n in entry.outs if n >= 0), held, strict=True):
+                now = self.specs[number]
+                if self.known[number] is not None and known is not None and _alike(self.known[number], known):
+                    self.known[number] = known
+                    if ref is not None:
+                        builder.refs[number] = ref
+                if len(now.shape or ()) != len(spec.shape or ()) or now.dtype != spec.dtype:
+                    return None
+                if now != spec or not _alike(self.known[number], known) or builder.refs.get(number) != ref:
+                    changed(number)
+            self.between()
+        while ahead is not None:
+            if not self.effects(ahead[1]):
+                return None
+            ahead = next(placing, None)
+        return self.trace(fresh)
+
+    def effects(self, record: Record) -> bool:
+        """Does to buffers what a record that is kept has done; False if another one has been there."""
+        for part, whole, offset in record.effects:
+            if part.number in self.builder.parents:
+                return False
+            self.builder.parents[part.number] = whole, offset
+        return True
+
+    # ---- a node -----------------------------------------------------------------------------------------------------
+
+    def node(self, at: int, own: Mapping[int, Buffer] = MappingProxyType({})) -> None:
+        """Binds a node. `own`: the buffers of its outputs in the earlier binding."""
+        node, ins, outs, _, _ = self.route.entries[at]
         operator = OPERATORS.get(node.op)
         if operator is None:
             where = f"{node.op} ({', '.join(node.outputs)})"
             if node.op in CONTROL or node.op in SEQUENCES:
                 raise Interpret(f"{where}: has no place in a program of fixed sizes")
             raise UnsupportedError(f"{where}: there is no such operator")
-        specs, known = self.specs, self.known
-        view = View(node, [None if n is None else specs[n] for n in node.inputs], [known.get(n) for n in node.inputs])  # type: ignore[arg-type]
+        specs, known, fixed = self.specs, self.known, self.fixed
+        view = View(node, [None if n < 0 else specs[n] for n in ins], [None if n < 0 else known[n] for n in ins])
         results = operator.infer(view)
-        if not all(spec.static for spec, name in zip(results, node.outputs, strict=False) if name):
-            raise Interpret(f"{view.where}: its result's size depends on numbers")
+        for spec, number in zip(results, outs, strict=False):
+            if number >= 0 and not spec.static:
+                raise Interpret(f"{view.where}: its result's size depends on numbers")
         nbytes = result_bytes(view, results, self.most)
-        for name, spec in zip(node.outputs, results, strict=False):
-            if name:
-                specs[name] = spec
-        ready = operator.shape_only or all(n is None or n in known for n in node.inputs)
-        if ready and operator.run is not None and not operator.volatile and nbytes <= FOLD_BYTES:
-            self.fold(node, view, results)
-            return
-        number = len(self.nodes)
-        weights = tuple(None if v is None else v.size for v in view.values)
-        self.nodes.append(Placed(node, tuple(view.inputs), tuple(results), weights))
+        for number, spec in zip(outs, results, strict=False):
+            if number >= 0:
+                specs[number] = spec
         builder = self.builder
-        builder.begin(number, id(node), view, results)
-        if operator.lower is not None and operator.lower(view, builder) is not False:
+        ready = operator.shape_only or all(n < 0 or known[n] is not None for n in ins)
+        if ready and operator.run is not None and not operator.volatile and nbytes <= FOLD_BYTES:
+            whatever = all(n < 0 or fixed[n] for n in ins)
+            arrays = run_operator(node, view, view.values, results)
+            for number, array, spec in zip(outs, arrays, results, strict=False):
+                if number >= 0:
+                    # A copy: what is known may be kept for as long as the model lives, and a view would keep more.
+                    known[number], fixed[number] = np.array(array, spec.dtype, order="C"), whatever
+            self.records[at] = None
             return
-        if operator.run is None:
-            raise UnsupportedError(f"{view.where}: these inputs are not supported: {[str(s.dtype) for s in view.inputs if s]}")
-        inputs = [builder.optional(i) for i in range(len(node.inputs))]
-        outputs = [builder.output(i) if name else None for i, name in enumerate(node.outputs)]
-        builder.python(_Numpy(view, results), inputs, outputs)
+        keep = all(n < 0 or fixed[n] or known[n] is None for n in ins)
+        builder.begin(self.lowered, view, results, ins, outs, keep, own)
+        self.lowered += 1
+        if operator.lower is None or operator.lower(view, builder) is False:
+            if operator.run is None:
+                raise UnsupportedError(
+                    f"{view.where}: these inputs are not supported: {[str(s.dtype) for s in view.inputs if s]}"
+                )
+            inputs = [builder.optional(i) for i in range(len(ins))]
+            outputs = [builder.output(i) if number >= 0 else None for i, number in enumerate(outs)]
+            builder.python(_Numpy(view, results), inputs, outputs)
+        weights = tuple([None if v is None else v.size for v in view.values])
+        made = self.records[at] = self.record(Placed(node, tuple(view.inputs), tuple(results), weights))
+        key = self.kind(at)
+        if key is not None:
+            self.patterns[key] = pattern(builder, made, ins, outs)
 
-    def fold(self, node: Node, view: View, results: Sequence[Spec]) -> None:
-        arrays = run_operator(node, view, view.values, results)
-        for name, array, spec in zip(node.outputs, arrays, results, strict=False):
-            if name:
-                # A copy: what is known may be kept for as long as the model lives, and a view would keep more.
-                self.known[name] = np.array(array, spec.dtype, order="C")
+    def kind(self, at: int) -> Any:
+        """What nodes have in common that are lowered alike, in `again`; None if that cannot be told, or an input is known."""
+        number = -1 if self.anew else self.route.kinds[at]
+        if number < 0:
+            return None
+        specs, known = self.specs, self.known
+        key: list[Any] = [number]
+        for n in self.route.entries[at].ins:
+            if n >= 0 and known[n] is not None:
+                return None
+            key.append(specs[n] if n >= 0 else None)
+        return tuple(key)
 
-    def branch(self, node: Node) -> None:
-        condition = self.known.get(node.inputs[0])  # type: ignore[arg-type]
-        if condition is None:
-            raise Interpret(f"If ({node.outputs[0]}): its condition depends on numbers")
-        chosen: Graph = node.attributes["then_branch" if condition.reshape(-1)[:1].any() else "else_branch"]
-        graph = self.prepare(chosen, self.constants, self.specs)
-        self.walk(graph)
-        for name, value in zip(node.outputs, graph.outputs, strict=True):
-            if name:
-                self.specs[name] = self.specs[value.name]
-                if value.name in self.known:
-                    self.known[name] = self.known[value.name]
-                if value.name in self.builder.refs:
-                    self.builder.refs[name] = self.builder.refs[value.name]
+    def like_another(self, at: int, own: Mapping[int, Buffer]) -> bool:
+        """Binds a node as one that is like it, if there has been one."""
+        key = self.kind(at)
+        like = None if key is None else self.patterns.get(key)
+        if like is None:
+            return False
+        node, ins, outs, _, _ = self.route.entries[at]
+        placed = like.record.placed._replace(node=node)  # type: ignore[union-attr]
+        made = self.records[at] = repeated(self.builder, like, placed, ins, outs, own)
+        if made is None:
+            return False
+        for number, spec in zip(outs, placed.outputs, strict=False):
+            if number >= 0:
+                self.specs[number] = spec
+        return True
 
-    def output(self, i: int, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    def record(self, placed: Placed | None) -> Record:
+        """What the builder has got since its last `begin`."""
+        builder = self.builder
+        effects = [(part, *builder.parents[part.number]) for part in builder.placed]
+        return Record(builder.calls, effects, builder.overs, builder.own, builder.nbytes, placed)
+
+    # ---- outputs ----------------------------------------------------------------------------------------------------
+
+    def trace(self, fresh: Sequence[int]) -> Trace:
+        """What has been found."""
+        made = Trace(self.route, self.specs, self.known, self.fixed, self.builder.refs, self.records)
+        builder = self.builder
+        builder.begin(self.lowered, None, (), (), ())  # type: ignore[arg-type]
+        made.ends, made.fresh = {}, fresh
+        made.outputs = [self.output(i, number, made.ends) for i, number in enumerate(self.route.outputs)]
+        made.last = self.record(None)
+        self.between()
+        return made
+
+    def output(self, i: int, number: int, ends: dict[int, int]) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Lets the calls write output i where the caller wants it, or appends a copy."""
-        builder, spec = self.builder, self.specs[name]
-        if name not in builder.refs:
-            builder.refs[name] = builder.constant(self.known[name])
-        ref = builder.refs[name]
+        builder, spec = self.builder, self.specs[number]
+        ref = builder.refs.get(number)
+        if ref is None:
+            ref = builder.refs[number] = builder.constant(self.known[number])  # type: ignore[arg-type]
         buffer = ref.buffer
-        if buffer.space == ARENA and buffer.parent is None and ref.nbytes == buffer.nbytes and buffer.first >= 0:
-            buffer.space, buffer.index = OUTPUT, i
+        whole = buffer.space == ARENA and buffer.number not in builder.parents and ref.nbytes == buffer.nbytes
+        if whole and buffer.made and buffer.number not in ends:
+            ends[buffer.number] = i
         else:
             out = Ref(Buffer(OUTPUT, ref.nbytes, i), 0, ref.shape, ref.dtype)
-            builder.begin(len(self.nodes), None, None, ())  # type: ignore[arg-type]
             if has("copy") and movable(ref.dtype):
                 copy(builder, ref, out, (ref.size,), 0, (1,), 0, (1,))
             else:
                 builder.python(_identity, [ref], [out])
         return spec.shape, spec.dtype  # type: ignore[return-value]
+
+
+_UNSEEN = Spec(None, np.dtype(np.void))
+
+
+def _input(i: int, spec: Spec) -> Ref:
+    nbytes = math.prod(spec.shape) * spec.dtype.itemsize  # type: ignore[arg-type]
+    return Ref(Buffer(INPUT, nbytes, i), 0, spec.shape, spec.dtype)  # type: ignore[arg-type]
+
+
+def _chosen(node: Node, condition: np.ndarray) -> Graph:
+    chosen: Graph = node.attributes["then_branch" if condition.reshape(-1)[:1].any() else "else_branch"]
+    return chosen
+
+
+def _alike(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    """Whether two values that may be known are the same, bit for bit."""
+    if a is None or b is None:
+        return a is b
+    return a is b or (a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
+
+
+def _parts(record: Record | None) -> list[Buffer]:
+    """The buffers that a record puts into others."""
+    return [] if record is None else [part for part, *_ in record.effects]
 
 
 def _identity(array: np.ndarray) -> tuple[np.ndarray]:

@@ -4,12 +4,15 @@ bound to addresses.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ..errors import ShapeError
 from ..kernels.table import KERNELS
 from ..operators._base import FLOAT32, Spec, View
@@ -41,24 +44,30 @@ _REPEATED = frozenset({"a", "b", "cos", "sin"})  # where they have a size of 1
 _LOOSE = frozenset({"mask", "gate", "beta"})
 
 
-class Buffer:
-    """A piece of memory. `first` and `last` are the numbers of the calls between which it must live.
+_numbers = itertools.count()
 
-    `parent`: it lies `offset` bytes into another buffer. `over`: it may take the place of that buffer, if that one ends where
-    it begins.
+
+class Buffer:
+    """A piece of memory, known by its number. A later binding may use it as well, for the same bytes.
+
+    `made`: some call has written or read it. The rest is set in a `Plan` alone, which shares its buffers with nobody: `first` and
+    `last` are the numbers of the calls between which it must live; `parent`: it lies `offset` bytes into another buffer; `over`:
+    it may take the place of that buffer, if that one ends where it begins.
     """
 
-    __slots__ = ("array", "first", "index", "last", "nbytes", "offset", "over", "parent", "space")
+    __slots__ = ("array", "first", "index", "last", "made", "nbytes", "number", "offset", "over", "parent", "space")
 
     def __init__(self, space: int, nbytes: int, index: int = 0, array: np.ndarray | None = None) -> None:
         self.space, self.nbytes, self.index, self.array = space, nbytes, index, array
+        self.number = next(_numbers)
+        self.made = False
         self.first = self.last = -1
         self.offset = 0
         self.parent: Buffer | None = None
         self.over: Buffer | None = None
 
     def root(self) -> tuple[Buffer, int]:
-        """The buffer that has memory of its own, and how many bytes into it this one lies."""
+        """In a plan, the buffer that has memory of its own, and how many bytes into it this one lies."""
         buffer, offset = self, 0
         while buffer.parent is not None:
             buffer, offset = buffer.parent, offset + buffer.offset
@@ -138,29 +147,47 @@ class NativeCall(NamedTuple):
 
 
 class Builder:
-    """Collects the calls of one binding. A new node begins with `begin`; operators use the other methods.
+    """Collects the calls of one binding, node by node. A new node begins with `begin`; operators use the other methods.
 
     Args:
-        pack: makes or finds packed weights: takes a key, the name of the pack kernel and what gives its arguments.
+        pack: makes or finds packed weights: takes a key (None: for this binding alone), the name of the pack kernel and what
+            gives its arguments.
+
+    Attributes:
+        refs: where each value lies, by its name or number.
+        calls: those of the node.
+        parents: buffers that lie within others, by number, and how many bytes from their start.
+        placed: of these, the ones that the node has put there.
+        overs: of buffers that the node has made, which ones' places they may take.
+        own: the buffer that was made for each output of the node.
+        nbytes: what was packed for this binding alone takes.
     """
 
     def __init__(self, pack: Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any]) -> None:
-        self.calls: list[Call | PythonCall | NativeCall] = []
-        self.refs: dict[str, Ref] = {}
+        self.refs: dict[Any, Ref] = {}
+        self.calls: list[Call | PythonCall] = []
+        self.parents: dict[int, tuple[Buffer, int]] = {}
+        self.placed: list[Buffer] = []
+        self.overs: list[tuple[Buffer, Buffer]] = []
+        self.own: dict[int, Buffer] = {}
+        self.nbytes = 0
         self._pack = pack
         self._number = 0
         self._view: View
         self._specs: Sequence[Spec]
-        self._key: Any = None
+        self._ins: Sequence[Any]
+        self._outs: Sequence[Any]
+        self._before: Mapping[int, Buffer] = {}
+        self._fixed = False
 
     # ---- for operators ----------------------------------------------------------------------------------------------
 
     def input(self, i: int) -> Ref:
         """Where input i lies."""
-        name = self._view.node.inputs[i]
-        ref = self.refs.get(name)  # type: ignore[arg-type]
+        key = self._ins[i]
+        ref = self.refs.get(key)
         if ref is None:
-            ref = self.refs[name] = self.constant(self._view.values[i])  # type: ignore[index, arg-type]
+            ref = self.refs[key] = self.constant(self._view.values[i])  # type: ignore[arg-type]
         return ref
 
     def optional(self, i: int) -> Ref | None:
@@ -171,9 +198,13 @@ class Builder:
         """Memory for output i, in its inferred shape. `over` offers an input's memory, which is taken if nobody else needs it."""
         spec = self._specs[i]
         ref = self.temp(spec.shape, spec.dtype)  # type: ignore[arg-type]
+        before = self._before.get(i)
+        if before is not None and before.nbytes == ref.buffer.nbytes:
+            ref = ref._replace(buffer=before)  # so that nodes that read it need not change
+        self.own[i] = ref.buffer
         if over is not None and over.buffer.space == ARENA and over.nbytes == ref.nbytes == over.buffer.nbytes:
-            ref.buffer.over = over.buffer
-        self.refs[self._view.node.outputs[i]] = ref
+            self.overs.append((ref.buffer, over.buffer))
+        self.refs[self._outs[i]] = ref
         return ref
 
     def place(self, part: Ref, whole: Ref, start: int) -> bool:
@@ -183,21 +214,28 @@ class Builder:
         buffer = part.buffer
         if (
             buffer.space != ARENA
-            or buffer.parent is not None
+            or buffer.number in self.parents
             or part.nbytes != buffer.nbytes
             or not buffer.nbytes
-            or buffer.first < 0
+            or not buffer.made
         ):
             return False
-        buffer.parent, buffer.offset, buffer.over = whole.buffer, whole.offset + start * whole.dtype.itemsize, None
-        whole.buffer.first = buffer.first if whole.buffer.first < 0 else min(whole.buffer.first, buffer.first)
-        whole.buffer.last = max(whole.buffer.last, buffer.last)
+        self.parents[buffer.number] = whole.buffer, whole.offset + start * whole.dtype.itemsize
+        self.placed.append(buffer)
+        whole.buffer.made = True
         return True
+
+    def root(self, ref: Ref) -> Buffer:
+        """The buffer with memory of its own in which an array lies."""
+        buffer = ref.buffer
+        while (found := self.parents.get(buffer.number)) is not None:
+            buffer = found[0]
+        return buffer
 
     def alias(self, i: int, ref: Ref) -> None:
         """Output i is memory that is there already, such as another view of an input."""
         spec = self._specs[i]
-        self.refs[self._view.node.outputs[i]] = ref.view(spec.shape)  # type: ignore[arg-type]
+        self.refs[self._outs[i]] = ref.view(spec.shape)  # type: ignore[arg-type]
 
     def temp(self, shape: Sequence[int], dtype: np.dtype[Any] = FLOAT32) -> Ref:
         """Memory that lives as long as calls use it."""
@@ -210,43 +248,52 @@ class Builder:
         array = np.ascontiguousarray(array)
         return Ref(Buffer(CONSTANT, array.nbytes, array=array), 0, shape, array.dtype)
 
-    def pack(self, kernel: str, arguments: Callable[[], tuple[Any, ...]], key: Any = None) -> Any:
-        """What the pack kernel makes of its arguments: made once for a node, `key` and variant, whatever the sizes of inputs
-        are.
+    def pack(self, kernel: str, arguments: Callable[[], tuple[Any, ...]], key: Any = None, kept: bool = True) -> Any:
+        """What the pack kernel makes of its arguments, which must follow from the node's attributes, from `key` and from its
+        known inputs alone. Where all of those are constants of the graph it is made once for a node, `key` and variant,
+        whatever the sizes of inputs are; else it belongs to this binding. So does what is not `kept`, since it follows from
+        sizes.
         """
+        kept = kept and self._fixed
 
         def checked() -> tuple[Any, ...]:
             args = arguments()
             self._check(kernel, args)
+            if not kept:
+                self.nbytes += _nbytes(args)
             return args
 
-        return self._pack((self._key, kernel, key), kernel, checked)
+        return self._pack((id(self._view.node), kernel, key) if kept else None, kernel, checked)
 
     def call(self, kernel: str, *args: Any) -> None:
         """Appends a kernel call: the kernel's arguments, arrays as Refs (or None)."""
-        number = len(self.calls)
         self._check(kernel, args)
         for i in POSITIONS[kernel]:
             if args[i] is not None:
-                self._used(args[i].buffer, number)
+                args[i].buffer.made = True
         self.calls.append(Call(kernel, args, self._number))
 
     def _check(self, kernel: str, args: Sequence[Any]) -> None:
         """Kernels believe what they get: axes of one name must have one size, or 1 in a second operand, which is repeated."""
         sizes: dict[str, int] = {}
+        own = _OWN.get(kernel, "")
         for i, name, axes in _AXES[kernel]:
             ref = args[i]
             if ref is None or name in _LOOSE or (name == "lengths" and len(ref.shape) == 2):
                 continue
             if (kernel, name) in _TURNED and args[_TURNED[kernel, name]]:
                 axes = f"{axes[:-2]}{axes[-1]}{axes[-2]}"
-            if len(ref.shape) != len(axes) or any(
-                size != (int(axis) if axis.isdigit() else sizes.setdefault(axis, size))
-                for axis, size in zip(axes, ref.shape, strict=True)
-                if not (size == 1 and name in _REPEATED) and axis not in _OWN.get(kernel, "")
-            ):
+            shape = ref.shape
+            wrong = len(shape) != len(axes)
+            if not wrong:
+                for axis, size in zip(axes, shape):  # noqa: B905 (of one length)
+                    if (size == 1 and name in _REPEATED) or axis in own:
+                        continue
+                    if size != (int(axis) if axis.isdigit() else sizes.setdefault(axis, size)):
+                        wrong = True
+            if wrong:
                 raise ShapeError(
-                    f"{self._view.where}: {name} has shape {ref.shape}: expected axes {' '.join(axes)}"
+                    f"{self._view.where}: {name} has shape {shape}: expected axes {' '.join(axes)}"
                     + (f" with {', '.join(f'{k} = {v}' for k, v in sizes.items())}" if sizes else "")
                 )
 
@@ -258,23 +305,39 @@ class Builder:
         native: Callable[[], Any] | None = None,
     ) -> None:
         """Appends a numpy step; see `PythonCall`."""
-        number = len(self.calls)
         for ref in (*inputs, *outputs):
             if ref is not None:
-                self._used(ref.buffer, number)
+                ref.buffer.made = True
         self.calls.append(PythonCall(function, tuple(inputs), tuple(outputs), self._number, native))
 
     # ---- for the binder ---------------------------------------------------------------------------------------------
 
-    def begin(self, number: int, key: Any, view: View, specs: Sequence[Spec]) -> None:
-        """The calls that follow belong to this node."""
-        self._number, self._key, self._view, self._specs = number, key, view, specs
+    def begin(
+        self,
+        number: int,
+        view: View,
+        specs: Sequence[Spec],
+        ins: Sequence[Any],
+        outs: Sequence[Any],
+        fixed: bool = True,
+        before: Mapping[int, Buffer] = MappingProxyType({}),
+    ) -> None:
+        """What follows belongs to this node.
 
-    @staticmethod
-    def _used(buffer: Buffer, number: int) -> None:
-        if buffer.first < 0:
-            buffer.first = number
-        buffer.last = number
-        while buffer.parent is not None:
-            buffer = buffer.parent
-            buffer.last = number
+        Args:
+            number: of the node among those of the plan.
+            view: the node; `specs`: its results'.
+            ins: by what `refs` knows its inputs; `outs`: and its outputs.
+            fixed: whether those of its inputs that are known are so for every binding.
+            before: `own` of the same node in an earlier binding.
+        """
+        self._number, self._view, self._specs, self._fixed = number, view, specs, fixed
+        self._ins, self._outs, self._before = ins, outs, before
+        self.calls, self.placed, self.overs, self.own, self.nbytes = [], [], [], {}, 0
+
+
+def _nbytes(value: Any) -> int:
+    """Bytes of the arrays among nested arguments."""
+    if isinstance(value, (tuple, list)):
+        return sum(map(_nbytes, value))
+    return value.nbytes if isinstance(value, np.ndarray) else 0

@@ -11,9 +11,10 @@ from ..graph.ir import Node
 from ..kernels._dispatch import Variant
 from ..operators import OPERATORS, Spec, View
 from . import plain
-from .binder import Pack, Plan, run_operator
+from .binder import Pack, run_operator
 from .builder import INPUT, OUTPUT, Buffer, Builder, Ref
 from .memory import result_bytes
+from .trace import Plan, Record, settled
 
 __all__ = ["run_node"]
 
@@ -51,7 +52,7 @@ def _lowered(
         if name is not None and array is not None and name not in builder.refs:
             builder.refs[name] = Ref(Buffer(INPUT, array.nbytes, len(given)), 0, array.shape, array.dtype)
             given.append(array)
-    builder.begin(0, id(node), view, results)
+    builder.begin(0, view, results, node.inputs, node.outputs)
     with ours(lambda: view.where):
         if OPERATORS[node.op].lower(view, builder) is False:  # type: ignore[misc]
             return None
@@ -67,5 +68,7 @@ def _lowered(
             ref = builder.refs[name]
             to = Ref(Buffer(OUTPUT, out.nbytes, i), 0, out.shape, out.dtype)
             builder.python(lambda array: (array,), [ref], [to])
-    plain.execute(Plan(builder.calls, [], 0, []), variant.kernels, given, outputs)
+    effects = [(part, *builder.parents[part.number]) for part in builder.placed]
+    calls = settled([Record(builder.calls, effects, builder.overs, builder.own, builder.nbytes, None)], {})
+    plain.execute(Plan(calls, [], 0, []), variant.kernels, given, outputs)
     return outputs

@@ -8,21 +8,17 @@ kill the process once it is used.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import cache
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import numpy as np
 
+from .._machine import LARGEST, memory
 from ..errors import LimitError, ShapeError, UnsupportedError
 from ..operators import Spec, View
 
 __all__ = ["LARGEST", "counted", "result_bytes", "too_much", "within_machine"]
 
-# Without a limit no result takes more bytes; sums of a few such numbers are far from where 64 bits end.
-LARGEST = 1 << 46
 MOST_AXES = 32  # what numpy had before version 2, and the engine has
 
 
@@ -41,25 +37,9 @@ def _counted(most: int) -> AbstractContextManager[None]:
     return Counted(most)  # type: ignore[no-any-return]
 
 
-@cache
-def _machine() -> int:
-    """Bytes of memory that the machine has, or the container; LARGEST if it does not tell."""
-    found = [LARGEST]
-    with suppress(AttributeError, OSError, ValueError):
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        try:
-            text = Path("/sys/fs/cgroup", name).read_text("ascii").strip()
-        except (OSError, ValueError):
-            continue
-        if text.isdigit():
-            found.append(int(text))
-    return min(size for size in found if size > 0)
-
-
 def within_machine(most: int) -> int:
     """The limit `most`, or what the machine can give."""
-    return min(most, _machine() // 4 * 3)
+    return min(most, memory() // 4 * 3)
 
 
 def result_bytes(view: View, results: Sequence[Spec], most: int = LARGEST) -> int:

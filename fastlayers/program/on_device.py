@@ -6,16 +6,17 @@ kept for the next run with it, since making one costs more than launching a kern
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from .._deadline import check
+from .._locks import Lock
 from ..kernels.table import KERNELS, Kernel
-from .binder import Plan
 from .builder import CONSTANT, INPUT, OUTPUT, Call, Ref
+from .trace import Plan
 
 __all__ = ["Runner", "feed", "is_on_device"]
 
@@ -74,6 +75,7 @@ class _Frame:
         from ..kernels.cuda._device import Array
 
         for function, arguments, later in self.steps:
+            check()
             for i, ref in later:
                 root, offset = ref.buffer.root()
                 whole = (inputs if root.space == INPUT else outputs)[root.index]
@@ -124,7 +126,7 @@ class Runner:
         self.kernels = kernels
         self._weights = {id(array): array for array in weights}
         self.away = frozenset(name for name, function in kernels.items() if not hasattr(function, "on_device"))
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._frames: OrderedDict[tuple[int, int], tuple[Plan, _Frame]] = OrderedDict()
         self._constants: dict[int, Any] = {}
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from .._deadline import check
 from ..errors import LimitError, ours
-from .binder import Plan
 from .builder import CONSTANT, INPUT, OUTPUT, Buffer, Call, Ref
+from .trace import Plan
 
 __all__ = ["execute", "store"]
 
@@ -42,6 +43,7 @@ def execute(
         return raw(root)[offset : offset + ref.nbytes].view(ref.dtype).reshape(ref.shape)
 
     for number, call in enumerate(plan.calls):
+        check()
         try:
             if isinstance(call, Call):
                 with ours(lambda name=call.kernel: f"run: {name}"):  # type: ignore[misc]

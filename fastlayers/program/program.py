@@ -2,85 +2,39 @@
 
 from __future__ import annotations
 
-import copy
-import logging
-import threading
-from collections import OrderedDict
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _log
+from .._held import held_by
+from .._locks import Lock
 from ..errors import LimitError, UnsupportedError, ours
 from ..graph.ir import Graph, Node
+from ..graph.passes._net import free
+from ..kernels import _dispatch
 from ..kernels._dispatch import Variant
 from ..operators import Spec
 from ..operators.control import MAX_ROUNDS, Meter
-from . import plain
-from .binder import Interpret, Plan, Prepare, bind, value_inputs
-from .builder import CONSTANT, INPUT, OUTPUT, POSITIONS, Call, NativeCall, PythonCall, Ref
+from .binder import Interpret, Prepare, bind, check_total, plan, rebind, value_inputs
+from .bindings import LARGEST_KEY, Binding, Bindings, keeping
+from .builder import PythonCall
+from .compiled import bound, native
 from .memory import LARGEST, counted
-from .stages import Stages
+from .trace import Plan, Trace
+
+if TYPE_CHECKING:
+    from .stages import Stages
 
 __all__ = ["PACKED_FORMAT", "Binding", "Program"]
-
-_log = logging.getLogger("fastlayers")
 
 # Raise it when packed weights lie differently than before: those stored in files are then packed anew.
 PACKED_FORMAT = 1
 
-# Bindings kept; the one that has not been used for longest goes first. Models with lengths of every size must not grow.
-KEPT = 64
-# Inputs whose numbers decide sizes are part of a binding's key up to this many elements.
-LARGEST_KEY = 256
-MOST_OPERANDS = 16  # of a native step
-USERS_WORK = 2e6  # nobody knows what a user's function costs: enough for the GIL to be given up
-_FIRST = 2  # spaces of kernels.aot.run: arena, constants, then inputs and outputs
-
-
-class Binding:
-    """A program for one set of input sizes. `plan` is None if sizes do not settle everything: then the graph runs in stages, and
-    `stuck` is the first node that says so. `bound` is the compiled engine's form.
-    """
-
-    __slots__ = ("bound", "plan", "program", "stuck")
-
-    def __init__(self, program: Program, plan: Plan | None, bound: Any, stuck: int = 0) -> None:
-        self.program, self.plan, self.bound, self.stuck = program, plan, bound, stuck
-
-    def run(self, inputs: list[Any], outputs: Sequence[np.ndarray] | None = None, threads: int = 0) -> Sequence[Any]:
-        """Fresh outputs (or the given ones, filled) for contiguous inputs of the bound shapes. Inputs on the GPU, of a program
-        for it, give outputs there.
-        """
-        if self.bound is not None:
-            return self.bound.run(inputs, outputs, threads)  # type: ignore[no-any-return]
-        with counted(self.program.most):
-            return self._run(inputs, outputs, threads)
-
-    def _run(self, inputs: list[Any], outputs: Sequence[np.ndarray] | None, threads: int) -> Sequence[Any]:
-        program = self.program
-        if program.device is not None:
-            on_host = all(isinstance(a, np.ndarray) for a in inputs)
-            if self.plan is not None:
-                made: Sequence[np.ndarray] = program.device.run(self.plan, inputs, outputs, on_host)
-                return made
-            if not on_host:  # in stages, values between them are on the host
-                inputs = [np.asarray(a) for a in inputs]
-                return program.device.uploaded(fresh(program.evaluate(inputs, program.meter(), threads), inputs))  # type: ignore[no-any-return]
-        with program.variant.bound():
-            if self.plan is None:
-                results = fresh(program.evaluate(inputs, program.meter(), threads), inputs)
-                if outputs is None:
-                    return results
-                plain.store(results, outputs)
-                return outputs
-            if outputs is None:
-                try:
-                    outputs = [np.empty(shape, dtype) for shape, dtype in self.plan.outputs]
-                except MemoryError:
-                    raise LimitError(f"run: no memory for outputs of the shapes {[s for s, _ in self.plan.outputs]}") from None
-            plain.execute(self.plan, program.variant.kernels, inputs, outputs)
-            return outputs
+# Earlier bindings that new ones may be made of: callers that take turns, such as a prompt and the tokens after it, have one each.
+TRACES = 4
 
 
 class Program:
@@ -109,70 +63,118 @@ class Program:
         rounds: int = MAX_ROUNDS,
         most: int = LARGEST,
     ) -> None:
-        self.graph, self.variant, self.native = graph, variant, native
+        self.variant, self.native = variant, native
         self._stored = stored or {}
         self._optimise, self._bodies = optimise, bodies
         self.rounds, self.most = rounds, most
-        self._branches: dict[int, tuple[Graph, Graph]] = {}  # as written, and as it runs, by the identity of the former
+        # A branch as written, and as it runs for values around it of some ranks and dtypes, by the identity of the former.
+        self._branches: dict[int, tuple[Graph, tuple[str, ...], dict[Any, Graph]]] = {}
         self._places = _places(graph) if stored else {}
-        self.by_value = value_inputs(graph)
-        self._bindings: OrderedDict[Any, Binding] = OrderedDict()
         self._packed: dict[Any, Any] = {}
-        self.lock = threading.RLock()
-        self._stages: Stages | None = None
-        self._lists = any(value.kind != "tensor" for value in graph.inputs)
+        self.lock = Lock()
+        held_by(self)
         self.device: Any = None
         if variant.name == "cuda":
             from .on_device import Runner
 
             self.device = Runner(variant.kernels, graph.constants.values())
+        self._begin(graph)
+
+    def _begin(self, graph: Graph) -> None:
+        """Sets what belongs to this graph alone."""
+        self.graph = graph
+        self.by_value = value_inputs(graph)
+        self._lists = any(value.kind != "tensor" for value in graph.inputs)
+        self._stages: Stages | None = None
+        self._traces: tuple[Trace, ...] = ()  # of the bindings that were made last, the newest first
+        self.runner: Any = None
+        ledger = None
+        if self.variant.steps:
+            from ..kernels.aot._plan import Ledger  # type: ignore[import-not-found, unused-ignore]
+            from ..kernels.aot.run import Runner  # type: ignore[import-not-found, unused-ignore]
+
+            ledger = Ledger()
+            self.runner = Runner(
+                tuple(v.name for v in graph.inputs), tuple(v.name for v in graph.outputs), self.by_value, LARGEST_KEY
+            )
+        weights = sum(array.nbytes for array in graph.constants.values())
+        self._bindings = Bindings(weights, ledger, bool if self.runner is None else self.runner.forget)
 
     def binding(self, inputs: Sequence[Any]) -> Binding:
         """The binding for these inputs' shapes (and numbers, where they decide sizes), made if it is not there."""
         if self._lists:
-            return self._unbound("an input is no array", 0)
-        key = (
-            *[(a.shape, a.dtype.char) for a in inputs],
-            *[inputs[i].tobytes() for i in self.by_value if inputs[i].size <= LARGEST_KEY],
-        )
-        with self.lock:
-            found = self._bindings.get(key)
-            if found is None:
-                specs = [Spec(a.shape, a.dtype) for a in inputs]
-                values: list[np.ndarray | None] = [None] * len(inputs)
-                for i in self.by_value:
-                    if inputs[i].size <= LARGEST_KEY:
-                        values[i] = inputs[i].copy()
-                found = self._bindings[key] = self.bind(specs, values)
-                while len(self._bindings) > KEPT:
-                    self._bindings.popitem(last=False)
-            else:
-                self._bindings.move_to_end(key)
-            return found
+            return self._unbound("an input is no array", 0, ()).of(self)
+        values: list[np.ndarray | None] = [None] * len(inputs)
+        if self.by_value:
+            # A copy first: others may change the numbers between a look at them and the next.
+            inputs = list(inputs)
+            for i in self.by_value:
+                if inputs[i].size <= LARGEST_KEY:
+                    values[i] = inputs[i] = inputs[i].copy()
+        key = None if self.runner is None else self.runner.key(inputs)
+        if key is None:
+            key = (*[(a.shape, a.dtype.char) for a in inputs], *[v.tobytes() for v in values if v is not None])
+        found = self._bindings.get(key)
+        if found is None:
+            # Outside of any lock, which known sizes would wait for; two threads may do it at once, and one result is kept.
+            found = self.bind([Spec(a.shape, a.dtype) for a in inputs], values)
+            self._bindings.add(key, found)
+            if found.bound is not None and isinstance(key, bytes):
+                self.runner.remember(key, found.bound)
+        return found.of(self)
 
     def bind(self, specs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Binding:
         """A new binding, which is not kept."""
-        with self.variant.bound(), counted(self.most):
+        variant, between = self.variant, _dispatch.give_way()
+        with variant.bound(), counted(self.most):
+            traces = self._traces
+            before = max(traces, key=lambda t: _equal_inputs(t, specs), default=None)
+            trace = None if before is None else rebind(self.graph, before, specs, values, self.pack, self.most, between)
+            if trace is None:
+                before = None
             try:
-                plan = bind(self.graph, specs, values, self.pack, self.branch, self.most)
+                if trace is None:
+                    trace = bind(self.graph, specs, values, self.pack, self.branch, self.most, between)
             except Interpret as reason:
-                return self._unbound(reason, reason.position)
-            if self.variant.steps:
-                plan.calls[:] = map(_native, plan.calls)
-            found = _numpy_steps(plan)
+                return self._unbound(reason, reason.position, specs)
+            found = self._made_native(trace)
             if found and self.native:
                 raise UnsupportedError(f"require_native: these steps would run in numpy: {', '.join(found)}")
             if found:
                 _log.info("these steps run in numpy: %s", ", ".join(found))
+            if not variant.steps:
+                made = plan(trace)
+                check_total(trace, made.arena, self.most)
+                return Binding(weakref.ref(self), (specs, values), made, None, False)
             with ours(lambda: "run: a kernel refuses what the graph says"):
-                bound = _bound(plan, self.variant.steps, len(self.graph.inputs), self.most) if self.variant.steps else None
-        return Binding(self, plan, bound)
+                ledger, nbytes = self._bindings.ledger, keeping((specs, values))
+                done = bound(trace, variant.steps, len(self.graph.inputs), self.most, ledger, nbytes, between)
+            check_total(trace, done.arena, self.most)
+            # It takes the place of the one that it was made of: who binds often leaves the others theirs.
+            self._traces = (trace, *[t for t in traces if t is not before][: TRACES - 1])
+        return Binding(weakref.ref(self), (specs, values), None, done, False)
 
-    def _unbound(self, reason: object, position: int) -> Binding:
+    def _made_native(self, trace: Trace) -> list[str]:
+        """Puts C functions in the places of numpy steps that have some, and names the nodes that still run in numpy."""
+        if self.variant.steps:
+            for at in trace.fresh:
+                record = trace.records[at]
+                if record is not None:
+                    record.calls = [native(call) for call in record.calls]
+        return _in_numpy(trace)
+
+    def plan(self, specs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Plan:
+        """The calls for these inputs, made anew."""
+        with self.variant.bound(), counted(self.most):
+            trace = bind(self.graph, specs, values, self.pack, self.branch, self.most)
+            self._made_native(trace)
+            return plan(trace)
+
+    def _unbound(self, reason: object, position: int, specs: Sequence[Spec]) -> Binding:
         if self.native:
             raise UnsupportedError(f"require_native: the model must run in stages: {reason}")
         _log.info("the model runs in stages: %s", reason)
-        return Binding(self, None, None, position)
+        return Binding(weakref.ref(self), (specs, ()), None, None, True, position)
 
     def meter(self) -> Meter:
         """What one run may still do."""
@@ -185,7 +187,7 @@ class Program:
         if all(isinstance(value, np.ndarray) for value in values):
             arrays = [a if a.flags.c_contiguous and a.flags.aligned else a.copy() for a in values]
             binding = self.binding(arrays)
-            if binding.plan is not None:
+            if not binding.staged:
                 return binding.run(arrays, None, threads)
         try:
             return self.stages.run(values, meter, threads)
@@ -197,19 +199,16 @@ class Program:
         """The graph in stretches."""
         with self.lock:
             if self._stages is None:
+                from .stages import Stages  # most networks have none
+
                 self._stages = Stages(self)
             return self._stages
 
     def part(self, graph: Graph) -> Program:
         """A program of some of the nodes, with what has been packed and simplified of the whole."""
-        made = copy.copy(self)
-        made.graph, made.by_value, made._bindings, made._stages, made._lists = (
-            graph,
-            value_inputs(graph),
-            OrderedDict(),
-            None,
-            False,
-        )
+        made = Program.__new__(Program)
+        made.__dict__.update(self.__dict__)
+        made._begin(graph)
         return made
 
     def inner(self, graph: Graph) -> Program:
@@ -227,31 +226,50 @@ class Program:
         with self.lock:
             found = self._branches.get(id(graph))
             if found is None:
-                # Later bindings may have other sizes, so only ranks and dtypes may be relied on.
-                ranks = {name: Spec(None if s.shape is None else (None,) * len(s.shape), s.dtype) for name, s in specs.items()}
-                found = self._branches[id(graph)] = (graph, self._optimise(graph, constants, ranks))
-            return found[1]
+                found = self._branches[id(graph)] = (graph, tuple(sorted(free(graph))), {})
+            _, names, forms = found
+            # Later bindings may have other sizes, so only ranks and dtypes may be relied on.
+            ranks = {
+                name: Spec(None if s.shape is None else (None,) * len(s.shape), s.dtype)
+                for name in names
+                if (s := specs.get(name)) is not None
+            }
+            key = tuple(ranks.items())
+            form = forms.get(key)
+            if form is None:
+                form = forms[key] = self._optimise(graph, constants, ranks)
+            return form
 
     def whole_graph(self, graph: Graph | None = None) -> Graph:
-        """The graph with every branch that has been taken in the form in which it runs."""
+        """The graph with every branch that has been taken in the form in which it runs, if that is the only one that it can
+        have.
+        """
+        one = all(value.shape is not None for value in self.graph.inputs)
         graph = self.graph if graph is None else graph
         nodes = []
         for node in graph.nodes:
             branches = {name: value for name, value in node.attributes.items() if isinstance(value, Graph)}
             if branches:
-                taken = {
-                    name: self.whole_graph(self._branches.get(id(value), (None, value))[1]) for name, value in branches.items()
-                }
+                taken = {}
+                for name, value in branches.items():
+                    forms = list(self._branches[id(value)][2].values()) if id(value) in self._branches else []
+                    taken[name] = self.whole_graph(forms[0] if one and len(forms) == 1 else value)
                 node = Node(node.op, node.inputs, node.outputs, {**node.attributes, **taken})
             nodes.append(node)
         return Graph(graph.inputs, graph.outputs, tuple(nodes), graph.constants, graph.values)
 
     def pack(self, key: Any, kernel: str, arguments: Callable[[], tuple[Any, ...]]) -> Any:
-        """Packed weights, made once."""
+        """Packed weights, made once for a key; with None made anew and not kept."""
+        if key is None:
+            return self.variant.kernels[kernel](*[_contiguous(argument) for argument in arguments()])
+        found = self._packed.get(key)
+        if found is not None:
+            return found
         with self.lock:
-            found = self._packed.get(key)
+            found = self._packed.get(key)  # another thread may have made it meanwhile
             if found is None:
-                stored = self._stored.get(_stored_name(self._places, key)) if self._stored else None
+                name = _stored_name(self._places, key)
+                stored = None if name is None else self._stored.get(name)
                 given = [_contiguous(argument) for argument in arguments()]
                 if stored is not None and kernel in self.variant.restores:
                     found = self.variant.restores[kernel](*given, stored)
@@ -260,27 +278,24 @@ class Program:
                 self._packed[key] = found
             return found
 
+    def held(self) -> tuple[int, int]:
+        """Bytes of packed weights, and of what is kept for sets of sizes, for `fastlayers.memory`."""
+        packed = list(self._packed.values())
+        return sum(_bytes_of(p) for p in packed), self._bindings.nbytes + (0 if self._stages is None else self._stages.nbytes)
+
     def packed_arrays(self) -> dict[str, np.ndarray]:
         """Every weight that has been packed so far and can be stored, by a name that says where it belongs."""
         places = _places(self.whole_graph())
         with self.lock:
             panels = {key: getattr(packed, "panels", None) for key, packed in self._packed.items()}
-        return {_stored_name(places, key): found.array() for key, found in panels.items() if found is not None}
+        named = {_stored_name(places, key): found for key, found in panels.items() if found is not None}
+        return {name: found.array() for name, found in named.items() if name is not None}
 
 
-def fresh(results: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-    """The results as arrays, and lists of arrays, that nobody else holds."""
-    held = {id(array) for value in inputs for array in (value if isinstance(value, list) else [value])}
-
-    def own(value: Any) -> Any:
-        if isinstance(value, list):
-            return [own(v) for v in value]
-        if value is None or (id(value) not in held and value.base is None and value.flags.c_contiguous and value.flags.writeable):
-            held.add(id(value))
-            return value
-        return np.array(value, order="C")
-
-    return [own(value) for value in results]
+def _bytes_of(packed: Any) -> int:
+    """What packed weights take; those in panels do where these are not in a mapped file."""
+    panels = getattr(packed, "panels", None)
+    return int(getattr(packed if panels is None else panels, "nbytes", 0))
 
 
 def _contiguous(argument: Any) -> Any:
@@ -300,59 +315,21 @@ def _places(graph: Graph, prefix: str = "") -> dict[int, str]:
     return found
 
 
-def _stored_name(places: Mapping[int, str], key: Any) -> str:
+def _stored_name(places: Mapping[int, str], key: Any) -> str | None:
+    """Where packed weights lie in a file; None if their node is none of the file's."""
     node, kernel, more = key
-    return f"packed/{places.get(node, '-')}/{kernel}" + (f"/{more}" if more is not None else "")
+    return None if node not in places else f"packed/{places[node]}/{kernel}" + (f"/{more}" if more is not None else "")
 
 
-def _numpy_steps(plan: Plan) -> list[str]:
-    """The nodes that no kernel covers; a copy to an output belongs to none."""
-    numbers = (call.node for call in plan.calls if isinstance(call, PythonCall))
-    nodes = (plan.nodes[number].node for number in numbers if number < len(plan.nodes))
-    return list(dict.fromkeys(f"{node.op} ({node.outputs[0]})" for node in nodes))
+def _in_numpy(trace: Trace) -> list[str]:
+    """The nodes that were lowered anew and that no kernel covers; a copy to an output belongs to none."""
+    found = []
+    for at in trace.fresh:
+        record = trace.records[at]
+        if record is not None and any(isinstance(call, PythonCall) for call in record.calls):
+            found.append(f"{record.placed.node.op} ({record.placed.node.outputs[0]})")  # type: ignore[union-attr]
+    return list(dict.fromkeys(found))
 
 
-def _native(call: Call | PythonCall | NativeCall) -> Call | PythonCall | NativeCall:
-    """A numpy step as a call of a C function, where there is one."""
-    if isinstance(call, PythonCall) and call.native is not None and len(call.inputs) + len(call.outputs) <= MOST_OPERANDS:
-        compiled = call.native()
-        if compiled is not None:
-            return NativeCall(call, compiled)
-    return call
-
-
-def _bound(plan: Plan, steps: Mapping[str, Callable[..., Any]], inputs: int, most: int) -> Any:
-    """The plan as the compiled engine runs it."""
-    from ..kernels.aot._step import foreign_step  # type: ignore[import-not-found, unused-ignore]
-    from ..kernels.aot.run import Bound, PythonStep, UsersStep  # type: ignore[import-not-found, unused-ignore]
-
-    calls = []
-    keep: list[np.ndarray] = []
-
-    def place(ref: Ref) -> tuple[int, int]:
-        root, offset = ref.buffer.root()
-        offset += ref.offset
-        if root.space == INPUT:
-            return _FIRST + root.index, offset
-        if root.space == OUTPUT:
-            return _FIRST + inputs + root.index, offset
-        if root.space == CONSTANT:
-            keep.append(root.array)  # type: ignore[arg-type]
-            return 1, root.array.ctypes.data + offset  # type: ignore[union-attr]
-        return 0, root.offset + offset
-
-    for call in plan.calls:
-        if isinstance(call, Call):
-            step = steps[call.kernel](*[a.shape if isinstance(a, Ref) else a for a in call.args])
-            refs: Sequence[Any] = [call.args[i] for i in POSITIONS[call.kernel]]
-        else:
-            native = call if isinstance(call, NativeCall) else None
-            specs = [tuple(None if r is None else (r.shape, r.dtype) for r in group) for group in (call.inputs, call.outputs)]
-            step = PythonStep(call.function, plain.store, *specs)
-            if native is not None:
-                sizes = np.array([d for r in (*call.inputs, *call.outputs) for d in r.shape], np.int64)  # type: ignore[union-attr]
-                operands = len(call.inputs) + len(call.outputs)
-                step = UsersStep(foreign_step(native.compiled.address, sizes.tobytes(), operands, USERS_WORK, native), step)
-            refs = (*call.inputs, *call.outputs)
-        calls.append((step, tuple(None if r is None else place(r) for r in refs)))
-    return Bound(calls, tuple(keep), inputs, tuple(plan.outputs), plan.arena, most)
+def _equal_inputs(trace: Trace, specs: Sequence[Spec]) -> int:
+    return sum(trace.specs[number] == spec for number, spec in zip(trace.route.inputs, specs, strict=True))

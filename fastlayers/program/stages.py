@@ -8,13 +8,16 @@ branches are programs too, each with the constants that it reads of the graphs a
 
 from __future__ import annotations
 
+import weakref
 from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._deadline import check
+from .._tuples import NamedTuple
 from ..errors import Error, ShapeError, ours
 from ..graph.ir import Graph, Node, Value
 from ..graph.passes._net import captured, free
@@ -49,7 +52,7 @@ class Stages:
     """A program's graph in stretches. May be used from any number of threads at once."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
+        self._program = weakref.ref(program)  # which has these stages
         graph = self.graph = program.graph
         self.cuts = {i for i, node in enumerate(graph.nodes) if node.op in SEQUENCES or (node.op in CONTROL and node.op != "If")}
         self._reads = [{name for name in node.inputs if name} | captured(node) for node in graph.nodes]
@@ -61,12 +64,25 @@ class Stages:
         self._parts: dict[int, _Part] = {}  # by where they begin
         self._bodies: dict[int, _Body] = {}
 
+    @property
+    def nbytes(self) -> int:
+        """What the bindings of the stretches take, about."""
+        return sum(part.program._bindings.nbytes for part in list(self._parts.values()))
+
+    @property
+    def program(self) -> Program:
+        """The program, which whoever runs it holds."""
+        found = self._program()
+        assert found is not None, "stages outlive their program"
+        return found
+
     def run(self, values: Sequence[Anything], meter: Meter, threads: int = 0) -> list[Anything]:
         """The graph's outputs; they may share memory with the inputs, with constants and with each other."""
         env: dict[str, Anything] = {v.name: value for v, value in zip(self.graph.inputs, values, strict=True)}
         at, count = 0, len(self.graph.nodes)
         try:
             while at < count:
+                check()
                 at = self._single(at, env, meter, threads) if at in self.cuts else self._stretch(at, env, threads)
             return [self._value(env, v.name) for v in self.graph.outputs]
         except KeyError as error:  # a node gives fewer results than it has names
@@ -99,7 +115,7 @@ class Stages:
                 return self._cut(at, part.stop, name)
             arrays.append(array if array.flags.c_contiguous else array.copy())
         binding = part.program.binding(arrays)
-        if binding.plan is None:
+        if binding.staged:
             return self._cut(at, part.stop, at + binding.stuck)
         env.update(zip(part.outputs, binding.run(arrays, None, threads), strict=True))
         for name in part.done:
@@ -215,7 +231,7 @@ class _Around:
                 if None in key or program.by_value or not program.graph.outputs:
                     return _through(through, given, program.evaluate(given, meter, threads) if program.graph.outputs else ())
                 binding, last = program.binding(given), key
-            if binding.plan is None:
+            if binding.staged:
                 return _through(through, given, program.stages.run(given, meter, threads))
             return _through(through, given, binding.run(given, None, threads))
 
@@ -238,7 +254,7 @@ class _Body:
     def __init__(self, program: Program, graph: Graph) -> None:
         outer = program.graph.constants
         names = sorted(free(graph))
-        self.program = program
+        self._program = weakref.ref(program)
         self.captured = tuple(name for name in names if name not in outer)
         constants = {**graph.constants, **{name: outer[name] for name in names if name in outer}}
         inputs = (*graph.inputs, *(Value(name, None, UNTOLD) for name in self.captured))
@@ -250,15 +266,17 @@ class _Body:
         output the number of the input, or the constant, that it is, or -1.
         """
         key = tuple([(v.dtype, v.ndim) if isinstance(v, np.ndarray) else type(v) for v in values])
-        with self.program.lock:
+        program = self._program()
+        assert program is not None, "a body outlives its program"
+        with program.lock:
             found = self._forms.get(key)
             if found is None:
-                found = self._forms[key] = self._form(values)
+                found = self._forms[key] = self._form(program, values)
                 while len(self._forms) > KEPT:
                     self._forms.popitem(last=False)
             return found
 
-    def _form(self, values: Sequence[Anything]) -> tuple[Program, list[int | np.ndarray]]:
+    def _form(self, program: Program, values: Sequence[Anything]) -> tuple[Program, list[int | np.ndarray]]:
 
         def value(v: Value, given: Anything) -> Value:
             if isinstance(given, np.ndarray):
@@ -267,7 +285,7 @@ class _Body:
 
         graph = self.graph
         inputs = tuple(map(value, graph.inputs, values))
-        graph = self.program.simplified(Graph(inputs, graph.outputs, graph.nodes, graph.constants, graph.values))
+        graph = program.simplified(Graph(inputs, graph.outputs, graph.nodes, graph.constants, graph.values))
         same = {node.outputs[0]: node.inputs[0] for node in graph.nodes if node.op == "Identity"}
         places = {v.name: i for i, v in enumerate(graph.inputs)}
         through: list[int | np.ndarray] = []
@@ -280,9 +298,7 @@ class _Body:
             through.append(places.get(name or "", -1) if constant is None else constant)
             if constant is None and name not in places:
                 outputs.append(output)
-        return self.program.inner(
-            _needed(Graph(graph.inputs, tuple(outputs), graph.nodes, graph.constants, graph.values))
-        ), through
+        return program.inner(_needed(Graph(graph.inputs, tuple(outputs), graph.nodes, graph.constants, graph.values))), through
 
 
 def _through(through: Sequence[int | np.ndarray], given: Sequence[Anything], results: Sequence[Anything]) -> list[Anything]:

@@ -5,11 +5,11 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
 
-from .binder import Plan
+from .._tuples import NamedTuple
 from .builder import Call, NativeCall
 from .cost import moved, multiply_adds, parameters
+from .trace import Plan
 
 __all__ = ["Step", "steps"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -226,6 +228,11 @@ def test_layer_norm_that_is_none() -> None:
 
 
 def test_weights_of_a_layer_norm_that_is_one_operation() -> None:
+    for op, shape in itertools.product(("Mul", "Add"), ((), (1,), (1, 1), (0,))):  # a number is no weight
+        nodes = [node("n = LayerNormalization(x, w)"), node(f"y = {op}(n, c)")]
+        if shape != (0,):
+            check({"x": (2, 3, 8)}, nodes, LN | {"c": normal(*shape)})
+        check({"x": (2, 3, 1)}, nodes, {"w": normal(1), "c": normal(*shape)})
     nodes = [node("n = LayerNormalization(x, w)"), node("y = Add(n, b)")]
     assert ops(check({"x": (2, 3, 8)}, nodes, LN)) == ["LayerNormalization"]
 

@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 
 from fastlayers.kernels.table import KERNELS
-from fastlayers.model.model import _NoRunner
-from fastlayers.program import arena, binder, program
+from fastlayers.program import binder, compiled, program
 from fastlayers.program.builder import ARENA, CONSTANT, INPUT, OUTPUT, Buffer, Call, Ref
+from fastlayers.program.trace import Record
 
-__all__ = ["ALIGN", "Record", "Region", "check_layout", "guard", "uses"]
+__all__ = ["ALIGN", "Region", "Seen", "check_layout", "guard", "uses"]
 
 ALIGN = 64  # of places in the arena
 _PAGE = mmap.PAGESIZE
@@ -39,7 +39,6 @@ _FILL, _CANARY = 0xFF, 0xA5
 _RESULTS = {k.name: {i for i, name in enumerate(k.arguments) if name.split("__")[0] in k.results} for k in KERNELS}
 # Where the call that runs is written to, for who looks for the reason of a crash.
 _LOG = os.open(os.environ["FASTLAYERS_GUARD_LOG"], os.O_WRONLY | os.O_CREAT) if "FASTLAYERS_GUARD_LOG" in os.environ else 0
-_PLAIN: dict[str, Any] = {}  # what guards stand in for
 _FENCE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 
@@ -47,6 +46,7 @@ class Region:
     """Bytes that end ("end") or begin ("start") at a forbidden page, on pages that can be closed."""
 
     filled = False  # by whoever made it: no step writes it first
+    space = ARENA
 
     def __init__(self, nbytes: int, edge: str) -> None:
         pages = -(-max(nbytes, 1) // _PAGE)
@@ -123,14 +123,15 @@ def _bytes(array: np.ndarray) -> np.ndarray:
 class _Bound:
     """A bound program with fences between its steps; one run at a time."""
 
-    def __init__(
-        self, make: Any, plan: Any, regions: dict[int, Region], edge: str,
-        calls: list[Any], keep: Any, inputs: int, specs: Any, size: int, most: int,
-    ) -> None:  # fmt: skip
+    def __init__(self, plan: Any, edge: str, steps: Any, inputs: int, most: int, ledger: Any) -> None:
+        from fastlayers.kernels.aot._plan import Chunk
         from fastlayers.kernels.aot._step import foreign_step
+        from fastlayers.kernels.aot.run import Bound
 
-        self.specs, self.lock, self.failure = specs, threading.RLock(), ""
-        self.calls, self.regions = plan.calls, set(regions.values())
+        regions = _alone(plan.calls, edge)
+        specs = plan.outputs
+        self.specs, self.out_specs, self.lock, self.failure = specs, tuple(specs), threading.RLock(), ""
+        self.calls, self.regions, self.used = plan.calls, set(regions.values()), 0
         nothing = Region(0, edge)
         self.given, self.made = [nothing] * inputs, [nothing] * len(specs)
         self.named: list[dict[Region, bool]] = []
@@ -142,21 +143,23 @@ class _Bound:
                 root = ref.buffer.root()[0]
                 region = regions[id(root)]
                 named[region] = named.get(region, False) or written
-                if root.space in (INPUT, OUTPUT):
-                    (self.given if root.space == INPUT else self.made)[root.index] = region
+                if region.space in (INPUT, OUTPUT):
+                    (self.given if region.space == INPUT else self.made)[root.index] = region
             self.named.append(named)
             self.fresh.append([r for r in named if not r.filled and r not in seen])
             seen.update(named)
         function = _FENCE(self._fence)
         address = ctypes.cast(function, ctypes.c_void_p).value
         fenced: list[Any] = []
-        for number, call in enumerate([*calls, None]):
-            fenced.append((foreign_step(address, struct.pack("q", number), 0, 0.0, function), ()))
+        make = compiled.Chunks(steps, inputs, ledger)
+        for number, call in enumerate([*plan.calls, None]):
+            fence = foreign_step(address, struct.pack("q", number), 0, 0.0, function)
+            fenced.append(Chunk([(fence, ())], [], None, ledger, 0))
             if call is not None:
-                fenced.append(call)
-        self.bound = make(fenced, keep, inputs, specs, 0, most)
+                fenced.append(make(Record([call], [], [], {}, 0, None)))
+        self.bound = Bound(fenced, 0, (), most, ledger, 0)
         self.inputs, self.outputs, self.work, self.longest = inputs, len(specs), self.bound.work, self.bound.longest
-        self.arena = size
+        self.arena = plan.arena
 
     def _fence(self, plan: int, operands: int) -> int:
         number = ctypes.cast(plan, ctypes.POINTER(ctypes.c_int64))[0]
@@ -186,7 +189,7 @@ class _Bound:
                     region.data[:] = _bytes(array)
                     region.open(_NONE)
             try:
-                self.bound.run([r.data for r in self.given], [r.data for r in self.made], threads)
+                self.bound.run([], [], threads)
             finally:
                 assert not self.failure, self.failure
             if outputs is None:
@@ -199,11 +202,34 @@ class _Bound:
     def profile(self, inputs: list[Any], repeat: int) -> np.ndarray:
         """As `Bound.profile`, of what is no fence."""
         with self.lock:
-            arrays = [np.array(a) for a in inputs]
-            return np.asarray(self.bound.profile(arrays, repeat))[1::2]
+            return np.asarray(self.bound.profile([], repeat))[1::2]
+
+    def touch(self) -> None:
+        """As `Bound.touch`."""
 
 
-class Record:
+def _alone(calls: Sequence[Any], edge: str) -> dict[int, Region]:
+    """Gives every value a region of its own, which calls name as a constant."""
+    regions: dict[int, Region] = {}
+    places: dict[int, tuple[Buffer, Region, int]] = {}
+    for call in calls:
+        for ref, _ in uses(call):
+            root, offset = ref.buffer.root()
+            region = regions.get(id(root))
+            if region is None:
+                region = regions[id(root)] = Region(root.nbytes, edge)
+                region.space = root.space
+                if root.space == CONSTANT:
+                    region.data[:] = _bytes(root.array)
+                    region.open(_READ)
+                region.filled = root.space in (CONSTANT, INPUT)
+            places[id(ref.buffer)] = ref.buffer, region, offset
+    for buffer, region, offset in places.values():
+        buffer.space, buffer.array = CONSTANT, region.data[offset:]
+    return regions
+
+
+class Seen:
     """What ran under a guard: how often each kernel, and bound programs."""
 
     def __init__(self) -> None:
@@ -212,45 +238,23 @@ class Record:
 
 
 @contextmanager
-def guard(edge: str) -> Iterator[Record]:
+def guard(edge: str) -> Iterator[Seen]:
     """Programs that are bound meanwhile are guarded; they may run later."""
     from fastlayers.kernels.aot import run
 
-    here, record = threading.local(), Record()
-    before = binder.layout, program._bound, run.Bound, run.Runner
-    make = _PLAIN.setdefault("Bound", run.Bound)  # guards may lie in guards: the innermost counts
-    bound = _PLAIN.setdefault("_bound", program._bound)
+    seen = Seen()
+    before = program.bound, program.rebind, run.Runner
 
-    def spread(calls: Sequence[Any]) -> int:
-        size = arena.layout(calls)
-        check_layout(calls, size)
-        here.regions = regions = {}
-        for call in calls:
-            for ref, _ in uses(call):
-                root = ref.buffer.root()[0]
-                if id(root) in regions:
-                    continue
-                region = regions[id(root)] = Region(root.nbytes, edge)
-                if root.space == CONSTANT:
-                    region.data[:] = _bytes(root.array)
-                    region.filled = True
-                    region.open(_READ)
-                if root.space in (ARENA, CONSTANT):
-                    root.space, root.array = CONSTANT, region.data
-                region.filled |= root.space == INPUT
-        return size
+    def fenced(trace: Any, steps: Any, inputs: int, most: int, ledger: Any, nbytes: int, *rest: Any) -> _Bound:
+        plan = binder.plan(trace)
+        check_layout(plan.calls, plan.arena)
+        seen.programs += 1
+        seen.kernels.update(call.kernel for call in plan.calls if isinstance(call, Call))
+        return _Bound(plan, edge, steps, inputs, most, ledger)
 
-    def remember(plan: Any, *rest: Any) -> Any:
-        here.plan = plan
-        record.programs += 1
-        record.kernels.update(call.kernel for call in plan.calls if isinstance(call, Call))
-        return bound(plan, *rest)
-
-    def fenced(*given: Any) -> _Bound:
-        return _Bound(make, here.plan, here.regions, edge, *given)
-
-    binder.layout, program._bound, run.Bound, run.Runner = spread, remember, fenced, lambda *names: _NoRunner()
+    # Each binding is made anew: what a guard does to its buffers no other one may see.
+    program.bound, program.rebind, run.Runner = fenced, lambda *_: None, lambda *_: None
     try:
-        yield record
+        yield seen
     finally:
-        binder.layout, program._bound, run.Bound, run.Runner = before
+        program.bound, program.rebind, run.Runner = before

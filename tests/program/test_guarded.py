@@ -20,9 +20,11 @@ from fastlayers import functional as F
 from fastlayers.kernels import _dispatch
 from fastlayers.kernels.table import KERNELS
 from fastlayers.operators import OPERATORS
-from fastlayers.program import Program, binder
+from fastlayers.program import Program
 from fastlayers.program import program as programs
-from fastlayers.program.builder import OUTPUT, Builder
+from fastlayers.program.builder import INPUT, OUTPUT, Builder
+from fastlayers.program.memory import LARGEST
+from fastlayers.program.trace import Record, Route, Trace
 from tests.formats import test_onnx_models as onnx_models
 from tests.formats import test_tflite as tflite
 from tests.graph import test_compiled as functions
@@ -87,14 +89,17 @@ def step_program(case: Case) -> tuple[Any, list[np.ndarray], list[np.ndarray]]:
                 outputs.append(value)
                 specs.append((value.shape, value.dtype))
             else:
-                ref.buffer.space, ref.buffer.index = binder.INPUT, len(inputs)
+                ref.buffer.space, ref.buffer.index = INPUT, len(inputs)
                 inputs.append(value)
             arguments.append(ref)
         else:
             arguments.append(value)
     builder.call(case.kernel, *arguments)
-    plan = binder.Plan(builder.calls, specs, binder.layout(builder.calls), [])
-    bound = programs._bound(plan, _dispatch.variant().steps, len(inputs), binder.LARGEST)
+    from fastlayers.kernels.aot._plan import Ledger
+
+    trace = Trace(Route(), [], [], [], {}, [])
+    trace.last, trace.ends, trace.outputs = Record(builder.calls, [], [], {}, 0, None), {}, specs
+    bound = programs.bound(trace, _dispatch.variant().steps, len(inputs), LARGEST, Ledger(), 0)
     _dispatch.kernel(case.kernel)(*(given[name] for name in names))
     return bound, inputs, outputs
 
@@ -113,7 +118,8 @@ def test_every_operator(widest: str) -> None:
     with guard(widest) as record:
         for item in operators.CASES:
             made, given = operators.graph_of(item, item.data)
-            results = Program(made, _dispatch.variant()).binding(given).run(given)
+            program = Program(made, _dispatch.variant())
+            results = program.binding(given).run(given)
             for got, want in zip(results, operators.expected(item), strict=False):
                 if not OPERATORS[item.op].volatile:
                     operators.close(got, want, item.ulp)
@@ -232,7 +238,7 @@ what, edge = sys.argv[1:]
 nodes = [node("a = Linear(x, w)"), node("b = Relu(a)"), node("c = Linear(b, w)"), node("y = Add(c, b)")]
 made = graph({"x": ("n", 3)}, nodes, ["y"], {"w": normal(3, 3)})
 with guard(edge):
-    plain = programs._bound
+    plain = programs.bound
     kept = []
 
     def bound(plan, steps, *rest):
@@ -266,7 +272,7 @@ with guard(edge):
 
         return plain(plan, {**steps, "unary": unary_step}, *rest)
 
-    programs._bound = bound
+    programs.bound = bound
     late = [(ctypes.c_float * 1)()]
     program = Program(made, _dispatch.variant())
     x = normal(5, 3)

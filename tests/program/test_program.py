@@ -12,7 +12,6 @@ import fastlayers as fl
 from fastlayers.graph.ir import Graph
 from fastlayers.kernels import _dispatch
 from fastlayers.program import Program
-from fastlayers.program.program import KEPT
 from fastlayers.program.steps import steps
 
 from .graphs import graph, node, normal
@@ -175,11 +174,20 @@ def test_copies_to_outputs_are_no_steps_of_nodes() -> None:
     assert len(found[-1].calls) == 4
 
 
-def test_bindings_are_bounded() -> None:
+def test_bindings_are_bounded_by_their_bytes(variant: str) -> None:
     made = program(network())
-    for n in range(KEPT + 40):
+    kept, most = made._bindings, 300_000
+    kept.most = most
+    for n in range(600):
         made.binding([normal(n, 8)])
-    assert len(made._bindings) == KEPT
+        assert kept.nbytes <= most
+    assert 5 < len(kept) < 500
+    made.binding([normal(1, 8)])
+    last = list(kept._found)[-1]
+    for n in range(600, 1200):
+        made.binding([normal(n, 8)])
+        made.binding([normal(1, 8)])  # what runs now and then stays
+    assert last in kept._found
 
 
 def test_many_threads_at_once(variant: str) -> None:

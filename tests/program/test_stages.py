@@ -49,7 +49,7 @@ def test_what_lies_between_cuts_is_bound(variant: str) -> None:
     assert made.stages.cuts == {3}
     parts = made.stages._parts
     assert sorted(parts) == [0, 4]
-    assert all(b.plan is not None for part in parts.values() for b in part.program._bindings.values())
+    assert all(not b.staged for part in parts.values() for b in part.program._bindings.values())
     assert parts[4].outputs == ("y", "k", "n")
 
 
@@ -97,7 +97,7 @@ def test_a_loop_runs_bound_programs(variant: str, optimized: bool) -> None:
         np.testing.assert_allclose(o, want[1], rtol=0, atol=1e-5)
     (body,) = model._main.stages._bodies.values()
     ((inner, _),) = body._forms.values()
-    assert len(inner._bindings) == 2 and all(b.plan is not None for b in inner._bindings.values())
+    assert len(inner._bindings) == 2 and all(not b.staged for b in inner._bindings.values())
     if variant.startswith("aot"):
         assert len(inner._packed) == 2 and all(b.bound is not None for b in inner._bindings.values())
 

@@ -1,9 +1,8 @@
 """Rewrites of a graph, one file each; every file's docstring shows the graph before and after. The result computes the same
 numbers.
 
-To add a pass: a module with ``apply(net)``, which edits a `_net.Net`; a line in `PASSES`; cases in tests/graph/test_passes.py,
-where every
-pass is run alone and with all others against the graph as it was written.
+To add a pass: a module with ``apply(net)``, which edits a `_net.Net`; a line in `PASSES` with the operators that it looks for;
+cases in tests/graph/test_passes.py, where every pass is run alone and with all others against the graph as it was written.
 """
 
 from __future__ import annotations
@@ -12,16 +11,41 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ..._lazy import imported
 from ...operators import Spec
 from ..ir import Graph
-from . import activations, affine, attention, fold, gates, layer_norm, layout, linear, padding, quantised, residual
+from . import fold
 from ._net import Net
-from .separable import separated
 
-__all__ = ["PASSES", "optimise"]
+__all__ = ["PASSES", "Pass", "optimise"]
 
-# In their order. The first is always done; the others change how sums are formed, so `strict` leaves them out.
-PASSES = (padding, linear, affine, gates, layer_norm, attention, activations, residual, activations, layout)
+
+class Pass:
+    """A module of this package. It is imported where a graph has what the pass changes: an operator of each of `needs`."""
+
+    def __init__(self, name: str, *needs: str) -> None:
+        self.name, self.needs = name, tuple(frozenset(ops.split()) for ops in needs)
+
+    def apply(self, net: Net) -> None:
+        """Edits the net as the module says."""
+        if not any(ops.isdisjoint(net.ops) for ops in self.needs):
+            imported(f"{__package__}.{self.name}").apply(net)
+
+
+_ACTIVATIONS = Pass("activations", "Conv ConvTranspose Linear Affine Add Sub Mul Div")
+# In their order. `strict` leaves them out, since they change how sums are formed.
+PASSES = (
+    Pass("padding", "Pad"),
+    Pass("linear", "Gemm MatMul Linear"),
+    Pass("affine", "BatchNormalization Affine Mul Add Sub Div", "BatchNormalization Affine Conv ConvTranspose"),
+    Pass("gates", "Mul Div", "Sigmoid HardSigmoid Clip Erf"),
+    Pass("layer_norm", "Div LayerNormalization", "Sqrt LayerNormalization"),
+    Pass("attention", "MatMul", "Softmax"),
+    _ACTIVATIONS,
+    Pass("residual", "Add Sum", "Conv Linear"),
+    _ACTIVATIONS,
+    Pass("layout", "Conv QLinearConv AveragePool"),
+)
 
 
 def optimise(
@@ -38,8 +62,15 @@ def optimise(
     """
     room = fold.Room(graph)
     with np.errstate(all="ignore"):  # weights may be of any kind, and what comes of them is what would come when it runs
-        net = Net(graph if strict else separated(graph), known or {}, specs or {})
-        if not strict and quantised.wanted(graph):
+        ops = {node.op for node in graph.nodes}
+        if not strict and "Conv" in ops:
+            from .separable import separated
+
+            graph = separated(graph)
+        net = Net(graph, known or {}, specs or {})
+        if not strict and not ops.isdisjoint(("DequantizeLinear", "MatMulInteger")):
+            from . import quantised
+
             fold.apply(net, frozenset({"DequantizeLinear"}), room)
             quantised.apply(net)
             net = Net(net.graph(), known or {}, specs or {})

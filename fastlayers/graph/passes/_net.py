@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,10 @@ class Net:
     def __init__(self, graph: Graph, outer: Mapping[str, np.ndarray], specs: Mapping[str, Spec]) -> None:
         self.source = graph
         self.constants: dict[str, np.ndarray] = dict(graph.constants)
-        self.known: ChainMap[str, np.ndarray] = ChainMap(self.constants, outer)  # type: ignore[arg-type]
+        self.known: Mapping[str, np.ndarray] = ChainMap(self.constants, outer) if outer else self.constants  # type: ignore[arg-type]
         self.specs: dict[str, Spec] = {**specs, **{v.name: Spec(v.shape, v.dtype) for v in graph.inputs if v.kind == "tensor"}}
         self.nodes: list[Node | None] = []
+        self.ops: set[str] = set()  # operators that nodes have, or have had
         self.made: dict[str, int] = {}
         self.readers: dict[str, list[int]] = {}
         self.kept: set[str] = {v.name for v in graph.outputs}
@@ -58,8 +60,9 @@ class Net:
 
     def each(self, *ops: str) -> Iterator[tuple[int, Node]]:
         """The nodes of these operators, in order; those that a change makes are not visited."""
-        for i in range(len(self.nodes)):
-            node = self.nodes[i]
+        if ops and self.ops.isdisjoint(ops):
+            return
+        for i, node in enumerate(islice(self.nodes, len(self.nodes))):
             if node is not None and (not ops or node.op in ops):
                 yield i, node
 
@@ -91,6 +94,7 @@ class Net:
             self.nodes.append(node)
         else:
             self.nodes[at] = node
+        self.ops.add(node.op)
         for name in node.inputs:
             if name is not None:
                 readers = self.readers.setdefault(name, [])

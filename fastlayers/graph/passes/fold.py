@@ -92,9 +92,11 @@ class _Fold:
 
     def walk(self, graph: Graph) -> None:
         for node in graph.nodes:
-            node = Node(node.op, tuple(self.name(n) for n in node.inputs), node.outputs, node.attributes)
-            if self.names and any(isinstance(value, Graph) for value in node.attributes.values()):
-                node = Node(node.op, node.inputs, node.outputs, _renamed_bodies(node, self.name))
+            if self.names:
+                if not self.names.keys().isdisjoint(node.inputs):
+                    node = Node(node.op, tuple(self.name(n) for n in node.inputs), node.outputs, node.attributes)
+                if any(isinstance(value, Graph) for value in node.attributes.values()):
+                    node = Node(node.op, node.inputs, node.outputs, _renamed_bodies(node, self.name))
             if node.op == "If":
                 self.choice(node)
             else:

@@ -71,7 +71,7 @@ def _weights(net: Net, at: int, node: Node) -> None:
             scale is None
             or net.single(norm.outputs[0]) is not node
             or len(norm.outputs) > 1
-            or constant.size != constant.shape[-1:][0]
+            or constant.size != (constant.shape or (None,))[-1]  # a number without axes is no weight: it stays by itself
         ):
             continue
         if constant.shape[-1:] != scale.shape or (net.rank(norm.inputs[0]) or 0) < constant.ndim:

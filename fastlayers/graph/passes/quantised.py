@@ -17,16 +17,17 @@ precision="strict".
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from ..._tuples import NamedTuple
 from ...operators import OPERATORS, Spec, View
 from ...operators._quantised import BYTES, dequantised, quantised
-from ..ir import Graph, Node
+from ..ir import Node
 from ._net import Net
 
-__all__ = ["apply", "wanted"]
+__all__ = ["apply"]
 
 _MOVES = frozenset(
     {"MaxPool", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Gather", "Identity", "Expand", "Tile",
@@ -47,11 +48,6 @@ class Quant(NamedTuple):
     scale: np.ndarray
     zero: np.ndarray
     axis: int | None
-
-
-def wanted(graph: Graph) -> bool:
-    """Whether the pass has anything to look at."""
-    return any(node.op in ("DequantizeLinear", "MatMulInteger") for node in graph.nodes)
 
 
 def apply(net: Net) -> None:

@@ -1,0 +1,116 @@
+"""Bindings for the compiled engine: each record's calls become a chunk, once, and chunks a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .builder import ARENA, INPUT, OUTPUT, POSITIONS, Call, NativeCall, PythonCall, Ref
+from .trace import Record, Trace
+
+__all__ = ["Chunks", "bound", "native"]
+
+MOST_OPERANDS = 16  # of a native step
+USERS_WORK = 2e6  # nobody knows what a user's function costs: enough for the GIL to be given up
+_FIRST = 2  # spaces of kernels.aot.run: arena, constants, then inputs and outputs
+_INTO, _OVER, _OUTPUT = range(3)  # links of kernels.aot._plan
+
+Steps = Mapping[str, Callable[..., Any]]
+
+
+def native(call: Call | PythonCall | NativeCall) -> Call | PythonCall | NativeCall:
+    """A numpy step as a call of a C function, where there is one."""
+    if isinstance(call, PythonCall) and call.native is not None and len(call.inputs) + len(call.outputs) <= MOST_OPERANDS:
+        compiled = call.native()
+        if compiled is not None:
+            return NativeCall(call, compiled)
+    return call
+
+
+def bound(
+    trace: Trace, steps: Steps, inputs: int, most: int, ledger: Any, nbytes: int, between: Callable[[], object] = bool
+) -> Any:
+    """The trace as the compiled engine runs it. `ledger` counts the bytes that this takes, and `nbytes` besides; `between` is
+    called after each node.
+    """
+    from ..kernels.aot.run import Bound  # type: ignore[import-not-found, unused-ignore]
+
+    make = Chunks(steps, inputs, ledger)
+    chunks = []
+    for record in trace.records:
+        if record is not None:
+            if record.chunk is None:
+                record.chunk = make(record)
+                between()
+            chunks.append(record.chunk)
+    chunks.append(make(trace.last, [(_OUTPUT, number, i, 0) for number, i in trace.ends.items()]))
+    between()
+    return Bound(chunks, inputs, tuple(trace.outputs), most, ledger, nbytes)
+
+
+class Chunks:
+    """Makes chunks of records. Steps of the same kernel and arguments are made once."""
+
+    def __init__(self, steps: Steps, inputs: int, ledger: Any) -> None:
+        from ..kernels.aot._plan import Chunk  # type: ignore[import-not-found, unused-ignore]
+
+        self.make, self.steps, self.ledger = Chunk, steps, ledger
+        self.outputs = _FIRST + inputs
+        self.made: dict[Any, Any] = {}
+
+    def __call__(self, record: Record, ends: Sequence[tuple[int, int, int, int]] = ()) -> Any:
+        """A record's calls; `ends` are links to outputs."""
+        calls = []
+        keep: list[Any] = []
+        for call in record.calls:
+            if isinstance(call, Call):
+                kernel, args, _ = call
+                key = (kernel, *[a.shape if isinstance(a, Ref) else a for a in args])
+                refs: Sequence[Any] = [args[i] for i in POSITIONS[kernel]]
+                try:
+                    step = self.made.get(key)
+                except TypeError:  # an argument has no hash
+                    step = self.steps[kernel](*key[1:])
+                else:
+                    if step is None:
+                        step = self.made[key] = self.steps[kernel](*key[1:])
+            else:
+                step = _users(call)
+                refs = (*call.inputs, *call.outputs)
+            places: list[tuple[int, int, int, int] | None] = []
+            for ref in refs:
+                if ref is None:
+                    places.append(None)
+                    continue
+                buffer, offset = ref.buffer, ref.offset
+                space = buffer.space
+                if space == ARENA:
+                    places.append((0, buffer.number, buffer.nbytes, offset))
+                elif space == INPUT:
+                    places.append((_FIRST + buffer.index, -1, 0, offset))
+                elif space == OUTPUT:
+                    places.append((self.outputs + buffer.index, -1, 0, offset))
+                else:
+                    keep.append(buffer.array)
+                    places.append((1, -1, 0, buffer.array.__array_interface__["data"][0] + offset))
+            calls.append((step, places))
+        links = [(_INTO, part.number, whole.number, offset) for part, whole, offset in record.effects]
+        links += [(_OVER, buffer.number, other.number, 0) for buffer, other in record.overs]
+        return self.make(calls, [*links, *ends], keep, self.ledger, record.nbytes)
+
+
+def _users(call: PythonCall | NativeCall) -> Any:
+    """A step of a numpy function, or of the C function that does the same."""
+    from ..kernels.aot._step import foreign_step  # type: ignore[import-not-found, unused-ignore]
+    from ..kernels.aot.run import PythonStep, UsersStep  # type: ignore[import-not-found, unused-ignore]
+    from . import plain
+
+    specs = [tuple(None if r is None else (r.shape, r.dtype) for r in group) for group in (call.inputs, call.outputs)]
+    step = PythonStep(call.function, plain.store, *specs)
+    if not isinstance(call, NativeCall):
+        return step
+    sizes = np.array([d for r in (*call.inputs, *call.outputs) for d in r.shape], np.int64)  # type: ignore[union-attr]
+    operands = len(call.inputs) + len(call.outputs)
+    return UsersStep(foreign_step(call.compiled.address, sizes.tobytes(), operands, USERS_WORK, call), step)

@@ -1,0 +1,163 @@
+"""What binding a graph leaves behind, so that a later binding of other sizes need only do again what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._tuples import NamedTuple
+from ..graph.ir import Graph, Node
+from ..operators import Spec
+from .builder import ARENA, OUTPUT, Buffer, Call, NativeCall, PythonCall, Ref
+
+__all__ = ["Entry", "Placed", "Plan", "Record", "Route", "Trace", "settled"]
+
+
+class Placed(NamedTuple):
+    """A node that is left, with all sizes known; `weights` are the sizes of the inputs that are constants."""
+
+    node: Node
+    inputs: tuple[Spec | None, ...]
+    outputs: tuple[Spec, ...]
+    weights: tuple[int | None, ...]
+
+
+class Plan(NamedTuple):
+    """The calls of a model for one set of sizes, over buffers of its own. Outputs are (shape, dtype) in the order of the graph's;
+    a call names its node's position.
+    """
+
+    calls: list[Call | PythonCall | NativeCall]
+    outputs: list[tuple[tuple[int, ...], np.dtype[Any]]]
+    arena: int
+    nodes: list[Placed]
+
+
+class Entry(NamedTuple):
+    """A node on the way through the graph and the branches that are taken, its values by their numbers (-1: left out).
+
+    Of an `If`, `chosen` is the branch, as written; its results are those of the branch.
+    """
+
+    node: Node
+    ins: tuple[int, ...]
+    outs: tuple[int, ...]
+    top: int  # its position in the outermost graph, or that of the node that it lies in
+    chosen: Graph | None = None
+
+
+class Record:
+    """A node lowered for some sizes: calls, and what they do to buffers. Never changed.
+
+    `effects`: (part, whole, offset): buffers that it puts into others. `own`: the buffer that was made for each output. `chunk`:
+    the calls as the compiled engine has them.
+    """
+
+    __slots__ = ("calls", "chunk", "effects", "nbytes", "overs", "own", "placed")
+
+    def __init__(
+        self,
+        calls: Sequence[Call | PythonCall | NativeCall],
+        effects: Sequence[tuple[Buffer, Buffer, int]],
+        overs: Sequence[tuple[Buffer, Buffer]],
+        own: Mapping[int, Buffer],
+        nbytes: int,
+        placed: Placed | None,
+    ) -> None:
+        self.calls, self.effects, self.overs, self.own, self.nbytes, self.placed = calls, effects, overs, own, nbytes, placed
+        self.chunk: Any = None
+
+
+class Route:
+    """The way through a graph: nodes in order, with the branches that were taken."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.inputs: list[int] = []
+        self.outputs: list[int] = []
+        self.branches = False
+
+    @cached_property
+    def readers(self) -> dict[int, list[int]]:
+        """Positions of the entries that read a value."""
+        found: dict[int, list[int]] = {}
+        for at, entry in enumerate(self.entries):
+            for value in dict.fromkeys(entry.ins):
+                found.setdefault(value, []).append(at)
+        return found
+
+    @cached_property
+    def kinds(self) -> list[int]:
+        """A number for each entry: the same for those with the same operator and attributes; -1 where that cannot be told."""
+        numbers: dict[Any, int] = {}
+        return [
+            numbers.setdefault((node.op, len(ins), *[n < 0 for n in outs], *sorted(node.attributes.items())), len(numbers))
+            if all(isinstance(value, _PLAIN) for value in node.attributes.values())
+            else -1
+            for node, ins, outs, *_ in self.entries
+        ]
+
+
+# What a kind's attributes may be. No sequences: what they hold may be anything.
+_PLAIN = (bool, int, float, str)
+
+
+class Trace:
+    """A graph bound to sizes. What is in lists goes by the numbers of values, or of entries. Never changed once it is made.
+
+    `fixed`: whether a value is known whatever the sizes. `last`: the copies to outputs. `ends`: of buffers that are outputs, by
+    number, which ones. `fresh`: positions of the records that no earlier trace has.
+    """
+
+    def __init__(
+        self,
+        route: Route,
+        specs: list[Spec],
+        known: list[np.ndarray | None],
+        fixed: list[bool],
+        refs: dict[int, Ref],
+        records: list[Record | None],
+    ) -> None:
+        self.route, self.specs, self.known, self.fixed, self.refs, self.records = route, specs, known, fixed, refs, records
+        self.last: Record
+        self.ends: dict[int, int]
+        self.outputs: list[tuple[tuple[int, ...], np.dtype[Any]]]
+        self.fresh: Sequence[int]
+
+    @property
+    def lowered(self) -> list[Record]:
+        """The records that there are, in order, that of the copies to outputs last."""
+        return [*filter(None, self.records), self.last]
+
+    @property
+    def nodes(self) -> list[Placed]:
+        """The nodes that are left."""
+        return [record.placed for record in self.lowered if record.placed is not None]
+
+
+def settled(records: Sequence[Record], ends: Mapping[int, int]) -> list[Call | PythonCall | NativeCall]:
+    """All calls in order, for a plan: sets in the buffers, which no other binding may use, what a plan says of them."""
+    made = [call for record in records for call in record.calls]
+    for record in records:
+        for part, whole, offset in record.effects:
+            part.parent, part.offset = whole, offset
+        for buffer, other in record.overs:
+            buffer.over = other
+    for number, call in enumerate(made):
+        for ref in call.args if isinstance(call, Call) else (*call.inputs, *call.outputs):
+            if not isinstance(ref, Ref):
+                continue
+            around: Buffer | None = ref.buffer
+            while around is not None:
+                if around.first < 0:
+                    around.first = number
+                around.last = number
+                if around.parent is not None:
+                    around.over = None
+                elif around.space == ARENA and around.number in ends:
+                    around.space, around.index = OUTPUT, ends[around.number]
+                around = around.parent
+    return made

@@ -1,10 +1,11 @@
 """Fast CPU inference for trained networks."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from . import functional, graph, kernels, layers
+from . import _forks as _forks  # from here on forks wait for what is imported
+from ._lazy import by_name, exports
 from .errors import (
+    ArgumentError,
     DeviceError,
     DTypeError,
     Error,
@@ -12,40 +13,44 @@ from .errors import (
     LimitError,
     MissingExtraError,
     ShapeError,
+    TimeoutError,
     UnsupportedError,
     WeightsError,
 )
-from .formats import load_weights
-from .layers import *  # noqa: F403 - layers.__all__ is explicit, and test_public.py holds this list to it
+from .layers._exports import HOMES as _LAYERS
 from .threads import get_num_threads, set_num_threads
 
+__version__ = "0.1.0"
+
+# What a process does not use it does not wait for: layers, whole networks, and the kernels of both come when they are asked for.
+_HOMES = {
+    "_held": "Memory memory trim_memory",
+    "formats": "load_weights",
+    "layers": " ".join(_LAYERS.values()),
+    "model._compile": "compile",
+    "model._load": "load",
+    "model.custom": "operator",
+    "model.model": "Model TensorSpec",
+    "model.session": "InferenceSession",
+    "stream": "Stream",
+}
+_MODULES = ("functional", "graph", "kernels", "layers")
+
 if TYPE_CHECKING:
+    from . import cuda as cuda
+    from . import functional, graph, kernels, layers
+    from ._held import Memory, memory, trim_memory
+    from .formats import load_weights
+    from .layers import *
     from .model import InferenceSession, Model, Stream, TensorSpec, compile, load, operator
 
-__version__ = "0.1.0"
 __all__ = [
-    "DTypeError", "DeviceError", "Error", "FormatError", "InferenceSession", "LimitError", "MissingExtraError", "Model",
-    "ShapeError",
-    "Stream", "TensorSpec", "UnsupportedError", "WeightsError", "__version__", "compile", "functional", "get_num_threads",
-    "graph", "kernels", "layers", "load", "load_weights", "operator", "set_num_threads",
+    "ArgumentError", "DTypeError", "DeviceError", "Error", "FormatError", "InferenceSession", "LimitError", "Memory",
+    "MissingExtraError", "Model", "ShapeError", "Stream", "TensorSpec", "TimeoutError", "UnsupportedError", "WeightsError",
+    "__version__", "compile", "functional", "get_num_threads", "graph", "kernels", "layers", "load", "load_weights", "memory",
+    "operator", "set_num_threads", "trim_memory",
 ]  # fmt: skip
-__all__ += layers.__all__
 
-# Whole networks bring in every operator and pass: whoever uses layers alone does not wait for them.
-_LAZY = frozenset({"InferenceSession", "Model", "Stream", "TensorSpec", "compile", "load", "operator"})
-
-
-def __getattr__(name: str) -> Any:
-    if name == "cuda":
-        return import_module(".cuda", __name__)
-    if name not in _LAZY:
-        raise AttributeError(f"module 'fastlayers' has no attribute {name!r}")
-    from . import model
-
-    for lazy in _LAZY:
-        globals()[lazy] = getattr(model, lazy)
-    return globals()[name]
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+if not TYPE_CHECKING:
+    __all__ += sorted(by_name({"layers": _HOMES["layers"]}))
+    __getattr__, __dir__ = exports(__name__, _HOMES, (*_MODULES, "cuda"))

@@ -1,0 +1,72 @@
+"""How long a run may take: set for the calling thread by who starts it, and asked by every executor between its steps.
+
+The compiled engine asks for itself, also between the tasks of a step (`kernels/aot/_stop.pyx`).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from .errors import DTypeError, ShapeError, TimeoutError
+
+__all__ = ["Deadline", "check", "late"]
+
+_ENGINE = "fastlayers.kernels.aot._stop"
+
+
+class _Here(threading.local):
+    until = math.inf  # in the time of time.monotonic
+    seconds = math.inf  # what `timeout` was
+
+
+_here = _Here()
+
+
+class Deadline:
+    """Meanwhile runs of this thread end with TimeoutError once `timeout` seconds are over, or once an earlier deadline is.
+
+    Raises:
+        DTypeError: `timeout` is no number.
+        ShapeError: `timeout` is negative or NaN.
+    """
+
+    def __init__(self, timeout: Any) -> None:
+        if isinstance(timeout, (bool, np.bool_)) or not isinstance(timeout, (int, float, np.integer, np.floating)):
+            raise DTypeError(f"run: timeout is of type {type(timeout).__name__}: expected a number of seconds, or None")
+        if not timeout >= 0:
+            raise ShapeError(f"run: timeout is {timeout}: expected a number of seconds of at least 0")
+        self.seconds = float(min(timeout, threading.TIMEOUT_MAX))
+
+    def __enter__(self) -> Deadline:
+        self.before = _here.until, _here.seconds
+        until = time.monotonic() + self.seconds
+        if until < _here.until:
+            _set(until, self.seconds)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _set(*self.before)
+
+
+def _set(until: float, seconds: float) -> None:
+    _here.until, _here.seconds = until, seconds
+    engine: Any = sys.modules.get(_ENGINE)
+    if engine is not None:
+        engine.set_deadline(-1 if until == math.inf else max(0, int((until - time.monotonic()) * 1e9)))
+
+
+def check() -> None:
+    """Raises TimeoutError if the run of this thread has had its time."""
+    if time.monotonic() >= _here.until:
+        raise late()
+
+
+def late() -> TimeoutError:
+    """The error of a run that has had its time."""
+    return TimeoutError(f"run: it is not done after timeout={_here.seconds:g} seconds; its results so far are discarded")

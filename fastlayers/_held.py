@@ -1,0 +1,84 @@
+"""What memory the package holds, and giving back what it does not use. Who holds some says so: see `held_by`, `map_of`."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import Any, NamedTuple, Protocol
+
+__all__ = ["Memory", "held_by", "map_of", "memory", "trim_memory"]
+
+_ENGINE = "fastlayers.kernels.aot._engine"
+_CUDA = "fastlayers.kernels.cuda._memory"
+
+
+class Memory(NamedTuple):
+    """Bytes, as `memory` counted them.
+
+    Attributes:
+        free: recycled blocks that nobody uses: memory of runs and of results that are gone. `trim_memory` gives it back.
+        used: blocks of 64 KB and more that are in use: memory of runs that are going on, results that live, packed weights.
+        packed: weights as the compiled engine reads them, of models (also in `used`, unless they lie in a mapped file).
+        bindings: what models keep for sets of input sizes that they have seen.
+        mapped: files that models and weights read from lie in, mapped; the system has in memory what of them was touched.
+    """
+
+    free: int
+    used: int
+    packed: int
+    bindings: int
+    mapped: int
+
+
+class Holder(Protocol):
+    """Who holds memory of models."""
+
+    def held(self) -> tuple[int, int]:
+        """Bytes of packed weights, and of bindings."""
+
+
+_holders: weakref.WeakSet[Any] = weakref.WeakSet()
+_maps: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def held_by(holder: Holder) -> None:
+    """From now on, for as long as it lives, `memory` asks it as well."""
+    _holders.add(holder)
+
+
+def map_of(mapping: Any) -> Any:
+    """The mapping of a file, which counts for as long as it lives."""
+    _maps.add(mapping)
+    return mapping
+
+
+def memory() -> Memory:
+    """What memory the package holds in this process.
+
+    Arrays of callers, and what numpy and Python take themselves, are not in it.
+
+    >>> import fastlayers as fl
+    >>> fl.trim_memory()
+    >>> fl.memory().free
+    0
+    """
+    engine: Any = sys.modules.get(_ENGINE)
+    free, used = (0, 0) if engine is None else (engine.memory_kept(), engine.memory_used())
+    told = [holder.held() for holder in list(_holders)]
+    packed, bindings = (sum(one[i] for one in told) for i in (0, 1))
+    return Memory(free, used, packed, bindings, sum(map(len, list(_maps))))
+
+
+def trim_memory() -> None:
+    """Gives all memory that is not in use back to the system.
+
+    Large results and the memory of runs are otherwise kept for the next run, for which new memory would cost page faults: never
+    more than was in use at one time not long ago, or 256 MB if that is less (see `memory`). Call it where a process that has had
+    its peak waits for long. Calls that are going on are not disturbed; the next ones are slower once.
+    """
+    engine: Any = sys.modules.get(_ENGINE)
+    if engine is not None:
+        engine.memory_trim()
+    cuda: Any = sys.modules.get(_CUDA)
+    if cuda is not None:
+        cuda.trim()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 __all__ = [
+    "ArgumentError",
     "DTypeError",
     "DeviceError",
     "Error",
@@ -13,6 +15,7 @@ __all__ = [
     "LimitError",
     "MissingExtraError",
     "ShapeError",
+    "TimeoutError",
     "UnsupportedError",
     "WeightsError",
 ]
@@ -38,7 +41,11 @@ class UnsupportedError(Error, NotImplementedError):
     """A file or a call is valid but asks for something that fastlayers does not do."""
 
 
-class ShapeError(Error, ValueError):
+class ArgumentError(Error, ValueError):
+    """An argument's value breaks the rule of the operation: a number out of range, a name that is none of those expected."""
+
+
+class ShapeError(ArgumentError):
     """An argument's shape, size or number of dimensions, or a plain argument's value, breaks the rule of the operation."""
 
 
@@ -60,6 +67,10 @@ class DeviceError(Error, RuntimeError):
 
 class LimitError(Error, MemoryError):
     """Something would take more memory, time or depth than it was allowed."""
+
+
+class TimeoutError(Error, builtins.TimeoutError):
+    """A run was given `timeout` seconds and is not done."""
 
 
 # What Python and numpy raise where attributes or shapes of a file are nonsense.

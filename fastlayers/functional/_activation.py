@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from .._arguments import shown
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..kernels.table import UNARY, Activation
-from ._checks import number
+from ._checks import number, single
 
 __all__ = ["IDENTITY", "Spec", "normal_activation", "resolve", "specify"]
 
@@ -15,6 +17,9 @@ IDENTITY = Activation(0)
 
 # A name of table.UNARY, alone if all parameters have their defaults, else with all of them.
 Spec = str | tuple[str, dict[str, float]] | None
+
+# Functions that have no meaning for some parameters: NaN as a bound, infinity as a factor of 0.
+_READ: dict[str, Callable[[str, str, Any], float]] = {"elu": single, "clip": partial(single, infinite=True)}
 
 _ALIASES: dict[str, tuple[str, dict[str, float]]] = {
     "linear": ("identity", {}),
@@ -58,8 +63,9 @@ def resolve(op: str, spec: Any) -> Activation:
     unary = UNARY[name]
     if unknown := sorted(set(given) - set(unary.parameters)):
         raise ShapeError(f"{op}: activation {name!r} has no parameter {unknown}: expected some of {list(unary.parameters)}")
+    read = _READ.get(name, number)
     values = [
-        number(op, f"activation parameter {key!r}", given.get(key, default))
+        read(op, f"activation parameter {key!r}", given.get(key, default))
         for key, default in zip(unary.parameters, unary.defaults, strict=True)
     ]
     return Activation(unary.code, *values)
@@ -89,6 +95,6 @@ def _split(op: str, spec: Any) -> tuple[str, Mapping[str, Any]]:
     if isinstance(spec, (tuple, list)) and len(spec) == 2 and isinstance(spec[0], str) and isinstance(spec[1], Mapping):
         return spec[0], spec[1]
     raise DTypeError(
-        f"{op}: activation is {spec!r} of type {type(spec).__name__}: expected None, a name such as 'relu', a pair such as "
+        f"{op}: activation is {shown(spec)} of type {type(spec).__name__}: expected None, a name such as 'relu', a pair such as "
         "('leaky_relu', {'negative_slope': 0.2}) or an elementwise layer such as ReLU()"
     )

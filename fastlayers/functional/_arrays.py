@@ -7,19 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from .._arguments import no_memory
+from ..errors import DTypeError, Error, ShapeError
+from ..graph.symbol import Symbol
 from ..kernels import _dispatch
 
 __all__ = [
+    "as_array",
     "as_float32",
     "as_int64",
     "as_mask",
+    "contiguous",
     "empty",
     "is_constant",
     "is_masked",
     "optional_float32",
     "optional_int64",
     "optional_mask",
+    "shape_of",
 ]
 
 FLOAT32, INT64 = np.dtype(np.float32), np.dtype(np.int64)
@@ -55,14 +60,14 @@ def as_int64(value: Any, op: str, argument: str) -> np.ndarray:
     """
     if type(value) is np.ndarray and value.dtype is INT64 and value.flags.num & _CONTIGUOUS_ALIGNED == _CONTIGUOUS_ALIGNED:
         return value
-    array = _read(value, op, argument)
+    array = as_array(value, op, argument)
     if not array.size and not hasattr(value, "dtype"):
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
         raise DTypeError(f"{op}: {argument} has dtype {array.dtype}: expected integers")
     if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
         raise ShapeError(f"{op}: {argument} has {array.max()}: expected integers below 2**63")
-    return np.require(array, np.int64, ["C", "A"])
+    return _require(array, INT64, op, argument)
 
 
 def optional_int64(value: Any, op: str, argument: str) -> np.ndarray | None:
@@ -72,8 +77,8 @@ def optional_int64(value: Any, op: str, argument: str) -> np.ndarray | None:
 
 def as_mask(value: Any, op: str, argument: str) -> np.ndarray:
     """`value` as a C-contiguous array: booleans as they are, all else as `as_float32`."""
-    array = value if isinstance(value, np.ndarray) else _read(value, op, argument)
-    return np.require(array, None, ["C", "A"]) if array.dtype == np.bool_ else as_float32(value, op, argument)
+    array = value if isinstance(value, np.ndarray) else as_array(value, op, argument)
+    return _require(array, None, op, argument) if array.dtype == np.bool_ else as_float32(value, op, argument)
 
 
 def optional_mask(value: Any, op: str, argument: str) -> np.ndarray | None:
@@ -91,7 +96,7 @@ def is_constant(array: np.ndarray) -> bool:
     return base is None or (isinstance(base, (bytes, memoryview)) and memoryview(base).readonly)
 
 
-def _read(value: Any, op: str, argument: str) -> np.ndarray:
+def as_array(value: Any, op: str, argument: str) -> np.ndarray:
     """`value` as an array of whatever dtype it has."""
     if value is None:
         raise DTypeError(f"{op}: {argument} is None: expected an array")
@@ -99,17 +104,42 @@ def _read(value: Any, op: str, argument: str) -> np.ndarray:
         raise DTypeError(f"{op}: {argument} is a masked array: expected a plain one, for example {argument}.filled(0)")
     try:
         return np.asarray(value)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except Error:  # of a symbolic value
+        raise
+    except MemoryError as error:
+        raise no_memory(f"{op}: {argument}") from error
+    except Exception as error:  # a foreign type may raise anything
         raise DTypeError(
-            f"{op}: {argument} of type {type(value).__name__} cannot be read as an array of numbers ({error})"
+            f"{op}: {argument} of type {type(value).__name__} cannot be read as an array of numbers ({error!s:.200})"
         ) from error
 
 
+def shape_of(value: Any, op: str, argument: str) -> Any:
+    """The shape of an array, of a symbolic value, or of what can be read as an array."""
+    return value.shape if isinstance(value, (np.ndarray, Symbol)) else as_array(value, op, argument).shape
+
+
 def _convert(value: Any, op: str, argument: str) -> np.ndarray:
-    array = _read(value, op, argument)
+    array = as_array(value, op, argument)
     if array.dtype.kind not in "fiub" and array.dtype.name != "bfloat16":
         raise DTypeError(
             f"{op}: {argument} has dtype {array.dtype}: expected float32, or a real, integer or boolean dtype to convert"
         )
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.require(array, FLOAT32, ["C", "A"])
+        return _require(array, FLOAT32, op, argument)
+
+
+def _require(array: np.ndarray, dtype: Any, op: str, argument: str) -> np.ndarray:
+    """The array as kernels take it: itself, or a copy of another dtype or order."""
+    try:
+        return np.require(array, dtype, ["C", "A"])
+    except MemoryError as error:
+        raise no_memory(f"{op}: {argument}") from error
+
+
+def contiguous(array: np.ndarray, op: str, argument: str = "x") -> np.ndarray:
+    """The array itself if it is C-contiguous, else a copy that is."""
+    try:
+        return np.ascontiguousarray(array)
+    except MemoryError as error:
+        raise no_memory(f"{op}: {argument}") from error

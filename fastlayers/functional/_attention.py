@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ..errors import DTypeError, ShapeError
 from ..graph.ir import Dim, Shape
 from ..kernels import _dispatch
@@ -16,6 +17,7 @@ from ._checks import differ, integer, number
 
 __all__ = [
     "ARRAYS",
+    "FAR",
     "Machine",
     "Settings",
     "additive_mask",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 IDENTITY = Activation(0)
+FAR = 1 << 62
 
 
 class Settings(NamedTuple):
@@ -94,7 +97,8 @@ def scale_of(op: str, scale: Any, width: Dim) -> float | None:
 
 def offset_of(op: str, offset: Any) -> int | None:
     """How many keys come before the first query's own; None: keys less queries."""
-    return None if offset is None else integer(op, "offset", offset)
+    # More keys than there can be stand for all of them, and far from where 64 bits end.
+    return None if offset is None else max(-FAR, min(integer(op, "offset", offset), FAR))
 
 
 def wanted(op: str, need_weights: Any) -> bool | str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from .._tuples import NamedTuple
 from ..errors import ShapeError
 from ..graph.ir import Dim, Shape
 from ..kernels.table import PAD_MODES
-from ._checks import differ, integer, integers, same_shape
+from ._checks import MOST_STEP, differ, integer, integers, same_shape
 
 __all__ = ["Plan", "Window", "channels_last", "conv_plan", "conv_shape", "depthwise_channels", "padding_pairs", "window"]
 
@@ -57,9 +58,9 @@ def window(op: str, axes: int, stride: Any, padding: Any, dilation: Any, groups:
     return Window(
         op,
         axes,
-        integers(op, "stride", stride, axes, 1),
+        integers(op, "stride", stride, axes, 1, MOST_STEP),
         padding_pairs(op, padding, axes),
-        integers(op, "dilation", dilation, axes, 1),
+        integers(op, "dilation", dilation, axes, 1, MOST_STEP),
         integer(op, "groups", groups, 1),
         padding_mode,
         channels_last(op, layout, axes),
@@ -75,9 +76,9 @@ def padding_pairs(op: str, padding: Any, axes: int) -> tuple[tuple[int, int], ..
     if isinstance(padding, (tuple, list)) and any(isinstance(p, (tuple, list)) for p in padding):
         if len(padding) != axes or not all(isinstance(p, (tuple, list)) and len(p) == 2 for p in padding):
             raise ShapeError(f"{op}: padding is {padding!r}: expected {axes} pairs (before, after), one an axis")
-        pairs = [integers(op, "padding", p, 2, 0) for p in padding]
+        pairs = [integers(op, "padding", p, 2, 0, MOST_STEP) for p in padding]
         return tuple((before, after) for before, after in pairs)
-    return tuple((p, p) for p in integers(op, "padding", padding, axes, 0))
+    return tuple((p, p) for p in integers(op, "padding", padding, axes, 0, MOST_STEP))
 
 
 def conv_shape(w: Window, x: Shape, weight: Shape, bias: Shape | None, residual: Shape | None) -> Shape:

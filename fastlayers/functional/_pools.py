@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError, UnsupportedError
+from .._tuples import NamedTuple
+from ..errors import ShapeError, UnsupportedError
 from ..graph.ir import Dim, Shape
 from ..kernels import _dispatch
 from ._arrays import as_float32, empty
-from ._checks import integers
+from ._checks import MOST_STEP, flag, integers
 from ._geometry import window
 
-__all__ = ["Pool", "five", "flag", "image", "no_indices", "plain", "pool", "pool_pads", "pool_shape", "run_pool"]
+__all__ = ["Pool", "five", "image", "no_indices", "plain", "pool", "pool_pads", "pool_shape", "run_pool"]
 
 
 class Pool(NamedTuple):
@@ -43,7 +44,7 @@ def pool(
     op: str, axes: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any, layout: Any = "nchw"
 ) -> Pool:
     """Checks the arguments of a pool over `axes` axes of space."""
-    kernel = integers(op, "kernel_size", kernel_size, axes, 1)
+    kernel = integers(op, "kernel_size", kernel_size, axes, 1, MOST_STEP)
     place = window(op, axes, kernel if stride is None else stride, padding, dilation, 1, "zeros", layout)
     found = Pool(op, kernel, place.stride, place.padding, place.dilation, flag(op, "ceil_mode", ceil_mode), place.last)
     if found.ceil and isinstance(padding, str):
@@ -52,13 +53,6 @@ def pool(
         if max(pair) >= reach:
             raise ShapeError(f"{op}: padding is {padding!r}: expected less than the {reach} positions that a window spans")
     return found
-
-
-def flag(op: str, argument: str, value: Any) -> bool:
-    """A plain bool."""
-    if not isinstance(value, (bool, np.bool_)) and value not in (0, 1):
-        raise DTypeError(f"{op}: {argument} is {value!r}: expected True or False")
-    return bool(value)
 
 
 def no_indices(op: str, return_indices: Any) -> None:

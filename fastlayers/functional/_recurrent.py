@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ..errors import DTypeError, ShapeError
 from ..graph.ir import Dim, Shape
+from ..graph.symbol import Symbol
 from ..kernels import _dispatch
 from ..kernels.table import GruOptions, LstmOptions, RnnOptions
 from ._activation import resolve, specify
-from ._arrays import as_float32, as_int64, empty, optional_float32
+from ._arrays import as_array, as_float32, as_int64, as_mask, empty, optional_float32, optional_int64, optional_mask
 from ._checks import differ, number, same_shape
 from .arithmetic import add, multiply
 from .joining import slice
@@ -23,6 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 _DIRECTIONS = ("forward", "reverse", "bidirectional")
+_SMALLEST_SINGLE = 2.0**-149
 _MERGES = ("concat", "sum", "mul", "ave", None)
 # Weights by the names that functions and layers give them, and their axes but for the one of directions. h is the size of c, q
 # that of h, which projections make smaller, g the number of gates.
@@ -57,7 +60,7 @@ def _clip(op: str, given: dict[str, Any]) -> float:
     clip = number(op, "clip", given["clip"])
     if not clip >= 0:
         raise ShapeError(f"{op}: clip is {clip}: expected at least 0, which is no clipping")
-    return clip
+    return max(clip, _SMALLEST_SINGLE) if clip else clip  # what float32 takes for 0 is not 0: it clips all to next to nothing
 
 
 def _lstm_options(op: str, given: dict[str, Any]) -> LstmOptions:
@@ -179,7 +182,7 @@ def _sizes(kind: Kind, name: str, inputs: Dim, weights: dict[str, Any]) -> tuple
 def check_mask(name: str, mask: Any) -> None:
     """Raises unless a mask, array or symbol, is one of booleans."""
     if mask is not None:
-        dtype = getattr(mask, "dtype", None) or np.asarray(mask).dtype
+        dtype = mask.dtype if isinstance(mask, Symbol) else as_array(mask, name, "mask").dtype
         if dtype != np.bool_:
             raise DTypeError(f"{name}: mask has dtype {dtype}: expected booleans, True for the steps that a sequence has")
 
@@ -190,7 +193,7 @@ def valid_steps(name: str, lengths: Any, mask: Any, batch: tuple[int, ...], step
         check_mask(name, mask)
         if lengths is not None:
             raise ShapeError(f"{name}: lengths and mask are both given: expected one of them at most")
-        array = np.require(mask, np.bool_, ["C", "A"])
+        array = as_mask(mask, name, "mask")
         same_shape(name, "mask", array.shape, (*batch, steps), "(n, t), or (t,) without a batch")
         return array if batch else array[None]
     if lengths is None:
@@ -261,8 +264,8 @@ def run_cell(
 def sequence(kind: Kind, given: dict[str, Any]) -> tuple[np.ndarray, ...]:
     """An operation over a sequence on arrays: all its arguments by name."""
     given, weights, x, before = _converted(kind, kind.name, given)
-    lengths, mask = given["lengths"], given["mask"]
-    shapes = {name: None if v is None else np.shape(v) for name, v in (("lengths", lengths), ("mask", mask))}
+    lengths, mask = optional_int64(given["lengths"], kind.name, "lengths"), optional_mask(given["mask"], kind.name, "mask")
+    shapes = {name: None if v is None else v.shape for name, v in (("lengths", lengths), ("mask", mask))}
     results: Any = whole(kind, **{**given, **shapes})
     d, batch_first = 2 if given["direction"] == "bidirectional" else 1, given["batch_first"]
     batch, steps = ((), len(x)) if x.ndim == 2 else ((x.shape[0],), x.shape[1]) if batch_first else ((x.shape[1],), x.shape[0])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from .._arguments import shown
+from .._tuples import NamedTuple
 from ..errors import DTypeError, ShapeError
 from ..graph.ir import Dim, Shape
-from ._checks import differ, integer, integers, same_shape
+from ._checks import MOST_STEP, differ, integer, integers, same_shape
 from ._geometry import Plan, channels_last, padding_pairs
 
 __all__ = ["Crop", "Transposed", "crop", "output_sizes", "transposed", "transposed_plan", "transposed_shape"]
@@ -37,8 +39,11 @@ def transposed(
     op: str, axes: int, stride: Any, padding: Any, output_padding: Any, groups: Any, dilation: Any, layout: Any
 ) -> Transposed:
     """Checks the arguments of a transposed convolution over `axes` axes of space."""
-    strides, dilations = integers(op, "stride", stride, axes, 1), integers(op, "dilation", dilation, axes, 1)
-    extra = None if output_padding is None else integers(op, "output_padding", output_padding, axes, 0)
+    strides, dilations = (
+        integers(op, "stride", stride, axes, 1, MOST_STEP),
+        integers(op, "dilation", dilation, axes, 1, MOST_STEP),
+    )
+    extra = None if output_padding is None else integers(op, "output_padding", output_padding, axes, 0, MOST_STEP)
     for axis, more in enumerate(extra or ()):
         if more >= max(strides[axis], dilations[axis]):
             raise ShapeError(
@@ -74,14 +79,16 @@ def output_sizes(t: Transposed, value: Any, rank: int) -> tuple[int, ...] | None
     if value is None:
         return None
     if isinstance(t.padding, str):
-        raise ShapeError(f"{t.op}: output_size is {value!r}: expected None with padding={t.padding!r}")
+        raise ShapeError(f"{t.op}: output_size is {shown(value)}: expected None with padding={t.padding!r}")
     if not isinstance(value, (tuple, list)):
-        raise DTypeError(f"{t.op}: output_size is {value!r} of type {type(value).__name__}: expected a sequence of ints")
+        raise DTypeError(f"{t.op}: output_size is {shown(value)} of type {type(value).__name__}: expected a sequence of ints")
     sizes = list(value)
     if len(sizes) == rank:
         sizes = sizes[-1 - t.axes : -1] if t.last else sizes[-t.axes :]
     if len(sizes) != t.axes:
-        raise ShapeError(f"{t.op}: output_size is {value!r}: expected {t.axes} sizes, or {rank} with those of the other axes")
+        raise ShapeError(
+            f"{t.op}: output_size is {shown(value)}: expected {t.axes} sizes, or {rank} with those of the other axes"
+        )
     return tuple(integer(t.op, "output_size", size, 0) for size in sizes)
 
 

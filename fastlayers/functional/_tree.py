@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .._arguments import checked
 from ..errors import DTypeError, ShapeError
-from ._arrays import as_int64
-from ._checks import integer
+from ._arrays import as_array, as_int64
+from ._checks import fits, integer, sequence
 
 __all__ = ["ClassTree"]
 
@@ -37,7 +38,9 @@ class ClassTree:
     __slots__ = ("codes", "depth", "left", "order", "points", "right", "starts")
 
     def __init__(self, left: np.ndarray, right: np.ndarray) -> None:
-        self.left, self.right = (np.ascontiguousarray(a, np.int64) for a in (left, right))
+        self.left, self.right = (as_int64(a, "ClassTree", name).copy() for a, name in ((left, "left"), (right, "right")))
+        if self.left.ndim != 1 or self.left.shape != self.right.shape:
+            raise ShapeError(f"ClassTree: left has shape {self.left.shape}, right {self.right.shape}: expected (nodes,) of both")
         nodes = len(self.left)
         above = np.full(nodes, -1, np.int64)
         code = np.zeros(nodes, np.int64)
@@ -83,26 +86,31 @@ class ClassTree:
 
     def path(self, target: int) -> tuple[np.ndarray, np.ndarray]:
         """The nodes from the root to a class and the codes there: word2vec's ``point`` and ``code``."""
-        if not 0 <= integer("ClassTree.path", "target", target) < self.num_classes:
+        target = integer("ClassTree.path", "target", target)
+        if not 0 <= target < self.num_classes:
             raise ShapeError(f"ClassTree.path: target is {target}: expected 0 to {self.num_classes - 1}")
         part = slice(self.starts[target], self.starts[target + 1])
         return self.points[part], self.codes[part]
 
     @classmethod
+    @checked
     def balanced(cls, num_classes: int) -> ClassTree:
         """Paths of equal length, but for one: below node i are 2 i + 1 and 2 i + 2, and classes come after nodes."""
         nodes = integer("ClassTree.balanced", "num_classes", num_classes, 1) - 1
+        # The arrays that are made on the way, and the path of each class.
+        fits("ClassTree.balanced", (16 + 2 * nodes.bit_length()) * nodes, np.int64, f"a tree of {nodes + 1} classes")
         children = 2 * np.arange(nodes)[:, None] + [1, 2]
         children = np.where(children < nodes, children, -1 - (children - nodes))
         return cls(children[:, 0], children[:, 1])
 
     @classmethod
+    @checked
     def huffman(cls, counts: Any) -> ClassTree:
         """The tree with the least expected path for classes that come up as often as `counts` says: word2vec's own.
 
         Nodes are numbered as they are made, the root last; classes of equal counts keep their order.
         """
-        array = np.asarray(counts)
+        array = as_array(counts, "ClassTree.huffman", "counts")
         if array.ndim != 1 or not array.size or array.dtype.kind not in "iuf":
             raise ShapeError(f"ClassTree.huffman: counts has shape {array.shape}: expected one number a class, at least one")
         if not np.all(array >= 0) or not np.all(np.isfinite(array)):
@@ -131,8 +139,13 @@ class ClassTree:
         return cls(left, right)
 
     @classmethod
+    @checked
     def from_paths(cls, points: Sequence[Any], codes: Sequence[Any]) -> ClassTree:
         """The tree of word2vec's ``point`` and ``code`` of every class: the nodes from the root on, and the sides taken there."""
+        points, codes = (
+            sequence("ClassTree.from_paths", name, given if not isinstance(given, np.ndarray) else [*np.atleast_1d(given)])
+            for name, given in (("points", points), ("codes", codes))
+        )
         if len(points) != len(codes) or not len(points):
             raise ShapeError(f"ClassTree.from_paths: {len(points)} points, {len(codes)} codes: expected one of each a class")
         nodes = len(points) - 1

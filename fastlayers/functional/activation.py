@@ -10,7 +10,7 @@ from ..errors import ShapeError
 from ..graph.ir import Shape
 from ..graph.ops import op
 from ..kernels.table import UNARY, Activation
-from ._checks import number
+from ._checks import number, single
 from ._unary import PLAIN, floats, numbers_rule, run_unary
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def elu(x: Tensor, alpha: float = 1.0) -> np.ndarray:
     array([0., 2.], dtype=float32)
     """
     alpha = number("elu", "alpha", alpha)
-    return run_unary("elu", x, Activation(UNARY["elu"].code, alpha))
+    return run_unary("elu", x, Activation(UNARY["elu"].code, single("elu", "alpha", alpha)))
 
 
 @op("selu", "x", numbers_rule("selu"))

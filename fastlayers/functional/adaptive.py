@@ -14,9 +14,9 @@ from ..graph.ops import op
 from ..kernels import _dispatch
 from ..kernels.table import REDUCE
 from ._arrays import as_float32, empty
-from ._checks import integer
+from ._checks import flag, integer
 from ._geometry import channels_last
-from ._pools import five, flag, image, no_indices, plain
+from ._pools import five, image, no_indices, plain
 
 if TYPE_CHECKING:
     from ._types import Tensor

@@ -13,6 +13,7 @@ from ..kernels import _dispatch
 from ._arrays import as_float32, empty, optional_int64, optional_mask
 from ._attention import (
     ARRAYS,
+    FAR,
     Machine,
     Settings,
     additive_mask,
@@ -200,7 +201,8 @@ def scaled_dot_product_attention(
     results = [empty(shape) for shape in (found if isinstance(found, list) else [found])]
     run_sdpa(
         ARRAYS, q, k, v, additive_mask(mask), counts, results, is_causal=bool(is_causal), scale=scale, num_heads=num_heads,
-        num_kv_heads=num_kv_heads, offset=offset, need_weights=wanted(_SDPA, need_weights), need_scores=need_scores,
+        num_kv_heads=num_kv_heads, offset=offset_of(_SDPA, offset), need_weights=wanted(_SDPA, need_weights),
+        need_scores=bool(need_scores),
     )  # fmt: skip
     return tuple(results) if isinstance(found, list) else results[0]
 
@@ -209,7 +211,9 @@ def _plain(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool, offset: An
     """The usual call, four axes and as many heads everywhere, without the search for what else may have been meant: that takes
     longer than one query does. None if it is another one.
     """
-    if not (q.ndim == k.ndim == v.ndim == 4 and offset.__class__ is int and k.shape[:3] == v.shape[:3]):
+    if not (q.ndim == k.ndim == v.ndim == 4 and offset.__class__ is int and -FAR <= offset <= FAR):
+        return None
+    if k.shape[:3] != v.shape[:3]:
         return None
     b, h, rows, d = q.shape
     if k.shape[0] != b or k.shape[1] != h or k.shape[3] != d:

@@ -183,10 +183,10 @@ def hard_rule(
     """Checks the arguments of `hard_attention` and returns the shapes of its results."""
     if mode not in ("argmax", "sample"):
         raise ShapeError(f"{_HARD}: mode is {mode!r}: expected 'argmax' or 'sample'")
-    if mode == "sample":
-        if seed is None:
-            raise ShapeError(f"{_HARD}: mode is 'sample', seed is None: expected an int, so that the choice can be repeated")
+    if seed is not None:
         integer(_HARD, "seed", seed, 0)
+    elif mode == "sample":
+        raise ShapeError(f"{_HARD}: mode is 'sample', seed is None: expected an int, so that the choice can be repeated")
     whole = _three(_HARD, query, key, value, attn_mask, lengths)
     if differ(query[-1], key[-1]):
         raise ShapeError(f"{_HARD}: query {query} and key {key}: expected one width")

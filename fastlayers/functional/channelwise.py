@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from .._arguments import checked
+from ..errors import ArgumentError, ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
 from ..graph.symbol import Symbol
 from ..kernels import _dispatch
 from ._activation import IDENTITY
-from ._arrays import as_float32, empty, optional_float32
+from ._arrays import as_float32, contiguous, empty, optional_float32
 from ._checks import axis as checked_axis
 from ._checks import integer, number, same_shape
 from .normalisation import positive
@@ -54,6 +55,8 @@ def batch_norm_rule(
 ) -> Shape:
     """Checks the arguments of `batch_norm` and returns the shape of its result."""
     positive("batch_norm", "eps", eps)
+    if momentum is not None:
+        number("batch_norm", "momentum", momentum)
     _, count = channels_of("batch_norm", x, axis)
     if not training and (running_mean is None or running_var is None):
         raise ShapeError("batch_norm: running_mean or running_var is None: expected both, or training=True")
@@ -112,11 +115,11 @@ def batch_norm(
     at = axis % x.ndim
     if training:
         # All numbers of a channel side by side: then it is one group.
-        first = np.ascontiguousarray(np.moveaxis(x, at, 0))
+        first = contiguous(np.moveaxis(x, at, 0), "batch_norm")
         y = run_group_norm(
             first.reshape(1, x.shape[at], -1 if x.size else 0), vectors["weight"], vectors["bias"], x.shape[at], eps
         )
-        return np.ascontiguousarray(np.moveaxis(y.reshape(first.shape), 0, at))
+        return contiguous(np.moveaxis(y.reshape(first.shape), 0, at), "batch_norm", "the result")
     scale, shift = affine_of(vectors, eps)
     return run_affine(x, scale, shift, at)
 
@@ -194,10 +197,10 @@ def group_norm(
         x.shape, None if weight is None else weight.shape, None if bias is None else bias.shape, num_groups, eps, axis
     )
     at = axis % x.ndim
-    first = x if at == 1 else np.ascontiguousarray(np.moveaxis(x, at, 1))
+    first = x if at == 1 else contiguous(np.moveaxis(x, at, 1), "group_norm")
     cut = (first.shape[0], first.shape[1], math.prod(first.shape[2:]))
     y = run_group_norm(first.reshape(cut), weight, bias, num_groups or max(cut[1], 1), eps).reshape(first.shape)
-    return y if at == 1 else np.ascontiguousarray(np.moveaxis(y, 1, at))
+    return y if at == 1 else contiguous(np.moveaxis(y, 1, at), "group_norm", "the result")
 
 
 def run_group_norm(x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, groups: int, eps: float) -> np.ndarray:
@@ -208,6 +211,7 @@ def run_group_norm(x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | 
     return out
 
 
+@checked
 def instance_norm(
     x: Tensor,
     running_mean: Tensor | None = None,
@@ -250,6 +254,7 @@ def instance_norm(
     _, count = channels_of("instance_norm", x.shape, axis)
     _vectors("instance_norm", count, **{name: None if v is None else v.shape for name, v in tensors.items()})
     positive("instance_norm", "eps", eps)
+    number("instance_norm", "momentum", momentum)
     if use_input_stats:
         return group_norm(x, None, tensors["weight"], tensors["bias"], eps, axis=axis)
     if running_mean is None or running_var is None:
@@ -262,7 +267,8 @@ def response_rule(x: Shape, size: Any, alpha: Any, beta: Any, k: Any, axis: Any)
     """Checks the arguments of `local_response_norm` and returns the shape of its result."""
     integer("local_response_norm", "size", size, 1)
     for name, value in (("alpha", alpha), ("beta", beta), ("k", k)):
-        number("local_response_norm", name, value)
+        if number("local_response_norm", name, value) < 0 and name != "beta":
+            raise ArgumentError(f"local_response_norm: {name} is {value}: expected at least 0, a base that has powers")
     channels_of("local_response_norm", x, axis)
     return x
 
@@ -309,6 +315,6 @@ def local_response_norm(
         _dispatch.kernel("lrn")(x.reshape(cut), out.reshape(cut), size, alpha, beta, k)
         return out
     # The kernel looks further ahead where sizes are even, torch further back: turned round, they are the same.
-    turned = np.ascontiguousarray(x.reshape(cut)[:, ::-1])
+    turned = contiguous(x.reshape(cut)[:, ::-1], "local_response_norm")
     _dispatch.kernel("lrn")(turned, out.reshape(cut), size, alpha, beta, k)
-    return np.ascontiguousarray(out.reshape(cut)[:, ::-1]).reshape(x.shape)
+    return contiguous(out.reshape(cut)[:, ::-1], "local_response_norm", "the result").reshape(x.shape)

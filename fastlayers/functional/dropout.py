@@ -11,7 +11,7 @@ from ..errors import ShapeError, UnsupportedError
 from ..graph.ir import Shape
 from ..graph.ops import op
 from ._arrays import as_float32
-from ._checks import integer, integers, number
+from ._checks import integer, integers, number, sequence
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -67,16 +67,23 @@ def dropout(
     """
     x = as_float32(x, "dropout", "x")
     p = probability("dropout", p)
+    if seed is not None:
+        seed = integer("dropout", "seed", seed)
     if not training:
         return np.array(x)
     if seed is None:
         raise ShapeError("dropout: seed is None: expected an int, training=True draws from it")
-    return drop(x, p, integer("dropout", "seed", seed), 0, noise_shape)
+    return drop(x, p, seed, 0, noise_shape)
+
+
+def _noise(noise_shape: Any, axes: int) -> tuple[int, ...]:
+    """The sizes of the noise, one an axis of x."""
+    return integers("dropout", "noise_shape", sequence("dropout", "noise_shape", noise_shape), axes, 0)
 
 
 def drop(x: np.ndarray, p: float, seed: int, stream: int, noise_shape: Sequence[int] | None) -> np.ndarray:
     """`dropout` of a float32 array with one of many streams of a seed."""
-    shape = x.shape if noise_shape is None else integers("dropout", "noise_shape", tuple(noise_shape), x.ndim, 0)
+    shape = x.shape if noise_shape is None else _noise(noise_shape, x.ndim)
     if any(a not in (1, b) for a, b in zip(shape, x.shape, strict=True)):
         raise ShapeError(f"dropout: noise_shape is {shape}, x has shape {x.shape}: expected 1 or the size of x in every axis")
     if p == 1:

@@ -9,7 +9,7 @@ import numpy as np
 from ..graph.ir import Shape
 from ..graph.ops import op
 from ..kernels.table import UNARY, Activation
-from ._checks import number
+from ._checks import number, single
 from ._unary import PLAIN, floats, numbers_rule, run_unary
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def clip_rule(x: Shape, min: float | None, max: float | None) -> Shape:
     """The shape rule of `clip`: as of any elementwise function; limits may be None."""
     for name, value in (("min", min), ("max", max)):
         if value is not None:
-            number("clip", name, value)
+            single("clip", name, value, infinite=True)
     return x
 
 
@@ -101,7 +101,8 @@ def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> np.ndarr
     """
     min_val = number("hardtanh", "min_val", min_val)
     max_val = number("hardtanh", "max_val", max_val)
-    return run_unary("hardtanh", x, Activation(_CLIP, min_val, max_val))
+    least, most = (single("hardtanh", name, value, infinite=True) for name, value in (("min_val", min_val), ("max_val", max_val)))
+    return run_unary("hardtanh", x, Activation(_CLIP, least, most))
 
 
 @op("exp", "x", numbers_rule("exp"))

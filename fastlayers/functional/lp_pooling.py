@@ -10,8 +10,8 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph.ir import Shape
 from ..graph.ops import op
-from ._checks import number
-from ._pools import Pool, flag, plain, pool, pool_shape, run_pool
+from ._checks import flag, number
+from ._pools import Pool, plain, pool, pool_shape, run_pool
 
 if TYPE_CHECKING:
     from ._types import Padding, Tensor

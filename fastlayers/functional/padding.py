@@ -5,16 +5,17 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ..errors import ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
 from ..kernels import _dispatch
 from ..kernels.table import PAD_MODES
-from ._arrays import as_float32, empty
+from ._arrays import as_float32, contiguous, empty
 from ._checks import integer, number
 from .layout import copy_to
 
@@ -101,7 +102,7 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
         value = number("pad", "value", value)
     crop, steps = _plan(array.shape, _numbers(pad), mode if isinstance(mode, str) else repr(mode))
     if crop is not None:
-        array = np.array(array[crop], order="C")
+        array = contiguous(array[crop], "pad")
     if not steps:
         return copy_to(array, array.shape)
     kernel = _dispatch.kernel("pad")

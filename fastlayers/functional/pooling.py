@@ -9,8 +9,8 @@ import numpy as np
 
 from ..graph.ir import Shape
 from ..graph.ops import op
-from ._checks import integer
-from ._pools import Pool, flag, no_indices, plain, pool, pool_shape, run_pool
+from ._checks import flag, integer
+from ._pools import Pool, no_indices, plain, pool, pool_shape, run_pool
 
 if TYPE_CHECKING:
     from ._types import Padding, Tensor

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import LimitError, ShapeError
+from .._arguments import checked
+from ..errors import ShapeError
 from ..graph.ir import Shape
 from ..graph.ops import op
 from ._arrays import as_float32, empty, optional_int64
 from ._attention import ARRAYS, Machine
-from ._checks import differ, integer, number
+from ._checks import differ, fits, integer, number
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -133,6 +134,7 @@ def run_rotary(m: Machine, x: Any, cos: Any, sin: Any, out: Any, interleaved: bo
     m.call("rotary", m.view(x, shape), *tables, m.view(out, shape), interleaved)
 
 
+@checked
 def rotary_tables(length: int, dim: int, base: float = 10000.0) -> tuple[np.ndarray, np.ndarray]:
     """Cosines and sines for `rotary_embedding`: of the angles ``position * base ** (-2 i / dim)``.
 
@@ -156,6 +158,7 @@ def rotary_tables(length: int, dim: int, base: float = 10000.0) -> tuple[np.ndar
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
 
+@checked
 def sinusoidal_encoding(length: int, dim: int, base: float = 10000.0) -> np.ndarray:
     """Positions as sines and cosines: ``sin(p base ** (-2 i / dim))`` in columns 2 i, cosines of the same in columns 2 i + 1.
 
@@ -184,8 +187,7 @@ def _angles(name: str, length: Any, dim: Any, base: Any) -> np.ndarray:
     steps, width, slow = integer(name, "length", length, 0), integer(name, "dim", dim, 0), number(name, "base", base)
     if width % 2 or not slow > 0:
         raise ShapeError(f"{name}: dim is {width}, base {slow}: expected an even size and a positive number")
-    try:
+    fits(name, (steps + 1) * (width + 1), np.float64, f"{steps} positions of {width} numbers")
+    with np.errstate(all="ignore"):
         found: np.ndarray = np.arange(steps)[:, None] * slow ** (-np.arange(0, width, 2) / max(width, 1))
-    except (MemoryError, ValueError):  # numpy calls a size beyond all addresses a wrong value
-        raise LimitError(f"{name}: no memory for {steps} positions of {width} numbers") from None
     return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._arguments import checked
 from ..graph.ops import op
 from ._recurrent import GRU, cell, check_mask, check_merge, describe_options, merged, sequence, single_state, step, whole
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["gru", "gru_cell"]
 
 
+@checked
 def gru(
     x: Tensor,
     state: Tensor | None,
@@ -106,6 +108,7 @@ def gru(
     return merged(out, merge), h
 
 
+@checked
 def gru_cell(
     x: Tensor,
     state: Tensor | None,

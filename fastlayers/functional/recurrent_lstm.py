@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._arguments import checked
 from ..graph.ops import op
 from ._recurrent import LSTM, cell, check_mask, check_merge, describe_options, merged, sequence, split_state, step, whole
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["lstm", "lstm_cell"]
 
 
+@checked
 def lstm(
     x: Tensor,
     state: tuple[Tensor, Tensor] | None,
@@ -113,6 +115,7 @@ def lstm(
     return merged(out, merge), (h, c)
 
 
+@checked
 def lstm_cell(
     x: Tensor,
     state: tuple[Tensor, Tensor] | None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._arguments import checked
 from ..graph.ops import op
 from ._recurrent import RNN, cell, check_mask, check_merge, describe_options, merged, sequence, single_state, step, whole
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["rnn", "rnn_cell"]
 
 
+@checked
 def rnn(
     x: Tensor,
     state: Tensor | None,
@@ -96,6 +98,7 @@ def rnn(
     return merged(out, merge), h
 
 
+@checked
 def rnn_cell(
     x: Tensor,
     state: Tensor | None,

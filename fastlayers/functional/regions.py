@@ -12,11 +12,11 @@ from ..errors import ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
 from ..kernels import _dispatch
-from ..kernels.table import REDUCE
-from ._arrays import as_float32, empty
-from ._checks import integer, integers, number
+from ..kernels.table import MOST_SAMPLES, REDUCE
+from ._arrays import as_float32, contiguous, empty
+from ._checks import flag, integer, integers, number
 from ._geometry import channels_last
-from ._pools import flag, plain
+from ._pools import plain
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -36,6 +36,11 @@ def _shape(name: str, x: Shape, boxes: Shape, output_size: Any, spatial_scale: A
     return (boxes[0], *size, channels) if last else (boxes[0], channels, *size)
 
 
+def samples_of(name: str, sampling_ratio: Any) -> int:
+    """How many samples a bin has along each axis; 0 or less: as many as it has pixels."""
+    return integer(name, "sampling_ratio", sampling_ratio, None, MOST_SAMPLES)
+
+
 def _images(name: str, x: np.ndarray, boxes: np.ndarray) -> np.ndarray:
     """The image of every box."""
     if not np.isfinite(boxes).all():
@@ -48,7 +53,7 @@ def _images(name: str, x: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 
 def _align_rule(x: Shape, boxes: Shape, output_size: Any, spatial_scale: Any, sampling_ratio: Any, aligned: Any, mode: Any,
                 layout: Any) -> Shape:  # fmt: skip
-    integer("roi_align", "sampling_ratio", sampling_ratio)
+    samples_of("roi_align", sampling_ratio)
     flag("roi_align", "aligned", aligned)
     if mode not in ("avg", "max"):
         raise ShapeError(f"roi_align: mode is {mode!r}: expected 'avg' or 'max'")
@@ -110,7 +115,7 @@ def roi_align(
         boxes: ``(k, 5)``, each ``(image, x1, y1, x2, y2)``.
         output_size: bins along h and w; an int, or one an axis.
         spatial_scale: what coordinates of boxes are multiplied by.
-        sampling_ratio: samples along each axis of a bin; 0 or less: as many as it has pixels, rounded up.
+        sampling_ratio: samples along each axis of a bin, at most 128; 0 or less: as many as it has pixels, rounded up.
         aligned: whether coordinates are those of areas, half a pixel less (ONNX: ``half_pixel``); else boxes are at least one
             pixel long (``output_half_pixel``).
         mode: ``"avg"``, or ``"max"``, the largest of the samples' four neighbours times their weights, as in ONNX.
@@ -131,7 +136,7 @@ def roi_align(
     shape: Any = _align_rule(x.shape, boxes.shape, output_size, spatial_scale, sampling_ratio, aligned, mode, layout)
     images, out = _images("roi_align", x, boxes), empty(shape)
     shift = (0.5, -1e10) if aligned else (0.0, 1.0)
-    number, samples = REDUCE["mean" if mode == "avg" else "max"], max(int(sampling_ratio), 0)
-    corners, last = np.ascontiguousarray(boxes[:, 1:]), channels_last("roi_align", layout, 2)
+    number, samples = REDUCE["mean" if mode == "avg" else "max"], max(samples_of("roi_align", sampling_ratio), 0)
+    corners, last = contiguous(boxes[:, 1:], "roi_align", "boxes"), channels_last("roi_align", layout, 2)
     _dispatch.kernel("roi_align")(x, corners, images, out, float(spatial_scale), *shift, samples, number, last)
     return out

@@ -13,9 +13,9 @@ from ..graph.ops import op
 from ..kernels import _dispatch
 from ..kernels.resize_tables import torch_size, torch_taps
 from ._arrays import as_float32, empty
-from ._checks import integer, integers, number
+from ._checks import flag, integer, integers, number
 from ._geometry import channels_last
-from ._pools import flag, image, plain
+from ._pools import image, plain
 
 if TYPE_CHECKING:
     from ._types import Tensor

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
-from ._arrays import as_float32, as_int64
-from ._checks import integer, number
+from .._arguments import checked
+from .._tuples import NamedTuple
+from ..errors import ArgumentError, DTypeError, ShapeError
+from ._arrays import as_array, as_float32, as_int64
+from ._checks import fits, integer, number
 
 __all__ = ["SearchResult", "beam_search", "greedy_search"]
 
@@ -35,6 +38,7 @@ class SearchResult(NamedTuple):
     scores: np.ndarray
 
 
+@checked
 def greedy_search(step: Step, state: Any, start: Any, end: int, max_length: int, *, state_axis: int = 0) -> SearchResult:
     """Decodes with the likeliest token each time, the first of equal ones: ``token = argmax(log p(token | tokens so far))``.
 
@@ -61,8 +65,9 @@ def greedy_search(step: Step, state: Any, start: Any, end: int, max_length: int,
     (array([[1, 2],
            [2, 2]]), array([1, 0]))
     """
-    tokens, end, max_length = _begin("greedy_search", state, start, end, max_length, state_axis)
+    tokens, end, max_length = _begin("greedy_search", step, state, start, end, max_length, state_axis)
     n = len(tokens)
+    fits("greedy_search", n * max_length, np.int64, f"{n} sequences of {max_length} tokens")
     done, scores, lengths = np.zeros(n, bool), np.zeros(n), np.zeros(n, np.int64)
     chosen: list[np.ndarray] = []
     while len(chosen) < max_length and not done.all():
@@ -76,6 +81,7 @@ def greedy_search(step: Step, state: Any, start: Any, end: int, max_length: int,
     return SearchResult(np.stack(chosen, axis=1) if chosen else np.zeros((n, 0), np.int64), lengths, scores)
 
 
+@checked
 def beam_search(
     step: Step,
     state: Any,
@@ -121,11 +127,14 @@ def beam_search(
     ([[2, 2], [1, 2]], [[0.3, 0.12]])
     """
     name = "beam_search"
-    first, end, max_length = _begin(name, state, start, end, max_length, state_axis)
+    first, end, max_length = _begin(name, step, state, start, end, max_length, state_axis)
     k, n = integer(name, "beams", beams, 1), len(first)
     power = number(name, "length_penalty", length_penalty)
     if not power >= 0:
         raise ShapeError(f"{name}: length_penalty is {power}: expected at least 0")
+    if power * math.log(max(max_length, 2)) > 700:
+        raise ArgumentError(f"{name}: length_penalty is {power}: {max_length} tokens to that power are no finite number")
+    fits(name, 2 * n * k * max_length, np.int64, f"{n} sequences, {k} beams of each, of {max_length} tokens")
     state = _moved(state, np.repeat(np.arange(n), k), state_axis)
     tokens = np.repeat(first, k)
     # Beams that go on: their log-probabilities (only the first exists) and tokens; the best that ended: scores, lengths, tokens.
@@ -189,13 +198,17 @@ def _best(sums: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 # ---- arguments and states ----------------------------------------------------------------------------------------------------
 
 
-def _begin(name: str, state: Any, start: Any, end: Any, max_length: Any, axis: Any) -> tuple[np.ndarray, int, int]:
+def _begin(name: str, step: Any, state: Any, start: Any, end: Any, max_length: Any, axis: Any) -> tuple[np.ndarray, int, int]:
     """The first tokens, the end token and the most tokens, checked."""
+    if not callable(step):
+        raise DTypeError(
+            f"{name}: step is of type {type(step).__name__}: expected a function of tokens and the state before them"
+        )
     axis = integer(name, "state_axis", axis)
     tokens = as_int64(start, name, "start")
     if tokens.ndim > 1:
         raise ShapeError(f"{name}: start has shape {tokens.shape}: expected one token, or (n,)")
-    sizes = {_size(name, a, axis) for a in _leaves(state)}
+    sizes = {_size(name, a, axis) for a in _leaves(name, state)}
     if len(sizes) > 1 or (sizes and tokens.ndim and sizes != {len(tokens)}):
         raise ShapeError(
             f"{name}: the state's arrays have {sorted(sizes)} sequences along axis {axis}, start {tokens.size}: expected the same"
@@ -213,14 +226,14 @@ def _size(name: str, array: np.ndarray, axis: int) -> int:
     return int(array.shape[axis])
 
 
-def _leaves(state: Any) -> list[np.ndarray]:
+def _leaves(name: str, state: Any) -> list[np.ndarray]:
     if state is None:
         return []
     if isinstance(state, dict):
-        return [leaf for part in state.values() for leaf in _leaves(part)]
+        return [leaf for part in state.values() for leaf in _leaves(name, part)]
     if isinstance(state, (tuple, list)):
-        return [leaf for part in state for leaf in _leaves(part)]
-    return [np.asarray(state)]
+        return [leaf for part in state for leaf in _leaves(name, part)]
+    return [as_array(state, name, "state")]
 
 
 def _moved(state: Any, rows: np.ndarray, axis: int) -> Any:

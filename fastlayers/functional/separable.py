@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._arguments import checked
 from ..errors import ShapeError
 from ..graph.symbol import Symbol
 from ..kernels.separable_choice import TOLERANCE, factors
@@ -55,6 +56,7 @@ def _checked(place: Window, x: Any, depthwise: Any, pointwise: Any, bias: Any, m
     return x, depthwise, pointwise, bias, channels
 
 
+@checked
 def separable_conv1d(
     x: Tensor,
     weight_depthwise: Tensor,
@@ -106,6 +108,7 @@ def separable_conv1d(
     return conv1d(y, pointwise, bias, layout=layout, activation=act)
 
 
+@checked
 def separable_conv2d(
     x: Tensor,
     weight_depthwise: Tensor,

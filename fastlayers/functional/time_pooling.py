@@ -12,8 +12,7 @@ from ..graph.ops import op
 from ..kernels import _dispatch
 from ..kernels.table import REDUCE
 from ._arrays import as_float32, empty, optional_int64, optional_mask
-from ._checks import same_shape
-from ._pools import flag
+from ._checks import flag, same_shape
 
 if TYPE_CHECKING:
     from ._types import Tensor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import ShapeError
 from ..functional import linear
 from ..functional._arrays import as_float32
 from ..functional.linear import run_linear
@@ -14,11 +15,14 @@ __all__ = ["affine"]
 
 
 def affine(layer: Linear, x: Any, residual: Any = None) -> Any:
-    """``act(x weightᵀ + bias + residual)`` of a layer; shapes have been checked."""
+    """``act(x weightᵀ + bias + residual)`` of a layer; the shape of the residual has been checked."""
     if symbolic(x, residual):
         tensors = layer._tensors()
         return linear(x, tensors["weight"], tensors.get("bias"), activation=layer._activation_code, residual=residual)
     kernel, packed = layer._packed()
+    x = as_float32(x, "linear", "x")
+    if x.ndim == 0 or x.shape[-1] != layer.in_features:
+        raise ShapeError(f"linear: x has shape {x.shape}: expected (..., {layer.in_features}) for {layer!r}")
     if residual is not None:
         residual = as_float32(residual, "linear", "residual")
-    return run_linear(kernel, as_float32(x, "linear", "x"), packed, layer.out_features, residual, layer._activation_code)
+    return run_linear(kernel, x, packed, layer.out_features, residual, layer._activation_code)

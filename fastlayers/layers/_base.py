@@ -7,12 +7,13 @@ snapshot of itself, taken anew after a load anywhere, so that a call never mixes
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
+from .._arguments import Check, as_flag, checker
+from .._locks import Lock
 from ..errors import DTypeError, UnsupportedError, WeightsError
 from ..kernels import _dispatch
 from ._load import Loaded, as_tensor, load_into, named, read_only
@@ -21,9 +22,10 @@ from ._names import weight_norm
 __all__ = ["Frozen", "Layer", "Weights", "WithWeight"]
 
 L = TypeVar("L", bound="Layer")
+_OURS = f"{__package__}."
 
 # Guards publication (of weights, packed weights and snapshots), never a computation.
-_lock = threading.RLock()
+_lock = Lock()
 
 
 class _Epoch:
@@ -45,10 +47,28 @@ class Weights:
         return Weights, (self.tensors,)
 
 
+def _check_of(kind: type, method: str) -> Check:
+    """What checks the arguments of a layer's own method by its annotations; those of networks that users write go unchecked."""
+    name = f"_check{method}"
+    found: Check | None = kind.__dict__.get(name)
+    if found is None:
+        function = getattr(kind, method)
+        ours = hasattr(function, "__code__") and function.__module__.startswith(_OURS)
+        found = checker(kind.__name__, function, 1)[1] if ours else _unchecked
+        type.__setattr__(kind, name, found)
+    return found
+
+
+def _unchecked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Takes any arguments as they are."""
+    return args, kwargs
+
+
 class Frozen(type):
-    """Freezes a layer once its constructor is through."""
+    """Checks what a layer of this library is made of, and freezes it once its constructor is through."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = _check_of(cls, "__init__")(args, kwargs)
         layer = super().__call__(*args, **kwargs)
         layer.__dict__["_sealed"] = True
         return layer
@@ -100,6 +120,8 @@ class Layer(metaclass=Frozen):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """`forward`, all of whose layers have the weights of one and the same load."""
+        if kwargs or len(args) > 1:
+            args, kwargs = _check_of(type(self), "forward")(args, kwargs)
         return self._settled().forward(*args, **kwargs)
 
     def _settled(self: L) -> L:
@@ -186,6 +208,7 @@ class Layer(metaclass=Frozen):
         >>> layer(np.array([1.0, 2.0]))
         array([3.], dtype=float32)
         """
+        strict = as_flag(f"{type(self).__name__}.load_state_dict", "strict", strict)
         given = named(type(self).__name__, weights, prefix)
         self._rename(given, "")
         return self._take("load_state_dict", given, strict, prefix)

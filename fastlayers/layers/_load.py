@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from .._arguments import shown
+from .._tuples import NamedTuple
 from ..errors import DTypeError, WeightsError
 from ..functional._arrays import as_float32, is_constant
 
@@ -29,9 +31,11 @@ def named(layer: str, weights: Any, prefix: str) -> dict[str, Any]:
         raise DTypeError(
             f"{layer}.load_state_dict: weights of type {type(weights).__name__}: expected a mapping of names to arrays"
         )
+    if not isinstance(prefix, str):
+        raise DTypeError(f"{layer}.load_state_dict: prefix is {shown(prefix)} of type {type(prefix).__name__}: expected a str")
     if odd := [name for name in weights if not isinstance(name, str)]:
         raise DTypeError(
-            f"{layer}.load_state_dict: weights has the name {odd[0]!r} of type {type(odd[0]).__name__}: expected str"
+            f"{layer}.load_state_dict: weights has the name {shown(odd[0])} of type {type(odd[0]).__name__}: expected str"
         )
     return {name[len(prefix) :]: value for name, value in weights.items() if name.startswith(prefix)}
 

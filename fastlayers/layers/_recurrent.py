@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..functional import concat, slice
 from ..functional._arrays import as_float32, empty, optional_float32
-from ..functional._checks import differ, integer, number, same_shape
+from ..functional._checks import MOST_LAYERS, differ, integer, number, same_shape
 from ..functional._recurrent import (
     LSTM,
     WEIGHTS,
@@ -145,7 +145,7 @@ class Sequences(Recurrent):
     ) -> None:
         name = type(self).__name__
         self._begin(input_size, hidden_size, options, proj_size)
-        self.num_layers = integer(name, "num_layers", num_layers, 1)
+        self.num_layers = integer(name, "num_layers", num_layers, 1, MOST_LAYERS)
         self.batch_first, self.bidirectional, self.peephole = bool(batch_first), bool(bidirectional), bool(peephole)
         self.dropout = number(name, "dropout", dropout)
         directions = 2 if bidirectional else 1

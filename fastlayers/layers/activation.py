@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..functional import glu, log_softmax, prelu, softmax, swiglu
 from ..functional._activation import resolve
-from ..functional._checks import integer
+from ..functional._checks import integer, number
 from ..functional._unary import run_unary
 from ..functional.activation import gelu_rule, softplus_rule
 from ..graph.ops import OPS
@@ -190,6 +190,7 @@ class PReLU(WithWeight):
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
         self.num_parameters = integer("PReLU", "num_parameters", num_parameters, 1)
+        number("PReLU", "init", init)
         self._shapes = {"weight": (self.num_parameters,)}
 
     def __call__(self, x: Tensor) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..functional import additive_attention, multiply, scaled_dot_product_attention, subtract, unsqueeze
-from ..functional._arrays import as_float32
+from ..functional._arrays import as_float32, shape_of
 from ..functional._checks import integer, number
 from ..graph.symbol import symbolic
 from ._affine import affine
@@ -63,7 +63,7 @@ class _KerasAttention(Layer):
             raise DTypeError(f"{name}: mask of type {type(mask).__name__}: expected None or [query_mask, value_mask]")
         of_query, of_value = (None, None) if mask is None else mask[:2]
         for part, x, given in (("query", query, of_query), ("value", value, of_value)):
-            shape = None if given is None else given.shape if symbolic(given) else np.shape(given)
+            shape = None if given is None else shape_of(given, name, f"mask of {part}")
             if x.ndim != 3 or (shape is not None and len(shape) != 2):
                 raise ShapeError(f"{name}: {part} has shape {x.shape}, its mask {shape}: expected (n, t, features) and (n, t)")
         low = self._low(of_value, use_causal_mask, query.shape[1], value.shape[1])
@@ -113,6 +113,8 @@ class Attention(_KerasAttention):
     """
 
     def __init__(self, use_scale: bool = False, score_mode: str = "dot", dropout: float = 0.0, seed: int | None = None) -> None:
+        if seed is not None:
+            integer("Attention", "seed", seed)
         if score_mode not in ("dot", "concat"):
             raise ShapeError(f"Attention: score_mode is {score_mode!r}: expected 'dot' or 'concat'")
         number("Attention", "dropout", dropout)

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..functional import batch_norm, group_norm, instance_norm, local_response_norm, squeeze, unsqueeze
 from ..functional._arrays import as_float32
-from ..functional._checks import integer
+from ..functional._checks import integer, number
 from ..functional.channelwise import affine_of, channels_of, response_rule, run_affine
 from ..functional.normalisation import positive
 from ..graph.symbol import Symbol
@@ -72,6 +72,8 @@ class _BatchNorm(_Statistics):
         center: bool = True,
         axis: int = 1,
     ) -> None:
+        if momentum is not None:
+            number(type(self).__name__, "momentum", momentum)
         self._begin(num_features, eps, affine and scale, affine and center, track_running_stats, axis)
 
     def __call__(self, x: Tensor) -> np.ndarray:
@@ -204,6 +206,7 @@ class _InstanceNorm(_Statistics):
         *,
         axis: int = 1,
     ) -> None:
+        number(type(self).__name__, "momentum", momentum)
         self._begin(num_features, eps, affine, affine, track_running_stats, axis)
 
     def __call__(self, x: Tensor) -> np.ndarray:

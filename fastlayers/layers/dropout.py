@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "MonteCarlo"]
 
 
+# The error of a mean falls with the root of their number: a call for more does not come back.
+_MOST_SAMPLES = 1 << 20
+
+
 class _Draw:
     """One draw of a network: its seed, its number, and how many dropout layers have drawn so far."""
 
@@ -112,7 +116,7 @@ class MonteCarlo(Layer):
 
     Args:
         net: a layer, or a network of layers; called with what this is called with, returns one array.
-        samples: how many draws.
+        samples: how many draws, at most 2**20.
         seed: an int.
 
     >>> import numpy as np, fastlayers as fl
@@ -125,7 +129,7 @@ class MonteCarlo(Layer):
         if not isinstance(net, Layer):
             raise DTypeError(f"MonteCarlo: net is of type {type(net).__name__}: expected a layer of fastlayers")
         self.net = net
-        self.samples = integer("MonteCarlo", "samples", samples, 1)
+        self.samples = integer("MonteCarlo", "samples", samples, 1, _MOST_SAMPLES)
         self.seed = integer("MonteCarlo", "seed", seed)
 
     def forward(self, *inputs: Any) -> tuple[np.ndarray, np.ndarray]:

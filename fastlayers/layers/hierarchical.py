@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..functional import hierarchical_argmax, hierarchical_log_prob, hierarchical_log_softmax
-from ..functional._arrays import as_float32
+from ..functional._arrays import as_array, as_float32
 from ..functional._checks import integer
 from ..functional._tree import ClassTree
 from ..functional.hierarchical import given_tree, spread, weights_rule
@@ -85,7 +85,7 @@ class HierarchicalSoftmax(WithWeight):
 
     def _convert(self, given: dict[str, Any], prefix: str) -> None:
         if prefix + "syn1" in given and prefix + "weight" not in given:
-            syn1 = np.asarray(given.pop(prefix + "syn1"))
+            syn1 = as_array(given.pop(prefix + "syn1"), "HierarchicalSoftmax.load_state_dict", prefix + "syn1")
             given[prefix + "weight"] = syn1[:-1] if syn1.ndim == 2 and len(syn1) == self.num_classes else syn1
 
     def _arguments(self) -> str:

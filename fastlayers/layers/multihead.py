@@ -9,10 +9,10 @@ import numpy as np
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..functional import concat, linear, log, permute, reshape, scaled_dot_product_attention, squeeze, subtract, unsqueeze
 from ..functional._activation import resolve
-from ..functional._arrays import as_float32, as_mask
+from ..functional._arrays import as_float32, as_mask, contiguous, empty, shape_of
 from ..functional._checks import differ, integer, number
 from ..functional.linear import run_linear
-from ..graph.symbol import Symbol, symbolic
+from ..graph.symbol import symbolic
 from ..kernels import _dispatch
 from ._affine import affine
 from ._base import Layer
@@ -153,7 +153,7 @@ class MultiheadAttention(Layer):
     def empty_cache(self, batch: int = 1) -> Cache:
         """The cache before the first token: keys ``(batch, 0, g d)`` and values ``(batch, 0, g e)``."""
         batch = integer("MultiheadAttention", "batch", batch, 0)
-        return np.empty((batch, 0, self._sizes[1]), np.float32), np.empty((batch, 0, self._sizes[2]), np.float32)
+        return empty((batch, 0, self._sizes[1])), empty((batch, 0, self._sizes[2]))
 
     def project(self, key: Tensor, value: Tensor) -> Cache:
         """Keys and values of a memory, projected: a cache that every step of a decoder reads; inputs as in `forward`, with a
@@ -171,7 +171,7 @@ class MultiheadAttention(Layer):
 
         `projected`: keys and values that `project` made, in the place of key and value.
         """
-        single = len(_shape(query)) == 2
+        single = len(shape_of(query, "MultiheadAttention", "query")) == 2
         q = self._first(query, "query")
         if projected is not None:
             k, v = projected
@@ -184,13 +184,13 @@ class MultiheadAttention(Layer):
             offset = 0 if cache is None else None
         q = self._project(0, q)
         if self.rotary is not None:
-            before = 0 if cache is None else _known(_shape(cache[0])[1])
+            before = 0 if cache is None else _known(self._kept(cache)[0][1])
             q = self.rotary(q, offset=before, num_heads=self.num_heads)
             k = k if projected is not None else self.rotary(k, offset=before, num_heads=self.num_kv_heads)
         if cache is not None:
             k, v = self._extended(cache, k, v)
         found = scaled_dot_product_attention(
-            q, k, v, self._mask(mask, padding, _shape(q)[0]), is_causal=causal, lengths=lengths, num_heads=self.num_heads,
+            q, k, v, self._mask(mask, padding, q.shape[0]), is_causal=causal, lengths=lengths, num_heads=self.num_heads,
             num_kv_heads=self.num_kv_heads, offset=offset, need_weights=need,
         )  # fmt: skip
         out, weights = found if need else (found, None)
@@ -238,14 +238,21 @@ class MultiheadAttention(Layer):
         pack = _dispatch.kernel("linear_pack")
         return (_dispatch.kernel("linear"), [pack(*self._part(tensors, i)) for i in range(3)]), None
 
-    def _extended(self, cache: Any, k: Any, v: Any) -> Cache:
+    def _kept(self, cache: Any) -> list[Any]:
+        """The shapes of the keys and values that a cache keeps."""
         if not isinstance(cache, (tuple, list)) or len(cache) != 2:
             raise DTypeError(
                 f"MultiheadAttention: cache of type {type(cache).__name__}: expected a pair (keys, values) of arrays"
             )
-        for old, new, what in ((cache[0], k, "keys"), (cache[1], v, "values")):
-            shape = _shape(old)
-            if len(shape) != 3 or differ(shape[0], new.shape[0]) or differ(shape[2], new.shape[2]):
+        shapes = [shape_of(part, "MultiheadAttention", "cache") for part in cache]
+        for shape, what in zip(shapes, ("keys", "values"), strict=True):
+            if len(shape) != 3:
+                raise ShapeError(f"MultiheadAttention: cache has {what} of shape {shape}: expected three axes")
+        return shapes
+
+    def _extended(self, cache: Any, k: Any, v: Any) -> Cache:
+        for shape, new, what in zip(self._kept(cache), (k, v), ("keys", "values"), strict=True):
+            if differ(shape[0], new.shape[0]) or differ(shape[2], new.shape[2]):
                 raise ShapeError(
                     f"MultiheadAttention: cache has {what} of shape {shape}: expected ({new.shape[0]}, t, {new.shape[2]})"
                 )
@@ -272,7 +279,14 @@ class MultiheadAttention(Layer):
             if padding.ndim != 2 or differ(padding.shape[0], batch):
                 raise ShapeError(f"MultiheadAttention: key_padding_mask has shape {padding.shape}: expected ({batch}, s)")
             padding = unsqueeze(unsqueeze(padding, 1), 1) if symbolic(padding) else padding[:, None, None]
-        return padding if mask is None else mask if padding is None else mask + padding
+        if mask is None or padding is None:
+            return padding if mask is None else mask
+        if differ(mask.shape[-1], padding.shape[-1]):
+            raise ShapeError(
+                f"MultiheadAttention: attn_mask is for {mask.shape[-1]} keys, key_padding_mask for {padding.shape[-1]}: "
+                "expected as many"
+            )
+        return mask + padding
 
     def _convert(self, given: dict[str, Any], prefix: str) -> None:
         for ending in ("weight", "bias"):
@@ -325,10 +339,6 @@ class MultiheadAttention(Layer):
         return f"MultiheadAttention({text}{', batch_first=True' if self.batch_first else ''})"
 
 
-def _shape(x: Any) -> Any:
-    return x.shape if isinstance(x, (Symbol, np.ndarray)) else np.shape(x)
-
-
 def _known(size: Any) -> int:
     if not isinstance(size, int):
         raise UnsupportedError(f"MultiheadAttention: the length of the cache is {size!r}: rotary positions need a known one")
@@ -337,7 +347,7 @@ def _known(size: Any) -> int:
 
 def _swapped(x: Any) -> Any:
     """The first two axes the other way round."""
-    return permute(x, (1, 0, 2)) if symbolic(x) else np.ascontiguousarray(x.swapaxes(0, 1))
+    return permute(x, (1, 0, 2)) if symbolic(x) else contiguous(x.swapaxes(0, 1), "MultiheadAttention")
 
 
 def _squeezed(x: Any) -> Any:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._arguments import shown
 from ..errors import ShapeError
 from ..functional import pad
+from ..functional._arrays import shape_of
 from ..functional._checks import integer, number
-from ..graph.symbol import Symbol
 from ._base import Frozen, Layer
 
 if TYPE_CHECKING:
@@ -39,11 +40,11 @@ class _Pad(Layer):
         given = (padding,) * (2 * self._axes) if not isinstance(padding, (tuple, list)) else tuple(padding)
         self.padding = tuple(integer(name, "padding", p) for p in given)
         if len(self.padding) != 2 * self._axes:
-            raise ShapeError(f"{name}: padding is {padding!r}: expected an int or {2 * self._axes} of them")
+            raise ShapeError(f"{name}: padding is {shown(padding)}: expected an int or {2 * self._axes} of them")
 
     def __call__(self, x: Tensor) -> np.ndarray:
         """Pads x, with or without a batch: ``(n, c, ...)`` or ``(c, ...)``; returns float32."""
-        ndim = x.ndim if isinstance(x, (np.ndarray, Symbol)) else np.ndim(x)
+        ndim = len(shape_of(x, type(self).__name__, "x"))
         if ndim not in (self._axes + 1, self._axes + 2):
             raise ShapeError(
                 f"{type(self).__name__}: x has {ndim} axes: expected {self._axes + 2}, or {self._axes + 1} without a batch"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import functional as f
+from ..functional._checks import flag
 from ..functional._geometry import channels_last
-from ..functional._pools import flag, no_indices, pool
+from ..functional._pools import no_indices, pool
 from ..functional.adaptive import bins
 from ..functional.lp_pooling import exponent
 from ..functional.pooling import divisor
@@ -62,10 +64,10 @@ class _MaxPool(_Pool):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
         padding: Padding = 0,
-        dilation: Any = 1,
+        dilation: int | Sequence[int] = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
         *,
@@ -91,8 +93,8 @@ class _AvgPool1d(_Pool):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
         padding: Padding = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
@@ -127,8 +129,8 @@ class _AvgPool(_AvgPool1d):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
         padding: Padding = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
@@ -153,7 +155,13 @@ class _LPPool(_Pool):
     """
 
     def __init__(
-        self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False, *, layout: str = "nchw"
+        self,
+        norm_type: float,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        ceil_mode: bool = False,
+        *,
+        layout: str = "nchw",
     ) -> None:
         name = type(self).__name__
         exponent(name, norm_type)
@@ -169,7 +177,7 @@ class _AdaptiveAvgPool(_Pool):
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
     """
 
-    def __init__(self, output_size: Any, *, layout: str = "nchw") -> None:
+    def __init__(self, output_size: int | Sequence[int | None] | None, *, layout: str = "nchw") -> None:
         name = type(self).__name__
         bins(name, self._axes, output_size)
         channels_last(name, layout, self._axes)
@@ -185,7 +193,9 @@ class _AdaptiveMaxPool(_AdaptiveAvgPool):
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
     """
 
-    def __init__(self, output_size: Any, return_indices: bool = False, *, layout: str = "nchw") -> None:
+    def __init__(
+        self, output_size: int | Sequence[int | None] | None, return_indices: bool = False, *, layout: str = "nchw"
+    ) -> None:
         super().__init__(output_size, layout=layout)
         no_indices(type(self).__name__, return_indices)
 

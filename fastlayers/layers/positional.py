@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._arguments import shown
 from ..errors import ShapeError
 from ..functional import add, rotary_embedding
-from ..functional._arrays import as_float32
+from ..functional._arrays import as_float32, as_int64
 from ..functional._checks import differ, integer, number
 from ..functional.positional import rotary_tables, sinusoidal_encoding
 from ..graph.symbol import symbolic
@@ -113,7 +114,7 @@ class LearnedPositionalEncoding(Layer):
         x, start, steps = _placed("LearnedPositionalEncoding", x, self.d_model, offset, self.batch_first)
         if start + steps > self.max_length:
             raise ShapeError(
-                f"LearnedPositionalEncoding: positions {start} .. {start + steps - 1}: expected them below {self.max_length}"
+                f"LearnedPositionalEncoding: {steps} positions from {shown(start)} on: expected them below {self.max_length}"
             )
         rows = self._tensors()["weight"][start : start + steps]
         return add(x, rows if self.batch_first or x.ndim == 2 else rows[:, None])  # type: ignore[union-attr]
@@ -164,7 +165,7 @@ class RotaryEmbedding(Layer):
         start = integer("RotaryEmbedding", "offset", offset, 0)
         settings: dict[str, Any] = {"interleaved": self.interleaved, "num_heads": num_heads, "rotary_dim": self.dim}
         if position_ids is not None:
-            ids = np.asarray(position_ids)
+            ids = as_int64(position_ids, "RotaryEmbedding", "position_ids")
             cos, sin = _tables(_whole(int(ids.max(initial=0)) + 1), self.dim, self.base)
             return rotary_embedding(x, cos, sin, ids, **settings)
         steps = x.shape[1 if num_heads is not None else -2] if x.ndim > 2 else 0  # type: ignore[union-attr]

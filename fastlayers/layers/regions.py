@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..functional import roi_align, roi_pool
-from ..functional._checks import integer, integers, number
+from ..functional._checks import flag, integers, number
 from ..functional._geometry import channels_last
-from ..functional._pools import flag
+from ..functional.regions import samples_of
 from ._base import Layer
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class RoIPool(Layer):
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
     """
 
-    def __init__(self, output_size: Any, spatial_scale: float = 1.0, *, layout: str = "nchw") -> None:
+    def __init__(self, output_size: int | Sequence[int], spatial_scale: float = 1.0, *, layout: str = "nchw") -> None:
         self.output_size = integers("RoIPool", "output_size", output_size, 2, 1)
         self.spatial_scale, self.layout = number("RoIPool", "spatial_scale", spatial_scale), layout
         channels_last("RoIPool", layout, 2)
@@ -46,7 +47,7 @@ class RoIAlign(Layer):
     Args:
         output_size: bins along h and w; an int, or one an axis.
         spatial_scale: what coordinates of boxes are multiplied by.
-        sampling_ratio: samples along each axis of a bin; 0 or less: as many as it has pixels, rounded up.
+        sampling_ratio: samples along each axis of a bin, at most 128; 0 or less: as many as it has pixels, rounded up.
         aligned: whether coordinates are half a pixel less.
         mode: ``"avg"`` or ``"max"``.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
@@ -54,7 +55,7 @@ class RoIAlign(Layer):
 
     def __init__(
         self,
-        output_size: Any,
+        output_size: int | Sequence[int],
         spatial_scale: float = 1.0,
         sampling_ratio: int = -1,
         aligned: bool = False,
@@ -64,7 +65,7 @@ class RoIAlign(Layer):
     ) -> None:
         self.output_size = integers("RoIAlign", "output_size", output_size, 2, 1)
         self.spatial_scale = number("RoIAlign", "spatial_scale", spatial_scale)
-        self.sampling_ratio = integer("RoIAlign", "sampling_ratio", sampling_ratio)
+        self.sampling_ratio = samples_of("RoIAlign", sampling_ratio)
         self.aligned, self.mode, self.layout = flag("RoIAlign", "aligned", aligned), mode, layout
         channels_last("RoIAlign", layout, 2)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._arguments import shown
 from ..errors import ShapeError
 from ..functional import interpolate, pixel_shuffle, pixel_unshuffle
 from ..functional._checks import integer
@@ -37,19 +39,19 @@ class Upsample(Layer):
 
     def __init__(
         self,
-        size: Any = None,
-        scale_factor: Any = None,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
         mode: str = "nearest",
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
         *,
         layout: str = "nchw",
     ) -> None:
-        if mode not in MODES:
-            raise ShapeError(f"Upsample: mode is {mode!r}: expected one of {', '.join(map(repr, MODES))}")
+        if not isinstance(mode, str) or mode not in MODES:
+            raise ShapeError(f"Upsample: mode is {shown(mode)}: expected one of {', '.join(map(repr, MODES))}")
         if (size is None) == (scale_factor is None):
             raise ShapeError(f"Upsample: size is {size!r}, scale_factor {scale_factor!r}: expected one of them, the other None")
-        self._fixed = {
+        self._fixed: dict[str, Any] = {
             "size": size,
             "scale_factor": scale_factor,
             "mode": mode,

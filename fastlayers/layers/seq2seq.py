@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..functional import beam_search, concat, greedy_search, log_softmax
+from ..functional._arrays import as_array, as_int64
 from ..functional.search import SearchResult
 from ._base import Layer
 from ._recurrent import Sequences
@@ -90,8 +92,10 @@ class Seq2Seq(Layer):
         if self.attention is None:
             return begin
         n, t = memory.shape[:2]
-        valid = np.ones((n, t), bool) if mask is None else np.asarray(mask)
-        return {**begin, "memory": memory, "mask": valid if lengths is None else np.arange(t) < np.reshape(lengths, (-1, 1))}
+        valid = np.ones((n, t), bool) if mask is None else as_array(mask, "Seq2Seq", "mask")
+        if lengths is not None:
+            valid = np.arange(t) < as_int64(lengths, "Seq2Seq", "lengths").reshape(-1, 1)
+        return {**begin, "memory": memory, "mask": valid}
 
     def step(self, tokens: Tensor, state: dict[str, Any]) -> tuple[np.ndarray, dict[str, Any]]:
         """One step of the decoder, as `functional.greedy_search` and `functional.beam_search` take it.
@@ -103,6 +107,8 @@ class Seq2Seq(Layer):
         Returns:
             The log-probabilities ``(n, vocabulary)`` of the next token, and the state after the step.
         """
+        if not isinstance(state, Mapping) or "state" not in state or (self.attention is not None and "memory" not in state):
+            raise DTypeError(f"Seq2Seq.step: state is of type {type(state).__name__}: expected what `encode` returns")
         seen = self.target(tokens)
         before = _turned(state["state"])
         if self.attention is not None:
@@ -128,7 +134,7 @@ class Seq2Seq(Layer):
             out, _ = self.decoder(self.target(tokens), _turned(state["state"]))
             return log_softmax(self.output(out))
         found = []
-        for column in np.asarray(tokens).T:
+        for column in as_array(tokens, "Seq2Seq", "tokens").T:
             logs, state = self.step(column, state)
             found.append(logs)
         return np.stack(found, axis=1)

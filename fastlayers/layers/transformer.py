@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._arguments import checked
 from ..errors import DTypeError, ShapeError
-from ..functional._checks import integer
+from ..functional._checks import MOST_LAYERS, fits, integer
 from ._base import Layer
 from .normalisation import LayerNorm
 from .transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer
@@ -25,8 +26,9 @@ class _Stack(Layer):
     def _build(self, layer: Any, num_layers: Any, norm: Any) -> None:
         name = type(self).__name__
         if not isinstance(layer, Layer) or not (norm is None or isinstance(norm, Layer)):
-            raise DTypeError(f"{name}: a layer of type {type(layer).__name__} and a norm {norm!r}: expected layers of fastlayers")
-        self.num_layers = integer(name, "num_layers", num_layers, 0)
+            kinds = f"{type(layer).__name__} and {type(norm).__name__}"
+            raise DTypeError(f"{name}: layer and norm are of types {kinds}: expected layers of fastlayers")
+        self.num_layers = integer(name, "num_layers", num_layers, 0, MOST_LAYERS)
         self.layers: list[Any] = [copy.deepcopy(layer) for _ in range(self.num_layers)]
         self.norm = norm
 
@@ -208,6 +210,9 @@ class Transformer(Layer):
         norm_first: bool = False,
         bias: bool = True,
     ) -> None:
+        for name, given in (("custom_encoder", custom_encoder), ("custom_decoder", custom_decoder)):
+            if given is not None and not callable(given):
+                raise DTypeError(f"Transformer: {name} is of type {type(given).__name__}: expected a layer, or None")
         settings = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
         self.encoder: Any = custom_encoder
         if custom_encoder is None:
@@ -240,7 +245,9 @@ class Transformer(Layer):
         return out
 
     @staticmethod
+    @checked
     def generate_square_subsequent_mask(sz: int) -> np.ndarray:
         """The causal mask of numbers ``(sz, sz)``: -infinity above the diagonal, 0 elsewhere."""
         size = integer("Transformer.generate_square_subsequent_mask", "sz", sz, 0)
+        fits("Transformer.generate_square_subsequent_mask", 2 * size * size, np.float32, f"a mask of {size} by {size} numbers")
         return np.triu(np.full((size, size), -np.inf, np.float32), 1)

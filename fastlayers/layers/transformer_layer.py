@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..errors import DTypeError
 from ..functional._activation import resolve
 from ..functional._checks import integer, number
 from ._affine import affine
@@ -208,6 +209,8 @@ class TransformerDecoderLayer(_TransformerLayer):
         Returns:
             float32, the shape of tgt; with a cache ``(out, cache)``.
         """
+        if cache is not None and not (isinstance(cache, (tuple, list)) and len(cache) == 2):
+            raise DTypeError(f"TransformerDecoderLayer: cache is of type {type(cache).__name__}: expected what `start` returns")
         own, projected = (None, None) if cache is None else cache
         first = self.norm_first
         x = self.norm1(tgt) if first else tgt

@@ -12,7 +12,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-import fastlayers.formats.keras.layers  # noqa: F401  fills LAYERS
+import keras_names
+
+import fastlayers.formats.keras.model  # noqa: F401  fills LAYERS
 from fastlayers.formats.keras.layer import LAYERS
 from fastlayers.formats.keras.ops import OPERATIONS
 from fastlayers.formats.onnx.canonical import DOMAINS
@@ -28,7 +30,10 @@ PAGE = Path(__file__).with_name("operators.md")
 HEAD = f"""# What of each file format is read
 
 Made from the code's tables by `python docs/make_operators.py`. A file that has anything else is refused when it is loaded, by one
-error that lists all of it. What runs an operator is one of these:
+error that lists all of it: so is an attribute, an option, a word of a layer's configuration or of a node that nothing reads, each
+with its value, unless it is known to change no result (training, names, initial weights; tables in the code say which, and why).
+
+What runs an operator is one of these:
 
 | word | meaning |
 | --- | --- |
@@ -108,10 +113,17 @@ def page() -> str:
             "`.keras` and `.h5`, Sequential and Functional networks of Keras 2 and 3. `Lambda` and classes of users are refused: "
             "nothing in a file is executed. Layers and operations become operators of ONNX's table above.",
             "",
+            "All is computed in float32. A layer whose policy computes in float16 or bfloat16 rounds its weights, what comes in "
+            "and what goes out to that type, and inside computes in float32: results have the dtype that Keras gives (float32 "
+            "with bfloat16's numbers for bfloat16, which numpy lacks), and differ from a backend's by what this rounds within a "
+            "layer. Operations on nothing but float16 give float16. float64 policies give float32, computed in it.",
+            "",
             "| | names |",
             "| --- | --- |",
             f"| layers | {joined(LAYERS)} |",
             f"| operations (`keras.ops`) | {joined(OPERATIONS)} |",
+            f"| layers of Keras 3.15 that are refused | {joined(set(keras_names.LAYERS.split()) - LAYERS.keys())} |",
+            f"| operations of Keras 3.15 that are refused | {joined(set(keras_names.OPERATIONS.split()) - OPERATIONS.keys())} |",
             "",
         ]
     )

@@ -6,10 +6,11 @@ import functools
 import math
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ..errors import FormatError, UnsupportedError
 
 if TYPE_CHECKING:

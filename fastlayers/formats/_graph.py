@@ -26,17 +26,29 @@ def load_graph(
     opened = open_source(source, caller="load", mapped=bool(mmap), budget=budget)
     if not len(opened):
         raise FormatError(f"{opened.where}: is empty (0 bytes)")
-    from . import keras, onnx, own, tflite
+    # A format's module is imported if the content may be of it: most processes read one.
+    from . import _table
 
-    if own.sniff(opened):
-        _insisted(opened, format, own.NAME)
-        return own.load_graph(opened, budget)
-    if tflite.sniff(opened):
-        _insisted(opened, format, tflite.NAME)
-        return *tflite.load_graph(opened, budget), {}
-    if format == onnx.NAME or onnx.sniff(opened):
-        _insisted(opened, format, onnx.NAME)
-        return *onnx.load_graph(opened, budget), {}
+    if _table.may_be(opened, "safetensors"):
+        from . import own
+
+        if own.sniff(opened):
+            _insisted(opened, format, own.NAME)
+            return own.load_graph(opened, budget)
+    if _table.may_be(opened, "tflite"):
+        from . import tflite
+
+        if tflite.sniff(opened):
+            _insisted(opened, format, tflite.NAME)
+            return *tflite.load_graph(opened, budget), {}
+    if format == "onnx" or _table.may_be(opened, "onnx"):
+        from . import onnx
+
+        if format == onnx.NAME or onnx.sniff(opened):
+            _insisted(opened, format, onnx.NAME)
+            return *onnx.load_graph(opened, budget), {}
+    from . import keras
+
     if format == keras.NAME or keras.is_model(opened):
         _insisted(opened, format, keras.NAME)
         return *keras.load_graph(opened, budget), {}
@@ -53,7 +65,7 @@ def _refuse(source: Source) -> None:
     """The content is no network: is it weights alone?"""
     from . import _table, foreign
 
-    found = next((f for f in _table.FORMATS if f.sniff(source)), None)
+    found = next((f for f in _table.candidates(source) if f.sniff(source)), None)
     if found is not None:
         raise UnsupportedError(
             f"{source.where}: is a {found.NAME} file, which holds weights alone: read them with load_weights, and put them into "

@@ -9,7 +9,8 @@ import reprlib
 import stat
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from ..errors import DTypeError, FormatError, LimitError
+from .._held import map_of
+from ..errors import ArgumentError, DTypeError, FormatError, LimitError
 from ._budget import Budget
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def open_source(source: Any, *, caller: str, mapped: bool, budget: Budget) -> So
         return Source(_read_stream(source, where, budget), where)
     try:
         view = memoryview(source)
-    except TypeError:
+    except (TypeError, ValueError):  # numpy has arrays that no buffer describes
         raise DTypeError(f"{caller}: source must be a path, bytes or a binary file object, got {type(source).__name__}") from None
     if view.format not in ("B", "b", "c") or not view.c_contiguous:
         raise DTypeError(f"{where}: source must be a contiguous buffer of bytes, got items of format {view.format!r}")
@@ -87,7 +88,10 @@ def open_source(source: Any, *, caller: str, mapped: bool, budget: Budget) -> So
 
 def quote(value: object) -> str:
     """`value` for an error message: its repr, shortened in length and depth, since names and values come from files."""
-    return _clip(_REPR.repr(value))
+    try:
+        return _clip(_REPR.repr(value))
+    except ValueError:  # an int of thousands of digits
+        return f"a value of type {type(value).__name__}"
 
 
 def _clip(text: str) -> str:
@@ -114,7 +118,10 @@ def _open_path(path: str | bytes, where: str, mapped: bool, budget: Budget) -> m
     flags = os.O_RDONLY
     for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"):
         flags |= getattr(os, name, 0)
-    descriptor = os.open(path, flags)
+    try:
+        descriptor = os.open(path, flags)
+    except ValueError as error:  # a null byte, or what no encoding has
+        raise ArgumentError(f"{where.encode('ascii', 'replace').decode()}: is no path: {error}") from error
     try:
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
@@ -139,7 +146,7 @@ def _map(descriptor: int, size: int, where: str) -> memoryview | None:
     import mmap
 
     try:
-        return memoryview(mmap.mmap(descriptor, size, access=mmap.ACCESS_READ))
+        return memoryview(map_of(mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)))
     except (ValueError, OverflowError):
         raise FormatError(f"{where}: was {size} bytes long when it was opened, and is shorter now") from None
     except OSError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from .._arguments import checked
 from ..errors import DTypeError, FormatError, ShapeError
 from ._arrays import Array
 from ._budget import Budget
@@ -15,6 +16,7 @@ from ._source import SourceLike, open_source, quote
 MAX_BYTES = 16 << 30
 
 
+@checked
 def load_weights(
     source: SourceLike, *, format: str | None = None, mmap: bool = True, max_bytes: int = MAX_BYTES
 ) -> dict[str, Array]:
@@ -83,7 +85,7 @@ def limit(max_bytes: Any, caller: str) -> int:
     """`max_bytes` as an int of at least 0."""
     try:
         found = operator.index(max_bytes)
-    except TypeError:
+    except Exception:  # a foreign type may raise anything
         raise DTypeError(f"{caller}: max_bytes must be an integer, got {type(max_bytes).__name__}") from None
     if found < 0:
         raise ShapeError(f"{caller}: max_bytes must be at least 0, got {found}")

@@ -11,8 +11,9 @@ import stat
 import struct
 import zlib
 from collections.abc import Iterator
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
+from .._tuples import NamedTuple
 from ..errors import FormatError, LimitError, UnsupportedError
 
 MAX_MEMBERS = 100_000

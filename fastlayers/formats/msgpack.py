@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ..errors import FormatError, LimitError, UnsupportedError
 from ._arrays import MAX_RANK, Array, Codec, codec, count_bytes, decode, widen_bfloat16, widen_float8
 from ._budget import Budget

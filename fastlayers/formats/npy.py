@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ..errors import FormatError, UnsupportedError
 from ._arrays import Array, Codec, count_bytes, decode
 from ._budget import Budget

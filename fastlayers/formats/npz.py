@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from .._tuples import NamedTuple
 from ..errors import FormatError, UnsupportedError
 from . import npy
 from ._arrays import Array, decode

@@ -26,6 +26,7 @@ from ..operators.control import CONTROL, check_bodies
 from . import safetensors
 from ._budget import Budget
 from ._source import Source, quote
+from .own_words import unread
 from .safetensors_write import DTYPES, write
 
 __all__ = ["NAME", "load_graph", "save", "sniff"]
@@ -34,6 +35,9 @@ NAME = "fastlayers"
 VERSION = 1
 _UNTOLD = np.dtype(np.void).name  # of a value whose dtype nobody knows, such as most outputs of branches
 _PACKED = "packed/"
+GRAPH = {"inputs", "outputs", "constants", "nodes"}
+# What `load` is told anew is written, and not read.
+OPTIONS = {"optimize", "strict", "native", "bodies", "rounds", "most"}
 DEEPEST = 64  # branches in branches
 MOST_ITEMS = 1_000_000  # lists, objects and commas in the graph; a node has about twenty
 _KINDS = ("tensor", "sequence(tensor)", "optional(tensor)", "optional(sequence(tensor))")
@@ -135,11 +139,13 @@ def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str], d
         graph = _Reader(tensors, where).graph(described, 0)
         _check(graph, (), where)
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, FormatError):
+        if isinstance(error, (FormatError, UnsupportedError)):
             raise
         raise FormatError(f"{where}: its graph is broken: {type(error).__name__}") from None
     if not isinstance(options, dict) or not isinstance(metadata, dict):
         raise FormatError(f"{where}: options or metadata are no JSON objects")
+    for key in (key for key in options if key not in OPTIONS):  # in the file's order: the same word is named each time
+        raise UnsupportedError(f"{where}: has the option {quote(key)}={quote(options[key])}, which is not read")
     kept: dict[str, Any] = {key: options[key] for key in ("optimize", "strict", "native") if key in options}
     for key, value in kept.items():
         if type(value) is not bool:
@@ -159,6 +165,11 @@ def _check(graph: Graph, around: tuple[set[str], ...], where: str) -> None:
                 raise FormatError(f"{where}: its graph reads {quote(name)}, which nothing before it gives")
         if node.op in CONTROL:
             check_bodies(node, f"{where}: {quote(node.op)}")
+        for name, given in unread(node.op, node.attributes).items():
+            raise UnsupportedError(
+                f"{where}: {quote(node.op)} ({quote(next(iter(node.outputs), '-'))}) has {quote(name)}={quote(given)}, "
+                "which is not read"
+            )
         for value in node.attributes.values():
             if isinstance(value, Graph):
                 _check(value, scopes, where)
@@ -191,6 +202,9 @@ class _Reader:
     def graph(self, data: Any, depth: int) -> Graph:
         if depth > DEEPEST:
             raise FormatError(f"{self.where}: branches lie in branches more than {DEEPEST} deep")
+
+        for key in (key for key in data if key not in GRAPH):
+            raise UnsupportedError(f"{self.where}: its graph has {quote(key)}={quote(data[key])}, which is not read")
 
         def value(item: Any) -> Value:
             name, shape, dtype, *kinds = item

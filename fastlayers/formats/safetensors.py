@@ -6,8 +6,9 @@ Every rule of the format is checked. Nothing but the header is read from a mappe
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
+from .._tuples import NamedTuple
 from ..errors import FormatError, UnsupportedError
 from ._arrays import Array, Codec, codec, count_bytes, decode, widen_bfloat16, widen_float8
 from ._budget import Budget

@@ -98,7 +98,7 @@ def _places(source: Source, budget: Budget) -> dict[str, str]:
     places = index.get("weight_map")
     if not isinstance(places, dict) or not places or not all(isinstance(file, str) for file in places.values()):
         raise FormatError(f"{where}: weight_map must map names of tensors to names of files, got {quote(places)}")
-    for file in set(places.values()):
+    for file in dict.fromkeys(places.values()):
         if not _is_plain(file):
             raise FormatError(f"{where}: the file's name {quote(file)} is no plain one: expected a file beside the index")
     return places

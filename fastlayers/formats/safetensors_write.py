@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ._write import whole
+
 __all__ = ["DTYPES", "write"]
 
 # numpy's names of the dtypes that the format has, and its own.
@@ -36,16 +38,8 @@ def write(
         at += array.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + 8) % 64)
-    from pathlib import Path  # which reading files does without, and takes a while
-
-    target = Path(path)
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text)
-            for name in order:
-                array = np.ascontiguousarray(tensors[name])
-                file.write(array.astype(array.dtype.newbyteorder("<"), copy=False).data if array.size else b"")
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole(path) as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name in order:
+            array = np.ascontiguousarray(tensors[name])
+            file.write(array.astype(array.dtype.newbyteorder("<"), copy=False).data if array.size else b"")

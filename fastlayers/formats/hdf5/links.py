@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from ..._tuples import NamedTuple
 from .heaps import fractal_objects, local_heap
 from .raw import Cursor
 

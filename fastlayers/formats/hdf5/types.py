@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
+from ..._tuples import NamedTuple
 from .._arrays import MAX_RANK, Codec, codec, widen_bfloat16
 from .raw import Cursor
 

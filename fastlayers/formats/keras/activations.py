@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .build import Build, Tensor
+from .words import unread
 
 if TYPE_CHECKING:
     from .layer import Layer
@@ -46,6 +49,7 @@ def _hard_sigmoid(b: Build, x: Tensor, old: bool = False) -> Tensor:
 
 
 def _softmax(b: Build, x: Tensor, axis: Any = -1) -> Tensor:
+    axis = list(range(x.rank)) if axis is None else axis
     if isinstance(axis, (list, tuple)) and len(axis) == 1:
         axis = axis[0]
     if isinstance(axis, int):
@@ -84,6 +88,18 @@ def _log_sigmoid(b: Build, x: Tensor) -> Tensor:
     return b.op("Neg", b.op("Softplus", b.op("Neg", x)))
 
 
+def _sparsemax(b: Build, x: Tensor, axis: int = -1) -> Tensor:
+    """max(x - t, 0), where Keras finds t from the sum of the running sums, not from the last of them as the paper has it."""
+    at = x.axis(axis)
+    size = b.shape_of(x, at)
+    z, _ = b.many("TopK", 2, x, b.ints(size) if isinstance(size, int) else size, axis=at)
+    place = b.constant(np.array(at, np.int64))
+    running, counted = b.op("CumSum", z, place), b.op("CumSum", b.op("Add", b.op("Mul", z, 0.0), 1.0), place)
+    within = b.op("Greater", b.op("Sub", z, b.op("Div", b.op("Sub", running, 1.0), counted)), 0.0)
+    total = b.reduce("Sum", b.op("Where", within, running, 0.0), [at], True)
+    return b.op("Relu", b.op("Sub", x, b.op("Div", b.op("Sub", total, 1.0), b.reduce("Sum", b.floats(within), [at], True))))
+
+
 FUNCTIONS: dict[str, Function] = {
     "linear": lambda b, x: x,
     "relu": _relu,
@@ -94,6 +110,7 @@ FUNCTIONS: dict[str, Function] = {
     "gelu": _gelu,
     "glu": _glu,
     "softplus": _plain("Softplus"),
+    "sparsemax": _sparsemax,
     "softsign": _plain("Softsign"),
     "softmax": _softmax,
     "log_softmax": lambda b, x, axis=-1: b.op("LogSoftmax", x, axis=x.axis(axis)),
@@ -131,7 +148,7 @@ _WORDS = {
 
 
 def named(value: Any) -> tuple[str | None, dict[str, Any]]:
-    """Name and arguments of an activation as a configuration has it; None if it is none of Keras' own."""
+    """Name and arguments of an activation as a configuration has it; None if it is none of Keras' own, or says more."""
     if value is None:
         return "linear", {}
     if isinstance(value, str):
@@ -142,11 +159,14 @@ def named(value: Any) -> tuple[str | None, dict[str, Any]]:
         return (name if name in FUNCTIONS and ">" not in str(value.get("registered_name")) else None), {}
     if kind in _LAYERS and isinstance(config, dict):
         given: dict[str, Any] = {} if kind != "LeakyReLU" else {"negative_slope": 0.3}
-        for word in {
+        taken = {
             "ReLU": ("negative_slope", "max_value", "threshold"),
             "LeakyReLU": ("negative_slope",),
             "ELU": ("alpha",),
-        }.get(kind, ("axis",)):
+        }.get(kind, ("axis",))
+        if unread(kind, config, [spelt for word in taken for spelt in _WORDS[word]]):
+            return None, {}
+        for word in taken:
             found = next((config[w] for w in _WORDS[word] if config.get(w) is not None), None)
             if found is not None:
                 given[word] = found

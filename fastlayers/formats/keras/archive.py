@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
+from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError, UnsupportedError
 from .. import hdf5
 from .._budget import Budget, check_ratio, check_text

@@ -22,8 +22,10 @@ __all__ = ["Build", "Refused", "Tensor"]
 MOST_NODES = 50_000
 MOST_FILLED = 1 << 24
 _NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
+BFLOAT16 = 16  # its number
 _KEPT = 4096  # elements of a result that are computed at once, for shapes
 FLOAT32: np.dtype[Any] = np.dtype(np.float32)
+FLOAT16: np.dtype[Any] = np.dtype(np.float16)
 INT64: np.dtype[Any] = np.dtype(np.int64)
 INT32: np.dtype[Any] = np.dtype(np.int32)
 BOOL: np.dtype[Any] = np.dtype(np.bool_)
@@ -182,6 +184,18 @@ class Build:
         """x of another dtype."""
         wanted = np.dtype(dtype)
         return x if x.dtype == wanted else self.op("Cast", x, to=_NUMBERS[wanted]).masked(x.mask)
+
+    def cast_to(self, x: Tensor, name: str) -> Tensor:
+        """x of a dtype by Keras' name. Of bfloat16, which numpy lacks, the numbers, in float32; float64 is float32."""
+        if name == "bfloat16":
+            return self.op("Cast", x, to=BFLOAT16).masked(x.mask)
+        try:
+            wanted = np.dtype("float32" if name == "float64" else name)
+        except TypeError:
+            raise Refused(f"dtype {name!s:.40}") from None
+        if wanted not in _NUMBERS:
+            raise Refused(f"dtype {name!s:.40}")
+        return self.cast(x, wanted)
 
     def floats(self, x: Tensor) -> Tensor:
         """x in float32, in which everything is computed."""

@@ -9,7 +9,7 @@ from ...errors import UnsupportedError
 from .activations import FUNCTIONS
 from .build import Build, Refused, Tensor
 from .layer import Layer, layer
-from .ops import OPERATIONS
+from .ops import OPERATIONS, called, naturally, words
 
 __all__: list[str] = []
 
@@ -76,8 +76,11 @@ for _name, _to, _words in (
 ):  # fmt: skip
     _SAME[_name] = (_to, _words)
 # Words that change nothing here, and those that do unless they have these values.
-_IGNORED = frozenset({"name", "validate_shape", "output_type", "dtype_hint"})
-_PLAIN: dict[str, Any] = {"preserve_aspect_ratio": False, "on_value": 1, "off_value": 0, "batch_dims": 0}
+_IGNORED = frozenset({"name", "validate_shape", "dtype_hint"})
+_PLAIN: dict[str, Any] = {
+    "preserve_aspect_ratio": False, "on_value": 1, "off_value": 0, "batch_dims": 0, "conjugate": False, "exclusive": False,
+    "reverse": False, "a_is_sparse": False, "b_is_sparse": False,
+}  # fmt: skip
 
 
 def _name_of(this: Layer) -> str:
@@ -91,14 +94,21 @@ def _known(this: Layer) -> tuple[()]:
     return ()
 
 
-@layer("TFOpLambda", weights=_known, mask="drop")
+@layer("TFOpLambda", words="function", weights=_known, mask="drop")
 def function(this: Layer, b: Build, /, *args: Any, **kwargs: Any) -> Any:
     """A function of TensorFlow."""
-    name = _name_of(this)
+    return naturally(b, lambda *a, **kw: _run(_name_of(this), b, *a, **kw), args, kwargs)
+
+
+def _run(name: str, b: Build, /, *args: Any, **kwargs: Any) -> Any:
+    kwargs = {k: v for k, v in kwargs.items() if k not in _IGNORED and v is not None}
     if name in _OWN:
+        for word, value in kwargs.items():
+            if word not in words(_OWN[name]):
+                raise Refused(f"{name} with {word}={value!r:.80}, which is not read")
         return _OWN[name](b, *args, **kwargs)
-    to, words = _SAME[name]
-    given = {words.get(k, k): v for k, v in kwargs.items() if k not in _IGNORED and v is not None}
+    to, spelt = _SAME[name]
+    given = {spelt.get(k, k): v for k, v in kwargs.items()}
     for word, plain in _PLAIN.items():
         if (value := given.pop(word, plain)) != plain:
             raise Refused(f"{name} with {word}={value!r}")
@@ -117,10 +127,13 @@ def function(this: Layer, b: Build, /, *args: Any, **kwargs: Any) -> Any:
         given["mode"] = str(given["mode"]).lower()
     if to == "LeakyRelu":
         given.setdefault("negative_slope", 0.2)
-    return OPERATIONS[to](b, *args, **given)
+    if to in ("Argmax", "Argmin"):
+        wanted = str(given.pop("output_type", "int64"))
+        return b.cast_to(called(to, b, *args, **given), wanted)
+    return called(to, b, *args, **given)
 
 
-def _split(b: Build, value: Tensor, num_or_size_splits: Any, axis: int = 0, **_: Any) -> Any:
+def _split(b: Build, value: Tensor, num_or_size_splits: Any, axis: int = 0) -> Any:
     """TensorFlow's split: a number of parts or their sizes."""
     if isinstance(num_or_size_splits, int):
         return OPERATIONS["Split"](b, value, num_or_size_splits, axis=axis)
@@ -128,17 +141,17 @@ def _split(b: Build, value: Tensor, num_or_size_splits: Any, axis: int = 0, **_:
     return OPERATIONS["Split"](b, value, ends, axis=axis)
 
 
-def _add_n(b: Build, inputs: Any, **_: Any) -> Tensor:
+def _add_n(b: Build, inputs: Any) -> Tensor:
     return b.op("Sum", *inputs)
 
 
-def _squared_difference(b: Build, x: Any, y: Any, **_: Any) -> Tensor:
+def _squared_difference(b: Build, x: Any, y: Any) -> Tensor:
     difference = b.two("Sub", x, y)
     return b.op("Mul", difference, difference)
 
 
 def _reversed(name: str) -> Callable[..., Any]:
-    return lambda b, x, y, **_: OPERATIONS[name](b, y, x)
+    return lambda b, x, y: OPERATIONS[name](b, y, x)
 
 
 _OWN: dict[str, Callable[..., Any]] = {
@@ -147,12 +160,12 @@ _OWN: dict[str, Callable[..., Any]] = {
     "math.squared_difference": _squared_difference,
     "__operators__.rsub": _reversed("Subtract"),
     "__operators__.rtruediv": _reversed("Divide"),
-    "keras.activations.hard_swish": lambda b, x, **_: FUNCTIONS["hard_swish"](b, x),
+    "keras.activations.hard_swish": lambda b, x: FUNCTIONS["hard_swish"](b, x),
 }
 
 
-@layer("SlicingOpLambda", mask="drop")
-def slicing(this: Layer, b: Build, x: Tensor, slice_spec: Any = None, **_: Any) -> Tensor:
+@layer("SlicingOpLambda", words="function", mask="drop")
+def slicing(this: Layer, b: Build, x: Tensor, slice_spec: Any = None) -> Tensor:
     """Numpy's indexing."""
     part: Tensor = OPERATIONS["GetItem"](b, x, slice_spec)
     return part

@@ -8,15 +8,25 @@ called with.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError, UnsupportedError
-from .build import FLOAT32, Build, Refused, Tensor
+from ...operators._narrow import narrowed
+from .build import BFLOAT16, FLOAT16, FLOAT32, Build, Refused, Tensor
+from .words import OBJECT, Words, unread
 
 __all__ = ["LAYERS", "Context", "Entry", "Layer", "layer"]
 
+# Models, whose layers cast by themselves, and what gives whatever dtype it is given.
+_AS_THEY_ARE = ("Sequential", "Functional", "Model", "InputLayer", "TFOpLambda", "SlicingOpLambda")
+# Layers that hold their weights in float32 and compute in it, whatever their policy is.
+_IN_FLOAT32 = (
+    "BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2", "SyncBatchNormalization", "LayerNormalization",
+    "GroupNormalization",
+)  # fmt: skip
 DEEPEST = 32  # layers in layers
 MOST_CALLS = 20_000  # of all layers: a few models that call one another twice stand for any number
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,7 +37,8 @@ class Entry(NamedTuple):
 
     `weights` names the layer's own weights in Keras' order, `fixed` those that are not trained, which come behind; `children`
     gives its sublayers with the path that they have in a file. `mask`: "keep" hands the mask of the first input on, "drop" does
-    not, "own" leaves it to `run`.
+    not, "own" leaves it to `run`. `words` are those of the configuration that the others read, and `old` those that they read in
+    files of Keras 1 alone; see `words`.
     """
 
     run: Callable[..., Any]
@@ -35,6 +46,8 @@ class Entry(NamedTuple):
     fixed: Callable[[Layer], Sequence[str]]
     children: Callable[[Layer], Sequence[tuple[str, Layer]]]
     mask: str
+    words: frozenset[str]
+    old: frozenset[str]
 
 
 LAYERS: dict[str, Entry] = {}
@@ -50,12 +63,14 @@ def layer(
     fixed: Callable[[Layer], Sequence[str]] = _none,
     children: Callable[[Layer], Sequence[tuple[str, Layer]]] = _none,
     mask: str = "keep",
+    words: str = "",
 ) -> Callable[[F], F]:
-    """Puts a function into the table under the names of classes."""
+    """Puts a function into the table under the names of classes: an `Entry`, its words as "... | those of Keras 1"."""
 
     def put(function: F) -> F:
+        new, _, old = words.partition("|")
         for name in names:
-            LAYERS[name] = Entry(function, weights, fixed, children, mask)
+            LAYERS[name] = Entry(function, weights, fixed, children, mask, frozenset(new.split()), frozenset(old.split()))
         return function
 
     return put
@@ -79,8 +94,8 @@ class Context:
         """Notes something that is not supported, and the layer that needs it."""
         self.refused.setdefault(what, []).append(name)
 
-    def make(self, data: Any, path: Sequence[str] = ()) -> Layer:
-        """The layer that a serialised object describes."""
+    def make(self, data: Any, path: Sequence[str] = (), checked: bool = True) -> Layer:
+        """The layer that a serialised object describes. `checked`: that all it says is read."""
         if not isinstance(data, dict) or not isinstance(data.get("class_name"), str):
             raise FormatError(f"{self.where}: {'/'.join(path) or 'the model'}: expected a layer, got {data!s:.80}")
         identity = data.get("shared_object_id")
@@ -89,7 +104,7 @@ class Context:
         self.count += 1
         if len(path) > DEEPEST or self.count > 100_000:
             raise LimitError(f"{self.where}: layers lie in each other more than {DEEPEST} deep, or are more than 100000")
-        made = Layer(self, data, path)
+        made = Layer(self, data, path, checked)
         if isinstance(identity, int):
             self.shared[identity] = made
         return made
@@ -98,7 +113,7 @@ class Context:
 class Layer:
     """A layer of a model; its weights are put in by `weights.assign`."""
 
-    def __init__(self, context: Context, data: dict[str, Any], path: Sequence[str]) -> None:
+    def __init__(self, context: Context, data: dict[str, Any], path: Sequence[str], checked: bool = True) -> None:
         config = data.get("config")
         if isinstance(config, list):  # of Sequential, before Keras 2.2.3
             config = {"name": str(data.get("name", "sequential")), "layers": config}
@@ -108,6 +123,7 @@ class Layer:
         self.name = named if isinstance(named, str) else self.kind.lower()
         self.path = (*path, self.name)
         self.values: dict[str, np.ndarray] = {}
+        self.rounded_weights: set[str] = set()
         self.parsed: Any = None  # the calls of a Functional model, once they were read
         self.own: list[str] = []
         self.fixed: list[str] = []
@@ -117,7 +133,9 @@ class Layer:
             # Without a module: operations have nothing to train, not even the word.
             "module" not in data and "trainable" not in self.config and "layers" not in self.config and self.kind != "InputLayer"
         )
-        self.operation = operation and not context.old and self._is_operation()
+        # In HDF5 nothing tells operations from layers of the same name but that these have a dtype policy.
+        layer_too = self.kind in LAYERS and "dtype" not in self.config
+        self.operation = operation and not context.old and (layer_too or self._is_operation())
         custom = data.get("registered_name")
         if self.operation:
             from .ops import OPERATION
@@ -133,6 +151,10 @@ class Layer:
             context.refuse(what, "/".join(self.path))
             return
         self.entry = found
+        if checked:
+            self._all_read()
+        if not self.operation:
+            self.config = Words(self.config, found.words | found.old)
         with self.fence():
             try:
                 self.own, self.fixed = list(found.weights(self)), list(found.fixed(self))
@@ -143,8 +165,20 @@ class Layer:
         name = policy.get("config", {}).get("name") if isinstance(policy, dict) else policy
         if (isinstance(policy, dict) and "Quantized" in str(policy.get("class_name"))) or self.config.get("quantization_config"):
             context.refuse(f"weights quantized as {str(name)[:40]}", "/".join(self.path))
+        # In which dtype the layer computes, "" for float32, in which all is computed here: see `rounded`.
+        self.half = ""
+        if not self.operation and self.kind not in _AS_THEY_ARE and isinstance(name, str):
+            self.half = name.removeprefix("mixed_") if name.endswith("float16") else ""
         if self.config.get("lora_rank"):
             context.refuse("LoRA that was not merged", "/".join(self.path))
+
+    def _all_read(self) -> None:
+        """Notes what the file says of the layer that nothing reads; what operations are called with is looked at in `ops`."""
+        known = self.entry.words | self.entry.old if self.context.version < (2, 0) else self.entry.words
+        words = {} if self.operation else unread(self.kind, self.config, known)
+        beside = {word: value for word, value in self.data.items() if value is not None and word not in OBJECT}
+        for word, value in {**beside, **words}.items():
+            self.context.refuse(f"{self.kind[:80]} with {word!s:.80}={value!r:.80}, which is not read", "/".join(self.path))
 
     def _is_operation(self) -> bool:
         from .ops import OPERATIONS
@@ -177,11 +211,21 @@ class Layer:
             if found.dtype.kind not in "fiub":
                 self.fail(f"weight {name!r} has dtype {found.dtype}: expected numbers")
             found = self.values[name] = found.astype(np.float32)
+        if self.half and self.kind not in _IN_FLOAT32 and name not in self.rounded_weights:
+            with np.errstate(over="ignore"):
+                halves = found.astype(FLOAT16) if self.half == "float16" else narrowed(found, BFLOAT16)
+            found = self.values[name] = halves.astype(np.float32)
+            self.rounded_weights.add(name)
         return found
+
+    def rounded(self, b: Build, x: Tensor) -> Tensor:
+        """x as it comes into the layer and out of it: floats are rounded to the dtype in which the layer computes."""
+        return b.cast_to(x, self.half) if self.half and x.dtype.kind == "f" else x
 
     def last(self) -> bool:
         """Whether channels come last."""
-        given = self.get("data_format", "channels_last")
+        old = {"tf": "channels_last", "th": "channels_first"}.get(str(dict.get(self.config, "dim_ordering")))  # of Keras 1
+        given = self.get("data_format", old or "channels_last")
         if given not in ("channels_last", "channels_first"):
             self.fail(f"data_format is {given!r:.80}")
         return bool(given == "channels_last")
@@ -202,18 +246,26 @@ class Layer:
         """A sublayer."""
         return self.context.make(data, self.path)
 
+    def inner(self, kind: str) -> Layer:
+        """A sublayer that the layer makes for itself, of its own configuration, which has been looked at already."""
+        data = {"class_name": kind, "config": {**self.config, "name": f"{self.name}_cell"}}
+        return self.context.make(data, self.path, checked=False)
+
     # ---- calling ---------------------------------------------------------------------------------------------------------
 
     def __call__(self, b: Build, /, *args: Any, **kwargs: Any) -> Any:
         """Writes the layer's nodes; arguments are tensors, numbers, and lists and dicts of them."""
         kwargs = {k: v for k, v in kwargs.items() if v is not None and k != "training"}
+        if not self.operation and self.kind not in _AS_THEY_ARE:
+            # Whatever a layer computes in, it is computed in float32 here: what comes in and goes out is rounded.
+            args, kwargs = mapped((args, kwargs), lambda t: b.floats(self.rounded(b, t)) if t.dtype.kind == "f" else t)
         b.path.append(self.name)
         b.calls += 1
         if len(b.path) > DEEPEST or b.calls > MOST_CALLS:
             raise LimitError(f"{self.context.where}: layers are called more than {DEEPEST} deep or {MOST_CALLS} times")
         try:
             with self.fence():
-                result = self.entry.run(self, b, *args, **kwargs)
+                result = mapped(self.entry.run(self, b, *args, **kwargs), lambda t: self.rounded(b, t))
         finally:
             b.path.pop()
         if self.entry.mask == "own":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from ..._tuples import NamedTuple
 from ...errors import Error, FormatError, UnsupportedError
 from ...graph.ir import Graph
 from .._budget import Budget
@@ -129,13 +130,13 @@ def _input(b: Build, source: Layer, inputs: list[Tensor]) -> Tensor:
     shape = _shape(source)
     if shape is None:
         source.refuse("the shape of the model's input is not in the file")
-    if source.get("sparse") or source.get("ragged"):
+    if source.kind == "InputLayer" and (source.get("sparse") or source.get("ragged")):
         source.refuse("a sparse or ragged input")
     name = source.get("dtype", source.get("input_dtype", "float32"))
     name = name.get("config", {}).get("name") if isinstance(name, dict) else name
     if source.kind == "Embedding" and source.get("dtype") is not None:
         name = "float32"  # that is what the table has; Keras takes numbers of any kind
-    wide = {"float16": "float32", "bfloat16": "float32", "mixed_float16": "float32", "mixed_bfloat16": "float32"}.get(name, name)
+    wide = {"bfloat16": "float32", "mixed_float16": "float32", "mixed_bfloat16": "float32"}.get(name, name)
     try:
         dtype = np.dtype(wide)
     except TypeError:
@@ -164,7 +165,14 @@ def _children(model: Layer) -> list[tuple[str, Layer]]:
     return found
 
 
-@layer("Sequential", "Functional", "Model", children=_children, mask="own")
+@layer(
+    "Sequential",
+    "Functional",
+    "Model",
+    words="layers input_layers output_layers build_input_shape",
+    children=_children,
+    mask="own",
+)
 def run_model(model: Layer, b: Build, *args: Any, mask: Any = None, **kwargs: Any) -> Any:
     """Calls the model on what its inputs get."""
     given = args[0] if len(args) == 1 else list(args)
@@ -298,7 +306,7 @@ class _Functional:
         return value
 
 
-@layer("InputLayer")
+@layer("InputLayer", words="sparse ragged")
 def input_layer(this: Layer, b: Build, x: Tensor) -> Tensor:
     """The input itself."""
     return x

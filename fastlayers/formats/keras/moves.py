@@ -14,7 +14,7 @@ __all__: list[str] = []
 
 
 @put("Reshape")
-def reshape(b: Build, x: Tensor, newshape: Any = None, shape: Any = None, **_: Any) -> Tensor:
+def reshape(b: Build, x: Tensor, newshape: Any = None, shape: Any = None) -> Tensor:
     """Another shape; null is the batch's size."""
     wanted = newshape if newshape is not None else shape
     sizes = [
@@ -25,19 +25,19 @@ def reshape(b: Build, x: Tensor, newshape: Any = None, shape: Any = None, **_: A
 
 
 @put("Ravel")
-def ravel(b: Build, x: Tensor, **_: Any) -> Tensor:
+def ravel(b: Build, x: Tensor) -> Tensor:
     """One axis."""
     return b.reshape(x, -1)
 
 
 @put("Transpose")
-def transpose(b: Build, x: Tensor, axes: Any = None, **_: Any) -> Tensor:
+def transpose(b: Build, x: Tensor, axes: Any = None) -> Tensor:
     """Axes in another order, all turned round by default."""
     return b.transpose(x, *x.axes(axes if axes is not None else (*range(x.rank - 1, -1, -1),)))
 
 
 @put("Swapaxes")
-def swapaxes(b: Build, x: Tensor, axis1: int, axis2: int, **_: Any) -> Tensor:
+def swapaxes(b: Build, x: Tensor, axis1: int, axis2: int) -> Tensor:
     """Two axes exchanged."""
     order = list(range(x.rank))
     i, j = x.axis(axis1), x.axis(axis2)
@@ -46,7 +46,7 @@ def swapaxes(b: Build, x: Tensor, axis1: int, axis2: int, **_: Any) -> Tensor:
 
 
 @put("Moveaxis")
-def moveaxis(b: Build, x: Tensor, source: Any, destination: Any, **_: Any) -> Tensor:
+def moveaxis(b: Build, x: Tensor, source: Any, destination: Any) -> Tensor:
     """Axes moved to other places."""
     from_, to = x.axes(source), x.axes(destination)
     order = [a for a in range(x.rank) if a not in from_]
@@ -56,21 +56,21 @@ def moveaxis(b: Build, x: Tensor, source: Any, destination: Any, **_: Any) -> Te
 
 
 @put("ExpandDims")
-def expand_dims(b: Build, x: Tensor, axis: Any, **_: Any) -> Tensor:
+def expand_dims(b: Build, x: Tensor, axis: Any) -> Tensor:
     """New axes of size 1."""
     many = listed(axis)
     return b.unsqueeze(x, *sorted(x.axis(a, len(many)) for a in many))
 
 
 @put("Squeeze")
-def squeeze(b: Build, x: Tensor, axis: Any = None, **_: Any) -> Tensor:
+def squeeze(b: Build, x: Tensor, axis: Any = None) -> Tensor:
     """Without axes of size 1."""
     chosen = [i for i, s in enumerate(x.sizes) if s == 1] if axis is None else x.axes(axis)
     return b.squeeze(x, *chosen) if chosen else x
 
 
 @put("Concatenate", "Append")
-def concatenate(b: Build, xs: Any, *more: Any, axis: Any = 0, **_: Any) -> Tensor:
+def concatenate(b: Build, xs: Any, *more: Any, axis: Any = 0) -> Tensor:
     """One after the other."""
     parts = tensors([xs, *more])
     wanted = parts[0].dtype
@@ -81,7 +81,7 @@ def concatenate(b: Build, xs: Any, *more: Any, axis: Any = 0, **_: Any) -> Tenso
 
 
 @put("Stack")
-def stack(b: Build, x: Any, *more: Any, axis: int = 0, **_: Any) -> Tensor:
+def stack(b: Build, x: Any, *more: Any, axis: int = 0) -> Tensor:
     """Along a new axis."""
     parts = tensors([x, *more])
     at = parts[0].axis(axis, 1)
@@ -90,13 +90,13 @@ def stack(b: Build, x: Any, *more: Any, axis: int = 0, **_: Any) -> Tensor:
 
 
 @put("Unstack")
-def unstack(b: Build, x: Tensor, num: Any = None, axis: int = 0, **_: Any) -> list[Tensor]:
+def unstack(b: Build, x: Tensor, num: Any = None, axis: int = 0) -> list[Tensor]:
     """Every place of an axis by itself."""
     return [b.take(x, axis, i) for i in range(x.size(axis))]
 
 
 @put("Split", "ArraySplit")
-def split(b: Build, x: Tensor, indices_or_sections: Any, axis: int = 0, **_: Any) -> list[Tensor]:
+def split(b: Build, x: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     """Equal parts, or parts between indices."""
     size = x.size(axis)
     if isinstance(indices_or_sections, int):
@@ -111,7 +111,7 @@ def split(b: Build, x: Tensor, indices_or_sections: Any, axis: int = 0, **_: Any
 
 
 @put("Tile")
-def tile(b: Build, x: Tensor, repeats: Any, **_: Any) -> Tensor:
+def tile(b: Build, x: Tensor, repeats: Any) -> Tensor:
     """The whole repeated along axes."""
     counts = [integer(r) for r in (repeats if isinstance(repeats, (list, tuple)) else [repeats])]
     counts = [1] * (x.rank - len(counts)) + counts
@@ -120,7 +120,7 @@ def tile(b: Build, x: Tensor, repeats: Any, **_: Any) -> Tensor:
 
 
 @put("Repeat")
-def repeat(b: Build, x: Tensor, repeats: Any, axis: Any = None, **_: Any) -> Tensor:
+def repeat(b: Build, x: Tensor, repeats: Any, axis: Any = None) -> Tensor:
     """Every element repeated along an axis."""
     if axis is None:
         x, axis = b.reshape(x, -1), 0
@@ -133,7 +133,7 @@ def repeat(b: Build, x: Tensor, repeats: Any, axis: Any = None, **_: Any) -> Ten
 
 
 @put("Flip")
-def flip(b: Build, x: Tensor, axis: Any = None, **_: Any) -> Tensor:
+def flip(b: Build, x: Tensor, axis: Any = None) -> Tensor:
     """Axes the other way round."""
     for a in range(x.rank) if axis is None else listed(axis):
         x = b.flip(x, a)
@@ -141,7 +141,7 @@ def flip(b: Build, x: Tensor, axis: Any = None, **_: Any) -> Tensor:
 
 
 @put("Roll")
-def roll(b: Build, x: Tensor, shift: Any, axis: Any = None, **_: Any) -> Tensor:
+def roll(b: Build, x: Tensor, shift: Any, axis: Any = None) -> Tensor:
     """Axes turned as rings."""
     if axis is None:
         raise Refused("roll without an axis")
@@ -152,7 +152,7 @@ def roll(b: Build, x: Tensor, shift: Any, axis: Any = None, **_: Any) -> Tensor:
 
 
 @put("Pad")
-def pad(b: Build, x: Tensor, pad_width: Any, mode: str = "constant", constant_values: Any = None, **_: Any) -> Tensor:
+def pad(b: Build, x: Tensor, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> Tensor:
     """More around."""
     pairs = (
         [(pad_width, pad_width)] * x.rank
@@ -168,7 +168,7 @@ def pad(b: Build, x: Tensor, pad_width: Any, mode: str = "constant", constant_va
 
 
 @put("GetItem")
-def get_item(b: Build, x: Tensor, key: Any, **_: Any) -> Tensor:
+def get_item(b: Build, x: Tensor, key: Any) -> Tensor:
     """Numpy's indexing with numbers, slices, ... and null; a tensor of integers alone."""
     keys = list(key) if isinstance(key, (list, tuple)) else [key]
     if len(keys) == 1 and isinstance(keys[0], Tensor):
@@ -200,7 +200,7 @@ def get_item(b: Build, x: Tensor, key: Any, **_: Any) -> Tensor:
 
 
 @put("Take")
-def take(b: Build, x: Tensor, indices: Any, axis: Any = None, **_: Any) -> Tensor:
+def take(b: Build, x: Tensor, indices: Any, axis: Any = None) -> Tensor:
     """Places of an axis by number."""
     if axis is None:
         x, axis = b.reshape(x, -1), 0
@@ -208,7 +208,7 @@ def take(b: Build, x: Tensor, indices: Any, axis: Any = None, **_: Any) -> Tenso
 
 
 @put("TakeAlongAxis")
-def take_along_axis(b: Build, x: Tensor, indices: Any, axis: Any = None, **_: Any) -> Tensor:
+def take_along_axis(b: Build, x: Tensor, indices: Any, axis: Any = None) -> Tensor:
     """Numbers at places that each have their own."""
     if axis is None:
         raise Refused("take_along_axis without an axis")
@@ -220,24 +220,25 @@ def _integers(b: Build, value: Any) -> Tensor:
 
 
 @put("OneHot")
-def one_hot(b: Build, x: Tensor, num_classes: int, axis: int = -1, dtype: Any = None, **_: Any) -> Tensor:
+def one_hot(b: Build, x: Tensor, num_classes: int, axis: int = -1, dtype: Any = None) -> Tensor:
     """1 at a place, 0 elsewhere."""
-    return b.op(
+    hot = b.op(
         "OneHot", b.cast(x, INT64), b.constant(np.array(int(num_classes), np.int64)), np.array([0, 1], np.float32), axis=int(axis)
     )
+    return hot if dtype is None else b.cast_to(hot, dtype)
 
 
 @put("TopK")
-def top_k(b: Build, x: Tensor, k: int, sorted: bool = True, **_: Any) -> list[Tensor]:
+def top_k(b: Build, x: Tensor, k: int, sorted: bool = True) -> list[Tensor]:
     """The k largest, and where they are."""
     values, places = b.many("TopK", 2, x, b.ints(int(k)), axis=x.rank - 1)
     return [values, b.cast(places, INT32)]
 
 
 def _filled(value: Any) -> Any:
-    def run(b: Build, x: Tensor, fill_value: Any = None, dtype: Any = None, **_: Any) -> Tensor:
-        wanted = x.dtype if dtype is None else np.dtype({"bfloat16": "float32", "float16": "float32"}.get(dtype, dtype))
-        return b.op("Expand", b.operand(fill_value if value is None else value, wanted), b.op("Shape", x))
+    def run(b: Build, x: Tensor, fill_value: Any = None, dtype: Any = None) -> Tensor:
+        number = b.operand(fill_value if value is None else value, x.dtype)
+        return b.op("Expand", b.cast(number, x.dtype) if dtype is None else b.cast_to(number, dtype), b.op("Shape", x))
 
     return run
 
@@ -246,13 +247,13 @@ OPERATIONS.update(ZerosLike=_filled(0), OnesLike=_filled(1), FullLike=_filled(No
 
 
 @put("BroadcastTo")
-def broadcast_to(b: Build, x: Tensor, shape: Any, **_: Any) -> Tensor:
+def broadcast_to(b: Build, x: Tensor, shape: Any) -> Tensor:
     """Repeated to a shape; null stays."""
     return b.op("Expand", x, b.ints(*(1 if s is None else integer(s) for s in shape)))
 
 
 def _triangle(upper: int) -> Any:
-    def run(b: Build, x: Tensor, k: int = 0, **_: Any) -> Tensor:
+    def run(b: Build, x: Tensor, k: int = 0) -> Tensor:
         return b.op("Trilu", x, b.constant(np.array(int(k), np.int64)), upper=upper)
 
     return run
@@ -262,9 +263,7 @@ OPERATIONS.update(Tril=_triangle(0), Triu=_triangle(1))
 
 
 def _window(kind: str) -> Any:
-    def run(
-        b: Build, x: Tensor, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: Any = None, **_: Any
-    ) -> Tensor:
+    def run(b: Build, x: Tensor, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: Any = None) -> Tensor:
         axes = x.rank - 2
         size = (pool_size,) * axes if isinstance(pool_size, int) else tuple(pool_size)
         step = size if strides is None else (strides,) * axes if isinstance(strides, int) else tuple(strides)
@@ -282,14 +281,12 @@ OPERATIONS.update(MaxPool=_window("MaxPool"), AveragePool=_window("AveragePool")
 @put("Resize")
 def resize(
     b: Build, images: Tensor, size: Any, interpolation: str = "bilinear", antialias: bool = False, data_format: Any = None,
-    **more: Any,
+    crop_to_aspect_ratio: bool = False, pad_to_aspect_ratio: bool = False, fill_mode: str = "constant", fill_value: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """Images of another size."""
-    if (
-        interpolation not in ("nearest", "bilinear", "bicubic")
-        or more.get("crop_to_aspect_ratio")
-        or more.get("pad_to_aspect_ratio")
-    ):
+    """Images of another size; `fill_mode` and `fill_value` are for what is padded to a ratio, which is refused."""
+    if crop_to_aspect_ratio or pad_to_aspect_ratio:
+        raise Refused("crop_to_aspect_ratio or pad_to_aspect_ratio")
+    if interpolation not in ("nearest", "bilinear", "bicubic"):
         raise Refused(f"interpolation {interpolation!r}")
     first = images.rank - 3 + (data_format == "channels_first")
     mode = {"nearest": "nearest", "bilinear": "linear", "bicubic": "cubic"}[interpolation]

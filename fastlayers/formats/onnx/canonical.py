@@ -8,20 +8,21 @@ of size 1 at its end as put its first axis below axis `axis` of a.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
+from ..._lazy import Registry
 from ...errors import FormatError, UnsupportedError
 from ...graph.ir import Node
 from ...operators._narrow import NARROW
 from ...operators._shapes import DTYPES
 from .._source import quote
-from . import contrib, decomposed, domains, quantised
+from . import decomposed, words
 from .schema import NEWEST, OLDEST, UNCHANGED, Schema, matches, schemas
 
-__all__ = ["Make", "canonical", "check_counts", "complaints", "name_of", "short"]
+__all__ = ["Called", "Make", "canonical", "check_counts", "complaints", "name_of", "short"]
 
 
 class Make(Protocol):
@@ -45,6 +46,15 @@ def short(text: str) -> str:
 def name_of(op: str, outputs: tuple[str, ...]) -> str:
     """How errors name a node."""
     return f"{short(op)} ({short(next((o for o in outputs if o), '-'))})"
+
+
+class Called(tuple[str, Sequence[str]]):
+    """An operator and its outputs: as text, what `name_of` says. Made for every node, and text only where there is an error."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return name_of(self[0], tuple(self[1]))
 
 
 def _changed(
@@ -138,13 +148,16 @@ def _dropout(node: Node, version: int, make: Make) -> list[Node]:
 
 
 def _batch_normalization(node: Node, version: int, make: Make) -> list[Node]:
-    _is_test(node, version)
     if node.attributes.get("spatial", 1) != 1:
         raise UnsupportedError("BatchNormalization with spatial=0")
-    if version < 14 and any(node.outputs[1:]):
-        raise UnsupportedError("BatchNormalization in training mode before opset 14")
-    outputs = node.outputs if node.attributes.get("training_mode", 0) else node.outputs[:1]
-    return [Node(node.op, node.inputs, outputs, _changed(node, drop=("is_test", "spatial")).attributes)]
+    attributes = dict(_changed(node, drop=("is_test", "spatial")).attributes)
+    if version < 14 and any(node.outputs[1:]) and not node.attributes.get("is_test", 0):
+        attributes["training_mode"] = 1  # whoever asked for more than the first output was training
+    else:
+        _is_test(node, version)
+    outputs = node.outputs if attributes.get("training_mode", 0) else node.outputs[:1]
+    made = [Node(node.op, node.inputs, outputs[:3], attributes)]
+    return made if version >= 14 or not any(outputs[3:]) else [*made, *decomposed.batch_moments(node, make)]
 
 
 def _softmax(node: Node, version: int, make: Make) -> list[Node]:
@@ -284,46 +297,67 @@ RULES: dict[str, Rule] = {
 
 
 # Domain: operator: what its nodes look like, and the rule that turns them into nodes of ONNX's own domain.
-DOMAINS: dict[str, dict[str, tuple[Schema, Rule]]] = {
-    "": contrib.PLAIN,
-    "ai.onnx.preview": contrib.PREVIEW,
-    "com.microsoft": {**contrib.MICROSOFT, **quantised.TABLE},
-    **domains.OTHERS,
-}
+def _domain(name: str) -> dict[str, tuple[Schema, Rule]]:
+    """The operators of a domain; most models need none of them, nor the modules that they are in."""
+    if name in ("ai.onnx.ml", "ai.onnx.preview.training"):
+        from . import domains
+
+        return domains.OTHERS[name]
+    from . import contrib, quantised
+
+    if name == "com.microsoft":
+        return {**contrib.MICROSOFT, **quantised.TABLE}
+    return contrib.PREVIEW if name else contrib.PLAIN
+
+
+DOMAINS: Registry[dict[str, tuple[Schema, Rule]]] = Registry(
+    ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft"), _domain
+)
 
 # ---- the way in ------------------------------------------------------------------------------------------------------
 
 
-def _schema(op: str, domain: str) -> Schema | None:
-    entry = DOMAINS.get(domain, {}).get(op)
+def _entry(op: str, domain: str, version: int) -> tuple[Schema, Rule] | None:
+    """What is known of an operator besides ONNX's own of the newest form."""
+    if not domain and op in schemas() and version >= schemas()[op].since:
+        return None
+    found: tuple[Schema, Rule] | None = DOMAINS.get(domain, {}).get(op)
+    return found
+
+
+def _schema(op: str, domain: str, version: int) -> Schema | None:
+    entry = _entry(op, domain, version)
     return schemas().get(op) if entry is None and not domain else None if entry is None else entry[0]
 
 
-def complaints(op: str, domain: str, version: int, attributes: Mapping[str, Any], name: str) -> list[str]:
+def complaints(op: str, domain: str, version: int, attributes: Mapping[str, Any], name: object) -> list[str]:
     """What of a node is not supported; empty if nothing is. `name` is how errors name the node.
 
     Raises:
         FormatError: an attribute has the wrong type, or one that must be there is missing.
     """
-    schema = _schema(op, domain)
+    schema = _schema(op, domain, version)
     if domain == "" and (not 1 <= version <= NEWEST or (version < OLDEST and op not in UNCHANGED)):
         return [f"opset {version}: expected {OLDEST} to {NEWEST}"]
-    label = f"operator {short(op)}" + (f" of domain {short(domain)}, version {version}" if domain else "")
+
+    def label() -> str:
+        return f"operator {short(op)}" + (f" of domain {short(domain)}, version {version}" if domain else "")
+
     if schema is None:
-        return [label]
+        return [label()]
     if not domain and version < schema.since:
-        return [f"{label} in opset {version}: it came with opset {schema.since}"]
+        return [f"{label()} in opset {version}: it came with opset {schema.since}"]
     found = []
     for attribute, value in attributes.items():
         known = schema.attributes.get(attribute)
         if known is None or not (domain or known.first <= version < known.gone):
-            found.append(f"{label}: attribute {short(attribute)}" + (f" in opset {version}" if known else ""))
+            found.append(f"{label()}: attribute {short(attribute)}" + (f" in opset {version}" if known else ""))
         elif not matches(value, known.type):
             raise FormatError(f"onnx: {name}: attribute {attribute} is of the wrong type: {type(value).__name__}")
     for attribute, known in schema.attributes.items():
         if known.required and attribute not in attributes and known.first <= version < known.gone:
             raise FormatError(f"onnx: {name}: attribute {attribute} is missing")
-    return found
+    return found + [f"{label()}: {text}" for text in words.wrong(op, attributes)]
 
 
 def canonical(node: Node, domain: str, version: int, make: Make) -> list[Node]:
@@ -334,12 +368,12 @@ def canonical(node: Node, domain: str, version: int, make: Make) -> list[Node]:
         UnsupportedError: it is in a mode that is not supported.
     """
     # Old forms had other counts, but none had fewer than one input where the newest has one.
-    schema = _schema(node.op, domain)
+    schema = _schema(node.op, domain, version)
     if schema is not None and schema.least and (not node.inputs or node.inputs[0] is None) and schema.most is not None:
         raise FormatError(f"onnx: {name_of(node.op, node.outputs)}: its first input is missing")
     if not node.outputs:
         raise FormatError(f"onnx: {node.op}: has no outputs")
-    entry = DOMAINS.get(domain, {}).get(node.op)
+    entry = _entry(node.op, domain, version)
     if entry is not None:
         _check_counts(node, entry[0], True)
     rule = RULES.get(node.op) if entry is None else entry[1]
@@ -355,7 +389,7 @@ def check_counts(node: Node) -> None:
 
 def _check_counts(node: Node, schema: Schema, gaps: bool = False) -> None:
     """`gaps`: whether inputs among the first may be left out."""
-    name, count = name_of(node.op, node.outputs), len(node.inputs)
+    name, count = Called((node.op, node.outputs)), len(node.inputs)
     given = count if gaps else next((i for i, v in enumerate(node.inputs[: schema.least]) if v is None), count)
     if min(given, count) < schema.least or (schema.most is not None and count > schema.most):
         most = "more" if schema.most is None else schema.most

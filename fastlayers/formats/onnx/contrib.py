@@ -212,8 +212,11 @@ _PRODUCT = "alpha:f transA:i transB:i"
 PREVIEW: Table = {
     "FlexAttention": (schema(3, 3, 1, "prob_mod:g scale:f score_mod:g softmax_precision:i"), _flex_attention),
 }
-# Written under ONNX's own domain, which has no such operators.
-PLAIN: Table = {"SimplifiedLayerNormalization": (schema(2, 2, 2, _NORM), _simplified)}
+# Written under ONNX's own domain, which has no such operators, or not yet: ONNX Runtime's optimisers add these to any opset.
+PLAIN: Table = {
+    "LayerNormalization": (schema(2, 3, 3, _NORM), _as("LayerNormalization")),
+    "SimplifiedLayerNormalization": (schema(2, 2, 2, _NORM), _simplified),
+}
 MICROSOFT: Table = {
     **PLAIN,
     **ATTENTION,

@@ -12,7 +12,7 @@ from ...graph.ir import Node
 if TYPE_CHECKING:
     from .canonical import Make
 
-__all__ = ["lp_normalization", "mean_variance_normalization"]
+__all__ = ["batch_moments", "lp_normalization", "mean_variance_normalization"]
 
 
 def lp_normalization(node: Node, version: int, make: Make) -> list[Node]:
@@ -28,6 +28,34 @@ def lp_normalization(node: Node, version: int, make: Make) -> list[Node]:
         Node("Cast", (norm,), (there,), {"to": 9}),
         Node("Where", (there, quotient, x), node.outputs, {}),
     ]
+
+
+def batch_moments(node: Node, make: Make) -> list[Node]:
+    """Mean and variance of the batch, which BatchNormalization gave too before opset 14, as outputs 3 and 4."""
+    x, (mean_out, variance_out) = node.inputs[0], (*node.outputs, "", "")[3:5]
+    stem = next(o for o in node.outputs if o)
+    parts = ("rows", "turned", "channels", "sizes", "flat", "mean", "centred", "square")
+    rows, turned, channels, sizes, flat, mean, centred, square = (make.name(f"{stem}/{part}") for part in parts)
+    axis, rest = (make.constant(np.array([v], np.int64), f"{stem}/number") for v in (1, -1))
+    joined = make.constant(np.array([0, 0, -1], np.int64), f"{stem}/joined")
+    # The channels go first, and all other axes become one, however many there are.
+    nodes = [
+        Node("Reshape", (x, joined), (rows,), {}),
+        Node("Transpose", (rows,), (turned,), {"perm": (1, 0, 2)}),
+        Node("Shape", (turned,), (channels,), {"end": 1}),
+        Node("Concat", (channels, rest), (sizes,), {"axis": 0}),
+        Node("Reshape", (turned, sizes), (flat,), {}),
+        Node("ReduceMean", (flat, axis), (mean,), {"keepdims": 1}),
+    ]
+    if mean_out:
+        nodes.append(Node("Squeeze", (mean, axis), (mean_out,), {}))
+    if variance_out:
+        nodes += [
+            Node("Sub", (flat, mean), (centred,), {}),
+            Node("Mul", (centred, centred), (square,), {}),
+            Node("ReduceMean", (square, axis), (variance_out,), {"keepdims": 0}),
+        ]
+    return nodes
 
 
 def mean_variance_normalization(node: Node, version: int, make: Make) -> list[Node]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from ..._tuples import NamedTuple
 from .._arrays import Array, Codec, codec, widen_bfloat16, widen_float8
 
 # The fields of TensorProto that hold elements.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import zip_longest
-from typing import NamedTuple
 
+from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError
 from .._budget import Budget
 from .._source import quote

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import ChainMap, Counter
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from ...operators import OPERATORS
 from ...operators.control import CONTROL, check_bodies
 from ...operators.sequence import SEQUENCES
 from .._source import quote
-from .canonical import canonical, check_counts, complaints, name_of
+from .canonical import Called, canonical, check_counts, complaints, name_of
 from .elements import ELEMENTS
 from .narrow import Narrowed, told
 from .schema import is_graph
@@ -29,8 +29,8 @@ KINDS = ("tensor", "sequence(tensor)", "optional(tensor)", "optional(sequence(te
 # Constant's attributes other than value and sparse_value, and the dtypes of what they hold.
 _CONSTANTS = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
 
-# The names of a graph as the file has them: the unique names of their values.
-Scope = MutableMapping[str, str]
+# The names of a graph as the file has them, with the unique names of their values; then those of the graphs around it.
+Scope = list[dict[str, str]]
 
 
 def to_graph(model: Any) -> Graph:
@@ -84,7 +84,7 @@ class _Converter:
         # The model's own names stay as they are; graphs within it give way.
         names = [*(v.name for v in proto.inputs), *proto.initializers, *(o for node in proto.nodes for o in node.outputs)]
         self.taken.update(names)
-        graph = self.graph(proto, {}, True)
+        graph = self.graph(proto, [{}], True)
         if self.refused:
             raise UnsupportedError(_listed(self.refused))
         return graph
@@ -132,20 +132,21 @@ class _Converter:
         if name in own:
             raise FormatError(f"onnx: value {quote(name)} is written twice")
         own.add(name)
-        unique = scope[name] = name if outermost else self.name(name)
+        unique = scope[0][name] = name if outermost else self.name(name)
         return unique
 
-    def read(self, name: str, scope: Scope, reader: str) -> str:
-        found = scope.get(name)
-        if found is None:
-            raise FormatError(f"onnx: {reader}: reads {quote(name)}, which no input, constant or node before it gives")
-        return found
+    def read(self, name: str, scope: Scope, reader: object) -> str:
+        for names in scope:
+            found = names.get(name)
+            if found is not None:
+                return found
+        raise FormatError(f"onnx: {reader}: reads {quote(name)}, which no input, constant or node before it gives")
 
     # ---- nodes --------------------------------------------------------------------------------------------------------
 
     def node(self, proto: Any, scope: Scope, own: set[str], outermost: bool, types: Mapping[str, int]) -> Iterator[Node]:
         op, domain = proto.op_type, "" if proto.domain == "ai.onnx" else proto.domain
-        label = name_of(op, tuple(proto.outputs))
+        label = Called((op, proto.outputs))
         inputs = [self.read(name, scope, label) if name else None for name in proto.inputs]
         while inputs and inputs[-1] is None:
             inputs.pop()
@@ -183,7 +184,7 @@ class _Converter:
             raise FormatError("onnx: the model does not say which version of ONNX's operators it is written for (opset_import)")
         return int(found)
 
-    def attributes(self, proto: Any, op: str, domain: str, label: str, scope: Scope) -> dict[str, Any] | None:
+    def attributes(self, proto: Any, op: str, domain: str, label: object, scope: Scope) -> dict[str, Any] | None:
         """The attributes as plain values, graphs made; None if the node is not supported, which is noted."""
         found = complaints(op, domain, self.version(proto, domain), proto.attributes, label)
         self.refused.update(found)
@@ -191,7 +192,7 @@ class _Converter:
         for name, value in proto.attributes.items():
             if is_graph(value):
                 # Also where the node is refused: what its graphs need belongs to the list.
-                value = self.graph(value, ChainMap({}, scope), False)
+                value = self.graph(value, [{}, *scope], False)
             attributes[name] = tuple(value) if isinstance(value, list) else value
         return None if found else attributes
 

@@ -7,8 +7,8 @@ is in an inner graph may be moved to an outer one as it is.
 from __future__ import annotations
 
 import heapq
-from typing import NamedTuple
 
+from ..._tuples import NamedTuple
 from ...errors import FormatError
 from .._budget import Budget
 from .._source import quote

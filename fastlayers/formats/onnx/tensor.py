@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
 
 import numpy as np
 
+from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError, UnsupportedError
 from .._arrays import MAX_RANK, Array, Codec, codec, count_bytes, decode
 from .._budget import Budget

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from array import array as numbers_of
-from typing import NamedTuple
 
 import numpy as np
 
+from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError, UnsupportedError
 from .._arrays import MAX_RANK, Array
 from .._budget import Budget

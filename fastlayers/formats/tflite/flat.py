@@ -83,6 +83,10 @@ class Table:
         flat.check(at, self._size, "a table")
         self._offsets = np.frombuffer(flat.view[vtable + 4 : vtable + length], "<u2").tolist()
 
+    def present(self) -> list[int]:
+        """The numbers of the fields that are there, whether anybody knows them or not."""
+        return [number for number, offset in enumerate(self._offsets) if offset]
+
     def _place(self, number: int, width: int) -> int | None:
         """Where a field is, or None if it is not there."""
         offset = self._offsets[number] if number < len(self._offsets) else 0

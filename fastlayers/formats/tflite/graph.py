@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,7 +18,7 @@ from .._source import quote
 from . import control, layers, maths, movement, quantised, recurrent
 from .call import Call
 from .proto import Model, Operator, Subgraph, Tensor
-from .schema import dtype_of
+from .schema import dtype_of, ignored
 from .tensors import read
 
 __all__ = ["Converter", "to_graph"]
@@ -111,7 +111,10 @@ class Converter:
         since = len(e.nodes)
         try:
             inputs = tuple(None if n < 0 else self.value(number, graph, n, e, scope) for n in operator.inputs)
+            self.all_read(operator, outputs, operator.unknown)
             made = self.written(Call(self, e, operator, inputs, tensors, outputs))
+            words = operator.options.unread().items()
+            self.all_read(operator, outputs, [f"{word}={v!r:.80}" for word, v in words if not ignored(operator.name, word)])
         except UnsupportedError as error:
             self.refused[str(error)] += 1
             # Stand-ins, so that the rest can be looked at.
@@ -121,6 +124,12 @@ class Converter:
             self.fail(f"{operator.name}: has {len(outputs)} results: expected at most {len(names)}")
         for n, name in zip(operator.outputs, names, strict=False):
             scope[n] = e.rename(name, self.path(number) + _name(graph, n), since)
+
+    def all_read(self, operator: Operator, outputs: tuple[Tensor, ...], unread: Sequence[str]) -> None:
+        """Raises if the file says something of an operator that its rule does not read, and that may change its results."""
+        if unread:
+            where = quote(outputs[0].name) if outputs else "-"
+            raise UnsupportedError(f"operator {operator.name} ({where}) with {', '.join(unread)}, which is not read")
 
     def float_rule(self, name: str) -> Rule:
         """The rule of an operator on floats."""

@@ -115,6 +115,8 @@ def transpose_conv_bias(c: Call) -> str:
     if len(c.operator.custom or b"") < 12:
         c.fail("its options are too short: expected three integers")
     kind, stride_w, stride_h = struct.unpack_from("<iii", c.operator.custom or b"")
+    if any((c.operator.custom or b"")[12:]):  # an activation, say
+        c.refuse(f"with options of {len(c.operator.custom or b'')} bytes, of which the first 12 are known")
     if kind not in (1, 2) or not 1 <= stride_w < 1 << 16 or not 1 <= stride_h < 1 << 16:
         c.fail(f"padding is number {kind}, strides are {(stride_h, stride_w)}: expected 1 or 2, and at least 1")
     _need_axes(c, 0, 4)

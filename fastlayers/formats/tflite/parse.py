@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -12,8 +11,8 @@ from .._arrays import MAX_RANK
 from .._budget import Budget
 from .._source import Source, quote
 from .flat import Flat, Table
-from .proto import Model, Operator, Quantization, Signature, Subgraph, Tensor
-from .schema import operator_name, options_of
+from .proto import Model, Operator, Options, Quantization, Signature, Subgraph, Tensor
+from .schema import OPERATOR_FIELDS, operator_name, options_of
 
 __all__ = ["parse"]
 
@@ -146,7 +145,7 @@ class _Parser:
         inputs = self.numbers(table.ints(1), tensors, f"{name}: inputs", -1)
         outputs = self.numbers(table.ints(2), tensors, f"{name}: outputs")
         self.count(len(inputs), "operators")
-        return Operator(name, inputs, outputs, self.options(table, name), version, table.data(5))
+        return Operator(name, inputs, outputs, self.options(table, name), version, table.data(5), self.unknown(table, name))
 
     def count(self, inputs: int, what: str) -> None:
         """Counts a tensor or an operator."""
@@ -155,11 +154,11 @@ class _Parser:
             raise LimitError(f"{self.where}: has more than {MOST} tensors and operators")
         self.budget.take(_EACH + 32 * inputs, f"{self.where}: its {what}")
 
-    def options(self, operator: Table, name: str) -> dict[str, Any]:
+    def options(self, operator: Table, name: str) -> Options:
         """The options by name; those of another operator's type are an error, left out ones have their defaults."""
         expected = options_of(name)
         if expected is None:
-            return {}
+            return Options({}, {})
         union, fields = expected
         kind, table = operator.number(3, "B"), operator.table(4)
         if kind not in (0, union):
@@ -172,7 +171,20 @@ class _Parser:
                 found[field.name] = table.ints(field.number)
             else:
                 found[field.name] = table.number(field.number, field.code, field.default)
-        return found
+        return Options(found, {field.name: field.default for field in fields})
+
+    def unknown(self, operator: Table, name: str) -> tuple[str, ...]:
+        """What an operator has that the schema here does not: fields of its own, and of its options."""
+        found = [f"field {number}" for number in operator.present() if number not in OPERATOR_FIELDS]
+        if operator.number(11, "B"):
+            found.append(f"options of a second kind, number {operator.number(11, 'B')}")
+        if not name.startswith("CUSTOM") and operator.data(5):
+            found.append("options of a custom operator")
+        expected, table = options_of(name), operator.table(4)
+        if table is not None and operator.number(3, "B"):
+            known = {field.number for field in expected[1]} if expected else set()
+            found += [f"field {number} of its options" for number in table.present() if number not in known]
+        return tuple(found)
 
     def signature(self, table: Table, subgraphs: tuple[Subgraph, ...]) -> Signature:
         key, number = table.text(2), table.number(4, "I")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from ..._tuples import NamedTuple
 from .._arrays import Array
 from .flat import Table
 
@@ -32,15 +33,39 @@ class Tensor(NamedTuple):
     stored: tuple[int, ...]  # the shape of the data, all sizes numbers
 
 
+class Options(Mapping[str, Any]):
+    """An operator's options by name, which know which of them have been read."""
+
+    def __init__(self, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+        self._values, self._defaults = dict(values), defaults
+        self._read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self._read.add(name)
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def unread(self) -> dict[str, Any]:
+        """The options that nobody has asked for, and that say something else than if they were left out."""
+        rest = {name: value for name, value in self._values.items() if name not in self._read}
+        return {name: value for name, value in rest.items() if value is not None and value != self._defaults[name]}
+
+
 class Operator(NamedTuple):
-    """`inputs` has -1 for one that was left out."""
+    """`inputs` has -1 for one that was left out. `unknown` are fields that are in the file and not in the schema."""
 
     name: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    options: Mapping[str, Any]
+    options: Options
     version: int
     custom: memoryview | None  # the options of a custom operator, as its writer laid them out
+    unknown: tuple[str, ...] = ()
 
 
 class Subgraph(NamedTuple):

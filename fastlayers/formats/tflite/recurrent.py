@@ -7,10 +7,10 @@ every call begins with zeros.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from ..._tuples import NamedTuple
 from ...graph.ir import Graph, Value
 from ...operators import Spec
 from .._arrays import Array

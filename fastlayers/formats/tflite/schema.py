@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from ..._tuples import NamedTuple
 from .._arrays import Codec, codec, widen_bfloat16, widen_float8
 
-__all__ = ["ACTIVATIONS", "TYPES", "Field", "operator_name", "options_of"]
+__all__ = ["ACTIVATIONS", "IGNORED", "OPERATOR_FIELDS", "TYPES", "Field", "ignored", "operator_name", "options_of"]
 
 # In the order of their numbers.
 _NAMES = """
@@ -42,26 +43,26 @@ class Field(NamedTuple):
 
 # The operators that have options: the number of the options' type in the union, and fields as name:type and number=default.
 _OPTIONS = """
-ADD 11 act:b0
-SUB 28 act:b0
+ADD 11 act:b0 pot_scale_int16:b1=1
+SUB 28 act:b0 pot_scale_int16:b1=1
 MUL 21 act:b0
 DIV 29 act:b0
-CONV_2D 1 padding:b0 stride_w:i1 stride_h:i2 act:b3 dilation_w:i4=1 dilation_h:i5=1
+CONV_2D 1 padding:b0 stride_w:i1 stride_h:i2 act:b3 dilation_w:i4=1 dilation_h:i5=1 quantized_bias_type:b6
 DEPTHWISE_CONV_2D 2 padding:b0 stride_w:i1 stride_h:i2 multiplier:i3 act:b4 dilation_w:i5=1 dilation_h:i6=1
 CONV_3D 106 padding:b0 stride_d:i1 stride_w:i2 stride_h:i3 act:b4 dilation_d:i5=1 dilation_w:i6=1 dilation_h:i7=1
 CONV_3D_TRANSPOSE 106 padding:b0 stride_d:i1 stride_w:i2 stride_h:i3 act:b4 dilation_d:i5=1 dilation_w:i6=1 dilation_h:i7=1
-TRANSPOSE_CONV 49 padding:b0 stride_w:i1 stride_h:i2 act:b3
+TRANSPOSE_CONV 49 padding:b0 stride_w:i1 stride_h:i2 act:b3 quantized_bias_type:b4
 AVERAGE_POOL_2D 5 padding:b0 stride_w:i1 stride_h:i2 filter_w:i3 filter_h:i4 act:b5
 MAX_POOL_2D 5 padding:b0 stride_w:i1 stride_h:i2 filter_w:i3 filter_h:i4 act:b5
 L2_POOL_2D 5 padding:b0 stride_w:i1 stride_h:i2 filter_w:i3 filter_h:i4 act:b5
-FULLY_CONNECTED 8 act:b0 weights_format:b1 keep_num_dims:b2
+FULLY_CONNECTED 8 act:b0 weights_format:b1 keep_num_dims:b2 asymmetric_quantize_inputs:b3 quantized_bias_type:b4
 CONCATENATION 10 axis:i0 act:b1
 SOFTMAX 9 beta:f0
 L2_NORMALIZATION 12 act:b0
 LOCAL_RESPONSE_NORMALIZATION 13 radius:i0 bias:f1 alpha:f2 beta:f3
 RESHAPE 17 new_shape:l0
 SQUEEZE 30 squeeze_dims:l0
-RESIZE_BILINEAR 15 align_corners:b2 half_pixel_centers:b3
+RESIZE_BILINEAR 15 align_corners:b2 half_pixel_centers:b3 new_height:i0 new_width:i1
 RESIZE_NEAREST_NEIGHBOR 74 align_corners:b0 half_pixel_centers:b1
 SPACE_TO_DEPTH 19 block_size:i0
 DEPTH_TO_SPACE 94 block_size:i0
@@ -86,20 +87,52 @@ LEAKY_RELU 75 alpha:f0
 MIRROR_PAD 77 mode:b0
 GELU 116 approximate:b0
 CUMSUM 102 exclusive:b0 reverse:b1
-BATCH_MATMUL 101 adj_x:b0 adj_y:b1
+BATCH_MATMUL 101 adj_x:b0 adj_y:b1 asymmetric_quantize_inputs:b2
 REVERSE_SEQUENCE 87 seq_dim:i0 batch_dim:i1
 UNIQUE 80 idx_out_type:b0=2
 FAKE_QUANT 58 min:f0 max:f1 num_bits:i2 narrow_range:b3
 IF 92 then_subgraph_index:i0 else_subgraph_index:i1
 WHILE 93 cond_subgraph_index:i0 body_subgraph_index:i1
-LSTM 14 act:b0 cell_clip:f1 proj_clip:f2 kernel_type:b3
-RNN 7 act:b0
-UNIDIRECTIONAL_SEQUENCE_RNN 31 time_major:b0 act:b1
-BIDIRECTIONAL_SEQUENCE_RNN 70 time_major:b0 act:b1 merge_outputs:b2
-UNIDIRECTIONAL_SEQUENCE_LSTM 71 act:b0 cell_clip:f1 proj_clip:f2 time_major:b3 diagonal:b5
-BIDIRECTIONAL_SEQUENCE_LSTM 69 act:b0 cell_clip:f1 proj_clip:f2 merge_outputs:b3 time_major:b4=1
-SVDF 6 rank:i0 act:b1
+LSTM 14 act:b0 cell_clip:f1 proj_clip:f2 kernel_type:b3 asymmetric_quantize_inputs:b4
+RNN 7 act:b0 asymmetric_quantize_inputs:b1
+UNIDIRECTIONAL_SEQUENCE_RNN 31 time_major:b0 act:b1 asymmetric_quantize_inputs:b2
+BIDIRECTIONAL_SEQUENCE_RNN 70 time_major:b0 act:b1 merge_outputs:b2 asymmetric_quantize_inputs:b3
+UNIDIRECTIONAL_SEQUENCE_LSTM 71 act:b0 cell_clip:f1 proj_clip:f2 time_major:b3 diagonal:b5 asymmetric_quantize_inputs:b4
+BIDIRECTIONAL_SEQUENCE_LSTM 69 act:b0 cell_clip:f1 proj_clip:f2 merge_outputs:b3 time_major:b4=1 asymmetric_quantize_inputs:b5
+SVDF 6 rank:i0 act:b1 asymmetric_quantize_inputs:b2
+CAST 37 in_data_type:b0 out_data_type:b1
 """
+
+# Fields of an operator's own table that are read, or that change no result: its number, inputs, outputs, the kind of its options,
+# the options, those of a custom operator and their format (there is one), which inputs are variables (they begin at zero in every
+# call), the tensors that a quantised LSTM keeps in between, the kind of options of a second kind (see `parse`), notes for tools.
+OPERATOR_FIELDS = frozenset({0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 13})
+
+_ON_THE_FLY = "how the interpreter quantises floats beside quantised weights; here they stay floats"
+_BIAS = "the bias's own type says it"
+# Options that need not be read, as (operator or "*", word): why.
+IGNORED: dict[tuple[str, str], str] = {
+    ("*", "asymmetric_quantize_inputs"): _ON_THE_FLY,
+    ("*", "quantized_bias_type"): _BIAS,
+    ("*", "pot_scale_int16"): "how 16-bit sums were scaled once; the scales of the tensors say it",
+    ("ARG_MAX", "output_type"): "the result's own type says it",
+    ("ARG_MIN", "output_type"): "the result's own type says it",
+    ("CAST", "in_data_type"): "the tensor's own type says it",
+    ("CAST", "out_data_type"): "the tensor's own type says it",
+    ("DEPTHWISE_CONV_2D", "multiplier"): "the shapes of the weights and of x say it",
+    ("PACK", "values_count"): "the inputs are as many",
+    ("RESHAPE", "new_shape"): "the second input, where there is one, counts",
+    ("RESIZE_BILINEAR", "new_height"): "the second input counts",
+    ("RESIZE_BILINEAR", "new_width"): "the second input counts",
+    ("SHAPE", "out_type"): "the result's own type says it",
+    ("UNIQUE", "idx_out_type"): "the result's own type says it",
+}
+
+
+def ignored(operator: str, word: str) -> bool:
+    """Whether an option changes no result, whatever it says."""
+    return ("*", word) in IGNORED or (operator, word) in IGNORED
+
 
 # What a fused activation does: the operator, with the bounds of a Clip.
 ACTIVATIONS: dict[int, tuple[str, tuple[float, ...]]] = {

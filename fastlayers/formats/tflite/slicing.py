@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from ..._tuples import NamedTuple
 from .call import Call
 
 __all__ = ["slice_", "split", "strided_slice", "unpack"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from ..._tuples import NamedTuple
 from .._arrays import Array, Codec, count_bytes, decode
 from .._budget import Budget
 from .._source import quote

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
+from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError, UnsupportedError
 from .._budget import Budget
 from .._source import quote

@@ -18,20 +18,20 @@ def _known(this: Layer) -> tuple[()]:
     return ()
 
 
-@layer("Activation", weights=_known)
+@layer("Activation", words="activation", weights=_known)
 def activation(this: Layer, b: Build, x: Tensor) -> Tensor:
     """A function by name."""
     return activated(this, b, b.floats(x), this.config.get("activation"))
 
 
-@layer("ReLU")
+@layer("ReLU", words="max_value negative_slope threshold")
 def relu(this: Layer, b: Build, x: Tensor) -> Tensor:
     """ReLU with a slope below a threshold and a largest value."""
     most = this.config.get("max_value")
     return FUNCTIONS["relu"](b, b.floats(x), float(this.get("negative_slope", 0.0)), most, float(this.get("threshold", 0.0)))
 
 
-@layer("LeakyReLU")
+@layer("LeakyReLU", words="negative_slope alpha")
 def leaky_relu(this: Layer, b: Build, x: Tensor) -> Tensor:
     """LeakyReLU, whose slope Keras 1 and 2 call alpha."""
     slope = this.get("negative_slope", this.get("alpha", 0.3))
@@ -39,13 +39,13 @@ def leaky_relu(this: Layer, b: Build, x: Tensor) -> Tensor:
     return FUNCTIONS["leaky_relu"](b, b.floats(x), float(slope))
 
 
-@layer("ELU")
+@layer("ELU", words="alpha")
 def elu(this: Layer, b: Build, x: Tensor) -> Tensor:
     """ELU."""
     return FUNCTIONS["elu"](b, b.floats(x), float(this.get("alpha", 1.0)))
 
 
-@layer("ThresholdedReLU")
+@layer("ThresholdedReLU", words="theta")
 def thresholded_relu(this: Layer, b: Build, x: Tensor) -> Tensor:
     """x above theta, else 0."""
     return FUNCTIONS["threshold"](b, b.floats(x), float(this.get("theta", 1.0)), 0.0)
@@ -62,7 +62,7 @@ def score_mask(b: Build, mask: Tensor) -> Tensor:
     return b.op("Where", b.cast(mask, BOOL), np.float32(0).reshape(()), np.float32(LARGE_NEGATIVE).reshape(()))
 
 
-@layer("Softmax")
+@layer("Softmax", words="axis")
 def softmax(this: Layer, b: Build, x: Tensor, mask: Any = None) -> Tensor:
     """Softmax over an axis or several, masked scores made very small."""
     x = b.floats(x)

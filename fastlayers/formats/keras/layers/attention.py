@@ -52,7 +52,7 @@ def _dot_weights(this: Layer) -> list[str]:
     return [*found, "concat_score_weight"] if this.get("score_mode", "dot") == "concat" and this.kind == "Attention" else found
 
 
-@layer("Attention", "AdditiveAttention", weights=_dot_weights, mask="own")
+@layer("Attention", "AdditiveAttention", words="use_scale score_mode causal", weights=_dot_weights, mask="own")
 def attention(
     this: Layer, b: Build, inputs: Any, mask: Any = None, return_attention_scores: bool = False, use_causal_mask: bool = False
 ) -> Any:
@@ -106,6 +106,7 @@ def _projections(this: Layer) -> list[tuple[str, Layer]]:
         config = {
             "name": name,
             "trainable": True,
+            "dtype": this.config.get("dtype"),
             "equation": "",
             "bias_axes": axes if use_bias else None,
             "activation": activation,
@@ -118,7 +119,10 @@ def _projections(this: Layer) -> list[tuple[str, Layer]]:
     return [*found, one("value_dense", "value", "de"), one("output_dense", "attention_output", "e")]
 
 
-@layer("MultiHeadAttention", "GroupedQueryAttention", "GroupQueryAttention", children=_projections)
+@layer(
+    "MultiHeadAttention", "GroupedQueryAttention", "GroupQueryAttention",
+    words="use_bias use_gate attention_axes sliding_window", children=_projections,
+)  # fmt: skip
 def multi_head_attention(
     this: Layer, b: Build, query: Any, value: Any = None, key: Any = None, query_mask: Any = None, value_mask: Any = None,
     key_mask: Any = None, attention_mask: Any = None, return_attention_scores: bool = False, use_causal_mask: bool = False,

@@ -11,6 +11,12 @@ from ..build import Build, Tensor
 from ..layer import Layer, layer
 from .core import kernel_and_bias
 
+# Words of all convolutions, and those of Keras 1.
+_NEW = "kernel_size strides dilation_rate padding data_format activation use_bias"
+_OLD_WORDS = (
+    "| nb_filter filter_length nb_row nb_col kernel_dim1 kernel_dim2 kernel_dim3 subsample subsample_length atrous_rate "
+    "border_mode dim_ordering bias"
+)
 _OLD = {"Convolution1D": 1, "Convolution2D": 2, "Convolution3D": 3, "Deconvolution2D": 2, "SeparableConvolution2D": 2}
 
 
@@ -72,6 +78,7 @@ def _channels(this: Layer, x: Tensor) -> int:
     "Convolution2D",
     "Convolution3D",
     "AtrousConvolution2D",
+    words=f"{_NEW} filters groups {_OLD_WORDS}",
     weights=_conv_weights,
     mask="drop",
 )
@@ -127,7 +134,9 @@ def _depthwise(this: Layer, b: Build, x: Tensor, axes: int, bias: np.ndarray | N
     return convolve(this, b, x, weight, bias, channels, strides=stride, dilations=dilation, **pads)
 
 
-@layer("DepthwiseConv1D", "DepthwiseConv2D", weights=_depthwise_weights, mask="drop")
+@layer(
+    "DepthwiseConv1D", "DepthwiseConv2D", words=f"{_NEW} depth_multiplier {_OLD_WORDS}", weights=_depthwise_weights, mask="drop"
+)
 def depthwise_conv(this: Layer, b: Build, x: Tensor) -> Tensor:
     """A convolution of each channel by itself."""
     bias = this.weight("bias") if "bias" in this.own else None
@@ -146,6 +155,7 @@ def _separable_weights(this: Layer) -> list[str]:
     "SeparableConv2D",
     "SeparableConvolution1D",
     "SeparableConvolution2D",
+    words=f"{_NEW} filters depth_multiplier {_OLD_WORDS}",
     weights=_separable_weights,
     mask="drop",
 )
@@ -160,7 +170,10 @@ def separable_conv(this: Layer, b: Build, x: Tensor) -> Tensor:
     return activated(this, b, y, this.config.get("activation"))
 
 
-@layer("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose", "Deconvolution2D", weights=_conv_weights, mask="drop")
+@layer(
+    "Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose", "Deconvolution2D",
+    words=f"{_NEW} filters groups output_padding {_OLD_WORDS} output_shape", weights=_conv_weights, mask="drop",
+)  # fmt: skip
 def conv_transpose(this: Layer, b: Build, x: Tensor) -> Tensor:
     """A transposed convolution, cropped as the layer's padding says."""
     axes = _axes(this)
@@ -176,6 +189,9 @@ def conv_transpose(this: Layer, b: Build, x: Tensor) -> Tensor:
         attributes.update(x_last=True, out_last=True)
     weights = [b.constant(kernel, "kernel")] + ([b.constant(this.weight("bias", filters), "bias")] if "bias" in this.own else [])
     y = b.op("ConvTranspose", b.floats(x), *weights, group=int(this.get("groups", 1)), **attributes)
+    told = this.get("output_shape")  # of Keras 1, which made whatever size it was told
+    if told is not None and any(isinstance(s, int) and s != t for s, t in list(zip(y.sizes, told, strict=True))[1:]):
+        this.refuse(f"output_shape {told!s:.80} where strides and padding make {y.sizes}")
     return activated(this, b, y, this.config.get("activation"))
 
 

@@ -23,7 +23,9 @@ def product(b: Build, x: Tensor, kernel: np.ndarray, bias: np.ndarray | None) ->
     return y if bias is None else b.op("Add", y, b.constant(bias, "bias"))
 
 
-@layer("Dense", "NoisyDense", "TimeDistributedDense", weights=kernel_and_bias)
+@layer(
+    "Dense", "NoisyDense", "TimeDistributedDense", words="units activation use_bias | output_dim bias", weights=kernel_and_bias
+)
 def dense(this: Layer, b: Build, x: Tensor) -> Tensor:
     """activation(x kernel + bias) along the last axis."""
     x = b.floats(x)
@@ -39,7 +41,7 @@ def _einsum_weights(this: Layer) -> list[str]:
     return ["kernel", "bias"] if this.config.get("bias_axes") else ["kernel"]
 
 
-@layer("EinsumDense", weights=_einsum_weights, mask="drop")
+@layer("EinsumDense", words="equation bias_axes activation", weights=_einsum_weights, mask="drop")
 def einsum_dense(this: Layer, b: Build, x: Tensor) -> Tensor:
     """An Einstein sum with a kernel; a product of matrices where it is one."""
     x = b.floats(x)
@@ -78,7 +80,10 @@ def contraction(b: Build, equation: str, x: Tensor, kernel: np.ndarray) -> Tenso
     return b.op("Einsum", x, b.constant(kernel, "kernel"), equation=f"{left},{right}->{out}")
 
 
-@layer("Embedding", weights=lambda this: ["embeddings"], mask="own")
+_TABLE = "output_dim mask_zero | dropout"
+
+
+@layer("Embedding", words=_TABLE, weights=lambda this: ["embeddings"], mask="own")
 def embedding(this: Layer, b: Build, x: Tensor) -> Tensor:
     """Rows of a table; with mask_zero the mask is where x is not 0."""
     table = this.weight("embeddings", this.config["input_dim"], this.config["output_dim"])
@@ -95,7 +100,7 @@ def _both_ways(this: Layer) -> list[str]:
     return ["embeddings"] if this.get("tie_weights", True) else ["embeddings", "reverse_embeddings"]
 
 
-@layer("ReversibleEmbedding", weights=_both_ways, mask="own")
+@layer("ReversibleEmbedding", words=f"tie_weights logit_soft_cap {_TABLE}", weights=_both_ways, mask="own")
 def reversible_embedding(this: Layer, b: Build, x: Tensor, reverse: bool = False) -> Tensor:
     """Rows of a table, or with `reverse` the products with all of them."""
     if not reverse:
@@ -117,7 +122,7 @@ def identity(this: Layer, b: Build, x: Tensor) -> Tensor:
     return x
 
 
-@layer("Masking", mask="own")
+@layer("Masking", words="mask_value", mask="own")
 def masking(this: Layer, b: Build, x: Tensor) -> Tensor:
     """Steps whose every number is mask_value are masked, and made zeros."""
     same = b.op("Equal", x, b.operand(this.get("mask_value", 0.0), x.dtype))

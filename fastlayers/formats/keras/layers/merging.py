@@ -41,7 +41,7 @@ def merge(this: Layer, b: Build, *given: Any) -> Tensor:
     return result.masked(mask)
 
 
-@layer("Concatenate", mask="own")
+@layer("Concatenate", words="axis | concat_axis", mask="own")
 def concatenate(this: Layer, b: Build, *given: Any) -> Tensor:
     """One after the other along an axis."""
     parts = tensors(given)
@@ -69,7 +69,7 @@ def _whole_mask(b: Build, x: Tensor) -> Tensor:
     return b.op("Expand", b.constant(np.ones((1, 1), np.bool_)), b.op("Shape", x, start=0, end=2))
 
 
-@layer("Dot", mask="drop")
+@layer("Dot", words="axes normalize", mask="drop")
 def dot(this: Layer, b: Build, *given: Any) -> Tensor:
     """Products of two tensors summed over one axis of each, batch by batch; of unit vectors if they are normalised."""
     x, y = (b.floats(t) for t in tensors(given))
@@ -100,7 +100,7 @@ def unit(b: Build, x: Tensor, axes: list[int]) -> Tensor:
     return b.op("Div", x, b.op("Sqrt", b.op("Max", squares, 1e-12)))
 
 
-@layer("Merge", mask="own")
+@layer("Merge", words="| mode axis concat_axis", mask="own")
 def merge_of_keras_1(this: Layer, b: Build, *given: Any) -> Tensor:
     """Keras 1's Merge, where it names a mode."""
     modes = {"sum": "Add", "mul": "Multiply", "ave": "Average", "max": "Maximum", "concat": "Concatenate"}

@@ -21,7 +21,8 @@ def _gamma_beta(this: Layer) -> list[str]:
     return [*(["gamma"] if this.config.get("scale", True) else []), *(["beta"] if this.config.get("center", True) else [])]
 
 
-@layer("BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2", "SyncBatchNormalization", weights=_gamma_beta,
+@layer("BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2", "SyncBatchNormalization",
+       words="axis epsilon scale center | mode", weights=_gamma_beta,
        fixed=lambda this: ["moving_mean", "moving_variance"])  # fmt: skip
 def batch_normalisation(this: Layer, b: Build, x: Tensor) -> Tensor:
     """With the statistics of training."""
@@ -43,7 +44,7 @@ def _layer_norm(this: Layer) -> list[str]:
     return _gamma_beta(this)
 
 
-@layer("LayerNormalization", weights=_layer_norm)
+@layer("LayerNormalization", words="axis epsilon rms_scaling scale center", weights=_layer_norm)
 def layer_normalisation(this: Layer, b: Build, x: Tensor) -> Tensor:
     """Over the axes that are named, which also have the scale; rms_scaling leaves the mean where it is."""
     x, axes = b.floats(x), _axes(this, x)
@@ -65,7 +66,7 @@ def layer_normalisation(this: Layer, b: Build, x: Tensor) -> Tensor:
     return y if shift is None else b.op("Add", y, b.constant(shift.reshape(wide), "beta"))
 
 
-@layer("RMSNormalization", weights=lambda this: ["scale"], mask="drop")
+@layer("RMSNormalization", words="axis epsilon", weights=lambda this: ["scale"], mask="drop")
 def rms_normalisation(this: Layer, b: Build, x: Tensor) -> Tensor:
     """Divided by the root of the mean square."""
     x, axes = b.floats(x), _axes(this, x)
@@ -78,7 +79,7 @@ def rms_normalisation(this: Layer, b: Build, x: Tensor) -> Tensor:
     return b.op("Mul", y, b.constant(scale.reshape(wide), "scale"))
 
 
-@layer("GroupNormalization", weights=_gamma_beta)
+@layer("GroupNormalization", words="axis groups epsilon scale center", weights=_gamma_beta)
 def group_normalisation(this: Layer, b: Build, x: Tensor) -> Tensor:
     """Over groups of channels of each image; -1 groups: every channel by itself."""
     x = b.floats(x)
@@ -100,7 +101,7 @@ def group_normalisation(this: Layer, b: Build, x: Tensor) -> Tensor:
     return b.transpose(y, *(order.index(a) for a in range(x.rank)))
 
 
-@layer("UnitNormalization")
+@layer("UnitNormalization", words="axis")
 def unit_normalisation(this: Layer, b: Build, x: Tensor) -> Tensor:
     """Vectors of length 1 along the axes."""
     return unit(b, b.floats(x), _axes(this, x))
@@ -110,7 +111,7 @@ def _statistics(this: Layer) -> list[str]:
     return ["mean", "variance"] if this.config.get("mean") is None else []
 
 
-@layer("Normalization", weights=_statistics)
+@layer("Normalization", words="axis mean variance invert", weights=_statistics)
 def normalisation(this: Layer, b: Build, x: Tensor) -> Tensor:
     """(x - mean) / root of the variance, or the other way; both were learnt from data, or stand in the configuration."""
     x = b.floats(x)

@@ -9,7 +9,8 @@ from ..layer import Layer, layer
 
 
 @layer("MaxPooling1D", "MaxPooling2D", "MaxPooling3D", "AveragePooling1D", "AveragePooling2D", "AveragePooling3D",
-       "MaxPool1D", "MaxPool2D", "MaxPool3D", "AvgPool1D", "AvgPool2D", "AvgPool3D", mask="drop")  # fmt: skip
+       "MaxPool1D", "MaxPool2D", "MaxPool3D", "AvgPool1D", "AvgPool2D", "AvgPool3D",
+       words="pool_size strides padding data_format | pool_length stride border_mode dim_ordering", mask="drop")  # fmt: skip
 def pool(this: Layer, b: Build, x: Tensor) -> Tensor:
     """The largest number or the mean of windows; padding counts for neither."""
     axes = int(this.kind[-2])
@@ -28,7 +29,7 @@ def pool(this: Layer, b: Build, x: Tensor) -> Tensor:
 _GLOBAL = [f"Global{kind}{word}{n}D" for kind in ("Max", "Average", "Avg") for word in ("Pooling", "Pool") for n in (1, 2, 3)]
 
 
-@layer(*_GLOBAL, mask="drop")
+@layer(*_GLOBAL, words="data_format keepdims | dim_ordering", mask="drop")
 def global_pool(this: Layer, b: Build, x: Tensor, mask: Any = None) -> Tensor:
     """The largest number or the mean of every channel; a mean over time leaves masked steps out."""
     x = b.floats(x).masked(x.mask)
@@ -50,7 +51,8 @@ def _masked_mean(b: Build, x: Tensor, mask: Tensor, axis: int, keep: bool) -> Te
     return b.op("Div", total, b.reduce("Sum", weights, [axis], keep))
 
 
-@layer(*(f"Adaptive{kind}Pooling{n}D" for kind in ("Max", "Average") for n in (1, 2, 3)), mask="drop")
+@layer(*(f"Adaptive{kind}Pooling{n}D" for kind in ("Max", "Average") for n in (1, 2, 3)),
+       words="output_size data_format", mask="drop")  # fmt: skip
 def adaptive_pool(this: Layer, b: Build, x: Tensor) -> Tensor:
     """As many bins as output_size says."""
     attributes: dict[str, Any] = {"x_last": True} if this.last() else {}

@@ -16,7 +16,7 @@ def _number(value: Any) -> Any:
     return np.asarray(value, np.float32)
 
 
-@layer("Rescaling")
+@layer("Rescaling", words="scale offset")
 def rescaling(this: Layer, b: Build, x: Tensor) -> Tensor:
     """x scale + offset."""
     y = b.op("Mul", b.floats(x), _number(this.config["scale"]))
@@ -24,7 +24,10 @@ def rescaling(this: Layer, b: Build, x: Tensor) -> Tensor:
     return b.op("Add", y, offset) if offset.any() else y
 
 
-@layer("Resizing", mask="drop")
+_RESIZING = "height width interpolation antialias data_format crop_to_aspect_ratio pad_to_aspect_ratio"
+
+
+@layer("Resizing", words=_RESIZING, mask="drop")
 def resizing(this: Layer, b: Build, x: Tensor) -> Tensor:
     """Images of another size."""
     if this.get("crop_to_aspect_ratio") or this.get("pad_to_aspect_ratio"):
@@ -33,7 +36,7 @@ def resizing(this: Layer, b: Build, x: Tensor) -> Tensor:
     return resize(this, b, x, this.get("interpolation", "bilinear"), sizes=size, antialias=bool(this.get("antialias")))
 
 
-@layer("CenterCrop", mask="drop")
+@layer("CenterCrop", words="height width data_format", mask="drop")
 def center_crop(this: Layer, b: Build, x: Tensor) -> Tensor:
     """The middle of images that are large enough."""
     rows, columns = (-3, -2) if this.last() else (-2, -1)
@@ -46,7 +49,7 @@ def center_crop(this: Layer, b: Build, x: Tensor) -> Tensor:
     return x
 
 
-@layer("CategoryEncoding", mask="drop")
+@layer("CategoryEncoding", words="num_tokens output_mode sparse", mask="drop")
 def category_encoding(this: Layer, b: Build, x: Tensor, count_weights: Any = None) -> Tensor:
     """Categories as vectors: one 1, all that are there, or how often each is."""
     count, mode = int(this.config["num_tokens"]), this.get("output_mode", "multi_hot")
@@ -64,7 +67,7 @@ def category_encoding(this: Layer, b: Build, x: Tensor, count_weights: Any = Non
     return b.reduce("Sum" if mode == "count" else "Max", hot, [hot.rank - 2])
 
 
-@layer("Discretization", mask="drop")
+@layer("Discretization", words="bin_boundaries output_mode sparse", mask="drop")
 def discretization(this: Layer, b: Build, x: Tensor) -> Tensor:
     """The number of the bin that each number falls into."""
     bounds = this.get("bin_boundaries")

@@ -11,6 +11,10 @@ from ..activations import activated, gate
 from ..build import BOOL, INT64, Build, Tensor
 from ..layer import Layer, layer, tensors
 
+# Words of cells (those of Keras 1 among them), of layers around them, and of convolutional ones.
+_CELL = "units activation recurrent_activation use_bias reset_after | output_dim inner_activation"
+_LAYER = "stateful return_sequences return_state go_backwards time_major zero_output_for_mask"
+_CONV = "kernel_size filters strides padding dilation_rate data_format activation recurrent_activation use_bias"
 STATEFUL = "a stateful recurrent layer (model.stream keeps state outside of the model)"
 _GATES = {"SimpleRNN": 1, "GRU": 3, "LSTM": 4}
 # Where the kernels' gates (r z n, i f g o) stand among Keras' (z r h, i f c o).
@@ -34,7 +38,7 @@ def _cell_weights(this: Layer) -> list[str]:
     return [*found, "bias"] if this.config.get("use_bias", True) else found
 
 
-@layer("SimpleRNNCell", "GRUCell", "LSTMCell", weights=_cell_weights)
+@layer("SimpleRNNCell", "GRUCell", "LSTMCell", words=_CELL, weights=_cell_weights)
 def cell(this: Layer, b: Build, x: Tensor, states: Any = None, *more: Any) -> Any:
     """One step, called by itself."""
     given = tensors([states, *more])
@@ -46,7 +50,7 @@ def _cells(this: Layer) -> list[tuple[str, Layer]]:
     return [("cells/*", this.child(data)) for data in this.config["cells"]]
 
 
-@layer("StackedRNNCells", children=_cells)
+@layer("StackedRNNCells", words="cells", children=_cells)
 def stacked(this: Layer, b: Build, *args: Any) -> Any:
     """Cells one on the other; only inside of RNN."""
     return this.refuse("stacked cells outside of RNN")
@@ -56,7 +60,7 @@ def _own_cell(this: Layer) -> list[tuple[str, Layer]]:
     """The cell that the layer makes for itself, of the same configuration."""
     if this.get("stateful"):
         this.context.refuse(STATEFUL, "/".join(this.path))
-    return [("cell", this.child({"class_name": f"{this.kind}Cell", "config": {**this.config, "name": f"{this.name}_cell"}}))]
+    return [("cell", this.inner(f"{this.kind}Cell"))]
 
 
 def _given_cell(this: Layer) -> list[tuple[str, Layer]]:
@@ -71,9 +75,9 @@ def _checked(this: Layer) -> list[str]:
     return ["kernel", "recurrent_kernel", "bias"]
 
 
-@layer("SimpleRNN", "GRU", "LSTM", children=_own_cell, mask="own")
-@layer("RNN", children=_given_cell, mask="own")
-@layer("CuDNNGRU", "CuDNNLSTM", weights=_checked, mask="own")
+@layer("SimpleRNN", "GRU", "LSTM", words=f"{_LAYER} {_CELL}", children=_own_cell, mask="own")
+@layer("RNN", words=f"cell {_LAYER}", children=_given_cell, mask="own")
+@layer("CuDNNGRU", "CuDNNLSTM", words=f"units {_LAYER} | output_dim", weights=_checked, mask="own")
 def recurrent(this: Layer, b: Build, x: Any, initial_state: Any = None, mask: Any = None, constants: Any = None) -> Any:
     """Over a sequence: outputs or the last of them, and the states if they are asked for."""
     if constants is not None:
@@ -225,10 +229,10 @@ def _joined(cell: Layer, kind: str) -> None:
 def _conv_cell(this: Layer) -> list[tuple[str, Layer]]:
     if this.get("stateful"):
         this.context.refuse(STATEFUL, "/".join(this.path))
-    return [("cell", this.child({"class_name": "ConvLSTMCell", "config": {**this.config, "name": f"{this.name}_cell"}}))]
+    return [("cell", this.inner("ConvLSTMCell"))]
 
 
-@layer("ConvLSTMCell", weights=_cell_weights)
+@layer("ConvLSTMCell", words=_CONV, weights=_cell_weights)
 def conv_lstm_cell(this: Layer, b: Build, *args: Any) -> Any:
     """Only inside of ConvLSTM layers."""
     return this.refuse("a convolutional cell outside of its layer")
@@ -237,12 +241,14 @@ def conv_lstm_cell(this: Layer, b: Build, *args: Any) -> Any:
 MOST_STEPS = 1000  # that are written out one by one
 
 
-@layer("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", children=_conv_cell, mask="own")
+@layer("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", words=f"{_CONV} {_LAYER}", children=_conv_cell, mask="own")
 def conv_lstm(this: Layer, b: Build, x: Tensor, initial_state: Any = None, mask: Any = None) -> Any:
     """An LSTM whose products are convolutions, its steps written out one after the other."""
     cell = this.children[0][1]
     if mask is not None or x.mask is not None:
         this.refuse("a mask of a convolutional LSTM")
+    if this.get("time_major"):
+        this.refuse("time_major")
     if not this.last():
         this.refuse("a convolutional LSTM with its channels first")
     steps, axes = x.size(1), x.rank - 3
@@ -303,7 +309,7 @@ def _directions(this: Layer) -> list[tuple[str, Layer]]:
     return [("forward_layer", this.child(forward)), ("backward_layer", this.child(backward))]
 
 
-@layer("Bidirectional", children=_directions, mask="own")
+@layer("Bidirectional", words="layer backward_layer merge_mode", children=_directions, mask="own")
 def bidirectional(this: Layer, b: Build, x: Any, initial_state: Any = None, mask: Any = None) -> Any:
     """A layer in both directions; outputs of both are merged, each at its own time."""
     if isinstance(x, (list, tuple)):

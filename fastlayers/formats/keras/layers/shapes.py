@@ -11,7 +11,7 @@ from ..build import Build, Tensor
 from ..layer import Layer, layer
 
 
-@layer("Flatten", mask="drop")
+@layer("Flatten", words="data_format", mask="drop")
 def flatten(this: Layer, b: Build, x: Tensor) -> Tensor:
     """All but the batch as one axis, channels last."""
     if x.rank == 1:
@@ -21,7 +21,7 @@ def flatten(this: Layer, b: Build, x: Tensor) -> Tensor:
     return b.op("Flatten", x, axis=1)
 
 
-@layer("Reshape", mask="drop")
+@layer("Reshape", words="target_shape", mask="drop")
 def reshape(this: Layer, b: Build, x: Tensor) -> Tensor:
     """The batch, then target_shape."""
     target = [int(s) for s in this.config["target_shape"]]
@@ -37,13 +37,13 @@ def reshape(this: Layer, b: Build, x: Tensor) -> Tensor:
     return b.reshape(x, -1, *target) if 0 not in target else b.reshape(x, b.shape_of(x, 0), *target)
 
 
-@layer("Permute", mask="drop")
+@layer("Permute", words="dims", mask="drop")
 def permute(this: Layer, b: Build, x: Tensor) -> Tensor:
     """Axes in another order, counted from 1."""
     return b.transpose(x, 0, *(int(d) for d in this.config["dims"]))
 
 
-@layer("RepeatVector", mask="drop")
+@layer("RepeatVector", words="n", mask="drop")
 def repeat_vector(this: Layer, b: Build, x: Tensor) -> Tensor:
     """(n, f) as (n, count, f)."""
     return b.op("Tile", b.unsqueeze(x, 1), b.ints(1, int(this.config["n"]), 1))
@@ -63,7 +63,7 @@ def _space(this: Layer, axes: int) -> list[int]:
     return list(range(1, axes + 1)) if this.last() else list(range(2, axes + 2))
 
 
-@layer("ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D", mask="drop")
+@layer("ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D", words="padding data_format | dim_ordering", mask="drop")
 def zero_padding(this: Layer, b: Build, x: Tensor) -> Tensor:
     """Zeros around space."""
     axes = int(this.kind[-2])
@@ -72,7 +72,7 @@ def zero_padding(this: Layer, b: Build, x: Tensor) -> Tensor:
     return b.op("Pad", x, pads, None, b.ints(*_space(this, axes)))
 
 
-@layer("Cropping1D", "Cropping2D", "Cropping3D", mask="drop")
+@layer("Cropping1D", "Cropping2D", "Cropping3D", words="cropping data_format | dim_ordering", mask="drop")
 def cropping(this: Layer, b: Build, x: Tensor) -> Tensor:
     """Less of space."""
     axes = int(this.kind[-2])
@@ -81,13 +81,13 @@ def cropping(this: Layer, b: Build, x: Tensor) -> Tensor:
     return b.op("Slice", x, b.ints(*(p for p, _ in pairs)), ends, b.ints(*_space(this, axes)))
 
 
-@layer("UpSampling1D", "UpSampling2D", "UpSampling3D", mask="drop")
+@layer("UpSampling1D", "UpSampling2D", "UpSampling3D", words="size interpolation data_format | length dim_ordering", mask="drop")
 def up_sampling(this: Layer, b: Build, x: Tensor) -> Tensor:
     """Every place repeated, or interpolated in two dimensions."""
     axes = int(this.kind[-2])
     mode = this.get("interpolation", "nearest")
     scales = np.ones(x.rank, np.float32)
-    scales[_space(this, axes)] = this.numbers("size", axes, 2)
+    scales[_space(this, axes)] = this.numbers("size", axes, this.get("length", 2))
     return resize(this, b, x, mode, scales=scales)
 
 

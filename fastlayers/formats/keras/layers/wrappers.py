@@ -12,7 +12,7 @@ def _inner(this: Layer) -> list[tuple[str, Layer]]:
     return [("layer", this.child(this.config["layer"]))]
 
 
-@layer("TimeDistributed", children=_inner)
+@layer("TimeDistributed", words="layer", children=_inner)
 def time_distributed(this: Layer, b: Build, x: Tensor, mask: Any = None) -> Any:
     """The layer on every step: steps become part of the batch."""
     inner = this.children[0][1]
@@ -36,7 +36,7 @@ def _folded(b: Build, x: Tensor) -> Tensor:
     return b.reshape(x, -1, *(b.shape_of(x, a) for a in range(2, x.rank)))
 
 
-@layer("SpectralNormalization", fixed=lambda this: ["kernel", "vector_u"], children=_inner, mask="drop")
+@layer("SpectralNormalization", words="layer", fixed=lambda this: ["kernel", "vector_u"], children=_inner, mask="drop")
 def spectral_normalisation(this: Layer, b: Build, x: Tensor) -> Any:
     """The layer with the kernel as training left it."""
     return this.children[0][1](b, x)

@@ -1,0 +1,106 @@
+"""What nodes of our own file may say: the attributes that each operation reads, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..graph.ops import Op
+
+__all__ = ["unread"]
+
+# Attributes of operators beside those of ONNX's schemas.
+_OWN = """
+Activate activation
+AdaptivePool reduce scales sizes x_last
+Add activation
+AdditiveAttention is_causal need_scores need_weights
+Affine activation axis
+AlignAxes axis
+AttentionScores scale softmax_precision
+AveragePool channels_last divisor x_last
+BatchNormalization axis
+Conv activation direct out_last pad_mode x_last
+ConvInteger out_last x_last
+ConvTranspose activation out_last output_size x_last
+DepthToSpace x_last
+Div activation
+DotAttention dropout_p enable_gqa is_causal need_scores need_weights num_heads num_kv_heads offset scale
+DynamicQuantizeLSTM joined options
+GRU joined options
+GlobalAveragePool channels_last x_last
+GlobalLpPool x_last
+GlobalMaxPool x_last
+GroupNormalization per_group
+HardAttention mode scale seed
+Hardmax flatten
+HeadBias part
+Interpolate align_corners factors mode scales sizes x_last
+LRN x_last
+LSTM joined options
+Linear activation
+LogSoftmax flatten
+LpPool scaled x_last
+MaxPool x_last
+MaxRoiPool x_last
+Mul activation
+PaddingMask filter
+QLinearAveragePool x_last
+QLinearConv out_last x_last
+QLinearGlobalAveragePool x_last
+RNN joined options
+RoiAlign x_last
+RotaryEmbedding by_width
+ScaledAttention scale transposed
+Scan batched
+Softmax flatten
+SpaceToDepth x_last
+StreamCut axis
+StreamFill axis
+StreamStart shape
+StreamWindow axis before fill least reach step
+Sub activation
+TimePool batch_first reduce
+"""
+
+
+@cache
+def _known() -> dict[str, frozenset[str]]:
+    """The attributes of operators: of ONNX's schemas, of all domains under one name, and our own."""
+    from .onnx.canonical import DOMAINS
+    from .onnx.schema import schemas
+
+    found: dict[str, set[str]] = {op: set(schema.attributes) for op, schema in schemas().items()}
+    for table in DOMAINS.values():
+        for op, (schema, _) in table.items():
+            found.setdefault(op, set()).update(schema.attributes)
+    for line in _OWN.strip().splitlines():
+        op, *names = line.split()
+        found.setdefault(op, set()).update(names)
+    return {op: frozenset(names) for op, names in found.items()}
+
+
+@lru_cache(512)  # users' come and go
+def _arguments(entry: Op) -> frozenset[str]:
+    """Those arguments of a recorded function that are no tensors."""
+    import inspect
+
+    return frozenset(inspect.signature(entry.raw).parameters) - {tensor.lstrip("*") for tensor in entry.tensors}
+
+
+def unread(op: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes that the operation does not read; none of one that nobody knows, which is refused by its name."""
+    from ..graph.ops import OPS
+    from ..operators import OPERATORS
+    from ..operators.control import CONTROL
+    from ..operators.sequence import SEQUENCES
+
+    if op in OPS:  # those of users too, which are among the operators as well
+        known = _arguments(OPS[op])
+    elif op in OPERATORS or op in CONTROL or op in SEQUENCES:
+        known = _known().get(op, frozenset())
+    else:
+        return {}
+    return {name: value for name, value in attributes.items() if name not in known}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ._segments import Segment
 
 __all__ = ["draw", "printable"]

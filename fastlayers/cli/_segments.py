@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from .._tuples import NamedTuple
 
 __all__ = ["Segment", "find_segments"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import NamedTuple
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ..errors import FormatError, LimitError, UnsupportedError
 
 __all__ = ["MAX_BYTES", "Recording", "read_wav"]

@@ -12,6 +12,7 @@ import numpy as np
 import fastlayers as fl
 
 from ..errors import Error, FormatError, ShapeError, UnsupportedError
+from ..formats._write import whole
 from ..formats.safetensors_write import DTYPES, write
 from ..model.comparison import difference
 from ._draw import printable
@@ -51,7 +52,7 @@ def _weights(options: argparse.Namespace, target: Path) -> str:
         raise ShapeError("convert: --packed is for networks: expected it without --weights")
     weights = fl.load_weights(options.model)
     if target.suffix == ".npz":
-        with target.open("wb") as file:
+        with whole(target) as file:
             np.savez(file, **weights)  # type: ignore[arg-type]
     else:
         if odd := [f"{name} ({array.dtype})" for name, array in weights.items() if array.dtype.name not in DTYPES]:

@@ -10,7 +10,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 import numpy as np
 
@@ -18,6 +18,7 @@ import fastlayers as fl
 from fastlayers import functional as F
 
 from .. import _cpus, threads
+from .._tuples import NamedTuple
 from ..errors import Error
 from ..kernels import _dispatch
 from ._draw import printable

@@ -7,6 +7,7 @@ from typing import TextIO
 
 import numpy as np
 
+from ..formats._write import whole
 from ._draw import printable
 from ._model import add_arguments, feeds, load, read_inputs
 
@@ -33,6 +34,8 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
             about = f" from {array.min():.6g} to {array.max():.6g}, mean {array.mean(dtype=np.float64):.6g}"
         out.write(printable(f"{name} {array.dtype.name}{list(array.shape)}{about}", out.encoding or "ascii") + "\n")
     if options.output:
-        np.savez(options.output, **results)  # type: ignore[arg-type]
+        # As np.savez would name it.
+        with whole(options.output if options.output.endswith(".npz") else f"{options.output}.npz") as file:
+            np.savez(file, **results)  # type: ignore[arg-type]
     out.write(f"variant={model.variant}\n")
     return 0

@@ -6,13 +6,14 @@ Finds the probability of speech in each frame and nothing more; segments are mad
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import fastlayers as fl
 from fastlayers import functional as F
 
+from .._tuples import NamedTuple
 from ..errors import UnsupportedError
 
 __all__ = ["CONTEXT", "FRAME", "RATE", "Exported", "State", "VoiceActivity", "windows"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._arguments import checked
+from ..errors import ShapeError
 from ..graph.trace import trace
 from ._load import checked_device
 from .lowering import lower
@@ -13,6 +15,7 @@ from .model import Model, Options
 __all__ = ["compile"]
 
 
+@checked
 def compile(
     function: Callable[..., Any],
     *inputs: Any,
@@ -45,6 +48,8 @@ def compile(
     array([[2., 2., 2.]], dtype=float32)
     """
     checked_device("compile", device)
+    if precision not in ("default", "strict"):
+        raise ShapeError(f"compile: precision is {precision!r}: expected 'default' or 'strict'")
     graph = lower(trace(function, *inputs))
     model = Model(graph, Options(strict=precision == "strict", native=require_native), device=device)
     model.num_threads = num_threads

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._arguments import checked
 from ..errors import DeviceError, ShapeError, UnsupportedError
 from ..formats import MAX_BYTES
 from ..formats._graph import load_graph
@@ -29,6 +30,7 @@ def checked_device(what: str, device: object) -> None:
         _dispatch.start_cuda(f"{what}: device='cuda'")
 
 
+@checked
 def load(
     source: SourceLike,
     *,

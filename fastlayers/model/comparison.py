@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ..errors import DTypeError, MissingExtraError, ShapeError, UnsupportedError
 from ..formats import MAX_BYTES
 from ..kernels import _dispatch

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from .._arguments import shown
 from ..errors import DTypeError, ShapeError
 from ..formats.onnx.canonical import DOMAINS
 from ..formats.onnx.schema import NEWEST, Attribute, Schema
@@ -67,9 +68,9 @@ def operator(name: str, domain: str = "", infer: Infer | None = None) -> Callabl
     >>> model(np.array([-1.0, 1.0]))
     array([0., 2.], dtype=float32)
     """
-    key = f"{domain}::{name}"
     if not isinstance(name, str) or not isinstance(domain, str) or not name:
-        raise DTypeError(f"operator: name and domain are {name!r} and {domain!r}: expected strings, the name not empty")
+        raise DTypeError(f"operator: name and domain are {shown(name)} and {shown(domain)}: expected strings, the name not empty")
+    key = f"{domain}::{name}"
 
     def declare(function: F) -> F:
         tensors, attributes = _parameters(function, name)

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, LimitError, ShapeError
 from ..functional._arrays import is_masked
 from ..graph.ir import Value
 
-__all__ = ["by_name", "convert", "destination", "fits", "kind"]
+__all__ = ["by_name", "convert", "destination", "fits", "kind", "shaped"]
 
 _KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
 
@@ -42,21 +42,30 @@ def convert(value: Value, given: Any) -> Any:
     if given.__class__ is np.ndarray and given.dtype == value.dtype and given.dtype.isnative:
         flags = given.flags
         if flags.c_contiguous and flags.aligned:
-            fits(value, given.shape)
-            return given
+            return shaped(value, given)
     if is_masked(given):
         raise DTypeError(f"run: input {value.name!r} is a masked array: expected a plain one, for example x.filled(0)")
     try:
-        array = np.asarray(given)
+        array = _read(value, given)
+        if array.dtype != value.dtype:
+            array = _cast(value, _widened(array))
+        array = np.require(shaped(value, array), None, ["C", "A"])
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    except MemoryError as error:
+        if isinstance(error, LimitError):
+            raise
+        raise LimitError(f"run: input {value.name!r}: no memory for a copy of it as {value.dtype}: {error}") from error
+
+
+def _read(value: Value, given: Any) -> np.ndarray:
+    try:
+        return np.asarray(given)
+    except MemoryError:
+        raise
     except Exception as error:
         raise DTypeError(
             f"run: input {value.name!r} of type {type(given).__name__} cannot be read as an array ({error})"
         ) from error
-    if array.dtype != value.dtype:
-        array = _cast(value, _widened(array))
-    fits(value, array.shape)
-    array = np.require(array, None, ["C", "A"])
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _widened(array: np.ndarray) -> np.ndarray:
@@ -84,8 +93,8 @@ def _element(value: Value, given: Any) -> np.ndarray:
     if value.dtype.kind != "V":
         return convert(Value(value.name, None, value.dtype), given)  # type: ignore[no-any-return]
     try:
-        dtype = np.asarray(given).dtype
-    except Exception:
+        dtype = _read(value, given).dtype
+    except DTypeError:
         dtype = np.dtype(np.float32)
     return convert(Value(value.name, None, dtype if kind(dtype) else np.dtype(np.float32)), given)  # type: ignore[no-any-return]
 
@@ -103,6 +112,14 @@ def _cast(value: Value, array: np.ndarray) -> np.ndarray:
     if want == "int" and array.dtype.itemsize >= value.dtype.itemsize and not np.array_equal(made, array):
         raise DTypeError(f"run: input {value.name!r} of dtype {array.dtype} has numbers that {value.dtype} cannot hold")
     return made
+
+
+def shaped(value: Value, array: np.ndarray) -> np.ndarray:
+    """The array, if an input may have its shape; one of a single element is taken for a scalar, as ONNX Runtime takes it."""
+    if value.shape == () and array.ndim and array.size == 1:
+        return array.reshape(())
+    fits(value, array.shape)
+    return array
 
 
 def fits(value: Value, shape: tuple[int, ...]) -> None:

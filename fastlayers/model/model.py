@@ -5,14 +5,17 @@ threads.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError, ours
+from .._arguments import as_flag, as_mapping, as_names, as_path, shown
+from .._deadline import Deadline
+from .._locks import Lock
+from .._tuples import NamedTuple
+from ..errors import ArgumentError, DTypeError, ShapeError, ours
 from ..graph.ir import Graph, Shape, Value
 from ..graph.passes import optimise
 from ..graph.passes.direct import direct
@@ -85,8 +88,15 @@ class _NoRunner:
     def call(self, arrays: Any) -> None:
         return None
 
-    def remember(self, *arguments: Any) -> None:
-        return None
+
+class _Closed:
+    """In the place of a closed model's graph and program."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ArgumentError("the model was closed: load or compile it again")
+
+    def __reduce__(self) -> Any:
+        return self.nodes
 
 
 class Model:
@@ -115,7 +125,7 @@ class Model:
     ) -> None:
         self._graph, self._options = graph, options
         self._variant = variant or _dispatch.variant("cuda" if device == "cuda" else "")
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._programs: dict[tuple[str, ...], Program] = {}
         self._threads = 0
         self.metadata: dict[str, str] = dict(metadata or {})
@@ -123,32 +133,34 @@ class Model:
         self.outputs: tuple[TensorSpec, ...] = tuple(_SPECS[v.kind](*v[:3]) for v in graph.outputs)
         self._names = tuple(value.name for value in graph.outputs)
         self._main = self._program(self._names, packed)
-        self._runner: Any = _NoRunner()
-        if self._variant.steps:
-            from ..kernels.aot.run import Runner  # type: ignore[import-not-found, unused-ignore]
-
-            self._runner = Runner(tuple(value.name for value in graph.inputs), self._names)
+        self._runner: Any = _NoRunner() if self._main.runner is None else self._main.runner
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
-    def __call__(self, *arrays: Any, out: Any = None) -> Any:
+    def __call__(self, *arrays: Any, out: Any = None, timeout: float | None = None) -> Any:
         """Runs on arrays given in the order of `inputs`.
 
         Args:
-            *arrays: one an input; anything that `np.asarray` takes, of the input's dtype or another of its kind.
+            *arrays: one an input; anything that `np.asarray` takes, of the input's dtype or another of its kind. For a scalar
+                (shape ``()``) an array of exactly one element will do.
             out: the output's own memory: an array, or a sequence of them; None for fresh ones.
+            timeout: seconds that the run may take; None for as many as it needs. See `run`.
 
         Returns:
             One array, or a tuple of them if there are several outputs: fresh, writable, C-contiguous.
 
         Raises:
+            TimeoutError: the run is not done after `timeout` seconds.
             ShapeError: too few or many arrays, a shape does not fit, or the network cannot take these sizes.
             DTypeError: an array is of another kind than its input.
         """
-        if out is None:
+        if out is None and timeout is None:
             found = self._runner.call(arrays)
             if found is not None:
                 return found[0] if len(found) == 1 else found
+        if timeout is not None:
+            with Deadline(timeout):
+                return self(*arrays, out=out)
         if len(arrays) != len(self.inputs):
             names = [value.name for value in self.inputs]
             raise ShapeError(f"call: {len(arrays)} arrays were given: expected {len(names)}, for {names}")
@@ -171,14 +183,25 @@ class Model:
         return set() if plan is None else {call.kernel for call in plan.calls if isinstance(call, Call)}
 
     def run(
-        self, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None, *, out: Mapping[str, np.ndarray] | None = None
+        self,
+        feeds: Mapping[str, Any],
+        outputs: Sequence[str] | None = None,
+        *,
+        out: Mapping[str, np.ndarray] | None = None,
+        timeout: float | None = None,
     ) -> dict[str, np.ndarray]:
         """Runs on arrays given by name.
 
+        Ctrl-C in the main thread, and a deadline, end a run within some milliseconds, between its steps or the tasks that a
+        step is divided into (a step of numpy, and a kernel of the variants "reference" and "jit", are done to their end). The
+        model works afterwards; arrays of `out` may have been written in part.
+
         Args:
-            feeds: one array for every input, exactly.
+            feeds: one array for every input, exactly. Where the model declares a scalar (shape ``()``), an array of exactly one
+                element is taken too, whatever its axes: ``sr`` of silero-vad as ``np.array([16000])``.
             outputs: names of the wanted results, intermediate ones of the graph included; the model's outputs by default.
             out: arrays that results are written to, by name: of the right shape and dtype, C-contiguous, writable.
+            timeout: seconds that the run may take; None for as many as it needs.
 
         Returns:
             A dict in the order of `outputs`. Arrays are fresh, writable and C-contiguous, or those of `out`.
@@ -186,14 +209,20 @@ class Model:
         Raises:
             ShapeError: a name is missing or unknown, a shape does not fit, or the network cannot take these sizes.
             DTypeError: an array is of another kind than its input.
+            TimeoutError: the run is not done after `timeout` seconds.
         """
-        if outputs is None and out is None:
+        if outputs is None and out is None and timeout is None:
             found = self._runner.run(feeds)
             if found is not None:
                 return found  # type: ignore[no-any-return]
+        if timeout is not None:
+            with Deadline(timeout):
+                return self.run(feeds, outputs, out=out)
         if isinstance(outputs, str):
             raise DTypeError(f"run: outputs is the str {outputs!r}: expected a list of names, such as [{outputs!r}]")
-        names = self._names if outputs is None else tuple(outputs)
+        names = self._names if outputs is None else as_names("run", "outputs", outputs)
+        if out is not None:
+            as_mapping("run", "out", out)
         arrays = _feeds.by_name(self._graph.inputs, feeds)
         program = self._main if names == self._names else self._program(names)
         return dict(zip(names, self._run(program, names, arrays, out), strict=True))
@@ -207,13 +236,10 @@ class Model:
             arrays = self._device_feeds(program, given, out)
         binding = program.binding(arrays)
         if out is None:
-            results = binding.run(arrays, None, self._threads)
-            if program is self._main and binding.bound is not None:
-                self._runner.remember(binding.bound, arrays, program.by_value)
-            return results
+            return binding.run(arrays, None, self._threads)
         if unknown := [name for name in out if name not in names]:
             raise ShapeError(f"run: out has {unknown}, which is not asked for: expected some of {list(names)}")
-        if binding.plan is None or len(out) < len(names):
+        if binding.staged or len(out) < len(names):
             results = binding.run(arrays, None, self._threads)
             for i, name in enumerate(names):
                 if name in out:
@@ -224,7 +250,7 @@ class Model:
             return [out.get(name, result) for name, result in zip(names, results, strict=True)]
         targets = [
             _feeds.destination(name, out[name], shape, dtype, arrays)
-            for name, (shape, dtype) in zip(names, binding.plan.outputs, strict=True)
+            for name, (shape, dtype) in zip(names, binding.outputs, strict=True)
         ]
         if len({id(t) for t in targets}) != len(targets) or any(
             np.may_share_memory(a, b) for i, a in enumerate(targets) for b in targets[i + 1 :]
@@ -288,7 +314,11 @@ class Model:
 
     def _placeholders(self, shapes: Mapping[str, Any] | Sequence[Any]) -> list[np.ndarray]:
         """Arrays of these shapes that take no memory; arrays among `shapes` are taken as they are."""
-        given = _feeds.by_name(self._graph.inputs, shapes) if isinstance(shapes, Mapping) else list(shapes)
+        from ..functional._checks import sequence
+
+        given = (
+            _feeds.by_name(self._graph.inputs, shapes) if isinstance(shapes, Mapping) else sequence("prepare", "shapes", shapes)
+        )
         if len(given) != len(self.inputs):
             raise ShapeError(f"prepare: {len(given)} shapes were given: expected {len(self.inputs)}")
         arrays = []
@@ -302,7 +332,7 @@ class Model:
                 )
             if not isinstance(shape, (tuple, list)) or not all(isinstance(d, (int, np.integer)) and d >= 0 for d in shape):
                 raise ShapeError(
-                    f"prepare: the shape of input {value.name!r} is {shape!r}: expected a tuple of sizes, or an array"
+                    f"prepare: the shape of input {value.name!r} is {shown(shape)}: expected a tuple of sizes, or an array"
                 )
             _feeds.fits(value, tuple(shape))
             arrays.append(np.broadcast_to(np.zeros((), value.dtype), tuple(shape)))
@@ -369,8 +399,8 @@ class Model:
 
     @num_threads.setter
     def num_threads(self, number: int) -> None:
-        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 0:
-            raise ShapeError(f"num_threads: {number!r}: expected an int of at least 0 (0: no limit of its own)")
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or not 0 <= number < 2**31:
+            raise ShapeError(f"num_threads: {shown(number)}: expected an int of at least 0 (0: no limit of its own)")
         self._threads = self._runner.threads = int(number)
 
     def summary(self, shapes: Mapping[str, Any] | Sequence[Any] | None = None) -> str:
@@ -403,8 +433,32 @@ class Model:
         """
         from ..formats.own import save
 
-        stored = self._main.packed_arrays() if packed else {}
+        path = as_path("save", path)
+        stored = self._main.packed_arrays() if as_flag("save", "packed", packed) else {}
         save(self._main.whole_graph(), {**self._options._asdict(), "optimize": False}, self.metadata, path, stored)
+
+    def close(self) -> None:
+        """Lets go of the weights and of all that was made of them; calls in flight in other threads end as they would. What is
+        called afterwards raises ArgumentError; `inputs`, `outputs` and `metadata` stay. Also done by ``with``:
+
+        >>> import numpy as np, fastlayers as fl
+        >>> with fl.compile(lambda x: fl.functional.relu(x), fl.graph.Input("x", (2,))) as model:
+        ...     model(np.array([-1.0, 2.0]))
+        array([0., 2.], dtype=float32)
+        >>> model(np.array([-1.0, 2.0]))
+        Traceback (most recent call last):
+        fastlayers.errors.ArgumentError: the model was closed: load or compile it again
+        """
+        with self._lock:
+            self._runner = _NoRunner()
+            self._programs = {}
+            self._graph = self._main = _Closed()  # type: ignore[assignment]
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         def side(specs: tuple[TensorSpec, ...]) -> str:

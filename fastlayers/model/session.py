@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._arguments import as_names, shown
 from ..errors import DTypeError
 from ._load import load
 from .model import Model, OptionalSequenceSpec, OptionalSpec, SequenceSpec, TensorSpec
@@ -66,15 +67,18 @@ class InferenceSession:
     def __init__(
         self, path_or_bytes: Any, sess_options: Any = None, providers: Sequence[Any] | None = None, **others: Any
     ) -> None:
-        names = [p[0] if isinstance(p, tuple) else p for p in providers or ["CPUExecutionProvider"]]
-        if "CPUExecutionProvider" not in names:
-            raise DTypeError(f"InferenceSession: providers is {names}: expected 'CPUExecutionProvider' among them")
+        if providers is not None and not isinstance(providers, (tuple, list)):
+            raise DTypeError(f"InferenceSession: providers is of type {type(providers).__name__}: expected a list of names")
+        names = [p[0] if isinstance(p, tuple) and p else p for p in providers or ["CPUExecutionProvider"]]
+        if not any(isinstance(name, str) and name == "CPUExecutionProvider" for name in names):
+            raise DTypeError(f"InferenceSession: providers is {shown(names)}: expected 'CPUExecutionProvider' among them")
         threads = int(getattr(sess_options, "intra_op_num_threads", 0) or 0)
         self._model: Model = load(path_or_bytes, num_threads=threads)
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> list[np.ndarray]:
         """The outputs named (all, for None or an empty list) as a list of arrays."""
-        return list(self._model.run(input_feed, output_names or None).values())
+        names = None if output_names is None else as_names("InferenceSession.run", "output_names", output_names) or None
+        return list(self._model.run(input_feed, names).values())
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs, in the file's order."""

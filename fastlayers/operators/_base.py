@@ -2,8 +2,8 @@
 files beside.
 
 To add an operator: (1) in the file of its family write ``<name>_infer(n)``, ``<name>_run(n, *arrays)`` or ``<name>_lower(n,
-b)`` and
-``register`` them; (2) if old opsets spell it differently, a rule in ``formats/onnx/canonical.py``; (3) cases in tests/operators/.
+b)``, ``register`` them, and add the name to `_families`; (2) if old opsets spell it differently, a rule in
+``formats/onnx/canonical.py``; (3) cases in tests/operators/.
 
 - ``infer(n) -> list[Spec]``: the outputs' shapes and dtypes from the inputs'. While a model is loaded, sizes may be names or
   None, and a shape None; whoever cannot tell a size says None. When a model is bound, all sizes of inputs are ints, and so must
@@ -18,12 +18,15 @@ b)`` and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._lazy import Registry, by_name, imported
+from .._tuples import NamedTuple
 from ..errors import DTypeError, ShapeError, ours
 from ..graph.ir import Dim, Node, Shape
+from ._families import FAMILIES
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -125,7 +128,14 @@ class Operator(NamedTuple):
     steers: tuple[int, ...] = ()
 
 
-OPERATORS: dict[str, Operator] = {}
+def _find(name: str) -> Operator | None:
+    """The operator that the module of its family registers."""
+    imported(f"{__package__}.{_HOMES[name]}")
+    return OPERATORS.found(name)
+
+
+_HOMES = by_name(FAMILIES)
+OPERATORS: Registry[Operator] = Registry(_HOMES, _find)
 
 
 def register(
@@ -138,13 +148,16 @@ def register(
     steers: tuple[int, ...] = (),
 ) -> None:
     """Adds an operator to the vocabulary."""
-    if name in OPERATORS:
+    if OPERATORS.found(name) is not None:
         raise ValueError(f"operator {name} is registered twice")
 
     def checked(n: View) -> list[Spec]:
         """The rule; where a file's attributes or shapes are nonsense to it, the error is ours."""
-        with ours(lambda: n.where):
+        try:
             return infer(n)
+        except Exception as error:
+            with ours(lambda: n.where):
+                raise error
 
     OPERATORS[name] = Operator(name, checked, run, lower, volatile, shape_only, steers)
 

@@ -59,13 +59,13 @@ def unary(n: View, b: Builder, function: Activation | None) -> Any:
     return b.call("unary", x, b.output(0, over=x), function)
 
 
-def in_place(shape: Sequence[int], *operands: Ref) -> Ref | None:
+def in_place(b: Builder, shape: Sequence[int], *operands: Ref) -> Ref | None:
     """The operand whose memory an elementwise result of this shape may take, if nobody else needs it.
 
     Not one of whose memory another operand shows a part or another shape: that would be read after it was overwritten.
     """
     for i, ref in enumerate(operands):
-        others = (other for k, other in enumerate(operands) if k != i and other.buffer.root()[0] is ref.buffer.root()[0])
+        others = (other for k, other in enumerate(operands) if k != i and b.root(other) is b.root(ref))
         if ref.shape == tuple(shape) and all(other == ref for other in others):
             return ref
     return None

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from .._tuples import NamedTuple
 
 __all__ = ["NARROW", "Narrow", "narrowed"]
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from .._tuples import NamedTuple
 from ..errors import LimitError
 from ..graph.ir import Dim, Shape
 from ._base import View

@@ -37,12 +37,12 @@ def binary_lower(n: View, b: Any, table: str, key: str, kernel: str = "binary") 
     x, y = b.input(0), b.input(1)
     if kernel == "compare":
         return b.call("compare", x, y, b.output(0), code)
-    return b.call("binary", x, y, b.output(0, over=_over(n, x, y)), code, fused(n))
+    return b.call("binary", x, y, b.output(0, over=_over(n, b, x, y)), code, fused(n))
 
 
-def _over(n: View, *operands: Any) -> Any:
+def _over(n: View, b: Any, *operands: Any) -> Any:
     shape = broadcast(n, [ref.shape for ref in operands])
-    return in_place(shape, *operands)  # type: ignore[arg-type]
+    return in_place(b, shape, *operands)  # type: ignore[arg-type]
 
 
 def truncated(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -119,7 +119,7 @@ def _pow_lower(n: View, b: Any) -> Any:
     if code is None or not has("binary"):
         return False
     y = b.input(1) if exponent is None or exponent.dtype == FLOAT32 else b.constant(exponent.astype(FLOAT32))
-    return b.call("binary", x, y, b.output(0, over=_over(n, x, y)), code, activation("identity"))
+    return b.call("binary", x, y, b.output(0, over=_over(n, b, x, y)), code, activation("identity"))
 
 
 register("Pow", _pow_infer, _pow_run, _pow_lower)
@@ -155,7 +155,7 @@ def _many_lower(n: View, b: Any) -> Any:
     if count == 1:
         return b.alias(0, refs[0])
     shape = broadcast(n, [n.shape(i) for i in range(count)])
-    out = b.output(0, over=in_place(shape, *refs))  # type: ignore[arg-type]
+    out = b.output(0, over=in_place(b, shape, *refs))  # type: ignore[arg-type]
     total = refs[0]
     for i in range(1, count):
         both = broadcast(n, [total.shape, refs[i].shape])

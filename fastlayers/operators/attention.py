@@ -13,7 +13,7 @@ from ..kernels.reference.activation import unary
 from ._base import Spec, View, register
 from ._fused import fused
 from .normal import same_infer
-from .product import broadcast
+from .product import broadcast, repeated
 
 if TYPE_CHECKING:
     from ..program.builder import Builder, Ref
@@ -50,13 +50,14 @@ def _four(ref: Ref) -> tuple[int, ...]:
 
 def _lower(n: View, b: Builder) -> Any:
     out_shape = _infer(n)[0].shape
-    shapes = [n.sizes(i) for i in range(3)]
-    # Batches that differ would have to be repeated: the products do that.
-    alike = all(s[:-2] == shapes[0][:-2] for s in shapes)
-    mask_fits = not n.has(3) or broadcast(n, (*shapes[0][:-1], shapes[2][-2]), n.sizes(3)) == (*shapes[0][:-1], shapes[2][-2])
-    if not n.float32() or not alike or not mask_fits or out_shape is None:
+    if not n.float32() or out_shape is None or len(out_shape) > 4:
         return False
-    q, k, v = (b.input(i) for i in range(3))
+    # Batches that differ are repeated: a sample alone is computed as it is beside others.
+    batch: Any = out_shape[:-2]
+    scores = (*batch, n.sizes(0)[-2], n.sizes(2)[-2])
+    if n.has(3) and broadcast(n, scores, n.sizes(3)) != scores:
+        return False
+    q, k, v = (repeated(b, b.input(i), batch) for i in range(3))
     mask, out = b.optional(3), b.output(0)
     b.call(
         "attention", q.view(_four(q)), k.view(_four(k)), v.view(_four(v)), None if mask is None else mask.view(_four(mask)),

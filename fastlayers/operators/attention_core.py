@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ..functional._attention import Machine, Settings, attend, weighted_sum
 from ..kernels.table import BINARY, COMPARE, KINDS, UNARY, Activation
 from ._base import BOOL, FLOAT32, INT64

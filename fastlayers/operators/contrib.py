@@ -158,7 +158,7 @@ def _mask_infer(n: View) -> list[Spec]:
     rank = len(mask)
     if not 1 <= rank <= 4:
         raise n.fail(f"mask has shape {mask}: expected (b,), (2 b,), (b, t), (b, s, t) or (b, 1, m, m)")
-    known = isinstance(batch, int) and isinstance(total, int) and all(isinstance(d, int) for d in mask)
+    known = all(isinstance(d, int) for d in (batch, rows, total, *mask))
     if known:
         wanted: list[tuple[Any, ...]] = [(batch,), (2 * batch,), (batch, total), (batch, rows, total)]  # type: ignore[operator]
         fits = mask in wanted if rank < 4 else mask[0] == batch and mask[1] == 1 and mask[3] >= total and mask[2] >= total  # type: ignore[operator]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ..functional.positional import run_rotary
 from ..graph.ir import Dim
 from ..kernels.table import BINARY, COMPARE, KINDS

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from .._deadline import check
 from ..errors import Error, FormatError, LimitError
 from ..graph.ir import Graph, Node
 from ._base import OPERATORS, Spec, View
@@ -41,6 +42,7 @@ class Meter:
 
     def round(self, n: View) -> None:
         """Counts one round of a loop."""
+        check()
         self._rounds -= 1
         if self._rounds < 0:
             raise LimitError(

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..kernels.table import BINARY, PAD_MODES, Activation
-from ..kernels.transposed_phases import Phases, pack_arguments, phases
 from ..kernels.winograd_choice import choose
 from ._base import Spec, View, register
 from ._fused import IDENTITY, finished, fused, widened
 from ._window import Window, arranged, conv_size, five, spatial, three, three_pads, window
 
 if TYPE_CHECKING:
+    from ..kernels.transposed_phases import Phases
     from ..program.builder import Builder, Ref
 
 _ZEROS = PAD_MODES["zeros"]
@@ -116,10 +116,10 @@ def _call(
         and weight.shape[2:] == (1, 3, 3)
         and stride == dilation == (1, 1, 1)
         and not mode
+        and pads[:2] == (0, 0)
         and not n.get("direct", False)
     ):
-        space = spatial(out.shape, out_last)
-        tile = choose(space[1:], channels, weight.shape[0], x.shape[0])  # type: ignore[arg-type]
+        tile = choose(spatial(out.shape, out_last), channels, weight.shape[0])  # type: ignore[arg-type]
     if tile:
         packed = b.pack("winograd_pack", lambda: (weight, bias, tile), tile)
         b.call("winograd", x, packed, out, pads, x_last, out_last, residual, act)
@@ -219,6 +219,8 @@ def conv_transpose_infer(n: View) -> list[Spec]:
 
 
 def conv_transpose_lower(n: View, b: Builder) -> Any:
+    from ..kernels.transposed_phases import phases
+
     weight, bias = n.value(1), n.value(2)
     if weight is None or not n.float32() or (n.has(2) and bias is None) or weight.ndim > 5:
         return False
@@ -243,6 +245,8 @@ def _depthwise_transposed(
     n: View, b: Builder, found: Phases, plan: Any, weight: np.ndarray, bias: np.ndarray | None, x: Ref, out: Ref, last: bool
 ) -> None:
     """The phases one after the other, and their copies to the result."""
+    from ..kernels.transposed_phases import pack_arguments
+
     parts, copies, size = plan
     scratch = b.temp((size,)) if copies else out
     for part in parts:

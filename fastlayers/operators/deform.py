@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ..kernels.reference.grid import PIXELS, grid_sample
 from ..kernels.table import BINARY, BORDERS
 from ._base import Spec, View, register
+from ._calls import copy
 from ._fused import IDENTITY
 from ._shapes import need_kind, same_dtype
 from ._window import Window, conv_size, window
@@ -123,7 +125,7 @@ def _lower(n: View, b: Builder) -> Any:
     group, weight = n.get("group", 1), n.sizes(1)
     p, shape = _parts(n), n.sizes(0)
     repeated = shape[0] if group > 1 else 1  # the weights of every image's groups
-    if not n.float32() or not math.prod(shape) or not p.places or not weight[0] or (repeated > 1 and n.value(1) is None):
+    if not n.float32() or not math.prod(shape) or not p.places or not weight[0]:
         return False
     count, channels, terms = p.images * p.parts, shape[1] // p.parts, weight[1] * p.taps
     grid, read = b.temp((count, p.places, 2)), b.temp((count, channels, p.places))
@@ -133,14 +135,16 @@ def _lower(n: View, b: Builder) -> Any:
         masked = b.temp(read.shape)
         b.call("binary", read, b.input(4).view((count, 1, p.places)), masked, BINARY["multiply"], IDENTITY)
         read = masked
-    known = n.value(1)
+    known, rows = n.value(1), weight[0] // group
     if repeated > 1 and known is not None:
         left = b.constant(np.tile(known.reshape(group, -1, terms), (repeated, 1, 1)))
+    elif repeated > 1:
+        left, each = b.temp((repeated * group, rows, terms)), weight[0] * terms
+        copy(b, b.input(1), left, (repeated, each), 0, (0, 1), 0, (each, 1))
     else:
-        left = b.input(1).view((group, weight[0] // group, terms))
+        left = b.input(1).view((group, rows, terms))
     pixels = p.out[0] * p.out[1]
     total = b.temp((p.images, weight[0], pixels)) if n.has(3) else b.output(0)
-    rows = weight[0] // group
     b.call(
         "matmul",
         left,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..graph.ir import Dim, Shape
-from ._base import FLOAT32, Spec, View, register
+from ..kernels.table import REDUCE
+from ._base import Spec, View, register
 from ._calls import MOST_AXES, copy, has, strides_of
 from ._fused import IDENTITY
 from ._shapes import broadcast, need_kind, same_dtype
@@ -74,7 +75,7 @@ def _run(n: View, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     terms, right = _terms(n)
     equation = ",".join(terms) + ("" if right is None else f"->{right}")
     dtype = arrays[0].dtype
-    given = [a.astype(FLOAT32) if dtype == np.float16 else a for a in arrays]
+    given = [a.astype(np.float64) if dtype.kind == "f" else a for a in arrays]
     return (np.asarray(np.einsum(equation.replace("*", "..."), *given, optimize=True)).astype(dtype, copy=False),)
 
 
@@ -104,26 +105,41 @@ def _laid(b: Builder, x: Ref, letters: str, order: str, sizes: dict[str, int]) -
     return made
 
 
+def _summed(b: Builder, x: Ref, letters: str, kept: str, sizes: dict[str, int]) -> Ref:
+    """x with the axes `kept`, over the others of which it is summed."""
+    if kept == letters:
+        return x
+    lost = "".join(c for c in letters if c not in kept)
+    made = b.temp(tuple(sizes[c] for c in kept))
+    rows = _laid(b, x, letters, kept + lost, sizes).view((math.prod(made.shape), math.prod(sizes[c] for c in lost), 1))
+    b.call("reduce", rows, made.view((math.prod(made.shape), 1)), REDUCE["sum"])
+    return made
+
+
 def _lower(n: View, b: Builder) -> Any:
-    """What both terms and the result have are batches, what one term has rows or columns; the others are summed over."""
+    """What both terms and the result have are batches, what one term has rows or columns; the others are summed over, those that
+    one term alone has before the product."""
     found = _letters(n) if len(n.inputs) == 2 and n.float32() else None
-    if found is None or not has("matmul", "copy"):
+    if found is None or not has("matmul", "copy", "reduce"):
         return False
     (p, q), r = found
     sizes = [dict(zip(letters, n.sizes(i), strict=True)) for i, letters in enumerate((p, q))]
     same = all(sizes[0][c] == sizes[1][c] for c in set(p) & set(q))
     once = len(set(p)) == len(p) <= MOST_AXES and len(set(q)) == len(q) <= MOST_AXES and len(r) <= MOST_AXES
-    if not same or not once or not set(p) ^ set(q) <= set(r) or 0 in (*n.sizes(0), *n.sizes(1)):
+    if not same or not once or 0 in (*n.sizes(0), *n.sizes(1)):
         return False
     every = {**sizes[0], **sizes[1]}
+    kept = ["".join(c for c in letters if c in other or c in r) for letters, other in ((p, q), (q, p))]
+    x, y = (_summed(b, b.input(i), letters, kept[i], every) for i, letters in enumerate((p, q)))
+    p, q = kept
     batch, rows = ["".join(c for c in r if (c in q) == both and c in p) for both in (True, False)]
     columns, summed = "".join(c for c in r if c not in p), "".join(c for c in p if c not in r)
     count, m, k, w = (math.prod(every[c] for c in group) for group in (batch, rows, summed, columns))
     # Whichever way its axes lie already, the second may be turned; else its columns come last.
     turned = [c for c in q if every[c] != 1] == [c for c in batch + columns + summed if every[c] != 1]
-    left = _laid(b, b.input(0), p, batch + rows + summed, every).view((count, m, k))
+    left = _laid(b, x, p, batch + rows + summed, every).view((count, m, k))
     shape = (count, w, k) if turned else (count, k, w)
-    right = _laid(b, b.input(1), q, batch + (columns + summed if turned else summed + columns), every).view(shape)
+    right = _laid(b, y, q, batch + (columns + summed if turned else summed + columns), every).view(shape)
     order = batch + rows + columns
     direct = [c for c in order if every[c] != 1] == [c for c in r if every[c] != 1]
     out = b.output(0).view((count, m, w)) if direct else b.temp((count, m, w))

@@ -56,8 +56,8 @@ def _gather_lower(n: View, b: Any) -> Any:
     strides = strides_of(shape)
     if indices is not None:
         found = _positions(n, indices, shape[axis]).reshape(-1).astype(np.int64)
-        steps = np.unique(np.diff(found))
-        if len(found) and len(steps) <= 1:
+        steps = np.diff(found)
+        if len(found) and (steps == steps[:1]).all():
             step = int(steps[0]) if len(steps) else 1
             taken, by = (
                 [*shape[:axis], len(found), *shape[axis + 1 :]],

@@ -102,7 +102,7 @@ def _where_lower(n: View, b: Any) -> Any:
         x, y, out = (r._replace(dtype=FLOAT32, shape=(*r.shape, size // 4)) for r in (x, y, b.output(0)))
         return b.call("where", condition.view((*condition.shape, 1)), x, y, out)
     shape = broadcast(n, [ref.shape for ref in (condition, x, y)])
-    over = in_place(shape, x, y, condition)  # type: ignore[arg-type]
+    over = in_place(b, shape, x, y, condition)  # type: ignore[arg-type]
     return b.call("where", condition, x, y, b.output(0, over=over))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..graph.ir import Shape
 from ..kernels.table import BINARY
 from ._base import Spec, View, register
+from ._calls import copy, strides_of
 from ._fused import IDENTITY, finished, fused, widened
 from ._shapes import broadcast as _broadcast
 from ._shapes import expect, need_kind
@@ -165,21 +166,18 @@ def _batched(b: Builder, x: Ref, batch: Sequence[int]) -> Ref:
     lead, inner = x.shape[:-2], x.shape[-2:]
     if _volume(lead) in (1, _volume(batch)):
         return x.view((_volume(lead), *inner))
-    shape = (*batch, *inner)
-    strides: list[int] = []
-    step = 1
-    for size in reversed(x.shape):
-        strides.insert(0, 0 if size == 1 else step)
-        step *= size
-    strides = [0] * (len(shape) - len(strides)) + strides
+    return repeated(b, x, batch).view((_volume(batch), *inner))
+
+
+def repeated(b: Builder, x: Ref, batch: Sequence[int]) -> Ref:
+    """x (..., m, n) broadcast to (*batch, m, n), copied out where it differs."""
+    shape = (*batch, *x.shape[-2:])
+    if x.shape == shape:
+        return x
+    strides = [0 if size == 1 else step for size, step in zip(x.shape, strides_of(x.shape), strict=True)]
     whole = b.temp(shape)
-    dense: list[int] = []
-    step = 1
-    for size in reversed(shape):
-        dense.insert(0, step)
-        step *= size
-    b.call("copy", x, whole, shape, 0, tuple(strides), 0, tuple(dense), 4)
-    return whole.view((_volume(batch), *inner))
+    copy(b, x, whole, shape, 0, [0] * (len(shape) - len(strides)) + strides, 0, strides_of(shape))
+    return whole
 
 
 register("MatMul", matmul_infer, matmul_run, matmul_lower)

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.reference import recurrent as reference
 from ..kernels.table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 from ._base import Spec, View, register
 from ._fused import activation
@@ -227,6 +226,8 @@ def _lower(n: View, b: Builder) -> Any:
 
 def _run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
     """Through the reference kernels, in float32."""
+    from ..kernels.reference import recurrent as reference
+
     d = _directions(n)
     options = _options(n, d)
     if options is None:

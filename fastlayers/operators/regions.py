@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..kernels.reference.regions import roi_align, roi_pool
-from ..kernels.table import REDUCE
+from ..kernels.table import MOST_SAMPLES, REDUCE
 from ._base import Spec, View, register
 from ._shapes import expect
 from ._window import arranged
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..program.builder import Builder
 
 __all__: list[str] = []
-
-MOST_SAMPLES = 128  # of a bin along each axis: a picture has no more to tell
 
 
 def _infer(n: View, size: Sequence[int]) -> list[Spec]:

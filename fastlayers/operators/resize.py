@@ -130,7 +130,7 @@ def _lower(n: View, b: Builder, tables: Tables) -> Any:
         return False
     x = b.input(0)
     out, size = b.output(0), _five(x.shape, *span)
-    packed = b.pack("resize_pack", lambda: (_three(tables, *span), size[1:]), key=(size[1:], out.shape))
+    packed = b.pack("resize_pack", lambda: (_three(tables, *span), size[1:]), kept=False)
     return b.call("resize", x.view(size), packed, out.view(_five(out.shape, *span)))
 
 

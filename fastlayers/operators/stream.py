@@ -13,10 +13,11 @@ A state that has not begun is a scalar; what it stands for is known once the siz
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ._base import Spec, View, register
 from ._calls import copy, movable, move, strides_of
 

@@ -239,7 +239,10 @@ def _prelu_infer(n: View) -> list[Spec]:
     if (
         x is not None
         and whole is not None
-        and (len(whole) != len(x) or any(w != s and isinstance(s, int) for w, s in zip(whole, x, strict=True)))
+        and (
+            len(whole) != len(x)
+            or any(isinstance(w, int) and isinstance(s, int) and w != s for w, s in zip(whole, x, strict=True))
+        )
     ):
         raise n.fail(f"the slope of shape {slope} does not broadcast to the shape of x, {x}")
     return [n.spec(0)]
@@ -260,12 +263,12 @@ def _prelu_lower(n: View, b: Any) -> Any:
         return False
     x, s = b.input(0), b.input(1)
     if len(wide_axes) > 1:
-        return b.call("binary", x, s, b.output(0, over=in_place(shape, x, s)), code, activation("identity"))
+        return b.call("binary", x, s, b.output(0, over=in_place(b, shape, x, s)), code, activation("identity"))
     axis = len(shape) - len(slope) + wide_axes[0] if wide_axes else len(shape)
     count = shape[axis] if wide_axes else 1
     size, inner = int(np.prod(shape, dtype=np.int64)), int(np.prod(shape[axis + 1 :], dtype=np.int64))
     split: Sequence[int] = (size // (count * inner) if size else 0, count, inner) if wide_axes else (1, 1, size)
-    out = b.output(0, over=in_place(shape, x, s))
+    out = b.output(0, over=in_place(b, shape, x, s))
     return b.call("prelu", x.view(split), s.view((count,)), out.view(split))
 
 

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import ShapeError
+from .._arguments import as_names, shown
+from ..errors import DTypeError, ShapeError
+from ..functional._checks import integer
 
 __all__ = ["times"]
 
@@ -20,7 +22,7 @@ def times(inputs: Sequence[Any], axis: int | str | None, name: str | Sequence[st
     """The axis of time of each input that has one."""
     chosen = list(inputs)
     if name is not None:
-        wanted = [name] if isinstance(name, str) else list(name)
+        wanted = [name] if isinstance(name, str) else as_names("stream", "input", name)
         known = [v.name for v in inputs]
         if unknown := [n for n in wanted if n not in known]:
             raise ShapeError(f"stream: input is {name!r}, but there is no {unknown[0]!r}: expected some of {known}")
@@ -34,15 +36,17 @@ def times(inputs: Sequence[Any], axis: int | str | None, name: str | Sequence[st
                 f"stream: axis is {axis!r}, which no size of {_told(chosen)} is called: expected such a name, or a number"
             )
         return found
-    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise ShapeError(f"stream: axis is {axis!r}: expected the number of an axis or the name of its size")
+    try:
+        axis = integer("stream", "axis", axis)
+    except DTypeError:
+        raise ShapeError(f"stream: axis is {shown(axis)}: expected the number of an axis or the name of its size") from None
     if len(chosen) > 1 and name is None:
         raise ShapeError(f"stream: axis is {axis}, but there are several inputs, {_told(chosen)}: say which with input=")
     found = {}
     for value in chosen:
         if value.shape is None or not -len(value.shape) <= axis < len(value.shape):
             raise ShapeError(f"stream: axis is {axis}, but input {value.name!r} has the shape {value.shape}")
-        found[value.name] = int(axis) % len(value.shape)
+        found[value.name] = axis % len(value.shape)
     return found
 
 

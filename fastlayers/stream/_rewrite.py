@@ -8,10 +8,11 @@ their sums stay as they are, so the pieces of the result are those of the whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ..errors import Error, ShapeError, UnsupportedError, ours
 from ..graph.ir import Graph, Node, Value
 from ..graph.passes._net import captured

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._arguments import as_mapping
 from ..errors import DTypeError, ShapeError
+from ..functional._arrays import shape_of
 
 if TYPE_CHECKING:
     from ..model.model import Model, TensorSpec
@@ -46,17 +48,19 @@ class Stream:
         self.inputs: tuple[TensorSpec, ...] = tuple(v for v in model.inputs if v.name not in self._pairs)
         self.outputs: tuple[TensorSpec, ...] = tuple(v for v in model.outputs if v.name not in outs)
         self._specs = {v.name: v for v in model._graph.inputs if v.name in self._pairs}
-        self._initial = {name: self._checked(name, value) for name, value in (initial or {}).items()}
+        given = {} if initial is None else as_mapping("stream", "initial", initial)
+        self._initial = {name: self._checked(name, value) for name, value in given.items()}
         self._state: dict[str, Any] = {}
         self.reset()
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
-    def __call__(self, *arrays: Any) -> Any:
+    def __call__(self, *arrays: Any, timeout: float | None = None) -> Any:
         """Runs on the next piece.
 
         Args:
             *arrays: one an input of `inputs`, in their order.
+            timeout: seconds that the run may take, as of `Model.run`; None for as many as it needs.
 
         Returns:
             One array, or a tuple of them if there are several outputs. Along time they may have no entries, if more is needed
@@ -65,21 +69,22 @@ class Stream:
         Raises:
             ShapeError: too few or many arrays, or a shape does not fit, also to the pieces before.
             DTypeError: an array is of another kind than its input.
+            TimeoutError: the run is not done after `timeout` seconds.
         """
         if len(arrays) != len(self.inputs):
             names = [value.name for value in self.inputs]
             raise ShapeError(f"stream: {len(arrays)} arrays were given: expected {len(names)}, for {names}")
-        results = tuple(self.run({v.name: a for v, a in zip(self.inputs, arrays, strict=True)}).values())
+        results = tuple(self.run({v.name: a for v, a in zip(self.inputs, arrays, strict=True)}, timeout=timeout).values())
         return results[0] if len(results) == 1 else results
 
-    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, feeds: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
         """Runs on the next piece, given by name; a dict in the order of `outputs`. See `__call__`."""
         names = [value.name for value in self.inputs]
         if not isinstance(feeds, Mapping) or set(feeds) != set(names):
             given = list(feeds) if isinstance(feeds, Mapping) else type(feeds).__name__
             raise ShapeError(f"stream: feeds has {given}: expected exactly {names}")
         state = self._begun(feeds)
-        results = self._model.run({**feeds, **state})
+        results = self._model.run({**feeds, **state}, timeout=timeout)
         self._state = {name: results.pop(output) for name, output in self._pairs.items()}
         return results
 
@@ -89,7 +94,7 @@ class Stream:
             return self._state
         if self._own:
             return {n: np.zeros((), self._specs[n].dtype) if v is None else v for n, v in self._state.items()}
-        shapes = {v.name: np.shape(feeds[v.name]) for v in self.inputs}
+        shapes = {v.name: shape_of(feeds[v.name], "stream", f"input {v.name!r}") for v in self.inputs}
         sizes = {d: s for v in self.inputs if v.shape is not None for d, s in zip(v.shape, shapes[v.name], strict=False)}
         first = next(iter(shapes.values()), ())
         made = {}

@@ -95,6 +95,7 @@ def test_threads(
     value: str, wrong: bool, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(threads, "_count", None)
+    monkeypatch.setattr(threads, "_granted", None)
     monkeypatch.setenv("FASTLAYERS_NUM_THREADS", value)
     line = next(line for line in report(capsys)[1].splitlines() if line[2:].startswith("threads "))
     assert message in line and line.startswith("!") == wrong

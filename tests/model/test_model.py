@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle  # noqa: TID251 - models must survive it; no file is read this way
 import threading
+import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -94,6 +97,26 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
     assert made.run({"k": [100]})["m"].dtype == np.int8
     with pytest.raises(fl.DTypeError, match="has numbers that int8 cannot hold"):
         made.run({"k": [200]})
+
+
+@pytest.mark.parametrize("one", [[2], [[2]], np.array([2]), np.array([[[2]]], np.int32), np.ones((4, 4), np.int64)[:1, ::4] * 2])
+def test_an_array_of_one_element_is_a_scalar(one: Any) -> None:
+    model, x = Model(two_outputs()), normal(1, 4)
+    want = model.run({"x": x, "k": 2})
+    for _ in range(3):  # also the calls that find the binding of the one before
+        got = model.run({"x": x, "k": one})
+        assert got.keys() == want.keys() and got["m"].shape == want["m"].shape == ()
+        for name in want:
+            np.testing.assert_array_equal(got[name], want[name])
+            np.testing.assert_array_equal(dict(zip(model._names, model(x, one), strict=True))[name], want[name])
+    out = {"m": np.zeros((), np.int64)}
+    assert model.run({"x": x, "k": one}, out=out)["m"] is out["m"] and out["m"] == want["m"]
+
+
+@pytest.mark.parametrize("given", [[], [1, 2], [[1], [2]], np.zeros((1, 0), np.int64)])
+def test_other_arrays_are_no_scalars(given: Any) -> None:
+    with pytest.raises(fl.ShapeError, match=r"input 'k' has shape .*: expected \(\)"):
+        Model(two_outputs()).run({"x": normal(1, 4), "k": np.asarray(given, np.int64)})
 
 
 @pytest.mark.parametrize(
@@ -423,3 +446,49 @@ def test_session(tmp_path: Path) -> None:
     assert session.get_modelmeta().custom_metadata_map == {}
     with pytest.raises(fl.DTypeError, match="providers"):
         fl.InferenceSession(str(tmp_path / "m.safetensors"), providers=["CUDAExecutionProvider"])
+
+
+def test_closed() -> None:
+    model = compiled()
+    x = normal(7, 4)
+    want = model(x)
+    weights = [weakref.ref(array) for array in model._graph.constants.values()]
+    stream_like = copy.deepcopy(model)
+    with model as same:
+        assert same is model
+    uses: list[Callable[[], Any]] = [
+        lambda: model(x),
+        lambda: model.run({"x": x}),
+        lambda: model.run({"x": x}, ["y"]),
+        lambda: model.summary([(7, 4)]),
+        lambda: model.stream(axis=0),
+        lambda: model.prepare([(7, 4)]),
+        lambda: model.save("nowhere"),
+        lambda: pickle.dumps(model),
+    ]
+    for use in uses:
+        with pytest.raises(fl.ArgumentError, match="the model was closed"):
+            use()
+    model.close()
+    assert model.inputs and "Model(" in repr(model)
+    np.testing.assert_array_equal(stream_like(x), want)
+    del stream_like
+    assert all(ref() is None for ref in weights)
+
+
+def test_a_model_that_ran_goes_without_the_cycle_collector() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        for use in (
+            lambda m: m(normal(7, 4)),
+            lambda m: m.run({"x": normal(7, 4)}, [m.outputs[0].name]),
+            lambda m: m.summary([(7, 4)]),
+        ):
+            model = compiled()
+            use(model)
+            gone = weakref.ref(model), weakref.ref(model._main)
+            del model
+            assert [ref() for ref in gone] == [None, None]
+    finally:
+        gc.enable()

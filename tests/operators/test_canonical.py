@@ -210,9 +210,25 @@ def test_broken(op: str, inputs: list[str], outputs: int, attributes: dict[str, 
     assert text in str(caught.value)
 
 
-def test_batch_normalization_that_trains_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="training mode"):
-        converted("BatchNormalization", 9, ["x"] * 5, 3)
+@pytest.mark.parametrize("version", [6, 7, 9, 13])
+@pytest.mark.parametrize("wanted", [(0, 1, 2, 3, 4), (0, 4), (0, 1), (2, 3)], ids=str)
+@pytest.mark.parametrize("shape", [(3, 4, 5, 2), (3, 4)], ids=str)
+def test_batch_normalization_that_trains(version: int, wanted: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """Whoever asks for more than the first output, before there was a word for it; the last two are the batch's own."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(shape).astype(np.float32) * 2 + 1
+    vectors = {name: rng.random(4).astype(np.float32) + 0.5 for name in "sbmv"}
+    names = [f"y{i}" if i in wanted else "" for i in range(max(wanted) + 1)]
+    made = [node("BatchNormalization", list("xsbmv"), names, momentum=0.75)]
+    outputs = [n for n in names if n]
+    got = dict(zip(outputs, run(to_graph(model(graph(made, [info("x", x)], outputs, vectors), version)), [x]), strict=True))
+    axes, wide = tuple(i for i in range(len(shape)) if i != 1), (-1, *(1,) * (len(shape) - 2))
+    mean, variance = x.mean(axes, np.float64), x.var(axes, np.float64)
+    s, b, m, v = vectors.values()
+    normal = (x - mean.reshape(wide)) / np.sqrt(variance.reshape(wide) + 1e-5) * s.reshape(wide) + b.reshape(wide)
+    for i, want in enumerate((normal, m * 0.75 + mean * 0.25, v * 0.75 + variance * 0.25, mean, variance)):
+        if i in wanted:
+            np.testing.assert_allclose(got[f"y{i}"], want, atol=3e-6)
 
 
 # ---- other domains ---------------------------------------------------------------------------------------------------

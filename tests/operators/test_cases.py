@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fastlayers.errors import Error
 from fastlayers.graph.ir import Dim, Graph, Node, Value
 from fastlayers.kernels import _dispatch
 from fastlayers.operators import OPERATORS, Spec, View
@@ -116,6 +117,37 @@ def test_rule_with_unknown_sizes(op: str, sizes: str, known: bool) -> None:
         for spec, result in zip(found, expected(item), strict=False):
             agrees(spec, result, {f"s{s}": s for s in range(100)})
             assert spec.shape is not None or op in RANKLESS or not known
+
+
+def with_ones(item: Case) -> Iterator[Case]:
+    """The case, and what is left of it where one of the sizes of its data is 1, for each size in turn."""
+    yield item
+    for size in sorted({s for a in item.inputs[: item.data] if a is not None for s in a.shape if s > 1}):
+        cut = [a if a is None else a[tuple(slice(1 if s == size else None) for s in a.shape)] for a in item.inputs[: item.data]]
+        yield item._replace(inputs=(*cut, *item.inputs[item.data :]))
+
+
+@operators
+def test_rule_with_some_sizes_unknown(op: str) -> None:
+    """Whatever is known of each size: a size of 1 beside an unknown one, and parameters of unknown size beside data of known."""
+    random = np.random.default_rng(0)
+    for whole in BY_OPERATOR[op]:
+        for item in with_ones(whole):
+            try:
+                results = expected(item)
+                found = OPERATORS[op].infer(View(node_of(item), specs_of(item), item.inputs))
+            except Error:
+                continue
+            if any(spec.static and spec.shape != result.shape for spec, result in zip(found, results, strict=False)):
+                continue  # numpy would broadcast; the run says so
+            for part in (0.2, 0.5, 0.8):
+                specs = specs_of(item, lambda s, part=part: None if random.random() < part else s)
+                values = [
+                    a if spec is not None and spec.static and i >= item.data else None
+                    for i, (a, spec) in enumerate(zip(item.inputs, specs, strict=True))
+                ]
+                for spec, result in zip(OPERATORS[op].infer(View(node_of(item), specs, values)), results, strict=False):
+                    agrees(spec, result, {})
 
 
 @operators

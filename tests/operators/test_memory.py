@@ -193,7 +193,8 @@ def test_results_in_place_take_no_more_memory() -> None:
         x = maker.input(64, 64)
         for _ in range(count):
             x = maker.node("Relu", x)[0]
-        plan = maker.check(maker.node("Neg", x)[0]).binding([maker.arrays["in0"]]).plan
+        program = maker.check(maker.node("Neg", x)[0])
+        plan = program.binding([maker.arrays["in0"]]).plan
         assert plan is not None
         sizes.append(plan.arena)
     assert sizes[0] == sizes[1] <= 64 * 64 * 4

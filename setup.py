@@ -44,6 +44,8 @@ DIRECTIVES = {
 }
 # Driver modules in which the microsecond of a short call is spent.
 SHORT_CALLS = {"_engine", "_step", "run", "gemm", "activation", "binary", "recurrent"}
+# Those that compute something themselves, in loops that must be vectorized: Winograd weights, at the first answer of a model.
+VECTORIZED = {"winograd"}
 # C that a driver module needs besides what Cython makes of it.
 ALSO = {"_engine": ["pool.c", "memory.c"]}
 
@@ -55,6 +57,11 @@ def machine() -> str:
             if name in flags:
                 return name
     return platform.machine().lower()
+
+
+def optimization(name: str) -> str:
+    """The compiler's level for a driver module: most only loop over blocks, and -Os takes a third of the size of -O3."""
+    return "-O3" if name in VECTORIZED else "-O2" if name in SHORT_CALLS else "-Os"
 
 
 def extensions() -> list[Extension]:
@@ -85,8 +92,7 @@ def extensions() -> list[Extension]:
             f"fastlayers.kernels.aot.{pyx.stem}",
             [str(pyx), *(str(AOT / "csrc" / name) for name in ALSO.get(pyx.stem, ()))],
             include_dirs=[str(AOT), numpy.get_include()],
-            # The driver only loops over blocks: -Os takes a third of the size of -O3. What short calls go through gets -O2.
-            extra_compile_args=["-O2" if pyx.stem in SHORT_CALLS else "-Os", *flags[1:], *threads],
+            extra_compile_args=[optimization(pyx.stem), *flags[1:], *threads],
             extra_link_args=[*link, *threads],
             define_macros=macros,
             depends=headers,

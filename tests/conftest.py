@@ -42,6 +42,14 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     fl.set_num_threads(before)
 
 
+@pytest.fixture
+def kept_threads() -> Iterator[None]:
+    """For tests that set the number of threads: afterwards it is what it was."""
+    before = fl.get_num_threads()
+    yield
+    fl.set_num_threads(before)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _guarded(request: pytest.FixtureRequest) -> Iterator[None]:
     """With --guard: every program that the compiled engine binds is guarded; see tests/program/guarded.py."""

@@ -154,7 +154,8 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
         lambda: archive({**functional(given(4), RELU), "compile_config": {"loss": CODE, "optimizer": SYSTEM}}), None, "",
     ),
     "code to build with": (
-        lambda: archive({**functional(given(4), RELU), "build_config": SYSTEM, "fn": CODE, "module": "os"}), None, "",
+        lambda: archive({**functional(given(4), RELU), "build_config": SYSTEM, "fn": CODE, "module": "os"}), U,
+        "Functional with fn=",
     ),
     "code as a dtype": (lambda: dense(dtype=SYSTEM), (F, U), ""),
     "code as an argument": (lambda: archive(functional(given(4), layer("ReLU", "y", [call(SYSTEM)]))), ANY_OF_OURS, ""),
@@ -194,7 +195,7 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     "objects 100000 deep": (lambda: archive(nested(100_000)), F, "is no JSON"),
     "objects 900 deep in a layer": (
         lambda: archive(json.dumps(sequential(layer("ReLU", x=0))).replace('"x": 0', '"x": ' + nested(900).decode()).encode()),
-        None, "",
+        U, "ReLU with x=",
     ),
     "a name twice": (lambda: archive(b'{"class_name": "Sequential", "class_name": "Functional"}'), F, "has a name twice"),
     "a name twice, escaped": (lambda: archive(b'{"class_name": "Sequential", "cl\\u0061ss_name": 1}'), F, "has a name twice"),

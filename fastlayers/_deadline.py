@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 import time
+from _thread import TIMEOUT_MAX, _local  # `threading` has the same, and takes a millisecond to import
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ __all__ = ["Deadline", "check", "late"]
 _ENGINE = "fastlayers.kernels.aot._stop"
 
 
-class _Here(threading.local):
+class _Here(_local):
     until = math.inf  # in the time of time.monotonic
     seconds = math.inf  # what `timeout` was
 
@@ -41,7 +41,7 @@ class Deadline:
             raise DTypeError(f"run: timeout is of type {type(timeout).__name__}: expected a number of seconds, or None")
         if not timeout >= 0:
             raise ShapeError(f"run: timeout is {timeout}: expected a number of seconds of at least 0")
-        self.seconds = float(min(timeout, threading.TIMEOUT_MAX))
+        self.seconds = float(min(timeout, TIMEOUT_MAX))
 
     def __enter__(self) -> Deadline:
         self.before = _here.until, _here.seconds

@@ -11,7 +11,8 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 python=$(command -v "${PYTHON:-python}")
 copy=$(mktemp -d)
-# Reports go to files, as pytest keeps what a test prints and dies with it.
+# AddressSanitizer's reports go to files, as pytest keeps what a test prints and dies with it. The other's go to what is printed
+# beside Python, which pytest is therefore asked to leave alone.
 finish() {
   for report in "$copy"/report.*; do
     [[ -e $report ]] && head -40 "$report"
@@ -63,11 +64,10 @@ for folder in tests/kernels tests/engine tests/program tests/stream; do
 done
 export ASAN_OPTIONS=$options:log_path=$copy/report UBSAN_OPTIONS=$UBSAN_OPTIONS:log_path=$copy/report
 # pytest's own handler of SIGSEGV would hide the sanitizer's report. The test that takes the address space away from the threads takes
-# it from the sanitizer too. Guarded programs, whose values have forbidden pages of their own, are left to the default tests.
+# it from the sanitizer too.
 run() {
-  "$python" -m pytest -q -x -p no:cacheprovider -p no:faulthandler -k "$1" "${tests[@]}" \
-    --deselect tests/engine/test_pool.py::test_a_thread_that_is_refused_leaves_the_work_to_the_caller \
-    --ignore tests/program/test_guarded.py "${@:2}"
+  "$python" -m pytest -q -x --capture=sys -p no:cacheprovider -p no:faulthandler -k "$1" "${tests[@]}" \
+    --deselect tests/engine/test_pool.py::test_a_thread_that_is_refused_leaves_the_work_to_the_caller "${@:2}"
 }
 narrow=
 if [[ $last != "$first" ]]; then

@@ -100,7 +100,8 @@ def test_locks_are_those_that_a_forked_child_finds_open(path: Path) -> None:
         pytest.skip("makes them, or is called by the process that forks alone")
     text = path.read_text(encoding="utf-8")
     found = re.findall(rf"\b(?:threading|_thread|multiprocessing)\.(?:{'|'.join(LOCKS)}|allocate_lock)\b", text)
-    found += re.findall(r"(?:from|import) +(?:_thread|queue|multiprocessing)\b|from +threading\b", text)
+    found += re.findall(rf"from +_thread +import .*\b(?:{'|'.join(LOCKS)}|allocate_lock)\b", text)
+    found += re.findall(r"import +_thread\b|(?:from|import) +(?:queue|multiprocessing)\b|from +threading\b", text)
     assert not found, "expected fastlayers._locks.Lock"
 
 

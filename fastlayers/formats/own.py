@@ -22,7 +22,7 @@ import numpy as np
 
 from ..errors import FormatError, LimitError, UnsupportedError
 from ..graph.ir import Graph, Node, Value
-from ..operators.control import CONTROL, check_bodies
+from ..operators._families import CONTROL
 from . import safetensors
 from ._budget import Budget
 from ._source import Source, quote
@@ -164,6 +164,8 @@ def _check(graph: Graph, around: tuple[set[str], ...], where: str) -> None:
             if name is not None and not any(name in scope for scope in scopes):
                 raise FormatError(f"{where}: its graph reads {quote(name)}, which nothing before it gives")
         if node.op in CONTROL:
+            from ..operators.control import check_bodies
+
             check_bodies(node, f"{where}: {quote(node.op)}")
         for name, given in unread(node.op, node.attributes).items():
             raise UnsupportedError(

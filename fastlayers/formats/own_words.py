@@ -94,8 +94,7 @@ def unread(op: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes that the operation does not read; none of one that nobody knows, which is refused by its name."""
     from ..graph.ops import OPS
     from ..operators import OPERATORS
-    from ..operators.control import CONTROL
-    from ..operators.sequence import SEQUENCES
+    from ..operators._families import CONTROL, SEQUENCES
 
     if op in OPS:  # those of users too, which are among the operators as well
         known = _arguments(OPS[op])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 
 from .._arguments import no_memory
+from .._masked import is_masked
 from ..errors import DTypeError, Error, ShapeError
 from ..graph.symbol import Symbol
 from ..kernels import _dispatch
@@ -31,11 +31,6 @@ FLOAT32, INT64 = np.dtype(np.float32), np.dtype(np.int64)
 _CONTIGUOUS_ALIGNED = 0x0001 | 0x0100  # NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_ALIGNED
 
 empty = _dispatch.empty
-
-
-def is_masked(value: Any) -> bool:
-    """Whether it is a masked array. Nobody has one before numpy.ma is there, whose import takes longer than a small model's."""
-    return isinstance(value, getattr(sys.modules.get("numpy.ma"), "MaskedArray", ()))
 
 
 def as_float32(value: Any, op: str, argument: str) -> np.ndarray:

@@ -12,7 +12,7 @@ from ..formats import MAX_BYTES
 from ..formats._graph import load_graph
 from ..formats._weights import limit
 from ..kernels import _dispatch
-from ..operators.control import MAX_ROUNDS
+from ..operators._base import MAX_ROUNDS
 from ..program.memory import within_machine
 from .model import Model, Options
 

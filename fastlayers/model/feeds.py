@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .._masked import is_masked
 from ..errors import DTypeError, LimitError, ShapeError
-from ..functional._arrays import is_masked
 from ..graph.ir import Value
 
 __all__ = ["by_name", "convert", "destination", "fits", "kind", "shaped"]

@@ -18,9 +18,8 @@ from .._tuples import NamedTuple
 from ..errors import ArgumentError, DTypeError, ShapeError, ours
 from ..graph.ir import Graph, Shape, Value
 from ..graph.passes import optimise
-from ..graph.passes.direct import direct
 from ..kernels import _dispatch
-from ..operators.control import MAX_ROUNDS
+from ..operators._base import MAX_ROUNDS
 from ..program import Program
 from ..program.memory import LARGEST, counted
 from . import feeds as _feeds
@@ -285,6 +284,8 @@ class Model:
                 graph = self._graph if names == self._names else _with_outputs(self._graph, names)
                 prepare = bodies = None
                 if self._options.strict:
+                    from ..graph.passes.direct import direct
+
                     graph = direct(graph)
                 if self._options.optimize:
                     with ours(lambda: "load: simplifying the graph"), counted(self._options.most):

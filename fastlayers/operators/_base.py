@@ -31,7 +31,10 @@ from ._families import FAMILIES
 if TYPE_CHECKING:
     from ..program.builder import Builder
 
-__all__ = ["BOOL", "FLOAT32", "INT64", "OPERATORS", "Operator", "Spec", "View", "ints", "register"]
+__all__ = ["BOOL", "FLOAT32", "INT64", "MAX_ROUNDS", "OPERATORS", "Operator", "Spec", "View", "ints", "register"]
+
+# Rounds of all loops together that one run may take, if `load` was told nothing else.
+MAX_ROUNDS = 1_000_000
 
 FLOAT32, INT64, BOOL = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.bool_)
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["FAMILIES"]
+__all__ = ["CONTROL", "FAMILIES", "SEQUENCES"]
+
+# Operators with graphs of their own (`control`), and those that know lists and optional values (`sequence`): no OPERATORS.
+CONTROL = frozenset(("If", "Loop", "Scan", "SequenceMap"))
+SEQUENCES = frozenset((
+    "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement", "SequenceAt", "SequenceConstruct",
+    "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SplitToSequence",
+))  # fmt: skip
 
 # In alphabetical order; a test holds the list to what the modules register.
 FAMILIES: dict[str, str] = {

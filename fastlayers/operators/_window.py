@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
 
 from .._tuples import NamedTuple
 from ..errors import LimitError
@@ -32,7 +35,27 @@ class Window(NamedTuple):
     @property
     def reach(self) -> tuple[int, ...]:
         """The number of positions that a window spans, along each axis."""
-        return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
+        return _reach(self.kernel, self.dilation)
+
+
+@lru_cache(1024)  # a network has few windows, and asks for each several times: while it is loaded, optimized and bound
+def _reach(kernel: tuple[int, ...], dilation: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)])
+
+
+@lru_cache(1024)
+def _explicit(kernel: tuple[Any, ...], strides: Any, dilations: Any, pads: Any) -> Window | None:
+    """A window whose padding is given; None if any number is none or out of range."""
+    axes = len(kernel)
+    strides, dilations, pads = strides or (1,) * axes, dilations or (1,) * axes, pads or (0,) * (2 * axes)
+    if not len(strides) == len(dilations) == axes or len(pads) != 2 * axes:
+        return None
+    whole = all(type(v) is int for v in (*kernel, *strides, *dilations, *pads))
+    if not whole or not all(1 <= v <= _LARGEST for v in (*kernel, *strides, *dilations)):
+        return None
+    if not all(-(1 << 31) <= v <= _LARGEST for v in pads):
+        return None
+    return Window(kernel, strides, dilations, tuple(zip(pads[:axes], pads[axes:], strict=True)))
 
 
 def window(n: View, kernel: Sequence[int], space: Sequence[Dim] | None) -> Window:
@@ -40,6 +63,12 @@ def window(n: View, kernel: Sequence[int], space: Sequence[Dim] | None) -> Windo
     alone).
     """
     axes = len(kernel)
+    auto = n.get("auto_pad", "NOTSET")
+    if auto in ("NOTSET", ""):
+        with suppress(TypeError):  # an attribute that is no tuple: what is wrong is said below
+            found = _explicit(tuple(kernel), n.get("strides"), n.get("dilations"), n.get("pads"))
+            if found is not None:
+                return found
 
     def numbers(name: str, count: int, default: int, least: int) -> tuple[int, ...]:
         values = tuple(int(v) for v in n.get(name) or (default,) * count)
@@ -50,7 +79,6 @@ def window(n: View, kernel: Sequence[int], space: Sequence[Dim] | None) -> Windo
     stride, dilation = numbers("strides", axes, 1, 1), numbers("dilations", axes, 1, 1)
     if any(not 1 <= k <= _LARGEST for k in kernel):
         raise n.fail(f"the kernel has shape {tuple(kernel)}: expected sizes from 1 to {_LARGEST}")
-    auto = n.get("auto_pad", "NOTSET")
     if auto in ("NOTSET", ""):
         flat = numbers("pads", 2 * axes, 0, -(1 << 31))
         return Window(tuple(kernel), stride, dilation, tuple(zip(flat[:axes], flat[axes:], strict=True)))

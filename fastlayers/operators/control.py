@@ -16,13 +16,11 @@ import numpy as np
 from .._deadline import check
 from ..errors import Error, FormatError, LimitError
 from ..graph.ir import Graph, Node
-from ._base import OPERATORS, Spec, View
+from ._base import MAX_ROUNDS, OPERATORS, Spec, View
 from .sequence import Anything
 
-__all__ = ["CONTROL", "MAX_ROUNDS", "Bodies", "Meter", "check_bodies", "inferred"]
+__all__ = ["CONTROL", "Bodies", "Meter", "check_bodies", "inferred"]
 
-# Rounds of all loops together that one run may take, if `load` was told nothing else.
-MAX_ROUNDS = 1_000_000
 # Bytes that the results of loops which grow with every round, and what a loop carries, may take in one run, if nothing else was
 # said.
 MOST_BYTES = 1 << 32

@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.reference.adaptive import adaptive_pool
-from ..kernels.reference.time_pooling import time_pool
-from ..kernels.resize_tables import torch_size
 from ..kernels.table import REDUCE
 from ._base import BOOL, INT64, Spec, View, register
-from ._quantised import BYTES
-from ._quantised_lower import max_pool_lower as bytes_lower
 from ._shapes import expect, product
 from ._window import Window, arranged, check_work, conv_size, five, spatial, three, three_pads, window
-from .normal import mean_of
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -75,7 +69,9 @@ def lp_pool_lower(n: View, b: Builder) -> Any:
 
 def max_pool_lower(n: View, b: Builder) -> Any:
     _, place = _place(n)
-    if n.spec(0).dtype in BYTES and not n.wants(1):
+    if n.spec(0).dtype.itemsize == 1 and n.spec(0).dtype.kind in "iu" and not n.wants(1):
+        from ._quantised_lower import max_pool_lower as bytes_lower
+
         return bytes_lower(n, b, place)
     if not _usable(n, place):
         return False
@@ -218,7 +214,13 @@ def _global(name: str, op: str, function: Any) -> None:
     register(name, global_infer, run, lower)
 
 
-_global("GlobalAveragePool", "mean", lambda n, x, axes: mean_of(x, axes))
+def _mean(n: View, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    from .normal import mean_of
+
+    return mean_of(x, axes)
+
+
+_global("GlobalAveragePool", "mean", _mean)
 _global("GlobalMaxPool", "max", lambda n, x, axes: x.max(axes, keepdims=True))
 _global(
     "GlobalLpPool", "l",
@@ -241,6 +243,8 @@ def adaptive_infer(n: View) -> list[Spec]:
     if x is None:
         return [Spec((None,) * (len(n.get("sizes") or n.get("scales")) + 2), n.spec(0).dtype)]
     if n.get("scales"):  # sizes times these, rounded down
+        from ..kernels.resize_tables import torch_size
+
         sizes: Any = tuple(
             torch_size(d, s) if isinstance(d, int) else None for d, s in zip(spatial(x, last), n.get("scales"), strict=True)
         )
@@ -259,6 +263,8 @@ def adaptive_lower(n: View, b: Builder) -> Any:
 
 def adaptive_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     """Bin i of an axis reaches from floor(i * in / out) to ceil((i + 1) * in / out)."""
+    from ..kernels.reference.adaptive import adaptive_pool
+
     last = n.get("x_last", False)
     shape: Any = adaptive_infer(n)[0].shape
     wide = np.zeros(shape, np.float32)
@@ -291,6 +297,8 @@ def time_lower(n: View, b: Builder) -> Any:
 
 def time_run(n: View, x: np.ndarray, lengths: np.ndarray | None = None, mask: np.ndarray | None = None) -> Sequence[np.ndarray]:
     """The mean or the largest number over the valid steps, 0 of none."""
+    from ..kernels.reference.time_pooling import time_pool
+
     first = bool(n.get("batch_first"))
     out = np.zeros((x.shape[0 if first else 1], x.shape[2]), x.dtype)
     time_pool(x, lengths, mask, out, REDUCE[n.get("reduce")], first)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.reference.activation import evaluate
 from ..kernels.table import UNARY, Activation
 from ._base import BOOL, FLOAT32, Spec, View, register
 from ._calls import activation, has, in_place, integer, number, unary
@@ -74,6 +73,8 @@ def _celu(n: View, x: np.ndarray) -> np.ndarray:
 
 
 def _swish(n: View, x: np.ndarray) -> np.ndarray:
+    from ..kernels.reference.activation import evaluate
+
     return np.asarray(x * evaluate(n.get("alpha", 1.0) * x, Activation(UNARY["sigmoid"].code)))
 
 
@@ -101,6 +102,8 @@ def _engine_run(n: View, x: np.ndarray) -> Arrays:
     simple = NUMPY.get(n.op)
     if simple is not None:
         return (simple(x),)
+    from ..kernels.reference.activation import evaluate
+
     function = FUNCTIONS[n.op](n)
     made = evaluate(x, function) if function is not None else OTHERS[n.op](n, x.astype(np.float64))
     return (made.astype(x.dtype),)

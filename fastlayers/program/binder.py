@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from heapq import heappop, heappush
 from types import MappingProxyType
 from typing import Any
 
@@ -16,8 +15,7 @@ from ..errors import Error, LimitError, ShapeError, UnsupportedError, ours
 from ..graph.ir import Graph, Node
 from ..operators import OPERATORS, Spec, View
 from ..operators._calls import copy, has, movable
-from ..operators.control import CONTROL
-from ..operators.sequence import SEQUENCES
+from ..operators._families import CONTROL, SEQUENCES
 from .alike import Pattern, pattern, repeated
 from .arena import layout
 from .builder import ARENA, INPUT, OUTPUT, Buffer, Builder, Ref
@@ -197,6 +195,8 @@ class _Binder:
 
     def again(self, graph: Graph, before: Trace, inputs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Trace | None:
         """Binds the nodes anew that these inputs, or what others make of them, reach."""
+        from heapq import heappop, heappush
+
         route = self.route = before.route
         self.anew = False
         self.specs, self.known, self.fixed = before.specs[:], before.known[:], before.fixed[:]

@@ -17,7 +17,7 @@ from ..graph.passes._net import free
 from ..kernels import _dispatch
 from ..kernels._dispatch import Variant
 from ..operators import Spec
-from ..operators.control import MAX_ROUNDS, Meter
+from ..operators._base import MAX_ROUNDS
 from .binder import Interpret, Prepare, bind, check_total, plan, rebind, value_inputs
 from .bindings import LARGEST_KEY, Binding, Bindings, keeping
 from .builder import PythonCall
@@ -26,6 +26,7 @@ from .memory import LARGEST, counted
 from .trace import Plan, Trace
 
 if TYPE_CHECKING:
+    from ..operators.control import Meter
     from .stages import Stages
 
 __all__ = ["PACKED_FORMAT", "Binding", "Program"]
@@ -178,6 +179,8 @@ class Program:
 
     def meter(self) -> Meter:
         """What one run may still do."""
+        from ..operators.control import Meter
+
         return Meter(self.rounds, self.most)
 
     # ---- in stages --------------------------------------------------------------------------------------------------

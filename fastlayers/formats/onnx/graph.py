@@ -11,8 +11,7 @@ import numpy as np
 from ...errors import FormatError, UnsupportedError
 from ...graph.ir import Graph, Node, Value
 from ...operators import OPERATORS
-from ...operators.control import CONTROL, check_bodies
-from ...operators.sequence import SEQUENCES
+from ...operators._families import CONTROL, SEQUENCES
 from .._source import quote
 from .canonical import Called, canonical, check_counts, complaints, name_of
 from .elements import ELEMENTS
@@ -172,6 +171,8 @@ class _Converter:
                 self.refused[f"operator {node.op}"] += 1
                 continue
             if node.op in CONTROL:
+                from ...operators.control import check_bodies
+
                 check_bodies(node, f"onnx: {label}")
             else:
                 check_counts(node)

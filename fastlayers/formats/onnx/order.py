@@ -6,8 +6,6 @@ is in an inner graph may be moved to an outer one as it is.
 
 from __future__ import annotations
 
-import heapq
-
 from ..._tuples import NamedTuple
 from ...errors import FormatError
 from .._budget import Budget
@@ -116,6 +114,8 @@ class _Arranger:
 
     def _sorted(self, nodes: tuple[NodeProto, ...], survey: _Survey, where: object) -> list[NodeProto]:
         """The nodes in an order that can be run, as near to the file's as can be."""
+        from heapq import heappop, heappush
+
         writers = {name: index for index, node in enumerate(nodes) for name in node.outputs if name}
         readers: list[list[int]] = [[] for _ in nodes]
         waiting = [0] * len(nodes)
@@ -129,12 +129,12 @@ class _Arranger:
         ready = [index for index, count in enumerate(waiting) if not count]
         order: list[NodeProto] = []
         while ready:
-            index = heapq.heappop(ready)
+            index = heappop(ready)
             order.append(nodes[index])
             for reader in readers[index]:
                 waiting[reader] -= 1
                 if not waiting[reader]:
-                    heapq.heappush(ready, reader)
+                    heappush(ready, reader)
         if len(order) < len(nodes):
             stuck = next(node for node, count in zip(nodes, waiting, strict=True) if count)
             raise FormatError(f"{_place(where, stuck)}: reads, by way of other nodes, what it writes itself: a cycle")

@@ -13,7 +13,6 @@ from ...errors import FormatError, LimitError, UnsupportedError
 from .._arrays import Array
 from .._budget import Budget
 from .._source import Source, quote
-from .functions import inline
 from .names import subgraphs
 from .order import arrange
 from .parse import Parser
@@ -44,7 +43,11 @@ def read(source: Source, budget: Budget) -> Model:
     model = _parsed(source, budget)
     _check_versions(model, where)
     try:
-        graph = inline(model, budget, where) if model.functions else model.graph
+        graph = model.graph
+        if model.functions:
+            from .functions import inline
+
+            graph = inline(model, budget, where)
         return model._replace(graph=arrange(graph, budget, where))
     except RecursionError:
         raise LimitError(f"{where}: is nested too deeply for what is left of the stack") from None

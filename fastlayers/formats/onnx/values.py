@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from array import array as numbers_of
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +14,13 @@ from .._budget import Budget
 from .._source import Source, quote
 from . import tensor as tensors
 from .elements import ELEMENTS, PLAIN, RAW_DATA, STRING_DATA, Elements
-from .external import ExternalFiles
 from .proto import Pending, Place, ValueInfo
 from .wire import MAX_VARINT, fields, signed, skip, varints
+
+if TYPE_CHECKING:
+    from array import array as Numbers
+
+    from .external import ExternalFiles
 
 MAX_DEPTH = 64  # messages in one another
 
@@ -46,7 +50,7 @@ class _Pieces(NamedTuple):
     field: int
     raw: tuple[int, int] | None
     runs: list[tuple[int, int]]
-    numbers: numbers_of[int] | None
+    numbers: Numbers[int] | None
     strings: list[str | bytes]
     external: list[tuple[int, int]] | None
 
@@ -59,7 +63,8 @@ class ValueParser:
         self._view = source.view
         self._where = source.where
         self._budget = budget
-        self._files = ExternalFiles(source, budget)
+        self._source = source
+        self._files: ExternalFiles | None = None
         self._messages_left = 0
 
     def _count(self) -> None:
@@ -98,7 +103,7 @@ class ValueParser:
         dims: list[int] = []
         raw: tuple[int, int] | None = None
         runs: list[tuple[int, int]] = []
-        numbers: numbers_of[int] | None = None
+        numbers: Numbers[int] | None = None
         strings: list[str | bytes] = []
         external: list[tuple[int, int]] = []
         is_external = False
@@ -120,7 +125,10 @@ class ValueParser:
                     self._count()
             elif tag in (0x28, 0x38, 0x58):  # typed varints that are not packed
                 field = self._same_field(field, tag >> 3, where)
-                numbers = numbers_of("Q") if numbers is None else numbers
+                if numbers is None:
+                    from array import array as numbers_of
+
+                    numbers = numbers_of("Q")
                 numbers.append(a)
             elif tag == 0x32:
                 field = self._same_field(field, STRING_DATA, where)
@@ -207,6 +215,10 @@ class ValueParser:
             if key in found:
                 raise FormatError(f"{where}: external data gives {quote(key)} twice")
             found[key] = value
+        if self._files is None:
+            from .external import ExternalFiles
+
+            self._files = ExternalFiles(self._source, self._budget)
         return self._files.data(found, nbytes, where)
 
     def _string(self, at: int, end: int) -> str | bytes:

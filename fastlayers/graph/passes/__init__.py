@@ -63,7 +63,7 @@ def optimise(
     room = fold.Room(graph)
     with np.errstate(all="ignore"):  # weights may be of any kind, and what comes of them is what would come when it runs
         ops = {node.op for node in graph.nodes}
-        if not strict and "Conv" in ops:
+        if not strict and any(node.op == "Conv" and node.attributes.get("group") != 1 for node in graph.nodes):
             from .separable import separated
 
             graph = separated(graph)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from ...operators import Spec
 from ...operators._base import BOOL, INT64
-from ...operators.control import CONTROL, inferred
+from ...operators.control import inferred
 from ..ir import Graph, Node
 from ._net import free
 
-__all__ = ["CONTROL", "control_infer"]
+__all__ = ["control_infer"]
 
 
 def control_infer(node: Node, around: Callable[[str], Spec | None]) -> list[Spec | None]:

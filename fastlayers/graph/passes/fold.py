@@ -20,9 +20,9 @@ import numpy as np
 
 from ...errors import Error
 from ...operators import OPERATORS, Spec, View
+from ...operators._families import CONTROL
 from ...operators._narrow import NARROW
 from ..ir import Graph, Node
-from ._bodies import CONTROL, control_infer
 from ._net import Net
 
 __all__ = ["apply"]
@@ -185,6 +185,8 @@ class _Fold:
 
     def known_of(self, node: Node) -> None:
         """Notes ranks and dtypes of what a node with graphs gives."""
+        from ._bodies import control_infer
+
         for name, spec in zip(node.outputs, control_infer(node, self.net.spec), strict=False):
             if name and spec is not None:
                 self.net.specs[name] = spec

@@ -16,7 +16,6 @@ concatenated, since parts of a channels-first result lie one after the other and
 
 from __future__ import annotations
 
-from ...operators._quantised import BYTES
 from ..ir import Node
 from ._net import Net, merged
 
@@ -153,7 +152,7 @@ class _Plan:
         scale = net.constant(node.inputs[1]) if node.op in ("QuantizeLinear", "DequantizeLinear") else None
         if node.op in ("QuantizeLinear", "DequantizeLinear") and (scale is None or scale.size != 1):
             return False
-        if node.op == "MaxPool" and (spec is None or spec.dtype not in BYTES):
+        if node.op == "MaxPool" and (spec is None or spec.dtype.name not in ("int8", "uint8")):
             return False
         self._tie(x, out)
         return True

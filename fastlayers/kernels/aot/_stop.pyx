@@ -1,8 +1,5 @@
 """Runs that end early; see _stop.pxd. Jobs of the pool leave out their tasks when a run is to end: see csrc/pool.h."""
 
-import os
-import threading
-
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
@@ -15,6 +12,7 @@ from ...threads import refresh
 
 cdef extern from "csrc/platform.h" nogil:
     int64_t fl_now_ns()
+    bint fl_may_be_main()
 
 cdef extern from "csrc/pool.h" nogil:
     enum:
@@ -27,9 +25,6 @@ cdef extern from "csrc/pool.h" nogil:
         int (*due_here)() noexcept nogil
         void (*place)() noexcept nogil
 
-cdef extern from "pythread.h" nogil:
-    unsigned long PyThread_get_thread_ident()
-
 cdef extern from *:
     "static _Thread_local int64_t fl_until = INT64_MAX;"
     int64_t fl_until  # the deadline of this thread's runs
@@ -41,17 +36,7 @@ cdef int64_t ASK_NS = 20000000      # how often signals are looked for, which ta
 cdef int64_t REFRESH_NS = 1000000000  # how often the machine is asked for its processors
 
 cdef const fl_stops *table = <const fl_stops *>PyCapsule_GetPointer(_engine.stops, b"fastlayers.stops")
-cdef unsigned long main_thread = threading.main_thread().ident  # the only one that Python runs signals' handlers in
 cdef int64_t refresh_at = 0
-
-
-def _after_fork():
-    global main_thread
-    main_thread = PyThread_get_thread_ident()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 def set_deadline(int64_t nanoseconds):
@@ -87,7 +72,7 @@ cdef Stop *stop_begin(Stop *stop, double work) except? NULL:
     cdef bint asks
     if work >= SHARED:
         follow_machine()
-    asks = work >= LONG and PyThread_get_thread_ident() == main_thread
+    asks = work >= LONG and fl_may_be_main()  # Python runs signals' handlers in no other thread
     if not asks and fl_until == FL_NEVER:
         return NULL
     stop.error = NULL

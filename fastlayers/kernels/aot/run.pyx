@@ -21,6 +21,7 @@ from ._plan cimport ARENA, CONSTANT, FIRST, INTO, OUTPUT, OVER, Chunk, Entry, Le
 from ._step cimport Step, out_of_range
 from ._stop cimport SHARED, Stop, deadlines, stop_begin, stop_due, stop_end, stop_raise
 
+from ._engine import give_way
 from ...errors import LimitError, ShapeError, UnsupportedError
 
 cnp.import_array()
@@ -137,7 +138,7 @@ cdef class Bound:
         cdef Operand *operand
         cdef Span *span
         cdef Entry *entry
-        cdef int i, at = 0, call = 0, values = 0, linked = 0
+        cdef int i, at = 0, call = 0, values = 0, linked = 0, calls = self.count
         cdef int64_t number, offset, arena
         for item in self.chunks:
             linked += (<Chunk>item).linked
@@ -154,6 +155,7 @@ cdef class Bound:
                     entry.key, entry.value, entry.offset = chunk.links[i].a, chunk.links[i].b, chunk.links[i].offset
             for item in self.chunks:
                 chunk = item
+                give_way()  # to runs of known sizes, which would wait for all of this
                 self.python = self.python or chunk.python
                 self.work += chunk.work
                 self.longest = max(self.longest, chunk.longest)
@@ -198,7 +200,8 @@ cdef class Bound:
                 entry = map_find(links + OUTPUT, number)
                 if entry.key != -1:
                     spans[i].output = <int32_t>entry.value
-            arena = lay_out(spans, values, self.count)
+            with nogil:
+                arena = lay_out(spans, values, calls)
             if arena < 0:
                 raise LimitError("load: no memory for the steps of a program")
             self.arena = arena
@@ -463,7 +466,8 @@ cdef int64_t write_key(PyObject **values, int count, const char *by_value, int64
         if at + 8 + nbytes <= room:
             word = cnp.PyArray_TYPE(array) | ndim << 8 | <int64_t>cnp.PyArray_ITEMSIZE(array) << 16
             memcpy(to + at, &word, 8)
-            memcpy(to + at + 8, cnp.PyArray_DIMS(array), nbytes)
+            if ndim:  # a scalar's sizes are at no address
+                memcpy(to + at + 8, cnp.PyArray_DIMS(array), nbytes)
         at += 8 + nbytes
         if by_value[i] and cnp.PyArray_SIZE(array) <= largest:
             nbytes = cnp.PyArray_NBYTES(array)

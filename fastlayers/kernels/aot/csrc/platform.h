@@ -34,6 +34,9 @@ static inline int64_t fl_now_ns(void) {
   return (int64_t)((double)count.QuadPart * (1e9 / (double)frequency.QuadPart));
 }
 
+/* Whether this may be the thread that Python runs signals' handlers in. */
+static inline int fl_may_be_main(void) { return 1; }
+
 /* Starts a detached thread; 0 if there can be none. */
 static inline int fl_thread_start(DWORD(WINAPI *body)(void *), void *argument) {
   HANDLE thread = CreateThread(NULL, FL_STACK_BYTES, body, argument, STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
@@ -59,7 +62,11 @@ static inline void fl_unmap(void *pages, size_t bytes) {
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 #include <time.h>
+#include <unistd.h>
 typedef pthread_mutex_t fl_mutex;
 typedef pthread_cond_t fl_cond;
 #define FL_MUTEX_INIT PTHREAD_MUTEX_INITIALIZER
@@ -75,6 +82,15 @@ static inline int64_t fl_now_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Whether this may be the thread that Python runs signals' handlers in: the process's first one, also of a forked child. */
+static inline int fl_may_be_main(void) {
+#ifdef __linux__
+  return syscall(SYS_gettid) == getpid();
+#else
+  return 1;
+#endif
 }
 
 /* Starts a detached thread; 0 if there can be none. Signals of the process stay with the threads that expect them; those that

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from ._tuples import NamedTuple
 
 __all__ = ["Memory", "held_by", "map_of", "memory", "trim_memory"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from collections import namedtuple
 from typing import Any
 
@@ -28,7 +27,7 @@ class Wider(Point):
     """A subclass."""
 
 
-Same = namedtuple("Same", "x y", defaults=[7])  # noqa: PYI024 - it is what is compared with
+Same = namedtuple("Same", "x y", defaults=[7])
 
 
 @pytest.mark.parametrize("given", [((1,), {}), ((1, 2), {}), ((), {"x": 3}), ((), {"y": 1, "x": 3}), ((1,), {"y": 2})])
@@ -39,7 +38,7 @@ def test_made(given: tuple[Any, Any]) -> None:
     assert (made.x, made.y, made.total) == (*expected, sum(expected))
     assert made._asdict() == expected._asdict()
     assert repr(made) == repr(expected).replace("Same", "Point")
-    for again in (pickle.loads(pickle.dumps(made)), copy.copy(made), copy.deepcopy(made), made._replace(), Point._make(made)):
+    for again in (copy.copy(made), copy.deepcopy([made])[0], made._replace(), Point._make(made)):
         assert type(again) is Point
         assert again == made
     assert made._replace(y=5) == (made.x, 5)

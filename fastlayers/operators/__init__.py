@@ -2,6 +2,7 @@
 module of a family is imported when one of its operators is first asked for (`_families`).
 """
 
-from ._base import OPERATORS, Operator, Spec, View
+from ._base import OPERATORS, Operator, Spec, View, traits_of
+from ._traits import Traits
 
-__all__ = ["OPERATORS", "Operator", "Spec", "View"]
+__all__ = ["OPERATORS", "Operator", "Spec", "Traits", "View", "traits_of"]

@@ -2,8 +2,8 @@
 files beside.
 
 To add an operator: (1) in the file of its family write ``<name>_infer(n)``, ``<name>_run(n, *arrays)`` or ``<name>_lower(n,
-b)``, ``register`` them, and add the name to `_families`; (2) if old opsets spell it differently, a rule in
-``formats/onnx/canonical.py``; (3) cases in tests/operators/.
+b)``, ``register`` them with the operator's `Traits` (`_traits`), and add the name to `_families`; (2) if old opsets spell it
+differently, a rule in ``formats/onnx/canonical.py``; (3) cases in tests/operators/.
 
 - ``infer(n) -> list[Spec]``: the outputs' shapes and dtypes from the inputs'. While a model is loaded, sizes may be names or
   None, and a shape None; whoever cannot tell a size says None. When a model is bound, all sizes of inputs are ints, and so must
@@ -27,11 +27,12 @@ from .._tuples import NamedTuple
 from ..errors import DTypeError, ShapeError, ours
 from ..graph.ir import Dim, Node, Shape
 from ._families import FAMILIES
+from ._traits import UNDECIDED, Traits
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
 
-__all__ = ["BOOL", "FLOAT32", "INT64", "MAX_ROUNDS", "OPERATORS", "Operator", "Spec", "View", "ints", "register"]
+__all__ = ["BOOL", "FLOAT32", "INT64", "MAX_ROUNDS", "OPERATORS", "Operator", "Spec", "View", "ints", "register", "traits_of"]
 
 # Rounds of all loops together that one run may take, if `load` was told nothing else.
 MAX_ROUNDS = 1_000_000
@@ -115,20 +116,13 @@ class View:
 
 
 class Operator(NamedTuple):
-    """The functions of one operator; see the module's docstring.
-
-    `volatile`: never folded (random numbers). `shape_only`: `run` needs the inputs' specs alone, not their numbers (Shape, Size).
-    `steers`: positions of inputs whose numbers decide the results' sizes; integer inputs of a graph that reach one belong to a
-    binding.
-    """
+    """The functions of one operator, see the module's docstring, and what holds of it."""
 
     name: str
     infer: Callable[[View], list[Spec]]
     run: Callable[..., Sequence[np.ndarray]] | None
     lower: Callable[[View, Builder], Any] | None
-    volatile: bool = False
-    shape_only: bool = False
-    steers: tuple[int, ...] = ()
+    traits: Traits = UNDECIDED
 
 
 def _find(name: str) -> Operator | None:
@@ -141,16 +135,20 @@ _HOMES = by_name(FAMILIES)
 OPERATORS: Registry[Operator] = Registry(_HOMES, _find)
 
 
+def traits_of(op: str) -> Traits:
+    """What holds of an operator; nothing of one that is not in the vocabulary (loops, branches, sequences)."""
+    operator = OPERATORS.get(op)
+    return UNDECIDED if operator is None else operator.traits
+
+
 def register(
     name: str,
     infer: Callable[[View], list[Spec]],
     run: Callable[..., Sequence[np.ndarray]] | None = None,
     lower: Callable[[View, Builder], Any] | None = None,
-    volatile: bool = False,
-    shape_only: bool = False,
-    steers: tuple[int, ...] = (),
+    traits: Traits = UNDECIDED,
 ) -> None:
-    """Adds an operator to the vocabulary."""
+    """Adds an operator to the vocabulary; see `_traits` for what must be decided about it."""
     if OPERATORS.found(name) is not None:
         raise ValueError(f"operator {name} is registered twice")
 
@@ -162,7 +160,7 @@ def register(
             with ours(lambda: n.where):
                 raise error
 
-    OPERATORS[name] = Operator(name, checked, run, lower, volatile, shape_only, steers)
+    OPERATORS[name] = Operator(name, checked, run, lower, traits)
 
 
 def ints(array: np.ndarray | Sequence[int] | None) -> list[int] | None:

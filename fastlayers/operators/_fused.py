@@ -13,7 +13,7 @@ from ..kernels.table import UNARY, Activation
 from ._base import View
 from ._shapes import broadcast
 
-__all__ = ["IDENTITY", "activation", "finished", "fused", "widened"]
+__all__ = ["IDENTITY", "activation", "finished", "fused", "times", "widened"]
 
 IDENTITY = Activation(UNARY["identity"].code)
 _CODES = {function.code for function in UNARY.values()}
@@ -30,6 +30,11 @@ def activation(n: View, found: Any) -> Activation:
     if not fits or type(found[0]) is not int or found[0] not in _CODES:
         raise n.fail(f"activation is {found!s:.80}: expected a number of a function and two parameters")
     return Activation(*found)
+
+
+def times(weight: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """The product formed in float64 and rounded once; numpy works in pieces, so there is no float64 copy of the weights."""
+    return np.asarray(np.multiply(weight, factors, out=np.empty_like(weight), dtype=np.float64, casting="same_kind"))
 
 
 def widened(n: View, shape: Shape) -> Shape | None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.table import Activation
 from ._base import FLOAT32, Spec, View, register
 from ._calls import activation, float32_constant, has, in_place, integer, number
 from ._fused import finished, fused
 from ._shapes import broadcast, need_kind, same_dtype
+from ._traits import EACH, Quantized, function, one_input
 from .unary import wide
 
 __all__ = ["binary_lower"]
@@ -72,6 +74,28 @@ def _mod(n: View, a: np.ndarray, b: np.ndarray) -> Arrays:
     return (np.fmod(a, b) if n.get("fmod", 0) else np.mod(a, b),)
 
 
+Line = tuple[np.ndarray, np.ndarray]
+
+
+def _line(factor: Callable[[np.ndarray], Any], summand: Callable[[np.ndarray], Any], commutes: bool) -> Any:
+    """What a constant makes of the other input, if it may stand first only where the order is all one."""
+
+    def line(values: np.ndarray, at: int) -> Line | None:
+        whole = np.ones_like(values)
+        with np.errstate(all="ignore"):
+            return (whole * factor(values), whole * summand(values)) if at or commutes else None
+
+    return line
+
+
+_ONE = EACH._replace(epilogue=("activation",))
+_TRAITS = {
+    "Add": _ONE._replace(line=_line(lambda c: 1, lambda c: c, True), quantized=Quantized("QLinearAdd", "pair")),
+    "Sub": _ONE._replace(line=_line(lambda c: 1, lambda c: -c, False)),
+    "Mul": _ONE._replace(line=_line(lambda c: c, lambda c: 0, True), quantized=Quantized("QLinearMul", "pair")),
+    "Div": _ONE._replace(line=_line(lambda c: 1 / c, lambda c: 0, False)),
+    "Mod": EACH,
+}
 for _name, _run, _key in (
     ("Add", _add, "add"),
     ("Sub", _sub, "subtract"),
@@ -83,7 +107,7 @@ for _name, _run, _key in (
     def _two(n: View, b: Any, key: str = _key) -> Any:
         return binary_lower(n, b, "BINARY", key)
 
-    register(_name, _infer, _run, _two if _key else None)
+    register(_name, _infer, _run, _two if _key else None, _TRAITS[_name])
 
 
 # ---- powers: the exponent may be of another dtype --------------------------------------------------------------------
@@ -104,25 +128,31 @@ def _pow_run(n: View, x: np.ndarray, y: np.ndarray) -> Arrays:
     return (np.power(x.astype(np.float64), y).astype(x.dtype),)
 
 
+def _power(n: View) -> Activation | None:
+    """The function that a known exponent of 1 or 2 makes, where it does not change the shape."""
+    exponent, shape = n.value(1), n.shape(0)
+    if exponent is None or exponent.size != 1 or exponent.ndim > (0 if shape is None else len(shape)):
+        return None
+    name = {1.0: "identity", 2.0: "square"}.get(float(exponent.reshape(())))
+    return None if name is None else activation(name)
+
+
 def _pow_lower(n: View, b: Any) -> Any:
     exponent, code = n.value(1), number("BINARY", "power")
     if not n.float32(0) or (exponent is None and not n.float32(1)):
         return False
-    x = b.input(0)
-    if exponent is not None and exponent.size == 1 and exponent.ndim <= len(x.shape):
-        one = float(exponent.reshape(()))
-        if one == 1:
-            return b.alias(0, x)
-        square = activation("square")
-        if one == 2 and square is not None:
-            return b.call("unary", x, b.output(0, over=x), square)
+    x, simple = b.input(0), _power(n)
+    if simple == activation("identity"):
+        return b.alias(0, x)
+    if simple is not None:
+        return b.call("unary", x, b.output(0, over=x), simple)
     if code is None or not has("binary"):
         return False
     y = b.input(1) if exponent is None or exponent.dtype == FLOAT32 else b.constant(exponent.astype(FLOAT32))
     return b.call("binary", x, y, b.output(0, over=_over(n, b, x, y)), code, activation("identity"))
 
 
-register("Pow", _pow_infer, _pow_run, _pow_lower)
+register("Pow", _pow_infer, _pow_run, _pow_lower, function(_power))
 
 # ---- any number of arrays --------------------------------------------------------------------------------------------
 
@@ -167,7 +197,8 @@ def _many_lower(n: View, b: Any) -> Any:
     return None
 
 
-register("Sum", _infer, _sum_run, _many_lower)
-register("Mean", _infer, _sum_run, _many_lower)
-register("Max", _infer, _fold(np.maximum), _many_lower)
-register("Min", _infer, _fold(np.minimum), _many_lower)
+_MANY = EACH._replace(nothing=one_input)
+register("Sum", _infer, _sum_run, _many_lower, _MANY)
+register("Mean", _infer, _sum_run, _many_lower, _MANY)
+register("Max", _infer, _fold(np.maximum), _many_lower, _MANY)
+register("Min", _infer, _fold(np.minimum), _many_lower, _MANY)

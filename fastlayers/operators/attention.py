@@ -12,6 +12,7 @@ import numpy as np
 from ..kernels.reference.activation import unary
 from ._base import Spec, View, register
 from ._fused import fused
+from ._traits import Traits, elements, function
 from .normal import same_infer
 from .product import broadcast, repeated
 
@@ -66,7 +67,13 @@ def _lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("ScaledAttention", _infer, _run, _lower)
+def _cost(n: View, out: Spec) -> int:
+    """Each query meets each key, and each weight a row of values."""
+    q, k, v = n.sizes(0), n.sizes(1), n.sizes(2)
+    return elements(n.spec(0)) // max(q[-1], 1) * k[-1 if n.get("transposed") else -2] * (q[-1] + v[-1])
+
+
+register("ScaledAttention", _infer, _run, _lower, Traits(whole="attends to", multiply_adds=_cost))
 
 
 def _activate_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
@@ -83,4 +90,4 @@ def _activate_lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("Activate", same_infer, _activate_run, _activate_lower)
+register("Activate", same_infer, _activate_run, _activate_lower, function(fused))

@@ -15,6 +15,7 @@ from ._base import Spec, View, register
 from ._calls import float32_constant
 from ._fused import IDENTITY
 from ._shapes import dtype_of, need_kind
+from ._traits import Traits, elements
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -99,5 +100,15 @@ def _values_lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("AttentionScores", _scores_infer, _scores_run, _scores_lower)
-register("AttentionValues", _values_infer, _values_run, _values_lower)
+def _scores_cost(n: View, out: Spec) -> int:
+    """Each score is a product of two rows."""
+    return elements(out) * n.sizes(0)[-1]
+
+
+def _values_cost(n: View, out: Spec) -> int:
+    """Each weight multiplies a row of values."""
+    return elements(n.spec(0)) * n.sizes(1)[-1]
+
+
+register("AttentionScores", _scores_infer, _scores_run, _scores_lower, Traits(whole="attends to", multiply_adds=_scores_cost))
+register("AttentionValues", _values_infer, _values_run, _values_lower, Traits(whole="attends to", multiply_adds=_values_cost))

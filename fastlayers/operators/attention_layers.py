@@ -11,6 +11,8 @@ from ..functional._attention import Machine
 from ..functional.attention import run_sdpa, scaled_dot_product_attention, sdpa_rule
 from ..functional.attention_additive import additive_attention, additive_rule, hard_attention, hard_rule, run_additive
 from ._base import INT64, Spec, View, register
+from ._costs import attention
+from ._traits import Traits
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -59,6 +61,8 @@ register(
     _infer(sdpa_rule),
     _run(scaled_dot_product_attention, ("query", "key", "value", "attn_mask", "lengths")),
     _lower(run_sdpa, 5),
+    # Heads are an axis of their own, or adjacent in the last one.
+    Traits(whole="attends to", multiply_adds=attention(lambda n: n.sizes(1)[-2])),
 )
 
 
@@ -77,6 +81,12 @@ register(
     _infer(additive_rule),
     _run(additive_attention, ("query", "key", "value", "weight_q", "weight_k", "scale", "attn_mask", "lengths")),
     _additive_lower,
+    Traits(whole="attends to"),
 )
 # A choice decides by numbers: it has no kernel.
-register("HardAttention", _infer(hard_rule), _run(hard_attention, ("query", "key", "value", "attn_mask", "lengths")))
+register(
+    "HardAttention",
+    _infer(hard_rule),
+    _run(hard_attention, ("query", "key", "value", "attn_mask", "lengths")),
+    traits=Traits(whole="attends to"),
+)

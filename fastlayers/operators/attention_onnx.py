@@ -9,7 +9,9 @@ import numpy as np
 
 from ..graph.ir import Dim, Shape
 from ._base import Spec, View, register
+from ._costs import attention
 from ._shapes import need_kind, same_dtype
+from ._traits import Traits
 from .attention_core import Rule, append, attention_numbers, heads_first, heads_last, join_heads, lower_attention, split_heads
 
 if TYPE_CHECKING:
@@ -186,4 +188,10 @@ def _lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("Attention", _infer, _run, _lower)
+def _keys(n: View) -> int:
+    """Keys of this call and of those before."""
+    k, past = n.sizes(1), n.sizes(4) if n.has(4) else ()
+    return (k[1] if len(k) == 3 else k[2]) + (past[2] if past else 0)
+
+
+register("Attention", _infer, _run, _lower, Traits(whole="attends to", multiply_adds=attention(_keys)))

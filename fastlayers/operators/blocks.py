@@ -11,6 +11,7 @@ from ..graph.ir import Dim, Shape
 from ._base import Spec, View, register
 from ._calls import move, strides_of
 from ._shapes import known, like
+from ._traits import MOVES, Traits
 from .movement import movers
 
 __all__: list[str] = []
@@ -76,7 +77,7 @@ def _blocks_lower(n: View, b: Any) -> Any:
 
 
 for _name in ("DepthToSpace", "SpaceToDepth"):
-    register(_name, lambda n: [Spec(_blocks(n, n.shape(0)), n.spec(0).dtype)], _blocks_run, _blocks_lower)
+    register(_name, lambda n: [Spec(_blocks(n, n.shape(0)), n.spec(0).dtype)], _blocks_run, _blocks_lower, MOVES)
 
 # ---- Trilu -----------------------------------------------------------------------------------------------------------
 
@@ -94,4 +95,4 @@ def _trilu_run(n: View, x: np.ndarray, k: np.ndarray | None = None) -> Arrays:
     return (np.triu(x, diagonal) if n.get("upper", 1) else np.tril(x, diagonal),)
 
 
-register("Trilu", _trilu_infer, _trilu_run)
+register("Trilu", _trilu_infer, _trilu_run, traits=Traits(work="elements"))

@@ -13,6 +13,7 @@ import numpy as np
 from ._base import BOOL, Spec, View, register
 from ._narrow import NARROW, narrowed
 from ._shapes import dtype_of, like, need_kind, need_number, scalar
+from ._traits import Traits
 from .unary import wide
 
 __all__: list[str] = []
@@ -67,6 +68,7 @@ def _uniform(n: View, shape: tuple[int, ...]) -> np.ndarray:
 
 
 F32 = np.dtype(np.float32)
+RANDOM = Traits(volatile=True)
 for _name, _function in {"RandomNormal": _normal, "RandomUniform": _uniform}.items():
 
     def _run(n: View, function: Any = _function) -> Arrays:
@@ -75,8 +77,8 @@ for _name, _function in {"RandomNormal": _normal, "RandomUniform": _uniform}.ite
     def _like_run(n: View, x: np.ndarray, function: Any = _function) -> Arrays:
         return _made(n, function(n, n.sizes(0)), n.spec(0).dtype)
 
-    register(_name, lambda n: _floats(n, Spec(_shape(n), _dtype(n, F32))), _run, volatile=True)
-    register(f"{_name}Like", lambda n: _floats(n, like(n.spec(0), _dtype(n, n.spec(0).dtype))), _like_run, volatile=True)
+    register(_name, lambda n: _floats(n, Spec(_shape(n), _dtype(n, F32))), _run, traits=RANDOM)
+    register(f"{_name}Like", lambda n: _floats(n, like(n.spec(0), _dtype(n, n.spec(0).dtype))), _like_run, traits=RANDOM)
 
 # ---- Bernoulli, Multinomial ------------------------------------------------------------------------------------------
 
@@ -115,8 +117,8 @@ def _multinomial_run(n: View, x: np.ndarray) -> Arrays:
     return (made.astype(spec.dtype),)
 
 
-register("Bernoulli", _bernoulli_infer, _bernoulli_run, volatile=True)
-register("Multinomial", _multinomial_infer, _multinomial_run, volatile=True)
+register("Bernoulli", _bernoulli_infer, _bernoulli_run, traits=RANDOM)
+register("Multinomial", _multinomial_infer, _multinomial_run, traits=RANDOM)
 
 # ---- Dropout ---------------------------------------------------------------------------------------------------------
 
@@ -148,4 +150,12 @@ def _dropout_lower(n: View, b: Any) -> Any:
     return None
 
 
-register("Dropout", _dropout_infer, _dropout_run, _dropout_lower, volatile=True)
+def _dropped_nothing(n: View, result: Spec) -> bool:
+    """Whether it is known not to be training."""
+    training = n.value(2)
+    return not n.has(2) or (training is not None and not training.any())
+
+
+# While it trains, what is dropped depends on the order of the elements in memory: so its layout stays.
+DROPOUT = Traits(elementwise=True, time="elementwise", work="elements", nothing=_dropped_nothing, volatile=True)
+register("Dropout", _dropout_infer, _dropout_run, _dropout_lower, DROPOUT)

@@ -10,6 +10,7 @@ import numpy as np
 from ..graph.ir import Dim
 from ._base import FLOAT32, Spec, View, register, unknown
 from ._shapes import dtype_of, known, need_kind, same_dtype, scalar
+from ._traits import Traits
 
 __all__: list[str] = []
 
@@ -53,8 +54,8 @@ def _of_shape_run(n: View, shape: np.ndarray) -> Arrays:
     return (np.full(_sizes(n, [int(v) for v in shape.reshape(-1)]), value, value.dtype),)
 
 
-register("Constant", lambda n: [Spec(_value(n).shape, _value(n).dtype)], lambda n: (_value(n),))
-register("ConstantOfShape", _of_shape_infer, _of_shape_run, steers=(0,))
+register("Constant", lambda n: [Spec(_value(n).shape, _value(n).dtype)], lambda n: (_value(n),), traits=Traits(work="elements"))
+register("ConstantOfShape", _of_shape_infer, _of_shape_run, traits=Traits(work="elements", sizes="filled", steers=(0,)))
 
 # ---- Range -----------------------------------------------------------------------------------------------------------
 
@@ -86,7 +87,7 @@ def _range_run(n: View, start: np.ndarray, limit: np.ndarray, delta: np.ndarray)
     return (first + numbers.astype(start.dtype) * step,)
 
 
-register("Range", _range_infer, _range_run, steers=(0, 1, 2))
+register("Range", _range_infer, _range_run, traits=Traits(work="elements", steers=(0, 1, 2)))
 
 # ---- EyeLike ---------------------------------------------------------------------------------------------------------
 
@@ -104,4 +105,4 @@ def _eye_run(n: View, x: np.ndarray | None) -> Arrays:
     return (np.eye(rows, columns, k=n.get("k", 0), dtype=spec.dtype),)
 
 
-register("EyeLike", _eye_infer, _eye_run, shape_only=True)
+register("EyeLike", _eye_infer, _eye_run, traits=Traits(work="elements", shape_only=True))

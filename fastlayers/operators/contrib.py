@@ -12,8 +12,10 @@ from ..graph.ir import Dim, Shape
 from ..kernels.table import BINARY, COMPARE, KINDS
 from ._base import BOOL, FLOAT32, INT64, Spec, View, register
 from ._calls import copy, float32_constant, strides_of
+from ._costs import product as product_cost
 from ._fused import IDENTITY
 from ._shapes import need_kind, same_dtype
+from ._traits import PLAIN, Traits
 from .product import _batched, broadcast
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ def _product_lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("FusedMatMul", _product_infer, _product_run, _product_lower)
+register("FusedMatMul", _product_infer, _product_run, _product_lower, Traits(work="products", multiply_adds=product_cost))
 
 # ---- HeadBias: the part of a bias of queries, keys and values that belongs to x --------------------------------------------
 
@@ -132,7 +134,7 @@ def _bias_lower(n: View, b: Builder) -> Any:
     return b.call("binary", x, part, b.output(0, over=x), BINARY["add"], IDENTITY)
 
 
-register("HeadBias", _bias_infer, _bias_run, _bias_lower)
+register("HeadBias", _bias_infer, _bias_run, _bias_lower, PLAIN)
 
 # ---- PaddingMask: ONNX Runtime's masks as numbers that are added ------------------------------------------------------------
 
@@ -210,7 +212,7 @@ def _mask_lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("PaddingMask", _mask_infer, _mask_run, _mask_lower)
+register("PaddingMask", _mask_infer, _mask_run, _mask_lower, PLAIN)
 
 # ---- Positions: one number to count on from, or one for each step ------------------------------------------------------------
 
@@ -244,4 +246,4 @@ def _positions_lower(n: View, b: Builder) -> Any:
     return b.alias(0, b.constant(found))
 
 
-register("Positions", _positions_infer, _positions_run, _positions_lower)
+register("Positions", _positions_infer, _positions_run, _positions_lower, PLAIN)

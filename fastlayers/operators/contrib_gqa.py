@@ -15,6 +15,7 @@ from ._base import BOOL, FLOAT32, INT64, Spec, View, register
 from ._calls import copy, float32_constant
 from ._fused import IDENTITY
 from ._shapes import need_kind, same_dtype, scalar
+from ._traits import Traits
 from .attention_core import Rule, append, heads_first, heads_last, join_heads, lower_attention, machine, split_heads
 from .rotary import turned
 
@@ -274,4 +275,4 @@ def _cache(n: View, b: Builder, s: Any, new: Ref, i: int, ends: Ref, first: bool
     return out
 
 
-register("GroupQueryAttention", _infer, _run, _lower, steers=(TOTAL,))
+register("GroupQueryAttention", _infer, _run, _lower, Traits(whole="attends to", steers=(TOTAL,)))

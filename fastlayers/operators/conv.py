@@ -13,8 +13,11 @@ import numpy as np
 
 from ..kernels.table import BINARY, PAD_MODES, Activation
 from ..kernels.winograd_choice import choose
-from ._base import Spec, View, register
-from ._fused import IDENTITY, finished, fused, widened
+from ._base import FLOAT32, Spec, View, register
+from ._costs import convolution, transposed
+from ._fused import IDENTITY, finished, fused, times, widened
+from ._layouts import convolution_sides
+from ._traits import Layout, Quantized, Scaling, Sides, Traits
 from ._window import Window, arranged, conv_size, five, spatial, three, three_pads, window
 
 if TYPE_CHECKING:
@@ -156,7 +159,34 @@ def conv_run(
     return (finished(n, (np.moveaxis(y, 1, -1) if n.get("out_last", False) else y).astype(x.dtype), residual),)
 
 
-register("Conv", conv_infer, conv_run, conv_lower)
+# A depthwise kernel with more taps than this is faster with channels first.
+LARGEST_DEPTHWISE = 9
+
+
+def _sides(n: View) -> Sides | None:
+    return convolution_sides(n, 1, 3, LARGEST_DEPTHWISE) if n.spec(0).dtype == FLOAT32 else None
+
+
+def _channels_axis(n: View) -> int:
+    return -1 if n.get("out_last", False) else 1
+
+
+CONV = Traits(
+    layout=Layout("free", _sides, lambda x, out: {"x_last": x, "out_last": out}),
+    time="convolution",
+    work="products",
+    multiply_adds=convolution(),
+    epilogue=("activation", "residual"),
+    weights=(1, 2),
+    scaling=Scaling(
+        axis=_channels_axis,
+        channels=lambda n, weight: int(weight.shape[0]),
+        weight=lambda n, weight, factors: times(weight, factors.reshape(-1, *(1,) * (weight.ndim - 1))),
+    ),
+    padding=lambda n: None if n.get("pad_mode", _ZEROS) != _ZEROS else 0.0,
+    quantized=Quantized("QLinearConv", "convolution"),
+)
+register("Conv", conv_infer, conv_run, conv_lower, CONV)
 
 
 # ---- transposed ---------------------------------------------------------------------------------------------------------
@@ -289,4 +319,22 @@ def conv_transpose_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray |
     return (finished(n, (np.moveaxis(result, 1, -1) if n.get("out_last", False) else result).astype(x.dtype)),)
 
 
-register("ConvTranspose", conv_transpose_infer, conv_transpose_run, conv_transpose_lower)
+def _scaled_transposed(n: View, weight: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Weights (i, o / groups, ...): each group of inputs has outputs of its own."""
+    groups = n.get("group", 1)
+    each = factors.reshape(groups, 1, -1, *(1,) * (weight.ndim - 2))
+    return times(weight.reshape(groups, -1, *weight.shape[1:]), each).reshape(weight.shape)
+
+
+TRANSPOSED = Traits(
+    time="image",
+    whole="resizes",
+    work="products",
+    multiply_adds=transposed,
+    epilogue=("activation",),
+    weights=(1, 2),
+    scaling=Scaling(
+        axis=_channels_axis, channels=lambda n, weight: int(weight.shape[1] * n.get("group", 1)), weight=_scaled_transposed
+    ),
+)
+register("ConvTranspose", conv_transpose_infer, conv_transpose_run, conv_transpose_lower, TRANSPOSED)

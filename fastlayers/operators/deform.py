@@ -13,8 +13,10 @@ from ..kernels.reference.grid import PIXELS, grid_sample
 from ..kernels.table import BINARY, BORDERS
 from ._base import Spec, View, register
 from ._calls import copy
+from ._costs import convolution
 from ._fused import IDENTITY
 from ._shapes import need_kind, same_dtype
+from ._traits import Traits
 from ._window import Window, conv_size, window
 from .unary import wide
 
@@ -163,4 +165,4 @@ def _step(p: _Parts, offset: np.ndarray) -> Arrays:
     return (_read(p, offset),)
 
 
-register("DeformConv", _infer, _run, _lower)
+register("DeformConv", _infer, _run, _lower, Traits(multiply_adds=convolution()))

@@ -14,6 +14,7 @@ from ._base import Spec, View, register
 from ._calls import MOST_AXES, copy, has, strides_of
 from ._fused import IDENTITY
 from ._shapes import broadcast, need_kind, same_dtype
+from ._traits import PLAIN
 
 if TYPE_CHECKING:
     from ..program.builder import Builder, Ref
@@ -151,4 +152,4 @@ def _lower(n: View, b: Builder) -> Any:
     return None
 
 
-register("Einsum", _infer, _run, _lower)
+register("Einsum", _infer, _run, _lower, PLAIN)

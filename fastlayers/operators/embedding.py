@@ -10,6 +10,7 @@ import numpy as np
 
 from ._base import INT64, Spec, View, register
 from ._shapes import need_kind
+from ._traits import Traits
 
 __all__: list[str] = []
 
@@ -38,4 +39,4 @@ def _lower(n: View, b: Any) -> Any:
     return True
 
 
-register("Embedding", _infer, _run, _lower)
+register("Embedding", _infer, _run, _lower, Traits(time="gather"))

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import UnsupportedError
 from ._base import FLOAT32, INT64, Spec, View, register
 from ._shapes import like, need_kind, product
+from ._traits import EACH, PLAIN
 
 __all__: list[str] = []
 
@@ -21,6 +22,7 @@ register(
     "Binarizer",
     lambda n: need_kind(n, "fi", 0) or [n.spec(0)],  # type: ignore[func-returns-value]
     lambda n, x: ((x > n.get("threshold", 0.0)).astype(x.dtype),),
+    traits=EACH,
 )
 
 # ---- ArrayFeatureExtractor -------------------------------------------------------------------------------------------
@@ -45,7 +47,7 @@ def _extract_run(n: View, x: np.ndarray, indices: np.ndarray) -> Arrays:
     return (np.take(x if x.ndim > 1 else x[None], at, axis=-1),)
 
 
-register("ArrayFeatureExtractor", _extract_infer, _extract_run)
+register("ArrayFeatureExtractor", _extract_infer, _extract_run, traits=PLAIN)
 
 # ---- LabelEncoder ----------------------------------------------------------------------------------------------------
 
@@ -93,7 +95,7 @@ def _label_run(n: View, x: np.ndarray) -> Arrays:
     return (np.where(same, chosen[at], np.asarray(other, values.dtype)),)
 
 
-register("LabelEncoder", _label_infer, _label_run)
+register("LabelEncoder", _label_infer, _label_run, traits=EACH)
 
 # ---- TfIdfVectorizer -------------------------------------------------------------------------------------------------
 
@@ -159,7 +161,7 @@ def _tfidf_run(n: View, x: np.ndarray) -> Arrays:
     return (out.reshape(*x.shape[:-1], out.shape[1]),)
 
 
-register("TfIdfVectorizer", _tfidf_infer, _tfidf_run)
+register("TfIdfVectorizer", _tfidf_infer, _tfidf_run, traits=PLAIN)
 
 # ---- TreeEnsemble ----------------------------------------------------------------------------------------------------
 
@@ -277,4 +279,4 @@ def _transformed(how: int, scores: np.ndarray) -> np.ndarray:
     return scores
 
 
-register("TreeEnsemble", _tree_infer, _tree_run)
+register("TreeEnsemble", _tree_infer, _tree_run, traits=PLAIN)

@@ -12,6 +12,7 @@ from ..graph.ir import Dim, Shape
 from ._base import INT64, Spec, View, register, unknown
 from ._calls import has, move, number, strides_of
 from ._shapes import axis_of, need_kind, product, rank_of, same_dtype, scalar
+from ._traits import MOVES, Traits
 from .movement import movers
 
 __all__: list[str] = []
@@ -80,7 +81,7 @@ def _gather_lower(n: View, b: Any) -> Any:
     return b.call("gather", view, picks.view((count,)), b.output(0).view((outer, count, inner)), x.dtype.itemsize)
 
 
-register("Gather", _gather_infer, _gather_run, _gather_lower)
+register("Gather", _gather_infer, _gather_run, _gather_lower, MOVES._replace(time="gather", sizes="gather"))
 
 
 def _elements_infer(n: View) -> list[Spec]:
@@ -103,7 +104,7 @@ def _along(n: View, x: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, ...
     return tuple(grid)
 
 
-register("GatherElements", _elements_infer, lambda n, x, indices: (x[_along(n, x, indices)],))
+register("GatherElements", _elements_infer, lambda n, x, indices: (x[_along(n, x, indices)],), traits=MOVES)
 
 
 def _nd_lengths(n: View, data: Shape, indices: Shape, batch: int) -> int | None:
@@ -141,7 +142,7 @@ def _gather_nd_run(n: View, data: np.ndarray, indices: np.ndarray) -> Arrays:
     return (data[_nd_index(n, data, indices, n.get("batch_dims", 0))],)
 
 
-register("GatherND", _gather_nd_infer, _gather_nd_run)
+register("GatherND", _gather_nd_infer, _gather_nd_run, traits=MOVES)
 
 # ---- Scatter ---------------------------------------------------------------------------------------------------------
 
@@ -195,8 +196,9 @@ def _scatter_nd_run(n: View, data: np.ndarray, indices: np.ndarray, updates: np.
     return _put(n, data, where, updates)
 
 
-register("ScatterElements", _scatter_infer, _scatter_elements_run)
-register("ScatterND", _scatter_infer, _scatter_nd_run)
+ELEMENTS = Traits(work="elements")
+register("ScatterElements", _scatter_infer, _scatter_elements_run, traits=ELEMENTS)
+register("ScatterND", _scatter_infer, _scatter_nd_run, traits=ELEMENTS)
 
 # ---- OneHot, Compress, NonZero ---------------------------------------------------------------------------------------
 
@@ -227,7 +229,7 @@ def _one_hot_run(n: View, indices: np.ndarray, depth: np.ndarray, values: np.nda
     return (np.where(np.where(at < 0, at + count, at) == steps, values[1], values[0]),)
 
 
-register("OneHot", _one_hot_infer, _one_hot_run, steers=(1,))
+register("OneHot", _one_hot_infer, _one_hot_run, traits=ELEMENTS._replace(steers=(1,)))
 
 
 def _compress_axis(n: View, rank: int) -> int | None:
@@ -261,5 +263,5 @@ def _non_zero_run(n: View, x: np.ndarray) -> Arrays:
     return (np.array(found, np.int64).reshape(x.ndim, np.count_nonzero(x)),)
 
 
-register("Compress", _compress_infer, _compress_run)
-register("NonZero", _non_zero_infer, _non_zero_run)
+register("Compress", _compress_infer, _compress_run, traits=MOVES)
+register("NonZero", _non_zero_infer, _non_zero_run, traits=ELEMENTS)

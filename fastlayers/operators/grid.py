@@ -12,6 +12,7 @@ from ..kernels.reference.grid import grid_sample
 from ..kernels.table import BORDERS
 from ._base import Spec, View, register, unknown
 from ._shapes import known, need_kind
+from ._traits import PLAIN, Traits
 from .unary import wide
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _sample_lower(n: View, b: Builder) -> Any:
     return None
 
 
-register("GridSample", _sample_infer, _sample_run, _sample_lower)
+register("GridSample", _sample_infer, _sample_run, _sample_lower, traits=PLAIN)
 
 # ---- AffineGrid ------------------------------------------------------------------------------------------------------
 
@@ -125,4 +126,4 @@ def _affine_run(n: View, theta: np.ndarray, size: np.ndarray) -> Arrays:
     return (made.reshape(theta.shape[0], *sizes, len(sizes)).astype(theta.dtype, copy=False),)
 
 
-register("AffineGrid", _affine_infer, _affine_run, steers=(1,))
+register("AffineGrid", _affine_infer, _affine_run, traits=Traits(steers=(1,)))

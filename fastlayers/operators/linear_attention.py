@@ -13,6 +13,7 @@ from ._base import Spec, View, register
 from ._calls import activation, copy
 from ._fused import IDENTITY
 from ._shapes import need_kind, same_dtype
+from ._traits import EACH, PLAIN, Traits
 from .attention_core import join_heads, split_heads
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _swiglu_lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("SwiGLU", _swiglu_infer, _swiglu_run, _swiglu_lower)
+register("SwiGLU", _swiglu_infer, _swiglu_run, _swiglu_lower, EACH)
 
 # ---- CausalConvWithState -----------------------------------------------------------------------------------------------
 
@@ -140,7 +141,7 @@ def _conv_lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("CausalConvWithState", _conv_infer, _conv_run, _conv_lower)
+register("CausalConvWithState", _conv_infer, _conv_run, _conv_lower, PLAIN)
 
 # ---- LinearAttention ---------------------------------------------------------------------------------------------------
 
@@ -228,4 +229,4 @@ def _linear_lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("LinearAttention", _linear_infer, _linear_run, _linear_lower)
+register("LinearAttention", _linear_infer, _linear_run, _linear_lower, Traits(whole="attends to"))

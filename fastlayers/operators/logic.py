@@ -11,6 +11,7 @@ from ._base import BOOL, FLOAT32, Spec, View, register
 from ._calls import has, in_place, integer, number
 from ._narrow import NARROW, narrowed
 from ._shapes import broadcast, dtype_of, like, need_kind, same_dtype
+from ._traits import EACH
 from .arithmetic import binary_lower
 
 __all__: list[str] = []
@@ -47,7 +48,7 @@ for _name, _function, _key, _kinds in (
     def _compare(n: View, b: Any, key: str = _key) -> Any:
         return binary_lower(n, b, "COMPARE", key, "compare")
 
-    register(_name, _infer(_kinds, BOOL), _run(_function), _compare)
+    register(_name, _infer(_kinds, BOOL), _run(_function), _compare, EACH)
 
 # ---- logic and bits --------------------------------------------------------------------------------------------------
 
@@ -63,7 +64,7 @@ for _name, _function, _kinds in (
     def _logic(n: View, b: Any, key: str = _name.removeprefix("Bitwise").lower()) -> Any:
         return integer(n, b, key)
 
-    register(_name, _infer(_kinds), _run(_function), _logic)
+    register(_name, _infer(_kinds), _run(_function), _logic, EACH)
 
 
 def _shift_infer(n: View) -> list[Spec]:
@@ -83,7 +84,7 @@ def _shift_run(n: View, x: np.ndarray, y: np.ndarray) -> Arrays:
     return (np.where(out, sign, np.right_shift(x, by)),)
 
 
-register("BitShift", _shift_infer, _shift_run)
+register("BitShift", _shift_infer, _shift_run, traits=EACH)
 
 # ---- choices ---------------------------------------------------------------------------------------------------------
 
@@ -110,7 +111,7 @@ def _where_run(n: View, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> 
     return (np.asarray(np.where(condition, x, y)),)
 
 
-register("Where", _where_infer, _where_run, _where_lower)
+register("Where", _where_infer, _where_run, _where_lower, EACH)
 
 # ---- dtypes ----------------------------------------------------------------------------------------------------------
 
@@ -148,12 +149,20 @@ def _cast_run(n: View, x: np.ndarray) -> Arrays:
     return _cast(x, _to(n))
 
 
-register("Cast", _cast_infer, _cast_run, lambda n, b: n.get("to", 0) not in NARROW and _cast_lower(n, b, _to(n)))
+register(
+    "Cast",
+    _cast_infer,
+    _cast_run,
+    lambda n, b: n.get("to", 0) not in NARROW and _cast_lower(n, b, _to(n)),
+    # To a type of `NARROW` it would round.
+    EACH._replace(sizes="same", nothing=lambda n, result: n.shape(0) is not None and n.get("to") not in NARROW),
+)
 register(
     "CastLike",
     lambda n: [like(n.spec(0), n.spec(1).dtype)],
     lambda n, x, other: _cast(x, other.dtype),
     lambda n, b: _cast_lower(n, b, n.spec(1).dtype),
+    EACH,
 )
 
 
@@ -164,4 +173,4 @@ def _bit_cast_infer(n: View) -> list[Spec]:
     return [like(n.spec(0), new)]
 
 
-register("BitCast", _bit_cast_infer, lambda n, x: (np.ascontiguousarray(x).view(_to(n)).reshape(x.shape),))
+register("BitCast", _bit_cast_infer, lambda n, x: (np.ascontiguousarray(x).view(_to(n)).reshape(x.shape),), traits=EACH)

@@ -7,6 +7,7 @@ import numpy as np
 from ..graph.ir import Shape
 from ._base import Spec, View, register
 from ._shapes import need_kind
+from ._traits import PLAIN
 from .unary import wide
 
 __all__: list[str] = []
@@ -73,5 +74,5 @@ def _cross_entropy_run(n: View, x: np.ndarray, target: np.ndarray, weights: np.n
     return _loss(n, scores, target, weights).astype(x.dtype, copy=False), scores.astype(x.dtype, copy=False)
 
 
-register("NegativeLogLikelihoodLoss", lambda n: _infer(n)[:1], _nll_run)
-register("SoftmaxCrossEntropyLoss", _infer, _cross_entropy_run)
+register("NegativeLogLikelihoodLoss", lambda n: _infer(n)[:1], _nll_run, traits=PLAIN)
+register("SoftmaxCrossEntropyLoss", _infer, _cross_entropy_run, traits=PLAIN)

@@ -13,6 +13,7 @@ from ..graph.ir import Dim
 from ._base import Spec, View, register, unknown
 from ._calls import copy, has, movable, move, strides_of
 from ._shapes import axes_of, axis_of, broadcast, known, rank_of, same_dtype
+from ._traits import MOVES, Quantized, Traits, one_input, same_shape
 
 __all__ = ["movers", "slices"]
 
@@ -50,7 +51,13 @@ def _transpose_lower(n: View, b: Any) -> Any:
     return move(b, b.input(0), [shape[i] for i in order], 0, [strides[i] for i in order])
 
 
-register("Transpose", _transpose_infer, lambda n, x: (x.transpose(_order(n, x.ndim)),), _transpose_lower)
+register(
+    "Transpose",
+    _transpose_infer,
+    lambda n, x: (x.transpose(_order(n, x.ndim)),),
+    _transpose_lower,
+    MOVES._replace(time="transpose"),
+)
 
 # ---- Concat ----------------------------------------------------------------------------------------------------------
 
@@ -115,7 +122,8 @@ def _concat_lower(n: View, b: Any) -> Any:
     return None
 
 
-register("Concat", _concat_infer, _concat_run, _concat_lower)
+JOINED = Traits(time="concat", sizes="concat", work="elements", nothing=one_input, quantized=Quantized("QLinearConcat", "all"))
+register("Concat", _concat_infer, _concat_run, _concat_lower, JOINED)
 
 # ---- Split -----------------------------------------------------------------------------------------------------------
 
@@ -174,7 +182,7 @@ def _split_lower(n: View, b: Any) -> Any:
     return None
 
 
-register("Split", _split_infer, _split_run, _split_lower, steers=(1,))
+register("Split", _split_infer, _split_run, _split_lower, MOVES._replace(time="split", steers=(1,)))
 
 # ---- Slice -----------------------------------------------------------------------------------------------------------
 
@@ -255,7 +263,7 @@ def _slice_lower(n: View, b: Any) -> Any:
     return move(b, b.input(0), [len(r) for r in taken], offset, [r.step * s for r, s in zip(taken, strides, strict=True)])
 
 
-register("Slice", _slice_infer, _slice_run, _slice_lower, steers=(1, 2, 3, 4))
+register("Slice", _slice_infer, _slice_run, _slice_lower, MOVES._replace(time="slice", sizes="slice", steers=(1, 2, 3, 4)))
 
 # ---- Expand, Tile ----------------------------------------------------------------------------------------------------
 
@@ -324,5 +332,5 @@ def _tile_lower(n: View, b: Any) -> Any:
     return move(b, b.input(0), split, 0, strides)
 
 
-register("Expand", _expand_infer, _expand_run, _expand_lower, steers=(1,))
-register("Tile", _tile_infer, _tile_run, _tile_lower, steers=(1,))
+register("Expand", _expand_infer, _expand_run, _expand_lower, MOVES._replace(sizes="filled", nothing=same_shape, steers=(1,)))
+register("Tile", _tile_infer, _tile_run, _tile_lower, MOVES._replace(steers=(1,)))

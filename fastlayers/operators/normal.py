@@ -14,7 +14,9 @@ from ..kernels.table import BINARY, UNARY, Activation
 from ._base import FLOAT32, Spec, View, register
 from ._calls import copy
 from ._fused import IDENTITY, finished, fused
+from ._layouts import windows
 from ._shapes import expect
+from ._traits import Layout, Quantized, Scaling, Sides, Traits
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -78,7 +80,8 @@ def _softmax(name: str, kernel: str | None, function: Callable[[np.ndarray], np.
         b.call(kernel, x.view(cut), b.output(0).view(cut))  # type: ignore[arg-type]
         return True
 
-    register(name, softmax_infer, run, lower if kernel else None)
+    own = Quantized("QLinearSoftmax", "one") if name == "Softmax" else None
+    register(name, softmax_infer, run, lower if kernel else None, Traits(time="along", work="elements", quantized=own))
 
 
 def _plain_softmax(x: np.ndarray) -> np.ndarray:
@@ -229,8 +232,31 @@ def affine_lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("BatchNormalization", batch_norm_infer, batch_norm_run, batch_norm_lower)
-register("Affine", affine_infer, affine_run, affine_lower)
+def _affine_sides(n: View) -> Sides | None:
+    known = n.value(1) is not None and n.value(2) is not None
+    return Sides(((0, -1),)) if known and n.get("axis", 1) == 1 and n.spec(0).dtype == FLOAT32 else None
+
+
+register("BatchNormalization", batch_norm_infer, batch_norm_run, batch_norm_lower, Traits(time="channels", work="elements"))
+register(
+    "Affine",
+    affine_infer,
+    affine_run,
+    affine_lower,
+    Traits(
+        layout=Layout("tied", _affine_sides, lambda x, out: {"axis": -1}),
+        time="channels",
+        work="elements",
+        epilogue=("activation",),
+        weights=(1, 2),
+        scaling=Scaling(
+            axis=lambda n: int(n.get("axis", 1)),
+            channels=lambda n, weight: int(weight.shape[0]),
+            weight=lambda n, weight, factors: weight * factors,
+            rounds=False,
+        ),
+    ),
+)
 
 
 # ---- layer, root-mean-square, instance and group normalisation ----------------------------------------------------------
@@ -289,8 +315,8 @@ def layer_norm_lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("LayerNormalization", layer_norm_infer, layer_norm_run, layer_norm_lower)
-register("RMSNormalization", layer_norm_infer, rms_norm_run, layer_norm_lower)
+register("LayerNormalization", layer_norm_infer, layer_norm_run, layer_norm_lower, Traits(time="from_axis"))
+register("RMSNormalization", layer_norm_infer, rms_norm_run, layer_norm_lower, Traits(time="from_axis"))
 
 
 def _groups(n: View, channels: int) -> int:
@@ -354,8 +380,10 @@ def group_norm_lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("GroupNormalization", group_norm_infer, group_norm_run, group_norm_lower)
-register("InstanceNormalization", group_norm_infer, group_norm_run, group_norm_lower)
+register("GroupNormalization", group_norm_infer, group_norm_run, group_norm_lower, Traits(time="image", whole="normalises over"))
+register(
+    "InstanceNormalization", group_norm_infer, group_norm_run, group_norm_lower, Traits(time="image", whole="normalises over")
+)
 
 
 # ---- local response -----------------------------------------------------------------------------------------------------
@@ -389,4 +417,4 @@ def lrn_lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("LRN", same_infer, lrn_run, lrn_lower)
+register("LRN", same_infer, lrn_run, lrn_lower, Traits(layout=windows(FLOAT32), time="lrn"))

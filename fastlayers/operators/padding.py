@@ -12,6 +12,7 @@ from ..graph.ir import Dim
 from ._base import Spec, View, register, unknown
 from ._calls import move, number, strides_of
 from ._shapes import axis_of, known, need_number, scalar
+from ._traits import Traits
 from .movement import movers
 
 __all__: list[str] = []
@@ -108,4 +109,4 @@ def _pad_native(n: View, b: Any, shape: Sequence[int], pairs: Sequence[tuple[int
     return b.call("pad", b.input(0).view(small), out.view(large), tuple(flat), number("PAD_MODES", MODES[mode][1]), fill)
 
 
-register("Pad", _pad_infer, _pad_run, _pad_lower, steers=(1, 3))
+register("Pad", _pad_infer, _pad_run, _pad_lower, Traits(time="pad", work="elements", steers=(1, 3)))

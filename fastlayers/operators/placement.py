@@ -12,6 +12,7 @@ import numpy as np
 from ..graph.ir import Dim, Shape
 from ._base import Spec, View, register, unknown
 from ._shapes import axes_of, axis_of, known, need_kind, same_dtype
+from ._traits import MOVES, PLAIN, Traits
 from ._window import Window, conv_size, window
 
 __all__: list[str] = []
@@ -51,7 +52,7 @@ def _crop_run(n: View, x: np.ndarray, wanted: np.ndarray) -> Arrays:
     return (out,)
 
 
-register("CenterCropPad", _crop_infer, _crop_run, steers=(1,))
+register("CenterCropPad", _crop_infer, _crop_run, traits=Traits(steers=(1,)))
 
 # ---- ReverseSequence -------------------------------------------------------------------------------------------------
 
@@ -88,7 +89,7 @@ def _reverse_run(n: View, x: np.ndarray, lengths: np.ndarray) -> Arrays:
     return (x[each, at] if batch == 0 else x[at.T, each.T],)
 
 
-register("ReverseSequence", _reverse_infer, _reverse_run)
+register("ReverseSequence", _reverse_infer, _reverse_run, traits=MOVES._replace(whole="turns around"))
 
 # ---- TensorScatter ---------------------------------------------------------------------------------------------------
 
@@ -133,7 +134,7 @@ def _tensor_scatter_run(n: View, cache: np.ndarray, update: np.ndarray, at: np.n
     return (np.moveaxis(out, 1, axis),)
 
 
-register("TensorScatter", _tensor_scatter_infer, _tensor_scatter_run)
+register("TensorScatter", _tensor_scatter_infer, _tensor_scatter_run, traits=PLAIN)
 
 # ---- Col2Im ----------------------------------------------------------------------------------------------------------
 
@@ -182,7 +183,7 @@ def _col2im_run(n: View, x: np.ndarray, image: np.ndarray, block: np.ndarray) ->
     return (out[whole],)
 
 
-register("Col2Im", _col2im_infer, _col2im_run, steers=(1, 2))
+register("Col2Im", _col2im_infer, _col2im_run, traits=Traits(steers=(1, 2)))
 
 # ---- MaxUnpool -------------------------------------------------------------------------------------------------------
 
@@ -238,4 +239,4 @@ def _unpool_run(n: View, x: np.ndarray, indices: np.ndarray, wanted: np.ndarray 
     return (whole,)
 
 
-register("MaxUnpool", _unpool_infer, _unpool_run, steers=(2,))
+register("MaxUnpool", _unpool_infer, _unpool_run, traits=Traits(steers=(2,)))

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..kernels.table import REDUCE
-from ._base import BOOL, INT64, Spec, View, register
+from ._base import BOOL, FLOAT32, INT64, Spec, View, register
+from ._layouts import maps, windows
 from ._shapes import expect, product
+from ._traits import Quantized, Traits
 from ._window import Window, arranged, check_work, conv_size, five, spatial, three, three_pads, window
 
 if TYPE_CHECKING:
@@ -170,9 +172,10 @@ def lp_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
         return (_arrange(n, (total ** (1 / p)).astype(x.dtype)),)
 
 
-register("MaxPool", pool_infer, max_pool_run, max_pool_lower)
-register("AveragePool", pool_infer, average_pool_run, average_pool_lower)
-register("LpPool", pool_infer, lp_pool_run, lp_pool_lower)
+AVERAGED = Traits(layout=windows(FLOAT32), time="window", quantized=Quantized("QLinearAveragePool", "one"))
+register("MaxPool", pool_infer, max_pool_run, max_pool_lower, Traits(moves=True, layout=windows(FLOAT32, *BYTES), time="window"))
+register("AveragePool", pool_infer, average_pool_run, average_pool_lower, AVERAGED)
+register("LpPool", pool_infer, lp_pool_run, lp_pool_lower, Traits(time="window"))
 
 
 # ---- whole maps -----------------------------------------------------------------------------------------------------------
@@ -197,7 +200,7 @@ def _whole(b: Builder, x: Any, out: Any, last: bool, op: str) -> None:
         b.call("reduce", x.view((batch * channels, pixels, 1)), out.view((batch * channels, 1)), REDUCE[op])
 
 
-def _global(name: str, op: str, function: Any) -> None:
+def _global(name: str, op: str, function: Any, traits: Traits) -> None:
     def lower(n: View, b: Builder) -> Any:
         p = n.get("p", 2) if op == "l" else ""
         if not n.float32() or p not in ("", 1, 2):
@@ -211,7 +214,7 @@ def _global(name: str, op: str, function: Any) -> None:
         y = function(n, x, axes).astype(x.dtype)
         return (np.moveaxis(y, -1, 1) if last else y,)
 
-    register(name, global_infer, run, lower)
+    register(name, global_infer, run, lower, traits)
 
 
 def _mean(n: View, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
@@ -220,11 +223,16 @@ def _mean(n: View, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return mean_of(x, axes)
 
 
-_global("GlobalAveragePool", "mean", _mean)
-_global("GlobalMaxPool", "max", lambda n, x, axes: x.max(axes, keepdims=True))
+_WHOLE = Traits(layout=maps(FLOAT32), time="image", whole="looks at")
+_global(
+    "GlobalAveragePool", "mean", _mean,
+    _WHOLE._replace(whole="averages over", quantized=Quantized("QLinearGlobalAveragePool", "one")),
+)  # fmt: skip
+_global("GlobalMaxPool", "max", lambda n, x, axes: x.max(axes, keepdims=True), _WHOLE)
 _global(
     "GlobalLpPool", "l",
     lambda n, x, axes: (np.abs(x.astype(np.float64)) ** n.get("p", 2)).sum(axes, keepdims=True) ** (1 / n.get("p", 2)),
+    _WHOLE._replace(layout=None),
 )  # fmt: skip
 
 
@@ -272,7 +280,7 @@ def adaptive_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     return (wide.astype(x.dtype),)
 
 
-register("AdaptivePool", adaptive_infer, adaptive_run, adaptive_lower)
+register("AdaptivePool", adaptive_infer, adaptive_run, adaptive_lower, Traits(whole="averages over"))
 
 
 def time_infer(n: View) -> list[Spec]:
@@ -305,4 +313,4 @@ def time_run(n: View, x: np.ndarray, lengths: np.ndarray | None = None, mask: np
     return (out,)
 
 
-register("TimePool", time_infer, time_run, time_lower)
+register("TimePool", time_infer, time_run, time_lower, Traits(whole="averages over"))

@@ -13,9 +13,11 @@ from ..graph.ir import Shape
 from ..kernels.table import BINARY
 from ._base import Spec, View, register
 from ._calls import copy, strides_of
-from ._fused import IDENTITY, finished, fused, widened
+from ._costs import product as product_cost
+from ._fused import IDENTITY, finished, fused, times, widened
 from ._shapes import broadcast as _broadcast
 from ._shapes import expect, need_kind
+from ._traits import PLAIN, Quantized, Scaling, Traits, elements
 from .unary import wide
 
 if TYPE_CHECKING:
@@ -101,7 +103,8 @@ def _gemm_weights(n: View, weight: np.ndarray, c: np.ndarray | None) -> tuple[np
     )
 
 
-register("Gemm", gemm_infer, gemm_run, gemm_lower)
+_PRODUCT = Traits(work="products", multiply_adds=product_cost)
+register("Gemm", gemm_infer, gemm_run, gemm_lower, _PRODUCT._replace(time="gemm", quantized=Quantized("QGemm", "product")))
 
 
 # ---- MatMul -------------------------------------------------------------------------------------------------------------
@@ -180,7 +183,13 @@ def repeated(b: Builder, x: Ref, batch: Sequence[int]) -> Ref:
     return whole
 
 
-register("MatMul", matmul_infer, matmul_run, matmul_lower)
+register(
+    "MatMul",
+    matmul_infer,
+    matmul_run,
+    matmul_lower,
+    _PRODUCT._replace(time="matmul", quantized=Quantized("QLinearMatMul", "product")),
+)
 
 
 # ---- Linear: what passes make of products with fixed weights ------------------------------------------------------------
@@ -223,7 +232,24 @@ def linear_run(
     return (finished(n, (y if bias is None else y + bias).astype(x.dtype), residual),)
 
 
-register("Linear", linear_infer, linear_run, linear_lower)
+_ROWS = Scaling(
+    axis=lambda n: -1,
+    channels=lambda n, weight: int(weight.shape[0]),
+    weight=lambda n, weight, factors: times(weight, factors.reshape(-1, 1)),
+)
+register(
+    "Linear",
+    linear_infer,
+    linear_run,
+    linear_lower,
+    Traits(
+        time="linear",
+        multiply_adds=lambda n, out: elements(out) * n.sizes(1)[-1],
+        epilogue=("activation", "residual"),
+        weights=(1, 2),
+        scaling=_ROWS,
+    ),
+)
 
 # ---- Det -------------------------------------------------------------------------------------------------------------
 
@@ -236,4 +262,4 @@ def _det_infer(n: View) -> list[Spec]:
     return [Spec(None if shape is None else shape[:-2], n.spec(0).dtype)]
 
 
-register("Det", _det_infer, lambda n, x: (np.asarray(np.linalg.det(wide(x))).astype(x.dtype),))
+register("Det", _det_infer, lambda n, x: (np.asarray(np.linalg.det(wide(x))).astype(x.dtype),), traits=PLAIN)

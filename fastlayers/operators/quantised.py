@@ -15,6 +15,7 @@ from ._base import FLOAT32, Spec, View, register
 from ._narrow import NARROW, narrowed
 from ._quantised import Arrays, quantised
 from ._shapes import axis_of, dtype_of
+from ._traits import PLAIN, Layout, Sides, Traits
 
 UINT8 = np.dtype(np.uint8)
 
@@ -108,7 +109,14 @@ def quantize_run(n: View, x: np.ndarray, scale: np.ndarray, zero: np.ndarray | N
     return (quantised(steps, add, target(n), _bits(number)),)
 
 
-register("QuantizeLinear", quantize_infer, quantize_run, lambda n, b: lower.quantize_lower(n, b, target(n)))
+def _scale_sides(n: View) -> Sides | None:
+    """One known scale for all."""
+    scale = n.value(1)
+    return Sides(((0, -1),)) if scale is not None and scale.size == 1 else None
+
+
+_WITH_SCALE = Traits(layout=Layout("tied", _scale_sides, lambda x, out: {}), work="elements")
+register("QuantizeLinear", quantize_infer, quantize_run, lambda n, b: lower.quantize_lower(n, b, target(n)), _WITH_SCALE)
 
 # ---- DequantizeLinear -----------------------------------------------------------------------------------------------------
 
@@ -136,7 +144,7 @@ def dequantize_run(n: View, x: np.ndarray, scale: np.ndarray, zero: np.ndarray |
     return ((steps.astype(wide) * spread(n, scale, x).astype(wide)).astype(dtype),)
 
 
-register("DequantizeLinear", dequantize_infer, dequantize_run, lower.dequantize_lower)
+register("DequantizeLinear", dequantize_infer, dequantize_run, lower.dequantize_lower, _WITH_SCALE)
 
 # ---- DynamicQuantizeLinear ------------------------------------------------------------------------------------------------
 
@@ -161,4 +169,4 @@ def dynamic_run(n: View, x: np.ndarray) -> Arrays:
     return quantised(x / scale, zero, UINT8), scale, zero
 
 
-register("DynamicQuantizeLinear", dynamic_infer, dynamic_run, lower.dynamic_lower)
+register("DynamicQuantizeLinear", dynamic_infer, dynamic_run, lower.dynamic_lower, PLAIN)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._base import Spec, View, register
+from ._costs import product
 from ._fused import IDENTITY
 from ._quantised import Arrays
+from ._traits import Traits
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -95,4 +97,4 @@ def lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("MatMulNBits", infer, run, lower)
+register("MatMulNBits", infer, run, lower, Traits(multiply_adds=product))

@@ -11,6 +11,8 @@ import numpy as np
 
 from . import _quantised_lower as lower
 from ._base import Spec, View, register
+from ._costs import convolution
+from ._layouts import convolution_sides
 from ._quantised import (
     Arrays,
     applied,
@@ -27,6 +29,7 @@ from ._quantised import (
     whole,
     wrapped,
 )
+from ._traits import Layout, Traits
 from .conv import _parts, conv_infer, conv_run
 from .quantised_product import INT32
 
@@ -92,7 +95,7 @@ def integer_lower(n: View, b: Builder) -> Any:
     return lower.conv_lower(n, b, place, weight, n.value(3), None, b.optional(2), None)
 
 
-register("ConvInteger", integer_infer, integer_run, integer_lower)
+register("ConvInteger", integer_infer, integer_run, integer_lower, Traits(work="products", multiply_adds=convolution()))
 
 # ---- QLinearConv ------------------------------------------------------------------------------------------------------------
 
@@ -136,4 +139,20 @@ def linear_lower(n: View, b: Builder) -> Any:
     return lower.conv_lower(n, b, place, weight, n.value(5), by, zero, n.value(7), n.value(8))
 
 
-register("QLinearConv", linear_infer, linear_run, linear_lower)
+def _zero(n: View) -> float | None:
+    """What stands for zero in x."""
+    zero = n.value(2)
+    return 0.0 if not n.has(2) else float(zero.reshape(-1)[0]) if zero is not None and zero.size == 1 else None
+
+
+register(
+    "QLinearConv",
+    linear_infer,
+    linear_run,
+    linear_lower,
+    Traits(
+        layout=Layout("free", lambda n: convolution_sides(n, 3, 9, None), lambda x, out: {"x_last": x, "out_last": out}),
+        multiply_adds=convolution(3),
+        padding=_zero,
+    ),
+)

@@ -17,7 +17,9 @@ import numpy as np
 from ..kernels.table import REDUCE
 from . import _quantised_lower as lower
 from ._base import FLOAT32, OPERATORS, Spec, View, register
+from ._layouts import ALIKE, maps
 from ._quantised import (
+    BYTES,
     Arrays,
     applied,
     array_spec,
@@ -33,6 +35,7 @@ from ._quantised import (
     wrapped,
 )
 from ._shapes import broadcast, same_dtype
+from ._traits import PLAIN, Layout, Sides, Traits
 from .pooling import _place, _windows
 
 _Zero = np.ndarray | None
@@ -81,8 +84,17 @@ def mul_run(
     return (requantised(total, by, _one(zero), a.dtype if zero is None else zero.dtype),)
 
 
-register("QLinearAdd", binary_infer, add_run, lambda n, b: lower.binary_lower(n, b, "add"))
-register("QLinearMul", binary_infer, mul_run, lambda n, b: lower.binary_lower(n, b, "multiply"))
+def _pair_sides(n: View) -> Sides | None:
+    """Both arrays have as many axes, and neither is constant."""
+    a, b = n.shape(0), n.shape(3)
+    if a is None or b is None or len(a) != len(b) or n.value(0) is not None or n.value(3) is not None:
+        return None
+    return Sides(((-1, 0, 3),))
+
+
+_PAIR = Traits(layout=Layout("tied", _pair_sides, lambda x, out: {}))
+register("QLinearAdd", binary_infer, add_run, lambda n, b: lower.binary_lower(n, b, "add"), _PAIR)
+register("QLinearMul", binary_infer, mul_run, lambda n, b: lower.binary_lower(n, b, "multiply"), _PAIR)
 
 # ---- functions of one array ----------------------------------------------------------------------------------------------------
 
@@ -113,7 +125,7 @@ def _function(name: str, op: str, attributes: Callable[[View], dict[str, Any]] =
         given = attributes(n)
         return lower.softmax_lower(n, b, given["axis"], given.get("flatten", False))
 
-    register(name, infer, run, softmax if op == "Softmax" else table)
+    register(name, infer, run, softmax if op == "Softmax" else table, PLAIN if op == "Softmax" else Traits(layout=ALIKE))
 
 
 def _softmax_attributes(n: View) -> dict[str, Any]:
@@ -219,9 +231,10 @@ def reduce_lower(n: View, b: Any) -> Any:
     return _mean_of_maps(n, b, shape, axes[0] == 1, options)
 
 
-register("QLinearGlobalAveragePool", pool_infer, global_run, pool_lower)
-register("QLinearAveragePool", pool_infer, pool_run, pool_lower)
-register("QLinearReduceMean", reduce_infer, reduce_run, reduce_lower)
+_POOLED = Layout("tied", lambda n: None if n.get("channels_last", 0) else Sides(((0, -1),)), lambda x, out: {"x_last": x})
+register("QLinearGlobalAveragePool", pool_infer, global_run, pool_lower, Traits(layout=maps(*BYTES)))
+register("QLinearAveragePool", pool_infer, pool_run, pool_lower, Traits(layout=_POOLED))
+register("QLinearReduceMean", reduce_infer, reduce_run, reduce_lower, PLAIN)
 
 # ---- parts of others ----------------------------------------------------------------------------------------------------
 
@@ -275,7 +288,7 @@ def concat_lower(n: View, b: Any) -> Any:
     return lower.concat_lower(n, b, parts, lambda *part: _finished(_floats(*part), scale, zero, dtype)[0])
 
 
-register("QLinearConcat", concat_infer, concat_run, concat_lower)
+register("QLinearConcat", concat_infer, concat_run, concat_lower, PLAIN)
 
 # ---- a table: what passes make of functions of one quantised array ------------------------------------------------------------
 
@@ -300,5 +313,5 @@ def table_lower(n: View, b: Any) -> Any:
     return True
 
 
-register("ByteTable", table_infer, table_run, table_lower)
-register("QLinearWhere", where_infer, where_run)
+register("ByteTable", table_infer, table_run, table_lower, Traits(layout=ALIKE))
+register("QLinearWhere", where_infer, where_run, traits=PLAIN)

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _quantised_lower as lower
 from ._base import FLOAT32, Spec, View, register
+from ._costs import product as product_cost
 from ._quantised import (
     Arrays,
     applied,
@@ -25,6 +26,7 @@ from ._quantised import (
     whole,
     wrapped,
 )
+from ._traits import Traits
 from .product import gemm_infer, matmul_infer
 from .quantised import UINT8, dynamic_range
 
@@ -100,7 +102,7 @@ def integer_lower(n: View, b: Builder) -> Any:
     return lower.product(n, b, b.input(0), weight, n.value(3), None, b.optional(2), None, None)
 
 
-register("MatMulInteger", integer_infer, integer_run, integer_lower)
+register("MatMulInteger", integer_infer, integer_run, integer_lower, Traits(work="products", multiply_adds=product_cost))
 
 
 def linear_infer(n: View) -> list[Spec]:
@@ -136,7 +138,7 @@ def linear_lower(n: View, b: Builder) -> Any:
     return lower.product(n, b, b.input(0), weight, n.value(5), by, zero, None, n.value(7))
 
 
-register("QLinearMatMul", linear_infer, linear_run, linear_lower)
+register("QLinearMatMul", linear_infer, linear_run, linear_lower, Traits(multiply_adds=product_cost))
 
 # ---- ONNX Runtime's ---------------------------------------------------------------------------------------------------------
 
@@ -199,7 +201,7 @@ def gemm_lower(n: View, b: Builder) -> Any:
     return lower.product(n, b, b.input(0), weight, n.value(5), by, zero, None, n.value(8), bias)
 
 
-register("QGemm", gemm_specs, gemm_run, gemm_lower)
+register("QGemm", gemm_specs, gemm_run, gemm_lower, Traits(multiply_adds=product_cost))
 
 
 def to_float_infer(n: View) -> list[Spec]:
@@ -248,7 +250,7 @@ def to_float_lower(n: View, b: Builder) -> Any:
     return lower.product(n, b, b.input(0), weight, n.value(5), n.value(3), zero, scale, None, None, n.value(6))
 
 
-register("MatMulIntegerToFloat", to_float_infer, to_float_run, to_float_lower)
+register("MatMulIntegerToFloat", to_float_infer, to_float_run, to_float_lower, Traits(multiply_adds=product_cost))
 
 
 def dynamic_infer(n: View) -> list[Spec]:
@@ -283,4 +285,4 @@ def dynamic_lower(n: View, b: Builder) -> Any:
     return lower.product(n, b, made[0], weight, n.value(3), n.value(2), made[2], made[1], None, None, n.value(4))
 
 
-register("DynamicQuantizeMatMul", dynamic_infer, dynamic_run, dynamic_lower)
+register("DynamicQuantizeMatMul", dynamic_infer, dynamic_run, dynamic_lower, Traits(multiply_adds=product_cost))

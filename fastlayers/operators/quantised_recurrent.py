@@ -14,6 +14,7 @@ from ..kernels.reference.activation import evaluate
 from ..kernels.table import LstmOptions
 from ._base import FLOAT32, Spec, View, register
 from ._quantised import Arrays, applied, need_integers, need_like, need_scale, quantised, whole, wrapped
+from ._traits import PLAIN
 from .quantised import UINT8, dynamic_range
 from .recurrent import _directions, _infer, _options
 
@@ -110,4 +111,4 @@ def _cell(gates: np.ndarray, c: np.ndarray, peep: np.ndarray, options: LstmOptio
     return np.asarray(o * evaluate(new, out), FLOAT32), new
 
 
-register("DynamicQuantizeLSTM", infer, run)
+register("DynamicQuantizeLSTM", infer, run, traits=PLAIN)

@@ -24,7 +24,9 @@ import numpy as np
 
 from ..kernels.table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 from ._base import Spec, View, register
+from ._costs import recurrent
 from ._fused import activation
+from ._traits import Traits
 
 if TYPE_CHECKING:
     from ..program.builder import Builder, Ref
@@ -262,4 +264,4 @@ def _run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
 
 
 for _op in GATES:
-    register(_op, _infer, _run, _lower)
+    register(_op, _infer, _run, _lower, Traits(time="recurrent", work="products", multiply_adds=recurrent))

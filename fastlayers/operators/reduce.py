@@ -13,6 +13,7 @@ from ..kernels.table import KINDS
 from ._base import INT64, Spec, View, register, unknown
 from ._calls import MOST_AXES, copy, has, merged, number, strides_of
 from ._shapes import axes_of, axis_of, known, like, need_kind, scalar
+from ._traits import Quantized, Traits
 from .arithmetic import truncated
 
 __all__: list[str] = []
@@ -120,8 +121,15 @@ def _reduce_lower(n: View, b: Any) -> Any:
     return b.call("reduce", x.view((outer, count, inner)), b.output(0).view((outer, inner)), code)
 
 
+REDUCED = Traits(time="reduce", work="elements", steers=(1,))
 for _name in (*REDUCTIONS, "ReduceMax", "ReduceMin"):
-    register(_name, _reduce_infer, _reduce_run, _reduce_lower, steers=(1,))
+    register(
+        _name,
+        _reduce_infer,
+        _reduce_run,
+        _reduce_lower,
+        REDUCED._replace(quantized=Quantized("QLinearReduceMean", "one") if _name == "ReduceMean" else None),
+    )
 
 # ---- ArgMax, ArgMin --------------------------------------------------------------------------------------------------
 
@@ -146,8 +154,8 @@ def _arg_run(n: View, x: np.ndarray) -> Arrays:
     return (np.asarray(found, np.int64).reshape(shape),)
 
 
-register("ArgMax", _arg_infer, _arg_run)
-register("ArgMin", _arg_infer, _arg_run)
+register("ArgMax", _arg_infer, _arg_run, traits=Traits(time="reduce", work="elements"))
+register("ArgMin", _arg_infer, _arg_run, traits=Traits(time="reduce", work="elements"))
 
 # ---- running sums ----------------------------------------------------------------------------------------------------
 
@@ -187,8 +195,8 @@ def _running_lower(n: View, b: Any) -> Any:
     return b.call("running_sum", x.view(cut), b.output(0).view(cut), source, *flags)
 
 
-register("CumSum", _running_infer, _running_run, _running_lower)
-register("CumProd", _running_infer, _running_run)
+register("CumSum", _running_infer, _running_run, _running_lower, Traits(time="cumsum", work="elements"))
+register("CumProd", _running_infer, _running_run, traits=Traits(work="elements"))
 
 # ---- TopK ------------------------------------------------------------------------------------------------------------
 
@@ -223,4 +231,4 @@ def _top_run(n: View, x: np.ndarray, k: np.ndarray) -> Arrays:
     return np.take_along_axis(x, order, axis=axis), order
 
 
-register("TopK", _top_infer, _top_run, steers=(1,))
+register("TopK", _top_infer, _top_run, traits=Traits(time="along", steers=(1,)))

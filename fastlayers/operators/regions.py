@@ -11,6 +11,7 @@ from ..kernels.reference.regions import roi_align, roi_pool
 from ..kernels.table import MOST_SAMPLES, REDUCE
 from ._base import Spec, View, register
 from ._shapes import expect
+from ._traits import PLAIN
 from ._window import arranged
 
 if TYPE_CHECKING:
@@ -84,5 +85,5 @@ def align_run(n: View, x: np.ndarray, boxes: np.ndarray, images: np.ndarray) -> 
     return (out,)
 
 
-register("MaxRoiPool", pool_infer, pool_run, pool_lower)
-register("RoiAlign", align_infer, align_run, align_lower)
+register("MaxRoiPool", pool_infer, pool_run, pool_lower, traits=PLAIN)
+register("RoiAlign", align_infer, align_run, align_lower, traits=PLAIN)

@@ -13,6 +13,7 @@ from ..kernels.reference.resize import along
 from ..kernels.resize_tables import COORDINATES, NEAREST, Axis, Table, onnx_taps, torch_size, torch_taps
 from ._base import Spec, View, register, unknown
 from ._shapes import axes_of
+from ._traits import Traits
 from ._window import arranged, spatial
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def resize_run(n: View, x: np.ndarray, *values: Any) -> Sequence[np.ndarray]:
     return _run(n, x, _tables(n, x.shape, (None, *values)))
 
 
-register("Resize", resize_infer, resize_run, resize_lower, steers=(2, 3))
+register("Resize", resize_infer, resize_run, resize_lower, Traits(whole="resizes", steers=(2, 3)))
 
 
 # ---- Interpolate ----------------------------------------------------------------------------------------------------------
@@ -199,4 +200,5 @@ register(
     interpolate_infer,
     lambda n, x: _run(n, x, _interpolated(n, x.shape)),
     lambda n, b: _lower(n, b, _interpolated(n, n.sizes(0))),
+    Traits(whole="resizes"),
 )

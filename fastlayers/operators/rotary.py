@@ -11,6 +11,7 @@ from ..functional._attention import Machine
 from ..functional.positional import run_rotary
 from ._base import INT64, Spec, View, register
 from ._shapes import expect
+from ._traits import PLAIN
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -95,4 +96,4 @@ def _lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("RotaryEmbedding", _infer, _run, _lower)
+register("RotaryEmbedding", _infer, _run, _lower, traits=PLAIN)

@@ -6,6 +6,7 @@ import numpy as np
 
 from ._base import INT64, Spec, View, register
 from ._shapes import axis_of
+from ._traits import PLAIN
 
 __all__: list[str] = []
 
@@ -44,4 +45,4 @@ def _run(n: View, x: np.ndarray) -> tuple[np.ndarray, ...]:
     return found, first.astype(np.int64), which.astype(np.int64), counts.astype(np.int64)
 
 
-register("Unique", _infer, _run)
+register("Unique", _infer, _run, traits=PLAIN)

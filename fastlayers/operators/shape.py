@@ -11,6 +11,7 @@ import numpy as np
 from ..graph.ir import Dim, Shape
 from ._base import INT64, Spec, View, register, unknown
 from ._shapes import axes_of, axis_of, known, product, rank_of
+from ._traits import EACH, MOVES, Traits, same_shape
 
 __all__: list[str] = []
 
@@ -24,7 +25,8 @@ def _view_lower(n: View, b: Any) -> Any:
 # ---- the same array --------------------------------------------------------------------------------------------------
 
 
-register("Identity", lambda n: [n.spec(0)], lambda n, x: (x,), _view_lower)
+SAME = MOVES._replace(elementwise=True, layout=EACH.layout, time="elementwise", sizes="same", nothing=lambda n, result: True)
+register("Identity", lambda n: [n.spec(0)], lambda n, x: (x,), _view_lower, SAME)
 
 # ---- questions -------------------------------------------------------------------------------------------------------
 
@@ -45,12 +47,12 @@ def _shape_run(n: View, x: np.ndarray | None) -> Arrays:
     return (np.array(sizes[_part(n, len(sizes))], INT64),)
 
 
-register("Shape", _shape_infer, _shape_run, shape_only=True)
+register("Shape", _shape_infer, _shape_run, traits=Traits(time="shape", work="elements", shape_only=True))
 register(
     "Size",
     lambda n: [Spec((), INT64)],
     lambda n, x: (np.array(product(n.sizes(0)), INT64),),
-    shape_only=True,
+    traits=Traits(work="elements", shape_only=True),
 )
 
 # ---- new shapes ------------------------------------------------------------------------------------------------------
@@ -177,10 +179,11 @@ def _unsqueeze_run(n: View, x: np.ndarray, axes: np.ndarray) -> Arrays:
     return (x.reshape(_unsqueezed(n, x.shape, [int(v) for v in axes.reshape(-1)])),)
 
 
-register("Reshape", _reshape_infer, _reshape_run, _view_lower, steers=(1,))
-register("Flatten", _flatten_infer, _flatten_run, _view_lower)
-register("Squeeze", _squeeze_infer, _squeeze_run, _view_lower, steers=(1,))
-register("Unsqueeze", _unsqueeze_infer, _unsqueeze_run, _view_lower, steers=(1,))
+_VIEW = MOVES._replace(nothing=same_shape)
+register("Reshape", _reshape_infer, _reshape_run, _view_lower, _VIEW._replace(time="reshape", sizes="reshape", steers=(1,)))
+register("Flatten", _flatten_infer, _flatten_run, _view_lower, _VIEW._replace(time="flatten"))
+register("Squeeze", _squeeze_infer, _squeeze_run, _view_lower, _VIEW._replace(time="squeeze", sizes="same", steers=(1,)))
+register("Unsqueeze", _unsqueeze_infer, _unsqueeze_run, _view_lower, _VIEW._replace(time="unsqueeze", sizes="same", steers=(1,)))
 
 # ---- broadcasting as opset 6 did it ----------------------------------------------------------------------------------
 
@@ -200,4 +203,4 @@ def _align_run(n: View, x: np.ndarray, other: np.ndarray) -> Arrays:
     return (x.reshape(_aligned(n, x.shape, other.ndim)),)
 
 
-register("AlignAxes", _align_infer, _align_run, _view_lower)
+register("AlignAxes", _align_infer, _align_run, _view_lower, MOVES)

@@ -10,6 +10,7 @@ from ..errors import LimitError
 from ..graph.ir import Dim
 from ._base import Spec, View, register
 from ._shapes import axis_of, dtype_of, known, need_kind, scalar
+from ._traits import Traits
 from .unary import wide
 
 __all__: list[str] = []
@@ -103,7 +104,7 @@ def _dft_run(n: View, x: np.ndarray, length: np.ndarray | None = None, axis: np.
     return (_parts((np.fft.ifft if inverse else np.fft.fft)(signal, count, axis=at), x.dtype),)
 
 
-register("DFT", _dft_infer, _dft_run, steers=(1, 2))
+register("DFT", _dft_infer, _dft_run, traits=Traits(steers=(1, 2)))
 
 # ---- STFT ------------------------------------------------------------------------------------------------------------
 
@@ -160,7 +161,7 @@ def _stft_run(
     return (_parts(made, x.dtype),)
 
 
-register("STFT", _stft_infer, _stft_run, steers=(1, 3))
+register("STFT", _stft_infer, _stft_run, traits=Traits(steers=(1, 3)))
 
 # ---- windows ---------------------------------------------------------------------------------------------------------
 
@@ -189,7 +190,7 @@ def _window_run(n: View, size: np.ndarray) -> Arrays:
 
 
 for _name in WINDOWS:
-    register(_name, _window_infer, _window_run, steers=(0,))
+    register(_name, _window_infer, _window_run, traits=Traits(steers=(0,)))
 
 # ---- MelWeightMatrix -------------------------------------------------------------------------------------------------
 
@@ -227,4 +228,4 @@ def _mel_run(n: View, bins: np.ndarray, length: np.ndarray, rate: np.ndarray, lo
     return (made.astype(dtype_of(n, n.get("output_datatype", 1))),)
 
 
-register("MelWeightMatrix", _mel_infer, _mel_run, steers=(0, 1, 2))
+register("MelWeightMatrix", _mel_infer, _mel_run, traits=Traits(steers=(0, 1, 2)))

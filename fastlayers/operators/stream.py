@@ -20,6 +20,7 @@ import numpy as np
 from .._tuples import NamedTuple
 from ._base import Spec, View, register
 from ._calls import copy, movable, move, strides_of
+from ._traits import MOVES, PLAIN
 
 if TYPE_CHECKING:
     from ..program.builder import Builder, Ref
@@ -187,7 +188,7 @@ def start_lower(n: View, b: Builder) -> Any:
     return _zeros(n, b, _begun(n))
 
 
-register("StreamWindow", window_infer, window_run, window_lower)
-register("StreamCut", lambda n: _resized(n, min), cut_run, cut_lower)
-register("StreamFill", lambda n: _resized(n, lambda size, count: size if count else 1), fill_run, fill_lower)
-register("StreamStart", start_infer, start_run, start_lower)
+register("StreamWindow", window_infer, window_run, window_lower, PLAIN)
+register("StreamCut", lambda n: _resized(n, min), cut_run, cut_lower, MOVES)
+register("StreamFill", lambda n: _resized(n, lambda size, count: size if count else 1), fill_run, fill_lower, PLAIN)
+register("StreamStart", start_infer, start_run, start_lower, PLAIN)

@@ -6,6 +6,7 @@ import numpy as np
 
 from ._base import FLOAT32, INT64, Spec, View, register
 from ._shapes import need_kind, scalar
+from ._traits import PLAIN
 
 __all__: list[str] = []
 
@@ -94,4 +95,4 @@ def _run(
     return (np.concatenate(rows),)
 
 
-register("NonMaxSuppression", _infer, _run)
+register("NonMaxSuppression", _infer, _run, traits=PLAIN)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ._base import Spec, View, register
 from ._shapes import need_kind, scalar
+from ._traits import PLAIN
 
 __all__: list[str] = []
 
@@ -85,4 +86,4 @@ def _run(n: View, rate: np.ndarray, step: np.ndarray, *arrays: np.ndarray) -> Ar
 
 
 for _name in STEPS:
-    register(_name, _infer, _run)
+    register(_name, _infer, _run, traits=PLAIN)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..kernels.reference import tree as reference
 from ._base import FLOAT32, INT64, Spec, View, register
+from ._traits import PLAIN
 
 __all__: list[str] = []
 
@@ -104,5 +105,5 @@ def _distribution_lower(n: View, b: Any) -> Any:
     return True
 
 
-register("TreeLogProb", _log_prob_infer, _log_prob_run, _log_prob_lower)
-register("TreeDistribution", _distribution_infer, _distribution_run, _distribution_lower)
+register("TreeLogProb", _log_prob_infer, _log_prob_run, _log_prob_lower, traits=PLAIN)
+register("TreeDistribution", _distribution_infer, _distribution_run, _distribution_lower, traits=PLAIN)

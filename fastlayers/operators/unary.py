@@ -11,10 +11,12 @@ from ..kernels.table import UNARY, Activation
 from ._base import BOOL, FLOAT32, Spec, View, register
 from ._calls import activation, has, in_place, integer, number, unary
 from ._shapes import broadcast, like, need_kind, need_number, same_dtype
+from ._traits import EACH, function
 
 __all__: list[str] = []
 
 INFINITY = float("inf")
+SELU = UNARY["selu"].defaults
 Arrays = tuple[np.ndarray, ...]
 
 
@@ -40,7 +42,7 @@ FUNCTIONS: dict[str, Callable[[View], Activation | None]] = {
     "Relu": lambda n: activation("relu"),
     "LeakyRelu": lambda n: activation("leaky_relu", n.get("alpha", 0.01)),
     "Elu": lambda n: activation("elu", n.get("alpha", 1.0)),
-    "Selu": lambda n: activation("selu", n.get("alpha", 1.6732632423543772), n.get("gamma", 1.0507009873554805)),
+    "Selu": lambda n: activation("selu", n.get("alpha", SELU[0]), n.get("gamma", SELU[1])),
     "Celu": lambda n: activation("celu", n.get("alpha", 1.0)) if n.get("alpha", 1.0) > 0 else None,
     "Sigmoid": lambda n: activation("sigmoid"),
     "HardSigmoid": lambda n: activation("hardsigmoid", n.get("alpha", 0.2), n.get("beta", 0.5)),
@@ -64,7 +66,11 @@ FUNCTIONS: dict[str, Callable[[View], Activation | None]] = {
     "Round": lambda n: activation("round"),
     "Sin": lambda n: activation("sin"),
     "Cos": lambda n: activation("cos"),
+    "ThresholdedRelu": lambda n: activation("threshold", n.get("alpha", 1.0), 0.0),
+    "Shrink": lambda n: activation("shrink", n.get("lambd", 0.5), n.get("bias", 0.0)),
 }
+# Those that have a reference of their own below.
+_OWN = frozenset(("ThresholdedRelu", "Shrink"))
 
 
 def _celu(n: View, x: np.ndarray) -> np.ndarray:
@@ -125,9 +131,9 @@ def _celu_infer(n: View) -> list[Spec]:
     return _infer("f")(n)
 
 
-for _name in FUNCTIONS:
+for _name in (name for name in FUNCTIONS if name not in _OWN):
     _rule = {"Gelu": _gelu_infer, "Celu": _celu_infer}.get(_name) or _infer(KINDS.get(_name, "f"))
-    register(_name, _rule, _engine_run, _engine_lower)
+    register(_name, _rule, _engine_run, _engine_lower, function(FUNCTIONS[_name]))
 
 # ---- functions that only numpy has -----------------------------------------------------------------------------------
 
@@ -139,7 +145,7 @@ for _name, _function in {
     def _trigonometric(n: View, x: np.ndarray, function: Callable[[np.ndarray], np.ndarray] = _function) -> Arrays:
         return (function(wide(x)).astype(x.dtype, copy=False),)
 
-    register(_name, _infer("f"), _trigonometric)
+    register(_name, _infer("f"), _trigonometric, traits=EACH)
 
 
 def _thresholded_run(n: View, x: np.ndarray) -> Arrays:
@@ -166,22 +172,18 @@ def _is_inf_run(n: View, x: np.ndarray) -> Arrays:
     return (found,)
 
 
-def _thresholded_lower(n: View, b: Any) -> Any:
-    return unary(n, b, activation("threshold", n.get("alpha", 1.0), 0.0))
-
-
-def _shrink_lower(n: View, b: Any) -> Any:
-    return unary(n, b, activation("shrink", n.get("lambd", 0.5), n.get("bias", 0.0)))
-
-
-register("ThresholdedRelu", _infer("f"), _thresholded_run, _thresholded_lower)
-register("Shrink", _infer(ANY), _shrink_run, _shrink_lower)
-register("IsNaN", _infer("f", BOOL), lambda n, x: (np.isnan(x),))
-register("IsInf", _infer("f", BOOL), _is_inf_run)
+register("ThresholdedRelu", _infer("f"), _thresholded_run, _engine_lower, function(FUNCTIONS["ThresholdedRelu"]))
+register("Shrink", _infer(ANY), _shrink_run, _engine_lower, function(FUNCTIONS["Shrink"]))
+register("IsNaN", _infer("f", BOOL), lambda n, x: (np.isnan(x),), traits=EACH)
+register("IsInf", _infer("f", BOOL), _is_inf_run, traits=EACH)
 register(
-    "Not", _infer("b"), lambda n, x: (np.logical_not(x),), lambda n, b: integer(n, b, "xor", b.constant(np.ones((), np.bool_)))
+    "Not",
+    _infer("b"),
+    lambda n, x: (np.logical_not(x),),
+    lambda n, b: integer(n, b, "xor", b.constant(np.ones((), np.bool_))),
+    EACH,
 )
-register("BitwiseNot", _infer("iu"), lambda n, x: (np.invert(x),))
+register("BitwiseNot", _infer("iu"), lambda n, x: (np.invert(x),), traits=EACH)
 
 # ---- with bounds and slopes as inputs --------------------------------------------------------------------------------
 
@@ -201,6 +203,18 @@ def _clip_run(n: View, x: np.ndarray, low: np.ndarray | None = None, high: np.nd
     return (x,)
 
 
+def _bounds(n: View) -> Activation | None:
+    """The function, where its bounds are known."""
+    bounds = [-INFINITY, INFINITY]
+    for i in (1, 2):
+        if n.has(i):
+            value = n.value(i)
+            if value is None or value.size != 1:
+                return None
+            bounds[i - 1] = float(value.reshape(-1)[0])
+    return activation("clip", *bounds)
+
+
 def _clip_lower(n: View, b: Any) -> Any:
     source = {"int32": 7, "int64": 8}.get(n.spec(0).dtype.name)
     if source is not None and (n.has(1) or n.has(2)):
@@ -212,14 +226,8 @@ def _clip_lower(n: View, b: Any) -> Any:
                 b.call("integer", x, b.input(i).view(()), out, number("INTEGER", key), source)
                 x = out
         return True
-    bounds = [-INFINITY, INFINITY]
-    for i in (1, 2):
-        if n.has(i):
-            value = n.value(i)
-            if value is None:
-                return _clip_computed(n, b)
-            bounds[i - 1] = float(value.reshape(-1)[0])
-    return unary(n, b, activation("clip", *bounds))
+    function = _bounds(n)
+    return _clip_computed(n, b) if function is None else unary(n, b, function)
 
 
 def _clip_computed(n: View, b: Any) -> Any:
@@ -275,5 +283,5 @@ def _prelu_lower(n: View, b: Any) -> Any:
     return b.call("prelu", x.view(split), s.view((count,)), out.view(split))
 
 
-register("Clip", _clip_infer, _clip_run, _clip_lower)
-register("PRelu", _prelu_infer, _prelu_run, _prelu_lower)
+register("Clip", _clip_infer, _clip_run, _clip_lower, function(_bounds))
+register("PRelu", _prelu_infer, _prelu_run, _prelu_lower, EACH)

@@ -297,8 +297,8 @@ class _Binder:
             if number >= 0:
                 specs[number] = spec
         builder = self.builder
-        ready = operator.shape_only or all(n < 0 or known[n] is not None for n in ins)
-        if ready and operator.run is not None and not operator.volatile and nbytes <= FOLD_BYTES:
+        ready = operator.traits.shape_only or all(n < 0 or known[n] is not None for n in ins)
+        if ready and operator.run is not None and not operator.traits.volatile and nbytes <= FOLD_BYTES:
             whatever = all(n < 0 or fixed[n] for n in ins)
             arrays = run_operator(node, view, view.values, results)
             for number, array, spec in zip(outs, arrays, results, strict=False):
@@ -472,6 +472,6 @@ def _steering(graph: Graph, wanted: set[str]) -> None:
         operator = OPERATORS.get(node.op)
         if operator is None:
             continue
-        wanted.update(node.inputs[i] for i in operator.steers if i < len(node.inputs) and node.inputs[i])  # type: ignore[misc]
-        if any(name in wanted for name in node.outputs) and not operator.shape_only:
+        wanted.update(node.inputs[i] for i in operator.traits.steers if i < len(node.inputs) and node.inputs[i])  # type: ignore[misc]
+        if any(name in wanted for name in node.outputs) and not operator.traits.shape_only:
             wanted.update(name for name in node.inputs if name)

@@ -6,49 +6,17 @@ import math
 from collections.abc import Sequence
 
 from ..graph.ir import Node
-from ..operators import Spec
+from ..operators import Spec, View, traits_of
 
 __all__ = ["moved", "multiply_adds", "parameters"]
 
 
 def multiply_adds(node: Node, inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> int:
-    """Multiplications with an addition: of products, convolutions and recurrences; 0 for what only moves or transforms
-    numbers.
+    """Multiplications with an addition, as the operator's traits have them: of products, convolutions and recurrences; 0 for what
+    only moves or transforms values.
     """
-
-    def sizes(i: int) -> tuple[int, ...]:
-        spec = inputs[i]
-        return spec.shape if spec is not None and spec.shape is not None else ()  # type: ignore[return-value]
-
-    made = math.prod(outputs[0].shape or ()) if outputs and outputs[0].shape is not None else 0  # type: ignore[arg-type]
-    if node.op == "Conv":
-        return made * math.prod(sizes(1)[1:])
-    if node.op == "ConvTranspose":
-        return math.prod(sizes(0)) * math.prod(sizes(1)[1:])
-    if node.op == "Linear":
-        return made * sizes(1)[-1]
-    if node.op in ("QLinearConv", "ConvInteger"):
-        return made * math.prod(sizes(3 if node.op == "QLinearConv" else 1)[1:])
-    if node.op in ("Gemm", "MatMul", "QGemm", "QLinearMatMul", "MatMulInteger", "MatMulIntegerToFloat", "DynamicQuantizeMatMul"):
-        inner = sizes(0)[-2 if node.attributes.get("transA", 0) else -1] if sizes(0) else 0
-        return made * inner
-    if node.op in ("LSTM", "GRU", "RNN"):
-        x, w, r = sizes(0), sizes(1), sizes(2)
-        return math.prod(x[:2]) * (math.prod(w) + math.prod(r))
-    if node.op == "ScaledAttention":
-        q, k, v = sizes(0), sizes(1), sizes(2)
-        keys = k[-1] if node.attributes.get("transposed") else k[-2]
-        return math.prod(q[:-1]) * keys * (q[-1] + v[-1])
-    if node.op == "Attention":  # each query with each key, earlier ones too
-        past = sizes(4)[2] if len(inputs) > 4 and sizes(4) else 0
-        return (math.prod(sizes(0)) + made) * ((sizes(1)[1] if len(sizes(1)) == 3 else sizes(1)[2]) + past)
-    if node.op == "AttentionScores":
-        return made * sizes(0)[-1]
-    if node.op == "AttentionValues":
-        return math.prod(sizes(0)) * sizes(1)[-1]
-    if node.op == "DotAttention":  # whether heads lie beside each other or have an axis of their own
-        return (math.prod(sizes(0)) + made) * sizes(1)[-2]
-    return 0
+    cost = traits_of(node.op).multiply_adds
+    return 0 if cost is None or not outputs else cost(View(node, inputs, []), outputs[0])
 
 
 def moved(inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> int:

@@ -16,11 +16,11 @@ from .._tuples import NamedTuple
 from ..errors import Error, ShapeError, UnsupportedError, ours
 from ..graph.ir import Graph, Node, Value
 from ..graph.passes._net import captured
-from ..operators import OPERATORS, Spec, View
+from ..operators import OPERATORS, Spec, View, traits_of
 from ..program.binder import run_operator
 from ._times import LATEST, Kind, Sizes, Time
 
-__all__ = ["RULES", "Rewriter", "Rewritten", "Rule", "rewritten"]
+__all__ = ["RULES", "SIZED", "Rewriter", "Rewritten", "Rule", "by_steps", "rewritten"]
 
 
 class Rewritten(NamedTuple):
@@ -32,7 +32,9 @@ class Rewritten(NamedTuple):
 
 
 Rule = Callable[["Rewriter", Node, Sequence[Kind]], Sequence[Kind]]
+# By what operators' traits call them: of steps (`time`), and of vectors of sizes (`sizes`).
 RULES: dict[str, Rule] = {}
+SIZED: dict[str, Rule] = {}
 
 
 def rewritten(graph: Graph, times: Mapping[str, int]) -> Rewritten:
@@ -179,8 +181,9 @@ class Rewriter:
         if any(self.kinds.get(name) is not None for name in captured(node)):
             self.refuse(node, "has graphs that read what changes with time: only networks without such can run piece by piece")
         found = [k for k in kinds if k is not None and not (isinstance(k, Sizes) and not k.timed)]
-        if node.op in SIZED and any(isinstance(k, Sizes) for k in kinds):
-            return SIZED[node.op](self, node, kinds)
+        sizes = traits_of(node.op).sizes
+        if sizes and any(isinstance(k, Sizes) for k in kinds):
+            return SIZED[sizes](self, node, kinds)
         if not found:
             self.keep(node)
             self._compute(node, kinds)
@@ -193,10 +196,7 @@ class Rewriter:
         if any(isinstance(k, Sizes) for k in found):
             self.refuse(node, "computes with the number of steps: only the whole sequence has it")
         kinds = [None if isinstance(k, Sizes) else k for k in kinds]
-        rule = RULES.get(node.op)
-        if rule is None:
-            self.refuse(node, f"looks at the whole sequence, or is not known to go step by step{why(node)}")
-        return rule(self, node, kinds)
+        return by_steps(self, node, kinds)
 
     def _compute(self, node: Node, kinds: Sequence[Kind]) -> None:
         """What a node makes of sizes that are known, such as the product of two."""
@@ -231,27 +231,23 @@ class Rewriter:
                 raise ShapeError(f"stream: {error}") from error
 
 
-SIZED: dict[str, Rule] = {}
-
-
 def where(node: Node) -> str:
     """How errors name a node."""
     return f"{node.op} ({next((name for name in node.outputs if name), '-')})"
 
 
-_REASONS = {
-    "attends to": ("DotAttention", "ScaledAttention", "Attention", "FlexAttention", "AdditiveAttention", "HardAttention"),
-    "averages over": ("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", "AdaptivePool", "TimePool"),
-    "normalises over": ("InstanceNormalization", "GroupNormalization"),
-    "turns around": ("ReverseSequence",),
-    "resizes": ("Resize", "Interpolate", "ConvTranspose"),
-}
+def by_steps(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    """What a node makes of values of which one has time, at least."""
+    rule = RULES.get(traits_of(node.op).time)
+    if rule is None:
+        rw.refuse(node, f"looks at the whole sequence, or is not known to go step by step{why(node)}")
+    return rule(rw, node, kinds)
 
 
 def why(node: Node) -> str:
     """What a node does to all steps, if that can be said."""
-    verb = next((verb for verb, ops in _REASONS.items() if node.op in ops), None)
-    return "" if verb is None else f": it {verb} all steps"
+    verb = traits_of(node.op).whole
+    return f": it {verb} all steps" if verb else ""
 
 
 def sizes_of(rw: Rewriter, name: str, kind: Kind) -> Sizes | None:

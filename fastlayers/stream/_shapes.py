@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..graph.ir import Node
-from ._rewrite import RULES, SIZED, Rewriter, sizes_of, where
+from ._rewrite import RULES, SIZED, Rewriter, by_steps, sizes_of, where
 from ._times import TIME, Kind, Sizes, Time
 
 _FAR = (1 << 31) - 1  # an end from here on is that of the axis
@@ -251,7 +251,7 @@ def _sizes_concat(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[K
 
 def _sizes_same(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     if not isinstance(kinds[0], Sizes):
-        return RULES[node.op](rw, node, kinds)
+        return by_steps(rw, node, kinds)
     rw.keep(node)
     return (kinds[0],)
 
@@ -279,18 +279,21 @@ def _other(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     if timed:
         rw.refuse(node, "computes with the number of steps: only the whole sequence has it")
     if any(k is not None for k in plain):
-        return RULES[node.op](rw, node, plain) if node.op in RULES else rw.refuse(node, "is not known to go step by step")
+        return by_steps(rw, node, plain)
     rw.keep(node)
     return (None,) * len(node.outputs)
 
 
+def _sizes_reshape(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    if isinstance(kinds[0], Sizes):
+        return _sizes_same(rw, node, kinds)
+    return _reshape(rw, node, kinds) if isinstance(kinds[0], Time) else _other(rw, node, kinds)
+
+
 RULES.update(
-    Transpose=_transpose, Squeeze=_squeeze, Unsqueeze=_unsqueeze, Concat=_concat, Split=_split, Slice=_slice, Gather=_gather,
-    Embedding=_gather, Pad=_pad, Shape=_shape, Reshape=_reshape, Flatten=_flatten,
+    transpose=_transpose, squeeze=_squeeze, unsqueeze=_unsqueeze, concat=_concat, split=_split, slice=_slice, gather=_gather,
+    pad=_pad, shape=_shape, reshape=_reshape, flatten=_flatten,
 )  # fmt: skip
-SIZED.update(Gather=_sizes_gather, Slice=_sizes_slice, Concat=_sizes_concat, ConstantOfShape=_filled, Expand=_filled)
-SIZED.update(dict.fromkeys(("Identity", "Cast", "Squeeze", "Unsqueeze"), _sizes_same))
-SIZED["Reshape"] = lambda rw, node, kinds: (
-    _sizes_same(rw, node, kinds) if isinstance(kinds[0], Sizes) else _reshape(rw, node, kinds)
-    if isinstance(kinds[0], Time) else _other(rw, node, kinds)
-)  # fmt: skip
+SIZED.update(
+    gather=_sizes_gather, slice=_sizes_slice, concat=_sizes_concat, filled=_filled, same=_sizes_same, reshape=_sizes_reshape
+)

@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..graph.ir import Node
-from ._rewrite import RULES, Rewriter
+from ._rewrite import RULES, Rewriter, Rule
 from ._times import LATEST, Kind, Time
-
-# fmt: off
-_ELEMENTWISE = (
-    "Abs", "Acos", "Acosh", "Activate", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitCast", "BitShift", "BitwiseAnd",
-    "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Cos", "Cosh", "Div", "Dropout", "Elu",
-    "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN",
-    "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pow",
-    "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Sub",
-    "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Where", "Xor",
-)
-# fmt: on
 
 
 def _elementwise(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
@@ -105,13 +94,13 @@ def _gemm(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 # ---- along other axes --------------------------------------------------------------------------------------------------
 
 
-def _along(default: int, whole: bool = False) -> object:
-    """Softmax and its kin: along `axis`, or from it on (`whole`)."""
+def _along(behind: bool) -> Rule:
+    """Softmax and its kin: along `axis`, the last by default; with `behind`, along all axes from it on."""
 
     def rule(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         time, rank = _only_first(rw, node, kinds), rw.rank(node, node.inputs[0])
-        axis = node.attributes.get("axis", default) % max(rank, 1)
-        if time.axis == axis or (time.axis > axis and (whole or node.attributes.get("flatten", False))):
+        axis = node.attributes.get("axis", -1) % max(rank, 1)
+        if time.axis == axis or (time.axis > axis and (behind or node.attributes.get("flatten", False))):
             rw.refuse(node, "goes over all steps")
         rw.keep(node)
         return (time,) * len(node.outputs)
@@ -208,15 +197,7 @@ def _cumsum(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     return (time,)
 
 
-RULES.update(dict.fromkeys(_ELEMENTWISE, _elementwise))
-RULES.update(dict.fromkeys(("Affine", "BatchNormalization"), _channels))
-RULES.update(MatMul=_matmul, Linear=_linear, Gemm=_gemm, LRN=_lrn, CumSum=_cumsum)
-RULES.update(dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent))
-RULES.update(dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax", "TopK"), _along(-1)))  # type: ignore[arg-type]
-RULES.update(dict.fromkeys(("LayerNormalization", "RMSNormalization"), _along(-1, True)))  # type: ignore[arg-type]
 RULES.update(
-    dict.fromkeys(
-        ("ArgMax", "ArgMin", *(f"Reduce{n}" for n in
-         ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"))), _reduce,
-    )
+    elementwise=_elementwise, channels=_channels, matmul=_matmul, linear=_linear, gemm=_gemm, lrn=_lrn, cumsum=_cumsum,
+    recurrent=_recurrent, along=_along(False), from_axis=_along(True), reduce=_reduce,
 )  # fmt: skip

@@ -15,8 +15,6 @@ from ..operators._window import Window, window
 from ._rewrite import RULES, Rewriter, where, why
 from ._times import Kind, Time
 
-_ALONE = ("ConvTranspose", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", "InstanceNormalization", "GroupNormalization")
-
 
 def _conv(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     if not isinstance(kinds[0], Time) or any(k is not None for k in kinds[1:3]):
@@ -143,6 +141,4 @@ def _images(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     return (time,)
 
 
-RULES.update(dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pool))
-RULES.update(dict.fromkeys(_ALONE, _images))
-RULES["Conv"] = _conv
+RULES.update(convolution=_conv, window=_pool, image=_images)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastlayers.graph.ir import Graph
+from fastlayers.graph.ir import Graph, Node
 from fastlayers.graph.passes import optimise
-from fastlayers.graph.passes.layout import LARGEST_DEPTHWISE
-from fastlayers.kernels.table import UNARY
+from fastlayers.kernels.table import UNARY, Activation
+from fastlayers.operators.conv import LARGEST_DEPTHWISE
 from tests.program.graphs import graph, node, normal
 
-from .rewrites import BN, CONV, IMAGE, PADS, C, W, activation, check, ops, same
+from .rewrites import BN, CONV, IMAGE, PADS, C, W, activation, check, default, ops, outputs, same
 
 # ---- activations ---------------------------------------------------------------------------------------------------------
 
@@ -24,10 +24,47 @@ ACTIVATIONS: list[tuple[str, dict[str, Any], tuple[Any, ...]]] = [
     ("LeakyRelu(h)", {"alpha": 0.25}, ("leaky_relu", 0.25)), ("Elu(h)", {}, ("elu", 1.0)), ("Elu(h)", {"alpha": 0.5}, ("elu",
          0.5)),
     ("Selu(h)", {}, ("selu",)), ("HardSigmoid(h)", {}, ("hardsigmoid", 0.2, 0.5)), ("Gelu(h)", {}, ("gelu",)),
-    ("Gelu(h)", {"approximate": "tanh"}, ("gelu_tanh",)), ("Softplus(h)", {}, ("softplus",)), ("Swish(h)", {}, ("silu",)),
+    ("Gelu(h)", {"approximate": "tanh"}, ("gelu_tanh",)), ("Swish(h)", {}, ("silu",)),
+    ("Celu(h)", {"alpha": 0.5}, ("celu", 0.5)), ("ThresholdedRelu(h)", {"alpha": 0.5}, ("threshold", 0.5, 0.0)),
+    ("Shrink(h)", {"lambd": 0.25, "bias": 0.5}, ("shrink", 0.25, 0.5)), ("Swish(h)", {"alpha": 2.0}, ("quick_gelu", 2.0)),
+    ("Softplus(h)", {}, ("softplus", 1.0, np.inf)), ("Neg(h)", {}, ("negative",)), ("Abs(h)", {}, ("abs",)),
+    ("Sin(h)", {}, ("sin",)),
     ("Clip(h, zero, six)", {}, ("clip", 0.0, 6.0)), ("Clip(h, -, six)", {}, ("clip", -np.inf, 6.0)), ("Clip(h, zero)", {},
          ("clip", 0.0, np.inf)),
 ]  # fmt: skip
+
+
+# A node for every function that kernels take as an epilogue: those that no operator has are `Activate`'s.
+NODES = {
+    "relu": "Relu(h)", "clip": "Clip(h, zero, six)", "leaky_relu": "LeakyRelu(h)", "elu": "Elu(h)", "selu": "Selu(h)",
+    "sigmoid": "Sigmoid(h)", "tanh": "Tanh(h)", "gelu": "Gelu(h)", "silu": "Swish(h)", "hardsigmoid": "HardSigmoid(h)",
+    "hardswish": "HardSwish(h)", "softplus": "Softplus(h)", "softsign": "Softsign(h)", "mish": "Mish(h)", "exp": "Exp(h)",
+    "log": "Log(h)", "erf": "Erf(h)", "sqrt": "Sqrt(h)", "square": "Pow(h, two)", "negative": "Neg(h)", "abs": "Abs(h)",
+    "reciprocal": "Reciprocal(h)", "floor": "Floor(h)", "ceil": "Ceil(h)", "round": "Round(h)", "sign": "Sign(h)",
+    "sin": "Sin(h)", "cos": "Cos(h)", "celu": "Celu(h)", "shrink": "Shrink(h)", "threshold": "ThresholdedRelu(h)",
+}  # fmt: skip
+LIMITS = {"zero": np.float32(0), "six": np.float32(6), "two": np.float32(2)}
+
+
+@pytest.mark.parametrize("name", sorted(UNARY))
+def test_every_function_of_the_kernels_is_fused_and_kept_channels_last(name: str) -> None:
+    """As the operator that has it, and by its number: alone it gives the same bits where it is fused."""
+    own = Activation(UNARY[name].code, *UNARY[name].defaults)
+    forms = [node("y = Activate(h)", activation=tuple(own))]
+    if name in NODES:
+        forms.append(node(f"y = {NODES[name]}"))
+    x = normal(*IMAGE)
+    for act in forms:
+        first = node("h = Conv(x, w, b)", **PADS)
+        apart = graph({"x": IMAGE}, [first, act], ["y"], CONV | LIMITS)
+        fused = optimise(apart)
+        assert ops(fused) == ["Conv"], act
+        assert fused.nodes[0].attributes["activation"][0] == own.code
+        np.testing.assert_array_equal(outputs(fused, [x], default())[0], outputs(apart, [x], default())[0])
+        kept = Node(act.op, ("t", *act.inputs[1:]), ("b",), act.attributes)
+        between = [FIRST, node("t = Atan(a)"), kept, SECOND]
+        inside = optimise(graph({"x": IMAGE}, between, ["y"], CHAIN | LIMITS))
+        assert layouts(inside)["y"] == (True, False), act
 
 
 @pytest.mark.parametrize(("text", "attributes", "kind"), ACTIVATIONS, ids=[f"{a[0]}{a[1] or ''}" for a in ACTIVATIONS])
@@ -57,7 +94,7 @@ def test_activation_that_stays() -> None:
     assert ops(check({"x": IMAGE}, [*nodes[:1], node("r = Relu(h)"), node("y = Tanh(r)")], CONV)) == ["Conv", "Tanh"]
     weights = {"x": IMAGE, "w": (C, 3, 3, 3)}
     assert ops(check(weights, [node("h = Conv(x, w)"), node("y = Relu(h)")])) == ["Conv", "Relu"]
-    assert ops(check({"x": IMAGE}, [*nodes[:1], node("y = Swish(h)", alpha=2.0)], CONV)) == ["Conv", "Swish"]
+    assert ops(check({"x": IMAGE}, [*nodes[:1], node("y = Celu(h)", alpha=-2.0)], CONV)) == ["Conv", "Celu"]
     assert ops(check({"x": IMAGE, "lo": ()}, [*nodes[:1], node("y = Clip(h, lo)")], CONV)) == ["Conv", "Clip"]
     doubles = graph({"x": ((2, 3), np.float64)}, [node("h = Add(x, x)"), node("y = Relu(h)")], ["y"])
     assert ops(optimise(doubles)) == ["Add", "Relu"]
@@ -173,14 +210,14 @@ def test_what_is_between_convs_takes_part(between: str) -> None:
         attributes = {"size": 3}
     elif "Conv" in between:
         attributes = {"group": C, **PADS}
-    nodes = [FIRST, node("a0 = Neg(a)"), node(f"b = {between.replace('(a', '(a0')}", **attributes), SECOND]
+    nodes = [FIRST, node("a0 = Atan(a)"), node(f"b = {between.replace('(a', '(a0')}", **attributes), SECOND]
     found = check({"x": IMAGE}, nodes, CHAIN | BN | {"zero": np.float32(0)})
     assert layouts(found)["a"] == (False, True)
     assert layouts(found)["y"] == (True, False)
 
 
 def test_convs_around_a_residual_block() -> None:
-    nodes = [FIRST, node("h = Conv(a, u)", **PADS), node("b = Add(h, a)"), node("k = Abs(b)"), node("y = Conv(k, u)", **PADS)]
+    nodes = [FIRST, node("h = Conv(a, u)", **PADS), node("b = Add(h, a)"), node("k = Atan(b)"), node("y = Conv(k, u)", **PADS)]
     found = check({"x": IMAGE}, nodes, CHAIN)
     assert layouts(found)["b"] == (True, True)
     assert layouts(found)["y"] == (True, False)

@@ -36,7 +36,7 @@ class CaseWalk(NamedTuple):
 
 def walks_of(item: Case) -> Iterator[CaseWalk]:
     """Parameters chosen by an integer input; and, if there are several inputs, all but the first."""
-    if OPERATORS[item.op].volatile:
+    if OPERATORS[item.op].traits.volatile:
         return
     for first in dict.fromkeys((item.data, min(1, item.data))):
         yield _walk(item, first)
@@ -124,7 +124,7 @@ def _taken(array: np.ndarray, to: dict[int, int]) -> np.ndarray:
 
 def batches_of(item: Case) -> Iterator[tuple[Graph, Feeds, dict[str, int | None]]]:
     """The node with two samples along each axis of its first input in turn; the axis of each input that is the batch's."""
-    if OPERATORS[item.op].volatile or not item.inputs or item.inputs[0] is None:
+    if OPERATORS[item.op].traits.volatile or not item.inputs or item.inputs[0] is None:
         return
     random = np.random.default_rng(zlib.crc32(item.id.encode()))
     names = [None if a is None else f"x{i}" for i, a in enumerate(item.inputs)]

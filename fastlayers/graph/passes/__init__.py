@@ -7,44 +7,58 @@ cases in tests/graph/test_passes.py, where every pass is run alone and with all 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
 from ..._lazy import imported
-from ...operators import Spec
+from ...operators import Spec, Traits, traits_of
 from ..ir import Graph
 from . import fold
 from ._net import Net
 
 __all__ = ["PASSES", "Pass", "optimise"]
 
+Need = str | Callable[[Traits], object]
+
 
 class Pass:
-    """A module of this package. It is imported where a graph has what the pass changes: an operator of each of `needs`."""
+    """A module of this package. It is imported where a graph has what the pass changes.
 
-    def __init__(self, name: str, *needs: str) -> None:
-        self.name, self.needs = name, tuple(frozenset(ops.split()) for ops in needs)
+    Args:
+        name: the module's.
+        *needs: an operator of each of them must be there: one of the names of the pass's pattern (separated by spaces), or one of
+            whose traits something holds; a tuple has alternatives.
+    """
+
+    def __init__(self, name: str, *needs: Need | tuple[Need, ...]) -> None:
+        self.name = name
+        self.needs: list[tuple[Need, ...]] = [need if isinstance(need, tuple) else (need,) for need in needs]
 
     def apply(self, net: Net) -> None:
         """Edits the net as the module says."""
-        if not any(ops.isdisjoint(net.ops) for ops in self.needs):
+        if all(any(_met(need, net.ops) for need in needs) for needs in self.needs):
             imported(f"{__package__}.{self.name}").apply(net)
 
 
-_ACTIVATIONS = Pass("activations", "Conv ConvTranspose Linear Affine Add Sub Mul Div")
+def _met(need: Need, ops: Collection[str]) -> bool:
+    names = need.split() if isinstance(need, str) else None
+    return any(op in names if names is not None else need(traits_of(op)) for op in ops)  # type: ignore[operator]
+
+
+_ACTIVATIONS = Pass("activations", lambda t: "activation" in t.epilogue, lambda t: t.unary)
 # In their order. `strict` leaves them out, since they change how sums are formed.
 PASSES = (
-    Pass("padding", "Pad"),
+    Pass("padding", "Pad", lambda t: t.padding),
     Pass("linear", "Gemm MatMul Linear"),
-    Pass("affine", "BatchNormalization Affine Mul Add Sub Div", "BatchNormalization Affine Conv ConvTranspose"),
+    Pass("affine", ("BatchNormalization Affine", lambda t: t.line), ("BatchNormalization", lambda t: t.scaling)),
     Pass("gates", "Mul Div", "Sigmoid HardSigmoid Clip Erf"),
     Pass("layer_norm", "Div LayerNormalization", "Sqrt LayerNormalization"),
     Pass("attention", "MatMul", "Softmax"),
     _ACTIVATIONS,
-    Pass("residual", "Add Sum", "Conv Linear"),
+    Pass("residual", "Add Sum", lambda t: "residual" in t.epilogue),
     _ACTIVATIONS,
-    Pass("layout", "Conv QLinearConv AveragePool"),
+    Pass("layout", ("AveragePool", lambda t: t.layout is not None and t.layout.kind == "free")),
 )
 
 

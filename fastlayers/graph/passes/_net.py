@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...operators import Spec
+from ...kernels.table import Activation
+from ...operators import Spec, Traits, View, traits_of
 from ..ir import Graph, Node
 
 __all__ = ["Net", "captured", "free"]
@@ -82,6 +83,19 @@ class Net:
         """Whether a value is known to be float32."""
         spec = self.spec(name)
         return spec is not None and spec.dtype == np.float32
+
+    def view(self, node: Node) -> View:
+        """A node with what is known of its inputs, as rules of operators take it."""
+        return View(node, [self.spec(name) for name in node.inputs], [self.constant(name) for name in node.inputs])
+
+    def traits(self, node: Node) -> Traits:
+        """What holds of a node's operator."""
+        return traits_of(node.op)
+
+    def function(self, node: Node) -> Activation | None:
+        """The elementwise function of its first input that a node computes, as kernels take it; None if it is none."""
+        unary = traits_of(node.op).unary
+        return None if unary is None or self.spec(node.inputs[0]) is None else unary(self.view(node))
 
     # ---- editing ----------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...operators._fused import times
 from ...operators.normal import scale_and_shift
 from ..ir import Node
 from ._net import Net
@@ -22,13 +23,13 @@ __all__ = ["apply"]
 
 def apply(net: Net) -> None:
     """See the module."""
-    for at, node in net.each("BatchNormalization", "Mul", "Add", "Sub", "Div"):
+    for at, node in net.each():
         found = _normalisation(net, node) if node.op == "BatchNormalization" else _channelwise(net, node)
         if found is None:
             continue
         x, scale, shift, alone = found
         before = net.producer(x)
-        axis = int(node.attributes.get("axis", 1)) if node.op == "BatchNormalization" else _axis(before)
+        axis = int(node.attributes.get("axis", 1)) if node.op == "BatchNormalization" else _axis(net, before)
         if before is not None and net.single(x) is node and _into(net, at, node, before, scale, shift, axis):
             continue
         if alone:
@@ -55,84 +56,62 @@ def _channelwise(net: Net, node: Node) -> tuple[str | None, np.ndarray, np.ndarr
     """A constant of shape (c, 1, ...) or (1, c, 1, ...), or of one element, combined with a value of known rank; only to be
     merged.
     """
-    for i in (0, 1):
+    line = net.traits(node).line
+    for i in (0, 1) if line is not None and len(node.inputs) == 2 else ():
         constant, x = net.constant(node.inputs[1 - i]), node.inputs[i]
-        if (
-            constant is None
-            or constant.dtype != np.float32
-            or net.constant(x) is not None
-            or (i == 1 and node.op in ("Sub", "Div"))
-        ):
+        if constant is None or constant.dtype != np.float32 or net.constant(x) is not None:
             continue
         before, rank = net.producer(x), net.rank(x)
-        if before is None or before.op not in ("Conv", "ConvTranspose", "Affine") or rank is None or constant.ndim > rank:
+        # A product of matrices keeps its factors: rounding them in would be another result.
+        if before is None or before.op == "Linear" or rank is None or constant.ndim > rank:
             continue
         channels = _channels(net, before)
         wide = (1,) * (rank - constant.ndim) + constant.shape
-        at = _axis(before) % rank
+        at = _axis(net, before) % rank
         if channels is None or (constant.size != 1 and (wide[at] != channels or constant.size != channels)):
             continue
         values = np.broadcast_to(constant.reshape(-1).astype(np.float64), (channels,))
-        one, zero = np.ones(channels), np.zeros(channels)
-        with np.errstate(all="ignore"):
-            pair = {"Mul": (values, zero), "Add": (one, values), "Sub": (one, -values), "Div": (1 / values, zero)}[node.op]
-        return x, *pair, False
+        found = line(values, 1 - i) if line is not None else None
+        if found is not None:
+            return x, *found, False
     return None
 
 
 def _channels(net: Net, node: Node) -> int | None:
-    weight = net.constant(node.inputs[1])
-    if weight is None:
-        return None
-    return int(weight.shape[1] * node.attributes.get("group", 1)) if node.op == "ConvTranspose" else int(weight.shape[0])
+    """The number of channels that a node's weights make; None if it has no weights into which factors could go."""
+    scaling = net.traits(node).scaling
+    weight = None if scaling is None else net.constant(node.inputs[1])
+    return None if scaling is None or weight is None else scaling.channels(net.view(node), weight)
 
 
-def _axis(node: Node | None) -> int:
+def _axis(net: Net, node: Node | None) -> int:
     """The axis of a node's result along which its channels (or features) lie."""
-    if node is None:
-        return 1
-    if node.op == "Linear" or node.attributes.get("out_last", False):
-        return -1
-    return int(node.attributes.get("axis", 1)) if node.op == "Affine" else 1
+    scaling = None if node is None else net.traits(node).scaling
+    return 1 if scaling is None or node is None else scaling.axis(net.view(node))
 
 
 def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift: np.ndarray, axis: int) -> bool:
     """Puts scale and shift along `axis` into the weights of `before`, where it has such and does nothing after them."""
-    if (
-        "activation" in before.attributes
-        or len(before.inputs) > 3
-        or before.op not in ("Conv", "ConvTranspose", "Linear", "Affine")
-    ):
+    scaling = net.traits(before).scaling
+    if scaling is None or "activation" in before.attributes or len(before.inputs) > 3:
         return False
     weight = net.constant(before.inputs[1])
     bias = net.constant(before.inputs[2]) if len(before.inputs) > 2 and before.inputs[2] is not None else None
     if weight is None or (len(before.inputs) > 2 and before.inputs[2] is not None and bias is None):
         return False
     rank = net.rank(before.inputs[0])
-    if rank is None or (_axis(before) - axis) % rank:
+    view = net.view(before)
+    if not rank or (scaling.axis(view) - axis) % rank:
         return False  # another axis
-    if before.op != "Affine" and weight.dtype != np.float32:
+    if scaling.rounds and weight.dtype != np.float32:
         return False
-    if before.op == "Affine":
-        made, added = weight * scale, (bias if bias is not None else 0) * scale + shift
-    elif before.op == "ConvTranspose":
-        groups = before.attributes.get("group", 1)
-        each = scale.reshape(groups, 1, -1, *(1,) * (weight.ndim - 2))
-        made = _times(weight.reshape(groups, -1, *weight.shape[1:]), each).reshape(weight.shape)
-        added = (0 if bias is None else bias.astype(np.float64)) * scale + shift
-    else:
-        made = _times(weight, scale.reshape(-1, *(1,) * (weight.ndim - 1)))
-        added = (0 if bias is None else bias.astype(np.float64)) * scale + shift
-    if before.op != "Affine":
+    made = scaling.weight(view, weight, scale)
+    added = (0 if bias is None else bias.astype(np.float64)) * scale + shift
+    if scaling.rounds:
         added = added.astype(np.float32)
     names = (net.new_constant(made, str(before.inputs[1])), net.new_constant(added, node.outputs[0]))
     net.replace(at, Node(before.op, (before.inputs[0], *names), node.outputs[:1], before.attributes), before)
     return True
-
-
-def _times(weight: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """The product formed in float64 and rounded once; numpy works in pieces, so there is no float64 copy of the weights."""
-    return np.asarray(np.multiply(weight, scale, out=np.empty_like(weight), dtype=np.float64, casting="same_kind"))
 
 
 def _behind(net: Net, at: int, node: Node) -> None:
@@ -161,7 +140,7 @@ def _behind(net: Net, at: int, node: Node) -> None:
     moved = cut.astype(np.float64) * shift.reshape(each.shape)
     added = moved.reshape(weight.shape[0], -1).sum(axis=1) + (bias if given is not None else 0)
     names = (
-        net.new_constant(_times(cut, each).reshape(weight.shape), str(after.inputs[1])),
+        net.new_constant(times(cut, each).reshape(weight.shape), str(after.inputs[1])),
         net.new_constant(added.astype(np.float32), after.outputs[0]),
     )
     net.replace(

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
-from ...operators import OPERATORS, Spec, View
+from ...operators import OPERATORS, Spec, View, traits_of
 from ...operators._families import CONTROL
-from ...operators._narrow import NARROW
 from ..ir import Graph, Node
 from ._net import Net
 
@@ -30,19 +29,8 @@ __all__ = ["apply"]
 # Bytes that all folded results of a graph may take, and how many for each byte of its constants: 8-bit weights become four times
 # as large, and may be transposed then.
 LARGEST, _TIMES = 12 << 20, 8
-# Numbers that may be looked at or multiplied for them, and how many for each byte of its constants.
+# Elements that may be looked at or multiplied for them, and how many for each byte of its constants.
 _WORK, _WORK_TIMES = 1 << 26, 64
-_NAMES = """
-Relu LeakyRelu Sigmoid HardSigmoid Tanh Softplus Gelu Erf Exp Log Sqrt Neg Abs Sign Reciprocal Floor Ceil Round Sin Cos Not Clip
-Add Sub Mul Div Mod Pow Sum Mean Max Min Softmax Equal Less LessOrEqual Greater GreaterOrEqual And Or Xor Where Cast CastLike
-BitShift BitwiseAnd BitwiseOr Transpose Concat Split Slice Expand Tile Trilu Constant ConstantOfShape Range EyeLike Gather
-GatherElements GatherND ScatterElements ScatterND OneHot Compress NonZero Pad QuantizeLinear DequantizeLinear ReduceSum
-ReduceMean ReduceProd ReduceMax ReduceMin ReduceL2 ArgMax ArgMin CumSum Identity Shape Size Reshape Flatten Squeeze Unsqueeze
-"""
-_LINEAR = frozenset(_NAMES.split())  # the work of others is taken to be that of every pair of numbers
-_PRODUCTS = frozenset(
-    ("MatMul", "Gemm", "FusedMatMul", "Conv", "ConvTranspose", "MatMulInteger", "ConvInteger", "RNN", "GRU", "LSTM")
-)
 
 
 def apply(net: Net, keep: frozenset[str] = frozenset(), room: Room | None = None) -> None:
@@ -62,10 +50,11 @@ class Room:
         made = sum(_count(spec) for spec in results)
         given = [0 if spec is None else _count(spec) for spec in inputs]
         work = made + sum(given)
-        if node.op in _PRODUCTS:  # of (m, k) and (k, n): m k n
+        kind = traits_of(node.op).work
+        if kind == "products":  # of (m, k) and (k, n): m k n
             first, second = [*sorted(given, reverse=True), 0, 0][:2]
             work += math.isqrt(first * second * made)
-        elif node.op not in _LINEAR:
+        elif kind == "pairs":
             work *= work
         size = sum(_count(spec) * spec.dtype.itemsize for spec in results)
         if size > self.bytes or work > self.work:
@@ -127,11 +116,11 @@ class _Fold:
         view = View(node, specs, [net.constant(n) for n in node.inputs])
         results = operator.infer(view)
         ready = all(n is None or v is not None for n, v in zip(node.inputs, view.values, strict=True))
-        if operator.shape_only and results and specs[0] is not None and specs[0].static:
+        if operator.traits.shape_only and results and specs[0] is not None and specs[0].static:
             ready = True
-        ready = ready and operator.run is not None and not operator.volatile and node.op not in self.keep
+        ready = ready and operator.run is not None and not operator.traits.volatile and node.op not in self.keep
         # Shape and Size look at no number.
-        looked = [] if operator.shape_only else specs
+        looked = [] if operator.traits.shape_only else specs
         if ready and all(spec.static for spec in results) and self.room.take(node, looked, results):
             self.constants(node, view, results)
             return
@@ -207,17 +196,8 @@ def _renamed(graph: Graph, name: Callable[[str | None], str | None]) -> Graph:
 
 def does_nothing(node: Node, view: View, results: list[Spec]) -> bool:
     """Whether the node's only result is its first input."""
-    if sum(bool(name) for name in node.outputs) != 1 or not node.outputs[0]:
+    nothing = traits_of(node.op).nothing
+    if nothing is None or sum(bool(name) for name in node.outputs) != 1 or not node.outputs[0]:
         return False
-    if node.op == "Identity":
-        return True
-    if node.op == "Dropout":
-        return not view.has(2) or (view.value(2) is not None and not view.value(2).any())  # type: ignore[union-attr]
-    first, result = view.inputs[0] if view.inputs else None, results[0]
-    if first is None or first.dtype != result.dtype or first.shape is None:
-        return False
-    if node.op == "Cast":
-        return node.attributes.get("to") not in NARROW  # which would round
-    if node.op in ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand"):
-        return first.shape == result.shape and sum(not isinstance(d, int) for d in first.shape) <= 1 and None not in first.shape
-    return node.op in ("Concat", "Sum", "Max", "Min", "Mean") and len(node.inputs) == 1
+    first = view.inputs[0] if view.inputs else None
+    return first is not None and first.dtype == results[0].dtype and nothing(view, results[0])

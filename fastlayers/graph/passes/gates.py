@@ -36,8 +36,8 @@ def _gated(net: Net, at: int, node: Node) -> bool:
         if maker.op == "Sigmoid" and maker.inputs[0] == x:
             net.replace(at, Node("Swish", (x,), node.outputs, {}), maker)
             return True
-        slope, offset = maker.attributes.get("alpha", 0.2), maker.attributes.get("beta", 0.5)
-        if maker.op == "HardSigmoid" and maker.inputs[0] == x and _close(slope, 1 / 6) and _close(offset, 0.5):
+        function = net.function(maker) if maker.op == "HardSigmoid" and maker.inputs[0] == x else None
+        if function is not None and _close(function.a, 1 / 6) and _close(function.b, 0.5):
             net.replace(at, Node("HardSwish", (x,), node.outputs, {}), maker)
             return True
     return False

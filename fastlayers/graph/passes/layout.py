@@ -5,35 +5,21 @@ h = Conv(x, W); y = Conv(h, V)           h = Conv(x, W, out_last=True); y = Conv
 
 Products read channels-last pixels where they lie: a 1x1 convolution then takes 0.75 to 0.95 of the time (512->128@28: 0.85), a
 3x3 one 0.95.
-Convolutions turn what they read or write for nothing but the time of a transposition in a cache, so each of their sides is
-free; pools,
-elementwise operations, depthwise convolutions and residuals tie the values that they touch to one another. Tied values have
-their channels
-last if every operation that makes or reads one of them can have it so. Inputs and outputs of the graph stay as they are, and so
-does what is
-concatenated, since parts of a channels-first result lie one after the other and are written in place.
+Convolutions can transpose while reading or writing, so the layouts of x and of the result are independent; pools, elementwise
+operations, depthwise convolutions and residuals tie the values that they touch to one another: so the operators' traits have it.
+Tied values have their channels last if every operation that makes or reads one of them can have it so. Inputs and outputs of the
+graph stay as they are, and so does what is concatenated, since parts of a channels-first result are adjacent and are written in
+place.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from ..ir import Node
 from ._net import Net, merged
 
 __all__ = ["apply"]
-
-_UNARY = frozenset(
-    {"Relu", "Sigmoid", "Tanh", "LeakyRelu", "Elu", "Selu", "HardSigmoid", "HardSwish", "Softplus", "Softsign", "Mish", "Gelu",
-     "Swish", "Erf",
-     "Exp", "Log", "Sqrt", "Abs", "Neg", "Activate", "Clip"}
-)  # fmt: skip
-_BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min"})
-_BYTES = frozenset(
-    {"QLinearConv", "QLinearAdd", "QLinearMul", "ByteTable", "QuantizeLinear", "DequantizeLinear", "MaxPool", "QLinearSigmoid",
-     "QLinearLeakyRelu", "QLinearAveragePool", "QLinearGlobalAveragePool"}
-)  # fmt: skip
-_GLOBAL = frozenset({"GlobalAveragePool", "GlobalMaxPool"})
-# A depthwise kernel with more taps than this is faster with channels first.
-LARGEST_DEPTHWISE = 9
 
 
 def apply(net: Net) -> None:
@@ -44,10 +30,10 @@ def apply(net: Net) -> None:
     last = plan.last()
     for at, node in list(net.each()):
         if any(name in last for name in (*node.inputs, *node.outputs)):
-            net.replace(at, _changed(node, last))
+            net.replace(at, _changed(net, node, last))
     for name in last:
-        spec = net.specs[name]
-        if spec.shape is not None:
+        spec = net.specs.get(name)
+        if spec is not None and spec.shape is not None:
             net.specs[name] = spec._replace(shape=(spec.shape[0], *spec.shape[2:], spec.shape[1]))
 
 
@@ -98,86 +84,24 @@ class _Plan:
             self._parent[self._root(name)] = self._root(given[0])
 
     def _visit(self, node: Node) -> None:
-        net, out = self.net, node.outputs[0]
-        x = node.inputs[0] if node.inputs else None
-        rank = net.rank(x)
-        if rank is None or rank < 3 or sum(bool(n) for n in node.outputs) != 1 or _settled(node):
-            self._outside(node)
-        elif node.op in _BYTES and self._of_bytes(node, rank):
-            pass
-        elif not net.is_float32(x):
-            self._outside(node)
-        elif node.op == "Conv" and net.constant(node.inputs[1]) is not None and "x_last" not in node.attributes:
-            self._convolution(node, rank)
-        elif (
-            node.op in _UNARY
-            or node.op in ("MaxPool", "AveragePool", "LRN")
-            or (node.op == "Affine" and node.attributes.get("axis") == 1)
-        ):
-            if all(net.constant(name) is not None for name in node.inputs[1:] if name):
-                self._tie(x, out)
-            else:
-                self._outside(node)
-        elif node.op in _BINARY and all(self._fits(name, rank) for name in node.inputs):
-            self._tie(out, *(name for name in node.inputs if net.constant(name) is None))
-        elif node.op in _GLOBAL:
-            self._tie(x)
-            self._outside(Node("", (), node.outputs, {}))
-        else:
-            self._outside(node)
+        layout = self.net.traits(node).layout
+        wide = max((self.net.rank(name) or 0 for name in node.inputs), default=0) >= 3
+        alone = node.outputs[:1] != ("",) and sum(bool(name) for name in node.outputs) == 1
+        sides = layout.sides(self.net.view(node)) if layout is not None and wide and alone and not _settled(node) else None
+        if sides is None:
+            self._first.update(name for name in (*node.inputs, *node.outputs) if name)
+            return
 
-    def _of_bytes(self, node: Node, rank: int) -> bool:
-        """Ties the values of an operator on quantised numbers; False, and nothing done, if it must stay as it is."""
-        net, x, out = self.net, node.inputs[0], node.outputs[0]
-        spec = net.spec(x)
-        if node.op == "QLinearConv":
-            weight = net.constant(node.inputs[3])
-            if weight is None:
-                return False
-            self._tie(x)
-            self._tie(out)
-            self._gains.update(name for name in (x, out) if name)
-            if weight.shape[1] == 1 and node.attributes.get("group", 1) > 1:
-                self._tie(x, out)
-            return True
-        if node.op in ("QLinearAdd", "QLinearMul"):
-            if any(net.constant(name) is not None or net.rank(name) != rank for name in (x, node.inputs[3])):
-                return False
-            self._tie(out, x, node.inputs[3])
-            return True
-        if node.op == "QLinearGlobalAveragePool":
-            self._tie(x)
-            self._first.add(out)
-            return True
-        scale = net.constant(node.inputs[1]) if node.op in ("QuantizeLinear", "DequantizeLinear") else None
-        if node.op in ("QuantizeLinear", "DequantizeLinear") and (scale is None or scale.size != 1):
-            return False
-        if node.op == "MaxPool" and (spec is None or spec.dtype.name not in ("int8", "uint8")):
-            return False
-        self._tie(x, out)
-        return True
+        def named(positions: Sequence[int]) -> list[str]:
+            values = (node.outputs[0] if i < 0 else node.inputs[i] for i in positions)
+            return [name for name in values if name]
 
-    def _fits(self, name: str | None, rank: int) -> bool:
-        constant = self.net.constant(name)
-        return constant.size == 1 if constant is not None else self.net.rank(name) == rank
-
-    def _convolution(self, node: Node, rank: int) -> None:
-        weight = self.net.constant(node.inputs[1])
-        assert weight is not None
-        x, out, residual = node.inputs[0], node.outputs[0], node.inputs[3] if len(node.inputs) > 3 else None
-        self._tie(x)
-        self._tie(out, residual)
-        if residual is not None and self.net.rank(residual) != rank:
-            self._first.add(out)
-        if weight.shape[1] == 1 and node.attributes.get("group", 1) > 1:
-            self._tie(x, out)
-            if int(weight[0].size) > LARGEST_DEPTHWISE:
-                self._first.add(out)
-        else:
-            self._gains.update(name for name in (x, out) if name)
-
-    def _outside(self, node: Node) -> None:
-        self._first.update(name for name in (*node.inputs, *node.outputs) if name)
+        for positions in sides.ties:
+            self._tie(*named(positions))
+        self._first.update(named(sides.first))
+        self._gains.update(named(sides.gains))
+        placed = {name for positions in sides.ties for name in named(positions)}
+        self._first.update(name for name in (*node.inputs, *node.outputs) if name and name not in placed)
 
 
 def _settled(node: Node) -> bool:
@@ -185,15 +109,9 @@ def _settled(node: Node) -> bool:
     return bool(node.attributes.get("x_last", False))
 
 
-def _changed(node: Node, last: set[str]) -> Node:
+def _changed(net: Net, node: Node, last: set[str]) -> Node:
     """The node with the layouts of what it touches."""
-    x, out = node.inputs[0] in last, node.outputs[0] in last
-    if node.op == "Conv":
-        return Node(node.op, node.inputs, node.outputs, merged(node, x_last=x, out_last=out))
-    if node.op == "QLinearConv":
-        return Node(node.op, node.inputs, node.outputs, merged(node, x_last=x, out_last=out))
-    if node.op == "Affine":
-        return Node(node.op, node.inputs, node.outputs, merged(node, axis=-1))
-    if node.op in ("MaxPool", "AveragePool", "LRN", "QLinearAveragePool", "QLinearGlobalAveragePool", *_GLOBAL):
-        return Node(node.op, node.inputs, node.outputs, merged(node, x_last=x))
-    return node
+    layout = net.traits(node).layout
+    if layout is None:
+        return node
+    return Node(node.op, node.inputs, node.outputs, merged(node, **layout.told(node.inputs[0] in last, node.outputs[0] in last)))

@@ -11,13 +11,12 @@ from ._net import Net
 
 __all__ = ["apply"]
 
-# Operators that pad, with the position of the zero point of x, where quantised numbers have one.
-_TAKERS = {"Conv": None, "QLinearConv": 2}
-
 
 def apply(net: Net) -> None:
     """See the module."""
-    for at, node in net.each(*_TAKERS):
+    for at, node in net.each():
+        if net.traits(node).padding is None:
+            continue
         pad = net.producer(node.inputs[0])
         if pad is None or pad.op != "Pad" or net.single(pad.outputs[0]) is not node or node.inputs.count(pad.outputs[0]) > 1:
             continue
@@ -57,7 +56,5 @@ def _same_filling(net: Net, node: Node, pad: Node) -> bool:
     if pad.attributes.get("mode", "constant") != "constant":
         return False
     value = pad.inputs[2] if len(pad.inputs) > 2 else None
-    place = _TAKERS[node.op]
-    zero = None if place is None else node.inputs[place]
-    fill, wanted = (0.0 if name is None else net.scalar(name) for name in (value, zero))
-    return fill is not None and fill == wanted
+    fill, padding = 0.0 if value is None else net.scalar(value), net.traits(node).padding
+    return fill is not None and padding is not None and fill == padding(net.view(node))

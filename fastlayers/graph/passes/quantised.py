@@ -29,15 +29,6 @@ from ._net import Net
 
 __all__ = ["apply"]
 
-_MOVES = frozenset(
-    {"MaxPool", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Gather", "Identity", "Expand", "Tile",
-     "DepthToSpace", "SpaceToDepth"}
-)  # fmt: skip
-_UNARY = frozenset(
-    {"Relu", "Sigmoid", "Tanh", "LeakyRelu", "Elu", "Selu", "HardSigmoid", "HardSwish", "Softplus", "Softsign", "Mish", "Gelu",
-     "Swish", "Erf", "Exp", "Log", "Sqrt", "Abs", "Neg", "Clip", "Celu", "ThresholdedRelu", "Reciprocal"}
-)  # fmt: skip
-
 
 class Quant(NamedTuple):
     """Where quantised numbers are and what they stand for: scale and zero point by name and as arrays, the axis of channels."""
@@ -83,6 +74,8 @@ class _Change:
             return None
         if scale.size != 1 and not channels:
             return None
+        if not (np.isfinite(scale) & (scale > 0)).all():  # order is kept, and steps can be divided by
+            return None
         if zero is None or zero_name is None:
             zero = np.zeros(scale.shape, spec.dtype)
             zero_name = net.new_constant(zero, f"{node.outputs[0]}/zero")
@@ -127,19 +120,19 @@ class _Change:
         """Changes a node if it can be."""
         if sum(bool(name) for name in node.outputs) != 1:
             return
-        if node.op == "Conv":
-            self.conv(node)
-        elif node.op in ("MatMul", "Gemm"):
-            self.product(node)
-        elif node.op in ("Add", "Mul"):
-            self.binary(node)
-        elif node.op in ("GlobalAveragePool", "AveragePool", "Softmax", "ReduceMean"):
-            self.mean(node)
-        elif node.op == "Concat":
-            self.concat(node)
-        elif node.op in _MOVES:
+        traits = self.net.traits(node)
+        if traits.quantized is not None:
+            forms = {
+                "convolution": self.convolution,
+                "product": self.product,
+                "pair": self.pair,
+                "one": self.one,
+                "all": self.concat,
+            }
+            forms[traits.quantized.form](node, traits.quantized.op)
+        elif traits.moves:
             self.move(node)
-        elif node.op in _UNARY:
+        elif traits.unary is not None:
             self.function(node)
         elif node.op == "QuantizeLinear":
             self.requantise(node)
@@ -175,7 +168,7 @@ class _Change:
             return None
         return found if found.axis is None or found.axis % values.ndim in axes else None
 
-    def conv(self, node: Node) -> None:
+    def convolution(self, node: Node, op: str) -> None:
         net = self.net
         x, w = self.of(node.inputs[0]), self.weights(node.inputs[1], None, (0,))
         if x is None or w is None:
@@ -197,7 +190,7 @@ class _Change:
         inputs: list[str | None] = [*_names(x), *_names(w), y.scale_name, y.zero_name, *([bias] if bias else [])]
         table = self.limits(acts[0], y) if acts else np.arange(256, dtype=np.uint8).view(y.zero.dtype)
         made = dict(node.attributes)
-        self.limited(end, table, lambda outputs: Node("QLinearConv", tuple(inputs), outputs, made), *acts, node)
+        self.limited(end, table, lambda outputs: Node(op, tuple(inputs), outputs, made), *acts, node)
 
     def limits(self, act: Node, y: Quant) -> np.ndarray:
         """What a Relu or a Clip leaves of the bytes behind it: it keeps their order, so it can follow the rounding."""
@@ -213,7 +206,7 @@ class _Change:
                 every = pick(every, limit)
         return every
 
-    def product(self, node: Node) -> None:
+    def product(self, node: Node, op: str) -> None:
         net, get = self.net, node.attributes.get
         x, gemm = self.of(node.inputs[0]), node.op == "Gemm"
         w = self.weights(node.inputs[1], 2, (0,) if get("transB", 0) else (1,))
@@ -232,7 +225,6 @@ class _Change:
             end, y = found
             last: list[str | None] = [y.scale_name, y.zero_name]
             inputs: list[str | None] = [*_names(x), *_names(w)]
-            op = "QGemm" if gemm else "QLinearMatMul"
             self.put(end, Node(op, tuple([*inputs, bias, *last] if gemm else [*inputs, *last]), end.outputs, _trans(node)), node)
         elif net.rank(node.inputs[0]) not in (None, 1):
             self.floats(node, x, w, values.T if get("transB", 0) else None)
@@ -261,15 +253,15 @@ class _Change:
             values = dequantised(stored, scale.reshape(-1))
         return values if values is not None and values.dtype == np.float32 and values.ndim < 2 else None
 
-    def binary(self, node: Node) -> None:
+    def pair(self, node: Node, op: str) -> None:
         a, b, found = self.of(node.inputs[0]), self.of(node.inputs[1]), self.behind(node.outputs[0])
         if a is None or b is None or found is None or a.zero.dtype != b.zero.dtype:
             return
         end, y = found
         inputs = (*_names(a), *_names(b), y.scale_name, y.zero_name)
-        self.put(end, Node(f"QLinear{node.op}", inputs, end.outputs, {}), node)
+        self.put(end, Node(op, inputs, end.outputs, {}), node)
 
-    def mean(self, node: Node) -> None:
+    def one(self, node: Node, op: str) -> None:
         x, found = self.of(node.inputs[0]), self.behind(node.outputs[0])
         if x is None or found is None or node.attributes.get("flatten", False):
             return
@@ -282,20 +274,20 @@ class _Change:
             attributes = {"axes": tuple(int(a) for a in axes.reshape(-1)), "keepdims": attributes.get("keepdims", 1)}
         if node.op == "AveragePool" and x.zero.dtype != y.zero.dtype:
             return
-        self.put(end, Node(f"QLinear{node.op}", (*_names(x), y.scale_name, y.zero_name), end.outputs, attributes), node)
+        self.put(end, Node(op, (*_names(x), y.scale_name, y.zero_name), end.outputs, attributes), node)
 
-    def concat(self, node: Node) -> None:
+    def concat(self, node: Node, op: str) -> None:
         parts, found = [self.of(name) for name in node.inputs], self.behind(node.outputs[0])
         given = [part for part in parts if part is not None]
         if found is None or len(given) != len(parts):
             return
         end, y = found
         inputs = (y.scale_name, y.zero_name, *(name for part in given for name in _names(part)))
-        self.put(end, Node("QLinearConcat", inputs, end.outputs, node.attributes), node)
+        self.put(end, Node(op, inputs, end.outputs, node.attributes), node)
 
     def move(self, node: Node) -> None:
         x, found = self.of(node.inputs[0]), self.behind(node.outputs[0])
-        if x is None or found is None:
+        if x is None or found is None or len(node.outputs) != 1:
             return
         end, y = found
         table = _between(x, y)

@@ -170,6 +170,7 @@ CONVOLUTIONS = [
 ]  # fmt: skip
 
 X_LSTM = np.zeros((2, 1, 3), np.float32)
+IMAGE = np.arange(16, dtype=np.uint8).reshape(1, 2, 2, 4) * 9
 ELEMENTWISE = [
     # nothing but the state: c becomes 0.5 c, h 0.5 tanh(c)
     case("DynamicQuantizeLSTM", "plain", [X_LSTM, bytes_(1, 3, 8, dtype=I8), np.zeros((1, 2, 8), I8), None, None, None,
@@ -179,6 +180,8 @@ ELEMENTWISE = [
          u8(0, 3, 189)),
     case("QLinearAdd", "broadcast, no zero points", [i8([1], [-100]), HALF, None, i8(4, 6), QUARTER, None, QUARTER],
          i8([6, 8], [-128, -128])),
+    *(case(op, "image", [IMAGE, HALF, zero(10), IMAGE[:, ::-1].copy(), HALF, zero(2), ONE, zero(3)], None, data=4)
+      for op in ("QLinearAdd", "QLinearMul")),
     case("QLinearMul", "plain", [u8(0, 10, 255), HALF, zero(10), u8(1, 2, 255), QUARTER, zero(2), ONE, zero(3)],
          u8(4, 3, 255)),
     case("QLinearMul", "one", [i8(-3, 5), HALF, zero(1, I8), i8(4), HALF, None, HALF], i8(-8, 8)),

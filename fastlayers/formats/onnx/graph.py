@@ -16,7 +16,7 @@ from .._source import quote
 from .canonical import Called, canonical, check_counts, complaints, name_of
 from .elements import ELEMENTS
 from .narrow import Narrowed, told
-from .schema import is_graph
+from .schema import CONSTANT_DTYPES, is_graph
 
 __all__ = ["to_graph"]
 
@@ -25,8 +25,6 @@ UNTOLD = np.dtype(np.void)
 MOST_LINES = 50  # of an error
 # What an input or output may be; the file need not say it.
 KINDS = ("tensor", "sequence(tensor)", "optional(tensor)", "optional(sequence(tensor))")
-# Constant's attributes other than value and sparse_value, and the dtypes of what they hold.
-_CONSTANTS = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
 
 # The names of a graph as the file has them, with the unique names of their values; then those of the graphs around it.
 Scope = list[dict[str, str]]
@@ -204,8 +202,8 @@ class _Converter:
         ((key, value),) = attributes.items()
         if key in ("value", "sparse_value") and value.dtype.kind in "fiubc":
             self.constants[outputs[0]] = _frozen(value)
-        elif key in _CONSTANTS:
-            self.constants[outputs[0]] = _frozen(np.array(value, _CONSTANTS[key]))
+        elif key in CONSTANT_DTYPES:
+            self.constants[outputs[0]] = _frozen(np.array(value, CONSTANT_DTYPES[key]))
         else:
             self.refused[f"operator Constant: {key} of text"] += 1
 

@@ -17,15 +17,12 @@ from .names import subgraphs
 from .order import arrange
 from .parse import Parser
 from .proto import GraphProto, Model, NodeProto
-from .schema import UNCHANGED
+from .schema import CONSTANT_DTYPES, UNCHANGED
 
 # What onnx 1.23 defines: the versions of the format, and those of ONNX's own operators from the first that is supported on.
 OLDEST_IR, NEWEST_IR = 3, 14
 # (older ones where all operators of a model are as they were before it).
 OLDEST_OPSET, NEWEST_OPSET = 6, 28
-
-# The attributes of Constant that are numbers, and what an array of them has for its elements.
-_NUMBERS = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
 
 
 def read(source: Source, budget: Budget) -> Model:
@@ -81,7 +78,7 @@ def constant(node: NodeProto) -> Array | None:
         value = attributes.get(key)
         if isinstance(value, np.ndarray) and value.dtype != object:
             return value
-    for key, dtype in _NUMBERS.items():
+    for key, dtype in CONSTANT_DTYPES.items():
         if key in attributes:
             array: Array = np.array(attributes[key], dtype)
             array.flags.writeable = False

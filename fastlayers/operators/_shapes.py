@@ -71,7 +71,7 @@ def need_number(n: View, i: int) -> None:
     x, spec = n.spec(0).dtype, n.spec(i)
     if spec.dtype != x and not (x.kind == "f" and spec.dtype == FLOAT32):
         raise n.wrong_dtype(f"input {i} has dtype {spec.dtype}: expected {x}, that of x")
-    if spec.shape not in ((), (1,), (None,), None):
+    if spec.shape is not None and (len(spec.shape) > 1 or any(isinstance(d, int) and d != 1 for d in spec.shape)):
         raise n.fail(f"input {i} has shape {spec.shape}: expected one number")
 
 

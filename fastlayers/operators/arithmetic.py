@@ -28,6 +28,12 @@ def _infer(n: View) -> list[Spec]:
     return [Spec(broadcast(n, [n.shape(i) for i in range(len(n.inputs))]), same_dtype(n))]
 
 
+def _pair_infer(n: View) -> list[Spec]:
+    if len(n.inputs) != 2:
+        raise n.fail(f"has {len(n.inputs)} inputs: expected 2")
+    return _infer(n)
+
+
 # ---- two arrays ------------------------------------------------------------------------------------------------------
 
 
@@ -107,7 +113,7 @@ for _name, _run, _key in (
     def _two(n: View, b: Any, key: str = _key) -> Any:
         return binary_lower(n, b, "BINARY", key)
 
-    register(_name, _infer, _run, _two if _key else None, _TRAITS[_name])
+    register(_name, _pair_infer, _run, _two if _key else None, _TRAITS[_name])
 
 
 # ---- powers: the exponent may be of another dtype --------------------------------------------------------------------

@@ -21,11 +21,16 @@ if TYPE_CHECKING:
 
 
 def _infer(n: View) -> list[Spec]:
-    """q (..., s, d), k (..., t, d) or, if `transposed`, (..., d, t), v (..., t, e), mask broadcast to (..., s, t)."""
+    """q (..., s, d), k (..., t, d) or, if `transposed`, (..., d, t), v (..., t, e), mask broadcast to (..., s, t).
+
+    As in a sum of scores and mask, a mask may repeat a single query, or a single key for as many values as it has columns.
+    """
     q, k, v = n.shape(0), n.shape(1), n.shape(2)
     if q is None or k is None or v is None:
         return [Spec(None, n.spec(0).dtype)]
     keys, inner = (k[-1], k[-2]) if n.get("transposed") else (k[-2], k[-1])
+    if keys == 1 and n.has(3) and n.shape(3) != ():
+        keys = v[-2] if n.shape(3) is None or n.shape(3)[-1] != 1 else keys  # type: ignore[index]
     for a, b in ((q[-1], inner), (keys, v[-2])):
         if isinstance(a, int) and isinstance(b, int) and a != b:
             raise n.fail(f"shapes {q}, {k} and {v} do not fit")
@@ -53,12 +58,13 @@ def _lower(n: View, b: Builder) -> Any:
     out_shape = _infer(n)[0].shape
     if not n.float32() or out_shape is None or len(out_shape) > 4:
         return False
-    # Batches that differ are repeated: a sample alone is computed as it is beside others.
+    # Batches that differ are repeated: a sample alone is computed as it is beside others. So are a query and a key that the mask
+    # repeats.
     batch: Any = out_shape[:-2]
-    scores = (*batch, n.sizes(0)[-2], n.sizes(2)[-2])
-    if n.has(3) and broadcast(n, scores, n.sizes(3)) != scores:
-        return False
-    q, k, v = (repeated(b, b.input(i), batch) for i in range(3))
+    rows, keys, inner = out_shape[-2], n.sizes(2)[-2], n.sizes(0)[-1]
+    q = repeated(b, b.input(0), batch, (rows, inner))  # type: ignore[arg-type]
+    k = repeated(b, b.input(1), batch, (inner, keys) if n.get("transposed") else (keys, inner))
+    v = repeated(b, b.input(2), batch)
     mask, out = b.optional(3), b.output(0)
     b.call(
         "attention", q.view(_four(q)), k.view(_four(k)), v.view(_four(v)), None if mask is None else mask.view(_four(mask)),

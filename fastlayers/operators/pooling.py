@@ -173,7 +173,8 @@ def lp_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
 
 
 AVERAGED = Traits(layout=windows(FLOAT32), time="window", quantized=Quantized("QLinearAveragePool", "one"))
-register("MaxPool", pool_infer, max_pool_run, max_pool_lower, Traits(moves=True, layout=windows(FLOAT32, *BYTES), time="window"))
+_PLACES = windows(FLOAT32, np.dtype(np.int8), np.dtype(np.uint8))
+register("MaxPool", pool_infer, max_pool_run, max_pool_lower, Traits(moves=True, layout=_PLACES, time="window"))
 register("AveragePool", pool_infer, average_pool_run, average_pool_lower, AVERAGED)
 register("LpPool", pool_infer, lp_pool_run, lp_pool_lower, Traits(time="window"))
 

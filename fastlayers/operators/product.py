@@ -172,9 +172,9 @@ def _batched(b: Builder, x: Ref, batch: Sequence[int]) -> Ref:
     return repeated(b, x, batch).view((_volume(batch), *inner))
 
 
-def repeated(b: Builder, x: Ref, batch: Sequence[int]) -> Ref:
-    """x (..., m, n) broadcast to (*batch, m, n), copied out where it differs."""
-    shape = (*batch, *x.shape[-2:])
+def repeated(b: Builder, x: Ref, batch: Sequence[int], inner: tuple[int, int] | None = None) -> Ref:
+    """x (..., m, n) broadcast to (*batch, m, n), or to (*batch, *inner), copied out where it differs."""
+    shape = (*batch, *(x.shape[-2:] if inner is None else inner))
     if x.shape == shape:
         return x
     strides = [0 if size == 1 else step for size, step in zip(x.shape, strides_of(x.shape), strict=True)]

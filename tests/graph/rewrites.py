@@ -16,6 +16,10 @@ from fastlayers.kernels import _dispatch
 from fastlayers.program import Program
 from tests.program.graphs import graph, normal
 
+from .changed import Changed, changes, unharmed
+
+# How many forms of every graph, with one thing changed, must not be harmed either.
+CHANGES = 4
 FLOAT, I64 = np.float32, np.int64
 Made = tuple[Graph, list[np.ndarray]]
 
@@ -59,6 +63,8 @@ def same(made: Graph, given: Sequence[np.ndarray]) -> Graph:
                     np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * max(1.0, np.abs(want).max()))
                 else:
                     np.testing.assert_array_equal(got, want)
+    for other in (Changed(made, list(given), "as it is"), *changes(made, given, CHANGES)):
+        unharmed(other)
     return changed
 
 

@@ -7,10 +7,14 @@ import itertools
 import numpy as np
 import pytest
 
+from fastlayers.errors import FormatError
+from fastlayers.graph import passes
+from fastlayers.graph.passes import linear as _linear
 from fastlayers.graph.passes import optimise
+from fastlayers.graph.passes._net import Net
 from tests.program.graphs import graph, node, normal
 
-from .rewrites import BN, CONV, FLOAT, IMAGE, PADS, B, C, W, check, f32, ops, same
+from .rewrites import BN, CONV, FLOAT, IMAGE, PADS, B, C, W, check, f32, ops, outputs, same
 
 # ---- linear --------------------------------------------------------------------------------------------------------------
 
@@ -313,6 +317,68 @@ def test_attention_whose_batches_or_mask_broadcast() -> None:
         ((2, 2, 5, 4), (2, 1, 6, 4), (2, 1, 6, 3), (1, 1, 5, 6)),
         ((1, 2, 5, 4), (1, 2, 6, 4), (1, 2, 6, 3), (3, 1, 5, 6)),
         ((2, 2, 5, 4), (2, 2, 6, 4), (2, 2, 6, 3), (6,)),
+        ((1, 2, 5, 4), (2, 1, 6, 4), (1, 1, 6, 3), (2, 1, 5, 6)),
+        # The mask repeats the one query, the one key, or both.
+        ((1, 2, 1, 4), (1, 2, 6, 4), (1, 2, 6, 3), (1, 2, 5, 6)),
+        ((1, 2, 5, 4), (1, 2, 1, 4), (1, 2, 6, 3), (1, 1, 5, 6)),
+        ((1, 2, 1, 4), (1, 1, 1, 4), (1, 2, 6, 3), (3, 1, 5, 6)),
+        ((1, 2, 5, 4), (1, 2, 1, 4), (1, 2, 1, 3), (1, 2, 5, 1)),
     ):
         shapes = {"q": q, "k": k, "v": v, "mask": mask}
-        same(graph(shapes, nodes, ["y"], SCALE), [normal(*s, seed=i) for i, s in enumerate(shapes.values())])
+        given = [normal(*s, seed=i) for i, s in enumerate(shapes.values())]
+        for turned in (nodes, [node("t = Identity(k)"), *nodes[1:]]):
+            if turned is not nodes:
+                given[1] = np.ascontiguousarray(np.swapaxes(given[1], -1, -2))
+                shapes["k"] = given[1].shape
+            for sizes in (shapes, {name: tuple(f"{name}{i}" for i in range(len(s))) for name, s in shapes.items()}):
+                found = same(graph(sizes, turned, ["y"], SCALE), given)
+                assert "ScaledAttention" in ops(found)
+
+
+# ---- passes that fail ----------------------------------------------------------------------------------------------------
+
+
+def test_a_pass_that_fails_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its changes so far too; a load is never refused for its sake. What memory lacks is said all the same."""
+    made = graph({"x": (3, 5)}, [node("h = Gemm(x, w)"), node("s = Sigmoid(h)"), node("y = Mul(h, s)")], ["y"], {"w": W})
+
+    def half(net: Net) -> None:
+        linear(net)
+        raise error
+
+    linear = _linear.apply
+    monkeypatch.setattr(_linear, "apply", half)
+    for error in (IndexError("tuple index out of range"), RecursionError(), FormatError("of ours")):
+        assert ops(optimise(made)) == ["Gemm", "Swish"]
+        monkeypatch.setattr(passes, "RAISES", True)
+        with pytest.raises(type(error)):
+            optimise(made)
+        monkeypatch.setattr(passes, "RAISES", False)
+    error = MemoryError()
+    with pytest.raises(MemoryError):
+        optimise(made)
+
+
+def test_words_of_a_sum_are_no_words_of_the_layer_that_takes_it_in() -> None:
+    """A file may have any attribute anywhere."""
+    nodes = [
+        node("h = Conv(x, w, b)", **PADS),
+        node("k = Conv(x, w, b)", **PADS),
+        node("y = Add(h, k)", auto_pad="VALID", group=3),
+    ]
+    assert ops(check({"x": IMAGE}, nodes, CONV)) == ["Conv", "Conv"]
+
+
+def test_bytes_whose_steps_are_not_positive_stay_floats() -> None:
+    """They turn the order of values round, or cannot be divided by."""
+    for step in (-0.5, 0.0, np.inf, np.nan):
+        constants = {"s": np.float32(step), "z": np.int8(1)}
+        nodes = [
+            node("f = DequantizeLinear(x, s, z)"),
+            node("m = MaxPool(f)", kernel_shape=(2, 2)),
+            node("y = QuantizeLinear(m, s, z)"),
+        ]
+        made = graph({"x": ((1, 2, 4, 4), np.int8)}, nodes, ["y"], constants)
+        assert "MaxPool" in ops(optimise(made))
+        given = [np.arange(-16, 16, dtype=np.int8).reshape(1, 2, 4, 4)]
+        np.testing.assert_array_equal(outputs(optimise(made), given, "reference")[0], outputs(made, given, "reference")[0])

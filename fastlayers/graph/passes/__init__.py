@@ -7,10 +7,12 @@ cases in tests/graph/test_passes.py, where every pass is run alone and with all 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 
+from ... import _log
 from ..._lazy import imported
 from ...operators import Spec, Traits, traits_of
 from ..ir import Graph
@@ -46,6 +48,7 @@ def _met(need: Need, ops: Collection[str]) -> bool:
     return any(op in names if names is not None else need(traits_of(op)) for op in ops)  # type: ignore[operator]
 
 
+RAISES = False  # whether a pass's own errors are raised: so tests find them
 _ACTIVATIONS = Pass("activations", lambda t: "activation" in t.epilogue, lambda t: t.unary)
 # In their order. `strict` leaves them out, since they change how sums are formed.
 PASSES = (
@@ -74,22 +77,66 @@ def optimise(
         known: constants of the graphs around this one, where it is a branch.
         specs: ranks and dtypes of the values of those graphs.
     """
-    room = fold.Room(graph)
     with np.errstate(all="ignore"):  # weights may be of any kind, and what comes of them is what would come when it runs
-        ops = {node.op for node in graph.nodes}
-        if not strict and any(node.op == "Conv" and node.attributes.get("group") != 1 for node in graph.nodes):
-            from .separable import separated
+        return _without(frozenset(), graph, strict, known or {}, specs or {})
 
+
+class _Stuck(Exception):
+    """A pass that met what it does not understand: it is left out then, and the graph is done anew without it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def _without(
+    left: frozenset[str], graph: Graph, strict: bool, known: Mapping[str, np.ndarray], specs: Mapping[str, Spec]
+) -> Graph:
+    """See `optimise`; without the passes `left`, and without any other one that fails."""
+    try:
+        return _optimised(left, graph, strict, known, specs)
+    except _Stuck as stuck:
+        return _without(left | {stuck.name}, graph, strict, known, specs)
+
+
+def _optimised(
+    left: frozenset[str], graph: Graph, strict: bool, known: Mapping[str, np.ndarray], specs: Mapping[str, Spec]
+) -> Graph:
+    """See `optimise`; without the passes `left`."""
+    room = fold.Room(graph)
+    ops = {node.op for node in graph.nodes}
+    grouped = any(node.op == "Conv" and node.attributes.get("group") != 1 for node in graph.nodes)
+    if not strict and grouped and "separable" not in left:
+        from .separable import separated
+
+        with _guarded("separable"):
             graph = separated(graph)
-        net = Net(graph, known or {}, specs or {})
-        if not strict and not ops.isdisjoint(("DequantizeLinear", "MatMulInteger")):
-            from . import quantised
+    net = Net(graph, known, specs)
+    if not strict and not ops.isdisjoint(("DequantizeLinear", "MatMulInteger")) and "quantised" not in left:
+        from . import quantised
 
-            fold.apply(net, frozenset({"DequantizeLinear"}), room)
+        fold.apply(net, frozenset({"DequantizeLinear"}), room)
+        with _guarded("quantised"):
             quantised.apply(net)
-            net = Net(net.graph(), known or {}, specs or {})
-        fold.apply(net, room=room)
-        if not strict:
-            for change in PASSES:
-                change.apply(net)
-        return net.graph()
+        net = Net(net.graph(), known, specs)
+    fold.apply(net, room=room)
+    if not strict:
+        for change in PASSES:
+            if change.name not in left:
+                with _guarded(change.name):
+                    change.apply(net)
+    return net.graph()
+
+
+@contextmanager
+def _guarded(name: str) -> Iterator[None]:
+    """What a pass does: a network that runs without it is never refused for its sake."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        if RAISES:
+            raise
+        _log.info("the pass %s is left out: %s: %s", name, type(error).__name__, error)
+        raise _Stuck(name) from error

@@ -42,7 +42,8 @@ def apply(net: Net) -> None:
 def _normalisation(net: Net, node: Node) -> tuple[str | None, np.ndarray, np.ndarray, bool] | None:
     values = [net.constant(name) for name in node.inputs[1:5]]
     if (
-        any(v is None for v in values)
+        len(values) != 4
+        or any(v is None for v in values)
         or node.attributes.get("training_mode", 0)
         or any(node.outputs[1:])
         or not net.is_float32(node.inputs[0])

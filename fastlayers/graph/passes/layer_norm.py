@@ -66,6 +66,8 @@ def _weights(net: Net, at: int, node: Node) -> None:
         norm, constant = net.producer(node.inputs[i]), net.constant(node.inputs[1 - i])
         if norm is None or norm.op != "LayerNormalization" or constant is None or constant.dtype != np.float32:
             continue
+        if len(norm.inputs) < 2:
+            continue
         scale = net.constant(norm.inputs[1])
         if (
             scale is None

@@ -33,12 +33,15 @@ def apply(net: Net) -> None:
             if not net.is_float32(other) or _broadcasts(net, node.inputs[i], other):
                 continue
             inputs = (*layer.inputs, *(None,) * (3 - len(layer.inputs)), other)
-            net.replace(at, Node(layer.op, inputs, node.outputs, {**layer.attributes, **node.attributes}), layer)
+            # Of the sum's own attributes, which may be words of a file that mean something else to the layer, this one alone.
+            activation = {key: value for key, value in node.attributes.items() if key == "activation"}
+            net.replace(at, Node(layer.op, inputs, node.outputs, {**layer.attributes, **activation}), layer)
             break
 
 
 def _takes(net: Net, layer: Node) -> bool:
-    if layer.op not in ("Conv", "Linear") or "activation" in layer.attributes or len(layer.inputs) > 3:
+    """Whether it can add a residual as its input 3, and nothing comes between."""
+    if "residual" not in net.traits(layer).epilogue or "activation" in layer.attributes or len(layer.inputs) > 3:
         return False
     weights = all(net.constant(name) is not None for name in layer.inputs[1:] if name is not None)
     return weights and net.is_float32(layer.inputs[0])

@@ -21,14 +21,16 @@ def separated(graph: Graph) -> Graph:
     nodes: list[Node] = []
     constants: dict[str, Any] = dict(graph.constants)
     taken = {*constants, *(v.name for v in graph.inputs), *(name for node in graph.nodes for name in node.outputs)}
+    # Between two convolutions of other values than float32 there would be another rounding.
+    others = {v.name for v in graph.inputs if v.dtype != "float32"}
     for node in graph.nodes:
-        nodes += _parts(node, constants, taken) or [node]
+        nodes += (_parts(node, constants, taken) if others.isdisjoint(node.inputs) else None) or [node]
     return graph if len(nodes) == len(graph.nodes) else Graph(graph.inputs, graph.outputs, tuple(nodes), constants, graph.values)
 
 
 def _parts(node: Node, constants: dict[str, Any], taken: set[str]) -> list[Node] | None:
     """The two convolutions, their weights being added to `constants`; None if the node stays as it is. `taken`: names."""
-    weight = constants.get(node.inputs[1] or "") if node.op == "Conv" else None
+    weight = constants.get(node.inputs[1] or "") if node.op == "Conv" and len(node.inputs) > 1 else None
     groups = node.attributes.get("group", 1)
     if weight is None or weight.ndim != 4 or weight.shape[1] != 1 or weight.dtype != "float32" or groups < 2:
         return None

@@ -1,0 +1,118 @@
+"""Every pass on its own pattern with one thing changed, each thing in turn: what it does not know, it leaves as it was.
+
+A few changes of every other graph are tried where that graph is tested, in `rewrites.same`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastlayers.errors import Error
+from fastlayers.graph.ir import Graph
+from fastlayers.graph.passes import PASSES
+from tests.program.graphs import graph, node, normal
+
+from .changed import Changed, changes, unharmed
+from .rewrites import BN, CONV, IMAGE, PADS, B, C, W
+from .test_passes import GELUS, LN, NORMED, NUMBERS
+
+EVERY = 10**6
+I8 = np.dtype(np.int8)
+SCALES = {"s": np.float32(0.05), "z": np.int8(3), "t": np.float32(0.1), "u": np.int8(-2)}
+QUERIES = {"q": (2, 2, 5, 4), "k": (2, 2, 6, 4), "v": (2, 2, 6, 3), "mask": (2, 1, 5, 6)}
+COLUMN_ROW = normal(C, 1, 7, 1) * normal(C, 1, 1, 7, seed=1)
+
+
+def lines(*texts: str, **attributes: Mapping[str, Any]) -> list[Any]:
+    """Nodes; attributes by the name of an operator."""
+    return [node(text, **attributes.get(text.split("= ")[1].split("(")[0], {})) for text in texts]
+
+
+Pattern = tuple[Mapping[str, Any], Sequence[Any], Mapping[str, Any]]
+PATTERNS: dict[str, Pattern] = {
+    "padding": ({"x": IMAGE}, lines("p = Pad(x, pads, zero)", "y = Conv(p, w, b)"),
+                CONV | {"pads": np.array([0, 0, 1, 1, 0, 0, 1, 2]), "zero": np.float32(0)}),
+    "linear": ({"x": (3, 5)}, lines("h = MatMul(x, w)", "y = Add(h, b)"), {"w": W, "b": B}),
+    "gemm": ({"x": (3, 5)}, lines("y = Gemm(x, w, b)", Gemm={"alpha": 0.5}), {"w": W, "b": B}),
+    "affine": ({"x": IMAGE}, lines("h = Conv(x, w, b)", "n = BatchNormalization(h, s, t, m, v)", "k = Mul(n, f)",
+                                   "y = Sub(k, f)"), CONV | BN | {"f": normal(C, 1, 1)}),
+    "gates": ({"x": (3, 7)}, lines("d = Div(x, root)", "e = Erf(d)", "o = Add(e, one)", *GELUS["half first"]), NUMBERS),
+    "swish": ({"x": (3, 7)}, lines("s = HardSigmoid(x)", "y = Mul(x, s)", HardSigmoid={"alpha": 1 / 6, "beta": 0.5}), {}),
+    "layer_norm": ({"x": (3, 8)}, lines(*NORMED, "k = Mul(n, w)", "y = Add(k, b)"), LN),
+    "weights": ({"x": (3, 8)}, lines("n = LayerNormalization(x, ones)", "k = Mul(n, w)", "y = Add(k, b)"),
+                LN | {"ones": np.ones(8, np.float32)}),
+    "attention": (QUERIES, lines("t = Transpose(k)", "a = MatMul(q, t)", "f = Mul(a, s)", "c = Add(f, mask)", "p = Softmax(c)",
+                                 "y = MatMul(p, v)", Transpose={"perm": (0, 1, 3, 2)}, Softmax={"axis": -1}),
+                  {"s": np.float32(0.5)}),
+    "activations": ({"x": IMAGE}, lines("h = Conv(x, w, b)", "y = Clip(h, zero, six)"),
+                    CONV | {"zero": np.float32(0), "six": np.float32(6)}),
+    "residual": ({"x": IMAGE}, lines("h = Conv(x, w, b)", "g = Conv(x, w, b)", "k = Add(h, g)", "y = Relu(k)", Conv=PADS), CONV),
+    "layout": ({"x": IMAGE}, lines("h = Conv(x, w, b)", "k = Atan(h)", "m = MaxPool(k)", "c = Max(m, m)", "g = Conv(c, u)",
+                                   "a = GlobalAveragePool(g)", "y = Flatten(a)", Conv=PADS, MaxPool={"kernel_shape": (2, 2)}),
+               CONV | {"u": normal(C, C, 3, 3) / 5}),
+    "separable": ({"x": (1, C, 20, 20)}, lines("h = Conv(x, k, b)", "y = Relu(h)", Conv={"group": C, "pads": (3, 3, 3, 3)}),
+                  {"k": COLUMN_ROW, "b": normal(C)}),
+    "quantised": ({"x": ((1, 3, 6, 6), I8)}, lines("f = DequantizeLinear(x, s, z)", "m = MaxPool(f)", "a = Elu(m)",
+                                                   "y = QuantizeLinear(a, t, u)", MaxPool={"kernel_shape": (2, 2)}), SCALES),
+    "quantised product": ({"x": ((3, 5), I8)}, lines("f = DequantizeLinear(x, s, z)", "g = DequantizeLinear(w, t)",
+                                                     "h = MatMul(f, g)", "y = QuantizeLinear(h, t, u)"),
+                          SCALES | {"w": np.arange(-10, 10, dtype=np.int8).reshape(5, 4)}),
+}  # fmt: skip
+
+
+def made(name: str) -> tuple[Graph, list[np.ndarray]]:
+    inputs, nodes, constants = PATTERNS[name]
+    given = []
+    for i, shape in enumerate(inputs.values()):
+        sizes, dtype = shape if isinstance(shape[-1], np.dtype) else (shape, np.dtype(np.float32))
+        values = normal(*sizes, seed=i)
+        given.append(values if dtype.kind == "f" else (values * 40).clip(-128, 127).astype(dtype))
+    return graph(inputs, nodes, ["y"], constants), given
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_pattern_with_one_thing_changed(name: str) -> None:
+    whole, given = made(name)
+    unharmed(Changed(whole, given, "as it is"))
+    every = changes(whole, given, EVERY)
+    assert len(every) > 50
+    for other in every:
+        unharmed(other)
+
+
+def test_every_pass_has_a_pattern() -> None:
+    assert {change.name for change in PASSES} <= set(PATTERNS)
+
+
+def test_harm_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass that changes numbers, one that fails, and one whose result runs in numpy."""
+    from fastlayers.graph.passes import _net, linear
+
+    whole = Changed(*made("linear"), "as it is")
+
+    def renamed(op: str, **attributes: Any) -> Any:
+        def change(net: _net.Net) -> None:
+            for at, found in net.each("MatMul"):
+                net.replace(at, _net.Node(op, found.inputs, found.outputs, attributes))
+
+        return change
+
+    def failing(net: _net.Net) -> None:
+        raise IndexError
+
+    for change, error in (
+        (renamed("MatMulNBits"), (AssertionError, Error)),
+        (renamed("FusedMatMul", alpha=2.0), AssertionError),
+        (renamed("Einsum", equation="ij,jk->ik", slow=True), None),
+        (failing, IndexError),
+    ):
+        monkeypatch.setattr(linear, "apply", change)
+        if error is None:
+            unharmed(whole)
+        else:
+            with pytest.raises(error):  # type: ignore[arg-type]
+                unharmed(whole)

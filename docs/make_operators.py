@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import keras_names
@@ -22,7 +22,7 @@ from fastlayers.formats.onnx.schema import NEWEST, OLDEST, schemas
 from fastlayers.formats.tflite.graph import RULES
 from fastlayers.formats.tflite.quantised import OWN
 from fastlayers.formats.tflite.schema import operator_name
-from fastlayers.operators import OPERATORS
+from fastlayers.operators import OPERATORS, Traits
 from fastlayers.operators.control import CONTROL
 from fastlayers.operators.sequence import SEQUENCES
 
@@ -89,6 +89,27 @@ def onnx() -> list[str]:
     return lines
 
 
+TRAITS: tuple[tuple[str, Callable[[Traits], object]], ...] = (
+    ("applied by the operator before, in registers", lambda t: t.unary),
+    ("apply an activation to their result", lambda t: "activation" in t.epilogue),
+    ("add a residual to their result", lambda t: "residual" in t.epilogue),
+    ("read and write channels first or last, each side by itself", lambda t: t.layout is not None and t.layout.kind == "free"),
+    ("keep channels last between those", lambda t: t.layout is not None and t.layout.kind == "tied"),
+    ("work on 8-bit values between DequantizeLinear and QuantizeLinear", lambda t: t.quantized or t.unary or t.moves),
+    ("run step by step in a stream (where time is not the axis that they go along)", lambda t: t.time),
+    ("have their multiply-adds counted", lambda t: t.multiply_adds),
+)
+
+
+def traits() -> list[str]:
+    """What is known of the operators."""
+    lines = ["| | operators |", "| --- | --- |"]
+    for text, holds in TRAITS:
+        names = [name for name, operator in OPERATORS.items() if "::" not in name and holds(operator.traits)]
+        lines.append(f"| {text} | {joined(names)} |")
+    return lines
+
+
 def page() -> str:
     """The whole page."""
     known = {*RULES, *OWN}
@@ -98,6 +119,12 @@ def page() -> str:
         [
             HEAD,
             *onnx(),
+            "",
+            "## What passes and streams make of operators",
+            "",
+            'In programs, unless `precision="strict"` asks for none of it; names that ONNX has not are of our own operators.',
+            "",
+            *traits(),
             "",
             "## TensorFlow Lite",
             "",

@@ -19,16 +19,30 @@ MOST_LINES = 600
 
 # What each storey may not import: all above it, and what is none of its business. A storey is the first name below fastlayers.
 TOP = {"model", "cli", "__main__"}
+ENGINE = {"operators", "program", "stream"}
 FORBIDDEN = {
-    "errors": {"kernels", "functional", "layers", "formats", "graph", "threads", *TOP},
-    "threads": {"functional", "layers", "formats", "graph", *TOP},
-    "kernels": {"functional", "layers", "formats", "graph", *TOP},
-    "graph": {"layers", "formats", *TOP},
-    "functional": {"layers", "formats", *TOP},
-    "layers": {"formats", *TOP},
-    "formats": {"kernels", "functional", "layers", *TOP},
+    "errors": {"kernels", "functional", "layers", "formats", "graph", "threads", *ENGINE, *TOP},
+    "threads": {"functional", "layers", "formats", "graph", *ENGINE, *TOP},
+    "kernels": {"functional", "layers", "formats", "graph", *ENGINE, *TOP},
+    "graph": {"layers", "formats", "stream", *TOP},
+    "functional": {"layers", "formats", *ENGINE, *TOP},
+    "layers": {"formats", *ENGINE, *TOP},
+    "operators": {"layers", "formats", "stream", *TOP},
+    "program": {"functional", "layers", "formats", "stream", *TOP},
+    "stream": {"layers", "formats", "kernels", "cli", "__main__"},
+    "formats": {"kernels", "functional", "layers", "stream", *TOP},
     "model": {"cli", "__main__"},
+    "cli": {"__main__"},
 }
+# Arrows that point up, and are to go: what is above is asked for types, or for one function. No other may be added.
+DEBTS = {
+    ("graph", "functional"), ("graph", "operators"), ("graph", "program"), ("operators", "program"),
+    ("stream", "model"),
+}  # fmt: skip
+# The storeys from the lowest on.
+STOREYS = (
+    "errors", "threads", "kernels", "graph", "functional", "layers", "operators", "program", "formats", "stream", "model", "cli"
+)  # fmt: skip
 
 
 def identify(path: Path) -> str:
@@ -64,6 +78,20 @@ def test_arrows_point_down(path: Path) -> None:
     banned = FORBIDDEN.get(mine, set())
     wrong = [f"line {line}: {name}" for line, name in imported(path) if name.startswith("fastlayers.") and storey(name) in banned]
     assert not wrong, f"{mine} may not import from {sorted(banned)}"
+
+
+def test_every_package_has_its_storey() -> None:
+    """A new folder is told what it may import, and no arrow points up but those that are known."""
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert folders <= set(FORBIDDEN)
+    found = set()
+    for path in PYTHON:
+        mine = storey(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        for _, name in imported(path):
+            other = storey(name) if name.startswith("fastlayers.") else mine
+            if mine in STOREYS and other in STOREYS and STOREYS.index(other) > STOREYS.index(mine):
+                found.add((mine, other))
+    assert found == DEBTS
 
 
 @pytest.mark.parametrize("path", CYTHON, ids=identify)

@@ -30,7 +30,8 @@ _HOMES = {
     "model._compile": "compile",
     "model._load": "load",
     "model.custom": "operator",
-    "model.model": "Model TensorSpec",
+    "model.model": "Model",
+    "model.specs": "TensorSpec",
     "model.session": "InferenceSession",
     "stream": "Stream",
 }

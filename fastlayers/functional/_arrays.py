@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._arguments import no_memory
+from .._foreign import as_numpy
 from .._masked import is_masked
 from ..errors import DTypeError, Error, ShapeError
 from ..graph.symbol import Symbol
@@ -98,7 +99,7 @@ def as_array(value: Any, op: str, argument: str) -> np.ndarray:
     if is_masked(value):
         raise DTypeError(f"{op}: {argument} is a masked array: expected a plain one, for example {argument}.filled(0)")
     try:
-        return np.asarray(value)
+        return as_numpy(value)
     except Error:  # of a symbolic value
         raise
     except MemoryError as error:

@@ -9,11 +9,12 @@ if TYPE_CHECKING:
     from ._compile import compile
     from ._load import load
     from .custom import operator
-    from .model import Model, TensorSpec
+    from .model import Model
     from .session import InferenceSession
+    from .specs import TensorSpec
 else:
     _HOMES = {
-        "_compile": "compile", "_load": "load", "custom": "operator", "model": "Model TensorSpec",
+        "_compile": "compile", "_load": "load", "custom": "operator", "model": "Model", "specs": "TensorSpec",
         "session": "InferenceSession",
     }  # fmt: skip
     __getattr__, __dir__ = exports(__name__, _HOMES)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from .._arguments import shown
-from ..errors import DTypeError, ShapeError
+from .._arguments import as_flag, shown
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..formats.onnx.canonical import DOMAINS
 from ..formats.onnx.schema import NEWEST, Attribute, Schema
 from ..graph.ir import Node
@@ -26,11 +26,13 @@ __all__ = ["operator"]
 F = TypeVar("F", bound=Callable[..., Any])
 Infer = Callable[..., Any]
 
+# Those that users have registered.
+_DECLARED: set[str] = set()
 # What an attribute's default, or annotation, makes of it in an ONNX file.
 _TYPES: dict[type, str] = {bool: "i", int: "i", float: "f", str: "s"}
 
 
-def operator(name: str, domain: str = "", infer: Infer | None = None) -> Callable[[F], F]:
+def operator(name: str, domain: str = "", infer: Infer | None = None, replace: bool = False) -> Callable[[F], F]:
     """Registers a function of arrays as an operator: decorate it with ``@fl.operator("Name", "my.domain")``.
 
     The result is called like any function of `functional`: with arrays it computes, with the symbolic values of `compile` it is
@@ -50,13 +52,15 @@ def operator(name: str, domain: str = "", infer: Infer | None = None) -> Callabl
         infer: gives the shape of the result, or a list of shapes if there are several, for the inputs' shapes (None for one that
             was left out) and attributes. In recorded functions a size may be a name. By default the result has the shape of the
             first input.
+        replace: whether a function that was registered by this name before makes way, as in a notebook whose cells are run
+            again; models that were made with it are to be made again. Operators of the library never make way.
 
     Returns:
         The decorator.
 
     Raises:
         DTypeError: what is decorated is no function, has no inputs, or an attribute of another type.
-        ShapeError: the name is taken.
+        ArgumentError: the name is taken.
 
     >>> import numpy as np, fastlayers as fl
     >>> @fl.operator("Doubled", "com.example")
@@ -71,11 +75,18 @@ def operator(name: str, domain: str = "", infer: Infer | None = None) -> Callabl
     if not isinstance(name, str) or not isinstance(domain, str) or not name:
         raise DTypeError(f"operator: name and domain are {shown(name)} and {shown(domain)}: expected strings, the name not empty")
     key = f"{domain}::{name}"
+    as_flag("operator", "replace", replace)
 
     def declare(function: F) -> F:
         tensors, attributes = _parameters(function, name)
-        if key in OPERATORS or name in DOMAINS.get(domain, {}):
-            raise ShapeError(f"operator: {name} of domain {domain!r} is registered already: expected another name")
+        if key in _DECLARED:
+            if not replace:
+                raise ArgumentError(
+                    f"operator: {name} of domain {domain!r} is registered already: expected another name, or replace=True"
+                )
+            forget(name, domain)
+        elif key in OPERATORS or name in DOMAINS.get(domain, {}):
+            raise ArgumentError(f"operator: {name} of domain {domain!r} is the library's own: expected another name")
 
         def rule(**values: Any) -> Any:
             return _shapes(name, infer, [values.pop(tensor) for tensor in tensors], values)
@@ -127,6 +138,7 @@ def operator(name: str, domain: str = "", infer: Infer | None = None) -> Callabl
                 return [Node(key, node.inputs, node.outputs, node.attributes)]
 
             DOMAINS.setdefault(domain, {})[name] = (schema, turn)
+        _DECLARED.add(key)
         return recorded  # type: ignore[return-value]
 
     return declare
@@ -135,6 +147,7 @@ def operator(name: str, domain: str = "", infer: Infer | None = None) -> Callabl
 def forget(name: str, domain: str = "") -> None:
     """Takes an operator out of every list again; models that were made with it keep working no longer."""
     key = f"{domain}::{name}"
+    _DECLARED.discard(key)
     lists: tuple[dict[str, Any], ...] = (OPERATORS, OPS, LOWER)
     for entries in lists:
         entries.pop(key, None)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._foreign import as_numpy
 from .._masked import is_masked
 from ..errors import DTypeError, LimitError, ShapeError
 from ..graph.ir import Value
@@ -16,10 +17,12 @@ from ..graph.ir import Value
 __all__ = ["by_name", "convert", "destination", "fits", "kind", "shaped"]
 
 _KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
+# The kinds that an input of a kind takes.
+_TAKEN = {"float": ("float", "int", "bool"), "int": ("int", "bool"), "bool": ("bool",)}
 
 
 def kind(dtype: np.dtype[Any]) -> str:
-    """The kind within which a dtype is cast: float, int or bool; "" for what is no number."""
+    """The kind of a dtype: float, int or bool; "" for what is no number."""
     return _KINDS.get(dtype.kind, "")
 
 
@@ -36,7 +39,11 @@ def by_name(inputs: Sequence[Value], feeds: Any) -> list[Any]:
 
 
 def convert(value: Value, given: Any) -> Any:
-    """One input as a contiguous array of the wanted dtype; casts within a kind only. A list of such for a sequence."""
+    """One input as a contiguous array of the wanted dtype; a list of such for a sequence.
+
+    Casts are within a kind, or upwards: integers and booleans become floats, as pictures of bytes do, and booleans integers.
+    Floats never become integers, and integers that the wanted dtype cannot hold are refused.
+    """
     if value.kind != "tensor":
         return _nested(value, given)
     if given.__class__ is np.ndarray and given.dtype == value.dtype and given.dtype.isnative:
@@ -59,7 +66,7 @@ def convert(value: Value, given: Any) -> Any:
 
 def _read(value: Value, given: Any) -> np.ndarray:
     try:
-        return np.asarray(given)
+        return as_numpy(given)
     except MemoryError:
         raise
     except Exception as error:
@@ -101,15 +108,15 @@ def _element(value: Value, given: Any) -> np.ndarray:
 
 def _cast(value: Value, array: np.ndarray) -> np.ndarray:
     have, want = kind(array.dtype), kind(value.dtype)
-    if not have or have != want:
+    if have not in _TAKEN.get(want, ()):
+        taken = " or ".join(_TAKEN[want]) if want else value.dtype.name
         raise DTypeError(
-            f"run: input {value.name!r} has dtype {array.dtype}: expected {value.dtype} or another {want or value.dtype.name} "
-            f"dtype; "
+            f"run: input {value.name!r} has dtype {array.dtype}: expected {value.dtype} or another {taken} dtype; "
             f"convert it yourself, for example with .astype({value.dtype.name!r})"
         )
     with np.errstate(over="ignore", invalid="ignore"):
         made = array.astype(value.dtype)
-    if want == "int" and array.dtype.itemsize >= value.dtype.itemsize and not np.array_equal(made, array):
+    if have == want == "int" and not np.can_cast(array.dtype, value.dtype) and not np.array_equal(made, array):
         raise DTypeError(f"run: input {value.name!r} of dtype {array.dtype} has numbers that {value.dtype} cannot hold")
     return made
 

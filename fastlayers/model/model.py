@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -16,53 +16,26 @@ from .._deadline import Deadline
 from .._locks import Lock
 from .._tuples import NamedTuple
 from ..errors import ArgumentError, DTypeError, ShapeError, ours
-from ..graph.ir import Graph, Shape, Value
+from ..graph.ir import Graph
 from ..graph.passes import optimise
 from ..kernels import _dispatch
 from ..operators._base import MAX_ROUNDS
 from ..program import Program
 from ..program.memory import LARGEST, counted
 from . import feeds as _feeds
+from .specs import Specs, TensorSpec, specs
+from .values import value_names, with_outputs
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from ..stream import Stream
+    from ..stream.windows import WindowStream
 
 __all__ = ["Model", "Options", "TensorSpec"]
 
 # Programs for other outputs than the graph's own, such as intermediate results, that a model keeps.
 KEPT = 8
-
-
-class TensorSpec(NamedTuple):
-    """An input or output: its name, its shape (a size may be a name or None; None if the rank is unknown) and its dtype.
-
-    Elements of types that numpy lacks (bfloat16, floats of 8 bits, integers of 4 ..) have a wider dtype: float32, int8 or uint8.
-    Arrays of such types of the package ml_dtypes may be given; results are of the wider dtype.
-    """
-
-    name: str
-    shape: Shape | None
-    dtype: np.dtype[Any]
-
-
-class SequenceSpec(TensorSpec):
-    """An input or output that is a list of arrays; `dtype` is that of its elements."""
-
-
-class OptionalSpec(TensorSpec):
-    """An input or output that is an array or None."""
-
-
-class OptionalSequenceSpec(TensorSpec):
-    """An input or output that is a list of arrays or None."""
-
-
-_SPECS: dict[str, type[TensorSpec]] = {
-    "tensor": TensorSpec,
-    "sequence(tensor)": SequenceSpec,
-    "optional(tensor)": OptionalSpec,
-    "optional(sequence(tensor))": OptionalSequenceSpec,
-}
 
 
 class Options(NamedTuple):
@@ -128,8 +101,7 @@ class Model:
         self._programs: dict[tuple[str, ...], Program] = {}
         self._threads = 0
         self.metadata: dict[str, str] = dict(metadata or {})
-        self.inputs: tuple[TensorSpec, ...] = tuple(_SPECS[v.kind](*v[:3]) for v in graph.inputs)
-        self.outputs: tuple[TensorSpec, ...] = tuple(_SPECS[v.kind](*v[:3]) for v in graph.outputs)
+        self.inputs, self.outputs = specs(graph.inputs), specs(graph.outputs)
         self._names = tuple(value.name for value in graph.outputs)
         self._main = self._program(self._names, packed)
         self._runner: Any = _NoRunner() if self._main.runner is None else self._main.runner
@@ -140,7 +112,8 @@ class Model:
         """Runs on arrays given in the order of `inputs`.
 
         Args:
-            *arrays: one an input; anything that `np.asarray` takes, of the input's dtype or another of its kind. For a scalar
+            *arrays: one an input: anything that `np.asarray` takes, torch's tensors, and what has ``__dlpack__``. Booleans,
+                integers and floats are converted to floats, booleans and integers to integers that can hold them. For a scalar
                 (shape ``()``) an array of exactly one element will do.
             out: the output's own memory: an array, or a sequence of them; None for fresh ones.
             timeout: seconds that the run may take; None for as many as it needs. See `run`.
@@ -161,8 +134,10 @@ class Model:
             with Deadline(timeout):
                 return self(*arrays, out=out)
         if len(arrays) != len(self.inputs):
-            names = [value.name for value in self.inputs]
+            names = self.inputs.names
             raise ShapeError(f"call: {len(arrays)} arrays were given: expected {len(names)}, for {names}")
+        if isinstance(arrays[0] if arrays else None, Mapping):
+            raise DTypeError("call: a dict was given: expected arrays in the order of `inputs`; `run` takes them by name")
         if out is not None:
             if not isinstance(out, (np.ndarray, tuple, list)):
                 raise DTypeError(f"call: out is of type {type(out).__name__}: expected an array, or a tuple or list of them")
@@ -183,7 +158,7 @@ class Model:
 
     def run(
         self,
-        feeds: Mapping[str, Any],
+        feeds: Mapping[str, Any] | ArrayLike,
         outputs: Sequence[str] | None = None,
         *,
         out: Mapping[str, np.ndarray] | None = None,
@@ -196,8 +171,9 @@ class Model:
         model works afterwards; arrays of `out` may have been written in part.
 
         Args:
-            feeds: one array for every input, exactly. Where the model declares a scalar (shape ``()``), an array of exactly one
-                element is taken too, whatever its axes: ``sr`` of silero-vad as ``np.array([16000])``.
+            feeds: a dict with one array for every input, exactly; or the array alone, if there is one input. Dtypes are converted
+                as in calls. Where the model declares a scalar (shape ``()``), an array of exactly one element is taken too,
+                whatever its axes: ``sr`` of silero-vad as ``np.array([16000])``.
             outputs: names of the wanted results, intermediate ones of the graph included; the model's outputs by default.
             out: arrays that results are written to, by name: of the right shape and dtype, C-contiguous, writable.
             timeout: seconds that the run may take; None for as many as it needs.
@@ -222,6 +198,8 @@ class Model:
         names = self._names if outputs is None else as_names("run", "outputs", outputs)
         if out is not None:
             as_mapping("run", "out", out)
+        if len(self.inputs) == 1 and not isinstance(feeds, Mapping):
+            feeds = {self.inputs[0].name: feeds}
         arrays = _feeds.by_name(self._graph.inputs, feeds)
         program = self._main if names == self._names else self._program(names)
         return dict(zip(names, self._run(program, names, arrays, out), strict=True))
@@ -281,7 +259,7 @@ class Model:
         with self._lock:
             found = self._programs.get(names)
             if found is None:
-                graph = self._graph if names == self._names else _with_outputs(self._graph, names)
+                graph = self._graph if names == self._names else with_outputs(self._graph, names)
                 prepare = bodies = None
                 if self._options.strict:
                     from ..graph.passes.direct import direct
@@ -305,8 +283,8 @@ class Model:
         """Makes the binding for these sizes now instead of at the first call.
 
         Args:
-            shapes: a shape for every input, by name or in their order; an array instead where numbers decide sizes (`sr` of
-            silero-vad).
+            shapes: a shape for every input, by name or in their order, or the shape alone if there is one input; an array
+                instead where numbers decide sizes (`sr` of silero-vad).
 
         Raises:
             ShapeError: a name is missing or unknown, a shape does not fit, or the network cannot take these sizes.
@@ -317,6 +295,8 @@ class Model:
         """Arrays of these shapes that take no memory; arrays among `shapes` are taken as they are."""
         from ..functional._checks import sequence
 
+        if len(self.inputs) == 1 and (isinstance(shapes, np.ndarray) or _is_shape(shapes)):
+            shapes = [shapes]
         given = (
             _feeds.by_name(self._graph.inputs, shapes) if isinstance(shapes, Mapping) else sequence("prepare", "shapes", shapes)
         )
@@ -339,6 +319,19 @@ class Model:
             arrays.append(np.broadcast_to(np.zeros((), value.dtype), tuple(shape)))
         return arrays
 
+    @overload
+    def stream(
+        self,
+        *,
+        size: int,
+        overlap: int = 0,
+        state: Mapping[str, str] | None = None,
+        axis: int | str | None = None,
+        input: str | None = None,
+        initial: Mapping[str, Any] | None = None,
+    ) -> WindowStream: ...
+
+    @overload
     def stream(
         self,
         *,
@@ -346,6 +339,17 @@ class Model:
         axis: int | str | None = None,
         input: str | Sequence[str] | None = None,
         initial: Mapping[str, Any] | None = None,
+    ) -> Stream: ...
+
+    def stream(
+        self,
+        *,
+        state: Mapping[str, str] | None = None,
+        axis: int | str | None = None,
+        input: str | Sequence[str] | None = None,
+        initial: Mapping[str, Any] | None = None,
+        size: int | None = None,
+        overlap: int = 0,
     ) -> Stream:
         """The network for a sequence that comes in pieces, with a memory of the earlier ones.
 
@@ -355,15 +359,21 @@ class Model:
         result, put together, are what the whole sequence would give, bit for bit (Winograd's algorithm apart, which streams do
         not use). What needs steps that have not come yet is an error.
 
+        A network that takes windows of one length gets them with `size` and `overlap`: then pieces have any length, and a call
+        gives a list with a result for every window that it completes. silero-vad: ``stream(size=512, overlap=64)``.
+
         Args:
             state: names of states, ``{input: output}``.
             axis: the axis of time of the input: its number, or the name of its size; found by its name, or as the only one that
                 is open, if None.
             input: which input, or inputs, have time, if there are several; others are the same in every call.
             initial: what states begin as, by name; zeros if they are not in it.
+            size: how many new steps a window has. `axis` and `input` then say what is cut into windows.
+            overlap: how many steps of what came before stand in front of them; zeros at first.
 
         Returns:
-            The stream. It takes the inputs that are no states, and gives the outputs that are none.
+            The stream, a `WindowStream` if `size` was given. It takes the inputs that are no states, and gives the outputs that
+            are none.
 
         Raises:
             ShapeError: the states, or the axis, cannot be told; the message says what to name.
@@ -378,7 +388,7 @@ class Model:
         """
         from ..stream import make
 
-        return make(self, state, axis, input, initial)
+        return make(self, state, axis, input, initial, size, overlap)
 
     def _like(self, graph: Graph) -> Model:
         """Another graph that runs as this one does, as it is written."""
@@ -392,6 +402,11 @@ class Model:
     def variant(self) -> str:
         """The kernel variant that the model runs under, such as ``"aot/x86_v3"``."""
         return self._variant.name
+
+    @property
+    def value_names(self) -> list[str]:
+        """Every value that the network's nodes make, in their order: what `run` takes as `outputs`."""
+        return value_names(self._graph)
 
     @property
     def num_threads(self) -> int:
@@ -408,7 +423,7 @@ class Model:
         """A table of the steps: shapes, parameters, multiply-adds, bytes, and which kernel runs each; see `inspect`.
 
         Args:
-            shapes: sizes of the inputs, by name or in their order; needed where the model's own are not all numbers.
+            shapes: as in `prepare`; needed where the model's own sizes are not all numbers.
         """
         from .summary import summary
 
@@ -462,8 +477,8 @@ class Model:
         self.close()
 
     def __repr__(self) -> str:
-        def side(specs: tuple[TensorSpec, ...]) -> str:
-            return ", ".join(f"{s.name} {s.dtype.name}{'' if s.shape is None else list(s.shape)}" for s in specs)
+        def side(found: Specs) -> str:
+            return ", ".join(f"{s.name} {s.dtype.name}{'' if s.shape is None else list(s.shape)}" for s in found)
 
         return f"Model({side(self.inputs)} -> {side(self.outputs)}; {self.variant})"
 
@@ -478,6 +493,11 @@ class Model:
         return self.__reduce__()[0](*self.__reduce__()[1])  # type: ignore[no-any-return]
 
 
+def _is_shape(shapes: Any) -> bool:
+    """Whether it is one shape, and not several."""
+    return isinstance(shapes, (tuple, list)) and bool(shapes) and all(isinstance(d, (int, np.integer)) for d in shapes)
+
+
 def _restore(graph: Graph, options: Options, metadata: Mapping[str, str], threads: int, device: str) -> Model:
     model = Model(graph, options, metadata, device=device)
     model.num_threads = threads
@@ -488,20 +508,3 @@ def optimise_branch(strict: bool, graph: Graph, known: Mapping[str, np.ndarray],
     """The passes over a branch of an `If`."""
     with ours(lambda: "run: simplifying a branch or a body"):
         return optimise(graph, strict, known, specs)
-
-
-def _with_outputs(graph: Graph, names: tuple[str, ...]) -> Graph:
-    """The graph with other values as its outputs."""
-    known = {v.name: v for v in (*graph.inputs, *graph.outputs)}
-    made = {name for node in graph.nodes for name in node.outputs if name}
-    wanted = []
-    for name in names:
-        if name not in made and name not in known and name not in graph.constants:
-            raise ShapeError(
-                f"run: outputs has {name!r}, which is no value of the graph: expected some of {[v.name for v in graph.outputs]}"
-            )
-        spec = known.get(name) or graph.values.get(name)
-        wanted.append(spec._replace(name=name) if spec else Value(name, None, np.dtype(np.float32)))
-    if len(set(names)) != len(names):
-        raise ShapeError(f"run: outputs has a name twice: {list(names)}")
-    return Graph(graph.inputs, tuple(wanted), graph.nodes, graph.constants, graph.values)

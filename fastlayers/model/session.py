@@ -10,7 +10,8 @@ import numpy as np
 from .._arguments import as_names, shown
 from ..errors import DTypeError
 from ._load import load
-from .model import Model, OptionalSequenceSpec, OptionalSpec, SequenceSpec, TensorSpec
+from .model import Model
+from .specs import OptionalSequenceSpec, OptionalSpec, SequenceSpec, TensorSpec
 
 __all__ = ["InferenceSession", "NodeArg", "SessionOptions"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +10,10 @@ import numpy as np
 from .._arguments import as_mapping
 from ..errors import DTypeError, ShapeError
 from ..functional._arrays import shape_of
+from ..model.specs import Specs
 
 if TYPE_CHECKING:
-    from ..model.model import Model, TensorSpec
+    from ..model.model import Model
 
 __all__ = ["Stream"]
 
@@ -45,8 +46,8 @@ class Stream:
         """See `Model.stream`. `own`: the states are those of a rewritten graph, and begin by themselves as scalars."""
         self._model, self._pairs, self._own = model, dict(pairs), own
         outs = set(self._pairs.values())
-        self.inputs: tuple[TensorSpec, ...] = tuple(v for v in model.inputs if v.name not in self._pairs)
-        self.outputs: tuple[TensorSpec, ...] = tuple(v for v in model.outputs if v.name not in outs)
+        self.inputs = Specs(v for v in model.inputs if v.name not in self._pairs)
+        self.outputs = Specs(v for v in model.outputs if v.name not in outs)
         self._specs = {v.name: v for v in model._graph.inputs if v.name in self._pairs}
         given = {} if initial is None else as_mapping("stream", "initial", initial)
         self._initial = {name: self._checked(name, value) for name, value in given.items()}
@@ -71,22 +72,29 @@ class Stream:
             DTypeError: an array is of another kind than its input.
             TimeoutError: the run is not done after `timeout` seconds.
         """
-        if len(arrays) != len(self.inputs):
-            names = [value.name for value in self.inputs]
-            raise ShapeError(f"stream: {len(arrays)} arrays were given: expected {len(names)}, for {names}")
-        results = tuple(self.run({v.name: a for v, a in zip(self.inputs, arrays, strict=True)}, timeout=timeout).values())
+        results = tuple(self.run(self._named(arrays), timeout=timeout).values())
         return results[0] if len(results) == 1 else results
 
     def run(self, feeds: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
         """Runs on the next piece, given by name; a dict in the order of `outputs`. See `__call__`."""
-        names = [value.name for value in self.inputs]
-        if not isinstance(feeds, Mapping) or set(feeds) != set(names):
-            given = list(feeds) if isinstance(feeds, Mapping) else type(feeds).__name__
-            raise ShapeError(f"stream: feeds has {given}: expected exactly {names}")
+        self._check_names(feeds)
         state = self._begun(feeds)
         results = self._model.run({**feeds, **state}, timeout=timeout)
         self._state = {name: results.pop(output) for name, output in self._pairs.items()}
         return results
+
+    def _named(self, arrays: Sequence[Any]) -> dict[str, Any]:
+        """Arrays in the order of the inputs, by their names."""
+        if len(arrays) != len(self.inputs):
+            names = self.inputs.names
+            raise ShapeError(f"stream: {len(arrays)} arrays were given: expected {len(names)}, for {names}")
+        return {value.name: array for value, array in zip(self.inputs, arrays, strict=True)}
+
+    def _check_names(self, feeds: Any) -> None:
+        names = self.inputs.names
+        if not isinstance(feeds, Mapping) or set(feeds) != set(names):
+            given = list(feeds) if isinstance(feeds, Mapping) else type(feeds).__name__
+            raise ShapeError(f"stream: feeds has {given}: expected exactly {names}")
 
     def _begun(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """The state, with zeros of the right sizes for what has not begun."""
@@ -149,7 +157,7 @@ class Stream:
 
     def clone(self) -> Stream:
         """Another stream of the same model that goes on from here; both are then independent."""
-        made = Stream.__new__(Stream)
+        made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__)
         made._state = dict(self._state)
         return made

@@ -203,9 +203,27 @@ def test_what_numba_cannot_make_a_c_function_of_stays_a_step_of_python() -> None
         forget("Total")
 
 
+def test_a_cell_that_is_run_again(swirl: Callable[..., Any]) -> None:
+    x = np.ones((2, 3), np.float32)
+    for factor in (3, 5):
+
+        @fl.operator("Swirl", DOMAIN, replace=True)
+        def again(x, k=factor):  # type: ignore[no-untyped-def]
+            return x * np.float32(k)
+
+        np.testing.assert_array_equal(again(x), factor * x)
+        np.testing.assert_array_equal(fl.compile(again, fl.graph.Input("x", (2, 3)))(x), factor * x)
+
+
 def test_errors(swirl: Callable[..., Any]) -> None:
-    with pytest.raises(fl.ShapeError, match="registered already"):
+    with pytest.raises(fl.ArgumentError, match="registered already: expected another name, or replace=True") as caught:
         fl.operator("Swirl", DOMAIN)(lambda x: x)
+    assert not isinstance(caught.value, fl.ShapeError)
+    for replace in (False, True):
+        with pytest.raises(fl.ArgumentError, match=r"FusedConv of domain 'com\.microsoft' is the library's own"):
+            fl.operator("FusedConv", "com.microsoft", replace=replace)(lambda x: x)
+    with pytest.raises(fl.DTypeError, match="replace is 'yes'"):
+        fl.operator("Swirl", DOMAIN, replace="yes")(lambda x: x)  # type: ignore[arg-type]
     with pytest.raises(fl.DTypeError, match="no parameter without a default"):
         fl.operator("None")(lambda: 0)
     with pytest.raises(fl.DTypeError, match="any number"):

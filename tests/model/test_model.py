@@ -71,9 +71,7 @@ def test_casts_within_a_kind(given: Any) -> None:
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        (np.ones((2, 4), np.int64), "input 'x' has dtype int64: expected float32 or another float dtype"),
-        (np.ones((2, 4), bool), "input 'x' has dtype bool"),
-        (np.ones((2, 4), complex), "input 'x' has dtype complex128"),
+        (np.ones((2, 4), complex), "input 'x' has dtype complex128: expected float32 or another float or int or bool dtype"),
         ([["a"] * 4], "input 'x' has dtype <U1"),
         (None, "input 'x' has dtype object"),
         (np.ma.masked_array(np.ones((2, 4))), "input 'x' is a masked array"),
@@ -87,7 +85,7 @@ def test_other_kinds_are_refused(x: Any, message: str) -> None:
 
 
 def test_float_is_never_made_an_integer() -> None:
-    with pytest.raises(fl.DTypeError, match="input 'k' has dtype float64: expected int64 or another int dtype"):
+    with pytest.raises(fl.DTypeError, match="input 'k' has dtype float64: expected int64 or another int or bool dtype"):
         Model(two_outputs()).run({"x": normal(1, 4), "k": 2.0})
     assert Model(two_outputs()).run({"x": normal(1, 4), "k": np.int32(2)})["m"] == 4
 
@@ -97,6 +95,9 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
     assert made.run({"k": [100]})["m"].dtype == np.int8
     with pytest.raises(fl.DTypeError, match="has numbers that int8 cannot hold"):
         made.run({"k": [200]})
+    unsigned = Model(graph({"k": ((1,), np.uint16)}, [node("m = Identity(k)")], ["m"]))
+    with pytest.raises(fl.DTypeError, match="has numbers that uint16 cannot hold"):
+        unsigned.run({"k": np.array([-1], np.int8)})
 
 
 @pytest.mark.parametrize("one", [[2], [[2]], np.array([2]), np.array([[[2]]], np.int32), np.ones((4, 4), np.int64)[:1, ::4] * 2])
@@ -136,8 +137,12 @@ def test_feeds(feeds: dict[str, Any], message: str) -> None:
 def test_call_wants_one_array_an_input() -> None:
     with pytest.raises(fl.ShapeError, match=r"2 arrays were given: expected 1, for \['x'\]"):
         compiled()(normal(1, 4), normal(1, 4))
+    with pytest.raises(
+        fl.DTypeError, match="a dict was given: expected arrays in the order of `inputs`; `run` takes them by name"
+    ):
+        compiled()({"x": normal(1, 4)})
     with pytest.raises(fl.DTypeError, match="feeds is of type list"):
-        compiled().run([normal(1, 4)])  # type: ignore[arg-type]
+        Model(two_outputs()).run([normal(1, 4), 2])
 
 
 def test_awkward_memory(threads: int) -> None:
@@ -201,6 +206,7 @@ def test_chosen_and_intermediate_outputs(variant: str) -> None:
     np.testing.assert_array_equal(np.maximum(h, 0), whole["r"])
     with pytest.raises(fl.ShapeError, match="outputs has 'q', which is no value of the graph"):
         model.run({"x": x, "k": 1}, ["q"])
+    assert model.value_names == ["h", "r", "n", "m"]
     with pytest.raises(fl.ShapeError, match="a name twice"):
         model.run({"x": x, "k": 1}, ["r", "r"])
 
@@ -231,7 +237,7 @@ def test_strict_means_direct_algorithms(tmp_path: Path) -> None:
     assert kernels == {False: {"winograd"}, True: {"conv"}}
 
 
-@pytest.mark.parametrize("shape", [5, (-1, 4), ("n", 4), (2.5, 4)])
+@pytest.mark.parametrize("shape", [5.5, (-1, 4), ("n", 4), (2.5, 4)])
 def test_shapes_that_are_none(shape: Any) -> None:
     with pytest.raises(fl.ShapeError, match="prepare: the shape of input 'x' is"):
         compiled().prepare([shape])

@@ -11,8 +11,9 @@ import pytest
 import fastlayers as fl
 from fastlayers.graph.ir import Node
 from fastlayers.kernels import _dispatch
-from fastlayers.model.model import Model, OptionalSequenceSpec, OptionalSpec, SequenceSpec
+from fastlayers.model.model import Model
 from fastlayers.model.session import NodeArg
+from fastlayers.model.specs import OptionalSequenceSpec, OptionalSpec, SequenceSpec
 from fastlayers.operators import View, sequence
 from fastlayers.operators.control import Meter
 from fastlayers.operators.sequence import SEQUENCES

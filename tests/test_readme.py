@@ -1,0 +1,102 @@
+"""README's blocks of Python, as they stand, one after the other, in a folder with the files that they name."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers.cli import demo
+from fastlayers.model.custom import forget
+from tests.examples.wheels import wheel_file
+from tests.program.graphs import graph, node, normal
+
+ROOT = Path(__file__).parent.parent
+SPEECH = Path(fl.__file__).parent / "data" / "speech_16k.wav"
+
+
+def blocks() -> list[str]:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def speech_network(path: Path) -> None:
+    """The packaged network as silero-vad is published: states in and out, a rate, and windows of any length declared."""
+    net = demo.load_network()
+    begin = net.initial()
+
+    def step(input: Any, h: Any, c: Any, sr: Any) -> dict[str, Any]:
+        probability, state = net(input, type(begin)(h, c))
+        return {"output": fl.functional.reshape(probability, (1, 1)), "hn": state.h, "cn": state.c}
+
+    f = fl.graph.Input
+    model = fl.compile(step, f("input", (1, 576)), f("h", (1, 128)), f("c", (1, 128)), f("sr", (), np.int64))
+    model.save(path)
+
+
+def prepared(folder: Path) -> None:
+    """Every file that README names."""
+    nodes = [node("conv1 = Conv(x, w)", strides=(32, 32)), node("y = Softmax(conv1)", axis=1)]
+    fl.Model(graph({"x": (1, 3, 224, 224)}, nodes, ["y"], {"w": normal(2, 3, 1, 1)})).save(folder / "model.onnx")
+    net = fl.Sequential(fl.Conv1d(2, 3, 2, bias=False))
+    net.load_state_dict({"0.weight": normal(3, 2, 2)})
+    fl.compile(net, fl.graph.Input("x", (1, 2, "time"))).save(folder / "conv_lstm.onnx")
+    shutil.copy(SPEECH, folder / "speech.wav")
+    speech_network(folder / "silero_vad.onnx")
+
+
+def speech(shown: str) -> np.ndarray:
+    """The probabilities that the example prints."""
+    found = np.array([float(p) for p in re.findall(r"\b[01]\.\d\d\b", shown)])
+    assert len(found) == 221  # whole windows of 512 samples
+    return found
+
+
+@pytest.fixture
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(tmp_path)
+    prepared(tmp_path)
+    yield {}
+    forget("Swirl", "com.example")
+
+
+def test_the_blocks_run_in_order(names: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    from_file, stream, of_layers, streamed, own = blocks()
+    exec(from_file, names)
+    np.testing.assert_array_equal(names["mine"], names["y"])
+    assert names["inner"]["conv1"].shape == (1, 2, 7, 7)
+    np.testing.assert_array_equal(fl.load("model.safetensors")(names["x"]), names["y"])
+    capsys.readouterr()
+    exec(stream, names)
+    found = speech(capsys.readouterr().out)
+    assert found.max() > 0.99 and np.mean(found > 0.5) > 0.85  # it is speech nearly all along: see the demo
+    want, _ = demo.probabilities(demo.load_network(), demo.load_recording())
+    np.testing.assert_allclose(found, want[:221], rtol=0, atol=0.0051)  # two digits are printed
+    assert names["stream"](normal(1, 2, 5)).shape == (1, 3, 4)
+    exec(of_layers, names)
+    assert names["y"].shape == (8, 10)
+    np.testing.assert_allclose(names["probabilities"].sum(1), 1.0, rtol=1e-6)
+    exec(streamed, names)
+    np.testing.assert_array_equal(np.concatenate([names["first"], names["rest"]], axis=1), names["whole"])
+    for _ in range(2):  # as a cell of a notebook
+        exec(own, names)
+    np.testing.assert_array_equal(names["y"], np.maximum(np.roll(names["x"], 1, axis=-1) * 2, 0))
+
+
+def test_blocks_that_need_no_other_stand_alone(names: dict[str, Any]) -> None:
+    from_file, _, of_layers, _, own = blocks()
+    for block in (from_file, of_layers, own):
+        exec(block, {})
+
+
+def test_the_published_network_finds_the_speech(names: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copy(wheel_file("silero-vad==6.2.3", "silero_vad/data/silero_vad.onnx"), "silero_vad.onnx")
+    exec("import numpy as np, fastlayers as fl", names)
+    exec(blocks()[1], names)
+    found = speech(capsys.readouterr().out)
+    assert found.max() > 0.99 and np.mean(found > 0.5) > 0.85

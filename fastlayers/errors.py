@@ -58,7 +58,7 @@ class WeightsError(Error, KeyError):
 
 
 class MissingExtraError(Error, ImportError):
-    """A feature needs an optional package; the message names the ``pip install "fastlayers[extra]"`` that brings it."""
+    """A feature needs an optional package; the message has the ``pip install`` that brings it."""
 
 
 class DeviceError(Error, RuntimeError):

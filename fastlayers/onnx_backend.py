@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ._extras import install
 from .errors import DeviceError, DTypeError, MissingExtraError, ShapeError
 from .formats.onnx.schema import NEWEST
 from .model import Model, load
@@ -28,7 +29,7 @@ def _onnx(what: str) -> Any:
         import onnx.helper
     except ImportError as error:
         raise MissingExtraError(
-            f'onnx_backend: {what} needs the package onnx, which is not installed: pip install "fastlayers[onnx]"'
+            f"onnx_backend: {what} needs the package onnx, which is not installed: {install('onnx')}"
         ) from error
     return onnx
 

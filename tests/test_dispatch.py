@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers._extras import install
 from fastlayers.kernels import _dispatch
 from fastlayers.kernels.table import KERNELS
 
@@ -151,6 +152,7 @@ def test_use_refuses_other_names_and_changes_nothing(name: object) -> None:
 def test_cuda_where_it_cannot_be_used_is_one_clear_error(environment: dict[str, str]) -> None:
     code = f"""
     import fastlayers as fl
+    from fastlayers._extras import install
     from fastlayers.kernels import _dispatch
     if "cuda" in fl.kernels.available():
         raise SystemExit
@@ -158,7 +160,7 @@ def test_cuda_where_it_cannot_be_used_is_one_clear_error(environment: dict[str, 
     try:
         {"fl.kernels.current()" if environment else "fl.kernels.use('cuda')"}
     except (fl.DeviceError, fl.MissingExtraError) as error:
-        assert "cannot be used on this machine: " in str(error) or 'pip install "fastlayers[cuda]"' in str(error), error
+        assert "cannot be used on this machine: " in str(error) or install("cuda") in str(error), error
         assert "'cuda'" in str(error) or "FASTLAYERS_ISA" in str(error)
     else:
         raise AssertionError
@@ -233,7 +235,7 @@ def test_without_numba_asking_for_it_names_the_extra(environment: dict[str, str]
         print(error)
     assert "jit" not in fl.kernels.available()
     """
-    assert 'pip install "fastlayers[jit]"' in python(code, **environment)
+    assert install("jit") in python(code, **environment)
 
 
 @needs_numba

@@ -107,3 +107,17 @@ def test_version_is_that_of_the_package() -> None:
 
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert tomllib.loads(text)["project"]["version"] == fastlayers.__version__
+
+
+def test_commands_for_optional_parts_name_what_they_need() -> None:
+    from fastlayers._extras import PACKAGES, install
+
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = text.split("[project.optional-dependencies]")[1].split("\n[")[0]
+    for extra, packages in PACKAGES.items():
+        line = re.search(rf"^{extra} = \[(.*?)\]\s*$", section, flags=re.MULTILINE)
+        assert line and re.findall(r'"([^"]+)"', line[1]) == list(packages), extra
+    assert install("cuda") == 'pip install "numba>=0.61" "numba-cuda[cu12]>=0.30"'
+    # The project is not on the index: its name brings nothing.
+    for path in [*(ROOT / "fastlayers").rglob("*.py"), *(ROOT / "docs").glob("*.md"), ROOT / "README.md"]:
+        assert "pip install fastlayers" not in (told := path.read_text(encoding="utf-8")) and 'install "fastlayers[' not in told

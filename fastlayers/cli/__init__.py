@@ -55,7 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has gone, as with `| head`: nothing more to say
         return 0
     except (Error, OSError) as error:
-        print(f"fastlayers {arguments.command}: {_sentence(error)}", file=sys.stderr)
+        # Some errors begin with what was being done, which may be the command itself.
+        print(f"fastlayers {arguments.command}: {_sentence(error).removeprefix(f'{arguments.command}: ')}", file=sys.stderr)
         return _FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -94,9 +95,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _probability(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"expected a number between 0 and 1, got {text}")
+        raise argparse.ArgumentTypeError(f"expected a number between 0 and 1, got {text!r}")
     return value
 
 

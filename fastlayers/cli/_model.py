@@ -3,37 +3,58 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
 import fastlayers as fl
 
-from ..errors import ShapeError
+from ..errors import ArgumentError, LimitError, ShapeError
 from ..model.model import Model
+from ..program.memory import LARGEST, within_machine
+from ._draw import printable
+from ._sizes import candidates, given_sizes, hint
 
-__all__ = ["add_arguments", "feeds", "load", "read_inputs"]
+__all__ = ["add_arguments", "check", "feeds", "load", "number", "read_inputs", "say"]
+
+
+def number(kind: type, least: float, most: float = math.inf) -> Any:
+    """What argparse reads a number with, which says what it may be."""
+
+    def read(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = math.nan
+        if not least <= value <= most:
+            about = f"at least {least}" if most == math.inf else f"from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"expected {'an integer' if kind is int else 'a number'} {about}, got {text!r}")
+        return value
+
+    return read
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model file, and what says how large its inputs are."""
-    parser.add_argument("model", help="an ONNX file, or one that Model.save wrote")
+    parser.add_argument("model", help="an ONNX, Keras (.keras, .h5) or TensorFlow Lite file, or one that Model.save wrote")
     parser.add_argument(
         "--shape",
         action="append",
         default=[],
         metavar="NAME=1,3,224,224",
-        help="the shape of an input, where the file leaves it open (may be given again); a size that is left out of this is 1",
+        help="the shape of an input, where the file leaves it open (may be given again); without NAME= for the only one; or a "
+        "size by its name, as in batch=2. Sizes that are not given are guessed: 1 for a batch, else the least that will do",
     )
     parser.add_argument(
         "--value",
         action="append",
         default=[],
         metavar="NAME=16000",
-        help="the number that an input of one element gets (may be given again)",
+        help="the number that an input gets in all its places (may be given again)",
     )
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="how many threads run it (1)")
+    parser.add_argument("--threads", type=number(int, 1, 256), default=1, metavar="N", help="how many threads run it (1)")
     parser.add_argument("--no-passes", action="store_true", help="run the graph as it is written")
 
 
@@ -44,28 +65,74 @@ def load(arguments: argparse.Namespace) -> Model:
     return model
 
 
-def _pairs(given: Sequence[str], option: str, names: Sequence[str]) -> dict[str, str]:
+def say(out: TextIO, *lines: str) -> None:
+    """Prints lines, with question marks for what the output's encoding lacks."""
+    out.writelines(printable(line, out.encoding or "ascii") + "\n" for line in lines)
+
+
+def check(model: Model, arguments: argparse.Namespace) -> None:
+    """Raises where the options about sizes and values are none of this model's."""
+    given_sizes(arguments.shape, model.inputs)
+    _values(model, arguments.value)
+
+
+def feeds(model: Model, arguments: argparse.Namespace, out: TextIO | None = None) -> dict[str, np.ndarray]:
+    """Seeded normal numbers in the shapes that the file and the command line give; what they leave open is guessed, and told.
+
+    Raises:
+        ShapeError: the network cannot take these sizes, or any that were tried.
+    """
+    sizes, values = given_sizes(arguments.shape, model.inputs), _values(model, arguments.value)
+    first: ShapeError | None = None
+    for guess in candidates(model.inputs, sizes):
+        made = _made(model, guess.shapes, values)
+        try:
+            if not guess.only:  # whatever is wrong with the only ones, the command itself will say
+                _try(model, made)
+        except ShapeError as error:
+            first = first or error
+            continue
+        if out is not None and (told := hint(model.inputs, sizes, guess.shapes)):
+            say(out, f"sizes are guessed: {told}")
+        return made
+    raise ShapeError(
+        f"{first}; no sizes that were tried for what the file leaves open will do: give them, as in "
+        f"{hint(model.inputs, sizes, None)}"
+    )
+
+
+def _try(model: Model, made: Mapping[str, np.ndarray]) -> None:
+    """Raises where a network cannot take these sizes."""
+    binding = model._main.binding(model._placeholders(made))
+    if binding.staged:  # sizes are settled when it runs
+        model.run(made)
+
+
+def _values(model: Model, given: Sequence[str]) -> dict[str, float]:
     found = {}
     for text in given:
         name, equals, value = text.rpartition("=")
-        if not equals or name not in names:
-            raise ShapeError(f"{option} {text}: expected NAME=..., with one of the names {', '.join(names)}")
-        found[name] = value
+        if not equals or name not in model.inputs.names:
+            raise ArgumentError(f"--value {text}: expected NAME=..., with one of the names {', '.join(model.inputs.names)}")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise ArgumentError(f"--value {text}: expected a number") from None
     return found
 
 
-def feeds(model: Model, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
-    """Seeded normal numbers in the shapes that the file and the command line give."""
-    names = [spec.name for spec in model.inputs]
-    shapes, values = _pairs(arguments.shape, "--shape", names), _pairs(arguments.value, "--value", names)
+def _made(model: Model, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, float]) -> dict[str, np.ndarray]:
     rng, result = np.random.default_rng(0), {}
+    limit = within_machine(LARGEST)
     for spec in model.inputs:
-        shape = _shape(spec.shape, shapes.get(spec.name), spec.name)
+        shape = shapes[spec.name]
+        nbytes = math.prod(shape) * max(spec.dtype.itemsize, 8)  # numbers are drawn as float64
+        if nbytes > limit:
+            raise LimitError(
+                f"--shape {spec.name}={','.join(map(str, shape))}: would take {nbytes} bytes: at most {limit} can be had"
+            )
         if spec.name in values:
-            try:
-                result[spec.name] = np.full(shape, float(values[spec.name])).astype(spec.dtype)
-            except ValueError:
-                raise ShapeError(f"--value {spec.name}={values[spec.name]}: expected a number") from None
+            result[spec.name] = np.full(shape, values[spec.name]).astype(spec.dtype)
         elif spec.dtype.kind == "f":
             result[spec.name] = rng.standard_normal(shape).astype(spec.dtype)
         else:
@@ -73,17 +140,10 @@ def feeds(model: Model, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
     return result
 
 
-def _shape(known: Any, given: str | None, name: str) -> tuple[int, ...]:
-    if given is not None:
-        try:
-            return tuple(int(part) for part in given.split(",") if part)
-        except ValueError:
-            raise ShapeError(f"--shape {name}={given}: expected sizes separated by commas") from None
-    if known is None:
-        raise ShapeError(f"the model leaves the rank of {name} open: give --shape {name}=...")
-    return tuple(d if isinstance(d, int) else 1 for d in known)
-
-
-def read_inputs(path: str) -> Mapping[str, np.ndarray]:
-    """Arrays by name from an npz or safetensors file; a leading "in_" of a name is dropped."""
-    return {name.removeprefix("in_"): array for name, array in fl.load_weights(path).items() if not name.startswith("out_")}
+def read_inputs(path: str, model: Model) -> Mapping[str, np.ndarray]:
+    """Arrays by name from an npz, npy or safetensors file; a leading "in_" of a name is dropped. One array for one input may have
+    any name.
+    """
+    found = {name.removeprefix("in_"): array for name, array in fl.load_weights(path).items() if not name.startswith("out_")}
+    names = model.inputs.names
+    return {names[0]: next(iter(found.values()))} if len(found) == len(names) == 1 else found

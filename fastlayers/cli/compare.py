@@ -13,7 +13,7 @@ from ..errors import ShapeError
 from ..formats import load_weights
 from ..model.comparison import Row, compared, onnxruntime_values, plain_values, values
 from ..model.model import Model
-from ..model.summary import table
+from ..model.summary import short, table
 from ._draw import printable
 from ._model import add_arguments, feeds, load
 
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
     if not options.tolerance >= 0:
         raise ShapeError(f"compare: --tolerance {options.tolerance}: expected a number of at least 0")
     model = load(options)
-    given, stored = _arrays(model, options)
+    given, stored = _arrays(model, options, out)
     against = options.against or ("stored" if stored else "plain")
     if against == "stored":
         if not stored:
@@ -76,9 +76,9 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
     return _tell(rows, layers, against, options, out)
 
 
-def _arrays(model: Model, options: argparse.Namespace) -> tuple[Mapping[str, np.ndarray], dict[str, np.ndarray]]:
+def _arrays(model: Model, options: argparse.Namespace, out: TextIO) -> tuple[Mapping[str, np.ndarray], dict[str, np.ndarray]]:
     if not options.arrays:
-        return feeds(model, options), {}
+        return feeds(model, options, out), {}
     found = load_weights(options.arrays)
     stored = {name.removeprefix("out_"): array for name, array in found.items() if name.startswith("out_")}
     inputs = {_plain(spec.name): spec.name for spec in model.inputs}
@@ -109,7 +109,7 @@ def _tell(rows: list[Row], layers: list[Row], against: str, options: argparse.Na
     shown = layers if options.layers else rows
     lines = table(
         ["value", "operator", "shape", "error", "worst"],
-        [[row.name[-40:], row.op, "x".join(map(str, row.shape)) or "-", f"{row.error:.2g}", row.note] for row in shown],
+        [[short(row.name), row.op, "x".join(map(str, row.shape)) or "-", f"{row.error:.2g}", row.note] for row in shown],
         3,
     ).splitlines()
     whom = {

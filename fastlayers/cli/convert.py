@@ -16,7 +16,7 @@ from ..formats._write import whole
 from ..formats.safetensors_write import DTYPES, write
 from ..model.comparison import difference
 from ._draw import printable
-from ._model import add_arguments, feeds, load
+from ._model import add_arguments, check, feeds, load
 
 __all__ = ["arguments", "run"]
 
@@ -68,6 +68,7 @@ def _weights(options: argparse.Namespace, target: Path) -> str:
 
 def _model(options: argparse.Namespace, target: Path) -> str:
     model = load(options)
+    check(model, options)
     try:
         given = feeds(model, options)
         expected = model.run(given)

@@ -18,6 +18,7 @@ import fastlayers as fl
 from fastlayers import functional as F
 
 from .. import _cpus, threads
+from .._extras import install
 from .._tuples import NamedTuple
 from ..errors import Error
 from ..kernels import _dispatch
@@ -62,7 +63,7 @@ def examine() -> Iterator[Finding]:
     yield _threads()
     for extra, modules in EXTRAS.items():
         missing = [m for m in modules if importlib.util.find_spec(m) is None]
-        yield Finding(f"[{extra}]", f'not installed: pip install "fastlayers[{extra}]"' if missing else "installed")
+        yield Finding(f"[{extra}]", f"not installed: {install(extra)}" if missing else "installed")
     if not variant.wrong:
         yield from _checks()
 
@@ -96,10 +97,11 @@ def _engine() -> Finding:
 
 
 def _reinstall() -> str:
-    """The command that builds the engine: in the source tree, if that is what runs, else from the source distribution."""
+    """The command that builds the engine: in the source tree, if that is what runs, else in one."""
     tree = Path(fl.__file__).parents[1]
-    source = f"-e {tree}" if (tree / "setup.py").exists() else "--no-cache-dir --no-binary fastlayers fastlayers"
-    return f"python -m pip install --force-reinstall --no-deps {source}"
+    source = f"-e {tree}" if (tree / "setup.py").exists() else "--no-cache-dir ."
+    where = "" if (tree / "setup.py").exists() else " in a clone of fastlayers"
+    return f"python -m pip install --force-reinstall --no-deps {source}{where}"
 
 
 def _variant() -> Finding:

@@ -28,7 +28,7 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
     with fl.kernels.use("jit"):
         model = load(options)
         with _progress(out) as report:
-            seconds = fl.kernels.warmup(model, feeds(model, options), report=report)
+            seconds = fl.kernels.warmup(model, feeds(model, options, out), report=report)
     out.write(printable(f"ready: kernels took {seconds:.1f} s\n", out.encoding or "ascii"))
     return 0
 

@@ -120,7 +120,9 @@ def start_cuda(what: str) -> None:
 
 
 def _no_numba(what: str) -> MissingExtraError:
-    return MissingExtraError(f'{what} needs Numba, which is not installed: pip install "fastlayers[jit]"')
+    from .._extras import install
+
+    return MissingExtraError(f"{what} needs Numba, which is not installed: {install('jit')}")
 
 
 def _default() -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._extras import install
 from .._tuples import NamedTuple
 from ..errors import DTypeError, MissingExtraError, ShapeError, UnsupportedError
 from ..formats import MAX_BYTES
@@ -97,7 +98,7 @@ def onnxruntime_values(path: str | os.PathLike[str], feeds: Mapping[str, Any], n
     try:
         import onnxruntime
     except ImportError:
-        raise MissingExtraError('compare: needs onnxruntime, which is not installed: pip install "fastlayers[compare]"') from None
+        raise MissingExtraError(f"compare: needs onnxruntime, which is not installed: {install('compare')}") from None
     from ..formats import onnx
     from ..formats._budget import Budget
     from ..formats._source import open_source

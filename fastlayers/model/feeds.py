@@ -26,15 +26,15 @@ def kind(dtype: np.dtype[Any]) -> str:
     return _KINDS.get(dtype.kind, "")
 
 
-def by_name(inputs: Sequence[Value], feeds: Any) -> list[Any]:
+def by_name(inputs: Sequence[Value], feeds: Any, what: str = "run: feeds") -> list[Any]:
     """The values of a mapping in the order of the inputs: exactly their names."""
     if not isinstance(feeds, Mapping):
-        raise DTypeError(f"run: feeds is of type {type(feeds).__name__}: expected a dict of arrays by name")
+        raise DTypeError(f"{what} is of type {type(feeds).__name__}: expected a dict of arrays by name")
     names = [value.name for value in inputs]
     missing, unknown = [n for n in names if n not in feeds], [n for n in feeds if n not in names]
     if missing or unknown:
         parts = [f"lacks {missing}"] * bool(missing) + [f"has {unknown}, which is no input"] * bool(unknown)
-        raise ShapeError(f"run: feeds {' and '.join(parts)}: expected exactly {names}")
+        raise ShapeError(f"{what} {' and '.join(parts)}: expected exactly {names}")
     return [feeds[name] for name in names]
 
 
@@ -129,14 +129,14 @@ def shaped(value: Value, array: np.ndarray) -> np.ndarray:
     return array
 
 
-def fits(value: Value, shape: tuple[int, ...]) -> None:
+def fits(value: Value, shape: tuple[int, ...], what: str = "run") -> None:
     """Raises unless an input may have this shape."""
     want = value.shape
     if want is None:
         return
     if len(shape) != len(want) or any(isinstance(d, int) and d != size for d, size in zip(want, shape, strict=True)):
         expected = f"{tuple('?' if d is None else d for d in want)}"  # from a file, which may give it a thousand axes
-        raise ShapeError(f"run: input {value.name!r} has shape {shape}: expected {expected:.500}")
+        raise ShapeError(f"{what}: input {value.name!r} has shape {shape}: expected {expected:.500}")
 
 
 def destination(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Sequence[np.ndarray]) -> np.ndarray:

@@ -291,17 +291,19 @@ class Model:
         """
         self._main.binding(self._placeholders(shapes))
 
-    def _placeholders(self, shapes: Mapping[str, Any] | Sequence[Any]) -> list[np.ndarray]:
+    def _placeholders(self, shapes: Mapping[str, Any] | Sequence[Any], what: str = "prepare") -> list[np.ndarray]:
         """Arrays of these shapes that take no memory; arrays among `shapes` are taken as they are."""
         from ..functional._checks import sequence
 
         if len(self.inputs) == 1 and (isinstance(shapes, np.ndarray) or _is_shape(shapes)):
             shapes = [shapes]
         given = (
-            _feeds.by_name(self._graph.inputs, shapes) if isinstance(shapes, Mapping) else sequence("prepare", "shapes", shapes)
+            _feeds.by_name(self._graph.inputs, shapes, f"{what}: shapes")
+            if isinstance(shapes, Mapping)
+            else sequence(what, "shapes", shapes)
         )
         if len(given) != len(self.inputs):
-            raise ShapeError(f"prepare: {len(given)} shapes were given: expected {len(self.inputs)}")
+            raise ShapeError(f"{what}: {len(given)} shapes were given: expected {len(self.inputs)}")
         arrays = []
         for i, (value, shape) in enumerate(zip(self._graph.inputs, given, strict=True)):
             if isinstance(shape, np.ndarray) or value.kind != "tensor":
@@ -309,13 +311,13 @@ class Model:
                 continue
             if i in self._main.by_value:
                 raise ShapeError(
-                    f"prepare: the numbers of input {value.name!r} decide sizes: expected an array instead of the shape {shape}"
+                    f"{what}: the numbers of input {value.name!r} decide sizes: expected an array instead of the shape {shape}"
                 )
             if not isinstance(shape, (tuple, list)) or not all(isinstance(d, (int, np.integer)) and d >= 0 for d in shape):
                 raise ShapeError(
-                    f"prepare: the shape of input {value.name!r} is {shown(shape)}: expected a tuple of sizes, or an array"
+                    f"{what}: the shape of input {value.name!r} is {shown(shape)}: expected a tuple of sizes, or an array"
                 )
-            _feeds.fits(value, tuple(shape))
+            _feeds.fits(value, tuple(shape), what)
             arrays.append(np.broadcast_to(np.zeros((), value.dtype), tuple(shape)))
         return arrays
 

@@ -9,6 +9,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers import cli
+from fastlayers._extras import install
 from fastlayers.model import comparison
 from tests.formats import onnx_build as build
 from tests.program.graphs import normal
@@ -115,7 +116,7 @@ def test_onnxruntime(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_onnxruntime_is_missing(model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
     assert cli.main(["compare", model, "--against", "onnxruntime"]) == 2
-    assert 'pip install "fastlayers[compare]"' in capsys.readouterr().err
+    assert install("compare") in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+from ..._extras import install
 from ...errors import DeviceError, Error, MissingExtraError
 
 __all__ = ["problem"]
@@ -18,7 +19,7 @@ SIMULATOR = "NUMBA_ENABLE_CUDASIM"
 def problem(what: str) -> Error | None:
     """The error that `what` must raise, or None where there is a GPU (or Numba's simulator of one)."""
     if not _installed():
-        return MissingExtraError(f'{what} needs Numba\'s CUDA target, which is not installed: pip install "fastlayers[cuda]"')
+        return MissingExtraError(f"{what} needs Numba's CUDA target, which is not installed: {install('cuda')}")
     if os.environ.get(SIMULATOR, "0") not in ("", "0"):
         return None
     reason = _missing_gpu()

@@ -1,0 +1,22 @@
+"""The optional parts of an installation: which packages each needs, and the command that brings them.
+
+The command names the packages themselves, so that it works wherever fastlayers came from: an index, a clone, or a wheel.
+"""
+
+from __future__ import annotations
+
+__all__ = ["PACKAGES", "install"]
+
+# As in pyproject.toml, which a test compares.
+PACKAGES = {
+    "jit": ("numba>=0.60",),
+    "cuda": ("numba>=0.61", "numba-cuda[cu12]>=0.30"),
+    "cli": ("rich>=13",),
+    "onnx": ("onnx>=1.19",),
+    "compare": ("onnxruntime>=1.20",),
+}
+
+
+def install(extra: str) -> str:
+    """The command that brings what a part needs."""
+    return " ".join(["pip install", *(f'"{package}"' for package in PACKAGES[extra])])

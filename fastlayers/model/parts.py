@@ -1,0 +1,69 @@
+"""The parts of a network that runs in stages, as they were when it ran last: programs between the nodes that run alone, and the
+bodies of loops and branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from .._tuples import NamedTuple
+from ..graph.ir import Graph, Node
+from ..program.program import Binding, Program
+from ..program.stages import Stages
+
+__all__ = ["Part", "parts"]
+
+DEEPEST = 32  # as deep as graphs may be
+
+
+class Part(NamedTuple):
+    """A part: a binding with steps; or, without one, a node that runs alone, or did not run. `depth`: in how many bodies."""
+
+    depth: int
+    binding: Binding | None
+    node: Node | None
+    constants: Mapping[str, np.ndarray]
+    note: str
+
+
+def parts(program: Program, depth: int = 0) -> Iterator[Part]:
+    """All parts in the order in which they run, those of bodies after the node whose they are."""
+    stages = program._stages
+    last = max(program._bindings.values(), key=_use, default=None)
+    if last is not None and not last.staged and (stages is None or stages._parts == {}):
+        yield Part(depth, last.of(program), None, {}, "")
+        return
+    if stages is None:
+        for node in program.graph.nodes:
+            yield Part(depth, None, node, program.graph.constants, "(not run)")
+        return
+    at, nodes = 0, program.graph.nodes
+    while at < len(nodes):
+        part = stages._parts.get(at)
+        if at not in stages.cuts and part is not None:
+            yield from parts(part.program, depth)
+            at = part.stop
+            continue
+        yield Part(depth, None, nodes[at], program.graph.constants, "(alone)" if at in stages.cuts else "(not run)")
+        if depth < DEEPEST:
+            yield from _bodies(stages, nodes[at], depth + 1)
+        at += 1
+
+
+def _bodies(stages: Stages, node: Node, depth: int) -> Iterator[Part]:
+    for graph in node.attributes.values():
+        if isinstance(graph, Graph):
+            body = stages._bodies.get(id(graph))
+            forms = [] if body is None else list(body._forms.values())
+            if not forms:  # a branch that was not taken
+                for inner in graph.nodes:
+                    yield Part(depth, None, inner, graph.constants, "(not run)")
+            else:
+                yield from parts(forms[-1][0], depth)
+
+
+def _use(binding: Any) -> int:
+    return int(binding.bound.used) if binding.bound is not None else int(binding.used)

@@ -1,6 +1,9 @@
 """MTCNN's three networks, with the weights of the package facenet-pytorch: where is a face, and is the whole picture one?
 
-``python examples/facenet.py FOLDER picture.npy``: FOLDER has pnet.pt, rnet.pt and onet.pt, the picture (h, w, 3) bytes.
+pip download --no-deps facenet-pytorch==2.6.0 && unzip facenet_pytorch-2.6.0-py3-none-any.whl "facenet_pytorch/data/*.pt"
+python examples/facenet.py facenet_pytorch/data picture.npy
+
+picture.npy: (h, w, 3), bytes.
 """
 
 import sys
@@ -31,6 +34,8 @@ class Net(fl.Layer):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     picture = (np.load(sys.argv[2]).transpose(2, 0, 1)[None] - 127.5) / 128
     for name, size in (("pnet", None), ("rnet", 24), ("onet", 48)):
         rows, columns = (np.arange(size or n) * n // (size or n) for n in picture.shape[2:])

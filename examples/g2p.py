@@ -35,5 +35,7 @@ class G2p:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     model = G2p(sys.argv[1])
     print("\n".join(" ".join(model(word)) for word in sys.argv[2:]))

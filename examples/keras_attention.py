@@ -1,6 +1,7 @@
 """Embedding, dot-product attention, the mean over time and Dense(3, activation="softmax"), on tokens of any length.
 
-In Keras ``numpy.savez("net.npz", *model.get_weights())``, then ``python examples/keras_attention.py net.npz``.
+In Keras ``numpy.savez("net.npz", *model.get_weights())``, then ``python examples/keras_attention.py net.npz``; without a file
+its weights are drawn.
 """
 
 import sys
@@ -25,13 +26,15 @@ network = Net
 INPUTS = [fl.graph.Input("tokens", ("n", "length"), "int64")]
 
 
-def main(path: str) -> None:
+def main(path: str = "") -> None:
     net = network()
-    with np.load(path) as weights:
-        net.load_keras(list(weights.values()))
+    if path:
+        net.load_keras(list(fl.load_weights(path).values()))
+    else:  # numbers of no meaning, to see it run
+        net.load_state_dict({name: 0.1 * np.random.randn(*shape) for name, shape in net.tensor_shapes().items()})
     for length in (5, 3):
         print(net(np.random.randint(0, 64, (4, length))))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

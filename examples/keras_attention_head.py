@@ -1,6 +1,7 @@
 """One attention head, without scaling, that returns scores, weights and output; queries of any length.
 
-In Keras ``numpy.savez("net.npz", *model.get_weights())``, then ``python examples/keras_attention_head.py net.npz``.
+In Keras ``numpy.savez("net.npz", *model.get_weights())``, then ``python examples/keras_attention_head.py net.npz``;
+without a file its weights are drawn.
 """
 
 import sys
@@ -26,13 +27,15 @@ network = Net
 INPUTS = [*(fl.graph.Input(name, ("n", length, 32)) for name, length in (("query", "l"), ("key", 1), ("value", 1)))]
 
 
-def main(path: str) -> None:
+def main(path: str = "") -> None:
     net = network()
-    with np.load(path) as weights:
-        net.load_keras(list(weights.values()))
+    if path:
+        net.load_keras(list(fl.load_weights(path).values()))
+    else:  # numbers of no meaning, to see it run
+        net.load_state_dict({name: 0.1 * np.random.randn(*shape) for name, shape in net.tensor_shapes().items()})
     scores, weights, output = net(*(np.random.rand(4, length, 32) for length in (16, 1, 1)))
     print(scores.shape, weights.shape, output.shape)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,6 +1,7 @@
 """A classifier of images, as in Keras: Conv2D(8, 3, activation="relu"), Flatten, Dense(2, activation="softmax").
 
-In Keras ``numpy.savez("net.npz", *model.get_weights())``, then ``python examples/keras_conv2d.py net.npz``.
+In Keras ``numpy.savez("net.npz", *model.get_weights())``, then ``python examples/keras_conv2d.py net.npz``; without a file
+its weights are drawn.
 """
 
 import sys
@@ -20,14 +21,16 @@ def network(features: bool = False) -> fl.Layer:
 INPUTS = [fl.graph.Input("images", ("n", 32, 32, 3))]
 
 
-def main(path: str) -> None:
+def main(path: str = "") -> None:
     net = network()
-    with np.load(path) as weights:
-        net.load_keras(list(weights.values()))
+    if path:
+        net.load_keras(list(fl.load_weights(path).values()))
+    else:  # numbers of no meaning, to see it run
+        net.load_state_dict({name: 0.1 * np.random.randn(*shape) for name, shape in net.tensor_shapes().items()})
     images = np.random.rand(4, 32, 32, 3)
     print(net(images))
     print(fl.compile(net, *INPUTS)(images))  # recorded once: the same numbers, faster
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

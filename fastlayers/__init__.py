@@ -32,7 +32,7 @@ _HOMES = {
     "model.custom": "operator",
     "model.model": "Model",
     "model.specs": "TensorSpec",
-    "model.session": "InferenceSession",
+    "model.session": "InferenceSession SessionOptions",
     "stream": "Stream",
 }
 _MODULES = ("functional", "graph", "kernels", "layers")
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from ._held import Memory, memory, trim_memory
     from .formats import load_weights
     from .layers import *
-    from .model import InferenceSession, Model, Stream, TensorSpec, compile, load, operator
+    from .model import InferenceSession, Model, SessionOptions, Stream, TensorSpec, compile, load, operator
 
 __all__ = [
     "ArgumentError", "DTypeError", "DeviceError", "Error", "FormatError", "InferenceSession", "LimitError", "Memory",
-    "MissingExtraError", "Model", "ShapeError", "Stream", "TensorSpec", "TimeoutError", "UnsupportedError", "WeightsError",
-    "__version__", "compile", "functional", "get_num_threads", "graph", "kernels", "layers", "load", "load_weights", "memory",
-    "operator", "set_num_threads", "trim_memory",
+    "MissingExtraError", "Model", "SessionOptions", "ShapeError", "Stream", "TensorSpec", "TimeoutError", "UnsupportedError",
+    "WeightsError", "__version__", "compile", "functional", "get_num_threads", "graph", "kernels", "layers", "load",
+    "load_weights", "memory", "operator", "set_num_threads", "trim_memory",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

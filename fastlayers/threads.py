@@ -16,12 +16,14 @@ from .errors import DTypeError, ShapeError
 __all__ = ["get_num_threads", "set_num_threads"]
 
 VARIABLE = "FASTLAYERS_NUM_THREADS"
+SHARED_VARIABLE = "OMP_NUM_THREADS"
 MOST = 256  # FL_MAX_THREADS of kernels/aot/csrc/pool.h
 KEPT_SECONDS = 1.0
 _ENGINE = "fastlayers.kernels.aot._engine"
 
 _count: int | None = None  # what was set, by `set_num_threads` or the environment
 _quota: tuple[float, int] | None = None  # when it was read, and what it is
+_shared: int | None = None  # the bound that other libraries' variable sets, once it was read
 _granted: int | None = None  # what the machine granted when it was last asked
 
 
@@ -30,7 +32,8 @@ def get_num_threads() -> int:
 
     Unless `set_num_threads` has chosen, it is ``FASTLAYERS_NUM_THREADS``, read when a number is first needed, or the number of
     processors that this process may use: its affinity, and the quota of its control group. If these change while it runs, so
-    does the number, within about a second.
+    does the number, within about a second. ``OMP_NUM_THREADS``, which Ray, Dask and joblib set for their workers, is an upper
+    bound of it, if it is a positive integer, or a list that begins with one.
 
     Raises:
         ShapeError: ``FASTLAYERS_NUM_THREADS`` is not an integer from 1 to 256.
@@ -57,11 +60,19 @@ def _ask() -> int:
     """The affinity as it is, and the quota as it was within the last second: that takes files to read."""
     from ._cpus import bound_cpus, quota_cpus  # pathlib takes milliseconds to import
 
-    global _quota
+    global _quota, _shared
+    if _shared is None:
+        _shared = shared_limit()
     now = time.monotonic()
     if _quota is None or now - _quota[0] >= KEPT_SECONDS:
         _quota = now, quota_cpus()
-    return min(bound_cpus(), _quota[1], MOST)
+    return min(bound_cpus(), _quota[1], _shared, MOST)
+
+
+def shared_limit() -> int:
+    """What ``OMP_NUM_THREADS`` allows: what is no number is nothing that we need complain about."""
+    text = os.environ.get(SHARED_VARIABLE, "").partition(",")[0].strip()
+    return int(text) if text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text) > 0 else MOST
 
 
 def _tell(count: int) -> None:

@@ -133,6 +133,11 @@ def _threads() -> Finding:
     counted = f"{os.cpu_count()} processors, {bound} by affinity, {usable} with the control group's quota"
     if os.environ.get(threads.VARIABLE, "").strip():
         return Finding("threads", f"{count}, because {threads.VARIABLE}={os.environ[threads.VARIABLE]} ({counted})")
+    if threads.shared_limit() < usable:
+        told = os.environ[threads.SHARED_VARIABLE]
+        return Finding(
+            "threads", f"{count}, because {threads.SHARED_VARIABLE}={told} ({counted}); {threads.VARIABLE} goes before it"
+        )
     return Finding("threads", f"{count}: {counted}; {threads.VARIABLE} sets another number")
 
 

@@ -18,7 +18,9 @@ FORMATS = ("onnx", "tflite", "keras", "fastlayers")
 def load_graph(
     source: SourceLike, *, format: str | None, max_bytes: Any, mmap: bool
 ) -> tuple[Graph, dict[str, str], dict[str, Any]]:
-    """The graph, the file's metadata, and the options that our own file carries; see `model.load`."""
+    """The graph, the file's metadata, and the options that our own file carries, or "about", what an ONNX file says of itself
+    besides; see `model.load`.
+    """
     check_format(format, "load")
     if format is not None and format not in FORMATS:
         raise ShapeError(f"load: format={quote(format)} is not known: expected one of {', '.join(FORMATS)}")
@@ -46,7 +48,8 @@ def load_graph(
 
         if format == onnx.NAME or onnx.sniff(opened):
             _insisted(opened, format, onnx.NAME)
-            return *onnx.load_graph(opened, budget), {}
+            graph, metadata, about = onnx.load_graph(opened, budget)
+            return graph, metadata, {"about": about}
     from . import keras
 
     if format == keras.NAME or keras.is_model(opened):

@@ -8,7 +8,7 @@ snapshot of itself, taken anew after a load anywhere, so that a call never mixes
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -67,11 +67,21 @@ def _unchecked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any
 class Frozen(type):
     """Checks what a layer of this library is made of, and freezes it once its constructor is through."""
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = _check_of(cls, "__init__")(args, kwargs)
-        layer = super().__call__(*args, **kwargs)
-        layer.__dict__["_sealed"] = True
-        return layer
+    if not TYPE_CHECKING:  # type checkers and editors are to see each layer's own constructor
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            args, kwargs = _check_of(cls, "__init__")(args, kwargs)
+            layer = super().__call__(*args, **kwargs)
+            layer.__dict__["_sealed"] = True
+            return layer
+
+        @property
+        def __signature__(cls) -> Any:
+            """The constructor's, for `help`, `inspect.signature` and notebooks, which would take that of `__call__` above."""
+            from inspect import signature  # which takes long to import
+
+            made = signature(cls.__init__)
+            return made.replace(parameters=list(made.parameters.values())[1:], return_annotation=made.empty)
 
 
 class Layer(metaclass=Frozen):
@@ -98,11 +108,13 @@ class Layer(metaclass=Frozen):
     _sealed: bool
     _bound: bool
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        # Here, not in __init__, which subclasses need not call; in the instance, where reading is fastest.
-        layer = super().__new__(cls)
-        layer.__dict__.update(_shapes={}, _weights=Weights({}), _fast=None, _snapshot=None, _sealed=False, _bound=False)
-        return layer
+    if not TYPE_CHECKING:  # as above
+
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            # Here, not in __init__, which subclasses need not call; in the instance, where reading is fastest.
+            layer = super().__new__(cls)
+            layer.__dict__.update(_shapes={}, _weights=Weights({}), _fast=None, _snapshot=None, _sealed=False, _bound=False)
+            return layer
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._sealed:

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from ._load import load
     from .custom import operator
     from .model import Model
-    from .session import InferenceSession
+    from .session import InferenceSession, SessionOptions
     from .specs import TensorSpec
 else:
     _HOMES = {
         "_compile": "compile", "_load": "load", "custom": "operator", "model": "Model", "specs": "TensorSpec",
-        "session": "InferenceSession",
+        "session": "InferenceSession SessionOptions",
     }  # fmt: skip
     __getattr__, __dir__ = exports(__name__, _HOMES)
 
-__all__ = ["InferenceSession", "Model", "Stream", "TensorSpec", "compile", "load", "operator"]
+__all__ = ["InferenceSession", "Model", "SessionOptions", "Stream", "TensorSpec", "compile", "load", "operator"]

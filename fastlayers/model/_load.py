@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arguments import checked
-from ..errors import DeviceError, ShapeError, UnsupportedError
+from ..errors import DeviceError, FormatError, ShapeError, UnsupportedError
 from ..formats import MAX_BYTES
 from ..formats._graph import load_graph
 from ..formats._weights import limit
@@ -30,6 +30,19 @@ def checked_device(what: str, device: object) -> None:
         _dispatch.start_cuda(f"{what}: device='cuda'")
 
 
+def _serialized(source: Any) -> Any:
+    """The bytes of a ModelProto of the package onnx, and of what torch.onnx.export returns; anything else as it is."""
+    kind = type(source)  # asked of the type: neither package need be there
+    try:
+        if hasattr(kind, "model_proto"):
+            source = source.model_proto
+        if hasattr(type(source), "SerializeToString"):
+            return source.SerializeToString()
+    except Exception as error:  # a foreign type may raise anything
+        raise FormatError(f"load: <{kind.__name__}>: cannot be written as bytes: {error!s:.200}") from error
+    return source
+
+
 @checked
 def load(
     source: SourceLike,
@@ -48,7 +61,8 @@ def load(
     """Reads a network and makes it ready to run.
 
     Args:
-        source: a path, bytes, or a binary file object. Nothing in it is executed.
+        source: a path, bytes, a binary file object, or a model that the package onnx, or torch.onnx.export, has in memory.
+            Nothing in it is executed.
         format: "onnx", "tflite", "keras" or "fastlayers"; told from the content if None.
         device: "cpu", which means the kernel variant that is chosen now; or "cuda", an NVIDIA GPU: see docs/cuda.md.
         precision: "default", or "strict": direct algorithms only and no folding of one operation into another.
@@ -85,13 +99,14 @@ def load(
         raise UnsupportedError(f"load: weights is {weights!r}: only 'float32' is supported")
     if isinstance(max_rounds, bool) or not isinstance(max_rounds, (int, np.integer)) or max_rounds < 0:
         raise ShapeError(f"load: max_rounds is {max_rounds!r}: expected an int of at least 0")
+    source = _serialized(source)
     graph, metadata, stored = load_graph(source, format=format, max_bytes=max_bytes, mmap=mmap)
     # Our own file has been optimised before it was written.
-    packed = stored.pop("packed", None)
+    packed, about = stored.pop("packed", None), stored.pop("about", {})
     options: dict[str, Any] = {**stored, "optimize": optimize and stored.get("optimize", True), "native": require_native}
     options["bodies"], options["rounds"] = optimize, int(max_rounds)
     options["most"] = within_machine(limit(max_bytes, "load"))
     options["strict"] = precision == "strict" or bool(stored.get("strict"))
     model = Model(graph, Options(**options), metadata, packed, device)
-    model.num_threads = num_threads
+    model.num_threads, model._about = num_threads, about
     return model

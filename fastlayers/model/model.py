@@ -86,6 +86,9 @@ class Model:
     (TensorSpec(name='x', shape=('n', 2), dtype=dtype('float32')),)
     """
 
+    # What an ONNX file says of itself besides its metadata, for `InferenceSession`.
+    _about: Mapping[str, Any] = {}
+
     def __init__(
         self,
         graph: Graph,

@@ -38,7 +38,7 @@ def make(
 
         pairs = _pairs.find(model.inputs, model.outputs) if state is None else _pairs.check(state, model.inputs, model.outputs)
         return WindowStream(model, pairs, initial, size, overlap, axis, input)
-    if overlap is None or overlap != 0:
+    if type(overlap) is not int or overlap:
         raise ArgumentError(
             f"stream: overlap is {shown(overlap)}, and there is no size: expected the new steps of a window, size="
         )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers import threads
+from fastlayers import _cpus, threads
 from fastlayers.cli import doctor, main
 from fastlayers.kernels import _dispatch
 
@@ -99,6 +99,16 @@ def test_threads(
     monkeypatch.setenv("FASTLAYERS_NUM_THREADS", value)
     line = next(line for line in report(capsys)[1].splitlines() if line[2:].startswith("threads "))
     assert message in line and line.startswith("!") == wrong
+
+
+def test_threads_bounded_by_other_libraries(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_count", "_granted", "_shared"):
+        monkeypatch.setattr(threads, name, None)
+    monkeypatch.setattr(_cpus, "usable_cpus", lambda: 4)
+    monkeypatch.delenv("FASTLAYERS_NUM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    line = next(line for line in report(capsys)[1].splitlines() if line[2:].startswith("threads "))
+    assert "threads    1, because OMP_NUM_THREADS=1" in line and "FASTLAYERS_NUM_THREADS goes before it" in line
 
 
 def test_wrong_results(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import pytest
 import fastlayers as fl
 from fastlayers import _cpus, threads
 from fastlayers.kernels import _dispatch
+from tests.test_dispatch import python
 
 V2 = "30 25 0:26 {within} {mounted} rw,nosuid shared:4 - cgroup2 cgroup rw,nsdelegate\n"
 V1 = "31 25 0:27 {within} {mounted} rw,nosuid shared:9 - cgroup cgroup rw,{controllers}\n"
@@ -260,3 +261,24 @@ def test_import_starts_no_thread(engine: Any) -> None:
     """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.stdout == "1 0 None\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("shared", "own", "want"),
+    [
+        ("1", "", 1),
+        ("1,4", "", 1),
+        ("2", "1", 1),
+        ("1", "2", 2),  # ours goes before it
+        ("0", "", None),
+        ("many", "", None),
+        ("-3", "", None),
+        ("100", "", None),  # an upper bound alone
+        ("", "", None),
+    ],
+)
+def test_the_variable_of_other_libraries_is_a_bound(shared: str, own: str, want: int | None) -> None:
+    environment = {"OMP_NUM_THREADS": shared} | ({"FASTLAYERS_NUM_THREADS": own} if own else {})
+    code = "import fastlayers as fl; from fastlayers import _cpus; print(fl.get_num_threads(), _cpus.usable_cpus())"
+    found, usable = map(int, python(code, **environment).split())
+    assert found == (usable if want is None else want)

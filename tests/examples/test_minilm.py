@@ -52,4 +52,4 @@ def test_from_the_command_line(weights: Path) -> None:
 
 
 def test_it_is_short() -> None:
-    assert len((ROOT / "examples" / "minilm.py").read_text(encoding="utf-8").splitlines()) < 40
+    assert len((ROOT / "examples" / "minilm.py").read_text(encoding="utf-8").splitlines()) < 50

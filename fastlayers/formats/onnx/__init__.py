@@ -45,12 +45,19 @@ def read(source: Source, budget: Budget) -> Model:
     return reader.read(source, budget)
 
 
-def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str]]:
-    """The model as a graph of operators, and its metadata."""
+def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str], dict[str, str | int]]:
+    """The model as a graph of operators, its metadata, and what the file says of itself besides, by onnxruntime's names."""
     from .graph import to_graph
 
     model = read(source, budget)
-    return to_graph(model), dict(model.metadata)
+    about: dict[str, str | int] = {
+        "producer_name": model.producer_name,
+        "graph_name": model.graph.name,
+        "domain": model.domain,
+        "description": model.doc_string,
+        "version": model.model_version,
+    }
+    return to_graph(model), dict(model.metadata), about
 
 
 def value_names(source: Source, budget: Budget) -> list[str]:

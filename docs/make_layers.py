@@ -77,6 +77,17 @@ def signature(value: Any, name: str) -> str:
     return name + str(inspect.Signature(parameters))
 
 
+def own_call(layer: type) -> Any:
+    """What a layer, or a family of layers that it is of, says of its call; None where that is what all layers say."""
+    for kind in layer.__mro__:
+        if kind is fl.Layer:
+            break
+        found = kind.__dict__.get("__call__") or kind.__dict__.get("forward")
+        if found is not None and found.__doc__:
+            return found
+    return None
+
+
 def members(module: ModuleType, public: list[str]) -> list[str]:
     """The public names that a module defines, in the order of its source."""
     own = getattr(module, "__all__", ())
@@ -110,7 +121,7 @@ def page() -> str:
             for name in names:
                 value = getattr(module, name)
                 text = body(value.__doc__ or "")
-                if inspect.isclass(value) and (call := value.__dict__.get("__call__") or value.__dict__.get("forward")):
+                if inspect.isclass(value) and (call := own_call(value)):
                     text += "\n\n**Call** `" + signature(call, "layer") + "`: " + body(call.__doc__ or "")
                 parts.append(f"#### {prefix}{signature(value, name)}\n\n{text}")
     return HEAD + "\n".join(contents) + "\n\n" + "\n\n".join(parts) + "\n"

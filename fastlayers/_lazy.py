@@ -56,7 +56,8 @@ def exports(
         return value
 
     def names() -> list[str]:
-        return sorted({*namespace, *found, *public})
+        private = {name for name in namespace if name.startswith("_")}  # what a module imports for itself is nobody's
+        return sorted({*private, *namespace.get("__all__", ()), *found, *public})
 
     return fetch, names
 

@@ -14,6 +14,7 @@ from ..formats._weights import limit
 from ..kernels import _dispatch
 from ..operators._base import MAX_ROUNDS
 from ..program.memory import within_machine
+from ._origin import look
 from .model import Model, Options
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def load(
         max_bytes: the most memory that reading may take, beside what is mapped from the file; and that afterwards each run may
         take for intermediate results and outputs, then at most three quarters of the machine's memory.
         mmap: whether a file is mapped into memory instead of read; a mapped file must not be shortened while the model lives.
+            Pickles of a model of a mapped file name the file instead of carrying the weights, as long as it does not change, so
+            that worker processes share it; with False they carry them.
         optimize: whether the graph is simplified and operations are fused; False runs it as it is written, for comparison.
         require_native: whether a model of which a step would run in numpy is an error, at the latest when it is first run.
         num_threads: the most threads that one call uses; 0 for the process's limit (`set_num_threads`).
@@ -99,6 +102,11 @@ def load(
         raise UnsupportedError(f"load: weights is {weights!r}: only 'float32' is supported")
     if isinstance(max_rounds, bool) or not isinstance(max_rounds, (int, np.integer)) or max_rounds < 0:
         raise ShapeError(f"load: max_rounds is {max_rounds!r}: expected an int of at least 0")
+    origin = None
+    if mmap:
+        given = {"format": format, "device": device, "precision": precision, "max_bytes": max_bytes, "optimize": optimize,
+                 "require_native": require_native, "max_rounds": max_rounds}  # fmt: skip
+        origin = look(source, given)
     source = _serialized(source)
     graph, metadata, stored = load_graph(source, format=format, max_bytes=max_bytes, mmap=mmap)
     # Our own file has been optimised before it was written.
@@ -109,4 +117,6 @@ def load(
     options["strict"] = precision == "strict" or bool(stored.get("strict"))
     model = Model(graph, Options(**options), metadata, packed, device)
     model.num_threads, model._about = num_threads, about
+    if origin is not None and look(source, origin.options) == origin:  # it has not changed meanwhile
+        model._origin = origin
     return model

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from .._arguments import shown
 from .._foreign import as_numpy
 from .._masked import is_masked
 from ..errors import DTypeError, LimitError, ShapeError
 from ..graph.ir import Value
 
-__all__ = ["by_name", "convert", "destination", "fits", "kind", "shaped"]
+__all__ = ["by_name", "convert", "destination", "fits", "kind", "placeholders", "shaped"]
 
 _KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
 # The kinds that an input of a kind takes.
@@ -152,3 +153,35 @@ def destination(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[A
     if any(np.may_share_memory(array, given) for given in inputs):
         raise ShapeError(f"run: out for {name!r} shares memory with an input: expected memory of its own")
     return array
+
+
+def placeholders(inputs: Sequence[Value], by_value: Sequence[int], shapes: Any, what: str) -> list[np.ndarray]:
+    """Arrays of these shapes that take no memory; arrays among `shapes` are taken as they are. One input's shape may be alone."""
+    from ..functional._checks import sequence
+
+    if len(inputs) == 1 and (isinstance(shapes, np.ndarray) or _is_shape(shapes)):
+        shapes = [shapes]
+    given = by_name(inputs, shapes, f"{what}: shapes") if isinstance(shapes, Mapping) else sequence(what, "shapes", shapes)
+    if len(given) != len(inputs):
+        raise ShapeError(f"{what}: {len(given)} shapes were given: expected {len(inputs)}")
+    arrays = []
+    for i, (value, shape) in enumerate(zip(inputs, given, strict=True)):
+        if isinstance(shape, np.ndarray) or value.kind != "tensor":
+            arrays.append(convert(value, shape))
+            continue
+        if i in by_value:
+            raise ShapeError(
+                f"{what}: the numbers of input {value.name!r} decide sizes: expected an array instead of the shape {shape}"
+            )
+        if not isinstance(shape, (tuple, list)) or not all(isinstance(d, (int, np.integer)) and d >= 0 for d in shape):
+            raise ShapeError(
+                f"{what}: the shape of input {value.name!r} is {shown(shape)}: expected a tuple of sizes, or an array"
+            )
+        fits(value, tuple(shape), what)
+        arrays.append(np.broadcast_to(np.zeros((), value.dtype), tuple(shape)))
+    return arrays
+
+
+def _is_shape(shapes: Any) -> bool:
+    """Whether it is one shape, and not several."""
+    return isinstance(shapes, (tuple, list)) and bool(shapes) and all(isinstance(d, (int, np.integer)) for d in shapes)

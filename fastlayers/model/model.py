@@ -23,6 +23,7 @@ from ..operators._base import MAX_ROUNDS
 from ..program import Program
 from ..program.memory import LARGEST, counted
 from . import feeds as _feeds
+from ._origin import Origin, reference, reload, restore
 from .specs import Specs, TensorSpec, specs
 from .values import value_names, with_outputs
 
@@ -88,6 +89,8 @@ class Model:
 
     # What an ONNX file says of itself besides its metadata, for `InferenceSession`.
     _about: Mapping[str, Any] = {}
+    # The mapped file that it was loaded from, for pickles.
+    _origin: Origin | None = None
 
     def __init__(
         self,
@@ -207,6 +210,34 @@ class Model:
         program = self._main if names == self._names else self._program(names)
         return dict(zip(names, self._run(program, names, arrays, out), strict=True))
 
+    async def arun(
+        self,
+        feeds: Mapping[str, Any] | ArrayLike,
+        outputs: Sequence[str] | None = None,
+        *,
+        out: Mapping[str, np.ndarray] | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, np.ndarray]:
+        """`run` for coroutines: it happens in another thread, and the event loop goes on meanwhile.
+
+        As many runs go on at once as one call may use threads (`get_num_threads`); others wait, which counts as time. A run that
+        nobody waits for any more is not begun, or goes on to its end unheard; give it a `timeout`. Arrays must not be changed
+        before it is done.
+
+        Args, returns, raises: as `run`.
+
+        >>> import asyncio, numpy as np, fastlayers as fl
+        >>> model = fl.compile(lambda x: fl.functional.relu(x), fl.graph.Input("x", (2,)))
+        >>> asyncio.run(model.arun({"x": np.array([-1.0, 2.0])}, timeout=60))
+        {'relu': array([0., 2.], dtype=float32)}
+        """
+        from ._async import in_thread
+
+        def run(left: float | None) -> dict[str, np.ndarray]:
+            return self.run(feeds, outputs, out=out, timeout=left)
+
+        return await in_thread(run, timeout)  # type: ignore[no-any-return]
+
     def _run(
         self, program: Program, names: tuple[str, ...], given: list[Any], out: Mapping[str, np.ndarray] | None
     ) -> Sequence[np.ndarray]:
@@ -296,33 +327,7 @@ class Model:
 
     def _placeholders(self, shapes: Mapping[str, Any] | Sequence[Any], what: str = "prepare") -> list[np.ndarray]:
         """Arrays of these shapes that take no memory; arrays among `shapes` are taken as they are."""
-        from ..functional._checks import sequence
-
-        if len(self.inputs) == 1 and (isinstance(shapes, np.ndarray) or _is_shape(shapes)):
-            shapes = [shapes]
-        given = (
-            _feeds.by_name(self._graph.inputs, shapes, f"{what}: shapes")
-            if isinstance(shapes, Mapping)
-            else sequence(what, "shapes", shapes)
-        )
-        if len(given) != len(self.inputs):
-            raise ShapeError(f"{what}: {len(given)} shapes were given: expected {len(self.inputs)}")
-        arrays = []
-        for i, (value, shape) in enumerate(zip(self._graph.inputs, given, strict=True)):
-            if isinstance(shape, np.ndarray) or value.kind != "tensor":
-                arrays.append(_feeds.convert(value, shape))
-                continue
-            if i in self._main.by_value:
-                raise ShapeError(
-                    f"{what}: the numbers of input {value.name!r} decide sizes: expected an array instead of the shape {shape}"
-                )
-            if not isinstance(shape, (tuple, list)) or not all(isinstance(d, (int, np.integer)) and d >= 0 for d in shape):
-                raise ShapeError(
-                    f"{what}: the shape of input {value.name!r} is {shown(shape)}: expected a tuple of sizes, or an array"
-                )
-            _feeds.fits(value, tuple(shape), what)
-            arrays.append(np.broadcast_to(np.zeros((), value.dtype), tuple(shape)))
-        return arrays
+        return _feeds.placeholders(self._graph.inputs, self._main.by_value, shapes, what)
 
     @overload
     def stream(
@@ -488,25 +493,22 @@ class Model:
         return f"Model({side(self.inputs)} -> {side(self.outputs)}; {self.variant})"
 
     def __reduce__(self) -> Any:
+        """A model that was loaded from a mapped file, which is still the same, is pickled as a reference to it."""
+        named = reference(self._origin, self._graph)
+        if named is not None and self._origin is not None:
+            return reload, (named, self._origin.options, self._threads)
+        return self._carried()
+
+    def _carried(self) -> Any:
         device = "cuda" if self._variant.name == "cuda" else "cpu"
-        return _restore, (self._graph, self._options, self.metadata, self._threads, device)
+        return restore, (self._graph, self._options, self.metadata, self._threads, device, self._about)
 
     def __copy__(self) -> Model:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Model:
-        return self.__reduce__()[0](*self.__reduce__()[1])  # type: ignore[no-any-return]
-
-
-def _is_shape(shapes: Any) -> bool:
-    """Whether it is one shape, and not several."""
-    return isinstance(shapes, (tuple, list)) and bool(shapes) and all(isinstance(d, (int, np.integer)) for d in shapes)
-
-
-def _restore(graph: Graph, options: Options, metadata: Mapping[str, str], threads: int, device: str) -> Model:
-    model = Model(graph, options, metadata, device=device)
-    model.num_threads = threads
-    return model
+        make, arguments = self._carried()
+        return make(*arguments)  # type: ignore[no-any-return]
 
 
 def optimise_branch(strict: bool, graph: Graph, known: Mapping[str, np.ndarray], specs: Mapping[str, Any]) -> Graph:

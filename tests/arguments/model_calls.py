@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import functools
 import io
@@ -91,6 +92,7 @@ def models() -> list[Call]:
         of("model.run(x)", lambda x: None, lambda x: model.run({"x": x}), x=x),
         of("model.prepare", fl.Model.prepare, model.prepare, shapes={"x": (3, 6)}),
         of("model.run(alone)", lambda feeds: None, lambda feeds: model.run(feeds), feeds=x),
+        of("model.arun", fl.Model.arun, lambda **a: asyncio.run(model.arun(**a)), feeds={"x": x}, timeout=60),
         of("model.prepare(x)", lambda x: None, lambda x: model.prepare({"x": x}), x=(3, 6)),
         of("model.summary", fl.Model.summary, model.summary, shapes={"x": (2, 6)}),
         of("model.kernel_names", fl.Model.kernel_names, model.kernel_names, feeds={"x": x}),

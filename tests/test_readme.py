@@ -1,7 +1,8 @@
-"""README's blocks of Python, as they stand, one after the other, in a folder with the files that they name."""
+"""The blocks of Python of README and docs/models.md, as they stand, in order, in a folder with the files that they name."""
 
 from __future__ import annotations
 
+import inspect
 import re
 import shutil
 from pathlib import Path
@@ -20,8 +21,8 @@ ROOT = Path(__file__).parent.parent
 SPEECH = Path(fl.__file__).parent / "data" / "speech_16k.wav"
 
 
-def blocks() -> list[str]:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def blocks(page: str = "README.md") -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
     return re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
 
 
@@ -100,3 +101,17 @@ def test_the_published_network_finds_the_speech(names: dict[str, Any], capsys: p
     exec(blocks()[1], names)
     found = speech(capsys.readouterr().out)
     assert found.max() > 0.99 and np.mean(found > 0.5) > 0.85
+
+
+def test_the_blocks_of_the_page_on_models_run_in_order(names: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    for block in blocks("docs/models.md"):
+        exec(block, names)
+    assert "94% speech" in capsys.readouterr().out
+    assert len(names["found"]) == 222 and names["session"].run(None, {"x": names["x"].astype("f4")})[0].shape == (1, 2, 7, 7)
+
+
+def test_the_page_on_models_has_every_option_of_load() -> None:
+    text = (ROOT / "docs" / "models.md").read_text(encoding="utf-8").split("## Running")[0]
+    told = set(re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE))
+    parameters = inspect.signature(fl.load).parameters
+    assert told == set(parameters) - {"source", "weights"}  # of which there is one kind

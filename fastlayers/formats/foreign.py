@@ -29,6 +29,10 @@ _TEXTS: tuple[tuple[str, bytes], ...] = (
 )
 # (name, whether the names of a zip archive's members show it)
 _ARCHIVES: tuple[tuple[str, Callable[[list[str]], bool]], ...] = (
+    (
+        "a program of torch.export (.pt2): export it as ONNX, torch.onnx.export(program, f='net.onnx'), see docs/export.md",
+        lambda names: any(n.rpartition("/")[2] == "archive_format" for n in names),
+    ),
     ("TorchScript of before PyTorch 1.4 (zip)", lambda names: any(n.endswith("/model.json") for n in names)),
 )
 

@@ -221,6 +221,7 @@ FOREIGN: dict[str, tuple[bytes, type[Error], str]] = {
         UnsupportedError,
         "the content is PyTorch's format before version 0.2 (a tar archive): load it with an old torch and save it again",
     ),
+    "torch.export": (zipped("m/archive_format", "m/models/model.json"), UnsupportedError, "is a program of torch.export (.pt2)"),
     "TorchScript, first": (zipped("m/version", "m/model.json"), UnsupportedError, "is TorchScript of before PyTorch 1.4 (zip)"),
     "PyTorch, cut": (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.", FormatError, "ends too early: truncated?"),
     "pickle": (b"\x80\x04\x95\x0a\0\0\0\0\0\0\0}\x94.", UnsupportedError, "a Python pickle, which is never unpickled"),

@@ -242,7 +242,7 @@ MODELS: dict[str, tuple[bytes, type[Error], str]] = {
         FormatError,
         "a field of 5 bytes is longer than the 1 bytes that are left",
     ),
-    "field longer than the file": (field(1, 8) + b"\x12" + varint(1 << 62), FormatError, "longer than the 0 bytes that are left"),
+    "field longer than the file": (field(1, 8) + b"\x12" + varint(1 << 62), FormatError, "0 bytes that are left: truncated?"),
     "length of 65 bits": (field(1, 8) + b"\x12" + b"\xff" * 9 + b"\x02", FormatError, "a number has more than 64 bits"),
     "length of 11 bytes": (field(1, 8) + b"\x12" + b"\x80" * 10 + b"\0", FormatError, "a number has more than 64 bits"),
     "cut within a tag": (field(1, 8) + b"\x12\0\x80", FormatError, "the file ends within a field"),

@@ -50,7 +50,8 @@ def fields(view: memoryview, at: int, end: int, where: object) -> Iterator[tuple
                         size, at = _long_varint(view, at, size, where)
                 stop = at + size
                 if stop > end:
-                    _fail(where, at, f"a field of {size} bytes is longer than the {max(end - at, 0)} bytes that are left")
+                    cut = ": truncated?" if end == len(view) else ""
+                    _fail(where, at, f"a field of {size} bytes is longer than the {max(end - at, 0)} bytes that are left{cut}")
                 yield tag, at, stop
                 at = stop
             elif kind == 0:

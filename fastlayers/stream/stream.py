@@ -78,8 +78,21 @@ class Stream:
     def run(self, feeds: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
         """Runs on the next piece, given by name; a dict in the order of `outputs`. See `__call__`."""
         self._check_names(feeds)
+        for value in self.inputs:
+            if value.dtype.kind == "f" and getattr(feeds[value.name], "dtype", None) == np.int16:
+                raise DTypeError(
+                    f"stream: input {value.name!r} has dtype int16, and {value.dtype} is expected: divide sound by 32768, as "
+                    "stream(size=, overlap=) does by itself; numbers of another meaning take .astype"
+                )
         state = self._begun(feeds)
-        results = self._model.run({**feeds, **state}, timeout=timeout)
+        try:
+            results = self._model.run({**feeds, **state}, timeout=timeout)
+        except ShapeError as error:
+            if self._own:
+                raise
+            raise ShapeError(
+                f"{error}; if the network takes windows of one length, stream(size=, overlap=) cuts pieces of any length"
+            ) from error
         self._state = {name: results.pop(output) for name, output in self._pairs.items()}
         return results
 

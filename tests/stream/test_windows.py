@@ -71,6 +71,16 @@ def test_sound_in_16_bits_is_scaled() -> None:
     )
 
 
+def test_plain_streams_tell_of_windows_and_refuse_sound_in_16_bits() -> None:
+    """Numbers a thousand times too large, or pieces of a length that only the network knows, are no way to begin."""
+    stream = summing().stream()
+    with pytest.raises(fl.DTypeError, match="input 'x' has dtype int16, and float32 is expected: divide sound by 32768"):
+        stream(np.zeros((1, 8), np.int16), 0)
+    with pytest.raises(fl.ShapeError, match=r"stream\(size=, overlap=\) cuts pieces of any length"):
+        stream(np.zeros((1, 5), np.float32), 0)
+    assert stream(np.zeros((1, 8), np.uint8), 0).shape == (1, 8)
+
+
 def test_integers_stay_integers() -> None:
     model = fl.Model(graph({"x": ((1, 4), np.int16)}, [node("y = Identity(x)")], ["y"]))
     assert model.stream(size=4)(np.arange(8, dtype=np.int16))[1].tolist() == [[4, 5, 6, 7]]

@@ -113,17 +113,20 @@ def test_a_file_that_has_changed(how: str, path: Path) -> None:
         pickle.loads(data)
 
 
-def test_weights_of_other_files_are_carried(tmp_path: Path) -> None:
-    """Files beside an ONNX file may change without it."""
-    weight = normal(WIDTH, WIDTH)
+@pytest.mark.parametrize("inside", [False, True])
+def test_weights_of_other_files_are_carried(inside: bool, tmp_path: Path) -> None:
+    """Files beside an ONNX file may change without it, also where it has weights of its own."""
+    weight, own = normal(WIDTH, WIDTH), normal(WIDTH, WIDTH)
     (tmp_path / "w.bin").write_bytes(weight.tobytes())
     entries = b"".join(onnx.field(13, onnx.field(1, k) + onnx.field(2, v)) for k, v in (("location", "w.bin"), ("offset", "0")))
-    tensor = onnx.field(1, WIDTH) + onnx.field(1, WIDTH) + onnx.field(2, 1) + onnx.field(8, "w") + entries + onnx.field(14, 1)
-    made = onnx.graph([onnx.node("MatMul", "x w", "y")], [onnx.value_info("x", ("n", WIDTH))],
-                      [onnx.value_info("y", ("n", WIDTH))], [tensor])  # fmt: skip
+    tensors = [onnx.field(1, WIDTH) + onnx.field(1, WIDTH) + onnx.field(2, 1) + onnx.field(8, "w") + entries + onnx.field(14, 1)]
+    nodes = [onnx.node("MatMul", "x w", "a"), onnx.node("Add", "a o" if inside else "a a", "y")]
+    tensors += [onnx.tensor(own[:3], "o")] * inside + [onnx.tensor(own, "unused")] * inside
+    made = onnx.graph(nodes, [onnx.value_info("x", ("n", WIDTH))], [onnx.value_info("y", ("n", WIDTH))], tensors)
     (tmp_path / "m.onnx").write_bytes(onnx.model(made))
     model = fl.load(tmp_path / "m.onnx")
-    np.testing.assert_allclose(model(X), X @ weight, rtol=0, atol=1e-3)
+    want = X @ weight + (own[:3] if inside else X @ weight)
+    np.testing.assert_allclose(model(X), want, rtol=0, atol=1e-3)
     assert len(pickle.dumps(model)) > LARGE
 
 

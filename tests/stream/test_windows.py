@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers.model.custom import forget
 from fastlayers.stream.windows import WindowStream
 from tests.program.graphs import graph, node, normal
 
@@ -118,6 +119,34 @@ def test_a_failing_call_changes_nothing() -> None:
     np.testing.assert_array_equal(again(sound[:, 13:], 2.0), rest)
     stream.reset()
     np.testing.assert_array_equal(stream(sound, 2.0), by_hand(sound, 2.0))
+
+
+def test_a_failure_in_the_middle_of_a_piece_changes_nothing() -> None:
+    calls = []
+
+    @fl.operator("Fails", "tests.windows")
+    def fails(x: np.ndarray) -> np.ndarray:
+        calls.append(1)
+        if len(calls) == 3:
+            raise fl.ShapeError("the third window")
+        return x
+
+    def step(x: Any, state: Any) -> dict[str, Any]:
+        both = fl.functional.add(fails(x), state)
+        return {"y": both, "stateN": fl.functional.multiply(both, 0.5)}
+
+    try:
+        model = fl.compile(step, fl.graph.Input("x", (1, 8)), fl.graph.Input("state", (1, 8)))
+        sound = normal(1, 33)
+        calls.clear()
+        stream = model.stream(size=SIZE, overlap=OVERLAP)
+        first = stream(sound[:, :6])
+        with pytest.raises(fl.ShapeError, match="the third window"):
+            stream(sound[:, 6:])  # after one that went well
+        rest = stream(sound[:, 6:])
+        np.testing.assert_array_equal([*first, *rest], model.stream(size=SIZE, overlap=OVERLAP)(sound))
+    finally:
+        forget("Fails", "tests.windows")
 
 
 def test_pieces_are_copied() -> None:

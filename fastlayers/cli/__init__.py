@@ -119,4 +119,4 @@ def _run(arguments: argparse.Namespace) -> int:
 def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and not isinstance(error, Error):
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return " ".join(str(error).split())
+    return "".join(c if c.isprintable() else "?" for c in " ".join(str(error).split()))

@@ -35,8 +35,9 @@ def draw(samples: np.ndarray, segments: Sequence[Segment], width: int, encoding:
 
 
 def printable(text: str, encoding: str) -> str:
-    """`text` with a question mark for what `encoding` cannot express."""
-    return text.encode(encoding, "replace").decode(encoding)
+    """`text` with a question mark for what `encoding` cannot express, and for what a terminal would obey: names are of files."""
+    shown = "".join(c if c.isprintable() else "?" for c in text)
+    return shown.encode(encoding, "replace").decode(encoding)
 
 
 def _level(samples: np.ndarray, edges: np.ndarray, steps: str) -> str:

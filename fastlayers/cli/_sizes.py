@@ -16,6 +16,7 @@ __all__ = ["Guess", "Sizes", "candidates", "given_sizes", "hint"]
 TRIED = (1, 16, 32, 64, 100, 128, 224, 256, 320, 384, 512, 576, 640, 768, 1024, 1536, 2048, 4096, 8000, 16000, 48000)
 MOST_ELEMENTS = 1 << 26  # of all inputs of a guess together
 PICTURE = 224
+LONGEST = 80  # characters of a name as it is
 MOST_ALONE = 6  # open sizes up to which each is tried alone
 
 
@@ -152,7 +153,8 @@ def hint(inputs: Specs, sizes: Sizes, shapes: Mapping[str, tuple[int, ...]] | No
     for spec in inputs:
         if not _guessed(spec, sizes):
             continue
-        name = spec.name if spec.name.isprintable() and " " not in spec.name else shown(spec.name)
+        plain = spec.name.isprintable() and " " not in spec.name and len(spec.name) <= LONGEST
+        name = spec.name if plain else shown(spec.name)
         told = (
             shapes[spec.name]
             if shapes is not None

@@ -12,7 +12,7 @@ import fastlayers as fl
 from fastlayers import cli
 from fastlayers.cli._sizes import TRIED, candidates, given_sizes, hint
 from fastlayers.errors import ArgumentError
-from fastlayers.graph.ir import Graph
+from fastlayers.graph.ir import Graph, Node, Value
 from fastlayers.model.specs import Specs, TensorSpec
 from tests.program.graphs import graph, node, normal
 
@@ -171,6 +171,17 @@ def test_one_array_for_one_input_may_have_any_name(wide: str, tmp_path: Path, ca
 def test_numbers_of_options(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     _, err = output(capsys, *arguments, code=2)
     assert message in err
+
+
+def test_names_of_files_do_not_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "x\x1b[2J" + "n" * 200
+    made = Graph((Value(name, (None, 3), F32),), (Value("y", (None, 3), F32),), (Node("Relu", (name,), ("y",), {}),), {})
+    fl.Model(made).save(tmp_path / "m.safetensors")
+    for command in ("inspect", "run"):
+        out, _ = output(capsys, command, str(tmp_path / "m.safetensors"))
+        assert "\x1b" not in out and "sizes are guessed: --shape 'x" in out
+    _, err = output(capsys, "run", str(tmp_path / "m.safetensors"), "--shape", "1,2", code=2)
+    assert "\x1b" not in err
 
 
 def test_no_prefix_comes_twice(wide: str, capsys: pytest.CaptureFixture[str]) -> None:

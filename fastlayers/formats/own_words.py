@@ -21,6 +21,7 @@ Affine activation axis
 AlignAxes axis
 AttentionScores scale softmax_precision
 AveragePool channels_last divisor x_last
+AxisPositions axis start
 BatchNormalization axis
 Conv activation direct out_last pad_mode x_last
 ConvInteger out_last x_last
@@ -53,8 +54,11 @@ QLinearGlobalAveragePool x_last
 RNN joined options
 RoiAlign x_last
 RotaryEmbedding by_width
+RotaryTables axis base dim start
+RotaryTablesAt base dim
 ScaledAttention scale transposed
 Scan batched
+SinusoidalEncoding axis base dim start
 Softmax flatten
 SpaceToDepth x_last
 StreamCut axis

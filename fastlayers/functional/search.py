@@ -10,9 +10,11 @@ import numpy as np
 
 from .._arguments import checked
 from .._tuples import NamedTuple
-from ..errors import ArgumentError, DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from ..graph.symbol import symbolic
 from ._arrays import as_array, as_float32, as_int64
 from ._checks import fits, integer, number
+from ._states import opened
 
 __all__ = ["SearchResult", "beam_search", "greedy_search"]
 
@@ -42,6 +44,9 @@ class SearchResult(NamedTuple):
 def greedy_search(step: Step, state: Any, start: Any, end: int, max_length: int, *, state_axis: int = 0) -> SearchResult:
     """Decodes with the likeliest token each time, the first of equal ones: ``token = argmax(log p(token | tokens so far))``.
 
+    With a symbolic state it is recorded as a loop, of which `step` becomes the body; what a recorded step returns is not checked
+    for being log-probabilities.
+
     Args:
         step: takes int64 tokens ``(n,)`` and the state before them; returns the log-probabilities ``(n, vocabulary)`` of the
             tokens that follow, and the state after them. It runs until all n sequences have ended.
@@ -65,6 +70,10 @@ def greedy_search(step: Step, state: Any, start: Any, end: int, max_length: int,
     (array([[1, 2],
            [2, 2]]), array([1, 0]))
     """
+    if symbolic(start, *opened(state)[0]):
+        from ._search_loop import recorded_greedy
+
+        return SearchResult(*recorded_greedy(step, state, start, end, max_length, state_axis))  # type: ignore[arg-type]
     tokens, end, max_length = _begin("greedy_search", step, state, start, end, max_length, state_axis)
     n = len(tokens)
     fits("greedy_search", n * max_length, np.int64, f"{n} sequences of {max_length} tokens")
@@ -97,7 +106,8 @@ def beam_search(
 
     At each step all continuations of the beams that have not ended are looked at. Those that end are kept apart, the best `beams`
     of them; the likeliest `beams` of the others go on, unless none of them can become better than what is kept. Of equal ones the
-    earlier beam, then the smaller token comes first, so that the same input always gives the same result.
+    earlier beam, then the smaller token comes first, so that the same input always gives the same result. The search itself
+    cannot be recorded: compile the step, and search over the program.
 
     Args:
         step: takes int64 tokens ``(n beams,)``, all beams of a sequence side by side, and the state before them; returns the
@@ -127,6 +137,11 @@ def beam_search(
     ([[2, 2], [1, 2]], [[0.3, 0.12]])
     """
     name = "beam_search"
+    if symbolic(start, *opened(state)[0]):
+        raise UnsupportedError(
+            f"{name}: cannot be recorded, since it goes on by the values that it finds: compile what makes the first state, and "
+            "the step, and search over the two programs"
+        )
     first, end, max_length = _begin(name, step, state, start, end, max_length, state_axis)
     k, n = integer(name, "beams", beams, 1), len(first)
     power = number(name, "length_penalty", length_penalty)

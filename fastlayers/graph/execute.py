@@ -9,7 +9,7 @@ import numpy as np
 
 from .._arguments import as_mapping, as_names
 from ..errors import DTypeError, ShapeError, UnsupportedError
-from .ir import Graph, Value
+from .ir import Graph, Node, Value
 from .ops import OPS
 
 __all__ = ["execute"]
@@ -29,7 +29,7 @@ def execute(graph: Graph, feeds: Mapping[str, Any], outputs: Sequence[str] | Non
     Raises:
         ShapeError: a feed has another shape than the input, or an input is missing, or a name is unknown.
         DTypeError: a feed's dtype is of another kind than the input's.
-        UnsupportedError: the graph has an operation that is not in `ops.OPS`.
+        UnsupportedError: the graph has an operation that is neither in `ops.OPS` nor an operator with a reference in numpy.
 
     >>> import numpy as np, fastlayers as fl
     >>> graph = fl.graph.trace(fl.functional.relu, fl.graph.Input("x", (2,)))
@@ -46,15 +46,28 @@ def execute(graph: Graph, feeds: Mapping[str, Any], outputs: Sequence[str] | Non
         raise ShapeError(f"execute: outputs has {unknown}, which the graph does not make: expected some of {sorted(made)}")
     last = {name: i for i, node in enumerate(graph.nodes) for name in (*node.inputs, *node.outputs)}
     for i, node in enumerate(graph.nodes):
-        if node.op not in OPS:
-            raise UnsupportedError(f"execute: the graph has an operation {node.op!r}: expected one of {', '.join(sorted(OPS))}")
         given = [None if name is None else values[name] for name in node.inputs]
-        results = OPS[node.op].run(given, node.attributes)
+        results = OPS[node.op].run(given, node.attributes) if node.op in OPS else _operator(node, given)
         values.update(zip(node.outputs, results, strict=True))
         for name in {*node.inputs, *node.outputs}:
             if name is not None and last[name] == i and name in made and name not in wanted:
                 del values[name]
     return {name: values[name] if name in made else np.array(values[name], order="C") for name in wanted}
+
+
+def _operator(node: Node, given: Sequence[Any]) -> Sequence[np.ndarray]:
+    """An operator that was recorded as it is, in numpy."""
+    from ..operators import OPERATORS, Spec, View
+
+    found = OPERATORS.get(node.op)
+    if found is None or found.run is None:
+        raise UnsupportedError(f"execute: the graph has an operation {node.op!r}: expected one of {', '.join(sorted(OPS))}")
+    specs = [None if a is None else Spec(a.shape, a.dtype) for a in given]
+    view = View(node, specs, given)
+    wanted = found.infer(view)
+    with np.errstate(all="ignore"):
+        made = found.run(view, *given)
+    return [np.array(array, spec.dtype, order="C") for array, spec in zip(made, wanted, strict=False)]
 
 
 def _checked(graph: Graph, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -31,7 +31,11 @@ class Value(NamedTuple):
 
 
 class Node:
-    """One operation: its name in `ops.OPS`, its tensors' names (None: one that was left out), its outputs', its attributes."""
+    """One operation: its name, its inputs (None: one that was left out), its outputs and its attributes.
+
+    In a recorded graph the name is one of `ops.OPS`, or of an operator that was recorded as it is; after lowering, and in what is
+    read from files, it is one of `operators.OPERATORS`.
+    """
 
     __slots__ = ("attributes", "inputs", "op", "outputs")
 

@@ -71,7 +71,7 @@ class Op:
             self.normal(values)
         call = Call(self.name, inputs, values)
         results = found if isinstance(found, list) else [found]
-        made = call.give(results, FLOAT32)
+        made = call.give([(shape, FLOAT32) for shape in results])
         return made if isinstance(found, list) else made[0]
 
     def run(self, inputs: list[Any], attributes: Mapping[str, Any]) -> tuple[Any, ...]:

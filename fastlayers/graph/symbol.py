@@ -14,9 +14,14 @@ from .._arguments import LARGEST, shown
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from .ir import Dim, Shape
 
-__all__ = ["Call", "Input", "Symbol", "symbolic"]
+__all__ = ["Call", "Input", "Symbol", "now", "symbolic"]
 
 _order = itertools.count()
+
+
+def now() -> int:
+    """A number above those of all calls that have been recorded, and below those to come."""
+    return next(_order)
 
 
 class Call:
@@ -34,10 +39,10 @@ class Call:
         self.specs: tuple[tuple[Shape, np.dtype[Any]], ...] = ()
         self._made: tuple[weakref.ref[Symbol], ...] = ()
 
-    def give(self, shapes: Sequence[Shape], dtype: np.dtype[Any]) -> tuple[Symbol, ...]:
-        """The results, made once."""
-        made = tuple(Symbol(shape, dtype, None, self) for shape in shapes)
-        self.specs = tuple((shape, dtype) for shape in shapes)
+    def give(self, results: Sequence[tuple[Shape, np.dtype[Any]]]) -> tuple[Symbol, ...]:
+        """The results, of these shapes and dtypes, made once."""
+        made = tuple(Symbol(shape, dtype, None, self) for shape, dtype in results)
+        self.specs = tuple(results)
         self._made = tuple(map(weakref.ref, made))
         return made
 
@@ -53,12 +58,24 @@ def _operation(name: str, *arguments: Any, **keywords: Any) -> Any:
     return OPS[name].function(*arguments, **keywords)
 
 
+def _recorded(function: str, *arguments: Any) -> Any:
+    """A function of `record`, which stands above this module."""
+    from . import record
+
+    return getattr(record, function)(*arguments)
+
+
+def _move(name: str, x: Symbol, *arguments: Any) -> Any:
+    """A movement of values: as numpy does it, it leaves the dtype as it is."""
+    return _operation(name, x, *arguments) if x.dtype == np.float32 else _recorded("moved", name, x, *arguments)
+
+
 class Symbol:
     """An array that is not there yet: its shape (sizes may be names or None) and dtype, and the call that will make it.
 
-    Functions and layers of fastlayers take it wherever they take an array, and so do ``+ - * /``, indexing, `reshape`,
-    `transpose` and the numpy functions add, subtract, multiply, divide, negative, square, exp, log, sqrt and tanh. What needs
-    the numbers themselves (``if``, ``float()``, other numpy functions) is refused.
+    Functions and layers of fastlayers take it wherever they take an array, and so do ``+ - * /``, comparisons, ``& | ^ ~``,
+    indexing, `reshape`, `transpose`, `swapaxes`, `astype`, ``numpy.where`` and the numpy functions of the same names, and exp,
+    log, sqrt, square and tanh. What needs the values themselves (``if``, ``float()``, other numpy functions) is refused.
     """
 
     __slots__ = ("__weakref__", "call", "dtype", "name", "shape")
@@ -77,13 +94,26 @@ class Symbol:
 
     def reshape(self, *shape: Any) -> Any:
         """The same numbers in another shape; one size may be -1."""
-        return _operation("reshape", self, shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape)
+        return _move("reshape", self, shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape)
 
     def transpose(self, *axes: Any) -> Any:
         """The axes in another order, all reversed by default, as in numpy."""
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], Sequence)):
             axes = tuple(range(self.ndim))[::-1] if axes[0] is None else tuple(axes[0])
-        return _operation("permute", self, axes or tuple(range(self.ndim))[::-1])
+        return _move("permute", self, axes or tuple(range(self.ndim))[::-1])
+
+    def swapaxes(self, axis1: int, axis2: int) -> Any:
+        """Two axes exchanged."""
+        order = list(range(self.ndim))
+        try:
+            order[axis1], order[axis2] = order[axis2], order[axis1]
+        except (IndexError, TypeError):
+            raise ShapeError(f"swapaxes: axes are {shown(axis1)} and {shown(axis2)}: expected two of {self!r}") from None
+        return self.transpose(order)
+
+    def astype(self, dtype: Any) -> Any:
+        """The same values in another dtype."""
+        return _recorded("cast", self, dtype)
 
     @property
     def T(self) -> Any:  # noqa: N802
@@ -139,8 +169,10 @@ class Symbol:
             self._refuse(f"numpy.{what}", f"numpy functions that can be recorded: {', '.join(sorted(_UFUNCS))}")
         return record(*inputs)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
-        self._refuse(f"numpy.{function.__name__}", "use the function of fastlayers.functional")
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function is np.where and len(args) == 3 and not kwargs:
+            return _recorded("where", *args)
+        return self._refuse(f"numpy.{function.__name__}", "use the function of fastlayers.functional")
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         self._refuse("conversion to an array", "use the functions of fastlayers.functional instead of numpy's")
@@ -171,11 +203,45 @@ class Symbol:
     def __contains__(self, item: object) -> NoReturn:
         self._refuse("in", "its numbers are not known while the function is recorded")
 
-    def _compare(self, other: object) -> NoReturn:
-        self._refuse("a comparison", "comparisons cannot be recorded; decide by shape, or outside of the recorded function")
+    def __and__(self, other: Any) -> Any:
+        return _recorded("logic", "bitwise_and", self, other)
 
-    __lt__ = __le__ = __gt__ = __ge__ = _compare
-    __eq__ = __ne__ = _compare
+    def __rand__(self, other: Any) -> Any:
+        return _recorded("logic", "bitwise_and", other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return _recorded("logic", "bitwise_or", self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return _recorded("logic", "bitwise_or", other, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return _recorded("logic", "bitwise_xor", self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return _recorded("logic", "bitwise_xor", other, self)
+
+    def __invert__(self) -> Any:
+        return _recorded("invert", self)
+
+    def __lt__(self, other: Any) -> Any:
+        return _recorded("compare", "less", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return _recorded("compare", "less_equal", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _recorded("compare", "greater", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return _recorded("compare", "greater_equal", self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return _recorded("compare", "equal", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return _recorded("compare", "not_equal", self, other)
+
     __hash__ = object.__hash__
 
     def _refuse(self, what: str, fix: str) -> NoReturn:
@@ -189,6 +255,12 @@ _UFUNCS: dict[str, Any] = {
     **{name: (lambda *inputs, op=name: _operation(op, *inputs)) for name in ("exp", "log", "sqrt", "tanh")},
     "negative": operator.neg,
     "square": lambda x: x * x,
+    **{
+        name: (lambda *inputs, op=name: _recorded("compare", op, *inputs))
+        for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+    },
+    **{name: (lambda *inputs, op=name: _recorded("logic", op, *inputs)) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")},
+    "invert": operator.invert,
 }
 
 
@@ -204,13 +276,13 @@ def _index(x: Symbol, key: tuple[Any, ...]) -> Any:
     axis = 0
     for part in key:
         if part is None:
-            x, axis = _operation("unsqueeze", x, axis), axis + 1
+            x, axis = _move("unsqueeze", x, axis), axis + 1
         elif isinstance(part, slice):
             if part != slice(None):
-                x = _operation("slice", x, axis, part.start, part.stop, 1 if part.step is None else part.step)
+                x = _move("slice", x, axis, part.start, part.stop, 1 if part.step is None else part.step)
             axis += 1
         elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
-            x = _operation("select", x, axis, int(part))
+            x = _move("select", x, axis, int(part))
         else:
             raise UnsupportedError(
                 f"getitem: an index of type {type(part).__name__} cannot be recorded: use integers, slices, None and ..."

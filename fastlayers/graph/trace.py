@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import DTypeError, UnsupportedError
 from .ir import Graph, Node, Value
-from .ops import OPS
+from .record import record
 from .symbol import Call, Input, Symbol
 
 __all__ = ["trace"]
@@ -44,7 +44,14 @@ def trace(function: Callable[..., Any], *inputs: Any) -> Graph:
     outputs = _distinct(_flatten(result), symbols)
     if len({symbol.name for symbol in symbols}) != len(symbols):
         raise UnsupportedError(f"trace: inputs are named {[s.name for s in symbols]}: expected names that differ")
-    return _Builder(symbols, _weights(function)).build(outputs, isinstance(result, dict))
+    named = [(str(symbol.name), symbol) for symbol in symbols]
+    return _Builder(named, _weights(function)).build(outputs, isinstance(result, dict))
+
+
+def body_graph(inputs: Sequence[tuple[str, Symbol]], outputs: Sequence[Symbol]) -> Graph:
+    """The graph from some symbolic values, by the names that they have in it, to others: what a loop runs."""
+    distinct = _distinct([("output", symbol) for symbol in outputs], [symbol for _, symbol in inputs])
+    return _Builder(inputs, {}).build(distinct, False)
 
 
 def _symbolic(value: Any, symbols: list[Symbol]) -> Any:
@@ -79,7 +86,7 @@ def _distinct(outputs: list[tuple[str, Symbol]], inputs: list[Symbol]) -> list[t
     seen = {id(symbol) for symbol in inputs}
     distinct = []
     for name, symbol in outputs:
-        distinct.append((name, OPS["identity"].function(symbol) if id(symbol) in seen else symbol))
+        distinct.append((name, record("Identity", symbol) if id(symbol) in seen else symbol))
         seen.add(id(symbol))
     return distinct
 
@@ -93,11 +100,11 @@ def _weights(function: Any) -> dict[int, tuple[str, np.ndarray]]:
 class _Builder:
     """Gives names to everything that leads to the outputs, and puts it in order."""
 
-    def __init__(self, inputs: list[Symbol], weights: Mapping[int, tuple[str, np.ndarray]]) -> None:
-        self._inputs = inputs
+    def __init__(self, inputs: Sequence[tuple[str, Symbol]], weights: Mapping[int, tuple[str, np.ndarray]]) -> None:
+        self._inputs = [symbol for _, symbol in inputs]
         self._weights = weights
-        self._names: dict[int, str] = {id(symbol): str(symbol.name) for symbol in inputs}
-        self._taken: dict[str, int] = {str(symbol.name): 0 for symbol in inputs}
+        self._names: dict[int, str] = {id(symbol): name for name, symbol in inputs}
+        self._taken: dict[str, int] = {name: 0 for name, _ in inputs}
         self._constants: dict[str, np.ndarray] = {}
         self._kept: list[Any] = []  # so that no id is used twice
 
@@ -134,13 +141,13 @@ class _Builder:
     def _calls(self, outputs: list[Symbol]) -> list[Call]:
         """Every call that the outputs need, in the order in which they were recorded, which can be run."""
         found: dict[int, Call] = {}
-        waiting = [symbol.call for symbol in outputs]
+        known = {id(symbol) for symbol in self._inputs}
+        waiting = [symbol.call for symbol in outputs if id(symbol) not in known]
         while waiting:
             call = waiting.pop()
             if call is not None and call.order not in found:
                 found[call.order] = call
-                waiting += [value.call for value in call.inputs if isinstance(value, Symbol)]
-        known = {id(symbol) for symbol in self._inputs}
+                waiting += [value.call for value in call.inputs if isinstance(value, Symbol) and id(value) not in known]
         for symbol in [*outputs, *(v for call in found.values() for v in call.inputs if isinstance(v, Symbol))]:
             if symbol.call is None and id(symbol) not in known:
                 raise UnsupportedError(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import UnsupportedError
+from ..errors import DTypeError, UnsupportedError
 from ..functional import embedding
 from ..functional._arrays import as_int64
 from ..functional._checks import integer
@@ -62,10 +62,15 @@ class Embedding(Layer):
 
     def mask(self, ids: Tensor) -> np.ndarray:
         """Which ids are not `padding_idx`, as booleans of the shape of ids: the mask that Keras' ``mask_zero`` gives."""
-        found = as_int64(ids, "Embedding.mask", "ids")
+        if isinstance(ids, Symbol):
+            if ids.dtype.kind not in "iu":
+                raise DTypeError(f"Embedding.mask: ids has dtype {ids.dtype}: expected integers")
+            found: Any = ids
+        else:
+            found = as_int64(ids, "Embedding.mask", "ids")
         if self.padding_idx is None:
             raise UnsupportedError("Embedding.mask: the layer has no padding_idx: there is nothing to mask")
-        return np.asarray(found != self.padding_idx)
+        return found != self.padding_idx  # type: ignore[no-any-return]
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         return {"embeddings": self._shapes["weight"]}

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._arguments import shown
-from ..errors import ShapeError
-from ..functional import add, rotary_embedding
+from ..errors import DTypeError, ShapeError
+from ..functional import add, embedding, rotary_embedding
 from ..functional._arrays import as_float32, as_int64
 from ..functional._checks import differ, integer, number
+from ..functional._positions import rotary_rows, sinusoidal_rows, whole_rotary
 from ..functional.positional import rotary_tables, sinusoidal_encoding
-from ..graph.symbol import symbolic
+from ..graph.record import record
+from ..graph.symbol import Symbol, symbolic
 from ._base import Layer
 
 if TYPE_CHECKING:
@@ -21,39 +22,20 @@ if TYPE_CHECKING:
 
 __all__ = ["LearnedPositionalEncoding", "PositionalEncoding", "RotaryEmbedding"]
 
-_STEP = 512  # tables grow by steps, so that lengths near each other share one
-
-
-@functools.lru_cache(maxsize=8)
-def _encoding(length: int, dim: int, base: float) -> np.ndarray:
-    table = sinusoidal_encoding(length, dim, base)
-    table.flags.writeable = False
-    return table
-
-
-@functools.lru_cache(maxsize=8)
-def _tables(length: int, dim: int, base: float) -> tuple[np.ndarray, np.ndarray]:
-    found = rotary_tables(length, dim, base)
-    for table in found:
-        table.flags.writeable = False
-    return found
-
-
-def _whole(length: int) -> int:
-    return -(-length // _STEP) * _STEP
-
 
 def _placed(name: str, x: Any, dim: int, offset: Any, batch_first: bool) -> tuple[Any, int, int]:
-    """x, checked, the first of its positions and how many there are."""
+    """x, checked, the first of its positions, and the axis that they lie along."""
     x = x if symbolic(x) else as_float32(x, name, "x")
     start = offset if offset.__class__ is int and offset >= 0 else integer(name, "offset", offset, 0)
     if x.ndim not in (2, 3) or differ(x.shape[-1], dim):
         order = "n, t" if batch_first else "t, n"
         raise ShapeError(f"{name}: x has shape {x.shape}: expected ({order}, {dim}), or (t, {dim}) without a batch")
-    steps = x.shape[1 if batch_first and x.ndim == 3 else 0]
-    if not isinstance(steps, int):
-        raise ShapeError(f"{name}: x has shape {x.shape}: expected a known number of positions")
-    return x, start, steps
+    return x, start, 1 if batch_first and x.ndim == 3 else 0
+
+
+def _added(x: Any, rows: Any, axis: int) -> np.ndarray:
+    """x and a row for each position along an axis."""
+    return add(x, rows if axis or x.ndim == 2 else rows[:, None])
 
 
 class PositionalEncoding(Layer):
@@ -78,9 +60,11 @@ class PositionalEncoding(Layer):
 
     def __call__(self, x: Tensor, offset: int = 0) -> np.ndarray:
         """Adds the positions offset, offset + 1, ... to x; returns float32 of the same shape."""
-        x, start, steps = _placed("PositionalEncoding", x, self.d_model, offset, self.batch_first)
-        rows = _encoding(_whole(start + steps), self.d_model, self.base)[start : start + steps]
-        return add(x, rows if self.batch_first or x.ndim == 2 else rows[:, None])  # type: ignore[union-attr]
+        x, start, axis = _placed("PositionalEncoding", x, self.d_model, offset, self.batch_first)
+        steps: Any = x.shape[axis]  # type: ignore[union-attr]
+        if isinstance(steps, int):
+            return _added(x, sinusoidal_rows(start, steps, self.d_model, self.base), axis)
+        return _added(x, record("SinusoidalEncoding", x, axis=axis, start=start, dim=self.d_model, base=self.base), axis)
 
     def __repr__(self) -> str:
         return f"PositionalEncoding({self.d_model}, batch_first={self.batch_first})"
@@ -111,13 +95,15 @@ class LearnedPositionalEncoding(Layer):
 
     def __call__(self, x: Tensor, offset: int = 0) -> np.ndarray:
         """Adds the positions offset, offset + 1, ... to x; returns float32 of the same shape."""
-        x, start, steps = _placed("LearnedPositionalEncoding", x, self.d_model, offset, self.batch_first)
+        x, start, axis = _placed("LearnedPositionalEncoding", x, self.d_model, offset, self.batch_first)
+        steps: Any = x.shape[axis]  # type: ignore[union-attr]
+        if not isinstance(steps, int):
+            return _added(x, embedding(record("AxisPositions", x, axis=axis, start=start), self._tensors()["weight"]), axis)
         if start + steps > self.max_length:
             raise ShapeError(
                 f"LearnedPositionalEncoding: {steps} positions from {shown(start)} on: expected them below {self.max_length}"
             )
-        rows = self._tensors()["weight"][start : start + steps]
-        return add(x, rows if self.batch_first or x.ndim == 2 else rows[:, None])  # type: ignore[union-attr]
+        return _added(x, self._tensors()["weight"][start : start + steps], axis)
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         return {"embeddings": self._shapes["weight"]}
@@ -156,7 +142,7 @@ class RotaryEmbedding(Layer):
             x: ``(n, h, t, d)``, or ``(n, t, h d)`` with `num_heads`.
             offset: the first position.
             num_heads: heads that lie beside each other, or None.
-            position_ids: ``(n, t)``: positions, instead of offset, offset + 1, ...; an array.
+            position_ids: ``(n, t)``: positions, instead of offset, offset + 1, ...
 
         Returns:
             float32, the shape of x.
@@ -164,14 +150,21 @@ class RotaryEmbedding(Layer):
         x = x if symbolic(x) else as_float32(x, "RotaryEmbedding", "x")
         start = integer("RotaryEmbedding", "offset", offset, 0)
         settings: dict[str, Any] = {"interleaved": self.interleaved, "num_heads": num_heads, "rotary_dim": self.dim}
+        if isinstance(position_ids, Symbol):
+            if position_ids.dtype.kind not in "iu":
+                raise DTypeError(f"RotaryEmbedding: position_ids has dtype {position_ids.dtype}: expected integers")
+            cos, sin = record("RotaryTablesAt", position_ids, outputs=2, dim=self.dim, base=self.base)
+            return rotary_embedding(x, cos, sin, **settings)
         if position_ids is not None:
             ids = as_int64(position_ids, "RotaryEmbedding", "position_ids")
-            cos, sin = _tables(_whole(int(ids.max(initial=0)) + 1), self.dim, self.base)
+            cos, sin = whole_rotary(int(ids.max(initial=0)) + 1, self.dim, self.base)
             return rotary_embedding(x, cos, sin, ids, **settings)
-        steps = x.shape[1 if num_heads is not None else -2] if x.ndim > 2 else 0  # type: ignore[union-attr]
-        if not isinstance(steps, int):
-            raise ShapeError(f"RotaryEmbedding: x has shape {x.shape}: expected a known number of positions")  # type: ignore[union-attr]
-        cos, sin = (table[start : start + steps] for table in _tables(_whole(start + steps), self.dim, self.base))
+        axis = 1 if num_heads is not None else -2
+        steps: Any = x.shape[axis] if x.ndim > 2 else 0  # type: ignore[union-attr]
+        if isinstance(steps, int):
+            cos, sin = rotary_rows(start, steps, self.dim, self.base)
+        else:
+            cos, sin = record("RotaryTables", x, outputs=2, axis=axis, start=start, dim=self.dim, base=self.base)
         return rotary_embedding(x, cos, sin, **settings)
 
     def __repr__(self) -> str:

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
-from ..functional import beam_search, concat, greedy_search, log_softmax
+from ..functional import beam_search, concat, greedy_search, log_softmax, unsqueeze
 from ..functional._arrays import as_array, as_int64
+from ..functional._states import opened
 from ..functional.search import SearchResult
+from ..graph.loop import loop
+from ..graph.record import record
+from ..graph.symbol import Symbol, symbolic
 from ._base import Layer
 from ._recurrent import Sequences
 
@@ -91,11 +95,7 @@ class Seq2Seq(Layer):
         begin = {"state": _turned(state)}
         if self.attention is None:
             return begin
-        n, t = memory.shape[:2]
-        valid = np.ones((n, t), bool) if mask is None else as_array(mask, "Seq2Seq", "mask")
-        if lengths is not None:
-            valid = np.arange(t) < as_int64(lengths, "Seq2Seq", "lengths").reshape(-1, 1)
-        return {**begin, "memory": memory, "mask": valid}
+        return {**begin, "memory": memory, "mask": _valid(memory, lengths, mask)}
 
     def step(self, tokens: Tensor, state: dict[str, Any]) -> tuple[np.ndarray, dict[str, Any]]:
         """One step of the decoder, as `functional.greedy_search` and `functional.beam_search` take it.
@@ -133,11 +133,30 @@ class Seq2Seq(Layer):
         if self.attention is None:
             out, _ = self.decoder(self.target(tokens), _turned(state["state"]))
             return log_softmax(self.output(out))
+        columns: Any = tokens if isinstance(tokens, Symbol) else as_array(tokens, "Seq2Seq", "tokens")
+        if columns.ndim != 2:
+            raise ShapeError(f"Seq2Seq: tokens has shape {columns.shape}: expected (n, u)")
+        if not isinstance(columns.shape[1], int):
+            return self._over_time(columns, state)
         found = []
-        for column in as_array(tokens, "Seq2Seq", "tokens").T:
-            logs, state = self.step(column, state)
+        for i in range(columns.shape[1]):
+            logs, state = self.step(columns[:, i], state)
             found.append(logs)
+        if symbolic(*found):
+            return concat([unsqueeze(logs, 1) for logs in found], dim=1)
         return np.stack(found, axis=1)
+
+    def _over_time(self, tokens: Symbol, state: dict[str, Any]) -> np.ndarray:
+        """The log-probabilities after each token, of which there are as many as the program is given."""
+        leaves, again = opened(state["state"])
+
+        def body(i: Symbol, *carried: Any) -> tuple[None, list[Any], list[Any]]:
+            logs, after = self.step(record("Gather", tokens, i, axis=1), {**state, "state": again(carried)})
+            return None, opened(after["state"])[0], [logs]
+
+        steps = record("Gather", record("Shape", tokens), np.array(1))
+        _, (logs,) = loop(body, leaves, steps, steps=tokens.shape[1])
+        return logs.swapaxes(0, 1)  # type: ignore[no-any-return]
 
     def greedy(
         self, x: Tensor, start: Any, end: int, max_length: int, lengths: Tensor | None = None, mask: Tensor | None = None
@@ -191,6 +210,22 @@ class Seq2Seq(Layer):
 
 def _states(layer: Sequences) -> tuple[int, tuple[int, ...]]:
     return layer.num_layers, layer._sizes
+
+
+def _valid(memory: Any, lengths: Any, mask: Any) -> Any:
+    """Which steps of the encoder's outputs each sequence has: booleans (n, t)."""
+    if not symbolic(memory, lengths, mask):
+        n, t = memory.shape[:2]
+        if lengths is not None:
+            return np.arange(t) < as_int64(lengths, "Seq2Seq", "lengths").reshape(-1, 1)
+        return np.ones((n, t), bool) if mask is None else as_array(mask, "Seq2Seq", "mask")
+    if lengths is None and mask is not None:
+        return mask if isinstance(mask, Symbol) else as_array(mask, "Seq2Seq", "mask")
+    rows, steps = (record("AxisPositions", memory, axis=axis) for axis in (0, 1))
+    if lengths is None:
+        return (rows[:, None] >= 0) & (steps >= 0)
+    ends = lengths if isinstance(lengths, Symbol) else as_int64(lengths, "Seq2Seq", "lengths")
+    return steps < ends.reshape(-1, 1)
 
 
 def _turned(state: Any) -> Any:

@@ -44,6 +44,7 @@ FAMILIES: dict[str, str] = {
     "padding": "Pad",
     "placement": "CenterCropPad Col2Im MaxUnpool ReverseSequence TensorScatter",
     "pooling": "AdaptivePool AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool TimePool",
+    "positions": "AxisPositions RotaryTables RotaryTablesAt SinusoidalEncoding",
     "product": "Det Gemm Linear MatMul",
     "quantised": "DequantizeLinear DynamicQuantizeLinear QuantizeLinear",
     "quantised_blocks": "MatMulNBits",

@@ -31,12 +31,13 @@ onnx = pytest.importorskip("onnx")
 # Ours alone, and what the program does itself.
 OWN = {
     "Activate", "AdaptivePool", "AdditiveAttention", "Affine", "AlignAxes", "AttentionScores",
-    "Adagrad", "Adam", "ArrayFeatureExtractor", "AttentionValues", "Binarizer", "ByteTable", "DotAttention",
+    "Adagrad", "Adam", "ArrayFeatureExtractor", "AttentionValues", "AxisPositions", "Binarizer", "ByteTable", "DotAttention",
     "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "Embedding", "FusedMatMul", "GroupQueryAttention", "HardAttention",
     "HeadBias", "Interpolate", "LabelEncoder", "Linear", "MatMulIntegerToFloat", "MatMulNBits", "Momentum",
     "PaddingMask", "Positions",
     "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearConcat", "QLinearGlobalAveragePool", "QLinearLeakyRelu",
-    "QLinearMul", "QLinearReduceMean", "QLinearSigmoid", "QLinearSoftmax", "QLinearWhere", "ScaledAttention", "StreamCut",
+    "QLinearMul", "QLinearReduceMean", "QLinearSigmoid", "QLinearSoftmax", "QLinearWhere", "RotaryTables",
+    "RotaryTablesAt", "ScaledAttention", "SinusoidalEncoding", "StreamCut",
     "StreamFill", "StreamStart", "StreamWindow", "TimePool", "TreeDistribution", "TreeEnsemble", "TreeLogProb",
 }  # fmt: skip
 

@@ -22,14 +22,19 @@ class Lowering:
         self.graph = graph
         self.constants = dict(graph.constants)
         self.nodes: list[Node] = []
-        self.ranks = {v.name: len(v.shape or ()) for v in (*graph.inputs, *graph.values.values())}
-        self.ranks.update((name, array.ndim) for name, array in graph.constants.items())
+        self.shapes = {v.name: v.shape or () for v in (*graph.inputs, *graph.values.values())}
+        self.shapes.update((name, array.shape) for name, array in graph.constants.items())
+        self.ranks = {name: len(shape) for name, shape in self.shapes.items()}
         self.taken = {*self.ranks, *(v.name for v in graph.outputs)}
         self.casts: dict[tuple[str, Any], str] = {}
-        self.inputs = {v.name: v.dtype for v in graph.inputs}
+        # Of inputs, and of what operators that were recorded as they are have made.
+        self.dtypes = {v.name: v.dtype for v in (*graph.inputs, *graph.values.values())}
 
     def run(self) -> Graph:
         for node in self.graph.nodes:
+            if node.op not in OPS:  # an operator that was recorded as it is
+                self.nodes.append(_with_bodies(node))
+                continue
             op = OPS[node.op]
             kinds = op.kinds * len(node.inputs) if op.variadic else op.kinds
             LOWER[node.op](self, node, *(self.converted(name, kind) for name, kind in zip(node.inputs, kinds, strict=True)))
@@ -37,10 +42,10 @@ class Lowering:
         return Graph(graph.inputs, graph.outputs, tuple(self.nodes), self.constants, graph.values)
 
     def converted(self, name: str | None, kind: str) -> str | None:
-        """The value as the operation takes it (see `graph.ops.Op`): inputs of other dtypes are converted once."""
-        if name not in self.inputs:
+        """The value as the operation takes it (see `graph.ops.Op`): values of other dtypes are converted once."""
+        if name not in self.dtypes:
             return name
-        dtype = self.inputs[name]
+        dtype = self.dtypes[name]
         wanted = INT64 if kind == "int" else dtype if kind == "mask" and dtype == np.bool_ else FLOAT32
         if dtype == wanted:
             return name
@@ -52,9 +57,13 @@ class Lowering:
         """How many axes input i of a recorded node has."""
         return self.ranks[node.inputs[i]]  # type: ignore[index]
 
+    def size(self, node: Node, axis: int, i: int = 0) -> Any:
+        """The size of input i of a recorded node along an axis: an int, a name or None."""
+        return self.shapes[node.inputs[i]][axis]  # type: ignore[index]
+
     def dtype(self, name: str) -> Any:
-        """The dtype of an input or a constant; what operations make is float32."""
-        return self.constants[name].dtype if name in self.constants else self.inputs.get(name, FLOAT32)
+        """The dtype of a value; what rules have made is float32."""
+        return self.constants[name].dtype if name in self.constants else self.dtypes.get(name, FLOAT32)
 
     def name(self, hint: str) -> str:
         """A name that is not taken."""
@@ -81,6 +90,12 @@ class Lowering:
         outputs = (output,) if isinstance(output, str) else tuple(output)
         self.nodes.append(Node(op, tuple(inputs), outputs, attributes))
         return outputs[0]
+
+
+def _with_bodies(node: Node) -> Node:
+    """The node with the graphs among its attributes, which were recorded too, lowered."""
+    bodies = {key: Lowering(value).run() for key, value in node.attributes.items() if isinstance(value, Graph)}
+    return Node(node.op, node.inputs, node.outputs, {**node.attributes, **bodies}) if bodies else node
 
 
 Rule = Callable[..., Any]

@@ -14,8 +14,7 @@ def _additive(s: Lowering, mask: str | None) -> str | None:
     """A mask as numbers: where booleans are False, -infinity."""
     if mask is None:
         return None
-    known = s.constants.get(mask)
-    if s.inputs.get(mask) != BOOL and (known is None or known.dtype != BOOL):
+    if s.dtype(mask) != BOOL:
         return mask
     return s.add("Where", (mask, s.scalar(0.0), s.scalar(-np.inf)), s.name("mask"))
 

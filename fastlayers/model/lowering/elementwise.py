@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...functional._activation import resolve
 from ...graph.ir import Node
 from ._base import LOWER, Lowering, alpha, rule, same
@@ -48,11 +50,29 @@ def _prelu(s: Lowering, node: Node, x: str, weight: str) -> None:
 
 def _gated(s: Lowering, node: Node, x: str) -> None:
     """glu: a * sigmoid(g) with (a, g) the halves; swiglu: silu(g) * a with (g, a) the halves."""
-    halves = (s.name("half"), s.name("half"))
-    s.add("Split", (x,), halves, axis=node.attributes["dim"], num_outputs=2)
+    halves = _halves(s, node, x)
     value, gate = halves if node.op == "glu" else halves[::-1]
     opened = s.add("Sigmoid" if node.op == "glu" else "Swish", (gate,), s.name("gate"))
     s.add("Mul", (value, opened), node.outputs)
+
+
+def _halves(s: Lowering, node: Node, x: str) -> tuple[str, str]:
+    """Both halves of an axis. Split would halve an odd size too, unequally; a new axis of two refuses it."""
+    rank, halves = s.rank(node), (s.name("half"), s.name("half"))
+    axis = node.attributes["dim"] % rank
+    if isinstance(s.size(node, axis), int):
+        s.add("Split", (x,), halves, axis=axis, num_outputs=2)
+        return halves
+    shape = s.add("Shape", (x,), s.name("shape"))
+    before = s.add("Slice", (shape, s.ints(0), s.ints(axis)), s.name("before"))
+    after = s.add("Slice", (shape, s.ints(axis + 1), s.ints(rank)), s.name("after"))
+    half = s.add("Div", (s.add("Gather", (shape, s.ints(axis)), s.name("size")), s.ints(2)), s.name("size"))
+    two = s.add("Concat", (before, s.ints(2), half, after), s.name("shape"), axis=0)
+    opened = s.add("Reshape", (x, two), s.name("halves"), allowzero=1)
+    for i, name in enumerate(halves):
+        s.constants[index := s.name("index")] = np.array(i, np.int64)
+        s.add("Gather", (opened, index), name, axis=axis)
+    return halves
 
 
 LOWER["glu"] = LOWER["swiglu"] = _gated

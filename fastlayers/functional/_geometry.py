@@ -10,7 +10,7 @@ from ..graph.ir import Dim, Shape
 from ..kernels.table import PAD_MODES
 from ._checks import MOST_STEP, differ, integer, integers, same_shape
 
-__all__ = ["Plan", "Window", "channels_last", "conv_plan", "conv_shape", "depthwise_channels", "padding_pairs", "window"]
+__all__ = ["Plan", "Window", "channels_last", "conv_plan", "conv_shape", "padding_pairs", "window"]
 
 _LAYOUTS = {
     "nchw": False, "ncl": False, "ncdhw": False,
@@ -40,7 +40,7 @@ class Plan(NamedTuple):
     pads: tuple[int, ...]
     shape: tuple[int, ...]  # of the result as the caller sees it
     mode: int
-    layouts: tuple[bool, ...]  # channels-last? of input and result, or, where its kernel knows one layout alone, of both
+    layouts: tuple[bool, bool]  # channels-last? of input and result
 
 
 def channels_last(op: str, layout: Any, axes: int) -> bool:
@@ -162,8 +162,7 @@ def conv_plan(w: Window, x: tuple[int, ...], weight: tuple[int, ...], shape: tup
     pads = [0, 0] * (3 - n)
     for axis, size in enumerate(sizes):
         pads += w.padding[axis] if w.padding is not None else _same_pads(w, axis, size, weight[2 + axis])
-    layouts = (w.last, w.last) if depthwise_channels(w, x) is None else (w.last,)
-    return Plan(x5, out5, tuple(pads), shape, PAD_MODES[w.mode], layouts)
+    return Plan(x5, out5, tuple(pads), shape, PAD_MODES[w.mode], (w.last, w.last))
 
 
 def _same_pads(w: Window, axis: int, size: int, kernel: int) -> tuple[int, int]:
@@ -175,9 +174,3 @@ def _same_pads(w: Window, axis: int, size: int, kernel: int) -> tuple[int, int]:
     before, after = total // 2, total - total // 2
     _check_pads(w, "dhw"[3 - w.axes + axis], size, before, after)
     return before, after
-
-
-def depthwise_channels(w: Window, x: Shape) -> int | None:
-    """The number of channels if every one of several is convolved alone, which has a kernel of its own, else None."""
-    channels = x[-1] if w.last else x[-1 - w.axes]
-    return w.groups if w.groups > 1 and channels == w.groups else None

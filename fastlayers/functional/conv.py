@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +10,11 @@ import numpy as np
 from ..graph.ir import Shape
 from ..graph.ops import op
 from ..kernels import _dispatch
-from ..kernels.table import Activation
-from ._activation import normal_activation, resolve
+from ..kernels.conv_choice import kernel_for
+from ..kernels.table import PAD_MODES, Activation
+from ._activation import IDENTITY, normal_activation, resolve
 from ._arrays import as_float32, empty, optional_float32
-from ._geometry import Plan, Window, conv_plan, conv_shape, depthwise_channels, window
+from ._geometry import Window, conv_plan, conv_shape, window
 
 if TYPE_CHECKING:
     from ._types import Padding, Tensor
@@ -45,48 +46,62 @@ def _conv(place: Window, x: Any, weight: Any, bias: Any, residual: Any, activati
     act = resolve(name, activation)
     x, weight = as_float32(x, name, "x"), as_float32(weight, name, "weight")
     bias, residual = optional_float32(bias, name, "bias"), optional_float32(residual, name, "residual")
-    plan = plan_conv(place, x.shape, weight.shape, bias, residual)
-    kernel, packed = pack_conv(place, depthwise_channels(place, x.shape), weight, bias)
-    return run_conv(kernel, x, packed, plan, residual, act)
-
-
-def plan_conv(
-    place: Window, x: tuple[int, ...], weight: tuple[int, ...], bias: np.ndarray | None, residual: np.ndarray | None
-) -> Plan:
-    """Checks the operands of a convolution and says how its kernel is called."""
     shapes = (None if bias is None else bias.shape, None if residual is None else residual.shape)
-    found = conv_shape(place, x, weight, *shapes)
-    return conv_plan(place, x, weight, found)  # type: ignore[arg-type]
-
-
-def pack_conv(
-    place: Window, channels: int | None, weight: np.ndarray, bias: np.ndarray | None
-) -> tuple[Callable[..., None], Any]:
-    """The kernel for these weights and what it takes for them; `channels` is a number for a depthwise one."""
-    lead = 3 - place.axes
-    weight = weight.reshape(*weight.shape[:2], *(1,) * lead, *weight.shape[2:])
-    stride, dilation = (1,) * lead + place.stride, (1,) * lead + place.dilation
-    if channels is not None:
-        return _dispatch.kernel("depthwise"), _dispatch.kernel("depthwise_pack")(weight, bias, stride, dilation, channels)
-    return _dispatch.kernel("conv"), _dispatch.kernel("conv_pack")(weight, bias, stride, dilation, place.groups)
+    shape: Any = conv_shape(place, x.shape, weight.shape, *shapes)
+    return run_conv(place, shape, x, weight, bias, residual, act)
 
 
 def run_conv(
-    kernel: Callable[..., None],
+    place: Window,
+    shape: tuple[int, ...],
     x: np.ndarray,
-    packed: Any,
-    plan: Plan,
+    weight: np.ndarray,
+    bias: np.ndarray | None,
     residual: np.ndarray | None,
     act: Activation,
-    out: np.ndarray | None = None,
+    kernels: Mapping[str, Callable[..., Any]] | None = None,
+    pack: Callable[[str, tuple[Any, ...], int | None], Any] | None = None,
 ) -> np.ndarray:
-    """A planned convolution of checked operands, into `out` if it is given: contiguous, of the shape of the result."""
-    x5, out5, pads, shape, mode, layouts = plan
-    if out is None:
-        out = empty(shape)
+    """A convolution of checked operands, whose result has this shape.
+
+    `pack` finds packed weights by a pack kernel, its arguments and what else tells them from others of the same weights, and
+    `kernels` are of the same variant; without them weights are packed for this call.
+    """
+    x5, out5, pads, _, mode, _ = conv_plan(place, x.shape, weight.shape, shape)
+    last, lead = place.last, 3 - place.axes
+    weight = weight.reshape(*weight.shape[:2], *(1,) * lead, *weight.shape[2:])
+    stride, dilation = (1,) * lead + place.stride, (1,) * lead + place.dilation
+    channels, space = (x5[-1], out5[1:4]) if last else (x5[1], out5[2:])
+    space = (space[0], space[1], space[2])
+    name, tile = kernel_for(channels, weight.shape, space, place.groups, stride, dilation, pads, mode, packs=pack is None)
+    layouts: tuple[Any, ...] = (last, last) if name == "winograd" else (mode, last) if name == "depthwise" else (mode, last, last)
+    given: dict[str, tuple[Any, ...]] = {
+        "conv": (weight, bias, stride, dilation, place.groups),
+        "depthwise": (weight, bias, stride, dilation, channels),
+        "winograd": (weight, bias, tile),
+    }
+    kernel = _dispatch.kernel(name) if kernels is None else kernels[name]
+    packed = _dispatch.kernel(f"{name}_pack")(*given[name]) if pack is None else pack(f"{name}_pack", given[name], tile or None)
+    out = empty(shape)
     flat = None if residual is None else residual.reshape(out5)
-    kernel(x.reshape(x5), packed, out.reshape(out5), pads, mode, *layouts, flat, act)
+    kernel(x.reshape(x5), packed, out.reshape(out5), pads, *layouts, flat, act)
     return out
+
+
+def attributes(place: Window, act: Activation) -> dict[str, Any]:
+    """Those of the operator Conv that a convolution becomes in a program."""
+    made: dict[str, Any] = {"strides": place.stride, "dilations": place.dilation, "group": place.groups}
+    if act.code != IDENTITY.code:  # passes may then put nothing else there
+        made["activation"] = tuple(act)
+    if place.padding is None:
+        made["auto_pad"] = "SAME_UPPER"
+    else:
+        made["pads"] = (*(before for before, _ in place.padding), *(after for _, after in place.padding))
+    if place.mode != "zeros":
+        made["pad_mode"] = PAD_MODES[place.mode]
+    if place.last:
+        made.update(x_last=True, out_last=True)
+    return made
 
 
 @op("conv1d", "x weight bias residual", _rule("conv1d", 1), _normal)

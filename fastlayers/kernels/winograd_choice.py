@@ -19,11 +19,14 @@ _NEAR, _FAR, _REACH = 0.03, 0.15, 2**18
 _PANEL = 16
 # Fewer channels than this leave the product's sums too short, and the direct convolution has a way of its own for them.
 _FEWEST = 8
+# What packing a weight takes more, with tiles of 2 and of 4, where it is packed for one call: 220 and 320 instructions, counted,
+# at about 7.5 a nanosecond.
+_PACK = {2: 29.0, 4: 43.0}
 # Winograd must be expected to be faster by this factor: its weights take 1.8 or 4 times the memory, and its errors are greater.
 _GAIN = 1.15
 
 
-def choose(out_shape_dhw: tuple[int, int, int], channels_in: int, channels_out: int) -> int:
+def choose(out_shape_dhw: tuple[int, int, int], channels_in: int, channels_out: int, packs: bool = False) -> int:
     """The side of the tiles that `winograd` should work with, 2 or 4, or 0 where `conv` is expected to be as fast.
 
     It depends on one sample alone: the algorithms differ in the last bits, and a sample has the same bits in every batch.
@@ -31,10 +34,12 @@ def choose(out_shape_dhw: tuple[int, int, int], channels_in: int, channels_out: 
     Args:
         out_shape_dhw: depth, height and width of the output, of which the last two are the input's with the usual padding of 1.
         channels_in, channels_out: of a convolution (1, 3, 3) with stride, dilation and groups of 1.
+        packs: whether weights are packed for this one call, the time of which then counts.
     """
     if channels_in < _FEWEST or min(*out_shape_dhw, channels_out) < 1:
         return 0
-    times = {tile: _GAIN * _winograd(out_shape_dhw, channels_in, channels_out, tile) for tile in (2, 4)}
+    pairs = channels_in * channels_out if packs else 0
+    times = {tile: _GAIN * _winograd(out_shape_dhw, channels_in, channels_out, tile) + _PACK[tile] * pairs for tile in (2, 4)}
     best = min(times, key=times.__getitem__)
     return best if times[best] < _direct(out_shape_dhw, channels_in, channels_out) else 0
 

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..functional import conv1d, conv2d, conv3d
+from ..functional import conv1d, conv2d, conv3d, squeeze, unsqueeze
 from ..functional._activation import IDENTITY, resolve
 from ..functional._arrays import as_float32
 from ..functional._checks import integer, integers, same_shape
-from ..functional._geometry import Plan, Window, window
-from ..functional.conv import pack_conv, plan_conv, run_conv
+from ..functional._geometry import Window, conv_plan, conv_shape, window
+from ..functional.conv import attributes, run_conv
+from ..graph.ir import Node
+from ..graph.record import cast, record
 from ..graph.symbol import Symbol
-from ..kernels.separable_choice import factors, worthwhile
+from ..kernels.separable_choice import factors
 from ._base import WithWeight
+from ._eager import Eager
 from ._text import arguments
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "DepthwiseConv1d", "DepthwiseConv2d"]
 
-# Input shapes whose plans a layer keeps; with more than these, it starts anew.
+# Shapes of inputs that a layer remembers as checked; with more than these, it starts anew.
 _PLANS = 64
 
 
@@ -65,11 +68,10 @@ class _Conv(WithWeight):
             "stride": stride, "padding": padding, "dilation": dilation, "groups": groups,
             "padding_mode": padding_mode, "layout": layout,
         }  # fmt: skip
-        self._depthwise = self.in_channels if groups == self.in_channels and groups > 1 else None
         self._weight_shape = (self.out_channels, self.in_channels // groups, *self.kernel_size)
         shapes: dict[str, tuple[int, ...]] = {"weight": self._weight_shape}
         self._shapes = {**shapes, "bias": (self.out_channels,)} if bias else shapes
-        self._plans: dict[Any, Plan] = {}
+        self._plans: dict[Any, tuple[tuple[int, ...], tuple[int, ...]]] = {}
 
     def __call__(self, x: Tensor) -> np.ndarray:
         """Applies the layer to x, with or without a batch; returns float32, laid out as x."""
@@ -84,25 +86,57 @@ class _Conv(WithWeight):
         result: np.ndarray = type(self)._function(x, weight, bias, **self._given, activation=act, residual=residual)
         return result
 
-    def _apply(self, made: Any, x: Any, residual: np.ndarray | None = None, out: np.ndarray | None = None) -> np.ndarray:
+    def _apply(self, made: Eager, x: Any, residual: np.ndarray | None = None, out: np.ndarray | None = None) -> np.ndarray:
         """The layer on an array, with packed tensors; `residual` and `out` have the shape of the result."""
-        kernel, packed = made
+        if residual is None and out is None:
+            found: np.ndarray | None = made.quick((x,))
+            if found is not None:
+                return found
         x = as_float32(x, self._name, "x")
-        plan = self._plans.get(x.shape) or self._plan(x.shape, self._place, x.shape, self._weight_shape)
-        if residual is not None:
-            same_shape(self._name, "residual", residual.shape, plan.shape, "the shape of the result")
-        return run_conv(kernel, x, packed, plan, residual, self._activation_code, out)
+        plan = self._plans.get(x.shape)
+        if plan is None:
+            plan = self._plan(x.shape)
+            if residual is None and out is None and (first := self._once(made, x, plan[1])) is not None:
+                return first
+        given, shape = plan
+        if residual is None:
+            arrays: tuple[np.ndarray, ...] = (x.reshape(given),)
+        else:
+            same_shape(self._name, "residual", residual.shape, shape, "the shape of the result")
+            arrays = (x.reshape(given), residual.reshape(self._batched(shape)))
+        result = made.run(arrays, None if out is None else out.reshape(self._batched(shape)))
+        return (result if out is None else out).reshape(shape)
 
-    def _plan(self, key: Any, place: Window, shape: tuple[int, ...], weight: tuple[int, ...]) -> Plan:
-        """The plan for an input and weights of these shapes, kept under a key."""
-        plan = plan_conv(place, shape, weight, None, None)
+    def _once(self, made: Eager, x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+        """The layer on an array of new sizes, which are bound if they come again; None if they must be now."""
+        with made.once() as found:
+            if found is None:
+                return None
+            weight, bias = made.constants["weight"], made.constants.get("bias")
+            return run_conv(self._place, shape, x, weight, bias, None, self._activation_code, *found)
+
+    def _batched(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """A shape with a batch of one where it has none."""
+        return shape if len(shape) == self._axes + 2 else (1, *shape)
+
+    def _plan(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """For an input of this shape, checked: its shape with a batch, and that of the result as the caller sees it."""
+        found: Any = conv_shape(self._place, shape, self._weight_shape, None, None)
+        if self._place.padding is None:
+            conv_plan(self._place, shape, self._weight_shape, found)  # checks what "same" comes to
         if len(self._plans) >= _PLANS:
             self._plans.clear()
-        self._plans[key] = plan
+        plan = self._plans[shape] = self._batched(shape), found
         return plan
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
-        return pack_conv(self._place, self._depthwise, tensors["weight"], tensors.get("bias")), None
+        bias = "bias" if "bias" in tensors else None  # of a block it may be that of a normalisation
+        node = Node("Conv", ("x0", "weight", bias), ("y",), self._attributes())
+        return Eager([node], tensors, self._axes + 2), None
+
+    def _attributes(self) -> dict[str, Any]:
+        """Those of the operator that the layer is in a program."""
+        return attributes(self._place, self._activation_code)
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         kernel: dict[str, tuple[int, ...]] = {"kernel": (*self.kernel_size, self._weight_shape[1], self.out_channels)}
@@ -148,6 +182,9 @@ class Conv2d(_Conv):
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
         layout: ``"nchw"`` or ``"nhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
+
+    A call chooses its algorithm as a compiled model with ``precision="default"`` does, Winograd's among them, and gives the same
+    bits. For sums formed tap by tap, compile the layer with ``precision="strict"``.
 
     Tensors: ``weight`` (out_channels, in_channels / groups, kh, kw), in both layouts, and ``bias`` (out_channels,). Keras'
     Conv2D: kernel (kh, kw, in_channels / groups, out_channels), bias; its DepthwiseConv2D is `DepthwiseConv2d`.
@@ -287,31 +324,56 @@ class DepthwiseConv2d(_DepthwiseConv):
             in_channels, kernel_size, stride, padding, dilation, depth_multiplier, bias, padding_mode,
             layout=layout, activation=activation,
         )  # fmt: skip
-        self._separable = worthwhile(*self.kernel_size) if separable == "auto" else separable
+        self._separable = separable
+
+    def _attributes(self) -> dict[str, Any]:
+        return {**super()._attributes(), **({"direct": True} if self._separable is False else {})}
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
-        found = factors(tensors["weight"]) if self._separable else None
+        found = factors(tensors["weight"]) if self._separable is True else None
         if found is None:
             return super()._pack(tensors)
-        places = [_along(self._place, axis) for axis in (0, 1)]
-        places[1] = places[1]._replace(groups=self.out_channels)
-        parts = [
-            (place, weight.shape, *pack_conv(place, place.groups if place.groups > 1 else None, weight, bias))
-            for place, weight, bias in zip(places, found, (None, tensors.get("bias")), strict=True)
+        column, row = self._passes()
+        bias = {"bias": tensors["bias"]} if "bias" in tensors else {}
+        nodes = [
+            Node("Conv", ("x0", "column", None), ("between",), {**attributes(column, IDENTITY), "direct": True}),
+            Node(
+                "Conv", ("between", "row", *(bias or (None,))), ("y",), {**attributes(row, self._activation_code), "direct": True}
+            ),
         ]
-        return (None, parts), None
+        return Eager(nodes, {"column": found[0], "row": found[1], **bias}, self._axes + 2), None
 
-    def _apply(self, made: Any, x: Any, residual: np.ndarray | None = None, out: np.ndarray | None = None) -> np.ndarray:
-        if made[0] is not None:
-            return super()._apply(made, x, residual, out)
-        y = as_float32(x, self._name, "x")
-        for axis, (place, weight, kernel, packed) in enumerate(made[1]):
-            plan = self._plans.get((axis, y.shape)) or self._plan((axis, y.shape), place, y.shape, weight)
-            y = run_conv(kernel, y, packed, plan, None, self._activation_code if axis else IDENTITY, out if axis else None)
-        return y
+    def _passes(self) -> tuple[Window, Window]:
+        """Where the column and the row of every kernel go."""
+        column, row = (_only(self._place, axis) for axis in (0, 1))
+        return column, row._replace(groups=self.out_channels)
+
+    def _record(self, x: Symbol, weight: np.ndarray, bias: np.ndarray | None, residual: Any = None) -> np.ndarray:
+        found = factors(weight) if self._separable is True else None
+        if found is not None:
+            column, row = self._passes()
+            between = self._along(x, column, found[0], None, None, None)
+            return self._along(between, row, found[1], bias, self._activation_code, residual)
+        if self._separable == "auto":
+            return super()._record(x, weight, bias, residual)
+        # No function says that a convolution is to stay one.
+        conv_shape(self._place, x.shape, self._weight_shape, None, None)
+        alone = x.ndim == self._axes + 1
+        given: Any = unsqueeze(x, 0) if alone else x
+        result: np.ndarray = record("Conv", cast(given, np.float32), weight, bias, **self._attributes())
+        return squeeze(result, 0) if alone else result
+
+    def _along(self, x: Any, place: Window, weight: np.ndarray, bias: Any, activation: Any, residual: Any) -> np.ndarray:
+        """One of the two passes on a symbolic value."""
+        padding: Any = "same" if place.padding is None else place.padding
+        layout = "nhwc" if place.last else "nchw"
+        return conv2d(
+            x, weight, bias, place.stride, padding, place.dilation, place.groups, padding_mode=place.mode,
+            layout=layout, activation=activation, residual=residual,
+        )  # fmt: skip
 
 
-def _along(place: Window, axis: int) -> Window:
+def _only(place: Window, axis: int) -> Window:
     """The window of the pass along one of two axes, of kernels that are products of a column and a row."""
 
     def only(values: tuple[int, ...]) -> tuple[int, ...]:

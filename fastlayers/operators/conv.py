@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.conv_choice import kernel_for
 from ..kernels.table import BINARY, PAD_MODES, Activation
-from ..kernels.winograd_choice import choose
 from ._base import FLOAT32, Spec, View, register
 from ._costs import convolution, transposed
 from ._fused import IDENTITY, finished, fused, times, widened
@@ -109,21 +109,14 @@ def _call(
     weight = weight.reshape(*weight.shape[:2], *three(weight.shape[2:]))
     stride, dilation = three(place.stride), three(place.dilation)
     channels, mode = x.shape[-1 if x_last else 1], n.get("pad_mode", _ZEROS)
-    if weight.shape[1] == 1 and groups == channels > 1 and x_last == out_last:
+    name, tile = kernel_for(
+        channels, weight.shape, spatial(out.shape, out_last), groups, stride, dilation, pads, mode,  # type: ignore[arg-type]
+        x_last != out_last, n.get("direct", False),
+    )  # fmt: skip
+    if name == "depthwise":
         packed = b.pack("depthwise_pack", lambda: (weight, bias, stride, dilation, channels))
         b.call("depthwise", x, packed, out, pads, mode, x_last, residual, act)
-        return
-    tile = 0
-    if (
-        groups == 1
-        and weight.shape[2:] == (1, 3, 3)
-        and stride == dilation == (1, 1, 1)
-        and not mode
-        and pads[:2] == (0, 0)
-        and not n.get("direct", False)
-    ):
-        tile = choose(spatial(out.shape, out_last), channels, weight.shape[0])  # type: ignore[arg-type]
-    if tile:
+    elif name == "winograd":
         packed = b.pack("winograd_pack", lambda: (weight, bias, tile), tile)
         b.call("winograd", x, packed, out, pads, x_last, out_last, residual, act)
     else:

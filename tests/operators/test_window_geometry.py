@@ -13,9 +13,8 @@ import pytest
 import fastlayers as fl
 from fastlayers import functional
 from fastlayers.graph.ir import Graph, Node, Value
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import _dispatch, conv_choice
 from fastlayers.operators import Spec, View
-from fastlayers.operators import conv as rule
 from fastlayers.program import Program
 from fastlayers.program.binder import run_operator
 
@@ -119,7 +118,7 @@ def convolution(place: Geometry, channels: tuple[int, int, int], op: str) -> tup
 
 def tiles(calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[int | None]:
     """Forces every answer of the choice between direct and Winograd's algorithm; ends after the first where none is asked for."""
-    own = rule.choose
+    own = conv_choice.choose
     for tile in (None, 0, 2, 4):
         calls.clear()
 
@@ -127,7 +126,7 @@ def tiles(calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[int | N
             calls.append(given)
             return own(*given) if forced is None else forced
 
-        monkeypatch.setattr(rule, "choose", choose)
+        monkeypatch.setattr(conv_choice, "choose", choose)
         yield tile
         if not calls:
             return

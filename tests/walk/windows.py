@@ -25,9 +25,9 @@ def _tile(side: int) -> Callable[..., int]:
 # What stands in for what chooses. The first is the engine's own choice.
 CHOICES: dict[str, dict[str, Any]] = {
     "own": {},
-    "direct": {"fastlayers.operators.conv.choose": _tile(0)},
-    "Winograd 2": {"fastlayers.operators.conv.choose": _tile(2)},
-    "Winograd 4": {"fastlayers.operators.conv.choose": _tile(4)},
+    "direct": {"fastlayers.kernels.conv_choice.choose": _tile(0)},
+    "Winograd 2": {"fastlayers.kernels.conv_choice.choose": _tile(2)},
+    "Winograd 4": {"fastlayers.kernels.conv_choice.choose": _tile(4)},
     "column and row": {"fastlayers.graph.passes.separable.worthwhile": lambda *_: True},
     "one pass": {"fastlayers.graph.passes.separable.worthwhile": lambda *_: False},
     "phases": {"fastlayers.kernels.transposed_phases._FEWEST": 0},

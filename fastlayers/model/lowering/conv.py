@@ -9,8 +9,8 @@ from ...errors import UnsupportedError
 from ...functional._activation import resolve
 from ...functional._geometry import window
 from ...functional._transposed import Transposed, crop, output_sizes, transposed
+from ...functional.conv import attributes as conv_attributes
 from ...graph.ir import Node
-from ...kernels.table import PAD_MODES
 from ._base import LOWER, Lowering, after
 
 
@@ -28,20 +28,7 @@ def _conv(s: Lowering, node: Node, x: str, weight: str, bias: str | None, residu
     axes = int(node.op[4])
     activation = resolve(node.op, get.pop("activation"))
     place = window(node.op, axes, **get)
-    attributes: dict[str, Any] = {
-        "strides": place.stride,
-        "dilations": place.dilation,
-        "group": place.groups,
-        **after(activation),
-    }
-    if place.padding is None:
-        attributes["auto_pad"] = "SAME_UPPER"
-    else:
-        attributes["pads"] = (*(before for before, _ in place.padding), *(after for _, after in place.padding))
-    if place.mode != "zeros":
-        attributes["pad_mode"] = PAD_MODES[place.mode]
-    if place.last:
-        attributes.update(x_last=True, out_last=True)
+    attributes = conv_attributes(place, activation)
     if residual is not None and s.rank(node) == axes + 1:
         residual = s.add("Unsqueeze", (residual, s.ints(0)), s.name("batch"))
     rest = (weight, bias) if residual is None else (weight, bias, residual)

@@ -1,0 +1,40 @@
+"""Which kernel a convolution runs: the one place, for programs, layers and functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .winograd_choice import choose
+
+__all__ = ["kernel_for"]
+
+
+def kernel_for(
+    channels: int,
+    weight: Sequence[int],
+    out_dhw: tuple[int, int, int],
+    groups: int,
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    pads: Sequence[int],
+    mode: int,
+    turns: bool = False,
+    direct: bool = False,
+    packs: bool = False,
+) -> tuple[str, int]:
+    """The kernel, "depthwise", "winograd" or "conv", and the side of Winograd's tiles.
+
+    Args:
+        channels: of the input.
+        weight: shape ``(o, i / groups, kd, kh, kw)``; strides, dilations and pads have three axes too.
+        out_dhw: sizes of the result's space.
+        mode: of the padding, as in `table.PAD_MODES`; 0 is zeros.
+        turns: whether one of input and result has its channels last, and the other one first.
+        direct: whether sums must be formed tap by tap.
+        packs: whether weights are packed for this one call, the time of which then counts.
+    """
+    if weight[1] == 1 and groups == channels > 1 and not turns:
+        return "depthwise", 0
+    plain = groups == 1 and tuple(weight[2:]) == (1, 3, 3) and tuple(stride) == tuple(dilation) == (1, 1, 1)
+    tile = choose(out_dhw, channels, weight[0], packs) if plain and not mode and tuple(pads[:2]) == (0, 0) and not direct else 0
+    return ("winograd", tile) if tile else ("conv", 0)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from .._arguments import as_flag
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..functional import beam_search, concat, greedy_search, log_softmax, unsqueeze
 from ..functional._arrays import as_array, as_int64
 from ..functional._states import opened
@@ -39,6 +40,8 @@ class Seq2Seq(Layer):
             outputs of the encoder ``(n, t, h)``, and which of its steps each sequence has, booleans ``(n, t)``, and returns a
             context ``(n, any size)``. Bahdanau's, in a layer with two `Linear`: ``forward(self, h, memory, mask)`` returns
             ``additive_attention(self.query(h)[:, None], self.keys(memory), memory, attn_mask=mask[:, None])[:, 0]``.
+        output_context: whether `output` reads the context of the step after the decoder's h, for example with ``Linear(hidden +
+            context, vocabulary)``; needs `attention`.
 
     Tensors: those of the layers, under these arguments' names: ``encoder.weight_ih_l0`` and so on.
 
@@ -65,6 +68,7 @@ class Seq2Seq(Layer):
         target: Any,
         source: Any = None,
         attention: Any = None,
+        output_context: bool = False,
     ) -> None:
         for name, layer in (("encoder", encoder), ("decoder", decoder)):
             if not isinstance(layer, Sequences):
@@ -78,6 +82,9 @@ class Seq2Seq(Layer):
             raise ShapeError(f"Seq2Seq: encoder is {encoder!r}, decoder {decoder!r}: expected the same kind, layers and units")
         self.encoder, self.decoder, self.output, self.target = encoder, decoder, output, target
         self.source, self.attention = source, attention
+        self._output_context = as_flag("Seq2Seq", "output_context", output_context)
+        if self._output_context and attention is None:
+            raise ArgumentError("Seq2Seq: output_context is True without attention: expected False, there is no context")
 
     def encode(self, x: Tensor, lengths: Tensor | None = None, mask: Tensor | None = None) -> dict[str, Any]:
         """What the decoder begins with, as `step` takes it.
@@ -111,11 +118,14 @@ class Seq2Seq(Layer):
             raise DTypeError(f"Seq2Seq.step: state is of type {type(state).__name__}: expected what `encode` returns")
         seen = self.target(tokens)
         before = _turned(state["state"])
+        context = None
         if self.attention is not None:
             h = before[0] if isinstance(before, tuple) else before
-            seen = concat([seen, self.attention(h[-1], state["memory"], state["mask"])], dim=-1)
+            context = self.attention(h[-1], state["memory"], state["mask"])
+            seen = concat([seen, context], dim=-1)
         out, after = self.decoder(seen[:, None], before)
-        return log_softmax(self.output(out[:, 0])), {**state, "state": _turned(after)}
+        read = concat([out[:, 0], context], dim=-1) if self._output_context else out[:, 0]
+        return log_softmax(self.output(read)), {**state, "state": _turned(after)}
 
     def forward(self, x: Tensor, tokens: Tensor, lengths: Tensor | None = None, mask: Tensor | None = None) -> np.ndarray:
         """The log-probabilities of what follows each of the tokens that are given.

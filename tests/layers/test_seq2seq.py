@@ -84,6 +84,8 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"decoder": fl.GRU(3, 5, batch_first=True)}, fl.ShapeError, "expected the same kind, layers and units"),
     ({"decoder": fl.GRU(3, 4, 2, batch_first=True)}, fl.ShapeError, "expected the same kind, layers and units"),
     ({"output": None}, fl.DTypeError, "Seq2Seq: output is of type NoneType: expected a layer"),
+    ({"output_context": True}, fl.ArgumentError, "Seq2Seq: output_context is True without attention"),
+    ({"output_context": 2}, fl.DTypeError, "Seq2Seq: output_context is 2"),
     ({"attention": 3}, fl.DTypeError, "Seq2Seq: attention is of type int: expected a layer"),
 ]
 
@@ -104,3 +106,28 @@ def test_one_load_for_a_whole_search() -> None:
     x = np.ones((1, 3, 3))
     assert settled.greedy(x, 0, 1, 5).scores[0] == pytest.approx(-5 * np.log(5))
     assert settled.encode(x)["state"].sum() == 0 != model.encode(x)["state"].sum()
+
+
+@pytest.mark.parametrize("kind", [fl.GRU, fl.LSTM], ids=lambda kind: kind.__name__)
+def test_the_output_layer_may_read_the_context(kind: Any, variant: str) -> None:
+    """Against a loop in numpy around the decoder; compiled as well, and in searches, which take the same steps."""
+    rng = np.random.default_rng(0)
+    model = fl.Seq2Seq(
+        kind(3, HIDDEN, 2, batch_first=True), kind(2 + HIDDEN, HIDDEN, 2, batch_first=True), fl.Linear(2 * HIDDEN, 7),
+        fl.Embedding(7, 2), None, Attention(), True,
+    )  # fmt: skip
+    model.load_state_dict({name: rng.normal(size=shape) for name, shape in model.tensor_shapes().items()})
+    x, tokens, lengths = rng.normal(size=(2, 5, 3)).astype(np.float32), np.array([[0, 1, 2], [0, 3, 4]]), np.array([5, 3])
+    memory, state = model.encoder(x, lengths=lengths)
+    mask, want = np.arange(5) < lengths[:, None], []
+    for column in tokens.T:
+        context = model.attention((state[0] if kind is fl.LSTM else state)[-1], memory, mask)
+        out, state = model.decoder(np.concatenate([model.target(column), context], -1)[:, None], state)
+        logits = np.concatenate([out[:, 0], context], -1).astype(np.float64) @ model.output.weight.T + model.output.bias
+        want.append(logits - np.log(np.exp(logits).sum(-1, keepdims=True)))
+    got = model(x, tokens, lengths)
+    np.testing.assert_allclose(got, np.stack(want, 1), rtol=TOLERANCE, atol=TOLERANCE)
+    given = fl.graph.Input("x", ("n", "t", 3)), fl.graph.Input("y", ("n", "u"), np.int64), fl.graph.Input("l", ("n",), np.int64)
+    np.testing.assert_array_equal(fl.compile(model, *given)(x, tokens, lengths), got)
+    first = model.greedy(x, 0, 6, 1, lengths).tokens[:, 0]
+    np.testing.assert_array_equal(first, got[:, 0].argmax(-1))

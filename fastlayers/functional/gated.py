@@ -13,7 +13,7 @@ from ..graph.ops import op
 from ..kernels import _dispatch
 from ..kernels.table import Activation
 from ._arrays import as_float32, empty
-from ._checks import axis, differ
+from ._checks import axis, differ, integer
 from ._unary import PLAIN
 
 if TYPE_CHECKING:
@@ -22,31 +22,38 @@ if TYPE_CHECKING:
 __all__ = ["glu", "prelu", "swiglu"]
 
 
-def prelu_rule(x: Shape, weight: Shape) -> Shape:
+def slopes_axis(rank: int, dim: Any) -> int:
+    """The axis of `prelu`'s channels, counted from the front; the only one where there is one."""
+    return 0 if rank < 2 and integer("prelu", "axis", dim) in (1, 0, -1) else axis("prelu", dim, rank)
+
+
+def prelu_rule(x: Shape, weight: Shape, axis: Any = 1) -> Shape:
     """Checks the shapes of `prelu` and returns that of its result."""
+    integer("prelu", "axis", axis)
     if len(weight) > 1:
         raise ShapeError(f"prelu: weight has shape {weight}: expected (c,) or (1,)")
     count = weight[0] if weight else 1
     if count != 1:
-        channels: Dim = x[1] if len(x) > 1 else (x[0] if x else 1)
+        channels: Dim = x[slopes_axis(len(x), axis)] if x else 1
         if differ(count, channels):
             raise ShapeError(f"prelu: weight has {count} slopes, x {x} has {channels} channels: expected (1,) or ({channels},)")
     return x
 
 
 @op("prelu", "x weight", prelu_rule)
-def prelu(x: Tensor, weight: Tensor) -> np.ndarray:
+def prelu(x: Tensor, weight: Tensor, axis: int = 1) -> np.ndarray:
     """Rectifier with given slopes below zero: ``x if x >= 0 else weight[channel] * x``.
 
     Args:
         x: ``(n, c, ...)``, or ``(c,)``; any real dtype.
-        weight: ``(c,)``, one slope a channel (axis 1), or ``(1,)`` for all.
+        weight: ``(c,)``, one slope a channel, or ``(1,)`` for all.
+        axis: the axis of the channels; -1 in channels-last layouts.
 
     Returns:
         float32, the shape of x.
 
     Raises:
-        ShapeError: there are neither one slope nor as many as channels.
+        ShapeError: there is no such axis, or there are neither one slope nor as many as channels.
         DTypeError: an argument is complex, or no array of numbers.
 
     >>> import fastlayers as fl
@@ -54,15 +61,14 @@ def prelu(x: Tensor, weight: Tensor) -> np.ndarray:
     array([[-1. , -0.5]], dtype=float32)
     """
     x, weight = as_float32(x, "prelu", "x"), as_float32(weight, "prelu", "weight")
-    prelu_rule(x.shape, weight.shape)
+    prelu_rule(x.shape, weight.shape, axis)
     out = empty(x.shape)
     c = weight.size
     if c == 1:
         outer, inner = 1, x.size
-    elif x.ndim == 1:
-        outer, inner = 1, 1
     else:
-        outer, inner = x.shape[0], math.prod(x.shape[2:])
+        at = slopes_axis(x.ndim, axis)
+        outer, inner = math.prod(x.shape[:at]), math.prod(x.shape[at + 1 :])
     _dispatch.kernel("prelu")(x.reshape(outer, c, inner), weight.reshape(c), out.reshape(outer, c, inner))
     return out
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._arguments import Check, as_flag, checker
 from .._locks import Lock
-from ..errors import DTypeError, UnsupportedError, WeightsError
+from ..errors import DTypeError, Error, UnsupportedError, WeightsError
 from ..kernels import _dispatch
 from ._load import Loaded, as_tensor, load_into, named, read_only
 from ._names import weight_norm
@@ -71,7 +71,13 @@ class Frozen(type):
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             args, kwargs = _check_of(cls, "__init__")(args, kwargs)
-            layer = super().__call__(*args, **kwargs)
+            try:
+                layer = super().__call__(*args, **kwargs)
+            except TypeError as error:  # Python names the class that defines the constructor, which may be a private one
+                own = f"{cls.__init__.__qualname__}()"
+                if isinstance(error, Error) or not str(error).startswith(own):
+                    raise
+                raise TypeError(f"{cls.__name__}(){str(error).removeprefix(own)}") from None
             layer.__dict__["_sealed"] = True
             return layer
 

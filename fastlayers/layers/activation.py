@@ -15,6 +15,7 @@ from ..functional.activation import gelu_rule, softplus_rule
 from ..graph.ops import OPS
 from ..graph.symbol import Symbol
 from ._base import Layer, WithWeight
+from ._channels import channel_axis
 
 if TYPE_CHECKING:
     from ..functional._types import Tensor
@@ -178,6 +179,7 @@ class PReLU(WithWeight):
     Args:
         num_parameters: 1, or the number of channels.
         init: taken for torch's sake; the slopes must be loaded.
+        layout: channels first, ``"nchw"``, or last, ``"nhwc"``, for any number of axes.
 
     Tensors: ``weight`` (num_parameters,).
 
@@ -188,17 +190,18 @@ class PReLU(WithWeight):
     array([[-1.,  2.]], dtype=float32)
     """
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, *, layout: str = "nchw") -> None:
         self.num_parameters = integer("PReLU", "num_parameters", num_parameters, 1)
         number("PReLU", "init", init)
+        self._axis = channel_axis("PReLU", 1, layout)
         self._shapes = {"weight": (self.num_parameters,)}
 
     def __call__(self, x: Tensor) -> np.ndarray:
-        """Applies the layer to x, ``(n, c, ...)``; returns float32 of the same shape."""
-        return prelu(x, self._tensors()["weight"])
+        """Applies the layer to x, ``(n, c, ...)`` or ``(n, ..., c)``; returns float32 of the same shape."""
+        return prelu(x, self._tensors()["weight"], self._axis)
 
     def _arguments(self) -> str:
-        return f"num_parameters={self.num_parameters}"
+        return f"num_parameters={self.num_parameters}" + ("" if self._axis == 1 else ", layout='nhwc'")
 
 
 class _AlongAxis(Layer):

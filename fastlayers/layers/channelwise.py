@@ -14,6 +14,7 @@ from ..functional.channelwise import affine_of, channels_of, response_rule, run_
 from ..functional.normalisation import positive
 from ..graph.symbol import Symbol
 from ._base import Layer
+from ._channels import channel_axis
 from .normalisation import Normalisation
 
 if TYPE_CHECKING:
@@ -30,11 +31,13 @@ class _Statistics(Normalisation):
 
     _ranks: tuple[int, ...] = ()
 
-    def _begin(self, num_features: int, eps: float, scale: bool, center: bool, track_running_stats: bool, axis: int) -> None:
+    def _begin(
+        self, num_features: int, eps: float, scale: bool, center: bool, track_running_stats: bool, axis: int, layout: str | None
+    ) -> None:
         name = type(self).__name__
         self.num_features = integer(name, "num_features", num_features, 0)
         self.eps = positive(name, "eps", eps)
-        self.axis = integer(name, "axis", axis)
+        self.axis = channel_axis(name, axis, layout, self._ranks[-1] - 2)
         self.track_running_stats = bool(track_running_stats)
         wanted = {
             "weight": scale,
@@ -71,10 +74,11 @@ class _BatchNorm(_Statistics):
         scale: bool = True,
         center: bool = True,
         axis: int = 1,
+        layout: str | None = None,
     ) -> None:
         if momentum is not None:
             number(type(self).__name__, "momentum", momentum)
-        self._begin(num_features, eps, affine and scale, affine and center, track_running_stats, axis)
+        self._begin(num_features, eps, affine and scale, affine and center, track_running_stats, axis, layout)
 
     def __call__(self, x: Tensor) -> np.ndarray:
         """Applies the layer to x; returns float32 of the same shape."""
@@ -123,6 +127,7 @@ class BatchNorm2d(_BatchNorm):
         scale: False leaves `weight` out (Keras' ``scale=False``).
         center: False leaves `bias` out (Keras' ``center=False``).
         axis: the axis of the channels: -1 behind layers whose layout is channels-last, and by default in Keras.
+        layout: instead of the axis, as in `Conv2d`.
 
     Tensors: ``weight``, ``bias``, ``running_mean``, ``running_var``, each (num_features,); ``num_batches_tracked`` may be there.
     Keras' BatchNormalization: gamma, beta, moving_mean, moving_variance, without those that it does not have; a state dict may
@@ -155,6 +160,7 @@ class GroupNorm(Normalisation):
         scale: False leaves `weight` out (Keras' ``scale=False``).
         center: False leaves `bias` out (Keras' ``center=False``).
         axis: the axis of the channels; -1 by default in Keras.
+        layout: instead of the axis, ``"nchw"`` or ``"nhwc"``, for any number of axes.
 
     Tensors: ``weight`` and ``bias``, (num_channels,). Keras' GroupNormalization: gamma, beta, those that it has.
 
@@ -173,12 +179,13 @@ class GroupNorm(Normalisation):
         scale: bool = True,
         center: bool = True,
         axis: int = 1,
+        layout: str | None = None,
     ) -> None:
         self.num_groups = integer("GroupNorm", "num_groups", num_groups, 1)
         self.num_channels = integer("GroupNorm", "num_channels", num_channels, 0)
         if self.num_channels % self.num_groups:
             raise ShapeError(f"GroupNorm: num_groups is {num_groups}, num_channels {num_channels}: expected a divisor of it")
-        self.eps, self.axis = positive("GroupNorm", "eps", eps), integer("GroupNorm", "axis", axis)
+        self.eps, self.axis = positive("GroupNorm", "eps", eps), channel_axis("GroupNorm", axis, layout)
         wanted = {"weight": affine and scale, "bias": affine and center}
         self._shapes = {name: (self.num_channels,) for name, there in wanted.items() if there}
 
@@ -205,9 +212,10 @@ class _InstanceNorm(_Statistics):
         track_running_stats: bool = False,
         *,
         axis: int = 1,
+        layout: str | None = None,
     ) -> None:
         number(type(self).__name__, "momentum", momentum)
-        self._begin(num_features, eps, affine, affine, track_running_stats, axis)
+        self._begin(num_features, eps, affine, affine, track_running_stats, axis, layout)
 
     def __call__(self, x: Tensor) -> np.ndarray:
         """Applies the layer to x, with or without a batch; returns float32 of the same shape."""
@@ -240,6 +248,7 @@ class InstanceNorm2d(_InstanceNorm):
         track_running_stats: True takes the running statistics of the training instead of x's own, as torch's layer does in
             inference.
         axis: the axis of the channels of x with a batch; -1 in channels-last layouts.
+        layout: instead of the axis, as in `Conv2d`.
 
     Tensors: ``weight``, ``bias``, ``running_mean``, ``running_var``, each (num_features,), those that there are;
     ``num_batches_tracked`` is passed over.
@@ -267,20 +276,25 @@ class LocalResponseNorm(Layer):
         beta: the exponent.
         k: the summand.
         axis: the axis of the channels.
+        layout: instead of the axis, ``"nchw"`` or ``"nhwc"``, for any number of axes.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.LocalResponseNorm(3, alpha=0.0, k=16.0)(np.array([[8.0, 16.0]]))
     array([[1., 2.]], dtype=float32)
     """
 
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, *, axis: int = 1) -> None:
+    def __init__(
+        self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, *, axis: int = 1, layout: str | None = None
+    ) -> None:
         response_rule((1, 1), size, alpha, beta, k, 1)
         self.size, self.alpha, self.beta, self.k = integer("LocalResponseNorm", "size", size), float(alpha), float(beta), float(k)
-        self.axis = integer("LocalResponseNorm", "axis", axis)
+        self.axis = channel_axis("LocalResponseNorm", axis, layout)
 
     def __call__(self, x: Tensor) -> np.ndarray:
         """Applies the layer to x ``(n, c, ...)``; returns float32 of the same shape."""
         return local_response_norm(x, self.size, self.alpha, self.beta, self.k, axis=self.axis)
 
     def _arguments(self) -> str:
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}" + (
+            "" if self.axis == 1 else f", axis={self.axis}"
+        )

@@ -13,6 +13,7 @@ from ..errors import DTypeError, UnsupportedError
 from ..functional import dropout
 from ..functional._arrays import as_float32
 from ..functional._checks import integer
+from ..functional._geometry import channels_last
 from ..functional.dropout import drop, probability
 from ..graph.symbol import Symbol
 from ._base import Layer
@@ -89,20 +90,36 @@ class Dropout(Layer):
         return f"p={self.p}"
 
 
-class Dropout1d(Dropout):
-    """`Dropout` of whole channels of x ``(n, c, l)``."""
+class _Channels(Dropout):
+    """What the classes for whole channels share."""
+
+    def __init__(self, p: float = 0.5, inplace: bool = False, *, layout: str = "nchw") -> None:
+        super().__init__(p, inplace)
+        self._last = channels_last(type(self).__name__, layout, self._kept_axes)
+
+    def _noise(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        if not self._last or len(shape) <= self._kept_axes:
+            return super()._noise(shape)
+        return (*super()._noise(shape[:-1]), shape[-1])
+
+    def _arguments(self) -> str:
+        return super()._arguments() + (", layout='nhwc'" if self._last else "")
+
+
+class Dropout1d(_Channels):
+    """`Dropout` of whole channels of x ``(n, c, l)``, or ``(n, l, c)`` with ``layout="nhwc"``."""
 
     _kept_axes = 1
 
 
-class Dropout2d(Dropout):
-    """`Dropout` of whole channels of x ``(n, c, h, w)``."""
+class Dropout2d(_Channels):
+    """`Dropout` of whole channels of x ``(n, c, h, w)``, or ``(n, h, w, c)`` with ``layout="nhwc"``."""
 
     _kept_axes = 2
 
 
-class Dropout3d(Dropout):
-    """`Dropout` of whole channels of x ``(n, c, d, h, w)``."""
+class Dropout3d(_Channels):
+    """`Dropout` of whole channels of x ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` with ``layout="nhwc"``."""
 
     _kept_axes = 3
 

@@ -12,6 +12,7 @@ from ..errors import ShapeError
 from ..functional import pad
 from ..functional._arrays import shape_of
 from ..functional._checks import integer, number
+from ..functional._geometry import channels_last
 from ._base import Frozen, Layer
 
 if TYPE_CHECKING:
@@ -29,30 +30,32 @@ class _Pad(Layer):
 
     Args:
         padding: an int for all ends, or numbers ``(last axis before, last axis after, the axis before it: before, after, ...)``.
+        layout: channels first, ``"nchw"``, or last, ``"nhwc"``: then the axes are those before the channels.
     """
 
     _axes = 0
     _mode = "constant"
     value = 0.0
 
-    def __init__(self, padding: int | Sequence[int]) -> None:
+    def __init__(self, padding: int | Sequence[int], *, layout: str = "nchw") -> None:
         name = type(self).__name__
         given = (padding,) * (2 * self._axes) if not isinstance(padding, (tuple, list)) else tuple(padding)
         self.padding = tuple(integer(name, "padding", p) for p in given)
+        self._last = channels_last(name, layout, self._axes)
         if len(self.padding) != 2 * self._axes:
             raise ShapeError(f"{name}: padding is {shown(padding)}: expected an int or {2 * self._axes} of them")
 
     def __call__(self, x: Tensor) -> np.ndarray:
-        """Pads x, with or without a batch: ``(n, c, ...)`` or ``(c, ...)``; returns float32."""
+        """Pads x, with or without a batch: ``(n, c, ...)`` or ``(c, ...)``, or channels last; returns float32."""
         ndim = len(shape_of(x, type(self).__name__, "x"))
         if ndim not in (self._axes + 1, self._axes + 2):
             raise ShapeError(
                 f"{type(self).__name__}: x has {ndim} axes: expected {self._axes + 2}, or {self._axes + 1} without a batch"
             )
-        return pad(x, self.padding, self._mode, self.value)
+        return pad(x, (0, 0, *self.padding) if self._last else self.padding, self._mode, self.value)
 
     def _arguments(self) -> str:
-        return f"{self.padding}" + (f", value={self.value}" if self.value else "")
+        return f"{self.padding}" + (f", value={self.value}" if self.value else "") + (", layout='nhwc'" if self._last else "")
 
 
 class _ConstantPad(_Pad):
@@ -61,10 +64,11 @@ class _ConstantPad(_Pad):
     Args:
         padding: as of the other padding layers; negative numbers cut.
         value: what is filled in.
+        layout: channels first, ``"nchw"``, or last, ``"nhwc"``: then the axes are those before the channels.
     """
 
-    def __init__(self, padding: int | Sequence[int], value: float) -> None:
-        super().__init__(padding)
+    def __init__(self, padding: int | Sequence[int], value: float, *, layout: str = "nchw") -> None:
+        super().__init__(padding, layout=layout)
         self.value = number(type(self).__name__, "value", value)
 
 

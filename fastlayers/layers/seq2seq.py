@@ -118,7 +118,7 @@ class Seq2Seq(Layer):
             raise DTypeError(f"Seq2Seq.step: state is of type {type(state).__name__}: expected what `encode` returns")
         seen = self.target(tokens)
         before = _turned(state["state"])
-        context = None
+        context: Any = None
         if self.attention is not None:
             h = before[0] if isinstance(before, tuple) else before
             context = self.attention(h[-1], state["memory"], state["mask"])

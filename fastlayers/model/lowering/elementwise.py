@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...functional._activation import resolve
+from ...functional.gated import slopes_axis
 from ...graph.ir import Node
 from ._base import LOWER, Lowering, alpha, rule, same
 
@@ -42,9 +43,10 @@ def _softplus(s: Lowering, node: Node, x: str) -> None:
 
 @rule
 def _prelu(s: Lowering, node: Node, x: str, weight: str) -> None:
-    rank, size = s.rank(node), s.rank(node, 1)
-    if size == 1 and rank > 2:  # one slope a channel, along axis 1
-        weight = s.add("Reshape", (weight, s.ints(-1, *(1,) * (rank - 2))), s.name("slope"))
+    rank = s.rank(node)
+    after = rank - 1 - slopes_axis(rank, node.attributes["axis"]) if rank > 1 else 0
+    if s.rank(node, 1) == 1 and after:  # one slope a channel
+        weight = s.add("Reshape", (weight, s.ints(-1, *(1,) * after)), s.name("slope"))
     s.add("PRelu", (x, weight), node.outputs)
 
 

@@ -29,6 +29,8 @@ EXAMPLES: list[Example] = [
     E("prelu", (2, 3, 4), (3,)),
     E("prelu", (3,), (3,)),
     E("prelu", (0, 3, 4), (1,)),
+    E("prelu", (2, 3, 2, 4), (4,), axis=-1),
+    E("prelu", (2, 3, 4), (2,), axis=0),
     E("glu", (2, 4, 3), dim=1),
     E("glu", (2, 0)),
     E("swiglu", (2, 3, 4)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .._tuples import NamedTuple
@@ -10,7 +11,7 @@ from ..graph.ir import Dim, Shape
 from ..kernels.table import PAD_MODES
 from ._checks import MOST_STEP, differ, integer, integers, same_shape
 
-__all__ = ["Plan", "Window", "channels_last", "conv_plan", "conv_shape", "padding_pairs", "window"]
+__all__ = ["Plan", "Window", "channels_last", "conv_plan", "conv_shape", "padding_pairs", "settled", "window"]
 
 _LAYOUTS = {
     "nchw": False, "ncl": False, "ncdhw": False,
@@ -30,6 +31,7 @@ class Window(NamedTuple):
     groups: int
     mode: str
     last: bool
+    causal: bool = False  # padding follows from the kernel: see `settled`
 
 
 class Plan(NamedTuple):
@@ -51,27 +53,47 @@ def channels_last(op: str, layout: Any, axes: int) -> bool:
     return _LAYOUTS[layout.lower()]
 
 
-def window(op: str, axes: int, stride: Any, padding: Any, dilation: Any, groups: Any, padding_mode: Any, layout: Any) -> Window:
-    """Checks the arguments of a convolution over `axes` axes of space."""
+def window(
+    op: str,
+    axes: int,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: Any,
+    padding_mode: Any,
+    layout: Any,
+    causal: bool = False,
+) -> Window:
+    """Checks the arguments of a convolution over `axes` axes of space. `causal`: whether padding may be that word."""
+    before = causal and axes == 1 and isinstance(padding, str) and padding == "causal"
     if not isinstance(padding_mode, str) or padding_mode not in PAD_MODES:
         raise ShapeError(f"{op}: padding_mode is {padding_mode!r}: expected one of {', '.join(map(repr, PAD_MODES))}")
     return Window(
         op,
         axes,
         integers(op, "stride", stride, axes, 1, MOST_STEP),
-        padding_pairs(op, padding, axes),
+        padding_pairs(op, "valid" if before else padding, axes, causal and axes == 1),
         integers(op, "dilation", dilation, axes, 1, MOST_STEP),
         integer(op, "groups", groups, 1),
         padding_mode,
         channels_last(op, layout, axes),
+        before,
     )
 
 
-def padding_pairs(op: str, padding: Any, axes: int) -> tuple[tuple[int, int], ...] | None:
+def settled(w: Window, kernel: Sequence[Dim]) -> Window:
+    """The window for kernels of these sizes: a causal one is padded before by what the kernel reaches back."""
+    if not w.causal or not isinstance(kernel[0], int):
+        return w
+    return w._replace(padding=((w.dilation[0] * max(kernel[0] - 1, 0), 0),), causal=False)
+
+
+def padding_pairs(op: str, padding: Any, axes: int, causal: bool = False) -> tuple[tuple[int, int], ...] | None:
     """What is added before and after each axis; None for "same", which depends on the input."""
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
-            raise ShapeError(f"{op}: padding is {padding!r}: expected 'same', 'valid' or numbers")
+            words = "'same', 'valid', 'causal'" if causal else "'same', 'valid'"
+            raise ShapeError(f"{op}: padding is {padding!r}: expected {words} or numbers")
         return None if padding == "same" else ((0, 0),) * axes
     if isinstance(padding, (tuple, list)) and any(isinstance(p, (tuple, list)) for p in padding):
         if len(padding) != axes or not all(isinstance(p, (tuple, list)) and len(p) == 2 for p in padding):
@@ -93,6 +115,7 @@ def conv_shape(w: Window, x: Shape, weight: Shape, bias: Shape | None, residual:
     if len(weight) != n + 2:
         kernel = ", ".join(f"k{letter}" for letter in space)
         raise ShapeError(f"{op}: weight has shape {weight}: expected (o, i / groups, {kernel}), in every layout")
+    w = settled(w, weight[2:])
     channels, sizes = (x[-1], x[-1 - n : -1]) if w.last else (x[-1 - n], x[-n:])
     _check_channels(w, channels, weight, x)
     if bias is not None:
@@ -151,7 +174,7 @@ def _check_pads(w: Window, name: str, size: int, before: int, after: int) -> Non
 
 def conv_plan(w: Window, x: tuple[int, ...], weight: tuple[int, ...], shape: tuple[int, ...]) -> Plan:
     """How the kernel is called for an input `x` whose result has the `shape` that `conv_shape` found."""
-    n = w.axes
+    n, w = w.axes, settled(w, weight[2:])
     ones = (1,) * (3 - n)
     batch = x[0] if len(x) == n + 2 else 1
     if w.last:

@@ -27,7 +27,7 @@ def _rule(name: str, axes: int) -> Callable[..., Shape]:
 
     def rule(x: Shape, weight: Shape, bias: Shape | None, residual: Shape | None, activation: Any, **place: Any) -> Shape:
         resolve(name, activation)
-        return conv_shape(window(name, axes, **place), x, weight, bias, residual)
+        return conv_shape(window(name, axes, **place, causal=True), x, weight, bias, residual)
 
     return rule
 
@@ -127,7 +127,8 @@ def conv1d(
         weight: ``(o, i / groups, kl)`` in both layouts.
         bias: ``(o,)`` or None.
         stride: an int, or a sequence of one.
-        padding: an int, a pair (before, after) in a sequence, ``"valid"`` for none, or ``"same"`` for ``ceil(size / stride)``
+        padding: an int, a pair (before, after) in a sequence, ``"valid"`` for none, ``"causal"`` for none after and as much
+            before as the kernel reaches back, or ``"same"`` for ``ceil(size / stride)``
             outputs by TensorFlow's rule: what is odd goes after.
         dilation: the distance between the taps of the kernel; an int, or a sequence of one.
         groups: channels are cut into so many groups, each with weights of its own; as many as channels: depthwise.
@@ -148,7 +149,7 @@ def conv1d(
     >>> fl.functional.conv1d([[[1.0, 2.0, 3.0]]], [[[1.0, -1.0]]])
     array([[[-1., -1.]]], dtype=float32)
     """
-    place = window("conv1d", 1, stride, padding, dilation, groups, padding_mode, layout)
+    place = window("conv1d", 1, stride, padding, dilation, groups, padding_mode, layout, causal=True)
     return _conv(place, x, weight, bias, residual, activation)
 
 

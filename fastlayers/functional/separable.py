@@ -81,7 +81,8 @@ def separable_conv1d(
         bias: ``(o,)`` or None.
         stride: of the depthwise part; an int, or a sequence of one.
         padding: of the depthwise part: an int, a pair (before, after) in a sequence,
-            ``"valid"`` for none, or ``"same"`` for ``ceil(size / stride)`` outputs by TensorFlow's rule.
+            ``"valid"`` for none, ``"causal"`` for none after and as much before as the kernel reaches back, or ``"same"`` for
+            ``ceil(size / stride)`` outputs by TensorFlow's rule.
         dilation: of the depthwise part, the distance between the taps of the kernel; an int, or a sequence of one.
         depth_multiplier: m, outputs of the depthwise part an input channel.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
@@ -101,7 +102,7 @@ def separable_conv1d(
     >>> fl.functional.separable_conv1d(x, depthwise, pointwise, padding="same").shape
     (1, 5, 6)
     """
-    place = window("separable_conv1d", 1, stride, padding, dilation, 1, padding_mode, layout)
+    place = window("separable_conv1d", 1, stride, padding, dilation, 1, padding_mode, layout, causal=True)
     act = resolve(place.op, activation)
     x, depthwise, pointwise, bias, groups = _checked(place, x, weight_depthwise, weight_pointwise, bias, depth_multiplier)
     y = conv1d(x, depthwise, None, stride, padding, dilation, groups, padding_mode=padding_mode, layout=layout)

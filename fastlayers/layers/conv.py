@@ -12,7 +12,7 @@ from ..functional import conv1d, conv2d, conv3d, squeeze, unsqueeze
 from ..functional._activation import IDENTITY, resolve
 from ..functional._arrays import as_float32
 from ..functional._checks import integer, integers, same_shape
-from ..functional._geometry import Window, conv_plan, conv_shape, window
+from ..functional._geometry import Window, conv_plan, conv_shape, settled, window
 from ..functional.conv import attributes, run_conv
 from ..graph.ir import Node
 from ..graph.record import cast, record
@@ -57,7 +57,8 @@ class _Conv(WithWeight):
         self.out_channels = integer(name, "out_channels", out_channels, 0)
         self.kernel_size = integers(name, "kernel_size", kernel_size, self._axes, 1)
         self._name = f"conv{self._axes}d"
-        self._place = window(self._name, self._axes, stride, padding, dilation, groups, padding_mode, layout)
+        place = window(self._name, self._axes, stride, padding, dilation, groups, padding_mode, layout, causal=True)
+        self._place = settled(place, self.kernel_size)
         if self.in_channels % groups or self.out_channels % groups:
             raise ShapeError(
                 f"{name}: groups is {groups}, in_channels {in_channels}, out_channels {out_channels}: "
@@ -155,6 +156,8 @@ class _Conv(WithWeight):
 
 class Conv1d(_Conv):
     """Convolution over a sequence, ``(n, c, l)``; see `Conv2d` for the arguments.
+
+    `padding` may also be ``"causal"``, as in Keras: no result reads what comes after it.
 
     >>> import numpy as np, fastlayers as fl
     >>> layer = fl.Conv1d(2, 4, 3, padding=1)
@@ -256,7 +259,7 @@ class _DepthwiseConv(_Conv):
 
 
 class DepthwiseConv1d(_DepthwiseConv):
-    """Every channel of a sequence convolved alone, ``(n, c, l)``; see `DepthwiseConv2d` for the arguments.
+    """Every channel of a sequence convolved alone, ``(n, c, l)``; see `DepthwiseConv2d` for the arguments, `Conv1d` for padding.
 
     >>> import numpy as np, fastlayers as fl
     >>> layer = fl.DepthwiseConv1d(2, 3, depth_multiplier=2)

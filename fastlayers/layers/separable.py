@@ -62,7 +62,7 @@ class _SeparableConv(Layer):
 
 
 class SeparableConv1d(_SeparableConv):
-    """Every channel of a sequence convolved alone, then all mixed; see `SeparableConv2d` for the arguments.
+    """Every channel of a sequence convolved alone, then all mixed; see `SeparableConv2d` for the arguments, `Conv1d` for padding.
 
     >>> import numpy as np, fastlayers as fl
     >>> layer = fl.SeparableConv1d(2, 4, 3, padding="same")

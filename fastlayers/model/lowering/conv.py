@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import UnsupportedError
 from ...functional._activation import resolve
-from ...functional._geometry import window
+from ...functional._geometry import settled, window
 from ...functional._transposed import Transposed, crop, output_sizes, transposed
 from ...functional.conv import attributes as conv_attributes
 from ...graph.ir import Node
@@ -27,7 +27,9 @@ def _conv(s: Lowering, node: Node, x: str, weight: str, bias: str | None, residu
     get = dict(node.attributes)
     axes = int(node.op[4])
     activation = resolve(node.op, get.pop("activation"))
-    place = window(node.op, axes, **get)
+    place = settled(window(node.op, axes, **get, causal=True), s.shapes[weight][2:])
+    if place.causal:
+        raise UnsupportedError(f"compile: {node.op} with padding='causal': expected weights whose kernel's size is known")
     attributes = conv_attributes(place, activation)
     if residual is not None and s.rank(node) == axes + 1:
         residual = s.add("Unsqueeze", (residual, s.ints(0)), s.name("batch"))

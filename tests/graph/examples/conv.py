@@ -18,6 +18,7 @@ EXAMPLES: list[Example] = [
     E("conv_transpose3d", (3, 2, 2, 4), (4, 2, 2, 2, 2), None, stride=2, padding="valid", output_padding=1, layout="ndhwc"),
     E("separable_conv1d", (2, 3, 9), (6, 1, 4), (5, 6, 1), (5,), stride=2, depth_multiplier=2, padding="same", activation="relu"),
     E("separable_conv1d", (9, 3), (3, 1, 3), (2, 3, 1), padding=[(0, 1)], dilation=2, layout="nlc"),
+    E("separable_conv1d", (2, 3, 9), (3, 1, 3), (2, 3, 1), (2,), padding="causal", dilation=2),
     E("separable_conv2d", (2, 3, 6, 5), (3, 1, 3, 2), (4, 3, 1, 1), (4,), padding=1, padding_mode="reflect"),
     E(
         "separable_conv2d",

@@ -40,6 +40,7 @@ EXAMPLES: list[Example] = [
     E("linear", (3, 0), (5, 0), (5,), None),
     E("conv1d", (2, 4, 9), (6, 2, 3), (6,), None, stride=2, padding=1, groups=2, activation="gelu"),
     E("conv1d", (9, 4), (4, 1, 3), None, (9, 4), padding="same", groups=4, layout="nlc"),
+    E("conv1d", (2, 4, 9), (6, 2, 3), (6,), None, stride=2, padding="causal", dilation=2, groups=2),
     E("conv2d", (2, 3, 6, 5), (4, 3, 3, 3), (4,), None, stride=[2, 1], padding=[[0, 1], [1, 0]]),
     E("conv2d", (2, 6, 5, 3), (4, 3, 3, 3), (4,), (2, 3, 2, 4), stride=(2, 3), padding="same", layout="nhwc", activation="relu"),
     E("conv2d", (0, 3, 6, 5), (4, 3, 3, 3), None, None, padding=1, padding_mode="circular"),

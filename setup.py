@@ -44,8 +44,9 @@ DIRECTIVES = {
 }
 # Driver modules in which the microsecond of a short call is spent.
 SHORT_CALLS = {"_engine", "_step", "run", "gemm", "activation", "binary", "recurrent"}
-# Those that compute something themselves, in loops that must be vectorized: Winograd weights, at the first answer of a model.
-VECTORIZED = {"winograd"}
+# Those that compute something themselves: walks through decision trees and searches for the largest, the same at every level; and
+# Winograd weights, at the first answer of a model.
+VECTORIZED = {"argmax", "trees", "winograd"}
 # C that a driver module needs besides what Cython makes of it.
 ALSO = {"_engine": ["pool.c", "memory.c"]}
 

@@ -21,11 +21,11 @@ KERNELS_H = Path(table.__file__).parent / "aot" / "csrc" / "kernels.h"
 ENGINE_PXD = Path(table.__file__).parent / "aot" / "_engine.pxd"
 FOLDERS = ("reference", "aot", "jit", "cuda")
 # Kernels that numpy's own loops serve as well as Numba's would.
-NOT_IN_JIT = frozenset({"integer", "running_sum"})
-# Those that CUDA's engine has not got: quantised numbers, grids, trees.
+NOT_IN_JIT = frozenset({"argmax", "integer", "running_sum"})
+# Those that CUDA's engine has not got: quantised numbers, grids, trees, whose walks would take each thread another way.
 NOT_IN_CUDA = frozenset(
-    {"dequantize", "dynamic_quantize", "grid_sample", "linear_attention", "lookup", "qbinary", "qconv", "qconv_pack",
-     "qpool", "quantize", "tree_argmax", "tree_distribution", "tree_log_prob"}
+    {"argmax", "dequantize", "dynamic_quantize", "grid_sample", "linear_attention", "lookup", "qbinary", "qconv", "qconv_pack",
+     "qpool", "quantize", "tree_argmax", "tree_distribution", "tree_ensemble", "tree_ensemble_pack", "tree_log_prob"}
 )  # fmt: skip
 kernels = pytest.mark.parametrize("item", KERNELS, ids=lambda item: item.name)
 

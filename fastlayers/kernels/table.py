@@ -106,6 +106,7 @@ KERNELS: tuple[Kernel, ...] = (
     ),
     Kernel("reduce", "reduce", ("x__oni", "out__oi", "op")),
     Kernel("running_sum", "reduce", ("x__oni", "out__oni", "source", "exclusive", "reverse")),
+    Kernel("argmax", "argmax", ("x__oni", "out__oi", "reverse")),
     Kernel("layer_norm", "norm", ("x__on", "weight__n", "bias__n", "out__on", "epsilon", "rms")),
     Kernel("group_norm", "norm", ("x__oci", "weight__c", "bias__c", "out__oci", "groups", "epsilon")),
     Kernel("affine", "norm", ("x__oci", "scale__c", "shift__c", "out__oci", "activation")),
@@ -146,6 +147,12 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("gather", "movement", ("x__oni", "indices__m", "out__omi", "itemsize")),
     Kernel("embedding", "movement", ("weight__vd", "ids__m", "out__md")),
     Kernel("cast", "movement", ("x", "out", "source", "target")),
+    Kernel(
+        "tree_ensemble_pack",
+        "trees",
+        ("roots", "feature", "split", "modes", "yes", "no", "missing", "members", "starts", "targets", "weight", "size"),
+    ),
+    Kernel("tree_ensemble", "trees", ("x__mk", "packed", "base__n", "out__mn", "op")),
     Kernel(
         "tree_log_prob",
         "tree",

@@ -154,8 +154,18 @@ def _arg_run(n: View, x: np.ndarray) -> Arrays:
     return (np.asarray(found, np.int64).reshape(shape),)
 
 
-register("ArgMax", _arg_infer, _arg_run, traits=Traits(time="reduce", work="elements"))
-register("ArgMin", _arg_infer, _arg_run, traits=Traits(time="reduce", work="elements"))
+def _arg_lower(n: View, b: Any) -> Any:
+    shape = n.sizes(0)
+    axis = axis_of(n, n.get("axis", 0), len(shape))
+    if not n.float32(0) or n.get("select_last_index", 0) or shape[axis] >= 1 << 31:
+        return False
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    x, out = b.input(0).view((outer, shape[axis], inner)), b.output(0).view((outer, inner))
+    return b.call("argmax", x, out, n.op == "ArgMin")
+
+
+register("ArgMax", _arg_infer, _arg_run, _arg_lower, traits=Traits(time="reduce", work="elements"))
+register("ArgMin", _arg_infer, _arg_run, _arg_lower, traits=Traits(time="reduce", work="elements"))
 
 # ---- running sums ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,66 @@
+"""The position of the largest or least number along the middle of three axes. Tasks are slices."""
+
+from libc.stdint cimport int64_t
+cimport numpy as cnp
+
+from ._engine cimport parallel, workers
+from ._step cimport make_step, run_plan
+
+cnp.import_array()
+
+cdef extern from "csrc/argmax.h" nogil:
+    void fl_argmax_row(const float *x, int64_t *out, int64_t n, int least)
+    void fl_argmax_columns(const float *x, int64_t *out, int64_t n, int64_t inner, int least)
+
+cdef enum:
+    TASK = 16384  # numbers of a task, or one slice where that is more
+cdef double COST = 80  # operations a number, see `workers`
+
+
+ctypedef struct Job:
+    const float *x
+    int64_t *out
+    int64_t outer, n, inner, slices, tasks
+    int least
+    double work
+
+
+cdef void task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Job *job = <const Job *>context
+    cdef int64_t slice
+    for slice in range(number * job.slices, min(job.outer, (number + 1) * job.slices)):
+        if job.inner == 1:
+            fl_argmax_row(job.x + slice * job.n, job.out + slice, job.n, job.least)
+        else:
+            fl_argmax_columns(job.x + slice * job.n * job.inner, job.out + slice * job.inner, job.n, job.inner, job.least)
+
+
+cdef void plan_argmax(Job *job, int64_t outer, int64_t n, int64_t inner, bint least) noexcept:
+    job.outer, job.n, job.inner, job.least = outer if inner else 0, n, inner, least
+    job.slices = max(TASK // max(n * inner, <int64_t>1), <int64_t>1)
+    job.tasks = (job.outer + job.slices - 1) // job.slices
+    job.work = COST * outer * n * inner
+
+
+cdef int run(const void *plan, void *const *operands) noexcept nogil:
+    cdef Job job = (<const Job *>plan)[0]
+    job.x, job.out = <const float *>operands[0], <int64_t *>operands[1]
+    parallel(task, &job, job.tasks, workers(job.tasks, job.work))
+    return 0
+
+
+def argmax(cnp.ndarray x__oni, cnp.ndarray out__oi, bint reverse):
+    """out[o, i] = the n, at least one and below 2^31, of the largest x[o, n, i] (the least if `reverse`): the first of equals, or of
+    NaN."""
+    cdef Job job
+    cdef void *operands[2]
+    plan_argmax(&job, cnp.PyArray_DIM(x__oni, 0), cnp.PyArray_DIM(x__oni, 1), cnp.PyArray_DIM(x__oni, 2), reverse)
+    operands[0], operands[1] = cnp.PyArray_DATA(x__oni), cnp.PyArray_DATA(out__oi)
+    run_plan(run, &job, operands, job.work, "argmax")
+
+
+def argmax_step(tuple x__oni, tuple out__oi, bint reverse):
+    """The step of `argmax`: shapes instead of arrays."""
+    cdef Job job
+    plan_argmax(&job, x__oni[0], x__oni[1], x__oni[2], reverse)
+    return make_step(run, &job, sizeof(Job), 2, job.work, None)

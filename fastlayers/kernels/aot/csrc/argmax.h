@@ -1,0 +1,42 @@
+/* Where the largest (or least) of n numbers is, down each column of a slice [n][inner]: the first of equals, the first NaN before all.
+ * Columns are taken in blocks whose state stays in registers or the nearest cache. */
+#ifndef FL_ARGMAX_H
+#define FL_ARGMAX_H
+#include <stdint.h>
+
+enum { FL_ARGMAX_BLOCK = 64 };
+
+static void fl_argmax_row(const float *x, int64_t *out, int64_t n, int least) {
+  float best = x[0];
+  int64_t at = 0;
+  for (int64_t k = 1; k < n && best == best; k++)
+    if ((least ? x[k] < best : x[k] > best) || x[k] != x[k]) {
+      best = x[k];
+      at = k;
+    }
+  *out = at;
+}
+
+static void fl_argmax_columns(const float *x, int64_t *out, int64_t n, int64_t inner, int least) {
+  float best[FL_ARGMAX_BLOCK];
+  int32_t at[FL_ARGMAX_BLOCK];
+  for (int64_t first = 0; first < inner; first += FL_ARGMAX_BLOCK) {
+    const int64_t count = inner - first < FL_ARGMAX_BLOCK ? inner - first : FL_ARGMAX_BLOCK;
+    for (int64_t i = 0; i < count; i++) {
+      best[i] = x[first + i];
+      at[i] = 0;
+    }
+    for (int64_t k = 1; k < n; k++) {
+      const float *row = x + k * inner + first;
+      for (int64_t i = 0; i < count; i++) {
+        const float v = row[i], b = best[i];
+        const int take = (b == b) & ((least ? v < b : v > b) | (v != v));
+        best[i] = take ? v : b;
+        at[i] = take ? (int32_t)k : at[i];
+      }
+    }
+    for (int64_t i = 0; i < count; i++)
+      out[first + i] = at[i];
+  }
+}
+#endif

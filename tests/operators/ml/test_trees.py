@@ -1,0 +1,152 @@
+"""Trees against a walk node by node: every mode, missing values, infinities, every aggregate, one and two threads."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers.errors import ShapeError
+from fastlayers.kernels import _dispatch
+from fastlayers.kernels.tree_layout import AVERAGE, MAX, MEMBER, MIN, trees_of
+
+COMPARE = (operator.le, operator.lt, operator.ge, operator.gt, operator.eq, operator.ne)
+MODES = {"leq": (0,), "order": (0, 1, 2, 3), "equal": (0, 4, 5), "all": (0, 1, 2, 3, 4, 5, 6)}
+
+
+class Forest:
+    """Random trees, as the pack kernel takes them."""
+
+    def __init__(
+        self, rng: np.random.Generator, trees: int, depth: int, columns: int, targets: int, dtype: Any, modes: Any
+    ) -> None:
+        self.rng, self.columns, self.modes, self.leaves = rng, columns, modes, 0
+        self.grid = np.round(rng.normal(size=12), 1).astype(dtype)
+        self.nodes: list[list[Any]] = []
+        roots = [self.grow(depth) for _ in range(trees)]
+        columns_of = zip(*self.nodes, strict=True) if self.nodes else [()] * 6
+        feature, split, mode, yes, no, missing = (np.array(column) for column in columns_of)
+        sets = [[*rng.choice(self.grid, rng.integers(0, 5)), np.nan] for m in mode if m == MEMBER]
+        counts = rng.integers(0, 3, self.leaves) if targets > 1 else np.ones(self.leaves, int)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        whole = [a.astype(np.int64) for a in (np.array(roots), feature, mode, yes, no, missing, starts)]
+        members = np.array([v for values in sets for v in values], dtype) if sets else None
+        self.arguments = (
+            whole[0], whole[1], split.astype(dtype), *whole[2:6], members, whole[6],
+            rng.integers(0, targets, starts[-1]), rng.normal(size=starts[-1]).astype(dtype), targets,
+        )  # fmt: skip
+
+    def grow(self, depth: int) -> int:
+        """A child: a node, or a leaf."""
+        rng = self.rng
+        if depth == 0 or rng.random() < 0.2:
+            self.leaves += 1
+            return -self.leaves
+        at = len(self.nodes)
+        special = rng.random() < 0.1
+        split = rng.choice([np.inf, -np.inf, np.nan, 0.0]) if special else rng.choice(self.grid)
+        self.nodes.append([rng.integers(self.columns), split, rng.choice(self.modes), 0, 0, rng.random() < 0.5])
+        self.nodes[at][3], self.nodes[at][4] = self.grow(depth - 1), self.grow(depth - 1)
+        return at
+
+
+def walked(arguments: Any, x: np.ndarray, op: int) -> np.ndarray:
+    """One comparison after the other."""
+    roots, feature, split, mode, yes, no, missing, members, starts, targets, weight, count = arguments
+    sets: dict[int, list[float]] = {}
+    ends = iter(np.flatnonzero(mode == MEMBER).tolist())
+    found: list[float] = []
+    for value in [] if members is None else members:
+        if np.isnan(value):
+            sets[next(ends)], found = found, []
+        else:
+            found.append(value)
+    out, seen = np.zeros((len(x), count)), np.zeros((len(x), count), bool)
+    for r, row in enumerate(x):
+        for at in roots.tolist():
+            while at >= 0:
+                value = row[feature[at]]
+                taken = value in sets[at] if mode[at] == MEMBER else COMPARE[mode[at]](value, split[at])
+                at = (yes if taken or (np.isnan(value) and missing[at]) else no)[at]
+            for i in range(starts[-1 - at], starts[-at]):
+                t, w = targets[i], float(weight[i])
+                if op in (MIN, MAX):
+                    out[r, t] = (min if op == MIN else max)(out[r, t], w) if seen[r, t] else w
+                    seen[r, t] = True
+                else:
+                    out[r, t] += w
+    return out / len(roots) if op == AVERAGE else out
+
+
+@pytest.mark.usefixtures("kept_threads")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("modes", sorted(MODES))
+def test_walks(variant: str, modes: str, dtype: Any) -> None:
+    rng = np.random.default_rng([sorted(MODES).index(modes), np.dtype(dtype).itemsize])
+    for trial, rows in enumerate((0, 1, 3, 7, 8, 9, 70) * 2):
+        columns, targets, op = int(rng.integers(1, 6)), int(rng.integers(1, 5)), trial % 4
+        forest = Forest(rng, int(rng.integers(1, 20)), int(rng.integers(0, 6)), columns, targets, dtype, MODES[modes])
+        more = [np.inf, -np.inf, -0.0, np.nan] if trial % 2 else []
+        x = rng.choice(np.array([*forest.grid, 0.07, *more], dtype), (rows, columns))
+        packed = _dispatch.kernel("tree_ensemble_pack")(*forest.arguments)
+        made = []
+        for threads in (1, 2):
+            fl.set_num_threads(threads)
+            out = np.full((rows, targets), 7, dtype)
+            _dispatch.kernel("tree_ensemble")(x, packed, None, out, op)
+            made.append(out)
+        want = walked(forest.arguments, x, op).astype(dtype)
+        np.testing.assert_array_equal(made[0], made[1])
+        np.testing.assert_allclose(made[0], want, rtol=1e-6, atol=1e-7)
+
+
+def test_a_row_has_the_same_bits_in_every_batch(variant: str) -> None:
+    rng = np.random.default_rng(3)
+    forest = Forest(rng, 40, 6, 5, 3, np.float32, (0,))
+    packed = _dispatch.kernel("tree_ensemble_pack")(*forest.arguments)
+    x = rng.normal(size=(131, 5)).astype(np.float32)
+    x[::5, 2] = np.nan
+
+    def run(part: np.ndarray) -> np.ndarray:
+        out = np.empty((len(part), 3), np.float32)
+        _dispatch.kernel("tree_ensemble")(part, packed, np.arange(3.0), out, 1)
+        return out
+
+    whole = run(x)
+    for start, stop in ((0, 1), (5, 13), (64, 131), (3, 70)):
+        np.testing.assert_array_equal(run(x[start:stop].copy()), whole[start:stop])
+
+
+def test_chains_are_no_trees() -> None:
+    one = np.zeros(2, np.int64)
+    given = (
+        one[:1],
+        one,
+        np.zeros(2, np.float32),
+        one,
+        np.array([1, 0]),
+        np.array([-1, -1]),
+        one,
+        None,
+        np.array([0, 1]),
+        one[:1],
+    )
+    with pytest.raises(ShapeError, match="without cycles"):
+        trees_of(*given, np.ones(1, np.float32), 1)
+
+
+def test_a_deep_chain_is_no_trouble(variant: str) -> None:
+    depth = 5000
+    at = np.arange(depth)
+    zero = np.zeros(depth, np.int64)
+    packed = _dispatch.kernel("tree_ensemble_pack")(
+        at[:1], zero, at.astype(np.float32), zero, -1 - at, np.append(at[1:], -1 - depth), zero, None, np.arange(depth + 2),
+        np.zeros(depth + 1, np.int64), np.arange(depth + 1).astype(np.float32), 1,
+    )  # fmt: skip
+    x = np.array([[-1], [17], [17.5], [1e9]], np.float32)
+    out = np.empty((4, 1), np.float32)
+    _dispatch.kernel("tree_ensemble")(x, packed, None, out, 1)
+    assert out.reshape(-1).tolist() == [0, 17, 18, depth]

@@ -43,13 +43,16 @@ numpy, and `Model.summary` says so |
 | stages | the graphs inside are programs of their own, with native steps; what is around waits for their numbers |
 | rewritten | other operators of this page take its place when the file is read |
 
+Strings are arrays of objects. What reads or gives them runs in Python between native steps (a label of a class, a category), and
+so do ZipMap, DictVectorizer and CastMap.
+
 ## ONNX
 
 Operator sets {OLDEST} to {NEWEST}; functions of the file are expanded, `If` is settled before the run where its condition can be.
 """
 REFUSED = {
     "ImageDecoder": "decodes pictures of nine formats: decode them before",
-    "RegexFullMatch": "text", "StringConcat": "text", "StringNormalizer": "text", "StringSplit": "text",
+    "RegexFullMatch": "a pattern of a file may take time without bound",
 }  # fmt: skip
 NO_OPERATORS = {"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"}
 ORDER = ("native", "stages", "rewritten", "numpy")

@@ -152,7 +152,8 @@ def test_weights_bring_their_format_alone(kind: str, modules: set[str], tmp_path
 
 def test_every_family_registers_what_the_list_says() -> None:
     folder = PACKAGE / "operators"
-    files = {p.stem for p in folder.glob("[a-z]*.py") if re.search(r"^ *register\(", p.read_text("utf-8"), re.MULTILINE)}
+    modules = {".".join(p.relative_to(folder).with_suffix("").parts): p for p in folder.rglob("[a-z]*.py")}
+    files = {name for name, p in modules.items() if re.search(r"^ *register\(", p.read_text("utf-8"), re.MULTILINE)}
     assert set(FAMILIES) == files
     assert {name for name in OPERATORS if "::" not in name} == set(_lazy.by_name(FAMILIES))
 

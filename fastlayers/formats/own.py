@@ -40,7 +40,7 @@ GRAPH = {"inputs", "outputs", "constants", "nodes"}
 OPTIONS = {"optimize", "strict", "native", "bodies", "rounds", "most"}
 DEEPEST = 64  # branches in branches
 MOST_ITEMS = 1_000_000  # lists, objects and commas in the graph; a node has about twenty
-_KINDS = ("tensor", "sequence(tensor)", "optional(tensor)", "optional(sequence(tensor))")
+_KINDS = ("tensor", "sequence(tensor)", "optional(tensor)", "optional(sequence(tensor))", "map", "sequence(map)")
 
 
 # ---- writing ------------------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ class _Reader:
 
         def value(item: Any) -> Value:
             name, shape, dtype, *kinds = item
-            if (dtype not in DTYPES and dtype != _UNTOLD) or not isinstance(name, str):
+            if (dtype not in DTYPES and dtype not in (_UNTOLD, "object")) or not isinstance(name, str):
                 raise FormatError(f"{self.where}: a value of its graph has no known dtype")
             sizes = None if shape is None else tuple(shape)
             if sizes is not None and not all(d is None or isinstance(d, str) or (type(d) is int and d >= 0) for d in sizes):

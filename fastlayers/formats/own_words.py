@@ -43,6 +43,8 @@ LRN x_last
 LSTM joined options
 Linear activation
 LogSoftmax flatten
+StringConstant shape values
+SvmProbabilities classes prob_a prob_b
 LpPool scaled x_last
 MaxPool x_last
 MaxRoiPool x_last
@@ -67,6 +69,7 @@ StreamStart shape
 StreamWindow axis before fill least reach step
 Sub activation
 TimePool batch_first reduce
+Trees aggregate_function n_targets same_dtype
 """
 
 

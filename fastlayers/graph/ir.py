@@ -21,7 +21,8 @@ class Value(NamedTuple):
     """A named array of a graph: what is known of it before anything runs. `shape` is None if not even the rank is known.
 
     `kind` is "tensor", "sequence(tensor)" for a list of arrays, of whose elements the dtype is, "optional(tensor)" for one that
-    may be None, or "optional(sequence(tensor))".
+    may be None, or "optional(sequence(tensor))"; "map" for a dict of numbers or strings, "sequence(map)" for a list of those.
+    Strings are arrays of the dtype object.
     """
 
     name: str

@@ -11,6 +11,7 @@ from ..errors import DeviceError, FormatError, ShapeError, UnsupportedError
 from ..formats import MAX_BYTES
 from ..formats._graph import load_graph
 from ..formats._weights import limit
+from ..graph.ir import Graph, Node, Value
 from ..kernels import _dispatch
 from ..operators._base import MAX_ROUNDS
 from ..program.memory import within_machine
@@ -44,6 +45,15 @@ def _serialized(source: Any) -> Any:
     return source
 
 
+def without_zipmap(graph: Graph) -> Graph:
+    """The graph whose outputs are arrays where ZipMap would make dicts of them."""
+    zipped = {node.outputs[0] for node in graph.nodes if node.op == "ZipMap"}
+    nodes = (Node("Identity", n.inputs[:1], n.outputs, {}) if n.op == "ZipMap" else n for n in graph.nodes)
+    dtype = np.dtype(np.float32)
+    outputs = (Value(v.name, (None, None), dtype) if v.name in zipped else v for v in graph.outputs)
+    return Graph(graph.inputs, tuple(outputs), tuple(nodes), graph.constants, graph.values)
+
+
 @checked
 def load(
     source: SourceLike,
@@ -58,6 +68,7 @@ def load(
     require_native: bool = False,
     num_threads: int = 0,
     max_rounds: int = MAX_ROUNDS,
+    zipmap: bool = True,
 ) -> Model:
     """Reads a network and makes it ready to run.
 
@@ -77,6 +88,7 @@ def load(
         require_native: whether a model of which a step would run in numpy is an error, at the latest when it is first run.
         num_threads: the most threads that one call uses; 0 for the process's limit (`set_num_threads`).
         max_rounds: the most rounds that all loops of the network together may take in one call.
+        zipmap: whether an output that ONNX's ZipMap makes is a list of dicts, one a row; False gives the array of its values.
 
     Returns:
         The model.
@@ -109,6 +121,8 @@ def load(
         origin = look(source, given)
     source = _serialized(source)
     graph, metadata, stored = load_graph(source, format=format, max_bytes=max_bytes, mmap=mmap)
+    if not zipmap:
+        graph = without_zipmap(graph)
     # Our own file has been optimised before it was written.
     packed, about = stored.pop("packed", None), stored.pop("about", {})
     options: dict[str, Any] = {**stored, "optimize": optimize and stored.get("optimize", True), "native": require_native}

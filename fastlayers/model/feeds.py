@@ -46,7 +46,9 @@ def convert(value: Value, given: Any) -> Any:
     Floats never become integers, and integers that the wanted dtype cannot hold are refused.
     """
     if value.kind != "tensor":
-        return _nested(value, given)
+        return _mapping(value, given) if "map" in value.kind else _nested(value, given)
+    if value.dtype.kind == "O":
+        return shaped(value, strings(f"run: input {value.name!r}", given))
     if given.__class__ is np.ndarray and given.dtype == value.dtype and given.dtype.isnative:
         flags = given.flags
         if flags.c_contiguous and flags.aligned:
@@ -63,6 +65,28 @@ def convert(value: Value, given: Any) -> Any:
         if isinstance(error, LimitError):
             raise
         raise LimitError(f"run: input {value.name!r}: no memory for a copy of it as {value.dtype}: {error}") from error
+
+
+def strings(where: str, given: Any) -> np.ndarray:
+    """An array of objects, each of which is a str, from anything that numpy takes for an array of strings."""
+    try:
+        array = given if isinstance(given, np.ndarray) else np.asarray(given, object)
+        if array.dtype.kind not in "OU":
+            raise TypeError(f"its dtype is {array.dtype}")
+        made = np.empty(array.shape, object)
+        for i, item in enumerate(array.flat):
+            if not isinstance(item, str):
+                raise TypeError(f"element {i} is of type {type(item).__name__}")
+            made.flat[i] = str(item)
+    except (TypeError, ValueError) as error:
+        raise DTypeError(f"{where} is to have strings, but {error}: expected an array or a list of str") from error
+    return made
+
+
+def _mapping(value: Value, given: Any) -> dict[Any, Any]:
+    if not isinstance(given, Mapping):
+        raise DTypeError(f"run: input {value.name!r} is of type {type(given).__name__}: expected a dict")
+    return dict(given)
 
 
 def _read(value: Value, given: Any) -> np.ndarray:

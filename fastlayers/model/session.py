@@ -11,7 +11,7 @@ from .._arguments import as_names, shown
 from ..errors import ArgumentError, DTypeError, UnsupportedError
 from ._load import load
 from .model import Model
-from .specs import OptionalSequenceSpec, OptionalSpec, SequenceSpec, TensorSpec
+from .specs import MapSpec, OptionalSequenceSpec, OptionalSpec, SequenceMapSpec, SequenceSpec, TensorSpec
 
 __all__ = ["InferenceSession", "ModelMetadata", "NodeArg", "SessionOptions"]
 
@@ -20,7 +20,7 @@ _OTHERS = ("enable_fallback", "disabled_optimizers", "read_config_from_model")
 
 # As onnxruntime names types in NodeArg.type.
 _TYPES = {
-    "float32": "float", "float64": "double", "float16": "float16", "bool": "bool", "str": "string",
+    "float32": "float", "float64": "double", "float16": "float16", "bool": "bool", "object": "string",
     **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 
@@ -36,6 +36,8 @@ class NodeArg:
         kind = f"tensor({_TYPES.get(spec.dtype.name, spec.dtype.name)})"
         if isinstance(spec, (SequenceSpec, OptionalSequenceSpec)):
             kind = f"seq({kind})"
+        if isinstance(spec, (MapSpec, SequenceMapSpec)):
+            kind = "map" if isinstance(spec, MapSpec) else "seq(map)"
         self.type = f"optional({kind})" if isinstance(spec, (OptionalSpec, OptionalSequenceSpec)) else kind
 
     def __repr__(self) -> str:

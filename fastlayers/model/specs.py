@@ -12,14 +12,14 @@ from .._tuples import NamedTuple
 from ..errors import ArgumentError
 from ..graph.ir import Shape, Value
 
-__all__ = ["OptionalSequenceSpec", "OptionalSpec", "SequenceSpec", "Specs", "TensorSpec", "specs"]
+__all__ = ["MapSpec", "OptionalSequenceSpec", "OptionalSpec", "SequenceMapSpec", "SequenceSpec", "Specs", "TensorSpec", "specs"]
 
 
 class TensorSpec(NamedTuple):
     """An input or output: its name, its shape (a size may be a name or None; None if the rank is unknown) and its dtype.
 
     Elements of types that numpy lacks (bfloat16, floats of 8 bits, integers of 4 ..) have a wider dtype: float32, int8 or uint8.
-    Arrays of such types of the package ml_dtypes may be given; results are of the wider dtype.
+    Arrays of such types of the package ml_dtypes may be given; results are of the wider dtype. Strings have the dtype object.
     """
 
     name: str
@@ -39,11 +39,21 @@ class OptionalSequenceSpec(TensorSpec):
     """An input or output that is a list of arrays or None."""
 
 
+class MapSpec(TensorSpec):
+    """An input that is a dict; `dtype` is that of its values."""
+
+
+class SequenceMapSpec(TensorSpec):
+    """An output that is a list of dicts, one a row, as ONNX's ZipMap gives; `load(..., zipmap=False)` gives the array instead."""
+
+
 _SPECS: dict[str, type[TensorSpec]] = {
     "tensor": TensorSpec,
     "sequence(tensor)": SequenceSpec,
     "optional(tensor)": OptionalSpec,
     "optional(sequence(tensor))": OptionalSequenceSpec,
+    "map": MapSpec,
+    "sequence(map)": SequenceMapSpec,
 }
 
 

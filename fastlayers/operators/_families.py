@@ -27,7 +27,6 @@ FAMILIES: dict[str, str] = {
     "deform": "DeformConv",
     "einsum": "Einsum",
     "embedding": "Embedding",
-    "features": "ArrayFeatureExtractor Binarizer LabelEncoder TfIdfVectorizer TreeEnsemble",
     "gathering": "Compress Gather GatherElements GatherND NonZero OneHot ScatterElements ScatterND",
     "grid": "AffineGrid GridSample",
     "linear_attention": "CausalConvWithState LinearAttention SwiGLU",
@@ -36,6 +35,12 @@ FAMILIES: dict[str, str] = {
         "LessOrEqual Or Where Xor"
     ),
     "losses": "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
+    "ml.features": "ArrayFeatureExtractor Binarizer FeatureVectorizer Scaler",
+    "ml.grams": "TfIdfVectorizer",
+    "ml.labels": "CategoryMapper LabelEncoder OneHotEncoder",
+    "ml.scores": "Probit SoftmaxZero SvmProbabilities",
+    "ml.text": "StringConcat StringConstant StringNormalizer StringSplit",
+    "ml.trees": "Trees",
     "movement": "Concat Expand Slice Split Tile Transpose",
     "normal": (
         "Affine BatchNormalization GroupNormalization Hardmax InstanceNormalization LRN LayerNormalization LogSoftmax "

@@ -37,22 +37,24 @@ DTYPES: dict[int, np.dtype[Any]] = {
     )
 }  # fmt: skip
 
+STRING = np.dtype(object)
+KINDS = {"f": "floats", "i": "integers", "u": "unsigned integers", "b": "booleans", "c": "complex numbers", "O": "strings"}
+
 
 def dtype_of(n: View, number: int) -> np.dtype[Any]:
     """The dtype that an attribute such as Cast's `to` names: a wider one for a type of `NARROW`."""
-    found = NARROW[number].dtype if number in NARROW else DTYPES.get(number)
+    found = STRING if number == 8 and n.op == "Cast" else NARROW[number].dtype if number in NARROW else DTYPES.get(number)
     if found is None:
         raise UnsupportedError(f"{n.where}: elements of ONNX type {number} are not supported")
     return found
 
 
 def need_kind(n: View, kinds: str, *positions: int) -> None:
-    """Raises unless these inputs (all, by default) have a dtype of these kinds: f, i, u, b or c, as numpy calls them."""
+    """Raises unless these inputs (all, by default) have a dtype of these kinds of numpy's: f, i, u, b, c, O (strings)."""
     for i in positions or range(len(n.inputs)):
         spec = n.inputs[i] if i < len(n.inputs) else None
         if spec is not None and spec.dtype.kind not in kinds:
-            words = {"f": "floats", "i": "integers", "u": "unsigned integers", "b": "booleans", "c": "complex numbers"}
-            raise n.wrong_dtype(f"input {i} has dtype {spec.dtype}: expected {', '.join(words[k] for k in kinds)}")
+            raise n.wrong_dtype(f"input {i} has dtype {spec.dtype}: expected {', '.join(KINDS[k] for k in kinds)}")
 
 
 def same_dtype(n: View, *positions: int) -> np.dtype[Any]:

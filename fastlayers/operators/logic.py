@@ -38,7 +38,7 @@ def _run(function: Callable[..., Any]) -> Callable[..., Arrays]:
 
 _function: Callable[..., Any]
 for _name, _function, _key, _kinds in (
-    ("Equal", np.equal, "equal", "fiub"),
+    ("Equal", np.equal, "equal", "fiubO"),
     ("Less", np.less, "less", "fiu"),
     ("LessOrEqual", np.less_equal, "less_equal", "fiu"),
     ("Greater", np.greater, "greater", "fiu"),
@@ -116,10 +116,37 @@ register("Where", _where_infer, _where_run, _where_lower, EACH)
 # ---- dtypes ----------------------------------------------------------------------------------------------------------
 
 
-def _cast(x: np.ndarray, dtype: np.dtype[Any]) -> Arrays:
+def _cast(n: View, x: np.ndarray, dtype: np.dtype[Any]) -> Arrays:
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         x = x.real
+    if "O" in (x.dtype.kind, dtype.kind):
+        return (_of_strings(n, x, dtype) if x.dtype.kind == "O" else _as_strings(x),)
     return (x.astype(dtype),)
+
+
+def _of_strings(n: View, x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """The numbers that strings say."""
+    if dtype.kind == "O":
+        return x
+    number = {"f": float, "i": int, "u": int}.get(dtype.kind)
+    try:
+        if number is None:
+            raise ValueError(f"a string cannot be cast to {dtype}")
+        return np.asarray([number(item) for item in x.reshape(-1)], dtype).reshape(x.shape)
+    except (ValueError, OverflowError) as error:
+        raise n.wrong_dtype(f"{error}"[:200]) from error
+
+
+def _as_strings(x: np.ndarray) -> np.ndarray:
+    """Numbers as onnxruntime writes them: floats with 8 digits, doubles with 17, without what is not needed."""
+    made = np.empty(x.size, object)
+    form = ".17g" if x.dtype == np.float64 else ".8g"
+    special = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}
+    if x.dtype.kind == "f":
+        made[:] = [special.get(text, text) for text in (format(float(item), form) for item in x.reshape(-1))]
+    else:
+        made[:] = [str(item) for item in x.reshape(-1).tolist()]
+    return made.reshape(x.shape)
 
 
 def _cast_lower(n: View, b: Any, dtype: np.dtype[Any]) -> Any:
@@ -146,7 +173,7 @@ def _cast_run(n: View, x: np.ndarray) -> Arrays:
     number = n.get("to", 0)
     if number in NARROW:
         return (narrowed(x, number, bool(n.get("saturate", 1)), n.get("round_mode", "up")),)
-    return _cast(x, _to(n))
+    return _cast(n, x, _to(n))
 
 
 register(
@@ -160,13 +187,14 @@ register(
 register(
     "CastLike",
     lambda n: [like(n.spec(0), n.spec(1).dtype)],
-    lambda n, x, other: _cast(x, other.dtype),
+    lambda n, x, other: _cast(n, x, other.dtype),
     lambda n, b: _cast_lower(n, b, n.spec(1).dtype),
     EACH,
 )
 
 
 def _bit_cast_infer(n: View) -> list[Spec]:
+    need_kind(n, "fiubc", 0)
     old, new = n.spec(0).dtype, _to(n)
     if old.itemsize != new.itemsize:
         raise n.wrong_dtype(f"{old} cannot be read as {new}: expected a dtype of {old.itemsize} bytes")

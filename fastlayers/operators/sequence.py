@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._lazy import imported
 from ..errors import LimitError
 from ._base import View
 
@@ -171,8 +172,19 @@ def optional_get_element_run(n: View, value: Anything) -> tuple[Anything]:
     return (value,)
 
 
+def _of_maps(name: str) -> Callable[..., tuple[Anything, ...]]:
+    """An operator on dicts, whose module is imported when it first runs."""
+
+    def run(n: View, *values: Anything) -> tuple[Anything, ...]:
+        return getattr(imported(f"{__package__}.ml.maps"), name)(n, *values)  # type: ignore[no-any-return]
+
+    return run
+
+
 SEQUENCES: dict[str, Callable[..., tuple[Anything, ...]]] = {
+    "CastMap": _of_maps("cast_map_run"),
     "ConcatFromSequence": concat_from_sequence_run,
+    "DictVectorizer": _of_maps("dict_vectorizer_run"),
     "Optional": optional_run,
     "OptionalGetElement": optional_get_element_run,
     "OptionalHasElement": optional_has_element_run,
@@ -183,4 +195,5 @@ SEQUENCES: dict[str, Callable[..., tuple[Anything, ...]]] = {
     "SequenceInsert": sequence_insert_run,
     "SequenceLength": sequence_length_run,
     "SplitToSequence": split_to_sequence_run,
+    "ZipMap": _of_maps("zip_map_run"),
 }

@@ -289,6 +289,8 @@ class _Binder:
         specs, known, fixed = self.specs, self.known, self.fixed
         view = View(node, [None if n < 0 else specs[n] for n in ins], [None if n < 0 else known[n] for n in ins])
         results = operator.infer(view)
+        if any(s is not None and s.dtype.kind == "O" for s in (*view.inputs, *results)):
+            raise Interpret(f"{view.where}: reads or gives strings")
         for spec, number in zip(results, outs, strict=False):
             if number >= 0 and not spec.static:
                 raise Interpret(f"{view.where}: its result's size depends on numbers")

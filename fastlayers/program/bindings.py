@@ -204,6 +204,8 @@ def fresh(results: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
     def own(value: Any) -> Any:
         if isinstance(value, list):
             return [own(v) for v in value]
+        if isinstance(value, dict):  # of ZipMap, which makes new ones
+            return value
         if value is None or (id(value) not in held and value.base is None and value.flags.c_contiguous and value.flags.writeable):
             held.add(id(value))
             return value

@@ -33,7 +33,8 @@ def run_node(
     everything = View(node, specs, arrays)
     results = operator.infer(everything)
     result_bytes(everything, results, most)
-    if operator.lower is not None and all(spec.static for spec in results):
+    strings = any(s is not None and s.dtype.kind == "O" for s in (*specs, *results))  # objects, which kernels must not copy
+    if operator.lower is not None and not strings and all(spec.static for spec in results):
         # Weights are packed once for a node, so only what never changes may be known to the rule.
         known = View(node, specs, [a if keep else None for a, keep in zip(arrays, fixed, strict=True)])
         made = _lowered(node, known, results, arrays, variant, pack)

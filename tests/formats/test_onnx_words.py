@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.formats.onnx import graph
+from fastlayers.formats.onnx import graph, ml_trees
 from fastlayers.formats.onnx.canonical import DOMAINS, RULES, complaints
 from fastlayers.formats.onnx.schema import NEWEST, Attribute, Schema, schemas
 from fastlayers.formats.onnx.words import IGNORED, VALUES
 from fastlayers.operators import OPERATORS, chance, control, sequence
 from fastlayers.operators.control import CONTROL
+from fastlayers.operators.ml import labels, maps
 from fastlayers.operators.sequence import SEQUENCES
 
 from . import onnx_build as ob
@@ -89,7 +90,7 @@ def named(op: str, *roots: Any) -> set[str]:
                 if not isinstance(known, types.ModuleType):
                     waiting.extend(functions(known))
                 else:  # of which the attributes are names too
-                    waiting.extend(functions([getattr(known, other, None) for other in code.co_names]))
+                    waiting.extend(functions([getattr(known, other, None) for other in code.co_names if other != "object"]))
         for cell in function.__closure__ or ():
             found.update(texts(cell.cell_contents))
             waiting.extend(functions(cell.cell_contents))
@@ -99,6 +100,7 @@ def named(op: str, *roots: Any) -> set[str]:
 # Operators whose functions are found in tables as they run: the texts of their whole modules count.
 MODULES: dict[str, Any] = {
     **dict.fromkeys(CONTROL, control), **dict.fromkeys(SEQUENCES, sequence),
+    **dict.fromkeys(("CastMap", "DictVectorizer", "ZipMap"), maps),
     **dict.fromkeys(("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"), chance),
 }  # fmt: skip
 
@@ -131,11 +133,17 @@ ELSEWHERE = {
     ("com.microsoft", "FusedGemm"): {"activation_alpha", "activation_beta"},
     ("com.microsoft", "FusedMatMul"): {f"trans{batch}{side}" for batch in ("", "Batch") for side in "AB"},
     ("com.microsoft", "TransposeMatMul"): {"transA", "transB"},
-    ("ai.onnx.ml", "LabelEncoder"): {f"{side}_{kind}" for side in ("keys", "values") for kind in ("floats", "int64s", "tensor")},
+    ("ai.onnx.ml", "LabelEncoder"): {f"{side}_{kind}" for side in ("keys", "values") for kind, _ in labels._LISTS},
+    **{
+        ("ai.onnx.ml", f"TreeEnsemble{name}"): {f"nodes_{which}" for which in ml_trees._LISTS}
+        | {f"{side}_{which}" for which in ("ids", "nodeids", "treeids", "weights")}
+        | {f"{which}_as_tensor" for which in ("base_values", "nodes_values", f"{side}_weights")}
+        for name, side in (("Classifier", "class"), ("Regressor", "target"))
+    },
     ("ai.onnx.ml", "TreeEnsemble"): {f"nodes_{side}{kind}" for side in ("true", "false") for kind in ("leafs", "nodeids")}
     | {"nodes_featureids"},
 }
-REFUSED = {("", op) for op in ("ImageDecoder", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit")}
+REFUSED = {("", op) for op in ("ImageDecoder", "RegexFullMatch")}
 
 
 @pytest.mark.parametrize(("domain", "op", "name"), ATTRIBUTES)

@@ -120,7 +120,7 @@ def reference(kernel: str, problem: Problem, **options: Any) -> np.ndarray:
 
 def bits(x: np.ndarray) -> np.ndarray:
     """x as integers, so that equality tells 0 from -0 and compares NaN."""
-    return np.ascontiguousarray(x).view(f"i{x.itemsize}")
+    return x if x.dtype.kind == "O" else np.ascontiguousarray(x).view(f"i{x.itemsize}")
 
 
 def _problem(case: dict[str, Any], file: Any, i: int) -> Problem:

@@ -66,6 +66,8 @@ def independent(before: np.ndarray, after: np.ndarray, times: int) -> int | None
     if len(changed) != 1 or after.shape[changed[0]] != times * before.shape[changed[0]]:
         return None
     first = np.take(after, range(before.shape[changed[0]]), changed[0])
+    if before.dtype.kind == "O":
+        return changed[0] if (first == before).all() else None
     return changed[0] if np.allclose(first, before, rtol=1e-5, atol=1e-6, equal_nan=True) else None
 
 

@@ -172,7 +172,7 @@ REFUSED: list[tuple[str, int, list[str], dict[str, Any], str]] = [
     ("Relu", 13, ["x"], {"slope": 1}, "operator Relu: attribute slope"),
     ("Squeeze", 13, ["x"], {"axes": (0,)}, "operator Squeeze: attribute axes in opset 13"),
     ("AveragePool", 9, ["x"], {"ceil_mode": 1, "kernel_shape": (1,)}, "attribute ceil_mode in opset 9"),
-    ("Cast", 13, ["x"], {"to": 8}, "Cast: attribute to=8"),
+    ("Cast", 13, ["x"], {"to": 99}, "Cast: attribute to=99"),
     ("EyeLike", 13, ["x"], {"dtype": 8}, "EyeLike: attribute dtype=8"),
     ("Dropout", 6, ["x"], {}, "Dropout without is_test"),
     ("BatchNormalization", 6, ["x"] * 5, {}, "BatchNormalization without is_test"),

@@ -41,7 +41,7 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], type[Error], str]] = [
     ("Clip", [F, ints(1).reshape(())], {}, DTypeError, "input 1 has dtype int64: expected float32"),
     ("PRelu", [F, np.zeros((1, 2, 3), np.float32)], {}, ShapeError, "does not broadcast to the shape of x"),
     ("PRelu", [np.zeros((2, 1), np.float32), F], {}, ShapeError, "does not broadcast to the shape of x"),
-    ("Cast", [F], {"to": 8}, UnsupportedError, "ONNX type 8"),
+    ("Cast", [F], {"to": 99}, UnsupportedError, "ONNX type 99"),
     ("BitCast", [F], {"to": 11}, DTypeError, "cannot be read as float64"),
     ("Reshape", [F, ints(4, 2)], {}, ShapeError, "which is 6 numbers"),
     ("Reshape", [F, ints(-1, -1)], {}, ShapeError, "-1 at most once"),

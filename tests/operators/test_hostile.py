@@ -12,11 +12,12 @@ from fastlayers.graph.ir import Node
 from fastlayers.operators import OPERATORS, Spec, View
 from fastlayers.program.binder import run_operator
 
-from .cases.features import POOL, ROWS, STUMPS, TEXT, TREE
+from .cases.features import POOL, ROWS, TEXT, TREE, trees, words
 from .cases.vision import BOX, ONE, SCORE, K, X, offsets
 from .models import one, run
 
 F = np.zeros((2, 3), np.float32)
+SUMS = {"n_targets": 2, "aggregate_function": 1}
 ZEROS = offsets(*[(0, 0)] * 4)
 PLACES = np.zeros((1, 1, 1, 2), np.float32)
 LOSS = [np.zeros((2, 3), np.float32), np.array([0, 3])]
@@ -122,17 +123,37 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], type[Error], str]] = [
     ("TfIdfVectorizer", [TEXT], {**POOL, "ngram_counts": (4, 0)}, ShapeError, "ngram_counts"),
     ("TfIdfVectorizer", [TEXT], {**POOL, "ngram_indexes": (0, 1)}, ShapeError, "there are 2 ngram_indexes"),
     ("TfIdfVectorizer", [TEXT], {**POOL, "ngram_indexes": (0, -1)}, ShapeError, "an index is negative"),
-    ("TfIdfVectorizer", [TEXT], {**POOL, "pool_int64s": None, "pool_strings": ("a",)}, UnsupportedError, "strings"),
+    ("TfIdfVectorizer", [TEXT], {**POOL, "pool_int64s": None, "pool_strings": ("a",)}, DTypeError, "expected strings"),
+    ("TfIdfVectorizer", [TEXT], {**POOL, "pool_strings": ("a",)}, ShapeError, "two pools"),
     ("TfIdfVectorizer", [TEXT], {**POOL, "mode": "TFIDF", "weights": (1.0,)}, ShapeError, "there are 1 weights: expected 7"),
-    ("TreeEnsemble", [ROWS], {**TREE, "nodes_falseleafs": (0, 1)}, ShapeError, "nodes or leaves that are not there"),
-    ("TreeEnsemble", [ROWS], {**TREE, "nodes_truenodeids": (0, 0)}, ShapeError, "expected trees"),
-    ("TreeEnsemble", [ROWS], {**TREE, "tree_roots": (0, 0)}, ShapeError, "expected trees"),
-    ("TreeEnsemble", [ROWS], {**TREE, "tree_roots": (2,)}, ShapeError, "expected trees"),
-    ("TreeEnsemble", [ROWS], {**TREE, "nodes_featureids": (0, 2)}, ShapeError, "more than 2"),
-    ("TreeEnsemble", [ROWS], {**TREE, "nodes_featureids": (0,)}, ShapeError, "different numbers of attributes"),
-    ("TreeEnsemble", [ROWS], {**TREE, "leaf_targetids": (0, 9, 0)}, ShapeError, "from 0 to 1"),
-    ("TreeEnsemble", [ROWS], {**TREE, "post_transform": 4}, UnsupportedError, "PROBIT"),
-    ("TreeEnsemble", [ROWS], {**STUMPS, "membership_values": None}, ShapeError, "has 0 sets: expected 1"),
+    ("Trees", [ROWS, *trees(**{**TREE, "no": [-4, -2]})], SUMS, ShapeError, "children and roots are from -4 to 1"),
+    ("Trees", [ROWS, *trees(**{**TREE, "yes": [1, 2]})], SUMS, ShapeError, "children and roots are from -3 to 2"),
+    ("Trees", [ROWS, *trees(**{**TREE, "yes": [1, 0]})], SUMS, ShapeError, "expected trees, without cycles"),
+    ("Trees", [ROWS, *trees(**{**TREE, "roots": [0, 0]})], SUMS, ShapeError, "expected trees, without cycles"),
+    ("Trees", [ROWS, *trees(**{**TREE, "roots": [2]})], SUMS, ShapeError, "children and roots are"),
+    ("Trees", [ROWS, *trees(**{**TREE, "feature": [0, 2]})], SUMS, ShapeError, "at least 3 columns"),
+    ("Trees", [ROWS, *trees(**{**TREE, "feature": [0, -1]})], SUMS, ShapeError, "features are from -1"),
+    ("Trees", [ROWS, *trees(**{**TREE, "feature": [0, 1 << 40]})], SUMS, ShapeError, "features are from 0"),
+    ("Trees", [ROWS, *trees(**{**TREE, "feature": [0]})], SUMS, ShapeError, "vectors of one length"),
+    ("Trees", [ROWS, *trees(**{**TREE, "modes": [0, 7]})], SUMS, ShapeError, "modes are from 0 to 7"),
+    ("Trees", [ROWS, *trees(**{**TREE, "starts": [0, 2, 1, 3]})], SUMS, ShapeError, "do not ascend"),
+    ("Trees", [ROWS, *trees(**{**TREE, "targets": [0, 9, 0]})], SUMS, ShapeError, "not all from 0 to 1"),
+    ("Trees", [ROWS, *trees(**TREE, base=[1.0])], SUMS, ShapeError, "base values"),
+    ("Trees", [ROWS, *trees(**TREE)], {**SUMS, "aggregate_function": 4}, ShapeError, "aggregate_function is 4"),
+    ("Trees", [ROWS, *trees(**{**TREE, "modes": [6, 6]})], SUMS, ShapeError, "has 0 sets: expected 2"),
+    ("Scaler", [ROWS], {"offset": (1.0, 2.0, 3.0)}, ShapeError, "offset has 3 numbers"),
+    ("FeatureVectorizer", [ROWS], {"inputdimensions": (1, 2)}, ShapeError, "2 inputs|1 inputs"),
+    ("OneHotEncoder", [ROWS], {}, ShapeError, "two lists of categories, or none"),
+    ("OneHotEncoder", [i64(3)], {"cats_int64s": (1,), "zeros": 0}, ShapeError, "none of its 1 categories"),
+    ("OneHotEncoder", [i64(3)], {"cats_strings": ("a",)}, DTypeError, "expected strings"),
+    ("CategoryMapper", [i64(3)], {"cats_strings": ("a",)}, ShapeError, "as many strings as integers"),
+    ("SvmProbabilities", [F], {"classes": 3, "prob_a": (1.0,), "prob_b": (1.0,)}, ShapeError, "expected"),
+    ("StringConstant", [], {"values": ("a",), "shape": (2,)}, ShapeError, "for 1 strings"),
+    ("StringConcat", [F, F], {}, DTypeError, "expected strings"),
+    ("StringNormalizer", [words("a").reshape(1, 1, 1)], {}, ShapeError, "expected .c,. or .1, c."),
+    ("StringNormalizer", [words("a")], {"locale": "tr_TR"}, UnsupportedError, "locale"),
+    ("Cast", [words("a")], {"to": 1}, DTypeError, "could not convert"),
+    ("BitCast", [words("a")], {"to": 7}, DTypeError, "expected floats"),
 ]  # fmt: skip
 
 
@@ -166,7 +187,7 @@ HUGE: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("MaxUnpool", [POINT, FIRST, i64(1, 1, 1 << 60)], {"kernel_shape": (1,)}),
     ("Col2Im", [np.zeros((1, 1, 1), np.float32), i64(1 << 60), i64(1)], {"strides": (1 << 60,)}),
     ("TfIdfVectorizer", [TEXT], {**POOL, "ngram_indexes": (1 << 60,) * 7}),
-    ("TreeEnsemble", [ROWS], {**TREE, "n_targets": 1 << 60}),
+    ("Trees", [ROWS, *trees(**TREE)], {**SUMS, "n_targets": 1 << 60}),
 ]
 
 

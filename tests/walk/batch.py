@@ -35,6 +35,10 @@ def own_axis(whole: Any, single: Any, count: int, sample: int) -> int | None:
         if whole.shape[axis] != count or single.shape[axis] != 1 or not single.size:
             continue
         part = np.take(whole, [sample], axis)
+        if part.dtype.kind == "O":
+            if np.array_equal(part, single):
+                return axis
+            continue
         if part.shape == single.shape and np.allclose(part, single, rtol=CLOSE, atol=CLOSE, equal_nan=True):
             return axis
     return None

@@ -24,7 +24,7 @@ __all__ = ["CaseWalk", "batches_of", "walks_of"]
 
 
 # Their parameters must be a tree, which kernels check and numpy does not.
-CHECKED = ("TreeDistribution", "TreeLogProb", "TreeEnsemble")
+CHECKED = ("TreeDistribution", "TreeLogProb", "Trees")
 
 
 class CaseWalk(NamedTuple):
@@ -87,6 +87,8 @@ def _means(graph: Graph, feeds: Feeds) -> dict[str, Any] | None:
 
 def _altered(array: np.ndarray) -> Iterator[np.ndarray]:
     """Other parameters of the same shape and dtype."""
+    if array.dtype.kind == "O":
+        return
     if array.dtype.kind in "fc":
         yield np.asarray(array * 0.5, array.dtype)
     elif array.size > 1:

@@ -247,7 +247,8 @@ def _gemm(node: Node, version: int, make: Make) -> list[Node]:
 def _typed(attribute: str) -> Rule:
     def rule(node: Node, version: int, make: Make) -> list[Node]:
         number = node.attributes.get(attribute)
-        if number is not None and number not in DTYPES and (number not in NARROW or node.op == "BitCast"):
+        known = number in DTYPES or (number == 8 and node.op == "Cast") or (number in NARROW and node.op != "BitCast")
+        if number is not None and not known:
             raise UnsupportedError(f"{node.op}: attribute {attribute}={number}, a dtype that numpy does not have")
         return [node]
 
@@ -299,7 +300,11 @@ RULES: dict[str, Rule] = {
 # Domain: operator: what its nodes look like, and the rule that turns them into nodes of ONNX's own domain.
 def _domain(name: str) -> dict[str, tuple[Schema, Rule]]:
     """The operators of a domain; most models need none of them, nor the modules that they are in."""
-    if name in ("ai.onnx.ml", "ai.onnx.preview.training"):
+    if name == "ai.onnx.ml":
+        from . import ml
+
+        return ml.TABLE
+    if name == "ai.onnx.preview.training":
         from . import domains
 
         return domains.OTHERS[name]

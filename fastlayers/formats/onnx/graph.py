@@ -24,7 +24,7 @@ __all__ = ["to_graph"]
 UNTOLD = np.dtype(np.void)
 MOST_LINES = 50  # of an error
 # What an input or output may be; the file need not say it.
-KINDS = ("tensor", "sequence(tensor)", "optional(tensor)", "optional(sequence(tensor))")
+KINDS = ("tensor", "sequence(tensor)", "optional(tensor)", "optional(sequence(tensor))", "map", "sequence(map)")
 
 # The names of a graph as the file has them, with the unique names of their values; then those of the graphs around it.
 Scope = list[dict[str, str]]
@@ -97,14 +97,17 @@ class _Converter:
                 name = self.define(value.name, scope, own, outermost)
                 self.narrow.note(name, types.get(value.name, 0))
                 inputs.append(self.value(name, value, "input"))
+        nodes: list[Node] = []
         for key, array in proto.initializers.items():
+            if array is not None and array.dtype.kind == "O":
+                nodes.append(self.strings(self.define(key, scope, own, outermost), array))
+                continue
             if array is None or array.dtype.kind not in "fiubc":
-                self.refused["an initializer of text, or of elements that numpy does not have"] += 1
+                self.refused["an initializer of elements that numpy does not have"] += 1
                 array = np.zeros(0, np.float32)
             name = self.define(key, scope, own, outermost)
             self.narrow.note(name, types.get(key, 0))
             self.constants[name] = _frozen(array)
-        nodes: list[Node] = []
         for node in proto.nodes:
             nodes.extend(self.node(node, scope, own, outermost, types))
         outputs = []
@@ -116,12 +119,14 @@ class _Converter:
     def value(self, name: str, value: Any, what: str) -> Value:
         """An input or output, with what the file says of it."""
         kind = getattr(value, "kind", "") or "tensor"
+        if "map(" in kind:  # of numbers or strings, by numbers or strings
+            kind = kind.replace("map(tensor)", "map")
         elements = ELEMENTS.get(getattr(value, "elem_type", 0))
         dtype = elements.dtype if value.dtype is None and elements is not None and kind != "tensor" else value.dtype
         if kind not in KINDS:
             self.refused[f"an {what} that is no tensor but of type {kind}"] += 1
-        elif dtype is not None and dtype.kind not in "fiubc":
-            self.refused[f"an {what} of text, or of elements that numpy does not have"] += 1
+        elif dtype is not None and dtype.kind not in "fiubcO":
+            self.refused[f"an {what} of elements that numpy does not have"] += 1
         return Value(name, value.shape, UNTOLD if dtype is None else dtype, kind)
 
     def define(self, name: str, scope: Scope, own: set[str], outermost: bool) -> str:
@@ -156,7 +161,7 @@ class _Converter:
         if outputs:
             self.narrow.node(op, inputs, outputs, attributes)
         if op == "Constant" and not domain:
-            self.constant_node(outputs, attributes)
+            yield from self.constant_node(outputs, attributes)
             return
         try:
             node = self.narrow.settled(Node(op, tuple(inputs), outputs, attributes))
@@ -195,8 +200,15 @@ class _Converter:
             attributes[name] = tuple(value) if isinstance(value, list) else value
         return None if found else attributes
 
-    def constant_node(self, outputs: Sequence[str], attributes: dict[str, Any]) -> None:
-        """Its value becomes a constant of the graph."""
+    def strings(self, name: str, array: np.ndarray) -> Node:
+        """The node that gives an array of strings: constants of graphs are numbers."""
+        values = tuple(array.reshape(-1).tolist())
+        if not all(isinstance(value, str) for value in values):
+            self.refused["a constant string that is not UTF-8"] += 1
+        return Node("StringConstant", (), (name,), {"values": values, "shape": array.shape})
+
+    def constant_node(self, outputs: Sequence[str], attributes: dict[str, Any]) -> Iterator[Node]:
+        """Its value becomes a constant of the graph, or a node if it is of strings."""
         if len(outputs) != 1 or len(attributes) != 1:
             raise FormatError(f"onnx: {name_of('Constant', tuple(outputs))}: expected one output and one value")
         ((key, value),) = attributes.items()
@@ -204,8 +216,10 @@ class _Converter:
             self.constants[outputs[0]] = _frozen(value)
         elif key in CONSTANT_DTYPES:
             self.constants[outputs[0]] = _frozen(np.array(value, CONSTANT_DTYPES[key]))
+        elif key in ("value_string", "value_strings") or value.dtype.kind == "O":
+            yield self.strings(outputs[0], np.array(value, object))
         else:
-            self.refused[f"operator Constant: {key} of text"] += 1
+            self.refused[f"operator Constant: {key} of elements that numpy does not have"] += 1
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ _TRAINING = "used in training alone"
 _GIVEN = "outputs that nobody names are not made"
 _TYPES = "the type of a value that is left out, which no result has"
 _REFUSED = "used by other attributes or inputs alone, which are refused"
-_TEXT = "of networks for text, which are refused by their inputs"
+_HITS = "how often a branch was taken, for engines that order them"
 _BROADCAST = "without it shapes are equal, and broadcasting changes nothing"
 
 # Attributes that need not be read, by domain and operator: why.
@@ -34,10 +34,11 @@ IGNORED: dict[tuple[str, str], dict[str, str]] = {
     ("", "Optional"): {"type": _TYPES},
     ("", "RotaryEmbedding"): {"rotary_embedding_dim": "the width of the tables says it"},
     ("", "SequenceEmpty"): {"dtype": _TYPES},
-    ("", "TfIdfVectorizer"): {"pool_strings": _TEXT},
     ("", "TopK"): {"sorted": "any order will do, and ours is sorted"},
-    ("ai.onnx.ml", "LabelEncoder"): {"default_string": "of text, which is refused"},
-    ("ai.onnx.ml", "TreeEnsemble"): {"nodes_hitrates": "how often a branch was taken, for engines that order them"},
+    ("ai.onnx.ml", "LinearClassifier"): {"multi_class": "how many rows of coefficients there are says it"},
+    ("ai.onnx.ml", "TreeEnsemble"): {"nodes_hitrates": _HITS},
+    **{("ai.onnx.ml", f"TreeEnsemble{name}"): {"nodes_hitrates": _HITS, "nodes_hitrates_as_tensor": _HITS}
+       for name in ("Classifier", "Regressor")},
     ("com.microsoft", "Attention"): {"rotary_embedding_dim": _REFUSED},
     ("com.microsoft", "DynamicQuantizeLSTM"): {"hidden_size": _SHAPES},
     ("com.microsoft", "EmbedLayerNormalization"): {"mask_index_type": "for the inference of shapes"},
@@ -52,6 +53,7 @@ _STASH = (0, 1, 10, 16)
 _DIRECTION = ("forward", "reverse", "bidirectional")
 _REDUCTION = ("none", "mean", "sum")
 _SCATTER = ("none", "add", "mul", "max", "min")
+_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 _PAD = ("constant", "reflect", "edge", "wrap")
 _GRID = ("linear", "bilinear", "nearest", "cubic", "bicubic")
 # The values that attributes may have, by operator; those of other domains have the same under the same names.
@@ -82,6 +84,12 @@ VALUES: dict[str, dict[str, tuple[Any, ...]]] = {
     },
     "RoiAlign": {"mode": ("avg", "max"), "coordinate_transformation_mode": ("half_pixel", "output_half_pixel")},
     "TensorScatter": {"mode": ("linear", "circular")},
+    **{op: {"post_transform": _TRANSFORMS} for op in ("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor",
+                                                      "TreeEnsembleClassifier", "TreeEnsembleRegressor")},
+    **{op: {"kernel_type": ("LINEAR", "POLY", "RBF", "SIGMOID")} for op in ("SVMClassifier", "SVMRegressor")},
+    "CastMap": {"cast_to": ("TO_FLOAT", "TO_STRING", "TO_INT64"), "map_form": ("DENSE", "SPARSE")},
+    "Normalizer": {"norm": ("MAX", "L1", "L2")},
+    "StringNormalizer": {"case_change_action": ("LOWER", "UPPER", "NONE")},
     "Upsample": {"mode": ("nearest", "linear", "bilinear")},
 }  # fmt: skip
 

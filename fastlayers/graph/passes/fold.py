@@ -121,6 +121,8 @@ class _Fold:
         ready = ready and operator.run is not None and not operator.traits.volatile and node.op not in self.keep
         # Shape and Size look at no number.
         looked = [] if operator.traits.shape_only else specs
+        # Strings are no constants of a graph, which hold numbers; the node that gives them stays.
+        ready = ready and all(spec.dtype.kind != "O" for spec in results)
         if ready and all(spec.static for spec in results) and self.room.take(node, looked, results):
             self.constants(node, view, results)
             return

@@ -1,0 +1,91 @@
+"""TfIdfVectorizer: how often the sequences of a pool are in rows of integers or strings."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from .._base import FLOAT32, Spec, View, register
+from .._shapes import need_kind
+
+__all__: list[str] = []
+
+Arrays = tuple[np.ndarray, ...]
+
+
+def _pool(n: View) -> tuple[np.ndarray, dict[str, int] | None]:
+    """The pool as integers, and the integer of each string where it is of strings."""
+    integers, strings = n.get("pool_int64s"), n.get("pool_strings")
+    if (integers is None) == (strings is None):
+        raise n.fail("it has two pools, or none: expected pool_int64s or pool_strings")
+    if strings is None:
+        return np.asarray(integers, np.int64), None
+    numbers: dict[str, int] = {}
+    return np.asarray([numbers.setdefault(word, len(numbers)) for word in strings], np.int64), numbers
+
+
+def _grams(n: View) -> list[tuple[np.ndarray, int]]:
+    """For each length that is counted: the sequences (count, length) of the pool, and the number of the first of them."""
+    (pool, _), starts = _pool(n), list(n.get("ngram_counts", ()))
+    bounds, places, found, taken = [*starts, len(pool)], np.asarray(n.get("ngram_indexes", ()), np.int64), [], 0
+    if any(a < 0 or a > b for a, b in pairwise(bounds)) or (places.size and places.min() < 0):
+        raise n.fail(
+            f"ngram_counts are {tuple(starts)} for a pool of {len(pool)}, or an index is negative: expected ascending numbers"
+        )
+    for i, (a, b) in enumerate(pairwise(bounds)):
+        count = (b - a) // (i + 1)
+        if n.get("min_gram_length", 1) <= i + 1 <= n.get("max_gram_length", 1):
+            found.append((np.asarray(pool[a : a + count * (i + 1)], np.int64).reshape(count, i + 1), taken))
+        taken += count
+    if len(places) < taken:
+        raise n.fail(f"there are {len(places)} ngram_indexes: expected one for every sequence of the pool")
+    return found
+
+
+def _tfidf_infer(n: View) -> list[Spec]:
+    """x (n, length) or (length,): how often each sequence of the pool is in it, with up to max_skip_count left out between."""
+    need_kind(n, "iu" if _pool(n)[1] is None else "O", 0)
+    if n.get("mode") not in ("TF", "IDF", "TFIDF"):
+        raise n.fail(f"mode is {n.get('mode')!r}: expected 'TF', 'IDF' or 'TFIDF'")
+    _grams(n)
+    shape, columns = n.shape(0), max(n.get("ngram_indexes", ()), default=-1) + 1
+    weights, count = n.get("weights"), len(n.get("ngram_indexes", ()))
+    if weights is not None and len(weights) != count:
+        raise n.fail(f"there are {len(weights)} weights: expected {count}, one for every sequence of the pool")
+    if shape is not None and len(shape) > 2:
+        raise n.fail(f"x has shape {shape}: expected (n, length) or (length,)")
+    return [Spec(None if shape is None else (*shape[:-1], columns), FLOAT32)]
+
+
+def _tfidf_run(n: View, x: np.ndarray) -> Arrays:
+    numbers = _pool(n)[1]
+    if numbers is not None:
+        x = np.asarray([numbers.get(word, -1) for word in x.reshape(-1)], np.int64).reshape(x.shape)
+    rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1] if x.ndim else 1).astype(np.int64)
+    places, mode = np.asarray(n.get("ngram_indexes", ()), np.int64), n.get("mode")
+    weights = np.asarray(n.get("weights") if mode != "TF" and n.get("weights") is not None else np.ones(len(places)), np.float32)
+    out = np.zeros((len(rows), int(places.max(initial=-1)) + 1), np.float32)
+    for pool, first in _grams(n):
+        length = pool.shape[1]
+        for step in range(1, n.get("max_skip_count", 0) + 2 if length > 1 else 2):
+            reach = (length - 1) * step + 1
+            if reach > rows.shape[1] or not len(pool):
+                break
+            windows = np.lib.stride_tricks.sliding_window_view(rows, reach, axis=1)[..., ::step]
+            both = np.concatenate([pool, windows.reshape(-1, length)])
+            which = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
+            number = np.full(len(both), -1)
+            number[which[: len(pool)]] = first + np.arange(len(pool))
+            found = number[which[len(pool) :]].reshape(windows.shape[:2])
+            row, column = np.nonzero(found >= 0)
+            number = found[row, column]
+            if mode == "IDF":
+                out[row, places[number]] = weights[number]
+            else:
+                np.add.at(out, (row, places[number]), weights[number])
+    return (out.reshape(*x.shape[:-1], out.shape[1]),)
+
+
+register("TfIdfVectorizer", _tfidf_infer, _tfidf_run)

@@ -1,0 +1,101 @@
+"""Transforms of a model's scores that networks do not have: probit, softmax without zeros, probabilities of pairs of classes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._base import FLOAT32, Spec, View, register
+from .._shapes import like, need_kind
+
+__all__: list[str] = []
+
+Arrays = tuple[np.ndarray, ...]
+# Of the approximation of the inverse error function that ai.onnx.ml's engines share (Winitzki's).
+_A = np.float32(0.147)
+_ROUNDS = 100
+
+
+def _infer(n: View) -> list[Spec]:
+    need_kind(n, "f", 0)
+    return [n.spec(0)]
+
+
+def _probit_run(n: View, x: np.ndarray) -> Arrays:
+    """The inverse of the normal distribution's integral: sqrt(2) erfinv(2x - 1)."""
+    y = 2 * x - 1
+    log = np.log((1 - y) * (1 + y))
+    v = 2 / (np.float32(math.pi) * _A) + log / 2
+    return ((math.sqrt(2) * np.sign(y) * np.sqrt(np.sqrt(v * v - log / _A) - v)).astype(x.dtype),)
+
+
+def _softmax_zero_run(n: View, x: np.ndarray) -> Arrays:
+    """Softmax of the scores that are not 0; those that are stay it."""
+    zero = np.abs(x) <= 1e-7
+    most = x.max(axis=-1, keepdims=True, initial=-np.inf)
+    share = np.where(zero, x * np.exp(-most), np.exp(x - most))
+    total = share.sum(axis=-1, keepdims=True)
+    return ((share / np.where(total == 0, 1, total)).astype(x.dtype),)
+
+
+register("Probit", _infer, _probit_run)
+register("SoftmaxZero", _infer, _softmax_zero_run)
+
+# ---- support vectors -------------------------------------------------------------------------------------------------
+
+
+def _pairs(n: View) -> tuple[int, np.ndarray, np.ndarray]:
+    """The number of classes, and the two classes of each score: (0, 1), (0, 2), .. (1, 2), .."""
+    classes = n.get("classes")
+    if not 1 <= classes < 1 << 16:
+        raise n.fail(f"it has {classes} classes: expected 1 to 65535")
+    first, second = np.triu_indices(classes, 1)
+    shape = n.shape(0)
+    if shape is not None and (len(shape) != 2 or (isinstance(shape[1], int) and shape[1] != len(first))):
+        raise n.fail(f"the scores have shape {shape}: expected (n, {len(first)}), one a pair of {classes} classes")
+    return classes, first, second
+
+
+def _probabilities_infer(n: View) -> list[Spec]:
+    need_kind(n, "f", 0)
+    classes, first, _ = _pairs(n)
+    if any(len(n.get(name)) != len(first) for name in ("prob_a", "prob_b")):
+        raise n.fail(f"prob_a and prob_b have {len(n.get('prob_a'))} and {len(n.get('prob_b'))} numbers: expected {len(first)}")
+    shape = n.shape(0)
+    return [Spec((None if shape is None else shape[0], classes), like(n.spec(0), FLOAT32).dtype)]
+
+
+def _probabilities_run(n: View, x: np.ndarray) -> Arrays:
+    """Probabilities of classes that agree best with those of the pairs, 1 / (1 + exp(a score + b)) (Wu, Lin and Weng, 2004)."""
+    classes, first, second = _pairs(n)
+    a, b = (np.asarray(n.get(name), np.float64) for name in ("prob_a", "prob_b"))
+    of_pair = np.clip(1 / (1 + np.exp(x * a + b)), 1e-7, 1 - 1e-7)
+    rows = len(x)
+    r = np.zeros((rows, classes, classes))
+    r[:, first, second], r[:, second, first] = of_pair, 1 - of_pair
+    q = -np.swapaxes(r, 1, 2) * r
+    each = np.arange(classes)
+    q[:, each, each] = (r**2).sum(axis=1)
+    p = np.full((rows, classes), 1 / classes)
+    left = np.arange(rows)
+    for _ in range(_ROUNDS):
+        qp = np.einsum("nij,nj->ni", q[left], p[left])
+        pqp = (p[left] * qp).sum(axis=1)
+        wrong = np.abs(qp - pqp[:, None]).max(axis=1, initial=0) >= 0.005 / classes
+        left, qp, pqp = left[wrong], qp[wrong], pqp[wrong]
+        if not left.size:
+            break
+        mine = p[left]
+        for i in range(classes):
+            step = (pqp - qp[:, i]) / q[left, i, i]
+            mine[:, i] += step
+            grown = 1 + step
+            pqp = (pqp + step * (step * q[left, i, i] + 2 * qp[:, i])) / grown**2
+            qp = (qp + step[:, None] * q[left, i]) / grown[:, None]
+            mine /= grown[:, None]
+        p[left] = mine
+    return (p.astype(np.float32),)
+
+
+register("SvmProbabilities", _probabilities_infer, _probabilities_run)

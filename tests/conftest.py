@@ -1,10 +1,18 @@
-"""What all tests share: the kernel variants, the number of threads, and a table of the worst errors that comparisons met."""
+"""What all tests share: what is collected, kernel variants, the number of threads, a table of the worst errors of comparisons.
+
+What is collected: an item that cannot run here is not collected, so that a skip in the report is a surprise. A test, or a whole
+module by its ``pytestmark``, names what it needs by one of the marks of `EXTRAS`. More of what another test checks a part of is
+marked ``exhaustive`` and left out unless ``-m`` asks for it; `.ci/run` has a step for each mark.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
-import platform
+import re
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,24 +21,76 @@ import pytest
 import fastlayers as fl
 from fastlayers.kernels import _dispatch
 
-# Of the levels, those of this processor's family: the others' code is not even compiled here (tests/neon.sh emulates one).
-_FAMILY = "neon" if platform.machine().lower() in ("aarch64", "arm64") else "x86"
-# "cuda" runs on a GPU alone: the simulator would take hours. What it can run is in tests/cuda.
-VARIANTS: tuple[Any, ...] = ("reference", *(f"aot/{name}" for name in _dispatch.LEVELS if name.startswith(_FAMILY)), "jit",
-            pytest.param("cuda", marks=pytest.mark.gpu))  # fmt: skip
+# What an item needs beyond the extra "test", by its mark, and the module that tells whether it is there.
+EXTRAS = {"onnx": "onnx", "onnxruntime": "onnxruntime", "ml_dtypes": "ml_dtypes", "jit": "numba"}
+# What a run without -m is given by pyproject.toml.
+DEFAULT = "not exhaustive"
+
+_MISSING = {mark for mark, module in EXTRAS.items() if importlib.util.find_spec(module) is None}
+_SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 
 
-@pytest.fixture(params=VARIANTS)
+@cache
+def variants(every: bool) -> list[Any]:
+    """The reference, the level that this machine chooses by itself and, of `every`, its other levels and Numba's kernels.
+
+    "cuda" needs a GPU, for the simulator would take hours: what that can run is in tests/cuda.
+    """
+    default, *others = _dispatch.levels() or (None,)
+    found: list[Any] = ["reference", *(f"aot/{level}" for level in (default,) if level)]
+    if every:
+        found += [pytest.param(f"aot/{level}", marks=pytest.mark.exhaustive) for level in others]
+        if "jit" in _dispatch.available():
+            found.append(pytest.param("jit", marks=[pytest.mark.jit, pytest.mark.exhaustive]))
+    if "cuda" in _dispatch.available() and not _SIMULATED:
+        found.append(pytest.param("cuda", marks=pytest.mark.gpu))
+    return found
+
+
+def named(variant: Any) -> str:
+    return str(variant if isinstance(variant, str) else variant.values[0])
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that takes `variant` runs once under each, but for those that a mark ``without`` or, by default, ``later`` names."""
+    if "variant" not in metafunc.fixturenames:
+        return
+    if any("variant" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")):
+        return
+    without = {name for mark in metafunc.definition.iter_markers("without") for name in mark.args}
+    later = {name for mark in metafunc.definition.iter_markers("later") for name in mark.args}
+    every = metafunc.config.option.markexpr != DEFAULT
+    params = [item for item in variants(every) if named(item) not in without and (every or named(item) not in later)]
+    params = [
+        pytest.param(item, marks=pytest.mark.exhaustive) if isinstance(item, str) and item in later else item for item in params
+    ]
+    metafunc.parametrize("variant", params, indirect=True)
+
+
+@pytest.fixture
 def variant(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Runs the test once under every variant of the library; skips, with the reason, those that this machine cannot run."""
-    if request.param not in _dispatch.available():
-        why = {"jit": "Numba is not installed", "cuda": "no GPU, or Numba is not installed"}.get(request.param, "")
-        why = why or "it is not built here or this processor cannot run it"
-        pytest.skip(f"{request.param}: {why}")
-    if request.param == "cuda" and os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0"):
-        pytest.skip("cuda: tests/cuda is what the simulator can run")
+    """Runs the test once under every variant of the library that can run here."""
     with fl.kernels.use(request.param):
         yield request.param
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """A module that needs what is not installed is not imported."""
+    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    marks = re.search(r"^pytestmark = (.*)", collection_path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return True if marks and _MISSING & set(re.findall(r"pytest\.mark\.(\w+)", marks[1])) else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test that needs what is not installed is deselected."""
+    kept: list[pytest.Item] = []
+    lacking: list[pytest.Item] = []
+    for item in items:
+        (lacking if any(mark.name in _MISSING for mark in item.iter_markers()) else kept).append(item)
+    if lacking:
+        config.hook.pytest_deselected(items=lacking)
+        items[:] = kept
 
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"])

@@ -66,7 +66,7 @@ export ASAN_OPTIONS=$options:log_path=$copy/report UBSAN_OPTIONS=$UBSAN_OPTIONS:
 # pytest's own handler of SIGSEGV would hide the sanitizer's report. The test that takes the address space away from the threads takes
 # it from the sanitizer too.
 run() {
-  "$python" -m pytest -q -x --capture=sys -p no:cacheprovider -p no:faulthandler -k "$1" "${tests[@]}" \
+  "$python" -m pytest -q -x --capture=sys -p no:cacheprovider -p no:faulthandler -m "" -k "$1" "${tests[@]}" \
     --deselect tests/engine/test_pool.py::test_a_thread_that_is_refused_leaves_the_work_to_the_caller "${@:2}"
 }
 narrow=

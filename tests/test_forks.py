@@ -4,7 +4,6 @@ which is killed if it hangs; ``FASTLAYERS_FORKS`` sets how many children it has.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -30,7 +29,13 @@ def run(*command: str) -> str:
 
 # The names of `bench.served_forks.scenes`, which takes models to make.
 @pytest.mark.parametrize(
-    "scene", ["known sizes", "new sizes", "random lengths", "names", "layers", "new models", "switching kernels"]
+    "scene",
+    [
+        "known sizes",
+        "new sizes",
+        "new models",
+        *(pytest.param(s, marks=pytest.mark.exhaustive) for s in ("random lengths", "names", "layers", "switching kernels")),
+    ],
 )
 def test_a_child_of_a_serving_process_answers(scene: str) -> None:
     assert run("-m", "bench.served_forks", FORKS, scene) == f"{scene}: {FORKS} of {FORKS} forked children answer\n"
@@ -66,7 +71,7 @@ def test_a_fork_waits_for_imports(after: float) -> None:
     assert run("-c", textwrap.dedent(FIRST.format(given="", first=first, after=after))) == "0\n"
 
 
-@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="Numba is not installed")
+@pytest.mark.jit
 def test_a_fork_waits_for_jit_compilation() -> None:
     # A user's function, which no cache has.
     first = (

@@ -17,7 +17,8 @@ import fastlayers as fl
 from fastlayers import cli
 from fastlayers.kernels import _dispatch
 
-pytest.importorskip("numba", reason="Numba is not installed")
+pytest.importorskip("numba")
+pytestmark = pytest.mark.jit
 ROOT = Path(__file__).parent.parent
 
 

@@ -1,10 +1,14 @@
-"""Rules of the source that ruff and mypy do not know: arrows between packages, file lengths, forbidden calls, docstrings."""
+"""Rules of the source that ruff and mypy do not know: arrows between packages, file lengths, forbidden calls, docstrings.
+
+One test a rule: it goes through all files, each of which is read and parsed once, and lists every offender.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,8 +49,19 @@ STOREYS = (
 )  # fmt: skip
 
 
-def identify(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(text_of(path))
+
+
+def offenders(paths: Iterable[Path], rule: Callable[[Path], Iterable[object]]) -> list[str]:
+    """Every complaint of a rule, with its file."""
+    return [f"{path.relative_to(ROOT).as_posix()}: {complaint}" for path in paths for complaint in rule(path)]
 
 
 def storey(name: str) -> str:
@@ -57,7 +72,7 @@ def storey(name: str) -> str:
 def imported(path: Path) -> Iterator[tuple[int, str]]:
     """Absolute names of all that a file imports, at the top or in functions, with the lines; `from . import a` gives `….a`."""
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -72,12 +87,15 @@ def test_storey_and_imported_names() -> None:
     assert storey("fastlayers.errors.DeviceError") == "errors"
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=identify)
-def test_arrows_point_down(path: Path) -> None:
+def upward(path: Path) -> Iterator[str]:
     mine = storey(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    banned = FORBIDDEN.get(mine, set())
-    wrong = [f"line {line}: {name}" for line, name in imported(path) if name.startswith("fastlayers.") and storey(name) in banned]
-    assert not wrong, f"{mine} may not import from {sorted(banned)}"
+    for line, name in imported(path):
+        if name.startswith("fastlayers.") and storey(name) in FORBIDDEN.get(mine, set()):
+            yield f"line {line}: {mine} may not import {name}"
+
+
+def test_arrows_point_down() -> None:
+    assert offenders(PYTHON, upward) == []
 
 
 def test_every_package_has_its_storey() -> None:
@@ -94,72 +112,104 @@ def test_every_package_has_its_storey() -> None:
     assert found == DEBTS
 
 
-@pytest.mark.parametrize("path", CYTHON, ids=identify)
-def test_compiled_modules_import_nothing_above_them(path: Path) -> None:
-    found = re.findall(r"^\s*(?:c?import|from)\s+(\S+)", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    for name in found:
-        assert not (name.startswith("fastlayers.") and storey(name) in FORBIDDEN["kernels"]), name
+def upward_of_compiled(path: Path) -> Iterator[str]:
+    for name in re.findall(r"^\s*(?:c?import|from)\s+(\S+)", text_of(path), flags=re.MULTILINE):
         # fastlayers/kernels/aot/x.pyx: three dots are fastlayers.kernels' parent
-        assert not (name.startswith("...") and name[3:].split(".")[0] in FORBIDDEN["kernels"]), name
+        above = storey(name) if name.startswith("fastlayers.") else name[3:].split(".")[0] if name.startswith("...") else ""
+        if above in FORBIDDEN["kernels"]:
+            yield f"may not import {name}"
 
 
-@pytest.mark.parametrize("path", [*PYTHON, *CYTHON, *C, *TESTS], ids=identify)
-def test_files_are_short(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+def test_compiled_modules_import_nothing_above_them() -> None:
+    assert offenders(CYTHON, upward_of_compiled) == []
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=identify)
-def test_nothing_is_executed_or_unpickled(path: Path) -> None:
+def test_files_are_short() -> None:
+    long = {path: len(text_of(path).splitlines()) for path in (*PYTHON, *CYTHON, *C, *TESTS)}
+    assert offenders(long, lambda path: [f"{long[path]} lines"] * (long[path] > MOST_LINES)) == []
+
+
+def executed(path: Path) -> Iterator[str]:
     for line, name in imported(path):
-        assert name.split(".")[0] not in {"pickle", "_pickle", "cPickle", "marshal", "shelve", "dill"}, (
-            f"line {line}: imports {name}"
-        )
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id not in {"eval", "exec", "compile", "__import__"}, f"line {node.lineno}: calls {node.func.id}"
+        if name.split(".")[0] in {"pickle", "_pickle", "cPickle", "marshal", "shelve", "dill"}:
+            yield f"line {line}: imports {name}"
+    for node in ast.walk(tree_of(path)):
+        name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+        if name in {"eval", "exec", "compile", "__import__"}:
+            yield f"line {node.lineno}: calls {name}"
+
+
+def test_nothing_is_executed_or_unpickled() -> None:
+    assert offenders(PYTHON, executed) == []
+
+
+def executed_in_compiled(path: Path) -> list[str]:
+    return re.findall(r"\b(?:eval|exec)\(|\bpickle\b", text_of(path))
+
+
+def test_nothing_is_executed_in_compiled_modules() -> None:
+    assert offenders(CYTHON, executed_in_compiled) == []
 
 
 LOCKS = ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier")
 
 
-@pytest.mark.parametrize("path", [*PYTHON, *CYTHON], ids=identify)
-def test_locks_are_those_that_a_forked_child_finds_open(path: Path) -> None:
+def foreign_locks(path: Path) -> list[str]:
     if path.name in ("_locks.py", "_forks.py") and path.parent == PACKAGE:
-        pytest.skip("makes them, or is called by the process that forks alone")
-    text = path.read_text(encoding="utf-8")
-    found = re.findall(rf"\b(?:threading|_thread|multiprocessing)\.(?:{'|'.join(LOCKS)}|allocate_lock)\b", text)
-    found += re.findall(rf"from +_thread +import .*\b(?:{'|'.join(LOCKS)}|allocate_lock)\b", text)
-    found += re.findall(r"import +_thread\b|(?:from|import) +(?:queue|multiprocessing)\b|from +threading\b", text)
-    assert not found, "expected fastlayers._locks.Lock"
+        return []  # makes them, or is called by the process that forks alone
+    found = re.findall(rf"\b(?:threading|_thread|multiprocessing)\.(?:{'|'.join(LOCKS)}|allocate_lock)\b", text_of(path))
+    found += re.findall(rf"from +_thread +import .*\b(?:{'|'.join(LOCKS)}|allocate_lock)\b", text_of(path))
+    return found + re.findall(r"import +_thread\b|(?:from|import) +(?:queue|multiprocessing)\b|from +threading\b", text_of(path))
 
 
-@pytest.mark.parametrize("path", CYTHON, ids=identify)
-def test_nothing_is_executed_in_compiled_modules(path: Path) -> None:
-    assert not re.search(r"\b(?:eval|exec)\(|\bpickle\b", path.read_text(encoding="utf-8"))
+def test_locks_are_those_that_a_forked_child_finds_open() -> None:
+    assert offenders([*PYTHON, *CYTHON], foreign_locks) == [], "expected fastlayers._locks.Lock"
 
 
-@pytest.mark.parametrize("path", [*PYTHON, *CYTHON], ids=identify)
-def test_every_module_says_what_it_is(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
+def without_docstring(path: Path) -> list[str]:
     if path.suffix == ".py":
-        assert ast.get_docstring(ast.parse(text)), "no module docstring"
+        found: object = ast.get_docstring(tree_of(path))
+    elif path.suffix in (".c", ".h"):
+        found = text_of(path).startswith("/* ")
     else:
-        assert re.match(r'(?:#.*\n)*"""\S', text), "no module docstring"
+        found = re.match(r'(?:#.*\n)*"""\S', text_of(path))
+    return [] if found else ["does not begin by saying what it is"]
 
 
-@pytest.mark.parametrize("path", [p for p in C if p.suffix in (".c", ".h")], ids=identify)
-def test_every_c_file_says_what_it_is(path: Path) -> None:
-    assert path.read_text(encoding="utf-8").startswith("/* ")
+def test_every_file_says_what_it_is() -> None:
+    assert offenders([*PYTHON, *CYTHON, *(p for p in C if p.suffix in (".c", ".h"))], without_docstring) == []
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=identify)
-def test_errors_are_raised_and_not_asserted(path: Path) -> None:
+def asserted(path: Path) -> Iterator[str]:
+    for node in ast.walk(tree_of(path)):
+        # `assert name is not None` tells the type checker what the code before it has made sure of.
+        if isinstance(node, ast.Assert) and not re.fullmatch(r"[\w.]+ is not None", ast.unparse(node.test)):
+            yield f"line {node.lineno}: {ast.unparse(node)}"
+
+
+def test_errors_are_raised_and_not_asserted() -> None:
     """`python -O` drops assertions, so no check of a user's input may be one. Kernels state what their callers guarantee."""
-    if "kernels" in path.parts:
-        pytest.skip("kernels may assert what their callers guarantee")
-    asserts = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Assert)]
-    # `assert name is not None` tells the type checker what the code before it has made sure of.
-    assert not [node.lineno for node in asserts if not re.fullmatch(r"[\w.]+ is not None", ast.unparse(node.test))]
+    assert offenders([path for path in PYTHON if "kernels" not in path.parts], asserted) == []
+
+
+def test_every_rule_finds_an_offender(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rule, on a file that breaks it: a rule that finds nothing anywhere would pass for ever."""
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    wrong, compiled = tmp_path / "fastlayers" / "graph" / "wrong.py", tmp_path / "fastlayers" / "kernels" / "aot" / "wrong.pyx"
+    for path in (wrong, compiled):
+        path.parent.mkdir(parents=True)
+    wrong.write_text("import pickle\nfrom threading import Lock\nfrom ..model import Model\nassert Model\neval('1')\n")
+    compiled.write_text("from ...model import Model\neval('1')\n")
+    rules: dict[Callable[[Path], Iterable[object]], int] = {
+        upward: 1,
+        executed: 2,
+        foreign_locks: 1,
+        asserted: 1,
+        without_docstring: 1,
+    }
+    assert {rule: len(offenders([wrong], rule)) for rule in rules} == rules
+    rules = {upward_of_compiled: 1, executed_in_compiled: 1, without_docstring: 1}
+    assert {rule: len(offenders([compiled], rule)) for rule in rules} == rules
 
 
 def test_environment_variables_are_documented() -> None:

@@ -17,9 +17,17 @@ import fastlayers as fl
 from fastlayers.kernels import _dispatch, table
 from fastlayers.kernels.table import KERNELS, UNARY, Kernel
 
+from .each import each
+
+needs_engine = pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
 KERNELS_H = Path(table.__file__).parent / "aot" / "csrc" / "kernels.h"
 ENGINE_PXD = Path(table.__file__).parent / "aot" / "_engine.pxd"
-FOLDERS = ("reference", "aot", "jit", "cuda")
+FOLDERS = (
+    "reference",
+    pytest.param("aot", marks=needs_engine),
+    pytest.param("jit", marks=pytest.mark.jit),
+    pytest.param("cuda", marks=pytest.mark.jit),
+)
 # Kernels that numpy's own loops serve as well as Numba's would.
 NOT_IN_JIT = frozenset({"argmax", "integer", "running_sum"})
 # Those that CUDA's engine has not got: quantised numbers, grids, trees, whose walks would take each thread another way.
@@ -27,7 +35,7 @@ NOT_IN_CUDA = frozenset(
     {"argmax", "dequantize", "dynamic_quantize", "grid_sample", "linear_attention", "lookup", "qbinary", "qconv", "qconv_pack",
      "qpool", "quantize", "tree_argmax", "tree_distribution", "tree_ensemble", "tree_ensemble_pack", "tree_log_prob"}
 )  # fmt: skip
-kernels = pytest.mark.parametrize("item", KERNELS, ids=lambda item: item.name)
+kernels = each("item", KERNELS)
 
 
 @cache
@@ -78,28 +86,17 @@ def test_packed_kernels_have_a_pack_kernel_beside_them(item: Kernel) -> None:
 @pytest.mark.parametrize("folder", FOLDERS)
 @kernels
 def test_same_name_and_arguments_in_every_folder(item: Kernel, folder: str) -> None:
-    if folder == "aot" and not _dispatch.levels():
-        pytest.skip("the compiled engine is not built here")
-    if folder == "jit":
-        pytest.importorskip("numba", reason="Numba is not installed")
-        if item.name in NOT_IN_JIT:
-            pytest.skip("the reference's runs")
-    if folder == "cuda":
-        pytest.importorskip("numba.cuda", reason="Numba is not installed")
-        if item.name in NOT_IN_CUDA:
-            pytest.skip("the reference's runs")
+    if item.name in {"jit": NOT_IN_JIT, "cuda": NOT_IN_CUDA}.get(folder, ()):
+        return  # the reference's runs
     module = importlib.import_module(f"fastlayers.kernels.{folder}.{item.file}")
     function = getattr(module, item.name)
     assert plain(inspect.signature(function).parameters) == plain(item.arguments)
     assert function.__doc__, f"{folder}/{item.file}: {item.name} has no docstring"
 
 
-@kernels
+@needs_engine
+@each("item", [item for item in KERNELS if not item.name.endswith("_pack")])  # weights are packed once: there is nothing to run
 def test_every_kernel_has_a_step(item: Kernel) -> None:
-    if not _dispatch.levels():
-        pytest.skip("the compiled engine is not built here")
-    if item.name.endswith("_pack"):
-        pytest.skip("weights are packed once; there is nothing to run")
     module = importlib.import_module(f"fastlayers.kernels.aot.{item.file}")
     step = getattr(module, f"{item.name}_step")
     assert plain(inspect.signature(step).parameters) == plain(item.arguments)
@@ -147,7 +144,7 @@ def test_pad_modes_are_numbered_from_zero() -> None:
     assert list(table.PAD_MODES.values()) == list(range(len(table.PAD_MODES)))
 
 
-@pytest.mark.parametrize("name", structures())
+@each("name", structures())
 def test_driver_declares_the_structures_of_the_header(name: str) -> None:
     """Cython checks a declared member against C, but not that none was left out or renamed on one side."""
     in_c = rf"typedef struct(?: {name})? \{{([^}}]*)\}} {name};"

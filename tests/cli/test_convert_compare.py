@@ -102,8 +102,8 @@ def test_difference(got: np.ndarray, want: np.ndarray, error: float, note: str) 
     assert comparison.difference(got, want) == (pytest.approx(error), note)
 
 
+@pytest.mark.onnxruntime
 def test_onnxruntime(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("onnxruntime")
     nodes = [build.node("Mul", "x x", "y"), build.node("Relu", "y", "z"), build.node("Exp", "z", "w")]
     content = build.model(build.graph(nodes, [build.value_info("x", ["n", 3])], [build.value_info("w", ["n", 3])]))
     path = tmp_path / "a.onnx"

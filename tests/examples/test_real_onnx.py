@@ -9,6 +9,7 @@ import fastlayers as fl
 from .real_models import MODELS, Real, differences, feeds_of, path_of
 
 
+@pytest.mark.later("reference")  # it takes seconds a network
 @pytest.mark.parametrize("real", MODELS, ids=[real.name for real in MODELS])
 def test_within_tolerance(real: Real, variant: str) -> None:
     path = path_of(real)

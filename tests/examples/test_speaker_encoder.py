@@ -15,6 +15,7 @@ import fastlayers as fl
 
 from .wheels import wheel_file
 
+pytestmark = pytest.mark.exhaustive  # downloads tens of megabytes of weights
 ROOT = Path(__file__).parent.parent.parent
 SCRIPT = ROOT / "examples" / "speaker_encoder.py"
 # torch computed in float32, 160 steps in three layers.

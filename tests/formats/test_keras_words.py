@@ -16,6 +16,7 @@ from fastlayers.formats.keras.build import FLOAT32, Build, Refused
 from fastlayers.formats.keras.layer import LAYERS, Context
 from fastlayers.formats.keras.model import TABLES
 from fastlayers.formats.keras.ops import OPERATIONS, PLAIN, called
+from tests.each import each
 
 from .test_keras import FILES, load
 from .test_keras_hostile import archive, functional, given, layer, sequential, tensor
@@ -39,13 +40,13 @@ def looked_at(kind: str, version: tuple[int, int] = (3, 15), **config: Any) -> d
     return context.refused
 
 
-@pytest.mark.parametrize("kind", LAYERS)
+@each("kind", LAYERS)
 def test_an_unknown_word_of_a_layer_is_refused(kind: str) -> None:
     assert looked_at(kind, whatever=3) == {f"{kind} with whatever=3, which is not read": ["it"]}
     assert looked_at(kind, whatever=None) == {}  # left out
 
 
-@pytest.mark.parametrize("kind", LAYERS)
+@each("kind", LAYERS)
 def test_words_of_keras_1_are_read_in_its_files_alone(kind: str) -> None:
     old = sorted(LAYERS[kind].old)
     refused = looked_at(kind, **dict.fromkeys(old, 1))
@@ -66,7 +67,7 @@ def test_an_unknown_word_beside_the_configuration_is_refused() -> None:
         fl.load(archive(sequential({**layer("Dense", "it", units=4), "whatever": [1]})))
 
 
-@pytest.mark.parametrize("kind", sorted(LAYERS.keys() - OPERATIONS.keys() - LEAST.keys() - {"InputLayer"}))
+@each("kind", sorted(LAYERS.keys() - OPERATIONS.keys() - LEAST.keys() - {"InputLayer"}))
 def test_what_is_written_as_operations_are_is_no_layer_of_that_name(kind: str) -> None:
     """HDF5 tells neither; whoever has no policy, and nothing to train, is an operation."""
     context = Context("file", (3, 15), "tensorflow")
@@ -119,14 +120,14 @@ def test_what_is_declared_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- operations ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", OPERATIONS)
+@each("kind", OPERATIONS)
 def test_an_unknown_word_of_an_operation_is_refused(kind: str) -> None:
     for word in ("whatever", "_op", "_function", "__", "kw"):
         with pytest.raises(Refused, match=f"{kind} with {word}=False, which is not read"):
             called(kind, Build("file", Budget(1 << 30, "load")), **{word: False})
 
 
-@pytest.mark.parametrize("name", sorted(functions._SAME.keys() | functions._OWN.keys()))
+@each("name", sorted(functions._SAME.keys() | functions._OWN.keys()))
 def test_an_unknown_word_of_a_function_is_refused(name: str) -> None:
     this = SimpleNamespace(config={"function": name})
     b = Build("file", Budget(1 << 30, "load"))

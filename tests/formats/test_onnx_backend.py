@@ -16,6 +16,7 @@ import pytest
 import fastlayers as fl
 
 onnx = pytest.importorskip("onnx")
+pytestmark = pytest.mark.onnx
 
 from onnx import TensorProto, helper  # noqa: E402
 
@@ -79,6 +80,7 @@ def test_prepare_and_run(tmp_path: Path) -> None:
     np.testing.assert_array_equal(onnx_backend.run_model(proto, [X])[0], -X)
 
 
+@pytest.mark.ml_dtypes
 def test_results_have_the_types_that_the_model_names() -> None:
     types = pytest.importorskip("ml_dtypes")
     (y,) = onnx_backend.run_model(model("Cast", TensorProto.FLOAT, TensorProto.FLOAT8E5M2, to=TensorProto.FLOAT8E5M2), [X])

@@ -19,6 +19,7 @@ from fastlayers.formats.onnx.proto import GraphProto, Model, NodeProto, Referenc
 from . import onnx_build as ob
 
 onnx = pytest.importorskip("onnx")
+pytestmark = pytest.mark.onnx
 
 SHIPPED = sorted((Path(onnx.__file__).parent / "backend" / "test" / "data").rglob("*.onnx"))
 

@@ -21,6 +21,7 @@ from fastlayers.operators import OPERATORS, chance, control, sequence
 from fastlayers.operators.control import CONTROL
 from fastlayers.operators.ml import labels, maps
 from fastlayers.operators.sequence import SEQUENCES
+from tests.each import each
 
 from . import onnx_build as ob
 
@@ -146,7 +147,7 @@ ELSEWHERE = {
 REFUSED = {("", op) for op in ("ImageDecoder", "RegexFullMatch")}
 
 
-@pytest.mark.parametrize(("domain", "op", "name"), ATTRIBUTES)
+@each("domain, op, name", ATTRIBUTES)
 def test_every_attribute_is_read_or_ignored(domain: str, op: str, name: str) -> None:
     if (domain, op) in REFUSED:
         assert op not in OPERATORS and op not in RULES
@@ -176,7 +177,7 @@ def told(domain: str, op: str, version: int, **more: Any) -> list[str]:
     return complaints(op, domain, version, {**given, **known}, "it")
 
 
-@pytest.mark.parametrize(("domain", "op"), SCHEMAS)
+@each("domain, op", SCHEMAS)
 def test_an_unknown_attribute_is_refused(domain: str, op: str) -> None:
     schema = SCHEMAS[domain, op]
     for version in {NEWEST, max(schema.since, 6), 1} if not domain else {1, 9}:
@@ -186,9 +187,7 @@ def test_an_unknown_attribute_is_refused(domain: str, op: str) -> None:
             assert line.endswith(": attribute whatever")
 
 
-@pytest.mark.parametrize(
-    ("op", "name"), [(op, name) for (domain, op), s in SCHEMAS.items() if not domain for name in s.attributes]
-)
+@each("op, name", [(op, name) for (domain, op), s in SCHEMAS.items() if not domain for name in s.attributes])
 def test_an_attribute_of_another_opset_is_refused(op: str, name: str) -> None:
     schema = SCHEMAS["", op]
     attribute: Attribute = schema.attributes[name]
@@ -201,7 +200,7 @@ def test_an_attribute_of_another_opset_is_refused(op: str, name: str) -> None:
         )
 
 
-@pytest.mark.parametrize(("op", "name"), [(op, name) for op, values in VALUES.items() for name in values])
+@each("op, name", [(op, name) for op, values in VALUES.items() for name in values])
 def test_a_value_that_is_none_is_refused_when_it_is_loaded(op: str, name: str) -> None:
     value = "whatever" if isinstance(VALUES[op][name][0], str) else 77
     found = 0

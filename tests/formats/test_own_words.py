@@ -19,6 +19,7 @@ from fastlayers.model.model import Model
 from fastlayers.operators import OPERATORS
 from fastlayers.operators.control import CONTROL
 from fastlayers.operators.sequence import SEQUENCES
+from tests.each import each
 from tests.graph.examples import EXAMPLES
 from tests.program.graphs import graph, node, normal
 
@@ -26,7 +27,7 @@ from . import test_keras as keras
 from . import test_tflite as tflite
 
 
-@pytest.mark.parametrize("op", sorted({*OPERATORS, *OPS, *CONTROL, *SEQUENCES}))
+@each("op", sorted({*OPERATORS, *OPS, *CONTROL, *SEQUENCES}))
 def test_an_unknown_word_of_an_operation_is_refused(op: str) -> None:
     assert unread(op, {"whatever": 3}) == {"whatever": 3}
     assert unread(op, dict.fromkeys(_known().get(op, ()), 1) if op in OPERATORS else {}) == {}
@@ -90,7 +91,7 @@ def nodes(made: Graph) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.op in OPS], ids=lambda e: e.label[:80])
+@each("example", [e for e in EXAMPLES if e.op in OPS])
 def test_arguments_of_functions_are_read(example: Any) -> None:
     assert unread(example.op, example.attributes) == {}
 

@@ -10,6 +10,7 @@ import pytest
 import fastlayers as fl
 from fastlayers.formats.tflite import graph, quantised
 from fastlayers.formats.tflite.schema import IGNORED, ignored, options_of
+from tests.each import each
 
 from .test_tflite import goldens
 from .tflite_build import Field, Net, single
@@ -26,7 +27,7 @@ def net(op: str, **options: Any) -> Net:
     return made
 
 
-@pytest.mark.parametrize("op", RULES)
+@each("op", RULES)
 def test_an_unknown_option_is_refused(op: str) -> None:
     made = net(op)
     fields = made.operators[0]
@@ -53,11 +54,16 @@ def test_an_unknown_field_of_an_operator_is_refused(number: int, field: Field, t
         fl.load(made.file())
 
 
-@pytest.mark.parametrize(("op", "field"), OPTIONS, ids=lambda v: v if isinstance(v, str) else v.name)
-def test_an_option_that_no_rule_reads_is_refused(op: str, field: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@each("op, field", OPTIONS)
+def test_an_option_that_no_rule_reads_is_refused(op: str, field: Any) -> None:
     """Whatever the rule is: it is replaced by one that reads nothing."""
-    monkeypatch.setitem(graph.RULES, op, lambda c: c.e.node("Relu", c.x(0)))
-    monkeypatch.delitem(quantised.OWN, op, raising=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(graph.RULES, op, lambda c: c.e.node("Relu", c.x(0)))
+        patch.delitem(quantised.OWN, op, raising=False)
+        check_option(op, field)
+
+
+def check_option(op: str, field: Any) -> None:
     other = [7] if field.code == "list" else 1 - int(field.default) if field.code == "b" else field.default + 3
     np.testing.assert_array_equal(
         fl.load(net(op, **({} if field.default is None else {field.name: field.default})).file())(ONE), ONE

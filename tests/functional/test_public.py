@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import fastlayers as fl
+from tests.each import each
 
 PACKAGES = (fl.functional, fl.layers, fl.graph)
 MODULES = sorted(
@@ -58,7 +59,7 @@ def test_packages_export_what_they_say(module: Any) -> None:
     assert sorted(set(module.__all__)) == sorted(module.__all__)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@each("name", FUNCTIONS)
 def test_docstrings_of_functions_are_complete(name: str) -> None:
     function = FUNCTIONS[name]
     text = inspect.cleandoc(function.__doc__)
@@ -69,7 +70,7 @@ def test_docstrings_of_functions_are_complete(name: str) -> None:
     assert first.endswith((".", ":", "``.")) and first[0].isupper()
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@each("name", LAYERS)
 def test_docstrings_of_layers_fit_the_constructor(name: str) -> None:
     layer = LAYERS[name]
     names = documented(layer.__doc__)
@@ -79,7 +80,7 @@ def test_docstrings_of_layers_fit_the_constructor(name: str) -> None:
         assert layer is fl.Layer or len(arguments(layer.__init__)) <= 2 or "see `" in layer.__doc__
 
 
-@pytest.mark.parametrize("name", METHODS)
+@each("name", METHODS)
 def test_methods_have_docstrings(name: str) -> None:
     names = documented(METHODS[name].__doc__)
     assert METHODS[name].__doc__

@@ -44,6 +44,7 @@ def test_every_reader_has_all_that_it_needs() -> None:
         assert not session.findings and session.loaded > len(contents) // 2, session.report()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 def test_a_short_round(name: str) -> None:
     session = ran(TARGETS[name], INPUTS.get(name, 2000))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import os
@@ -26,7 +27,7 @@ from fastlayers.errors import Error
 from ..formats import onnx_build
 from .cases import Case, Sweep, Told
 
-__all__ = ["HANG", "MEMORY", "Outcome", "watch"]
+__all__ = ["HANG", "MEMORY", "Outcome", "watch", "watch_both"]
 
 MEMORY = 50 << 20  # bytes over the file's own size that a load may hold at its worst
 _SOON = 0.05
@@ -67,7 +68,19 @@ def watch(case: Case | Sweep, memory: bool = False) -> Outcome | None:
         memory = memory or isinstance(case, Sweep)
         task = _sweep(case) if isinstance(case, Sweep) else _single(case, folder, memory)
         # What comes from memory has no folder: no file at all may be opened.
-        return None if task is None else _forked(task, Path(top) / "outcome", [] if memory else [folder])
+        return None if task is None else _forked([(task, [] if memory else [folder])], Path(top) / "outcome")[0]
+
+
+def watch_both(case: Case) -> list[Outcome]:
+    """What became of the case from a file and, if it is one file, from memory, one after the other in one child."""
+    _import_everything()
+    with tempfile.TemporaryDirectory() as top:
+        # A case may write beside its folder, so that each load has its own surroundings.
+        folder, other = Path(top) / "file" / "model", Path(top) / "memory" / "model"
+        folder.mkdir(parents=True)
+        other.mkdir(parents=True)
+        tasks = [(_single(case, folder, False), [folder]), (_single(case, other, True), [])]
+        return _forked([(task, folders) for task, folders in tasks if task is not None], Path(top) / "outcome")
 
 
 @functools.cache
@@ -215,30 +228,34 @@ def _resident(peak: bool = False) -> int:
     return next((int(line.split()[1]) << 10 for line in lines if line.startswith(word)), 0)
 
 
-def _forked(task: Callable[[_Watch], Outcome], answer: Path, folders: list[Path]) -> Outcome:
-    """Runs the task in a fork, whose hook goes with it."""
-    allowed = [os.path.realpath(p) for p in (*folders, sys.prefix, sys.base_prefix, sysconfig.get_paths()["stdlib"])]
-    allowed += [str(Path(__file__).resolve().parents[2] / "fastlayers")]
+def _forked(tasks: list[tuple[Callable[[_Watch], Outcome], list[Path]]], answer: Path) -> list[Outcome]:
+    """Runs the tasks in a fork, each watched by a hook of its own; what ends the child too early is the last outcome."""
+    always = [os.path.realpath(p) for p in (sys.prefix, sys.base_prefix, sysconfig.get_paths()["stdlib"])]
+    always += [str(Path(__file__).resolve().parents[2] / "fastlayers")]
     child = os.fork()
     if child == 0:
         status = 1
         try:
+            gc.freeze()  # what the parent has is not looked through, which would copy its pages
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(HANG)
-            # Names that are opened below a folder's descriptor are told without that folder: they are taken to be the model's.
-            os.chdir(folders[0] if folders else answer.parent)
-            watching = _Watch(allowed)
-            sys.addaudithook(watching)
-            outcome = task(watching)
-            outcome.opened, outcome.events = watching.opened[:5], watching.events[:5]
-            answer.write_text(json.dumps(asdict(outcome)))
+            with answer.open("w") as file:
+                for task, folders in tasks:
+                    signal.alarm(HANG)
+                    # Names that are opened below a folder's descriptor are told without that folder: taken to be the model's.
+                    os.chdir(folders[0] if folders else answer.parent)
+                    watching = _Watch([*always, *(os.path.realpath(p) for p in folders)])
+                    sys.addaudithook(watching)
+                    outcome = task(watching)
+                    outcome.opened, outcome.events = watching.opened[:5], watching.events[:5]
+                    print(json.dumps(asdict(outcome)), file=file, flush=True)
             status = 0
         finally:
             os._exit(status)
     _, ended = os.waitpid(child, 0)
+    found = [Outcome(**json.loads(line)) for line in answer.read_text().splitlines()] if answer.exists() else []
     if os.WIFSIGNALED(ended):
         number = os.WTERMSIG(ended)
-        return Outcome(ours=False, crash="took no end" if number == signal.SIGALRM else f"killed by signal {number}")
-    if not answer.exists():
-        return Outcome(ours=False, crash="the child died without a word")
-    return Outcome(**json.loads(answer.read_text()))
+        found.append(Outcome(ours=False, crash="took no end" if number == signal.SIGALRM else f"killed by signal {number}"))
+    elif len(found) < len(tasks):
+        found.append(Outcome(ours=False, crash="the child died without a word"))
+    return found

@@ -365,9 +365,8 @@ def test_a_row_does_not_depend_on_the_others(mask: tuple[int, ...] | None, varia
     same_bits(spoilt[:, :, 1::2], whole[:, :, 1::2])
 
 
+@pytest.mark.without("reference")  # numpy cuts no tasks
 def test_threads(variant: str) -> None:
-    if variant == "reference":
-        pytest.skip("numpy cuts no tasks")
     low = np.triu(np.full((1, 1, 300, 300), -1e9, np.float32), 1)
     for p in (
         problem(b=2, h=6, g=3, rows=300, keys=300, d=32, e=32),

@@ -46,26 +46,8 @@ def compare(case: Case) -> None:
         np.testing.assert_allclose(got[name], want[name], rtol=0, atol=TOLERANCE * scale, err_msg=f"{case.id}: {name}")
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.flops < LARGE], ids=lambda case: case.id)
-def test_case_in_every_variant(case: Case, variant: str) -> None:
-    if variant == "reference":
-        for array in wanted(case).values():
-            assert np.isfinite(array).mean() >= 0.5, "a case shall not overflow, and half of the output at least is written"
-    else:
-        compare(case)
-
-
-@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
-@pytest.mark.parametrize("case", [c for c in CASES if c.flops >= LARGE], ids=lambda case: case.id)
-def test_large_case_in_the_default_variant(case: Case) -> None:
-    with fl.kernels.use("aot"):
-        compare(case)
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if c.flops < LARGE], ids=lambda case: case.id)
-def test_step_gives_the_bits_of_its_kernel(case: Case, variant: str) -> None:
-    if _dispatch.step(case.kernel) is None:
-        pytest.skip("steps are the compiled engine's")
+def compare_step(case: Case) -> None:
+    """The step gives the bits of its kernel."""
     kernel, step = prepare(case, np.nan), prepare(case, np.nan, as_step=True)
     kernel.call()
     step.call()
@@ -73,6 +55,28 @@ def test_step_gives_the_bits_of_its_kernel(case: Case, variant: str) -> None:
     assert kernel.outputs.keys() == step.outputs.keys()
     for name, want in kernel.outputs.items():
         np.testing.assert_array_equal(bits(step.outputs[name]), bits(want), err_msg=f"{case.id}: {name}")
+
+
+small = pytest.mark.parametrize("case", [c for c in CASES if c.flops < LARGE], ids=lambda case: case.id)
+
+
+@small
+@pytest.mark.without("reference")  # to which all are compared
+def test_case_in_every_variant(case: Case, variant: str) -> None:
+    """Right, and the same bits as a step of a program."""
+    for array in wanted(case).values():
+        assert np.isfinite(array).mean() >= 0.5, "a case shall not overflow, and half of the output at least is written"
+    compare(case)
+    if _dispatch.step(case.kernel) is not None:
+        compare_step(case)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+@pytest.mark.parametrize("case", [c for c in CASES if c.flops >= LARGE], ids=lambda case: case.id)
+def test_large_case_in_the_default_variant(case: Case) -> None:
+    with fl.kernels.use("aot"):
+        compare(case)
 
 
 def test_comparison_can_fail() -> None:

@@ -132,9 +132,8 @@ def test_stays_inside_its_operands(variant: str, layout: Layout, edge: str) -> N
         close(y, expected(i, True, RELU))
 
 
+@pytest.mark.without("reference")  # numpy's products promise no order of summation
 def test_same_bits_for_every_batch_size_layout_and_thread_count(variant: str) -> None:
-    if fl.kernels.info()["operations"]["conv"] == "reference":
-        pytest.skip("numpy's products promise no order of summation")
     rng = np.random.default_rng(7)
     case = random_problem(rng, (3, 40, 1, 33, 31), (48, 40, 1, 3, 3), pads=(0, 0, 1, 1, 1, 1))
     whole = run("conv", case)
@@ -150,9 +149,8 @@ def test_same_bits_for_every_batch_size_layout_and_thread_count(variant: str) ->
             fl.set_num_threads(before)
 
 
+@pytest.mark.without("reference")  # steps are the compiled engine's
 def test_same_bits_in_every_layout_and_as_a_step(variant: str) -> None:
-    if fl.kernels.info()["operations"]["conv"] == "reference":
-        pytest.skip("steps are the compiled engine's")
     for i in range(len(AWKWARD)):
         for residual in (None, other(i)):
             first = run("conv", problem(i), FIRST, residual, RELU)

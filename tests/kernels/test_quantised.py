@@ -97,9 +97,8 @@ def layouts(i: int) -> Any:
 
 
 @pytest.mark.parametrize("i", range(len(AWKWARD)))
+@pytest.mark.without("reference")  # the others are compared to it
 def test_convolutions_are_exact(i: int, variant: str) -> None:
-    if variant == "reference":
-        pytest.skip("the others are compared to it")
     for kinds in KINDS_OF:
         for layout in layouts(i):
             got = convolution(i, kinds, *layout, guarded)

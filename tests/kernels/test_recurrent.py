@@ -119,6 +119,7 @@ def wanted(kernel: str, shape: tuple[int, int, int, int], directions: int) -> tu
     return reference(p), reference(p, reverse=True)
 
 
+@pytest.mark.later("reference")  # test_cells and the goldens hold it
 @pytest.mark.parametrize("kernel", KINDS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_shapes(variant: str, kernel: str, shape: tuple[int, int, int, int]) -> None:

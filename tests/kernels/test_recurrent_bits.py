@@ -42,6 +42,7 @@ def state(p: Problem) -> tuple[np.ndarray, np.ndarray]:
     return p.h0, p.c0
 
 
+@pytest.mark.later("reference")  # whose recurrence is one loop of numpy's, in every case
 @cells
 @pytest.mark.parametrize(("inputs", "hidden"), [(3, 20), (40, 64), (300, 290)])
 @pytest.mark.parametrize("batch_first", [False, True])
@@ -57,6 +58,7 @@ def test_pieces_equal_the_whole(variant: str, cell: str, inputs: int, hidden: in
         assert_same_bits(Result(np.concatenate(outs), h, c if p.kernel == "lstm" else whole.cn), whole)
 
 
+@pytest.mark.later("reference")  # whose recurrence is one loop of numpy's, in every case
 @cells
 @pytest.mark.parametrize("batch", [2, 3, 7, 16, 17, 33, 70])
 @pytest.mark.parametrize(("inputs", "hidden"), [(5, 20), (260, 270)])
@@ -85,6 +87,7 @@ def test_two_directions_equal_two_calls(variant: str, cell: str, shape: tuple[in
     assert kernel == both.kernel
 
 
+@pytest.mark.later("reference")  # whose recurrence is one loop of numpy's, in every case
 @cells
 @pytest.mark.parametrize("shape", [(300, 1, 64, 48), (40, 40, 64, 48), (3, 300, 64, 48), (20, 17, 200, 130)], ids=str)
 @pytest.mark.parametrize("directions", [1, 2])
@@ -169,6 +172,7 @@ def test_calls_at_once(variant: str, cell: str) -> None:
         assert_same_bits(result, want)
 
 
+@pytest.mark.later("reference")  # whose recurrence is one loop of numpy's, in every case
 @cells
 @pytest.mark.parametrize("shape", [(3, 1, 5, 7), (3, 1, 16, 32), (2, 3, 257, 17), (4, 9, 16, 48), (2, 300, 3, 5)], ids=str)
 @pytest.mark.parametrize("edge", ["end", "start"])
@@ -237,9 +241,8 @@ def operands(p: Problem, result: dict[str, Any]) -> list[Any]:
 
 
 @cells
+@pytest.mark.without("reference", "jit", "cuda")  # steps are the compiled engine's
 def test_steps_of_many_lengths_share_their_weights(variant: str, cell: str) -> None:
-    if not variant.startswith("aot/"):
-        pytest.skip("steps are the compiled engine's")
     longest = make(cell, (12, 3, 5, 20), 2, (2, 12, 5))
     packed = pack(longest)
     for steps in (12, 1, 7, 0):
@@ -254,9 +257,8 @@ def test_steps_of_many_lengths_share_their_weights(variant: str, cell: str) -> N
                     np.testing.assert_array_equal(array, full[name])
 
 
+@pytest.mark.without("reference", "jit", "cuda")  # steps are the compiled engine's
 def test_a_step_keeps_its_weights_alive(variant: str) -> None:
-    if not variant.startswith("aot/"):
-        pytest.skip("steps are the compiled engine's")
     p = make("lstm", (3, 2, 4, 18))
     want, step = run(p), step_of(p, pack(p))
     filler = [pack(make("lstm", (3, 2, 4, 18))._replace(x=p.x)) for _ in range(3)]  # would reuse the weights' memory

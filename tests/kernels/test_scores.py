@@ -98,9 +98,8 @@ def test_additive_special_values(variant: str) -> None:
         np.testing.assert_allclose(got[0], want[0], rtol=0, atol=2e-5)
 
 
+@pytest.mark.without("reference")  # numpy cuts no tasks
 def test_threads(variant: str) -> None:
-    if variant == "reference":
-        pytest.skip("numpy cuts no tasks")
     x, q, k, scale = numbers(2, 3, 200, 150), numbers(2, 70, 64), numbers(2, 90, 64), numbers(64)
     before, found = fl.get_num_threads(), []
     try:

@@ -137,6 +137,7 @@ def test_golden(variant: str, tile: int) -> None:
             close(run(tile, case, x_last, out_last), y, tile)
 
 
+@pytest.mark.later("reference")  # the goldens hold it
 @TILES
 @NUMBERS
 def test_awkward_sizes_in_all_layouts(variant: str, i: int, tile: int) -> None:
@@ -199,9 +200,8 @@ def test_nan_and_infinity_stay_in_the_tiles_that_read_them(variant: str, bad: fl
 @pytest.mark.skipif(os.name != "posix", reason="guard pages need mprotect")
 @pytest.mark.parametrize("edge", ["start", "end"])
 @TILES
+@pytest.mark.without("reference")  # numpy does
 def test_stays_inside_its_operands(variant: str, tile: int, edge: str) -> None:
-    if not compiled():
-        pytest.skip("numpy does")
     for i in range(len(AWKWARD)):
         for layout in LAYOUTS:
             y = run(tile, problem(i), *layout, other(i), RELU, place=lambda a: guarded(a, edge))
@@ -209,10 +209,9 @@ def test_stays_inside_its_operands(variant: str, tile: int, edge: str) -> None:
 
 
 @TILES
+@pytest.mark.without("reference")  # numpy's products promise no order of summation
 def test_slices_of_depth_are_images(variant: str, tile: int) -> None:
     """The bits of a volume are those of its slices as images of a batch, in every layout."""
-    if not compiled():
-        pytest.skip("numpy's products promise no order of summation")
     for sizes, o in (((2, 20, 3, 11, 9), 33), ((1, 65, 8, 14, 14), 64), ((2, 16, 5, 40, 3), 16)):
         n, c, d, h, w = sizes
         case = random_problem(np.random.default_rng(8), sizes, (o, c, 1, 3, 3), pads=(0, 0, 1, 1, 1, 1))
@@ -226,9 +225,8 @@ def test_slices_of_depth_are_images(variant: str, tile: int) -> None:
 @pytest.mark.parametrize(
     ("x", "o"), [((3, 40, 33, 31), 48), ((5, 64, 14, 14), 130), ((2, 9, 20, 300), 33), ((3, 300, 7, 7), 64)], ids=str
 )
+@pytest.mark.without("reference")  # numpy's products promise no order of summation
 def test_same_bits_for_every_batch_size_and_thread_count(variant: str, x: tuple[int, int, int, int], o: int, tile: int) -> None:
-    if not compiled():
-        pytest.skip("numpy's products promise no order of summation")
     n, c, h, w = x
     case = random_problem(np.random.default_rng(7), (n, c, 1, h, w), (o, c, 1, 3, 3), pads=(0, 0, 1, 1, 1, 1))
     before = fl.get_num_threads()

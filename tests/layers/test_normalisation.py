@@ -51,9 +51,9 @@ def test_torch(i: int, variant: str, threads: int) -> None:
     np.testing.assert_allclose(model(x), want, **TOLERANCE)
 
 
+@pytest.mark.onnx
 @pytest.mark.parametrize("i", range(len(OPERATORS)), ids=lambda i: f"{OPERATORS[i][0]} {OPERATORS[i][1]}")
 def test_onnxruntime(i: int, variant: str) -> None:
-    pytest.importorskip("onnx")
     from tests.goldens.make_normalisation_layers import model
 
     loaded = fl.load(model(*OPERATORS[i]), require_native=variant != "reference")
@@ -61,8 +61,8 @@ def test_onnxruntime(i: int, variant: str) -> None:
     np.testing.assert_allclose(next(iter(loaded.run(given).values())), golden()[f"operator {i}"], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.onnx
 def test_a_norm_of_zero_leaves_zeros(variant: str) -> None:
-    pytest.importorskip("onnx")
     from tests.goldens.make_normalisation_layers import model
 
     x = numbers(2, 3, 4)

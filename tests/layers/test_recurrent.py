@@ -56,6 +56,8 @@ with np.load(GOLDENS / "recurrent.npz") as _file:
         (i, c)
         for i, c in enumerate(json.loads(str(_file["cases"])))
         if all(a == c["activations"][0] for a in c.get("activations", ()))
+        # Of an LSTM, g and c have functions of their own, which no argument names.
+        if not (c["kernel"] == "lstm" and "activations" in c and c["activations"][0][1] != c["activations"][0][2])
     ]
 
 
@@ -76,8 +78,6 @@ def test_functions_as_torch_and_onnxruntime(number: int, case: dict[str, Any]) -
         parameters = {"hardsigmoid": ("alpha", "beta"), "elu": ("alpha",), "leaky_relu": ("negative_slope",)}
         specs = [(n, dict(zip(parameters.get(n, ()), p, strict=False))) for n, *p in case["activations"][0]]
         options |= dict(zip(("nonlinearity",) if kind == "rnn" else ("recurrent_activation", "activation"), specs, strict=False))
-        if kind == "lstm" and specs[1] != specs[2]:
-            pytest.skip("g and c have functions of their own, which no argument names")
     states = tuple(given[name] for name in ("h0", "c0") if name in given)
     state: Any = states[0] if len(states) == 1 else states or None
     weights = [given.get(name) for name in ("w_ih", "w_hh", "b_ih", "b_hh")]

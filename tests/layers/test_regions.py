@@ -51,7 +51,7 @@ def test_pool(channels: int, variant: str, threads: int) -> None:
 
 
 def aligned_by_onnx(x: np.ndarray, boxes: np.ndarray, bins: tuple[int, int], **attributes: Any) -> np.ndarray:
-    onnx = pytest.importorskip("onnx")
+    import onnx
     from onnx.reference import ReferenceEvaluator
 
     node = onnx.helper.make_node("RoiAlign", ["x", "b", "i"], ["y"], output_height=bins[0], output_width=bins[1], **attributes)
@@ -63,6 +63,7 @@ def aligned_by_onnx(x: np.ndarray, boxes: np.ndarray, bins: tuple[int, int], **a
     return np.asarray(ReferenceEvaluator(made).run(None, feeds)[0])
 
 
+@pytest.mark.onnx
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("aligned", [False, True])
 def test_align(aligned: bool, mode: str, variant: str, threads: int) -> None:

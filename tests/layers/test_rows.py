@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from tests.each import each
 
 f = fl.functional
 
@@ -28,7 +29,7 @@ def test_linear_over_the_last_axis_of_any_rank(variant: str) -> None:
         np.testing.assert_allclose(fl.compile(layer, fl.graph.Input("x", shape))(x), want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", [
+@each("name", [
     "identity", "relu", "sigmoid", "tanh", "softmax", "relu6", "leaky_relu", "prelu", "elu", "selu", "gelu", "silu", "swish",
     "hardsigmoid", "hardswish", "softplus", "softsign", "mish", "log_softmax", "glu", "swiglu", "clip", "celu", "hardshrink",
     "softshrink", "tanhshrink", "threshold", "logsigmoid", "softmin", "quick_gelu", "hardtanh",

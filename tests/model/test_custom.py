@@ -120,8 +120,9 @@ def test_a_wrong_shape_is_told_and_not_broadcast() -> None:
         forget("Short")
 
 
+@pytest.mark.jit
 def test_numba_compiled() -> None:
-    numba = pytest.importorskip("numba", reason="Numba is not installed")
+    numba = pytest.importorskip("numba")
 
     @fl.operator("Cubed", DOMAIN)
     @numba.njit(nogil=True)
@@ -141,7 +142,7 @@ def test_numba_compiled() -> None:
 @pytest.fixture
 def scaled() -> Iterator[Callable[..., Any]]:
     """A function that Numba compiled, of two arrays and attributes, with two results; it raises for a negative number."""
-    numba = pytest.importorskip("numba", reason="Numba is not installed")
+    numba = pytest.importorskip("numba")
 
     @fl.operator("Scaled", DOMAIN, infer=lambda a, b, **_: [a, (a[1], a[0])])
     @numba.njit
@@ -158,6 +159,7 @@ def scaled() -> Iterator[Callable[..., Any]]:
     forget("Scaled", DOMAIN)
 
 
+@pytest.mark.jit
 @pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
 def test_numba_compiled_is_a_native_step(scaled: Callable[..., Any]) -> None:
     f, b = fl.functional, np.array([1, 2, 3], np.float32)
@@ -176,6 +178,7 @@ def test_numba_compiled_is_a_native_step(scaled: Callable[..., Any]) -> None:
             np.testing.assert_allclose(first, x * b + 5, rtol=1e-6)
 
 
+@pytest.mark.jit
 @pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
 def test_errors_of_a_native_step_are_those_of_the_function(scaled: Callable[..., Any]) -> None:
     made = fl.compile(lambda x: scaled(x, np.ones(3))[0], fl.graph.Input("x", ("n", 3)))
@@ -187,9 +190,10 @@ def test_errors_of_a_native_step_are_those_of_the_function(scaled: Callable[...,
         np.testing.assert_array_equal(made(np.ones((2, 3), np.float32)), np.full((2, 3), 3))
 
 
+@pytest.mark.jit
 @pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
 def test_what_numba_cannot_make_a_c_function_of_stays_a_step_of_python() -> None:
-    numba = pytest.importorskip("numba", reason="Numba is not installed")
+    numba = pytest.importorskip("numba")
 
     @fl.operator("Total", infer=lambda x: ())
     @numba.njit

@@ -124,10 +124,8 @@ def _no_operators_stay() -> Iterator[None]:
         forget(f"Slow{variant}", "test.deadline")
 
 
-@pytest.mark.parametrize("variant", fl.kernels.available())
+@pytest.mark.without("cuda")  # nobody waits for the GPU between steps
 def test_a_deadline_between_steps_of_numpy(variant: str) -> None:
-    if variant == "cuda":
-        pytest.skip("nobody waits for the GPU between steps")
     model, begun = slow_steps(variant)
     with pytest.raises(fl.TimeoutError):
         model(np.ones(3, np.float32), timeout=0.25)
@@ -199,7 +197,7 @@ def run_script(text: str) -> str:
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers of signals here")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("make", ["product", "walk", "chain"])
-@pytest.mark.parametrize("timeout", ["", ", timeout=1000"])
+@pytest.mark.parametrize("timeout", ["", pytest.param(", timeout=1000", marks=pytest.mark.exhaustive)])
 def test_ctrl_c(make: str, threads: int, timeout: str) -> None:
     handler = "signal.signal(signal.SIGALRM, signal.default_int_handler)"
     text = SIGNAL.format(make=make, threads=threads, handler=handler, call=f"model(long{timeout})", more=0.3)

@@ -96,9 +96,8 @@ def compared(item: Case, axes: Axes, times: int, rng: np.random.Generator) -> bo
 
 
 @pytest.mark.usefixtures("kept_threads")
+@pytest.mark.without("reference")  # numpy's sums promise no order
 def test_bits_do_not_depend_on_neighbours(variant: str) -> None:
-    if variant == "reference":
-        pytest.skip("numpy's sums promise no order")
     rng, count = np.random.default_rng(0), 0
     for item in all_cases():
         floats = {i: a for i, a in data_of(item).items() if a.dtype == np.float32}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from fastlayers.operators.control import Meter
 from fastlayers.program import Program
 from fastlayers.program.binder import run_operator
 
+from ..each import each
 from .cases import Case, all_cases
 
 CASES = all_cases()
@@ -106,9 +108,8 @@ SIZES: dict[str, Callable[[int], Dim]] = {
 RANKLESS = ("ConstantOfShape", "Expand", "GatherND", "Reshape", "Squeeze")
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["parameters", "no values"])
-@pytest.mark.parametrize("sizes", SIZES)
 @operators
+@each("sizes, known", itertools.product(SIZES, (True, False)))  # parameters that have values, and that have none
 def test_rule_with_unknown_sizes(op: str, sizes: str, known: bool) -> None:
     for item in BY_OPERATOR[op]:
         specs = specs_of(item, SIZES[sizes])

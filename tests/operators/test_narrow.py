@@ -160,6 +160,7 @@ def test_initializers_and_refusals() -> None:
         to_graph(model(graph([node("Cast", ["x"], ["y"], to=24, round_mode="odd")], [typed("x", 1, (1,))], ["y"]), 24))
 
 
+@pytest.mark.ml_dtypes
 def test_inputs_of_ml_dtypes() -> None:
     types = pytest.importorskip("ml_dtypes")
     for number, name, given in (

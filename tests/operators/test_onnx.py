@@ -27,6 +27,7 @@ from .cases import Case, all_cases
 from .models import from_onnx, to_graph
 
 onnx = pytest.importorskip("onnx")
+pytestmark = pytest.mark.onnx
 
 # Ours alone, and what the program does itself.
 OWN = {

@@ -12,6 +12,7 @@ import fastlayers as fl
 from fastlayers.kernels.resize_tables import COORDINATES, NEAREST
 
 onnx = pytest.importorskip("onnx")
+pytestmark = pytest.mark.onnx
 
 # The evaluator forms coordinates in float64, and its results in float32 or float64: kernels round once an axis.
 TOLERANCE = 4e-6

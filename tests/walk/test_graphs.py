@@ -22,7 +22,9 @@ from .growth import RULES
 GRAPHS = 200
 EACH = 10  # graphs of a test
 SHARED = 40
-groups = pytest.mark.parametrize("group", range(GRAPHS // EACH))
+FIRST = 5  # groups of the default run
+GROUPS = [*range(FIRST), *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(FIRST, GRAPHS // EACH))]
+groups = pytest.mark.parametrize("group", GROUPS)
 
 
 def seeds(group: int) -> range:

@@ -35,7 +35,7 @@ def bound(
     """The trace as the compiled engine runs it. `ledger` counts the bytes that this takes, and `nbytes` besides; `between` is
     called after each node.
     """
-    from ..kernels.aot.run import Bound  # type: ignore[import-not-found, unused-ignore]
+    from ..kernels.aot.run import Bound
 
     make = Chunks(steps, inputs, ledger)
     chunks = []
@@ -54,7 +54,7 @@ class Chunks:
     """Makes chunks of records. Steps of the same kernel and arguments are made once."""
 
     def __init__(self, steps: Steps, inputs: int, ledger: Any) -> None:
-        from ..kernels.aot._plan import Chunk  # type: ignore[import-not-found, unused-ignore]
+        from ..kernels.aot._plan import Chunk
 
         self.make, self.steps, self.ledger = Chunk, steps, ledger
         self.outputs = _FIRST + inputs
@@ -103,8 +103,8 @@ class Chunks:
 
 def _users(call: PythonCall | NativeCall) -> Any:
     """A step of a numpy function, or of the C function that does the same."""
-    from ..kernels.aot._step import foreign_step  # type: ignore[import-not-found, unused-ignore]
-    from ..kernels.aot.run import PythonStep, UsersStep  # type: ignore[import-not-found, unused-ignore]
+    from ..kernels.aot._step import foreign_step
+    from ..kernels.aot.run import PythonStep, UsersStep
     from . import plain
 
     specs = [tuple(None if r is None else (r.shape, r.dtype) for r in group) for group in (call.inputs, call.outputs)]

@@ -31,10 +31,10 @@ def counted(most: int) -> Iterator[None]:
 
 def _counted(most: int) -> AbstractContextManager[None]:
     try:
-        from ..kernels.aot._engine import Counted  # type: ignore[import-not-found, unused-ignore]
+        from ..kernels.aot._engine import Counted
     except ImportError:
         return nullcontext()
-    return Counted(most)  # type: ignore[no-any-return]
+    return Counted(most)
 
 
 def within_machine(most: int) -> int:

@@ -91,8 +91,8 @@ class Program:
         self.runner: Any = None
         ledger = None
         if self.variant.steps:
-            from ..kernels.aot._plan import Ledger  # type: ignore[import-not-found, unused-ignore]
-            from ..kernels.aot.run import Runner  # type: ignore[import-not-found, unused-ignore]
+            from ..kernels.aot._plan import Ledger
+            from ..kernels.aot.run import Runner
 
             ledger = Ledger()
             self.runner = Runner(

@@ -43,6 +43,8 @@ def check_wheel(path: str) -> None:
     python = {p.relative_to(ROOT).as_posix() for p in (ROOT / "fastlayers").rglob("*.py")}
     assert python <= set(sizes), f"wheel lacks {sorted(python - set(sizes))}"
     assert "fastlayers/py.typed" in sizes
+    stubs = {p.relative_to(ROOT).as_posix() for p in (ROOT / "fastlayers").rglob("*.pyi")}
+    assert stubs <= set(sizes), f"wheel lacks {sorted(stubs - set(sizes))}"
     data = sum(size for name, size in sizes.items() if name.startswith("fastlayers/data/"))
     assert data, "wheel has no demo data"
     total = sum(sizes.values()) - data
@@ -50,7 +52,7 @@ def check_wheel(path: str) -> None:
     assert total <= MOST_BYTES, f"{total} bytes installed are more than {MOST_BYTES}"
 
 
-SOURCES = {".py", ".pyx", ".pxd", ".c", ".h", ".sh", ".npz", ".json", ".typed", ".safetensors", ".wav"}
+SOURCES = {".py", ".pyi", ".pyx", ".pxd", ".c", ".h", ".sh", ".npz", ".json", ".txt", ".typed", ".safetensors", ".wav"}
 
 if __name__ == "__main__":
     check_sdist(sys.argv[1])

@@ -1,0 +1,44 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ._plan import Chunk, Ledger
+from ._step import Step
+
+class PythonStep:
+    def __init__(
+        self, function: Callable[..., Any], store: Callable[..., Any], inputs: tuple[Any, ...], outputs: tuple[Any, ...]
+    ) -> None: ...
+
+class UsersStep:
+    step: Step
+    def __init__(self, step: Step, instead: PythonStep) -> None: ...
+
+class Bound:
+    inputs: int
+    outputs: int
+    arena: int
+    work: float
+    longest: float
+    out_specs: tuple[Any, ...]
+    used: int
+    # The arguments of the constructor: Cython's __cinit__ takes them.
+    def __init__(
+        self, chunks: list[Chunk], inputs: int, outputs: tuple[Any, ...], most: int, ledger: Ledger, nbytes: int
+    ) -> None: ...
+    def touch(self) -> None: ...
+    def places(self) -> list[list[tuple[int, int]]]: ...
+    def run(
+        self, inputs: list[np.ndarray], outputs: Sequence[np.ndarray] | None = None, threads: int = 0
+    ) -> Sequence[np.ndarray]: ...
+    def profile(self, inputs: list[np.ndarray], repeat: int) -> np.ndarray: ...
+
+class Runner:
+    threads: int
+    def __init__(self, names: tuple[str, ...], out_names: tuple[str, ...], by_value: tuple[int, ...], largest: int) -> None: ...
+    def key(self, arrays: list[Any]) -> bytes | None: ...
+    def remember(self, key: bytes, bound: Bound) -> None: ...
+    def forget(self, key: bytes) -> None: ...
+    def run(self, feeds: Any) -> dict[str, np.ndarray] | None: ...
+    def call(self, arrays: tuple[Any, ...]) -> tuple[np.ndarray, ...] | None: ...

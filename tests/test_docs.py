@@ -1,4 +1,4 @@
-"""The pages under docs/ that are made from the code are up to date."""
+"""Pages that are made from the code are up to date; those that are written have their form, and their links lead somewhere."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import fastlayers as fl
 
 ROOT = Path(__file__).parent.parent
 
+pytestmark = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the source distribution has no pages")
+
 
 @pytest.mark.parametrize("script", ["make_layers.py", "make_operators.py"])
 def test_the_page_is_what_the_code_says(script: str) -> None:
@@ -24,10 +26,40 @@ def test_the_page_is_what_the_code_says(script: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_every_layer_says_how_it_is_called() -> None:
-    """What comes in and goes out is often said once, for a family."""
-    text = (ROOT / "docs" / "layers.md").read_text(encoding="utf-8").split("## Functions")[0]
-    entries = re.split(r"^#### fl\.", text, flags=re.MULTILINE)[1:]
-    silent = [name for name, about in ((e.split("(")[0], e) for e in entries) if "**Call**" not in about]
-    assert len(entries) > 100
-    assert [name for name in silent if issubclass(getattr(fl, name), fl.Layer)] == []
+# Of Keep a Changelog.
+KINDS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
+WRITTEN = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "fastlayers" / "kernels" / "README.md"])
+
+
+def test_the_changelog_has_its_form() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
+    assert versions[0] == "[Unreleased]"
+    assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", version) for version in versions[1:])
+    for release in re.split(r"^## .*$", text, flags=re.MULTILINE)[1:]:
+        kinds = re.findall(r"^### (.*)$", release, flags=re.MULTILINE)
+        assert kinds == [kind for kind in KINDS if kind in kinds]
+        before = release.partition("### ")[0]
+        assert not re.search(r"^- ", before, flags=re.MULTILINE), "an entry stands below a heading of its kind"
+
+
+def test_links_within_the_tree_lead_somewhere() -> None:
+    broken = []
+    for page in WRITTEN:
+        for target in re.findall(r"\]\(([^)\s#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if not target.startswith(("http://", "https://", "mailto:")) and not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+    assert broken == []
+
+
+def test_every_decision_is_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(
+        r"^\| \[([\w-]+\.md)\]\(\1\) \| (.*) \|$", (folder / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    assert {name for name, _ in listed} == {path.name for path in folder.glob("*.md")} - {"README.md"}
+    for name, decision in listed:
+        text = (folder / name).read_text(encoding="utf-8")
+        assert text.startswith(f"# {decision}\n"), name
+        assert all(f"**{part}.**" in text for part in ("Context", "Decision", "Alternatives", "Consequences")), name
+        assert len(text.splitlines()) <= 60, f"{name}: a page is a page"

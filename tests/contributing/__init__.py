@@ -1,0 +1,1 @@
+"""CONTRIBUTING.md's walks, done in a copy of the tree."""

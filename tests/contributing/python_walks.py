@@ -1,0 +1,155 @@
+"""Walks that need no compiler: an operator, a Keras layer, a layer, a variant."""
+
+from __future__ import annotations
+
+from .walks import Walk, after, new
+
+__all__ = ["WALKS"]
+
+OPERATOR = Walk(
+    "An ONNX operator",
+    (
+        after("fastlayers/operators/unary.py", '    "Tan": np.tan,', ' "Cube": lambda x: x * x * x,'),
+        after("fastlayers/operators/_families.py", '"Softplus Softsign Sqrt Swish Tan ', "Cube "),
+        after("fastlayers/formats/onnx/schema.py", "\nCos 7 1 1\n", "Cube 28 1 1\n"),
+        after("fastlayers/stream/_steps.py", '"Clip", "Cos", "Cosh", ', '"Cube", '),
+        after(
+            "tests/operators/cases/elementwise.py",
+            '    each("Tan", math.tan, native=False),\n',
+            '    each("Cube", lambda v: v**3, native=False),\n',
+        ),
+    ),
+    (
+        "docs/make_operators.py",
+        "-m pytest -q tests/operators/test_cases.py tests/operators/test_graph.py tests/operators/test_inference.py -k 'Cube or every'",
+        "-m pytest -q tests/formats/test_onnx_words.py tests/formats/test_own_words.py -k 'attribute or operation'",
+        "-m pytest -q tests/test_docs.py tests/test_lint.py",
+    ),
+    made=frozenset({"docs/operators.md"}),
+    other=frozenset({"fastlayers/formats/onnx/canonical.py"}),
+)
+
+KERAS = Walk(
+    "A Keras layer",
+    (
+        after(
+            "fastlayers/formats/keras/layers/shapes.py",
+            "from ..layer import Layer, layer\n",
+            '\n\n@layer("Negation", mask="drop")\n'
+            "def negation(this: Layer, b: Build, x: Tensor) -> Tensor:\n"
+            '    """The values with their signs changed."""\n'
+            '    return b.op("Neg", x)\n',
+        ),
+        after(
+            "tests/formats/test_keras_further.py",
+            "\nfrom __future__ import annotations\n",
+            "\nimport numpy as np\n\nimport fastlayers as fl\nfrom tests.formats.test_keras_hostile import archive, layer, sequential\n\n\n"
+            "def test_negation() -> None:\n"
+            '    model = fl.load(archive(sequential(layer("Negation"))))\n'
+            "    x = np.ones((2, 4), np.float32)\n"
+            "    np.testing.assert_array_equal(model(x), -x)\n\n\n",
+        ),
+    ),
+    (
+        "docs/make_operators.py",
+        "-m pytest -q tests/formats/test_keras_further.py tests/formats/test_keras_words.py -k 'negation or word or declared'",
+        "-m pytest -q tests/test_docs.py tests/test_lint.py",
+    ),
+    made=frozenset({"docs/operators.md"}),
+    other=frozenset({"tests/goldens/make_keras_models.py", "tests/goldens/keras_models_3.npz"}),
+)
+
+_FUNCTION = '''
+
+def sharpmax(x: Tensor, dim: int = -1) -> np.ndarray:
+    """Softmax of doubled logits: ``exp(2x) / sum(exp(2x))``.
+
+    Args:
+        x: any shape, any real dtype.
+        dim: the axis along which the results sum to 1.
+
+    Returns:
+        float32, the shape of x.
+
+    Raises:
+        ShapeError: there is no such axis.
+        DTypeError: x is complex, or no array of numbers.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.sharpmax([1000.0, 1000.0])
+    array([0.5, 0.5], dtype=float32)
+    """
+    x = x if isinstance(x, Symbol) else as_float32(x, "sharpmax", "x")
+    axis("sharpmax", dim, len(x.shape))
+    return softmax(multiply(x, 2.0), dim)
+'''
+
+LAYER = Walk(
+    "A layer",
+    (
+        after("fastlayers/functional/further.py", "    return softmax(multiply(x, -1.0), dim)\n", _FUNCTION),
+        after("fastlayers/functional/further.py", '"logsigmoid", "quick_gelu", ', '"sharpmax", '),
+        after("fastlayers/functional/_exports.py", '"celu hardshrink logsigmoid quick_gelu ', "sharpmax "),
+        after("fastlayers/layers/further.py", "from ..functional import ", "sharpmax, "),
+        after("fastlayers/layers/further.py", '"LogSigmoid", "QuickGELU", ', '"Sharpmax", '),
+        after(
+            "fastlayers/layers/further.py",
+            "    _function = staticmethod(softmin)\n",
+            '\n\nclass Sharpmax(_AlongAxis):\n    """`functional.sharpmax` as a layer."""\n\n    _function = staticmethod(sharpmax)\n',
+        ),
+        after("fastlayers/layers/_exports.py", '"CELU Hardshrink LogSigmoid QuickGELU ', "Sharpmax "),
+        after("tests/graph/examples/further.py", '"logsigmoid", "quick_gelu", ', '"sharpmax", '),
+        after("tests/arguments/layer_calls.py", '"LogSoftmax", "Softmin", ', '"Sharpmax", '),
+        after(
+            "bench/layers/elementwise.py",
+            '    Row(("PReLU",), "256x1024", partial(prelu, False)),\n',
+            '    Row(("Sharpmax",), "256x1024", partial(call, fl.Sharpmax(-1))),\n'
+            '    Row(("sharpmax",), "256x1024", partial(call, fl.functional.sharpmax)),\n',
+        ),
+    ),
+    (
+        "docs/make_layers.py",
+        "-m tests.api",
+        "-m pytest -q tests/functional/test_public.py tests/graph/test_ops.py tests/graph/test_compiled.py -k 'sharpmax or further or every'",
+        "-m pytest -q tests/test_arguments.py tests/test_bench.py tests/test_import.py -k 'every or timed or public or differ'",
+        "-m pytest -q tests/test_docs.py tests/test_lint.py tests/test_api.py",
+    ),
+    made=frozenset({"docs/layers.md", "tests/api.txt"}),
+    other=frozenset({"fastlayers/model/lowering/further.py"}),
+)
+
+VARIANT = Walk(
+    "A variant of the kernels",
+    (
+        after("fastlayers/kernels/_dispatch.py", '(("jit",) if _numba() else ()), *cuda, ', '"plain", '),
+        new("fastlayers/kernels/plain/__init__.py", '"""Kernels in numpy that compute in float32."""\n'),
+        new(
+            "fastlayers/kernels/plain/binary.py",
+            '"""Arithmetic in float32."""\n\nfrom __future__ import annotations\n\nimport numpy as np\n\n__all__ = ["where"]\n\n\n'
+            "def where(condition: np.ndarray, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:\n"
+            '    """out = a where the condition holds, else b."""\n'
+            "    np.copyto(out, np.where(condition, a, b))\n",
+        ),
+        after("tests/test_table.py", 'FOLDERS = (\n    "reference",\n', '    "plain",\n'),
+        after(
+            "tests/test_table.py",
+            'if item.name in {"jit": NOT_IN_JIT, "cuda": NOT_IN_CUDA',
+            ', "plain": {k.name for k in KERNELS} - {"where"}',
+        ),
+        after(
+            "tests/test_table.py",
+            'missing = {"jit": NOT_IN_JIT, "cuda": NOT_IN_CUDA',
+            ', "plain": {k.name for k in KERNELS} - {"where"}',
+        ),
+        after("tests/conftest.py", '    found: list[Any] = ["reference", ', '"plain", '),
+        after("README.md", "| `reference` | plain numpy |\n", "| `plain` | numpy in float32 |\n"),
+    ),
+    (
+        '-c \'import fastlayers as fl; fl.kernels.use("plain"); assert fl.kernels.info()["operations"]["where"] == "plain"\'',
+        "-m pytest -q tests/test_table.py tests/test_lint.py tests/test_needed.py",
+        "-m pytest -q tests/kernels/test_binary.py -k 'where and plain'",
+    ),
+    other=frozenset({"fastlayers/kernels/table.py"}),
+)
+
+WALKS = (OPERATOR, KERAS, LAYER, VARIANT)

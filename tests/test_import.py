@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -98,15 +97,15 @@ def test_import_writes_nothing_to_the_terminal() -> None:
     assert python("import fastlayers") == ""
 
 
-def test_version_is_that_of_the_package() -> None:
-    if sys.version_info < (3, 11):
-        pytest.skip("tomllib came with Python 3.11")
-    import tomllib
-
+def test_the_version_is_said_in_one_place() -> None:
+    """In the package, as a literal: the build reads it from the source, and an import asks no metadata."""
     import fastlayers
 
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert tomllib.loads(text)["project"]["version"] == fastlayers.__version__
+    assert 'dynamic = ["version"]' in text and 'version = { attr = "fastlayers.__version__" }' in text
+    for path in (ROOT / "pyproject.toml", ROOT / "setup.py", *(ROOT / "fastlayers").rglob("*.py")):
+        said = path.read_text(encoding="utf-8").count(f'"{fastlayers.__version__}"')
+        assert said == (path == ROOT / "fastlayers" / "__init__.py"), path
 
 
 def test_commands_for_optional_parts_name_what_they_need() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import os
 import re
 import subprocess
 import sys
@@ -69,6 +70,27 @@ def test_the_default_leaves_out_what_is_exhaustive_and_nothing_else() -> None:
 def test_every_step_runs_by_default() -> None:
     listed = re.search(r"^every=\((.*?)\)", RUN.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert listed and listed[1].split() == list(steps())
+
+
+def test_hosted_workflows_run_every_step() -> None:
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    matrix = re.search(r"^ +step: \[(.*?)\]", text, flags=re.MULTILINE | re.DOTALL)
+    assert matrix and matrix[1].replace(",", " ").split() == list(steps())
+    assert "bash .ci/run ${{ matrix.step }}" in text
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for named in re.findall(r"run: bash \.ci/run ([\w ]+)", path.read_text(encoding="utf-8")):
+            assert set(named.split()) <= set(steps()), path.name
+
+
+def test_hooks_that_are_run_before_a_commit_exist() -> None:
+    text = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    entries = [entry.split()[0] for entry in re.findall(r"^ +entry: (.*)$", text, flags=re.MULTILINE)]
+    dev = PROJECT.partition("\ndev = [")[2].partition("\n]")[0]
+    for entry in entries:
+        if entry.startswith("."):
+            assert os.access(ROOT / entry, os.X_OK), entry
+        else:
+            assert f'"{entry}>=' in dev, f"{entry} is not of the extra dev"
 
 
 def test_marks_are_declared() -> None:

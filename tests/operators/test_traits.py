@@ -360,3 +360,27 @@ def test_no_list_of_operators_is_kept_by_hand(path: Path) -> None:
 )  # fmt: skip
 def test_lists_of_operators_are_found(text: str) -> None:
     assert list(lists(text))
+
+
+def literals() -> Iterator[tuple[str, Path]]:
+    """What is written out in the package's modules and should be there once: tables of three entries, numbers of many digits."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.parent.name in ("jit", "cuda", "reference"):  # formulas have numbers of their own
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in tree.body:
+            value = getattr(node, "value", None)
+            if isinstance(value, ast.Dict) and len(value.keys) > 2 and all(isinstance(key, ast.Constant) for key in value.keys):
+                yield ast.unparse(value), path
+        floats = (e.value for e in ast.walk(tree) if isinstance(e, ast.Constant) and isinstance(e.value, float))
+        for number in floats:
+            if not number.is_integer() and len(repr(number).strip("0")) > 8:
+                yield f"{number:.6g}", path
+
+
+def test_tables_and_numbers_are_written_once() -> None:
+    homes: dict[str, set[Path]] = {}
+    for text, path in literals():
+        homes.setdefault(text, set()).add(path)
+    assert "1.67326" in homes  # SELU's
+    assert {text: sorted(p.name for p in found) for text, found in homes.items() if len(found) > 1} == {}

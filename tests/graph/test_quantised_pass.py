@@ -14,6 +14,7 @@ from fastlayers.graph.passes import optimise
 from tests.program.graphs import graph, node, normal
 
 from .rewrites import default, ops, outputs
+from .test_fusion import LIMITS, NODES
 
 U8, I8 = np.uint8, np.int8
 # Scales and zero points of x, y and z; weights of bytes.
@@ -128,6 +129,18 @@ def test_tables_give_the_same_numbers() -> None:
         assert changed(IMAGE, [*X, f"h = {text}", *Y], 0, more={"low": np.float32(0.1)}) == table
     assert changed(IMAGE, [*X, "q = QuantizeLinear(xd, ys, yz)", "y = DequantizeLinear(q, ys, yz)"], 0) == table
     assert "LeakyRelu" in changed(IMAGE, [*X, "h = LeakyRelu(xd)", *Y], 0, ("y", "h"))
+
+
+@pytest.mark.parametrize("name", sorted(NODES.keys() - {"log", "sqrt"}))  # no byte stands for their NaN
+def test_every_function_of_the_kernels_becomes_a_table(name: str) -> None:
+    text = NODES[name].replace("(h", "(xd")
+    found = changed(IMAGE, [*X, f"h = {text}", *Y], 0, more=LIMITS)
+    assert found == ["QuantizeLinear", "ByteTable", "DequantizeLinear"]
+
+
+def test_a_constant_that_widens_the_result_is_no_parameter_of_a_table() -> None:
+    wide = {"two": np.full((1,) * (len(IMAGE) + 1), 2, np.float32)}
+    assert "Pow" in changed(IMAGE, [*X, "h = Pow(xd, two)", *Y], 0, more=wide)
 
 
 def test_what_moves_bytes() -> None:

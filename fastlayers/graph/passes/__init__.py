@@ -2,7 +2,8 @@
 numbers.
 
 To add a pass: a module with ``apply(net)``, which edits a `_net.Net`; a line in `PASSES` with the operators that it looks for;
-cases in tests/graph/test_passes.py, where every pass is run alone and with all others against the graph as it was written.
+cases in tests/graph/test_passes.py, where every pass is run alone and with all others against the graph as it was written. Which
+operators are of a kind is asked of their traits; a pattern of the pass goes to tests/graph/test_changed.py.
 """
 
 from __future__ import annotations

@@ -314,6 +314,9 @@ class _Change:
             or any(c is None or c.size != 1 for c, n in zip(constants, node.inputs[1:], strict=True) if n)
         ):
             return
+        rank = self.net.rank(node.inputs[0])
+        if (rank is None and self.net.function(node) is None) or rank != self.net.rank(node.outputs[0]):
+            return  # a constant of more axes gives the result as many
         end, y = found
         floats = _floats(x)
         view = View(node, [Spec(floats.shape, floats.dtype), *(None if c is None else Spec(c.shape, c.dtype) for c in constants)],

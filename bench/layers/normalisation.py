@@ -37,6 +37,7 @@ FUNCTIONS: list[tuple[str, tuple[int, ...], tuple[Any, ...], dict[str, Any]]] = 
     ("group_norm", (1, 64, 56, 56), (32, (64,), (64,)), {}),
     ("instance_norm", (1, 64, 56, 56), (None, None, (64,), (64,)), {}),
     ("local_response_norm", (1, 64, 56, 56), (5,), {}),
+    ("cosine_similarity", (256, 768), ((256, 768),), {}),
 ]
 
 
@@ -74,6 +75,18 @@ def function(name: str, shape: tuple[int, ...], arguments: tuple[Any, ...], keyw
     return Pair(lambda: mine(x, *given, **keywords), theirs)
 
 
+def similar() -> Pair:
+    """A batch of embeddings and a single one."""
+    rng = np.random.default_rng(1)
+    x, y, mine = normal(rng, 1000, 384), normal(rng, 1, 384), fl.CosineSimilarity()
+
+    def theirs(torch: Any) -> Any:
+        tx, ty, net = torch.tensor(x), torch.tensor(y), torch.nn.CosineSimilarity()
+        return lambda: net(tx, ty)
+
+    return Pair(lambda: mine(x, y), theirs)
+
+
 def dropping() -> Pair:
     """Draws from a seed, which torch does not."""
     x = normal(np.random.default_rng(1), 128, 768)
@@ -94,6 +107,7 @@ ROWS = [
         Row((name,), f"@{shape}" + (" of the batch" if keywords else ""), partial(function, name, shape, args, keywords))
         for name, shape, args, keywords in FUNCTIONS
     ),
+    Row(("CosineSimilarity",), "1000x384 and 1x384", similar),
     Row(("dropout",), "drops 0.1 of 128x768", dropping),
     Row(("MonteCarlo",), "100 samples of 128-256-10, B8", monte_carlo),
 ]

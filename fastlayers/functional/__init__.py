@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .resampling import *
     from .search import *
     from .separable import *
+    from .similarity import *
     from .softmax import *
     from .time_pooling import *
 else:

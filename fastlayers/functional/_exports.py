@@ -37,6 +37,7 @@ HOMES: dict[str, str] = {
     "resampling": "interpolate pixel_shuffle pixel_unshuffle",
     "search": "beam_search greedy_search",
     "separable": "separable_conv1d separable_conv2d",
+    "similarity": "cosine_similarity",
     "softmax": "log_softmax softmax",
     "time_pooling": "max_over_time mean_over_time",
 }

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .resampling import *
     from .separable import *
     from .seq2seq import *
+    from .similarity import *
     from .transformer import *
     from .transformer_layer import *
 else:

@@ -42,6 +42,7 @@ HOMES: dict[str, str] = {
     "resampling": "PixelShuffle PixelUnshuffle Upsample",
     "separable": "SeparableConv1d SeparableConv2d",
     "seq2seq": "Seq2Seq",
+    "similarity": "CosineSimilarity",
     "transformer": "Transformer TransformerDecoder TransformerEncoder",
     "transformer_layer": "TransformerDecoderLayer TransformerEncoderLayer",
 }

@@ -117,6 +117,7 @@ def _plain() -> list[Call]:
     made += _both("LayerNorm", x, normalized_shape=6) + _both("LayerNorm", x, normalized_shape=(4, 6), bias=False)
     made += _both("RMSNorm", x, normalized_shape=[6]) + _both("GroupNorm", x, num_groups=2, num_channels=4)
     made += _both("LocalResponseNorm", x, size=3) + _both("Dropout", x, {"seed": 1}, p=0.5)
+    made += _both("CosineSimilarity", {"x1": numbers(3, 6), "x2": numbers(1, 6)})
     made += _both("Permute", x, dims=(2, 0, 1)) + _both("Reshape", x, shape=(-1, 8))
     made += _both("FeedForward", x, d_model=6, dim_feedforward=5)
     made += _both("Embedding", {"ids": np.array([[0, 3], [1, 2]])}, num_embeddings=4, embedding_dim=3)

@@ -20,6 +20,7 @@ from . import (  # noqa: F401  (they fill LOWER)
     recurrent,
     regions,
     resampling,
+    similarity,
 )
 from ._base import LOWER, Lowering
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 from ._base import E, Example
 
 EXAMPLES: list[Example] = [
+    E("cosine_similarity", (2, 3, 4), (2, 3, 4)),
+    E("cosine_similarity", (5, 4), (5, 4), dim=-1, eps=0.5),
+    E("cosine_similarity", (2, 1, 4), (3, 4), dim=2),
+    E("cosine_similarity", (4,), (2, 4), dim=0),
     E("layer_norm", (2, 3, 8), (8,), (8,), normalized_shape=8),
     E("layer_norm", (2, 3, 4), (3, 4), (3, 4), normalized_shape=[3, 4], eps=1e-3),
     E("layer_norm", (5,), None, (5,), normalized_shape=(5,)),

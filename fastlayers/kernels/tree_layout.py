@@ -18,7 +18,21 @@ import numpy as np
 from .._tuples import NamedTuple
 from ..errors import ShapeError
 
-__all__ = ["AVERAGE", "DENSE", "LEQ", "MAX", "MEMBER", "MIN", "SINGLE", "SPARSE", "SUM", "Trees", "check_fit", "trees_of"]
+__all__ = [
+    "AVERAGE",
+    "DEEPEST",
+    "DENSE",
+    "LEQ",
+    "MAX",
+    "MEMBER",
+    "MIN",
+    "SINGLE",
+    "SPARSE",
+    "SUM",
+    "Trees",
+    "check_fit",
+    "trees_of",
+]
 
 # Modes of nodes, and aggregate functions, as ai.onnx.ml 5 numbers them.
 LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = range(7)
@@ -26,6 +40,7 @@ AVERAGE, SUM, MIN, MAX = range(4)
 # Leaves: one weight each, all for target 0; one for every target, in order; or any pairs.
 SINGLE, DENSE, SPARSE = range(3)
 _MOST = (1 << 31) - 2  # children are int32
+DEEPEST = 1 << 16  # a file of a chain could make looking at it slow
 
 
 class Trees(NamedTuple):
@@ -158,6 +173,8 @@ def _depths(roots: np.ndarray, child: np.ndarray) -> np.ndarray:
         tree, at = tree[inner], at[inner]
         if not at.size:
             return depth
+        if depth[tree[0]] >= DEEPEST:
+            raise ShapeError(f"tree_ensemble: a tree is more than {DEEPEST} nodes deep")
         depth[tree] += np.bincount(tree, minlength=len(roots))[tree] > 0
         tree, at = np.repeat(tree, 2), child[at].reshape(-1).astype(np.int64)
 

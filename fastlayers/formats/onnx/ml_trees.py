@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import FormatError, ShapeError, UnsupportedError
 from ...graph.ir import Node
-from ...operators.ml.trees import AVERAGE, INPUTS, MAX, MEMBER, MIN, SUM, trees_of
+from ...operators.ml.trees import AVERAGE, DEEPEST, INPUTS, MAX, MEMBER, MIN, SUM, trees_of
 from .ml_nodes import TRANSFORMS, Nodes, labels_of
 
 __all__ = ["tree_ensemble", "tree_ensemble_classifier", "tree_ensemble_regressor"]
@@ -75,6 +75,7 @@ def _lists(node: Node, side: str) -> dict[str, np.ndarray]:
 
     true, false, said = (found(keys) for keys in others)
     roots = _roots(node, given["treeids"], np.concatenate([true, false]))
+    _check_reached(node, roots, np.cumsum(inner) - 1, leaf, np.stack([true, false], axis=1))
     weights, ids = _numbers(node, f"{side}_weights"), _integers(node, f"{side}_ids")
     if len(weights) != len(ids) or len(ids) != len(said):
         raise FormatError(
@@ -107,6 +108,21 @@ def _roots(node: Node, trees: np.ndarray, children: np.ndarray) -> np.ndarray:
     if len(first) != len(np.unique(trees)):
         raise FormatError(f"onnx: {node.op}: a tree has no root: its nodes are all children of others")
     return places[np.sort(first)]
+
+
+def _check_reached(node: Node, roots: np.ndarray, number: np.ndarray, leaf: np.ndarray, children: np.ndarray) -> None:
+    """Raises unless every node is reached from a root, in one way: else there are cycles, or what a root is cannot be told."""
+    if children.size and np.bincount(children.reshape(-1)).max() > 1:
+        raise FormatError(f"onnx: {node.op}: a node is reached in more than one way: expected trees, without cycles")
+    reached, at, depth = 0, roots, 0
+    while at.size:
+        reached, depth = reached + len(at), depth + 1
+        if depth > DEEPEST:
+            raise FormatError(f"onnx: {node.op}: a tree is more than {DEEPEST} nodes deep")
+        at = children[number[at[~leaf[at]]]].reshape(-1)
+    if reached != len(leaf):
+        lost = len(leaf) - reached
+        raise FormatError(f"onnx: {node.op}: {lost} nodes are reached from no root: expected trees, without cycles")
 
 
 def _trees(node: Node, nodes: Nodes, arrays: dict[str, Any], targets: int, aggregate: int, base: np.ndarray, **more: Any) -> str:

@@ -132,11 +132,14 @@ def tree_ensemble_pack(cnp.ndarray roots, cnp.ndarray feature, cnp.ndarray split
     cdef cnp.ndarray first = layout.start, ids = layout.target, weights = layout.weight, tops = layout.roots, depth = layout.depth
     cdef int64_t nodes = cnp.PyArray_DIM(features, 0), leaves = cnp.PyArray_DIM(first, 0) - 1, i
     cdef size_t node
-    packed.layout, packed.wide = layout, cnp.PyArray_TYPE(splits) == cnp.NPY_FLOAT64
+    nothing = features[:0]
+    # What the nodes below hold is not kept twice.
+    packed.layout = layout._replace(feature=nothing, split=nothing, child=nothing, missing=nothing)
+    packed.wide = cnp.PyArray_TYPE(splits) == cnp.NPY_FLOAT64
     node = sizeof(fl_f64_trees_node) if packed.wide else sizeof(fl_f32_trees_node)
     packed.nodes = <char *>need((nodes + leaves + 1) * node, "tree_ensemble_pack")
     packed.missing = <int32_t *>need((nodes + leaves + 1) * sizeof(int32_t), "tree_ensemble_pack")
-    packed.nbytes = (nodes + leaves + 1) * (node + sizeof(int32_t)) + layout.nbytes
+    packed.nbytes = (nodes + leaves + 1) * (node + sizeof(int32_t)) + packed.layout.nbytes
     if packed.wide:
         fl_f64_trees_lay(packed.nodes, nodes, leaves, <const int32_t *>cnp.PyArray_DATA(features), cnp.PyArray_DATA(splits),
                          <const int32_t *>cnp.PyArray_DATA(child))

@@ -11,20 +11,20 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...kernels.reference import trees as reference
-from ...kernels.tree_layout import AVERAGE, MAX, MEMBER, MIN, SUM, trees_of
+from ...kernels.tree_layout import AVERAGE, DEEPEST, MAX, MEMBER, MIN, SUM, trees_of
 from ...kernels.tree_layout import Trees as Layout
 from .._base import FLOAT32, Spec, View, register
 from .._calls import number
 from .._shapes import need_kind
 
-__all__ = ["AVERAGE", "INPUTS", "MAX", "MEMBER", "MIN", "SUM", "trees_of"]
+__all__ = ["AVERAGE", "DEEPEST", "INPUTS", "MAX", "MEMBER", "MIN", "SUM", "trees_of"]
 
 FLOAT64 = np.dtype(np.float64)
 # After x. All but the last two must be there.
 INPUTS = ("roots", "feature", "split", "modes", "yes", "no", "missing", "starts", "targets", "weight", "members", "base")
 FIRST_OPTIONAL = 11
-# Trees that have been found to be some, by the identity of the arrays that say where their nodes lead.
-_found: dict[tuple[int, ...], tuple[weakref.ref[np.ndarray], Layout]] = {}
+# How many columns trees that have been checked need, by the identities of their arrays, which are the file's constants.
+_checked: dict[tuple[int, ...], tuple[tuple[weakref.ref[np.ndarray] | None, ...], int]] = {}
 
 
 def _arguments(n: View, dtype: np.dtype[Any], arrays: Sequence[np.ndarray | None]) -> tuple[Any, ...]:
@@ -49,18 +49,22 @@ def _computed(n: View) -> np.dtype[Any]:
     return FLOAT64 if FLOAT64 in (n.spec(0).dtype, n.spec(3).dtype) else FLOAT32
 
 
-def _trees(n: View, dtype: np.dtype[Any], arrays: Sequence[np.ndarray | None]) -> Layout:
-    """The trees, checked once: a file's constants do not change."""
-    anchor: Any = arrays[4]
-    key = (id(anchor), id(arrays[2]), id(n.node), dtype.num)
-    known = _found.get(key)
-    if known is not None and known[0]() is anchor:
+def _columns(n: View, dtype: np.dtype[Any], arrays: Sequence[np.ndarray | None]) -> int:
+    """How many columns trees need, after they have been checked: once, since what may not be written to does not change."""
+    key = (*map(id, arrays), dtype.num, n.get("n_targets"))
+    known = _checked.get(key)
+    if known is not None and all(a is (r and r()) for a, r in zip(arrays, known[0], strict=True)):
         return known[1]
+    features = _trees(n, dtype, arrays).features
+    if not any(a is not None and a.flags.writeable for a in arrays):
+        refs = tuple(None if a is None else weakref.ref(a, lambda _: _checked.pop(key, None)) for a in arrays)
+        _checked[key] = refs, features
+    return features
+
+
+def _trees(n: View, dtype: np.dtype[Any], arrays: Sequence[np.ndarray | None]) -> Layout:
     with _named(n):
-        made = trees_of(*_arguments(n, dtype, arrays))
-    if not anchor.flags.writeable:
-        _found[key] = (weakref.ref(anchor, lambda _: _found.pop(key, None)), made)
-    return made
+        return trees_of(*_arguments(n, dtype, arrays))
 
 
 @contextmanager
@@ -89,9 +93,9 @@ def _infer(n: View) -> list[Spec]:
     if shape is not None and len(shape) not in (1, 2):
         raise n.fail(f"x has shape {shape}: expected (n, columns)")
     if known is not None:
-        trees = _trees(n, _computed(n), known)
-        if shape is not None and isinstance(shape[-1], int) and shape[-1] < trees.features:
-            raise n.fail(f"x has shape {shape}: expected (n, columns), at least {trees.features} columns")
+        columns = _columns(n, _computed(n), known)
+        if shape is not None and isinstance(shape[-1], int) and shape[-1] < columns:
+            raise n.fail(f"x has shape {shape}: expected (n, columns), at least {columns} columns")
     dtype = n.spec(0).dtype if n.get("same_dtype", 0) else FLOAT32
     return [Spec((None if shape is None else shape[0] if len(shape) == 2 else 1, targets), dtype)]
 

@@ -12,7 +12,7 @@ __all__ = ["NamedTuple"]
 if TYPE_CHECKING:
     from typing import NamedTuple
 else:
-    from collections import _tuplegetter
+    from collections import _tuplegetter, namedtuple
     from types import FunctionType
 
     _new = tuple.__new__
@@ -37,6 +37,8 @@ else:
     # fmt: on
 
     def _constructor(name, fields, defaults):
+        if len(fields) >= len(_CONSTRUCTORS):
+            return namedtuple(name, fields, defaults=defaults).__new__
         code = _CONSTRUCTORS[len(fields)].__code__.replace(co_varnames=("_cls", *fields), co_name="__new__")
         made = FunctionType(code, {"_new": _new, "__builtins__": {}}, "__new__", defaults)
         made.__qualname__ = f"{name}.__new__"  # what a wrong call is told

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import fastlayers as fl
-
 ROOT = Path(__file__).parent.parent
 
 pytestmark = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the source distribution has no pages")

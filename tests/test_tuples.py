@@ -30,6 +30,34 @@ class Wider(Point):
 Same = namedtuple("Same", "x y", defaults=[7])
 
 
+class Long(NamedTuple):
+    """More fields than there are constructors."""
+
+    a: int
+    b: int
+    c: int
+    d: int
+    e: int
+    f: int
+    g: int
+    h: int
+    i: int
+    j: int
+    k: int
+    m: int
+    n: int
+    o: int = 15
+
+
+def test_many_fields() -> None:
+    made = Long(*range(13))
+    assert made == (*range(13), 15)
+    assert made._replace(o=3)[-2:] == (12, 3)
+    assert type(made) is Long
+    with pytest.raises(TypeError, match="missing 1 required"):
+        Long(*range(12))
+
+
 @pytest.mark.parametrize("given", [((1,), {}), ((1, 2), {}), ((), {"x": 3}), ((), {"y": 1, "x": 3}), ((1,), {"y": 2})])
 def test_made(given: tuple[Any, Any]) -> None:
     made, expected = Point(*given[0], **given[1]), Same(*given[0], **given[1])

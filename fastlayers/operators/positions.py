@@ -14,6 +14,7 @@ import numpy as np
 from ..functional._positions import rotary_rows, sinusoidal_rows, whole_rotary
 from ._base import FLOAT32, INT64, Spec, View, register
 from ._shapes import axis_of, need_kind
+from ._traits import PLAIN, Traits
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -58,6 +59,9 @@ def _axis_run(n: View, x: np.ndarray | None) -> Sequence[np.ndarray]:
     return (np.arange(_start(n), _start(n) + n.sizes(0)[_axis(n)], dtype=INT64),)  # type: ignore[index]
 
 
+_OF_SIZES = Traits(work="elements", shape_only=True)
+
+
 def _axis_lower(n: View, b: Builder) -> Any:
     return _constant(b, 0, *_axis_run(n, None))
 
@@ -68,7 +72,7 @@ def _constant(b: Builder, i: int, array: np.ndarray) -> None:
     b.alias(i, b.constant(array))
 
 
-register("AxisPositions", _axis_infer, _axis_run, _axis_lower, shape_only=True)
+register("AxisPositions", _axis_infer, _axis_run, _axis_lower, _OF_SIZES)
 
 # ---- sinusoidal encodings -----------------------------------------------------------------------------------------------
 
@@ -88,7 +92,7 @@ def _sinusoidal_lower(n: View, b: Builder) -> Any:
     return _constant(b, 0, *_sinusoidal_run(n, None))
 
 
-register("SinusoidalEncoding", _sinusoidal_infer, _sinusoidal_run, _sinusoidal_lower, shape_only=True)
+register("SinusoidalEncoding", _sinusoidal_infer, _sinusoidal_run, _sinusoidal_lower, _OF_SIZES)
 
 # ---- rotary embeddings --------------------------------------------------------------------------------------------------
 
@@ -112,7 +116,7 @@ def _rotary_lower(n: View, b: Builder) -> Any:
             _constant(b, i, table)
 
 
-register("RotaryTables", _rotary_infer, _rotary_run, _rotary_lower, shape_only=True)
+register("RotaryTables", _rotary_infer, _rotary_run, _rotary_lower, _OF_SIZES)
 
 
 def _ids_infer(n: View) -> list[Spec]:
@@ -133,4 +137,4 @@ def _ids_run(n: View, ids: np.ndarray) -> Sequence[np.ndarray]:
     return cos[ids], sin[ids]
 
 
-register("RotaryTablesAt", _ids_infer, _ids_run)
+register("RotaryTablesAt", _ids_infer, _ids_run, traits=PLAIN)

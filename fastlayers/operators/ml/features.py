@@ -11,6 +11,7 @@ from ...kernels.table import Activation
 from .._base import FLOAT32, INT64, Spec, View, register
 from .._calls import number
 from .._shapes import like, need_kind, product
+from .._traits import EACH, PLAIN
 
 __all__: list[str] = []
 
@@ -53,7 +54,7 @@ def _scaler_lower(n: View, b: Any) -> Any:
     return True
 
 
-register("Scaler", _scaler_infer, _scaler_run, _scaler_lower)
+register("Scaler", _scaler_infer, _scaler_run, _scaler_lower, PLAIN)
 
 # ---- Binarizer -------------------------------------------------------------------------------------------------------
 
@@ -74,7 +75,7 @@ def _binarizer_lower(n: View, b: Any) -> Any:
     return b.call("cast", above, b.output(0), source, target)
 
 
-register("Binarizer", _binarizer_infer, lambda n, x: ((x > n.get("threshold", 0.0)).astype(x.dtype),), _binarizer_lower)
+register("Binarizer", _binarizer_infer, lambda n, x: ((x > n.get("threshold", 0.0)).astype(x.dtype),), _binarizer_lower, EACH)
 
 # ---- FeatureVectorizer -----------------------------------------------------------------------------------------------
 
@@ -103,7 +104,7 @@ def _vectorizer_run(n: View, *arrays: np.ndarray) -> Arrays:
     return (np.concatenate(parts, axis=1),)
 
 
-register("FeatureVectorizer", _vectorizer_infer, _vectorizer_run)
+register("FeatureVectorizer", _vectorizer_infer, _vectorizer_run, traits=PLAIN)
 
 # ---- ArrayFeatureExtractor -------------------------------------------------------------------------------------------
 
@@ -137,4 +138,4 @@ def _extract_lower(n: View, b: Any) -> Any:
     return b.call("gather", x, indices.view((count,)), out, itemsize)
 
 
-register("ArrayFeatureExtractor", _extract_infer, _extract_run, _extract_lower)
+register("ArrayFeatureExtractor", _extract_infer, _extract_run, _extract_lower, PLAIN)

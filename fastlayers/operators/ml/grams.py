@@ -9,6 +9,7 @@ import numpy as np
 
 from .._base import FLOAT32, Spec, View, register
 from .._shapes import need_kind
+from .._traits import PLAIN
 
 __all__: list[str] = []
 
@@ -88,4 +89,4 @@ def _tfidf_run(n: View, x: np.ndarray) -> Arrays:
     return (out.reshape(*x.shape[:-1], out.shape[1]),)
 
 
-register("TfIdfVectorizer", _tfidf_infer, _tfidf_run)
+register("TfIdfVectorizer", _tfidf_infer, _tfidf_run, traits=PLAIN)

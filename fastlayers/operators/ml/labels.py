@@ -8,6 +8,7 @@ import numpy as np
 
 from .._base import FLOAT32, INT64, Spec, View, register
 from .._shapes import like, need_kind
+from .._traits import EACH, PLAIN
 
 __all__: list[str] = []
 
@@ -65,7 +66,7 @@ def _label_run(n: View, x: np.ndarray) -> Arrays:
     return (np.where(same, chosen[at], np.asarray(other, values.dtype)),)
 
 
-register("LabelEncoder", _label_infer, _label_run)
+register("LabelEncoder", _label_infer, _label_run, traits=EACH)
 
 # ---- OneHotEncoder ---------------------------------------------------------------------------------------------------
 
@@ -106,7 +107,7 @@ def _one_hot_run(n: View, x: np.ndarray) -> Arrays:
     return (out.reshape(*x.shape, len(categories)),)
 
 
-register("OneHotEncoder", _one_hot_infer, _one_hot_run)
+register("OneHotEncoder", _one_hot_infer, _one_hot_run, traits=PLAIN)
 
 # ---- CategoryMapper --------------------------------------------------------------------------------------------------
 
@@ -132,4 +133,4 @@ def _mapper_run(n: View, x: np.ndarray) -> Arrays:
     return (out.reshape(x.shape),)
 
 
-register("CategoryMapper", _mapper_infer, _mapper_run)
+register("CategoryMapper", _mapper_infer, _mapper_run, traits=EACH)

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._base import FLOAT32, Spec, View, register
 from .._shapes import like, need_kind
+from .._traits import EACH, PLAIN
 
 __all__: list[str] = []
 
@@ -39,8 +40,8 @@ def _softmax_zero_run(n: View, x: np.ndarray) -> Arrays:
     return ((share / np.where(total == 0, 1, total)).astype(x.dtype),)
 
 
-register("Probit", _infer, _probit_run)
-register("SoftmaxZero", _infer, _softmax_zero_run)
+register("Probit", _infer, _probit_run, traits=EACH)
+register("SoftmaxZero", _infer, _softmax_zero_run, traits=PLAIN)
 
 # ---- support vectors -------------------------------------------------------------------------------------------------
 
@@ -98,4 +99,4 @@ def _probabilities_run(n: View, x: np.ndarray) -> Arrays:
     return (p.astype(np.float32),)
 
 
-register("SvmProbabilities", _probabilities_infer, _probabilities_run)
+register("SvmProbabilities", _probabilities_infer, _probabilities_run, traits=PLAIN)

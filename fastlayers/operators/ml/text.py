@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import UnsupportedError
 from .._base import INT64, Spec, View, register
 from .._shapes import broadcast, need_kind
+from .._traits import PLAIN
 
 __all__: list[str] = []
 
@@ -33,7 +34,7 @@ def _constant_infer(n: View) -> list[Spec]:
     return [Spec(tuple(shape), STRING)]
 
 
-register("StringConstant", _constant_infer, lambda n: (strings(n.get("values", ()), n.get("shape", ())),))
+register("StringConstant", _constant_infer, lambda n: (strings(n.get("values", ()), n.get("shape", ())),), traits=PLAIN)
 
 # ---- StringNormalizer ------------------------------------------------------------------------------------------------
 
@@ -64,7 +65,7 @@ def _normalizer_run(n: View, x: np.ndarray) -> Arrays:
     return (strings(kept or [""], (*x.shape[:-1], len(kept) or 1)),)
 
 
-register("StringNormalizer", _normalizer_infer, _normalizer_run)
+register("StringNormalizer", _normalizer_infer, _normalizer_run, traits=PLAIN)
 
 # ---- StringConcat, StringSplit ---------------------------------------------------------------------------------------
 
@@ -74,7 +75,7 @@ def _concat_infer(n: View) -> list[Spec]:
     return [Spec(broadcast(n, [n.shape(0), n.shape(1)]), STRING)]
 
 
-register("StringConcat", _concat_infer, lambda n, a, b: (np.asarray(a + b, object),))
+register("StringConcat", _concat_infer, lambda n, a, b: (np.asarray(a + b, object),), traits=PLAIN)
 
 
 def _split_infer(n: View) -> list[Spec]:
@@ -93,4 +94,4 @@ def _split_run(n: View, x: np.ndarray) -> Arrays:
     return strings(padded, (*x.shape, width)), counts
 
 
-register("StringSplit", _split_infer, _split_run)
+register("StringSplit", _split_infer, _split_run, traits=PLAIN)

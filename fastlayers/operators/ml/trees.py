@@ -16,6 +16,7 @@ from ...kernels.tree_layout import Trees as Layout
 from .._base import FLOAT32, Spec, View, register
 from .._calls import number
 from .._shapes import need_kind
+from .._traits import PLAIN
 
 __all__ = ["AVERAGE", "DEEPEST", "INPUTS", "MAX", "MEMBER", "MIN", "SUM", "trees_of"]
 
@@ -133,4 +134,4 @@ def _lower(n: View, b: Any) -> Any:
     return True
 
 
-register("Trees", _infer, _run, _lower)
+register("Trees", _infer, _run, _lower, PLAIN)

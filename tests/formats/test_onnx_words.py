@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.formats.onnx import graph, ml_trees
+from fastlayers.formats.onnx import ml_trees
 from fastlayers.formats.onnx.canonical import DOMAINS, RULES, complaints
-from fastlayers.formats.onnx.schema import NEWEST, Attribute, Schema, schemas
+from fastlayers.formats.onnx.schema import CONSTANT_DTYPES, NEWEST, Attribute, Schema, schemas
 from fastlayers.formats.onnx.words import IGNORED, VALUES
 from fastlayers.operators import OPERATORS, chance, control, sequence
 from fastlayers.operators.control import CONTROL
@@ -129,7 +129,7 @@ def reading(domain: str, op: str) -> set[str]:
 # What is read by others: a constant's value, texts of which are refused, by `graph`; CastLike's where it becomes a Cast.
 # And names that are put together.
 ELSEWHERE = {
-    ("", "Constant"): {"value", "sparse_value", "value_string", "value_strings"} | set(graph._CONSTANTS),
+    ("", "Constant"): {"value", "sparse_value", "value_string", "value_strings"} | set(CONSTANT_DTYPES),
     ("", "CastLike"): of_operator("Cast"),
     ("com.microsoft", "FusedGemm"): {"activation_alpha", "activation_beta"},
     ("com.microsoft", "FusedMatMul"): {f"trans{batch}{side}" for batch in ("", "Batch") for side in "AB"},

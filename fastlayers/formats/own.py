@@ -34,6 +34,7 @@ __all__ = ["NAME", "load_graph", "save", "sniff"]
 NAME = "fastlayers"
 VERSION = 1
 _UNTOLD = np.dtype(np.void).name  # of a value whose dtype nobody knows, such as most outputs of branches
+_STRING = "string"
 _PACKED = "packed/"
 GRAPH = {"inputs", "outputs", "constants", "nodes"}
 # What `load` is told anew is written, and not read.
@@ -68,7 +69,7 @@ class _Writer:
 
     def graph(self, graph: Graph) -> dict[str, Any]:
         def value(v: Value) -> list[Any]:
-            told = [v.name, None if v.shape is None else list(v.shape), v.dtype.name]
+            told = [v.name, None if v.shape is None else list(v.shape), _STRING if v.dtype.kind == "O" else v.dtype.name]
             return told if v.kind == "tensor" else [*told, v.kind]
 
         return {
@@ -210,7 +211,7 @@ class _Reader:
 
         def value(item: Any) -> Value:
             name, shape, dtype, *kinds = item
-            if (dtype not in DTYPES and dtype not in (_UNTOLD, "object")) or not isinstance(name, str):
+            if (dtype not in DTYPES and dtype not in (_UNTOLD, _STRING)) or not isinstance(name, str):
                 raise FormatError(f"{self.where}: a value of its graph has no known dtype")
             sizes = None if shape is None else tuple(shape)
             if sizes is not None and not all(d is None or isinstance(d, str) or (type(d) is int and d >= 0) for d in sizes):
@@ -218,7 +219,7 @@ class _Reader:
             kind = kinds[0] if kinds else "tensor"
             if kind not in _KINDS:
                 raise FormatError(f"{self.where}: a value of its graph is of an unknown kind")
-            return Value(name, sizes, np.dtype(np.void if dtype == _UNTOLD else dtype), kind)
+            return Value(name, sizes, np.dtype(np.void if dtype == _UNTOLD else object if dtype == _STRING else dtype), kind)
 
         def names(items: Any) -> tuple[Any, ...]:
             if not all(i is None or isinstance(i, str) for i in items):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastlayers.errors import FormatError, LimitError, ShapeError, UnsupportedError
+from fastlayers.errors import DTypeError, FormatError, LimitError, ShapeError, UnsupportedError
 
 from ..formats import onnx_build as ob
 from ..formats.onnx_build import field, node, repeated, varint
@@ -174,7 +174,7 @@ TENSORS: dict[str, tuple[object, Refusal | None, str]] = {
     "no type": (lambda: w((8,), EIGHT, type_=0), F, "has no element type"),
     "an unknown type": (lambda: w((8,), EIGHT, type_=99), U, "type 99"),
     "type 2**63": (lambda: w((8,), EIGHT, type_=1 << 63), U, "of type 9223372036854775808"),
-    "text": (lambda: w((8,), *(field(6, "a") for _ in range(8)), type_=8), U, "of text"),
+    "text": (lambda: w((8,), *(field(6, "a") for _ in range(8)), type_=8), DTypeError, "dtype object: expected"),
     "too few strings": (lambda: w((8,), field(6, "a"), type_=8), F, "has 1 strings"),
     "text in raw_data": (lambda: w((8,), EIGHT, type_=8), F, "STRING elements are in raw_data"),
     "2**40 strings of nothing": (lambda: w((1 << 40,), field(6, ""), type_=8), F, "has 1 strings"),

@@ -50,7 +50,7 @@ class Budget:
         try:
             return np.empty(shape, dtype)
         except MemoryError:
-            raise LimitError(f"{what}: needs {nbytes} bytes of memory, and the machine has not that much") from None
+            raise LimitError(f"{what}: allocating {nbytes} bytes failed: out of memory") from None
 
 
 def check_ratio(claimed: int, length: int, where: str, doing: str, instead: str, free: int = _FREE_BYTES) -> None:

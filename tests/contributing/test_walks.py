@@ -57,7 +57,7 @@ def test_walks_through_the_engine(tmp_path: Path) -> None:
     for walk in ENGINE:
         for edit in walk.edits:
             edit.apply(tree)
-    python(tree, "setup.py --quiet build_ext --inplace")
+    python(tree, "setup.py --quiet build_ext --inplace", seconds=1800)
     for walk in ENGINE:
         for command in walk.commands:
             python(tree, command)

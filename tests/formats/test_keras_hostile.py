@@ -168,7 +168,7 @@ def cases() -> dict[str, tuple[bytes, type[Error], str]]:
         "a layer that is not there": (archive(functional(given(4), layer("ReLU", "y", [call(tensor("z"))]))), FormatError, ""),
         "a call that is not there": (
             archive(functional(given(4), relu, outputs=("y", 7, 0))),
-            FormatError, "reads call 7 of layer 'y'",
+            FormatError, "refers to call 7 of layer 'y'",
         ),
         "an output that is not there": (archive(functional(given(4), relu, outputs=("y", 0, 3))), FormatError, "which has 1"),
         "a negative output": (
@@ -182,8 +182,8 @@ def cases() -> dict[str, tuple[bytes, type[Error], str]]:
         ),
         "models that call models": (archive(doubled(28, "ReLU")), LimitError, "20000 times"),
         "models that do nothing": (archive(doubled(28, "Dropout")), LimitError, "20000 times"),
-        "layers in layers": (archive(wrapped(40)), LimitError, "more than 32 deep"),
-        "layers in layers, too deep for Python": (archive(wrapped(300)), LimitError, "more than 32 deep"),
+        "layers in layers": (archive(wrapped(40)), LimitError, "nesting exceeds 32 levels"),
+        "layers in layers, too deep for Python": (archive(wrapped(300)), LimitError, "nesting exceeds 32 levels"),
         "a huge input": (
             archive(sequential(layer("LayerNormalization", scale=False, center=False), shape=(BIG,))),
             LimitError, "numbers of its own",

@@ -175,7 +175,7 @@ LIES: dict[str, tuple[Callable[[Net, Table], None], type[Error], str]] = {
     "blocks of scales": (
         lambda n, r: put(n.tensors[1], 4, "table", {2: Field("[f", [1.0]), 4: Field("B", 2)}),
         UnsupportedError,
-        "in a way of its own",
+        "uses custom or block-wise quantization",
     ),
     "zero points of another number": (
         lambda n, r: put(n.tensors[1], 4, "table", {2: Field("[f", [1.0] * 3), 3: Field("[q", [0, 0])}),

@@ -171,7 +171,7 @@ ABUSES: dict[str, tuple[bytes, type[Error], str]] = {
     "bytes of 2**63": (b"\x8e" + b"\xff" * 7 + b"\x7f", FormatError, "end beyond it: truncated"),
     "a long number": (b"\x8b\0\1\0\0" + bytes(256), FormatError, "an integer of 256 bytes, at most 255"),
     "a number of -1 bytes": (b"\x8b\xff\xff\xff\xff", FormatError, "an integer of 4294967295 bytes"),
-    "memo that is empty": (b"h\7", FormatError, "asks for the remembered value 7"),
+    "memo that is empty": (b"h\7", FormatError, "reads memo entry 7"),
     "memo far away": (b"Nr\xff\xff\xff\xff", FormatError, "remembers a value as number 4294967295"),
     "memo of nothing": (b"q\0N", FormatError, "finds nothing on the stack"),
     "memo of a mark": (b"N(q\0", FormatError, "finds nothing on the stack"),

@@ -160,7 +160,7 @@ TRICKS: dict[str, tuple[bytes, type[Error] | None, str]] = {
     "LONG4 of -1": (b"\x8b\xff\xff\xff\xff", FormatError, "an integer of 4294967295 bytes, at most 255"),
     "LONG4 of 1 MB": (b"\x8b" + struct.pack("<I", 1 << 20) + b"\x7f" * (1 << 20), FormatError, "an integer of 1048576 bytes"),
     "LONG_BINPUT of 2**32 - 1": (NONE + b"r\xff\xff\xff\xff", FormatError, "remembers a value as number 4294967295"),
-    "LONG_BINGET of 2**32 - 1": (b"j\xff\xff\xff\xff", FormatError, "asks for the remembered value 4294967295"),
+    "LONG_BINGET of 2**32 - 1": (b"j\xff\xff\xff\xff", FormatError, "reads memo entry 4294967295"),
     "PUT of protocol 0": (NONE + b"p99999999999999999999\n", UnsupportedError, "opcode PUT (of protocol 0)"),
     "FRAME beyond the end": (b"\x95" + struct.pack("<Q", 1 << 62) + NONE, FormatError, "frame of 4611686018427387904 bytes"),
     "FRAME in a FRAME": (b"\x95" + struct.pack("<Q", 10) + b"\x95" + struct.pack("<Q", 1) + GOOD, None, ""),

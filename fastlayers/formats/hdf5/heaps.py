@@ -114,7 +114,7 @@ class _Fractal:
     def _indirect(self, at: int, rows: int, offset: int, depth: int) -> None:
         direct_rows = (self.most // self.start).bit_length() + 1
         if depth > DEEPEST or rows > 80:
-            self.raw.fail("blocks of a fractal heap lie in each other too deep")
+            self.raw.fail("blocks of a fractal heap are nested too deeply")
         self._once(at)
         cursor = self.raw.block(
             at, b"FHIB", 13 + self.offset_bytes + 8 * self.width * rows, "an indirect block of a fractal heap"

@@ -103,7 +103,7 @@ class Context:
             return self.shared[identity]
         self.count += 1
         if len(path) > DEEPEST or self.count > 100_000:
-            raise LimitError(f"{self.where}: layers lie in each other more than {DEEPEST} deep, or are more than 100000")
+            raise LimitError(f"{self.where}: layer nesting exceeds {DEEPEST} levels, or there are more than 100000 layers")
         made = Layer(self, data, path, checked)
         if isinstance(identity, int):
             self.shared[identity] = made

@@ -298,7 +298,7 @@ class _Functional:
     def _value(self, done: dict[tuple[str, int], Any], ref: Any) -> Tensor:
         name, index, position = ref[:3]
         if (name, index) not in done:
-            self.model.fail(f"reads call {index} of layer {str(name)[:80]!r}, which there is not")
+            self.model.fail(f"refers to call {index} of layer {str(name)[:80]!r}, which has no such call")
         found = tensors(done[name, index])
         if not 0 <= position < len(found):
             self.model.fail(f"reads output {position} of layer {str(name)[:80]!r}, which has {len(found)}")

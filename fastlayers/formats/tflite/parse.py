@@ -128,7 +128,7 @@ class _Parser:
         if table is None or scale is None or not len(scale):
             return None
         if table.number(4, "B"):
-            raise UnsupportedError(f"{self.where}: {where}: is quantised in a way of its own (blocks, or custom)")
+            raise UnsupportedError(f"{self.where}: {where}: uses custom or block-wise quantization, which is not supported")
         given = table.vector(3, "q")
         zero = np.zeros(len(scale), np.int64) if given is None or not len(given) else given.astype(np.int64)
         if len(zero) == 1 and len(scale) > 1:

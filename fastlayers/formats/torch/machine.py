@@ -139,7 +139,7 @@ class Machine:
 
     def _get(self, index: int) -> None:
         if index not in self._memo:
-            self._context.fail(f"the pickle asks for the remembered value {index}, which there is not")
+            self._context.fail(f"the pickle reads memo entry {index}, which was never stored")
         self._push(self._memo[index])
 
     # Values

@@ -30,7 +30,7 @@ FORBIDDEN = {
     "kernels": {"functional", "layers", "formats", "graph", *ENGINE, *TOP},
     "graph": {"layers", "formats", "stream", *TOP},
     "functional": {"layers", "formats", *ENGINE, *TOP},
-    "layers": {"formats", *ENGINE, *TOP},
+    "layers": {"formats", "operators", "stream", *TOP},
     "operators": {"layers", "formats", "stream", *TOP},
     "program": {"functional", "layers", "formats", "stream", *TOP},
     "stream": {"layers", "formats", "kernels", "cli", "__main__"},
@@ -45,7 +45,7 @@ DEBTS = {
 }  # fmt: skip
 # The storeys from the lowest on.
 STOREYS = (
-    "errors", "threads", "kernels", "graph", "functional", "layers", "operators", "program", "formats", "stream", "model", "cli"
+    "errors", "threads", "kernels", "graph", "functional", "operators", "program", "layers", "formats", "stream", "model", "cli"
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from fastlayers.errors import FormatError, UnsupportedError
 from .test_goldens import NAMES, golden
 
 onnx = pytest.importorskip("onnx")
+pytestmark = pytest.mark.onnx
 
 MANY = 24  # changed models of a golden
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from .._tuples import NamedTuple
 from ..errors import ShapeError
+from .fits import fits
 
 __all__ = [
     "AVERAGE",
@@ -132,12 +133,9 @@ def trees_of(
 
 def check_fit(trees: Trees, x: tuple[int, ...], base: tuple[int, ...] | None, out: tuple[int, ...]) -> None:
     """Raises ShapeError unless arrays of these shapes fit the trees and each other."""
-    if len(x) != 2 or x[1] < trees.features:
+    fits("tree_ensemble", (trees.targets,), (x, base, out))
+    if x[1] < trees.features:
         raise ShapeError(f"tree_ensemble: x has shape {x}: expected (rows, columns), at least {trees.features} columns")
-    if out != (x[0], trees.targets) or base not in (None, (trees.targets,)):
-        raise ShapeError(
-            f"tree_ensemble: out has shape {out}, base {base}: expected {(x[0], trees.targets)} and {(trees.targets,)}"
-        )
 
 
 def _check_sizes(nodes: int, of_nodes: tuple[np.ndarray, ...], of_leaves: tuple[np.ndarray, ...], targets: int) -> None:

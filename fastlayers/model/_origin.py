@@ -7,6 +7,7 @@ loaded, both when the model is pickled and when it comes back: its size, its tim
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +42,15 @@ def look(source: Any, options: Mapping[str, Any]) -> Origin | None:
         return None
     path = os.path.abspath(os.fsdecode(source))
     try:
-        status = os.stat(path)
-        with open(path, "rb") as file:
-            head = file.read(HEAD)
+        # A pipe that nobody writes to would be waited for, and may be put in a file's place at any time.
+        opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        try:
+            status = os.fstat(opened)
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            head = os.read(opened, HEAD)
+        finally:
+            os.close(opened)
     except (OSError, ValueError):
         return None
     return Origin(path, status.st_size, status.st_mtime_ns, head, options)

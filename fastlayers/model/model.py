@@ -24,7 +24,7 @@ from ..program import Program
 from ..program.memory import LARGEST, counted
 from . import feeds as _feeds
 from ._origin import Origin, reference, reload, restore
-from .specs import Specs, TensorSpec, specs
+from .specs import MapSpec, Specs, TensorSpec, specs
 from .values import value_names, with_outputs
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Model:
         if len(arrays) != len(self.inputs):
             names = self.inputs.names
             raise ShapeError(f"call: {len(arrays)} arrays were given: expected {len(names)}, for {names}")
-        if isinstance(arrays[0] if arrays else None, Mapping):
+        if arrays and isinstance(arrays[0], Mapping) and not isinstance(self.inputs[0], MapSpec):
             raise DTypeError("call: a dict was given: expected arrays in the order of `inputs`; `run` takes them by name")
         if out is not None:
             if not isinstance(out, (np.ndarray, tuple, list)):

@@ -7,8 +7,9 @@ __all__ = ["CONTROL", "FAMILIES", "SEQUENCES"]
 # Operators with graphs of their own (`control`), and those that know lists and optional values (`sequence`): no OPERATORS.
 CONTROL = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 SEQUENCES = frozenset((
-    "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement", "SequenceAt", "SequenceConstruct",
-    "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SplitToSequence",
+    "CastMap", "ConcatFromSequence", "DictVectorizer", "Optional", "OptionalGetElement", "OptionalHasElement",
+    "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
+    "SplitToSequence", "ZipMap",
 ))  # fmt: skip
 
 # In alphabetical order; a test holds the list to what the modules register.

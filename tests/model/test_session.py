@@ -33,6 +33,7 @@ def test_all_that_the_file_says_of_itself(path: str) -> None:
     assert found.graph_description == ""
 
 
+@pytest.mark.onnxruntime
 def test_modelmeta_is_onnxruntimes(path: str) -> None:
     ort: Any = pytest.importorskip("onnxruntime")
     theirs, ours = ort.InferenceSession(path).get_modelmeta(), fl.InferenceSession(path).get_modelmeta()
@@ -107,6 +108,7 @@ def test_models_in_memory(path: str) -> None:
         fl.load(Broken())  # type: ignore[arg-type]
 
 
+@pytest.mark.onnx
 def test_a_model_of_the_package_onnx(path: str) -> None:
     package: Any = pytest.importorskip("onnx")
     np.testing.assert_array_equal(fl.load(package.load(path))(X), np.maximum(X, 0))

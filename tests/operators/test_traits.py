@@ -63,6 +63,7 @@ def parameters(item: Case) -> range:
 
 
 def alike(got: np.ndarray, want: np.ndarray) -> bool:
+    want = np.asarray(want, got.dtype)  # a single string is no array
     return got.shape == want.shape and np.array_equal(got, want, equal_nan=got.dtype.kind in "fc")
 
 
@@ -200,7 +201,11 @@ def test_layouts_are_told_and_change_nothing_else(op: str) -> None:
                 positions = {i for group in chosen for i in group}
                 turned = [last(a) if i in positions and a is not None else a for i, a in enumerate(item.inputs)]
                 made = run(item, turned, **layout.told(0 in positions, -1 in positions))
-                np.testing.assert_allclose(made, last(whole) if -1 in positions else whole, rtol=1e-5, atol=1e-5)
+                expected = last(whole) if -1 in positions else whole
+                if whole.dtype.kind == "O":
+                    assert np.array_equal(made, expected)
+                    continue
+                np.testing.assert_allclose(made, expected, rtol=1e-5, atol=1e-5)
     assert tried
 
 

@@ -8,6 +8,7 @@ cimport numpy as cnp
 from ._engine cimport alloc, need, parallel, release, workers
 from ._step cimport make_step, run_plan
 
+from ...errors import DTypeError
 from ..tree_layout import check_fit, trees_of
 
 cnp.import_array()
@@ -162,6 +163,9 @@ def tree_ensemble(cnp.ndarray x__mk, PackedTrees packed, base__n, cnp.ndarray ou
     """out[m, n] = base[n] + the sum, mean, least or largest (`op`) of what the leaves that row m of x reaches have for target n."""
     cdef Job job
     cdef void *operands[3]
+    wanted = cnp.NPY_FLOAT64 if packed.wide else cnp.NPY_FLOAT32
+    if cnp.PyArray_TYPE(x__mk) != wanted or cnp.PyArray_TYPE(out__mn) != wanted:
+        raise DTypeError(f"tree_ensemble: x has dtype {x__mk.dtype}, out {out__mn.dtype}: expected {packed.layout.split.dtype}, as the trees have")
     packed.plan(&job, (<object>x__mk).shape, None if base__n is None else base__n.shape, (<object>out__mn).shape, op)
     operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x__mk), NULL, cnp.PyArray_DATA(out__mn)
     if base__n is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import UnsupportedError
 from .._base import INT64, Spec, View, register
 from .._shapes import broadcast, need_kind
-from .._traits import PLAIN
+from .._traits import EACH, PLAIN
 
 __all__: list[str] = []
 
@@ -75,7 +75,7 @@ def _concat_infer(n: View) -> list[Spec]:
     return [Spec(broadcast(n, [n.shape(0), n.shape(1)]), STRING)]
 
 
-register("StringConcat", _concat_infer, lambda n, a, b: (np.asarray(a + b, object),), traits=PLAIN)
+register("StringConcat", _concat_infer, lambda n, a, b: (np.asarray(a + b, object),), traits=EACH)
 
 
 def _split_infer(n: View) -> list[Spec]:

@@ -106,6 +106,7 @@ CASES = [
          max_gram_length=2, max_skip_count=0, mode="TF"),
     case("Probit", "quantiles of the normal distribution", [array([0.5, 0.975, 0.1])], [0, 1.9590494, -1.2817129], ulp=8),
     case("SoftmaxZero", "zeros stay", [array([[0, math.log(3), 0, 0.0], [0, 0, 0, 0]])], [[0, 1, 0, 0], [0, 0, 0, 0]], ulp=2),
+    case("SoftmaxZero", "of others too", [array([[math.log(2), math.log(6)]])], [[0.25, 0.75]], ulp=4),
     case("SvmProbabilities", "even", [array([[0, 0, 0]])], array([[1, 1, 1]]) / np.float32(3), classes=3,
          prob_a=(-1.0, -1.0, -1.0), prob_b=(0.0, 0.0, 0.0), ulp=4),
     case("StringConstant", "a matrix", [], words("a", "b").reshape(1, 2), values=("a", "b"), shape=(1, 2)),

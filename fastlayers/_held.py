@@ -20,7 +20,8 @@ class Memory(NamedTuple):
     Attributes:
         free: recycled blocks that nobody uses: memory of runs and of results that are gone. `trim_memory` gives it back.
         used: blocks of 64 KB and more that are in use: memory of runs that are going on, results that live, packed weights.
-        packed: weights as the compiled engine reads them, of models (also in `used`, unless they lie in a mapped file).
+        packed: weights as the compiled engine reads them, of models and of convolution layers that were called (also in `used`,
+            unless they lie in a mapped file).
         bindings: what models keep for sets of input sizes that they have seen.
         mapped: files that models and weights read from lie in, mapped; the system has in memory what of them was touched.
     """

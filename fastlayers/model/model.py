@@ -241,7 +241,7 @@ class Model:
     def _run(
         self, program: Program, names: tuple[str, ...], given: list[Any], out: Mapping[str, np.ndarray] | None
     ) -> Sequence[np.ndarray]:
-        if program.device is None:
+        if program.gpu is None:
             arrays = [_feeds.convert(value, array) for value, array in zip(self._graph.inputs, given, strict=True)]
         else:
             arrays = self._device_feeds(program, given, out)

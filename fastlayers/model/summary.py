@@ -73,7 +73,7 @@ def described(model: Model, shapes: Mapping[str, Any] | Sequence[Any] | None) ->
     """The table and the line of totals, without what the model is called with."""
     arrays = _arrays(model, shapes)
     binding = model._main.binding(arrays)
-    away = binding.program.device.away if binding.program.device is not None else ()
+    away = binding.program.gpu.away if binding.program.gpu is not None else ()
     head = ["operator", "result", "shape", "parameters", "multiply-adds", "bytes", "runs in"]
     if not binding.staged:
         plan = binding.plan

@@ -107,14 +107,14 @@ class Binding:
         from . import plain
 
         program, plan = self.program, self._plan
-        if program.device is not None:
+        if program.gpu is not None:
             on_host = all(isinstance(a, np.ndarray) for a in inputs)
             if plan is not None:
-                made: Sequence[np.ndarray] = program.device.run(plan, inputs, outputs, on_host)
+                made: Sequence[np.ndarray] = program.gpu.run(plan, inputs, outputs, on_host)
                 return made
             if not on_host:  # in stages, values between them are on the host
                 inputs = [np.asarray(a) for a in inputs]
-                return program.device.uploaded(fresh(program.evaluate(inputs, program.meter(), threads), inputs))  # type: ignore[no-any-return]
+                return program.gpu.uploaded(fresh(program.evaluate(inputs, program.meter(), threads), inputs))  # type: ignore[no-any-return]
         with program.variant.bound():
             if plan is None:
                 results = fresh(program.evaluate(inputs, program.meter(), threads), inputs)

@@ -74,11 +74,11 @@ class Program:
         self._packed: dict[Any, Any] = {}
         self.lock = Lock()
         held_by(self)
-        self.device: Any = None
+        self.gpu: Any = None
         if variant.name == "cuda":
             from .on_device import Runner
 
-            self.device = Runner(variant.kernels, graph.constants.values())
+            self.gpu = Runner(variant.kernels, graph.constants.values())
         self._begin(graph)
 
     def _begin(self, graph: Graph) -> None:

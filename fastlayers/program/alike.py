@@ -8,17 +8,18 @@ from collections.abc import Mapping, Sequence
 
 from .._tuples import NamedTuple
 from .builder import ARENA, CONSTANT, Buffer, Builder, Call, Ref
-from .trace import Placed, Record
+from .trace import Placed, Record, Repeat
 
 __all__ = ["Pattern", "pattern", "repeated"]
 
 
 class Pattern(NamedTuple):
-    """A node that was lowered, where its inputs lay, and where its results do."""
+    """A node that was lowered, where its inputs lay, where its results do, and the memory that only its own calls use."""
 
     record: Record
     ins: list[Ref | None]
     outs: list[Ref | None]
+    temps: list[Buffer]
 
 
 def pattern(builder: Builder, record: Record, ins: Sequence[int], outs: Sequence[int]) -> Pattern | None:
@@ -26,7 +27,12 @@ def pattern(builder: Builder, record: Record, ins: Sequence[int], outs: Sequence
     if record.effects or record.nbytes or not all(isinstance(call, Call) for call in record.calls):
         return None
     refs = builder.refs
-    return Pattern(record, [None if n < 0 else refs[n] for n in ins], [None if n < 0 else refs[n] for n in outs])
+    given = [None if n < 0 else refs[n] for n in ins]
+    made = [None if n < 0 else refs[n] for n in outs]
+    known = {ref.buffer for ref in given if ref is not None} | set(record.own.values())
+    called = [a for call in record.calls for a in call.args if isinstance(a, Ref)]  # type: ignore[union-attr]
+    used = dict.fromkeys(ref.buffer for ref in [*called, *filter(None, made)])
+    return Pattern(record, given, made, [b for b in used if b not in known and b.space != CONSTANT])
 
 
 def repeated(
@@ -48,8 +54,8 @@ def repeated(
     for number, old in zip(ins, like.ins, strict=True):
         if old is None:
             continue
-        new, was = refs[number], old.buffer
-        to, shift = new.buffer, new.offset - old.offset
+        ref, was = refs[number], old.buffer
+        to, shift = ref.buffer, ref.offset - old.offset
         known = moved.get(was)
         if known is not None:
             if known != (to, shift):
@@ -68,25 +74,16 @@ def repeated(
     made: dict[int, Buffer] = {}
     for i, was in like.record.own.items():
         before = own.get(i)
-        made[i] = before if before is not None and before.nbytes == was.nbytes else Buffer(ARENA, was.nbytes)
-        moved[was] = made[i], 0
-
-    def over_there(ref: Ref) -> Ref:
-        buffer = ref.buffer
-        found = moved.get(buffer)
-        if found is None:
-            if buffer.space == CONSTANT:
-                return ref
-            found = moved[buffer] = Buffer(ARENA, buffer.nbytes), 0
-        found[0].made = found[0].made or buffer.made
-        return Ref(found[0], ref.offset + found[1], ref.shape, ref.dtype)
-
-    calls = [
-        Call(call.kernel, tuple([over_there(a) if a.__class__ is Ref else a for a in call.args]), call.node)  # type: ignore[union-attr]
-        for call in like.record.calls
-    ]
+        new = made[i] = before if before is not None and before.nbytes == was.nbytes else Buffer(ARENA, was.nbytes)
+        new.made = new.made or was.made
+        moved[was] = new, 0
+    for was in like.temps:
+        new = Buffer(ARENA, was.nbytes)
+        new.made = was.made
+        moved[was] = new, 0
+    repeat = Repeat(like.record, moved)
     for number, old in zip(outs, like.outs, strict=True):
         if old is not None:
-            refs[number] = over_there(old)
-    overs = [(moved[buffer][0], moved[other][0]) for buffer, other in like.record.overs if buffer in moved and other in moved]
-    return Record(calls, [], overs, made, 0, placed)
+            refs[number] = repeat.over(old)
+    overs = [(moved[b][0], moved[o][0]) for b, o in like.record.overs if b in moved and o in moved] if like.record.overs else ()
+    return Record(None, (), overs, made, 0, placed, repeat)

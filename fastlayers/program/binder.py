@@ -247,7 +247,7 @@ class _Binder:
             if not self.like_another(at, own):
                 self.node(at, own)
             new = records[at]
-            if _parts(old) != _parts(new):
+            if ((old is not None and old.effects) or (new is not None and new.effects)) and _parts(old) != _parts(new):
                 return None
             fresh.append(at)
             for number, (spec, known, ref) in zip((n for n in entry.outs if n >= 0), held, strict=True):
@@ -346,7 +346,8 @@ class _Binder:
         if like is None:
             return False
         node, ins, outs, _, _ = self.route.entries[at]
-        placed = like.record.placed._replace(node=node)  # type: ignore[union-attr]
+        _, *sizes = like.record.placed  # type: ignore[misc]
+        placed = Placed(node, *sizes)
         made = self.records[at] = repeated(self.builder, like, placed, ins, outs, own)
         if made is None:
             return False

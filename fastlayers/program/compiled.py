@@ -42,7 +42,7 @@ def bound(
     for record in trace.records:
         if record is not None:
             if record.chunk is None:
-                record.chunk = make(record)
+                record.chunk = make.repeated(record) or make(record)
                 between()
             chunks.append(record.chunk)
     chunks.append(make(trace.last, [(_OUTPUT, number, i, 0) for number, i in trace.ends.items()]))
@@ -59,6 +59,17 @@ class Chunks:
         self.make, self.steps, self.ledger = Chunk, steps, ledger
         self.outputs = _FIRST + inputs
         self.made: dict[Any, Any] = {}
+
+    def repeated(self, record: Record) -> Any:
+        """A record's calls made of those that it repeats; None if it repeats none, or those are not made."""
+        if record.repeat is None or record.repeat.of.chunk is None:
+            return None
+        moved = [
+            (was.number, to.number, 0, shift) if was.space == ARENA else (-_FIRST - was.index, -1, _FIRST + to.index, shift)
+            for was, (to, shift) in record.repeat.moved.items()
+        ]
+        overs = [(_OVER, buffer.number, other.number, 0) for buffer, other in record.overs]
+        return record.repeat.of.chunk.repeated(moved, overs)
 
     def __call__(self, record: Record, ends: Sequence[tuple[int, int, int, int]] = ()) -> Any:
         """A record's calls; `ends` are links to outputs."""

@@ -160,7 +160,7 @@ class Program:
         if self.variant.steps:
             for at in trace.fresh:
                 record = trace.records[at]
-                if record is not None:
+                if record is not None and record.repeat is None:  # a repeated one has none
                     record.calls = [native(call) for call in record.calls]
         return _in_numpy(trace)
 
@@ -329,7 +329,7 @@ def _in_numpy(trace: Trace) -> list[str]:
     found = []
     for at in trace.fresh:
         record = trace.records[at]
-        if record is not None and any(isinstance(call, PythonCall) for call in record.calls):
+        if record is not None and record.repeat is None and any(isinstance(call, PythonCall) for call in record.calls):
             found.append(f"{record.placed.node.op} ({record.placed.node.outputs[0]})")  # type: ignore[union-attr]
     return list(dict.fromkeys(found))
 

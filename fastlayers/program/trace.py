@@ -13,7 +13,7 @@ from ..graph.ir import Graph, Node
 from ..operators import Spec
 from .builder import ARENA, OUTPUT, Buffer, Call, NativeCall, PythonCall, Ref
 
-__all__ = ["Entry", "Placed", "Plan", "Record", "Route", "Trace", "settled"]
+__all__ = ["Entry", "Placed", "Plan", "Record", "Repeat", "Route", "Trace", "settled"]
 
 
 class Placed(NamedTuple):
@@ -53,22 +53,56 @@ class Record:
     """A node lowered for some sizes: calls, and what they do to buffers. Never changed.
 
     `effects`: (part, whole, offset): buffers that it puts into others. `own`: the buffer that was made for each output. `chunk`:
-    the calls as the compiled engine has them.
+    the calls as the compiled engine has them. `repeat`: of which other record this is one over other buffers, whose calls are
+    not made before they are asked for (see `program.alike`).
     """
 
-    __slots__ = ("calls", "chunk", "effects", "nbytes", "overs", "own", "placed")
+    __slots__ = ("_calls", "chunk", "effects", "nbytes", "overs", "own", "placed", "repeat")
 
     def __init__(
         self,
-        calls: Sequence[Call | PythonCall | NativeCall],
+        calls: Sequence[Call | PythonCall | NativeCall] | None,
         effects: Sequence[tuple[Buffer, Buffer, int]],
         overs: Sequence[tuple[Buffer, Buffer]],
         own: Mapping[int, Buffer],
         nbytes: int,
         placed: Placed | None,
+        repeat: Repeat | None = None,
     ) -> None:
-        self.calls, self.effects, self.overs, self.own, self.nbytes, self.placed = calls, effects, overs, own, nbytes, placed
+        self._calls, self.effects, self.overs, self.own, self.nbytes, self.placed = calls, effects, overs, own, nbytes, placed
+        self.repeat = repeat
         self.chunk: Any = None
+
+    @property
+    def calls(self) -> Sequence[Call | PythonCall | NativeCall]:
+        """The node's calls, in order."""
+        if self._calls is None:
+            assert self.repeat is not None
+            self._calls = self.repeat.calls()
+        return self._calls
+
+    @calls.setter
+    def calls(self, calls: Sequence[Call | PythonCall | NativeCall]) -> None:
+        self._calls = calls
+
+
+class Repeat(NamedTuple):
+    """What a record repeats, and which buffers take the place of that one's: (buffer, bytes further on) each."""
+
+    of: Record
+    moved: Mapping[Buffer, tuple[Buffer, int]]
+
+    def over(self, ref: Ref) -> Ref:
+        """Where an array of the other record lies for this one."""
+        found = self.moved.get(ref.buffer)
+        return ref if found is None else Ref(found[0], ref.offset + found[1], ref.shape, ref.dtype)
+
+    def calls(self) -> list[Call | PythonCall | NativeCall]:
+        """The calls of the other record over these buffers."""
+        return [
+            Call(call.kernel, tuple([self.over(a) if isinstance(a, Ref) else a for a in call.args]), call.node)  # type: ignore[union-attr]
+            for call in self.of.calls
+        ]
 
 
 class Route:

@@ -52,6 +52,7 @@ cdef class Chunk:
     cdef object keep    # what constants point into
     cdef int64_t nbytes
     cdef Ledger ledger
+    cdef int count_bytes(self, int64_t nbytes) except -1
 
 
 cdef struct Span:

@@ -6,13 +6,14 @@ alone, and lays out the memory of all of them anew, in C: that costs some micros
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t
-from libc.string cimport memmove, memset
+from libc.string cimport memcpy, memmove, memset
 
 from ._engine cimport alloc, need, release
 from ._step cimport Step
 
 cdef enum:
     ALIGN = 64
+    MOST_MOVED = 32 # buffers of a repeated chunk
     OBJECTS = 400   # bytes that a step and what belongs to it take, about
 
 
@@ -65,8 +66,51 @@ cdef class Chunk:
                     to.space, to.number, to.nbytes, to.offset = place
                 at += 1
             i += 1
-        self.nbytes = nbytes + OBJECTS + self.linked * <int64_t>sizeof(Link) + self.count * (<int64_t>sizeof(Native) + OBJECTS) + self.total * <int64_t>sizeof(Place)
-        ledger.nbytes += self.nbytes
+        self.count_bytes(nbytes)
+
+    def repeated(self, list moved, list links):
+        """The same calls over other buffers, with other links. `moved`: (old, new, space, offset) each: a buffer's number, or of an
+        input -space, then the new one's number, its space, and how many bytes further on the array lies."""
+        cdef Chunk made
+        cdef int64_t[MOST_MOVED][4] table
+        cdef int i, j, count = len(moved)
+        cdef int64_t key
+        cdef Place *to
+        if count > MOST_MOVED:
+            return None
+        made = Chunk.__new__(Chunk, [], links, self.keep, self.ledger, 0)
+        for i in range(count):
+            table[i][0], table[i][1], table[i][2], table[i][3] = moved[i]
+        release(made.steps)
+        release(made.places)
+        made.steps = made.places = NULL
+        made.steps = <Native *>need((self.count + 1) * sizeof(Native), "load")
+        made.places = <Place *>need((self.total + 1) * sizeof(Place), "load")
+        memcpy(made.steps, self.steps, self.count * sizeof(Native))
+        memcpy(made.places, self.places, self.total * sizeof(Place))
+        made.count, made.total, made.given = self.count, self.total, self.given
+        made.work, made.longest, made.python = self.work, self.longest, self.python
+        for i in range(self.total):
+            to = made.places + i
+            if to.space == CONSTANT or to.space < 0:
+                continue
+            key = to.number if to.space == ARENA else -<int64_t>to.space
+            for j in range(count):
+                if table[j][0] == key:
+                    to.number, to.space = table[j][1], <int32_t>table[j][2]
+                    to.offset += table[j][3]
+                    break
+            else:
+                raise RuntimeError("a buffer that was not moved")
+        made.count_bytes(0)
+        return made
+
+    cdef int count_bytes(self, int64_t nbytes) except -1:
+        """Tells the ledger what this takes, `nbytes` besides."""
+        nbytes += OBJECTS + self.linked * <int64_t>sizeof(Link) + self.count * (<int64_t>sizeof(Native) + OBJECTS) + self.total * <int64_t>sizeof(Place)
+        self.ledger.nbytes += nbytes - self.nbytes
+        self.nbytes = nbytes
+        return 0
 
     def __dealloc__(self):
         if self.nbytes:

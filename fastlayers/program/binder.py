@@ -221,6 +221,7 @@ class _Binder:
             if not same:
                 builder.refs[number] = _input(i, spec)
             changed(number)
+        self.between()
         placing = iter([(at, record) for at, record in enumerate(records) if record is not None and record.effects])
         ahead = next(placing, None)
         fresh: list[int] = []
@@ -310,6 +311,7 @@ class _Binder:
             self.records[at] = None
             return
         keep = all(n < 0 or fixed[n] or known[n] is None for n in ins)
+        self.between()
         builder.begin(self.lowered, view, results, ins, outs, keep, own)
         self.lowered += 1
         if operator.lower is None or operator.lower(view, builder) is False:
@@ -322,6 +324,7 @@ class _Binder:
             builder.python(_Numpy(view, results), inputs, outputs)
         weights = tuple([None if v is None else v.size for v in view.values])
         made = self.records[at] = self.record(Placed(node, tuple(view.inputs), tuple(results), weights))
+        self.between()
         key = self.kind(at)
         if key is not None:
             self.patterns[key] = pattern(builder, made, ins, outs)

@@ -20,7 +20,7 @@ from ..operators import Spec
 from ..operators._base import MAX_ROUNDS
 from .binder import Interpret, Prepare, bind, check_total, plan, rebind, value_inputs
 from .bindings import LARGEST_KEY, Binding, Bindings, keeping
-from .builder import PythonCall
+from .builder import Call, PythonCall
 from .compiled import bound, native
 from .memory import LARGEST, counted
 from .trace import Plan, Trace
@@ -138,7 +138,7 @@ class Program:
                     trace = bind(self.graph, specs, values, self.pack, self.branch, self.most, between)
             except Interpret as reason:
                 return self._unbound(reason, reason.position, specs)
-            found = self._made_native(trace)
+            found = self._made_native(trace, between)
             if found and self.native:
                 raise UnsupportedError(f"require_native: these steps would run in numpy: {', '.join(found)}")
             if found:
@@ -155,14 +155,22 @@ class Program:
             self._traces = (trace, *[t for t in traces if t is not before][: TRACES - 1])
         return Binding(weakref.ref(self), (specs, values), None, done, False)
 
-    def _made_native(self, trace: Trace) -> list[str]:
-        """Puts C functions in the places of numpy steps that have some, and names the nodes that still run in numpy."""
-        if self.variant.steps:
-            for at in trace.fresh:
-                record = trace.records[at]
-                if record is not None and record.repeat is None:  # a repeated one has none
-                    record.calls = [native(call) for call in record.calls]
-        return _in_numpy(trace)
+    def _made_native(self, trace: Trace, between: Callable[[], object] = bool) -> list[str]:
+        """Puts C functions in the places of numpy steps that have some, and names the nodes that still run in numpy; those that
+        were lowered anew, and not the copies to outputs, which belong to no node.
+        """
+        found = []
+        for at in trace.fresh:
+            record = trace.records[at]
+            # What is repeated has kernel calls alone, and of these it makes no more than it must.
+            if record is None or record.repeat is not None or all(isinstance(call, Call) for call in record.calls):
+                continue
+            if self.variant.steps:
+                record.calls = [native(call) for call in record.calls]
+            if any(isinstance(call, PythonCall) for call in record.calls):
+                found.append(f"{record.placed.node.op} ({record.placed.node.outputs[0]})")  # type: ignore[union-attr]
+            between()
+        return list(dict.fromkeys(found))
 
     def plan(self, specs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Plan:
         """The calls for these inputs, made anew."""
@@ -322,16 +330,6 @@ def _stored_name(places: Mapping[int, str], key: Any) -> str | None:
     """Where packed weights lie in a file; None if their node is none of the file's."""
     node, kernel, more = key
     return None if node not in places else f"packed/{places[node]}/{kernel}" + (f"/{more}" if more is not None else "")
-
-
-def _in_numpy(trace: Trace) -> list[str]:
-    """The nodes that were lowered anew and that no kernel covers; a copy to an output belongs to none."""
-    found = []
-    for at in trace.fresh:
-        record = trace.records[at]
-        if record is not None and record.repeat is None and any(isinstance(call, PythonCall) for call in record.calls):
-            found.append(f"{record.placed.node.op} ({record.placed.node.outputs[0]})")  # type: ignore[union-attr]
-    return list(dict.fromkeys(found))
 
 
 def _equal_inputs(trace: Trace, specs: Sequence[Spec]) -> int:

@@ -295,6 +295,9 @@ cdef const fl_kernels *level() noexcept nogil
 cdef bint enabled() noexcept nogil
 # How many threads a job of `tasks` tasks and `work` operations (about: 100 a nanosecond) gets; also how many slots of scratch it needs.
 cdef int workers(int64_t tasks, double work) noexcept nogil
+# For plans, which cut a job of so much work: among how many threads at most. Later runs may have fewer; the most that there have been
+# count, since a finer cut costs one thread nothing that could be measured (SqueezeNet, ShuffleNet, DenseNet-121, ResNet-50).
+cdef int hands(double work) noexcept nogil
 # Limits what `workers` gives to jobs of the calling thread (0: no limit); returns the limit before, which the caller puts back.
 cdef int limit_threads(int most) noexcept nogil
 # Runs the tasks on `threads` (a result of `workers`) threads.

@@ -94,9 +94,10 @@ cdef extern from "csrc/turns.h" nogil:
 cdef const fl_kernels *_level = NULL
 cdef bint _enabled = False
 cdef int _threads = 1
+cdef int _most_threads = 1  # so far
 
 RELEASE_GIL = 2e6            # 20 us
-cdef double WORK_A_THREAD = 2e6  # waking a thread costs about as much as this many operations
+cdef double WORK_A_THREAD = 5e5  # 5 us: within a run, whose workers wait for it, a thread takes up work after about 2
 cdef size_t ASKED = 1 << 30      # beyond it is asked whether the machine has so much: the system would grant it, and end the process
 cdef size_t RECYCLE = 1 << 16    # results from this size on are recycled: smaller ones cost numpy no page faults
 
@@ -140,6 +141,11 @@ cdef int workers(int64_t tasks, double work) noexcept nogil:
     if n > most:
         n = <int64_t>most
     return <int>n if n > 1 else 1
+
+
+cdef int hands(double work) noexcept nogil:
+    cdef double most = work / WORK_A_THREAD
+    return max(1, <int>min(<double>_most_threads, most))
 
 
 cdef void parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) noexcept nogil:
@@ -383,8 +389,9 @@ def deselect():
 
 def set_threads(int n):
     """The most threads that one call may use."""
-    global _threads
+    global _threads, _most_threads
     _threads = min(n, FL_MAX_THREADS)
+    _most_threads = max(_most_threads, _threads)
 
 
 def get_threads():

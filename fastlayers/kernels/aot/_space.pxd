@@ -34,6 +34,57 @@ cdef inline int64_t width_of(int64_t n, int64_t most, int64_t others, int64_t en
     return width
 
 
+cdef inline int64_t shared(int64_t n, int64_t piece, int64_t unit, int64_t least, int64_t others, int hands) noexcept nogil:
+    """Length of even pieces of n, at most `piece`: a shorter one, but not below `least`, where those and `others` pieces of another
+    axis leave some of so many hands without work at the end. All but the last are multiples of `unit`.
+
+    For plans: what is computed does not depend on it, so it may follow from how many threads there are when a plan is made.
+    """
+    cdef int64_t count = (n + piece - 1) // piece if piece > 0 else 0, length, tasks, best = piece
+    cdef double share, most = 0
+    if hands <= 1 or count == 0 or n <= least:
+        return piece
+    length = piece
+    while True:
+        tasks = others * ((n + length - 1) // length)
+        # What all hands do, of what they could do until the last one is done.
+        share = <double>(others * n) / <double>((tasks + hands - 1) // hands * hands * length)
+        if share > most + 0.03:
+            most, best = share, length
+        if share > 0.94 or tasks >= 8 * hands:
+            return best
+        count += 1
+        length = ((n + count - 1) // count + unit - 1) // unit * unit
+        if length < least:
+            return best
+
+
+cdef inline int64_t begin_of(int64_t i, int64_t count, int64_t n) noexcept nogil:
+    """Where piece i of `count` begins that n is cut into: of two lengths, the longer ones first, so that who takes turns is done at
+    about the same time."""
+    return i * (n // count) + min(i, n % count)
+
+
+cdef inline int64_t pieces_for(int64_t n, int64_t most, int64_t least, int64_t others, int hands) noexcept nogil:
+    """Into how many pieces (see `begin_of`) n is cut: each at most `most`; more, but none below `least`, where those and `others`
+    pieces of another axis leave some of so many hands without work at the end. See `shared`."""
+    cdef int64_t count = max((n + most - 1) // most, <int64_t>1), best = count, load
+    cdef double share, found = 0
+    while True:
+        if others == 1:
+            load = (count + hands - 1) // hands * (n // count) + (n % count + hands - 1) // hands
+        else:
+            load = (others * count + hands - 1) // hands * ((n + count - 1) // count)
+        share = <double>(others * n) / <double>(hands * max(load, 1))
+        if share > found + 0.03:
+            found, best = share, count
+        if hands <= 1 or share > 0.94 or others * count >= 8 * hands:
+            return best
+        count += 1
+        if n // count < least:
+            return best
+
+
 cdef inline size_t rounded(size_t bytes) noexcept nogil:
     """Whole cache lines, and one more, so that parts of the scratch do not lie a multiple of 4 KB apart."""
     return (bytes + 127) // 64 * 64

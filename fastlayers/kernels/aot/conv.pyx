@@ -18,10 +18,10 @@ import numpy as np
 from ._band cimport Band, Runs, add_run, blocks_of, end_runs, fill, multiply, no_runs
 from ._engine cimport (
     FL_KC, FL_PANEL,
-    alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_panels, fl_run, level, need, parallel, release, workers,
+    alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_panels, fl_run, hands, level, need, parallel, release, workers,
 )
 from ._fit cimport Fit, check_groups, fit_of, read_steps
-from ._space cimport even, rounded, source_index, width_of
+from ._space cimport even, rounded, shared, source_index, width_of
 from ._panels cimport Panels, make_panels
 from ._step cimport Kept, dims_of, make_step, run_plan
 from .gemm cimport pack_all, panels_size
@@ -35,6 +35,7 @@ cdef extern from "csrc/prefetch.h" nogil:
 cdef enum:
     PIXELS = 256
     COLS = 256
+    LEAST = 48    # pixels of a task that is cut for another thread
     STRIP = 64    # pixels of swapped roles that are packed at once: four panels
     FEW = 128  # pixels: below, the last panel's empty columns cost more than transposing (measured: 49 pixels 1.3, 196 pixels 0.9 times as long)
 
@@ -432,6 +433,21 @@ cdef void plan_swapped(Job *job) noexcept nogil:
         job.scratch_size += rounded(job.width * panels_size(job.rows * min(job.cols, <int64_t>FL_PANEL), 1) * sizeof(float))
 
 
+cdef void share(Job *job, int64_t images) noexcept nogil:
+    """Fewer pixels, and if they are few, fewer columns a task, where threads would have nothing to do."""
+    cdef int64_t others = images * job.groups * job.out_size[0] * job.width_tasks
+    cdef int most = hands(job.work)
+    if job.out_size[1] > 1:
+        job.rows = shared(job.out_size[1], job.rows, 1, max(LEAST // job.cols, <int64_t>1), others * job.col_tasks, most)
+    else:
+        job.cols = shared(job.out_size[2], job.cols, FL_PANEL, LEAST, others, most)
+    job.row_tasks, job.col_tasks = (job.out_size[1] + job.rows - 1) // job.rows, (job.out_size[2] + job.cols - 1) // job.cols
+    others = images * job.groups * job.out_size[0] * job.row_tasks * job.col_tasks
+    job.width = shared(job.og, job.width, FL_PANEL, 4 * FL_PANEL, others, most)
+    job.width_tasks = (job.og + job.width - 1) // job.width
+    job.tasks = others * job.width_tasks
+
+
 cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode, bint x_last,
                    bint out_last, bint residual, activation) except -1:
     """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
@@ -489,6 +505,7 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
         job.width = width_of(job.og, COLS, job.tasks, 8)
     job.width_tasks = (job.og + job.width - 1) // job.width
     job.tasks *= job.width_tasks
+    share(job, images)
     if job.swap:
         plan_swapped(job)
         job.lists = job.taps = <int64_t *>need(job.k * sizeof(int64_t), "conv")

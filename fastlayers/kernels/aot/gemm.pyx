@@ -8,10 +8,11 @@ cimport numpy as cnp
 
 from ._engine cimport (
     FL_KC, FL_PANEL, RELEASE_GIL,
-    empty, enabled, fl_block, fl_epilogue, fl_kernels, fl_run, level, need, parallel, release, workers,
+    empty, enabled, fl_block, fl_epilogue, fl_kernels, fl_run, hands, level, need, parallel, release, workers,
 )
 from ._fit cimport Fit, fit_of
 from ._panels cimport Panels, make_panels
+from ._space cimport even, shared
 from ._step cimport make_step, run_plan
 
 cnp.import_array()
@@ -20,6 +21,7 @@ cnp.import_array()
 cdef enum:
     ROWS = 256
     COLS = 256
+    FEW_ROWS = 32  # of a task that is cut for another thread
 
 cdef Fit PACK = fit_of("linear_pack"), FIT = fit_of("linear")
 
@@ -98,7 +100,7 @@ cdef struct Job:
     const float *x
     const float *b
     float *out
-    int64_t m, n, k, row_tasks, col_tasks
+    int64_t m, n, k, row_tasks, col_tasks, width
     double work
     fl_epilogue epilogue
 
@@ -107,7 +109,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef Job *job = <Job *>context
     cdef int64_t row = number // job.col_tasks, col = number % job.col_tasks
     cdef int64_t i0 = job.m * row // job.row_tasks, i1 = job.m * (row + 1) // job.row_tasks
-    cdef int64_t j0 = col * COLS, j1 = min(job.n, j0 + COLS)
+    cdef int64_t j0 = col * job.width, j1 = min(job.n, j0 + job.width)
     cdef fl_epilogue e = job.epilogue
     if e.bias != NULL:
         e.bias += j0
@@ -147,9 +149,14 @@ cdef class PackedLinear:
         job.epilogue.bias, job.epilogue.bias_by_row = self.bias, 0
         job.epilogue.residual, job.epilogue.ldr = NULL, self.n
         job.epilogue.code, job.epilogue.a, job.epilogue.b = code, a, b
-        job.row_tasks, job.col_tasks = (m + ROWS - 1) // ROWS, (self.n + COLS - 1) // COLS
         # One row is bound by the memory that holds the weights: count bytes as if they were operations.
         job.work = fmax(2.0 * m * self.n * self.k, 8.0 * self.n * self.k) if m else 0
+        cdef int most = hands(job.work)
+        cdef int64_t rows = even(m, ROWS)
+        job.width = shared(self.n, COLS, FL_PANEL, 4 * FL_PANEL, (m + rows - 1) // rows, most)
+        job.col_tasks = (self.n + job.width - 1) // job.width
+        rows = shared(m, rows, 1, FEW_ROWS, job.col_tasks, most)
+        job.row_tasks = (m + rows - 1) // rows
 
     cdef int fits(self, x, out, residual) except -1:
         cdef int64_t known[2]

@@ -8,8 +8,9 @@ cimport numpy as cnp
 
 from ._engine cimport (
     FL_IDENTITY, FL_KC, FL_PANEL, RELEASE_GIL,
-    alloc, fl_block, fl_direct, fl_epilogue, fl_kernels, fl_panels, fl_run, level, parallel, release, workers,
+    alloc, fl_block, fl_direct, fl_epilogue, fl_kernels, fl_panels, fl_run, hands, level, parallel, release, workers,
 )
+from ._space cimport shared
 from ._step cimport make_step, run_plan
 from .gemm cimport panels_size
 
@@ -19,6 +20,7 @@ cdef enum:
     COLS = 256      # columns of a task: a block of K of them, packed, is 256 KB
     ROWS = 256      # rows of a call of the level's `block`
     LEAST = 512     # rows of a task at least, since each packs its columns anew
+    MANY = 128      # rows of a task that is cut for another thread and packs its columns
     TASKS = 16      # tasks from which rows are not cut
     NARROW = 64     # columns up to which b is read where it lies, if they lie side by side,
     FEW = 16        # and rows up to which it is, if they do,
@@ -33,7 +35,7 @@ cdef struct Job:
     float *out
     int64_t m, n, k
     int64_t a_step, b_step          # floats from one entry of the batch to the next; 0 if there is one for all
-    int64_t tasks, row_tasks, col_tasks
+    int64_t tasks, row_tasks, col_tasks, width
     bint transposed, packed
     double work
     float *scratch
@@ -146,7 +148,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef int64_t column = number % job.col_tasks, row = number // job.col_tasks % job.row_tasks
     cdef int64_t entry = number // job.col_tasks // job.row_tasks
     cdef int64_t i0 = job.m * row // job.row_tasks, m = job.m * (row + 1) // job.row_tasks - i0
-    cdef int64_t j0 = column * COLS, cols = least(COLS, job.n - j0)
+    cdef int64_t j0 = column * job.width, cols = least(job.width, job.n - j0)
     cdef const float *a = job.a + entry * job.a_step + i0 * job.k
     cdef const float *b = job.b + entry * job.b_step + j0 * (job.k if job.transposed else 1)
     cdef float *out = job.out + (entry * job.m + i0) * job.n + j0
@@ -180,7 +182,8 @@ cdef int run(const void *plan, void *const *operands) noexcept nogil:
 
 cdef int plan_matmul(Job *job, tuple a, tuple b, tuple out, bint transpose_b, activation) except -1:
     """Shapes of the arguments."""
-    cdef int64_t batch, cols
+    cdef int64_t batch, cols, rows
+    cdef int most
     batch, job.m, job.n = out
     job.k = a[2]
     job.level = level()
@@ -192,20 +195,24 @@ cdef int plan_matmul(Job *job, tuple a, tuple b, tuple out, bint transpose_b, ac
     job.epilogue.bias, job.epilogue.bias_by_row, job.epilogue.residual, job.epilogue.ldr = NULL, 0, NULL, 0
     job.epilogue.code, job.epilogue.a, job.epilogue.b = activation
     job.packed = job.m > FEW_ACROSS if transpose_b else job.m > FEW and job.n > NARROW
-    job.col_tasks = (job.n + COLS - 1) // COLS
-    job.row_tasks = 1
-    if batch * job.col_tasks < TASKS:
-        job.row_tasks = max(1, job.m // LEAST)
+    # Few rows are bound by the reading of b.
+    job.work = batch * fmax(2.0 * job.m * job.n * job.k, 8.0 * job.n * job.k)
+    most = hands(job.work)
+    rows = job.m
+    if batch * ((job.n + COLS - 1) // COLS) < TASKS:
+        rows = (job.m + max(job.m // LEAST, 1) - 1) // max(job.m // LEAST, 1)
+    job.width = shared(job.n, COLS, FL_PANEL, 4 * FL_PANEL, batch * ((job.m + rows - 1) // max(rows, 1)), most)
+    job.col_tasks = (job.n + job.width - 1) // job.width
+    rows = shared(job.m, rows, 1, MANY if job.packed else FEW, batch * job.col_tasks, most)
+    job.row_tasks = (job.m + rows - 1) // max(rows, 1)
     job.tasks = batch * job.col_tasks * job.row_tasks if job.m else 0
-    cols = min(job.n, <int64_t>COLS)
+    cols = min(job.n, job.width)
     if job.packed:
         job.scratch_size = panels_size(cols, FL_KC)
     elif transpose_b:
         job.scratch_size = STRIP * FL_KC
     else:
         job.scratch_size = FL_PANEL * FL_KC if job.n % FL_PANEL else 0
-    # Few rows are bound by the reading of b.
-    job.work = batch * fmax(2.0 * job.m * job.n * job.k, 8.0 * job.n * job.k)
     return 0
 
 

@@ -414,7 +414,8 @@ cdef class Bound:
 
 
     def profile(self, list inputs, int repeat):
-        """Runs `repeat` times with the GIL held, and returns the shortest time of each call in nanoseconds."""
+        """Runs `repeat` times with the GIL held, and returns the shortest time of each call in nanoseconds: as within a run, whose
+        workers wait for the next step."""
         cdef cnp.ndarray times = np.full(self.count, np.iinfo(np.int64).max, np.int64)
         cdef int64_t *least = <int64_t *>cnp.PyArray_DATA(times)
         cdef void *bases[MOST_BASES]
@@ -429,22 +430,26 @@ cdef class Bound:
             bases[FIRST + i] = cnp.PyArray_DATA(<cnp.ndarray?>inputs[i])
         bases[ARENA], bases[CONSTANT] = <void *>((<size_t>cnp.PyArray_DATA(arena) + 63) // 64 * 64), NULL
         results = self.outcome(bases, FIRST + self.inputs)
-        for r in range(repeat):
-            for i in range(self.count):
-                operand = self.operands + self.steps[i].first
-                start = fl_now_ns()
-                if self.steps[i].python >= 0:
-                    self.python_step(i, bases, arena, (inputs, results))
-                else:
-                    for j in range(self.steps[i].count):
-                        operands[j] = NULL if operand[j].space < 0 else <void *>(<char *>bases[operand[j].space] + operand[j].offset)
-                    if self.steps[i].run(self.steps[i].plan, operands):
-                        if not isinstance(self.given[i], UsersStep):
-                            raise LimitError("profile: a step failed")
+        run_begin()
+        try:
+            for r in range(repeat):
+                for i in range(self.count):
+                    operand = self.operands + self.steps[i].first
+                    start = fl_now_ns()
+                    if self.steps[i].python >= 0:
                         self.python_step(i, bases, arena, (inputs, results))
-                took = fl_now_ns() - start
-                if took < least[i]:
-                    least[i] = took
+                    else:
+                        for j in range(self.steps[i].count):
+                            operands[j] = NULL if operand[j].space < 0 else <void *>(<char *>bases[operand[j].space] + operand[j].offset)
+                        if self.steps[i].run(self.steps[i].plan, operands):
+                            if not isinstance(self.given[i], UsersStep):
+                                raise LimitError("profile: a step failed")
+                            self.python_step(i, bases, arena, (inputs, results))
+                    took = fl_now_ns() - start
+                    if took < least[i]:
+                        least[i] = took
+        finally:
+            run_end()
         return times
 
 

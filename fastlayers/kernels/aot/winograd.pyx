@@ -19,9 +19,9 @@ import numpy as np
 
 from ._engine cimport (
     FL_KC, FL_PANEL,
-    alloc, copied, fl_block, fl_kernels, fl_run, fl_wino_in, fl_wino_out, level, need, parallel, release, run_begin, run_end, workers,
+    alloc, copied, fl_block, fl_kernels, fl_run, fl_wino_in, fl_wino_out, hands, level, need, parallel, release, run_begin, run_end, workers,
 )
-from ._space cimport even, rounded
+from ._space cimport begin_of, even, pieces_for, rounded
 from ._fit cimport Fit, fit_of
 from ._panels cimport Panels, make_panels
 from ._step cimport make_step, run_plan
@@ -152,10 +152,10 @@ cdef struct Job:
     bint x_last, out_last
     int code
     float a, b
-    # how the work is cut: blocks of images x rows x cols tiles, and `width` columns of the product
+    # how the work is cut: blocks of images x rows x cols tiles, and pieces of the product's columns
     int64_t tiles[2]         # of an image
     int64_t block_images, block_rows, block_cols, image_blocks, row_blocks, col_blocks
-    int64_t width
+    int64_t width, column_pieces  # the most columns of a piece
     bint alone               # there is one block, and all threads work on it
     double work
     int64_t v_point, v_tile, m_point, m_tile   # floats between positions and tiles of V and M
@@ -173,10 +173,10 @@ cdef Block block_of(const Job *job, int64_t number) noexcept nogil:
     cdef Block block
     block.col = number % job.col_blocks * job.block_cols
     number = number // job.col_blocks
-    block.row = number % job.row_blocks * job.block_rows
+    block.row = begin_of(number % job.row_blocks, job.row_blocks, job.tiles[0])
+    block.rows = begin_of(number % job.row_blocks + 1, job.row_blocks, job.tiles[0]) - block.row
     block.image = number // job.row_blocks * job.block_images
     block.images = min(job.block_images, job.images - block.image)
-    block.rows = min(job.block_rows, job.tiles[0] - block.row)
     block.cols = min(job.block_cols, job.tiles[1] - block.col)
     block.tiles = block.images * block.rows * block.cols
     return block
@@ -321,9 +321,10 @@ cdef void untransform(const Job *job, const Block *block, int64_t j0, int64_t n,
         c0 += step
 
 
-cdef void columns(const Job *job, const Block *block, int64_t j0, const float *v, char *own) noexcept nogil:
-    """The outputs of a block, `width` columns from j0 on, out of V."""
-    cdef int64_t n = min(job.width, job.out_channels - j0)
+cdef void columns(const Job *job, const Block *block, int64_t piece, const float *v, char *own) noexcept nogil:
+    """The outputs of a block, one piece of the columns, out of V."""
+    cdef int64_t panels = pieces(job.out_channels, FL_PANEL), j0 = begin_of(piece, job.column_pieces, panels) * FL_PANEL
+    cdef int64_t n = min(begin_of(piece + 1, job.column_pieces, panels) * FL_PANEL, job.out_channels) - j0
     multiply(job, block, j0, panels_size(n, 1), v, <float *>(own + job.at_m))
     untransform(job, block, j0, n, <const float *>(own + job.at_m), <float *>(own + job.at_part))
 
@@ -332,13 +333,12 @@ cdef void block_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
     cdef Block block = block_of(job, number)
     cdef char *own = job.scratch + job.shared_size + worker * job.own_size
-    cdef int64_t c0 = 0, j0 = 0
+    cdef int64_t c0 = 0, piece
     while c0 < job.channels:
         transform(job, &block, c0, <float *>own, <float *>(own + job.at_part))
         c0 += FL_PANEL
-    while j0 < job.out_channels:
-        columns(job, &block, j0, <const float *>own, own)
-        j0 += job.width
+    for piece in range(job.column_pieces):
+        columns(job, &block, piece, <const float *>own, own)
 
 
 cdef void channels_task(void *context, int64_t number, int worker) noexcept nogil:
@@ -351,7 +351,7 @@ cdef void channels_task(void *context, int64_t number, int worker) noexcept nogi
 cdef void columns_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
     cdef Block block = block_of(job, 0)
-    columns(job, &block, number * job.width, <const float *>job.scratch, job.scratch + job.shared_size + worker * job.own_size)
+    columns(job, &block, number, <const float *>job.scratch, job.scratch + job.shared_size + worker * job.own_size)
 
 
 cdef int64_t pieces(int64_t n, int64_t length) noexcept nogil:
@@ -363,15 +363,15 @@ cdef int64_t apart(int64_t floats) noexcept nogil:
     return floats + (FL_PANEL if floats % 256 == 0 else 0)
 
 
-cdef void cut(Job *job) noexcept nogil:
+cdef void cut(Job *job, int most_hands) noexcept nogil:
     """Cuts tiles into blocks and columns into pieces."""
     cdef int64_t image_tiles = job.tiles[0] * job.tiles[1], tiles = job.images * image_tiles, most
-    job.width = min(panels_size(job.out_channels, 1), <int64_t>WIDTH)
+    cdef int64_t panels = pieces(job.out_channels, FL_PANEL)
     job.alone = tiles <= ALONE
+    job.column_pieces = pieces_for(panels, WIDTH // FL_PANEL, 1, 1, most_hands if job.alone else 1)
+    job.width = pieces(panels, job.column_pieces) * FL_PANEL
     if job.alone:
         most = ALONE
-        if pieces(job.out_channels, WIDTH) < BLOCKS:  # two panels at once are enough for the product
-            job.width = min(job.width, <int64_t>WIDTH // 2)
     else:
         most = BUDGET // max(job.points * (panels_size(job.channels, 1) + job.width), <int64_t>1)
         most = min(max(min(most, pieces(tiles, BLOCKS)), <int64_t>LEAST), <int64_t>MOST)
@@ -382,6 +382,9 @@ cdef void cut(Job *job) noexcept nogil:
             job.block_images = even(job.images, max(most // image_tiles, <int64_t>1))
     job.image_blocks = pieces(job.images, job.block_images)
     job.row_blocks, job.col_blocks = pieces(job.tiles[0], job.block_rows), pieces(job.tiles[1], job.block_cols)
+    if not job.alone and job.block_images == 1:
+        job.row_blocks = pieces_for(job.tiles[0], job.block_rows, pieces(LEAST, 4 * job.block_cols), job.image_blocks * job.col_blocks, most_hands)
+        job.block_rows = pieces(job.tiles[0], job.row_blocks)
 
 
 cdef void plan_winograd(Job *job, PackedWinograd packed, x, out, pads, bint x_last, bint out_last, activation):
@@ -402,7 +405,9 @@ cdef void plan_winograd(Job *job, PackedWinograd packed, x, out, pads, bint x_la
     tiles = job.images * job.tiles[0] * job.tiles[1]
     if tiles == 0 or job.out_channels == 0:
         return  # nothing to do, as image_blocks = 0 says
-    cut(job)
+    # What both transforms do for a number of V or M costs about as much as eight multiply-adds of the product.
+    job.work = 2.0 * tiles * job.points * (<double>job.channels * job.out_channels + 8.0 * (job.channels + job.out_channels))
+    cut(job, hands(job.work))
     job.v_point, job.m_point = panels_size(job.channels, 1), job.width
     job.v_tile, job.m_tile = apart(job.points * job.v_point), apart(job.points * job.m_point)
     v_size = rounded(job.block_images * job.block_rows * job.block_cols * job.v_tile * sizeof(float))
@@ -414,8 +419,6 @@ cdef void plan_winograd(Job *job, PackedWinograd packed, x, out, pads, bint x_la
     inputs = (job.m + 2) * (job.block_cols * job.m + 2)
     outputs = 0 if out_last else job.block_rows * job.m * job.block_cols * job.m
     job.own_size = job.at_part + rounded(max(inputs, outputs) * FL_PANEL * sizeof(float))
-    # What both transforms do for a number of V or M costs about as much as eight multiply-adds of the product.
-    job.work = 2.0 * tiles * job.points * (<double>job.channels * job.out_channels + 8.0 * (job.channels + job.out_channels))
 
 
 cdef int run_winograd(const void *plan, void *const *operands) noexcept nogil:
@@ -425,7 +428,7 @@ cdef int run_winograd(const void *plan, void *const *operands) noexcept nogil:
     cdef int threads
     if blocks == 0:
         return 0
-    channel_tasks, column_tasks = pieces(job.channels, FL_PANEL), pieces(job.out_channels, job.width)
+    channel_tasks, column_tasks = pieces(job.channels, FL_PANEL), job.column_pieces
     job.x, job.out, job.residual = <const float *>operands[0], <float *>operands[1], <const float *>operands[2]
     threads = workers(max(channel_tasks, column_tasks) if job.alone else blocks, job.work)
     job.scratch = <char *>alloc(job.shared_size + threads * job.own_size)

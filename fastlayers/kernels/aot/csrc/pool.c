@@ -22,7 +22,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define SPIN_NS 50000
+#define SPIN_NS 200000
 #define RETRY_NS 1000000000 /* after a thread was refused, ask the system again only after this time */
 #define SHORT_NS 20000 /* the clock is not read more often than about so, and at least at every STRIDEth question */
 #define STRIDE 16

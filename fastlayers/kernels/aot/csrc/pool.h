@@ -41,7 +41,7 @@ typedef struct {
 } fl_stops;
 extern const fl_stops fl_stop_table;
 
-/* Brackets calls of fl_parallel that follow each other closely: in between, workers spin (at most 50 us) instead of sleeping.
+/* Brackets calls of fl_parallel that follow each other closely: in between, workers spin (at most 200 us) instead of sleeping.
  * Both are called on the same thread. */
 void fl_run_begin(void);
 void fl_run_end(void);

@@ -304,6 +304,8 @@ cdef int limit_threads(int most) noexcept nogil
 cdef void parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) noexcept nogil
 # Brackets jobs that follow each other closely: in between, workers stay awake for some microseconds. Every begin has its end.
 cdef void run_begin() noexcept nogil
+# After a begin: the workers of a run of so much work are called, if that pays.
+cdef void run_wake(double work) noexcept nogil
 cdef void run_end() noexcept nogil
 # Scratch: 64-byte aligned, NULL where there is no memory.
 cdef void *alloc(size_t bytes) noexcept nogil

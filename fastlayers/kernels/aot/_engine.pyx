@@ -35,6 +35,8 @@ cdef extern from "csrc/pool.h" nogil:
     void fl_parallel(fl_task_fn fn, void *context, int64_t tasks, int threads)
     void fl_run_begin()
     void fl_run_end()
+    void fl_run_wake(int threads)
+    bint fl_pool_awake()
     void fl_pool_init()
     int fl_pool_workers()
     ctypedef struct fl_stops:
@@ -97,7 +99,9 @@ cdef int _threads = 1
 cdef int _most_threads = 1  # so far
 
 RELEASE_GIL = 2e6            # 20 us
-cdef double WORK_A_THREAD = 5e5  # 5 us: within a run, whose workers wait for it, a thread takes up work after about 2
+cdef double WORK_A_THREAD = 5e5  # 5 us: a thread that waits for it takes up work after about 2,
+cdef double WORK_ASLEEP = 4e6    # and one that sleeps, and has to be called, after about 20, which costs the caller 5 to 10
+cdef double WORK_OF_A_RUN = 1e7  # 100 us: a run of so much has its workers called at once
 cdef size_t ASKED = 1 << 30      # beyond it is asked whether the machine has so much: the system would grant it, and end the process
 cdef size_t RECYCLE = 1 << 16    # results from this size on are recycled: smaller ones cost numpy no page faults
 
@@ -132,7 +136,7 @@ cdef bint enabled() noexcept nogil:
 
 
 cdef int workers(int64_t tasks, double work) noexcept nogil:
-    cdef double most = work / WORK_A_THREAD
+    cdef double most = work / (WORK_A_THREAD if fl_pool_awake() else WORK_ASLEEP)
     cdef int64_t n = _threads
     if 0 < fl_limit < n:
         n = fl_limit
@@ -169,6 +173,11 @@ def give_way():
 
 cdef void run_begin() noexcept nogil:
     fl_run_begin()
+
+
+cdef void run_wake(double work) noexcept nogil:
+    if work >= WORK_OF_A_RUN and _threads > 1 and fl_limit != 1:
+        fl_run_wake(min(_threads, fl_limit) if fl_limit > 0 else _threads)
 
 
 cdef void run_end() noexcept nogil:

@@ -16,7 +16,7 @@ cimport numpy as cnp
 
 import numpy as np
 
-from ._engine cimport RELEASE_GIL, alloc, count_begin, count_end, empty, has_room, have_gil, limit_threads, need, release, run_begin, run_end, want_gil
+from ._engine cimport RELEASE_GIL, alloc, count_begin, count_end, empty, has_room, have_gil, limit_threads, need, release, run_begin, run_end, run_wake, want_gil
 from ._plan cimport ARENA, CONSTANT, FIRST, INTO, OUTPUT, OVER, Chunk, Entry, Ledger, Link, Map, Native, Place, Span, lay_out, map_begin, map_find
 from ._step cimport Step, out_of_range
 from ._stop cimport SHARED, Stop, deadlines, stop_begin, stop_due, stop_end, stop_raise
@@ -246,7 +246,7 @@ cdef class Bound:
 
         `held` keeps the inputs and outputs: arrays that a user's function gets may outlive the run, in a traceback for one."""
         cdef int i = 0, failed = 0
-        cdef bint many = self.longest > RELEASE_GIL
+        cdef bint many = self.work >= RELEASE_GIL
         cdef Stop memory
         cdef Stop *stop = NULL
         cdef object owner = None, counting = count_begin(self.most) if self.python else None
@@ -278,6 +278,7 @@ cdef class Bound:
                     with nogil:
                         if many:
                             run_begin()
+                            run_wake(self.work)
                         failed = self.stretch(&i, bases, stop)
                         if many:
                             run_end()
@@ -432,6 +433,7 @@ cdef class Bound:
         results = self.outcome(bases, FIRST + self.inputs)
         run_begin()
         try:
+            run_wake(self.work)
             for r in range(repeat):
                 for i in range(self.count):
                     operand = self.operands + self.steps[i].first

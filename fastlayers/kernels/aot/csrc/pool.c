@@ -305,14 +305,29 @@ static int due_here(void) {
 
 const fl_stops fl_stop_table = {stop_begin, stop_end, stop_due, due_here, look_up_place};
 
-void fl_run_begin(void) { atomic_fetch_add(&pool.runs, 1); }
+/* How many brackets this thread has open: a kernel of two jobs has one of its own within that of its run. */
+static _Thread_local int depth;
+
+void fl_run_begin(void) {
+  if (depth++ == 0)
+    atomic_fetch_add(&pool.runs, 1);
+}
 
 /* Stops at 0: a thread that forked within a bracket closes it in the child too, where it has been forgotten. */
 void fl_run_end(void) {
+  if (--depth > 0)
+    return;
   int runs = atomic_load(&pool.runs);
   while (runs > 0 && !atomic_compare_exchange_weak(&pool.runs, &runs, runs - 1)) {
   }
 }
+
+void fl_run_wake(int threads) {
+  if (threads > 1 && atomic_load(&pool.runs) == 1)
+    wake_workers(threads - 1);
+}
+
+int fl_pool_awake(void) { return atomic_load_explicit(&pool.awake, memory_order_relaxed) > 0; }
 
 int fl_pool_workers(void) { return atomic_load(&pool.workers); }
 

@@ -46,6 +46,12 @@ extern const fl_stops fl_stop_table;
 void fl_run_begin(void);
 void fl_run_end(void);
 
+/* Within a bracket: workers that sleep are called, to wait for the jobs that will come. */
+void fl_run_wake(int threads);
+
+/* Is a worker awake, which would take up a job at once? */
+int fl_pool_awake(void);
+
 /* Number of worker threads that exist now (0 before the first use and after a fork). */
 int fl_pool_workers(void);
 

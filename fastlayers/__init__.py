@@ -40,6 +40,7 @@ _MODULES = ("functional", "graph", "kernels", "layers")
 if TYPE_CHECKING:
     from . import cuda as cuda
     from . import functional, graph, kernels, layers
+    from . import ort as ort
     from ._held import Memory, memory, trim_memory
     from .formats import load_weights
     from .layers import *
@@ -54,4 +55,4 @@ __all__ = [
 
 if not TYPE_CHECKING:
     __all__ += sorted(by_name({"layers": _HOMES["layers"]}))
-    __getattr__, __dir__ = exports(__name__, _HOMES, (*_MODULES, "cuda"))
+    __getattr__, __dir__ = exports(__name__, _HOMES, (*_MODULES, "cuda", "ort"))

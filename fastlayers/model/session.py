@@ -13,13 +13,13 @@ from ._load import load
 from .model import Model
 from .specs import MapSpec, OptionalSequenceSpec, OptionalSpec, SequenceMapSpec, SequenceSpec, TensorSpec
 
-__all__ = ["InferenceSession", "ModelMetadata", "NodeArg", "SessionOptions"]
+__all__ = ["TYPES", "InferenceSession", "ModelMetadata", "NodeArg", "SessionOptions"]
 
 # onnxruntime's keyword arguments that have no meaning here.
 _OTHERS = ("enable_fallback", "disabled_optimizers", "read_config_from_model")
 
 # As onnxruntime names types in NodeArg.type.
-_TYPES = {
+TYPES = {
     "float32": "float", "float64": "double", "float16": "float16", "bool": "bool", "object": "string",
     **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }  # fmt: skip
@@ -33,7 +33,7 @@ class NodeArg:
     def __init__(self, spec: TensorSpec) -> None:
         self.name = spec.name
         self.shape = None if spec.shape is None else list(spec.shape)
-        kind = f"tensor({_TYPES.get(spec.dtype.name, spec.dtype.name)})"
+        kind = f"tensor({TYPES.get(spec.dtype.name, spec.dtype.name)})"
         if isinstance(spec, (SequenceSpec, OptionalSequenceSpec)):
             kind = f"seq({kind})"
         if isinstance(spec, (MapSpec, SequenceMapSpec)):
@@ -109,7 +109,11 @@ class ModelMetadata:
 
 
 class InferenceSession:
-    """A model behind the interface of ``onnxruntime.InferenceSession``.
+    """A model behind the interface of ``onnxruntime.InferenceSession``, with the manners of `Model`.
+
+    It has the few methods that a service uses, takes what `Model.run` takes (float64 where the model says float32), loads every
+    format that `load` does, and raises our errors. `fastlayers.ort` has another of the name, which is strict where onnxruntime
+    is, raises its errors, and has all of its methods: for code that is to run with either.
 
     Args:
         path_or_bytes: a path, or the model's bytes.

@@ -6,18 +6,18 @@ import numpy as np
 
 from tests.formats import onnx_build as onnx
 
-__all__ = ["ADDED", "added", "matmul", "relu", "sequence", "unknown"]
+__all__ = ["ADDED", "added", "matmul", "outside", "relu", "sequence", "unknown"]
 
 ADDED = np.array([1.0, 2.0, 3.0], np.float32)
 INT64 = 7
 
 
-def added() -> bytes:
+def added(weights: bytes = b"") -> bytes:
     """y = x + w for x of n rows of 3, and t = s for an integer."""
     nodes = [onnx.node("Add", "x w", "y"), onnx.node("Identity", "s", "t")]
     inputs = [onnx.value_info("x", ("n", 3)), onnx.value_info("s", (), INT64)]
     outputs = [onnx.value_info("y", ("n", 3)), onnx.value_info("t", (), INT64)]
-    graph = onnx.graph(nodes, inputs, outputs, [onnx.tensor(ADDED, "w")])
+    graph = onnx.graph(nodes, inputs, outputs, [weights or onnx.tensor(ADDED, "w")])
     told = onnx.field(4, "org.example") + onnx.field(5, 7) + onnx.field(6, "what it does")
     return onnx.model(graph, told, onnx.field(14, onnx.entry("author", "someone")))
 
@@ -44,3 +44,8 @@ def sequence() -> bytes:
     kind = onnx.field(2, onnx.field(4, onnx.field(1, onnx.field(1, onnx.field(1, 1)))))
     out = onnx.field(1, "q") + kind
     return onnx.model(onnx.graph([onnx.node("SequenceConstruct", "x x", "q")], [onnx.value_info("x", ("n",))], [out]))
+
+
+def outside(location: str) -> bytes:
+    """`added` with its weights in another file."""
+    return added(onnx.external([3], "w", location=location))

@@ -1,9 +1,9 @@
 """Packages out of their own wheels, unmodified, with fastlayers in place of onnxruntime.
 
 ``python -m tests.packages WORK [case ...]``: an environment is made in WORK for each group. Every case runs four times, in
-processes of their own: with onnxruntime itself; with fastlayers in its place, while onnxruntime is installed; the same once it is
-not; and with fastlayers' outputs two percent off, which must be noticed. Answers are compared with onnxruntime's. Ends with 1 if a
-case fails.
+processes of their own: with onnxruntime itself; with fastlayers in its place, while onnxruntime is installed; the same once it
+is not; and with fastlayers' outputs two percent off, which must be noticed. Answers are compared with onnxruntime's. Ends with 1
+if a case fails.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FLOOR = 1e-6  # of numbers, where all of an array are next to nothing
 
 
 def pip(python: Path, *arguments: str) -> None:
-    subprocess.run([python, "-m", "pip", "--quiet", *arguments], check=True)
+    subprocess.run([python, "-m", "pip", "-qq", *arguments], check=True)
 
 
 def environment(work: Path, name: str, group: Group) -> Path:

@@ -211,7 +211,7 @@ def test_functions_that_have_the_name_of_their_module_are_functions(package: str
 
 def test_completion_shows_what_is_public_and_nothing_else() -> None:
     shown = {name for name in dir(fl) if not name.startswith("_")}
-    modules = {"cuda", "formats", "stream"}  # which `fl.` finds too
+    modules = {"cuda", "formats", "ort", "stream"}  # which `fl.` finds too
     assert shown - set(fl.__all__) <= modules | {"model"}
     assert "annotations" not in dir(fl.functional)
 

@@ -99,7 +99,7 @@ class Core:
 
     def run(self, output_names: Sequence[str], input_feed: Mapping[str, Any], run_options: RunOptions | None = None) -> list[Any]:
         """The outputs of these names, in their order."""
-        if run_options is None and self._fast and output_names is self._outputs:
+        if run_options is None and self._fast and type(output_names) is list and output_names == self._outputs:
             found = self._model._runner.run(input_feed)
             if found is not None:  # every input was exactly what the model says
                 return list(found.values())

@@ -61,12 +61,12 @@ def stand_in(off: bool) -> list[int]:
         return [wrong(item, i) for i, item in enumerate(found)] if off else found
 
     _core.Core._given = counted  # type: ignore[method-assign]
-    fast = _core.Core.run
+    run = _core.Core.run
 
-    def run(self: Any, output_names: Any, input_feed: Any, run_options: Any = None) -> list[Any]:
-        return fast(self, list(output_names), input_feed, run_options)  # a list of its own goes by way of _given
+    def slow(self: Any, output_names: Any, input_feed: Any, run_options: Any = None) -> list[Any]:
+        return run(self, tuple(output_names), input_feed, run_options)  # what is no list goes by way of _given
 
-    _core.Core.run = run  # type: ignore[method-assign]
+    _core.Core.run = slow  # type: ignore[method-assign]
     return runs
 
 

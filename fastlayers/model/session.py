@@ -102,7 +102,7 @@ class ModelMetadata:
         self.custom_metadata_map = dict(model.metadata)
         self.description: str = told.get("description", "")
         self.domain: str = told.get("domain", "")
-        self.graph_description = ""  # which is not kept
+        self.graph_description: str = told.get("graph_description", "")
         self.graph_name: str = told.get("graph_name", "")
         self.producer_name: str = told.get("producer_name", "")
         self.version: int = told.get("version", 0)

@@ -17,7 +17,8 @@ def added(weights: bytes = b"") -> bytes:
     nodes = [onnx.node("Add", "x w", "y"), onnx.node("Identity", "s", "t")]
     inputs = [onnx.value_info("x", ("n", 3)), onnx.value_info("s", (), INT64)]
     outputs = [onnx.value_info("y", ("n", 3)), onnx.value_info("t", (), INT64)]
-    graph = onnx.graph(nodes, inputs, outputs, [weights or onnx.tensor(ADDED, "w")])
+    described = onnx.field(10, "a sum and a copy")
+    graph = onnx.graph(nodes, inputs, outputs, [weights or onnx.tensor(ADDED, "w")], extra=described)
     told = onnx.field(4, "org.example") + onnx.field(5, 7) + onnx.field(6, "what it does")
     return onnx.model(graph, told, onnx.field(14, onnx.entry("author", "someone")))
 

@@ -53,6 +53,7 @@ def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str], d
     about: dict[str, str | int] = {
         "producer_name": model.producer_name,
         "graph_name": model.graph.name,
+        "graph_description": model.graph.doc_string,
         "domain": model.domain,
         "description": model.doc_string,
         "version": model.model_version,

@@ -30,7 +30,7 @@ _FEW = 64  # items of a list that are not worth counting
 _MODEL = frozenset((1, 2, 3, 4, 5, 6, 7, 8, 14, 25))
 _OPSET = frozenset((1, 2))
 _FUNCTION = frozenset((1, 4, 5, 6, 7, 9, 10, 11, 13))
-_GRAPH = frozenset((1, 2, 5, 11, 12, 13, 15))
+_GRAPH = frozenset((1, 2, 5, 10, 11, 12, 13, 15))
 _NODE = frozenset((1, 2, 3, 4, 5, 7, 8))
 _ATTRIBUTE = frozenset((1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 15, 20, 21, 22, 23))
 
@@ -183,7 +183,7 @@ class Parser(ValueParser):
         self._graphs_left -= 1
         if self._graphs_left < 0:
             raise LimitError(f"{where}: has more than {MAX_GRAPHS} graphs")
-        name = ""
+        name = told = ""
         nodes: list[NodeProto] = []
         initializers: dict[str, Any] = {}
         inputs: list[ValueInfo] = []
@@ -211,11 +211,12 @@ class Parser(ValueParser):
                 value_info[info.name] = info
             elif tag == 0x12:
                 name = self._text(a, b)
+            elif tag == 0x52:
+                told = self._text(a, b)
             else:
                 skip(tag, _GRAPH, where)
-        return GraphProto(
-            name, tuple(nodes), frozen(initializers), tuple(inputs), tuple(outputs), frozen(value_info), frozen(widened)
-        )
+        sides = tuple(inputs), tuple(outputs)
+        return GraphProto(name, tuple(nodes), frozen(initializers), *sides, frozen(value_info), frozen(widened), told)
 
     # ------------------------------------------------------------------ nodes and their attributes
 

@@ -72,6 +72,7 @@ class GraphProto(NamedTuple):
     outputs: tuple[ValueInfo, ...]
     value_info: Mapping[str, ValueInfo]
     widened: Mapping[str, str]
+    doc_string: str = ""
 
 
 class FunctionProto(NamedTuple):

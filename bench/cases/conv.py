@@ -110,6 +110,16 @@ CASES: tuple[Case, ...] = (
     _conv2d(64, 56, 3, 64, batch=8),
     _conv2d(256, 14, 1, 1024),
     _conv2d(64, 28, 3, 64, groups=4),
+    *(
+        entry
+        for last in (True, False)
+        for entry in (  # few results a group: of a network that transcribes music, and of one with narrow groups
+            case("conv", "", (8, 1, 43, 264), (8, 8, (1, 3, 39)), last=last, activation="relu"),
+            case("conv", "", (32, 1, 86, 88), (1, 32, (1, 7, 3)), last=last, activation="sigmoid"),
+            _conv2d(64, 28, 3, 64, groups=16, last=last),
+            _conv2d(368, 14, 3, 368, groups=46, last=last),
+        )
+    ),
     _conv1d(129, 4, 3, 128, activation="relu", last=False),
     case("conv", "", (16, 16, 28, 28), (32, 16, (3, 3, 3))),
 )

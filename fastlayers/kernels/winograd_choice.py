@@ -11,6 +11,7 @@ __all__ = ["choose"]
 # that is computed takes longer by about the same factor.
 _CALL = 200.0  # what a call of `winograd` takes more
 _DIRECT = 0.0133  # a multiply-add of the direct convolution, outputs rounded up to panels,
+_ALONG, _ALONG_TOO = 1.1, 2.2  # or so many more outputs than there are, where these are few and vectors lie along pixels,
 _PIXEL = 0.28  # and each of its inputs and outputs
 _PRODUCT = 0.0145  # a multiply-add of the product of transformed tiles,
 _INTO, _OUT = 0.21, 0.145  # and each of its inputs and outputs, with their transforms
@@ -45,7 +46,7 @@ def choose(out_shape_dhw: tuple[int, int, int], channels_in: int, channels_out: 
 
 
 def _direct(size: tuple[int, int, int], c: int, o: int) -> float:
-    pixels, weights = math.prod(size), 9 * c * _whole(o)
+    pixels, weights = math.prod(size), 9 * c * min(_whole(o), _ALONG * (o + _ALONG_TOO))
     return _with_weights(_DIRECT * pixels * weights, weights) + _PIXEL * pixels * (c + o)
 
 
@@ -57,7 +58,7 @@ def _winograd(size: tuple[int, int, int], c: int, o: int, tile: int) -> float:
     return _CALL + _with_weights(_PRODUCT * numbers * weights, positions * weights) + transforms
 
 
-def _with_weights(product: float, weights: int) -> float:
+def _with_weights(product: float, weights: float) -> float:
     """The time of a product with that of reading its weights, of which the product hides as much as half its own."""
     return product + max(0.0, weights * (_NEAR if weights <= _REACH else _FAR) - product / 2)
 

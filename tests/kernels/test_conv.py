@@ -54,6 +54,17 @@ AWKWARD = (
     ((2, 4, 2, 9, 36), (34, 2, 2, 3, 3), {"groups": 2, "stride": (1, 1, 2), "pads": (1, 0, 1, 1, 0, 1)}),
     ((1, 31, 1, 1, 260), (37, 31, 1, 1, 11), {"dilation": (1, 1, 2), "pads": (0, 0, 0, 0, 6, 30)}),
     ((1, 9, 1, 1, 1205), (17, 9, 1, 1, 3), {"pads": (0, 0, 0, 0, 1, 1)}),
+    # Few results a group, along lines of pixels: rows in one line and apart, several blocks of K, phases of both strides.
+    ((2, 8, 1, 9, 20), (1, 8, 1, 5, 5), {"pads": (0, 0, 2, 2, 2, 2)}),
+    ((1, 33, 1, 6, 17), (2, 33, 1, 3, 3), {"pads": (0, 0, 1, 1, 1, 1)}),
+    ((1, 8, 1, 7, 45), (8, 8, 1, 3, 39), {"pads": (0, 0, 1, 1, 19, 19)}),
+    ((2, 40, 1, 7, 7), (30, 4, 1, 3, 3), {"groups": 10, "pads": (0, 0, 1, 1, 1, 1)}),
+    ((1, 12, 1, 15, 15), (24, 2, 1, 3, 3), {"groups": 6, "stride": (1, 2, 2), "pads": (0, 0, 1, 1, 1, 1)}),
+    ((1, 18, 2, 11, 23), (5, 18, 2, 4, 3), {"stride": (1, 3, 2), "dilation": (1, 2, 3), "pads": (1, 0, 3, 1, 2, 4)}),
+    ((1, 20, 1, 3, 3), (36, 20, 1, 1, 1), {"pads": (0, 0, 2, 0, 0, 1)}),
+    ((1, 10, 1, 1, 2065), (3, 10, 1, 1, 7), {"pads": (0, 0, 0, 0, 3, 3)}),
+    ((1, 10, 1, 1, 1100), (3, 10, 1, 1, 7), {"stride": (1, 1, 5), "pads": (0, 0, 0, 0, 30, 3)}),
+    ((1, 9, 1, 5, 6), (20, 9, 1, 2, 2), {}),
 )
 
 
@@ -97,10 +108,11 @@ def test_awkward_sizes(variant: str, i: int, layout: Layout) -> None:
 @pytest.mark.parametrize("mode", PAD_MODES.values(), ids=PAD_MODES)
 def test_padding_modes(variant: str, mode: int) -> None:
     pads = (1, 2, 3, 2, 4, 1)
-    case = random_problem(np.random.default_rng(mode), (2, 3, 3, 5, 6), (5, 3, 2, 3, 3), pads=pads, mode=mode)
-    y = reference("conv", case)
-    for layout in EVERY_LAYOUT:
-        close(run("conv", case, layout), y)
+    for weight, stride in (((16, 3, 2, 3, 3), (1, 1, 1)), ((5, 3, 2, 3, 3), (1, 1, 1)), ((5, 3, 2, 3, 3), (2, 2, 3))):
+        case = random_problem(np.random.default_rng(mode), (2, 3, 3, 5, 6), weight, pads=pads, mode=mode, stride=stride)
+        y = reference("conv", case)
+        for layout in EVERY_LAYOUT:
+            close(run("conv", case, layout), y)
 
 
 def test_an_activation_with_parameters_comes_last(variant: str) -> None:

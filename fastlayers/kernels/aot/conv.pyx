@@ -5,7 +5,8 @@ by side), so an output pixel is a row of the product, given by one pointer and a
 channels-first data, transposes) the few input rows that it needs into scratch that stays in cache; data that needs neither is read in place.
 
 Channels-first data with few taps (a 1x1 kernel, or few channels) swap roles instead: the weights' rows are broadcast and pixels are the
-panels, packed or read where they lie, so that neither side is transposed. See `swapped` for the choice. Both walks add in the same order: results are equal bit for bit.
+panels, packed or read where they lie, so that neither side is transposed. See `swapped` for the choice. Few results a group go along lines of pixels: see `_lines.pyx`. All walks add in
+the same order: results are equal bit for bit.
 """
 
 cimport cython
@@ -18,10 +19,11 @@ import numpy as np
 from ._band cimport Band, Runs, add_run, blocks_of, end_runs, fill, multiply, no_runs
 from ._engine cimport (
     FL_KC, FL_PANEL,
-    alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_panels, fl_run, hands, level, need, parallel, release, workers,
+    alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_panels, fl_run, level, need, parallel, release, workers,
 )
 from ._fit cimport Fit, check_groups, fit_of, read_steps
-from ._space cimport even, rounded, shared, source_index, width_of
+from ._lines cimport Lines, cheaper, few, lines_task, plan_lines
+from ._space cimport even, rounded, source_index, width_of
 from ._panels cimport Panels, make_panels
 from ._step cimport Kept, dims_of, make_step, run_plan
 from .gemm cimport pack_all, panels_size
@@ -35,8 +37,8 @@ cdef extern from "csrc/prefetch.h" nogil:
 cdef enum:
     PIXELS = 256
     COLS = 256
-    LEAST = 48    # pixels of a task that is cut for another thread
     STRIP = 64    # pixels of swapped roles that are packed at once: four panels
+    MOST = 12     # results of swapped roles that go along lines
     FEW = 128  # pixels: below, the last panel's empty columns cost more than transposing (measured: 49 pixels 1.3, 196 pixels 0.9 times as long)
 
 
@@ -85,7 +87,8 @@ def conv_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilatio
         packed.k *= packed.kernel[axis]
     size, width = panels_size(packed.og, packed.k), panels_size(packed.og, 1)
     packed.panels = make_panels(groups * size, stored, "conv_pack")
-    cdef bint swap = swapped(packed.k, packed.ig, packed.og, packed.kernel[0] * packed.kernel[1] == 1 and packed.stride[2] == 1)
+    cdef bint swap = few(packed.og)
+    swap = swap or swapped(packed.k, packed.ig, packed.og, packed.kernel[0] * packed.kernel[1] == 1 and packed.stride[2] == 1)
     cdef cnp.ndarray ordered
     cdef const float *w
     if stored is None or swap:
@@ -126,6 +129,8 @@ cdef struct Job:
     bint out_last           # is the output channels-last?
     bint in_place           # channels-last data without padding: pixels are read where they are
     bint swap
+    bint along              # instead of all below: along lines of pixels
+    Lines lines
     double work
     # how the work is cut: rows x cols output pixels, `width` columns of the product
     int64_t rows, cols, width, row_tasks, col_tasks, width_tasks, tasks
@@ -223,7 +228,8 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         # The planes' lines are drawn in while the sums are made: the transposition at the end touches a page a channel. Eight 64@56
         # images took 1.87 ms each without, 1.57 with.
         fl_prefetch_plane(first, out_volume, at.width, pixels)
-    p.rows, p.m, p.n = row, pixels, at.width
+    # Scratch has room for whole panels, which are faster than a part of one.
+    p.rows, p.m, p.n = row, pixels, at.width if job.out_last else p.ldc
     multiply(lv, &p, job.runs, job.first, job.k, job.b + at.group * panels_size(job.og, job.k), job.og, at.j0, &e)
     if not job.out_last:
         lv.transpose(p.c, p.ldc, first, out_volume, pixels, at.width)
@@ -433,19 +439,21 @@ cdef void plan_swapped(Job *job) noexcept nogil:
         job.scratch_size += rounded(job.width * panels_size(job.rows * min(job.cols, <int64_t>FL_PANEL), 1) * sizeof(float))
 
 
-cdef void share(Job *job, int64_t images) noexcept nogil:
-    """Fewer pixels, and if they are few, fewer columns a task, where threads would have nothing to do."""
-    cdef int64_t others = images * job.groups * job.out_size[0] * job.width_tasks
-    cdef int most = hands(job.work)
-    if job.out_size[1] > 1:
-        job.rows = shared(job.out_size[1], job.rows, 1, max(LEAST // job.cols, <int64_t>1), others * job.col_tasks, most)
-    else:
-        job.cols = shared(job.out_size[2], job.cols, FL_PANEL, LEAST, others, most)
-    job.row_tasks, job.col_tasks = (job.out_size[1] + job.rows - 1) // job.rows, (job.out_size[2] + job.cols - 1) // job.cols
-    others = images * job.groups * job.out_size[0] * job.row_tasks * job.col_tasks
-    job.width = shared(job.og, job.width, FL_PANEL, 4 * FL_PANEL, others, most)
-    job.width_tasks = (job.og + job.width - 1) // job.width
-    job.tasks = others * job.width_tasks
+cdef int plan_along(Job *job, PackedConv packed, int64_t images, bint residual) except -1:
+    cdef Lines *lines = &job.lines
+    cdef int64_t axis
+    lines.band, lines.groups, lines.og, lines.k, lines.out_channels = job.band, job.groups, job.og, job.k, job.out_channels
+    for axis in range(3):
+        lines.out_size[axis], lines.kernel[axis] = job.out_size[axis], job.kernel[axis]
+        lines.stride[axis], lines.dilation[axis] = job.stride[axis], job.dilation[axis]
+    lines.band.last = job.band.last and job.band.channels > 1
+    lines.out_last = job.out_last and job.out_channels > 1
+    lines.w, lines.epilogue = packed.rows, job.epilogue
+    lines.epilogue.bias, lines.epilogue.bias_by_row = packed.bias_rows, True
+    job.lists = need(job.k * sizeof(int64_t), "conv")
+    plan_lines(lines, images, residual, <int64_t *>job.lists)
+    job.tasks, job.scratch_size = lines.tasks, lines.scratch_size
+    return 0
 
 
 cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode, bint x_last,
@@ -473,6 +481,16 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
         job.swap = False
     if job.band.ig > 8 and job.k > job.band.ig and job.out_size[2] % FL_PANEL and job.out_size[2] < 4 * PIXELS:
         job.swap = False  # a short sequence that would be packed: see below
+    job.epilogue.bias, job.epilogue.bias_by_row = packed.bias_rows if job.swap else packed.bias, job.swap
+    job.epilogue.code, job.epilogue.a, job.epilogue.b = activation
+    if packed.rows != NULL and few(job.og):
+        plan_along(job, packed, images, residual)
+        # Roles swapped as above are as fast with more results, few terms or a stride: they write where the result lies.
+        job.along = not job.swap or job.og <= MOST and job.k >= 64 and job.k > job.band.ig and job.stride[2] == 1
+        if job.along and (job.swap or cheaper(&job.lines, x_last)):
+            return 0
+        release(job.lists)
+        job.along = False
     if not job.swap:  # where the layouts are one, nothing is transposed
         job.band.last = x_last or job.band.channels == 1 or job.band.size[0] * job.band.size[1] * job.band.size[2] == 1
         job.out_last = out_last or job.out_channels == 1 or job.out_size[0] * job.out_size[1] * job.out_size[2] == 1
@@ -481,9 +499,7 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
         job.band.size[2] = job.out_size[2] = job.band.size[0] * job.band.size[1] * job.band.size[2]
         job.band.size[0] = job.band.size[1] = job.out_size[0] = job.out_size[1] = 1
     job.b = packed.rows if job.swap else packed.panels.data
-    job.epilogue.bias, job.epilogue.bias_by_row = packed.bias_rows if job.swap else packed.bias, job.swap
     job.epilogue.ldr = job.out_channels if job.out_last else job.out_size[0] * job.out_size[1] * job.out_size[2]
-    job.epilogue.code, job.epilogue.a, job.epilogue.b = activation
 
     if job.swap:
         most = min(max(PIXELS * FL_KC // max(job.k, <int64_t>1), <int64_t>PIXELS), <int64_t>4 * PIXELS)  # few terms: longer panels
@@ -505,7 +521,6 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
         job.width = width_of(job.og, COLS, job.tasks, 8)
     job.width_tasks = (job.og + job.width - 1) // job.width
     job.tasks *= job.width_tasks
-    share(job, images)
     if job.swap:
         plan_swapped(job)
         job.lists = job.taps = <int64_t *>need(job.k * sizeof(int64_t), "conv")
@@ -531,7 +546,11 @@ cdef int run_conv(const void *plan, void *const *operands) noexcept nogil:
     job.scratch = <char *>alloc(threads * job.scratch_size)
     if job.scratch == NULL:
         return -1
-    parallel(swapped_task if job.swap else task, &job, job.tasks, threads)
+    if job.along:
+        job.lines.x, job.lines.out, job.lines.epilogue.residual, job.lines.scratch = job.x, job.out, job.epilogue.residual, job.scratch
+        parallel(lines_task, &job.lines, job.tasks, threads)
+    else:
+        parallel(swapped_task if job.swap else task, &job, job.tasks, threads)
     release(job.scratch)
     return 0
 

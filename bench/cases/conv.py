@@ -120,6 +120,15 @@ CASES: tuple[Case, ...] = (
             _conv2d(368, 14, 3, 368, groups=46, last=last),
         )
     ),
+    *(
+        entry
+        for last in (True, False)
+        for entry in (  # taps in the padding: of a network that segments images, and of one that reads videos
+            _conv2d(64, 28, 3, 64, dilation=(1, 12, 12), last=last),
+            _conv2d(64, 28, 3, 64, dilation=(1, 36, 36), last=last),
+            case("conv", "", (128, 2, 7, 7), (128, 128, (3, 3, 3)), last=last),
+        )
+    ),
     _conv1d(129, 4, 3, 128, activation="relu", last=False),
     case("conv", "", (16, 16, 28, 28), (32, 16, (3, 3, 3))),
 )

@@ -65,6 +65,18 @@ AWKWARD = (
     ((1, 10, 1, 1, 2065), (3, 10, 1, 1, 7), {"pads": (0, 0, 0, 0, 3, 3)}),
     ((1, 10, 1, 1, 1100), (3, 10, 1, 1, 7), {"stride": (1, 1, 5), "pads": (0, 0, 0, 0, 30, 3)}),
     ((1, 9, 1, 5, 6), (20, 9, 1, 2, 2), {}),
+    # Taps that lie in the padding for many outputs, or for all: those are left out, by rows, columns and planes.
+    ((2, 20, 1, 13, 11), (16, 20, 1, 3, 3), {"dilation": (1, 6, 5), "pads": (0, 0, 6, 6, 5, 5)}),
+    ((2, 64, 1, 9, 10), (32, 32, 1, 3, 3), {"groups": 2, "dilation": (1, 4, 4), "pads": (0, 0, 4, 4, 4, 4)}),
+    ((1, 260, 1, 7, 8), (31, 260, 1, 3, 3), {"dilation": (1, 7, 7), "pads": (0, 0, 7, 7, 7, 7)}),
+    ((1, 100, 1, 7, 6), (16, 100, 1, 3, 3), {"dilation": (1, 12, 9), "pads": (0, 0, 12, 12, 9, 9)}),
+    ((1, 17, 1, 19, 18), (48, 17, 1, 3, 5), {"stride": (1, 2, 3), "dilation": (1, 7, 4), "pads": (0, 0, 9, 5, 3, 12)}),
+    ((1, 16, 1, 5, 5), (16, 16, 1, 2, 2), {"dilation": (1, 3, 3), "pads": (0, 0, 9, 7, 8, 9)}),
+    ((1, 1, 1, 9, 9), (16, 1, 1, 3, 3), {"dilation": (1, 8, 8), "pads": (0, 0, 8, 8, 8, 8)}),
+    ((1, 300, 1, 1, 40), (264, 300, 1, 1, 3), {"dilation": (1, 1, 18), "pads": (0, 0, 0, 0, 18, 18)}),
+    ((2, 17, 3, 8, 7), (32, 17, 3, 3, 3), {"dilation": (2, 5, 5), "pads": (2, 2, 5, 5, 5, 5)}),
+    ((2, 90, 2, 6, 7), (16, 90, 3, 3, 3), {"pads": (1, 1, 1, 1, 1, 1)}),
+    ((1, 16, 5, 3, 4), (16, 16, 3, 2, 2), {"stride": (2, 1, 1), "dilation": (2, 1, 1), "pads": (3, 5, 0, 0, 0, 0)}),
 )
 
 
@@ -159,6 +171,30 @@ def test_same_bits_for_every_batch_size_layout_and_thread_count(variant: str) ->
                 np.testing.assert_array_equal(bits(whole), bits(run("conv", case, layout)))
         finally:
             fl.set_num_threads(before)
+
+
+def padded(case: Problem) -> Problem:
+    """The same convolution of an input that has its zeros already."""
+    p = case.pads
+    return case._replace(x=np.pad(case.x, ((0, 0), (0, 0), p[:2], p[2:4], p[4:])), pads=(0,) * 6)
+
+
+@pytest.mark.without("reference")  # numpy's products promise no order of summation
+def test_same_bits_whether_zeros_are_padding_or_pixels(variant: str) -> None:
+    for i in range(len(AWKWARD)):
+        for layout in EVERY_LAYOUT:
+            y = run("conv", problem(i), layout, other(i), RELU)
+            np.testing.assert_array_equal(bits(y), bits(run("conv", padded(problem(i)), layout, other(i), RELU)), err_msg=str(i))
+
+
+def test_an_infinite_weight_over_padding(variant: str) -> None:
+    """Zero times infinity is NaN wherever the zero comes from."""
+    for i in (i for i, (_, weight, rest) in enumerate(AWKWARD) if weight[0] == 16 and "dilation" in rest):
+        case = problem(i)
+        case.weight[3, 0, 0, 0, 0] = np.inf
+        y = run("conv", case)
+        assert np.isnan(y).any(), i
+        np.testing.assert_array_equal(np.isnan(y), np.isnan(reference("conv", case)))
 
 
 @pytest.mark.without("reference")  # steps are the compiled engine's

@@ -68,12 +68,31 @@ cdef void add_run(Runs *list, int64_t offset, int64_t length) noexcept nogil:
             list.room = FL_KC
         take = min(length, list.room)
         last = &list.runs[list.count - 1]
-        if list.count > list.first[list.block] and last.offset + last.length == offset:
+        if list.count > list.first[list.block] and last.length > 0 and last.offset + last.length == offset:
             last.length += take
         else:
             list.runs[list.count].offset, list.runs[list.count].length = offset, take
             list.count += 1
         offset += take
+        length -= take
+        list.room -= take
+
+
+cdef void add_gap(Runs *list, int64_t length) noexcept nogil:
+    cdef fl_run *last
+    cdef int64_t take
+    while length > 0:
+        if list.room == 0:
+            list.block += 1
+            list.first[list.block] = list.count
+            list.room = FL_KC
+        take = min(length, list.room)
+        last = &list.runs[list.count - 1]
+        if list.count > list.first[list.block] and last.length < 0:
+            last.length -= take
+        else:
+            list.runs[list.count].offset, list.runs[list.count].length = 0, -take
+            list.count += 1
         length -= take
         list.room -= take
 
@@ -93,6 +112,8 @@ cdef void multiply(const fl_kernels *level, fl_block *p, const fl_run *runs, con
         k0 = i * FL_KC
         p.klen = min(<int64_t>FL_KC, k - k0)
         p.runs, p.nruns = runs + first[i], first[i + 1] - first[i]
+        if 0 < i < blocks - 1 and p.nruns == 1 and p.runs[0].length < 0:
+            continue  # nothing is added
         p.b = b + columns * k0 + j0 * p.klen
         p.ahead = NULL
         if i + 1 < blocks:

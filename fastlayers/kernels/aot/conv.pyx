@@ -5,27 +5,31 @@ by side), so an output pixel is a row of the product, given by one pointer and a
 channels-first data, transposes) the few input rows that it needs into scratch that stays in cache; data that needs neither is read in place.
 
 Channels-first data with few taps (a 1x1 kernel, or few channels) swap roles instead: the weights' rows are broadcast and pixels are the
-panels, packed or read where they lie, so that neither side is transposed. See `swapped` for the choice. Few results a group go along lines of pixels: see `_lines.pyx`. All walks add in
-the same order: results are equal bit for bit.
+panels, packed or read where they lie, so that neither side is transposed: see `_swapped.pyx`. Few results a group go along lines of
+pixels: see `_lines.pyx`. Where many taps lie in the padding, it is left out: see `_inside.pyx`. All walks add in the same order:
+results are equal bit for bit.
 """
 
 cimport cython
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 cimport numpy as cnp
 
 import numpy as np
 
-from ._band cimport Band, Runs, add_run, blocks_of, end_runs, fill, multiply, no_runs
+from ._band cimport Band, Runs, blocks_of, end_runs, fill, multiply, no_runs
+from ._conv cimport COLS, PIXELS, Job, Place, place_of, reach
 from ._engine cimport (
     FL_KC, FL_PANEL,
-    alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_panels, fl_run, level, need, parallel, release, workers,
+    alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_run, level, need, parallel, release, workers,
 )
 from ._fit cimport Fit, check_groups, fit_of, read_steps
+from ._inside cimport LARGEST, STRETCHES, Inside, Stretch, add_taps, inside_task, plan_inside, stretches, turn_task
 from ._lines cimport Lines, cheaper, few, lines_task, plan_lines
-from ._space cimport even, rounded, source_index, width_of
+from ._space cimport even, rounded, width_of
 from ._panels cimport Panels, make_panels
 from ._step cimport Kept, dims_of, make_step, run_plan
+from ._swapped cimport dense, plan_swapped, plan_taps, rows_that_fill, swapped, swapped_task
 from .gemm cimport pack_all, panels_size
 
 cnp.import_array()
@@ -33,11 +37,7 @@ cnp.import_array()
 cdef extern from "csrc/prefetch.h" nogil:
     void fl_prefetch_plane(const float *first, int64_t pitch, int64_t rows, int64_t n)
 
-# Pixels and columns of one task: the sums of a task (256 KB) and a block of weights (256 KB) stay in a second-level cache.
 cdef enum:
-    PIXELS = 256
-    COLS = 256
-    STRIP = 64    # pixels of swapped roles that are packed at once: four panels
     MOST = 12     # results of swapped roles that go along lines
     FEW = 128  # pixels: below, the last panel's empty columns cost more than transposing (measured: 49 pixels 1.3, 196 pixels 0.9 times as long)
 
@@ -53,6 +53,7 @@ cdef class PackedConv:
     cdef const float *rows   # [o][kd, kh, kw, i]: the same weights unpacked, or NULL where roles are never swapped
     cdef object owner        # of `rows`
     cdef float *bias_rows
+    cdef bint finite         # known to be: weights that may meet padding often
     cdef int64_t groups, ig, og, k
     cdef int64_t kernel[3]
     cdef int64_t stride[3]
@@ -85,6 +86,8 @@ def conv_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilatio
     for axis in range(3):
         packed.kernel[axis] = weight__oidhw.shape[2 + axis]
         packed.k *= packed.kernel[axis]
+    if packed.kernel[0] > 1 or max(dilation) > 1:
+        packed.finite = bool(np.isfinite(weight__oidhw).all())
     size, width = panels_size(packed.og, packed.k), panels_size(packed.og, 1)
     packed.panels = make_panels(groups * size, stored, "conv_pack")
     cdef bint swap = few(packed.og)
@@ -107,83 +110,23 @@ def conv_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilatio
     return packed
 
 
-cdef bint swapped(int64_t k, int64_t ig, int64_t og, bint alone) noexcept nogil:
-    """Can it pay to make panels of channels-first pixels? Yes for 1x1 kernels, and for images with few channels and many outputs, where
-    transposing the output is most of the work beside the sums: 3 -> 32 with stride 2 took 0.63 of the time, 3 -> 64 (7x7) 0.86, but
-    64 -> 128 with stride 2 1.2 times as long. And for sequences with stride 1 (`alone`), whose taps lie side by side: 11 taps of 32
-    channels took 0.95 of the time."""
-    return k <= ig or ig <= 8 and k < 4 * (ig + og) or alone and ig <= 32
+cdef void plan_runs(Job *job, const Stretch *depth, int64_t count) noexcept nogil:
+    """Taps in the order (kd, kh, kw): a list for each of `count` stretches of depth, of those that lie in it."""
+    cdef int64_t apart[3]
+    cdef int64_t i
+    cdef Stretch all_
+    cdef Runs list
+    all_.first, all_.stop = 0, job.k
+    apart[0], apart[1], apart[2] = job.band.plane, job.dilation[1] * job.band.row, job.dilation[2] * job.pixel
+    for i in range(count):
+        list = no_runs(job.runs + i * job.room, job.first + i * (blocks_of(job.k) + 1))
+        add_taps(&list, job.kernel, &depth[i], &all_, &all_, apart, job.band.ig)
+        end_runs(&list)
 
 
-cdef struct Job:
-    Band band               # the input of one image and group
-    const float *x
-    float *out
-    const float *b
-    fl_epilogue epilogue    # of the whole output: residual points at its start
-    int64_t groups, og, k, out_channels
-    int64_t out_size[3]
-    int64_t kernel[3]
-    int64_t stride[3]
-    int64_t dilation[3]
-    bint out_last           # is the output channels-last?
-    bint in_place           # channels-last data without padding: pixels are read where they are
-    bint swap
-    bint along              # instead of all below: along lines of pixels
-    Lines lines
-    double work
-    # how the work is cut: rows x cols output pixels, `width` columns of the product
-    int64_t rows, cols, width, row_tasks, col_tasks, width_tasks, tasks
-    int64_t pixel           # floats between neighbouring pixels, or, if roles are swapped, channels; see Band for rows and planes
-    void *lists             # the plan's own memory: these runs and starts, or taps
-    fl_run *runs
-    int64_t *first
-    # instead, if roles are swapped: where each term of K lies, from the pixel; and, in scratch, the columns of one phase of the stride
-    int64_t *taps
-    int64_t phase
-    bint packing            # all pixels are packed into panels; else only those that are no whole panel of their row
-    # scratch of one worker, in bytes, and where its parts start
-    char *scratch
-    size_t scratch_size, at_input, at_sums, at_residual, at_rest
-
-
-cdef inline int64_t reach(const Job *job, int axis, int64_t outputs) noexcept nogil:
-    """Padded input positions under `outputs` neighbouring outputs along an axis."""
-    return (outputs - 1) * job.stride[axis] + (job.kernel[axis] - 1) * job.dilation[axis] + 1
-
-
-cdef void plan_runs(Job *job) noexcept nogil:
-    """Taps in the order (kd, kh, kw)."""
-    cdef int64_t z, y, x
-    cdef Runs list = no_runs(job.runs, job.first)
-    for z in range(job.kernel[0]):
-        for y in range(job.kernel[1]):
-            for x in range(job.kernel[2]):
-                add_run(&list, z * job.band.plane + y * job.dilation[1] * job.band.row + x * job.dilation[2] * job.pixel, job.band.ig)
-    end_runs(&list)
-
-
-cdef struct Place:
-    # Where a task's pixels lie: image, group, first pixel and extent, first column of the product and their number.
-    int64_t image, group, od, oh, ow, rows, cols, j0, width
-    int64_t first  # the first pixel's number in its image
-
-
-cdef Place place_of(const Job *job, int64_t number) noexcept nogil:
-    cdef Place at
-    cdef int64_t rest = number // job.width_tasks
-    at.j0 = number % job.width_tasks * job.width
-    at.width = min(job.width, job.og - at.j0)
-    at.ow = rest % job.col_tasks * job.cols
-    rest = rest // job.col_tasks
-    at.oh = rest % job.row_tasks * job.rows
-    rest = rest // job.row_tasks
-    at.od = rest % job.out_size[0]
-    rest = rest // job.out_size[0]
-    at.group, at.image = rest % job.groups, rest // job.groups
-    at.rows, at.cols = min(job.rows, job.out_size[1] - at.oh), min(job.cols, job.out_size[2] - at.ow)
-    at.first = (at.od * job.out_size[1] + at.oh) * job.out_size[2] + at.ow
-    return at
+cdef inline int64_t list_of(const Job *job, int64_t od) noexcept nogil:
+    """Number of the list of runs for outputs at this depth."""
+    return job.list_at[od] if job.list_at != NULL else 0
 
 
 cdef void task(void *context, int64_t number, int worker) noexcept nogil:
@@ -230,168 +173,10 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         fl_prefetch_plane(first, out_volume, at.width, pixels)
     # Scratch has room for whole panels, which are faster than a part of one.
     p.rows, p.m, p.n = row, pixels, at.width if job.out_last else p.ldc
-    multiply(lv, &p, job.runs, job.first, job.k, job.b + at.group * panels_size(job.og, job.k), job.og, at.j0, &e)
+    i = list_of(job, at.od)
+    multiply(lv, &p, job.runs + i * job.room, job.first + i * (blocks_of(job.k) + 1), job.k, job.b + at.group * panels_size(job.og, job.k), job.og, at.j0, &e)
     if not job.out_last:
         lv.transpose(p.c, p.ldc, first, out_volume, pixels, at.width)
-
-
-cdef int64_t rows_that_fill(int64_t rows, int64_t all_rows, int64_t left) noexcept nogil:
-    """From `rows` to twice as many: the number of which `left` pixels each fill strips best. 11x11 3 -> 96 from 224 took 0.9 of the time."""
-    cdef int64_t best = rows, most = min(2 * rows, all_rows), i
-    for i in range(rows, most + 1):
-        if left * i * strips(left * best) >= left * best * strips(left * i):
-            best = i
-    return best
-
-
-cdef inline int64_t strips(int64_t pixels) noexcept nogil:
-    """Pixels of whole strips."""
-    return (pixels + STRIP - 1) // STRIP * STRIP
-
-
-cdef void plan_taps(Job *job) noexcept nogil:
-    """Offsets of the terms of K in scratch [c][z][y][phase][column], or straight in the data."""
-    cdef int64_t z, y, x, c, t = 0, at
-    for z in range(job.kernel[0]):
-        for y in range(job.kernel[1]):
-            for x in range(job.kernel[2]):
-                at = x * job.dilation[2]
-                at = z * job.band.plane + y * job.dilation[1] * job.band.row + at % job.stride[2] * job.phase + at // job.stride[2]
-                for c in range(job.band.ig):
-                    job.taps[t] = c * job.pixel + at
-                    t += 1
-
-
-cdef void fill_phases(const Job *job, const float *x, float *to, int64_t od, int64_t oh, int64_t rows, int64_t ow, int64_t cols) noexcept nogil:
-    """Padded input under rows x cols output pixels, channels-first, the columns of each row sorted by their phase of the stride."""
-    cdef int64_t high = reach(job, 1, rows), wide = reach(job, 2, cols)
-    cdef int64_t w = job.band.size[2], step = job.stride[2], start = ow * step, before = job.band.before[2], c, z, y, u, n, i, i0, i1, at, at_z, at_y
-    cdef const float *from_
-    cdef float *row
-    for c in range(job.band.ig):
-        for z in range(job.kernel[0]):
-            at_z = source_index(od * job.stride[0] + z * job.dilation[0], job.band.before[0], job.band.size[0], job.band.mode)
-            for y in range(high):
-                at_y = source_index(oh * job.stride[1] + y, job.band.before[1], job.band.size[1], job.band.mode)
-                row = to + c * job.pixel + z * job.band.plane + y * job.band.row
-                if at_z < 0 or at_y < 0:
-                    memset(row, 0, step * job.phase * sizeof(float))
-                    continue
-                from_ = x + ((c * job.band.size[0] + at_z) * job.band.size[1] + at_y) * w
-                for u in range(min(step, wide)):
-                    n = (wide - u + step - 1) // step  # columns u, u + step, ... of which i0 .. i1 - 1 are inside
-                    i0 = min(max((before - start - u + step - 1) // step if before > start + u else 0, <int64_t>0), n)
-                    i1 = max(min((before + w - start - u + step - 1) // step if before + w > start + u else 0, n), i0)
-                    job.band.level.gather(from_ + start + u + i0 * step - before, step, row + u * job.phase + i0, i1 - i0)
-                    i = 0 if i0 > 0 else i1
-                    while i < n:
-                        at = source_index(start + u + i * step, before, w, job.band.mode)
-                        row[u * job.phase + i] = 0 if at < 0 else from_[at]
-                        i = i + 1 if i + 1 != i0 else i1
-
-
-cdef void swapped_task(void *context, int64_t number, int worker) noexcept nogil:
-    """Channels-first, roles swapped: out[o, pixel] = sum_k w[o, k] tap_k[pixel]. Whole panels of a row of pixels are read where they
-    lie in scratch; the others, and all if `packing`, are packed block by block of K."""
-    cdef const Job *job = <const Job *>context
-    cdef Place at = place_of(job, number)
-    cdef const Band *band = &job.band
-    cdef int64_t volume = band.size[0] * band.size[1] * band.size[2], out_volume = job.out_size[0] * job.out_size[1] * job.out_size[2]
-    cdef int64_t channel = at.group * job.og + at.j0, i, y, x, count, left, start = 0 if job.packing else at.cols // FL_PANEL * FL_PANEL
-    cdef char *scratch = job.scratch + worker * job.scratch_size
-    cdef const float **row = <const float **>scratch
-    cdef int64_t *offsets = <int64_t *>(scratch + job.at_residual)
-    cdef float *sums
-    cdef float *c
-    cdef fl_epilogue e = job.epilogue
-    cdef fl_panels from_
-    cdef fl_block p
-    cdef fl_run run
-
-    from_.base = job.x + (at.image * band.channels + at.group * band.ig) * volume
-    if job.in_place:
-        from_.base += at.od * band.plane + at.oh * band.row + at.ow
-    else:
-        fill_phases(job, from_.base, <float *>(scratch + job.at_input), at.od, at.oh, at.rows, at.ow, at.cols)
-        from_.base = <const float *>(scratch + job.at_input)
-    p.m = at.width
-    for i in range(p.m):
-        row[i] = job.b + (channel + i) * job.k
-    if e.bias != NULL:
-        e.bias += channel
-    p.rows, p.runs, p.nruns, p.ahead, p.ldc = row, &run, 1, NULL, out_volume
-    p.c = c = job.out + (at.image * job.out_channels + channel) * out_volume + at.first
-    if e.residual != NULL:
-        e.residual += (at.image * job.out_channels + channel) * out_volume + at.first
-    if start > 0:
-        read_rows(job, &at, &p, &e, from_.base, start)
-    if start == at.cols:
-        return
-    count = 0
-    for y in range(at.rows):
-        for x in range(start, at.cols):
-            offsets[count] = y * job.stride[1] * band.row + x
-            count += 1
-    from_.slack, from_.b, from_.pixels = not job.in_place, <float *>(scratch + job.at_sums), offsets
-    if job.packing:
-        pack_pixels(job, &p, &e, &from_, count)
-        return
-    sums = p.c = <float *>(scratch + job.at_rest)
-    p.ldc = panels_size(count, 1)
-    pack_pixels(job, &p, &e, &from_, count)
-    left = at.cols - start
-    for i in range(p.m):
-        for y in range(at.rows):
-            memcpy(c + i * out_volume + y * job.out_size[2] + start, sums + i * p.ldc + y * left, left * sizeof(float))
-
-
-cdef void pack_pixels(const Job *job, fl_block *p, fl_epilogue *e, fl_panels *from_, int64_t count) noexcept nogil:
-    """The sums of `count` pixels, in order at p.c. A few panels at a time are made and used while the nearest cache holds them."""
-    cdef int64_t blocks = blocks_of(job.k), start = 0, i, k0
-    cdef fl_run *run = <fl_run *>p.runs
-    p.b = from_.b
-    while start < count:
-        from_.n = p.n = min(<int64_t>STRIP, count - start)
-        for i in range(blocks):
-            k0 = i * FL_KC
-            p.klen = min(<int64_t>FL_KC, job.k - k0)
-            run.offset, run.length = k0, p.klen
-            from_.taps, from_.klen = job.taps + k0, p.klen
-            job.band.level.panels(from_)
-            p.accumulate, p.epilogue = i > 0, e if i == blocks - 1 else NULL
-            job.band.level.block(p)
-        start += STRIP
-        from_.pixels += STRIP
-        p.c += STRIP
-        if e.residual != NULL:
-            e.residual += STRIP
-
-
-cdef void read_rows(const Job *job, const Place *at, fl_block *p, fl_epilogue *e, const float *base, int64_t cols) noexcept nogil:
-    """The sums of the first `cols` pixels of each row without packing, in strips that the nearest cache holds."""
-    cdef int64_t y, x, k0, i, blocks = blocks_of(job.k)
-    cdef const float *residual = e.residual
-    cdef float *c = p.c
-    cdef fl_run *run = <fl_run *>p.runs
-    for y in range(at.rows):
-        x = 0
-        while x < cols:
-            p.n = min(<int64_t>STRIP, cols - x)
-            p.b, p.c = base + y * job.stride[1] * job.band.row + x, c + y * job.out_size[2] + x
-            if residual != NULL:
-                e.residual = residual + y * job.out_size[2] + x
-            for i in range(blocks):
-                k0 = i * FL_KC
-                p.klen = min(<int64_t>FL_KC, job.k - k0)
-                run.offset, run.length = k0, p.klen
-                p.accumulate, p.epilogue = i > 0, e if i == blocks - 1 else NULL
-                job.band.level.block_at(p, job.taps)
-            x += STRIP
-
-
-cdef bint dense(const Job *job) noexcept nogil:
-    """A 1x1 kernel with stride 1: every pixel of the input is a pixel of the output."""
-    return job.k == job.band.ig and job.stride[0] == 1 and job.stride[1] == 1 and job.stride[2] == 1
 
 
 cdef void plan_rows(Job *job, bint residual) noexcept nogil:
@@ -415,30 +200,6 @@ cdef void plan_rows(Job *job, bint residual) noexcept nogil:
         job.scratch_size += job.at_residual - job.at_sums
 
 
-cdef void plan_swapped(Job *job) noexcept nogil:
-    """Scratch of one task with swapped roles: pointers to weights, padded input by phases, panels (`at_sums`), offsets of pixels."""
-    cdef int64_t high = reach(job, 1, job.rows), wide = reach(job, 2, job.cols)
-    if job.in_place:
-        job.phase, job.band.row, job.band.plane = 0, job.band.size[2], job.band.size[1] * job.band.size[2]
-        job.pixel = job.band.size[0] * job.band.plane
-    else:
-        job.phase = (wide + job.stride[2] - 1) // job.stride[2]
-        job.band.row = job.phase * job.stride[2]
-        job.band.plane = high * job.band.row
-        job.pixel = job.kernel[0] * job.band.plane
-    job.at_input = rounded(job.width * sizeof(float *))
-    job.at_sums = job.at_input
-    if not job.in_place:
-        job.at_sums += rounded((job.band.ig * job.pixel + FL_PANEL) * sizeof(float))
-    if not job.packing and job.out_size[2] % FL_PANEL == 0:  # whole panels in every task
-        job.scratch_size = job.at_sums
-        return
-    job.at_residual = job.at_sums + rounded((STRIP * min(job.k, <int64_t>FL_KC) + FL_PANEL) * sizeof(float))
-    job.at_rest = job.scratch_size = job.at_residual + rounded(job.rows * job.cols * sizeof(int64_t))
-    if not job.packing:
-        job.scratch_size += rounded(job.width * panels_size(job.rows * min(job.cols, <int64_t>FL_PANEL), 1) * sizeof(float))
-
-
 cdef int plan_along(Job *job, PackedConv packed, int64_t images, bint residual) except -1:
     cdef Lines *lines = &job.lines
     cdef int64_t axis
@@ -456,11 +217,47 @@ cdef int plan_along(Job *job, PackedConv packed, int64_t images, bint residual) 
     return 0
 
 
+cdef bint plan_pieces(Job *job, PackedConv packed, int64_t images, bint residual) except -1:
+    """Plans to leave the padding out, and says whether that pays."""
+    cdef Inside *inside = &job.pieces
+    cdef int64_t axis
+    inside.band, inside.groups, inside.og, inside.k, inside.out_channels = job.band, job.groups, job.og, job.k, job.out_channels
+    for axis in range(3):
+        inside.out_size[axis], inside.kernel[axis] = job.out_size[axis], job.kernel[axis]
+        inside.stride[axis], inside.dilation[axis] = job.stride[axis], job.dilation[axis]
+    inside.band.last = job.band.last or job.band.channels == 1
+    inside.out_last, inside.b, inside.epilogue = job.out_last or job.out_channels == 1, packed.panels.data, job.epilogue
+    plan_inside(inside, images, residual, &job.lists)
+    job.tasks, job.scratch_size = inside.tasks, inside.scratch_size
+    return job.lists != NULL
+
+
+cdef int plan_lists(Job *job, bint leave_out) except -1:
+    """Lists of runs, of which each leaves out the taps that lie before or behind the input."""
+    cdef Stretch depth[STRETCHES]
+    cdef int64_t count = 1, blocks = blocks_of(job.k), i, od
+    cdef size_t at_runs, at_lists
+    depth[0].first, depth[0].stop = 0, job.kernel[0]
+    if leave_out and 1 < job.kernel[0] <= LARGEST:
+        count = stretches(job.out_size[0], job.band.size[0], job.band.before[0], job.kernel[0], job.stride[0], job.dilation[0], depth)
+    job.room = job.kernel[0] * job.kernel[1] * job.kernel[2] + blocks
+    at_runs = rounded(count * (blocks + 1) * sizeof(int64_t))
+    at_lists = at_runs + rounded(count * job.room * sizeof(fl_run))
+    job.lists = job.first = <int64_t *>need(at_lists + (job.out_size[0] * sizeof(int64_t) if count > 1 else 0), "conv")
+    job.runs = <fl_run *>(<char *>job.lists + at_runs)
+    plan_runs(job, depth, count)
+    if count > 1:
+        job.list_at = <int64_t *>(<char *>job.lists + at_lists)
+        for i in range(count):
+            for od in range(depth[i].start, depth[i].start + depth[i].size):
+                job.list_at[od] = i
+    return 0
+
+
 cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode, bint x_last,
                    bint out_last, bint residual, activation) except -1:
     """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
-    cdef int64_t axis, images = x[0], most = PIXELS, blocks
-    cdef size_t starts, bytes
+    cdef int64_t axis, images = x[0], most = PIXELS
     cdef bint padded = False
     memset(job, 0, sizeof(Job))
     job.band.level = level()
@@ -491,6 +288,10 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
             return 0
         release(job.lists)
         job.along = False
+    if not job.swap and packed.finite and mode == 0:
+        job.inside = plan_pieces(job, packed, images, residual)
+        if job.inside:
+            return 0
     if not job.swap:  # where the layouts are one, nothing is transposed
         job.band.last = x_last or job.band.channels == 1 or job.band.size[0] * job.band.size[1] * job.band.size[2] == 1
         job.out_last = out_last or job.out_channels == 1 or job.out_size[0] * job.out_size[1] * job.out_size[2] == 1
@@ -527,12 +328,7 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
         plan_taps(job)
     else:
         plan_rows(job, residual)
-        blocks = blocks_of(job.k)
-        starts = rounded((blocks + 1) * sizeof(int64_t))
-        bytes = starts + (job.kernel[0] * job.kernel[1] * job.kernel[2] + blocks) * sizeof(fl_run)
-        job.lists = job.first = <int64_t *>need(bytes, "conv")
-        job.runs = <fl_run *>(<char *>job.lists + starts)
-        plan_runs(job)
+        plan_lists(job, packed.finite and mode == 0)
     return 0
 
 
@@ -543,10 +339,16 @@ cdef int run_conv(const void *plan, void *const *operands) noexcept nogil:
     if job.tasks == 0:
         return 0
     job.x, job.out, job.epilogue.residual = <const float *>operands[0], <float *>operands[1], <const float *>operands[2]
-    job.scratch = <char *>alloc(threads * job.scratch_size)
+    job.scratch = <char *>alloc((job.pieces.at_workers if job.inside else 0) + threads * job.scratch_size)
     if job.scratch == NULL:
         return -1
-    if job.along:
+    if job.inside:
+        job.pieces.x, job.pieces.out, job.pieces.scratch = job.x, job.out, job.scratch
+        job.pieces.epilogue.residual = job.epilogue.residual
+        if job.pieces.turns:
+            parallel(turn_task, &job.pieces, job.pieces.turns, threads)
+        parallel(inside_task, &job.pieces, job.tasks, threads)
+    elif job.along:
         job.lines.x, job.lines.out, job.lines.epilogue.residual, job.lines.scratch = job.x, job.out, job.epilogue.residual, job.scratch
         parallel(lines_task, &job.lines, job.tasks, threads)
     else:

@@ -96,7 +96,8 @@ enum fl_kind_code {
 
 /* ---- packed matrix product ------------------------------------------------------------------------------------------ */
 
-/* Part of the K axis that lies contiguously in a row: `length` floats that start `offset` floats after the row's pointer. */
+/* Part of the K axis that lies contiguously in a row: `length` floats that start `offset` floats after the row's pointer. Below 0:
+ * -length terms are left out, which packed panels hold all the same. */
 typedef struct {
   int64_t offset, length;
 } fl_run;
@@ -116,7 +117,7 @@ typedef struct {
 typedef struct {
   const float *const *rows; /* m pointers, each to the start of its row */
   int64_t m, n;
-  const fl_run *runs; /* nruns runs whose lengths add up to klen */
+  const fl_run *runs; /* nruns runs whose lengths, all counted as positive, add up to klen */
   int64_t nruns, klen;
   const float *b;
   const float *ahead; /* the panels that the next call will read, to draw them in meanwhile; or NULL */

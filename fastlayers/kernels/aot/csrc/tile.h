@@ -41,6 +41,12 @@ static __attribute__((noinline)) void FL_TILE_NAME(const fl_block *p, const fl_t
   const int64_t step = FL_PANEL * p->klen, ahead_step = t->ahead_step;
 #endif
   for (int64_t r = 0; r < p->nruns; r++) {
+#ifndef FL_TAPS
+    if (p->runs[r].length < 0) { /* terms that are left out */
+      b -= p->runs[r].length * FL_PANEL;
+      continue;
+    }
+#endif
     const int64_t end = p->runs[r].offset + p->runs[r].length;
     int64_t k = p->runs[r].offset;
     for (; k + FL_STEP <= end; k += FL_STEP) {

@@ -1,0 +1,77 @@
+"""The plan of a convolution, which the walks of `conv` share, and where the pixels of one of its tasks lie."""
+
+from libc.stdint cimport int64_t
+
+from ._band cimport Band
+from ._engine cimport fl_epilogue, fl_run
+from ._inside cimport Inside
+from ._lines cimport Lines
+
+# Pixels and columns of one task: the sums of a task (256 KB) and a block of weights (256 KB) stay in a second-level cache.
+cdef enum:
+    PIXELS = 256
+    COLS = 256
+
+
+cdef struct Job:
+    Band band               # the input of one image and group
+    const float *x
+    float *out
+    const float *b
+    fl_epilogue epilogue    # of the whole output: residual points at its start
+    int64_t groups, og, k, out_channels
+    int64_t out_size[3]
+    int64_t kernel[3]
+    int64_t stride[3]
+    int64_t dilation[3]
+    bint out_last           # is the output channels-last?
+    bint in_place           # channels-last data without padding: pixels are read where they are
+    bint swap
+    bint along              # instead of all below: along lines of pixels
+    Lines lines
+    bint inside             # or without the padding
+    Inside pieces
+    double work
+    # how the work is cut: rows x cols output pixels, `width` columns of the product
+    int64_t rows, cols, width, row_tasks, col_tasks, width_tasks, tasks
+    int64_t pixel           # floats between neighbouring pixels, or, if roles are swapped, channels; see Band for rows and planes
+    void *lists             # the plan's own memory: these runs and starts, or taps
+    fl_run *runs            # those of list i begin at i * room, and at i * (blocks + 1) in `first`
+    int64_t *first
+    int64_t *list_at        # by depth, or NULL: there is one list
+    int64_t room
+    # instead, if roles are swapped: where each term of K lies, from the pixel; and, in scratch, the columns of one phase of the stride
+    int64_t *taps
+    int64_t phase
+    bint packing            # all pixels are packed into panels; else only those that are no whole panel of their row
+    # scratch of one worker, in bytes, and where its parts start
+    char *scratch
+    size_t scratch_size, at_input, at_sums, at_residual, at_rest
+
+
+cdef inline int64_t reach(const Job *job, int axis, int64_t outputs) noexcept nogil:
+    """Padded input positions under `outputs` neighbouring outputs along an axis."""
+    return (outputs - 1) * job.stride[axis] + (job.kernel[axis] - 1) * job.dilation[axis] + 1
+
+
+cdef struct Place:
+    # Where a task's pixels lie: image, group, first pixel and extent, first column of the product and their number.
+    int64_t image, group, od, oh, ow, rows, cols, j0, width
+    int64_t first  # the first pixel's number in its image
+
+
+cdef inline Place place_of(const Job *job, int64_t number) noexcept nogil:
+    cdef Place at
+    cdef int64_t rest = number // job.width_tasks
+    at.j0 = number % job.width_tasks * job.width
+    at.width = min(job.width, job.og - at.j0)
+    at.ow = rest % job.col_tasks * job.cols
+    rest = rest // job.col_tasks
+    at.oh = rest % job.row_tasks * job.rows
+    rest = rest // job.row_tasks
+    at.od = rest % job.out_size[0]
+    rest = rest // job.out_size[0]
+    at.group, at.image = rest % job.groups, rest // job.groups
+    at.rows, at.cols = min(job.rows, job.out_size[1] - at.oh), min(job.cols, job.out_size[2] - at.ow)
+    at.first = (at.od * job.out_size[1] + at.oh) * job.out_size[2] + at.ow
+    return at

@@ -139,6 +139,19 @@ cdef extern from "csrc/kernels.h" nogil:
         int64_t ldo, rows, cols
         int code
         float a, b
+    ctypedef struct fl_dw_block:
+        const float *x
+        int64_t x_row, x_pixel, lanes
+        float *band
+        int64_t band_rows, band_row, top, h, left, w
+        int64_t kh, kw, row_step, tap_step, down, step
+        const float *weight
+        const float *bias
+        const float *residual
+        int64_t residual_row, residual_pixel
+        float *out
+        int64_t out_row, out_pixel, rows, cols
+        int code
     ctypedef struct fl_broadcast:
         const unsigned char *condition
         const float *a
@@ -253,6 +266,7 @@ cdef extern from "csrc/kernels.h" nogil:
         void (*recurrent_step)(const fl_recurrent_step *p) noexcept nogil
         void (*depthwise_last)(const fl_dw_last *p) noexcept nogil
         void (*depthwise_first)(const fl_dw_first *p) noexcept nogil
+        void (*depthwise_block)(const fl_dw_block *p) noexcept nogil
         void (*winograd_in)(const fl_wino_in *p) noexcept nogil
         void (*winograd_out)(const fl_wino_out *p) noexcept nogil
         void (*reduce_rows)(int code, const float *x, int64_t ldx, float *out, int64_t rows, int64_t n) noexcept nogil

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include "quantised_table.h"
 
-#define FL_ABI 5                       /* raise it when anything in this file changes */
+#define FL_ABI 6                       /* raise it when anything in this file changes */
 #define FL_CAPSULE "fastlayers.kernels" /* name of the capsule that holds a `const fl_kernels *` */
 
 #define FL_PANEL 16 /* columns of a packed panel, the same on every level: packed weights do not depend on the level */
@@ -282,6 +282,23 @@ typedef struct {
   float a, b;
 } fl_dw_first;
 
+/* Sixteen channels of a depthwise convolution: out[y, o, i] = act(sum over r, u of weight[r, u, i] band[y * down + r * row_step +
+ * o * step * 16 + u * tap_step + i] + bias[i] + residual[y, o, i]), with an activation of at most FL_RELU. The band is made first:
+ * band_rows rows of band_row floats, sixteen a pixel, of which h rows from `top` on hold w pixels of x from `left` on, the rest 0. */
+typedef struct {
+  const float *x;              /* rows of pixels, x_row and x_pixel floats apart, each of `lanes` channels, at most 16 */
+  int64_t x_row, x_pixel, lanes;
+  float *band;                 /* scratch */
+  int64_t band_rows, band_row, top, h, left, w;
+  int64_t kh, kw, row_step, tap_step, down, step; /* kh * kw at most FL_KC */
+  const float *weight, *bias;  /* [kh][kw][16], [16] */
+  const float *residual;       /* NULL, or rows of pixels as out's */
+  int64_t residual_row, residual_pixel;
+  float *out;
+  int64_t out_row, out_pixel, rows, cols;
+  int code;
+} fl_dw_block;
+
 /* ---- broadcast operands ---------------------------------------------------------------------------------------------------- */
 
 /* Rows of operands, of which each may repeat itself: operand[r * row + c * col], col 1 or 0; out is [rows][cols]. */
@@ -483,6 +500,7 @@ typedef struct fl_kernels {
   /* depthwise.h */
   void (*depthwise_last)(const fl_dw_last *p);
   void (*depthwise_first)(const fl_dw_first *p);
+  void (*depthwise_block)(const fl_dw_block *p); /* depthwise_block.h */
 
   /* winograd.h */
   void (*winograd_in)(const fl_wino_in *p);

@@ -19,6 +19,7 @@
 #include "panels.h"
 #include "recurrent.h"
 #include "depthwise.h"
+#include "depthwise_block.h"
 #include "winograd.h"
 #include "binary.h"
 #include "pooling.h"
@@ -66,6 +67,7 @@ static const fl_kernels table = {
     .recurrent_step = fl_f32_recurrent_step,
     .depthwise_last = fl_f32_depthwise_last,
     .depthwise_first = fl_f32_depthwise_first,
+    .depthwise_block = fl_f32_depthwise_block,
     .winograd_in = fl_f32_winograd_in,
     .winograd_out = fl_f32_winograd_out,
     .reduce_rows = fl_f32_reduce_rows,

@@ -1,0 +1,91 @@
+"""Depthwise convolutions sixteen channels at a time, of either layout, for planes that fill vectors badly.
+
+Rows of narrow planes are no whole vectors, their borders are most of them, and a stride of 2 leaves every other number unused. Across
+channels none of that matters. Channels-first planes are transposed to begin with, and their results at the end, in scratch that
+stays in the nearest caches: a task has a band of rows. Sums have the order of `depthwise`: results are equal bit for bit.
+"""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+from ._engine cimport FL_PANEL, FL_RELU, fl_dw_block
+from ._space cimport even, rounded
+
+cdef enum:
+    BAND = 12288  # floats of a band, about
+
+
+cdef void plan_blocks(Blocks *job, int64_t images, bint residual) noexcept nogil:
+    cdef fl_dw_block *p = &job.call
+    cdef int64_t wide = max((job.out_size[1] - 1) * job.stride[1] + (job.kernel[1] - 1) * job.dilation[1] + 1, job.before[1] + job.size[1])
+    cdef int64_t tall = (job.kernel[0] - 1) * job.dilation[0] + 1, pixels
+    p.band_row = wide * FL_PANEL
+    p.left, p.w = job.before[1], job.size[1]
+    p.kh, p.kw, p.step = job.kernel[0], job.kernel[1], job.stride[1]
+    p.row_step, p.tap_step, p.down = job.dilation[0] * p.band_row, job.dilation[1] * FL_PANEL, job.stride[0] * p.band_row
+    p.cols, p.code = job.out_size[1], job.code
+    job.rows = even(job.out_size[0], max((BAND // p.band_row - tall) // job.stride[0] + 1, <int64_t>4))
+    job.bands = (job.out_size[0] + job.rows - 1) // job.rows
+    job.lane_tasks = (job.channels + FL_PANEL - 1) // FL_PANEL
+    job.tasks = images * job.lane_tasks * job.bands
+    tall = (job.rows - 1) * job.stride[0] + tall
+    pixels = job.rows * job.out_size[1]
+    job.at_in = rounded(tall * p.band_row * sizeof(float))
+    job.at_out = job.at_in + (0 if job.last else rounded(min(tall, job.size[0]) * job.size[1] * FL_PANEL * sizeof(float)))
+    job.at_residual = job.at_out + rounded(pixels * FL_PANEL * sizeof(float))
+    job.scratch_size = job.at_residual + (rounded(pixels * FL_PANEL * sizeof(float)) if residual else 0)
+
+
+cdef void blocks_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Blocks *job = <const Blocks *>context
+    cdef fl_dw_block p = job.call
+    cdef int64_t oh = number % job.bands * job.rows, rest = number // job.bands
+    cdef int64_t first = rest % job.lane_tasks * FL_PANEL, image = rest // job.lane_tasks
+    cdef int64_t h = job.size[0], w = job.size[1], c = job.channels, space = job.out_size[0] * p.cols, y, i, to
+    cdef char *scratch = job.scratch + worker * job.scratch_size
+    cdef float *made = <float *>(scratch + job.at_out)
+    cdef float *residual = <float *>(scratch + job.at_residual)
+    cdef float *out
+    p.lanes, p.rows = min(<int64_t>FL_PANEL, c - first), min(job.rows, job.out_size[0] - oh)
+    p.band = <float *>scratch
+    p.weight, p.bias = job.w + first * p.kh * p.kw, job.bias + first
+    # Input rows y .. y + h - 1 lie in the band.
+    p.band_rows = (p.rows - 1) * job.stride[0] + (p.kh - 1) * job.dilation[0] + 1
+    y = oh * job.stride[0] - job.before[0]
+    p.top = min(max(-y, <int64_t>0), p.band_rows)
+    y = max(y, <int64_t>0)
+    p.h = max(min(h - y, p.band_rows - p.top), <int64_t>0)
+    if job.last:
+        p.x, p.x_pixel, p.x_row = job.x + (image * h + y) * w * c + first, c, w * c
+        to = (image * space + oh * p.cols) * c + first
+    else:
+        p.x, p.x_pixel, p.x_row = <const float *>(scratch + job.at_in), FL_PANEL, w * FL_PANEL
+        if p.h > 0:
+            job.level.transpose(job.x + ((image * c + first) * h + y) * w, h * w, <float *>p.x, FL_PANEL, p.lanes, p.h * w)
+        to = (image * c + first) * space + oh * p.cols
+    out = job.out + to
+    # Results go to scratch first unless they are whole blocks of pixels, and finished.
+    if job.last and p.lanes == FL_PANEL and p.code <= FL_RELU:
+        p.out, p.out_pixel, p.out_row = out, c, p.cols * c
+        p.residual = NULL
+        if job.residual != NULL:
+            p.residual, p.residual_pixel, p.residual_row = job.residual + to, c, p.cols * c
+        job.level.depthwise_block(&p)
+        return
+    p.out, p.out_pixel, p.out_row = made, FL_PANEL, p.cols * FL_PANEL
+    p.residual = NULL
+    if job.residual != NULL:
+        p.residual, p.residual_pixel, p.residual_row = residual, FL_PANEL, p.cols * FL_PANEL
+        if job.last:
+            for i in range(p.rows * p.cols):
+                memcpy(residual + i * FL_PANEL, job.residual + to + i * c, p.lanes * sizeof(float))
+        else:
+            job.level.transpose(job.residual + to, space, residual, FL_PANEL, p.lanes, p.rows * p.cols)
+    job.level.depthwise_block(&p)
+    if job.code > FL_RELU:
+        job.level.unary(job.code, job.a, job.b, made, made, p.rows * p.cols * FL_PANEL)
+    if job.last:
+        for i in range(p.rows * p.cols):
+            memcpy(out + i * c, made + i * FL_PANEL, p.lanes * sizeof(float))
+    else:
+        job.level.transpose(made, FL_PANEL, out, space, p.rows * p.cols, p.lanes)

@@ -50,9 +50,10 @@ cdef class PackedConv:
     """Weights of a convolution in panels, K in the order (kd, kh, kw, c). Immutable; may be used by any number of threads at once."""
     cdef readonly Panels panels   # groups x panels
     cdef float *bias   # groups x whole panels, or NULL
-    cdef const float *rows   # [o][kd, kh, kw, i]: the same weights unpacked, or NULL where roles are never swapped
+    cdef const float *rows   # [o][kd, kh, kw, i]: the same weights unpacked, or NULL where panels of results are always as fast
     cdef object owner        # of `rows`
     cdef float *bias_rows
+    cdef bint swaps          # may roles be swapped as `_swapped.pyx` does?
     cdef bint finite         # known to be: weights that may meet padding often
     cdef int64_t groups, ig, og, k
     cdef int64_t kernel[3]
@@ -90,16 +91,16 @@ def conv_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilatio
         packed.finite = bool(np.isfinite(weight__oidhw).all())
     size, width = panels_size(packed.og, packed.k), panels_size(packed.og, 1)
     packed.panels = make_panels(groups * size, stored, "conv_pack")
-    cdef bint swap = few(packed.og)
-    swap = swap or swapped(packed.k, packed.ig, packed.og, packed.kernel[0] * packed.kernel[1] == 1 and packed.stride[2] == 1)
+    packed.swaps = swapped(packed.k, packed.ig, packed.og, packed.kernel[0] * packed.kernel[1] == 1 and packed.stride[2] == 1)
+    cdef bint rows = packed.swaps or few(packed.og)
     cdef cnp.ndarray ordered
     cdef const float *w
-    if stored is None or swap:
+    if stored is None or rows:
         ordered = np.ascontiguousarray(weight__oidhw.transpose(0, 2, 3, 4, 1))
         w = <const float *>cnp.PyArray_DATA(ordered)
     if stored is None:
         pack_all(w, groups, packed.og, packed.k, packed.panels.data)
-    if swap:
+    if rows:
         # Those of a 1x1 kernel are in this order already: an array that cannot change is kept instead of copied.
         packed.owner = ordered if not ordered.flags.writeable else ordered.copy()
         packed.rows = <const float *>cnp.PyArray_DATA(<cnp.ndarray>packed.owner)
@@ -273,7 +274,7 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     if job.work == 0:
         return 0  # no task at all
     job.work *= job.k
-    job.swap = packed.rows != NULL and not x_last and not out_last
+    job.swap = packed.swaps and not x_last and not out_last
     if job.k == job.band.ig and not dense(job) or job.out_size[0] * job.out_size[1] * job.out_size[2] < FEW:
         job.swap = False
     if job.band.ig > 8 and job.k > job.band.ig and job.out_size[2] % FL_PANEL and job.out_size[2] < 4 * PIXELS:

@@ -153,7 +153,7 @@ def conv_run(
 
 
 # A depthwise kernel with more taps than this is faster with channels first.
-LARGEST_DEPTHWISE = 9
+LARGEST_DEPTHWISE = 49
 
 
 def _sides(n: View) -> Sides | None:

@@ -174,7 +174,7 @@ CHAIN = {
     "u": normal(C, C, 3, 3) / 7,
     "p": normal(C, C, 1, 1) / 2,
     "d": normal(C, 1, 3, 3),
-    "e": normal(C, 1, 5, 5),
+    "e": normal(C, 1, 9, 9),
 }
 FIRST, SECOND = node("a = Conv(x, w)", **PADS), node("y = Conv(b, u)", **PADS)
 
@@ -245,7 +245,7 @@ def test_what_keeps_channels_first() -> None:
     assert not any(any(v) for v in layouts(check({"x": IMAGE}, [FIRST, node("y = Softmax(a)", axis=1)], CHAIN)).values())
     tied = [FIRST, node("b = Mul(a, k)"), SECOND]
     assert not any(layouts(check({"x": IMAGE}, tied, CHAIN | {"k": normal(7, 6)}))["a"])
-    large = [FIRST, node("b = Conv(a, e)", group=C, pads=(2, 2, 2, 2)), SECOND]
+    large = [FIRST, node("b = Conv(a, e)", group=C, pads=(4, 4, 4, 4)), SECOND]
     assert CHAIN["e"][0].size > LARGEST_DEPTHWISE
     assert not any(any(v) for v in layouts(check({"x": IMAGE}, large, CHAIN)).values())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -157,9 +158,20 @@ def test_stays_inside_its_operands(variant: str, layout: Layout, edge: str) -> N
 
 
 @pytest.mark.without("reference")  # numpy's products promise no order of summation
-def test_same_bits_for_every_batch_size_layout_and_thread_count(variant: str) -> None:
+@pytest.mark.parametrize(
+    ("shape", "rest"),
+    [
+        ((48, 40, 1, 3, 3), {"pads": (0, 0, 1, 1, 1, 1)}),
+        ((6, 40, 1, 7, 7), {"pads": (0, 0, 3, 3, 3, 3)}),
+        ((48, 40, 1, 3, 3), {"pads": (0, 0, 15, 15, 15, 15), "dilation": (1, 15, 15)}),
+    ],
+    ids=["many", "few", "dilated"],
+)
+def test_same_bits_for_every_batch_size_layout_and_thread_count(
+    variant: str, shape: tuple[int, ...], rest: dict[str, Any]
+) -> None:
     rng = np.random.default_rng(7)
-    case = random_problem(rng, (3, 40, 1, 33, 31), (48, 40, 1, 3, 3), pads=(0, 0, 1, 1, 1, 1))
+    case = random_problem(rng, (3, 40, 1, 33, 31), shape, **rest)
     whole = run("conv", case)
     one = np.concatenate([run("conv", case._replace(x=case.x[i : i + 1])) for i in range(3)])
     np.testing.assert_array_equal(bits(whole), bits(one))

@@ -182,6 +182,8 @@ def test_stays_inside_its_operands(variant: str, layout: Layout, edge: str) -> N
         (24, (6, 20, 25), (3, 3, 3), (1, 1, 1)),
         (5, (1, 90, 141), (1, 3, 3), (1, 1, 1)),
         (20, (1, 1, 9000), (1, 1, 9), (1, 1, 1)),
+        (200, (1, 21, 19), (1, 5, 5), (1, 1, 1)),
+        (300, (1, 28, 28), (1, 3, 3), (1, 2, 2)),
     ],
 )
 @pytest.mark.without("reference")  # numpy's products promise no order of summation

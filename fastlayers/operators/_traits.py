@@ -122,6 +122,7 @@ class Traits(NamedTuple):
         steers: positions of inputs whose values decide the results' sizes; integer inputs of a graph that reach one belong to a
             binding.
         volatile: never folded (random numbers).
+        limited: its results are never below -1 or above 1.
         shape_only: `run` needs the inputs' specs alone, not their values (Shape, Size).
     """
 
@@ -143,6 +144,7 @@ class Traits(NamedTuple):
     quantized: Quantized | None = None
     steers: tuple[int, ...] = ()
     volatile: bool = False
+    limited: bool = False
     shape_only: bool = False
 
 

@@ -81,7 +81,8 @@ def _softmax(name: str, kernel: str | None, function: Callable[[np.ndarray], np.
         return True
 
     own = Quantized("QLinearSoftmax", "one") if name == "Softmax" else None
-    register(name, softmax_infer, run, lower if kernel else None, Traits(time="along", work="elements", quantized=own))
+    traits = Traits(time="along", work="elements", quantized=own, limited=name != "LogSoftmax")
+    register(name, softmax_infer, run, lower if kernel else None, traits)
 
 
 def _plain_softmax(x: np.ndarray) -> np.ndarray:

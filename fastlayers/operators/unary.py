@@ -69,6 +69,8 @@ FUNCTIONS: dict[str, Callable[[View], Activation | None]] = {
     "ThresholdedRelu": lambda n: activation("threshold", n.get("alpha", 1.0), 0.0),
     "Shrink": lambda n: activation("shrink", n.get("lambd", 0.5), n.get("bias", 0.0)),
 }
+# Those whose results are from -1 to 1.
+_LIMITED = frozenset(("Sigmoid", "HardSigmoid", "Tanh", "Softsign", "Erf", "Sin", "Cos", "Sign"))
 # Those that have a reference of their own below.
 _OWN = frozenset(("ThresholdedRelu", "Shrink"))
 
@@ -133,7 +135,7 @@ def _celu_infer(n: View) -> list[Spec]:
 
 for _name in (name for name in FUNCTIONS if name not in _OWN):
     _rule = {"Gelu": _gelu_infer, "Celu": _celu_infer}.get(_name) or _infer(KINDS.get(_name, "f"))
-    register(_name, _rule, _engine_run, _engine_lower, function(FUNCTIONS[_name]))
+    register(_name, _rule, _engine_run, _engine_lower, function(FUNCTIONS[_name])._replace(limited=_name in _LIMITED))
 
 # ---- functions that only numpy has -----------------------------------------------------------------------------------
 

@@ -157,6 +157,11 @@ def unharmed(changed: Changed) -> None:
     raise another one, and what ran in kernels still does. All passes together, and one of them alone.
     """
     want = _run(changed.graph, changed.given)
+    wide = None if isinstance(want[0], Error) else _in_float32(changed)
+    exact = want[0]
+    if wide is not None and not isinstance(want[0], Error):
+        with np.errstate(all="ignore"):
+            exact = [a.astype(b.dtype) for a, b in zip(wide, want[0], strict=True)]
     chosen = passes.PASSES[zlib.crc32(changed.what.encode()) % len(passes.PASSES)].name
     forms: dict[str, Callable[[Graph], Graph]] = {"all": passes.optimise, chosen: partial(_alone, chosen)}
     for name, form in forms.items():
@@ -167,7 +172,21 @@ def unharmed(changed: Changed) -> None:
                 if not isinstance(want[0], Error):
                     raise
                 continue
-        _compare(f"{changed.what} ({name})", made, changed.given, *want)
+        _compare(f"{changed.what} ({name})", made, changed.given, exact if name == "all" else want[0], want[1])
+
+
+def _in_float32(changed: Changed) -> list[np.ndarray] | None:
+    """What a graph of float16 values gives if they are float32: between operators that compute in float32 nothing is rounded, so
+    it is near this and not near what rounds after each operator. None where the graph has no such form.
+    """
+    made, half = changed.graph, np.dtype(np.float16)
+    if all(v.dtype != half for v in (*made.inputs, *made.constants.values())):
+        return None
+    wide = [v._replace(dtype=np.dtype(np.float32)) if v.dtype == half else v for v in made.inputs]
+    constants = {n: a.astype(np.float32) if a.dtype == half else a for n, a in made.constants.items()}
+    given = [a.astype(np.float32) if a.dtype == half else a for a in changed.given]
+    results, _ = _run(_rebuilt(made, inputs=tuple(wide), constants=constants), given)
+    return None if isinstance(results, Error) else results
 
 
 def _compare(what: str, made: Graph, given: Sequence[np.ndarray], want: list[np.ndarray] | Error, slow: set[str]) -> None:

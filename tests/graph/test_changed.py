@@ -21,7 +21,7 @@ from .rewrites import BN, CONV, IMAGE, PADS, B, C, W
 from .test_passes import GELUS, LN, NORMED, NUMBERS
 
 EVERY = 10**6
-I8 = np.dtype(np.int8)
+I8, F16 = np.dtype(np.int8), np.dtype(np.float16)
 SCALES = {"s": np.float32(0.05), "z": np.int8(3), "t": np.float32(0.1), "u": np.int8(-2)}
 QUERIES = {"q": (2, 2, 5, 4), "k": (2, 2, 6, 4), "v": (2, 2, 6, 3), "mask": (2, 1, 5, 6)}
 COLUMN_ROW = normal(C, 1, 7, 1) * normal(C, 1, 1, 7, seed=1)
@@ -56,6 +56,10 @@ PATTERNS: dict[str, Pattern] = {
                CONV | {"u": normal(C, C, 3, 3) / 5}),
     "separable": ({"x": (1, C, 20, 20)}, lines("h = Conv(x, k, b)", "y = Relu(h)", Conv={"group": C, "pads": (3, 3, 3, 3)}),
                   {"k": COLUMN_ROW, "b": normal(C)}),
+    "float16": ({"x": ((1, 3, 6, 6), F16)}, [*lines("f = Conv(x, w, b)", "c = Cast(f)", "k = Sin(c)", "t = Transpose(k)",
+                                                    Cast={"to": 1}, Transpose={"perm": (1, 0, 3, 2)}),
+                                             node("h = Cast(t)", to=10), node("y = Add(h, one)")],
+                {"w": (normal(4, 3, 3, 3) / 3).astype(F16), "b": normal(4).astype(F16), "one": F16.type(1)}),
     "quantised": ({"x": ((1, 3, 6, 6), I8)}, lines("f = DequantizeLinear(x, s, z)", "m = MaxPool(f)", "a = Elu(m)",
                                                    "y = QuantizeLinear(a, t, u)", MaxPool={"kernel_shape": (2, 2)}), SCALES),
     "quantised product": ({"x": ((3, 5), I8)}, lines("f = DequantizeLinear(x, s, z)", "g = DequantizeLinear(w, t)",
@@ -70,7 +74,7 @@ def made(name: str) -> tuple[Graph, list[np.ndarray]]:
     for i, shape in enumerate(inputs.values()):
         sizes, dtype = shape if isinstance(shape[-1], np.dtype) else (shape, np.dtype(np.float32))
         values = normal(*sizes, seed=i)
-        given.append(values if dtype.kind == "f" else (values * 40).clip(-128, 127).astype(dtype))
+        given.append(values.astype(dtype) if dtype.kind == "f" else (values * 40).clip(-128, 127).astype(dtype))
     return graph(inputs, nodes, ["y"], constants), given
 
 

@@ -303,6 +303,24 @@ def test_elementwise_operators_go_step_by_step() -> None:
     assert wrong == []
 
 
+LIMITED = [op for op in NAMES if traits(op).limited]
+
+
+@pytest.mark.parametrize("op", LIMITED)
+def test_limited_results_are_limited(op: str) -> None:
+    x = np.array([[-np.inf, -1e30, -3.0, -0.5, 0.0, 0.5, 7.0, 1e30, np.nan]], np.float32)
+    for column in (x[:, :-1], x[:, 1:-1], x[:, 2:3]):
+        for attributes in ({}, {"alpha": 5.0, "beta": -3.0}):
+            view = View(Node(op, ("x",), ("y",), attributes), [Spec(column.shape, column.dtype)], [None])
+            with np.errstate(all="ignore"):
+                y = OPERATORS[op].run(view, column)[0]  # type: ignore[misc]
+            assert not (np.abs(y) > 1).any()
+
+
+def test_some_operators_are_limited() -> None:
+    assert {"Softmax", "Sigmoid", "Tanh"} <= set(LIMITED) and not {"Relu", "LogSoftmax", "Gelu"} & set(LIMITED)
+
+
 def test_quantised_operators_exist() -> None:
     named = [found.op for op in NAMES if (found := traits(op).quantized) is not None]
     assert named and all(op in OPERATORS for op in named)

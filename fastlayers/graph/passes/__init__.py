@@ -105,6 +105,8 @@ def _optimised(
 ) -> Graph:
     """See `optimise`; without the passes `left`."""
     room = fold.Room(graph)
+    if "float16" not in left:
+        graph = _float32(graph, strict, known, specs, room)
     ops = {node.op for node in graph.nodes}
     grouped = any(node.op == "Conv" and node.attributes.get("group") != 1 for node in graph.nodes)
     if not strict and grouped and "separable" not in left:
@@ -127,6 +129,19 @@ def _optimised(
                 with _guarded(change.name):
                     change.apply(net)
     return net.graph()
+
+
+def _float32(graph: Graph, strict: bool, known: Mapping[str, np.ndarray], specs: Mapping[str, Spec], room: fold.Room) -> Graph:
+    """The graph, computed in float32 where it is one of float16."""
+    from . import float16
+
+    if not float16.present(graph, known, specs):
+        return graph
+    net = Net(graph, known, specs)
+    fold.apply(net, frozenset({"DequantizeLinear"}), room)
+    with _guarded("float16"):
+        return float16.computed(net, strict)
+    return graph
 
 
 @contextmanager

@@ -58,7 +58,7 @@ RoiAlign x_last
 RotaryEmbedding by_width
 RotaryTables axis base dim start
 RotaryTablesAt base dim
-ScaledAttention scale transposed
+ScaledAttention scale transposed empty
 Scan batched
 SinusoidalEncoding axis base dim start
 Softmax flatten

@@ -25,6 +25,7 @@ def _infer(n: View) -> list[Spec]:
 
     As in a sum of scores and mask, a mask may repeat a single query, or a single key for as many values as it has columns.
     """
+    _empty(n)
     q, k, v = n.shape(0), n.shape(1), n.shape(2)
     if q is None or k is None or v is None:
         return [Spec(None, n.spec(0).dtype)]
@@ -47,7 +48,17 @@ def _run(n: View, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray 
         scores = scores + mask
     weights = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
     weights /= weights.sum(-1, keepdims=True)
+    if _empty(n) == 2:
+        weights = np.where(np.isnan(weights), 0, weights)
     return ((weights @ v).astype(q.dtype),)
+
+
+def _empty(n: View) -> int:
+    """What the kernels call `empty`: 1, or 2 where NaN among the weights becomes 0."""
+    empty = n.get("empty", 1)
+    if empty not in (1, 2):
+        raise n.fail(f"empty is {empty!s:.80}: expected 1 or 2")
+    return int(empty)
 
 
 def _four(ref: Ref) -> tuple[int, ...]:
@@ -68,7 +79,7 @@ def _lower(n: View, b: Builder) -> Any:
     mask, out = b.optional(3), b.output(0)
     b.call(
         "attention", q.view(_four(q)), k.view(_four(k)), v.view(_four(v)), None if mask is None else mask.view(_four(mask)),
-        None, out.view(_four(out)), float(n.get("scale", 1.0)), False, 0, 1, bool(n.get("transposed", False)), False,
+        None, out.view(_four(out)), float(n.get("scale", 1.0)), False, 0, _empty(n), bool(n.get("transposed", False)), False,
     )  # fmt: skip
     return True
 

@@ -79,6 +79,18 @@ def test_special_values() -> None:
     attend(special=not_a_number)
 
 
+@pytest.mark.parametrize("values", [False, True])
+def test_weights_of_zero_in_the_place_of_nan(values: bool) -> None:
+    def special(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> None:
+        q[0, 0, 1, 0] = np.nan
+        if values:
+            v[0, 0, 2, 1] = np.inf
+
+    mask = np.zeros((1, 1, 5, 9), np.float32)
+    mask[0, 0, 2] = -np.inf
+    attend(n=5, m=9, d=4, e=4, mask=mask, empty=2, special=special)
+
+
 def test_no_keys_no_numbers_and_wide_heads() -> None:
     attend(m=0, empty=1)
     attend(n=0)

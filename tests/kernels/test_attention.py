@@ -305,6 +305,27 @@ def test_rows_that_see_no_key(variant: str) -> None:
         np.testing.assert_array_equal(run(p), np.full_like(got, np.nan if empty else 0))
 
 
+@pytest.mark.parametrize("heads_last", [False, True])
+@pytest.mark.parametrize("rows", [1, 4, 40, 70])
+def test_weights_of_zero_in_the_place_of_nan(rows: int, heads_last: bool, variant: str) -> None:
+    """empty=2: as if the softmax were written out, its NaN replaced by 0, and multiplied by the values."""
+    for keys, place, value in product((1, 3, 70, 150), ("q", "k", "v", "mask"), (0, np.nan, np.inf, -np.inf)):
+        p = problem(b=2, h=4, g=2, rows=rows, keys=keys, d=4, e=5, empty=2, mask=np.zeros((2, 1, rows, keys), np.float32))
+        assert p.mask is not None
+        p.mask[0, 0, 0] = p.mask[1, 0, rows // 2 :] = -np.inf
+        getattr(p, place)[1, 0, -1, -1] = value
+        got = run(p, heads_last=heads_last)
+        close(p, got)
+        with np.errstate(all="ignore"):
+            scores = p.q.astype(float) @ np.repeat(p.k, 2, 1).swapaxes(2, 3).astype(float) * 0.5 + p.mask
+            weights = np.exp(scores - scores.max(3, keepdims=True))
+            weights /= weights.sum(3, keepdims=True)
+            want = np.where(np.isnan(weights), 0, weights) @ np.repeat(p.v, 2, 1).astype(float)
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-4)
+        if place != "v" or np.isfinite(value):
+            assert not got[0, :, 0].any()
+
+
 @pytest.mark.parametrize("rows", [4, 70])
 def test_special_values(rows: int, variant: str) -> None:
     """Each spoils what the formula says and nothing else: 0 times infinity is NaN, for keys without weight too."""

@@ -2,13 +2,18 @@
 
 before                                                                after
 MatMul(Softmax(Add(Mul(MatMul(q, Transpose(k)), s), mask)), v)        ScaledAttention(q, k, v, mask, scale=s)
+p = Softmax(...), MatMul(Where(IsNaN(p), 0, p), v)                    ScaledAttention(..., empty=2)
 
-The scale may be a Mul or a Div, may stand on q or k as well, and may be missing; so may the mask, which must be added. A query
-all of whose
-keys are masked with -inf gives NaN, as the products would.
+The scale may be a Mul or a Div, may stand on q or k as well, and may be missing; so may the mask, which must be added. Keys may
+be turned with all axes before the last two made one: Reshape(Transpose(Reshape(k))), as torch.onnx writes it. A query all of
+whose keys are masked with -inf gives NaN, as the products would, or, where the graph puts 0 in the place of NaN, a sum of weights
+of 0.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 from ..ir import Node
 from ._net import Net
@@ -19,14 +24,57 @@ __all__ = ["apply"]
 def apply(net: Net) -> None:
     """See the module."""
     for at, node in net.each("MatMul"):
-        weights = net.producer(node.inputs[0])
-        rank = net.rank(node.inputs[0])
+        weights, rank, choice = net.producer(node.inputs[0]), net.rank(node.inputs[0]), None
+        if weights is not None and weights.op == "Where":
+            choice, weights = weights, _without_nan(net, weights)
         if weights is None or weights.op != "Softmax" or rank is None or net.single(node.inputs[0]) is not node:
             continue
         # Behind the last axis there is nothing to flatten, as softmax did before opset 13.
         if weights.attributes.get("axis", -1) not in (-1, rank - 1) or rank not in (3, 4):
             continue
-        _fuse(net, at, node, weights, rank)
+        _fuse(net, at, node, weights, rank, choice)
+
+
+def _without_nan(net: Net, choice: Node) -> Node | None:
+    """The node whose result a Where is, but for 0 in the place of NaN; None if it is another choice, or others read it too."""
+    name, test = choice.inputs[2], net.producer(choice.inputs[0])
+    zero, spec = net.constant(choice.inputs[1]), net.spec(name)
+    if test is None or test.op != "IsNaN" or test.inputs[0] != name or net.single(choice.inputs[0]) is not choice:
+        return None
+    if zero is None or zero.size != 1 or zero.reshape(-1)[0] != 0 or spec is None or zero.ndim > len(spec.shape or ()):
+        return None
+    if name is None or name in net.kept or len(net.readers.get(name, ())) != 2:
+        return None
+    return net.producer(name)
+
+
+def _same(net: Net, a: str | None, b: str | None, axes: Sequence[tuple[int, int]]) -> list[bool]:
+    """Whether these axes of two values are known to have the same size."""
+    first, second = net.spec(a), net.spec(b)
+    if first is None or second is None or first.shape is None or second.shape is None:
+        return [False]
+    return [first.shape[i] is not None and first.shape[i] == second.shape[j] for i, j in axes]
+
+
+def _turned(net: Net, name: str | None, rank: int) -> tuple[str | None, list[Node]]:
+    """What a value is with its last two axes the other way round, and the nodes that turn them; None if it is no such value."""
+    last = net.producer(name)
+    if last is None or last.op != "Reshape":
+        return None, []
+    turn = net.producer(last.inputs[0])
+    perm = None if turn is None or turn.op != "Transpose" else tuple(turn.attributes.get("perm") or ())
+    if turn is None or not perm or perm != (*range(len(perm) - 2), len(perm) - 1, len(perm) - 2):
+        return None, []
+    first = net.producer(turn.inputs[0])
+    if first is None or first.op != "Reshape" or net.rank(first.inputs[0]) != rank or net.rank(name) != rank:
+        return None, []
+    source = first.inputs[0]
+    # All elements are there, so one size more follows from the others.
+    lead = _same(net, source, name, [(i, i) for i in range(rank - 2)])
+    inner = _same(net, source, name, [(-1, -2), (-2, -1)]) + _same(net, source, first.outputs[0], [(-1, -1), (-2, -2)])
+    if not all(inner) or lead.count(False) > 1:
+        return None, []
+    return source, [last, turn, first]
 
 
 def _scaled(net: Net, name: str | None, reader: Node) -> tuple[str | None, float, list[Node]]:
@@ -48,8 +96,8 @@ def _scaled(net: Net, name: str | None, reader: Node) -> tuple[str | None, float
             return name, scale, gone
 
 
-def _fuse(net: Net, at: int, node: Node, weights: Node, rank: int) -> None:
-    gone = [weights]
+def _fuse(net: Net, at: int, node: Node, weights: Node, rank: int, choice: Node | None) -> None:
+    gone = [weights] if choice is None else [choice, net.producer(choice.inputs[0]), weights]
     mask: str | None = None
     scores, scale, taken = _scaled(net, weights.inputs[0], weights)
     adder = net.producer(scores)
@@ -82,11 +130,18 @@ def _fuse(net: Net, at: int, node: Node, weights: Node, rank: int) -> None:
     gone.append(product)
     q, by_q, gone_q = _scaled(net, product.inputs[0], product)
     k, by_k, gone_k = _scaled(net, product.inputs[1], product)
-    turn = net.producer(k)
-    attributes = {"scale": scale * by_q * by_k}
+    attributes: dict[str, Any] = {"scale": scale * by_q * by_k} | ({} if choice is None else {"empty": 2})
     last = gone_k[-1] if gone_k else product
+    source, nodes = _turned(net, k, rank)
+    turn = net.producer(k)
     swap = (*range(rank - 2), rank - 1, rank - 2)
-    if turn is not None and turn.op == "Transpose" and tuple(turn.attributes.get("perm") or ()) == swap:
+    if source is not None:
+        for turning in nodes:
+            if net.single(turning.outputs[0]) is not last:
+                break
+            gone_k, last = [*gone_k, turning], turning
+        k = source
+    elif turn is not None and turn.op == "Transpose" and tuple(turn.attributes.get("perm") or ()) == swap:
         source = turn.inputs[0]
         if net.single(k) is last:
             gone_k = [*gone_k, turn]

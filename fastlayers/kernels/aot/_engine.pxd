@@ -112,6 +112,7 @@ cdef extern from "csrc/kernels.h" nogil:
         float scale
         float bound
         float empty
+        int zeros
         float *scratch
     ctypedef struct fl_dw_last:
         const float *const *taps

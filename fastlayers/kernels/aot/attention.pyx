@@ -141,7 +141,7 @@ cdef int plan_attention(Job *job, tuple q, tuple k, tuple v, tuple mask, bint me
     p.keys, job.groups = (v[1], v[2]) if heads_last else (v[2], v[1])
     p.d, p.e = q[3], v[3]
     p.kj, p.kt = 1 if k_transposed else p.d, p.keys if k_transposed else 1
-    p.scale, p.bound, p.empty = scale, 0, NAN if empty else 0
+    p.scale, p.bound, p.empty, p.zeros = scale, 0, NAN if empty == 1 else 0, empty == 2
     p.mask = p.tiles = NULL
     p.mi = p.mj = p.tiles_strip = job.strips = job.tiles = 0
     job.mask_b = job.mask_h = job.mask_rows = 1

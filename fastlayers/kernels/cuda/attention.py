@@ -187,7 +187,12 @@ def _attention(depth: int, rows: int, keys: int, by_quads: bool, has_mask: bool,
                         column = 4 * tx + across4 * w + z
                         if column < e:
                             value = sums[4 * (sums_of * i + w) + z] / total[i]
-                            if nothing:
+                            if empty == 2:
+                                if nothing or total[i] != total[i]:
+                                    value = ZERO
+                                    for j in range(seen):
+                                        value = value + ZERO * v[v_start + j * v_row + column]
+                            elif nothing:
                                 value = NAN if empty != 0 else ZERO
                             out[o_start + query * o_row + column] = value
 

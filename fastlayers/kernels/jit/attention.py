@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from ..reference import attention as reference
 from ._math import exp_flush
 from ._njit import call, emitted, kernel
 from ._threads import address, scratch, spread
@@ -239,7 +240,7 @@ def attention(
     steps: tuple[int, ...] = (0, 0, 0, 0)
     if mask__bhqk is not None:
         steps = tuple(0 if n == 1 else s // 4 for n, s in zip(mask__bhqk.shape, mask__bhqk.strides, strict=True))
-    causal = causal and offset < count - 1  # or else the first query sees all keys
+    causal_, causal = causal, causal and offset < count - 1  # or else the first query sees all keys
     advance = 1
     places = [[step // 4 for step in array.strides[:3]] for array in views]
     if rows == 1:  # heads that share their keys are rows of one
@@ -269,7 +270,7 @@ def attention(
         product.address, block.address, apply.address, pack_product.address, swap.address, address(q__bhqd), address(keys),
         address(values), int(packed), int(k_transposed), address(mask__bhqk), address(lengths), *steps,
         *(step for place in places for step in place), address(out__bhqe), heads, groups, rows, count, d, width, scale,
-        int(causal), advance, offset, int(skip), int(hide and skip), slack, empty,
+        int(causal), advance, offset, int(skip), int(hide and skip), slack, int(empty == 1),
     )  # fmt: skip
 
     def run(first: int, last: int) -> None:
@@ -277,6 +278,9 @@ def attention(
         _attend(*given, address(own), first, last)
 
     spread(b * heads * -(-rows // ROWS), 1.0 * b * heads * rows * count * (d + width + 8), run)
+    if empty == 2 and (np.isnan(out__bhqe).any() or not _finite(v__bgke)):  # rare: a weight or a value is no number
+        given = q__bhqd, k__bgkd, v__bgke, mask__bhqk, lengths__b, out__bhqe
+        reference.attention(*given, scale, causal_, offset, empty, k_transposed, heads_last)
 
 
 def _bound(x: np.ndarray) -> float:

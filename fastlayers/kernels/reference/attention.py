@@ -29,7 +29,8 @@ def attention(
         mask__bhqk: None, or added to the scores; every axis has its full size or 1.
         lengths__b: None, or how many keys each entry of the batch has; those behind are not read.
         causal: query i sees the keys j <= i + `offset` alone; the others weigh exactly 0.
-        empty: the result of a query whose scores are all -infinity: 0 zeros, 1 NaN.
+        empty: the result of a query whose scores are all -infinity: 0 zeros, 1 NaN, 2 what weights of 0 give (zeros, if values
+            are finite), also where a weight is NaN.
         k_transposed: k is (b, g, d, k).
         heads_last: q is (b, q, h, d), k (b, k, g, d), v (b, k, g, e), out (b, q, h, e); not with `k_transposed`.
     """
@@ -49,4 +50,8 @@ def attention(
         scores = (q__bhqd.reshape(*grouped, d).astype(np.float64) @ k).reshape(b, h, rows, keys)
         weights, nothing = weighed(masked(scores, mask__bhqk, lengths__b, scale, causal, offset))
         out = (weights.reshape(*grouped, keys) @ v).reshape(out__bhqe.shape)
+        if empty == 2:
+            zeros = np.repeat((v * 0).sum(axis=2, keepdims=True), h // max(g, 1), axis=1)
+            out__bhqe[...] = np.where(nothing | np.isnan(weights).any(axis=3, keepdims=True), zeros, out)
+            return
         out__bhqe[...] = np.where(nothing, np.nan if empty else 0, out)

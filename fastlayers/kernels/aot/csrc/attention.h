@@ -145,9 +145,26 @@ static const float *fl_attention_whole_panels(const fl_attention *p, int64_t j0,
   return padded;
 }
 
+/* The sum of values whose weights are all 0: NaN where a value is not finite. */
+static void fl_attention_zeros(const fl_attention *p, float *out) {
+  memset(out, 0, (size_t)p->e * 4);
+  for (int64_t j = 0; j < p->keys; j++)
+    for (int64_t t = 0; t < p->e; t++)
+      out[t] += 0 * p->v[j * p->vj + t];
+}
+
 /* out = sums / total. The largest exponential of a row is 1: where the total is 0 the row saw no key. */
 static void fl_attention_results(const fl_attention *p, const float *sums, int64_t width, const float *total) {
+  const float *zeros = 0;
   for (int64_t i = 0; i < p->rows; i++) {
+    if (p->zeros && !(total[i] > 0)) {
+      if (zeros)
+        memcpy(p->out + i * p->oi, zeros, (size_t)p->e * 4);
+      else
+        fl_attention_zeros(p, p->out + i * p->oi);
+      zeros = p->out + i * p->oi;
+      continue;
+    }
     const int none = total[i] == 0;
     const float scale = 1 / total[i];
     for (int64_t j = 0; j < p->e; j++)

@@ -233,6 +233,7 @@ typedef struct {
   float scale;
   float bound;        /* the largest |k|, or infinity or NaN where k or v are not finite: with these, no key is left out unread */
   float empty;        /* the result of a query that sees no key */
+  int zeros;          /* instead, and where a weight is NaN, all weights are 0 */
   float *scratch;     /* FL_ATTENTION_SCRATCH(d, e) floats, aligned to 64 bytes */
 } fl_attention;
 #define FL_ATTENTION_SCRATCH(d, e) (((d) + FL_KEYS + 2 * ((e) + FL_PANEL)) * FL_QUERIES)

@@ -316,8 +316,8 @@ def layer_norm_lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("LayerNormalization", layer_norm_infer, layer_norm_run, layer_norm_lower, Traits(time="from_axis"))
-register("RMSNormalization", layer_norm_infer, rms_norm_run, layer_norm_lower, Traits(time="from_axis"))
+register("LayerNormalization", layer_norm_infer, layer_norm_run, layer_norm_lower, Traits(time="from_axis", work="elements"))
+register("RMSNormalization", layer_norm_infer, rms_norm_run, layer_norm_lower, Traits(time="from_axis", work="elements"))
 
 
 def _groups(n: View, channels: int) -> int:
@@ -381,9 +381,19 @@ def group_norm_lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("GroupNormalization", group_norm_infer, group_norm_run, group_norm_lower, Traits(time="image", whole="normalises over"))
 register(
-    "InstanceNormalization", group_norm_infer, group_norm_run, group_norm_lower, Traits(time="image", whole="normalises over")
+    "GroupNormalization",
+    group_norm_infer,
+    group_norm_run,
+    group_norm_lower,
+    Traits(time="image", whole="normalises over", work="elements"),
+)
+register(
+    "InstanceNormalization",
+    group_norm_infer,
+    group_norm_run,
+    group_norm_lower,
+    Traits(time="image", whole="normalises over", work="elements"),
 )
 
 

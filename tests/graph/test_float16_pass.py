@@ -203,6 +203,24 @@ def test_a_cast_of_a_softmax_does_not_stand_between_products() -> None:
     assert "ScaledAttention" in ops(found)
 
 
+def test_a_value_that_was_cast_and_comes_back_is_the_same() -> None:
+    nodes = [node("h = Mul(x, x)"), node("c = Cast(h)", to=1), node("d = Cast(c)", to=11), node("b = Cast(d)", to=10),
+             node("y = Mul(b, small)")]  # fmt: skip
+    made = graph({"x": ((3,), HALF)}, nodes, ["y"], {"small": SMALL})
+    found = optimise(made)
+    assert ops(found) == ["Cast", "Mul", "Mul", "Cast"]
+    np.testing.assert_array_equal(
+        outputs(found, [np.array([300, 3, -0.1], HALF)], default())[0],
+        outputs(
+            optimise(graph({"x": ((3,), HALF)}, [node("h = Mul(x, x)"), node("y = Mul(h, small)")], ["y"], {"small": SMALL})),
+            [np.array([300, 3, -0.1], HALF)],
+            default(),
+        )[0],
+    )
+    back = [node("c = Cast(x)", to=1), node("y = Cast(c)", to=10)]
+    assert ops(optimise(graph({"x": ((3,), HALF)}, back, ["y"]))) in (["Identity"], ["Cast", "Cast"])
+
+
 def test_integers_that_float16_cannot_hold() -> None:
     made = graph(
         {"x": ((3,), np.dtype(np.int64))},

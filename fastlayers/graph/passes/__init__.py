@@ -57,7 +57,7 @@ PASSES = (
     Pass("linear", "Gemm MatMul Linear"),
     Pass("affine", ("BatchNormalization Affine", lambda t: t.line), ("BatchNormalization", lambda t: t.scaling)),
     Pass("gates", "Mul Div", "Sigmoid HardSigmoid Clip Erf"),
-    Pass("layer_norm", "Div LayerNormalization", "Sqrt LayerNormalization"),
+    Pass("layer_norm", "Div Mul LayerNormalization RMSNormalization", "Sqrt Pow LayerNormalization RMSNormalization"),
     Pass("attention", "MatMul", "Softmax"),
     _ACTIVATIONS,
     Pass("residual", "Add Sum", lambda t: "residual" in t.epilogue),

@@ -81,8 +81,9 @@ class _Change:
         if halves and operator is not None and not self.moved(node, operator, halves) and self.widens(node, operator):
             self.widened(node)
             return
-        if self.limited(node):
-            self.rename(node.outputs[0], node.inputs[0])  # type: ignore[arg-type]
+        same = None if self.rounds else self.unrounded(node)
+        if same is not None:
+            self.rename(node.outputs[0], same)
             return
         for name in (*halves, *captured(node)):
             self.narrow(name)
@@ -136,12 +137,24 @@ class _Change:
                 self.narrow(name)
                 del self.wide[name]
 
-    def limited(self, node: Node) -> bool:
-        """Whether the node is a Cast to float16 of what is limited and float32, so that nothing can be too large."""
-        if self.rounds or node.op != "Cast" or node.attributes.get("to") != _FLOAT16 or not self.is_half(node.outputs[0]):
-            return False
-        maker, spec = self.net.producer(node.inputs[0]), self.net.spec(node.inputs[0])
-        return maker is not None and traits_of(maker.op).limited and spec is not None and spec.dtype == FLOAT32
+    def unrounded(self, node: Node) -> str | None:
+        """Of a Cast to float16 that need not round, the same in float32; None if it must.
+
+        It casts what is limited, so that nothing can be too large, or what a Cast from float16 has made.
+        """
+        if node.op != "Cast" or node.attributes.get("to") != _FLOAT16 or not self.is_half(node.outputs[0]):
+            return None
+        source, maker = node.inputs[0], self.net.producer(node.inputs[0])
+        while source is not None and not self.is_half(source):
+            spec = self.net.spec(source)
+            if maker is None or spec is None or spec.dtype.kind != "f":
+                return None
+            if traits_of(maker.op).limited and spec.dtype == FLOAT32:
+                return source
+            if maker.op != "Cast":
+                return None
+            source, maker = maker.inputs[0], self.net.producer(maker.inputs[0])
+        return None if source is None else self.widen(source)
 
     def rename(self, name: str, wide: str) -> None:
         """A float16 value that there is in float32."""

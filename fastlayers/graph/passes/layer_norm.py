@@ -4,6 +4,10 @@ before                                                                        af
 d = Sub(x, ReduceMean(x)); v = ReduceMean(Pow(d, 2) or Mul(d, d))
 Div(d, Sqrt(Add(v, epsilon)))                                                 LayerNormalization(x, ones)
 Add(Mul(LayerNormalization(x, ones), w), b)                                   LayerNormalization(x, w, b)
+
+r = Sqrt(Add(ReduceMean(Pow(x, 2) or Mul(x, x)), epsilon))
+Mul(x, Reciprocal(r)), Div(x, r), Mul(x, Div(1, r)), Mul(x, Pow(.., -0.5))    RMSNormalization(x, ones)
+Mul(RMSNormalization(x, ones), w)                                             RMSNormalization(x, w)
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ def apply(net: Net) -> None:
     """See the module."""
     for at, node in net.each("Div"):
         _normalised(net, at, node)
+    for at, node in net.each("Mul", "Div"):
+        _by_root(net, at, node)
     for op in ("Mul", "Add"):
         for at, node in net.each(op):
             _weights(net, at, node)
@@ -61,10 +67,67 @@ def _normalised(net: Net, at: int, node: Node) -> None:
             return
 
 
+def _square(net: Net, name: str | None) -> str | None:
+    """x, if the value is its square."""
+    node = net.producer(name)
+    if node is None or "activation" in node.attributes:
+        return None
+    power = node.op == "Pow" and net.scalar(node.inputs[1]) == 2 and net.constant(node.inputs[1]).ndim == 0  # type: ignore[union-attr]
+    return node.inputs[0] if power or (node.op == "Mul" and node.inputs[0] == node.inputs[1]) else None
+
+
+def _root(net: Net, name: str | None) -> str | None:
+    """The square of a value, if it is a root."""
+    node = net.producer(name)
+    return node.inputs[0] if node is not None and node.op == "Sqrt" else None
+
+
+def _inverse_root(net: Net, name: str | None) -> str | None:
+    """x, if the value is 1 / sqrt(x)."""
+    node = net.producer(name)
+    if node is None or "activation" in node.attributes:
+        return None
+    if node.op == "Reciprocal":
+        return _root(net, node.inputs[0])
+    if node.op == "Div" and net.scalar(node.inputs[0]) == 1 and net.constant(node.inputs[0]).ndim == 0:  # type: ignore[union-attr]
+        return _root(net, node.inputs[1])
+    power = node.op == "Pow" and net.scalar(node.inputs[1]) == -0.5 and net.constant(node.inputs[1]).ndim == 0  # type: ignore[union-attr]
+    return node.inputs[0] if power else None
+
+
+def _by_root(net: Net, at: int, node: Node) -> None:
+    """x divided by the root of its mean square."""
+    for i in (0, 1) if node.op == "Mul" else (0,):
+        x = node.inputs[i]
+        size = None if (spec := net.spec(x)) is None else (spec.shape or (None,))[-1]
+        found = _inverse_root(net, node.inputs[1 - i]) if node.op == "Mul" else _root(net, node.inputs[1])
+        total = net.producer(found)
+        if (
+            total is None
+            or total.op != "Add"
+            or not net.is_float32(x)
+            or not isinstance(size, int)
+            or "activation" in total.attributes
+        ):
+            continue
+        for k in (0, 1):
+            epsilon = net.constant(total.inputs[1 - k])
+            if epsilon is not None and epsilon.ndim == 0 and x is not None and _square(net, _mean(net, total.inputs[k])) == x:
+                ones = net.new_constant(np.ones(size, np.float32), node.outputs[0])
+                attributes = {"axis": -1, "epsilon": float(epsilon)}
+                net.replace(at, Node("RMSNormalization", (x, ones), node.outputs, attributes))
+                return
+
+
 def _weights(net: Net, at: int, node: Node) -> None:
     for i in (0, 1):
         norm, constant = net.producer(node.inputs[i]), net.constant(node.inputs[1 - i])
-        if norm is None or norm.op != "LayerNormalization" or constant is None or constant.dtype != np.float32:
+        if (
+            norm is None
+            or norm.op not in ("LayerNormalization", "RMSNormalization")
+            or constant is None
+            or constant.dtype != np.float32
+        ):
             continue
         if len(norm.inputs) < 2:
             continue
@@ -80,9 +143,9 @@ def _weights(net: Net, at: int, node: Node) -> None:
             continue
         if node.op == "Mul" and len(norm.inputs) == 2 and np.all(scale == 1):
             inputs = (norm.inputs[0], net.new_constant(constant.reshape(-1), node.outputs[0]))
-        elif node.op == "Add" and len(norm.inputs) == 2:
+        elif node.op == "Add" and len(norm.inputs) == 2 and norm.op == "LayerNormalization":
             inputs = (*norm.inputs, net.new_constant(constant.reshape(-1), node.outputs[0]))  # type: ignore[assignment]
         else:
             continue
-        net.replace(at, Node("LayerNormalization", inputs, node.outputs, norm.attributes), norm)
+        net.replace(at, Node(norm.op, inputs, node.outputs, norm.attributes), norm)
         return

@@ -30,6 +30,7 @@ DepthToSpace x_last
 Div activation
 DotAttention dropout_p enable_gqa is_causal need_scores need_weights num_heads num_kv_heads offset scale
 DynamicQuantizeLSTM joined options
+Elementwise body
 GRU joined options
 GlobalAveragePool channels_last x_last
 GlobalLpPool x_last

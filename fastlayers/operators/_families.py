@@ -27,6 +27,7 @@ FAMILIES: dict[str, str] = {
     "conv": "Conv ConvTranspose",
     "deform": "DeformConv",
     "einsum": "Einsum",
+    "elementwise": "Elementwise",
     "embedding": "Embedding",
     "gathering": "Compress Gather GatherElements GatherND NonZero OneHot ScatterElements ScatterND",
     "grid": "AffineGrid GridSample",

@@ -22,7 +22,19 @@ from .builder import ARENA, INPUT, OUTPUT, Buffer, Builder, Ref
 from .memory import LARGEST, result_bytes, too_much
 from .trace import Entry, Placed, Plan, Record, Route, Trace, settled
 
-__all__ = ["Interpret", "Pack", "Prepare", "as_written", "bind", "check_total", "plan", "rebind", "run_operator", "value_inputs"]
+__all__ = [
+    "Interpret",
+    "Pack",
+    "Prepare",
+    "as_written",
+    "bind",
+    "check_total",
+    "numpy_step",
+    "plan",
+    "rebind",
+    "run_operator",
+    "value_inputs",
+]
 
 # Results of constant expressions up to this size are computed when a model is bound; larger ones in every run.
 FOLD_BYTES = 1 << 16
@@ -315,13 +327,7 @@ class _Binder:
         builder.begin(self.lowered, view, results, ins, outs, keep, own)
         self.lowered += 1
         if operator.lower is None or operator.lower(view, builder) is False:
-            if operator.run is None:
-                raise UnsupportedError(
-                    f"{view.where}: these inputs are not supported: {[str(s.dtype) for s in view.inputs if s]}"
-                )
-            inputs = [builder.optional(i) for i in range(len(ins))]
-            outputs = [builder.output(i) if number >= 0 else None for i, number in enumerate(outs)]
-            builder.python(_Numpy(view, results), inputs, outputs)
+            numpy_step(view, results, builder, ins, [i for i, number in enumerate(outs) if number >= 0])
         weights = tuple([None if v is None else v.size for v in view.values])
         made = self.records[at] = self.record(Placed(node, tuple(view.inputs), tuple(results), weights))
         self.between()
@@ -424,6 +430,15 @@ def _parts(record: Record | None) -> list[Buffer]:
 
 def _identity(array: np.ndarray) -> tuple[np.ndarray]:
     return (array,)
+
+
+def numpy_step(view: View, results: Sequence[Spec], builder: Builder, ins: Sequence[Any], wanted: Sequence[int]) -> None:
+    """Has the builder run a node in numpy. `wanted`: which results somebody reads."""
+    if OPERATORS[view.op].run is None:
+        raise UnsupportedError(f"{view.where}: these inputs are not supported: {[str(s.dtype) for s in view.inputs if s]}")
+    inputs = [builder.optional(i) for i in range(len(ins))]
+    outputs = [builder.output(i) if i in wanted else None for i in range(max(wanted, default=-1) + 1)]
+    builder.python(_Numpy(view, results), inputs, outputs)
 
 
 class _Numpy:

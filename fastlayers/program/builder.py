@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -309,6 +310,30 @@ class Builder:
             if ref is not None:
                 ref.buffer.made = True
         self.calls.append(PythonCall(function, tuple(inputs), tuple(outputs), self._number, native))
+
+    @contextmanager
+    def inside(
+        self, view: View, specs: Sequence[Spec], given: dict[str, Ref], constants: Mapping[str, np.ndarray], last: bool
+    ) -> Iterator[None]:
+        """What follows belongs to a node within the node, `view` with results of `specs`; where values of the inner graph lie is
+        in `given`, by their names, and its result is added. The `last` one's result is that of the node itself.
+        """
+        around = self._view, self._specs, self._ins, self._outs, self._before, self.own, self.refs
+        refs: dict[Any, Ref] = dict(given)
+        self._view, self._specs, self._ins, self.refs = view, specs, view.node.inputs, refs
+        self._outs = view.node.outputs
+        if not last:
+            self._before, self.own = {}, {}
+        for name in view.node.inputs:
+            if name is not None and name not in refs:
+                refs[name] = given[name] = self.constant(constants[name])
+        try:
+            yield
+        finally:
+            self._view, self._specs, self._ins, self._outs, self._before, self.own, self.refs = around
+        given[view.node.outputs[0]] = made = refs[view.node.outputs[0]]
+        if last:
+            self.refs[self._outs[0]] = made
 
     # ---- for the binder ---------------------------------------------------------------------------------------------
 

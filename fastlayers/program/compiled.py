@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .builder import ARENA, INPUT, OUTPUT, POSITIONS, Call, NativeCall, PythonCall, Ref
+from .merged import merged
 from .trace import Record, Trace
 
 __all__ = ["Chunks", "bound", "native"]
@@ -75,21 +76,11 @@ class Chunks:
         """A record's calls; `ends` are links to outputs."""
         calls = []
         keep: list[Any] = []
-        for call in record.calls:
-            if isinstance(call, Call):
-                kernel, args, _ = call
-                key = (kernel, *[a.shape if isinstance(a, Ref) else a for a in args])
-                refs: Sequence[Any] = [args[i] for i in POSITIONS[kernel]]
-                try:
-                    step = self.made.get(key)
-                except TypeError:  # an argument has no hash
-                    step = self.steps[kernel](*key[1:])
-                else:
-                    if step is None:
-                        step = self.made[key] = self.steps[kernel](*key[1:])
-            else:
-                step = _users(call)
-                refs = (*call.inputs, *call.outputs)
+        one = self.merged(record)
+        # Of values between calls that became one nothing is left.
+        there = None if one is None else {ref.buffer for ref in one[1]}
+        overs = [pair for pair in record.overs if there is None or there.issuperset(pair)]
+        for step, refs in [one] if one is not None else map(self.step, record.calls):
             places: list[tuple[int, int, int, int] | None] = []
             for ref in refs:
                 if ref is None:
@@ -108,8 +99,38 @@ class Chunks:
                     places.append((1, -1, 0, buffer.array.__array_interface__["data"][0] + offset))
             calls.append((step, places))
         links = [(_INTO, part.number, whole.number, offset) for part, whole, offset in record.effects]
-        links += [(_OVER, buffer.number, other.number, 0) for buffer, other in record.overs]
+        links += [(_OVER, buffer.number, other.number, 0) for buffer, other in overs]
         return self.make(calls, [*links, *ends], keep, self.ledger, record.nbytes)
+
+    def step(self, call: Call | PythonCall | NativeCall) -> tuple[Any, Sequence[Any]]:
+        """A call's step, and where its operands lie."""
+        if not isinstance(call, Call):
+            return _users(call), (*call.inputs, *call.outputs)
+        kernel, args, _ = call
+        key = (kernel, *[a.shape if isinstance(a, Ref) else a for a in args])
+        refs: Sequence[Any] = [args[i] for i in POSITIONS[kernel]]
+        try:
+            step = self.made.get(key)
+        except TypeError:  # an argument has no hash
+            return self.steps[kernel](*key[1:]), refs
+        if step is None:
+            step = self.made[key] = self.steps[kernel](*key[1:])
+        return step, refs
+
+    def merged(self, record: Record) -> tuple[Any, Sequence[Any]] | None:
+        """The one step of a record of elementwise calls, and where its operands lie; None if there is none."""
+        if record.placed is None or record.placed.node.op != "Elementwise" or record.effects:
+            return None
+        found = merged(record.calls, lambda call: float(self.step(call)[0].work))
+        if found is None:
+            return None
+        key = ("Elementwise", found.arguments)
+        if key not in self.made:
+            from ..kernels.aot._elementwise import elementwise_step
+
+            self.made[key] = elementwise_step(*found.arguments)
+        step = self.made[key]
+        return None if step is None else (step, found.refs)
 
 
 def _users(call: PythonCall | NativeCall) -> Any:

@@ -70,9 +70,12 @@ def test_weights_that_are_normalised_are_constants(op: str) -> None:
     rows, columns = 40, 1152
     w = normal(40, 128, 3, 3)
     vectors = {"one": np.ones(rows, np.float32), "nought": np.zeros(rows, np.float32), "wide": np.ones(columns, np.float32)}
-    call = {
-            "LayerNormalization": "n = LayerNormalization(f, wide)", "RMSNormalization": "n = RMSNormalization(f, wide)",
-            "BatchNormalization": "n = BatchNormalization(f, one, nought, nought, one)"}.get(op, f"n = {op}(f, one, nought)")  # fmt: skip
+    calls = {
+        "LayerNormalization": "n = LayerNormalization(f, wide)",
+        "RMSNormalization": "n = RMSNormalization(f, wide)",
+        "BatchNormalization": "n = BatchNormalization(f, one, nought, nought, one)",
+    }
+    call = calls.get(op, f"n = {op}(f, one, nought)")
     attributes = {"num_groups": 4} if op == "GroupNormalization" else {}
     nodes = [node("f = Reshape(w, flat)"), node(call, **attributes), node("k = Reshape(n, whole)"), node("y = Conv(x, k)")]
     constants = vectors | {"w": w, "flat": np.array([1, rows, columns]), "whole": np.array(w.shape)}

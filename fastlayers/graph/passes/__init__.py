@@ -63,6 +63,7 @@ PASSES = (
     Pass("residual", "Add Sum", lambda t: "residual" in t.epilogue),
     _ACTIVATIONS,
     Pass("layout", ("AveragePool", lambda t: t.layout is not None and t.layout.kind == "free")),
+    Pass("elementwise", lambda t: t.elementwise),
 )
 
 

@@ -116,6 +116,8 @@ def others() -> Iterator[Small]:
         given = {"x": floats(3, 2, 4, 5, inner), "out": floats(3, 2, 6, 8, inner)}
         yield Small("resize", f"{inner} inner", {"axes": axes, "size": (2, 4, 5, inner)}, given)
 
+    given = {"x": floats(3, 40), "window": floats(12), "out": floats(3, 5, 14), "stride": 7}
+    yield Small("fft", "", {"size": 12, "op": 2, "scale": 1.0}, given)
     nodes = {"feature": [0, 6], "split": [0.5, -1.0], "modes": [0, 0], "yes": [1, -1], "no": [-2, -3], "missing": [0, 1]}
     leaves = {"starts": [0, 4, 8, 12], "targets": [0, 1, 2, 3] * 3, "weight": np.arange(12.0)}
     trees = {"roots": np.array([0]), **{name: np.array(values) for name, values in {**nodes, **leaves}.items()}}
@@ -274,7 +276,7 @@ def test_pack_kernels_look_at_what_they_get(name: str, variant: str) -> None:
             with pytest.raises(ShapeError, match=rf"^{name}_pack: {argument} "):
                 packed_of(small._replace(packed={**small.packed, argument: value}))
             tried += 1
-    assert tried > 2 or name in ("resize", "tree_ensemble")  # whose tables have tests of their own
+    assert tried > 2 or name in ("fft", "resize", "tree_ensemble")  # which have tests of their own
 
 
 @pytest.mark.parametrize("place", [-1, 4, 1 << 40])

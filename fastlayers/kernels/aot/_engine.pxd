@@ -6,6 +6,28 @@ cimport numpy as cnp
 from ._quantised cimport fl_quantised
 
 
+cdef extern from "csrc/fft_types.h" nogil:
+    enum:
+        FL_FFT_ROWS
+    ctypedef struct fl_fft_part:
+        int64_t n
+        int passes
+        int *radix
+        const float **roots
+    ctypedef struct fl_fft:
+        const float *x
+        const float *window
+        float *out
+        int64_t length, frames, stride, size, n, reads, writes
+        int op, pairs
+        float scale
+        fl_fft_part first, second
+        const float *middle
+        const float *chirp
+        const float *filter
+        const float *fold
+        int64_t plane, room, lanes
+
 cdef extern from "csrc/kernels.h" nogil:
     enum:
         FL_PANEL
@@ -255,6 +277,7 @@ cdef extern from "csrc/kernels.h" nogil:
         void (*additive_scores)(const float *q, const float *k, const float *scale, int64_t n, int64_t u, float *out) noexcept nogil
         void (*rotary)(const float *x, const float *cos, const float *sin, float *out, int64_t rows, int64_t d, int64_t half,
                        int paired) noexcept nogil
+        void (*fft)(const fl_fft *p, int64_t first, int64_t last, float *scratch) noexcept nogil
         void (*linear)(const fl_linear *p) noexcept nogil
         void (*panels)(const fl_panels *p) noexcept nogil
         void (*gather)(const float *from_, int64_t step, float *to, int64_t n) noexcept nogil

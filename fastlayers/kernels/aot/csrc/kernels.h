@@ -8,6 +8,7 @@
 #define FL_KERNELS_H
 #include <stdint.h>
 #include "quantised_table.h"
+#include "fft_types.h"
 
 #define FL_ABI 6                       /* raise it when anything in this file changes */
 #define FL_CAPSULE "fastlayers.kernels" /* name of the capsule that holds a `const fl_kernels *` */
@@ -474,6 +475,9 @@ typedef struct fl_kernels {
   int (*masked_scores)(const float *x, float scale, const float *mask, int64_t mj, int64_t seen, float *y, int64_t n);
   void (*additive_scores)(const float *q, const float *k, const float *scale, int64_t n, int64_t u, float *out);
   void (*rotary)(const float *x, const float *cos, const float *sin, float *out, int64_t rows, int64_t d, int64_t half, int paired);
+
+  /* fft.h: frames first .. last - 1 */
+  void (*fft)(const fl_fft *p, int64_t first, int64_t last, float *scratch);
 
   /* linear_attention.h */
   void (*linear)(const fl_linear *p);

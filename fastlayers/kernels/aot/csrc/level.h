@@ -33,6 +33,7 @@
 #include "scores.h"
 #include "linear_attention.h"
 #include "rotary.h"
+#include "fft.h"
 #include "quantised.h"
 #include "probe.h"
 
@@ -55,6 +56,7 @@ static const fl_kernels table = {
     .masked_scores = fl_f32_masked_scores,
     .additive_scores = fl_f32_additive_scores,
     .rotary = fl_f32_rotary,
+    .fft = fl_f32_fft,
     .linear = fl_f32_linear,
     .panels = fl_f32_panels,
     .gather = fl_f32_gather,

@@ -1,0 +1,215 @@
+"""Fourier transforms, and sums of overlapping frames. A task is up to FL_FFT_ROWS frames, or a piece of a row of the sum."""
+
+cimport cython
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+cimport numpy as cnp
+
+from ._engine cimport FL_FFT_ROWS, alloc, fl_fft, fl_fft_part, fl_kernels, level, parallel, release, workers
+from ._fit cimport Fit, fit_of
+from ._space cimport rounded
+from ._step cimport make_step, run_plan
+
+from ..fft_tables import reads, tables_of, window_fits, writes
+
+cnp.import_array()
+
+cdef enum:
+    LANES = 4096   # points up to which rows are taken side by side: more leave the second-level cache
+    PIECE = 4096   # numbers of a task of `overlap_add`
+
+ctypedef struct Job:
+    const fl_kernels *table
+    fl_fft one
+    int64_t rows, tasks
+    size_t scratch
+    char *memory
+    double work
+
+
+cdef void task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Job *job = <const Job *>context
+    cdef int64_t first = number * FL_FFT_ROWS
+    job.table.fft(&job.one, first, min(first + FL_FFT_ROWS, job.rows), <float *>(job.memory + worker * job.scratch))
+
+
+cdef int run(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, window or NULL, out."""
+    cdef Job job = (<const Job *>plan)[0]
+    cdef int threads = workers(job.tasks, job.work)
+    if job.tasks == 0:
+        return 0
+    job.one.x, job.one.window, job.one.out = <const float *>operands[0], <const float *>operands[1], <float *>operands[2]
+    job.memory = <char *>alloc(threads * job.scratch)
+    if job.memory == NULL:
+        return -1
+    parallel(task, &job, job.tasks, threads)
+    release(job.memory)
+    return 0
+
+
+cdef inline int64_t up(int64_t n) noexcept nogil:
+    return (n + 15) // 16 * 16
+
+
+cdef int lay(fl_fft_part *part, int64_t n, tuple factors, const float **roots) except -1:
+    """A part, whose passes' roots begin at `roots`, which is moved behind them."""
+    cdef int i, radix
+    cdef int64_t places = n
+    part.n, part.passes = n, len(factors)
+    for i in range(part.passes):
+        radix = factors[i]
+        places //= radix
+        part.radix[i], part.roots[i] = radix, roots[0]
+        roots[0] += 2 * (places * (radix - 1) + (radix if radix > 5 else 0))
+    return 0
+
+
+cdef inline const float *numbers(table) except? NULL:
+    return NULL if table is None else <const float *>cnp.PyArray_DATA(<cnp.ndarray>table)
+
+
+@cython.final
+cdef class PackedFFT:
+    """A plan. Immutable; may be used by any number of threads at once."""
+    cdef fl_fft one
+    cdef int64_t points      # of what is computed
+    cdef readonly object tables
+    cdef readonly int64_t nbytes
+
+    cdef int plan(self, Job *job, tuple given, int64_t stride) except -1:
+        cdef int64_t known[2]
+        cdef int64_t a = self.one.second.n, b = self.one.first.n, wide, lanes
+        cdef tuple x = given[0], out = given[2]
+        known[0], known[1] = self.one.size, self.one.writes
+        FFT_FIT.check(known, given, 0)
+        window_fits(self.one.op, given[1], stride)
+        memset(job, 0, sizeof(Job))
+        job.table, job.one = level(), self.one
+        job.one.length, job.one.frames, job.one.stride = x[1], out[1], stride
+        job.rows = out[0] * out[1]
+        job.tasks = (job.rows + FL_FFT_ROWS - 1) // FL_FFT_ROWS
+        job.one.lanes = LANES
+        # Whole vectors and blocks of register transposes are read and written: 16 more along every axis are enough.
+        wide = max(self.points, self.one.n + 1) + 48
+        job.one.plane = up(wide)
+        lanes = (2 * wide + 32) * job.table.width if a == 1 or self.points <= 4 * LANES else 0
+        job.one.room = up(max(lanes, max(2 * job.one.plane, max((b + 16) * up(a), (a + 16) * up(b)) * 2)) + 16)
+        job.scratch = rounded(3 * job.one.room * sizeof(float))
+        job.work = <double>job.rows * self.points * (40 if self.one.chirp == NULL else 80)
+        return 0
+
+
+cdef Fit FFT_FIT = fit_of("fft"), SUM_FIT = fit_of("overlap_add")
+
+
+def fft_pack(int64_t size, int op, double scale):
+    """A plan of transforms of `size` points; `op` is a number of `fft_tables.KINDS`, results are multiplied by `scale`."""
+    cdef PackedFFT packed = PackedFFT.__new__(PackedFFT)
+    cdef const float *roots
+    tables = tables_of(size, op, scale)
+    packed.tables, packed.nbytes = tables, tables.nbytes
+    packed.one.size, packed.one.n, packed.one.op, packed.one.scale = size, tables.n, op, scale
+    packed.one.reads, packed.one.writes, packed.one.pairs = reads(size, op), writes(size, op), tables.fold is not None
+    roots = numbers(tables.roots)
+    lay(&packed.one.first, tables.b, tables.first, &roots)
+    lay(&packed.one.second, tables.a, tables.second, &roots)
+    packed.one.middle, packed.one.chirp = numbers(tables.middle), numbers(tables.chirp)
+    packed.one.filter, packed.one.fold = numbers(tables.filter), numbers(tables.fold)
+    packed.points = tables.b * tables.a
+    return packed
+
+
+def fft(cnp.ndarray x__bl, PackedFFT packed, window__n, cnp.ndarray out__bfo, int64_t stride):
+    """out[b, f] = the transform of the frame of row b that begins at number f * stride; complex numbers are pairs."""
+    cdef Job job
+    cdef void *operands[3]
+    packed.plan(&job, ((<object>x__bl).shape, None if window__n is None else window__n.shape, (<object>out__bfo).shape), stride)
+    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x__bl), NULL, cnp.PyArray_DATA(out__bfo)
+    if window__n is not None:
+        operands[1] = cnp.PyArray_DATA(<cnp.ndarray>window__n)
+    run_plan(run, &job, operands, job.work, "fft")
+
+
+def fft_step(tuple x__bl, PackedFFT packed, window__n, tuple out__bfo, int64_t stride):
+    """The step of `fft`: shapes instead of arrays."""
+    cdef Job job
+    packed.plan(&job, (x__bl, window__n, out__bfo), stride)
+    return make_step(run, &job, sizeof(Job), 3, job.work, packed)
+
+
+# ---- overlap_add ---------------------------------------------------------------------------------------------------------
+
+ctypedef struct Sum:
+    const float *x
+    const float *window
+    const float *weight
+    float *out
+    int64_t frames, size, length, stride, offset, pieces, tasks
+    double work
+
+
+cdef void sum_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Sum *job = <const Sum *>context
+    cdef int64_t row = number // job.pieces, start = number % job.pieces * PIECE, end = min(start + PIECE, job.length), f, i, low, high
+    cdef float *out = job.out + row * job.length
+    cdef const float *x
+    cdef const float *w
+    memset(out + start, 0, (end - start) * sizeof(float))
+    # The first frame that reaches number `start`; each number is the sum of its frames in their order.
+    f = max((start + job.offset - job.size) // job.stride if start + job.offset >= job.size else 0, <int64_t>0) if job.stride else 0
+    while f < job.frames and f * job.stride - job.offset < end:
+        low, high = max(f * job.stride - job.offset, start), min(f * job.stride - job.offset + job.size, end)
+        x = job.x + (row * job.frames + f) * job.size + (low - f * job.stride + job.offset)
+        w = job.window + (low - f * job.stride + job.offset) if job.window != NULL else NULL
+        if w != NULL:
+            for i in range(high - low):
+                out[low + i] += x[i] * w[i]
+        else:
+            for i in range(high - low):
+                out[low + i] += x[i]
+        f += 1
+    if job.weight != NULL:
+        for i in range(start, end):
+            out[i] *= job.weight[i]
+
+
+cdef int run_sum(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, window or NULL, weight or NULL, out."""
+    cdef Sum job = (<const Sum *>plan)[0]
+    job.x, job.window, job.weight = <const float *>operands[0], <const float *>operands[1], <const float *>operands[2]
+    job.out = <float *>operands[3]
+    parallel(sum_task, &job, job.tasks, workers(job.tasks, job.work))
+    return 0
+
+
+cdef int plan_sum(Sum *job, tuple given, int64_t stride, int64_t offset) except -1:
+    cdef tuple x = given[0], out = given[3]
+    SUM_FIT.check(NULL, given, 0)
+    window_fits(0, None, stride)
+    window_fits(0, None, offset)
+    memset(job, 0, sizeof(Sum))
+    job.frames, job.size, job.length, job.stride, job.offset = x[1], x[2], out[1], stride, offset
+    job.pieces = (job.length + PIECE - 1) // PIECE
+    job.tasks = out[0] * job.pieces
+    job.work = 20.0 * x[0] * x[1] * x[2] + 20.0 * out[0] * out[1]
+    return 0
+
+
+def overlap_add(cnp.ndarray x__bfn, window__n, weight__l, cnp.ndarray out__bl, int64_t stride, int64_t offset):
+    """out[b, i] = weight[i] * the sum of the numbers of frames, weighed by the window, that lie at place offset + i."""
+    cdef Sum job
+    cdef void *operands[4]
+    cdef int i
+    arrays = (x__bfn, window__n, weight__l, out__bl)
+    plan_sum(&job, tuple([None if a is None else (<object>a).shape for a in arrays]), stride, offset)
+    for i in range(4):
+        operands[i] = NULL if arrays[i] is None else cnp.PyArray_DATA(<cnp.ndarray>arrays[i])
+    run_plan(run_sum, &job, operands, job.work, "overlap_add")
+
+
+def overlap_add_step(tuple x__bfn, window__n, weight__l, tuple out__bl, int64_t stride, int64_t offset):
+    """The step of `overlap_add`: shapes instead of arrays."""
+    cdef Sum job
+    plan_sum(&job, (x__bfn, window__n, weight__l, out__bl), stride, offset)
+    return make_step(run_sum, &job, sizeof(Sum), 4, job.work, None)

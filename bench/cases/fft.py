@@ -33,9 +33,8 @@ def _sum(rows: int, frames: int, size: int, stride: int, offset: int, weighed: b
 
     def arguments(rng: np.random.Generator) -> dict[str, Any]:
         return {
-            "x": normal(rng, rows, frames, size), "window": np.hanning(size).astype(np.float32) if weighed else None,
-            "weight": normal(rng, length) if weighed else None, "out": np.empty((rows, length), np.float32),
-            "stride": stride, "offset": offset,
+            "x": normal(rng, rows, frames, size), "window": np.hamming(size).astype(np.float32) if weighed else None,
+            "out": np.empty((rows, length), np.float32), "stride": stride, "offset": offset, "norm": weighed,
         }  # fmt: skip
 
     label = f"{rows}x{frames}x{size} every {stride} from {offset}{' weighed' * weighed}"

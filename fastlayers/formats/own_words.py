@@ -26,6 +26,7 @@ BatchNormalization axis
 Conv activation direct out_last pad_mode x_last
 ConvInteger out_last x_last
 ConvTranspose activation out_last output_size x_last
+DFT bins norm parts
 DepthToSpace x_last
 Div activation
 DotAttention dropout_p enable_gqa is_causal need_scores need_weights num_heads num_kv_heads offset scale
@@ -50,6 +51,7 @@ LpPool scaled x_last
 MaxPool x_last
 MaxRoiPool x_last
 Mul activation
+OverlapAdd length offset step
 PaddingMask filter
 QLinearAveragePool x_last
 QLinearConv out_last x_last

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .layout import *
     from .linear import *
     from .lp_pooling import *
+    from .mel import *
     from .normalisation import *
     from .padding import *
     from .pooling import *
@@ -39,8 +40,10 @@ if TYPE_CHECKING:
     from .resampling import *
     from .search import *
     from .separable import *
+    from .short_time import *
     from .similarity import *
     from .softmax import *
+    from .spectral import *
     from .time_pooling import *
 else:
     __all__ = sorted(by_name(HOMES))

@@ -26,6 +26,7 @@ HOMES: dict[str, str] = {
     "layout": "flatten permute reshape squeeze to_channels_first to_channels_last unsqueeze",
     "linear": "linear",
     "lp_pooling": "lp_pool1d lp_pool2d lp_pool3d",
+    "mel": "blackman_window hamming_window hann_window melscale_fbanks",
     "normalisation": "layer_norm rms_norm",
     "padding": "pad",
     "pooling": "avg_pool1d avg_pool2d avg_pool3d max_pool1d max_pool2d max_pool3d",
@@ -37,7 +38,9 @@ HOMES: dict[str, str] = {
     "resampling": "interpolate pixel_shuffle pixel_unshuffle",
     "search": "beam_search greedy_search",
     "separable": "separable_conv1d separable_conv2d",
+    "short_time": "istft spectrogram stft",
     "similarity": "cosine_similarity",
     "softmax": "log_softmax softmax",
+    "spectral": "fft ifft irfft rfft",
     "time_pooling": "max_over_time mean_over_time",
 }

@@ -1,9 +1,9 @@
 """How the kernel `fft` cuts a transform into small ones, and the tables of roots of unity that it multiplies by. Runs no kernel.
 
 A complex transform of n points is made of passes over factors of n: 4, 2, 3, 5, then other odd primes up to `MOST_PRIME`. From
-`LEAST_CUT` points on it is cut into two, n = a b: transforms of b points, a of them side by side, a multiplication, and transforms of
-a points, b side by side. So one row fills vectors as well as several rows do, with the same sums. Where n has a larger prime, or no
-cut fits, its transform is a convolution with a chirp, by transforms of c * c >= 2 n - 1 points (Bluestein).
+`LEAST_CUT` points on it is cut into two, n = a b: transforms of b points, a of them side by side, a multiplication, then those
+of a points, b side by side. So one row fills vectors as well as several rows do, with the same sums. Where n has a larger prime,
+or no cut fits, its transform is a convolution with a chirp, by transforms of c * c >= 2 n - 1 points (Bluestein).
 
 Everything is found in float64 from angles within an eighth of a turn, and rounded once.
 """
@@ -33,10 +33,11 @@ _WIDTH = 16  # the widest vectors; a cut depends on no level
 class Tables(NamedTuple):
     """A plan. Tables of complex numbers are two rows, real and imaginary parts, which end with zeros: whole vectors are read.
 
-    `n`: points of the complex transform of the data (half of `size` where reals are taken in pairs); `b`, `a`: those of the two parts
-    of what is computed, whose product is `n`, or `chirp`'s length squared; `first`, `second`: their factors; `roots`: for every
-    factor's pass the powers of its root, [places][factor - 1][2]; `middle` (2, b, a rounded up); `chirp` (2, n), `filter` (2, a, a
-    rounded up) or None; `fold` (2, n + 1): what makes half a spectrum of reals of the spectrum of their pairs, or None.
+    `n`: points of the complex transform of the data (half of `size` where reals are taken in pairs); `b`, `a`: those of the two
+    parts of what is computed, whose product is `n`, or with a chirp the points of the convolution; `first`, `second`: their
+    factors; `roots`: for every factor's pass the powers of its root, [places][factor - 1][2]; `middle` (2, b, a rounded up);
+    `chirp` (2, n), `filter` (2, a, a rounded up) or None; `fold` (2, n + 1): what makes half a spectrum of reals of the spectrum
+    of their pairs, or None.
     """
 
     size: int
@@ -88,7 +89,7 @@ def window_fits(op: int, window: object, stride: int) -> None:
 
 
 def _turns(numerator: np.ndarray, whole: int) -> np.ndarray:
-    """exp(-2 pi i numerator / whole), of angles within an eighth of a turn: so the values at eighths are exact to the last bit."""
+    """exp(-2 pi i numerator / whole), of angles within an eighth of a turn: values at eighths are exact."""
     k = numerator % whole
     eighth = (8 * k) // whole
     rest = 8 * k - eighth * whole  # of an eighth, in 1 / whole
@@ -155,7 +156,7 @@ def _padded(table: np.ndarray) -> np.ndarray:
 
 
 def _passes(n: int, factors: tuple[int, ...]) -> list[np.ndarray]:
-    """The roots of each pass: w^(p k) for its places p and k = 1 .. factor - 1; behind those of an odd prime above 5 all its roots."""
+    """The roots of each pass: w^(p k) for its places p and k = 1 .. factor - 1; then, of an odd prime above 5, all its roots."""
     made = []
     for factor in factors:
         places = n // factor
@@ -170,7 +171,7 @@ def _passes(n: int, factors: tuple[int, ...]) -> list[np.ndarray]:
 def tables_of(size: int, op: int, scale: float) -> Tables:
     """The plan of transforms of `size` points, whose results are multiplied by `scale`."""
     plan_fits(size, op)
-    pairs = op in (RFFT, IRFFT) and size % 2 == 0
+    pairs = op not in (FFT, IFFT) and size % 2 == 0
     n = size // 2 if pairs else size
     cut, chirp, filtered, middle = _cut(n), None, None, None
     if cut is None:

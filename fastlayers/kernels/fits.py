@@ -71,7 +71,7 @@ FITS: dict[str, Fit] = {
     ),
     "qconv": Fit("co", {"x": _X, "x_zero": ("1",), "x_scale": ("1",), "out": _OUT}),
     "fft": Fit("no", {"x": ("bl",), "window": ("n",), "out": ("bfo",)}),
-    "overlap_add": Fit("", {"x": ("bfn",), "window": ("n",), "weight": ("l",), "out": ("bl",)}),
+    "overlap_add": Fit("", {"x": ("bfn",), "window": ("n",), "out": ("bl",)}),
     "tree_ensemble": Fit("n", {"x": ("mk",), "base": ("n",), "out": ("mn",)}),
     # tables that come as arrays
     "tree_log_prob": Fit(

@@ -143,7 +143,7 @@ KERNELS: tuple[Kernel, ...] = (
     ),
     Kernel("fft_pack", "fft", ("size", "op", "scale")),
     Kernel("fft", "fft", ("x__bl", "packed", "window__n", "out__bfo", "stride")),
-    Kernel("overlap_add", "fft", ("x__bfn", "window__n", "weight__l", "out__bl", "stride", "offset")),
+    Kernel("overlap_add", "fft", ("x__bfn", "window__n", "out__bl", "stride", "offset", "norm")),
     Kernel("additive_scores", "scores", ("q__bqu", "k__bku", "scale__u", "out__bqk")),
     Kernel("transpose", "layout", ("x__brc", "out__bcr")),
     Kernel("copy", "movement", ("x", "out", "shape", "x_offset", "x_strides", "out_offset", "out_strides", "itemsize")),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .separable import *
     from .seq2seq import *
     from .similarity import *
+    from .spectral import *
     from .transformer import *
     from .transformer_layer import *
 else:

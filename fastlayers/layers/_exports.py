@@ -43,6 +43,7 @@ HOMES: dict[str, str] = {
     "separable": "SeparableConv1d SeparableConv2d",
     "seq2seq": "Seq2Seq",
     "similarity": "CosineSimilarity",
+    "spectral": "FFT IFFT IRFFT ISTFT RFFT STFT MelScale MelSpectrogram Spectrogram",
     "transformer": "Transformer TransformerDecoder TransformerEncoder",
     "transformer_layer": "TransformerDecoderLayer TransformerEncoderLayer",
 }

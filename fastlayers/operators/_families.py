@@ -72,7 +72,7 @@ FAMILIES: dict[str, str] = {
     "rotary": "RotaryEmbedding",
     "sets": "Unique",
     "shape": "AlignAxes Flatten Identity Reshape Shape Size Squeeze Unsqueeze",
-    "spectral": "BlackmanWindow DFT HammingWindow HannWindow MelWeightMatrix STFT",
+    "spectral": "BlackmanWindow DFT HammingWindow HannWindow MelWeightMatrix OverlapAdd STFT",
     "stream": "StreamCut StreamFill StreamStart StreamWindow",
     "suppression": "NonMaxSuppression",
     "training": "Adagrad Adam Momentum",

@@ -1,22 +1,31 @@
-"""Spectra: DFT and STFT, the windows that go with them, and MelWeightMatrix."""
+"""Spectra: DFT and STFT, OverlapAdd for the way back, the windows that go with them, and MelWeightMatrix."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import LimitError
+from ..functional._spectral import NORMS, check_overlap, scale_of
 from ..graph.ir import Dim
+from ..kernels.fft_tables import FFT, IFFT, IRFFT, REAL, REAL_INVERSE, RFFT, writes
+from ..kernels.reference.fft import overlap_add
 from ._base import Spec, View, register
-from ._shapes import axis_of, dtype_of, known, need_kind, scalar
-from ._traits import Traits
+from ._calls import copy, strides_of
+from ._shapes import axis_of, dtype_of, expect, known, need_kind, scalar
+from ._traits import PLAIN, Traits
 from .unary import wide
+
+if TYPE_CHECKING:
+    from ..program.builder import Builder, Ref
 
 __all__: list[str] = []
 
 Arrays = tuple[np.ndarray, ...]
 LARGEST = 1 << 40  # numbers of a result
+MOST_PLANNED = 1 << 20  # points of a transform that a kernel plans: its tables take some 60 bytes each
 
 # ---- DFT -------------------------------------------------------------------------------------------------------------
 
@@ -56,12 +65,16 @@ def _dft_infer(n: View) -> list[Spec]:
         return [Spec(None, dtype)]
     if len(x) < 2 or (isinstance(x[-1], int) and x[-1] not in (1, 2)):
         raise n.fail(f"x has shape {x}: expected (…, size, …, 1 or 2)")
+    if isinstance(x[-1], int) and x[-1] != n.get("parts", x[-1]):
+        raise n.fail(f"x has shape {x}: expected complex numbers, (…, size, …, 2)")
     if half and isinstance(x[-1], int) and x[-1] != (2 if inverse else 1):
         raise n.fail(f"x has shape {x}: onesided takes {'complex' if inverse else 'real'} numbers")
     last = 1 if half and inverse else 2
     if axis is None:
         return [Spec((*(None,) * (len(x) - 1), last), dtype)]
     axis = _axis(n, axis, len(x))
+    if isinstance(x[axis], int) and x[axis] != n.get("bins", x[axis]):
+        raise n.fail(f"x has shape {x}: expected {n.get('bins')} frequencies on axis {axis}")
     if n.has(1):
         given = _one(n, 1)
         length: Dim = None if given is None else _length(n, given)
@@ -91,20 +104,76 @@ def _parts(x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
 def _dft_run(n: View, x: np.ndarray, length: np.ndarray | None = None, axis: np.ndarray | None = None) -> Arrays:
     inverse, half = bool(n.get("inverse", 0)), bool(n.get("onesided", 0))
     at = _axis(n, -2 if axis is None else int(scalar(n, 2, axis)), x.ndim)
-    count = x.shape[at] if length is None else _length(n, int(scalar(n, 1, length)))
-    if length is None and half and inverse:
+    count = _points(n, x.shape, at, None if length is None else int(scalar(n, 1, length)))
+    signal, norm = _complex(x), _norm(n)
+    if half and inverse:
+        return (np.fft.irfft(signal, count, axis=at, norm=norm)[..., None].astype(x.dtype),)
+    if half:
+        return (_parts(np.fft.rfft(signal.real, count, axis=at, norm=norm), x.dtype),)
+    return (_parts((np.fft.ifft if inverse else np.fft.fft)(signal, count, axis=at, norm=norm), x.dtype),)
+
+
+def _norm(n: View) -> Any:
+    """What results are divided by; an attribute of our own, whose default is ONNX's rule."""
+    norm = n.get("norm", "backward")
+    if norm not in NORMS:
+        raise n.fail(f"norm is {norm!r}: expected one of {', '.join(NORMS)}")
+    return norm
+
+
+def _points(n: View, shape: tuple[int, ...], at: int, length: int | None) -> int:
+    """How many points are transformed along an axis of x, which is cut or filled with zeros."""
+    count = shape[at] if length is None else _length(n, length)
+    if length is None and n.get("inverse", 0) and n.get("onesided", 0):
         count = 2 * (count - 1)
     if count < 1:
-        raise n.fail(f"x has shape {x.shape}: expected numbers on axis {at}")
-    signal = _complex(x)
-    if half and inverse:
-        return (np.fft.irfft(signal, count, axis=at)[..., None].astype(x.dtype),)
-    if half:
-        return (_parts(np.fft.rfft(signal.real, count, axis=at), x.dtype),)
-    return (_parts((np.fft.ifft if inverse else np.fft.fft)(signal, count, axis=at), x.dtype),)
+        raise n.fail(f"x has shape {shape}: expected numbers on axis {at}")
+    return count
 
 
-register("DFT", _dft_infer, _dft_run, traits=Traits(steers=(1, 2)))
+def _behind(b: Builder, x: Ref, at: int) -> Ref:
+    """x with axis `at` moved to the last place but one, before the parts."""
+    rank = len(x.shape)
+    order = (*(i for i in range(rank - 1) if i != at), at, rank - 1)
+    if order == tuple(range(rank)) or 0 in x.shape:
+        return x.view(tuple(x.shape[i] for i in order))
+    shape, strides = tuple(x.shape[i] for i in order), strides_of(x.shape)
+    out = b.temp(shape, x.dtype)
+    copy(b, x, out, shape, 0, [strides[i] for i in order], 0, strides_of(shape))
+    return out
+
+
+def _dft_lower(n: View, b: Builder) -> Any:
+    x, length, axis = n.sizes(0), _one(n, 1), _one(n, 2) if n.has(2) else -2
+    if not n.float32(0) or axis is None or (n.has(1) and length is None):
+        return False
+    inverse, half, rank = bool(n.get("inverse", 0)), bool(n.get("onesided", 0)), len(x)
+    at = _axis(n, axis, rank)
+    count = _points(n, x, at, length)
+    if count > MOST_PLANNED:
+        return False
+    real = (REAL, REAL_INVERSE) if x[-1] == 1 else (FFT, IFFT)
+    op = (IRFFT if inverse else RFFT) if half else real[inverse]
+    packed = b.pack("fft_pack", lambda: (count, op, scale_of(_norm(n), inverse, count)), ("fft", count, op), kept=n.has(1))
+    rows = _behind(b, b.input(0), at)
+    lead, parts = rows.shape[:-2], 1 if op == IRFFT else 2
+    straight, shape = at == rank - 2, (*lead, writes(count, op) // parts, parts)
+    made = b.output(0) if straight else b.temp(shape)
+    outer = math.prod(lead)
+    b.call("fft", rows.view((outer, x[at] * x[-1])), packed, None, made.view((outer, 1, writes(count, op))), 0)
+    if not straight:
+        out, strides = b.output(0), strides_of(n_out := tuple(shape[i] for i in _order_back(at, rank)))
+        inner = strides_of(shape)
+        copy(b, made, out, n_out, 0, [inner[i] for i in _order_back(at, rank)], 0, strides)
+    return True
+
+
+def _order_back(at: int, rank: int) -> tuple[int, ...]:
+    """The axes of `_behind`'s result in the order of x."""
+    return (*range(at), rank - 2, *range(at, rank - 2), rank - 1)
+
+
+register("DFT", _dft_infer, _dft_run, _dft_lower, Traits(steers=(1, 2)))
 
 # ---- STFT ------------------------------------------------------------------------------------------------------------
 
@@ -161,7 +230,79 @@ def _stft_run(
     return (_parts(made, x.dtype),)
 
 
-register("STFT", _stft_infer, _stft_run, traits=Traits(steers=(1, 3)))
+def _stft_lower(n: View, b: Builder) -> Any:
+    x, step, length = n.sizes(0), _one(n, 1), _one(n, 3)
+    if not n.float32(0) or (n.has(2) and not n.float32(2)) or step is None or (n.has(3) and length is None):
+        return False
+    size: Any = _frame(n, x[1], step, n.sizes(2)[0] if n.has(2) else None, length)[1]
+    if size > MOST_PLANNED:
+        return False
+    parts = x[2] if len(x) == 3 else 1
+    op = FFT if parts == 2 else RFFT if n.get("onesided", 1) else REAL
+    packed = b.pack("fft_pack", lambda: (size, op, 1.0), ("fft", size, op), kept=n.has(3) or n.value(2) is not None)
+    out = b.output(0)
+    rows = b.input(0).view((x[0], x[1] * parts))
+    b.call("fft", rows, packed, b.optional(2), out.view((*out.shape[:2], writes(size, op))), step * parts)
+    return True
+
+
+register("STFT", _stft_infer, _stft_run, _stft_lower, Traits(steers=(1, 3)))
+
+# ---- OverlapAdd --------------------------------------------------------------------------------------------------------
+
+
+def _places(n: View) -> tuple[int, int, int | None]:
+    """From one frame to the next, how many numbers are left out before the first, and how many there are."""
+    step, offset, length = n.get("step"), n.get("offset", 0), n.get("length")
+    for name, value, least in (("step", step, 1), ("offset", offset, 0), ("length", length, 0)):
+        if name == "length" and value is None:
+            continue
+        if type(value) is not int or not least <= value <= LARGEST:
+            raise n.fail(f"{name} is {value!r}: expected an int from {least} to {LARGEST}")
+    return step, offset, length
+
+
+def _overlap_infer(n: View) -> list[Spec]:
+    """Frames (n, frames, size) and their window (size,): what they were cut from, (n, length)."""
+    need_kind(n, "f", 0)
+    step, offset, length = _places(n)
+    x, dtype = n.shape(0), n.spec(0).dtype
+    if x is None:
+        return [Spec((None, length), dtype)]
+    if len(x) != 3:
+        raise n.fail(f"x has shape {x}: expected (n, frames, size)")
+    expect(n, 1, x[2])
+    if length is None and isinstance(x[1], int) and isinstance(x[2], int):
+        length = max((x[1] - 1) * step + x[2] - 2 * offset, 0)
+    return [Spec((x[0], length), dtype)]
+
+
+def _given_shape(n: View) -> tuple[int, ...]:
+    """The shape of what the frames give, whose sizes are known."""
+    shape: Any = _overlap_infer(n)[0].shape
+    return tuple(map(int, shape))
+
+
+def _overlap_run(n: View, x: np.ndarray, window: np.ndarray | None = None) -> Arrays:
+    (step, offset, _), length = _places(n), _given_shape(n)[1]
+    out = np.empty((len(x), _length(n, length, "length", 0)), np.float64)
+    check_overlap(n.where, window, x.shape[1], x.shape[2], step, offset, length)
+    overlap_add(wide(x), None if window is None else wide(window), out, step, offset, True)
+    return (out.astype(x.dtype),)
+
+
+def _overlap_lower(n: View, b: Builder) -> Any:
+    if not n.float32():
+        return False
+    x, (step, offset, _) = b.input(0), _places(n)
+    out = b.output(0)
+    if not n.has(1) or n.value(1) is not None:  # of a window that comes when the model runs, what it does not reach is NaN
+        check_overlap(n.where, n.value(1), x.shape[1], x.shape[2], step, offset, out.shape[1])
+    b.call("overlap_add", x, b.optional(1), out, step, offset, True)
+    return True
+
+
+register("OverlapAdd", _overlap_infer, _overlap_run, _overlap_lower, PLAIN)
 
 # ---- windows ---------------------------------------------------------------------------------------------------------
 

@@ -118,6 +118,14 @@ def _plain() -> list[Call]:
     made += _both("RMSNorm", x, normalized_shape=[6]) + _both("GroupNorm", x, num_groups=2, num_channels=4)
     made += _both("LocalResponseNorm", x, size=3) + _both("Dropout", x, {"seed": 1}, p=0.5)
     made += _both("CosineSimilarity", {"x1": numbers(3, 6), "x2": numbers(1, 6)})
+    for name, shape in (("FFT", (2, 6, 2)), ("IFFT", (2, 6, 2)), ("RFFT", (2, 6)), ("IRFFT", (2, 6, 2))):
+        made += _both(name, shape) + _both(name, shape, n=4, dim=0, norm="ortho")
+    made += _both("STFT", (2, 40), n_fft=8, hop_length=3, win_length=6, window=numbers(6)) + _both("STFT", (40,), n_fft=8)
+    made += _both("ISTFT", (5, 7, 2), n_fft=8, hop_length=2, length=12) + _both("ISTFT", (2, 5, 7, 2), n_fft=8)
+    made += _both("Spectrogram", (2, 40), n_fft=8, hop_length=3, power=1.0, pad=2) + _both(
+        "MelScale", (2, 5, 7), n_mels=3, n_stft=5
+    )
+    made += _both("MelSpectrogram", (40,), sample_rate=800, n_fft=16, n_mels=3)
     made += _both("Permute", x, dims=(2, 0, 1)) + _both("Reshape", x, shape=(-1, 8))
     made += _both("FeedForward", x, d_model=6, dim_feedforward=5)
     made += _both("Embedding", {"ids": np.array([[0, 3], [1, 2]])}, num_embeddings=4, embedding_dim=3)

@@ -32,6 +32,10 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "hierarchical_argmax": (
         lambda x: fl.functional.hierarchical_argmax(x, np.ones((2, 4)), fl.ClassTree.balanced(3)), "hierarchical_log_softmax"
     ),
+    "blackman_window": (fl.functional.blackman_window, "of the symbolic value"),
+    "hamming_window": (fl.functional.hamming_window, "of the symbolic value"),
+    "hann_window": (fl.functional.hann_window, "of the symbolic value"),
+    "melscale_fbanks": (lambda x: fl.functional.melscale_fbanks(x, 0.0, 1.0, 2, 8), "of the symbolic value"),
     "rotary_tables": (lambda x: fl.functional.rotary_tables(x, 4), "of the symbolic value"),
     "sinusoidal_encoding": (lambda x: fl.functional.sinusoidal_encoding(x, 4), "of the symbolic value"),
 }  # fmt: skip

@@ -36,7 +36,7 @@ OWN = {
     "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "Embedding", "FusedMatMul", "GroupQueryAttention", "HardAttention",
     "CategoryMapper", "FeatureVectorizer", "HeadBias", "Interpolate", "LabelEncoder", "OneHotEncoder", "Probit", "Scaler",
     "SoftmaxZero", "StringConstant", "SvmProbabilities", "Trees", "Linear", "MatMulIntegerToFloat", "MatMulNBits", "Momentum",
-    "PaddingMask", "Positions",
+    "OverlapAdd", "PaddingMask", "Positions",
     "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearConcat", "QLinearGlobalAveragePool", "QLinearLeakyRelu",
     "QLinearMul", "QLinearReduceMean", "QLinearSigmoid", "QLinearSoftmax", "QLinearWhere", "RotaryTables",
     "RotaryTablesAt", "ScaledAttention", "SinusoidalEncoding", "StreamCut",
@@ -93,7 +93,9 @@ def compare(got: Any, want: Any, example: Any) -> None:
         assert (got.dtype, got.shape) == (want.dtype, want.shape), example.name
         # float16: onnx forms every intermediate result in it, some of ours are rounded once.
         rtol = max(example.rtol, 2.0**-9) if want.dtype == np.float16 else example.rtol
-        np.testing.assert_allclose(got, want, rtol=rtol, atol=example.atol, err_msg=example.name)
+        # onnx's own inverse transform rounds in float32, and zeros of its results are not: 2e-7, where the largest number is 54.
+        atol = 2.0**-23 * float(np.abs(want).max()) if example.name.startswith("test_dft_inverse") else example.atol
+        np.testing.assert_allclose(got, want, rtol=rtol, atol=atol, err_msg=example.name)
 
 
 def unsupported(error: UnsupportedError) -> bool:

@@ -143,73 +143,79 @@ def fft_step(tuple x__bl, PackedFFT packed, window__n, tuple out__bfo, int64_t s
 ctypedef struct Sum:
     const float *x
     const float *window
-    const float *weight
     float *out
     int64_t frames, size, length, stride, offset, pieces, tasks
+    bint norm
     double work
 
 
 cdef void sum_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Sum *job = <const Sum *>context
     cdef int64_t row = number // job.pieces, start = number % job.pieces * PIECE, end = min(start + PIECE, job.length), f, i, low, high
-    cdef float *out = job.out + row * job.length
+    cdef float *out = job.out + row * job.length + start
     cdef const float *x
     cdef const float *w
-    memset(out + start, 0, (end - start) * sizeof(float))
+    cdef float squares[PIECE]
+    memset(out, 0, (end - start) * sizeof(float))
+    memset(squares, 0, sizeof(squares))
     # The first frame that reaches number `start`; each number is the sum of its frames in their order.
     f = max((start + job.offset - job.size) // job.stride if start + job.offset >= job.size else 0, <int64_t>0) if job.stride else 0
     while f < job.frames and f * job.stride - job.offset < end:
         low, high = max(f * job.stride - job.offset, start), min(f * job.stride - job.offset + job.size, end)
         x = job.x + (row * job.frames + f) * job.size + (low - f * job.stride + job.offset)
         w = job.window + (low - f * job.stride + job.offset) if job.window != NULL else NULL
-        if w != NULL:
-            for i in range(high - low):
-                out[low + i] += x[i] * w[i]
-        else:
+        low, high = low - start, high - start
+        if w == NULL:
             for i in range(high - low):
                 out[low + i] += x[i]
+                squares[low + i] += 1
+        else:
+            for i in range(high - low):
+                out[low + i] += x[i] * w[i]
+            if job.norm:
+                for i in range(high - low):
+                    squares[low + i] += w[i] * w[i]
         f += 1
-    if job.weight != NULL:
-        for i in range(start, end):
-            out[i] *= job.weight[i]
+    if job.norm:
+        for i in range(end - start):
+            out[i] /= squares[i]
 
 
 cdef int run_sum(const void *plan, void *const *operands) noexcept nogil:
-    """Operands: x, window or NULL, weight or NULL, out."""
+    """Operands: x, window or NULL, out."""
     cdef Sum job = (<const Sum *>plan)[0]
-    job.x, job.window, job.weight = <const float *>operands[0], <const float *>operands[1], <const float *>operands[2]
-    job.out = <float *>operands[3]
+    job.x, job.window, job.out = <const float *>operands[0], <const float *>operands[1], <float *>operands[2]
     parallel(sum_task, &job, job.tasks, workers(job.tasks, job.work))
     return 0
 
 
-cdef int plan_sum(Sum *job, tuple given, int64_t stride, int64_t offset) except -1:
-    cdef tuple x = given[0], out = given[3]
+cdef int plan_sum(Sum *job, tuple given, int64_t stride, int64_t offset, bint norm) except -1:
+    cdef tuple x = given[0], out = given[2]
     SUM_FIT.check(NULL, given, 0)
     window_fits(0, None, stride)
     window_fits(0, None, offset)
     memset(job, 0, sizeof(Sum))
-    job.frames, job.size, job.length, job.stride, job.offset = x[1], x[2], out[1], stride, offset
+    job.frames, job.size, job.length, job.stride, job.offset, job.norm = x[1], x[2], out[1], stride, offset, norm
     job.pieces = (job.length + PIECE - 1) // PIECE
     job.tasks = out[0] * job.pieces
     job.work = 20.0 * x[0] * x[1] * x[2] + 20.0 * out[0] * out[1]
     return 0
 
 
-def overlap_add(cnp.ndarray x__bfn, window__n, weight__l, cnp.ndarray out__bl, int64_t stride, int64_t offset):
-    """out[b, i] = weight[i] * the sum of the numbers of frames, weighed by the window, that lie at place offset + i."""
+def overlap_add(cnp.ndarray x__bfn, window__n, cnp.ndarray out__bl, int64_t stride, int64_t offset, bint norm):
+    """out[b, i] = the sum of the numbers of frames, weighed by the window, that lie at place offset + i; see the reference."""
     cdef Sum job
-    cdef void *operands[4]
-    cdef int i
-    arrays = (x__bfn, window__n, weight__l, out__bl)
-    plan_sum(&job, tuple([None if a is None else (<object>a).shape for a in arrays]), stride, offset)
-    for i in range(4):
-        operands[i] = NULL if arrays[i] is None else cnp.PyArray_DATA(<cnp.ndarray>arrays[i])
+    cdef void *operands[3]
+    shapes = ((<object>x__bfn).shape, None if window__n is None else window__n.shape, (<object>out__bl).shape)
+    plan_sum(&job, shapes, stride, offset, norm)
+    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x__bfn), NULL, cnp.PyArray_DATA(out__bl)
+    if window__n is not None:
+        operands[1] = cnp.PyArray_DATA(<cnp.ndarray>window__n)
     run_plan(run_sum, &job, operands, job.work, "overlap_add")
 
 
-def overlap_add_step(tuple x__bfn, window__n, weight__l, tuple out__bl, int64_t stride, int64_t offset):
+def overlap_add_step(tuple x__bfn, window__n, tuple out__bl, int64_t stride, int64_t offset, bint norm):
     """The step of `overlap_add`: shapes instead of arrays."""
     cdef Sum job
-    plan_sum(&job, (x__bfn, window__n, weight__l, out__bl), stride, offset)
-    return make_step(run_sum, &job, sizeof(Sum), 4, job.work, None)
+    plan_sum(&job, (x__bfn, window__n, out__bl), stride, offset, norm)
+    return make_step(run_sum, &job, sizeof(Sum), 3, job.work, None)

@@ -41,10 +41,11 @@ def fft(x__bl: np.ndarray, packed: Packed, window__n: np.ndarray | None, out__bf
         piece = x__bl[:, f * stride : f * stride + width]
         rows[:, f, : piece.shape[1]] = piece
     pairs = op in (FFT, IFFT, IRFFT)
-    z = rows.reshape(count, frames, -1, 2).view(np.complex128)[..., 0] if pairs else rows
+    z: np.ndarray = rows.reshape(count, frames, width // 2, 2).view(np.complex128)[..., 0] if pairs else rows
     with np.errstate(all="ignore"):
         if window__n is not None:
             z = z * window__n
+        y: np.ndarray
         if op == RFFT:
             y = np.fft.rfft(z, size)
         elif op == IRFFT:
@@ -58,21 +59,22 @@ def fft(x__bl: np.ndarray, packed: Packed, window__n: np.ndarray | None, out__bf
 
 
 def overlap_add(
-    x__bfn: np.ndarray, window__n: np.ndarray | None, weight__l: np.ndarray | None, out__bl: np.ndarray, stride: int, offset: int
+    x__bfn: np.ndarray, window__n: np.ndarray | None, out__bl: np.ndarray, stride: int, offset: int, norm: bool
 ) -> None:
-    """out[b, i] = weight[i] * the sum of the numbers of frames that lie at place ``offset + i``, frame f at ``f * stride``.
+    """out[b, i] = the sum of the numbers of frames, frame f at ``f * stride``, that lie at place ``offset + i``.
 
     Args:
         window__n: what the numbers of a frame are multiplied by, or None.
-        weight__l: what the sums are multiplied by, or None.
+        norm: whether sums are divided by those of the windows' squares; NaN where both are 0.
     """
-    fits("overlap_add", (), (x__bfn, window__n, weight__l, out__bl))
+    fits("overlap_add", (), (x__bfn, window__n, out__bl))
     count, frames, size = x__bfn.shape
     length = out__bl.shape[1]
-    whole = np.zeros((count, max(offset + length, frames * stride + size)))
+    whole = np.zeros((count + 1, max(offset + length, frames * stride + size)))
+    weights = np.ones(size) if window__n is None else window__n.astype(np.float64)
     with np.errstate(all="ignore"):
         for f in range(frames):
-            piece = x__bfn[:, f].astype(np.float64)
-            whole[:, f * stride : f * stride + size] += piece if window__n is None else piece * window__n
+            whole[:count, f * stride : f * stride + size] += x__bfn[:, f] * weights
+            whole[count, f * stride : f * stride + size] += weights * weights
         y = whole[:, offset : offset + length]
-        out__bl[...] = y if weight__l is None else y * weight__l
+        out__bl[...] = y[:count] / y[count] if norm else y[:count]

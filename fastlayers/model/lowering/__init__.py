@@ -21,6 +21,7 @@ from . import (  # noqa: F401  (they fill LOWER)
     regions,
     resampling,
     similarity,
+    spectral,
 )
 from ._base import LOWER, Lowering
 

@@ -27,10 +27,10 @@ FL_INLINE void fl_fft_weigh(float *to, const float *x, const float *window, int6
   }
 }
 
-FL_INLINE void fl_fft_widen(float *to, const float *x, const float *window, int64_t points, int a, int b) {
+FL_INLINE void fl_fft_widen(float *to, const float *x, const float *window, int64_t points) {
   for (int64_t j = 0; j < points; j++) {
-    to[2 * j + a] = window == NULL ? x[j] : x[j] * window[j];
-    to[2 * j + b] = 0;
+    to[2 * j] = window == NULL ? x[j] : x[j] * window[j];
+    to[2 * j + 1] = 0;
   }
 }
 
@@ -61,18 +61,15 @@ static void fl_fft_stage(const fl_fft *p, int64_t row, float *to, int64_t floats
   }
   case FL_RFFT:
   case FL_FFT_REAL:
+  case FL_IFFT_REAL: /* whose result is that of the other, with other signs */
     if (!p->pairs) {
-      fl_fft_widen(to, x, w, have, 0, 1);
+      fl_fft_widen(to, x, w, have);
       done = 2 * have;
     } else if (w == NULL)
       memcpy(to, x, (size_t)have * 4);
     else
       for (int64_t j = 0; j < have; j++)
         to[j] = x[j] * w[j];
-    break;
-  case FL_IFFT_REAL:
-    fl_fft_widen(to, x, w, have, 1, 0);
-    done = 2 * have;
     break;
   default: /* half of a spectrum; the imaginary parts of its ends are not looked at */
     memcpy(to, x, (size_t)have * 4);
@@ -103,7 +100,17 @@ static void fl_fft_give(const fl_fft *p, const float *z, float *out) {
   if (p->op == FL_IRFFT && !p->pairs)
     for (int64_t j = 0; j < n; j++)
       out[j] = z[2 * j + 1] * scale;
-  else if (p->op == FL_IFFT || p->op == FL_IFFT_REAL || p->op == FL_IRFFT)
+  else if (p->op == FL_FFT_REAL || p->op == FL_IFFT_REAL) {
+    const float up = p->op == FL_FFT_REAL ? scale : -scale; /* the second half mirrors the first */
+    for (int64_t j = 0; 2 * j <= p->size; j++) {
+      out[2 * j] = z[2 * j] * scale;
+      out[2 * j + 1] = z[2 * j + 1] * up;
+    }
+    for (int64_t j = p->size / 2 + 1; j < p->size; j++) {
+      out[2 * j] = z[2 * (p->size - j)] * scale;
+      out[2 * j + 1] = z[2 * (p->size - j) + 1] * -up;
+    }
+  } else if (p->op == FL_IFFT || p->op == FL_IRFFT)
     for (int64_t j = 0; j < n / 2; j++) {
       out[2 * j] = z[2 * j + 1] * scale;
       out[2 * j + 1] = z[2 * j] * scale;
@@ -197,7 +204,7 @@ FL_INLINE void fl_fft_transpose(const float *x, int64_t ldx, float *y, int64_t l
 }
 
 static void fl_fft_several(const fl_fft *p, int64_t first, int64_t rows, float *x, float *y, float *lines) {
-  const int fold = p->op == FL_RFFT && p->pairs, unfold = p->op == FL_IRFFT && p->pairs;
+  const int unfold = p->op == FL_IRFFT && p->pairs, fold = p->pairs && !unfold;
   const int64_t n = p->n, apart = fl_fft_up(n + 1), in = fl_fft_up(2 * (n + unfold)), out = fl_fft_up(2 * (n + fold));
   for (int64_t r = 0; r < rows; r++)
     fl_fft_stage(p, first + r, lines + r * in, in);
@@ -275,7 +282,7 @@ static void fl_fft_one_run(const fl_fft *p, float *x, float *y, float *line) {
 }
 
 static void fl_fft_alone(const fl_fft *p, int64_t number, float *x, float *y, float *line) {
-  const int fold = p->op == FL_RFFT && p->pairs, unfold = p->op == FL_IRFFT && p->pairs;
+  const int unfold = p->op == FL_IRFFT && p->pairs, fold = p->pairs && !unfold;
   const int64_t n = p->n, apart = fl_fft_up(n + 1), in = fl_fft_up(2 * (n + unfold)) / 2, out = fl_fft_up(2 * (n + fold)) / 2;
   fl_fft_view row = fl_fft_planes(p, unfold ? y : line);
   fl_fft_stage(p, number, x, 2 * in);

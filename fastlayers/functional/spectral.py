@@ -1,0 +1,215 @@
+"""Fourier transforms along an axis; names and arguments are those of torch.fft.
+
+Complex numbers are pairs, real and imaginary part, on a last axis of size 2, as `torch.view_as_real` gives them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._arguments import shown
+from .._tuples import NamedTuple
+from ..errors import ArgumentError, ShapeError
+from ..graph.ir import Dim, Shape
+from ..graph.ops import op
+from ..kernels import _dispatch
+from ..kernels.fft_tables import FFT, IFFT, IRFFT, MOST_SIZE, RFFT, writes
+from ._arrays import as_float32, contiguous, empty
+from ._checks import axis, differ, integer
+from ._short_time import plan as made_plan
+from ._spectral import NORMS, scale_of
+
+if TYPE_CHECKING:
+    from ._types import Tensor
+
+__all__ = ["fft", "ifft", "irfft", "rfft"]
+
+
+class _Way(NamedTuple):
+    """What a transform takes and gives: whether x and the result are pairs."""
+
+    kind: int
+    pairs: bool
+    gives: bool
+
+
+_WAYS = {
+    "fft": _Way(FFT, True, True),
+    "ifft": _Way(IFFT, True, True),
+    "rfft": _Way(RFFT, False, True),
+    "irfft": _Way(IRFFT, True, False),
+}
+
+
+def transform_points(name: str, shape: Shape, n: Any, at: int) -> Dim:
+    """How many points a transform along axis `at` of numbers has."""
+    if n is not None:
+        return integer(name, "n", n, 1, MOST_SIZE)
+    size = shape[at]
+    if not isinstance(size, int):
+        return None
+    points = 2 * (size - 1) if name == "irfft" else size
+    if points < 1:
+        raise ShapeError(f"{name}: x has shape {shape}: expected numbers along dim={at}, or an n")
+    return points
+
+
+def transform_axis(name: str, shape: Shape, dim: Any) -> int:
+    """The axis that is transformed, counted from the front, as if pairs were one number."""
+    pairs = _WAYS[name].pairs
+    if len(shape) < 1 + pairs or (pairs and differ(shape[-1], 2)):
+        raise ShapeError(f"{name}: x has shape {shape}: expected (..., n{', 2), complex numbers as pairs' if pairs else ')'}")
+    return axis(name, dim, len(shape) - pairs)
+
+
+def check_norm(name: str, norm: Any) -> str:
+    """The name of what results are divided by."""
+    if norm is None:
+        return "backward"
+    if not isinstance(norm, str) or norm not in NORMS:
+        raise ArgumentError(f"{name}: norm is {shown(norm)}: expected one of {', '.join(map(repr, NORMS))}")
+    return norm
+
+
+def _rule(name: str, x: Shape, n: Any, dim: Any, norm: Any) -> Shape:
+    check_norm(name, norm)
+    at, way = transform_axis(name, x, dim), _WAYS[name]
+    points = transform_points(name, x, n, at)
+    lead = list(x[:-1] if way.pairs else x)
+    lead[at] = points // 2 + 1 if name == "rfft" and isinstance(points, int) else points
+    if points is None and name in ("fft", "ifft"):
+        lead[at] = x[at]
+    return (*lead, 2) if way.gives else tuple(lead)
+
+
+def _transform(name: str, x: Any, n: Any, dim: Any, norm: Any) -> np.ndarray:
+    x, way = as_float32(x, name, "x"), _WAYS[name]
+    shape: Any = _rule(name, x.shape, n, dim, norm)
+    at: int = transform_axis(name, x.shape, dim)
+    points: Any = transform_points(name, x.shape, n, at)
+    plan = made_plan(points, way.kind, scale_of(check_norm(name, norm), name in ("ifft", "irfft"), points))
+    axes = x.ndim - way.pairs
+    straight = at == axes - 1
+    rows = x if straight else contiguous(np.moveaxis(x, at, axes - 1), name)
+    lead = rows.shape[: axes - 1]
+    outer, width = math.prod(lead), writes(points, way.kind)
+    made = empty(shape) if straight else empty((*lead, width // 2, 2) if way.gives else (*lead, width))
+    given = rows.reshape(outer, math.prod(rows.shape[axes - 1 :]))
+    _dispatch.kernel("fft")(given, plan, None, made.reshape(outer, 1, width), 0)
+    if straight:
+        return made
+    out = empty(shape)
+    np.copyto(out, np.moveaxis(made, axes - 1, at))
+    return out
+
+
+def _normal(attributes: dict[str, Any]) -> None:
+    attributes["n"] = None if attributes["n"] is None else int(attributes["n"])
+    attributes["dim"], attributes["norm"] = int(attributes["dim"]), attributes["norm"] or "backward"
+
+
+@op("fft", "x", lambda x, n, dim, norm: _rule("fft", x, n, dim, norm), _normal)
+def fft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> np.ndarray:
+    """Fourier transform of complex numbers: ``out[k] = sum over j of x[j] exp(-2 pi i j k / n)``, torch.fft.fft.
+
+    Args:
+        x: ``(..., 2)``, complex numbers as pairs of real and imaginary part; any real dtype.
+        n: points of the transform: x is cut, or zeros are put behind it. None: all of x.
+        dim: the axis, as if pairs were one number: -1 is the last one before them.
+        norm: what is divided by n: ``"backward"`` nothing (the inverse is), ``"forward"`` this, ``"ortho"`` both, by its root.
+
+    Returns:
+        float32, the shape of x with n numbers along `dim`.
+
+    Raises:
+        ShapeError: x is not made of pairs, or has no such axis or nothing along it.
+        ArgumentError: `norm` is none of the three.
+        DTypeError: an argument has a wrong dtype. Complex arrays are given as pairs: ``np.stack([z.real, z.imag], -1)``.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.fft([[1.0, 0.0], [0.0, 0.0]])
+    array([[1., 0.],
+           [1., 0.]], dtype=float32)
+    """
+    return _transform("fft", x, n, dim, norm)
+
+
+@op("ifft", "x", lambda x, n, dim, norm: _rule("ifft", x, n, dim, norm), _normal)
+def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> np.ndarray:
+    """Inverse Fourier transform: ``out[j] = 1 / n sum over k of x[k] exp(2 pi i j k / n)``, torch.fft.ifft.
+
+    Args:
+        x: ``(..., 2)``, complex numbers as pairs of real and imaginary part; any real dtype.
+        n: points of the transform: x is cut, or zeros are put behind it. None: all of x.
+        dim: the axis, as if pairs were one number.
+        norm: as in `fft`.
+
+    Returns:
+        float32, the shape of x with n numbers along `dim`.
+
+    Raises:
+        ShapeError: x is not made of pairs, or has no such axis or nothing along it.
+        ArgumentError: `norm` is none of the three.
+        DTypeError: an argument has a wrong dtype.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.ifft([[1.0, 0.0], [1.0, 0.0]])
+    array([[1., 0.],
+           [0., 0.]], dtype=float32)
+    """
+    return _transform("ifft", x, n, dim, norm)
+
+
+@op("rfft", "x", lambda x, n, dim, norm: _rule("rfft", x, n, dim, norm), _normal)
+def rfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> np.ndarray:
+    """Fourier transform of reals: the first ``n // 2 + 1`` numbers of `fft`, which the others mirror; torch.fft.rfft.
+
+    Args:
+        x: ``(..., n)``, any real dtype.
+        n: points of the transform: x is cut, or zeros are put behind it. None: all of x.
+        dim: the axis.
+        norm: as in `fft`.
+
+    Returns:
+        float32 ``(..., n // 2 + 1, 2)``: complex numbers as pairs.
+
+    Raises:
+        ShapeError: x has no such axis or nothing along it.
+        ArgumentError: `norm` is none of the three.
+        DTypeError: an argument has a wrong dtype.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.rfft([1.0, 2.0, 1.0, 0.0])
+    array([[ 4.,  0.],
+           [ 0., -2.],
+           [ 0.,  0.]], dtype=float32)
+    """
+    return _transform("rfft", x, n, dim, norm)
+
+
+@op("irfft", "x", lambda x, n, dim, norm: _rule("irfft", x, n, dim, norm), _normal)
+def irfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> np.ndarray:
+    """The reals whose `rfft` is x; torch.fft.irfft. Imaginary parts at its ends, where a spectrum of reals has none, are ignored.
+
+    Args:
+        x: ``(..., n // 2 + 1, 2)``, complex numbers as pairs; any real dtype.
+        n: how many reals; x is cut, or zeros are put behind it. None: the even one of the two that x may come from.
+        dim: the axis, as if pairs were one number.
+        norm: as in `fft`.
+
+    Returns:
+        float32 ``(..., n)``.
+
+    Raises:
+        ShapeError: x is not made of pairs, or has no such axis or nothing along it.
+        ArgumentError: `norm` is none of the three.
+        DTypeError: an argument has a wrong dtype.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.irfft([[4.0, 0.0], [0.0, -2.0], [0.0, 0.0]])
+    array([1., 2., 1., 0.], dtype=float32)
+    """
+    return _transform("irfft", x, n, dim, norm)

@@ -148,13 +148,13 @@ def _dropout(node: Node, version: int, make: Make) -> list[Node]:
 
 
 def _batch_normalization(node: Node, version: int, make: Make) -> list[Node]:
-    if node.attributes.get("spatial", 1) != 1:
-        raise UnsupportedError("BatchNormalization with spatial=0")
     attributes = dict(_changed(node, drop=("is_test", "spatial")).attributes)
-    if version < 14 and any(node.outputs[1:]) and not node.attributes.get("is_test", 0):
-        attributes["training_mode"] = 1  # whoever asked for more than the first output was training
-    else:
-        _is_test(node, version)
+    if version < 14 and (version < 7 or any(node.outputs[1:])) and not node.attributes.get("is_test", 0):
+        attributes["training_mode"] = 1  # from opset 7 on, whoever asked for more than the first output was training
+    if node.attributes.get("spatial", 1) != 1:
+        if attributes.get("training_mode", 0):
+            raise UnsupportedError("BatchNormalization with spatial=0 in training mode")
+        return decomposed.each_normalization(node, make)
     outputs = node.outputs if attributes.get("training_mode", 0) else node.outputs[:1]
     made = [Node(node.op, node.inputs, outputs[:3], attributes)]
     return made if version >= 14 or not any(outputs[3:]) else [*made, *decomposed.batch_moments(node, make)]

@@ -12,7 +12,7 @@ from ...graph.ir import Node
 if TYPE_CHECKING:
     from .canonical import Make
 
-__all__ = ["batch_moments", "lp_normalization", "mean_variance_normalization"]
+__all__ = ["batch_moments", "each_normalization", "lp_normalization", "mean_variance_normalization"]
 
 
 def lp_normalization(node: Node, version: int, make: Make) -> list[Node]:
@@ -56,6 +56,25 @@ def batch_moments(node: Node, make: Make) -> list[Node]:
             Node("ReduceMean", (square, axis), (variance_out,), {"keepdims": 0}),
         ]
     return nodes
+
+
+def each_normalization(node: Node, make: Make) -> list[Node]:
+    """BatchNormalization with spatial=0: a mean and a variance for every number of an image, (x - mean) / root * scale + bias."""
+    x, scale, bias, mean, variance = node.inputs
+    out = node.outputs[0]
+    small = make.constant(np.array(node.attributes.get("epsilon", 1e-5), np.float32), f"{out}/small")
+    epsilon, sum_, root, centred, normal, scaled = (
+        make.name(f"{out}/{part}") for part in ("epsilon", "sum", "root", "centred", "normal", "scaled")
+    )
+    return [
+        Node("CastLike", (small, variance), (epsilon,), {}),
+        Node("Add", (variance, epsilon), (sum_,), {}),
+        Node("Sqrt", (sum_,), (root,), {}),
+        Node("Sub", (x, mean), (centred,), {}),
+        Node("Div", (centred, root), (normal,), {}),
+        Node("Mul", (normal, scale), (scaled,), {}),
+        Node("Add", (scaled, bias), (out,), {}),
+    ]
 
 
 def mean_variance_normalization(node: Node, version: int, make: Make) -> list[Node]:

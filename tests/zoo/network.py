@@ -1,0 +1,131 @@
+"""Networks of the zoo: made, run here and by whom they came from, compared; see `networks`. Prints a line of JSON for each."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import fastlayers as fl
+
+from .classical import _Heard
+from .networks_cases import Made, make, prepare
+
+SECONDS = 600  # of a network
+# Of the largest number: float32 sums in another order, through some hundred layers; float16 values have 11 bits.
+TOLERANCE = {"": 2e-4, "half": 2e-2, "quantised": 5e-2}
+
+
+def distance(got: Any, want: Any) -> float:
+    """How far two results are apart, as a share of the largest number; infinity where shapes differ."""
+    got, want = np.asarray(got), np.asarray(want)
+    if got.shape != want.shape:
+        return np.inf
+    if want.dtype.kind in "iub":
+        return float((got != want).mean()) if want.size else 0.0
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        largest = max(1.0, float(np.abs(b[np.isfinite(b)]).max(initial=0)))
+        return float(np.where(same, 0, np.abs(a - b) / largest).max(initial=0))
+
+
+def as_sets(results: Mapping[str, Any]) -> dict[str, Any]:
+    """A detector's results, rows in the order of their scores and boxes: two that are equal but for rounding may change places."""
+    arrays = {name: np.asarray(value) for name, value in results.items()}
+    count = next(len(a) for a in arrays.values() if a.ndim == 1)
+    keys = [np.round(a.astype(np.float64), 3) for a in arrays.values() if a.ndim == 1]
+    order = np.lexsort(keys[::-1]) if count else np.zeros(0, np.int64)
+    return {name: a[order] if len(a) == count else a for name, a in arrays.items()}
+
+
+def _operators(heard: _Heard) -> str:
+    """Which ran in numpy, each once."""
+    return " ".join(word for word in heard.text().split() if not word.startswith("x") or not word[1:].isdigit())
+
+
+def compare(made: Made) -> dict[str, Any]:
+    """Loads and runs it in every way; the worst of what was found."""
+    heard = _Heard()
+    log = logging.getLogger("fastlayers")
+    log.setLevel(logging.INFO)
+    log.addHandler(heard)
+    worst, where = 0.0, ""
+    fix = as_sets if made.sets else dict
+    for optimize in (True, False):
+        try:
+            model = fl.load(made.file, optimize=optimize)
+        except fl.Error as error:
+            return {"word": "refused", "why": str(error)}
+        ways: list[tuple[str, Any]] = [(f"optimize={optimize}", model)]
+        if optimize:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "net.safetensors"
+                model.save(path)
+                ways.append(("our own file", fl.load(path.read_bytes())))
+        for way, loaded in ways:
+            for threads in (1, 2) if way == "optimize=True" else (1,):
+                loaded.num_threads = threads
+                for size, (feeds, want) in enumerate(made.runs):
+                    given = dict(zip((spec.name for spec in loaded.inputs), feeds.values(), strict=True)) if made.positional else feeds
+                    try:
+                        got = loaded.run(given)
+                    except fl.Error as error:
+                        return {"word": "refused", "why": f"size {size}: {error}", "numpy": _operators(heard)}
+                    if made.positional:
+                        got = dict(zip(want, got.values(), strict=True))
+                    mine, theirs = fix(got), fix(want)
+                    for name in theirs:
+                        apart = distance(mine[name], theirs[name])
+                        if not apart <= worst:
+                            worst, where = apart, f"{name}, {way}, size {size}, {threads} threads"
+    word = "right" if worst <= TOLERANCE[made.form] else "wrong"
+    return {"word": word, "why": where if word == "wrong" else "", "distance": worst, "numpy": _operators(heard)}
+
+
+def one(name: str) -> None:
+    """Prints what came of the network of this name."""
+    try:
+        made = make(name)
+    except Exception as error:
+        found: dict[str, Any] = {"word": "not exported", "why": f"{type(error).__name__}: {error}"[:500]}
+    else:
+        found = compare(made)
+    print(json.dumps({"name": name, **found}), flush=True)
+
+
+def main(names: list[str]) -> None:
+    """Each network in a process of its own, forked from one that has imported what they come from; one at a time."""
+    warnings.simplefilter("ignore")
+    for family in dict.fromkeys(name.split()[0] for name in names):
+        prepare(family)
+    for name in names:
+        child = os.fork()
+        if child == 0:
+            try:
+                one(name)
+            except BaseException as error:
+                print(json.dumps({"name": name, "word": "wrong", "why": f"{type(error).__name__}: {error}"[:500]}), flush=True)
+            os._exit(0)
+        deadline = time.monotonic() + SECONDS
+        while os.waitpid(child, os.WNOHANG)[0] == 0:
+            if time.monotonic() > deadline:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                print(json.dumps({"name": name, "word": "too slow", "why": f"more than {SECONDS} s"}), flush=True)
+                break
+            time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,65 @@
+"""Networks: torchvision, timm, transformers and Keras, exported now with random weights, run here and by ONNX Runtime or Keras.
+
+    python -m tests.zoo.networks [word ...]     in an environment with requirements-networks.txt
+
+Each is made in a process of its own, which ends with it: torch's exporter keeps what it took. A network is run at two sizes, with
+passes and without, on one thread and two, and from our own saved file; some also as float16 and with quantised weights. Prints a
+line a network: right, refused (why) or wrong (where), the largest distance as a share of the largest number, and what ran in
+numpy. Exits with 1 if one is wrong, or refused though ONNX Runtime takes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .networks_cases import NAMES
+
+ROOT = Path(__file__).parents[2]
+
+
+def found(names: list[str]) -> Iterator[dict[str, Any]]:
+    """What the processes of networks of one family found, as they end."""
+    command = [sys.executable, "-m", "tests.zoo.network", *names]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT) as process:
+        left = dict.fromkeys(names)
+        for line in process.stdout or ():
+            if line.startswith("{"):
+                result: dict[str, Any] = json.loads(line)
+                left.pop(result["name"], None)
+                yield result
+    for name in left:
+        yield {"name": name, "word": "not exported", "why": f"its process ended with {process.returncode}"}
+
+
+def main() -> int:
+    """Runs all networks, or those whose names have one of the words given."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*")
+    words = parser.parse_args().names
+    counts: Counter[str] = Counter()
+    native = 0
+    names = [name for name in NAMES if not words or any(word in name for word in words)]
+    for family in dict.fromkeys(name.split()[0] for name in names):
+        start = time.perf_counter()
+        for result in found([name for name in names if name.split()[0] == family]):
+            counts[result["word"]] += 1
+            native += result["word"] == "right" and not result.get("numpy")
+            why = " ".join(result.get("why", "").split())[:150]
+            text = f"{result['name']:48} {result['word']:13} {result.get('distance', 0):8.1e} {time.perf_counter() - start:5.0f} s  "
+            print(text + result.get("numpy", "") + (" | " if why else "") + why, flush=True)
+            start = time.perf_counter()
+    print(f"{sum(counts.values())} networks: " + ", ".join(f"{count} {word}" for word, count in counts.most_common()))
+    print(f"{native} of those right run without numpy")
+    return int(bool(counts["wrong"] + counts["refused"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

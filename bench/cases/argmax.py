@@ -24,4 +24,6 @@ CASES: tuple[Case, ...] = (
     _argmax(1, 21, 4096),
     _argmax(3, 7, 65, least=True),
     _argmax(1000, 3, 1),
+    _argmax(1001, 2, 1),
+    _argmax(37, 2, 1, least=True),
 )

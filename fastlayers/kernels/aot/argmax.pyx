@@ -10,6 +10,7 @@ cnp.import_array()
 
 cdef extern from "csrc/argmax.h" nogil:
     void fl_argmax_row(const float *x, int64_t *out, int64_t n, int least)
+    void fl_argmax_pairs(const float *x, int64_t *out, int64_t rows, int least)
     void fl_argmax_columns(const float *x, int64_t *out, int64_t n, int64_t inner, int least)
 
 cdef enum:
@@ -27,8 +28,11 @@ ctypedef struct Job:
 
 cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
-    cdef int64_t slice
-    for slice in range(number * job.slices, min(job.outer, (number + 1) * job.slices)):
+    cdef int64_t slice, first = number * job.slices, last = min(job.outer, first + job.slices)
+    if job.n == 2 and job.inner == 1:
+        fl_argmax_pairs(job.x + 2 * first, job.out + first, last - first, job.least)
+        return
+    for slice in range(first, last):
         if job.inner == 1:
             fl_argmax_row(job.x + slice * job.n, job.out + slice, job.n, job.least)
         else:

@@ -17,6 +17,14 @@ static void fl_argmax_row(const float *x, int64_t *out, int64_t n, int least) {
   *out = at;
 }
 
+/* Rows of two, as classifiers of two classes have them: no branches. */
+static void fl_argmax_pairs(const float *x, int64_t *out, int64_t rows, int least) {
+  for (int64_t i = 0; i < rows; i++) {
+    const float a = x[2 * i], b = x[2 * i + 1];
+    out[i] = (a == a) & ((least ? b < a : b > a) | (b != b));
+  }
+}
+
 static void fl_argmax_columns(const float *x, int64_t *out, int64_t n, int64_t inner, int least) {
   float best[FL_ARGMAX_BLOCK];
   int32_t at[FL_ARGMAX_BLOCK];

@@ -40,13 +40,30 @@ def distance(got: Any, want: Any) -> float:
         return float(np.where(same, 0, np.abs(a - b) / largest).max(initial=0))
 
 
-def as_sets(results: Mapping[str, Any]) -> dict[str, Any]:
-    """A detector's results, rows in the order of their scores and boxes: two that are equal but for rounding may change places."""
-    arrays = {name: np.asarray(value) for name, value in results.items()}
-    count = next(len(a) for a in arrays.values() if a.ndim == 1)
-    keys = [np.round(a.astype(np.float64), 3) for a in arrays.values() if a.ndim == 1]
-    order = np.lexsort(keys[::-1]) if count else np.zeros(0, np.int64)
-    return {name: a[order] if len(a) == count else a for name, a in arrays.items()}
+def paired(got: Mapping[str, Any], want: Mapping[str, Any]) -> dict[str, Any]:
+    """A detector's results with its rows in the order of `want`'s: each goes to the nearest that is left.
+
+    Scores of random weights differ by less than they are rounded, so boxes change places.
+    """
+    mine, theirs = ({name: np.asarray(value) for name, value in results.items()} for results in (got, want))
+    count = len(next(iter(theirs.values())))
+    if any(mine[name].shape != array.shape or len(array) != count for name, array in theirs.items()):
+        return mine
+
+    def rows(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+        parts = []
+        for name, array in arrays.items():
+            largest = max(1.0, float(np.abs(theirs[name].astype(np.float64)).max(initial=0)))
+            parts.append(array.reshape(count, -1).astype(np.float64) / largest)
+        return np.concatenate(parts, axis=1)
+
+    ours, wanted, left, order = rows(mine), rows({name: theirs[name] for name in mine}), np.ones(count, bool), []
+    for row in wanted:
+        apart = np.abs(ours - row).max(1, initial=0)
+        nearest = int(np.argmin(np.where(left, apart, np.inf)))
+        left[nearest] = False
+        order.append(nearest)
+    return {name: array[order] for name, array in mine.items()}
 
 
 def _operators(heard: _Heard) -> str:
@@ -61,7 +78,6 @@ def compare(made: Made) -> dict[str, Any]:
     log.setLevel(logging.INFO)
     log.addHandler(heard)
     worst, where = 0.0, ""
-    fix = as_sets if made.sets else dict
     for optimize in (True, False):
         try:
             model = fl.load(made.file, optimize=optimize)
@@ -77,16 +93,20 @@ def compare(made: Made) -> dict[str, Any]:
             for threads in (1, 2) if way == "optimize=True" else (1,):
                 loaded.num_threads = threads
                 for size, (feeds, want) in enumerate(made.runs):
-                    given = dict(zip((spec.name for spec in loaded.inputs), feeds.values(), strict=True)) if made.positional else feeds
+                    given = (
+                        dict(zip((spec.name for spec in loaded.inputs), feeds.values(), strict=True))
+                        if made.positional
+                        else feeds
+                    )
                     try:
                         got = loaded.run(given)
                     except fl.Error as error:
                         return {"word": "refused", "why": f"size {size}: {error}", "numpy": _operators(heard)}
                     if made.positional:
                         got = dict(zip(want, got.values(), strict=True))
-                    mine, theirs = fix(got), fix(want)
-                    for name in theirs:
-                        apart = distance(mine[name], theirs[name])
+                    mine = paired(got, want) if made.sets else got
+                    for name in want:
+                        apart = distance(mine[name], want[name])
                         if not apart <= worst:
                             worst, where = apart, f"{name}, {way}, size {size}, {threads} threads"
     word = "right" if worst <= TOLERANCE[made.form] else "wrong"

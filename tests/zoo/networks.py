@@ -53,7 +53,9 @@ def main() -> int:
             counts[result["word"]] += 1
             native += result["word"] == "right" and not result.get("numpy")
             why = " ".join(result.get("why", "").split())[:150]
-            text = f"{result['name']:48} {result['word']:13} {result.get('distance', 0):8.1e} {time.perf_counter() - start:5.0f} s  "
+            text = (
+                f"{result['name']:48} {result['word']:13} {result.get('distance', 0):8.1e} {time.perf_counter() - start:5.0f} s  "
+            )
             print(text + result.get("numpy", "") + (" | " if why else "") + why, flush=True)
             start = time.perf_counter()
     print(f"{sum(counts.values())} networks: " + ", ".join(f"{count} {word}" for word, count in counts.most_common()))

@@ -33,33 +33,140 @@ class Made(NamedTuple):
     positional: bool = False
 
 
-TORCHVISION = (
-    "alexnet convnext_tiny densenet121 efficientnet_b0 efficientnet_v2_s googlenet inception_v3 maxvit_t mnasnet0_5 mobilenet_v2 "
-    "mobilenet_v3_small mobilenet_v3_large regnet_x_400mf regnet_y_400mf resnet18 resnet50 resnext50_32x4d shufflenet_v2_x0_5 "
-    "squeezenet1_0 squeezenet1_1 swin_t swin_v2_t vgg11_bn vit_b_32 wide_resnet50_2 "
-    "segmentation.deeplabv3_mobilenet_v3_large segmentation.fcn_resnet50 segmentation.lraspp_mobilenet_v3_large video.r3d_18"
-).split()
-TIMM = (
-    "beit_base_patch16_224 cait_xxs24_224 coat_tiny convmixer_768_32 convnextv2_atto crossvit_tiny_240 cspresnet50 deit_tiny_patch16_224 "
-    "dla34 edgenext_xx_small efficientformer_l1 fastvit_t8 gcvit_xxtiny ghostnet_100 hardcorenas_a hrnet_w18_small inception_v4 "
-    "levit_128s lcnet_050 mixer_s32_224 mobileone_s0 mobilevit_xxs nfnet_l0 pit_ti_224 poolformer_s12 pvt_v2_b0 regnety_002 repvgg_a0 "
-    "res2net50_26w_4s resmlp_12_224 resnest14d rexnet_100 selecsls42b skresnet18 tf_efficientnet_lite0 tinynet_e tnt_s_patch16_224 "
-    "tresnet_m twins_pcpvt_small xception41 xcit_nano_12_p16_224"
-).split()
-TRANSFORMERS = (
-    "albert bart bert bloom convbert deberta-v2 distilbert electra gpt2 gpt_neox llama mamba marian mistral mobilebert mpnet opt phi "
-    "qwen2 roberta squeezebert t5 vit wav2vec2 whisper xlm-roberta"
-).split()
+TORCHVISION = [
+    "alexnet",
+    "convnext_tiny",
+    "densenet121",
+    "efficientnet_b0",
+    "efficientnet_v2_s",
+    "googlenet",
+    "inception_v3",
+    "maxvit_t",
+    "mnasnet0_5",
+    "mobilenet_v2",
+    "mobilenet_v3_small",
+    "mobilenet_v3_large",
+    "regnet_x_400mf",
+    "regnet_y_400mf",
+    "resnet18",
+    "resnet50",
+    "resnext50_32x4d",
+    "shufflenet_v2_x0_5",
+    "squeezenet1_0",
+    "squeezenet1_1",
+    "swin_t",
+    "swin_v2_t",
+    "vgg11_bn",
+    "vit_b_32",
+    "wide_resnet50_2",
+    "segmentation.deeplabv3_mobilenet_v3_large",
+    "segmentation.fcn_resnet50",
+    "segmentation.lraspp_mobilenet_v3_large",
+    "video.r3d_18",
+]
+TIMM = [
+    "beit_base_patch16_224",
+    "cait_xxs24_224",
+    "coat_tiny",
+    "convmixer_768_32",
+    "convnextv2_atto",
+    "crossvit_tiny_240",
+    "cspresnet50",
+    "deit_tiny_patch16_224",
+    "dla34",
+    "edgenext_xx_small",
+    "efficientformer_l1",
+    "fastvit_t8",
+    "gcvit_xxtiny",
+    "ghostnet_100",
+    "hardcorenas_a",
+    "hrnet_w18_small",
+    "inception_v4",
+    "levit_128s",
+    "lcnet_050",
+    "mixer_s32_224",
+    "mobileone_s0",
+    "mobilevit_xxs",
+    "nfnet_l0",
+    "pit_ti_224",
+    "poolformer_s12",
+    "pvt_v2_b0",
+    "regnety_002",
+    "repvgg_a0",
+    "res2net50_26w_4s",
+    "resmlp_12_224",
+    "resnest14d",
+    "rexnet_100",
+    "selecsls42b",
+    "skresnet18",
+    "tf_efficientnet_lite0",
+    "tinynet_e",
+    "tnt_s_patch16_224",
+    "tresnet_m",
+    "twins_pcpvt_small",
+    "xception41",
+    "xcit_nano_12_p16_224",
+]
+TRANSFORMERS = [
+    "albert",
+    "bart",
+    "bert",
+    "bloom",
+    "convbert",
+    "deberta-v2",
+    "distilbert",
+    "electra",
+    "gpt2",
+    "gpt_neox",
+    "llama",
+    "mamba",
+    "marian",
+    "mistral",
+    "mobilebert",
+    "mpnet",
+    "opt",
+    "phi",
+    "qwen2",
+    "roberta",
+    "squeezebert",
+    "t5",
+    "vit",
+    "wav2vec2",
+    "whisper",
+    "xlm-roberta",
+]
 KERAS = (
-    "ConvNeXtTiny DenseNet121 EfficientNetB0 EfficientNetV2B0 InceptionV3 MobileNet MobileNetV2 MobileNetV3Small NASNetMobile "
-    "ResNet50 ResNet50V2 VGG11 Xception InceptionResNetV2"
-).replace("VGG11", "VGG16").split()
-DETECTORS = (
-    "retinanet_resnet50_fpn ssd300_vgg16 ssdlite320_mobilenet_v3_large fcos_resnet50_fpn fasterrcnn_mobilenet_v3_large_320_fpn "
-    "fasterrcnn_resnet50_fpn maskrcnn_resnet50_fpn keypointrcnn_resnet50_fpn"
-).split()
-HALF = ("torchvision resnet18", "torchvision mobilenet_v3_small", "timm deit_tiny_patch16_224", "transformers bert", "timm lcnet_050")
-QUANTISED = ("torchvision resnet18", "torchvision mobilenet_v2", "timm deit_tiny_patch16_224", "transformers bert", "transformers gpt2")
+    (
+        "ConvNeXtTiny DenseNet121 EfficientNetB0 EfficientNetV2B0 InceptionV3 MobileNet MobileNetV2 MobileNetV3Small NASNetMobile "
+        "ResNet50 ResNet50V2 VGG11 Xception InceptionResNetV2"
+    )
+    .replace("VGG11", "VGG16")
+    .split()
+)
+DETECTORS = [
+    "retinanet_resnet50_fpn",
+    "ssd300_vgg16",
+    "ssdlite320_mobilenet_v3_large",
+    "fcos_resnet50_fpn",
+    "fasterrcnn_mobilenet_v3_large_320_fpn",
+    "fasterrcnn_resnet50_fpn",
+    "maskrcnn_resnet50_fpn",
+    "keypointrcnn_resnet50_fpn",
+]
+HALF = (
+    "torchvision resnet18",
+    "torchvision mobilenet_v3_small",
+    "timm deit_tiny_patch16_224",
+    "transformers bert",
+    "timm lcnet_050",
+)
+QUANTISED = (
+    "torchvision resnet18",
+    "torchvision mobilenet_v2",
+    "timm deit_tiny_patch16_224",
+    "transformers bert",
+    "transformers gpt2",
+)
 NAMES = [
     *(f"torchvision {name}" for name in TORCHVISION),
     *(f"timm {name}" for name in TIMM),
@@ -82,6 +189,7 @@ def prepare(family: str) -> None:
     if family == "keras":
         os.environ.setdefault("KERAS_BACKEND", "torch")
         import keras  # noqa: F401
+
         return
     import onnx  # noqa: F401
     import onnxruntime  # noqa: F401
@@ -105,7 +213,14 @@ def _exported(net: Any, inputs: tuple[Any, ...], names: list[str], axes: dict[st
         path = Path(folder) / "net.onnx"
         with torch.no_grad():
             torch.onnx.export(
-                net, inputs, str(path), input_names=names, dynamic_axes=axes, dynamo=False, opset_version=17, do_constant_folding=True
+                net,
+                inputs,
+                str(path),
+                input_names=names,
+                dynamic_axes=axes,
+                dynamo=False,
+                opset_version=17,
+                do_constant_folding=True,
             )
         return path.read_bytes()
 
@@ -202,7 +317,9 @@ def _timm(name: str) -> Made:
 
     torch.manual_seed(0)
     net = _settled(timm.create_model(name, pretrained=False, exportable=True, scriptable=False))
-    size = net.default_cfg["input_size"][-1] if net.default_cfg.get("fixed_input_size") or "gcvit" in name or "coat" in name else 128
+    size = (
+        net.default_cfg["input_size"][-1] if net.default_cfg.get("fixed_input_size") or "gcvit" in name or "coat" in name else 128
+    )
     feeds = _images((1, 3, size, size), (2, 3, size, size))
     return _of_images(net, feeds, {0: "n"})
 
@@ -228,7 +345,9 @@ def _transformers(name: str) -> Made:
 
     torch.manual_seed(0)
     known = AutoConfig.for_model(name).to_dict()
-    config = AutoConfig.for_model(name, **{k: v for k, v in _TINY.items() if k in known or k in ("use_cache", "attn_implementation")})
+    config = AutoConfig.for_model(
+        name, **{k: v for k, v in _TINY.items() if k in known or k in ("use_cache", "attn_implementation")}
+    )
     net = AutoModel.from_config(config, attn_implementation="eager").eval()
     rng = np.random.default_rng(0)
     kinds = {"vit": "pixel_values", "wav2vec2": "input_values", "whisper": "input_features"}

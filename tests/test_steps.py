@@ -18,8 +18,8 @@ ROOT = Path(__file__).parent.parent
 RUN = ROOT / ".ci" / "run"
 # Marks that choose items. "gpu" is for machines that no step has: tests/cuda runs under the simulator, in the step "cuda".
 CHOOSING = ("exhaustive", *EXTRAS)
-# Steps that are too long for every run, each with the hosted workflow that has it once a week.
-BY_NAME = {"ort_packages": "packages.yml"}
+# Steps that are too long for every run: they are called by name, and by a hosted workflow once a week.
+WEEKLY = {"ort_packages", "zoo", "zoo_classical"}
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.skipif(not RUN.exists(), reason="the source distribution has no .ci/run")
@@ -69,22 +69,25 @@ def test_the_default_leaves_out_what_is_exhaustive_and_nothing_else() -> None:
     assert command and not re.search(r" (-m (?!pytest)|-k|tests/)", command[1])
 
 
+
+
 def test_every_step_runs_by_default() -> None:
     listed = re.search(r"^every=\((.*?)\)", RUN.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert listed and listed[1].split() == [name for name in steps() if name not in BY_NAME]
+    assert listed and listed[1].split() == [name for name in steps() if name not in WEEKLY]
 
 
 def test_hosted_workflows_run_every_step() -> None:
-    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
-    matrix = re.search(r"^ +step: \[(.*?)\]", text, flags=re.MULTILINE | re.DOTALL)
-    assert matrix and matrix[1].replace(",", " ").split() == [name for name in steps() if name not in BY_NAME]
-    for name, workflow in BY_NAME.items():
-        content = (ROOT / ".github" / "workflows" / workflow).read_text(encoding="utf-8")
-        assert f"run: bash .ci/run {name}\n" in content and "schedule:" in content
-    assert "bash .ci/run ${{ matrix.step }}" in text
+    named = []
+    for workflow in ("ci", "weekly"):
+        text = (ROOT / ".github" / "workflows" / f"{workflow}.yml").read_text(encoding="utf-8")
+        matrix = re.search(r"^ +step: \[(.*?)\]", text, flags=re.MULTILINE | re.DOTALL)
+        assert matrix
+        named.append(matrix[1].replace(",", " ").split())
+        assert "bash .ci/run ${{ matrix.step }}" in text
+    assert named == [[name for name in steps() if (name in WEEKLY) == weekly] for weekly in (False, True)]
     for path in (ROOT / ".github" / "workflows").glob("*.yml"):
-        for named in re.findall(r"run: bash \.ci/run ([\w ]+)", path.read_text(encoding="utf-8")):
-            assert set(named.split()) <= set(steps()), path.name
+        for line in re.findall(r"run: bash \.ci/run ([\w ]+)", path.read_text(encoding="utf-8")):
+            assert set(line.split()) <= set(steps()), path.name
 
 
 def test_hooks_that_are_run_before_a_commit_exist() -> None:

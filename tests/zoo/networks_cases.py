@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import tempfile
@@ -33,126 +34,37 @@ class Made(NamedTuple):
     positional: bool = False
 
 
-TORCHVISION = [
-    "alexnet",
-    "convnext_tiny",
-    "densenet121",
-    "efficientnet_b0",
-    "efficientnet_v2_s",
-    "googlenet",
-    "inception_v3",
-    "maxvit_t",
-    "mnasnet0_5",
-    "mobilenet_v2",
-    "mobilenet_v3_small",
-    "mobilenet_v3_large",
-    "regnet_x_400mf",
-    "regnet_y_400mf",
-    "resnet18",
-    "resnet50",
-    "resnext50_32x4d",
-    "shufflenet_v2_x0_5",
-    "squeezenet1_0",
-    "squeezenet1_1",
-    "swin_t",
-    "swin_v2_t",
-    "vgg11_bn",
-    "vit_b_32",
-    "wide_resnet50_2",
-    "segmentation.deeplabv3_mobilenet_v3_large",
-    "segmentation.fcn_resnet50",
-    "segmentation.lraspp_mobilenet_v3_large",
-    "video.r3d_18",
-]
-TIMM = [
-    "beit_base_patch16_224",
-    "cait_xxs24_224",
-    "coat_tiny",
-    "convmixer_768_32",
-    "convnextv2_atto",
-    "crossvit_tiny_240",
-    "cspresnet50",
-    "deit_tiny_patch16_224",
-    "dla34",
-    "edgenext_xx_small",
-    "efficientformer_l1",
-    "fastvit_t8",
-    "gcvit_xxtiny",
-    "ghostnet_100",
-    "hardcorenas_a",
-    "hrnet_w18_small",
-    "inception_v4",
-    "levit_128s",
-    "lcnet_050",
-    "mixer_s32_224",
-    "mobileone_s0",
-    "mobilevit_xxs",
-    "nfnet_l0",
-    "pit_ti_224",
-    "poolformer_s12",
-    "pvt_v2_b0",
-    "regnety_002",
-    "repvgg_a0",
-    "res2net50_26w_4s",
-    "resmlp_12_224",
-    "resnest14d",
-    "rexnet_100",
-    "selecsls42b",
-    "skresnet18",
-    "tf_efficientnet_lite0",
-    "tinynet_e",
-    "tnt_s_patch16_224",
-    "tresnet_m",
-    "twins_pcpvt_small",
-    "xception41",
-    "xcit_nano_12_p16_224",
-]
-TRANSFORMERS = [
-    "albert",
-    "bart",
-    "bert",
-    "bloom",
-    "convbert",
-    "deberta-v2",
-    "distilbert",
-    "electra",
-    "gpt2",
-    "gpt_neox",
-    "llama",
-    "mamba",
-    "marian",
-    "mistral",
-    "mobilebert",
-    "mpnet",
-    "opt",
-    "phi",
-    "qwen2",
-    "roberta",
-    "squeezebert",
-    "t5",
-    "vit",
-    "wav2vec2",
-    "whisper",
-    "xlm-roberta",
-]
-KERAS = (
-    (
-        "ConvNeXtTiny DenseNet121 EfficientNetB0 EfficientNetV2B0 InceptionV3 MobileNet MobileNetV2 MobileNetV3Small NASNetMobile "
-        "ResNet50 ResNet50V2 VGG11 Xception InceptionResNetV2"
-    )
-    .replace("VGG11", "VGG16")
-    .split()
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
+TORCHVISION = _names(
+    "alexnet convnext_tiny densenet121 efficientnet_b0 efficientnet_v2_s googlenet inception_v3 maxvit_t mnasnet0_5 "
+    "mobilenet_v2 mobilenet_v3_small mobilenet_v3_large regnet_x_400mf regnet_y_400mf resnet18 resnet50 "
+    "resnext50_32x4d shufflenet_v2_x0_5 squeezenet1_0 squeezenet1_1 swin_t swin_v2_t vgg11_bn vit_b_32 "
+    "wide_resnet50_2 segmentation.deeplabv3_mobilenet_v3_large segmentation.fcn_resnet50 "
+    "segmentation.lraspp_mobilenet_v3_large video.r3d_18"
 )
-DETECTORS = [
-    "retinanet_resnet50_fpn",
-    "ssd300_vgg16",
-    "ssdlite320_mobilenet_v3_large",
-    "fcos_resnet50_fpn",
-    "fasterrcnn_mobilenet_v3_large_320_fpn",
-    "fasterrcnn_resnet50_fpn",
-    "maskrcnn_resnet50_fpn",
-    "keypointrcnn_resnet50_fpn",
-]
+TIMM = _names(
+    "beit_base_patch16_224 cait_xxs24_224 coat_tiny convmixer_768_32 convnextv2_atto crossvit_tiny_240 cspresnet50 "
+    "deit_tiny_patch16_224 dla34 edgenext_xx_small efficientformer_l1 fastvit_t8 gcvit_xxtiny ghostnet_100 "
+    "hardcorenas_a hrnet_w18_small inception_v4 levit_128s lcnet_050 mixer_s32_224 mobileone_s0 mobilevit_xxs "
+    "nfnet_l0 pit_ti_224 poolformer_s12 pvt_v2_b0 regnety_002 repvgg_a0 res2net50_26w_4s resmlp_12_224 resnest14d "
+    "rexnet_100 selecsls42b skresnet18 tf_efficientnet_lite0 tinynet_e tnt_s_patch16_224 tresnet_m "
+    "twins_pcpvt_small xception41 xcit_nano_12_p16_224"
+)
+TRANSFORMERS = _names(
+    "albert bart bert bloom convbert deberta-v2 distilbert electra gpt2 gpt_neox llama mamba marian mistral "
+    "mobilebert mpnet opt phi qwen2 roberta squeezebert t5 vit wav2vec2 whisper xlm-roberta"
+)
+KERAS = _names(
+    "ConvNeXtTiny DenseNet121 EfficientNetB0 EfficientNetV2B0 InceptionV3 MobileNet MobileNetV2 MobileNetV3Small "
+    "NASNetMobile ResNet50 ResNet50V2 VGG16 Xception InceptionResNetV2"
+)
+DETECTORS = _names(
+    "retinanet_resnet50_fpn ssd300_vgg16 ssdlite320_mobilenet_v3_large fcos_resnet50_fpn "
+    "fasterrcnn_mobilenet_v3_large_320_fpn fasterrcnn_resnet50_fpn maskrcnn_resnet50_fpn keypointrcnn_resnet50_fpn"
+)
 HALF = (
     "torchvision resnet18",
     "torchvision mobilenet_v3_small",
@@ -234,13 +146,9 @@ def _runs(file: bytes, feeds: list[dict[str, np.ndarray]]) -> list[tuple[dict[st
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
     outputs = [o.name for o in session.get_outputs()]
-    made = []
-    for i, given in enumerate(feeds):
-        try:
-            made.append((given, dict(zip(outputs, session.run(None, given), strict=True))))
-        except Exception:
-            if i == 0:
-                raise
+    made = [(feeds[0], dict(zip(outputs, session.run(None, feeds[0]), strict=True)))]
+    with contextlib.suppress(Exception):  # what the exporter has made of the first size may not run with another
+        made.append((feeds[1], dict(zip(outputs, session.run(None, feeds[1]), strict=True))))
     return made
 
 
@@ -376,14 +284,11 @@ def _transformers(name: str) -> Made:
 
     inputs = tuple(torch.tensor(x) for x in feeds[0].values())
     dynamic = {n: axes if i == 0 else {0: "n"} for i, n in enumerate(names)}
-    errors = []
-    for wrapper in (Called, Plain):
-        try:
-            file = _exported(wrapper().eval(), inputs, names, dynamic)
-            return Made(file, _runs(file, feeds))
-        except TypeError as error:
-            errors.append(error)
-    raise errors[-1]
+    try:
+        file = _exported(Called().eval(), inputs, names, dynamic)
+    except TypeError:  # it knows no cache
+        file = _exported(Plain().eval(), inputs, names, dynamic)
+    return Made(file, _runs(file, feeds))
 
 
 def _detector(name: str) -> Made:

@@ -27,6 +27,8 @@ _IN_FLOAT32 = (
     "BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2", "SyncBatchNormalization", "LayerNormalization",
     "GroupNormalization",
 )  # fmt: skip
+# What a quantizer of Keras does by default.
+_BY_LARGEST = {"value_range": [-127, 127], "epsilon": 1e-07, "output_dtype": "int8"}
 DEEPEST = 32  # layers in layers
 MOST_CALLS = 20_000  # of all layers: a few models that call one another twice stand for any number
 F = TypeVar("F", bound=Callable[..., Any])
@@ -163,14 +165,31 @@ class Layer:
                 context.refuse(str(error), "/".join(self.path))
         policy = self.config.get("dtype")
         name = policy.get("config", {}).get("name") if isinstance(policy, dict) else policy
-        if (isinstance(policy, dict) and "Quantized" in str(policy.get("class_name"))) or self.config.get("quantization_config"):
-            context.refuse(f"weights quantized as {str(name)[:40]}", "/".join(self.path))
+        mode = policy.get("config", {}).get("mode") if isinstance(policy, dict) else None
+        found_mode = mode if isinstance(policy, dict) and "Quantized" in str(policy.get("class_name")) else None
+        if (found_mode or self.config.get("quantization_config")) and not self.quantised:
+            context.refuse(f"weights quantized as {str(found_mode or name)[:40]}", "/".join(self.path))
         # In which dtype the layer computes, "" for float32, in which all is computed here: see `rounded`.
         self.half = ""
         if not self.operation and self.kind not in _AS_THEY_ARE and isinstance(name, str):
             self.half = name.removeprefix("mixed_") if name.endswith("float16") else ""
         if self.config.get("lora_rank"):
             context.refuse("LoRA that was not merged", "/".join(self.path))
+
+    @property
+    def quantised(self) -> bool:
+        """Whether a Dense or EinsumDense layer has int8 weights, and rounds what comes in to int8 by its largest number."""
+        policy, how = self.config.get("dtype"), self.config.get("quantization_config")
+        if self.kind not in ("Dense", "EinsumDense") or not isinstance(policy, dict):
+            return False
+        words = policy.get("config")
+        if policy.get("class_name") != "QuantizedDTypePolicy" or words != {"mode": "int8", "source_name": "float32"}:
+            return False
+        inner = how.get("config") if isinstance(how, dict) else {}
+        activations = inner.get("activation_quantizer") if isinstance(inner, dict) else None
+        if activations is None:
+            return how is None
+        return activations.get("class_name") == "AbsMaxQuantizer" and activations.get("config") == _BY_LARGEST
 
     def _all_read(self) -> None:
         """Notes what the file says of the layer that nothing reads; what operations are called with is looked at in `ops`."""

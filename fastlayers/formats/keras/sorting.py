@@ -212,6 +212,52 @@ def rfft(b: Build, x: Any, fft_length: Any = None) -> list[Tensor]:
     return [b.take(made, -1, i) for i in (0, 1)]
 
 
+def _pairs(b: Build, x: Any) -> Tensor:
+    """(real, imaginary) parts side by side on an axis of their own."""
+    parts = [b.floats(as_tensor(b, part)) for part in x]
+    if len(parts) != 2 or parts[0].rank != parts[1].rank:
+        raise ValueError("expected real and imaginary parts of one shape")
+    return b.op("Concat", *(b.unsqueeze(part, part.rank) for part in parts), axis=-1)
+
+
+def _both(b: Build, made: Tensor) -> list[Tensor]:
+    return [b.take(made, -1, i) for i in (0, 1)]
+
+
+def _count(b: Build, value: int) -> Tensor:
+    return b.constant(np.array(value, np.int64))
+
+
+@put("FFT")
+def fft(b: Build, x: Any) -> list[Tensor]:
+    """Along the last axis of complex numbers, real and imaginary parts."""
+    z = _pairs(b, x)
+    return _both(b, b.op("DFT", z, None, _count(b, z.rank - 2)))
+
+
+@put("FFT2")
+def fft2(b: Build, x: Any) -> list[Tensor]:
+    """Along the last two axes."""
+    z = _pairs(b, x)
+    return _both(b, b.op("DFT", b.op("DFT", z, None, _count(b, z.rank - 2)), None, _count(b, z.rank - 3)))
+
+
+@put("IFFT2")
+def ifft2(b: Build, x: Any) -> list[Tensor]:
+    """The inverse of `fft2`."""
+    z = b.op("DFT", _pairs(b, x), None, _count(b, as_tensor(b, x[0]).rank - 1), inverse=1)
+    return _both(b, b.op("DFT", z, None, _count(b, z.rank - 3), inverse=1))
+
+
+@put("IRFFT")
+def irfft(b: Build, x: Any, fft_length: Any = None) -> Tensor:
+    """The reals of which half a spectrum is given."""
+    z = _pairs(b, x)
+    length = None if fft_length is None else _count(b, integer(fft_length))
+    made = b.op("DFT", z, length, _count(b, z.rank - 2), inverse=1, onesided=1)
+    return b.squeeze(made, made.rank - 1)
+
+
 # ---- numbers ---------------------------------------------------------------------------------------------------------------
 
 

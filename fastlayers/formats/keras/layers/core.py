@@ -14,7 +14,15 @@ from ..layer import Layer, layer
 def kernel_and_bias(this: Layer) -> list[str]:
     """The weights of most layers."""
     known(this, "activation")
-    return ["kernel", "bias"] if this.config.get("use_bias", this.config.get("bias", True)) else ["kernel"]
+    names = ["kernel", "bias"] if this.config.get("use_bias", this.config.get("bias", True)) else ["kernel"]
+    return [*names, "kernel_scale"] if this.quantised else names
+
+
+def to_bytes(b: Build, x: Tensor, axes: list[int]) -> tuple[Tensor, Tensor]:
+    """x as whole numbers from -127 to 127, the largest along the axes being 127, and what they were multiplied by."""
+    largest = b.reduce("Max", b.op("Abs", x), axes, True)
+    scale = b.op("Div", np.float32(127), b.op("Add", largest, np.float32(1e-7)))
+    return b.op("Clip", b.op("Round", b.op("Mul", x, scale)), np.float32(-127), np.float32(127)), scale
 
 
 def product(b: Build, x: Tensor, kernel: np.ndarray, bias: np.ndarray | None) -> Tensor:
@@ -33,12 +41,18 @@ def dense(this: Layer, b: Build, x: Tensor) -> Tensor:
     inputs = x.sizes[-1]
     kernel = this.weight("kernel", inputs if isinstance(inputs, int) else None, units)
     bias = this.weight("bias", units) if "bias" in this.own else None
-    return activated(this, b, product(b, x, kernel, bias), this.config.get("activation"))
+    if not this.quantised:
+        return activated(this, b, product(b, x, kernel, bias), this.config.get("activation"))
+    whole, scale = to_bytes(b, x, [x.rank - 1])
+    y = b.op("Div", product(b, whole, kernel, None), b.op("Mul", scale, b.constant(this.weight("kernel_scale", units), "scale")))
+    y = y if bias is None else b.op("Add", y, b.constant(bias, "bias"))
+    return activated(this, b, y, this.config.get("activation"))
 
 
 def _einsum_weights(this: Layer) -> list[str]:
     known(this, "activation")
-    return ["kernel", "bias"] if this.config.get("bias_axes") else ["kernel"]
+    names = ["kernel", "bias"] if this.config.get("bias_axes") else ["kernel"]
+    return [*names, "kernel_scale"] if this.quantised else names
 
 
 @layer("EinsumDense", words="equation bias_axes activation", weights=_einsum_weights, mask="drop")
@@ -46,10 +60,30 @@ def einsum_dense(this: Layer, b: Build, x: Tensor) -> Tensor:
     """An Einstein sum with a kernel; a product of matrices where it is one."""
     x = b.floats(x)
     equation = str(this.config["equation"]).replace(" ", "")
-    y = contraction(b, equation, x, this.weight("kernel"))
+    y = _of_bytes(this, b, equation, x) if this.quantised else contraction(b, equation, x, this.weight("kernel"))
     if "bias" in this.own:
         y = b.op("Add", y, b.constant(this.weight("bias"), "bias"))
     return activated(this, b, y, this.config.get("activation"))
+
+
+def _of_bytes(this: Layer, b: Build, equation: str, x: Tensor) -> Tensor:
+    """The sum with int8 numbers, where the summed axes are the last of x and the new ones the last of the result."""
+    found = re.fullmatch(r"([a-zA-Z]+),([a-zA-Z]+)->([a-zA-Z]+)", equation)
+    left, right, out = found.groups() if found else ("", "", "")
+    summed = [c for c in left if c in right]
+    kept, new = [c for c in left if c not in right], [c for c in right if c not in left]
+    if not summed or left != "".join([*kept, *summed]) or out != "".join([*kept, *new]) or len(left) != x.rank:
+        this.refuse(f"weights quantized as int8, with the equation {equation:.80}")
+    whole, scale = to_bytes(b, x, list(range(len(kept), x.rank)))
+    kernel = this.weight("kernel")
+    y = contraction(b, equation, whole, kernel)
+    sizes = [kernel.shape[right.index(c)] for c in new]
+    stored = this.weight("kernel_scale")
+    if stored.size != int(np.prod(sizes, dtype=object)):
+        this.refuse(f"weights quantized as int8, with scales of shape {stored.shape}")
+    # One scale for all that is summed, of x; one for each of the new axes, of the kernel.
+    flat = b.reshape(scale, *(b.shape_of(x, i) for i in range(len(kept))), *(1 for _ in new))
+    return b.op("Div", y, b.op("Mul", flat, b.constant(stored.reshape(sizes), "scale")))
 
 
 def contraction(b: Build, equation: str, x: Tensor, kernel: np.ndarray) -> Tensor:

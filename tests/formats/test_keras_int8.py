@@ -1,0 +1,53 @@
+"""Dense and EinsumDense layers with int8 weights, as Keras writes them (keras_int8.npz), and transforms of complex numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+
+from .test_keras_hostile import archive, functional, given, layer, sequential, tensor
+from .test_keras_words import operation
+
+GOLDEN = np.load(Path(__file__).parents[1] / "goldens" / "keras_int8.npz")
+NAMES = sorted({key.rpartition(" ")[0] for key in GOLDEN.files})
+X = np.random.default_rng(0).standard_normal((2, 5, 4)).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_are_those_of_keras(name: str, variant: str) -> None:
+    got = fl.load(GOLDEN[f"{name} file"].tobytes())(GOLDEN[f"{name} x"])
+    np.testing.assert_allclose(got, GOLDEN[f"{name} y"], rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("mode", ["float8", "int4", "gptq"])
+def test_other_weights_are_refused(mode: str) -> None:
+    policy = {"class_name": "QuantizedDTypePolicy", "config": {"mode": mode, "source_name": "float32"}}
+    with pytest.raises(fl.UnsupportedError, match=f"weights quantized as {mode}"):
+        fl.load(archive(sequential(layer("Dense", units=2, dtype=policy))))
+
+
+def transformed(kind: str, outputs: int, **config: Any) -> list[np.ndarray]:
+    """What an operation makes of x and of twice x as the real and imaginary parts."""
+    twice = operation("Add", tensor("x"), tensor("x"), name="twice")
+    net = functional(given(5, 4), twice, operation(kind, [tensor("x"), tensor("twice")], config=config))
+    ends = [["it", 0, i] for i in range(outputs)]
+    net["config"]["output_layers"] = ends if outputs > 1 else ends[0]
+    return list(fl.load(archive(net)).run({"x": X}).values())
+
+
+@pytest.mark.parametrize(("kind", "call"), [("FFT", np.fft.fft), ("FFT2", np.fft.fft2), ("IFFT2", np.fft.ifft2)])
+def test_transforms_of_complex_numbers(kind: str, call: Any) -> None:
+    want = call(X + 2j * X)
+    for got, part in zip(transformed(kind, 2), (want.real, want.imag), strict=True):
+        np.testing.assert_allclose(got, part, atol=1e-5)
+
+
+@pytest.mark.parametrize("length", [None, 5, 6])
+def test_the_reals_of_half_a_spectrum(length: int | None) -> None:
+    (got,) = transformed("IRFFT", 1, fft_length=length)
+    np.testing.assert_allclose(got, np.fft.irfft(X + 2j * X, length), atol=1e-6)

@@ -189,7 +189,7 @@ class Layer:
         activations = inner.get("activation_quantizer") if isinstance(inner, dict) else None
         if activations is None:
             return how is None
-        return activations.get("class_name") == "AbsMaxQuantizer" and activations.get("config") == _BY_LARGEST
+        return bool(activations.get("class_name") == "AbsMaxQuantizer" and activations.get("config") == _BY_LARGEST)
 
     def _all_read(self) -> None:
         """Notes what the file says of the layer that nothing reads; what operations are called with is looked at in `ops`."""

@@ -31,6 +31,13 @@ def test_other_weights_are_refused(mode: str) -> None:
         fl.load(archive(sequential(layer("Dense", units=2, dtype=policy))))
 
 
+def test_the_scaled_sum_of_inception_resnet() -> None:
+    twice = operation("Add", tensor("x"), tensor("x"), name="twice")
+    custom = layer("CustomScaleLayer", "it", [{"args": [[tensor("x"), tensor("twice")]], "kwargs": {}}], scale=0.25)
+    got = fl.load(archive(functional(given(5, 4), twice, custom, outputs=("it", 0, 0))))(X)
+    np.testing.assert_allclose(got, X * 1.5, atol=1e-6)
+
+
 def transformed(kind: str, outputs: int, **config: Any) -> list[np.ndarray]:
     """What an operation makes of x and of twice x as the real and imaginary parts."""
     twice = operation("Add", tensor("x"), tensor("x"), name="twice")

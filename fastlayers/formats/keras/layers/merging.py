@@ -41,6 +41,15 @@ def merge(this: Layer, b: Build, *given: Any) -> Tensor:
     return result.masked(mask)
 
 
+@layer("CustomScaleLayer", words="scale")
+def scaled_sum(this: Layer, b: Build, *given: Any) -> Tensor:
+    """x + scale y, of Keras' own InceptionResNetV2."""
+    parts = tensors(given)
+    if len(parts) != 2:
+        raise ValueError(f"{len(parts)} inputs: expected two")
+    return b.op("Add", b.floats(parts[0]), b.op("Mul", b.floats(parts[1]), float(this.config["scale"])))
+
+
 @layer("Concatenate", words="axis | concat_axis", mask="own")
 def concatenate(this: Layer, b: Build, *given: Any) -> Tensor:
     """One after the other along an axis."""

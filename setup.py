@@ -43,10 +43,10 @@ DIRECTIVES = {
     "auto_pickle": False,  # of what a driver holds, nothing may be pickled
 }
 # Driver modules in which the microsecond of a short call is spent.
-SHORT_CALLS = {"_elementwise", "_engine", "_step", "run", "gemm", "activation", "binary", "recurrent"}
+SHORT_CALLS = {"_elementwise", "_engine", "_step", "run", "gemm", "activation", "recurrent"}
 # Those that compute something themselves: walks through decision trees and searches for the largest, the same at every level; and
 # Winograd weights, at the first answer of a model.
-VECTORIZED = {"argmax", "trees", "winograd"}
+VECTORIZED = {"argmax", "binary", "functions", "trees", "winograd"}
 # C that a driver module needs besides what Cython makes of it.
 ALSO = {"_engine": ["pool.c", "memory.c"]}
 

@@ -438,7 +438,7 @@ static void check_move(int size, int64_t rows, int64_t cols) {
 
 /* Whole numbers that every kind holds, there and back; fractions as float16 (pi is 3.140625 there). */
 static void check_cast(int source, int target, int64_t n) {
-  static const int bytes[] = {4, 8, 2, 1, 1, 2, 2, 4, 8, 1};
+  static const int bytes[] = {4, 8, 2, 1, 1, 2, 2, 4, 8, 1, 4, 8};
   float *x = fresh(n), *y = fresh(n);
   char *p = malloc((size_t)(n * bytes[source]) + 1), *q = malloc((size_t)(n * bytes[target]) + 1);
   const int flags = source == FL_BOOL || target == FL_BOOL;

@@ -29,11 +29,10 @@ FOLDERS = (
     pytest.param("cuda", marks=pytest.mark.jit),
 )
 # Kernels that numpy's own loops serve as well as Numba's would.
-NOT_IN_JIT = frozenset({"argmax", "fft", "fft_pack", "integer", "overlap_add", "running_sum"})
+NOT_IN_JIT = frozenset({"argmax", "arithmetic", "choose", "fft", "fft_pack", "function", "integer", "overlap_add", "running_sum"})
 # Those that CUDA's engine has not got: quantised numbers, grids, spectra, trees, whose walks would take each thread another way.
 NOT_IN_CUDA = frozenset(
-    {"argmax", "dequantize", "dynamic_quantize", "fft", "fft_pack", "grid_sample", "linear_attention", "lookup", "overlap_add",
-     "qbinary", "qconv", "qconv_pack",
+    {"argmax", "arithmetic", "choose", "dequantize", "dynamic_quantize", "fft", "fft_pack", "function", "grid_sample", "linear_attention", "lookup", "overlap_add", "qbinary", "qconv", "qconv_pack",
      "qpool", "quantize", "tree_argmax", "tree_distribution", "tree_ensemble", "tree_ensemble_pack", "tree_log_prob"}
 )  # fmt: skip
 kernels = each("item", KERNELS)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fastlayers.kernels.table import BINARY, COMPARE, INTEGER, KINDS, UNARY, Activation
+from fastlayers.kernels.table import ARITHMETIC, BINARY, COMPARE, INTEGER, KINDS, UNARY, Activation
 
 from . import Case, normal
 
@@ -70,7 +70,36 @@ def _integer(name: str, a: Shape, b: Shape, dtype: str = "int64") -> Case:
     return Case("integer", _label(f"{name} {dtype}", a, b), arguments, moved=float(moved))
 
 
+def _arithmetic(name: str, a: Shape, b: Shape, dtype: str) -> Case:
+    out = _together(a, b)
+    kind: Any = np.bool_ if ARITHMETIC[name] >= ARITHMETIC["equal"] else np.dtype(dtype)
+
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        x, y = (rng.integers(1, 9, shape).astype(dtype) for shape in (a, b))
+        return {"a": x, "b": y, "out": np.empty(out, kind), "op": ARITHMETIC[name], "source": KINDS[dtype]}
+
+    moved = np.dtype(dtype).itemsize * (math.prod(a) + math.prod(b)) + np.dtype(kind).itemsize * math.prod(out)
+    return Case("arithmetic", _label(f"{name} {dtype}", a, b), arguments, moved=float(moved))
+
+
+def _choose(condition: Shape, a: Shape, b: Shape, dtype: str) -> Case:
+    out = _together(condition, a, b)
+
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        holds = rng.integers(0, 2, condition).astype(np.bool_)
+        x, y = (rng.integers(0, 2, shape).astype(dtype) for shape in (a, b))
+        return {"condition": holds, "a": x, "b": y, "out": np.empty(out, dtype), "itemsize": np.dtype(dtype).itemsize}
+
+    moved = math.prod(condition) + np.dtype(dtype).itemsize * (math.prod(a) + math.prod(b) + math.prod(out))
+    return Case("choose", _label(dtype, condition, a, b), arguments, moved=float(moved))
+
+
 CASES: tuple[Case, ...] = (
+    _arithmetic("add", (128, 768), (768,), "float64"),
+    _arithmetic("divide", (1, 8400), (), "int64"),
+    _arithmetic("mod", (1, 8400), (), "int64"),
+    _arithmetic("equal", (128, 128), (128, 1), "uint8"),
+    _choose((1, 1, 128, 128), (1, 12, 128, 128), (), "bool"),
     _binary("add", (1, 64, 56, 56), (1, 64, 56, 56)),
     _binary("add", (1, 64, 56, 56), (1, 64, 56, 56), "relu"),
     _binary("add", (128, 768), (768,)),

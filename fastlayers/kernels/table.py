@@ -9,9 +9,11 @@ from __future__ import annotations
 from .._tuples import NamedTuple
 
 __all__ = [
+    "ARITHMETIC",
     "BINARY",
     "BORDERS",
     "COMPARE",
+    "FUNCTIONS",
     "INTEGER",
     "KERNELS",
     "KINDS",
@@ -77,6 +79,9 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("compare", "binary", ("a", "b", "out", "op")),
     Kernel("where", "binary", ("condition", "a", "b", "out")),
     Kernel("integer", "binary", ("a", "b", "out", "op", "source")),
+    Kernel("arithmetic", "binary", ("a", "b", "out", "op", "source")),
+    Kernel("choose", "binary", ("condition", "a", "b", "out", "itemsize")),
+    Kernel("function", "functions", ("x", "out", "op", "source")),
     Kernel("softmax", "softmax", ("x__oni", "out__oni")),
     Kernel("log_softmax", "softmax", ("x__oni", "out__oni")),
     Kernel("lstm_pack", "recurrent", (*_RECURRENT_WEIGHTS, "peephole__dp", "w_hr__dqh", "options")),
@@ -207,6 +212,20 @@ INTEGER: dict[str, int] = {
     "equal": 8, "not_equal": 9, "less": 10, "less_equal": 11, "greater": 12, "greater_equal": 13,
 }  # fmt: skip
 
+# Functions of two arrays of any dtype but float16; the numbers are those of `enum fl_arithmetic_code`.
+ARITHMETIC: dict[str, int] = {
+    "add": 0, "subtract": 1, "multiply": 2, "divide": 3, "power": 4, "minimum": 5, "maximum": 6, "mod": 7, "fmod": 8, "and": 9,
+    "or": 10, "xor": 11, "left": 12, "right": 13, "prelu": 14, "equal": 15, "not_equal": 16, "less": 17, "less_equal": 18,
+    "greater": 19, "greater_equal": 20,
+}  # fmt: skip
+# Functions of one array of any dtype; the numbers are those of `enum fl_function_code`. The first four give booleans.
+FUNCTIONS: dict[str, int] = {
+    "is_nan": 0, "is_inf": 1, "is_positive_inf": 2, "is_negative_inf": 3, "not": 4, "negative": 5, "abs": 6, "sign": 7, "relu": 8,
+    "tan": 9, "asin": 10, "acos": 11, "atan": 12, "sinh": 13, "cosh": 14, "asinh": 15, "acosh": 16, "atanh": 17, "exp": 18,
+    "log": 19, "sqrt": 20, "reciprocal": 21, "floor": 22, "ceil": 23, "round": 24, "sin": 25, "cos": 26, "tanh": 27,
+    "sigmoid": 28, "erf": 29,
+}  # fmt: skip
+
 # The numbers are those of `enum fl_kind_code`, the names numpy's.
 KINDS: dict[str, int] = {
     "float32": 0,
@@ -219,6 +238,8 @@ KINDS: dict[str, int] = {
     "int32": 7,
     "int64": 8,
     "bool": 9,
+    "uint32": 10,
+    "uint64": 11,
 }
 
 PAD_MODES: dict[str, int] = {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}

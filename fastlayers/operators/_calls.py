@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_AXES",
     "activation",
+    "arithmetic",
     "copy",
     "float32_constant",
+    "function",
     "has",
     "in_place",
     "integer",
@@ -72,17 +74,57 @@ def in_place(b: Builder, shape: Sequence[int], *operands: Ref) -> Ref | None:
 
 
 def integer(n: View, b: Builder, key: str, *constants: Ref) -> Any:
-    """Output 0 as a function of `table.INTEGER` of two arrays of booleans, int32 or int64: the inputs, or input 0 and a constant.
+    """Output 0 as a function of `table.INTEGER` or `table.ARITHMETIC` of two arrays of one dtype: the inputs, or input 0 and a
+    constant.
 
     False, and nothing done, if there is no such function of their dtype.
     """
     dtype = n.spec(0).dtype
     source = {"bool": 9, "int32": 7, "int64": 8}.get(dtype.name)
     code = number("INTEGER", key)
-    if code is None or source is None or (dtype.kind == "b" and key not in ("and", "or", "xor", "equal", "not_equal")):
+    if code is None or source is None:
+        return arithmetic(n, b, key, *constants)
+    if dtype.kind == "b" and key not in ("and", "or", "xor", "equal", "not_equal"):
         return False
     x, y = b.input(0), constants[0] if constants else b.input(1)
     return b.call("integer", x, y, b.output(0), code, source)
+
+
+# What `arithmetic` has of each kind of dtypes; of float32 others have the rest.
+_FLOATS = frozenset(table.ARITHMETIC) - {"and", "or", "xor", "left", "right"}
+_OF_KIND = {"i": frozenset(table.ARITHMETIC), "u": frozenset(table.ARITHMETIC), "f": _FLOATS, "b": frozenset[str]()}
+
+
+def arithmetic(n: View, b: Builder, key: str, *constants: Ref) -> Any:
+    """As `integer`, but of all other dtypes, and float16 apart."""
+    dtype = n.spec(0).dtype
+    source = None if dtype == np.float16 else number("KINDS", dtype.name)
+    if source is None or key not in _OF_KIND.get(dtype.kind, ()) or "activation" in n.node.attributes:
+        return False
+    x, y = b.input(0), constants[0] if constants else b.input(1)
+    return b.call("arithmetic", x, y, b.output(0), table.ARITHMETIC[key], source)
+
+
+# What `function` has of each kind of dtypes.
+_TESTS = ("is_nan", "is_inf", "is_positive_inf", "is_negative_inf")
+_WHOLE = frozenset(("not", "negative", "abs", "sign", "relu"))
+_FUNCTIONS = {
+    "float16": frozenset((*_TESTS, "negative", "abs", "relu")),
+    "float32": frozenset(table.FUNCTIONS) - {"not"},
+    "float64": frozenset(table.FUNCTIONS) - {"not"},
+    **{f"int{bits}": _WHOLE for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": _WHOLE - {"negative"} for bits in (8, 16, 32, 64)},
+}
+
+
+def function(n: View, b: Builder, key: str) -> Any:
+    """Output 0 as a function of `table.FUNCTIONS` of input 0; False, and nothing done, if there is none of its dtype."""
+    name = n.spec(0).dtype.name
+    if key not in _FUNCTIONS.get(name, ()):
+        return False
+    x = b.input(0)
+    over = None if key in _TESTS else x
+    return b.call("function", x, b.output(0, over=over), table.FUNCTIONS[key], table.KINDS[name])
 
 
 def movable(dtype: np.dtype[Any]) -> bool:

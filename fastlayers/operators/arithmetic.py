@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.table import Activation
+from ..kernels.table import ARITHMETIC, KINDS, Activation
 from ._base import FLOAT32, Spec, View, register
-from ._calls import activation, float32_constant, has, in_place, integer, number
+from ._calls import activation, arithmetic, float32_constant, has, in_place, integer, number
 from ._fused import finished, fused
 from ._shapes import broadcast, need_kind, same_dtype
 from ._traits import EACH, Quantized, function, one_input
@@ -107,13 +107,19 @@ for _name, _run, _key in (
     ("Sub", _sub, "subtract"),
     ("Mul", _mul, "multiply"),
     ("Div", _div, "divide"),
-    ("Mod", _mod, ""),
 ):
 
     def _two(n: View, b: Any, key: str = _key) -> Any:
         return binary_lower(n, b, "BINARY", key)
 
-    register(_name, _pair_infer, _run, _two if _key else None, _TRAITS[_name])
+    register(_name, _pair_infer, _run, _two, _TRAITS[_name])
+
+
+def _mod_lower(n: View, b: Any) -> Any:
+    return arithmetic(n, b, "fmod" if n.get("fmod", 0) else "mod")
+
+
+register("Mod", _pair_infer, _mod, _mod_lower, _TRAITS["Mod"])
 
 
 # ---- powers: the exponent may be of another dtype --------------------------------------------------------------------
@@ -129,9 +135,16 @@ def _pow_run(n: View, x: np.ndarray, y: np.ndarray) -> Arrays:
         # A single exponent of 0.5 would make numpy draw roots, and that of -infinity is not what its power is.
         exponents = np.array(np.broadcast_to(y.astype(np.float64), np.broadcast_shapes(x.shape, y.shape)))
         return (np.asarray(np.power(x.astype(np.float64), exponents), x.dtype),)
-    if y.dtype.kind != "f" and not (y < 0).any():
-        return (np.power(x, y.astype(x.dtype)),)
-    return (np.power(x.astype(np.float64), y).astype(x.dtype),)
+    if y.dtype.kind == "f":
+        return (np.power(x.astype(np.float64), y).astype(x.dtype),)
+    # Whole powers wrap around; those below 0 are cut off, element by element.
+    whole = (
+        np.power(x.astype(np.int64), np.maximum(y, 0).astype(np.int64))
+        if x.dtype != np.uint64
+        else np.power(x, np.maximum(y, 0).astype(x.dtype))
+    )
+    below = np.power(x.astype(np.float64), np.minimum(y, 0).astype(np.float64))
+    return (np.where(y < 0, below.astype(x.dtype), whole.astype(x.dtype)),)
 
 
 def _power(n: View) -> Activation | None:
@@ -146,7 +159,7 @@ def _power(n: View) -> Activation | None:
 def _pow_lower(n: View, b: Any) -> Any:
     exponent, code = n.value(1), number("BINARY", "power")
     if not n.float32(0) or (exponent is None and not n.float32(1)):
-        return False
+        return _pow_wide(n, b)
     x, simple = b.input(0), _power(n)
     if simple == activation("identity"):
         return b.alias(0, x)
@@ -156,6 +169,30 @@ def _pow_lower(n: View, b: Any) -> Any:
         return False
     y = b.input(1) if exponent is None or exponent.dtype == FLOAT32 else b.constant(exponent.astype(FLOAT32))
     return b.call("binary", x, y, b.output(0, over=_over(n, b, x, y)), code, activation("identity"))
+
+
+def _pow_wide(n: View, b: Any) -> Any:
+    """Of other dtypes, in one that holds both: float64 if either is a float, else int64, whose lower bits are any integer's."""
+    dtypes = n.spec(0).dtype, n.spec(1).dtype
+    kinds = {dtype.kind for dtype in dtypes}
+    if any(dtype.name not in KINDS or dtype.kind == "b" for dtype in dtypes) or np.dtype(np.float16) in dtypes:
+        return False
+    wide = dtypes[0] if dtypes[0] == dtypes[1] and "f" not in kinds else np.dtype(np.float64 if "f" in kinds else np.int64)
+    if wide.kind == "i" and np.uint64 in dtypes:
+        return False
+    out = b.output(0)
+    operands = []
+    for i, dtype in enumerate(dtypes):
+        ref = b.input(i)
+        if dtype != wide:
+            given, ref = ref, b.temp(ref.shape, wide)
+            b.call("cast", given, ref, KINDS[dtype.name], KINDS[wide.name])
+        operands.append(ref)
+    made = out if out.dtype == wide else b.temp(out.shape, wide)
+    b.call("arithmetic", *operands, made, ARITHMETIC["power"], KINDS[wide.name])
+    if made is not out:
+        b.call("cast", made, out, KINDS[wide.name], KINDS[out.dtype.name])
+    return True
 
 
 register("Pow", _pow_infer, _pow_run, _pow_lower, function(_power))
@@ -186,7 +223,7 @@ def _many_lower(n: View, b: Any) -> Any:
     key = {"Sum": "add", "Mean": "add", "Max": "maximum", "Min": "minimum"}[n.op]
     code, divide, count = number("BINARY", key), number("BINARY", "divide"), len(n.inputs)
     if code is None or divide is None or not has("binary") or not n.float32():
-        return False if count != 2 or n.op == "Mean" else integer(n, b, key)
+        return _chained(n, b, key)
     refs = [b.input(i) for i in range(count)]
     if count == 1:
         return b.alias(0, refs[0])
@@ -200,6 +237,28 @@ def _many_lower(n: View, b: Any) -> Any:
         total = last
     if n.op == "Mean":
         b.call("binary", total, float32_constant(b, count), out, divide, activation("identity"))
+    return None
+
+
+def _chained(n: View, b: Any, key: str) -> Any:
+    """Other dtypes than float32, an input after the other."""
+    dtype, count = n.spec(0).dtype, len(n.inputs)
+    if count == 2 and n.op != "Mean":
+        return integer(n, b, key)
+    if dtype == np.float16 or dtype.kind == "b" or (n.op == "Mean" and dtype.kind != "f"):
+        return False
+    refs = [b.input(i) for i in range(count)]
+    if count == 1:
+        return b.alias(0, refs[0])
+    shape, out, source = broadcast(n, [n.shape(i) for i in range(count)]), b.output(0), KINDS[dtype.name]
+    total = refs[0]
+    for ref in refs[1:]:
+        both = broadcast(n, [total.shape, ref.shape])
+        last = total if total is out else out if both == shape else b.temp(both, dtype)
+        b.call("arithmetic", total, ref, last, ARITHMETIC[key], source)
+        total = last
+    if n.op == "Mean":
+        b.call("arithmetic", total, b.constant(np.array(count, dtype)), out, ARITHMETIC["divide"], source)
     return None
 
 

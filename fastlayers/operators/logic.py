@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ._base import BOOL, FLOAT32, Spec, View, register
-from ._calls import has, in_place, integer, number
+from ._calls import arithmetic, has, in_place, integer, number
 from ._narrow import NARROW, narrowed
 from ._shapes import broadcast, dtype_of, like, need_kind, same_dtype
 from ._traits import EACH
@@ -84,7 +84,7 @@ def _shift_run(n: View, x: np.ndarray, y: np.ndarray) -> Arrays:
     return (np.where(out, sign, np.right_shift(x, by)),)
 
 
-register("BitShift", _shift_infer, _shift_run, traits=EACH)
+register("BitShift", _shift_infer, _shift_run, lambda n, b: arithmetic(n, b, str(n.get("direction")).lower()), EACH)
 
 # ---- choices ---------------------------------------------------------------------------------------------------------
 
@@ -96,6 +96,8 @@ def _where_infer(n: View) -> list[Spec]:
 
 def _where_lower(n: View, b: Any) -> Any:
     size = n.spec(1).dtype.itemsize
+    if size in (1, 2):
+        return b.call("choose", b.input(0), b.input(1), b.input(2), b.output(0), size)
     if not has("where") or size not in (4, 8):
         return False
     condition, x, y = b.input(0), b.input(1), b.input(2)

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels import table
 from ..kernels.table import UNARY, Activation
 from ._base import BOOL, FLOAT32, Spec, View, register
-from ._calls import activation, has, in_place, integer, number, unary
+from ._calls import activation, arithmetic, has, in_place, integer, number, unary
+from ._calls import function as mapped
 from ._shapes import broadcast, like, need_kind, need_number, same_dtype
 from ._traits import EACH, function
 
@@ -117,8 +119,18 @@ def _engine_run(n: View, x: np.ndarray) -> Arrays:
     return (made.astype(x.dtype),)
 
 
+# Names in table.FUNCTIONS of those that are there for other dtypes than float32.
+_WIDER = {
+    **{op: op.lower() for op in ("Relu", "Sigmoid", "Tanh", "Erf", "Exp", "Log", "Sqrt", "Abs", "Sign", "Reciprocal", "Floor")},
+    **{op: op.lower() for op in ("Ceil", "Round", "Sin", "Cos")},
+    "Neg": "negative",
+}
+
+
 def _engine_lower(n: View, b: Any) -> Any:
-    return unary(n, b, FUNCTIONS[n.op](n))
+    if n.float32(0) or n.op not in _WIDER:
+        return unary(n, b, FUNCTIONS[n.op](n))
+    return mapped(n, b, _WIDER[n.op])
 
 
 def _gelu_infer(n: View) -> list[Spec]:
@@ -137,7 +149,7 @@ for _name in (name for name in FUNCTIONS if name not in _OWN):
     _rule = {"Gelu": _gelu_infer, "Celu": _celu_infer}.get(_name) or _infer(KINDS.get(_name, "f"))
     register(_name, _rule, _engine_run, _engine_lower, function(FUNCTIONS[_name])._replace(limited=_name in _LIMITED))
 
-# ---- functions that only numpy has -----------------------------------------------------------------------------------
+# ---- functions of the mathematical library -----------------------------------------------------------------------------------
 
 for _name, _function in {
     "Tan": np.tan, "Asin": np.arcsin, "Acos": np.arccos, "Atan": np.arctan,
@@ -147,7 +159,10 @@ for _name, _function in {
     def _trigonometric(n: View, x: np.ndarray, function: Callable[[np.ndarray], np.ndarray] = _function) -> Arrays:
         return (function(wide(x)).astype(x.dtype, copy=False),)
 
-    register(_name, _infer("f"), _trigonometric, traits=EACH)
+    def _trigonometric_lower(n: View, b: Any) -> Any:
+        return mapped(n, b, n.op.lower())
+
+    register(_name, _infer("f"), _trigonometric, _trigonometric_lower, EACH)
 
 
 def _thresholded_run(n: View, x: np.ndarray) -> Arrays:
@@ -174,10 +189,16 @@ def _is_inf_run(n: View, x: np.ndarray) -> Arrays:
     return (found,)
 
 
+def _is_inf_lower(n: View, b: Any) -> Any:
+    signs = bool(n.get("detect_positive", 1)), bool(n.get("detect_negative", 1))
+    key = {(True, True): "is_inf", (True, False): "is_positive_inf", (False, True): "is_negative_inf"}.get(signs)
+    return False if key is None else mapped(n, b, key)
+
+
 register("ThresholdedRelu", _infer("f"), _thresholded_run, _engine_lower, function(FUNCTIONS["ThresholdedRelu"]))
 register("Shrink", _infer(ANY), _shrink_run, _engine_lower, function(FUNCTIONS["Shrink"]))
-register("IsNaN", _infer("f", BOOL), lambda n, x: (np.isnan(x),), traits=EACH)
-register("IsInf", _infer("f", BOOL), _is_inf_run, traits=EACH)
+register("IsNaN", _infer("f", BOOL), lambda n, x: (np.isnan(x),), lambda n, b: mapped(n, b, "is_nan"), EACH)
+register("IsInf", _infer("f", BOOL), _is_inf_run, _is_inf_lower, EACH)
 register(
     "Not",
     _infer("b"),
@@ -185,7 +206,7 @@ register(
     lambda n, b: integer(n, b, "xor", b.constant(np.ones((), np.bool_))),
     EACH,
 )
-register("BitwiseNot", _infer("iu"), lambda n, x: (np.invert(x),), traits=EACH)
+register("BitwiseNot", _infer("iu"), lambda n, x: (np.invert(x),), lambda n, b: mapped(n, b, "not"), EACH)
 
 # ---- with bounds and slopes as inputs --------------------------------------------------------------------------------
 
@@ -218,18 +239,25 @@ def _bounds(n: View) -> Activation | None:
 
 
 def _clip_lower(n: View, b: Any) -> Any:
-    source = {"int32": 7, "int64": 8}.get(n.spec(0).dtype.name)
-    if source is not None and (n.has(1) or n.has(2)):
-        if any(n.has(i) and n.spec(i).dtype != n.spec(0).dtype for i in (1, 2)):
-            return False
-        x, out = b.input(0), b.output(0)
-        for i, key in ((1, "maximum"), (2, "minimum")):
-            if n.has(i):
-                b.call("integer", x, b.input(i).view(()), out, number("INTEGER", key), source)
-                x = out
-        return True
+    if not n.float32(0) and (n.has(1) or n.has(2)):
+        return _clip_whole(n, b)
     function = _bounds(n)
     return _clip_computed(n, b) if function is None else unary(n, b, function)
+
+
+def _clip_whole(n: View, b: Any) -> Any:
+    """Integers and float64; bounds may be there only when the model runs."""
+    dtype = n.spec(0).dtype
+    if dtype == np.float16 or any(n.has(i) and n.spec(i).dtype != dtype for i in (1, 2)):
+        return False
+    # CUDA has a kernel of its own for the integers that networks compute shapes with.
+    kernel, codes = ("integer", "INTEGER") if dtype.name in ("int32", "int64") else ("arithmetic", "ARITHMETIC")
+    x, out = b.input(0), b.output(0)
+    for i, key in ((1, "maximum"), (2, "minimum")):
+        if n.has(i):
+            b.call(kernel, x, b.input(i).view(()), out, number(codes, key), table.KINDS[dtype.name])
+            x = out
+    return True
 
 
 def _clip_computed(n: View, b: Any) -> Any:
@@ -269,7 +297,7 @@ def _prelu_run(n: View, x: np.ndarray, slope: np.ndarray) -> Arrays:
 def _prelu_lower(n: View, b: Any) -> Any:
     """Slopes along one axis, or a single one, have a kernel; others broadcast."""
     if not n.float32():
-        return False
+        return arithmetic(n, b, "prelu")
     shape, slope, code = n.sizes(0), n.sizes(1), number("BINARY", "prelu")
     wide_axes = [i for i, size in enumerate(slope) if size != 1]
     if len(wide_axes) > 1 and (code is None or not has("binary")):

@@ -280,7 +280,7 @@ def whole_range(kind: str) -> np.ndarray:
     if dtype.itemsize <= 2:
         return np.arange(256**dtype.itemsize, dtype=f"u{dtype.itemsize}").view(dtype)
     bits = np.random.default_rng(0).integers(0, 2**64, 70001, np.uint64)
-    if dtype.kind == "i":  # of every length
+    if dtype.kind in "iu":  # of every length
         shorter = bits >> np.arange(70001, dtype=np.uint64) % np.uint64(64)
         return (shorter.view(np.int64) * np.tile([1, -1], 35001)[:70001]).astype(dtype)
     common = np.random.default_rng(1).standard_normal(20000) * 10.0 ** np.tile(np.arange(-9, 11), 1000)

@@ -16,6 +16,7 @@ from ._engine cimport (
 from ._step cimport make_step, run_plan
 
 from ...errors import UnsupportedError
+from ..table import KINDS
 
 cdef extern from "csrc/integer.h":
     ctypedef struct fl_integers:
@@ -27,6 +28,16 @@ cdef extern from "csrc/integer.h":
     enum:
         FL_I_EQUAL
     void fl_integer(int op, int size, const fl_integers *p) noexcept nogil
+
+cdef extern from "csrc/arithmetic.h":
+    enum:
+        FL_A_DIVIDE
+        FL_A_POWER
+        FL_A_MOD
+        FL_A_FMOD
+        FL_A_EQUAL
+    void fl_arithmetic(int op, int kind, const void *a, const void *b, void *out, int64_t n) noexcept nogil
+    void fl_choose(int size, const unsigned char *condition, const void *a, const void *b, void *out, int64_t n) noexcept nogil
 
 cnp.import_array()
 
@@ -41,6 +52,7 @@ ctypedef struct Job:
     const fl_kernels *table
     int kind                 # one of KIND_..., below
     int op
+    int source               # of KIND_ARITHMETIC: the dtype
     float lo, hi             # limits of the result, if it is arithmetic
     int code                 # the activation that follows, or FL_IDENTITY
     float a, b
@@ -65,6 +77,12 @@ cdef enum:
     KIND_COMPARE
     KIND_WHERE
     KIND_INTEGER
+    KIND_ARITHMETIC
+    KIND_CHOOSE
+
+cdef int BYTES[16]
+for _name, _code in KINDS.items():
+    BYTES[_code] = 1 if _name == "bool" else int(_name.lstrip("uinfloat")) // 8
 
 
 cdef inline int64_t least(int64_t a, int64_t b) noexcept nogil:
@@ -175,6 +193,28 @@ cdef int plan_integer(Job *job, tuple a, tuple b, tuple out, int op, int source)
     return 0
 
 
+cdef int plan_arithmetic(Job *job, tuple a, tuple b, tuple out, int op, int source) except -1:
+    """`source`: a number of table.KINDS, but not float16. Operands that repeat themselves are always written out: one loop a function."""
+    job.kind, job.op, job.source, job.code = KIND_ARITHMETIC, op, source, FL_IDENTITY
+    job.itemsize[0] = job.itemsize[1] = BYTES[source]
+    job.out_itemsize = 1 if op >= FL_A_EQUAL else BYTES[source]
+    plan_axes(job, (a, b), out)
+    job.short_rows = True
+    job.work = <double>job.size * (2000 if op == FL_A_POWER else 500 if op in (FL_A_DIVIDE, FL_A_MOD, FL_A_FMOD) else 20)
+    return 0
+
+
+cdef int plan_choose(Job *job, tuple condition, tuple a, tuple b, tuple out, int itemsize) except -1:
+    """`itemsize`: 1 or 2 bytes."""
+    job.kind, job.code = KIND_CHOOSE, FL_IDENTITY
+    job.itemsize[0] = 1
+    job.itemsize[1] = job.itemsize[2] = job.out_itemsize = itemsize
+    plan_axes(job, (condition, a, b), out)
+    job.short_rows = True
+    job.work = 15.0 * job.size
+    return 0
+
+
 # ---- running it ----
 
 ctypedef struct Piece:
@@ -209,6 +249,12 @@ cdef void apply(const Job *job, const char *const *operands, const int64_t *row,
         q.a, q.b, q.out, q.rows, q.cols = operands[0], operands[1], out, rows, cols
         q.a_row, q.b_row, q.a_col, q.b_col = row[0], row[1], <int>col[0], <int>col[1]
         fl_integer(job.op, job.itemsize[0], &q)
+        return
+    if job.kind == KIND_ARITHMETIC:  # dense, of one row, as is the next
+        fl_arithmetic(job.op, job.source, operands[0], operands[1], out, cols)
+        return
+    if job.kind == KIND_CHOOSE:
+        fl_choose(job.out_itemsize, <const unsigned char *>operands[0], operands[1], operands[2], out, cols)
         return
     p.out, p.rows, p.cols = out, rows, cols
     if job.kind == KIND_WHERE:
@@ -381,3 +427,31 @@ def integer_step(tuple a, tuple b, tuple out, int op, int source):
     cdef Job job
     plan_integer(&job, a, b, out, op, source)
     return make_step(run, &job, sizeof(Job), 3, job.work, None)
+
+
+def arithmetic(cnp.ndarray a, cnp.ndarray b, cnp.ndarray out, int op, int source):
+    """out = f(a, b), f a number of table.ARITHMETIC, of the dtype that `source` (table.KINDS, but not float16) says; both broadcast."""
+    cdef Job job
+    plan_arithmetic(&job, shape_of(a), shape_of(b), shape_of(out), op, source)
+    run_arrays(&job, (a, b, out), "arithmetic")
+
+
+def arithmetic_step(tuple a, tuple b, tuple out, int op, int source):
+    """The step of `arithmetic`: shapes instead of arrays."""
+    cdef Job job
+    plan_arithmetic(&job, a, b, out, op, source)
+    return make_step(run, &job, sizeof(Job), 3, job.work, None)
+
+
+def choose(cnp.ndarray condition, cnp.ndarray a, cnp.ndarray b, cnp.ndarray out, int itemsize):
+    """As `where`, of items of one or two bytes (`itemsize`)."""
+    cdef Job job
+    plan_choose(&job, shape_of(condition), shape_of(a), shape_of(b), shape_of(out), itemsize)
+    run_arrays(&job, (condition, a, b, out), "choose")
+
+
+def choose_step(tuple condition, tuple a, tuple b, tuple out, int itemsize):
+    """The step of `choose`: shapes instead of arrays."""
+    cdef Job job
+    plan_choose(&job, condition, a, b, out, itemsize)
+    return make_step(run, &job, sizeof(Job), 4, job.work, None)

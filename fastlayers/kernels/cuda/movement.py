@@ -193,7 +193,7 @@ def embedding(weight__vd: Array, ids__m: Array, out__md: Array) -> None:
 
 NAMES = {number: name for name, number in KINDS.items()}
 ANNOTATIONS = {"float32": "F32", "float64": "F64", "int8": "I8", "uint8": "U8", "int16": "I16", "uint16": "U16", "int32": "I32",
-               "int64": "I64", "bool": "U8", "float16": "F16"}  # fmt: skip
+               "int64": "I64", "bool": "U8", "float16": "F16", "uint32": "U32", "uint64": "U64"}  # fmt: skip
 _SAMPLES = (("float64", "float32"), ("float32", "int64"), ("int64", "float32"), ("uint8", "float32"), ("int64", "bool"),
             ("float16", "int8"), ("float64", "uint16"), ("float32", "int32"))  # fmt: skip
 
@@ -214,10 +214,11 @@ def _cast(source: str, target: str) -> Kernel:
     if source.startswith("float") and not target.startswith("float"):
         # Beyond an integer's range is its end, of int32 at least (what is left of that wraps around), and NaN is the lower one:
         # the GPU has other rules, and for float16 it even rounds to nearest.
-        whole: Any = np.int64 if target == "int64" else np.int32
+        whole: Any = np.int64 if target in ("int64", "uint32", "uint64") else np.int32
         number_of: Any = np.float64 if source == "float64" else np.float32
         least, most = whole(np.iinfo(whole).min), whole(np.iinfo(whole).max)
         LOW, HIGH = number_of(least), -number_of(least)
+        UPPER = HIGH if target == "uint64" else number_of(0)  # what its upper half begins with
 
         @kernel(S=ANNOTATIONS[source], T=ANNOTATIONS[target])
         def whole_kernel(x: S, out: T, n: int) -> None:
@@ -226,6 +227,8 @@ def _cast(source: str, target: str) -> Kernel:
                 v, w = number_of(x[i]), least
                 if v >= HIGH:
                     w = most
+                    if UPPER > 0:
+                        w = whole(v - UPPER) ^ least if v < UPPER + UPPER else whole(-1)
                 elif v >= LOW:
                     w = whole(v)
                 out[i] = number(w)

@@ -87,6 +87,12 @@ FL_INLINE int64_t fl_long_of_double(double x) {
   return (int64_t)(x < 0x1.fffffffffffffp62 ? x : 0x1.fffffffffffffp62);
 }
 
+/* The lower half as int64, so that what is below 0 wraps around. */
+FL_INLINE uint64_t fl_ulong_of_double(double x) {
+  const double most = 0x1.fffffffffffffp63;
+  return x >= 0x1p63 ? (uint64_t)fl_long_of_double((x < most ? x : most) - 0x1p63) + (1ull << 63) : (uint64_t)fl_long_of_double(x);
+}
+
 #define FL_CAST(name, source, target, expression)                                                                             \
   static void fl_cast_##name(const void *from, void *to, int64_t n) {                                                         \
     const source *restrict p = from;                                                                                          \
@@ -103,6 +109,8 @@ FL_CAST(f32_i16, float, int16_t, fl_int_of(x))
 FL_CAST(f32_u16, float, uint16_t, fl_int_of(x))
 FL_CAST(f32_i32, float, int32_t, fl_int_of(x))
 FL_CAST(f32_i64, float, int64_t, fl_long_of(x))
+FL_CAST(f32_u32, float, uint32_t, fl_long_of(x))
+FL_CAST(f32_u64, float, uint64_t, fl_ulong_of_double(x))
 FL_CAST(f32_bool, float, uint8_t, x != 0)
 FL_CAST(f64_f32, double, float, x)
 FL_CAST(i8_f32, int8_t, float, x)
@@ -111,6 +119,8 @@ FL_CAST(i16_f32, int16_t, float, x)
 FL_CAST(u16_f32, uint16_t, float, x)
 FL_CAST(i32_f32, int32_t, float, x)
 FL_CAST(i64_f32, int64_t, float, x)
+FL_CAST(u32_f32, uint32_t, float, x)
+FL_CAST(u64_f32, uint64_t, float, x)
 FL_CAST(bool_f32, uint8_t, float, x != 0)
 /* to the wide kinds */
 FL_CAST(f16_f64, uint16_t, double, fl_of_half(x))
@@ -119,6 +129,8 @@ FL_CAST(u8_i64, uint8_t, int64_t, x)
 FL_CAST(i16_i64, int16_t, int64_t, x)
 FL_CAST(u16_i64, uint16_t, int64_t, x)
 FL_CAST(i32_i64, int32_t, int64_t, x)
+FL_CAST(u32_i64, uint32_t, int64_t, x)
+FL_CAST(u64_i64, uint64_t, int64_t, x)
 FL_CAST(bool_i64, uint8_t, int64_t, x != 0)
 /* and from them; an integer that is not exact as a float is infinite as float16 */
 FL_CAST(f64_f16, double, uint16_t, fl_half_of_double(x))
@@ -128,6 +140,8 @@ FL_CAST(f64_i16, double, int16_t, fl_long_of_double(x))
 FL_CAST(f64_u16, double, uint16_t, fl_long_of_double(x))
 FL_CAST(f64_i32, double, int32_t, fl_long_of_double(x))
 FL_CAST(f64_i64, double, int64_t, fl_long_of_double(x))
+FL_CAST(f64_u32, double, uint32_t, fl_long_of_double(x))
+FL_CAST(f64_u64, double, uint64_t, fl_ulong_of_double(x))
 FL_CAST(f64_bool, double, uint8_t, x != 0)
 FL_CAST(i64_f64, int64_t, double, x)
 FL_CAST(i64_f16, int64_t, uint16_t, fl_half_of((float)x))
@@ -136,7 +150,13 @@ FL_CAST(i64_u8, int64_t, uint8_t, x)
 FL_CAST(i64_i16, int64_t, int16_t, x)
 FL_CAST(i64_u16, int64_t, uint16_t, x)
 FL_CAST(i64_i32, int64_t, int32_t, x)
+FL_CAST(i64_u32, int64_t, uint32_t, x)
+FL_CAST(i64_u64, int64_t, uint64_t, x)
 FL_CAST(i64_bool, int64_t, uint8_t, x != 0)
+
+/* Of uint64 as int64 the upper half would be lost. */
+FL_CAST(u64_f64, uint64_t, double, x)
+FL_CAST(u64_f16, uint64_t, uint16_t, fl_half_of((float)x))
 
 typedef void (*fl_cast_fn)(const void *from, void *to, int64_t n);
 
@@ -154,6 +174,8 @@ static const struct {
     [FL_UINT16] = {2, FL_INT64, fl_cast_f32_u16, fl_cast_u16_f32, fl_cast_u16_i64, fl_cast_f64_u16, fl_cast_i64_u16},
     [FL_INT32] = {4, FL_INT64, fl_cast_f32_i32, fl_cast_i32_f32, fl_cast_i32_i64, fl_cast_f64_i32, fl_cast_i64_i32},
     [FL_INT64] = {8, FL_INT64, fl_cast_f32_i64, fl_cast_i64_f32, 0, fl_cast_f64_i64, 0},
+    [FL_UINT32] = {4, FL_INT64, fl_cast_f32_u32, fl_cast_u32_f32, fl_cast_u32_i64, fl_cast_f64_u32, fl_cast_i64_u32},
+    [FL_UINT64] = {8, FL_INT64, fl_cast_f32_u64, fl_cast_u64_f32, fl_cast_u64_i64, fl_cast_f64_u64, fl_cast_i64_u64},
     [FL_BOOL] = {1, FL_INT64, fl_cast_f32_bool, fl_cast_bool_f32, fl_cast_bool_i64, fl_cast_f64_bool, fl_cast_i64_bool},
 };
 
@@ -174,6 +196,10 @@ static void fl_any_cast(const void *from, int source, void *to, int target, int6
     fl_kinds[target].from_f32(from, to, n);
   else if (target == FL_FLOAT32)
     fl_kinds[source].to_f32(from, to, n);
+  else if (source == FL_UINT64 && target == FL_FLOAT64)
+    fl_cast_u64_f64(from, to, n);
+  else if (source == FL_UINT64 && target == FL_FLOAT16)
+    fl_cast_u64_f16(from, to, n);
   else if (source == wide)
     second(from, to, n);
   else if (target == wide)

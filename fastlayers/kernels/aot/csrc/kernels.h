@@ -92,6 +92,8 @@ enum fl_kind_code {
   FL_INT32,
   FL_INT64,
   FL_BOOL,
+  FL_UINT32,
+  FL_UINT64,
   FL_KIND_COUNT
 };
 

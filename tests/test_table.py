@@ -29,11 +29,15 @@ FOLDERS = (
     pytest.param("cuda", marks=pytest.mark.jit),
 )
 # Kernels that numpy's own loops serve as well as Numba's would.
-NOT_IN_JIT = frozenset({"argmax", "arithmetic", "choose", "fft", "fft_pack", "function", "integer", "overlap_add", "running_sum"})
-# Those that CUDA's engine has not got: quantised numbers, grids, spectra, trees, whose walks would take each thread another way.
+NOT_IN_JIT = frozenset(
+    {"arg_extreme", "argmax", "arithmetic", "choose", "fold", "function", "integer", "one_hot", "pick", "reverse_sequence",
+     "running_sum", "scatter", "topk"}
+)  # fmt: skip
+# Those that CUDA's engine has not got: quantised numbers, grids, trees, whose walks would take each thread another way.
 NOT_IN_CUDA = frozenset(
-    {"argmax", "arithmetic", "choose", "dequantize", "dynamic_quantize", "fft", "fft_pack", "function", "grid_sample", "linear_attention", "lookup", "overlap_add", "qbinary", "qconv", "qconv_pack",
-     "qpool", "quantize", "tree_argmax", "tree_distribution", "tree_ensemble", "tree_ensemble_pack", "tree_log_prob"}
+    {"arg_extreme", "argmax", "arithmetic", "choose", "dequantize", "dynamic_quantize", "fold", "function", "grid_sample",
+     "linear_attention", "lookup", "one_hot", "pick", "qbinary", "qconv", "qconv_pack", "qpool", "quantize", "reverse_sequence",
+     "scatter", "topk", "tree_argmax", "tree_distribution", "tree_ensemble", "tree_ensemble_pack", "tree_log_prob"}
 )  # fmt: skip
 kernels = each("item", KERNELS)
 

@@ -21,6 +21,7 @@ __all__ = [
     "PAD_MODES",
     "PLAIN",
     "REDUCE",
+    "SCATTER",
     "UNARY",
     "Activation",
     "GruOptions",
@@ -36,7 +37,7 @@ PLAIN = frozenset(
     {"aligned", "border",
      "activation", "alpha", "axes", "batch_first", "beta", "bias", "causal", "channels", "channels_last", "column", "depth",
      "dilation", "directions_apart", "empty", "epsilon", "exclusive", "factor", "gate", "groups", "heads_last", "include_pad",
-     "interleaved", "itemsize", "k_transposed", "kernel", "least", "mode", "norm", "offset", "op", "options", "out_last",
+     "interleaved", "itemsize", "k_transposed", "kernel", "last", "least", "mode", "norm", "offset", "op", "options", "out_last",
      "out_offset", "out_strides", "p", "packed", "pads", "reverse", "rms", "samples", "scale", "shape", "size", "source",
      "stride", "target", "tile", "transpose_b", "value", "x_last", "x_offset", "x_strides",}
 )  # fmt: skip
@@ -112,6 +113,9 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("reduce", "reduce", ("x__oni", "out__oi", "op")),
     Kernel("running_sum", "reduce", ("x__oni", "out__oni", "source", "exclusive", "reverse")),
     Kernel("argmax", "argmax", ("x__oni", "out__oi", "reverse")),
+    Kernel("arg_extreme", "ordering", ("x__oni", "out__oi", "source", "reverse", "last")),
+    Kernel("topk", "ordering", ("x__oni", "out__oki", "indices__oki", "source", "reverse"), ("out", "indices")),
+    Kernel("fold", "ordering", ("x__oni", "out__oi", "op", "source")),
     Kernel("layer_norm", "norm", ("x__on", "weight__n", "bias__n", "out__on", "epsilon", "rms")),
     Kernel("group_norm", "norm", ("x__oci", "weight__c", "bias__c", "out__oci", "groups", "epsilon")),
     Kernel("affine", "norm", ("x__oci", "scale__c", "shift__c", "out__oci", "activation")),
@@ -154,6 +158,14 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("copy", "movement", ("x", "out", "shape", "x_offset", "x_strides", "out_offset", "out_strides", "itemsize")),
     Kernel("gather", "movement", ("x__oni", "indices__m", "out__omi", "itemsize")),
     Kernel("embedding", "movement", ("weight__vd", "ids__m", "out__md")),
+    Kernel("pick", "indexing", ("x__rm", "indices", "out__pm", "shape", "x_strides", "size", "stride", "itemsize")),
+    Kernel(
+        "scatter",
+        "indexing",
+        ("x__rm", "indices", "updates__pm", "out__rm", "shape", "out_strides", "size", "stride", "itemsize", "op", "source"),
+    ),
+    Kernel("one_hot", "indexing", ("indices__oi", "values", "out__oni", "itemsize")),
+    Kernel("reverse_sequence", "indexing", ("x", "lengths", "out", "batch_first", "itemsize")),
     Kernel("cast", "movement", ("x", "out", "source", "target")),
     Kernel(
         "tree_ensemble_pack",
@@ -225,6 +237,9 @@ FUNCTIONS: dict[str, int] = {
     "log": 19, "sqrt": 20, "reciprocal": 21, "floor": 22, "ceil": 23, "round": 24, "sin": 25, "cos": 26, "tanh": 27,
     "sigmoid": 28, "erf": 29,
 }  # fmt: skip
+
+# What a scattered row does to the one that is there; the numbers are those of `enum fl_scatter_code`.
+SCATTER: dict[str, int] = {"none": 0, "add": 1, "mul": 2, "max": 3, "min": 4}
 
 # The numbers are those of `enum fl_kind_code`, the names numpy's.
 KINDS: dict[str, int] = {

@@ -19,11 +19,14 @@ __all__ = [
     "MOST_AXES",
     "activation",
     "arithmetic",
+    "chosen",
     "copy",
     "float32_constant",
     "function",
     "has",
     "in_place",
+    "indexable",
+    "indices",
     "integer",
     "merged",
     "movable",
@@ -125,6 +128,35 @@ def function(n: View, b: Builder, key: str) -> Any:
     x = b.input(0)
     over = None if key in _TESTS else x
     return b.call("function", x, b.output(0, over=over), table.FUNCTIONS[key], table.KINDS[name])
+
+
+def chosen(b: Builder, condition: Ref, x: Ref, y: Ref, dtype: np.dtype[Any]) -> Any:
+    """Output 0 as x where the condition holds, else y; they broadcast. Of any dtype, since nothing is computed."""
+    out, size = b.output(0), dtype.itemsize
+    if size < 4:
+        return b.call("choose", condition, x, y, out, size)
+    # As if the items were one or two numbers of float32.
+    x, y, out = (r._replace(dtype=FLOAT32, shape=(*r.shape, size // 4)) for r in (x, y, out))
+    return b.call("where", condition.view((*condition.shape, 1)), x, y, out)
+
+
+def indexable(n: View, i: int) -> bool:
+    """Whether kernels take input i as indices: integers, cast where they are not int64."""
+    dtype = n.spec(i).dtype
+    return dtype.kind in "iu" and dtype.name in table.KINDS
+
+
+def indices(n: View, b: Builder, i: int) -> Ref:
+    """Input i, which is `indexable` (or floats that `cast` takes), as int64."""
+    value = n.value(i)
+    if value is not None:
+        return b.constant(value.astype(np.int64))
+    given = b.input(i)
+    if given.dtype == np.int64:
+        return given
+    made = b.temp(given.shape, np.dtype(np.int64))
+    b.call("cast", given, made, table.KINDS[given.dtype.name], table.KINDS["int64"])
+    return made
 
 
 def movable(dtype: np.dtype[Any]) -> bool:

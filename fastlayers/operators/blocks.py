@@ -9,7 +9,7 @@ import numpy as np
 
 from ..graph.ir import Dim, Shape
 from ._base import Spec, View, register
-from ._calls import move, strides_of
+from ._calls import chosen, move, strides_of
 from ._shapes import known, like
 from ._traits import MOVES, Traits
 from .movement import movers
@@ -17,6 +17,7 @@ from .movement import movers
 __all__: list[str] = []
 
 Arrays = tuple[np.ndarray, ...]
+MOST_MASKED = 1 << 24  # elements of a matrix that Trilu cuts by a mask of a byte each
 
 
 def _block(n: View) -> int:
@@ -95,4 +96,14 @@ def _trilu_run(n: View, x: np.ndarray, k: np.ndarray | None = None) -> Arrays:
     return (np.triu(x, diagonal) if n.get("upper", 1) else np.tril(x, diagonal),)
 
 
-register("Trilu", _trilu_infer, _trilu_run, traits=Traits(work="elements"))
+def _trilu_lower(n: View, b: Any) -> Any:
+    """As a choice between x and 0, by a mask of one matrix."""
+    k, (h, w), dtype = n.value(1), n.sizes(0)[-2:], n.spec(0).dtype
+    if (n.has(1) and k is None) or not movers(n) or h * w > MOST_MASKED:
+        return False
+    kept = np.ones((h, w), np.bool_)
+    mask = b.constant(_trilu_run(n, kept, k)[0])
+    return chosen(b, mask, b.input(0), b.constant(np.zeros((), dtype)), dtype)
+
+
+register("Trilu", _trilu_infer, _trilu_run, _trilu_lower, Traits(work="elements"))

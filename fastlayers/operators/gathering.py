@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from .._tuples import NamedTuple
 from ..graph.ir import Dim, Shape
+from ..kernels.table import KINDS, SCATTER
 from ._base import INT64, Spec, View, register, unknown
-from ._calls import has, move, number, strides_of
+from ._calls import MOST_AXES, has, indexable, merged, move, strides_of
+from ._calls import indices as int64_indices
 from ._shapes import axis_of, need_kind, product, rank_of, same_dtype, scalar
 from ._traits import MOVES, Traits
 from .movement import movers
@@ -65,17 +68,9 @@ def _gather_lower(n: View, b: Any) -> Any:
                 [*strides[:axis], step * strides[axis], *strides[axis + 1 :]],
             )
             return move(b, b.input(0), taken, int(found[0]) * strides[axis], by)
-    from_, to = number("KINDS", n.spec(1).dtype.name), number("KINDS", "int64")
-    if n.spec(1).dtype != INT64 and indices is None and (from_ is None or to is None or not has("cast")):
+    if not indexable(n, 1):
         return False
-    x = b.input(0)
-    if indices is not None:
-        picks = b.constant(indices.astype(np.int64))
-    else:
-        picks = b.input(1)
-        if picks.dtype != INT64:
-            given, picks = picks, b.temp(picks.shape, INT64)
-            b.call("cast", given, picks, from_, to)
+    x, picks = b.input(0), int64_indices(n, b, 1)
     outer, inner, count = math.prod(shape[:axis]), math.prod(shape[axis + 1 :]), math.prod(n.sizes(1))
     view = x.view((outer, shape[axis], inner))
     return b.call("gather", view, picks.view((count,)), b.output(0).view((outer, count, inner)), x.dtype.itemsize)
@@ -94,17 +89,74 @@ def _elements_infer(n: View) -> list[Spec]:
     return [Spec(n.shape(1), n.spec(0).dtype)]
 
 
+def _axis_along(n: View, x: Sequence[int], indices: Sequence[int]) -> int:
+    """The axis that the indices are of; they reach no further than x along the others."""
+    axis = axis_of(n, n.get("axis", 0), len(x))
+    if any(i > s for k, (i, s) in enumerate(zip(indices, x, strict=True)) if k != axis):
+        raise n.fail(f"indices have shape {tuple(indices)}, x has {tuple(x)}: expected at most its size but for axis {axis}")
+    return axis
+
+
 def _along(n: View, x: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, ...]:
     """Where GatherElements and ScatterElements look: an array of positions for each axis."""
-    axis = axis_of(n, n.get("axis", 0), x.ndim)
-    if any(i > s for k, (i, s) in enumerate(zip(indices.shape, x.shape, strict=True)) if k != axis):
-        raise n.fail(f"indices have shape {indices.shape}, x has {x.shape}: expected at most its size but for axis {axis}")
+    axis = _axis_along(n, x.shape, indices.shape)
     grid: list[np.ndarray] = list(np.ogrid[tuple(slice(s) for s in indices.shape)])
     grid[axis] = _positions(n, indices, x.shape[axis])
     return tuple(grid)
 
 
-register("GatherElements", _elements_infer, lambda n, x, indices: (x[_along(n, x, indices)],), traits=MOVES)
+class _Grid(NamedTuple):
+    """How the kernels `pick` and `scatter` find rows: of how many elements they are, the grid of positions with its steps, and
+    the axes that indices are of with theirs.
+    """
+
+    inner: int
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+
+
+def _grid(inner: int, shape: Sequence[int], steps: Sequence[int], size: Sequence[int], stride: Sequence[int]) -> _Grid | None:
+    """None if there are more axes than kernels take."""
+    axes = merged(shape, steps, strides_of(shape))
+    if len(axes) > MOST_AXES or len(size) > MOST_AXES:
+        return None
+    return _Grid(inner, tuple(a[0] for a in axes), tuple(a[1] for a in axes), tuple(size), tuple(stride))
+
+
+def _elements_grid(n: View) -> _Grid | None:
+    """Rows of one element, and tuples of one index."""
+    shape, indices = n.sizes(0), n.sizes(1)
+    axis = _axis_along(n, shape, indices)
+    strides = strides_of(shape)
+    return _grid(1, indices, [0 if k == axis else s for k, s in enumerate(strides)], [shape[axis]], [strides[axis]])
+
+
+def _nd_grid(n: View, batch: int) -> _Grid | None:
+    """Tuples of indices that settle the first axes, behind those of the batch."""
+    shape, indices = n.sizes(0), n.sizes(1)
+    last = _nd_lengths(n, shape, indices, batch)
+    assert last is not None
+    if shape[:batch] != indices[:batch]:
+        raise n.fail(f"x has shape {shape}, indices {indices}: expected the same {batch} batch axes")
+    strides = strides_of(shape[: batch + last])
+    steps = [*strides[:batch], *[0] * (len(indices) - 1 - batch)]
+    return _grid(math.prod(shape[batch + last :]), indices[:-1], steps, shape[batch : batch + last], strides[batch:])
+
+
+def _pick_lower(n: View, b: Any) -> Any:
+    if not movers(n) or not indexable(n, 1) or 0 in n.sizes(0) or 0 in n.sizes(1):
+        return False
+    grid = _elements_grid(n) if n.op == "GatherElements" else _nd_grid(n, n.get("batch_dims", 0))
+    if grid is None:
+        return False
+    x, picks, out = b.input(0), int64_indices(n, b, 1), b.output(0)
+    rows = [ref.view((ref.size // grid.inner, grid.inner)) for ref in (x, out)]
+    return b.call("pick", rows[0], picks, rows[1], *grid[1:], grid.inner * x.dtype.itemsize)
+
+
+register("GatherElements", _elements_infer, lambda n, x, indices: (x[_along(n, x, indices)],), _pick_lower, MOVES)
 
 
 def _nd_lengths(n: View, data: Shape, indices: Shape, batch: int) -> int | None:
@@ -142,7 +194,7 @@ def _gather_nd_run(n: View, data: np.ndarray, indices: np.ndarray) -> Arrays:
     return (data[_nd_index(n, data, indices, n.get("batch_dims", 0))],)
 
 
-register("GatherND", _gather_nd_infer, _gather_nd_run, traits=MOVES)
+register("GatherND", _gather_nd_infer, _gather_nd_run, _pick_lower, MOVES)
 
 # ---- Scatter ---------------------------------------------------------------------------------------------------------
 
@@ -196,9 +248,29 @@ def _scatter_nd_run(n: View, data: np.ndarray, indices: np.ndarray, updates: np.
     return _put(n, data, where, updates)
 
 
+def _scatter_lower(n: View, b: Any) -> Any:
+    dtype, reduction = n.spec(0).dtype, n.get("reduction", "none")
+    combines = dtype.name in KINDS and dtype.kind != "b" and dtype != np.float16
+    if not movers(n) or not indexable(n, 1) or 0 in n.sizes(0) or 0 in n.sizes(1) or (reduction != "none" and not combines):
+        return False
+    grid = _elements_grid(n) if n.op == "ScatterElements" else _nd_grid(n, 0)
+    if grid is None:
+        return False
+    expected = n.sizes(1) if n.op == "ScatterElements" else (*n.sizes(1)[:-1], *n.sizes(0)[n.sizes(1)[-1] :])
+    if n.sizes(2) != expected:
+        raise n.fail(f"updates have shape {n.sizes(2)}: expected {expected}")
+    x, picks, updates = b.input(0), int64_indices(n, b, 1), b.input(2)
+    # In the place of x, unless that is read as something else too.
+    alone = all(b.root(ref) is not b.root(x) for ref in (picks, updates))
+    out = b.output(0, over=x if alone else None)
+    rows = [ref.view((ref.size // grid.inner, grid.inner)) for ref in (x, updates, out)]
+    size, source = grid.inner * dtype.itemsize, KINDS.get(dtype.name, 0)
+    return b.call("scatter", rows[0], picks, rows[1], rows[2], *grid[1:], size, SCATTER[reduction], source)
+
+
 ELEMENTS = Traits(work="elements")
-register("ScatterElements", _scatter_infer, _scatter_elements_run, traits=ELEMENTS)
-register("ScatterND", _scatter_infer, _scatter_nd_run, traits=ELEMENTS)
+register("ScatterElements", _scatter_infer, _scatter_elements_run, _scatter_lower, ELEMENTS)
+register("ScatterND", _scatter_infer, _scatter_nd_run, _scatter_lower, ELEMENTS)
 
 # ---- OneHot, Compress, NonZero ---------------------------------------------------------------------------------------
 
@@ -229,7 +301,17 @@ def _one_hot_run(n: View, indices: np.ndarray, depth: np.ndarray, values: np.nda
     return (np.where(np.where(at < 0, at + count, at) == steps, values[1], values[0]),)
 
 
-register("OneHot", _one_hot_infer, _one_hot_run, traits=ELEMENTS._replace(steers=(1,)))
+def _one_hot_lower(n: View, b: Any) -> Any:
+    if not movers(n, 2) or n.value(1) is None or n.spec(0).dtype.name not in KINDS or n.spec(0).dtype.kind == "b":
+        return False
+    shape, dtype = n.sizes(0), n.spec(2).dtype
+    axis = axis_of(n, n.get("axis", -1), len(shape) + 1)
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis:])
+    at, out = int64_indices(n, b, 0).view((outer, inner)), b.output(0)
+    return b.call("one_hot", at, b.input(2), out.view((outer, out.shape[axis], inner)), dtype.itemsize)
+
+
+register("OneHot", _one_hot_infer, _one_hot_run, _one_hot_lower, ELEMENTS._replace(steers=(1,)))
 
 
 def _compress_axis(n: View, rank: int) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ._base import BOOL, FLOAT32, Spec, View, register
-from ._calls import arithmetic, has, in_place, integer, number
+from ._calls import arithmetic, chosen, in_place, integer, movable, number
 from ._narrow import NARROW, narrowed
 from ._shapes import broadcast, dtype_of, like, need_kind, same_dtype
 from ._traits import EACH
@@ -95,15 +95,12 @@ def _where_infer(n: View) -> list[Spec]:
 
 
 def _where_lower(n: View, b: Any) -> Any:
-    size = n.spec(1).dtype.itemsize
-    if size in (1, 2):
-        return b.call("choose", b.input(0), b.input(1), b.input(2), b.output(0), size)
-    if not has("where") or size not in (4, 8):
+    dtype = n.spec(1).dtype
+    if not movable(dtype):
         return False
     condition, x, y = b.input(0), b.input(1), b.input(2)
-    if not n.float32(1, 2):  # nothing is computed: other items are chosen as if they were one or two numbers of float32
-        x, y, out = (r._replace(dtype=FLOAT32, shape=(*r.shape, size // 4)) for r in (x, y, b.output(0)))
-        return b.call("where", condition.view((*condition.shape, 1)), x, y, out)
+    if dtype != FLOAT32:
+        return chosen(b, condition, x, y, dtype)
     shape = broadcast(n, [ref.shape for ref in (condition, x, y)])
     over = in_place(b, shape, x, y, condition)  # type: ignore[arg-type]
     return b.call("where", condition, x, y, b.output(0, over=over))
@@ -156,7 +153,7 @@ def _cast_lower(n: View, b: Any, dtype: np.dtype[Any]) -> Any:
     if old == dtype:
         return b.alias(0, b.input(0))
     a, z = number("KINDS", old.name), number("KINDS", dtype.name)
-    if a is None or z is None or not has("cast"):
+    if a is None or z is None:
         return False
     return b.call("cast", b.input(0), b.output(0), a, z)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..graph.ir import Dim
 from ._base import Spec, View, register, unknown
-from ._calls import move, number, strides_of
+from ._calls import MOST_AXES, copy, move, number, strides_of
 from ._shapes import axis_of, known, need_number, scalar
 from ._traits import Traits
 from .movement import movers
@@ -85,7 +85,7 @@ def _pad_lower(n: View, b: Any) -> Any:
         strides = strides_of(shape)
         kept = [s + a + z for s, (a, z) in zip(shape, pairs, strict=True)]
         return move(b, b.input(0), kept, sum(-a * s for (a, _), s in zip(pairs, strides, strict=True)), strides)
-    return _pad_native(n, b, shape, pairs)
+    return _pad_native(n, b, shape, pairs) is not False or _pad_copied(n, b, shape, pairs)
 
 
 def _pad_native(n: View, b: Any, shape: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Any:
@@ -107,6 +107,22 @@ def _pad_native(n: View, b: Any, shape: Sequence[int], pairs: Sequence[tuple[int
     small = (outer, *[1] * lead, *shape[first:last], inner)
     large = (outer, *[1] * lead, *out.shape[first:last], inner)
     return b.call("pad", b.input(0).view(small), out.view(large), tuple(flat), number("PAD_MODES", MODES[mode][1]), fill)
+
+
+def _pad_copied(n: View, b: Any, shape: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Any:
+    """Constant borders of any dtype, and fewer elements than x has at others: filled first, then x copied into the middle."""
+    dtype, value = n.spec(0).dtype, n.value(2)
+    if _mode(n) != "constant" or not movers(n) or len(shape) > MOST_AXES or (n.has(2) and value is None):
+        return False
+    fill = np.zeros((), dtype) if value is None else scalar(n, 2, value).astype(dtype).reshape(())
+    x, out = b.input(0), b.output(0)
+    copy(b, b.constant(np.asarray(fill)), out, (out.size,), 0, (0,), 0, (1,))
+    strides, to = strides_of(shape), strides_of(out.shape)
+    kept = [s - max(-a, 0) - max(-z, 0) for s, (a, z) in zip(shape, pairs, strict=True)]
+    if min(kept, default=1) > 0:
+        first = sum(max(-a, 0) * s for (a, _), s in zip(pairs, strides, strict=True))
+        copy(b, x, out, kept, first, strides, sum(max(a, 0) * s for (a, _), s in zip(pairs, to, strict=True)), to)
+    return True
 
 
 register("Pad", _pad_infer, _pad_run, _pad_lower, Traits(time="pad", work="elements", steers=(1, 3)))

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..graph.ir import Dim, Shape
 from ._base import Spec, View, register, unknown
+from ._calls import indexable, indices
 from ._shapes import axes_of, axis_of, known, need_kind, same_dtype
 from ._traits import MOVES, PLAIN, Traits
 from ._window import Window, conv_size, window
@@ -89,7 +90,16 @@ def _reverse_run(n: View, x: np.ndarray, lengths: np.ndarray) -> Arrays:
     return (x[each, at] if batch == 0 else x[at.T, each.T],)
 
 
-register("ReverseSequence", _reverse_infer, _reverse_run, traits=MOVES._replace(whole="turns around"))
+def _reverse_lower(n: View, b: Any) -> Any:
+    if not indexable(n, 1):
+        return False
+    batch, _ = _reverse_axes(n, len(n.sizes(0)))
+    x, lengths = b.input(0), indices(n, b, 1)
+    step = math.prod(x.shape[2:]) * x.dtype.itemsize
+    return b.call("reverse_sequence", x, lengths, b.output(0), batch == 0, step)
+
+
+register("ReverseSequence", _reverse_infer, _reverse_run, _reverse_lower, MOVES._replace(whole="turns around"))
 
 # ---- TensorScatter ---------------------------------------------------------------------------------------------------
 

@@ -99,7 +99,8 @@ def _reduce_lower(n: View, b: Any) -> Any:
     axes, shape = known(n, 1), n.sizes(0)
     key = {"ReduceMax": "max", "ReduceMin": "min"}.get(n.op) or REDUCTIONS[n.op][0]
     code = number("REDUCE", key)
-    if code is None or not has("reduce", "copy") or not n.float32(0) or (n.has(1) and axes is None) or 0 in shape:
+    dtype = n.spec(0).dtype
+    if code is None or not has("reduce", "copy") or not _folds(dtype, key) or (n.has(1) and axes is None) or 0 in shape:
         return False
     gone = {a for a in _reduced_axes(n, len(shape), axes) if shape[a] != 1}
     kept = [i for i in range(len(shape)) if i not in gone and shape[i] != 1]
@@ -115,10 +116,21 @@ def _reduce_lower(n: View, b: Any) -> Any:
     outer, inner = math.prod(shape[:first]), math.prod(shape[last:])
     count = math.prod(shape[i] for i in gone)
     if inside:
-        together = b.temp(sizes)
+        together = b.temp(sizes, dtype)
         copy(b, x, together, sizes, 0, strides, 0, strides_of(sizes))
         x, outer, inner = together, math.prod(shape[i] for i in kept), 1
-    return b.call("reduce", x.view((outer, count, inner)), b.output(0).view((outer, inner)), code)
+    x, out = x.view((outer, count, inner)), b.output(0).view((outer, inner))
+    return b.call("reduce", x, out, code) if n.float32(0) else b.call("fold", x, out, code, KINDS[dtype.name])
+
+
+def _folds(dtype: np.dtype[Any], key: str) -> bool:
+    """Whether kernels reduce arrays of this dtype."""
+    if dtype == np.float32:
+        return True
+    if dtype.kind == "b":
+        return key in ("max", "min")
+    whole = ("sum", "mean", "max", "min", "prod", "sum_square", "l1")
+    return dtype.name in KINDS and dtype != np.float16 and (key in whole or (dtype.kind == "f" and key in ("l2", "log_sum")))
 
 
 REDUCED = Traits(time="reduce", work="elements", steers=(1,))
@@ -157,11 +169,15 @@ def _arg_run(n: View, x: np.ndarray) -> Arrays:
 def _arg_lower(n: View, b: Any) -> Any:
     shape = n.sizes(0)
     axis = axis_of(n, n.get("axis", 0), len(shape))
-    if not n.float32(0) or n.get("select_last_index", 0) or shape[axis] >= 1 << 31:
+    dtype, last = n.spec(0).dtype, bool(n.get("select_last_index", 0))
+    plain = dtype == np.float32 and not last and shape[axis] < 1 << 31
+    if not plain and (dtype.name not in KINDS or dtype == np.float16):
         return False
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     x, out = b.input(0).view((outer, shape[axis], inner)), b.output(0).view((outer, inner))
-    return b.call("argmax", x, out, n.op == "ArgMin")
+    if plain:
+        return b.call("argmax", x, out, n.op == "ArgMin")
+    return b.call("arg_extreme", x, out, KINDS[dtype.name], n.op == "ArgMin", last)
 
 
 register("ArgMax", _arg_infer, _arg_run, _arg_lower, traits=Traits(time="reduce", work="elements"))
@@ -241,4 +257,17 @@ def _top_run(n: View, x: np.ndarray, k: np.ndarray) -> Arrays:
     return np.take_along_axis(x, order, axis=axis), order
 
 
-register("TopK", _top_infer, _top_run, traits=Traits(time="along", steers=(1,)))
+def _top_lower(n: View, b: Any) -> Any:
+    dtype, shape = n.spec(0).dtype, n.sizes(0)
+    axis = axis_of(n, n.get("axis", -1), len(shape))
+    if n.value(1) is None or dtype.name not in KINDS or shape[axis] >= 1 << 32:
+        return False
+    outer, inner, k = math.prod(shape[:axis]), math.prod(shape[axis + 1 :]), _k(n, n.value(1), shape[axis])  # type: ignore[arg-type]
+    x = b.input(0).view((outer, shape[axis], inner))
+    made = []
+    for i, other in enumerate((dtype, INT64)):
+        made.append(b.output(i).view((outer, k, inner)) if n.wants(i) else b.temp((outer, k, inner), other))
+    return b.call("topk", x, *made, KINDS[dtype.name], not n.get("largest", 1))
+
+
+register("TopK", _top_infer, _top_run, _top_lower, Traits(time="along", steers=(1,)))

@@ -15,7 +15,7 @@ import numpy as np
 import fastlayers as fl
 from fastlayers.errors import ShapeError
 from fastlayers.kernels import _dispatch
-from fastlayers.kernels.table import REDUCE, RnnOptions
+from fastlayers.kernels.table import KINDS, REDUCE, SCATTER, RnnOptions
 
 FAR = 1 << 33
 SECONDS = 0.4
@@ -78,6 +78,27 @@ def attention_weights() -> Made:
     return lengths, 1, -FAR, lambda: _dispatch.kernel("attention_weights")(x, None, lengths, scores, out, 1.0, False, 0, 0)
 
 
+def pick() -> Made:
+    x, i, out = zeros(100, 64), np.zeros((50_000, 2), np.int64), zeros(50_000, 64)
+    return i, 0, FAR, lambda: _dispatch.kernel("pick")(x, i, out, (50_000,), (0,), (10, 10), (10, 1), 256)
+
+
+def scatter() -> Made:
+    x, i, updates, out = zeros(100, 1), np.zeros(50_000, np.int64), zeros(50_000, 1), zeros(100, 1)
+    where = (50_000,), (0,), (100,), (1,), 4
+    return i, 0, FAR, lambda: _dispatch.kernel("scatter")(x, i, updates, out, *where, SCATTER["add"], KINDS["float32"])
+
+
+def one_hot() -> Made:
+    i, values, out = np.zeros((5000, 1), np.int64), zeros(2), zeros(5000, 10, 1)
+    return i, 0, FAR, lambda: _dispatch.kernel("one_hot")(i, values, out, 4)
+
+
+def reverse_sequence() -> Made:
+    x, lengths, out = zeros(4000, 20, 64), np.zeros(4000, np.int64), zeros(4000, 20, 64)
+    return lengths, 1, FAR, lambda: _dispatch.kernel("reverse_sequence")(x, lengths, out, True, 256)
+
+
 def rnn(lengths: np.ndarray, wrong: object) -> Made:
     packed = _dispatch.kernel("rnn_pack")(zeros(1, 16, 8), zeros(1, 16, 16), None, None, RnnOptions())
     x, out = zeros(200, 200, 8), zeros(200, 200, 16)
@@ -99,7 +120,7 @@ def grid_sample() -> Made:
 
 MAKERS = (
     gather, gather_wide, embedding, tree_log_prob, roi_align, roi_pool, time_pool, attention, attention_weights, rnn_lengths,
-    rnn_mask, grid_sample,
+    rnn_mask, grid_sample, pick, scatter, one_hot, reverse_sequence,
 )  # fmt: skip
 
 

@@ -71,9 +71,9 @@ def wrapped(value: int, dtype: str) -> int:
 
 FLOAT: dict[str, Callable[..., Any]] = {
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "power": np.power,
-    "minimum": np.minimum, "maximum": np.maximum, "mod": np.mod, "fmod": np.fmod, "prelu": lambda a, b: np.where(a < 0, a * b, a), "equal": np.equal,
+    "minimum": np.minimum, "maximum": np.maximum, "mod": np.mod, "fmod": np.fmod, "equal": np.equal,
     "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal, "greater": np.greater,
-    "greater_equal": np.greater_equal,
+    "greater_equal": np.greater_equal, "prelu": lambda a, b: np.where(a < 0, a * b, a),
 }  # fmt: skip
 
 

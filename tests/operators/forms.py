@@ -66,7 +66,8 @@ UNARY: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 BINARY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
-        ("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "PRelu"),
+        ("Add", "Div", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "PRelu", "Pow", "Sub",
+         "Sum"),
         NUMBERS,
     ),
     "Mean": FLOATS,

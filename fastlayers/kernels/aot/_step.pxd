@@ -14,7 +14,8 @@ cdef class Step:
     cdef readonly int operands
     cdef readonly double work   # operations, as `_engine.workers` counts them (about 100 a nanosecond)
     cdef object keep      # what the plan points into: packed weights
-    cdef tuple indices    # of a step that may return -2: (number of the operand that holds indices, how many, least, most)
+    cdef tuple indices    # of a step that may return -2: (number of the operand that holds indices, how many, least, most), or
+                          # (number of the operand, how many tuples, 0, the sizes of the axes that a tuple's indices are of)
 
 
 # What a plan points into: packed weights, and a block of memory (see _engine.alloc) that dies with this object.
@@ -32,6 +33,9 @@ cdef int run_plan(fl_step_fn run, const void *plan, void *const *operands, doubl
 
 # The error for the first of `count` indices that is not within least .. most.
 cdef object out_of_range(str what, const int64_t *indices, int64_t count, int64_t least, int64_t most)
+
+# The error for the first index out of range, as `Step.indices` describes them.
+cdef object index_error(str what, const int64_t *indices, tuple found)
 
 # The number of elements of a shape.
 cdef int64_t volume(tuple shape) except -1

@@ -36,8 +36,7 @@ cdef class Step:
         except ShapeError:
             if self.indices is None:
                 raise
-            at, count, least, most = self.indices
-            raise out_of_range("step: index", <const int64_t *>operands[<int>at], count, least, most) from None
+            raise index_error("step: index", <const int64_t *>operands[<int>self.indices[0]], self.indices) from None
 
 
 @cython.final
@@ -92,6 +91,21 @@ cdef object out_of_range(str what, const int64_t *indices, int64_t count, int64_
     for i in range(count):
         if not least <= indices[i] <= most:
             return ShapeError(f"{what} {indices[i]} is out of range: expected {least} to {most}")
+    return ShapeError(f"{what} out of range")
+
+
+cdef object index_error(str what, const int64_t *indices, tuple found):
+    cdef int64_t i, size
+    cdef int k, axes
+    _, count, least, most = found
+    if not isinstance(most, tuple):
+        return out_of_range(what, indices, count, least, most)
+    axes = len(most)
+    for i in range(<int64_t>count):
+        for k in range(axes):
+            size = most[k]
+            if not -size <= indices[i * axes + k] < size:
+                return ShapeError(f"{what} {indices[i * axes + k]} is out of range: expected {-size} to {size - 1}")
     return ShapeError(f"{what} out of range")
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ._engine cimport RELEASE_GIL, alloc, count_begin, count_end, empty, has_room, have_gil, limit_threads, need, release, run_begin, run_end, run_wake, want_gil
 from ._plan cimport ARENA, CONSTANT, FIRST, INTO, OUTPUT, OVER, Chunk, Entry, Ledger, Link, Map, Native, Place, Span, lay_out, map_begin, map_find
-from ._step cimport Step, out_of_range
+from ._step cimport Step, index_error
 from ._stop cimport SHARED, Stop, deadlines, stop_begin, stop_due, stop_end, stop_raise
 
 from ._engine import give_way
@@ -314,9 +314,8 @@ cdef class Bound:
         cdef Operand *operand
         if step.indices is None:
             return ShapeError("run: an index is out of range")
-        at, count, least, most = step.indices
-        operand = self.operands + self.steps[i].first + <int>at
-        return out_of_range("run: index", <const int64_t *>(<char *>bases[operand.space] + operand.offset), count, least, most)
+        operand = self.operands + self.steps[i].first + <int>step.indices[0]
+        return index_error("run: index", <const int64_t *>(<char *>bases[operand.space] + operand.offset), step.indices)
 
     cdef int stretch(self, int *i, void **bases, Stop *stop) noexcept nogil:
         """Runs native steps from i on, until a numpy step or the end; i is then its number. A step whose run is to end early is not

@@ -85,7 +85,7 @@ def _integer_power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.asarray(whole)
     odd = np.where(b & b.dtype.type(1), a, np.abs(a))
     below = np.where(np.abs(a) == 1, odd, np.where(a == 0, np.iinfo(a.dtype).min, 0))
-    return np.where(b < 0, below, whole).astype(a.dtype)
+    return np.asarray(np.where(b < 0, below, whole).astype(a.dtype))
 
 
 def _shifted(a: np.ndarray, b: np.ndarray, left: bool) -> np.ndarray:
@@ -93,9 +93,9 @@ def _shifted(a: np.ndarray, b: np.ndarray, left: bool) -> np.ndarray:
     beyond = (b < 0) | (b >= a.dtype.itemsize * 8)
     by = np.where(beyond, b.dtype.type(0), b)
     if left:
-        return np.where(beyond, a.dtype.type(0), np.left_shift(a, by))
+        return np.asarray(np.where(beyond, a.dtype.type(0), np.left_shift(a, by)))
     sign = np.where(a < 0, a.dtype.type(-1) if a.dtype.kind == "i" else a.dtype.type(0), a.dtype.type(0))
-    return np.where(beyond, sign, np.right_shift(a, by))
+    return np.asarray(np.where(beyond, sign, np.right_shift(a, by)))
 
 
 _ARITHMETIC: dict[str, Callable[[np.ndarray, np.ndarray], Any]] = {

@@ -1,0 +1,92 @@
+"""Rows by number: box coordinates by class, caches and maps that are written into, labels as vectors, sequences turned around."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fastlayers.kernels.table import KINDS, SCATTER
+from fastlayers.operators._calls import strides_of
+
+from . import Case, normal
+
+Shape = tuple[int, ...]
+
+
+def _elements(x: Shape, indices: Shape, axis: int, scattered: str = "") -> Case:
+    """GatherElements, or ScatterElements with a reduction."""
+    strides = strides_of(x)
+    steps = [0 if k == axis else s for k, s in enumerate(strides)]
+    where = {"shape": indices, "size": (x[axis],), "stride": (strides[axis],), "itemsize": 4}
+
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        at = rng.integers(-x[axis], x[axis], indices)
+        rows = normal(rng, math.prod(x), 1)
+        made = {"x": rows, "indices": at, **where}
+        if not scattered:
+            return {**made, "out": np.empty((math.prod(indices), 1), np.float32), "x_strides": steps}
+        more = {"updates": normal(rng, math.prod(indices), 1), "out": np.empty_like(rows), "out_strides": steps}
+        return {**made, **more, "op": SCATTER[scattered], "source": KINDS["float32"]}
+
+    label = f"elements{axis} {'x'.join(map(str, x))} {'x'.join(map(str, indices))} {scattered}".strip()
+    moved = 16.0 * math.prod(indices) + 8.0 * math.prod(x) * bool(scattered)
+    return Case("scatter" if scattered else "pick", label, arguments, moved=moved)
+
+
+def _nd(x: Shape, count: int, last: int, scattered: str = "") -> Case:
+    """GatherND, or ScatterND with a reduction."""
+    inner = math.prod(x[last:])
+    strides = strides_of(x[:last])
+    where = {"shape": (count,), "size": x[:last], "stride": strides, "itemsize": 4 * inner}
+
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        at = np.stack([rng.integers(-n, n, count) for n in x[:last]], axis=1)
+        rows = normal(rng, math.prod(x[:last]), inner)
+        made = {"x": rows, "indices": at, **where}
+        if not scattered:
+            return {**made, "out": np.empty((count, inner), np.float32), "x_strides": (0,)}
+        more = {"updates": normal(rng, count, inner), "out": np.empty_like(rows), "out_strides": (0,)}
+        return {**made, **more, "op": SCATTER[scattered], "source": KINDS["float32"]}
+
+    label = f"tuples{last} {'x'.join(map(str, x))} {count} {scattered}".strip()
+    moved = count * (8.0 * last + 8 * inner) + 8.0 * math.prod(x) * bool(scattered)
+    return Case("scatter" if scattered else "pick", label, arguments, moved=moved)
+
+
+def _one_hot(outer: int, n: int, inner: int) -> Case:
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        at = rng.integers(-n - 1, n + 1, (outer, inner))
+        out = np.empty((outer, n, inner), np.float32)
+        return {"indices": at, "values": np.array([0, 1], np.float32), "out": out, "itemsize": 4}
+
+    return Case("one_hot", f"{outer}x{n}x{inner}", arguments, moved=4.0 * outer * n * inner)
+
+
+def _reversed(batch: int, time: int, units: int, batch_first: bool) -> Case:
+    shape = (batch, time, units) if batch_first else (time, batch, units)
+
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        x = normal(rng, *shape)
+        lengths = rng.integers(0, time + 1, batch)
+        return {"x": x, "lengths": lengths, "out": np.empty_like(x), "batch_first": batch_first, "itemsize": 4 * units}
+
+    words = "x".join(map(str, shape)) + " batch first" * batch_first
+    return Case("reverse_sequence", words, arguments, moved=8.0 * math.prod(shape))
+
+
+CASES: tuple[Case, ...] = (
+    _elements((1, 8400, 80), (1, 300, 80), 1),
+    _elements((32, 1000), (32, 10), 1),
+    _nd((1, 8400, 4), 300, 2),
+    _nd((64, 56, 56), 2000, 3),
+    _elements((1, 1000, 64), (1, 300, 64), 1, "none"),
+    _elements((16, 1000), (16, 1000), 1, "add"),
+    _nd((8, 128, 64), 40, 2, "none"),
+    _nd((100, 30), 500, 2, "max"),
+    _one_hot(128, 1000, 1),
+    _one_hot(1, 21, 4096),
+    _reversed(8, 100, 128, True),
+    _reversed(8, 100, 128, False),
+)

@@ -110,6 +110,12 @@ KERNELS: tuple[Kernel, ...] = (
         "regions",
         ("x", "boxes__k4", "images__k", "out", "scale", "offset", "least", "samples", "op", "channels_last"),
     ),
+    Kernel(
+        "suppress",
+        "suppression",
+        ("boxes__bn4", "scores__bcn", "out__r3", "count", "size", "value", "least", "mode"),
+        ("out", "count"),
+    ),
     Kernel("reduce", "reduce", ("x__oni", "out__oi", "op")),
     Kernel("running_sum", "reduce", ("x__oni", "out__oni", "source", "exclusive", "reverse")),
     Kernel("argmax", "argmax", ("x__oni", "out__oi", "reverse")),

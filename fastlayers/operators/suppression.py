@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..kernels._dispatch import kernel
+from ..kernels.reference.suppression import suppress
 from ._base import FLOAT32, INT64, Spec, View, register
 from ._shapes import need_kind, scalar
 from ._traits import PLAIN
@@ -11,7 +13,6 @@ from ._traits import PLAIN
 __all__: list[str] = []
 
 Arrays = tuple[np.ndarray, ...]
-BLOCK = 128  # candidates that are compared with one another at once
 
 
 def _infer(n: View) -> list[Spec]:
@@ -26,42 +27,6 @@ def _infer(n: View) -> list[Spec]:
     if n.get("center_point_box", 0) not in (0, 1):
         raise n.fail(f"center_point_box is {n.get('center_point_box')}: expected 0 or 1")
     return [Spec((None, 3), INT64)]
-
-
-def _corners(boxes: np.ndarray, centred: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The lower and the upper corner, (images, count, 2) each: of y and x, or of x and y."""
-    if centred:
-        half = boxes[..., 2:] / 2
-        return boxes[..., :2] - half, boxes[..., :2] + half
-    return np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])
-
-
-def _overlapping(a: np.ndarray, b: np.ndarray, threshold: np.float32) -> np.ndarray:
-    """Which boxes of a (5, m) and of b (5, n) share more than the threshold's part of what they cover together: (m, n)."""
-    sides = [np.minimum(a[i + 2][:, None], b[i + 2]) - np.maximum(a[i][:, None], b[i]) for i in (0, 1)]
-    shared = np.maximum(sides[0], 0) * np.maximum(sides[1], 0)
-    # As a quotient, in float32: others decide ties at the threshold so, too. Boxes that share nothing may cover nothing.
-    found: np.ndarray = (shared > 0) & (shared / (a[4][:, None] + b[4] - shared) > threshold)
-    return found
-
-
-def _chosen(boxes: np.ndarray, order: np.ndarray, most: int, threshold: np.float32) -> np.ndarray:
-    """The boxes of one class that stay: of `order`, which has the best first. Block by block, as long as some are wanted."""
-    found = order[:0]
-    for at in range(0, len(order), BLOCK):
-        block = order[at : at + BLOCK]
-        if len(found):
-            block = block[~_overlapping(boxes[:, block], boxes[:, found], threshold).any(axis=1)]
-        own = boxes[:, block]
-        over = np.triu(_overlapping(own, own, threshold), 1)
-        stays = np.ones(len(block), bool)
-        for i in np.flatnonzero(over.any(axis=1)).tolist():
-            if stays[i]:
-                stays &= ~over[i]
-        found = np.concatenate([found, block[stays]])
-        if len(found) >= most:
-            break
-    return found[:most]
 
 
 def _run(
@@ -80,19 +45,15 @@ def _run(
         )
     if not 0 <= threshold <= 1:
         raise n.fail(f"iou_threshold is {threshold}: expected 0 to 1")
-    low, high = _corners(boxes.astype(FLOAT32), bool(n.get("center_point_box", 0)))
-    area = (high - low).prod(axis=2, keepdims=True)
-    sides = np.moveaxis(np.concatenate([low, high, area], axis=2), 2, 1).copy()
-    floor = -np.inf if least is None else scalar(n, 4, least)
-    rows = [np.zeros((0, 3), np.int64)]
-    for image in range(scores.shape[0] if count > 0 else 0):
-        for label in range(scores.shape[1]):
-            row = scores[image, label]
-            good = np.flatnonzero(row > floor if least is not None else row == row)
-            order = good[np.argsort(-row[good], kind="stable")]
-            found = _chosen(sides[image], order, count, FLOAT32.type(threshold))
-            rows.append(np.stack([np.full(len(found), image), np.full(len(found), label), found], axis=1))
-    return (np.concatenate(rows),)
+    most_each = min(max(count, 0), scores.shape[2])
+    out = np.empty((scores.shape[0] * scores.shape[1] * most_each, 3), np.int64)
+    found = np.zeros(1, np.int64)
+    floor = None if least is None else float(scalar(n, 4, least))
+    # The result's size is known only then, so no step of a program could do it: the kernel is called from here.
+    function = kernel("suppress") if scores.dtype == FLOAT32 else suppress
+    sides = np.ascontiguousarray(boxes, FLOAT32)
+    function(sides, np.ascontiguousarray(scores), out, found, most_each, threshold, floor, bool(n.get("center_point_box", 0)))
+    return (out[: found[0]].copy(),)
 
 
 register("NonMaxSuppression", _infer, _run, traits=PLAIN)

@@ -139,14 +139,14 @@ def test_size_by_numbers_runs_in_stages() -> None:
 
 
 def test_numpy_step_between_native_ones(variant: str, caplog: pytest.LogCaptureFixture) -> None:
-    nodes = [node("a = Linear(x, w)"), node("b = Atan(a)"), node("y = Linear(b, w)")]
-    made = program(graph({"x": ("n", 4)}, nodes, ["y"], {"w": normal(4, 4)}))
+    nodes = [node("a = Linear(x, w)"), node("b = CumProd(a, one)"), node("y = Linear(b, w)")]
+    made = program(graph({"x": ("n", 4)}, nodes, ["y"], {"w": normal(4, 4), "one": np.array(1)}))
     w = normal(4, 4).astype(np.float64)
-    np.testing.assert_allclose(run(made, normal(3, 4))[0], np.arctan(normal(3, 4) @ w.T) @ w.T, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(run(made, normal(3, 4))[0], np.cumprod(normal(3, 4) @ w.T, axis=1) @ w.T, rtol=0, atol=1e-5)
     with caplog.at_level("INFO", "fastlayers"):
         run(program(made.graph), normal(3, 4))
-    assert [record.getMessage() for record in caplog.records] == ["these steps run in numpy: Atan (b)"]
-    with pytest.raises(fl.UnsupportedError, match=r"require_native: these steps would run in numpy: Atan \(b\)"):
+    assert [record.getMessage() for record in caplog.records] == ["these steps run in numpy: CumProd (b)"]
+    with pytest.raises(fl.UnsupportedError, match=r"require_native: these steps would run in numpy: CumProd \(b\)"):
         run(program(made.graph, native=True), normal(3, 4))
 
 

@@ -46,7 +46,7 @@ DIRECTIVES = {
 SHORT_CALLS = {"_elementwise", "_engine", "_step", "run", "gemm", "activation", "recurrent"}
 # Those that compute something themselves: walks through decision trees and searches for the largest, the same at every level; and
 # Winograd weights, at the first answer of a model.
-VECTORIZED = {"argmax", "binary", "functions", "indexing", "ordering", "suppression", "trees", "winograd"}
+VECTORIZED = {"argmax", "binary", "functions", "indexing", "ordering", "pool_places", "suppression", "trees", "winograd"}
 # C that a driver module needs besides what Cython makes of it.
 ALSO = {"_engine": ["pool.c", "memory.c"]}
 

@@ -96,6 +96,12 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("rnn_pack", "recurrent", (*_RECURRENT_WEIGHTS, "options")),
     Kernel("rnn", "recurrent", ("x", "packed", "h0__dbh", "lengths__b", "out", "hn__dbh", *_RECURRENT_FLAGS)),
     Kernel("max_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "channels_last")),
+    Kernel(
+        "max_pool_places",
+        "pool_places",
+        ("x", "out", "indices", "kernel", "stride", "dilation", "pads", "source"),
+        ("out", "indices"),
+    ),
     Kernel("avg_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "include_pad", "channels_last")),
     Kernel("sum_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "factor", "channels_last")),
     Kernel("lp_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "p", "norm", "channels_last")),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..graph.ir import Shape
-from ..kernels.table import BINARY, UNARY, Activation
-from ._base import FLOAT32, Spec, View, register
+from ..kernels.table import BINARY, KINDS, UNARY, Activation
+from ._base import FLOAT32, INT64, Spec, View, register
 from ._calls import copy
 from ._fused import IDENTITY, finished, fused
 from ._layouts import windows
@@ -19,7 +19,7 @@ from ._shapes import expect
 from ._traits import Layout, Quantized, Scaling, Sides, Traits
 
 if TYPE_CHECKING:
-    from ..program.builder import Builder
+    from ..program.builder import Builder, Ref
 
 
 def same_infer(n: View) -> list[Spec]:
@@ -77,12 +77,25 @@ def _softmax(name: str, kernel: str | None, function: Callable[[np.ndarray], np.
             return False
         x = b.input(0)
         cut = _cut(n, x.shape)
-        b.call(kernel, x.view(cut), b.output(0).view(cut))  # type: ignore[arg-type]
+        if kernel is None:
+            return _hard_lower(b, x.view(cut), b.output(0).view(cut))
+        b.call(kernel, x.view(cut), b.output(0).view(cut))
         return True
 
     own = Quantized("QLinearSoftmax", "one") if name == "Softmax" else None
     traits = Traits(time="along", work="elements", quantized=own, limited=name != "LogSoftmax")
-    register(name, softmax_infer, run, lower if kernel else None, traits)
+    register(name, softmax_infer, run, lower, traits)
+
+
+def _hard_lower(b: Builder, x: Ref, out: Ref) -> Any:
+    """1 where the largest is, 0 elsewhere."""
+    outer, count, inner = x.shape
+    if not count:
+        return None
+    at = b.temp((outer, inner), INT64)
+    b.call("arg_extreme", x, at, KINDS["float32"], False, False)
+    b.call("one_hot", at, b.constant(np.array([0, 1], np.float32)), out, 4)
+    return None
 
 
 def _plain_softmax(x: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.table import REDUCE
+from ..kernels.table import KINDS, REDUCE
 from ._base import BOOL, FLOAT32, INT64, Spec, View, register
 from ._layouts import maps, windows
 from ._shapes import expect, product
@@ -75,11 +75,32 @@ def max_pool_lower(n: View, b: Builder) -> Any:
         from ._quantised_lower import max_pool_lower as bytes_lower
 
         return bytes_lower(n, b, place)
+    if n.wants(1):
+        return _places_lower(n, b, place)
     if not _usable(n, place):
         return False
     last = n.get("x_last", False)
     x, out = b.input(0), b.output(0)
     b.call("max_pool", *_five(n, x, out, place), last)
+    return True
+
+
+def _places_lower(n: View, b: Builder, place: Window) -> Any:
+    """With positions, of planes."""
+    name, pads = n.spec(0).dtype.name, place.pads or ()
+    known = name in ("float32", "float64", "int8", "uint8")
+    if (
+        not known
+        or len(place.kernel) > 3
+        or n.get("x_last")
+        or n.get("storage_order")
+        or any(p < 0 for pair in pads for p in pair)
+    ):
+        return False
+    x, out, at = b.input(0), b.output(0), b.output(1)
+    views = (ref.view(five(ref.shape, False)) for ref in (x, out, at))
+    window = three(place.kernel), three(place.stride), three(place.dilation), three_pads(pads)
+    b.call("max_pool_places", *views, *window, KINDS[name])
     return True
 
 
@@ -133,7 +154,7 @@ def _arrange(n: View, y: np.ndarray) -> np.ndarray:
 def max_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     """The largest number of each window; with a second output, its position in the flat input."""
     least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    views, _, place = _windows(n, x, least)
+    views, kind, place = _windows(n, x, least)
     axes = len(place.kernel)
     flat = views.reshape(*views.shape[:-axes], math.prod(place.kernel))
     y = flat.max(-1, initial=least)
@@ -144,7 +165,9 @@ def max_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     numbers = np.arange(int(np.prod(first_x.shape[2:]))).reshape(first_x.shape[2:], order=order).astype(np.float64)
     planes = np.broadcast_to(numbers, (1, 1, *numbers.shape))
     at, _, _ = _windows(n, planes if not n.get("x_last", False) else np.moveaxis(planes, 1, -1), -1.0)
-    best = flat.argmax(-1)
+    # Of places inside the image alone: an image may hold nothing but what its padding is.
+    inside = np.broadcast_to((kind == 1).reshape(1, 1, *flat.shape[2:]), flat.shape)
+    best = (inside & ((flat == y[..., None]) | (flat != flat))).argmax(-1)
     at = np.broadcast_to(at.reshape(1, 1, *flat.shape[2:]), flat.shape)
     index = np.take_along_axis(at, best[..., None], -1)[..., 0].astype(np.int64)
     base = np.arange(x.shape[0] * first_x.shape[1]).reshape(x.shape[0], first_x.shape[1], *(1,) * axes) * numbers.size

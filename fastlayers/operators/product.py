@@ -12,7 +12,7 @@ import numpy as np
 from ..graph.ir import Shape
 from ..kernels.table import BINARY
 from ._base import Spec, View, register
-from ._calls import copy, strides_of
+from ._calls import copy, float32_constant, strides_of
 from ._costs import product as product_cost
 from ._fused import IDENTITY, finished, fused, times, widened
 from ._shapes import broadcast as _broadcast
@@ -77,8 +77,10 @@ def _number(value: float, dtype: np.dtype[Any]) -> np.ndarray:
 def gemm_lower(n: View, b: Builder) -> Any:
     weight = n.value(1)
     c = n.value(2)
-    if weight is None or not n.float32() or (n.has(2) and c is None):
+    if not n.float32():
         return False
+    if weight is None or (n.has(2) and c is None):
+        return _gemm_computed(n, b)
     if c is not None and not (c.size and (c.ndim < 2 or c.shape[0] == 1)):
         return False
     a = b.input(0)
@@ -89,6 +91,29 @@ def gemm_lower(n: View, b: Builder) -> Any:
         a = turned
     packed = b.pack("linear_pack", lambda: _gemm_weights(n, weight, c))
     b.call("linear", a, packed, b.output(0), None, fused(n))
+    return True
+
+
+def _gemm_computed(n: View, b: Builder) -> Any:
+    """Where B or C is there only when the model runs."""
+    if "activation" in n.node.attributes or 0 in n.sizes(0) or 0 in n.sizes(1):
+        return False
+    a, w, out = b.input(0), b.input(1), b.output(0)
+    if n.get("transA", 0):
+        turned = b.temp(a.shape[::-1])
+        b.call("transpose", a.view((1, *a.shape)), turned.view((1, *turned.shape)))
+        a = turned
+    b.call("matmul", *(ref.view((1, *ref.shape)) for ref in (a, w, out)), bool(n.get("transB", 0)), IDENTITY)
+    alpha, beta = n.get("alpha", 1.0), n.get("beta", 1.0)
+    if alpha != 1:
+        b.call("binary", out, float32_constant(b, alpha), out, BINARY["multiply"], IDENTITY)
+    if n.has(2):
+        c = b.input(2)
+        if beta != 1:
+            scaled = b.temp(c.shape)
+            b.call("binary", c, float32_constant(b, beta), scaled, BINARY["multiply"], IDENTITY)
+            c = scaled
+        b.call("binary", out, c, out, BINARY["add"], IDENTITY)
     return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,13 @@ PLACES = [
 ]
 
 
+@cache
+def drawn(i: int) -> tuple[np.ndarray, list[int]]:
+    """Indices for a place, and the rows that they name."""
+    indices = PLACES[i].indices(np.random.default_rng(i))
+    return indices, PLACES[i].rows(indices)
+
+
 def pick(w: Where, x: np.ndarray, indices: np.ndarray, edge: str = "end") -> np.ndarray:
     out = guarded(np.zeros((math.prod(w.shape), x.shape[1]), x.dtype), edge)
     given = guarded(x, edge), guarded(indices, edge)
@@ -76,10 +84,10 @@ def pick(w: Where, x: np.ndarray, indices: np.ndarray, edge: str = "end") -> np.
 @edges
 def test_rows_are_picked(edge: str, variant: str) -> None:
     rng = np.random.default_rng(0)
-    for w, (item, dtype), inner in itertools.product(PLACES, ITEMS.items(), (1, 3, 20)):
+    for (i, w), (item, dtype), inner in itertools.product(enumerate(PLACES), ITEMS.items(), (1, 3, 20)):
         x = rng.integers(0, 256, (math.prod(w.data), inner * item), np.uint8).view(dtype)
-        indices = w.indices(rng)
-        np.testing.assert_array_equal(pick(w, x, indices, edge), x[w.rows(indices)])
+        indices, rows = drawn(i)
+        np.testing.assert_array_equal(pick(w, x, indices, edge), x[rows])
 
 
 def scatter(
@@ -96,16 +104,16 @@ def scatter(
 def test_rows_are_scattered_one_after_the_other(op: str, dtype: str, variant: str) -> None:
     rng = np.random.default_rng(1)
     function: Any = {"none": lambda a, b: b, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[op]
-    for w, inner, over in itertools.product(PLACES, (1, 3), (False, True)):
-        if w.shape and w.shape[-1] == 600:
+    for (i, w), (inner, over) in itertools.product(enumerate(PLACES), ((1, False), (3, True))):
+        if math.prod(w.shape) > 2000 and dtype not in ("float32", "int64"):
             continue
         x, updates = (rng.integers(0, 200, (n, inner)).astype(dtype) for n in (math.prod(w.data), math.prod(w.shape)))
         if dtype.startswith("float") and updates.size > 1:
             updates[0], updates[-1] = np.nan, np.inf
-        indices = w.indices(rng)
+        indices, rows = drawn(i)
         want = x.copy()
         with np.errstate(all="ignore"):
-            for row, update in zip(w.rows(indices), updates, strict=True):
+            for row, update in zip(rows, updates, strict=True):
                 want[row] = function(want[row], update)
         np.testing.assert_array_equal(scatter(w, x, indices, updates, op, over=over), want)
 

@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 cimport numpy as cnp
 
-from ._engine cimport parallel, workers
+from ._engine cimport fl_kernels, level, parallel, workers
 from ._step cimport Step, index_error, make_step, run_plan, volume
 from ._once cimport fl_once
 
@@ -30,6 +30,7 @@ cdef extern from "csrc/indexing.h" nogil:
         int64_t total
     bint fl_grid_within(const fl_grid *g, const int64_t *indices)
     void fl_grid_rows(const fl_grid *g, const int64_t *indices, int64_t first, int64_t n, int64_t *to)
+    void fl_pick_elements(const fl_grid *g, const char *x, const int64_t *indices, int64_t first, int64_t n, int64_t bytes, char *out)
     void fl_pick_rows(const char *x, const int64_t *rows, int64_t n, int64_t bytes, char *out)
     void fl_scatter_rows(int op, int kind, const char *updates, const int64_t *rows, int64_t n, int64_t bytes, char *out)
     void fl_one_hot(const int64_t *indices, const char *values, int64_t n, int64_t inner, int size, char *out)
@@ -42,6 +43,7 @@ cdef double PICK = 60 # and an index
 
 
 ctypedef struct Job:
+    const fl_kernels *table
     fl_grid grid
     const char *x
     const int64_t *indices
@@ -91,6 +93,7 @@ cdef object spans(fl_grid *grid, int64_t given, int64_t rows, str what):
 cdef int plan_pick(Job *job, int64_t given, int64_t nbytes, int64_t made, shape, x_strides, size, stride, int64_t itemsize) except -1:
     """`given`: how many indices; `nbytes`: of x; `made`: of out."""
     plan_grid(&job.grid, "pick", shape, x_strides, size, stride)
+    job.table = level()
     job.bytes = itemsize
     if itemsize:
         spans(&job.grid, given, nbytes // itemsize, "pick")
@@ -105,6 +108,9 @@ cdef void pick_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
     cdef int64_t rows[FL_OFFSETS]
     cdef int64_t first = number * job.positions, end = min(first + job.positions, job.grid.total), n
+    if job.grid.count == 1 and job.grid.shape[job.grid.axes - 1] >= 16 and job.bytes in (1, 2, 4, 8):
+        fl_pick_elements(&job.grid, job.x, job.indices + first, first, end - first, job.bytes, job.out + first * job.bytes)
+        return
     while first < end:
         n = min(<int64_t>FL_OFFSETS, end - first)
         fl_grid_rows(&job.grid, job.indices, first, n, rows)
@@ -112,12 +118,18 @@ cdef void pick_task(void *context, int64_t number, int worker) noexcept nogil:
         first += n
 
 
+cdef bint within(const Job *job) noexcept nogil:
+    if job.grid.count == 1:
+        return job.table.within(job.indices, job.grid.total, job.grid.size[0])
+    return fl_grid_within(&job.grid, job.indices)
+
+
 cdef int run_pick(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, indices, out. Returns -2 for an index out of range, before anything is written."""
     cdef Job job = (<const Job *>plan)[0]
     cdef int64_t tasks = (job.grid.total + job.positions - 1) // job.positions
     job.x, job.indices, job.out = <const char *>operands[0], <const int64_t *>operands[1], <char *>operands[2]
-    if not fl_grid_within(&job.grid, job.indices):
+    if not within(&job):
         return -2
     if job.bytes == 0:
         return 0
@@ -167,6 +179,7 @@ cdef int plan_scatter(Job *job, int64_t given, int64_t nbytes, int64_t updated, 
     cdef int64_t slices = 1
     cdef int i
     plan_grid(&job.grid, "scatter", shape, out_strides, size, stride)
+    job.table = level()
     job.bytes, job.size, job.op, job.source = itemsize, nbytes, op, source
     if itemsize:
         spans(&job.grid, given, nbytes // itemsize, "scatter")
@@ -220,7 +233,7 @@ cdef int run_scatter(const void *plan, void *const *operands) noexcept nogil:
     cdef int64_t tasks = (job.grid.total + job.positions - 1) // job.positions, copies = (job.size + TASK - 1) // TASK
     job.x, job.indices = <const char *>operands[0], <const int64_t *>operands[1]
     job.updates, job.out = <const char *>operands[2], <char *>operands[3]
-    if not fl_grid_within(&job.grid, job.indices):
+    if not within(&job):
         return -2
     if job.x != job.out:
         parallel(copy_task, &job, copies, workers(copies, COST * job.size))

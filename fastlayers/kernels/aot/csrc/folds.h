@@ -93,10 +93,49 @@ static void fl_fold(int op, int kind, const void *x, void *out, int64_t n, int64
 
 /* Where the largest (or least) of each column is: the first of equals, or the last; the first (or last) NaN before all. */
 #define FL_O_PLACE(name, T)                                                                       \
+  /* Of a row: first what it is, in many maxima side by side, then where. */                      \
+  static int64_t fl_place_row_##name(const T *x, int64_t n, int least, int last) {                \
+    T most[FL_FOLD_BLOCK];                                                                        \
+    int nan = 0;                                                                                  \
+    for (int64_t i = 0; i < FL_FOLD_BLOCK; i++)                                                   \
+      most[i] = x[0];                                                                             \
+    const int64_t whole = n / FL_FOLD_BLOCK * FL_FOLD_BLOCK;                                      \
+    if (least)                                                                                    \
+      for (int64_t k = 0; k < whole; k += FL_FOLD_BLOCK)                                          \
+        for (int64_t i = 0; i < FL_FOLD_BLOCK; i++)                                               \
+          most[i] = x[k + i] < most[i] ? x[k + i] : most[i], nan |= x[k + i] != x[k + i];         \
+    else                                                                                          \
+      for (int64_t k = 0; k < whole; k += FL_FOLD_BLOCK)                                          \
+        for (int64_t i = 0; i < FL_FOLD_BLOCK; i++)                                               \
+          most[i] = x[k + i] > most[i] ? x[k + i] : most[i], nan |= x[k + i] != x[k + i];         \
+    T best = most[0];                                                                             \
+    for (int64_t i = 1; i < FL_FOLD_BLOCK; i++)                                                   \
+      best = (least ? most[i] < best : most[i] > best) ? most[i] : best;                          \
+    for (int64_t i = whole; i < n; i++) {                                                         \
+      best = (least ? x[i] < best : x[i] > best) ? x[i] : best;                                   \
+      nan |= x[i] != x[i];                                                                        \
+    }                                                                                             \
+    for (int64_t k = 0; k < n; k += FL_FOLD_BLOCK) {                                              \
+      const int64_t count = n - k < FL_FOLD_BLOCK ? n - k : FL_FOLD_BLOCK, first = last ? n - k - count : k; \
+      int any = 0;                                                                                \
+      for (int64_t i = 0; i < count; i++)                                                         \
+        any |= nan ? x[first + i] != x[first + i] : x[first + i] == best;                         \
+      for (int64_t j = 0; any && j < count; j++) {                                                \
+        const int64_t i = first + (last ? count - 1 - j : j);                                     \
+        if (nan ? x[i] != x[i] : x[i] == best)                                                    \
+          return i;                                                                               \
+      }                                                                                           \
+    }                                                                                             \
+    return 0;                                                                                     \
+  }                                                                                               \
   static void fl_place_##name(const void *from, int64_t *out, int64_t n, int64_t inner, int least, int last) { \
     const T *x = (const T *)from;                                                                 \
     T best[FL_FOLD_BLOCK];                                                                        \
     int64_t at[FL_FOLD_BLOCK];                                                                    \
+    if (inner == 1 && n >= FL_FOLD_BLOCK) {                                                       \
+      *out = fl_place_row_##name(x, n, least, last);                                              \
+      return;                                                                                     \
+    }                                                                                             \
     for (int64_t begin = 0; begin < inner; begin += FL_FOLD_BLOCK) {                              \
       const int64_t count = inner - begin < FL_FOLD_BLOCK ? inner - begin : FL_FOLD_BLOCK;        \
       for (int64_t i = 0; i < count; i++)                                                         \

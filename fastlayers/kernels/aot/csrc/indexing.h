@@ -87,6 +87,35 @@ static void fl_pick_rows(const char *x, const int64_t *rows, int64_t n, int64_t 
   }
 }
 
+#define FL_PICK_ONE(T)                                                                            \
+  {                                                                                               \
+    const T *from = (const T *)x + base;                                                          \
+    T *to = (T *)out;                                                                             \
+    for (int64_t i = 0; i < run; i++)                                                             \
+      to[i] = from[i * step + fl_row(fl_once(indices + i), size) * stride];                       \
+  }                                                                                               \
+  break
+/* Both at once for tuples of one index and rows of 1, 2, 4 or 8 bytes. */
+static void fl_pick_elements(const fl_grid *g, const char *x, const int64_t *indices, int64_t first, int64_t n, int64_t bytes, char *out) {
+  const int last = g->axes - 1;
+  const int64_t step = g->step[last], size = g->size[0], stride = g->stride[0];
+  while (n > 0) {
+    int64_t rest = first / g->shape[last], column = first % g->shape[last], base = column * step;
+    const int64_t left = g->shape[last] - column, run = left < n ? left : n;
+    for (int a = last - 1; a >= 0; a--) {
+      base += rest % g->shape[a] * g->step[a];
+      rest /= g->shape[a];
+    }
+    switch (bytes) {
+    case 1: FL_PICK_ONE(uint8_t);
+    case 2: FL_PICK_ONE(uint16_t);
+    case 4: FL_PICK_ONE(uint32_t);
+    default: FL_PICK_ONE(uint64_t);
+    }
+    first += run, n -= run, indices += run, out += run * bytes;
+  }
+}
+
 /* The numbers of table.SCATTER. */
 enum fl_scatter_code { FL_S_NONE, FL_S_ADD, FL_S_MUL, FL_S_MAX, FL_S_MIN };
 

@@ -100,6 +100,8 @@ static inline uint32_t fl_key_f16(uint16_t b) {
 FL_SELECTION(u64, uint64_t)
 FL_SELECTION(u128, fl_wide)
 
+enum { FL_SKIPPED = 32 };
+
 /* Candidates that are kept at once: twice as many as are wanted, or all. */
 static inline int64_t fl_topk_room(int64_t n, int64_t k) { return n < 64 || k > n / 4 ? n : 2 * k < 32 ? 32 : 2 * k; }
 
@@ -110,9 +112,21 @@ static inline int64_t fl_topk_room(int64_t n, int64_t k) { return n < 64 || k > 
     const int64_t room = fl_topk_room(n, k);                                                      \
     T *a = (T *)scratch, *spare = a + room;                                                       \
     const C turn = least ? 0 : (C)-1;                                                             \
-    int64_t count = 0;                                                                            \
+    int64_t count = 0, until = 0;                                                                 \
     T bound = (T)-1;                                                                              \
     for (int64_t i = 0; i < n; i++) {                                                             \
+      if (inner == 1 && BITS == 32 && i >= until && bound != (T)-1) { /* blocks that offer nothing */ \
+        const C least_wanted = (C)(bound >> BITS);                                                \
+        for (int any = 0; i + FL_SKIPPED <= n; i += FL_SKIPPED) {                                 \
+          for (int64_t j = 0; j < FL_SKIPPED; j++)                                                \
+            any |= ((C)KEY(x[i + j]) ^ turn) <= least_wanted;                                     \
+          if (any)                                                                                \
+            break;                                                                                \
+        }                                                                                         \
+        until = i + FL_SKIPPED;                                                                   \
+        if (i >= n)                                                                               \
+          break;                                                                                  \
+      }                                                                                           \
       const T v = (T)(C)((C)KEY(x[i * inner]) ^ turn) << BITS | (T)(uint64_t)i;                   \
       if (v < bound) {                                                                            \
         a[count++] = v;                                                                           \

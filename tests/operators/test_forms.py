@@ -36,8 +36,8 @@ ALONE = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Range", "Unique"
 # What only moves or tests elements has kernels for float16, too.
 OF_HALVES = frozenset(
     ("Abs", "Cast", "Compress", "Concat", "EyeLike", "Expand", "Gather", "GatherElements", "GatherND", "IsInf", "IsNaN", "Neg",
-     "NonZero", "OneHot", "Relu", "ReverseSequence", "ScatterElements", "ScatterND", "Slice", "Tile", "TopK", "Transpose", "Trilu",
-     "Where")
+     "NonZero", "OneHot", "Relu", "ReverseSequence", "ScatterElements", "ScatterND", "Slice", "Tile", "TopK", "Transpose",
+     "Trilu", "Where")
 )  # fmt: skip
 
 

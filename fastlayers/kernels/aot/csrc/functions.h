@@ -19,11 +19,23 @@ enum fl_function_code {
 
 /* atan without branches, so that loops of it become vectors: of |x| above tan(3/8 pi) as pi/2 + atan(-1/x), above tan(pi/8) as
  * pi/4 + atan((x - 1) / (x + 1)); the rest is a polynomial. Within 2 ulp. */
+static inline uint32_t fl_f_bits(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+static inline float fl_f_chosen(uint32_t mask, float a, float b) {
+  const uint32_t bits = (fl_f_bits(a) & mask) | (fl_f_bits(b) & ~mask);
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
 static inline float fl_f_atan_f32(float s) {
-  const float x = fabsf(s), down = x - 1, up = x + 1;
-  const int far = x > 2.414213562f, middle = x > 0.4142135624f;
-  const float p = far ? -1.0f : middle ? down : x, q = far ? x : middle ? up : 1.0f;
-  const float begin = far ? 1.570796327f : middle ? 0.7853981634f : 0, rest = far ? -4.37113883e-8f : middle ? -2.18556941e-8f : 0;
+  const float x = fabsf(s);
+  const uint32_t far = -(uint32_t)(x > 2.414213562f), middle = -(uint32_t)(x > 0.4142135624f);
+  const float p = fl_f_chosen(far, -1, fl_f_chosen(middle, x - 1, x)), q = fl_f_chosen(far, x, fl_f_chosen(middle, x + 1, 1));
+  const float begin = fl_f_chosen(far, 1.570796327f, fl_f_chosen(middle, 0.7853981634f, 0));
+  const float rest = fl_f_chosen(far, -4.37113883e-8f, fl_f_chosen(middle, -2.18556941e-8f, 0));
   const float t = p / q, z = t * t;
   const float y = (((8.05374449538e-2f * z - 1.38776856032e-1f) * z + 1.99777106478e-1f) * z - 3.33329491539e-1f) * z * t + t;
   return copysignf(begin + (y + rest), s);

@@ -100,7 +100,7 @@ static inline uint32_t fl_key_f16(uint16_t b) {
 FL_SELECTION(u64, uint64_t)
 FL_SELECTION(u128, fl_wide)
 
-enum { FL_SKIPPED = 32 };
+enum { FL_SKIPPED = 32, FL_FEW = 16 };
 
 /* Candidates that are kept at once: twice as many as are wanted, or all. */
 static inline int64_t fl_topk_room(int64_t n, int64_t k) { return n < 64 || k > n / 4 ? n : 2 * k < 32 ? 32 : 2 * k; }
@@ -128,7 +128,13 @@ static inline int64_t fl_topk_room(int64_t n, int64_t k) { return n < 64 || k > 
           break;                                                                                  \
       }                                                                                           \
       const T v = (T)(C)((C)KEY(x[i * inner]) ^ turn) << BITS | (T)(uint64_t)i;                   \
-      if (v < bound) {                                                                            \
+      if (v < bound && k <= FL_FEW) { /* few are kept in their order */                           \
+        int64_t j = count < k ? count++ : k - 1;                                                  \
+        for (; j > 0 && v < a[j - 1]; j--)                                                        \
+          a[j] = a[j - 1];                                                                        \
+        a[j] = v;                                                                                 \
+        bound = count == k ? a[k - 1] : bound;                                                    \
+      } else if (v < bound) {                                                                     \
         a[count++] = v;                                                                           \
         if (count == room && i + 1 < n) {                                                         \
           fl_select_##C(a, spare, count, k);                                                      \
@@ -141,7 +147,8 @@ static inline int64_t fl_topk_room(int64_t n, int64_t k) { return n < 64 || k > 
     }                                                                                             \
     if (count > k)                                                                                \
       fl_select_##C(a, spare, count, k);                                                          \
-    fl_sort_##C(a, spare, k);                                                                     \
+    if (k > FL_FEW)                                                                               \
+      fl_sort_##C(a, spare, k);                                                                   \
     for (int64_t j = 0; j < k; j++) {                                                             \
       const int64_t i = (int64_t)(uint64_t)(a[j] & (((T)1 << BITS) - 1));                         \
       ((U *)out)[j * inner] = x[i * inner];                                                       \

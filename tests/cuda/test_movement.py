@@ -84,18 +84,22 @@ def test_cast(source: str) -> None:
 
 @pytest.mark.parametrize("source", ["float16", "float32", "float64"])
 def test_floats_that_no_integer_holds(source: str) -> None:
-    """Ends of the range, of int32 at least, of which the rest wraps around; NaN is the lower end."""
+    """Ends of the range, of int32 at least (of int64 for uint32 and uint64), of which the rest wraps around; NaN is the lower end."""
     x = np.array([np.nan, np.inf, -np.inf, -1.5, -3.0, 300.7, 60000, -60000, 2.5, 3.5], source)
     if source != "float16":
         x = np.concatenate([x, np.array([3e9, -3e9, 2.0**31, -(2.0**31), 1e30, 2.0**62], source)])
     for target in KINDS:
         if target.startswith("float") or target == "bool":
             continue
-        whole = np.int64 if target == "int64" else np.int32
+        whole = np.int64 if target in ("int64", "uint32", "uint64") else np.int32
         ends = np.iinfo(whole)
         want = [
             ends.min if v != v else ends.max if v >= -float(ends.min) else max(int(max(v, -1e30)), ends.min) for v in x.tolist()
         ]
+        if target == "uint64":  # has an upper half of its own
+            want = [min(int(v), 2**64 - 1) if 2.0**63 <= v < np.inf else 2**64 - 1 if v > 0 and v == np.inf else w % 2**64
+                    for v, w in zip(x.tolist(), want, strict=True)]  # fmt: skip
+            whole = np.uint64
         got = run("cuda", "cast", (x, np.empty(x.shape, target), KINDS[source], KINDS[target]))[0]
         np.testing.assert_array_equal(got, np.array(want, whole).astype(target), err_msg=target)
 

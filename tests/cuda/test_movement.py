@@ -84,7 +84,7 @@ def test_cast(source: str) -> None:
 
 @pytest.mark.parametrize("source", ["float16", "float32", "float64"])
 def test_floats_that_no_integer_holds(source: str) -> None:
-    """Ends of the range, of int32 at least (of int64 for uint32 and uint64), of which the rest wraps around; NaN is the lower end."""
+    """Ends of the range, of int32 at least (for uint32, uint64: of int64); the rest wraps around; NaN is the lower end."""
     x = np.array([np.nan, np.inf, -np.inf, -1.5, -3.0, 300.7, 60000, -60000, 2.5, 3.5], source)
     if source != "float16":
         x = np.concatenate([x, np.array([3e9, -3e9, 2.0**31, -(2.0**31), 1e30, 2.0**62], source)])

@@ -204,3 +204,22 @@ def test_reverse_sequence(batch_first: bool, variant: str) -> None:
         x = np.zeros((2, 3) if batch_first else (3, 2), np.float32)
         with pytest.raises(ShapeError, match=f"length {wrong} is out of range: expected 0 to 3"):
             _dispatch.kernel("reverse_sequence")(x, np.array([1, wrong]), x.copy(), batch_first, 4)
+
+
+def test_positions_that_reach_each_others_rows_are_not_cut() -> None:
+    """Every position of the grid names one row: each sum is of all updates, in their order."""
+    n = 2_000_000
+    updates = np.random.default_rng(4).standard_normal((n, 1)).astype(np.float32)
+    indices, x = np.arange(n)[::-1].copy(), np.zeros((2 * n, 1), np.float32)
+    found = set()
+    before = fl.get_num_threads()
+    try:
+        for threads in (1, 2, 2, 3, 3):
+            fl.set_num_threads(threads)
+            out = np.zeros_like(x)
+            where = (n,), (1,), (n,), (1,), 4
+            _dispatch.kernel("scatter")(x, indices, updates, out, *where, SCATTER["add"], KINDS["float32"])
+            found.add(out.tobytes())
+    finally:
+        fl.set_num_threads(before)
+    assert len(found) == 1

@@ -169,7 +169,7 @@ KERNEL = Walk(
         new("fastlayers/kernels/aot/hinge.pyx", _DRIVER),
         new("fastlayers/kernels/reference/hinge.py", _REFERENCE),
         new("bench/cases/hinge.py", _BENCH),
-        after("tests/test_table.py", 'NOT_IN_JIT = frozenset({', '"hinge", '),
+        after("tests/test_table.py", 'NOT_IN_JIT = frozenset(\n    {', '"hinge", '),
         after("tests/test_table.py", 'NOT_IN_CUDA = frozenset(\n    {', '"hinge", '),
     ),
     (

@@ -33,7 +33,8 @@ def layout(calls: Sequence[Call | PythonCall | NativeCall]) -> int:
         for buffer in starts.get(number, ()):
             size = -(-max(buffer.nbytes, 1) // ALIGN) * ALIGN
             old = buffer.over
-            if old is not None and old.parent is None and old.last == number and id(old) in seen and id(old) not in taken:
+            free_then = old is not None and old.parent is None and old.last == number and id(old) in seen and id(old) not in taken
+            if old is not None and free_then and -(-max(old.nbytes, 1) // ALIGN) * ALIGN == size:
                 buffer.offset = old.offset
                 taken.add(id(old))
                 continue

@@ -191,7 +191,7 @@ cdef int64_t lay_out(Span *spans, int count, int calls) noexcept nogil:
                 continue
             size = padded(span.nbytes)
             old = spans + span.over if span.over >= 0 else NULL
-            if old != NULL and old.output < 0 and old.last == call and not old.heir:
+            if old != NULL and old.output < 0 and old.last == call and not old.heir and padded(old.nbytes) == size:
                 span.offset, old.heir = old.offset, 1
                 continue
             best = -1

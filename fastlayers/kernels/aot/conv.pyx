@@ -21,12 +21,12 @@ from ._band cimport Band, Runs, blocks_of, end_runs, fill, multiply, no_runs
 from ._conv cimport COLS, PIXELS, Job, Place, place_of, reach
 from ._engine cimport (
     FL_KC, FL_PANEL,
-    alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_run, level, need, parallel, release, workers,
+    alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_run, hands, level, need, parallel, release, workers,
 )
 from ._fit cimport Fit, check_groups, fit_of, read_steps
 from ._inside cimport LARGEST, STRETCHES, Inside, Stretch, add_taps, inside_task, plan_inside, stretches, turn_task
 from ._lines cimport Lines, cheaper, few, lines_task, plan_lines
-from ._space cimport even, rounded, width_of
+from ._space cimport even, rounded, shared, width_of
 from ._panels cimport Panels, make_panels
 from ._step cimport Kept, dims_of, make_step, run_plan
 from ._swapped cimport dense, plan_swapped, plan_taps, rows_that_fill, swapped, swapped_task
@@ -38,6 +38,7 @@ cdef extern from "csrc/prefetch.h" nogil:
     void fl_prefetch_plane(const float *first, int64_t pitch, int64_t rows, int64_t n)
 
 cdef enum:
+    LEAST = 48    # pixels of a task that is cut for another thread
     MOST = 12     # results of swapped roles that go along lines
     FEW = 128  # pixels: below, the last panel's empty columns cost more than transposing (measured: 49 pixels 1.3, 196 pixels 0.9 times as long)
 
@@ -255,6 +256,21 @@ cdef int plan_lists(Job *job, bint leave_out) except -1:
     return 0
 
 
+cdef void share(Job *job, int64_t images) noexcept nogil:
+    """Fewer pixels, and if they are few, fewer columns a task, where threads would have nothing to do."""
+    cdef int64_t others = images * job.groups * job.out_size[0] * job.width_tasks
+    cdef int most = hands(job.work)
+    if job.out_size[1] > 1:
+        job.rows = shared(job.out_size[1], job.rows, 1, max(LEAST // job.cols, <int64_t>1), others * job.col_tasks, most)
+    else:
+        job.cols = shared(job.out_size[2], job.cols, FL_PANEL, LEAST, others, most)
+    job.row_tasks, job.col_tasks = (job.out_size[1] + job.rows - 1) // job.rows, (job.out_size[2] + job.cols - 1) // job.cols
+    others = images * job.groups * job.out_size[0] * job.row_tasks * job.col_tasks
+    job.width = shared(job.og, job.width, FL_PANEL, 4 * FL_PANEL, others, most)
+    job.width_tasks = (job.og + job.width - 1) // job.width
+    job.tasks = others * job.width_tasks
+
+
 cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode, bint x_last,
                    bint out_last, bint residual, activation) except -1:
     """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
@@ -323,6 +339,7 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
         job.width = width_of(job.og, COLS, job.tasks, 8)
     job.width_tasks = (job.og + job.width - 1) // job.width
     job.tasks *= job.width_tasks
+    share(job, images)
     if job.swap:
         plan_swapped(job)
         job.lists = job.taps = <int64_t *>need(job.k * sizeof(int64_t), "conv")

@@ -172,7 +172,7 @@ cdef class Bound:
                         operand.space, operand.offset = place.space, place.offset
                         if place.space != ARENA:
                             continue
-                        number, offset = place.number, place.offset
+                        number, offset = place.number, 0
                         entry = map_find(links + INTO, number)
                         while entry.key != -1:
                             number, offset = entry.value, offset + entry.offset
@@ -187,7 +187,7 @@ cdef class Bound:
                         span.last = call
                         span.nbytes = max(span.nbytes, offset + place.nbytes)
                         # The value's number for now; the place follows when all are known.
-                        operand.space, operand.offset = -2 - <int32_t>entry.value, offset
+                        operand.space, operand.offset = -2 - <int32_t>entry.value, offset + place.offset
                     native.first = at - native.count
                     call += 1
             for i in range(values):
@@ -412,16 +412,13 @@ cdef class Bound:
                 release(bases)
         return outputs
 
-
     def profile(self, list inputs, int repeat):
-        """Runs `repeat` times with the GIL held, and returns the shortest time of each call in nanoseconds: as within a run, whose
-        workers wait for the next step."""
+        """Runs `repeat` times with the GIL held, workers awake, and returns the shortest time of each call in nanoseconds."""
         cdef cnp.ndarray times = np.full(self.count, np.iinfo(np.int64).max, np.int64)
-        cdef int64_t *least = <int64_t *>cnp.PyArray_DATA(times)
+        cdef int64_t *least = <int64_t *>cnp.PyArray_DATA(times), start
         cdef void *bases[MOST_BASES]
         cdef void *operands[MOST_OPERANDS]
-        cdef int i, j, r
-        cdef int64_t start, took
+        cdef int i, j
         cdef Operand *operand
         cdef cnp.ndarray arena = np.empty(self.arena + 64, np.uint8)
         if FIRST + self.inputs + self.outputs > MOST_BASES or len(inputs) != self.inputs:
@@ -433,7 +430,7 @@ cdef class Bound:
         run_begin()
         try:
             run_wake(self.work)
-            for r in range(repeat):
+            for _ in range(repeat):
                 for i in range(self.count):
                     operand = self.operands + self.steps[i].first
                     start = fl_now_ns()
@@ -446,9 +443,7 @@ cdef class Bound:
                             if not isinstance(self.given[i], UsersStep):
                                 raise LimitError("profile: a step failed")
                             self.python_step(i, bases, arena, (inputs, results))
-                    took = fl_now_ns() - start
-                    if took < least[i]:
-                        least[i] = took
+                    least[i] = min(least[i], fl_now_ns() - start)
         finally:
             run_end()
         return times
@@ -574,11 +569,8 @@ cdef class Runner:
         cdef void *bases[MOST_BASES]
         cdef PyObject *values[MOST_BASES]
         cdef Bound bound
-        cdef int i, n
-        if self.recent is None or type(feeds) is not dict:
-            return None
-        n = PyTuple_GET_SIZE(self.names)
-        if PyDict_Size(feeds) != n:
+        cdef int i, n = PyTuple_GET_SIZE(self.names)
+        if self.recent is None or type(feeds) is not dict or PyDict_Size(feeds) != n:
             return None
         for i in range(n):
             values[i] = PyDict_GetItem(feeds, <object>PyTuple_GET_ITEM(self.names, i))

@@ -10,7 +10,7 @@
 #include "quantised_table.h"
 #include "fft_types.h"
 
-#define FL_ABI 6                       /* raise it when anything in this file changes */
+#define FL_ABI 7                       /* raise it when anything in this file changes */
 #define FL_CAPSULE "fastlayers.kernels" /* name of the capsule that holds a `const fl_kernels *` */
 
 #define FL_PANEL 16 /* columns of a packed panel, the same on every level: packed weights do not depend on the level */

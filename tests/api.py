@@ -19,7 +19,7 @@ import fastlayers as fl
 __all__ = ["PAGE", "differences", "lines"]
 
 PAGE = Path(__file__).parent / "api.txt"
-MODULES = ("functional", "graph", "kernels")
+MODULES = ("functional", "graph", "kernels", "ort")
 
 
 def lines() -> list[str]:

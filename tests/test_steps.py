@@ -69,8 +69,6 @@ def test_the_default_leaves_out_what_is_exhaustive_and_nothing_else() -> None:
     assert command and not re.search(r" (-m (?!pytest)|-k|tests/)", command[1])
 
 
-
-
 def test_every_step_runs_by_default() -> None:
     listed = re.search(r"^every=\((.*?)\)", RUN.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert listed and listed[1].split() == [name for name in steps() if name not in WEEKLY]

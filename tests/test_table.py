@@ -30,15 +30,15 @@ FOLDERS = (
 )
 # Kernels that numpy's own loops serve as well as Numba's would.
 NOT_IN_JIT = frozenset(
-    {"arg_extreme", "argmax", "arithmetic", "choose", "fft", "fft_pack", "fold", "function", "integer", "max_pool_places", "one_hot", "overlap_add", "pick",
-     "reverse_sequence", "running_sum", "scatter", "suppress", "topk"}
+    {"arg_extreme", "argmax", "arithmetic", "choose", "fft", "fft_pack", "fold", "function", "integer", "max_pool_places",
+     "one_hot", "overlap_add", "pick", "reverse_sequence", "running_sum", "scatter", "suppress", "topk"}
 )  # fmt: skip
 # Those that CUDA's engine has not got: quantised numbers, grids, spectra, trees, whose walks would take each thread another way.
 NOT_IN_CUDA = frozenset(
-    {"arg_extreme", "argmax", "arithmetic", "choose", "dequantize", "dynamic_quantize", "fft", "fft_pack", "fold", "function", "grid_sample",
-     "linear_attention", "lookup", "max_pool_places", "one_hot", "overlap_add", "pick", "qbinary", "qconv", "qconv_pack", "qpool",
-     "quantize", "reverse_sequence", "scatter", "suppress", "topk", "tree_argmax", "tree_distribution", "tree_ensemble",
-     "tree_ensemble_pack", "tree_log_prob"}
+    {"arg_extreme", "argmax", "arithmetic", "choose", "dequantize", "dynamic_quantize", "fft", "fft_pack", "fold", "function",
+     "grid_sample", "linear_attention", "lookup", "max_pool_places", "one_hot", "overlap_add", "pick", "qbinary", "qconv",
+     "qconv_pack", "qpool", "quantize", "reverse_sequence", "scatter", "suppress", "topk", "tree_argmax", "tree_distribution",
+     "tree_ensemble", "tree_ensemble_pack", "tree_log_prob"}
 )  # fmt: skip
 kernels = each("item", KERNELS)
 

@@ -55,7 +55,7 @@ def test_packed_weights(net: Any, shape: tuple[int, ...], least: int) -> None:
     loaded(net)
     model = fl.compile(lambda x: y[0] if isinstance(y := net(x), tuple) else y, fl.graph.Input("x", shape))
     model(np.ones(shape, np.float32))
-    assert least <= fl.memory().packed - before <= 3 * least
+    assert least <= fl.memory().packed - before <= 3.2 * least  # depthwise: a copy for each of three walks, and a bias
     del model
     gc.collect()
     assert fl.memory().packed <= before

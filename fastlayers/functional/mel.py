@@ -46,11 +46,11 @@ def melscale_fbanks(
 
     >>> import fastlayers as fl
     >>> fl.functional.melscale_fbanks(5, 0.0, 8000.0, 2, 16000).round(2)
-    array([[-0.  ,  0.  ],
-           [ 0.49,  0.51],
-           [ 0.  ,  0.81],
-           [ 0.  ,  0.4 ],
-           [ 0.  ,  0.  ]], dtype=float32)
+    array([[0.  , 0.  ],
+           [0.49, 0.51],
+           [0.  , 0.81],
+           [0.  , 0.4 ],
+           [0.  , 0.  ]], dtype=float32)
     """
     name = "melscale_fbanks"
     rows, count = integer(name, "n_freqs", n_freqs, 1, MOST_SIZE), integer(name, "n_mels", n_mels, 1, 1 << 16)
@@ -104,7 +104,7 @@ def _window(name: str, length: Any, periodic: Any, terms: tuple[float, ...]) -> 
 
 @checked
 def hann_window(window_length: int, periodic: bool = True) -> np.ndarray:
-    """``(1 - cos(2 pi i / n)) / 2``, torch.hann_window.
+    """Hann's window ``(1 - cos(2 pi i / n)) / 2``, as torch.hann_window.
 
     Args:
         window_length: how many numbers.
@@ -126,7 +126,7 @@ def hann_window(window_length: int, periodic: bool = True) -> np.ndarray:
 
 @checked
 def hamming_window(window_length: int, periodic: bool = True) -> np.ndarray:
-    """``0.54 - 0.46 cos(2 pi i / n)``, torch.hamming_window.
+    """Hamming's window ``0.54 - 0.46 cos(2 pi i / n)``, as torch.hamming_window.
 
     Args:
         window_length: how many numbers.
@@ -148,7 +148,7 @@ def hamming_window(window_length: int, periodic: bool = True) -> np.ndarray:
 
 @checked
 def blackman_window(window_length: int, periodic: bool = True) -> np.ndarray:
-    """``0.42 - 0.5 cos(2 pi i / n) + 0.08 cos(4 pi i / n)``, torch.blackman_window.
+    """Blackman's window ``0.42 - 0.5 cos(2 pi i / n) + 0.08 cos(4 pi i / n)``, as torch.blackman_window.
 
     Args:
         window_length: how many numbers.

@@ -26,7 +26,7 @@ __all__ = [
 # What is made of what: complex numbers are pairs of floats, and half of a spectrum is its first n // 2 + 1 numbers.
 FFT, IFFT, RFFT, IRFFT, REAL, REAL_INVERSE = range(6)
 KINDS = {"fft": FFT, "ifft": IFFT, "rfft": RFFT, "irfft": IRFFT, "fft of reals": REAL, "ifft of reals": REAL_INVERSE}
-MOST_PRIME, LEAST_CUT, MOST_SIZE = 31, 48, 1 << 26
+MOST_PRIME, LEAST_CUT, MOST_SIZE = 31, 48, 1 << 23
 _WIDTH = 16  # the widest vectors; a cut depends on no level
 
 

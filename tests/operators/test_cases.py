@@ -60,7 +60,8 @@ def graph_of(item: Case, constants: int) -> tuple[Graph, list[np.ndarray]]:
 
 
 def test_every_operator_has_a_case() -> None:
-    assert set(OPERATORS) == {c.op for c in CASES}
+    # What a pass makes of other nodes, which are in an attribute, has tests/graph/test_elementwise_pass.py.
+    assert set(OPERATORS) - {"Elementwise"} == {c.op for c in CASES}
 
 
 def test_labels_are_unique() -> None:

@@ -33,7 +33,8 @@ pytestmark = pytest.mark.onnx
 OWN = {
     "Activate", "AdaptivePool", "AdditiveAttention", "Affine", "AlignAxes", "AttentionScores",
     "Adagrad", "Adam", "ArrayFeatureExtractor", "AttentionValues", "AxisPositions", "Binarizer", "ByteTable", "DotAttention",
-    "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "Embedding", "FusedMatMul", "GroupQueryAttention", "HardAttention",
+    "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "Elementwise", "Embedding", "FusedMatMul", "GroupQueryAttention",
+    "HardAttention",
     "CategoryMapper", "FeatureVectorizer", "HeadBias", "Interpolate", "LabelEncoder", "OneHotEncoder", "Probit", "Scaler",
     "SoftmaxZero", "StringConstant", "SvmProbabilities", "Trees", "Linear", "MatMulIntegerToFloat", "MatMulNBits", "Momentum",
     "OverlapAdd", "PaddingMask", "Positions",

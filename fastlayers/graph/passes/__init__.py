@@ -32,15 +32,18 @@ class Pass:
         name: the module's.
         *needs: an operator of each of them must be there: one of the names of the pass's pattern (separated by spaces), or one of
             whose traits something holds; a tuple has alternatives.
+        least: so many nodes must have what the last of these asks.
     """
 
-    def __init__(self, name: str, *needs: Need | tuple[Need, ...]) -> None:
-        self.name = name
+    def __init__(self, name: str, *needs: Need | tuple[Need, ...], least: int = 1) -> None:
+        self.name, self.least = name, least
         self.needs: list[tuple[Need, ...]] = [need if isinstance(need, tuple) else (need,) for need in needs]
 
     def apply(self, net: Net) -> None:
         """Edits the net as the module says."""
-        if all(any(_met(need, net.ops) for need in needs) for needs in self.needs):
+        if not all(any(_met(need, net.ops) for need in needs) for needs in self.needs):
+            return
+        if self.least == 1 or self.least <= sum(any(_met(n, (node.op,)) for n in self.needs[-1]) for node in net.nodes if node):
             imported(f"{__package__}.{self.name}").apply(net)
 
 
@@ -63,7 +66,7 @@ PASSES = (
     Pass("residual", "Add Sum", lambda t: "residual" in t.epilogue),
     _ACTIVATIONS,
     Pass("layout", ("AveragePool", lambda t: t.layout is not None and t.layout.kind == "free")),
-    Pass("elementwise", lambda t: t.elementwise),
+    Pass("elementwise", lambda t: t.elementwise, least=3),
 )
 
 
@@ -132,12 +135,26 @@ def _optimised(
     return net.graph()
 
 
+# Attributes that may ask for a result of float16, which is 10 as TensorProto.DataType counts.
+_HALF, _ASKING = np.dtype(np.float16), ("to", "dtype", "output_dtype", "stash_type")
+
+
+def _has_float16(graph: Graph, around: Mapping[str, np.ndarray], specs: Mapping[str, Spec]) -> bool:
+    """Whether there may be values of float16 in the graph; `around`, `specs`: see `optimise`."""
+    dtypes = [a.dtype for a in (*graph.constants.values(), *around.values())]
+    if _HALF in dtypes or _HALF in [v.dtype for v in graph.inputs] or _HALF in [s.dtype for s in specs.values()]:
+        return True
+    attributes = [node.attributes for node in graph.nodes]
+    asked = any(a.get(name) == 10 for a in attributes for name in _ASKING)
+    return asked or any(getattr(value, "dtype", None) == _HALF for a in attributes for value in a.values())
+
+
 def _float32(graph: Graph, strict: bool, known: Mapping[str, np.ndarray], specs: Mapping[str, Spec], room: fold.Room) -> Graph:
     """The graph, computed in float32 where it is one of float16."""
+    if not _has_float16(graph, known, specs):
+        return graph
     from . import float16
 
-    if not float16.present(graph, known, specs):
-        return graph
     net = Net(graph, known, specs)
     fold.apply(net, frozenset({"DequantizeLinear"}), room)
     with _guarded("float16"):

@@ -18,8 +18,6 @@ Arrays that stand for bfloat16 are float32 from the start (`operators._narrow`) 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from ...errors import Error
@@ -29,22 +27,10 @@ from ...operators._traits import UNDECIDED
 from ..ir import Graph, Node
 from ._net import Net, captured
 
-__all__ = ["computed", "present"]
+__all__ = ["computed"]
 
 HALF = np.dtype(np.float16)
 _FLOAT32, _FLOAT16 = 1, 10  # as TensorProto.DataType counts
-# Attributes that may ask for a result of float16.
-_ASKING = ("to", "dtype", "output_dtype", "stash_type")
-
-
-def present(graph: Graph, around: Mapping[str, np.ndarray], specs: Mapping[str, Spec]) -> bool:
-    """Whether there may be values of float16 in the graph; `around`, `specs`: see `optimise`."""
-    dtypes = [a.dtype for a in (*graph.constants.values(), *around.values())]
-    if HALF in dtypes or HALF in [v.dtype for v in graph.inputs] or HALF in [s.dtype for s in specs.values()]:
-        return True
-    attributes = [node.attributes for node in graph.nodes]
-    asked = any(a.get(name) == _FLOAT16 for a in attributes for name in _ASKING)
-    return asked or any(getattr(value, "dtype", None) == HALF for a in attributes for value in a.values())
 
 
 def computed(net: Net, rounds: bool) -> Graph:

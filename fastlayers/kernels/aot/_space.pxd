@@ -53,6 +53,8 @@ cdef inline int64_t shared(int64_t n, int64_t piece, int64_t unit, int64_t least
             most, best = share, length
         if share > 0.94 or tasks >= 8 * hands:
             return best
+        if length <= unit:
+            return best
         count += 1
         length = ((n + count - 1) // count + unit - 1) // unit * unit
         if length < least:

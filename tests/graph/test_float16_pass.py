@@ -274,11 +274,13 @@ def test_a_users_operator_gets_float16() -> None:
 
     from fastlayers.operators._base import OPERATORS, register
 
-    if "test::Twice16" not in OPERATORS:
-        register("test::Twice16", lambda n: [n.spec(0)], lambda n, x: (run(x),))
-    nodes = [node("h = Relu(x)"), node("t = test::Twice16(h)"), node("y = Relu(t)")]
-    made = graph({"x": ((3,), HALF)}, nodes, ["y"])
-    got = outputs(optimise(made), [np.array([1, -1, 40000], HALF)], default())[0]
+    register("test::Twice16", lambda n: [n.spec(0)], lambda n, x: (run(x),))
+    try:
+        nodes = [node("h = Relu(x)"), node("t = test::Twice16(h)"), node("y = Relu(t)")]
+        made = graph({"x": ((3,), HALF)}, nodes, ["y"])
+        got = outputs(optimise(made), [np.array([1, -1, 40000], HALF)], default())[0]
+    finally:
+        del OPERATORS["test::Twice16"]  # type: ignore[attr-defined]
     np.testing.assert_array_equal(got, np.array([2, 0, np.inf], HALF))
     assert set(seen) == {HALF}
 

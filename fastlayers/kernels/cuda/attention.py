@@ -187,14 +187,21 @@ def _attention(depth: int, rows: int, keys: int, by_quads: bool, has_mask: bool,
                         column = 4 * tx + across4 * w + z
                         if column < e:
                             value = sums[4 * (sums_of * i + w) + z] / total[i]
-                            if empty == 2:
-                                if nothing or total[i] != total[i]:
-                                    value = ZERO
-                                    for j in range(seen):
-                                        value = value + ZERO * v[v_start + j * v_row + column]
-                            elif nothing:
+                            if nothing:
                                 value = NAN if empty != 0 else ZERO
                             out[o_start + query * o_row + column] = value
+        if empty == 2:
+            # Sums with weights of 0, for rows without any. Apart from the loop above, which would not be unrolled around
+            # this one and keep its arrays in memory; what is NaN for its values' sake stays so.
+            for i in range(4):
+                query = first + row0 + i
+                for at in range(4 * sums_of if query < n else 0):
+                    column = 4 * tx + across4 * (at // 4) + at % 4
+                    if column < e and out[o_start + query * o_row + column] != out[o_start + query * o_row + column]:
+                        value = ZERO
+                        for j in range(seen):
+                            value = value + ZERO * v[v_start + j * v_row + column]
+                        out[o_start + query * o_row + column] = value
 
     return attention_kernel
 

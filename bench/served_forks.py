@@ -21,7 +21,7 @@ import numpy as np
 
 import fastlayers as fl
 
-SECONDS_A_CHILD = 20
+SECONDS_A_CHILD = 60
 Scene = tuple[int, Callable[[int], object]]  # how many threads do it, and what: by a number that grows
 
 

@@ -3,7 +3,8 @@
 A child has only the thread that forked. What another thread was doing stays half done in it; where that is an entry that is
 missing in a cache, the child makes it again (see `_locks`), but a module that was being imported keeps its lock shut for ever,
 and a switch of kernels or a compilation is neither the old state nor the new one. A fork therefore waits for these: for modules
-of this package, and for the locks given to `finish_before_fork`. They take milliseconds, compilations up to some seconds.
+of this package, of NumPy and of the standard library (the child would hang in a function that imports `heapq` where it needs it),
+and for the locks given to `finish_before_fork`. They take milliseconds, compilations up to some seconds.
 """
 
 from __future__ import annotations
@@ -45,12 +46,16 @@ def finish_before_fork(lock: _Lock) -> None:
     _waited_for.append(lock)
 
 
+# Whose modules functions of this package may import when they are first called. Not everybody's: another's may take minutes.
+_IMPORTED = frozenset({__package__, "numpy"}) | sys.stdlib_module_names
+
+
 def _importing() -> bool:
-    """Is another thread importing a module of this package?"""
+    """Is another thread importing a module that this package needs?"""
     locks = getattr(sys.modules.get("_frozen_importlib"), "_module_locks", {})
-    here, ours = get_ident(), (__package__, f"{__package__}.")
+    here = get_ident()
     for name, reference in list(locks.items()):
-        if name == ours[0] or name.startswith(ours[1]):
+        if name.partition(".")[0] in _IMPORTED:
             lock = reference()
             if getattr(lock, "owner", None) not in (None, here):
                 return True

@@ -4,6 +4,7 @@ which is killed if it hangs; ``FASTLAYERS_FORKS`` sets how many children it has.
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -69,6 +70,26 @@ FIRST = """
 def test_a_fork_waits_for_imports(after: float) -> None:
     first = 'fl.compile(fl.ReLU(), fl.graph.Input("x", ("n", 2)))(np.zeros((3, 2), np.float32))'
     assert run("-c", textwrap.dedent(FIRST.format(given="", first=first, after=after))) == "0\n"
+
+
+def test_a_fork_waits_for_a_module_of_the_standard_library(tmp_path: Path) -> None:
+    # Functions import some when they are first called. This one, of a name that nothing else imports, takes long.
+    (tmp_path / "antigravity.py").write_text("import time\ntime.sleep(0.5)\n")
+    given = f"sys.path.insert(0, {str(tmp_path)!r})"
+    assert run("-c", textwrap.dedent(FIRST.format(given=given, first="import antigravity", after=0.1))) == "0\n"
+
+
+def test_a_fork_waits_for_every_import_within_a_function() -> None:
+    optional = {"llvmlite", "numba", "onnx", "onnxruntime"}  # which are looked for once, and never while a model is called
+    for path in (ROOT / "fastlayers").rglob("*.py"):
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                for node in ast.walk(function):
+                    names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+                    if isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                        names.append(node.module)
+                    found = {name.partition(".")[0] for name in names}
+                    assert found <= _forks._IMPORTED | optional, f"{path.relative_to(ROOT)}: {function.name} imports {found}"
 
 
 @pytest.mark.jit

@@ -47,7 +47,7 @@ def paired(got: Mapping[str, Any], want: Mapping[str, Any]) -> dict[str, Any]:
     """
     mine, theirs = ({name: np.asarray(value) for name, value in results.items()} for results in (got, want))
     count = len(next(iter(theirs.values())))
-    if any(mine[name].shape != array.shape or len(array) != count for name, array in theirs.items()):
+    if not count or any(mine[name].shape != array.shape or len(array) != count for name, array in theirs.items()):
         return mine
 
     def rows(arrays: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 import pickle  # noqa: TID251 - models must survive it; no file is read this way
 import subprocess
@@ -46,6 +47,15 @@ def test_a_mapped_file_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     np.testing.assert_array_equal(again(X), model(X))
     assert (again.num_threads, again._options) == (3, model._options)
     assert pickle.dumps(again) == data
+
+
+def test_a_reference_has_every_argument_that_the_model_was_loaded_with(path: Path) -> None:
+    """One that is not kept has its default in the worker: `zipmap` once made dicts there of what was an array here."""
+    model = fl.load(path, zipmap=False)
+    carried = {"source", "num_threads", "mmap", "weights"}  # otherwise, or with one value only
+    assert model._origin is not None
+    assert set(model._origin.options) == set(inspect.signature(fl.load).parameters) - carried
+    assert pickle.loads(pickle.dumps(model))._origin == model._origin
 
 
 def test_a_worker_maps_the_same_file(path: Path) -> None:

@@ -14,6 +14,10 @@ PACKAGES = {
     "cli": ("rich>=13",),
     "onnx": ("onnx>=1.19",),
     "compare": ("onnxruntime>=1.20",),
+    "ray": ("ray[data]>=2.40",),
+    "dask": ("dask[array,distributed]>=2025.1",),
+    "spark": ("pyspark>=3.5", "pyarrow>=15", "pandas>=2.2,<3"),
+    "joblib": ("joblib>=1.4",),
 }
 
 

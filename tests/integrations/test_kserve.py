@@ -19,10 +19,10 @@ def made(kind: str, value: Any, where: str) -> Any:
     import kserve.models
     import kubernetes.client.models
 
-    if match := re.fullmatch(r"[lL]ist\[(.*)\]", kind):
+    if match := re.fullmatch(r"(?:list|List)\[(.*)\]", kind):
         assert isinstance(value, list), f"{where}: expected a list"
         return [made(match[1], item, f"{where}[{i}]") for i, item in enumerate(value)]
-    if match := re.fullmatch(r"[dD]ict[(\[]str, (.*)[)\]]", kind):
+    if match := re.fullmatch(r"(?:dict|Dict)[(\[]str, (.*)[)\]]", kind):
         assert isinstance(value, dict), f"{where}: expected a mapping"
         return {key: made(match[1], item, f"{where}.{key}") for key, item in value.items()}
     if kind == "object":  # a number or a string

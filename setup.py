@@ -73,6 +73,11 @@ def extensions() -> list[Extension]:
     import numpy
     from Cython.Build import cythonize
 
+    root = Path(__file__).resolve().parent
+    sys.path.insert(0, str(root))  # a build in isolation does not look for modules beside this file
+    import codegen
+
+    codegen.write(root)
     flags, link = list(C_FLAGS), [] if sys.platform == "darwin" else ["-s"]
     if sys.platform == "linux":
         # Many small modules: pages between their parts are most of some of them.
@@ -85,9 +90,9 @@ def extensions() -> list[Extension]:
         directives.update(boundscheck=True, wraparound=False, initializedcheck=True)
     # The oldest numpy that is supported knows the interface of 1.22, which counted memory needs.
     macros = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_22_API_VERSION")]
-    # The linker reorders nothing that matters here, and threads need their own flag with some C libraries.
+    # Threads need a flag of their own with some C libraries.
     threads = [] if sys.platform == "win32" else ["-pthread"]
-    headers = sorted(str(p) for p in (AOT / "csrc").glob("*.h"))
+    headers = sorted(str(path) for folder in ("csrc", "made") for path in (AOT / folder).glob("*.[hd]*"))
     driver = [
         Extension(
             f"fastlayers.kernels.aot.{pyx.stem}",

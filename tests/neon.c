@@ -108,8 +108,8 @@ static double unary(int code, double a, double b, double x) {
   case FL_GELU: return 0.5 * x * (1 + erf(x * sqrt(0.5)));
   case FL_GELU_TANH: return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
   case FL_SILU: return x * sigmoid(x);
-  case FL_HARD_SIGMOID: return fmin(fmax(a * x + b, 0), 1);
-  case FL_HARD_SWISH: return x * fmin(fmax(x / 6 + 0.5, 0), 1);
+  case FL_HARDSIGMOID: return fmin(fmax(a * x + b, 0), 1);
+  case FL_HARDSWISH: return x * fmin(fmax(x / 6 + 0.5, 0), 1);
   case FL_SOFTPLUS: return a * x > b ? x : log1p(exp(a * x)) / a;
   case FL_SOFTSIGN: return x / (1 + fabs(x));
   case FL_MISH: return x * tanh(log1p(exp(x)));
@@ -146,7 +146,7 @@ static void parameters(int code, float *a, float *b) {
     *a = 0.25f;
   else if (code == FL_SELU)
     *a = 1.6732632f, *b = 1.0507010f;
-  else if (code == FL_HARD_SIGMOID)
+  else if (code == FL_HARDSIGMOID)
     *a = 1.0f / 6, *b = 0.5f;
   else if (code == FL_SOFTPLUS)
     *a = 1, *b = 20;

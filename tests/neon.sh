@@ -7,6 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 flags=(-O3 -ffp-contract=fast -fno-math-errno -Wno-psabi -DFL_NO_MODULE -Ifastlayers/kernels/aot/csrc)
+"${PYTHON:-python}" -m codegen >/dev/null # the header of codes; needs nothing but Python
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 case ${1:-_neon.c} in

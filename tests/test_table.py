@@ -21,25 +21,12 @@ from .each import each
 
 needs_engine = pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
 KERNELS_H = Path(table.__file__).parent / "aot" / "csrc" / "kernels.h"
-ENGINE_PXD = Path(table.__file__).parent / "aot" / "_engine.pxd"
 FOLDERS = (
     "reference",
     pytest.param("aot", marks=needs_engine),
     pytest.param("jit", marks=pytest.mark.jit),
     pytest.param("cuda", marks=pytest.mark.jit),
 )
-# Kernels that numpy's own loops serve as well as Numba's would.
-NOT_IN_JIT = frozenset(
-    {"arg_extreme", "argmax", "arithmetic", "choose", "fft", "fft_pack", "fold", "function", "integer", "max_pool_places",
-     "one_hot", "overlap_add", "pick", "reverse_sequence", "running_sum", "scatter", "suppress", "topk"}
-)  # fmt: skip
-# Those that CUDA's engine has not got: quantised numbers, grids, spectra, trees, whose walks would take each thread another way.
-NOT_IN_CUDA = frozenset(
-    {"arg_extreme", "argmax", "arithmetic", "choose", "dequantize", "dynamic_quantize", "fft", "fft_pack", "fold", "function",
-     "grid_sample", "linear_attention", "lookup", "max_pool_places", "one_hot", "overlap_add", "pick", "qbinary", "qconv",
-     "qconv_pack", "qpool", "quantize", "reverse_sequence", "scatter", "suppress", "topk", "tree_argmax", "tree_distribution",
-     "tree_ensemble", "tree_ensemble_pack", "tree_log_prob"}
-)  # fmt: skip
 kernels = each("item", KERNELS)
 
 
@@ -54,21 +41,6 @@ def defined(name: str) -> int:
     found = re.search(rf"^#define {name}\s+(\d+)", header(), flags=re.MULTILINE)
     assert found, f"kernels.h does not define {name}"
     return int(found[1])
-
-
-def fields(struct: str, text: str) -> list[str]:
-    """Names of a structure's members in order, function pointers among them; works on C and on the .pxd."""
-    body = re.search(struct, text, flags=re.DOTALL)
-    assert body, f"{struct} not found"
-    # A function pointer's own arguments are dropped first: only (*name) stays of it.
-    renamed = re.sub(r'\w+ "(\w+)"', r"\1", body[1])  # a C name that is a keyword of Cython
-    flat = re.sub(r"\(\*(\w+)\)\s*\([^)]*\)[^;\n]*", r"\1", renamed)
-    return re.findall(r"(\w+)\s*(?=[;,\n])", re.sub(r"[*]", " ", flat))
-
-
-def structures() -> list[str]:
-    """Names of the structures of kernels.h."""
-    return re.findall(r"typedef struct(?: \w+)? \{[^}]*\} (\w+);", header())
 
 
 def plain(arguments: Iterable[str]) -> list[str]:
@@ -91,7 +63,7 @@ def test_packed_kernels_have_a_pack_kernel_beside_them(item: Kernel) -> None:
 @pytest.mark.parametrize("folder", FOLDERS)
 @kernels
 def test_same_name_and_arguments_in_every_folder(item: Kernel, folder: str) -> None:
-    if item.name in {"jit": NOT_IN_JIT, "cuda": NOT_IN_CUDA}.get(folder, ()):
+    if folder not in item.variants:
         return  # the reference's runs
     module = importlib.import_module(f"fastlayers.kernels.{folder}.{item.file}")
     function = getattr(module, item.name)
@@ -108,8 +80,8 @@ def test_every_kernel_has_a_step(item: Kernel) -> None:
 
 
 def test_every_kernel_runs_in_the_variant_that_was_asked_for(variant: str) -> None:
-    missing = {"jit": NOT_IN_JIT, "cuda": NOT_IN_CUDA}.get(variant, frozenset())
-    want = {item.name: "reference" if item.name in missing else variant for item in KERNELS}
+    folder = variant.partition("/")[0]
+    want = {item.name: variant if folder in item.variants else "reference" for item in KERNELS}
     assert _dispatch.info()["operations"] == want
 
 
@@ -123,18 +95,10 @@ def test_bench_cases_have_labels_of_their_own() -> None:
     assert sorted(ids) == sorted(set(ids)), "the label is the seed and the name in reports"
 
 
-def test_unary_codes_are_those_of_the_header() -> None:
-    body = re.search(r"enum fl_unary_code \{(.*?)\}", header(), flags=re.DOTALL)
-    assert body
-    names = [entry.split("=")[0].strip() for entry in body[1].split(",")]
-    assert names.pop() == "FL_UNARY_COUNT"
-    codes = {name.removeprefix("FL_").lower().replace("_", ""): code for code, name in enumerate(names)}
-    assert {name.replace("_", ""): unary.code for name, unary in UNARY.items()} == codes
-
-
 def test_every_unary_parameter_has_a_default_and_a_place() -> None:
     for name, unary in UNARY.items():
         assert len(unary.parameters) == len(unary.defaults) <= 2, name
+        assert not (unary.gate and unary.parameters), name
 
 
 def test_panel_and_block_are_those_of_the_contract() -> None:
@@ -147,15 +111,6 @@ def test_panel_and_block_are_those_of_the_contract() -> None:
 
 def test_pad_modes_are_numbered_from_zero() -> None:
     assert list(table.PAD_MODES.values()) == list(range(len(table.PAD_MODES)))
-
-
-@each("name", structures())
-def test_driver_declares_the_structures_of_the_header(name: str) -> None:
-    """Cython checks a declared member against C, but not that none was left out or renamed on one side."""
-    in_c = rf"typedef struct(?: {name})? \{{([^}}]*)\}} {name};"
-    in_pxd = rf"ctypedef struct {name}:\n((?: {{8}}[^\n]*\n)+)"
-    ours = set(fields(in_pxd, ENGINE_PXD.read_text(encoding="utf-8")))
-    assert ours == set(fields(in_c, header()))
 
 
 def test_results_are_what_a_kernel_writes() -> None:

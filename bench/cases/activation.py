@@ -12,7 +12,7 @@ from . import Case, normal
 
 
 def _unary(name: str, *shape: int) -> Case:
-    code, _, defaults = UNARY[name]
+    code, _, defaults, *_ = UNARY[name]
     limits = (0.0, 6.0) if name == "clip" else defaults
 
     def arguments(rng: np.random.Generator) -> dict[str, Any]:

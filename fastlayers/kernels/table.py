@@ -2,6 +2,7 @@
 
 To add a kernel: (1) a line here; (2) the function in ``reference/<file>.py``, then in the other folders that will have it, same
 name and arguments; (3) cases in ``bench/cases/<file>.py``, which the tests use too. A test fails while one of them is missing.
+The build makes of these tables the engine's enums and each compiled kernel's ways in from Python: see ``codegen/``.
 """
 
 from __future__ import annotations
@@ -43,6 +44,15 @@ PLAIN = frozenset(
 )  # fmt: skip
 
 
+# Where kernels are implemented; a variant without a kernel runs the reference's.
+_ALL = ("reference", "aot", "jit", "cuda")
+# Not on GPUs: quantized values, grids, and trees, whose branches differ from one thread to the next.
+_NUMBA = ("reference", "aot", "jit")
+# Nor under Numba, where NumPy's own loops are as fast.
+_HOST = ("reference", "aot")
+_NOT_JIT = ("reference", "aot", "cuda")
+
+
 class Kernel(NamedTuple):
     """One operation of the engine, spelt the same in every variant."""
 
@@ -50,6 +60,7 @@ class Kernel(NamedTuple):
     file: str
     arguments: tuple[str, ...]
     results: tuple[str, ...] = ("cn", "hn", "out", "scores", "state")  # those among the arguments that it writes
+    variants: tuple[str, ...] = _ALL
 
     @property
     def arrays(self) -> tuple[int, ...]:
@@ -79,10 +90,10 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("binary", "binary", ("a", "b", "out", "op", "activation")),
     Kernel("compare", "binary", ("a", "b", "out", "op")),
     Kernel("where", "binary", ("condition", "a", "b", "out")),
-    Kernel("integer", "binary", ("a", "b", "out", "op", "source")),
-    Kernel("arithmetic", "binary", ("a", "b", "out", "op", "source")),
-    Kernel("choose", "binary", ("condition", "a", "b", "out", "itemsize")),
-    Kernel("function", "functions", ("x", "out", "op", "source")),
+    Kernel("integer", "binary", ("a", "b", "out", "op", "source"), variants=_NOT_JIT),
+    Kernel("arithmetic", "binary", ("a", "b", "out", "op", "source"), variants=_HOST),
+    Kernel("choose", "binary", ("condition", "a", "b", "out", "itemsize"), variants=_HOST),
+    Kernel("function", "functions", ("x", "out", "op", "source"), variants=_HOST),
     Kernel("softmax", "softmax", ("x__oni", "out__oni")),
     Kernel("log_softmax", "softmax", ("x__oni", "out__oni")),
     Kernel("lstm_pack", "recurrent", (*_RECURRENT_WEIGHTS, "peephole__dp", "w_hr__dqh", "options")),
@@ -101,6 +112,7 @@ KERNELS: tuple[Kernel, ...] = (
         "pool_places",
         ("x", "out", "indices", "kernel", "stride", "dilation", "pads", "source"),
         ("out", "indices"),
+        variants=_HOST,
     ),
     Kernel("avg_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "include_pad", "channels_last")),
     Kernel("sum_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "factor", "channels_last")),
@@ -109,7 +121,7 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("time_pool", "time_pooling", ("x", "lengths__n", "mask__nt", "out__nc", "op", "batch_first")),
     Kernel("resize_pack", "resize", ("axes", "size")),
     Kernel("resize", "resize", ("x__odhwi", "packed", "out__odhwi")),
-    Kernel("grid_sample", "grid", ("x__ncp", "grid__nor", "out__nco", "size", "mode", "border", "aligned")),
+    Kernel("grid_sample", "grid", ("x__ncp", "grid__nor", "out__nco", "size", "mode", "border", "aligned"), variants=_NUMBA),
     Kernel("roi_pool", "regions", ("x", "boxes__k5", "out", "scale", "channels_last")),
     Kernel(
         "roi_align",
@@ -121,13 +133,14 @@ KERNELS: tuple[Kernel, ...] = (
         "suppression",
         ("boxes__bn4", "scores__bcn", "out__r3", "count", "size", "value", "least", "mode"),
         ("out", "count"),
+        variants=_HOST,
     ),
     Kernel("reduce", "reduce", ("x__oni", "out__oi", "op")),
-    Kernel("running_sum", "reduce", ("x__oni", "out__oni", "source", "exclusive", "reverse")),
-    Kernel("argmax", "argmax", ("x__oni", "out__oi", "reverse")),
-    Kernel("arg_extreme", "ordering", ("x__oni", "out__oi", "source", "reverse", "last")),
-    Kernel("topk", "ordering", ("x__oni", "out__oki", "indices__oki", "source", "reverse"), ("out", "indices")),
-    Kernel("fold", "ordering", ("x__oni", "out__oi", "op", "source")),
+    Kernel("running_sum", "reduce", ("x__oni", "out__oni", "source", "exclusive", "reverse"), variants=_NOT_JIT),
+    Kernel("argmax", "argmax", ("x__oni", "out__oi", "reverse"), variants=_HOST),
+    Kernel("arg_extreme", "ordering", ("x__oni", "out__oi", "source", "reverse", "last"), variants=_HOST),
+    Kernel("topk", "ordering", ("x__oni", "out__oki", "indices__oki", "source", "reverse"), ("out", "indices"), variants=_HOST),
+    Kernel("fold", "ordering", ("x__oni", "out__oi", "op", "source"), variants=_HOST),
     Kernel("layer_norm", "norm", ("x__on", "weight__n", "bias__n", "out__on", "epsilon", "rms")),
     Kernel("group_norm", "norm", ("x__oci", "weight__c", "bias__c", "out__oci", "groups", "epsilon")),
     Kernel("affine", "norm", ("x__oci", "scale__c", "shift__c", "out__oci", "activation")),
@@ -161,62 +174,71 @@ KERNELS: tuple[Kernel, ...] = (
         "linear_attention",
         "linear_attention",
         ("q__btx", "k__bty", "v__btz", "past__bgde", "gate__btw", "beta__btv", "out__bto", "state__bgde", "scale"),
+        variants=_NUMBA,
     ),
-    Kernel("fft_pack", "fft", ("size", "op", "scale")),
-    Kernel("fft", "fft", ("x__bl", "packed", "window__n", "out__bfo", "stride")),
-    Kernel("overlap_add", "fft", ("x__bfn", "window__n", "out__bl", "stride", "offset", "norm")),
+    Kernel("fft_pack", "fft", ("size", "op", "scale"), variants=_HOST),
+    Kernel("fft", "fft", ("x__bl", "packed", "window__n", "out__bfo", "stride"), variants=_HOST),
+    Kernel("overlap_add", "fft", ("x__bfn", "window__n", "out__bl", "stride", "offset", "norm"), variants=_HOST),
     Kernel("additive_scores", "scores", ("q__bqu", "k__bku", "scale__u", "out__bqk")),
     Kernel("transpose", "layout", ("x__brc", "out__bcr")),
     Kernel("copy", "movement", ("x", "out", "shape", "x_offset", "x_strides", "out_offset", "out_strides", "itemsize")),
     Kernel("gather", "movement", ("x__oni", "indices__m", "out__omi", "itemsize")),
     Kernel("embedding", "movement", ("weight__vd", "ids__m", "out__md")),
-    Kernel("pick", "indexing", ("x__rm", "indices", "out__pm", "shape", "x_strides", "size", "stride", "itemsize")),
+    Kernel(
+        "pick", "indexing", ("x__rm", "indices", "out__pm", "shape", "x_strides", "size", "stride", "itemsize"), variants=_HOST
+    ),
     Kernel(
         "scatter",
         "indexing",
         ("x__rm", "indices", "updates__pm", "out__rm", "shape", "out_strides", "size", "stride", "itemsize", "op", "source"),
+        variants=_HOST,
     ),
-    Kernel("one_hot", "indexing", ("indices__oi", "values", "out__oni", "itemsize")),
-    Kernel("reverse_sequence", "indexing", ("x", "lengths", "out", "batch_first", "itemsize")),
+    Kernel("one_hot", "indexing", ("indices__oi", "values", "out__oni", "itemsize"), variants=_HOST),
+    Kernel("reverse_sequence", "indexing", ("x", "lengths", "out", "batch_first", "itemsize"), variants=_HOST),
     Kernel("cast", "movement", ("x", "out", "source", "target")),
     Kernel(
         "tree_ensemble_pack",
         "trees",
         ("roots", "feature", "split", "modes", "yes", "no", "missing", "members", "starts", "targets", "weight", "size"),
+        variants=_NUMBA,
     ),
-    Kernel("tree_ensemble", "trees", ("x__mk", "packed", "base__n", "out__mn", "op")),
+    Kernel("tree_ensemble", "trees", ("x__mk", "packed", "base__n", "out__mn", "op"), variants=_NUMBA),
     Kernel(
         "tree_log_prob",
         "tree",
         ("x__bd", "weight__md", "bias__m", "targets__b", "starts__s", "points__p", "codes__p", "out__b"),
+        variants=_NUMBA,
     ),
-    Kernel("tree_distribution", "tree", ("x__bm", "order__m", "left__m", "right__m", "out__bn")),
+    Kernel("tree_distribution", "tree", ("x__bm", "order__m", "left__m", "right__m", "out__bn"), variants=_NUMBA),
     Kernel(
         "tree_argmax",
         "tree",
         ("x__bd", "weight__md", "bias__m", "order__m", "left__m", "right__m", "ids__b", "out__b", "depth"),
         ("ids", "out"),
+        variants=_NUMBA,
     ),
     Kernel(
         "qconv_pack",
         "qconv",
         ("weight__oidhw", "zero__o", "factor__o", "bias__o", "shift__o", "stride", "dilation", "groups"),
+        variants=_NUMBA,
     ),
     Kernel(
         "qconv",
         "qconv",
         ("x", "packed", "x_zero", "x_scale", "out", "pads", "x_last", "out_last", "source", "target", "value"),
+        variants=_NUMBA,
     ),
-    Kernel("quantize", "quantise", ("x__oci", "step__c", "zero__c", "out__oci", "target")),
-    Kernel("dequantize", "quantise", ("x__oci", "step__c", "zero__c", "out__oci", "source")),
-    Kernel("dynamic_quantize", "quantise", ("x", "out", "step", "zero"), ("out", "step", "zero")),
-    Kernel("lookup", "quantise", ("x", "table", "out")),
-    Kernel("qbinary", "quantise", ("a__omi", "b__omi", "out__omi", "op", "options")),
-    Kernel("qpool", "quantise", ("x", "out", "kernel", "stride", "dilation", "pads", "op", "source", "options")),
+    Kernel("quantize", "quantise", ("x__oci", "step__c", "zero__c", "out__oci", "target"), variants=_NUMBA),
+    Kernel("dequantize", "quantise", ("x__oci", "step__c", "zero__c", "out__oci", "source"), variants=_NUMBA),
+    Kernel("dynamic_quantize", "quantise", ("x", "out", "step", "zero"), ("out", "step", "zero"), variants=_NUMBA),
+    Kernel("lookup", "quantise", ("x", "table", "out"), variants=_NUMBA),
+    Kernel("qbinary", "quantise", ("a__omi", "b__omi", "out__omi", "op", "options"), variants=_NUMBA),
+    Kernel("qpool", "quantise", ("x", "out", "kernel", "stride", "dilation", "pads", "op", "source", "options"), variants=_NUMBA),
     Kernel("pad", "padding", ("x__odhwi", "out__odhwi", "pads", "mode", "value")),
 )
 
-# The numbers are those of `enum fl_binary_code` and `enum fl_compare_code`.
+# The codes below are those of the engine too: the build makes its enums of these tables.
 BINARY: dict[str, int] = {
     "add": 0,
     "subtract": 1,
@@ -230,19 +252,19 @@ BINARY: dict[str, int] = {
 }
 COMPARE: dict[str, int] = {"equal": 0, "not_equal": 1, "less": 2, "less_equal": 3, "greater": 4, "greater_equal": 5}
 
-# The numbers are those of `enum fl_integer_code`.
 INTEGER: dict[str, int] = {
     "add": 0, "subtract": 1, "multiply": 2, "minimum": 3, "maximum": 4, "and": 5, "or": 6, "xor": 7,
     "equal": 8, "not_equal": 9, "less": 10, "less_equal": 11, "greater": 12, "greater_equal": 13,
 }  # fmt: skip
 
-# Functions of two arrays of any dtype but float16; the numbers are those of `enum fl_arithmetic_code`.
+# Functions of two arrays of any dtype but float16. "mod" has the divisor's sign, as Python's, "fmod" the dividend's, as C's; a
+# shift by fewer than 0 bits, or by as many as there are, leaves nothing of a value but its sign.
 ARITHMETIC: dict[str, int] = {
     "add": 0, "subtract": 1, "multiply": 2, "divide": 3, "power": 4, "minimum": 5, "maximum": 6, "mod": 7, "fmod": 8, "and": 9,
     "or": 10, "xor": 11, "left": 12, "right": 13, "prelu": 14, "equal": 15, "not_equal": 16, "less": 17, "less_equal": 18,
     "greater": 19, "greater_equal": 20,
 }  # fmt: skip
-# Functions of one array of any dtype; the numbers are those of `enum fl_function_code`. The first four give booleans.
+# Functions of one array of any dtype. The first four give booleans.
 FUNCTIONS: dict[str, int] = {
     "is_nan": 0, "is_inf": 1, "is_positive_inf": 2, "is_negative_inf": 3, "not": 4, "negative": 5, "abs": 6, "sign": 7, "relu": 8,
     "tan": 9, "asin": 10, "acos": 11, "atan": 12, "sinh": 13, "cosh": 14, "asinh": 15, "acosh": 16, "atanh": 17, "exp": 18,
@@ -250,10 +272,10 @@ FUNCTIONS: dict[str, int] = {
     "sigmoid": 28, "erf": 29,
 }  # fmt: skip
 
-# What a scattered row does to the one that is there; the numbers are those of `enum fl_scatter_code`.
+# What a scattered row does to the one that is there.
 SCATTER: dict[str, int] = {"none": 0, "add": 1, "mul": 2, "max": 3, "min": 4}
 
-# The numbers are those of `enum fl_kind_code`, the names numpy's.
+# The dtypes of values, by numpy's names.
 KINDS: dict[str, int] = {
     "float32": 0,
     "float64": 1,
@@ -273,8 +295,8 @@ PAD_MODES: dict[str, int] = {"zeros": 0, "reflect": 1, "replicate": 2, "circular
 # What lies outside an image that is read at any places.
 BORDERS: dict[str, int] = {"zeros": 0, "border": 1, "reflection": 2}
 
-# The numbers are those of `enum fl_reduce_code`, which has the formulas.
 MOST_SAMPLES = 128  # of a box's bin along each axis: a picture has no more to tell
+# l1 sums |x|; l2 is the root of the sum of x^2; log_sum is log(sum of x), log_sum_exp log(sum of exp(x)).
 REDUCE: dict[str, int] = {
     "sum": 0, "mean": 1, "max": 2, "min": 3, "prod": 4, "sum_square": 5, "l1": 6, "l2": 7, "log_sum": 8, "log_sum_exp": 9
 }  # fmt: skip
@@ -289,51 +311,60 @@ class Activation(NamedTuple):
 
 
 class Unary(NamedTuple):
-    """An elementwise function as users name it: number, names of its parameters, and their defaults."""
+    """An elementwise function as users name it.
+
+    Attributes:
+        code: its number, also in the engine.
+        parameters: the names of up to two, which are a and b of the formulas.
+        defaults: theirs.
+        cost: operations per element, as the engine's `workers` counts them; to read and write an element costs 10.
+        gate: whether `gated` may multiply by it; it has no parameters then.
+    """
 
     code: int
     parameters: tuple[str, ...] = ()
     defaults: tuple[float, ...] = ()
+    cost: float = 10
+    gate: bool = False
 
 
-# The numbers are those of `enum fl_unary_code`; the order of parameters is that of its (a, b).
 UNARY: dict[str, Unary] = {
-    "identity": Unary(0),
-    "relu": Unary(1),
-    "clip": Unary(2, ("min", "max"), (float("-inf"), float("inf"))),
-    "leaky_relu": Unary(3, ("negative_slope",), (0.01,)),
-    "elu": Unary(4, ("alpha",), (1.0,)),
-    "selu": Unary(5, ("alpha", "scale"), (1.6732632423543772, 1.0507009873554805)),
-    "sigmoid": Unary(6),
-    "tanh": Unary(7),
-    "gelu": Unary(8),
-    "gelu_tanh": Unary(9),
-    "silu": Unary(10),
-    "hardsigmoid": Unary(11, ("alpha", "beta"), (1 / 6, 0.5)),
-    "hardswish": Unary(12),
-    "softplus": Unary(13, ("beta", "threshold"), (1.0, 20.0)),
-    "softsign": Unary(14),
-    "mish": Unary(15),
-    "exp": Unary(16),
-    "log": Unary(17),
-    "erf": Unary(18),
-    "sqrt": Unary(19),
+    "identity": Unary(0, gate=True),
+    "relu": Unary(1, gate=True),  # max(0, x)
+    "clip": Unary(2, ("min", "max"), (float("-inf"), float("inf"))),  # min(max(x, a), b); ReLU6 is a = 0, b = 6
+    "leaky_relu": Unary(3, ("negative_slope",), (0.01,)),  # x >= 0 ? x : a x
+    "elu": Unary(4, ("alpha",), (1.0,), cost=40),  # x > 0 ? x : a (exp(x) - 1)
+    "selu": Unary(5, ("alpha", "scale"), (1.6732632423543772, 1.0507009873554805), cost=40),  # b (x > 0 ? x : a (exp(x) - 1))
+    "sigmoid": Unary(6, cost=35, gate=True),  # 1 / (1 + exp(-x))
+    "tanh": Unary(7, cost=45, gate=True),
+    "gelu": Unary(8, cost=50, gate=True),  # x Phi(x), with erf
+    "gelu_tanh": Unary(9, cost=45, gate=True),  # 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+    "silu": Unary(10, cost=35, gate=True),  # x sigmoid(x)
+    "hardsigmoid": Unary(11, ("alpha", "beta"), (1 / 6, 0.5)),  # min(max(a x + b, 0), 1)
+    "hardswish": Unary(12, gate=True),  # x min(max(x / 6 + 1/2, 0), 1)
+    "softplus": Unary(13, ("beta", "threshold"), (1.0, 20.0), cost=80),  # a x > b ? x : log(1 + exp(a x)) / a
+    "softsign": Unary(14, cost=20, gate=True),  # x / (1 + |x|)
+    "mish": Unary(15, cost=50, gate=True),  # x tanh(softplus(x))
+    "exp": Unary(16, cost=35, gate=True),
+    "log": Unary(17, cost=40, gate=True),
+    "erf": Unary(18, cost=45, gate=True),
+    "sqrt": Unary(19, cost=15, gate=True),
     "square": Unary(20),
     "negative": Unary(21),
     "abs": Unary(22),
-    "reciprocal": Unary(23),
+    "reciprocal": Unary(23, cost=20),  # 1 / x
     "floor": Unary(24),
     "ceil": Unary(25),
-    "round": Unary(26),
-    "sign": Unary(27),
-    "sin": Unary(28),
-    "cos": Unary(29),
-    "celu": Unary(30, ("alpha",), (1.0,)),
-    "shrink": Unary(31, ("lambd", "bias"), (0.5, 0.0)),
-    "threshold": Unary(32, ("threshold", "value"), (0.0, 0.0)),
-    "tanhshrink": Unary(33),
-    "logsigmoid": Unary(34),
-    "quick_gelu": Unary(35, ("alpha",), (1.702,)),
+    "round": Unary(26),  # ties to even
+    "sign": Unary(27),  # -1, 0, 1, or NaN
+    "sin": Unary(28, cost=200),
+    "cos": Unary(29, cost=200),
+    "celu": Unary(30, ("alpha",), (1.0,), cost=45),  # x > 0 ? x : a (exp(x / a) - 1)
+    "shrink": Unary(31, ("lambd", "bias"), (0.5, 0.0)),  # x < -a ? x + b : x > a ? x - b : 0
+    "threshold": Unary(32, ("threshold", "value"), (0.0, 0.0)),  # x > a ? x : b
+    "tanhshrink": Unary(33, cost=50),  # x - tanh(x)
+    "logsigmoid": Unary(34, cost=80),  # -log(1 + exp(-x))
+    "quick_gelu": Unary(35, ("alpha",), (1.702,), cost=35),  # x sigmoid(a x)
 }
 
 _SIGMOID, _TANH = Activation(UNARY["sigmoid"].code), Activation(UNARY["tanh"].code)

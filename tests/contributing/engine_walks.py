@@ -32,12 +32,8 @@ _C = "FL_INLINE vf fl_v_relu_squared(vf x, vf a, vf b) { (void)a, (void)b; retur
 ACTIVATION = Walk(
     "An activation",
     (
-        after("fastlayers/kernels/table.py", '    "quick_gelu": Unary(35, ("alpha",), (1.702,)),\n', '    "relu_squared": Unary(36),\n'),
-        after("fastlayers/kernels/aot/csrc/kernels.h", "  FL_QUICK_GELU,   /* x sigmoid(a x) */\n", "  FL_RELU_SQUARED, /* max(0, x)^2 */\n"),
-        after("fastlayers/kernels/aot/csrc/unary.h", "FL_MAP(quick_gelu)\n", "FL_MAP(relu_squared)\n"),
-        after("fastlayers/kernels/aot/csrc/unary.h", "    [FL_QUICK_GELU] = {fl_map_quick_gelu, 0},\n", "    [FL_RELU_SQUARED] = {fl_map_relu_squared, 0},\n"),
+        after("fastlayers/kernels/table.py", '    "quick_gelu": Unary(35, ("alpha",), (1.702,), cost=35),  # x sigmoid(a x)\n', '    "relu_squared": Unary(36),  # max(0, x)^2\n'),
         after("fastlayers/kernels/aot/csrc/unary.h", "{ return vsel((vi)(x <= a), b, x); }\n", _C),
-        after("fastlayers/kernels/aot/activation.pyx", "200, 45, 10, 10, 50, 80, 35", ", 10"),
         after("fastlayers/kernels/reference/activation.py", '    "quick_gelu": lambda x, a, b: x * _sigmoid(a * x),\n', '    "relu_squared": lambda x, a, b: np.where(x <= 0, 0, x * x),\n'),
         after("fastlayers/kernels/jit/_math.py", '    "quick_gelu": lambda e, x, a, b: x * sigmoid(e, a * x),\n', '    "relu_squared": lambda e, x, a, b: e.select(x <= 0.0, 0.0, x * x),\n'),
         after("fastlayers/kernels/cuda/_math.py", "    return x * _sigmoid(a * x)\n", "\n\n@device\ndef _relu_squared(x: Any, a: Any, b: Any) -> Any:\n    return _ZERO if x <= _ZERO else x * x\n"),
@@ -83,7 +79,6 @@ from libc.stdint cimport int64_t
 cimport numpy as cnp
 
 from ._engine cimport fl_kernels, level
-from ._step cimport make_step, run_plan, volume
 
 cnp.import_array()
 
@@ -93,33 +88,19 @@ ctypedef struct Job:
     double work
 
 
-cdef int run(const void *plan, void *const *operands) noexcept nogil:
+cdef void plan_hinge(Job *job, int64_t x) noexcept:
+    job.table = level()
+    job.size = x
+    job.work = <double>x
+
+
+cdef int run_hinge(const void *plan, void *const *operands) noexcept nogil:
     cdef const Job *job = <const Job *>plan
     job.table.hinge(<const float *>operands[0], <const float *>operands[1], <float *>operands[2], job.size)
     return 0
 
 
-cdef int plan_hinge(Job *job, tuple x) except -1:
-    job.table = level()
-    job.size = volume(x)
-    job.work = <double>job.size
-    return 0
-
-
-def hinge(cnp.ndarray x__n, cnp.ndarray t__n, cnp.ndarray out__n):
-    """out = max(0, 1 - t x)."""
-    cdef Job job
-    cdef void *operands[3]
-    plan_hinge(&job, (<object>x__n).shape)
-    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x__n), cnp.PyArray_DATA(t__n), cnp.PyArray_DATA(out__n)
-    run_plan(run, &job, operands, job.work, "hinge")
-
-
-def hinge_step(tuple x__n, tuple t__n, tuple out__n):
-    """The step of `hinge`: shapes instead of arrays."""
-    cdef Job job
-    plan_hinge(&job, x__n)
-    return make_step(run, &job, sizeof(Job), 3, job.work, None)
+include "made/hinge.pxi"
 '''
 _REFERENCE = '''\
 """Hinge losses in plain numpy."""
@@ -160,23 +141,19 @@ CASES = tuple(_hinge(n) for n in (1, 7, 4096))
 KERNEL = Walk(
     "A kernel",
     (
-        after("fastlayers/kernels/table.py", '    Kernel("softmax", "softmax", ("x__oni", "out__oni")),\n', '    Kernel("hinge", "hinge", ("x__n", "t__n", "out__n")),\n'),
+        after("fastlayers/kernels/table.py", '    Kernel("softmax", "softmax", ("x__oni", "out__oni")),\n', '    Kernel("hinge", "hinge", ("x__n", "t__n", "out__n"), variants=_HOST),\n'),
         new("fastlayers/kernels/aot/csrc/hinge.h", _HEADER),
-        after("fastlayers/kernels/aot/csrc/kernels.h", "  /* direct.h */\n", "  void (*hinge)(const float *x, const float *t, float *y, int64_t n);\n"),
+        after("fastlayers/kernels/aot/csrc/kernels.def", "/* direct.h */\n", "FL_KERNEL(f32, hinge, void, (const float *x, const float *t, float *y, int64_t n))\n"),
         after("fastlayers/kernels/aot/csrc/level.h", '#include "rotary.h"\n', '#include "hinge.h"\n'),
-        after("fastlayers/kernels/aot/csrc/level.h", "    .rotary = fl_f32_rotary,\n", "    .hinge = fl_f32_hinge,\n"),
-        after("fastlayers/kernels/aot/_engine.pxd", "        void (*direct)(const fl_direct *p) noexcept nogil\n", "        void (*hinge)(const float *x, const float *t, float *y, int64_t n) noexcept nogil\n"),
         new("fastlayers/kernels/aot/hinge.pyx", _DRIVER),
         new("fastlayers/kernels/reference/hinge.py", _REFERENCE),
         new("bench/cases/hinge.py", _BENCH),
-        after("tests/test_table.py", 'NOT_IN_JIT = frozenset(\n    {', '"hinge", '),
-        after("tests/test_table.py", 'NOT_IN_CUDA = frozenset(\n    {', '"hinge", '),
     ),
     (
         "-m pytest -q tests/test_table.py tests/test_lint.py",
         "-m pytest -q -m '' tests/kernels/test_cases.py -k hinge",
     ),
-    other=frozenset({"fastlayers/kernels/README.md"}),
+    other=frozenset({"codegen/pairs.py", "fastlayers/kernels/README.md"}),
 )  # fmt: skip
 
 LEVEL = Walk(

@@ -16,12 +16,12 @@ def check_sdist(path: str) -> None:
     """The sdist must build and test itself: every source, test and benchmark file, and nothing that a build makes."""
     with tarfile.open(path) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
-    made = [name for name in names if re.search(r"\.(so|pyd|py[co])$|__pycache__|kernels/aot/\w+\.c$", name)]
+    made = [name for name in names if re.search(r"\.(so|pyd|py[co])$|__pycache__|kernels/aot/(made/.*|\w+\.c)$", name)]
     assert not made, f"sdist holds what a build makes: {made}"
-    folders = ("fastlayers", "tests", "bench")
+    folders = ("codegen", "fastlayers", "tests", "bench")
     wanted = {str(p.relative_to(ROOT)) for f in folders for p in (ROOT / f).rglob("*") if p.suffix in SOURCES}
     wanted |= {"setup.py", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"}
-    wanted = {name for name in wanted if not re.search(r"kernels/aot/\w+\.c$", name)}
+    wanted = {name for name in wanted if not re.search(r"kernels/aot/(made/.*|\w+\.c)$", name)}
     assert wanted <= names, f"sdist lacks {sorted(wanted - names)}"
     print(f"sdist: {len(names)} names, {Path(path).stat().st_size / 1e6:.2f} MB")
 
@@ -33,7 +33,7 @@ def check_wheel(path: str) -> None:
     stray = [
         n
         for n in sizes
-        if n.endswith((".c", ".h", ".pyx", ".pxd")) or n.split("/")[0] in ("tests", "bench") or "__pycache__" in n
+        if n.endswith((".c", ".h", ".def", ".pyx", ".pxd", ".pxi")) or n.split("/")[0] in ("codegen", "tests", "bench") or "__pycache__" in n
     ]
     assert not stray, f"wheel holds {stray}"
     modules = {n.split("/")[-1].split(".")[0] for n in sizes if n.endswith((".so", ".pyd"))}
@@ -52,7 +52,7 @@ def check_wheel(path: str) -> None:
     assert total <= MOST_BYTES, f"{total} bytes installed are more than {MOST_BYTES}"
 
 
-SOURCES = {".py", ".pyi", ".pyx", ".pxd", ".c", ".h", ".sh", ".npz", ".json", ".txt", ".typed", ".safetensors", ".wav"}
+SOURCES = {".py", ".pyi", ".pyx", ".pxd", ".c", ".h", ".def", ".sh", ".npz", ".json", ".txt", ".typed", ".safetensors", ".wav"}
 
 if __name__ == "__main__":
     check_sdist(sys.argv[1])

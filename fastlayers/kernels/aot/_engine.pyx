@@ -25,8 +25,6 @@ cdef extern from "csrc/cpu.h":
     int fl_usable(const char *level)
 
 cdef extern from "csrc/kernels.h":
-    enum:
-        FL_ABI
     const char *FL_CAPSULE
 
 cdef extern from "csrc/pool.h" nogil:

@@ -42,3 +42,15 @@ cdef int64_t volume(tuple shape) except -1
 
 # Writes a shape's sizes to `to`, which has room for them.
 cdef int dims_of(tuple shape, cnp.npy_intp *to) except -1
+
+# What the ways in from Python ask of the arguments (codegen/pairs.py). The data and the shape of an array, NULL and None of None:
+cdef inline void *data_of(cnp.ndarray array) noexcept:
+    return NULL if array is None else cnp.PyArray_DATA(array)
+
+
+cdef inline tuple shape_of(cnp.ndarray array):
+    return None if array is None else (<object>array).shape
+
+
+# the sizes of a shape, which must be as many as its kernel has axes.
+cdef int sizes_of(tuple shape, int axes, cnp.npy_intp *to) except -1

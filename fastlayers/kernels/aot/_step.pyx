@@ -121,3 +121,9 @@ cdef int dims_of(tuple shape, cnp.npy_intp *to) except -1:
     for i in range(len(shape)):
         to[i] = shape[i]
     return 0
+
+
+cdef int sizes_of(tuple shape, int axes, cnp.npy_intp *to) except -1:
+    if len(shape) != axes:
+        raise ShapeError(f"step: shape is {shape}: expected {axes} axes")
+    return dims_of(shape, to)

@@ -6,7 +6,8 @@ from libc.stddef cimport size_t
 cimport numpy as cnp
 
 from ._engine cimport FL_UNARY_COUNT, RELEASE_GIL, alloc, fl_kernels, level, parallel, release, workers
-from ._step cimport make_step, run_plan, volume
+
+from ..table import UNARY
 
 cnp.import_array()
 
@@ -14,10 +15,10 @@ cdef enum:
     RUN = 16384  # elements of a task: 64 KB stay in the second-level cache, and hide the cost of a claim
     NARROW = 64  # planes of PReLU below this many elements get a slope an element instead of a call each
 
-# Operations an element (see `workers`) by code: the memory alone costs 10.
-cdef double COST[FL_UNARY_COUNT]
-COST[:] = [10, 10, 10, 10, 40, 40, 35, 45, 50, 45, 35, 10, 10, 80, 20, 50, 35, 40, 45, 15, 10, 10, 10, 20, 10, 10, 10, 10, 200,
-           200, 45, 10, 10, 50, 80, 35]
+cdef double COST[FL_UNARY_COUNT]  # operations per element (see `workers`) by code
+cdef object row
+for row in UNARY.values():
+    COST[row.code] = row.cost
 
 ctypedef struct Job:
     const fl_kernels *table
@@ -94,13 +95,14 @@ cdef void spread(Run function, const Job *job) noexcept nogil:
         parallel(task, &tasks, count, threads)
 
 
-cdef void plan_unary(Job *job, int64_t size, activation):
+cdef void plan_unary(Job *job, int64_t out, activation):
+    """out = f(x), f given by code and parameters; out may be x."""
     job.table = level()
-    job.size = size
+    job.size = out
     job.code = <object>PyTuple_GET_ITEM(activation, 0)
     job.a = <object>PyTuple_GET_ITEM(activation, 1)
     job.b = <object>PyTuple_GET_ITEM(activation, 2)
-    job.work = COST[job.code] * size
+    job.work = COST[job.code] * out
 
 
 cdef int run_unary(const void *plan, void *const *operands) noexcept nogil:
@@ -110,27 +112,12 @@ cdef int run_unary(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def unary(cnp.ndarray x, cnp.ndarray out, activation):
-    """out = f(x), f given by code and parameters; out may be x."""
-    cdef Job job
-    cdef void *operands[2]
-    plan_unary(&job, cnp.PyArray_SIZE(out), activation)
-    operands[0], operands[1] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out)
-    run_plan(run_unary, &job, operands, job.work, "unary")
-
-
-def unary_step(tuple x, tuple out, activation):
-    """The step of `unary`: shapes instead of arrays."""
-    cdef Job job
-    plan_unary(&job, volume(out), activation)
-    return make_step(run_unary, &job, sizeof(Job), 2, job.work, None)
-
-
-cdef void plan_gated(Job *job, int64_t size, int64_t inner, activation, int gate):
+cdef void plan_gated(Job *job, const cnp.npy_intp *out, activation, int gate):
+    """out = x[:, 1 - gate] * f(x[:, gate]), f without parameters."""
     job.table = level()
-    job.size, job.inner, job.gate = size, inner, gate
+    job.size, job.inner, job.gate = out[0] * out[1], out[1], gate
     job.code = <object>PyTuple_GET_ITEM(activation, 0)
-    job.work = (COST[job.code] + 5) * size
+    job.work = (COST[job.code] + 5) * job.size
 
 
 cdef int run_gated(const void *plan, void *const *operands) noexcept nogil:
@@ -140,25 +127,10 @@ cdef int run_gated(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def gated(cnp.ndarray x__o2i, cnp.ndarray out__oi, activation, int gate):
-    """out = x[:, 1 - gate] * f(x[:, gate]), f without parameters."""
-    cdef Job job
-    cdef void *operands[2]
-    plan_gated(&job, cnp.PyArray_SIZE(out__oi), cnp.PyArray_DIM(out__oi, 1), activation, gate)
-    operands[0], operands[1] = cnp.PyArray_DATA(x__o2i), cnp.PyArray_DATA(out__oi)
-    run_plan(run_gated, &job, operands, job.work, "gated")
-
-
-def gated_step(tuple x__o2i, tuple out__oi, activation, int gate):
-    """The step of `gated`: shapes instead of arrays."""
-    cdef Job job
-    plan_gated(&job, volume(out__oi), out__oi[1], activation, gate)
-    return make_step(run_gated, &job, sizeof(Job), 2, job.work, None)
-
-
-cdef void plan_prelu(Job *job, int64_t outer, int64_t channels, int64_t inner) noexcept:
+cdef void plan_prelu(Job *job, const cnp.npy_intp *out) noexcept:
+    """out = x where x >= 0, else slope[c] x."""
     job.table = level()
-    job.size, job.channels, job.inner = outer * channels * inner, channels, inner
+    job.size, job.channels, job.inner = out[0] * out[1] * out[2], out[1], out[2]
     job.work = 12.0 * job.size
 
 
@@ -181,17 +153,4 @@ cdef int run_prelu(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def prelu(cnp.ndarray x__oci, cnp.ndarray slope__c, cnp.ndarray out__oci):
-    """out = x where x >= 0, else slope[c] x."""
-    cdef Job job
-    cdef void *operands[3]
-    plan_prelu(&job, cnp.PyArray_DIM(out__oci, 0), cnp.PyArray_DIM(out__oci, 1), cnp.PyArray_DIM(out__oci, 2))
-    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x__oci), cnp.PyArray_DATA(slope__c), cnp.PyArray_DATA(out__oci)
-    run_plan(run_prelu, &job, operands, job.work, "prelu")
-
-
-def prelu_step(tuple x__oci, tuple slope__c, tuple out__oci):
-    """The step of `prelu`: shapes instead of arrays."""
-    cdef Job job
-    plan_prelu(&job, out__oci[0], out__oci[1], out__oci[2])
-    return make_step(run_prelu, &job, sizeof(Job), 3, job.work, None)
+include "made/activation.pxi"

@@ -4,7 +4,6 @@ from libc.stdint cimport int64_t
 cimport numpy as cnp
 
 from ._engine cimport parallel, workers
-from ._step cimport make_step, run_plan
 
 cnp.import_array()
 
@@ -39,8 +38,9 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
             fl_argmax_columns(job.x + slice * job.n * job.inner, job.out + slice * job.inner, job.n, job.inner, job.least)
 
 
-cdef void plan_argmax(Job *job, int64_t outer, int64_t n, int64_t inner, bint least) noexcept:
-    job.outer, job.n, job.inner, job.least = outer if inner else 0, n, inner, least
+cdef void plan_argmax(Job *job, const cnp.npy_intp *x, bint reverse) noexcept:
+    cdef int64_t outer = x[0], n = x[1], inner = x[2]
+    job.outer, job.n, job.inner, job.least = outer if inner else 0, n, inner, reverse
     job.slices = max(TASK // max(n * inner, <int64_t>1), <int64_t>1)
     job.tasks = (job.outer + job.slices - 1) // job.slices
     job.work = COST * outer * n * inner
@@ -53,18 +53,4 @@ cdef int run(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def argmax(cnp.ndarray x__oni, cnp.ndarray out__oi, bint reverse):
-    """out[o, i] = the n, at least one and below 2^31, of the largest x[o, n, i] (the least if `reverse`): the first of equals, or of
-    NaN."""
-    cdef Job job
-    cdef void *operands[2]
-    plan_argmax(&job, cnp.PyArray_DIM(x__oni, 0), cnp.PyArray_DIM(x__oni, 1), cnp.PyArray_DIM(x__oni, 2), reverse)
-    operands[0], operands[1] = cnp.PyArray_DATA(x__oni), cnp.PyArray_DATA(out__oi)
-    run_plan(run, &job, operands, job.work, "argmax")
-
-
-def argmax_step(tuple x__oni, tuple out__oi, bint reverse):
-    """The step of `argmax`: shapes instead of arrays."""
-    cdef Job job
-    plan_argmax(&job, x__oni[0], x__oni[1], x__oni[2], reverse)
-    return make_step(run, &job, sizeof(Job), 2, job.work, None)
+include "made/argmax.pxi"

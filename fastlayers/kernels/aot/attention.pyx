@@ -10,7 +10,6 @@ from ._engine cimport (
     alloc, fl_attention, fl_kernels, fl_task_fn, level, parallel, release, workers,
 )
 from ._once cimport fl_once
-from ._step cimport make_step, run_plan
 
 cnp.import_array()
 
@@ -129,14 +128,14 @@ cdef int run(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef int plan_attention(Job *job, tuple q, tuple k, tuple v, tuple mask, bint measured, float scale, bint causal, int64_t offset,
+cdef int plan_attention(Job *job, tuple q, tuple k, tuple v, tuple mask, bint lengths, float scale, bint causal, int64_t offset,
                         int empty, bint k_transposed, bint heads_last) except -1:
-    """Shapes of the arguments; those of the mask are () where there is none."""
+    """out = softmax(scale q kᵀ + mask) v, h / g neighbouring heads of queries for each head of keys and values."""
     cdef fl_attention *p = &job.part
     cdef int64_t mask_keys = 1, heads
     cdef bint q_last = heads_last and q[1] > 1  # a single query of each head: the order of axes makes no difference
     job.table = level()
-    job.batch, job.measured = q[0], measured
+    job.batch, job.measured = q[0], lengths
     job.rows, job.heads = (q[1], q[2]) if heads_last else (q[2], q[1])
     p.keys, job.groups = (v[1], v[2]) if heads_last else (v[2], v[1])
     p.d, p.e = q[3], v[3]
@@ -165,7 +164,7 @@ cdef int plan_attention(Job *job, tuple q, tuple k, tuple v, tuple mask, bint me
         p.mj = 1
         # Numbers of a mask are low or not beside those of the row's other keys, which causality or lengths may forbid: then nothing is
         # left out for the mask's sake.
-        if not job.causal and not measured:
+        if not job.causal and not lengths:
             job.strips, job.tiles = (job.mask_rows + FL_PANEL - 1) // FL_PANEL, (p.keys + FL_PANEL - 1) // FL_PANEL
     if job.mask_rows > 1:
         p.mi = mask_keys
@@ -176,30 +175,4 @@ cdef int plan_attention(Job *job, tuple q, tuple k, tuple v, tuple mask, bint me
     return 0
 
 
-cdef inline tuple shape(cnp.ndarray array):
-    return () if array is None else (<object>array).shape
-
-
-cdef inline void *data(cnp.ndarray array):
-    return NULL if array is None else cnp.PyArray_DATA(array)
-
-
-def attention(cnp.ndarray q__bhqd, cnp.ndarray k__bgkd, cnp.ndarray v__bgke, cnp.ndarray mask__bhqk, cnp.ndarray lengths__b,
-              cnp.ndarray out__bhqe, float scale, bint causal, int64_t offset, int empty, bint k_transposed, bint heads_last):
-    """out = softmax(scale q kᵀ + mask) v, h / g neighbouring heads of queries for each head of keys and values."""
-    cdef Job job
-    cdef void *operands[6]
-    plan_attention(&job, shape(q__bhqd), shape(k__bgkd), shape(v__bgke), shape(mask__bhqk), lengths__b is not None, scale, causal,
-                   offset, empty, k_transposed, heads_last)
-    operands[0], operands[1], operands[2] = data(q__bhqd), data(k__bgkd), data(v__bgke)
-    operands[3], operands[4], operands[5] = data(mask__bhqk), data(lengths__b), data(out__bhqe)
-    run_plan(run, &job, operands, job.work, "attention")
-
-
-def attention_step(tuple q__bhqd, tuple k__bgkd, tuple v__bgke, tuple mask__bhqk, tuple lengths__b, tuple out__bhqe, float scale,
-                   bint causal, int64_t offset, int empty, bint k_transposed, bint heads_last):
-    """The step of `attention`: shapes instead of arrays."""
-    cdef Job job
-    plan_attention(&job, q__bhqd, k__bgkd, v__bgke, () if mask__bhqk is None else mask__bhqk, lengths__b is not None, scale, causal,
-                   offset, empty, k_transposed, heads_last)
-    return make_step(run, &job, sizeof(Job), 6, job.work, None)
+include "made/attention.pxi"

@@ -10,10 +10,9 @@ from libc.stdint cimport int64_t
 cimport numpy as cnp
 
 from ._engine cimport (
-    FL_CLIP, FL_DIVIDE, FL_IDENTITY, FL_POWER, FL_RELU, RELEASE_GIL,
+    FL_A_DIVIDE, FL_A_EQUAL, FL_A_FMOD, FL_A_MOD, FL_A_POWER, FL_CLIP, FL_DIVIDE, FL_I_EQUAL, FL_IDENTITY, FL_POWER, FL_RELU, RELEASE_GIL,
     fl_broadcast, fl_kernels, fl_move, level, parallel, workers,
 )
-from ._step cimport make_step, run_plan
 
 from ...errors import UnsupportedError
 from ..table import KINDS
@@ -25,17 +24,9 @@ cdef extern from "csrc/integer.h":
         void *out
         int64_t rows, cols, a_row, b_row
         int a_col, b_col
-    enum:
-        FL_I_EQUAL
     void fl_integer(int op, int size, const fl_integers *p) noexcept nogil
 
 cdef extern from "csrc/arithmetic.h":
-    enum:
-        FL_A_DIVIDE
-        FL_A_POWER
-        FL_A_MOD
-        FL_A_FMOD
-        FL_A_EQUAL
     void fl_arithmetic(int op, int kind, const void *a, const void *b, void *out, int64_t n) noexcept nogil
     void fl_choose(int size, const unsigned char *condition, const void *a, const void *b, void *out, int64_t n) noexcept nogil
 
@@ -361,97 +352,4 @@ cdef int run(const void *plan, void *const *operands) noexcept nogil:
 
 # ---- kernels and steps ----
 
-cdef inline tuple shape_of(array):
-    return array.shape
-
-
-cdef int run_arrays(Job *job, tuple arrays, str what) except -1:
-    cdef void *operands[4]
-    cdef int k
-    for k in range(len(arrays)):
-        operands[k] = cnp.PyArray_DATA(<cnp.ndarray>arrays[k])
-    return run_plan(run, job, operands, job.work, what)
-
-
-def binary(cnp.ndarray a, cnp.ndarray b, cnp.ndarray out, int op, activation):
-    """out = f(a, b), f a number of table.BINARY, then the activation; a and b broadcast. out may be one that has its shape."""
-    cdef Job job
-    plan_binary(&job, shape_of(a), shape_of(b), shape_of(out), op, activation)
-    run_arrays(&job, (a, b, out), "binary")
-
-
-def binary_step(tuple a, tuple b, tuple out, int op, activation):
-    """The step of `binary`: shapes instead of arrays."""
-    cdef Job job
-    plan_binary(&job, a, b, out, op, activation)
-    return make_step(run, &job, sizeof(Job), 3, job.work, None)
-
-
-def compare(cnp.ndarray a, cnp.ndarray b, cnp.ndarray out, int op):
-    """out = a ? b as booleans, the comparison a number of table.COMPARE; a and b broadcast."""
-    cdef Job job
-    plan_compare(&job, shape_of(a), shape_of(b), shape_of(out), op)
-    run_arrays(&job, (a, b, out), "compare")
-
-
-def compare_step(tuple a, tuple b, tuple out, int op):
-    """The step of `compare`: shapes instead of arrays."""
-    cdef Job job
-    plan_compare(&job, a, b, out, op)
-    return make_step(run, &job, sizeof(Job), 3, job.work, None)
-
-
-def where(cnp.ndarray condition, cnp.ndarray a, cnp.ndarray b, cnp.ndarray out):
-    """out = a where the condition (booleans) holds, else b; all three broadcast. out may be a or b if that has its shape."""
-    cdef Job job
-    plan_where(&job, shape_of(condition), shape_of(a), shape_of(b), shape_of(out))
-    run_arrays(&job, (condition, a, b, out), "where")
-
-
-def where_step(tuple condition, tuple a, tuple b, tuple out):
-    """The step of `where`: shapes instead of arrays."""
-    cdef Job job
-    plan_where(&job, condition, a, b, out)
-    return make_step(run, &job, sizeof(Job), 4, job.work, None)
-
-
-def integer(cnp.ndarray a, cnp.ndarray b, cnp.ndarray out, int op, int source):
-    """out = f(a, b), f a number of table.INTEGER, of booleans (source: their number in table.KINDS), int32 or int64; both broadcast."""
-    cdef Job job
-    plan_integer(&job, shape_of(a), shape_of(b), shape_of(out), op, source)
-    run_arrays(&job, (a, b, out), "integer")
-
-
-def integer_step(tuple a, tuple b, tuple out, int op, int source):
-    """The step of `integer`: shapes instead of arrays."""
-    cdef Job job
-    plan_integer(&job, a, b, out, op, source)
-    return make_step(run, &job, sizeof(Job), 3, job.work, None)
-
-
-def arithmetic(cnp.ndarray a, cnp.ndarray b, cnp.ndarray out, int op, int source):
-    """out = f(a, b), f a number of table.ARITHMETIC, of the dtype that `source` (table.KINDS, but not float16) says; both broadcast."""
-    cdef Job job
-    plan_arithmetic(&job, shape_of(a), shape_of(b), shape_of(out), op, source)
-    run_arrays(&job, (a, b, out), "arithmetic")
-
-
-def arithmetic_step(tuple a, tuple b, tuple out, int op, int source):
-    """The step of `arithmetic`: shapes instead of arrays."""
-    cdef Job job
-    plan_arithmetic(&job, a, b, out, op, source)
-    return make_step(run, &job, sizeof(Job), 3, job.work, None)
-
-
-def choose(cnp.ndarray condition, cnp.ndarray a, cnp.ndarray b, cnp.ndarray out, int itemsize):
-    """As `where`, of items of one or two bytes (`itemsize`)."""
-    cdef Job job
-    plan_choose(&job, shape_of(condition), shape_of(a), shape_of(b), shape_of(out), itemsize)
-    run_arrays(&job, (condition, a, b, out), "choose")
-
-
-def choose_step(tuple condition, tuple a, tuple b, tuple out, int itemsize):
-    """The step of `choose`: shapes instead of arrays."""
-    cdef Job job
-    plan_choose(&job, condition, a, b, out, itemsize)
-    return make_step(run, &job, sizeof(Job), 4, job.work, None)
+include "made/binary.pxi"

@@ -28,7 +28,6 @@ from ._inside cimport LARGEST, STRETCHES, Inside, Stretch, add_taps, inside_task
 from ._lines cimport Lines, cheaper, few, lines_task, plan_lines
 from ._space cimport even, rounded, shared, width_of
 from ._panels cimport Panels, make_panels
-from ._step cimport Kept, dims_of, make_step, run_plan
 from ._swapped cimport dense, plan_swapped, plan_taps, rows_that_fill, swapped, swapped_task
 from .gemm cimport pack_all, panels_size
 
@@ -271,7 +270,7 @@ cdef void share(Job *job, int64_t images) noexcept nogil:
     job.tasks = others * job.width_tasks
 
 
-cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode, bint x_last,
+cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode, bint x_last,
                    bint out_last, bint residual, activation) except -1:
     """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
     cdef int64_t axis, images = x[0], most = PIXELS
@@ -350,6 +349,16 @@ cdef int plan_conv(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     return 0
 
 
+cdef int plan_conv(Job *job, void **owned, PackedConv packed, tuple given, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode,
+                   bint x_last, bint out_last, bint residual, activation) except -1:
+    packed.fits(given, x_last | out_last << 1, pads)
+    job.lists = NULL
+    try:
+        return plan_call(job, packed, x, out, pads, mode, x_last, out_last, residual, activation)
+    finally:
+        owned[0] = job.lists
+
+
 cdef int run_conv(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, out, residual or NULL."""
     cdef Job job = (<const Job *>plan)[0]
@@ -375,30 +384,4 @@ cdef int run_conv(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def conv(cnp.ndarray x, PackedConv packed, cnp.ndarray out, pads, int mode, bint x_last, bint out_last, residual, activation):
-    """Convolution with its epilogue. See README.md for the shapes."""
-    cdef Job job
-    cdef void *operands[3]
-    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out), NULL
-    if residual is not None:
-        operands[2] = cnp.PyArray_DATA(<cnp.ndarray>residual)
-    packed.fits((x, out, residual), x_last | out_last << 1, pads)
-    plan_conv(&job, packed, cnp.PyArray_DIMS(x), cnp.PyArray_DIMS(out), pads, mode, x_last, out_last, residual is not None, activation)
-    try:
-        run_plan(run_conv, &job, operands, job.work, "conv")
-    finally:
-        release(job.lists)
-
-
-def conv_step(tuple x, PackedConv packed, tuple out, pads, int mode, bint x_last, bint out_last, residual, activation):
-    """The step of `conv`: shapes instead of arrays."""
-    cdef Job job
-    cdef cnp.npy_intp x_dims[5]
-    cdef cnp.npy_intp out_dims[5]
-    packed.fits((x, out, residual), x_last | out_last << 1, pads)
-    cdef Kept kept = Kept(packed)
-    dims_of(x, x_dims)
-    dims_of(out, out_dims)
-    plan_conv(&job, packed, x_dims, out_dims, pads, mode, x_last, out_last, residual is not None, activation)
-    kept.block = job.lists
-    return make_step(run_conv, &job, sizeof(Job), 3, job.work, kept)
+include "made/conv.pxi"

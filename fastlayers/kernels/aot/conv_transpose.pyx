@@ -24,7 +24,6 @@ from ._engine cimport (
 )
 from ._fit cimport Fit, check_groups, fit_of, read_steps
 from ._space cimport even, rounded, width_of
-from ._step cimport Kept, dims_of, make_step, run_plan
 from .gemm cimport pack_all, panels_size
 
 from ...errors import LimitError, ShapeError
@@ -361,7 +360,7 @@ cdef int plan_parts(Job *job, PackedConvTranspose packed) except -1:
     return 0
 
 
-cdef int plan_conv_transpose(Job *job, PackedConvTranspose packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, bint x_last,
+cdef int plan_call(Job *job, PackedConvTranspose packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, bint x_last,
                              bint out_last, activation) except -1:
     """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
     cdef int64_t axis, images = x[0], most, down, across, places, planes = 0, i
@@ -417,6 +416,16 @@ cdef int plan_conv_transpose(Job *job, PackedConvTranspose packed, const cnp.npy
     return plan_parts(job, packed)
 
 
+cdef int plan_conv_transpose(Job *job, void **owned, PackedConvTranspose packed, tuple given, const cnp.npy_intp *x, const cnp.npy_intp *out,
+                             pads, bint x_last, bint out_last, activation) except -1:
+    packed.fits(given[0], given[1], x_last | out_last << 1, pads)
+    job.lists = NULL
+    try:
+        return plan_call(job, packed, x, out, pads, x_last, out_last, activation)
+    finally:
+        owned[0] = job.lists
+
+
 cdef int run_conv_transpose(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, out."""
     cdef Job job = (<const Job *>plan)[0]
@@ -432,28 +441,4 @@ cdef int run_conv_transpose(const void *plan, void *const *operands) noexcept no
     return 0
 
 
-def conv_transpose(cnp.ndarray x, PackedConvTranspose packed, cnp.ndarray out, pads, bint x_last, bint out_last, activation):
-    """Transposed convolution with its epilogue, cropped by pads and the size of out. See README.md for the shapes."""
-    cdef Job job
-    cdef void *operands[2]
-    packed.fits(x, out, x_last | out_last << 1, pads)
-    operands[0], operands[1] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out)
-    plan_conv_transpose(&job, packed, cnp.PyArray_DIMS(x), cnp.PyArray_DIMS(out), pads, x_last, out_last, activation)
-    try:
-        run_plan(run_conv_transpose, &job, operands, job.work, "conv_transpose")
-    finally:
-        release(job.lists)
-
-
-def conv_transpose_step(tuple x, PackedConvTranspose packed, tuple out, pads, bint x_last, bint out_last, activation):
-    """The step of `conv_transpose`: shapes instead of arrays."""
-    cdef Job job
-    cdef cnp.npy_intp x_dims[5]
-    cdef cnp.npy_intp out_dims[5]
-    packed.fits(x, out, x_last | out_last << 1, pads)
-    cdef Kept kept = Kept(packed)
-    dims_of(x, x_dims)
-    dims_of(out, out_dims)
-    plan_conv_transpose(&job, packed, x_dims, out_dims, pads, x_last, out_last, activation)
-    kept.block = job.lists
-    return make_step(run_conv_transpose, &job, sizeof(Job), 2, job.work, kept)
+include "made/conv_transpose.pxi"

@@ -19,7 +19,6 @@ from ._blocks cimport Blocks, blocks_task, plan_blocks
 from ._engine cimport FL_KC, FL_PANEL, alloc, copied, fl_dw_copy, fl_dw_first, fl_dw_last, fl_kernels, level, need, parallel, release, workers
 from ._fit cimport Fit, check_groups, fit_of, read_steps
 from ._space cimport even, rounded, source_index
-from ._step cimport Kept, dims_of, make_step, run_plan
 
 cnp.import_array()
 
@@ -425,7 +424,7 @@ cdef void plan_all_blocks(Job *job, PackedDepthwise packed, int64_t images, bint
 # ---- both ----------------------------------------------------------------------------------------------------------------
 
 
-cdef int plan_depthwise(Job *job, PackedDepthwise packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode,
+cdef int plan_call(Job *job, PackedDepthwise packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode,
                         bint channels_last, bint residual, activation) except -1:
     """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
     cdef int64_t axis, space = 1 if channels_last else 2
@@ -464,6 +463,16 @@ cdef int plan_depthwise(Job *job, PackedDepthwise packed, const cnp.npy_intp *x,
     return 0
 
 
+cdef int plan_depthwise(Job *job, void **owned, PackedDepthwise packed, tuple given, const cnp.npy_intp *x, const cnp.npy_intp *out, pads,
+                        int mode, bint channels_last, bint residual, activation) except -1:
+    packed.fits(given, channels_last, pads)
+    job.lists = NULL
+    try:
+        return plan_call(job, packed, x, out, pads, mode, channels_last, residual, activation)
+    finally:
+        owned[0] = job.lists
+
+
 cdef int run_depthwise(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, out, residual or NULL."""
     cdef Job job = (<const Job *>plan)[0]
@@ -483,30 +492,4 @@ cdef int run_depthwise(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def depthwise(cnp.ndarray x, PackedDepthwise packed, cnp.ndarray out, pads, int mode, bint channels_last, residual, activation):
-    """Depthwise convolution with its epilogue. See README.md for the shapes."""
-    cdef Job job
-    cdef void *operands[3]
-    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out), NULL
-    if residual is not None:
-        operands[2] = cnp.PyArray_DATA(<cnp.ndarray>residual)
-    packed.fits((x, out, residual), channels_last, pads)
-    plan_depthwise(&job, packed, cnp.PyArray_DIMS(x), cnp.PyArray_DIMS(out), pads, mode, channels_last, residual is not None, activation)
-    try:
-        run_plan(run_depthwise, &job, operands, job.work, "depthwise")
-    finally:
-        release(job.lists)
-
-
-def depthwise_step(tuple x, PackedDepthwise packed, tuple out, pads, int mode, bint channels_last, residual, activation):
-    """The step of `depthwise`: shapes instead of arrays."""
-    cdef Job job
-    cdef cnp.npy_intp x_dims[5]
-    cdef cnp.npy_intp out_dims[5]
-    packed.fits((x, out, residual), channels_last, pads)
-    cdef Kept kept = Kept(packed)
-    dims_of(x, x_dims)
-    dims_of(out, out_dims)
-    plan_depthwise(&job, packed, x_dims, out_dims, pads, mode, channels_last, residual is not None, activation)
-    kept.block = job.lists
-    return make_step(run_depthwise, &job, sizeof(Job), 3, job.work, kept)
+include "made/depthwise.pxi"

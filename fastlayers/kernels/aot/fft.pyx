@@ -8,7 +8,6 @@ cimport numpy as cnp
 from ._engine cimport FL_FFT_ROWS, alloc, fl_fft, fl_fft_part, fl_kernels, level, parallel, release, workers
 from ._fit cimport Fit, fit_of
 from ._space cimport rounded
-from ._step cimport make_step, run_plan
 
 from ..fft_tables import reads, tables_of, window_fits, writes
 
@@ -33,7 +32,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     job.table.fft(&job.one, first, min(first + FL_FFT_ROWS, job.rows), <float *>(job.memory + worker * job.scratch))
 
 
-cdef int run(const void *plan, void *const *operands) noexcept nogil:
+cdef int run_fft(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, window or NULL, out."""
     cdef Job job = (<const Job *>plan)[0]
     cdef int threads = workers(job.tasks, job.work)
@@ -120,24 +119,6 @@ def fft_pack(int64_t size, int op, double scale):
     return packed
 
 
-def fft(cnp.ndarray x__bl, PackedFFT packed, window__n, cnp.ndarray out__bfo, int64_t stride):
-    """out[b, f] = the transform of the frame of row b that begins at number f * stride; complex numbers are pairs."""
-    cdef Job job
-    cdef void *operands[3]
-    packed.plan(&job, ((<object>x__bl).shape, None if window__n is None else window__n.shape, (<object>out__bfo).shape), stride)
-    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x__bl), NULL, cnp.PyArray_DATA(out__bfo)
-    if window__n is not None:
-        operands[1] = cnp.PyArray_DATA(<cnp.ndarray>window__n)
-    run_plan(run, &job, operands, job.work, "fft")
-
-
-def fft_step(tuple x__bl, PackedFFT packed, window__n, tuple out__bfo, int64_t stride):
-    """The step of `fft`: shapes instead of arrays."""
-    cdef Job job
-    packed.plan(&job, (x__bl, window__n, out__bfo), stride)
-    return make_step(run, &job, sizeof(Job), 3, job.work, packed)
-
-
 # ---- overlap_add ---------------------------------------------------------------------------------------------------------
 
 ctypedef struct Sum:
@@ -189,9 +170,12 @@ cdef int run_sum(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef int plan_sum(Sum *job, tuple given, int64_t stride, int64_t offset, bint norm) except -1:
-    cdef tuple x = given[0], out = given[2]
-    SUM_FIT.check(NULL, given, 0)
+cdef int plan_fft(Job *job, PackedFFT packed, tuple x, tuple window, tuple out, int64_t stride) except -1:
+    return packed.plan(job, (x, window, out), stride)
+
+
+cdef int plan_overlap_add(Sum *job, tuple x, tuple window, tuple out, int64_t stride, int64_t offset, bint norm) except -1:
+    SUM_FIT.check(NULL, (x, window, out), 0)
     window_fits(0, None, stride)
     window_fits(0, None, offset)
     memset(job, 0, sizeof(Sum))
@@ -202,20 +186,4 @@ cdef int plan_sum(Sum *job, tuple given, int64_t stride, int64_t offset, bint no
     return 0
 
 
-def overlap_add(cnp.ndarray x__bfn, window__n, cnp.ndarray out__bl, int64_t stride, int64_t offset, bint norm):
-    """out[b, i] = the sum of the numbers of frames, weighed by the window, that lie at place offset + i; see the reference."""
-    cdef Sum job
-    cdef void *operands[3]
-    shapes = ((<object>x__bfn).shape, None if window__n is None else window__n.shape, (<object>out__bl).shape)
-    plan_sum(&job, shapes, stride, offset, norm)
-    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x__bfn), NULL, cnp.PyArray_DATA(out__bl)
-    if window__n is not None:
-        operands[1] = cnp.PyArray_DATA(<cnp.ndarray>window__n)
-    run_plan(run_sum, &job, operands, job.work, "overlap_add")
-
-
-def overlap_add_step(tuple x__bfn, window__n, tuple out__bl, int64_t stride, int64_t offset, bint norm):
-    """The step of `overlap_add`: shapes instead of arrays."""
-    cdef Sum job
-    plan_sum(&job, (x__bfn, window__n, out__bl), stride, offset, norm)
-    return make_step(run_sum, &job, sizeof(Sum), 3, job.work, None)
+include "made/fft.pxi"

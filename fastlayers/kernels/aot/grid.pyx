@@ -11,7 +11,6 @@ cimport numpy as cnp
 from ._engine cimport alloc, parallel, release, workers
 from ._once cimport fl_once_f32
 from ._space cimport rounded
-from ._step cimport make_step, run_plan, volume
 
 cnp.import_array()
 
@@ -177,7 +176,7 @@ cdef int run_grid(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef int plan_grid(Job *job, tuple x, tuple out, tuple size, int mode, int border, int aligned) except -1:
+cdef int plan_grid_sample(Job *job, tuple x, tuple out, tuple size, int mode, int border, int aligned) except -1:
     cdef int i
     memset(job, 0, sizeof(Job))
     job.n, job.c, job.pixels, job.places = x[0], x[1], x[2], out[2]
@@ -191,17 +190,4 @@ cdef int plan_grid(Job *job, tuple x, tuple out, tuple size, int mode, int borde
     return 0
 
 
-def grid_sample(cnp.ndarray x__ncp, cnp.ndarray grid__nor, cnp.ndarray out__nco, tuple size, int mode, int border, int aligned):
-    """out = what lies at the places of an image of `size` (one to three axes), which is x's last axis; see reference/grid.py."""
-    cdef Job job
-    cdef void *operands[3]
-    plan_grid(&job, (<object>x__ncp).shape, (<object>out__nco).shape, size, mode, border, aligned)
-    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x__ncp), cnp.PyArray_DATA(grid__nor), cnp.PyArray_DATA(out__nco)
-    run_plan(run_grid, &job, operands, job.work, "grid_sample")
-
-
-def grid_sample_step(tuple x__ncp, tuple grid__nor, tuple out__nco, tuple size, int mode, int border, int aligned):
-    """The step of `grid_sample`: shapes instead of arrays."""
-    cdef Job job
-    plan_grid(&job, x__ncp, out__nco, size, mode, border, aligned)
-    return make_step(run_grid, &job, sizeof(Job), 3, job.work, None)
+include "made/grid.pxi"

@@ -287,7 +287,8 @@ cdef void hot_task(void *context, int64_t number, int worker) noexcept nogil:
                    job.out + slice * job.n * job.inner * job.itemsize)
 
 
-cdef void plan_hot(Hot *job, int64_t outer, int64_t n, int64_t inner, int itemsize) noexcept:
+cdef void plan_one_hot(Hot *job, const cnp.npy_intp *out, int itemsize) noexcept:
+    cdef int64_t outer = out[0], n = out[1], inner = out[2]
     job.outer, job.n, job.inner, job.itemsize = outer, n, inner, itemsize
     job.slices = max(TASK // max(n * inner * itemsize, <int64_t>1), <int64_t>1)
     job.work = <double>outer * inner * (20 + COST * n * itemsize)
@@ -299,22 +300,6 @@ cdef int run_hot(const void *plan, void *const *operands) noexcept nogil:
     job.indices, job.values, job.out = <const int64_t *>operands[0], <const char *>operands[1], <char *>operands[2]
     parallel(hot_task, &job, tasks, workers(tasks, job.work))
     return 0
-
-
-def one_hot(cnp.ndarray indices__oi, cnp.ndarray values, cnp.ndarray out__oni, int itemsize):
-    """out[o, n, i] = values[1] where indices[o, i] is n or n less than the number of classes, else values[0]."""
-    cdef Hot job
-    cdef void *operands[3]
-    plan_hot(&job, cnp.PyArray_DIM(out__oni, 0), cnp.PyArray_DIM(out__oni, 1), cnp.PyArray_DIM(out__oni, 2), itemsize)
-    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(indices__oi), cnp.PyArray_DATA(values), cnp.PyArray_DATA(out__oni)
-    run_plan(run_hot, &job, operands, job.work, "one_hot")
-
-
-def one_hot_step(tuple indices__oi, tuple values, tuple out__oni, int itemsize):
-    """The step of `one_hot`: shapes instead of arrays."""
-    cdef Hot job
-    plan_hot(&job, out__oni[0], out__oni[1], out__oni[2], itemsize)
-    return make_step(run_hot, &job, sizeof(Hot), 3, job.work, None)
 
 
 # ---- sequences turned around ----
@@ -376,3 +361,6 @@ def reverse_sequence_step(tuple x, tuple lengths, tuple out, bint batch_first, i
     step = make_step(run_reverse, &job, sizeof(Reversal), 3, job.work, None)
     step.indices = (1, job.batch, 0, job.time)
     return step
+
+
+include "made/indexing.pxi"

@@ -5,7 +5,6 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from ._engine cimport FL_LINEAR_STRIP, fl_kernels, fl_linear, level, parallel, workers
-from ._step cimport make_step, run_plan
 from ._stop cimport due_here
 
 cnp.import_array()
@@ -68,7 +67,7 @@ cdef int run(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef int plan_linear(Job *job, tuple q, tuple k, gate, beta, tuple state, float scale) except -1:
+cdef int plan_linear_attention(Job *job, tuple q, tuple k, tuple gate, tuple beta, tuple state, float scale) except -1:
     job.table = level()
     job.batch, job.groups, job.one.d, job.one.e = state
     job.one.steps, job.one.scale = q[1], scale
@@ -83,23 +82,4 @@ cdef int plan_linear(Job *job, tuple q, tuple k, gate, beta, tuple state, float 
     return 0
 
 
-def linear_attention(cnp.ndarray q__btx, cnp.ndarray k__bty, cnp.ndarray v__btz, cnp.ndarray past__bgde, cnp.ndarray gate__btw,
-                     cnp.ndarray beta__btv, cnp.ndarray out__bto, cnp.ndarray state__bgde, float scale):
-    """Attention with a state instead of keys; see the reference."""
-    cdef Job job
-    cdef void *operands[8]
-    cdef int i
-    arrays = (q__btx, k__bty, v__btz, past__bgde, gate__btw, beta__btv, out__bto, state__bgde)
-    shapes = [None if x is None else (<object>x).shape for x in arrays]
-    plan_linear(&job, shapes[0], shapes[1], shapes[4], shapes[5], shapes[7], scale)
-    for i in range(8):
-        operands[i] = NULL if arrays[i] is None else cnp.PyArray_DATA(<cnp.ndarray>arrays[i])
-    run_plan(run, &job, operands, job.work, "linear_attention")
-
-
-def linear_attention_step(tuple q__btx, tuple k__bty, tuple v__btz, tuple past__bgde, tuple gate__btw, tuple beta__btv,
-                          tuple out__bto, tuple state__bgde, float scale):
-    """The step of `linear_attention`: shapes instead of arrays."""
-    cdef Job job
-    plan_linear(&job, q__btx, k__bty, gate__btw, beta__btv, state__bgde, scale)
-    return make_step(run, &job, sizeof(Job), 8, job.work, None)
+include "made/linear_attention.pxi"

@@ -11,7 +11,6 @@ from ._engine cimport (
     alloc, fl_block, fl_direct, fl_epilogue, fl_kernels, fl_panels, fl_run, hands, level, parallel, release, workers,
 )
 from ._space cimport shared
-from ._step cimport make_step, run_plan
 from .gemm cimport panels_size
 
 cnp.import_array()
@@ -216,21 +215,4 @@ cdef int plan_matmul(Job *job, tuple a, tuple b, tuple out, bint transpose_b, ac
     return 0
 
 
-cdef inline tuple shape(cnp.ndarray array):
-    return (<object>array).shape
-
-
-def matmul(cnp.ndarray a__bmk, cnp.ndarray b__bkn, cnp.ndarray out__bmn, bint transpose_b, activation):
-    """out = act(a b) for every entry of the batch."""
-    cdef Job job
-    cdef void *operands[3]
-    plan_matmul(&job, shape(a__bmk), shape(b__bkn), shape(out__bmn), transpose_b, activation)
-    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(a__bmk), cnp.PyArray_DATA(b__bkn), cnp.PyArray_DATA(out__bmn)
-    run_plan(run, &job, operands, job.work, "matmul")
-
-
-def matmul_step(tuple a__bmk, tuple b__bkn, tuple out__bmn, bint transpose_b, activation):
-    """The step of `matmul`: shapes instead of arrays."""
-    cdef Job job
-    plan_matmul(&job, a__bmk, b__bkn, out__bmn, transpose_b, activation)
-    return make_step(run, &job, sizeof(Job), 3, job.work, None)
+include "made/matmul.pxi"

@@ -8,7 +8,7 @@ cimport numpy as cnp
 
 from ._engine cimport RELEASE_GIL, fl_kernels, fl_move, level, parallel, workers
 from ._once cimport fl_once, fl_row
-from ._step cimport Step, make_step, out_of_range, run_plan, volume
+from ._step cimport Step, make_step, out_of_range, run_plan
 
 from ...errors import ShapeError, UnsupportedError
 from ..table import KINDS
@@ -355,10 +355,10 @@ cdef void cast_task(void *context, int64_t number, int worker) noexcept nogil:
                    least(RUN, job.size - first))
 
 
-cdef void plan_cast(Cast *job, int64_t size, int source, int target) noexcept:
+cdef void plan_cast(Cast *job, int64_t out, int source, int target) noexcept:
     job.table = level()
-    job.size, job.source, job.target = size, source, target
-    job.work = 12.0 * size
+    job.size, job.source, job.target = out, source, target
+    job.work = 12.0 * out
 
 
 cdef int run_cast(const void *plan, void *const *operands) noexcept nogil:
@@ -373,17 +373,4 @@ cdef int run_cast(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def cast(cnp.ndarray x, cnp.ndarray out, int source, int target):
-    """out = x as another kind of number, both numbers of table.KINDS; see csrc/cast.h for what does not fit."""
-    cdef Cast job
-    cdef void *operands[2]
-    plan_cast(&job, cnp.PyArray_SIZE(out), source, target)
-    operands[0], operands[1] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out)
-    run_plan(run_cast, &job, operands, job.work, "cast")
-
-
-def cast_step(tuple x, tuple out, int source, int target):
-    """The step of `cast`: shapes instead of arrays."""
-    cdef Cast job
-    plan_cast(&job, volume(out), source, target)
-    return make_step(run_cast, &job, sizeof(Cast), 2, job.work, None)
+include "made/movement.pxi"

@@ -5,7 +5,6 @@ cimport numpy as cnp
 
 from ._engine cimport alloc, fl_affine, fl_kernels, fl_lrn, level, parallel, release, workers
 from ._space cimport rounded
-from ._step cimport make_step, run_plan
 
 cnp.import_array()
 
@@ -43,7 +42,8 @@ cdef void layer_norm_task(void *context, int64_t number, int worker) noexcept no
                          job.n, job.epsilon, job.rms)
 
 
-cdef void plan_layer_norm(LayerNorm *job, int64_t rows, int64_t n, float epsilon, bint rms) noexcept:
+cdef void plan_layer_norm(LayerNorm *job, const cnp.npy_intp *x, float epsilon, bint rms) noexcept:
+    cdef int64_t rows = x[0], n = x[1]
     cdef int64_t each = TASK // max(n, <int64_t>1)
     job.level = level()
     job.rows, job.n, job.epsilon, job.rms = rows, n, epsilon, rms
@@ -59,24 +59,6 @@ cdef int run_layer_norm(const void *plan, void *const *operands) noexcept nogil:
     job.out = <float *>operands[3]
     parallel(layer_norm_task, &job, job.tasks, workers(job.tasks, job.work))
     return 0
-
-
-def layer_norm(cnp.ndarray x__on, weight__n, bias__n, cnp.ndarray out__on, float epsilon, bint rms):
-    """out = (x - mean) / sqrt(variance + epsilon) * weight + bias of each row; rms: x / sqrt(mean of x^2 + epsilon) instead."""
-    cdef LayerNorm job
-    cdef void *operands[4]
-    plan_layer_norm(&job, cnp.PyArray_DIM(x__on, 0), cnp.PyArray_DIM(x__on, 1), epsilon, rms)
-    operands[0], operands[3] = cnp.PyArray_DATA(x__on), cnp.PyArray_DATA(out__on)
-    operands[1] = NULL if weight__n is None else cnp.PyArray_DATA(<cnp.ndarray>weight__n)
-    operands[2] = NULL if bias__n is None else cnp.PyArray_DATA(<cnp.ndarray>bias__n)
-    run_plan(run_layer_norm, &job, operands, job.work, "layer_norm")
-
-
-def layer_norm_step(tuple x__on, weight__n, bias__n, tuple out__on, float epsilon, bint rms):
-    """The step of `layer_norm`: shapes instead of arrays."""
-    cdef LayerNorm job
-    plan_layer_norm(&job, x__on[0], x__on[1], epsilon, rms)
-    return make_step(run_layer_norm, &job, sizeof(LayerNorm), 4, job.work, None)
 
 
 # ---- groups of channels ----------------------------------------------------------------------------------------------------
@@ -100,7 +82,8 @@ cdef void group_norm_task(void *context, int64_t number, int worker) noexcept no
                          min(job.size, job.rows - first), job.groups, job.channels, job.inner, job.epsilon)
 
 
-cdef void plan_group_norm(GroupNorm *job, int64_t outer, int64_t channels, int64_t inner, int64_t groups, float epsilon) noexcept:
+cdef void plan_group_norm(GroupNorm *job, const cnp.npy_intp *x, int64_t groups, float epsilon) noexcept:
+    cdef int64_t outer = x[0], channels = x[1], inner = x[2]
     cdef int64_t each
     job.level = level()
     job.groups, job.channels, job.inner = groups, channels // groups, inner
@@ -120,24 +103,6 @@ cdef int run_group_norm(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def group_norm(cnp.ndarray x__oci, weight__c, bias__c, cnp.ndarray out__oci, int64_t groups, float epsilon):
-    """out = (x - mean) / sqrt(variance + epsilon) * weight[c] + bias[c], with mean and variance of each group of channels."""
-    cdef GroupNorm job
-    cdef void *operands[4]
-    plan_group_norm(&job, cnp.PyArray_DIM(x__oci, 0), cnp.PyArray_DIM(x__oci, 1), cnp.PyArray_DIM(x__oci, 2), groups, epsilon)
-    operands[0], operands[3] = cnp.PyArray_DATA(x__oci), cnp.PyArray_DATA(out__oci)
-    operands[1] = NULL if weight__c is None else cnp.PyArray_DATA(<cnp.ndarray>weight__c)
-    operands[2] = NULL if bias__c is None else cnp.PyArray_DATA(<cnp.ndarray>bias__c)
-    run_plan(run_group_norm, &job, operands, job.work, "group_norm")
-
-
-def group_norm_step(tuple x__oci, weight__c, bias__c, tuple out__oci, int64_t groups, float epsilon):
-    """The step of `group_norm`: shapes instead of arrays."""
-    cdef GroupNorm job
-    plan_group_norm(&job, x__oci[0], x__oci[1], x__oci[2], groups, epsilon)
-    return make_step(run_group_norm, &job, sizeof(GroupNorm), 4, job.work, None)
-
-
 # ---- a factor and a summand a channel ----------------------------------------------------------------------------------------
 
 
@@ -154,7 +119,8 @@ cdef void affine_task(void *context, int64_t number, int worker) noexcept nogil:
     job.level.affine(&job.call, number * TASK, min(job.size, (number + 1) * TASK))
 
 
-cdef void plan_affine(Affine *job, int64_t outer, int64_t channels, int64_t inner, activation):
+cdef void plan_affine(Affine *job, const cnp.npy_intp *out, activation):
+    cdef int64_t outer = out[0], channels = out[1], inner = out[2]
     job.level = level()
     job.size = outer * channels * inner
     job.tasks = (job.size + TASK - 1) // TASK
@@ -197,23 +163,6 @@ cdef int run_affine(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def affine(cnp.ndarray x__oci, cnp.ndarray scale__c, cnp.ndarray shift__c, cnp.ndarray out__oci, activation):
-    """out = f(x * scale[c] + shift[c]); out may be x."""
-    cdef Affine job
-    cdef void *operands[4]
-    plan_affine(&job, cnp.PyArray_DIM(out__oci, 0), cnp.PyArray_DIM(out__oci, 1), cnp.PyArray_DIM(out__oci, 2), activation)
-    operands[0], operands[1] = cnp.PyArray_DATA(x__oci), cnp.PyArray_DATA(scale__c)
-    operands[2], operands[3] = cnp.PyArray_DATA(shift__c), cnp.PyArray_DATA(out__oci)
-    run_plan(run_affine, &job, operands, job.work, "affine")
-
-
-def affine_step(tuple x__oci, tuple scale__c, tuple shift__c, tuple out__oci, activation):
-    """The step of `affine`: shapes instead of arrays."""
-    cdef Affine job
-    plan_affine(&job, out__oci[0], out__oci[1], out__oci[2], activation)
-    return make_step(run_affine, &job, sizeof(Affine), 4, job.work, None)
-
-
 # ---- local response ----------------------------------------------------------------------------------------------------------
 
 
@@ -242,8 +191,8 @@ cdef void lrn_rows_task(void *context, int64_t number, int worker) noexcept nogi
                       <float *>(job.memory + worker * job.scratch))
 
 
-cdef void plan_lrn(Response *job, int64_t outer, int64_t channels, int64_t inner, int64_t size, float alpha, float beta,
-                   float bias) noexcept:
+cdef void plan_lrn(Response *job, const cnp.npy_intp *x, int64_t size, float alpha, float beta, float bias) noexcept:
+    cdef int64_t outer = x[0], channels = x[1], inner = x[2]
     cdef int64_t last = max(channels - 1, <int64_t>0)
     job.level = level()
     job.outer, job.slice = outer, channels * inner
@@ -276,17 +225,4 @@ cdef int run_lrn(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def lrn(cnp.ndarray x__oci, cnp.ndarray out__oci, int64_t size, float alpha, float beta, float bias):
-    """out = x / (bias + alpha / size * sum of x^2 over `size` channels around this one)^beta."""
-    cdef Response job
-    cdef void *operands[2]
-    plan_lrn(&job, cnp.PyArray_DIM(x__oci, 0), cnp.PyArray_DIM(x__oci, 1), cnp.PyArray_DIM(x__oci, 2), size, alpha, beta, bias)
-    operands[0], operands[1] = cnp.PyArray_DATA(x__oci), cnp.PyArray_DATA(out__oci)
-    run_plan(run_lrn, &job, operands, job.work, "lrn")
-
-
-def lrn_step(tuple x__oci, tuple out__oci, int64_t size, float alpha, float beta, float bias):
-    """The step of `lrn`: shapes instead of arrays."""
-    cdef Response job
-    plan_lrn(&job, x__oci[0], x__oci[1], x__oci[2], size, alpha, beta, bias)
-    return make_step(run_lrn, &job, sizeof(Response), 2, job.work, None)
+include "made/norm.pxi"

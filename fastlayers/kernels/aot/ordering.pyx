@@ -5,7 +5,6 @@ from libc.stdint cimport int64_t
 cimport numpy as cnp
 
 from ._engine cimport alloc, parallel, release, workers
-from ._step cimport make_step, run_plan
 
 from ...errors import UnsupportedError
 from ..table import KINDS
@@ -59,11 +58,14 @@ cdef void topk_task(void *context, int64_t number, int worker) noexcept nogil:
                 job.scratch + worker * job.room)
 
 
-cdef int plan_topk(Job *job, tuple x, int64_t k, int source, bint least) except -1:
+cdef int plan_topk(Job *job, const cnp.npy_intp *x, const cnp.npy_intp *out, int source, bint reverse) except -1:
+    """The k largest x[o, n, i] over n (the least if `reverse`) and their n, the best first; of equals the first comes first, and NaN is
+    more than all numbers. `source`: the dtype, a number of table.KINDS."""
+    cdef int64_t k = out[1]
     plan_slices(job, x[0], x[1], x[2], source, 100)
     if job.n >= <int64_t>1 << 32:
         raise UnsupportedError(f"topk: an axis of {job.n} elements: expected less than 2^32")
-    job.k, job.least = k, least
+    job.k, job.least = k, reverse
     job.slices = max(TASK // max(job.n, <int64_t>1), <int64_t>1)  # columns
     job.tasks = (job.outer * job.inner + job.slices - 1) // job.slices if k else 0
     job.room = (2 * (16 if job.item == 8 else 8) * fl_topk_room(job.n, k) + 63) // 64 * 64
@@ -85,23 +87,6 @@ cdef int run_topk(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def topk(cnp.ndarray x__oni, cnp.ndarray out__oki, cnp.ndarray indices__oki, int source, bint reverse):
-    """The k largest x[o, n, i] over n (the least if `reverse`) and their n, the best first; of equals the first comes first, and NaN is
-    more than all numbers. `source`: the dtype, a number of table.KINDS."""
-    cdef Job job
-    cdef void *operands[3]
-    plan_topk(&job, (<object>x__oni).shape, cnp.PyArray_DIM(out__oki, 1), source, reverse)
-    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x__oni), cnp.PyArray_DATA(out__oki), cnp.PyArray_DATA(indices__oki)
-    run_plan(run_topk, &job, operands, job.work, "topk")
-
-
-def topk_step(tuple x__oni, tuple out__oki, tuple indices__oki, int source, bint reverse):
-    """The step of `topk`: shapes instead of arrays."""
-    cdef Job job
-    plan_topk(&job, x__oni, out__oki[1], source, reverse)
-    return make_step(run_topk, &job, sizeof(Job), 3, job.work, None)
-
-
 # ---- where the largest is ----
 
 cdef void place_task(void *context, int64_t number, int worker) noexcept nogil:
@@ -111,33 +96,18 @@ cdef void place_task(void *context, int64_t number, int worker) noexcept nogil:
         fl_place(job.kind, job.x + slice * job.n * job.inner * job.item, job.at + slice * job.inner, job.n, job.inner, job.least, job.last)
 
 
-cdef int run_place(const void *plan, void *const *operands) noexcept nogil:
+cdef void plan_arg_extreme(Job *job, const cnp.npy_intp *x, int source, bint reverse, bint last) noexcept:
+    """out[o, i] = the n, of at least one, of the largest x[o, n, i] (the least if `reverse`): the first of equals, or of NaN, or the last.
+    `source`: the dtype, a number of table.KINDS, but not float16 or bool."""
+    plan_slices(job, x[0], x[1], x[2], source, 100)
+    job.least, job.last = reverse, last
+
+
+cdef int run_arg_extreme(const void *plan, void *const *operands) noexcept nogil:
     cdef Job job = (<const Job *>plan)[0]
     job.x, job.at = <const char *>operands[0], <int64_t *>operands[1]
     parallel(place_task, &job, job.tasks, workers(job.tasks, job.work))
     return 0
-
-
-cdef void plan_place(Job *job, tuple x, int source, bint least, bint last) except *:
-    plan_slices(job, x[0], x[1], x[2], source, 100)
-    job.least, job.last = least, last
-
-
-def arg_extreme(cnp.ndarray x__oni, cnp.ndarray out__oi, int source, bint reverse, bint last):
-    """out[o, i] = the n, of at least one, of the largest x[o, n, i] (the least if `reverse`): the first of equals, or of NaN, or the last.
-    `source`: the dtype, a number of table.KINDS, but not float16 or bool."""
-    cdef Job job
-    cdef void *operands[2]
-    plan_place(&job, (<object>x__oni).shape, source, reverse, last)
-    operands[0], operands[1] = cnp.PyArray_DATA(x__oni), cnp.PyArray_DATA(out__oi)
-    run_plan(run_place, &job, operands, job.work, "arg_extreme")
-
-
-def arg_extreme_step(tuple x__oni, tuple out__oi, int source, bint reverse, bint last):
-    """The step of `arg_extreme`: shapes instead of arrays."""
-    cdef Job job
-    plan_place(&job, x__oni, source, reverse, last)
-    return make_step(run_place, &job, sizeof(Job), 2, job.work, None)
 
 
 # ---- reductions ----
@@ -149,6 +119,13 @@ cdef void fold_task(void *context, int64_t number, int worker) noexcept nogil:
         fl_fold(job.op, job.kind, job.x + slice * job.n * job.inner * job.item, job.out + slice * job.inner * job.item, job.n, job.inner)
 
 
+cdef void plan_fold(Job *job, const cnp.npy_intp *x, int op, int source) noexcept:
+    """As `reduce`, but for log_sum_exp, of integers, booleans (the extremes) and float64, as `source` (table.KINDS) says. Integers are
+    summed in 64 bits, and a mean of them is cut off towards 0."""
+    plan_slices(job, x[0], x[1], x[2], source, 60)
+    job.op = op
+
+
 cdef int run_fold(const void *plan, void *const *operands) noexcept nogil:
     cdef Job job = (<const Job *>plan)[0]
     job.x, job.out = <const char *>operands[0], <char *>operands[1]
@@ -156,20 +133,4 @@ cdef int run_fold(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def fold(cnp.ndarray x__oni, cnp.ndarray out__oi, int op, int source):
-    """As `reduce`, but for log_sum_exp, of integers, booleans (the extremes) and float64, as `source` (table.KINDS) says. Integers are
-    summed in 64 bits, and a mean of them is cut off towards 0."""
-    cdef Job job
-    cdef void *operands[2]
-    plan_slices(&job, cnp.PyArray_DIM(x__oni, 0), cnp.PyArray_DIM(x__oni, 1), cnp.PyArray_DIM(x__oni, 2), source, 60)
-    job.op = op
-    operands[0], operands[1] = cnp.PyArray_DATA(x__oni), cnp.PyArray_DATA(out__oi)
-    run_plan(run_fold, &job, operands, job.work, "fold")
-
-
-def fold_step(tuple x__oni, tuple out__oi, int op, int source):
-    """The step of `fold`: shapes instead of arrays."""
-    cdef Job job
-    plan_slices(&job, x__oni[0], x__oni[1], x__oni[2], source, 60)
-    job.op = op
-    return make_step(run_fold, &job, sizeof(Job), 2, job.work, None)
+include "made/ordering.pxi"

@@ -6,7 +6,6 @@ cimport numpy as cnp
 
 from ._engine cimport RELEASE_GIL, parallel, workers
 from ._space cimport source_index
-from ._step cimport make_step, run_plan
 
 cnp.import_array()
 
@@ -82,7 +81,8 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         border(job, row, out, right, job.ow, sources[1])
 
 
-cdef void plan_pad(Job *job, int64_t o, int64_t d, int64_t h, int64_t w, int64_t inner, pads, int mode, float value):
+cdef void plan_pad(Job *job, const cnp.npy_intp *x, pads, int mode, float value):
+    cdef int64_t o = x[0], d = x[1], h = x[2], w = x[3], inner = x[4]
     cdef int64_t after_d, after_h, after_w, floats
     job.before_d, after_d, job.before_h, after_h, job.before_w, after_w = pads
     job.d, job.h, job.w, job.inner, job.mode, job.value = d, h, w, inner, mode, value
@@ -110,18 +110,4 @@ cdef int run_pad(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def pad(cnp.ndarray x__odhwi, cnp.ndarray out__odhwi, pads, int mode, float value):
-    """Copies x (o, d, h, w, i) into the middle of `out` and fills the rest: with `value` (mode 0), or from x as the mode says."""
-    cdef Job job
-    cdef void *operands[2]
-    cdef cnp.npy_intp *shape = cnp.PyArray_DIMS(x__odhwi)
-    plan_pad(&job, shape[0], shape[1], shape[2], shape[3], shape[4], pads, mode, value)
-    operands[0], operands[1] = cnp.PyArray_DATA(x__odhwi), cnp.PyArray_DATA(out__odhwi)
-    run_plan(run_pad, &job, operands, job.work, "pad")
-
-
-def pad_step(tuple x__odhwi, tuple out__odhwi, pads, int mode, float value):
-    """The step of `pad`: shapes instead of arrays."""
-    cdef Job job
-    plan_pad(&job, x__odhwi[0], x__odhwi[1], x__odhwi[2], x__odhwi[3], x__odhwi[4], pads, mode, value)
-    return make_step(run_pad, &job, sizeof(Job), 2, job.work, None)
+include "made/padding.pxi"

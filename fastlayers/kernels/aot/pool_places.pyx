@@ -4,7 +4,6 @@ from libc.stdint cimport int64_t
 cimport numpy as cnp
 
 from ._engine cimport parallel, workers
-from ._step cimport make_step, run_plan
 
 from ...errors import ShapeError
 from ..table import KINDS
@@ -50,7 +49,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
                        job.out + row * places.cols * job.item, job.at + row * places.cols)
 
 
-cdef int plan_places(Job *job, tuple x, tuple out, tuple indices, kernel, stride, dilation, pads, int source) except -1:
+cdef int plan_max_pool_places(Job *job, tuple x, tuple out, tuple indices, kernel, stride, dilation, pads, int source) except -1:
     cdef int64_t taps = 1
     cdef int i
     cdef bint fine = len(x) == len(out) == 5 and x[:2] == out[:2] and out == indices and len(pads) == 6
@@ -81,20 +80,4 @@ cdef int run(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def max_pool_places(cnp.ndarray x, cnp.ndarray out, cnp.ndarray indices, kernel, stride, dilation, pads, int source):
-    """The largest element of every window of x (n, c, d, h, w), and its position in the flat x: the first of equals, or of NaN.
-
-    A window without a place in the image gives the least number, and the position before its plane's first. `source`: the dtype, float32,
-    float64, int8 or uint8, as a number of table.KINDS."""
-    cdef Job job
-    cdef void *operands[3]
-    plan_places(&job, (<object>x).shape, (<object>out).shape, (<object>indices).shape, kernel, stride, dilation, pads, source)
-    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out), cnp.PyArray_DATA(indices)
-    run_plan(run, &job, operands, job.work, "max_pool_places")
-
-
-def max_pool_places_step(tuple x, tuple out, tuple indices, kernel, stride, dilation, pads, int source):
-    """The step of `max_pool_places`: shapes instead of arrays."""
-    cdef Job job
-    plan_places(&job, x, out, indices, kernel, stride, dilation, pads, source)
-    return make_step(run, &job, sizeof(Job), 3, job.work, None)
+include "made/pool_places.pxi"

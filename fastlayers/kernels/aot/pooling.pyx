@@ -16,7 +16,7 @@ from ._engine cimport (FL_ABS, FL_POWER, FL_SQRT, FL_SQUARE, alloc, fl_broadcast
                        release, workers)
 from ._space cimport even, rounded
 from ._step cimport make_step, run_plan
-from .reduce cimport Reduction, plan_reduce, run_reduce
+from .reduce cimport Reduction, plan_slices, run_reduce
 
 cnp.import_array()
 
@@ -287,7 +287,7 @@ cdef object reduction(bint as_step, void **operands, const Axis *axes, int64_t n
     """Windows that are the whole image."""
     cdef Reduction job
     cdef int64_t volume = axes[0].size * axes[1].size * axes[2].size
-    plan_reduce(&job, n if channels_last else n * c, volume, c if channels_last else 1, code)
+    plan_slices(&job, n if channels_last else n * c, volume, c if channels_last else 1, code)
     if as_step:
         return make_step(run_reduce, &job, sizeof(Reduction), 2, job.work, None)
     run_plan(run_reduce, &job, operands, job.work, "pooling")

@@ -15,11 +15,12 @@ cimport numpy as cnp
 
 import numpy as np
 
-from ._engine cimport FL_PANEL, RELEASE_GIL, alloc, copied, fl_kernels, fl_move, level, need, parallel, release, workers
-from ._quantised cimport fl_qblock, fl_qdepthwise, fl_qepilogue, fl_qrun, fl_quantised
+from ._engine cimport (
+    FL_PANEL, RELEASE_GIL, alloc, copied, fl_kernels, fl_move, fl_qblock, fl_qdepthwise, fl_qepilogue, fl_qrun, fl_quantised, level,
+    need, parallel, release, workers,
+)
 from ._fit cimport Fit, check_groups, fit_of, read_steps
 from ._space cimport even, rounded, source_index, width_of
-from ._step cimport Kept, dims_of, make_step, run_plan
 from ..table import KINDS
 
 cnp.import_array()
@@ -338,7 +339,7 @@ cdef void plan_runs(Job *job) noexcept nogil:
                 job.nruns += 1
 
 
-cdef int plan_qconv(Job *job, PackedQConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, bint x_last, bint out_last,
+cdef int plan_call(Job *job, PackedQConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, bint x_last, bint out_last,
                     int source, int target, int value) except -1:
     """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
     cdef int64_t axis, images = x[0], run, count, wide, high, most
@@ -421,6 +422,16 @@ cdef void correct(Job *job, int32_t *offset, float *scale) noexcept nogil:
             job.epilogue.scale = scale
 
 
+cdef int plan_qconv(Job *job, void **owned, PackedQConv packed, tuple given, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, bint x_last,
+                    bint out_last, int source, int target, int value) except -1:
+    packed.fits(given, x_last | out_last << 1, pads)
+    job.lists = NULL
+    try:
+        return plan_call(job, packed, x, out, pads, x_last, out_last, source, target, value)
+    finally:
+        owned[0] = job.lists
+
+
 cdef int run_qconv(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, its zero point or NULL, its scale or NULL, out."""
     cdef Job job = (<const Job *>plan)[0]
@@ -445,33 +456,4 @@ cdef int run_qconv(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def qconv(cnp.ndarray x, PackedQConv packed, x_zero, x_scale, cnp.ndarray out, pads, bint x_last, bint out_last, int source, int target,
-          int value):
-    """Convolution of bytes; see the reference for the arguments."""
-    cdef Job job
-    cdef void *operands[4]
-    packed.fits((x, x_zero, x_scale, out), x_last | out_last << 1, pads)
-    operands[0], operands[1], operands[2], operands[3] = cnp.PyArray_DATA(x), NULL, NULL, cnp.PyArray_DATA(out)
-    if x_zero is not None:
-        operands[1] = cnp.PyArray_DATA(<cnp.ndarray>x_zero)
-    if x_scale is not None:
-        operands[2] = cnp.PyArray_DATA(<cnp.ndarray>x_scale)
-    plan_qconv(&job, packed, cnp.PyArray_DIMS(x), cnp.PyArray_DIMS(out), pads, x_last, out_last, source, target, value)
-    try:
-        run_plan(run_qconv, &job, operands, job.work, "qconv")
-    finally:
-        release(job.lists)
-
-
-def qconv_step(tuple x, PackedQConv packed, x_zero, x_scale, tuple out, pads, bint x_last, bint out_last, int source, int target, int value):
-    """The step of `qconv`: shapes instead of arrays."""
-    cdef Job job
-    cdef cnp.npy_intp x_dims[5]
-    cdef cnp.npy_intp out_dims[5]
-    packed.fits((x, x_zero, x_scale, out), x_last | out_last << 1, pads)
-    cdef Kept kept = Kept(packed)
-    dims_of(x, x_dims)
-    dims_of(out, out_dims)
-    plan_qconv(&job, packed, x_dims, out_dims, pads, x_last, out_last, source, target, value)
-    kept.block = job.lists
-    return make_step(run_qconv, &job, sizeof(Job), 4, job.work, kept)
+include "made/qconv.pxi"

@@ -1,12 +1,10 @@
 """Conversions to quantised numbers and back, tables of 256 bytes, sums and products of two quantised arrays, and pools of bytes."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 cimport numpy as cnp
 
-from ._engine cimport alloc, level, parallel, release, workers
-from ._quantised cimport fl_qbinary, fl_quantised
-from ._step cimport Step, dims_of, make_step, run_plan, volume
+from ._engine cimport alloc, fl_qbinary, fl_quantised, level, parallel, release, workers
 from ...errors import ShapeError
 from ..table import BINARY, KINDS, REDUCE
 
@@ -23,13 +21,6 @@ cdef int INT8 = KINDS["int8"], MEAN = REDUCE["mean"], MULTIPLY = BINARY["multipl
 
 cdef const fl_quantised *functions() noexcept nogil:
     return level().quantised
-
-
-cdef int place(void **operands, tuple arrays) except -1:
-    cdef int i
-    for i in range(len(arrays)):
-        operands[i] = cnp.PyArray_DATA(<cnp.ndarray?>arrays[i])
-    return 0
 
 
 # ---- quantize and dequantize ----
@@ -59,6 +50,14 @@ cdef void scale_task(void *context, int64_t number, int worker) noexcept nogil:
                            job.out + start * BYTES[job.kind], count)
 
 
+cdef void plan_quantize(Scale *job, const cnp.npy_intp *x, int target) noexcept:
+    plan_scale(job, x, target, False)
+
+
+cdef void plan_dequantize(Scale *job, const cnp.npy_intp *x, int source) noexcept:
+    plan_scale(job, x, source, True)
+
+
 cdef int run_scale(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, step, zero, out."""
     cdef Scale job = (<const Scale *>plan)[0]
@@ -68,7 +67,8 @@ cdef int run_scale(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef void plan_scale(Scale *job, int64_t o, int64_t c, int64_t i, int kind, bint back) noexcept:
+cdef void plan_scale(Scale *job, const cnp.npy_intp *x, int kind, bint back) noexcept:
+    cdef int64_t o = x[0], c = x[1], i = x[2]
     memset(job, 0, sizeof(Scale))
     job.level, job.kind, job.back = functions(), kind, back
     job.work = 20.0 * o * c * i
@@ -80,38 +80,6 @@ cdef void plan_scale(Scale *job, int64_t o, int64_t c, int64_t i, int kind, bint
     else:
         job.pieces = ((i if i > 1 else c) + RUN - 1) // RUN
     job.o, job.c, job.i = o, c, i
-
-
-def quantize(cnp.ndarray x__oci, cnp.ndarray step__c, cnp.ndarray zero__c, cnp.ndarray out__oci, int target):
-    """out = round(x / step) + zero, cut off to what the kind `target` holds."""
-    cdef Scale job
-    cdef void *operands[4]
-    plan_scale(&job, x__oci.shape[0], x__oci.shape[1], x__oci.shape[2], target, False)
-    place(operands, (x__oci, step__c, zero__c, out__oci))
-    run_plan(run_scale, &job, operands, job.work, "quantize")
-
-
-def quantize_step(tuple x__oci, tuple step__c, tuple zero__c, tuple out__oci, int target):
-    """The step of `quantize`: shapes instead of arrays."""
-    cdef Scale job
-    plan_scale(&job, x__oci[0], x__oci[1], x__oci[2], target, False)
-    return make_step(run_scale, &job, sizeof(Scale), 4, job.work, None)
-
-
-def dequantize(cnp.ndarray x__oci, cnp.ndarray step__c, cnp.ndarray zero__c, cnp.ndarray out__oci, int source):
-    """out = (x - zero) * step, x of the kind `source`."""
-    cdef Scale job
-    cdef void *operands[4]
-    plan_scale(&job, x__oci.shape[0], x__oci.shape[1], x__oci.shape[2], source, True)
-    place(operands, (x__oci, step__c, zero__c, out__oci))
-    run_plan(run_scale, &job, operands, job.work, "dequantize")
-
-
-def dequantize_step(tuple x__oci, tuple step__c, tuple zero__c, tuple out__oci, int source):
-    """The step of `dequantize`: shapes instead of arrays."""
-    cdef Scale job
-    plan_scale(&job, x__oci[0], x__oci[1], x__oci[2], source, True)
-    return make_step(run_scale, &job, sizeof(Scale), 4, job.work, None)
 
 
 # ---- dynamic ----
@@ -165,25 +133,9 @@ cdef int run_dynamic(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef void plan_dynamic(Dynamic *job, int64_t n) noexcept:
+cdef void plan_dynamic_quantize(Dynamic *job, int64_t x) noexcept:
     memset(job, 0, sizeof(Dynamic))
-    job.level, job.n, job.work, job.kind = functions(), n, 30.0 * n, KINDS["uint8"]
-
-
-def dynamic_quantize(cnp.ndarray x, cnp.ndarray out, cnp.ndarray step, cnp.ndarray zero):
-    """out, step, zero = x in uint8 by its own range, 0 among it; a step of 1 if all are 0. NaN does not count in the range."""
-    cdef Dynamic job
-    cdef void *operands[4]
-    plan_dynamic(&job, cnp.PyArray_SIZE(x))
-    place(operands, (x, out, step, zero))
-    run_plan(run_dynamic, &job, operands, job.work, "dynamic_quantize")
-
-
-def dynamic_quantize_step(tuple x, tuple out, tuple step, tuple zero):
-    """The step of `dynamic_quantize`: shapes instead of arrays."""
-    cdef Dynamic job
-    plan_dynamic(&job, volume(x))
-    return make_step(run_dynamic, &job, sizeof(Dynamic), 4, job.work, None)
+    job.level, job.n, job.work, job.kind = functions(), x, 30.0 * x, KINDS["uint8"]
 
 
 # ---- tables ----
@@ -215,35 +167,14 @@ cdef int run_lookup(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef int check_lookup(int64_t x, int64_t table, int64_t out) except -1:
+cdef int plan_lookup(Lookup *job, int64_t x, int64_t table, int64_t out) except -1:
     if table != 256:
         raise ShapeError(f"lookup: table has {table} bytes: expected 256, one for each byte that x may hold")
     if x != out:
         raise ShapeError(f"lookup: out has {out} elements: expected {x}, as many as x")
-    return 0
-
-
-cdef void plan_lookup(Lookup *job, int64_t n) noexcept:
     memset(job, 0, sizeof(Lookup))
-    job.n, job.work = n, 60.0 * n
-
-
-def lookup(cnp.ndarray x, cnp.ndarray table, cnp.ndarray out):
-    """out = table[x], bytes by bytes: those of int8 are taken as uint8's."""
-    cdef Lookup job
-    cdef void *operands[3]
-    check_lookup(cnp.PyArray_SIZE(x), cnp.PyArray_NBYTES(table), cnp.PyArray_SIZE(out))
-    plan_lookup(&job, cnp.PyArray_SIZE(x))
-    place(operands, (x, table, out))
-    run_plan(run_lookup, &job, operands, job.work, "lookup")
-
-
-def lookup_step(tuple x, tuple table, tuple out):
-    """The step of `lookup`: shapes instead of arrays."""
-    cdef Lookup job
-    check_lookup(volume(x), volume(table), volume(out))
-    plan_lookup(&job, volume(x))
-    return make_step(run_lookup, &job, sizeof(Lookup), 3, job.work, None)
+    job.n, job.work = x, 60.0 * x
+    return 0
 
 
 # ---- two arrays ----
@@ -275,7 +206,7 @@ cdef int run_binary(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef int plan_binary(Binary *job, const cnp.npy_intp *a, const cnp.npy_intp *b, int op, options) except -1:
+cdef int plan_qbinary(Binary *job, const cnp.npy_intp *a, const cnp.npy_intp *b, int op, options) except -1:
     memset(job, 0, sizeof(Binary))
     job.level = functions()
     job.o, job.m, job.i = a[0], a[1], a[2]
@@ -290,26 +221,6 @@ cdef int plan_binary(Binary *job, const cnp.npy_intp *a, const cnp.npy_intp *b, 
     job.p.is_signed = source == INT8
     job.work = 30.0 * a[0] * a[1] * a[2]
     return 0
-
-
-def qbinary(cnp.ndarray a__omi, cnp.ndarray b__omi, cnp.ndarray out__omi, int op, options):
-    """out = a + b or a * b of bytes of one kind; see the reference for `options`. Axes of b may be 1."""
-    cdef Binary job
-    cdef void *operands[3]
-    plan_binary(&job, cnp.PyArray_DIMS(a__omi), cnp.PyArray_DIMS(b__omi), op, options)
-    place(operands, (a__omi, b__omi, out__omi))
-    run_plan(run_binary, &job, operands, job.work, "qbinary")
-
-
-def qbinary_step(tuple a__omi, tuple b__omi, tuple out__omi, int op, options):
-    """The step of `qbinary`: shapes instead of arrays."""
-    cdef Binary job
-    cdef cnp.npy_intp a[3]
-    cdef cnp.npy_intp b[3]
-    dims_of(a__omi, a)
-    dims_of(b__omi, b)
-    plan_binary(&job, a, b, op, options)
-    return make_step(run_binary, &job, sizeof(Binary), 3, job.work, None)
 
 
 # ---- pools ----
@@ -408,7 +319,8 @@ cdef int run_pool(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef int plan_pool(Pool *job, const cnp.npy_intp *x, const cnp.npy_intp *out, kernel, stride, dilation, pads, int op, int source, options) except -1:
+cdef int plan_qpool(Pool *job, const cnp.npy_intp *x, const cnp.npy_intp *out, kernel, stride, dilation, pads, int op, int source,
+                    options) except -1:
     cdef int axis
     memset(job, 0, sizeof(Pool))
     job.level, job.c, job.mean, job.source = functions(), x[4], op == MEAN, source
@@ -422,21 +334,4 @@ cdef int plan_pool(Pool *job, const cnp.npy_intp *x, const cnp.npy_intp *out, ke
     return 0
 
 
-def qpool(cnp.ndarray x, cnp.ndarray out, kernel, stride, dilation, pads, int op, int source, options):
-    """Largest numbers or means of windows, channels-last; see the reference for `options`."""
-    cdef Pool job
-    cdef void *operands[2]
-    plan_pool(&job, cnp.PyArray_DIMS(x), cnp.PyArray_DIMS(out), kernel, stride, dilation, pads, op, source, options)
-    place(operands, (x, out))
-    run_plan(run_pool, &job, operands, job.work, "qpool")
-
-
-def qpool_step(tuple x, tuple out, kernel, stride, dilation, pads, int op, int source, options):
-    """The step of `qpool`: shapes instead of arrays."""
-    cdef Pool job
-    cdef cnp.npy_intp x_dims[5]
-    cdef cnp.npy_intp out_dims[5]
-    dims_of(x, x_dims)
-    dims_of(out, out_dims)
-    plan_pool(&job, x_dims, out_dims, kernel, stride, dilation, pads, op, source, options)
-    return make_step(run_pool, &job, sizeof(Pool), 2, job.work, None)
+include "made/quantise.pxi"

@@ -10,7 +10,6 @@ from ._engine cimport (
     alloc, fl_cell, fl_function, level, need, release,
 )
 from ._fit cimport Fit, fit_of, last_size
-from ._step cimport make_step, run_plan
 from ._walk cimport Arrays, Direction, Walk, walk
 from .gemm cimport LARGE, pack_panels, panels_size
 
@@ -189,13 +188,15 @@ def rnn_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, o
 
 # ---- plans -------------------------------------------------------------------------------------------------------------------
 
-cdef void plan_walk(Walk *plan, PackedRecurrent packed, int64_t axis0, int64_t axis1, bint masked, bint batch_first,
-                    bint directions_apart, bint reverse) noexcept:
+cdef int plan_walk(Walk *plan, Fit fit, PackedRecurrent packed, tuple given, tuple x, tuple lengths, bint batch_first,
+                   bint directions_apart, bint reverse) except -1:
     """Of x's shape the first two axes matter; all else follows from the weights. Lengths of two axes are a mask."""
-    cdef int64_t outs = packed.outs, count = packed.count
+    cdef int64_t outs = packed.outs, count = packed.count, axis0, axis1
+    packed.fits(fit, given, batch_first, directions_apart)
+    axis0, axis1 = x[0], x[1]
     plan.level = level()
     plan.directions, plan.count, plan.inputs = packed.directions, count, packed.inputs
-    plan.hidden, plan.outs, plan.masked, plan.reverse = packed.hidden, outs, masked, reverse
+    plan.hidden, plan.outs, plan.masked, plan.reverse = packed.hidden, outs, lengths is not None and len(lengths) == 2, reverse
     if batch_first:
         plan.batch, plan.steps = axis0, axis1
         plan.x_time, plan.x_row = packed.inputs, packed.inputs * plan.steps
@@ -209,6 +210,12 @@ cdef void plan_walk(Walk *plan, PackedRecurrent packed, int64_t axis0, int64_t a
     # Fewer than four sequences are bound by the reading of the weights and take as long as four.
     plan.work = 2.0 * plan.steps * max(plan.batch, <int64_t>4) * count * packed.directions[0].cell.gates * packed.hidden
     plan.work *= packed.inputs + outs
+    return 0
+
+
+cdef int plan_lstm(Walk *plan, PackedRecurrent packed, tuple given, tuple x, tuple lengths, bint batch_first, bint directions_apart,
+                   bint reverse) except -1:
+    return plan_walk(plan, LSTM, packed, given, x, lengths, batch_first, directions_apart, reverse)
 
 
 cdef int run_lstm(const void *plan, void *const *operands) noexcept nogil:
@@ -220,6 +227,16 @@ cdef int run_lstm(const void *plan, void *const *operands) noexcept nogil:
     return walk(<const Walk *>plan, &a)
 
 
+cdef int plan_gru(Walk *plan, PackedRecurrent packed, tuple given, tuple x, tuple lengths, bint batch_first, bint directions_apart,
+                  bint reverse) except -1:
+    return plan_walk(plan, GRU, packed, given, x, lengths, batch_first, directions_apart, reverse)
+
+
+cdef int plan_rnn(Walk *plan, PackedRecurrent packed, tuple given, tuple x, tuple lengths, bint batch_first, bint directions_apart,
+                  bint reverse) except -1:
+    return plan_walk(plan, RNN, packed, given, x, lengths, batch_first, directions_apart, reverse)
+
+
 cdef int run_plain(const void *plan, void *const *operands) noexcept nogil:
     """Cells without c. Operands: x, h0, lengths, out, hn; all but x may be NULL."""
     cdef Arrays a
@@ -229,84 +246,19 @@ cdef int run_plain(const void *plan, void *const *operands) noexcept nogil:
     return walk(<const Walk *>plan, &a)
 
 
+cdef int run_gru(const void *plan, void *const *operands) noexcept nogil:
+    return run_plain(plan, operands)
+
+
+cdef int run_rnn(const void *plan, void *const *operands) noexcept nogil:
+    return run_plain(plan, operands)
+
+
 cdef inline void set_lengths(const Walk *plan, const void *lengths, Arrays *a) noexcept nogil:
     a.lengths = NULL if plan.masked else <const int *>lengths
     a.mask = <const unsigned char *>lengths if plan.masked else NULL
 
 
-cdef inline bint masks(array):
-    return array is not None and cnp.PyArray_NDIM(<cnp.ndarray>array) == 2
-
-
-cdef inline bint masks_shape(shape):
-    return shape is not None and len(shape) == 2
-
-
-cdef inline void *data(array):
-    return NULL if array is None else cnp.PyArray_DATA(<cnp.ndarray>array)
-
-
 # ---- kernels -----------------------------------------------------------------------------------------------------------------
 
-def lstm(cnp.ndarray x, PackedRecurrent packed, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh, bint batch_first,
-         bint directions_apart, bint reverse):
-    """All directions of an LSTM over a sequence; see reference/recurrent.py for the arguments."""
-    cdef Walk plan
-    cdef void *operands[7]
-    packed.fits(LSTM, (x, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh), batch_first, directions_apart)
-    plan_walk(&plan, packed, cnp.PyArray_DIM(x, 0), cnp.PyArray_DIM(x, 1), masks(lengths__b), batch_first, directions_apart, reverse)
-    operands[0], operands[1], operands[2], operands[3] = data(x), data(h0__dbh), data(c0__dbh), data(lengths__b)
-    operands[4], operands[5], operands[6] = data(out), data(hn__dbh), data(cn__dbh)
-    run_plan(run_lstm, &plan, operands, plan.work, "lstm")
-
-
-def lstm_step(tuple x, PackedRecurrent packed, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh, bint batch_first,
-              bint directions_apart, bint reverse):
-    """The step of `lstm`: shapes instead of arrays."""
-    cdef Walk plan
-    packed.fits(LSTM, (x, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh), batch_first, directions_apart)
-    plan_walk(&plan, packed, x[0], x[1], masks_shape(lengths__b), batch_first, directions_apart, reverse)
-    return make_step(run_lstm, &plan, sizeof(Walk), 7, plan.work, packed)
-
-
-def gru(cnp.ndarray x, PackedRecurrent packed, h0__dbh, lengths__b, out, hn__dbh, bint batch_first, bint directions_apart,
-        bint reverse):
-    """All directions of a GRU over a sequence; see reference/recurrent.py for the arguments."""
-    run_cell(x, packed, h0__dbh, lengths__b, out, hn__dbh, batch_first, directions_apart, reverse, GRU)
-
-
-def gru_step(tuple x, PackedRecurrent packed, h0__dbh, lengths__b, out, hn__dbh, bint batch_first, bint directions_apart,
-             bint reverse):
-    """The step of `gru`: shapes instead of arrays."""
-    return cell_step(x, packed, h0__dbh, lengths__b, out, hn__dbh, batch_first, directions_apart, reverse, GRU)
-
-
-def rnn(cnp.ndarray x, PackedRecurrent packed, h0__dbh, lengths__b, out, hn__dbh, bint batch_first, bint directions_apart,
-        bint reverse):
-    """All directions of a simple RNN over a sequence; see reference/recurrent.py for the arguments."""
-    run_cell(x, packed, h0__dbh, lengths__b, out, hn__dbh, batch_first, directions_apart, reverse, RNN)
-
-
-def rnn_step(tuple x, PackedRecurrent packed, h0__dbh, lengths__b, out, hn__dbh, bint batch_first, bint directions_apart,
-             bint reverse):
-    """The step of `rnn`: shapes instead of arrays."""
-    return cell_step(x, packed, h0__dbh, lengths__b, out, hn__dbh, batch_first, directions_apart, reverse, RNN)
-
-
-cdef cell_step(tuple x, PackedRecurrent packed, h0, lengths, out, hn, bint batch_first, bint directions_apart, bint reverse, Fit fit):
-    """The step of a cell without c."""
-    cdef Walk plan
-    packed.fits(fit, (x, h0, lengths, out, hn), batch_first, directions_apart)
-    plan_walk(&plan, packed, x[0], x[1], masks_shape(lengths), batch_first, directions_apart, reverse)
-    return make_step(run_plain, &plan, sizeof(Walk), 5, plan.work, packed)
-
-
-cdef run_cell(cnp.ndarray x, PackedRecurrent packed, h0, lengths, out, hn, bint batch_first, bint directions_apart, bint reverse,
-              Fit fit):
-    """A cell without c."""
-    cdef Walk plan
-    cdef void *operands[5]
-    packed.fits(fit, (x, h0, lengths, out, hn), batch_first, directions_apart)
-    plan_walk(&plan, packed, cnp.PyArray_DIM(x, 0), cnp.PyArray_DIM(x, 1), masks(lengths), batch_first, directions_apart, reverse)
-    operands[0], operands[1], operands[2], operands[3], operands[4] = data(x), data(h0), data(lengths), data(out), data(hn)
-    run_plan(run_plain, &plan, operands, plan.work, fit.kernel)
+include "made/recurrent.pxi"

@@ -16,5 +16,5 @@ ctypedef struct Reduction:
     double work
 
 # code: a number of table.REDUCE. Operands of the run: x [outer][n][inner], out [outer][inner].
-cdef void plan_reduce(Reduction *job, int64_t outer, int64_t n, int64_t inner, int code) noexcept
+cdef void plan_slices(Reduction *job, int64_t outer, int64_t n, int64_t inner, int code) noexcept
 cdef int run_reduce(const void *plan, void *const *operands) noexcept nogil

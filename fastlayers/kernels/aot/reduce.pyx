@@ -4,7 +4,6 @@ from libc.stdint cimport int32_t, int64_t
 cimport numpy as cnp
 
 from ._engine cimport level, parallel, workers
-from ._step cimport make_step, run_plan
 
 cdef extern from "csrc/running.h":
     void fl_running_f32(const float *x, float *out, int64_t n, int64_t inner, int exclusive, int reverse) noexcept nogil
@@ -42,12 +41,12 @@ cdef void columns_task(void *context, int64_t number, int worker) noexcept nogil
         job.level.reduce_columns(job.code, job.x + slice * job.n * job.inner, job.n, job.inner, job.out + slice * job.inner, job.inner)
 
 
-cdef void plan_reduce(Reduction *job, int64_t outer, int64_t n, int64_t inner, int code) noexcept:
+cdef void plan_slices(Reduction *job, int64_t outer, int64_t n, int64_t inner, int op) noexcept:
     cdef int64_t length = max(n, <int64_t>1)
     job.level = level()
-    job.outer, job.n, job.inner, job.code = outer, n, inner, code
+    job.outer, job.n, job.inner, job.code = outer, n, inner, op
     job.strips, job.tasks = 1, 0
-    job.work = COST[code] * outer * length * inner
+    job.work = COST[op] * outer * length * inner
     if inner == 1:
         job.size = max(TASK // length // GROUP * GROUP, min(TASK // length, <int64_t>GROUP), <int64_t>1)
     elif inner >= NARROW and inner * length > TASK:
@@ -60,27 +59,15 @@ cdef void plan_reduce(Reduction *job, int64_t outer, int64_t n, int64_t inner, i
         job.tasks = (outer + job.size - 1) // job.size if inner > 0 else 0
 
 
+cdef void plan_reduce(Reduction *job, const cnp.npy_intp *x, int op) noexcept:
+    plan_slices(job, x[0], x[1], x[2], op)
+
+
 cdef int run_reduce(const void *plan, void *const *operands) noexcept nogil:
     cdef Reduction job = (<const Reduction *>plan)[0]
     job.x, job.out = <const float *>operands[0], <float *>operands[1]
     parallel(rows_task if job.inner == 1 else columns_task, &job, job.tasks, workers(job.tasks, job.work))
     return 0
-
-
-def reduce(cnp.ndarray x__oni, cnp.ndarray out__oi, int op):
-    """out[o, i] = op over n of x[o, n, i], op a number of table.REDUCE."""
-    cdef Reduction job
-    cdef void *operands[2]
-    plan_reduce(&job, cnp.PyArray_DIM(x__oni, 0), cnp.PyArray_DIM(x__oni, 1), cnp.PyArray_DIM(x__oni, 2), op)
-    operands[0], operands[1] = cnp.PyArray_DATA(x__oni), cnp.PyArray_DATA(out__oi)
-    run_plan(run_reduce, &job, operands, job.work, "reduce")
-
-
-def reduce_step(tuple x__oni, tuple out__oi, int op):
-    """The step of `reduce`: shapes instead of arrays."""
-    cdef Reduction job
-    plan_reduce(&job, x__oni[0], x__oni[1], x__oni[2], op)
-    return make_step(run_reduce, &job, sizeof(Reduction), 2, job.work, None)
 
 
 # ---- running sums: one slice after the other, on one thread ----
@@ -91,7 +78,8 @@ ctypedef struct Running:
     double work
 
 
-cdef void plan_running(Running *job, int64_t outer, int64_t n, int64_t inner, int source, bint exclusive, bint reverse) noexcept:
+cdef void plan_running_sum(Running *job, const cnp.npy_intp *x, int source, bint exclusive, bint reverse) noexcept:
+    cdef int64_t outer = x[0], n = x[1], inner = x[2]
     job.outer, job.n, job.inner = outer, n, inner
     job.source, job.exclusive, job.reverse = source, exclusive, reverse
     job.work = 10.0 * outer * n * inner
@@ -111,17 +99,4 @@ cdef int run_running(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def running_sum(cnp.ndarray x__oni, cnp.ndarray out__oni, int source, bint exclusive, bint reverse):
-    """out[o, n, i] = x[o, 0, i] + ... + x[o, n, i], of the dtype that `source` (table.KINDS) says; from the end on if `reverse`."""
-    cdef Running job
-    cdef void *operands[2]
-    plan_running(&job, cnp.PyArray_DIM(x__oni, 0), cnp.PyArray_DIM(x__oni, 1), cnp.PyArray_DIM(x__oni, 2), source, exclusive, reverse)
-    operands[0], operands[1] = cnp.PyArray_DATA(x__oni), cnp.PyArray_DATA(out__oni)
-    run_plan(run_running, &job, operands, job.work, "running_sum")
-
-
-def running_sum_step(tuple x__oni, tuple out__oni, int source, bint exclusive, bint reverse):
-    """The step of `running_sum`: shapes instead of arrays."""
-    cdef Running job
-    plan_running(&job, x__oni[0], x__oni[1], x__oni[2], source, exclusive, reverse)
-    return make_step(run_running, &job, sizeof(Running), 2, job.work, None)
+include "made/reduce.pxi"

@@ -12,7 +12,6 @@ cimport numpy as cnp
 from ._engine cimport alloc, fl_kernels, fl_taps, level, need, parallel, release, workers
 from ._fit cimport Fit, fit_of
 from ._space cimport rounded
-from ._step cimport make_step, run_plan
 
 from .. import fits
 
@@ -251,15 +250,16 @@ cdef int run_resize(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef void plan_resize(Job *job, int64_t outer, Tables tables) noexcept:
-    cdef int64_t taps
+cdef void plan_resize(Job *job, Tables packed, tuple given, const cnp.npy_intp *x) except *:
+    cdef int64_t taps, outer = x[0]
+    packed.fits(given[0], given[1])
     memset(job, 0, sizeof(Job))
     job.level = level()
-    job.d, job.h, job.w = tables.axes[0], tables.axes[1], tables.axes[2]
-    job.same_d, job.same_h, job.same_w = tables.same[0], tables.same[1], tables.same[2]
-    job.copies = tables.copies[0] and tables.copies[1] and tables.copies[2]
-    job.outer, job.c, job.reach = outer, tables.c, tables.reach
-    job.row, job.out_row, job.rows = job.w.size * tables.c, job.w.n * tables.c, job.d.n * job.h.n
+    job.d, job.h, job.w = packed.axes[0], packed.axes[1], packed.axes[2]
+    job.same_d, job.same_h, job.same_w = packed.same[0], packed.same[1], packed.same[2]
+    job.copies = packed.copies[0] and packed.copies[1] and packed.copies[2]
+    job.outer, job.c, job.reach = outer, packed.c, packed.reach
+    job.row, job.out_row, job.rows = job.w.size * packed.c, job.w.n * packed.c, job.d.n * job.h.n
     job.x_size = job.d.size * job.h.size * job.row
     # Rows of x that are resampled along the last axis, if that comes first, against rows of the result.
     job.rows_first = job.d.taps * min(job.h.size, job.h.n * job.h.taps) > job.h.n
@@ -278,19 +278,4 @@ cdef void plan_resize(Job *job, int64_t outer, Tables tables) noexcept:
     job.work = <double>outer * job.rows * job.out_row * (10 + 3 * (taps + job.w.taps))
 
 
-def resize(cnp.ndarray x__odhwi, Tables packed, cnp.ndarray out__odhwi):
-    """out[o, d, h, w, i] = the sum over the taps of d, h and w of their weights times x there; taps of weight 0 are left out."""
-    cdef Job job
-    cdef void *operands[2]
-    packed.fits(x__odhwi, out__odhwi)
-    plan_resize(&job, cnp.PyArray_DIM(x__odhwi, 0), packed)
-    operands[0], operands[1] = cnp.PyArray_DATA(x__odhwi), cnp.PyArray_DATA(out__odhwi)
-    run_plan(run_resize, &job, operands, job.work, "resize")
-
-
-def resize_step(tuple x__odhwi, Tables packed, tuple out__odhwi):
-    """The step of `resize`: shapes instead of arrays."""
-    cdef Job job
-    packed.fits(x__odhwi, out__odhwi)
-    plan_resize(&job, x__odhwi[0], packed)
-    return make_step(run_resize, &job, sizeof(Job), 2, job.work, packed)
+include "made/resize.pxi"

@@ -4,7 +4,6 @@ from libc.stdint cimport int64_t
 cimport numpy as cnp
 
 from ._engine cimport fl_kernels, level, parallel, workers
-from ._step cimport make_step, run_plan
 
 cnp.import_array()
 
@@ -52,18 +51,4 @@ cdef int plan_rotary(Job *job, tuple x, tuple cos, bint interleaved) except -1:
     return 0
 
 
-def rotary(cnp.ndarray x__botid, cnp.ndarray cos__btr, cnp.ndarray sin__btr, cnp.ndarray out__botid, bint interleaved):
-    """out = x with its pairs turned by the angles of their positions."""
-    cdef Job job
-    cdef void *operands[4]
-    plan_rotary(&job, (<object>x__botid).shape, (<object>cos__btr).shape, interleaved)
-    operands[0], operands[1] = cnp.PyArray_DATA(x__botid), cnp.PyArray_DATA(cos__btr)
-    operands[2], operands[3] = cnp.PyArray_DATA(sin__btr), cnp.PyArray_DATA(out__botid)
-    run_plan(run, &job, operands, job.work, "rotary")
-
-
-def rotary_step(tuple x__botid, tuple cos__btr, tuple sin__btr, tuple out__botid, bint interleaved):
-    """The step of `rotary`: shapes instead of arrays."""
-    cdef Job job
-    plan_rotary(&job, x__botid, cos__btr, interleaved)
-    return make_step(run, &job, sizeof(Job), 4, job.work, None)
+include "made/rotary.pxi"

@@ -6,7 +6,6 @@ cimport numpy as cnp
 
 from ._engine cimport fl_kernels, level, parallel, workers
 from ._once cimport fl_once
-from ._step cimport make_step, run_plan
 
 cnp.import_array()
 
@@ -56,7 +55,7 @@ cdef void weights_task(void *context, int64_t number, int worker) noexcept nogil
                 job.out[row * n + i] = job.empty
 
 
-cdef int run_weights(const void *plan, void *const *operands) noexcept nogil:
+cdef int run_attention_weights(const void *plan, void *const *operands) noexcept nogil:
     cdef Weights job = (<const Weights *>plan)[0]
     job.x, job.mask, job.lengths = <const float *>operands[0], <const float *>operands[1], <const int64_t *>operands[2]
     job.scores, job.out = <float *>operands[3], <float *>operands[4]
@@ -64,10 +63,10 @@ cdef int run_weights(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef int plan_weights(Weights *job, tuple shape, tuple mask, float scale, bint causal, int64_t offset, int empty) except -1:
+cdef int plan_attention_weights(Weights *job, tuple x, tuple mask, float scale, bint causal, int64_t offset, int empty) except -1:
     cdef int64_t b, h, r, k
     job.table = level()
-    job.batch, job.heads, job.rows, job.keys = shape
+    job.batch, job.heads, job.rows, job.keys = x
     job.scale, job.causal, job.empty = scale, causal, NAN if empty else 0
     job.offset = max(-job.rows, min(offset, job.keys))
     job.mask_b = job.mask_h = job.mask_r = job.mj = 0
@@ -81,29 +80,6 @@ cdef int plan_weights(Weights *job, tuple shape, tuple mask, float scale, bint c
     return 0
 
 
-cdef inline void *data(cnp.ndarray array):
-    return NULL if array is None else cnp.PyArray_DATA(array)
-
-
-def attention_weights(cnp.ndarray x__bhqk, cnp.ndarray mask__bhqk, cnp.ndarray lengths__b, cnp.ndarray scores__bhqk,
-                      cnp.ndarray out__bhqk, float scale, bint causal, int64_t offset, int empty):
-    """scores = scale x + mask; out = softmax(scores)."""
-    cdef Weights job
-    cdef void *operands[5]
-    plan_weights(&job, (<object>x__bhqk).shape, None if mask__bhqk is None else (<object>mask__bhqk).shape, scale, causal, offset, empty)
-    operands[0], operands[1], operands[2] = data(x__bhqk), data(mask__bhqk), data(lengths__b)
-    operands[3], operands[4] = data(scores__bhqk), data(out__bhqk)
-    run_plan(run_weights, &job, operands, job.work, "attention_weights")
-
-
-def attention_weights_step(tuple x__bhqk, tuple mask__bhqk, tuple lengths__b, tuple scores__bhqk, tuple out__bhqk, float scale,
-                           bint causal, int64_t offset, int empty):
-    """The step of `attention_weights`: shapes instead of arrays."""
-    cdef Weights job
-    plan_weights(&job, x__bhqk, mask__bhqk, scale, causal, offset, empty)
-    return make_step(run_weights, &job, sizeof(Weights), 5, job.work, None)
-
-
 cdef void additive_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Additive *job = <const Additive *>context
     cdef int64_t row, entry
@@ -113,7 +89,7 @@ cdef void additive_task(void *context, int64_t number, int worker) noexcept nogi
                                   job.out + row * job.keys)
 
 
-cdef int run_additive(const void *plan, void *const *operands) noexcept nogil:
+cdef int run_additive_scores(const void *plan, void *const *operands) noexcept nogil:
     cdef Additive job = (<const Additive *>plan)[0]
     job.q, job.k, job.scale = <const float *>operands[0], <const float *>operands[1], <const float *>operands[2]
     job.out = <float *>operands[3]
@@ -121,7 +97,7 @@ cdef int run_additive(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef int plan_additive(Additive *job, tuple q, tuple k) except -1:
+cdef int plan_additive_scores(Additive *job, tuple q, tuple k) except -1:
     job.table = level()
     job.batch, job.rows, job.units = q
     job.keys = k[1]
@@ -131,17 +107,4 @@ cdef int plan_additive(Additive *job, tuple q, tuple k) except -1:
     return 0
 
 
-def additive_scores(cnp.ndarray q__bqu, cnp.ndarray k__bku, cnp.ndarray scale__u, cnp.ndarray out__bqk):
-    """out = sum over u of scale tanh(q + k)."""
-    cdef Additive job
-    cdef void *operands[4]
-    plan_additive(&job, (<object>q__bqu).shape, (<object>k__bku).shape)
-    operands[0], operands[1], operands[2], operands[3] = data(q__bqu), data(k__bku), data(scale__u), data(out__bqk)
-    run_plan(run_additive, &job, operands, job.work, "additive_scores")
-
-
-def additive_scores_step(tuple q__bqu, tuple k__bku, tuple scale__u, tuple out__bqk):
-    """The step of `additive_scores`: shapes instead of arrays."""
-    cdef Additive job
-    plan_additive(&job, q__bqu, k__bku)
-    return make_step(run_additive, &job, sizeof(Additive), 4, job.work, None)
+include "made/scores.pxi"

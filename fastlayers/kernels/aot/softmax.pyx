@@ -4,7 +4,6 @@ from libc.stdint cimport int64_t
 cimport numpy as cnp
 
 from ._engine cimport fl_kernels, level, parallel, workers
-from ._step cimport make_step, run_plan
 
 cnp.import_array()
 
@@ -37,7 +36,8 @@ cdef void columns_task(void *context, int64_t number, int worker) noexcept nogil
     job.table.softmax_inner(job.x + offset, job.y + offset, job.n, job.inner, min(job.size, job.inner - first), job.logarithm)
 
 
-cdef void plan(Job *job, int64_t outer, int64_t n, int64_t inner, int logarithm) noexcept:
+cdef void plan(Job *job, const cnp.npy_intp *out, int logarithm) noexcept:
+    cdef int64_t outer = out[0], n = out[1], inner = out[2]
     job.table = level()
     job.outer, job.n, job.inner, job.logarithm = outer, n, inner, logarithm
     job.work = <double>outer * n * inner * COST
@@ -53,6 +53,16 @@ cdef void plan(Job *job, int64_t outer, int64_t n, int64_t inner, int logarithm)
         job.tasks = outer * job.strips
 
 
+cdef void plan_softmax(Job *job, const cnp.npy_intp *out) noexcept:
+    """out = exp(x) / sum over n of exp(x)."""
+    plan(job, out, 0)
+
+
+cdef void plan_log_softmax(Job *job, const cnp.npy_intp *out) noexcept:
+    """out = x - log(sum over n of exp(x))."""
+    plan(job, out, 1)
+
+
 cdef int run(const void *plan, void *const *operands) noexcept nogil:
     cdef Job job = (<const Job *>plan)[0]
     job.x, job.y = <const float *>operands[0], <float *>operands[1]
@@ -60,35 +70,4 @@ cdef int run(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef int call(cnp.ndarray x, cnp.ndarray out, int logarithm, str what) except -1:
-    cdef Job job
-    cdef void *operands[2]
-    plan(&job, cnp.PyArray_DIM(out, 0), cnp.PyArray_DIM(out, 1), cnp.PyArray_DIM(out, 2), logarithm)
-    operands[0], operands[1] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out)
-    return run_plan(run, &job, operands, job.work, what)
-
-
-cdef object step(tuple shape, int logarithm):
-    cdef Job job
-    plan(&job, shape[0], shape[1], shape[2], logarithm)
-    return make_step(run, &job, sizeof(Job), 2, job.work, None)
-
-
-def softmax(cnp.ndarray x__oni, cnp.ndarray out__oni):
-    """out = exp(x) / sum over n of exp(x)."""
-    call(x__oni, out__oni, 0, "softmax")
-
-
-def softmax_step(tuple x__oni, tuple out__oni):
-    """The step of `softmax`: shapes instead of arrays."""
-    return step(out__oni, 0)
-
-
-def log_softmax(cnp.ndarray x__oni, cnp.ndarray out__oni):
-    """out = x - log(sum over n of exp(x))."""
-    call(x__oni, out__oni, 1, "log_softmax")
-
-
-def log_softmax_step(tuple x__oni, tuple out__oni):
-    """The step of `log_softmax`: shapes instead of arrays."""
-    return step(out__oni, 1)
+include "made/softmax.pxi"

@@ -5,7 +5,6 @@ from libc.stdint cimport int64_t
 cimport numpy as cnp
 
 from ._engine cimport alloc, parallel, release, workers
-from ._step cimport make_step, run_plan
 
 from ...errors import ShapeError
 
@@ -86,23 +85,4 @@ cdef int run(const void *plan, void *const *operands) noexcept nogil:
     return -1 if at < 0 else 0
 
 
-def suppress(cnp.ndarray boxes__bn4, cnp.ndarray scores__bcn, cnp.ndarray out__r3, cnp.ndarray count, int64_t size, double value, least,
-             bint mode):
-    """The first count[0] rows of out become (image, class, box): of every class up to `size` boxes by falling scores, of equals the first
-    first, without those that share more than `value` of what they and a better one cover together.
-
-    least: if not None, scores must be above it. mode: boxes are (x, y, width, height) around their centre, else two corners. out has a row
-    for all that may be found."""
-    cdef Job job
-    cdef void *operands[4]
-    plan_suppress(&job, (<object>boxes__bn4).shape, (<object>scores__bcn).shape, (<object>out__r3).shape, size, value, least, mode)
-    operands[0], operands[1] = cnp.PyArray_DATA(boxes__bn4), cnp.PyArray_DATA(scores__bcn)
-    operands[2], operands[3] = cnp.PyArray_DATA(out__r3), cnp.PyArray_DATA(count)
-    run_plan(run, &job, operands, job.work, "suppress")
-
-
-def suppress_step(tuple boxes__bn4, tuple scores__bcn, tuple out__r3, tuple count, int64_t size, double value, least, bint mode):
-    """The step of `suppress`: shapes instead of arrays."""
-    cdef Job job
-    plan_suppress(&job, boxes__bn4, scores__bcn, out__r3, size, value, least, mode)
-    return make_step(run, &job, sizeof(Job), 4, job.work, None)
+include "made/suppression.pxi"

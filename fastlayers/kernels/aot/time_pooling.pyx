@@ -118,3 +118,6 @@ def time_pool_step(tuple x, lengths__n, mask__nt, tuple out__nc, int op, bint ba
     cdef Job job
     plan_time(&job, x[0], x[1], x[2], op, batch_first)
     return make_step(run_time, &job, sizeof(Job), 4, job.work, None)
+
+
+include "made/time_pooling.pxi"

@@ -113,14 +113,17 @@ cdef void spread_task(void *context, int64_t row, int worker) noexcept nogil:
                           job.out + row * (job.m + 1))
 
 
-cdef void plan_spread(Tree *job, int64_t rows, int64_t m) noexcept:
+cdef int plan_tree_distribution(Tree *job, tuple given, const cnp.npy_intp *x) except -1:
+    cdef int64_t rows = x[0], m = x[1], classes = last_size(given[0]) + 1
+    SPREAD.check(&classes, given, 0)
     job.level = level()
     job.rows, job.m, job.tasks = rows, m, rows
     job.scratch = (m * sizeof(double) + 127) // 64 * 64
     job.work = NODE_COST * rows * m
+    return 0
 
 
-cdef int run_spread(const void *plan, void *const *operands) noexcept nogil:
+cdef int run_tree_distribution(const void *plan, void *const *operands) noexcept nogil:
     """Operands: sums, order, left, right, out."""
     cdef Tree job = (<const Tree *>plan)[0]
     cdef int threads = workers(job.tasks, job.work)
@@ -134,30 +137,6 @@ cdef int run_spread(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-cdef int check_spread(x, tuple given) except -1:
-    cdef int64_t classes = last_size(x) + 1
-    return SPREAD.check(&classes, given, 0)
-
-
-def tree_distribution(cnp.ndarray x__bm, cnp.ndarray order__m, cnp.ndarray left__m, cnp.ndarray right__m, cnp.ndarray out__bn):
-    """out[b, c] = log of the probability of class c, from the sums of all nodes; `order` has each node behind the one above it."""
-    cdef Tree job
-    cdef void *operands[5]
-    check_spread(x__bm, (x__bm, order__m, left__m, right__m, out__bn))
-    plan_spread(&job, cnp.PyArray_DIM(x__bm, 0), cnp.PyArray_DIM(x__bm, 1))
-    operands[0], operands[1] = cnp.PyArray_DATA(x__bm), cnp.PyArray_DATA(order__m)
-    operands[2], operands[3], operands[4] = cnp.PyArray_DATA(left__m), cnp.PyArray_DATA(right__m), cnp.PyArray_DATA(out__bn)
-    run_plan(run_spread, &job, operands, job.work, "tree_distribution")
-
-
-def tree_distribution_step(tuple x__bm, tuple order__m, tuple left__m, tuple right__m, tuple out__bn):
-    """The step of `tree_distribution`: shapes instead of arrays."""
-    cdef Tree job
-    check_spread(x__bm, (x__bm, order__m, left__m, right__m, out__bn))
-    plan_spread(&job, x__bm[0], x__bm[1])
-    return make_step(run_spread, &job, sizeof(Tree), 5, job.work, None)
-
-
 # ---- the likeliest class ---------------------------------------------------------------------------------------------------
 
 
@@ -168,14 +147,17 @@ cdef void best_task(void *context, int64_t row, int worker) noexcept nogil:
                                        job.out + row)
 
 
-cdef void plan_best(Tree *job, int64_t rows, int64_t d, int64_t m, int64_t depth) noexcept:
+cdef int plan_tree_argmax(Tree *job, tuple given, const cnp.npy_intp *x, const cnp.npy_intp *order, int64_t depth) except -1:
+    cdef int64_t rows = x[0], d = x[1], m = order[0]
+    BEST.check(NULL, given, 0)
     job.level = level()
     job.rows, job.d, job.m, job.depth, job.tasks = rows, d, m, depth, rows
     job.scratch = ((depth + 2) * sizeof(fl_tree_place) + 127) // 64 * 64
     job.work = 4.0 * rows * (depth + 1) * (2.0 * d + NODE_COST)  # more paths than one are looked at
+    return 0
 
 
-cdef int run_best(const void *plan, void *const *operands) noexcept nogil:
+cdef int run_tree_argmax(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, weight, bias or NULL, order, left, right, ids, out."""
     cdef Tree job = (<const Tree *>plan)[0]
     cdef int threads = workers(job.tasks, job.work)
@@ -190,24 +172,4 @@ cdef int run_best(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def tree_argmax(cnp.ndarray x__bd, cnp.ndarray weight__md, bias__m, cnp.ndarray order__m, cnp.ndarray left__m, cnp.ndarray right__m,
-                cnp.ndarray ids__b, cnp.ndarray out__b, int64_t depth):
-    """ids[b] = the likeliest class, the lowest of equals, and out[b] the log of its probability; `depth`: nodes of the longest path."""
-    cdef Tree job
-    cdef void *operands[8]
-    BEST.check(NULL, (x__bd, weight__md, bias__m, order__m, left__m, right__m, ids__b, out__b), 0)
-    plan_best(&job, cnp.PyArray_DIM(x__bd, 0), cnp.PyArray_DIM(x__bd, 1), cnp.PyArray_DIM(order__m, 0), depth)
-    operands[0], operands[1] = cnp.PyArray_DATA(x__bd), cnp.PyArray_DATA(weight__md)
-    operands[2] = NULL if bias__m is None else cnp.PyArray_DATA(<cnp.ndarray>bias__m)
-    operands[3], operands[4], operands[5] = cnp.PyArray_DATA(order__m), cnp.PyArray_DATA(left__m), cnp.PyArray_DATA(right__m)
-    operands[6], operands[7] = cnp.PyArray_DATA(ids__b), cnp.PyArray_DATA(out__b)
-    run_plan(run_best, &job, operands, job.work, "tree_argmax")
-
-
-def tree_argmax_step(tuple x__bd, tuple weight__md, bias__m, tuple order__m, tuple left__m, tuple right__m, tuple ids__b, tuple out__b,
-                     int64_t depth):
-    """The step of `tree_argmax`: shapes instead of arrays."""
-    cdef Tree job
-    BEST.check(NULL, (x__bd, weight__md, bias__m, order__m, left__m, right__m, ids__b, out__b), 0)
-    plan_best(&job, x__bd[0], x__bd[1], order__m[0], depth)
-    return make_step(run_best, &job, sizeof(Tree), 8, job.work, None)
+include "made/tree.pxi"

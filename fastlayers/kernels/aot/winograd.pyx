@@ -24,7 +24,6 @@ from ._engine cimport (
 from ._space cimport begin_of, even, pieces_for, rounded
 from ._fit cimport Fit, fit_of
 from ._panels cimport Panels, make_panels
-from ._step cimport make_step, run_plan
 from .gemm cimport panels_size
 
 from .. import fits
@@ -387,11 +386,12 @@ cdef void cut(Job *job, int most_hands) noexcept nogil:
         job.block_rows = pieces(job.tiles[0], job.row_blocks)
 
 
-cdef void plan_winograd(Job *job, PackedWinograd packed, x, out, pads, bint x_last, bint out_last, activation):
-    """x, out: shapes."""
+cdef int plan_winograd(Job *job, PackedWinograd packed, tuple given, tuple x, tuple out, pads, bint x_last, bint out_last,
+                       activation) except -1:
     cdef int axis, at = 2 if x_last else 3, to = 2 if out_last else 3
     cdef int64_t tiles, inputs, outputs
     cdef size_t v_size
+    packed.fits(given, x_last | out_last << 1, pads)
     memset(job, 0, sizeof(Job))
     job.level = level()
     job.u, job.bias, job.m, job.points = packed.panels.data, packed.bias, packed.m, (packed.m + 2) * (packed.m + 2)
@@ -404,7 +404,7 @@ cdef void plan_winograd(Job *job, PackedWinograd packed, x, out, pads, bint x_la
         job.tiles[axis] = pieces(job.out_size[axis], job.m)
     tiles = job.images * job.tiles[0] * job.tiles[1]
     if tiles == 0 or job.out_channels == 0:
-        return  # nothing to do, as image_blocks = 0 says
+        return 0  # nothing to do, as image_blocks = 0 says
     # What both transforms do for a number of V or M costs about as much as eight multiply-adds of the product.
     job.work = 2.0 * tiles * job.points * (<double>job.channels * job.out_channels + 8.0 * (job.channels + job.out_channels))
     cut(job, hands(job.work))
@@ -419,6 +419,7 @@ cdef void plan_winograd(Job *job, PackedWinograd packed, x, out, pads, bint x_la
     inputs = (job.m + 2) * (job.block_cols * job.m + 2)
     outputs = 0 if out_last else job.block_rows * job.m * job.block_cols * job.m
     job.own_size = job.at_part + rounded(max(inputs, outputs) * FL_PANEL * sizeof(float))
+    return 0
 
 
 cdef int run_winograd(const void *plan, void *const *operands) noexcept nogil:
@@ -445,26 +446,4 @@ cdef int run_winograd(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-def winograd(cnp.ndarray x, PackedWinograd packed, cnp.ndarray out, pads, bint x_last, bint out_last, residual, activation):
-    """``out = act(x * weights + bias + residual)``, zeros around x; x, and out with residual, channels-first or -last.
-
-    pads: none before and after the depth, which x and out have in common.
-
-    NaN or infinity in x makes NaN of any output of the tiles that read it, not only of those that are a sum with it.
-    """
-    cdef Job job
-    cdef void *operands[3]
-    packed.fits((x, out, residual), x_last | out_last << 1, pads)
-    plan_winograd(&job, packed, (<object>x).shape, (<object>out).shape, pads, x_last, out_last, activation)
-    operands[0], operands[1], operands[2] = cnp.PyArray_DATA(x), cnp.PyArray_DATA(out), NULL
-    if residual is not None:
-        operands[2] = cnp.PyArray_DATA(<cnp.ndarray>residual)
-    run_plan(run_winograd, &job, operands, job.work, "winograd")
-
-
-def winograd_step(tuple x, PackedWinograd packed, tuple out, pads, bint x_last, bint out_last, residual, activation):
-    """The step of `winograd`: shapes instead of arrays."""
-    cdef Job job
-    packed.fits((x, out, residual), x_last | out_last << 1, pads)
-    plan_winograd(&job, packed, x, out, pads, x_last, out_last, activation)
-    return make_step(run_winograd, &job, sizeof(Job), 3, job.work, packed)
+include "made/winograd.pxi"

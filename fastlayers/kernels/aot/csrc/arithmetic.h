@@ -5,18 +5,7 @@
 #define FL_ARITHMETIC_H
 #include <math.h>
 #include <stdint.h>
-#include "dtypes.h"
-
-/* The numbers of table.ARITHMETIC. */
-enum fl_arithmetic_code {
-  FL_A_ADD, FL_A_SUBTRACT, FL_A_MULTIPLY, FL_A_DIVIDE, FL_A_POWER, FL_A_MINIMUM, FL_A_MAXIMUM,
-  FL_A_MOD,          /* of the divisor's sign, as Python's */
-  FL_A_FMOD,         /* of the dividend's sign, as C's */
-  FL_A_AND, FL_A_OR, FL_A_XOR,
-  FL_A_LEFT, FL_A_RIGHT,  /* shifts; by fewer than 0 bits, or as many as there are, nothing of the number is left but its sign */
-  FL_A_PRELU,        /* a >= 0 ? a : a b */
-  FL_A_EQUAL, FL_A_NOT_EQUAL, FL_A_LESS, FL_A_LESS_EQUAL, FL_A_GREATER, FL_A_GREATER_EQUAL
-};
+#include "../made/codes.h"
 
 /* Powers wrap around. A power below 0 is cut off: of 1 and -1 something is left; that of 0 is the least number, as if infinity
  * were cast. */
@@ -127,17 +116,17 @@ FL_A_FLOATS(f64, double, pow, fmod, fl_a_mod_f64)
 /* out[i] = f(a[i], b[i]), of the dtype that `kind` says. */
 static void fl_arithmetic(int op, int kind, const void *a, const void *b, void *out, int64_t n) {
   switch (kind) {
-  case FL_D_FLOAT32: fl_arithmetic_f32(op, a, b, out, n); break;
-  case FL_D_FLOAT64: fl_arithmetic_f64(op, a, b, out, n); break;
-  case FL_D_INT8: fl_arithmetic_i8(op, a, b, out, n); break;
-  case FL_D_INT16: fl_arithmetic_i16(op, a, b, out, n); break;
-  case FL_D_INT32: fl_arithmetic_i32(op, a, b, out, n); break;
-  case FL_D_INT64: fl_arithmetic_i64(op, a, b, out, n); break;
-  case FL_D_UINT8:
-  case FL_D_BOOL: fl_arithmetic_u8(op, a, b, out, n); break;
-  case FL_D_UINT16: fl_arithmetic_u16(op, a, b, out, n); break;
-  case FL_D_UINT32: fl_arithmetic_u32(op, a, b, out, n); break;
-  case FL_D_UINT64: fl_arithmetic_u64(op, a, b, out, n); break;
+  case FL_FLOAT32: fl_arithmetic_f32(op, a, b, out, n); break;
+  case FL_FLOAT64: fl_arithmetic_f64(op, a, b, out, n); break;
+  case FL_INT8: fl_arithmetic_i8(op, a, b, out, n); break;
+  case FL_INT16: fl_arithmetic_i16(op, a, b, out, n); break;
+  case FL_INT32: fl_arithmetic_i32(op, a, b, out, n); break;
+  case FL_INT64: fl_arithmetic_i64(op, a, b, out, n); break;
+  case FL_UINT8:
+  case FL_BOOL: fl_arithmetic_u8(op, a, b, out, n); break;
+  case FL_UINT16: fl_arithmetic_u16(op, a, b, out, n); break;
+  case FL_UINT32: fl_arithmetic_u32(op, a, b, out, n); break;
+  case FL_UINT64: fl_arithmetic_u64(op, a, b, out, n); break;
   default: break;
   }
 }

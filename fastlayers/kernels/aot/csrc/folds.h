@@ -5,10 +5,8 @@
 #define FL_FOLDS_H
 #include <math.h>
 #include <stdint.h>
-#include "dtypes.h"
+#include "../made/codes.h"
 
-/* The numbers of table.REDUCE. */
-enum fl_fold_code { FL_O_SUM, FL_O_MEAN, FL_O_MAX, FL_O_MIN, FL_O_PROD, FL_O_SUM_SQUARE, FL_O_L1, FL_O_L2, FL_O_LOG_SUM };
 enum { FL_FOLD_BLOCK = 32 };
 
 /* A single column is taken as FL_FOLD_BLOCK columns, whose results are put together at the end. */
@@ -40,17 +38,17 @@ enum { FL_FOLD_BLOCK = 32 };
       const int64_t wide = inner == 1 ? FL_FOLD_BLOCK : count, step = inner == 1 ? FL_FOLD_BLOCK : inner; \
       const int64_t rows = inner == 1 ? n / FL_FOLD_BLOCK : n, rest = inner == 1 ? n % FL_FOLD_BLOCK : 0; \
       switch (op) {                                                                               \
-      case FL_O_MAX: FL_O_DOWN(T, W, LOW, s > v || s != s ? s : v, s > v || s != s ? s : v);      \
-      case FL_O_MIN: FL_O_DOWN(T, W, HIGH, s < v || s != s ? s : v, s < v || s != s ? s : v);     \
-      case FL_O_PROD: FL_O_DOWN(T, W, 1, (U)s * (U)v, (U)s * (U)v);                               \
-      case FL_O_L2:                                                                               \
-      case FL_O_SUM_SQUARE: FL_O_DOWN(T, W, 0, (U)s + (U)v * (U)v, (U)s + (U)v);                  \
-      case FL_O_L1: FL_O_DOWN(T, W, 0, (U)s + (U)ABS(v), (U)s + (U)v);                            \
+      case FL_REDUCE_MAX: FL_O_DOWN(T, W, LOW, s > v || s != s ? s : v, s > v || s != s ? s : v);      \
+      case FL_REDUCE_MIN: FL_O_DOWN(T, W, HIGH, s < v || s != s ? s : v, s < v || s != s ? s : v);     \
+      case FL_REDUCE_PROD: FL_O_DOWN(T, W, 1, (U)s * (U)v, (U)s * (U)v);                               \
+      case FL_REDUCE_L2:                                                                               \
+      case FL_REDUCE_SUM_SQUARE: FL_O_DOWN(T, W, 0, (U)s + (U)v * (U)v, (U)s + (U)v);                  \
+      case FL_REDUCE_L1: FL_O_DOWN(T, W, 0, (U)s + (U)ABS(v), (U)s + (U)v);                            \
       default: FL_O_DOWN(T, W, 0, (U)s + (U)v, (U)s + (U)v);                                      \
       }                                                                                           \
       for (int64_t i = 0; i < count; i++) {                                                       \
         const W s = sums[i];                                                                      \
-        out[begin + i] = (T)(op == FL_O_MEAN ? MEAN(s, n) : MORE(s));                             \
+        out[begin + i] = (T)(op == FL_REDUCE_MEAN ? MEAN(s, n) : MORE(s));                             \
       }                                                                                           \
     }                                                                                             \
   }
@@ -60,7 +58,7 @@ enum { FL_FOLD_BLOCK = 32 };
 #define FL_O_CUT_U(s, n) ((n) ? (s) / (uint64_t)(n) : 0)
 #define FL_O_QUOTIENT(s, n) ((s) / (double)(n))
 #define FL_O_WHOLE(s) (s)
-#define FL_O_ROOT(s) (op == FL_O_L2 ? sqrt(s) : op == FL_O_LOG_SUM ? log(s) : (s))
+#define FL_O_ROOT(s) (op == FL_REDUCE_L2 ? sqrt(s) : op == FL_REDUCE_LOG_SUM ? log(s) : (s))
 #define FL_O_SIGNED(name, T, LOW, HIGH) FL_O_FOLD(name, T, int64_t, uint64_t, LOW, HIGH, FL_O_SIGN, FL_O_CUT, FL_O_WHOLE)
 #define FL_O_UNSIGNED(name, T, HIGH) FL_O_FOLD(name, T, uint64_t, uint64_t, 0, HIGH, FL_O_NO_SIGN, FL_O_CUT_U, FL_O_WHOLE)
 FL_O_SIGNED(i8, int8_t, INT8_MIN, INT8_MAX)
@@ -77,16 +75,16 @@ FL_O_FOLD(f64, double, double, double, -INFINITY, INFINITY, fabs, FL_O_QUOTIENT,
 /* out[i] = fold of x[n, i] over n, of the dtype `kind`. */
 static void fl_fold(int op, int kind, const void *x, void *out, int64_t n, int64_t inner) {
   switch (kind) {
-  case FL_D_FLOAT64: fl_fold_f64(op, x, out, n, inner); break;
-  case FL_D_INT8: fl_fold_i8(op, x, out, n, inner); break;
-  case FL_D_INT16: fl_fold_i16(op, x, out, n, inner); break;
-  case FL_D_INT32: fl_fold_i32(op, x, out, n, inner); break;
-  case FL_D_INT64: fl_fold_i64(op, x, out, n, inner); break;
-  case FL_D_UINT8: fl_fold_u8(op, x, out, n, inner); break;
-  case FL_D_BOOL: fl_fold_bool(op, x, out, n, inner); break;
-  case FL_D_UINT16: fl_fold_u16(op, x, out, n, inner); break;
-  case FL_D_UINT32: fl_fold_u32(op, x, out, n, inner); break;
-  case FL_D_UINT64: fl_fold_u64(op, x, out, n, inner); break;
+  case FL_FLOAT64: fl_fold_f64(op, x, out, n, inner); break;
+  case FL_INT8: fl_fold_i8(op, x, out, n, inner); break;
+  case FL_INT16: fl_fold_i16(op, x, out, n, inner); break;
+  case FL_INT32: fl_fold_i32(op, x, out, n, inner); break;
+  case FL_INT64: fl_fold_i64(op, x, out, n, inner); break;
+  case FL_UINT8: fl_fold_u8(op, x, out, n, inner); break;
+  case FL_BOOL: fl_fold_bool(op, x, out, n, inner); break;
+  case FL_UINT16: fl_fold_u16(op, x, out, n, inner); break;
+  case FL_UINT32: fl_fold_u32(op, x, out, n, inner); break;
+  case FL_UINT64: fl_fold_u64(op, x, out, n, inner); break;
   default: break;
   }
 }
@@ -165,16 +163,16 @@ FL_O_PLACE(u64, uint64_t)
 
 static void fl_place(int kind, const void *x, int64_t *out, int64_t n, int64_t inner, int least, int last) {
   switch (kind) {
-  case FL_D_FLOAT32: fl_place_f32(x, out, n, inner, least, last); break;
-  case FL_D_FLOAT64: fl_place_f64(x, out, n, inner, least, last); break;
-  case FL_D_INT8: fl_place_i8(x, out, n, inner, least, last); break;
-  case FL_D_INT16: fl_place_i16(x, out, n, inner, least, last); break;
-  case FL_D_INT32: fl_place_i32(x, out, n, inner, least, last); break;
-  case FL_D_INT64: fl_place_i64(x, out, n, inner, least, last); break;
-  case FL_D_UINT8: fl_place_u8(x, out, n, inner, least, last); break;
-  case FL_D_UINT16: fl_place_u16(x, out, n, inner, least, last); break;
-  case FL_D_UINT32: fl_place_u32(x, out, n, inner, least, last); break;
-  case FL_D_UINT64: fl_place_u64(x, out, n, inner, least, last); break;
+  case FL_FLOAT32: fl_place_f32(x, out, n, inner, least, last); break;
+  case FL_FLOAT64: fl_place_f64(x, out, n, inner, least, last); break;
+  case FL_INT8: fl_place_i8(x, out, n, inner, least, last); break;
+  case FL_INT16: fl_place_i16(x, out, n, inner, least, last); break;
+  case FL_INT32: fl_place_i32(x, out, n, inner, least, last); break;
+  case FL_INT64: fl_place_i64(x, out, n, inner, least, last); break;
+  case FL_UINT8: fl_place_u8(x, out, n, inner, least, last); break;
+  case FL_UINT16: fl_place_u16(x, out, n, inner, least, last); break;
+  case FL_UINT32: fl_place_u32(x, out, n, inner, least, last); break;
+  case FL_UINT64: fl_place_u64(x, out, n, inner, least, last); break;
   default: break;
   }
 }

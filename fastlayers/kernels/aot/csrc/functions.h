@@ -6,16 +6,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-#include "dtypes.h"
-
-/* The numbers of table.FUNCTIONS. */
-enum fl_function_code {
-  FL_F_IS_NAN, FL_F_IS_INF, FL_F_IS_POSITIVE_INF, FL_F_IS_NEGATIVE_INF, /* booleans */
-  FL_F_NOT, FL_F_NEGATIVE, FL_F_ABS, FL_F_SIGN, FL_F_RELU,
-  FL_F_TAN, FL_F_ASIN, FL_F_ACOS, FL_F_ATAN, FL_F_SINH, FL_F_COSH, FL_F_ASINH, FL_F_ACOSH, FL_F_ATANH,
-  FL_F_EXP, FL_F_LOG, FL_F_SQRT, FL_F_RECIPROCAL, FL_F_FLOOR, FL_F_CEIL, FL_F_ROUND, FL_F_SIN, FL_F_COS, FL_F_TANH, FL_F_SIGMOID,
-  FL_F_ERF
-};
+#include "../made/codes.h"
 
 /* atan without branches, so that loops of it become vectors: of |x| above tan(3/8 pi) as pi/2 + atan(-1/x), above tan(pi/8) as
  * pi/4 + atan((x - 1) / (x + 1)); the rest is a polynomial. Within 2 ulp. */
@@ -136,17 +127,17 @@ FL_F_UNSIGNED(u64, uint64_t)
 /* to[i] = f(from[i]), of the dtype that `kind` says. */
 static void fl_function_of(int op, int kind, const void *from, void *to, int64_t n) {
   switch (kind) {
-  case FL_D_FLOAT32: fl_function_f32(op, from, to, n); break;
-  case FL_D_FLOAT64: fl_function_f64(op, from, to, n); break;
-  case FL_D_FLOAT16: fl_function_f16(op, from, to, n); break;
-  case FL_D_INT8: fl_function_i8(op, from, to, n); break;
-  case FL_D_INT16: fl_function_i16(op, from, to, n); break;
-  case FL_D_INT32: fl_function_i32(op, from, to, n); break;
-  case FL_D_INT64: fl_function_i64(op, from, to, n); break;
-  case FL_D_UINT8: fl_function_u8(op, from, to, n); break;
-  case FL_D_UINT16: fl_function_u16(op, from, to, n); break;
-  case FL_D_UINT32: fl_function_u32(op, from, to, n); break;
-  case FL_D_UINT64: fl_function_u64(op, from, to, n); break;
+  case FL_FLOAT32: fl_function_f32(op, from, to, n); break;
+  case FL_FLOAT64: fl_function_f64(op, from, to, n); break;
+  case FL_FLOAT16: fl_function_f16(op, from, to, n); break;
+  case FL_INT8: fl_function_i8(op, from, to, n); break;
+  case FL_INT16: fl_function_i16(op, from, to, n); break;
+  case FL_INT32: fl_function_i32(op, from, to, n); break;
+  case FL_INT64: fl_function_i64(op, from, to, n); break;
+  case FL_UINT8: fl_function_u8(op, from, to, n); break;
+  case FL_UINT16: fl_function_u16(op, from, to, n); break;
+  case FL_UINT32: fl_function_u32(op, from, to, n); break;
+  case FL_UINT64: fl_function_u64(op, from, to, n); break;
   default: break;
   }
 }

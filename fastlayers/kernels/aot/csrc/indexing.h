@@ -9,7 +9,7 @@
 #define FL_INDEXING_H
 #include <stdint.h>
 #include <string.h>
-#include "dtypes.h"
+#include "../made/codes.h"
 #include "once.h"
 
 enum { FL_GRID = 8, FL_OFFSETS = 512 };
@@ -116,9 +116,6 @@ static void fl_pick_elements(const fl_grid *g, const char *x, const int64_t *ind
   }
 }
 
-/* The numbers of table.SCATTER. */
-enum fl_scatter_code { FL_S_NONE, FL_S_ADD, FL_S_MUL, FL_S_MAX, FL_S_MIN };
-
 #define FL_PUT(T)                                                                                 \
   for (int64_t i = 0; i < n; i++)                                                                 \
     ((T *)out)[rows[i]] = ((const T *)updates)[i];                                                \
@@ -160,16 +157,16 @@ static void fl_scatter_rows(int op, int kind, const char *updates, const int64_t
     return;
   }
   switch (kind) {
-  case FL_D_FLOAT32: FL_COMBINED(float, float);
-  case FL_D_FLOAT64: FL_COMBINED(double, double);
-  case FL_D_INT8: FL_COMBINED(int8_t, uint32_t);
-  case FL_D_INT16: FL_COMBINED(int16_t, uint32_t);
-  case FL_D_INT32: FL_COMBINED(int32_t, uint32_t);
-  case FL_D_INT64: FL_COMBINED(int64_t, uint64_t);
-  case FL_D_UINT8: FL_COMBINED(uint8_t, uint32_t);
-  case FL_D_UINT16: FL_COMBINED(uint16_t, uint32_t);
-  case FL_D_UINT32: FL_COMBINED(uint32_t, uint32_t);
-  case FL_D_UINT64: FL_COMBINED(uint64_t, uint64_t);
+  case FL_FLOAT32: FL_COMBINED(float, float);
+  case FL_FLOAT64: FL_COMBINED(double, double);
+  case FL_INT8: FL_COMBINED(int8_t, uint32_t);
+  case FL_INT16: FL_COMBINED(int16_t, uint32_t);
+  case FL_INT32: FL_COMBINED(int32_t, uint32_t);
+  case FL_INT64: FL_COMBINED(int64_t, uint64_t);
+  case FL_UINT8: FL_COMBINED(uint8_t, uint32_t);
+  case FL_UINT16: FL_COMBINED(uint16_t, uint32_t);
+  case FL_UINT32: FL_COMBINED(uint32_t, uint32_t);
+  case FL_UINT64: FL_COMBINED(uint64_t, uint64_t);
   default: break;
   }
 }

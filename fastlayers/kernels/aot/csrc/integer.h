@@ -4,12 +4,7 @@
 #define FL_INTEGER_H
 
 #include <stdint.h>
-
-/* The numbers of table.INTEGER. */
-enum fl_integer_code {
-  FL_I_ADD, FL_I_SUBTRACT, FL_I_MULTIPLY, FL_I_MINIMUM, FL_I_MAXIMUM, FL_I_AND, FL_I_OR, FL_I_XOR,
-  FL_I_EQUAL, FL_I_NOT_EQUAL, FL_I_LESS, FL_I_LESS_EQUAL, FL_I_GREATER, FL_I_GREATER_EQUAL
-};
+#include "../made/codes.h"
 
 /* out[r, i] = f(a[r a_row + i a_col], b[...]) over rows and columns; the steps of columns are 0 or 1. */
 typedef struct fl_integers {

@@ -7,95 +7,14 @@
 #ifndef FL_KERNELS_H
 #define FL_KERNELS_H
 #include <stdint.h>
+#include "../made/codes.h" /* from kernels/table.py: see codegen/ */
 #include "quantised_table.h"
 #include "fft_types.h"
 
-#define FL_ABI 7                       /* raise it when anything in this file changes */
 #define FL_CAPSULE "fastlayers.kernels" /* name of the capsule that holds a `const fl_kernels *` */
 
 #define FL_PANEL 16 /* columns of a packed panel, the same on every level: packed weights do not depend on the level */
 #define FL_KC 256   /* a sum over K is made of blocks of FL_KC terms; the blocks' sums are added in order */
-
-/* Elementwise functions; numbers are shared with kernels/table.py (ACTIVATIONS), which a test holds equal. */
-enum fl_unary_code {
-  FL_IDENTITY = 0,
-  FL_RELU,         /* max(0, x) */
-  FL_CLIP,         /* min(max(x, a), b); ReLU6 is a = 0, b = 6 */
-  FL_LEAKY_RELU,   /* x >= 0 ? x : a x */
-  FL_ELU,          /* x > 0 ? x : a (exp(x) - 1) */
-  FL_SELU,         /* b (x > 0 ? x : a (exp(x) - 1)) */
-  FL_SIGMOID,      /* 1 / (1 + exp(-x)) */
-  FL_TANH,
-  FL_GELU,         /* x Phi(x), with erf */
-  FL_GELU_TANH,    /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
-  FL_SILU,         /* x sigmoid(x) */
-  FL_HARD_SIGMOID, /* min(max(a x + b, 0), 1) */
-  FL_HARD_SWISH,   /* x min(max(x / 6 + 1/2, 0), 1) */
-  FL_SOFTPLUS,     /* a x > b ? x : log(1 + exp(a x)) / a */
-  FL_SOFTSIGN,     /* x / (1 + |x|) */
-  FL_MISH,         /* x tanh(softplus(x)) */
-  FL_EXP,
-  FL_LOG,
-  FL_ERF,
-  FL_SQRT,
-  FL_SQUARE,
-  FL_NEGATIVE,
-  FL_ABS,
-  FL_RECIPROCAL,   /* 1 / x */
-  FL_FLOOR,
-  FL_CEIL,
-  FL_ROUND,        /* ties to even */
-  FL_SIGN,         /* -1, 0, 1, or NaN */
-  FL_SIN,
-  FL_COS,
-  FL_CELU,         /* x > 0 ? x : a (exp(x / a) - 1) */
-  FL_SHRINK,       /* x < -a ? x + b : x > a ? x - b : 0 */
-  FL_THRESHOLD,    /* x > a ? x : b */
-  FL_TANHSHRINK,   /* x - tanh(x) */
-  FL_LOGSIGMOID,   /* -log(1 + exp(-x)) */
-  FL_QUICK_GELU,   /* x sigmoid(a x) */
-  FL_UNARY_COUNT
-};
-
-/* Functions of two numbers, and comparisons; numbers are shared with kernels/table.py (BINARY, COMPARE). */
-enum fl_binary_code {
-  FL_ADD = 0,
-  FL_SUBTRACT,
-  FL_MULTIPLY,
-  FL_DIVIDE,
-  FL_POWER,
-  FL_MINIMUM,            /* NaN where either is */
-  FL_MAXIMUM,
-  FL_PRELU,              /* a >= 0 ? a : a b */
-  FL_SQUARED_DIFFERENCE,
-  FL_BINARY_COUNT
-};
-enum fl_compare_code {
-  FL_EQUAL = 0,
-  FL_NOT_EQUAL,
-  FL_LESS,
-  FL_LESS_EQUAL,
-  FL_GREATER,
-  FL_GREATER_EQUAL,
-  FL_COMPARE_COUNT
-};
-
-/* Kinds of numbers; shared with kernels/table.py (KINDS). */
-enum fl_kind_code {
-  FL_FLOAT32 = 0,
-  FL_FLOAT64,
-  FL_FLOAT16,
-  FL_INT8,
-  FL_UINT8,
-  FL_INT16,
-  FL_UINT16,
-  FL_INT32,
-  FL_INT64,
-  FL_BOOL,
-  FL_UINT32,
-  FL_UINT64,
-  FL_KIND_COUNT
-};
 
 /* ---- packed matrix product ------------------------------------------------------------------------------------------ */
 
@@ -352,21 +271,6 @@ typedef struct {
 } fl_wino_out;
 /* ---- reductions, pooling, normalisation ---------------------------------------------------------------------------------- */
 
-/* Numbers are shared with kernels/table.py (REDUCE). */
-enum fl_reduce_code {
-  FL_REDUCE_SUM = 0,
-  FL_REDUCE_MEAN,
-  FL_REDUCE_MAX,
-  FL_REDUCE_MIN,
-  FL_REDUCE_PROD,
-  FL_REDUCE_SUM_SQUARE,  /* sum of x^2 */
-  FL_REDUCE_L1,          /* sum of |x| */
-  FL_REDUCE_L2,          /* root of the sum of x^2 */
-  FL_REDUCE_LOG_SUM,     /* log(sum of x) */
-  FL_REDUCE_LOG_SUM_EXP, /* log(sum of exp(x)) */
-  FL_REDUCE_COUNT
-};
-
 /* The input rows under one row of outputs: nz planes of ny rows, the first `from` floats after the image; and the factors that make
  * the sums of this row averages. */
 typedef struct {
@@ -457,120 +361,11 @@ typedef struct fl_kernels {
   int width;        /* floats in a vector */
   int mr;           /* rows of the tallest tile */
 
-  /* gemm.h */
-  void (*block)(const fl_block *p);
-  /* The same where b is not packed: b[k, j] is p->b[taps[k] + j]. One run, whose offset is that of taps too. Whole panels are read: up
-   * to 15 floats past n must be there. */
-  void (*block_at)(const fl_block *p, const int64_t *taps);
+#define FL_KERNEL(of, name, result, arguments) result(*name) arguments;
+#include "kernels.def"
+#undef FL_KERNEL
 
-  /* direct.h */
-  void (*direct)(const fl_direct *p);
-
-  /* attention.h */
-  void (*attention)(const fl_attention *p);
-  /* what is known of `rows` <= 16 rows of a mask, `stride` apart, for every 16 of its n columns: see FL_TILE_ZERO */
-  void (*attention_tiles)(const float *mask, int64_t stride, int64_t rows, int64_t n, float *tiles);
-  /* the largest |x|; NaN if there is any */
-  float (*magnitude)(const float *x, int64_t n);
-
-  /* scores.h, which says what they do */
-  int (*masked_scores)(const float *x, float scale, const float *mask, int64_t mj, int64_t seen, float *y, int64_t n);
-  void (*additive_scores)(const float *q, const float *k, const float *scale, int64_t n, int64_t u, float *out);
-  void (*rotary)(const float *x, const float *cos, const float *sin, float *out, int64_t rows, int64_t d, int64_t half, int paired);
-
-  /* fft.h: frames first .. last - 1 */
-  void (*fft)(const fl_fft *p, int64_t first, int64_t last, float *scratch);
-
-  /* linear_attention.h */
-  void (*linear)(const fl_linear *p);
-
-  /* panels.h */
-  void (*panels)(const fl_panels *p);
-  /* to[i] = from[i * step] for i < n */
-  void (*gather)(const float *from, int64_t step, float *to, int64_t n);
-
-  /* unary.h: y may be x. n floats. */
-  void (*unary)(int code, float a, float b, const float *x, float *y, int64_t n);
-  /* y[i] = x[i] >= 0 ? x[i] : slope[i] x[i] if each, else with slope[0] */
-  void (*prelu)(const float *x, const float *slope, int each, float *y, int64_t n);
-  /* y = a * f(g), f one of fl_unary_code without parameters (GLU: sigmoid, SwiGLU: silu) */
-  void (*gated)(int code, const float *a, const float *g, float *y, int64_t n);
-
-  /* softmax.h: rows x n contiguous, or, for an axis that is not the last, the first `columns` of a slice [n][inner], down each */
-  void (*softmax_rows)(const float *x, float *y, int64_t rows, int64_t n, int logarithm);
-  void (*softmax_inner)(const float *x, float *y, int64_t n, int64_t inner, int64_t columns, int logarithm);
-
-  /* recurrent.h */
-  void (*recurrent_input)(const fl_recurrent_input *p);
-  void (*recurrent_step)(const fl_recurrent_step *p);
-
-  /* depthwise.h */
-  void (*depthwise_last)(const fl_dw_last *p);
-  void (*depthwise_first)(const fl_dw_first *p);
-  void (*depthwise_block)(const fl_dw_block *p); /* depthwise_block.h */
-
-  /* winograd.h */
-  void (*winograd_in)(const fl_wino_in *p);
-  void (*winograd_out)(const fl_wino_out *p);
-  /* reduce.h: code is one of fl_reduce_code. Rows of n floats, ldx floats apart; or the first `columns` of a slice [n][inner], down
-   * each, all of them if inner <= 64; a column has the bits of a row */
-  void (*reduce_rows)(int code, const float *x, int64_t ldx, float *out, int64_t rows, int64_t n);
-  void (*reduce_columns)(int code, const float *x, int64_t n, int64_t inner, float *out, int64_t columns);
-
-  /* pooling.h */
-  void (*pool)(const fl_pool *p);
-
-  /* bins.h: rows first .. last - 1 of [nz * ny] rows of bins; out is where the first of them begins, [nx][c] each. */
-  void (*bins)(const fl_bins *p, const float *x, float *out, int64_t first, int64_t last);
-
-  /* taps.h: a row of [n][c] from one of [size][c] (base is NULL if c > 1); and out = the sum of `count` arrays of n times their weights. */
-  void (*taps)(const fl_taps *p, const float *x, float *out, int64_t c);
-  void (*mix)(const float *const *rows, const float *weight, int64_t count, float *out, int64_t n);
-
-  /* norm.h: weight and bias may be NULL; y may be x in the first two. affine does numbers start .. end - 1 of the array.
-   * lrn does the first `columns` behind the axis; or all, if there is room that is `padded`: (before + channels + after) * inner + 16 floats */
-  void (*layer_norm)(const float *x, const float *weight, const float *bias, float *y, int64_t rows, int64_t n, float epsilon,
-                     int rms);
-  /* groups first .. first + rows - 1 of images of `groups` each, a group `channels` x `inner`; weight and bias as above, a number a
-   * channel of an image; x and y begin with the first of them */
-  void (*group_norm)(const float *x, const float *weight, const float *bias, float *y, int64_t first, int64_t rows, int64_t groups,
-                     int64_t channels, int64_t inner, float epsilon);
-  void (*affine)(const fl_affine *p, int64_t start, int64_t end);
-  void (*lrn)(const fl_lrn *p, const float *x, float *y, int64_t columns, float *padded);
-
-  /* layout.h: dst[j * ldd + i] = src[i * lds + j] for i < rows, j < cols */
-  void (*transpose)(const float *src, int64_t lds, float *dst, int64_t ldd, int64_t rows, int64_t cols);
-
-  /* binary.h: out = f(a, b), limited to lo .. hi (NaN stays); out = a ? b as bytes 0 and 1; out = condition ? a : b */
-  void (*binary)(int op, float lo, float hi, const fl_broadcast *p);
-  void (*compare)(int op, const fl_broadcast *p);
-  void (*where)(const fl_broadcast *p);
-
-  /* movement.h */
-  void (*move)(const fl_move *p);
-  /* do all of m indices lie within -n .. n - 1? */
-  int (*within)(const int64_t *indices, int64_t m, int64_t n);
-  /* out[j] = x[indices[j]] for m rows of `bytes` bytes; an index below 0 counts from n, and one that is not `within` takes row 0 */
-  void (*take)(const void *x, int64_t n, const int64_t *indices, int64_t m, int64_t bytes, void *out);
-
-  /* cast.h: n numbers of one kind as another */
-  void (*cast)(const void *from, int source, void *to, int target, int64_t n);
-
-  /* tree.h: the log of the probability of the class at the end of a path; those of all classes from the sums of m nodes, with room
-   * for m doubles; the likeliest class, with its log and two places more than the tree is deep */
-  float (*tree_path)(const float *x, const float *weight, const float *bias, int64_t d, const int64_t *points, const int64_t *codes,
-                     int64_t length);
-  void (*tree_spread)(const float *sums, const int64_t *order, const int64_t *left, const int64_t *right, int64_t m, double *logs,
-                      float *out);
-  int64_t (*tree_best)(const float *x, const float *weight, const float *bias, int64_t d, const int64_t *left, const int64_t *right,
-                       int64_t root, fl_tree_place *stack, float *log);
-
-  /* quantised.h */
-  const fl_quantised *quantised;
-
-  /* probe.h: what this core can do, for bench/ and `profile`: multiply-adds done, and the sum of n floats read */
-  double (*probe_fma)(int64_t rounds);
-  float (*probe_read)(const float *x, int64_t n);
+  const fl_quantised *quantised; /* quantised.h */
 } fl_kernels;
 
 #endif

@@ -4,7 +4,7 @@
 #define FL_POOL_PLACES_H
 #include <math.h>
 #include <stdint.h>
-#include "dtypes.h"
+#include "../made/codes.h"
 
 /* Taps first .. last - 1 of `taps` lie in an axis of `size`, of a window that begins at `start`. */
 static inline void fl_places_inside(int64_t start, int64_t step, int64_t taps, int64_t size, int64_t *first, int64_t *last) {
@@ -52,10 +52,10 @@ FL_PLACES(u8, uint8_t, 0)
 
 static void fl_pool_places(int kind, const fl_places *p, const void *plane, int64_t z, int64_t y, void *out, int64_t *at) {
   switch (kind) {
-  case FL_D_FLOAT32: fl_places_f32(p, plane, z, y, out, at); break;
-  case FL_D_FLOAT64: fl_places_f64(p, plane, z, y, out, at); break;
-  case FL_D_INT8: fl_places_i8(p, plane, z, y, out, at); break;
-  case FL_D_UINT8: fl_places_u8(p, plane, z, y, out, at); break;
+  case FL_FLOAT32: fl_places_f32(p, plane, z, y, out, at); break;
+  case FL_FLOAT64: fl_places_f64(p, plane, z, y, out, at); break;
+  case FL_INT8: fl_places_i8(p, plane, z, y, out, at); break;
+  case FL_UINT8: fl_places_u8(p, plane, z, y, out, at); break;
   default: break;
   }
 }

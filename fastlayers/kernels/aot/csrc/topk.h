@@ -5,7 +5,7 @@
 #define FL_TOPK_H
 #include <stdint.h>
 #include <string.h>
-#include "dtypes.h"
+#include "../made/codes.h"
 
 typedef unsigned __int128 fl_wide;
 
@@ -174,17 +174,17 @@ FL_TOPK(u64, uint64_t, FL_KEY_SAME, fl_wide, uint64_t, 64)
 /* One column; n is below 2^32. */
 static void fl_topk(int kind, const void *x, int64_t n, int64_t inner, int64_t k, int least, void *out, int64_t *at, void *scratch) {
   switch (kind) {
-  case FL_D_FLOAT32: fl_topk_f32(x, n, inner, k, least, out, at, scratch); break;
-  case FL_D_FLOAT64: fl_topk_f64(x, n, inner, k, least, out, at, scratch); break;
-  case FL_D_FLOAT16: fl_topk_f16(x, n, inner, k, least, out, at, scratch); break;
-  case FL_D_INT8: fl_topk_i8(x, n, inner, k, least, out, at, scratch); break;
-  case FL_D_INT16: fl_topk_i16(x, n, inner, k, least, out, at, scratch); break;
-  case FL_D_INT32: fl_topk_i32(x, n, inner, k, least, out, at, scratch); break;
-  case FL_D_INT64: fl_topk_i64(x, n, inner, k, least, out, at, scratch); break;
-  case FL_D_UINT8: fl_topk_u8(x, n, inner, k, least, out, at, scratch); break;
-  case FL_D_UINT16: fl_topk_u16(x, n, inner, k, least, out, at, scratch); break;
-  case FL_D_UINT32: fl_topk_u32(x, n, inner, k, least, out, at, scratch); break;
-  case FL_D_UINT64: fl_topk_u64(x, n, inner, k, least, out, at, scratch); break;
+  case FL_FLOAT32: fl_topk_f32(x, n, inner, k, least, out, at, scratch); break;
+  case FL_FLOAT64: fl_topk_f64(x, n, inner, k, least, out, at, scratch); break;
+  case FL_FLOAT16: fl_topk_f16(x, n, inner, k, least, out, at, scratch); break;
+  case FL_INT8: fl_topk_i8(x, n, inner, k, least, out, at, scratch); break;
+  case FL_INT16: fl_topk_i16(x, n, inner, k, least, out, at, scratch); break;
+  case FL_INT32: fl_topk_i32(x, n, inner, k, least, out, at, scratch); break;
+  case FL_INT64: fl_topk_i64(x, n, inner, k, least, out, at, scratch); break;
+  case FL_UINT8: fl_topk_u8(x, n, inner, k, least, out, at, scratch); break;
+  case FL_UINT16: fl_topk_u16(x, n, inner, k, least, out, at, scratch); break;
+  case FL_UINT32: fl_topk_u32(x, n, inner, k, least, out, at, scratch); break;
+  case FL_UINT64: fl_topk_u64(x, n, inner, k, least, out, at, scratch); break;
   default: break;
   }
 }

@@ -122,96 +122,24 @@ FL_INLINE void fl_map(fl_v_fn f, int kind, float a, float b, const float *x, con
   }
 }
 
-typedef void (*fl_map_fn)(float a, float b, const float *x, const float *g, float *y, int64_t n);
-#define FL_MAP(name)                                                                                                         \
-  static __attribute__((noinline)) void fl_map_##name(float a, float b, const float *x, const float *g, float *y, int64_t n) { \
-    fl_map(fl_v_##name, FL_ALONE, a, b, x, g, y, n);                                                                          \
-  }
-/* for the functions that may gate */
-#define FL_MAP_GATE(name)                                                                                                      \
-  FL_MAP(name)                                                                                                                 \
-  static __attribute__((noinline)) void fl_gate_##name(float a, float b, const float *x, const float *g, float *y, int64_t n) { \
-    fl_map(fl_v_##name, FL_TIMES, a, b, x, g, y, n);                                                                           \
-  }
-
 FL_INLINE vf fl_v_identity(vf x, vf a, vf b) { (void)a, (void)b; return x; }
-FL_MAP_GATE(identity)
-FL_MAP_GATE(relu)
-FL_MAP(clip)
-FL_MAP(leaky_relu)
-FL_MAP(elu)
-FL_MAP(selu)
-FL_MAP_GATE(sigmoid)
-FL_MAP_GATE(tanh)
-FL_MAP_GATE(gelu)
-FL_MAP_GATE(gelu_tanh)
-FL_MAP_GATE(silu)
-FL_MAP(hardsigmoid)
-FL_MAP_GATE(hardswish)
-FL_MAP(softplus)
-FL_MAP_GATE(softsign)
-FL_MAP_GATE(mish)
-FL_MAP_GATE(exp)
-FL_MAP_GATE(log)
-FL_MAP_GATE(erf)
-FL_MAP_GATE(sqrt)
-FL_MAP(square)
-FL_MAP(negative)
-FL_MAP(abs)
-FL_MAP(reciprocal)
-FL_MAP(floor)
-FL_MAP(ceil)
-FL_MAP(round)
-FL_MAP(sign)
-FL_MAP(sin)
-FL_MAP(cos)
-FL_MAP(celu)
-FL_MAP(shrink)
-FL_MAP(threshold)
-FL_MAP(tanhshrink)
-FL_MAP(logsigmoid)
-FL_MAP(quick_gelu)
+
+/* Every row of table.UNARY by its code and name: one function, and another for those that may gate; then the table of both. */
+typedef void (*fl_map_fn)(float a, float b, const float *x, const float *g, float *y, int64_t n);
+#define FL_MAP_AS(prefix, name, kind)                                                                                             \
+  static __attribute__((noinline)) void prefix##name(float a, float b, const float *x, const float *g, float *y, int64_t n) { \
+    fl_map(fl_v_##name, kind, a, b, x, g, y, n);                                                                                  \
+  }
+#define FL_MAP(code, name) FL_MAP_AS(fl_map_, name, FL_ALONE)
+#define FL_MAP_GATE(code, name) FL_MAP(code, name) FL_MAP_AS(fl_gate_, name, FL_TIMES)
+#define FL_UNARY_ROW(code, name) [code] = {fl_map_##name, 0},
+#define FL_UNARY_ROW_GATE(code, name) [code] = {fl_map_##name, fl_gate_##name},
+
+FL_UNARY_EACH(FL_MAP, FL_MAP_GATE)
 
 static const struct {
   fl_map_fn map, gate;
-} fl_unary_table[FL_UNARY_COUNT] = {
-    [FL_IDENTITY] = {fl_map_identity, fl_gate_identity},
-    [FL_RELU] = {fl_map_relu, fl_gate_relu},
-    [FL_CLIP] = {fl_map_clip, 0},
-    [FL_LEAKY_RELU] = {fl_map_leaky_relu, 0},
-    [FL_ELU] = {fl_map_elu, 0},
-    [FL_SELU] = {fl_map_selu, 0},
-    [FL_SIGMOID] = {fl_map_sigmoid, fl_gate_sigmoid},
-    [FL_TANH] = {fl_map_tanh, fl_gate_tanh},
-    [FL_GELU] = {fl_map_gelu, fl_gate_gelu},
-    [FL_GELU_TANH] = {fl_map_gelu_tanh, fl_gate_gelu_tanh},
-    [FL_SILU] = {fl_map_silu, fl_gate_silu},
-    [FL_HARD_SIGMOID] = {fl_map_hardsigmoid, 0},
-    [FL_HARD_SWISH] = {fl_map_hardswish, fl_gate_hardswish},
-    [FL_SOFTPLUS] = {fl_map_softplus, 0},
-    [FL_SOFTSIGN] = {fl_map_softsign, fl_gate_softsign},
-    [FL_MISH] = {fl_map_mish, fl_gate_mish},
-    [FL_EXP] = {fl_map_exp, fl_gate_exp},
-    [FL_LOG] = {fl_map_log, fl_gate_log},
-    [FL_ERF] = {fl_map_erf, fl_gate_erf},
-    [FL_SQRT] = {fl_map_sqrt, fl_gate_sqrt},
-    [FL_SQUARE] = {fl_map_square, 0},
-    [FL_NEGATIVE] = {fl_map_negative, 0},
-    [FL_ABS] = {fl_map_abs, 0},
-    [FL_RECIPROCAL] = {fl_map_reciprocal, 0},
-    [FL_FLOOR] = {fl_map_floor, 0},
-    [FL_CEIL] = {fl_map_ceil, 0},
-    [FL_ROUND] = {fl_map_round, 0},
-    [FL_SIGN] = {fl_map_sign, 0},
-    [FL_SIN] = {fl_map_sin, 0},
-    [FL_COS] = {fl_map_cos, 0},
-    [FL_CELU] = {fl_map_celu, 0},
-    [FL_SHRINK] = {fl_map_shrink, 0},
-    [FL_THRESHOLD] = {fl_map_threshold, 0},
-    [FL_TANHSHRINK] = {fl_map_tanhshrink, 0},
-    [FL_LOGSIGMOID] = {fl_map_logsigmoid, 0},
-    [FL_QUICK_GELU] = {fl_map_quick_gelu, 0},
-};
+} fl_unary_table[FL_UNARY_COUNT] = {FL_UNARY_EACH(FL_UNARY_ROW, FL_UNARY_ROW_GATE)};
 
 static void fl_f32_unary(int code, float a, float b, const float *x, float *y, int64_t n) {
   if (code == FL_SELU)

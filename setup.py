@@ -42,11 +42,6 @@ DIRECTIVES = {
     "embedsignature.format": "clinic",
     "auto_pickle": False,  # of what a driver holds, nothing may be pickled
 }
-# Driver modules in which the microsecond of a short call is spent.
-SHORT_CALLS = {"_elementwise", "_engine", "_step", "run", "gemm", "activation", "recurrent"}
-# Those that compute something themselves: walks through decision trees and searches for the largest, the same at every level; and
-# Winograd weights, at the first answer of a model.
-VECTORIZED = {"argmax", "binary", "functions", "indexing", "ordering", "pool_places", "suppression", "trees", "winograd"}
 # C that a driver module needs besides what Cython makes of it.
 ALSO = {"_engine": ["pool.c", "memory.c"]}
 
@@ -58,11 +53,6 @@ def machine() -> str:
             if name in flags:
                 return name
     return platform.machine().lower()
-
-
-def optimization(name: str) -> str:
-    """The compiler's level for a driver module: most only loop over blocks, and -Os takes a third of the size of -O3."""
-    return "-O3" if name in VECTORIZED else "-O2" if name in SHORT_CALLS else "-Os"
 
 
 def extensions() -> list[Extension]:
@@ -98,7 +88,7 @@ def extensions() -> list[Extension]:
             f"fastlayers.kernels.aot.{pyx.stem}",
             [str(pyx), *(str(AOT / "csrc" / name) for name in ALSO.get(pyx.stem, ()))],
             include_dirs=[str(AOT), numpy.get_include()],
-            extra_compile_args=[optimization(pyx.stem), *flags[1:], *threads],
+            extra_compile_args=[*flags, *threads],
             extra_link_args=[*link, *threads],
             define_macros=macros,
             depends=headers,

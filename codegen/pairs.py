@@ -6,8 +6,9 @@ A driver module says what a call is, in two functions::
     cdef int run(const void *plan, void *const *operands) noexcept nogil     # does the work
 
 The second is named ``run_<kernel>``, or ``run`` and anything if it is the only one for plans of its structure.
-It includes what is made here: the kernel, which takes arrays and runs at once, and its step, which takes shapes and waits. The
-plan's arguments have the names of the kernel's, without the letters of axes, and it takes only those that it asks about; of an array
+It includes what is made here: the kernel, which takes arrays and runs at once, and its step, which takes shapes and waits.
+The plan's arguments have the names of the kernel's, without the letters of axes, and it takes only those that it asks about;
+of an array
 
     ``const cnp.npy_intp *x``  gives its sizes,
     ``tuple x``                its shape, or None where it is None,
@@ -15,8 +16,9 @@ plan's arguments have the names of the kernel's, without the letters of axes, an
     ``bint x``                 whether it is given,
     ``tuple given``            all arrays in order, or shapes, as they came: what `_fit` compares with packed weights.
 
-``void **owned`` is where a plan puts memory of its own: it is released after the call, or with the step. A kernel whose two ways in
-the module defines itself has none made: those that name an index that is out of range, and a few that share more than a plan.
+``void **owned`` is where a plan puts memory of its own: it is released after the call, or with the step. A kernel whose two
+ways in the module defines itself has none made: those that name an index that is out of range, and a few that share more than
+a plan.
 """
 
 from __future__ import annotations

@@ -33,7 +33,9 @@ def check_wheel(path: str) -> None:
     stray = [
         n
         for n in sizes
-        if n.endswith((".c", ".h", ".def", ".pyx", ".pxd", ".pxi")) or n.split("/")[0] in ("codegen", "tests", "bench") or "__pycache__" in n
+        if n.endswith((".c", ".h", ".def", ".pyx", ".pxd", ".pxi"))
+        or n.split("/")[0] in ("codegen", "tests", "bench")
+        or "__pycache__" in n
     ]
     assert not stray, f"wheel holds {stray}"
     modules = {n.split("/")[-1].split(".")[0] for n in sizes if n.endswith((".so", ".pyd"))}

@@ -131,14 +131,9 @@ VARIANT = Walk(
         ),
         after("tests/test_table.py", 'FOLDERS = (\n    "reference",\n', '    "plain",\n'),
         after(
-            "tests/test_table.py",
-            'if item.name in {"jit": NOT_IN_JIT, "cuda": NOT_IN_CUDA',
-            ', "plain": {k.name for k in KERNELS} - {"where"}',
-        ),
-        after(
-            "tests/test_table.py",
-            'missing = {"jit": NOT_IN_JIT, "cuda": NOT_IN_CUDA',
-            ', "plain": {k.name for k in KERNELS} - {"where"}',
+            "fastlayers/kernels/table.py",
+            'Kernel("where", "binary", ("condition", "a", "b", "out")',
+            ', variants=(*_ALL, "plain")',
         ),
         after("tests/conftest.py", '    found: list[Any] = ["reference", ', '"plain", '),
         after("README.md", "| `reference` | plain numpy |\n", "| `plain` | numpy in float32 |\n"),
@@ -148,7 +143,6 @@ VARIANT = Walk(
         "-m pytest -q tests/test_table.py tests/test_lint.py tests/test_needed.py",
         "-m pytest -q tests/kernels/test_binary.py -k 'where and plain'",
     ),
-    other=frozenset({"fastlayers/kernels/table.py"}),
 )
 
 WALKS = (OPERATOR, KERAS, LAYER, VARIANT)

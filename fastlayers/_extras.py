@@ -18,6 +18,7 @@ PACKAGES = {
     "dask": ("dask[array,distributed]>=2025.1",),
     "spark": ("pyspark>=3.5", "pyarrow>=15", "pandas>=2.2,<3"),
     "joblib": ("joblib>=1.4",),
+    "serve": ("httptools>=0.6", "prometheus-client>=0.20", "uvicorn>=0.34"),
 }
 
 

@@ -23,7 +23,8 @@ from fastlayers.kernels import _dispatch
 
 # What an item needs beyond the extra "test", by its mark, and the module that tells whether it is there.
 EXTRAS = {"onnx": "onnx", "onnxruntime": "onnxruntime", "ml_dtypes": "ml_dtypes", "jit": "numba", "ray": "ray",
-          "dask": "distributed", "spark": "pyspark", "joblib": "joblib", "kserve": "kserve"}  # fmt: skip
+          "dask": "distributed", "spark": "pyspark", "joblib": "joblib", "kserve": "kserve",
+          "serve": "uvicorn"}  # fmt: skip
 # What a run without -m is given by pyproject.toml.
 DEFAULT = "not exhaustive"
 

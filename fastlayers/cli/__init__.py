@@ -40,6 +40,10 @@ _MODEL_COMMANDS = {
         "compile what a model needs",
         "Compiles the Numba kernels that a model needs and keeps them in Numba's disk cache, if that can be written.",
     ),
+    "serve": (
+        "serve models over HTTP",
+        "Serves models by the Open Inference Protocol version 2, for KServe's and Triton's clients. Needs the extra `serve`.",
+    ),
 }
 
 

@@ -1,0 +1,41 @@
+"""What a request is answered when it cannot be done: an HTTP status and a sentence."""
+
+from __future__ import annotations
+
+from ..errors import (
+    ArgumentError,
+    DTypeError,
+    Error,
+    LimitError,
+    TimeoutError,
+    UnsupportedError,
+)
+
+__all__ = ["Refused", "refusal"]
+
+
+class Refused(Exception):
+    """A request that is answered with an error. `reason` is a short word for metrics."""
+
+    def __init__(self, status: int, message: str, reason: str = "invalid", headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+        super().__init__(message)
+        self.status, self.message, self.reason, self.headers = status, message, reason, headers
+
+
+# A busy server's clients come back; one that comes back at once only adds to the load.
+RETRY = ((b"retry-after", b"1"),)
+
+
+def refusal(error: BaseException) -> Refused:
+    """What a failure of the library means to a client; what is no error of ours is the server's own fault, and stays inside."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, TimeoutError):
+        return Refused(504, str(error), "timeout")
+    if isinstance(error, (LimitError, MemoryError)):
+        return Refused(413, str(error) or "not enough memory for this request", "limit")
+    if isinstance(error, (ArgumentError, DTypeError, UnsupportedError)):
+        return Refused(400, str(error))
+    if isinstance(error, Error):
+        return Refused(500, str(error), "failed")
+    return Refused(500, "internal error: see the server's log", "failed")

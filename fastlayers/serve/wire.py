@@ -1,0 +1,203 @@
+"""Inference requests and answers: JSON, or JSON followed by tensors as bytes (the binary tensor data extension)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..model.specs import TensorSpec
+from .datatypes import datatype, dump, from_bytes, from_json, shape_of, to_bytes
+from .failures import Refused
+
+__all__ = ["JSON", "Asked", "Parameters", "Wanted", "answer", "document", "feeds_of", "outputs_of", "read"]
+
+JSON = ((b"content-type", b"application/json"),)
+# Elements that an answer in JSON may have: to write them keeps all others waiting, as to read them does.
+BYTES_AN_ELEMENT = 8
+
+
+class Parameters(NamedTuple):
+    """Of a request: which stream it belongs to, and how long it may take."""
+
+    sequence: int | str | None = None
+    start: bool = False
+    end: bool = False
+    timeout: float | None = None
+
+
+class Asked(NamedTuple):
+    """A request's JSON, and the bytes after it."""
+
+    id: str | None
+    parameters: Parameters
+    binary: bool  # whether outputs are answered as bytes, unless they say otherwise
+    document: dict[str, Any]
+    rest: memoryview
+
+
+Wanted = list[tuple[str, bool]]  # outputs, and whether as bytes
+
+
+def document(body: bytes | memoryview, most: int) -> dict[str, Any]:
+    """A JSON object of at most so many bytes."""
+    if len(body) > most:
+        raise Refused(
+            413, f"JSON of {len(body)} bytes: expected at most {most}; larger tensors are sent with the binary tensor extension",
+            "too large",
+        )  # fmt: skip
+    try:
+        found = json.loads(bytes(body))
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
+        raise Refused(400, f"the body is no JSON: {error!s:.200}") from None
+    if not isinstance(found, dict):
+        raise Refused(400, f"the body is a JSON {type(found).__name__}: expected an object")
+    return found
+
+
+def read(body: bytes, header: str | None, most: int) -> Asked:
+    """A request, but for its tensors.
+
+    Args:
+        body: all of it.
+        header: ``Inference-Header-Content-Length``, if it came: how long the JSON is.
+        most: bytes of JSON that are parsed.
+    """
+    view = memoryview(body)
+    length = len(view)
+    if header is not None:
+        length = int(header) if header.isascii() and header.isdigit() and len(header) < 12 else -1
+        if not 0 <= length <= len(view):
+            raise Refused(400, f"Inference-Header-Content-Length is {header!r:.50}: expected at most {len(view)} bytes, the body")
+    asked = document(view[:length], most)
+    ident = asked.get("id")
+    if ident is not None and not isinstance(ident, str):
+        raise Refused(400, f"id is {ident!r:.50}: expected a string")
+    given = _parameters("the request", asked)
+    return Asked(ident, _understood(given), _flag(given, "binary_data_output", False), asked, view[length:])
+
+
+def _parameters(what: str, of: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = of.get("parameters") or {}
+    if not isinstance(found, dict):
+        raise Refused(400, f"{what}: parameters is {found!r:.50}: expected an object")
+    return found
+
+
+def _flag(parameters: Mapping[str, Any], name: str, otherwise: bool) -> bool:
+    found = parameters.get(name, otherwise)
+    if not isinstance(found, bool):
+        raise Refused(400, f"{name} is {found!r:.50}: expected true or false")
+    return found
+
+
+def _understood(given: Mapping[str, Any]) -> Parameters:
+    sequence = given.get("sequence_id")
+    if not (sequence is None or isinstance(sequence, str) or (type(sequence) is int and 0 <= sequence < 2**64)):
+        raise Refused(400, f"sequence_id is {sequence!r:.50}: expected an unsigned integer or a string")
+    if isinstance(sequence, str) and len(sequence) > 128:
+        raise Refused(400, f"sequence_id has {len(sequence)} characters: expected at most 128")
+    timeout = given.get("timeout")
+    if timeout is not None and (type(timeout) is not int or timeout < 0):
+        raise Refused(400, f"timeout is {timeout!r:.50}: expected a number of microseconds")
+    return Parameters(
+        sequence or None,  # 0 and "" say that there is none
+        _flag(given, "sequence_start", False),
+        _flag(given, "sequence_end", False),
+        timeout / 1e6 if timeout else None,
+    )
+
+
+def feeds_of(asked: Asked, inputs: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
+    """The arrays of a request, one for each of these inputs, in their order."""
+    given, rest = asked.document.get("inputs"), asked.rest
+    specs = {spec.name: spec for spec in inputs}
+    if not isinstance(given, list):
+        raise Refused(400, f"inputs is {given!r:.50}: expected a list of tensors")
+    feeds: dict[str, np.ndarray] = {}
+    at = 0
+    for item in given:
+        name = item.get("name") if isinstance(item, dict) else None
+        if not isinstance(name, str) or name not in specs or name in feeds:
+            raise Refused(400, f"inputs has {name!r:.100}: expected each of {list(specs)} once")
+        what, expected = f"input {name!r}", datatype(specs[name].dtype) or ""
+        if item.get("datatype") != expected:
+            raise Refused(400, f"{what}: datatype is {item.get('datatype')!r:.50}: expected {expected!r}")
+        shape, count = shape_of(what, item.get("shape"))
+        parameters = _parameters(what, item)
+        size = parameters.get("binary_data_size")
+        if size is None:
+            if "data" not in item:
+                raise Refused(400, f"{what}: has no data and no binary_data_size")
+            feeds[name] = from_json(what, expected, shape, count, item["data"])
+            continue
+        if type(size) is not int or not 0 <= size <= len(rest) - at or "data" in item:
+            raise Refused(
+                400, f"{what}: binary_data_size is {size!r:.50}: expected at most the {len(rest) - at} bytes left, and no data"
+            )
+        feeds[name] = from_bytes(what, expected, shape, count, rest[at : at + size])
+        at += size
+    if at != len(rest):
+        raise Refused(400, f"{len(rest) - at} bytes are left after the tensors: expected none")
+    if missing := [name for name in specs if name not in feeds]:
+        raise Refused(400, f"inputs lacks {missing}: expected each of {list(specs)} once")
+    return {name: feeds[name] for name in specs}
+
+
+def outputs_of(asked: Asked, names: Sequence[str]) -> Wanted:
+    """What is to be answered: some of these outputs, or all of them."""
+    wanted = asked.document.get("outputs")
+    if not wanted:
+        return [(name, asked.binary) for name in names]
+    if not isinstance(wanted, list):
+        raise Refused(400, f"outputs is {wanted!r:.50}: expected a list")
+    found: dict[str, bool] = {}
+    for item in wanted:
+        name = item.get("name") if isinstance(item, dict) else None
+        if not isinstance(name, str) or name not in names or name in found:
+            raise Refused(400, f"outputs has {name!r:.100}: expected some of {list(names)}, each once")
+        parameters = _parameters(f"output {name!r}", item)
+        if unknown := [key for key in parameters if key != "binary_data"]:
+            raise Refused(400, f"output {name!r}: parameters has {unknown[0]!r:.50}: only binary_data is supported")
+        found[name] = _flag(parameters, "binary_data", asked.binary)
+    return list(found.items())
+
+
+def answer(
+    model: str, version: str, asked: Asked, wanted: Wanted, results: Mapping[str, np.ndarray], most: int
+) -> tuple[tuple[tuple[bytes, bytes], ...], bytes]:
+    """The headers and the body of an answer.
+
+    Args:
+        most: bytes of JSON that a request may have, which bounds the elements that are written as JSON.
+    """
+    outputs: list[dict[str, Any]] = []
+    parts: list[bytes] = []
+    written = 0
+    for name, binary in wanted:
+        array = results[name]
+        output: dict[str, Any] = {"name": name, "datatype": datatype(array.dtype), "shape": list(array.shape)}
+        if binary:
+            parts.append(to_bytes(array))
+            output["parameters"] = {"binary_data_size": len(parts[-1])}
+        else:
+            written += array.size * BYTES_AN_ELEMENT
+            if written > most:
+                raise Refused(400, f"output {name!r} has {array.size} elements, too many for JSON: ask for it with binary_data")
+            output["data"] = dump(array)
+        outputs.append(output)
+    head: dict[str, Any] = {"model_name": model, "model_version": version, "outputs": outputs}
+    if asked.id is not None:
+        head["id"] = asked.id
+    if asked.parameters.sequence is not None:
+        parameters = asked.parameters
+        head["parameters"] = {
+            "sequence_id": parameters.sequence, "sequence_start": parameters.start, "sequence_end": parameters.end,
+        }  # fmt: skip
+    text = json.dumps(head, separators=(",", ":")).encode()
+    if not parts:
+        return JSON, text
+    kind = (b"content-type", b"application/octet-stream")
+    return (kind, (b"inference-header-content-length", b"%d" % len(text))), b"".join([text, *parts])

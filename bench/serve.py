@@ -21,6 +21,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -249,19 +250,19 @@ def slow(model: str, seconds: float, clients: int) -> None:
                 os.waitpid(pid, 0)
 
 
-def soak(model: str, seconds: float, clients: int) -> None:
+def soak(model: str, seconds: float, clients: int, options: list[str]) -> None:
     """The highest load for long; memory every tenth of it."""
     asked = request(model)
-    total, errors = 0, 0
-    with running("serve", model) as (port, pid):
+    total, errors = 0, Counter[int]()
+    with running("serve", model, *options) as (port, pid):
         for part in range(10):
             latencies, bad = drive(port, asked, clients, seconds / 10, 0)
-            total, errors = total + len(latencies), errors + len(bad)
+            total, errors = total + len(latencies), errors + Counter(bad)
             status = Path(f"/proc/{pid}/status").read_text()
             resident = next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
             files = len(os.listdir(f"/proc/{pid}/fd"))
             print(f"{part + 1:2}/10 {told(latencies, bad, seconds / 10)}  {resident:.1f} MB  {files} files", flush=True)
-    print(f"{total} requests in {seconds:g} s, {errors} errors")
+    print(f"{total} requests in {seconds:g} s; errors by status: {dict(errors) or 'none'}")
 
 
 def main() -> None:
@@ -271,6 +272,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--servers", nargs="+", default=SERVERS)
+    parser.add_argument("--options", default="", help="of the server, in one word, such as --options='--timeout 300'")
     parser.add_argument("--threads", action="store_true")
     parser.add_argument("--inline", action="store_true")
     given = parser.parse_args()
@@ -278,8 +280,10 @@ def main() -> None:
         ort(given.models[0], given.threads)
     elif given.what == "load":
         load(given.models, given.seconds, given.servers)
+    elif given.what == "slow":
+        slow(given.models[0], given.seconds, given.clients)
     else:
-        {"slow": slow, "soak": soak}[given.what](given.models[0], given.seconds, given.clients)
+        soak(given.models[0], given.seconds, given.clients, given.options.split())
 
 
 if __name__ == "__main__":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import time
 import traceback
 
-__all__ = ["event", "failed"]
+__all__ = ["event", "failed", "take_over"]
 
 LONGEST = 4000
 
@@ -27,3 +28,14 @@ def failed(name: str, error: BaseException) -> None:
     """Writes what went wrong inside, with the traceback that clients do not see."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     event(name, level="error", error=text[-LONGEST:])
+
+
+class _Lines(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes what another library logs as a line of ours."""
+        event("log", level=record.levelname.lower(), logger=record.name, message=record.getMessage()[:LONGEST])
+
+
+def take_over() -> None:
+    """From now on warnings of Python's log, such as of the HTTP server, are lines like all others."""
+    logging.basicConfig(handlers=[_Lines(logging.WARNING)], force=True)

@@ -78,6 +78,7 @@ def work(
     from .connections import protocol
     from .metrics import Metrics
 
+    logs.take_over()
     # A run that is over waits this long for a busy event loop to let it say so; Python's own 5 ms are more than most runs take.
     sys.setswitchinterval(0.0005)
     if settings.threads:

@@ -80,7 +80,9 @@ def read(body: bytes, header: str | None, most: int) -> Asked:
 
 
 def _parameters(what: str, of: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = of.get("parameters") or {}
+    found = of.get("parameters")
+    if found is None:
+        return {}
     if not isinstance(found, dict):
         raise Refused(400, f"{what}: parameters is {found!r:.50}: expected an object")
     return found

@@ -83,6 +83,8 @@ class _Supervisor:
             process, status = os.waitpid(-1, os.WNOHANG)
             if process:
                 return process, status
+            if self._stopping and time.monotonic() > self._stopping + self._settings.drain:
+                self._listening.close()  # as workers do now: who still connects is refused, and does not wait in vain
             if self._stopping and time.monotonic() > self._stopping + limit:
                 for other in self._living:
                     os.kill(other, signal.SIGKILL)

@@ -66,13 +66,19 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def work(
-    settings: Settings, repository: Any, sockets: list[socket.socket], shared: Shared | None = None, parent: int = -1
+    settings: Settings,
+    repository: Any,
+    sockets: list[socket.socket],
+    shared: Shared | None = None,
+    parent: int = -1,
+    signals: list[int] | None = None,
 ) -> int:
     """One process's serving.
 
     Args:
         shared: what it shares with other workers.
         parent: a file descriptor that is readable once the process that forked this one is gone.
+        signals: those that have come already.
     """
     from .app import App  # Prometheus' client decides when it is imported whether it counts for several processes
     from .connections import protocol
@@ -90,7 +96,7 @@ def work(
         access_log=False, server_header=False, proxy_headers=False, timeout_keep_alive=max(1, round(settings.idle_timeout)),
         timeout_graceful_shutdown=max(1, round(settings.stop_timeout)), backlog=1024,
     )  # fmt: skip
-    server = Server(config, app, settings)
+    server = Server(config, app, settings, [] if signals is None else signals)
     try:
         asyncio.run(server.until_stopped(sockets, parent))
     finally:
@@ -101,10 +107,9 @@ def work(
 class Server(uvicorn.Server):  # type: ignore[misc]  # untyped where it is not installed
     """uvicorn's, but that it first says for a while that it is not ready, if it was told to, so that nobody is sent here."""
 
-    def __init__(self, config: uvicorn.Config, app: Any, settings: Settings) -> None:
+    def __init__(self, config: uvicorn.Config, app: Any, settings: Settings, signals: list[int]) -> None:
         super().__init__(config)
-        self._app, self._settings = app, settings
-        self._signals: list[int] = []
+        self._app, self._settings, self._signals = app, settings, signals
         self._until = 0.0
 
     async def until_stopped(self, sockets: list[socket.socket], parent: int) -> None:

@@ -17,6 +17,7 @@ from .shared import Shared
 
 __all__ = ["run_workers"]
 
+_STOPS = (signal.SIGTERM, signal.SIGINT)
 QUICK = 5.0  # seconds: a worker that lives for less
 MOST_QUICK = 5  # so many of which in a row end the server
 
@@ -28,6 +29,7 @@ def run_workers(settings: Settings, listening: socket.socket, url: str) -> int:
     shared = Shared(settings.workers)
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared.counters  # read when its client is imported
     try:
+        from . import app, connections  # noqa: F401 - before the fork, so that workers share their memory too
         from .repository import Repository
 
         repository = Repository(settings)
@@ -51,7 +53,7 @@ class _Supervisor:
         self._read, self._write = os.pipe()
 
     def run(self) -> int:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _STOPS:
             signal.signal(number, self._stop)
         quick = 0
         for worker in range(self._settings.workers):
@@ -91,16 +93,19 @@ class _Supervisor:
             time.sleep(0.05)
 
     def _start(self, worker: int) -> None:
+        # A signal in between would find the handler of the wrong process.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
         process = os.fork()
         if process:
             self._living[process] = worker, time.monotonic()
-            if self._stopping:  # since a moment ago
-                os.kill(process, signal.SIGTERM)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
             return
         code = 1
+        signals: list[int] = []  # those that come before the event loop runs
         try:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            for number in _STOPS:
+                signal.signal(number, lambda number, _: signals.append(number))
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
             os.close(self._write)
             for i, inner in enumerate(self._inner):
                 if i != worker:
@@ -108,7 +113,8 @@ class _Supervisor:
             self._shared.worker = worker
             from .server import work
 
-            code = work(self._settings, self._repository, [self._listening, self._inner[worker]], self._shared, self._read)
+            sockets = [self._listening, self._inner[worker]]
+            code = work(self._settings, self._repository, sockets, self._shared, self._read, signals)
         except BaseException as error:
             logs.failed("worker failed", error)
         finally:

@@ -80,7 +80,7 @@ def test_sequences_find_their_worker(server: Server) -> None:
 def test_all_workers_load_and_unload(server: Server) -> None:
     for action, status in (("unload", 404), ("load", 200), ("unload", 404)):
         assert server.ask(f"/v2/repository/models/net/{action}", {})[0] == 200
-        assert {server.ask("/v2/models/net/infer", ONE)[0] for _ in range(12)} == {status}
+        assert {server.ask("/v2/models/net/infer", ONE)[0] for _ in range(12)} == {status}, server.events("worker died")
 
 
 def test_a_graceful_stop_answers_what_has_begun(tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ def test_a_sequence_is_a_stream(server: Server) -> None:
     client.close()
 
 
+@pytest.mark.kserve
 def test_kserves_client(server: Server, models: tuple[Path, dict[str, fl.Model]]) -> None:
     kserve: Any = pytest.importorskip("kserve")
 

@@ -177,8 +177,9 @@ class App:
     async def _follow(self) -> None:
         """Loads and unloads what another worker was asked to."""
         shared = self._shared
-        if shared is None or not shared.changed():
+        if shared is None or not (shared.changed() or self._following.locked()):
             return
+        # Who comes while another request of this worker loads waits for it: news are known before they are done.
         async with self._following:
             for name, action in shared.news().items():
                 await asyncio.to_thread(self._repeat, name, action)

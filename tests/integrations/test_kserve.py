@@ -75,7 +75,7 @@ def test_what_is_not_of_the_schema_is_found(field: tuple[Any, ...], value: Any, 
 def test_the_command_is_one_that_fastlayers_has() -> None:
     from argparse import ArgumentParser
 
-    serve = pytest.importorskip("fastlayers.cli.serve")
+    from fastlayers.cli import serve
     parser = ArgumentParser()
     serve.arguments(parser)
     (container,) = read()["spec"]["containers"]

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
 from collections.abc import Sequence
 
 from .. import __version__
 from ..errors import Error
 
-__all__ = ["main"]
+__all__ = ["CODES", "main"]
 
-# Exit codes: 1 is for `doctor` (something is wrong with the installation), 2 for whatever kept a command from doing its work.
+# Exit codes. 1 is a finding of a command that judges; 2 is whatever kept a command from doing its work.
 _FAILED = 2
 _INTERRUPTED = 130
-# Commands about a model file; each is a module with `arguments(parser)` and `run(options, out)`.
+CODES = (
+    "exit codes: 0 done; 1 a finding: something differs (compare), is slower (bench --against) or is wrong (doctor); 2 it could "
+    "not be done, or wrong arguments: one line on stderr says why, as JSON with --json; 130 interrupted"
+)
+# Commands about a model file; each is a module with `arguments(parser)`, `run(options, out)` and `EXAMPLES`.
 _MODEL_COMMANDS = {
     "inspect": (
         "list a model's steps",
@@ -25,7 +30,11 @@ _MODEL_COMMANDS = {
         "time a model's steps",
         "Times every step of a model, and says how near it is to what one core of this machine can do.",
     ),
-    "bench": ("time a model", "Runs a model for a while and prints percentiles of its time."),
+    "bench": (
+        "time a model",
+        "Runs a model for a while and prints percentiles of its time; or takes turns with another model or engine. "
+        "Exit code 1: it is slower than the other.",
+    ),
     "run": ("run a model once", "Runs a model on arrays of a file, or on seeded numbers, and says what comes out."),
     "compare": (
         "find where a model's numbers differ",
@@ -46,6 +55,26 @@ _MODEL_COMMANDS = {
     ),
 }
 
+_EXAMPLES = {
+    "demo": ("fastlayers demo", "fastlayers demo recording.wav --threshold 0.7", "fastlayers demo --json"),
+    "doctor": ("fastlayers doctor", "fastlayers doctor --json | jq '.findings[] | select(.wrong)'"),
+    "completion": (
+        "fastlayers completion bash > ~/.local/share/bash-completion/completions/fastlayers",
+        "fastlayers completion zsh >> ~/.zshrc",
+        "fastlayers completion fish > ~/.config/fish/completions/fastlayers.fish",
+    ),
+}
+
+
+class _Help(argparse.HelpFormatter):
+    """Text is wrapped, but for lists of examples, which are shown as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("examples:"):
+            examples, _, rest = text.partition("\n\n")
+            return f"{examples}\n\n{super()._fill_text(rest, width, indent)}"
+        return super()._fill_text(text, width, indent)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one subcommand and returns the process's exit code; an error of ours becomes one line on stderr."""
@@ -60,7 +89,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except (Error, OSError) as error:
         # Some errors begin with what was being done, which may be the command itself.
-        print(f"fastlayers {arguments.command}: {_sentence(error).removeprefix(f'{arguments.command}: ')}", file=sys.stderr)
+        message = _sentence(error).removeprefix(f"{arguments.command}: ")
+        if getattr(arguments, "json", False):
+            told = {"command": arguments.command, "error": type(error).__name__, "message": message, "exit_code": _FAILED}
+            print(json.dumps(told), file=sys.stderr)
+        else:
+            print(f"fastlayers {arguments.command}: {message}", file=sys.stderr)
         return _FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -68,7 +102,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="fastlayers", description="Fast CPU inference for trained networks.")
+    parser = argparse.ArgumentParser(
+        prog="fastlayers", description="Fast CPU inference for trained networks.", epilog=CODES, formatter_class=_Help
+    )
     parser.add_argument("--version", action="version", version=f"fastlayers {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -95,6 +131,18 @@ def _parser() -> argparse.ArgumentParser:
     for name, (help_, about) in _MODEL_COMMANDS.items():
         command = commands.add_parser(name, help=help_, description=about)
         importlib.import_module(f".{name}", __package__).arguments(command)
+    shells = commands.add_parser(
+        "completion",
+        help="let a shell complete commands and options",
+        description="Prints a script for a shell, which then completes commands, options and names of files.",
+    )
+    shells.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
+    for name, command in commands.choices.items():
+        examples = _EXAMPLES.get(name) or importlib.import_module(f".{name}", __package__).EXAMPLES
+        command.formatter_class = _Help
+        command.epilog = "examples:\n" + "\n".join(f"  {line}" for line in examples) + f"\n\n{CODES}"
+        if name != "completion":
+            command.add_argument("--json", action="store_true", help="print JSON on stdout and remarks on stderr, for scripts")
     return parser
 
 
@@ -112,12 +160,16 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.command == "demo":
         from . import demo
 
-        return demo.run(arguments.file, arguments.threshold, sys.stdout, arguments.model)
+        return demo.run(arguments.file, arguments.threshold, sys.stdout, arguments.model, arguments.json)
     if arguments.command in _MODEL_COMMANDS:
         return int(importlib.import_module(f".{arguments.command}", __package__).run(arguments, sys.stdout))
+    if arguments.command == "completion":
+        from . import completion
+
+        return completion.run(_parser(), arguments.shell, sys.stdout)
     from . import doctor
 
-    return doctor.run(sys.stdout)
+    return doctor.run(sys.stdout, arguments.json)
 
 
 def _sentence(error: Exception) -> str:

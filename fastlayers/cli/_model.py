@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
@@ -12,12 +13,17 @@ import numpy as np
 import fastlayers as fl
 
 from ..errors import ArgumentError, LimitError, ShapeError
+from ..formats._write import whole
 from ..model.model import Model
 from ..program.memory import LARGEST, within_machine
+from ..report._json import dumps
 from ._draw import printable
+from ._progress import waiting
 from ._sizes import candidates, given_sizes, hint
 
-__all__ = ["add_arguments", "check", "feeds", "load", "number", "read_inputs", "say"]
+__all__ = [
+    "add_arguments", "add_inputs", "check", "feeds", "given", "load", "notes", "number", "read_inputs", "say", "tell", "write"
+]  # fmt: skip
 
 
 def number(kind: type, least: float, most: float = math.inf) -> Any:
@@ -55,14 +61,57 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the number that an input gets in all its places (may be given again)",
     )
     parser.add_argument("--threads", type=number(int, 1, 256), default=1, metavar="N", help="how many threads run it (1)")
+    parser.add_argument(
+        "--precision", choices=("default", "strict"), default="default", help="strict: direct algorithms, nothing folded"
+    )
+    parser.add_argument("--max-bytes", type=number(int, 1), metavar="N", help="the most memory that the file may ask for")
+    parser.add_argument("--no-mmap", action="store_true", help="read the file into memory instead of mapping it")
     parser.add_argument("--no-passes", action="store_true", help="run the graph as it is written")
 
 
 def load(arguments: argparse.Namespace) -> Model:
     """The model, with the process set to the wanted number of threads."""
     fl.set_num_threads(arguments.threads)
-    model: Model = fl.load(arguments.model, optimize=not arguments.no_passes)
+    limit = {} if arguments.max_bytes is None else {"max_bytes": arguments.max_bytes}
+    with waiting("loading"):
+        model: Model = fl.load(
+            arguments.model,
+            optimize=not arguments.no_passes,
+            precision=arguments.precision,
+            mmap=not arguments.no_mmap,
+            **limit,
+        )
     return model
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """A file that inputs are taken from."""
+    parser.add_argument(
+        "--inputs",
+        metavar="FILE",
+        help="an npz or safetensors file with an array for every input, or an npy file for the only one; else seeded numbers",
+    )
+
+
+def given(model: Model, arguments: argparse.Namespace, out: TextIO) -> Mapping[str, np.ndarray]:
+    """The arrays of ``--inputs``, or seeded ones."""
+    return read_inputs(arguments.inputs, model) if arguments.inputs else feeds(model, arguments, notes(arguments, out))
+
+
+def notes(arguments: argparse.Namespace, out: TextIO) -> TextIO:
+    """Where remarks go: to the errors where `out` is for JSON alone."""
+    return sys.stderr if arguments.json else out
+
+
+def tell(out: TextIO, value: Any) -> None:
+    """Prints JSON."""
+    out.write(dumps(value) + "\n")
+
+
+def write(path: str, text: str) -> None:
+    """A file that appears whole or not at all."""
+    with whole(path) as file:
+        file.write(text.encode())
 
 
 def say(out: TextIO, *lines: str) -> None:

@@ -1,24 +1,42 @@
-"""``fastlayers bench``: how long a model takes, as percentiles of many runs."""
+"""``fastlayers bench``: how long a model takes, as percentiles of many runs; alone, or beside another model or engine."""
 
 from __future__ import annotations
 
 import argparse
 import time
-from typing import TextIO
+from collections.abc import Callable
+from typing import Any, TextIO
 
 import numpy as np
 
 import fastlayers as fl
 
-from ._model import add_arguments, feeds, load, number
+from ..testing.beside import Verdict, beside, session
+from ..testing.timing import machine
+from ._model import add_arguments, add_inputs, given, load, number, say, tell
+from ._progress import waiting
 
-__all__ = ["arguments", "run"]
+__all__ = ["EXAMPLES", "arguments", "run"]
+
+_SLOWER = 1
+EXAMPLES = (
+    "fastlayers bench model.onnx --shape 1,3,224,224 --seconds 5",
+    "fastlayers bench model.onnx --against onnxruntime",
+    "fastlayers bench new.onnx --against old.onnx --worse 0.1      # exit code 1 if it is more than 10 % slower",
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own options."""
     add_arguments(parser)
+    add_inputs(parser)
     parser.add_argument("--seconds", type=number(float, 0), default=2.0, metavar="S", help="how long to run (2)")
+    parser.add_argument(
+        "--against", metavar="OTHER", help="take turns with another model file, or with `onnxruntime` on the same file"
+    )
+    parser.add_argument(
+        "--worse", type=number(float, 0), default=0.25, metavar="SHARE", help="with --against: how much slower is too slow (0.25)"
+    )
 
 
 def run(options: argparse.Namespace, out: TextIO) -> int:
@@ -26,22 +44,64 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
     start = time.perf_counter()
     model = load(options)
     loaded = time.perf_counter()
-    given = feeds(model, options, out)
+    arrays = dict(given(model, options, out))
     begin = time.perf_counter()
-    model.run(given)
+    model.run(arrays)
     first = time.perf_counter() - begin
-    times: list[float] = []
-    began = time.perf_counter()
-    end = began + options.seconds
-    while len(times) < 3 or time.perf_counter() < end:
-        begin = time.perf_counter()
-        model.run(given)
-        times.append(time.perf_counter() - begin)
-    rate = len(times) / (time.perf_counter() - began)
-    p50, p95, p99 = (float(np.percentile(times, p)) * 1e6 for p in (50, 95, 99))
-    out.write(
+    if options.against:
+        with waiting(f"taking turns with {options.against}"):
+            verdict = beside(lambda: model.run(arrays), _other(options, arrays), options.seconds)
+        return _compared(verdict, options, out)
+    times, whole = _alone(lambda: model.run(arrays), options.seconds)
+    rate = len(times) / whole
+    p50, p95, p99 = (float(np.percentile(times, p)) for p in (50, 95, 99))
+    if options.json:
+        figures = {"best": min(times), "median": p50, "p95": p95, "p99": p99, "rounds": len(times), "a_second": rate}
+        tell(out, {"machine": machine(), "load": loaded - start, "first_run": first, "times": {options.model: figures}})
+        return 0
+    say(
+        out,
         f"load {1e3 * (loaded - start):.1f} ms, first run {1e3 * first:.1f} ms, then {len(times)} runs: "
-        f"best {min(times) * 1e6:.1f} us, p50 {p50:.1f}, p95 {p95:.1f}, p99 {p99:.1f} us; {rate:.0f} a second\n"
-        f"variant={model.variant}, {fl.get_num_threads()} thread(s)\n"
+        f"best {min(times) * 1e6:.1f} us, p50 {p50 * 1e6:.1f}, p95 {p95 * 1e6:.1f}, p99 {p99 * 1e6:.1f} us; {rate:.0f} a second",
+        f"variant={model.variant}, {fl.get_num_threads()} thread(s)",
     )
     return 0
+
+
+def _alone(call: Callable[[], Any], seconds: float) -> tuple[list[float], float]:
+    """Seconds of every run, and of all."""
+    times: list[float] = []
+    began = time.perf_counter()
+    with waiting("running") as update:
+        while len(times) < 3 or time.perf_counter() < began + seconds:
+            begin = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - begin)
+            if seconds > 0:
+                update(min((time.perf_counter() - began) / seconds, 1.0))
+    return times, time.perf_counter() - began
+
+
+def _other(options: argparse.Namespace, arrays: dict[str, np.ndarray]) -> Callable[[], Any]:
+    if options.against == "onnxruntime":
+        return session(options.model, arrays, options.threads)
+    other = load(argparse.Namespace(**{**vars(options), "model": options.against}))
+    return lambda: other.run(arrays)
+
+
+def _compared(verdict: Verdict, options: argparse.Namespace, out: TextIO) -> int:
+    slow = verdict.slower(options.worse)
+    if options.json:
+        times = {options.model: verdict.ours.dict(), options.against: verdict.theirs.dict()}
+        tell(
+            out,
+            {"machine": machine(), "times": times, "ratio": verdict.ratio, "slower": slow, "sure": verdict.sure(options.worse)},
+        )
+    else:
+        say(
+            out,
+            f"{options.model}: best {verdict.ours.best * 1e6:.1f} us, p50 {verdict.ours.median * 1e6:.1f} us",
+            f"{options.against}: best {verdict.theirs.best * 1e6:.1f} us, p50 {verdict.theirs.median * 1e6:.1f} us",
+            f"{verdict}{'' if verdict.sure(options.worse) else '; too noisy to judge'}",
+        )
+    return _SLOWER if slow else 0

@@ -13,11 +13,17 @@ from ..errors import ShapeError
 from ..formats import load_weights
 from ..model.comparison import Row, compared, onnxruntime_values, plain_values, values
 from ..model.model import Model
-from ..model.summary import short, table
+from ..report._text import short, table
 from ._draw import printable
-from ._model import add_arguments, feeds, load
+from ._model import add_arguments, feeds, load, notes, tell
+from ._progress import waiting
 
-__all__ = ["arguments", "run"]
+__all__ = ["EXAMPLES", "arguments", "run"]
+
+EXAMPLES = (
+    "fastlayers compare model.onnx --against onnxruntime",
+    "fastlayers compare model.onnx arrays.npz --layers --tolerance 1e-5",
+)
 
 _DIFFERS = 1
 _ENGINES = {"onnxruntime": onnxruntime_values, "plain": plain_values}
@@ -64,13 +70,15 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
             want = {name: array for name, array in want.items() if name in names} or want
     else:
         outputs = [spec.name for spec in model.outputs]
-        want = _ENGINES[against](options.model, given, outputs)
+        with waiting(f"running {against}"):
+            want = _ENGINES[against](options.model, given, outputs)
     rows = compared(model, given, want)
     if against != "stored" and (options.layers or _bad(rows, options.tolerance)):
         # What differs is looked for among all values as soon as an output does.
         made = list(values(model))
-        every = _ENGINES[against](options.model, given, [*made, *(name for name in want if name not in set(made))])
-        layers = compared(model, given, {name: array for name, array in every.items() if array.dtype.kind in "fiub"})
+        with waiting("comparing every value"):
+            every = _ENGINES[against](options.model, given, [*made, *(name for name in want if name not in set(made))])
+            layers = compared(model, given, {name: array for name, array in every.items() if array.dtype.kind in "fiub"})
     else:
         layers = rows
     return _tell(rows, layers, against, options, out)
@@ -78,7 +86,7 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
 
 def _arrays(model: Model, options: argparse.Namespace, out: TextIO) -> tuple[Mapping[str, np.ndarray], dict[str, np.ndarray]]:
     if not options.arrays:
-        return feeds(model, options, out), {}
+        return feeds(model, options, notes(options, out)), {}
     found = load_weights(options.arrays)
     stored = {name.removeprefix("out_"): array for name, array in found.items() if name.startswith("out_")}
     inputs = {_plain(spec.name): spec.name for spec in model.inputs}
@@ -107,6 +115,21 @@ def _bad(rows: list[Row], tolerance: float) -> list[Row]:
 def _tell(rows: list[Row], layers: list[Row], against: str, options: argparse.Namespace, out: TextIO) -> int:
     bad, first = _bad(rows, options.tolerance), _bad(layers, options.tolerance)
     shown = layers if options.layers else rows
+    if options.json:
+        tell(
+            out,
+            {
+                "agrees": not (bad or first),
+                "against": against,
+                "tolerance": options.tolerance,
+                "first_that_differs": first[0].name if first else None,
+                "values": [
+                    {"value": r.name, "operator": r.op, "shape": list(r.shape), "error": float(r.error), "worst": r.note}
+                    for r in shown
+                ],
+            },
+        )
+        return _DIFFERS if bad or first else 0
     lines = table(
         ["value", "operator", "shape", "error", "worst"],
         [[short(row.name), row.op, "x".join(map(str, row.shape)) or "-", f"{row.error:.2g}", row.note] for row in shown],

@@ -16,9 +16,15 @@ from ..formats._write import whole
 from ..formats.safetensors_write import DTYPES, write
 from ..model.comparison import difference
 from ._draw import printable
-from ._model import add_arguments, check, feeds, load
+from ._model import add_arguments, check, feeds, load, tell
+from ._progress import waiting
 
-__all__ = ["arguments", "run"]
+__all__ = ["EXAMPLES", "arguments", "run"]
+
+EXAMPLES = (
+    "fastlayers convert model.onnx model.safetensors --packed --shape 1,3,224,224",
+    "fastlayers convert checkpoint.pt weights.npz --weights",
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +47,12 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
         raise ShapeError(f"convert: target {options.target!r}: expected a name ending in {' or '.join(suffixes)}")
     if target.exists() and Path(options.model).exists() and os.path.samefile(target, options.model):
         raise ShapeError("convert: the target is the source: expected another file")
-    about = _weights(options, target) if options.weights else _model(options, target)
+    with waiting("converting"):
+        about = _weights(options, target) if options.weights else _model(options, target)
     before, after = Path(options.model).stat().st_size, target.stat().st_size
+    if options.json:
+        tell(out, {"written": str(target), "about": about, "bytes": after, "bytes_of_source": before})
+        return 0
     out.write(printable(f"{target}: {about}; {after:,} bytes, from {before:,}", out.encoding or "ascii") + "\n")
     return 0
 

@@ -14,13 +14,14 @@ import fastlayers as fl
 from ..errors import FormatError, UnsupportedError
 from . import vad
 from ._draw import draw, printable
+from ._model import tell
 from ._segments import Segment, find_segments
 from ._wav import Recording, read_wav
 
 __all__ = ["load_network", "load_recording", "probabilities", "run"]
 
 
-def run(file: str | None, threshold: float, out: TextIO, model: str | None = None) -> int:
+def run(file: str | None, threshold: float, out: TextIO, model: str | None = None, as_json: bool = False) -> int:
     """Prints the segments of speech in `file`, or in the packaged recording; returns the exit code.
 
     `model` is silero-vad's ONNX file, which then does the work instead of the packaged weights.
@@ -33,6 +34,11 @@ def run(file: str | None, threshold: float, out: TextIO, model: str | None = Non
     finally:
         fl.set_num_threads(before)
     segments = find_segments(found, frame=vad.FRAME, rate=vad.RATE, length=len(samples), threshold=threshold)
+    if as_json:
+        spans = [{"start": s.start / vad.RATE, "end": s.end / vad.RATE} for s in segments]
+        per = seconds / len(found)
+        tell(out, {"speech": spans, "frames": len(found), "seconds_a_frame": per, "variant": fl.kernels.current()})
+        return 0
     encoding = out.encoding or "ascii"
     lines = _report(file, samples, found, segments, seconds, encoding)
     out.writelines(printable(line, encoding).rstrip() + "\n" for line in lines)

@@ -22,7 +22,9 @@ from .._extras import install
 from .._tuples import NamedTuple
 from ..errors import Error
 from ..kernels import _dispatch
+from ..testing.timing import processor
 from ._draw import printable
+from ._model import tell
 
 __all__ = ["Finding", "examine", "run"]
 
@@ -41,9 +43,14 @@ class Finding(NamedTuple):
     wrong: bool = False
 
 
-def run(out: TextIO) -> int:
+def run(out: TextIO, as_json: bool = False) -> int:
     """Prints the report; returns 0, or 1 if something is wrong."""
     problems = 0
+    if as_json:
+        found = list(examine())
+        problems = sum(finding.wrong for finding in found)
+        tell(out, {"problems": problems, "findings": [{"about": f.label, "text": f.text, "wrong": f.wrong} for f in found]})
+        return 1 if problems else 0
     for finding in examine():
         problems += finding.wrong
         line = f"{'!' if finding.wrong else ' '} {finding.label:10} {finding.text}"
@@ -56,7 +63,7 @@ def examine() -> Iterator[Finding]:
     """The findings, one after the other."""
     yield Finding("fastlayers", f"{fl.__version__} in {Path(fl.__file__).parent}")
     yield Finding("python", f"{platform.python_version()} ({platform.python_implementation()}), numpy {np.__version__}")
-    yield Finding("platform", f"{platform.platform()}, {_processor()}")
+    yield Finding("platform", f"{platform.platform()}, {processor()}")
     yield _engine()
     variant = _variant()
     yield variant
@@ -66,15 +73,6 @@ def examine() -> Iterator[Finding]:
         yield Finding(f"[{extra}]", f"not installed: {install(extra)}" if missing else "installed")
     if not variant.wrong:
         yield from _checks()
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, "") or platform.processor() or platform.machine()
 
 
 def _engine() -> Finding:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
 from ..errors import ArgumentError
 from ..formats._write import whole
-from ._model import add_arguments, feeds, load, read_inputs, say
+from ._model import add_arguments, feeds, load, notes, read_inputs, say, tell
+from ._progress import waiting
 
-__all__ = ["arguments", "run"]
+__all__ = ["EXAMPLES", "arguments", "run"]
+
+EXAMPLES = (
+    "fastlayers run model.onnx inputs.npz -o outputs.npz",
+    "fastlayers run model.onnx --shape tokens=1,16 --value sr=16000",
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,19 +36,36 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
     """Runs once."""
     target = _target(options.output)
     model = load(options)
-    given = read_inputs(options.inputs, model) if options.inputs else feeds(model, options, out)
-    results = model.run(given)
-    for name, array in results.items():
-        about = ""
-        if array.size and array.dtype.kind in "fiu":
-            about = f" from {array.min():.6g} to {array.max():.6g}, mean {array.mean(dtype=np.float64):.6g}"
-        say(out, f"{name} {array.dtype.name}{list(array.shape)}{about}")
+    given = read_inputs(options.inputs, model) if options.inputs else feeds(model, options, notes(options, out))
+    with waiting("running"):
+        results = model.run(given)
     if target:
         with whole(target) as file:
             np.savez(file, **results)  # type: ignore[arg-type]
+    found = {name: _about(value) for name, value in results.items()}
+    if options.json:
+        tell(out, {"variant": model.variant, "outputs": found, "written": target})
+        return 0
+    for name, about in found.items():
+        if "dtype" not in about:
+            say(out, f"{name} {about['type']} of {about['length']}")
+            continue
+        spread = f" from {about['min']:.6g} to {about['max']:.6g}, mean {about['mean']:.6g}" if "min" in about else ""
+        say(out, f"{name} {about['dtype']}{about['shape']}{spread}")
+    if target:
         say(out, f"written to {target}")
-    out.write(f"variant={model.variant}\n")
+    say(out, f"variant={model.variant}")
     return 0
+
+
+def _about(value: Any) -> dict[str, Any]:
+    """What is said of a result; of a sequence, of which some networks have outputs, its length."""
+    if not isinstance(value, np.ndarray):
+        return {"type": type(value).__name__, "length": len(value) if hasattr(value, "__len__") else 0}
+    found: dict[str, Any] = {"dtype": value.dtype.name, "shape": list(value.shape)}
+    if value.size and value.dtype.kind in "fiu":
+        found |= {"min": value.min().item(), "max": value.max().item(), "mean": float(value.mean(dtype=np.float64))}
+    return found
 
 
 def _target(given: str | None) -> str | None:

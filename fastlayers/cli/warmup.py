@@ -13,9 +13,11 @@ import fastlayers as fl
 
 from ..kernels._warmup import Report
 from ._draw import printable
-from ._model import add_arguments, feeds, load
+from ._model import add_arguments, feeds, load, notes, tell
 
-__all__ = ["arguments", "run"]
+__all__ = ["EXAMPLES", "arguments", "run"]
+
+EXAMPLES = ("fastlayers warmup model.onnx --shape 1,3,224,224",)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,8 +29,12 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
     """Compiles, runs the model once, and says how long compiling took."""
     with fl.kernels.use("jit"):
         model = load(options)
-        with _progress(out) as report:
-            seconds = fl.kernels.warmup(model, feeds(model, options, out), report=report)
+        told = notes(options, out)
+        with _progress(told) as report:
+            seconds = fl.kernels.warmup(model, feeds(model, options, told), report=report)
+    if options.json:
+        tell(out, {"seconds": seconds})
+        return 0
     out.write(printable(f"ready: kernels took {seconds:.1f} s\n", out.encoding or "ascii"))
     return 0
 

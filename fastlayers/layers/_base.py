@@ -7,11 +7,13 @@ snapshot of itself, taken anew after a load anywhere, so that a call never mixes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from .. import _html
 from .._arguments import Check, as_flag, checker
 from .._locks import Lock
 from ..errors import DTypeError, Error, UnsupportedError, WeightsError
@@ -366,6 +368,19 @@ class Layer(metaclass=Frozen):
         lines = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self._children()]
         inside = "\n  " + "\n  ".join(lines) + "\n" if lines else self._arguments()
         return f"{type(self).__name__}({inside})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: a line for every layer inside, with its tensors, and whether they have been loaded."""
+        rows = []
+        loaded = dict(self._named_arrays())
+        for prefix, layer in self._leaves():
+            tensors = [f"{name} {list(shape)}" for name, shape in layer._shapes.items()]
+            missing = [name for name in layer._shapes if prefix + name not in loaded]
+            size = sum(math.prod(shape) for shape in layer._shapes.values())
+            state = f"{', '.join(missing)} not loaded" if missing else ""
+            rows.append((prefix.removesuffix("."), repr(layer), ", ".join(tensors), f"{size:,}" if size else "", state))
+        name = type(self).__name__
+        return f"<p><b>{_html.clean(name)}</b></p>{_html.table(['', 'layer', 'tensors', 'parameters', ''], rows, 3)}"
 
 
 class WithWeight(Layer):

@@ -30,6 +30,7 @@ from .values import value_names, with_outputs
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from ..report import Report
     from ..stream import Stream
     from ..stream.windows import WindowStream
 
@@ -438,6 +439,48 @@ class Model:
         from .summary import summary
 
         return summary(self, shapes)
+
+    def report(self, shapes: Mapping[str, Any] | Sequence[Any] | None = None) -> Report:
+        """The steps with shapes, parameters, multiply-adds, bytes and kernels, as an object: print it, ask it, or turn it into
+        JSON or a page with pictures.
+
+        Args:
+            shapes: as in `prepare`; needed where the model's own sizes are not all numbers.
+
+        >>> import fastlayers as fl
+        >>> model = fl.compile(lambda x: fl.functional.relu(x), fl.graph.Input("x", (2,)))
+        >>> [(s.step.op, s.step.kernels) for s in model.report().steps]
+        [('Relu', ('unary',))]
+        """
+        from .summary import report
+
+        return report(self, shapes)
+
+    def profile(self, feeds: Mapping[str, Any] | ArrayLike, runs: int = 20) -> Report:
+        """The report with times: of whole runs, and of every step.
+
+        Args:
+            feeds: as in `run`.
+            runs: how often everything is run; the shortest time of each step counts.
+
+        Raises:
+            DeviceError: there is no compiled engine.
+        """
+        from .summary import profile
+
+        return profile(self, feeds, runs)
+
+    def _converted(self, feeds: Mapping[str, Any] | ArrayLike) -> list[Any]:
+        """What `run` takes, as arrays that a program takes."""
+        if len(self.inputs) == 1 and not isinstance(feeds, Mapping):
+            feeds = {self.inputs[0].name: feeds}
+        given = _feeds.by_name(self._graph.inputs, feeds)
+        return [_feeds.convert(value, array) for value, array in zip(self._graph.inputs, given, strict=True)]
+
+    def _repr_html_(self) -> str:
+        from .notebook import model_html
+
+        return model_html(self)
 
     def save(self, path: str | os.PathLike[str], packed: bool = False) -> None:
         """Writes graph and weights to one file, which `load` maps into memory and any safetensors reader can list.

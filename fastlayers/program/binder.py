@@ -102,7 +102,7 @@ def rebind(
 def plan(trace: Trace) -> Plan:
     """The plan of a fresh trace, whose buffers become the plan's."""
     calls = settled(trace.lowered, trace.ends)
-    return Plan(calls, trace.outputs, layout(calls), trace.nodes)
+    return Plan(calls, trace.outputs, layout(calls), trace.nodes, trace.links)
 
 
 def check_total(trace: Trace, arena: int, most: int) -> None:

@@ -16,7 +16,7 @@ __all__ = ["Step", "steps"]
 
 class Step(NamedTuple):
     """A node of a bound program. `kernels` are those that run it, "numpy" for a numpy step; none if it is another view of its
-    input.
+    input. `reads` and `makes` are the numbers of values in the plan.
     """
 
     op: str
@@ -28,6 +28,8 @@ class Step(NamedTuple):
     bytes: int
     kernels: tuple[str, ...]
     calls: tuple[int, ...]  # positions in the plan
+    reads: tuple[int, ...] = ()
+    makes: tuple[int, ...] = ()
 
 
 def steps(plan: Plan, away: Collection[str] = ()) -> list[Step]:
@@ -52,10 +54,12 @@ def steps(plan: Plan, away: Collection[str] = ()) -> list[Step]:
 
     for number, (node, inputs, outputs, weights) in enumerate(plan.nodes):
         out = outputs[0]
+        reads, makes = plan.links[number]
         found.append(
             Step(
                 node.op, node.outputs[0], tuple(out.shape or ()), out.dtype.name, parameters(node, weights),  # type: ignore[arg-type]
                 multiply_adds(node, inputs, outputs), moved(inputs, outputs), kernels(number), tuple(calls.get(number, ())),
+                reads, makes,
             )
         )  # fmt: skip
     rest = len(plan.nodes)

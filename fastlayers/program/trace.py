@@ -27,13 +27,14 @@ class Placed(NamedTuple):
 
 class Plan(NamedTuple):
     """The calls of a model for one set of sizes, over buffers of its own. Outputs are (shape, dtype) in the order of the graph's;
-    a call names its node's position.
+    a call names its node's position. `links`: for each node the numbers of the values that it reads and makes.
     """
 
     calls: list[Call | PythonCall | NativeCall]
     outputs: list[tuple[tuple[int, ...], np.dtype[Any]]]
     arena: int
     nodes: list[Placed]
+    links: Sequence[tuple[tuple[int, ...], tuple[int, ...]]] = ()
 
 
 class Entry(NamedTuple):
@@ -170,6 +171,12 @@ class Trace:
     def nodes(self) -> list[Placed]:
         """The nodes that are left."""
         return [record.placed for record in self.lowered if record.placed is not None]
+
+    @property
+    def links(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """The values that each of `nodes` reads and makes, by their numbers."""
+        pairs = zip(self.route.entries, self.records, strict=True)
+        return [(entry.ins, entry.outs) for entry, record in pairs if record is not None and record.placed is not None]
 
 
 def settled(records: Sequence[Record], ends: Mapping[int, int]) -> list[Call | PythonCall | NativeCall]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _html
 from .._arguments import as_mapping
 from ..errors import DTypeError, ShapeError
 from ..functional._arrays import shape_of
@@ -177,6 +178,16 @@ class Stream:
 
     def __copy__(self) -> Stream:
         return self.clone()
+
+    def _repr_html_(self) -> str:
+        sides = (("input", self.inputs), ("output", self.outputs))
+        rows: list[tuple[Any, ...]] = [
+            (what, s.name, s.dtype.name, "any" if s.shape is None else list(s.shape)) for what, found in sides for s in found
+        ]
+        for name, value in self._state.items():
+            array = isinstance(value, np.ndarray)
+            rows.append(("state", name, value.dtype.name if array else "", list(value.shape) if array else "not yet begun"))
+        return f"<p><b>{type(self).__name__}</b></p>{_html.table(['', 'name', 'dtype', 'shape'], rows, 4)}"
 
     def __repr__(self) -> str:
         return f"Stream({self._model!r}; states {', '.join(self._pairs) or 'none'})"

@@ -163,7 +163,7 @@ def test_one_array_for_one_input_may_have_any_name(wide: str, tmp_path: Path, ca
     [
         (["bench", "m", "--seconds", "-1"], "expected a number at least 0, got '-1'"),
         (["bench", "m", "--seconds", "nan"], "expected a number at least 0"),
-        (["profile", "m", "--runs", "0"], "expected an integer at least 1, got '0'"),
+        (["profile", "m", "--runs", "0"], "expected an integer from 1 to 10000, got '0'"),
         (["run", "m", "--threads", "many"], "expected an integer from 1 to 256, got 'many'"),
         (["demo", "--threshold", "x"], "expected a number between 0 and 1, got 'x'"),
     ],

@@ -10,7 +10,7 @@ import pytest
 import fastlayers as fl
 from fastlayers import cli
 from fastlayers.kernels import _dispatch
-from fastlayers.model.parts import parts
+from fastlayers.program.parts import parts
 from tests.formats import onnx_build as onnx
 from tests.program.graphs import normal
 
@@ -63,11 +63,11 @@ def test_inspect(path: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_profile(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["profile", path, "--value", "n=2", "--runs", "2"]) == 0
     out = capsys.readouterr().out
-    assert "us a run" in out and "in all parts once" in out and "those of a body, which are set off, for one round" in out
+    assert "us a run" in out and "us in all parts" in out and "count as often as they ran" in out
     found = lines(out)
     assert found["s2"][-1] == "linear" and float(found["a"][3]) > 0
     assert cli.main(["profile", path, "--value", "n=2", "--runs", "1", "--top", "2"]) == 0
-    assert len(capsys.readouterr().out.split("---\n")[-1].splitlines()) == 2 + 2  # and the two lines about it all
+    assert len(capsys.readouterr().out.split("---\n")[-1].splitlines()) == 2 + 4  # and the lines about it all
 
 
 def test_parts_of_a_network_that_never_ran(path: str) -> None:

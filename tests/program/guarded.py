@@ -202,7 +202,7 @@ class _Bound:
     def profile(self, inputs: list[Any], repeat: int) -> np.ndarray:
         """As `Bound.profile`, of what is no fence."""
         with self.lock:
-            return np.asarray(self.bound.profile([], repeat))[1::2]
+            return np.asarray(self.bound.profile([], repeat))[:, 1::2]
 
     def touch(self) -> None:
         """As `Bound.touch`."""

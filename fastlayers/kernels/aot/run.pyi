@@ -23,6 +23,7 @@ class Bound:
     longest: float
     out_specs: tuple[Any, ...]
     used: int
+    calls: int
     # The arguments of the constructor: Cython's __cinit__ takes them.
     def __init__(
         self, chunks: list[Chunk], inputs: int, outputs: tuple[Any, ...], most: int, ledger: Ledger, nbytes: int

@@ -98,7 +98,7 @@ cdef class Bound:
     cdef Ledger ledger
     cdef int64_t nbytes
     cdef readonly tuple out_specs  # (shape, dtype) of every output
-    cdef public int64_t used    # when it ran last
+    cdef public int64_t used, calls  # when it ran last, and how often
     cdef cnp.npy_intp *out_shape  # of all outputs, one after the other
     cdef int *out_ndim
     cdef int *out_type
@@ -392,7 +392,7 @@ cdef class Bound:
             bases = <void **>alloc(total * sizeof(void *))
             if bases == NULL:
                 raise LimitError("run: no memory")
-        self.used = tick()
+        self.used, self.calls = tick(), self.calls + 1
         before = limit_threads(threads)
         if not threads:
             limit_threads(before)  # within a run that has called a user's function, that one's
@@ -413,9 +413,9 @@ cdef class Bound:
         return outputs
 
     def profile(self, list inputs, int repeat):
-        """Runs `repeat` times with the GIL held, workers awake, and returns the shortest time of each call in nanoseconds."""
-        cdef cnp.ndarray times = np.full(self.count, np.iinfo(np.int64).max, np.int64)
-        cdef int64_t *least = <int64_t *>cnp.PyArray_DATA(times), start
+        """Runs with the GIL held, workers awake. Returns (repeat, calls, 2): ns from a run's to a call's begin, and the call's own."""
+        cdef cnp.ndarray times = np.empty((repeat, self.count, 2), np.int64)
+        cdef int64_t *to = <int64_t *>cnp.PyArray_DATA(times), begin, start
         cdef void *bases[MOST_BASES]
         cdef void *operands[MOST_OPERANDS]
         cdef int i, j
@@ -431,6 +431,7 @@ cdef class Bound:
         try:
             run_wake(self.work)
             for _ in range(repeat):
+                begin = fl_now_ns()
                 for i in range(self.count):
                     operand = self.operands + self.steps[i].first
                     start = fl_now_ns()
@@ -443,7 +444,8 @@ cdef class Bound:
                             if not isinstance(self.given[i], UsersStep):
                                 raise LimitError("profile: a step failed")
                             self.python_step(i, bases, arena, (inputs, results))
-                    least[i] = min(least[i], fl_now_ns() - start)
+                    to[0], to[1] = start - begin, fl_now_ns() - start
+                    to += 2
         finally:
             run_end()
         return times

@@ -11,22 +11,25 @@ import numpy as np
 
 from .._tuples import NamedTuple
 from ..graph.ir import Graph, Node
-from ..program.program import Binding, Program
-from ..program.stages import Stages
+from .program import Binding, Program
+from .stages import Stages
 
-__all__ = ["Part", "parts"]
+__all__ = ["Part", "parts", "times_run"]
 
 DEEPEST = 32  # as deep as graphs may be
 
 
 class Part(NamedTuple):
-    """A part: a binding with steps; or, without one, a node that runs alone, or did not run. `depth`: in how many bodies."""
+    """A part: a binding with steps, of a program; or, without one, a node that runs alone, or did not run. `depth`: in how many
+    bodies.
+    """
 
     depth: int
     binding: Binding | None
     node: Node | None
     constants: Mapping[str, np.ndarray]
     note: str
+    program: Program | None = None
 
 
 def parts(program: Program, depth: int = 0) -> Iterator[Part]:
@@ -34,7 +37,7 @@ def parts(program: Program, depth: int = 0) -> Iterator[Part]:
     stages = program._stages
     last = max(program._bindings.values(), key=_use, default=None)
     if last is not None and not last.staged and (stages is None or stages._parts == {}):
-        yield Part(depth, last.of(program), None, {}, "")
+        yield Part(depth, last.of(program), None, {}, "", program)
         return
     if stages is None:
         for node in program.graph.nodes:
@@ -51,6 +54,11 @@ def parts(program: Program, depth: int = 0) -> Iterator[Part]:
         if depth < DEEPEST:
             yield from _bodies(stages, nodes[at], depth + 1)
         at += 1
+
+
+def times_run(program: Program) -> int:
+    """How often the bindings that a program keeps have run so far."""
+    return sum(int(b.bound.calls) for b in program._bindings.values() if b.bound is not None)
 
 
 def _bodies(stages: Stages, node: Node, depth: int) -> Iterator[Part]:

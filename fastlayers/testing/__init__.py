@@ -1,0 +1,1 @@
+"""Checks of speed for tests: see the functions."""

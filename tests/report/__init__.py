@@ -1,0 +1,1 @@
+"""Reports: what is in them, and their forms."""

@@ -1,0 +1,90 @@
+"""A time as a share of what this machine can do, measured in the same seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._tuples import NamedTuple
+from ..errors import DeviceError
+from ..kernels import _dispatch
+
+__all__ = ["Share", "share_of_limit"]
+
+PRODUCTS = 20_000
+BUFFER = 1 << 22  # elements
+DRIFT = 0.10
+PARTS = 3
+
+
+class Share(NamedTuple):
+    """The least possible time of a call, as a share of its own: `share` by the best of both, `shares` by those of thirds of the
+    turns. `drift`: how far the probe's best times of the thirds are apart.
+    """
+
+    share: float
+    shares: tuple[float, ...]
+    drift: float
+
+    @property
+    def sure(self) -> bool:
+        """Whether the machine kept its pace while this was measured."""
+        return self.drift <= DRIFT
+
+    def below(self, least: float) -> bool:
+        """Whether the call is slower than that, by all of the time and by each of its thirds; never if the machine did not keep
+        its pace.
+        """
+        return self.sure and max(self.share, *self.shares) < least
+
+    def __str__(self) -> str:
+        told = "" if self.sure else f"; unsure: the machine's own pace changed by {self.drift:.0%}"
+        return f"{self.share:.1%} of the machine's limit ({min(self.shares):.1%} to {max(self.shares):.1%}){told}"
+
+
+def share_of_limit(call: Callable[[], Any], multiply_adds: float, nbytes: float = 0.0, seconds: float = 1.0) -> Share:
+    """Times a call in turns with a probe of the engine: products that stay in registers, or reading memory, whichever limits it.
+
+    Args:
+        call: what is timed, on one thread.
+        multiply_adds: that it does.
+        nbytes: that it reads and writes; 0 if they stay in a cache.
+        seconds: how long, about.
+
+    Raises:
+        DeviceError: there is no compiled engine, or it is not what runs.
+    """
+    engine: Any = _dispatch._engine()
+    if engine is None or not _dispatch.current().startswith("aot/"):
+        raise DeviceError("share_of_limit: needs the compiled engine: see `fastlayers doctor`")
+    data = np.zeros(BUFFER, np.float32)
+    products = _least(lambda: engine.probe_fma(PRODUCTS), 5) / engine.probe_fma(PRODUCTS)
+    reading = _least(lambda: engine.probe_read(data), 5) / data.nbytes
+    fma = multiply_adds * products >= nbytes * reading
+    probe: Callable[[], Any] = (lambda: engine.probe_fma(PRODUCTS)) if fma else (lambda: engine.probe_read(data))
+    unit, work = (float(engine.probe_fma(PRODUCTS)), multiply_adds) if fma else (float(data.nbytes), nbytes)
+    call()
+    probes: list[float] = []
+    calls: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(probes) < 4 * PARTS or time.perf_counter() < end:
+        probes.append(_least(probe, 2) / unit)
+        calls.append(_least(call, 2))
+    size = len(probes) // PARTS
+    parts = [(min(probes[i * size : (i + 1) * size]), min(calls[i * size : (i + 1) * size])) for i in range(PARTS)]
+    paces = [pace for pace, _ in parts]
+    least = min(probes)
+    shares = tuple(pace * work / taken for pace, taken in parts)
+    return Share(least * work / min(calls), shares, max(paces) / min(paces) - 1.0)
+
+
+def _least(call: Callable[[], Any], times: int) -> float:
+    found = float("inf")
+    for _ in range(times):
+        begin = time.perf_counter()
+        call()
+        found = min(found, time.perf_counter() - begin)
+    return max(found, 1e-9)

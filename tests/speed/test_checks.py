@@ -1,0 +1,128 @@
+"""The checks of `fastlayers.testing`: a planted slow-down fails each, a noisy neighbour none. What is timed is exhaustive."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fastlayers as fl
+from fastlayers.kernels import _dispatch
+from fastlayers.testing import Share, Times, Verdict, beside, instructions, plan_differences, plan_of, share_of_limit, take_turns
+from fastlayers.testing import instructions as counted
+from fastlayers.testing.instructions import why_not
+
+from .planted import LAYERS, SHAPES, feeds, neighbour, network
+
+ENGINE = pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+
+
+@pytest.fixture(autouse=True)
+def one_thread(kept_threads: None) -> None:
+    fl.set_num_threads(1)
+
+
+def test_a_plan_tells_what_changed() -> None:
+    plan = plan_of(network().report(SHAPES))
+    assert json.loads(json.dumps(plan)) == plan and plan_differences(plan, plan) == []
+    more = plan_differences(plan, plan_of(network(1).report(SHAPES)))
+    assert any(line.startswith("new: Linear") for line in more) and any(line.startswith("multiply_adds: ") for line in more)
+    changed = {**plan, "steps": [plan["steps"][0].replace(": linear", ": numpy"), *plan["steps"][1:]], "numpy_steps": 1}
+    assert [line.rpartition(" -> ")[2] for line in plan_differences(plan, changed)] == ["numpy", "1"]
+    with fl.kernels.use("reference"):
+        assert plan_differences(plan, plan_of(network().report(SHAPES)))[0].startswith("variant: ") == bool(_dispatch.levels())
+
+
+def times(*samples: float) -> Times:
+    return Times(min(samples), sorted(samples)[len(samples) // 2], list(samples))
+
+
+def test_noise_for_a_part_of_the_time_is_no_slow_down() -> None:
+    one, two = times(1.0, 1.1), times(2.0, 2.2)
+    assert Verdict(two, one, 2.0, (2.0, 1.9, 2.1)).slower(0.5) and not Verdict(one, one, 1.0, (1.0, 1.0, 1.0)).slower(0.0)
+    noisy = Verdict(two, one, 2.0, (2.0, 1.01, 2.1))
+    assert not noisy.slower(0.5) and not noisy.sure(0.5)
+    assert not Verdict(one, one, 2.0, (2.0, 2.0, 2.0)).slower(0.5), "the fastest calls are as fast"
+    assert Share(0.2, (0.2, 0.2, 0.21), 0.01).below(0.3) and not Share(0.2, (0.2, 0.4, 0.2), 0.01).below(0.3)
+    drifting = Share(0.2, (0.2, 0.2, 0.2), 0.5)
+    assert not drifting.below(0.3) and not drifting.sure and "unsure" in str(drifting)
+
+
+def test_contestants_take_turns() -> None:
+    calls: list[str] = []
+    found = take_turns({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, 3, burst=0, sample=0)
+    assert calls[-4:] == ["a", "a", "b", "b"] and [len(t.samples) for t in found.values()] == [3, 3]
+    assert found["a"].dict().keys() == {"best", "median", "p95", "p99", "rounds"}
+    assert times(*range(1, 101)).percentile(0.95) == 96
+
+
+TESTS = """
+import numpy as np, os, fastlayers as fl, pytest
+from tests.speed.planted import SHAPES, network
+
+def test_plan(model_speed):
+    speed = model_speed(network(int(os.environ["MORE"])), SHAPES)
+    speed.plan(numpy_steps=0)
+    speed.instructions()
+
+def test_bound(model_speed):
+    with pytest.raises(pytest.fail.Exception, match="multiply_adds is [0-9]+: expected at most 5"):
+        model_speed(network(), SHAPES).plan(multiply_adds=5)
+    with pytest.raises(fl.ArgumentError, match="is no total of this plan"):
+        model_speed(network(), SHAPES).plan(seconds=5)
+    with pytest.raises(fl.ArgumentError, match="feeds lacks 'x'"):
+        model_speed(network(), {})
+"""
+
+
+@ENGINE
+def test_the_plugin_stores_plans_and_fails_where_they_change(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["fastlayers.testing.plugin"]')
+    (tmp_path / "test_it.py").write_text(TESTS)
+
+    def run(more: int, *options: str) -> str:
+        root = str(Path(__file__).parents[2])
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *options, str(tmp_path)]
+        environment = {**os.environ, "MORE": str(more), "PYTHONPATH": root}
+        environment.pop("PYTEST_XDIST_WORKER", None)
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    assert "2 passed" in run(0, "--speed-update")
+    stored = json.loads((tmp_path / "__speed__" / "test_it.json").read_text())
+    assert len(stored["test_plan"][f"plan {network().variant}"]["steps"]) == LAYERS
+    slower = run(1)
+    assert "1 failed, 1 passed" in slower and "new: Linear" in slower and "--speed-update stores it" in slower
+
+
+@ENGINE
+@pytest.mark.exhaustive
+def test_what_is_timed_finds_twice_the_work_and_no_neighbour() -> None:
+    base, slow, given = network(), network(LAYERS), feeds()
+    work = base.report(SHAPES).multiply_adds
+    for count in (0, 2):
+        with neighbour(count):
+            assert not beside(lambda: base.run(given), lambda: base.run(given), 0.5).slower(0.25)
+            bar = 0.7 * share_of_limit(lambda: base.run(given), work).share
+            assert not share_of_limit(lambda: base.run(given), work).below(bar)
+    assert beside(lambda: slow.run(given), lambda: base.run(given), 0.5).slower(0.25)
+    found = share_of_limit(lambda: slow.run(given), work)
+    assert found.below(bar) or not found.sure
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(bool(why_not()), reason=f"instructions cannot be counted: {why_not()}")
+def test_instructions_are_the_same_every_time_and_find_one_more_layer() -> None:
+    first, again = (instructions(network(), feeds(), 3) for _ in range(2))
+    assert abs(first - again) < 0.005 * first
+    assert instructions(network(1), feeds(), 3) > 1.03 * first
+
+
+def test_what_is_missing_for_counting_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(fl.DeviceError, match="instructions: "):
+        counted(network(), feeds())

@@ -16,13 +16,13 @@ __all__ = ["Share", "share_of_limit"]
 
 PRODUCTS = 20_000
 BUFFER = 1 << 22  # elements
-DRIFT = 0.10
+DRIFT = 0.05  # of the best times of the thirds, of the probe's and of the call's
 PARTS = 3
 
 
 class Share(NamedTuple):
     """The least possible time of a call, as a share of its own: `share` by the best of both, `shares` by those of thirds of the
-    turns. `drift`: how far the probe's best times of the thirds are apart.
+    turns. `drift`: how far the best times of the thirds are apart, of the probe or of the call.
     """
 
     share: float
@@ -78,7 +78,9 @@ def share_of_limit(call: Callable[[], Any], multiply_adds: float, nbytes: float 
     paces = [pace for pace, _ in parts]
     least = min(probes)
     shares = tuple(pace * work / taken for pace, taken in parts)
-    return Share(least * work / min(calls), shares, max(paces) / min(paces) - 1.0)
+    taken = [least for _, least in parts]
+    drift = max(max(paces) / min(paces), max(taken) / min(taken)) - 1.0
+    return Share(least * work / min(calls), shares, drift)
 
 
 def _least(call: Callable[[], Any], times: int) -> float:

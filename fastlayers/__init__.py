@@ -24,6 +24,7 @@ __version__ = "0.1.0"
 
 # What a process does not use it does not wait for: layers, whole networks, and the kernels of both come when they are asked for.
 _HOMES = {
+    "_example": "example",
     "_held": "Memory memory trim_memory",
     "formats": "load_weights",
     "layers": " ".join(_LAYERS.values()),
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from . import cuda as cuda
     from . import functional, graph, kernels, layers
     from . import ort as ort
+    from ._example import example
     from ._held import Memory, memory, trim_memory
     from .formats import load_weights
     from .layers import *
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ArgumentError", "DTypeError", "DeviceError", "Error", "FormatError", "InferenceSession", "LimitError", "Memory",
     "MissingExtraError", "Model", "SessionOptions", "ShapeError", "Stream", "TensorSpec", "TimeoutError", "UnsupportedError",
-    "WeightsError", "__version__", "compile", "functional", "get_num_threads", "graph", "kernels", "layers", "load",
+    "WeightsError", "__version__", "compile", "example", "functional", "get_num_threads", "graph", "kernels", "layers", "load",
     "load_weights", "memory", "operator", "set_num_threads", "trim_memory",
 ]  # fmt: skip
 

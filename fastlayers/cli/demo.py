@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from importlib.resources import as_file, files
 from time import perf_counter
 from typing import Any, TextIO
 
@@ -47,17 +46,15 @@ def run(file: str | None, threshold: float, out: TextIO, model: str | None = Non
 
 def load_network() -> vad.VoiceActivity:
     """The network with the packaged weights."""
-    with as_file(files("fastlayers") / "data" / "silero_vad_16k.safetensors") as path:
-        net = vad.VoiceActivity()
-        net.load_state_dict(fl.load_weights(path))
+    net = vad.VoiceActivity()
+    weights = fl.load_weights(fl.example("silero_vad"))  # beside them are the small constants of the file's graph
+    net.load_state_dict({name: weights[name] for name in net.tensor_shapes()})
     return net
 
 
 def load_recording(file: str | None = None) -> np.ndarray:
     """The samples (n,) of a 16 kHz mono WAV file, or of the packaged one."""
-    if file is None:
-        with as_file(files("fastlayers") / "data" / "speech_16k.wav") as path:
-            return _mono(str(path), read_wav(path))
+    file = fl.example("speech") if file is None else file
     return _mono(file, read_wav(file))
 
 

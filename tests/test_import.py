@@ -118,5 +118,5 @@ def test_commands_for_optional_parts_name_what_they_need() -> None:
         assert line and re.findall(r'"([^"]+)"', line[1]) == list(packages), extra
     assert install("cuda") == 'pip install "numba>=0.61" "numba-cuda[cu12]>=0.30"'
     # The project is not on the index: its name brings nothing.
-    for path in [*(ROOT / "fastlayers").rglob("*.py"), *(ROOT / "docs").glob("*.md"), ROOT / "README.md"]:
+    for path in [*(ROOT / "fastlayers").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]:
         assert "pip install fastlayers" not in (told := path.read_text(encoding="utf-8")) and 'install "fastlayers[' not in told

@@ -9,6 +9,7 @@ import functools
 import importlib.util
 import math
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -144,6 +145,11 @@ def _default() -> str:
             raise DeviceError(f"FASTLAYERS_ISA: level {forced!r} {what}: expected one of {', '.join((*names, *others))}")
         return f"aot/{forced}"
     if not names:
+        if getattr(sys, "frozen", False):
+            raise DeviceError(
+                "fastlayers: the compiled engine is not in this frozen program, which would run many times slower: freeze it with "
+                "fastlayers' hook (PyInstaller finds it in the installed package), or set FASTLAYERS_ISA=reference to run plain numpy"
+            )
         other = "jit" if _numba() else "reference"
         instead = {
             "jit": "running Numba's kernels, each of which is compiled when it is first called",

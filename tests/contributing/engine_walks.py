@@ -163,7 +163,7 @@ LEVEL = Walk(
         new("fastlayers/kernels/aot/csrc/_x86_v2.c", '/* The x86_v2 level: see level.h. */\n#define FL_LEVEL x86_v2\n#include "vec_x86_v1.h"\n#include "level.h"\n'),
         after("fastlayers/kernels/aot/csrc/cpu.h", '  return (!strcmp(level, "x86_v1") && has >= 1) || ', '(!strcmp(level, "x86_v2") && has >= 3) || '),
         after("fastlayers/kernels/_dispatch.py", 'LEVELS = ("x86_v4", "x86_v3", ', '"x86_v2", '),
-        after("README.md", "| `aot/neon` | compiled, for 64-bit ARM |\n", "| `aot/x86_v2` | compiled, for SSE4.2 |\n"),
+        after("docs/explanation/variants.md", "| `aot/neon` | compiled, for 64-bit ARM |\n", "| `aot/x86_v2` | compiled, for SSE4.2 |\n"),
         after("fastlayers/kernels/README.md", "Order in which a variant is chosen: `x86_v4`, `x86_v3`, ", "`x86_v2`, "),
     ),
     (

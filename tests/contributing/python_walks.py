@@ -136,7 +136,7 @@ VARIANT = Walk(
             ', variants=(*_ALL, "plain")',
         ),
         after("tests/conftest.py", '    found: list[Any] = ["reference", ', '"plain", '),
-        after("README.md", "| `reference` | plain numpy |\n", "| `plain` | numpy in float32 |\n"),
+        after("docs/explanation/variants.md", "| `reference` | plain numpy |\n", "| `plain` | numpy in float32 |\n"),
     ),
     (
         '-c \'import fastlayers as fl; fl.kernels.use("plain"); assert fl.kernels.info()["operations"]["where"] == "plain"\'',

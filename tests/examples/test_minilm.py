@@ -41,6 +41,7 @@ def test_embeddings(weights: Path, variant: str) -> None:
 
 
 def test_from_the_command_line(weights: Path) -> None:
+    pytest.importorskip("tokenizers")
     wheel_file(REQUIREMENT, f"{FOLDER}/vocab.txt")
     texts = ["A cat sits on the mat.", "The kitten is resting on a rug.", "Stock prices fell sharply in New York today."]
     command = [sys.executable, str(ROOT / "examples" / "minilm.py"), str(weights.parent), *texts]
@@ -49,6 +50,19 @@ def test_from_the_command_line(weights: Path) -> None:
     ).stdout
     likeness = np.array([float(word) for word in printed.replace("[", " ").replace("]", " ").split()]).reshape(3, 3)
     assert likeness[0, 1] > 0.5 > 0.2 > max(likeness[0, 2], likeness[1, 2])
+
+
+def test_words_that_are_not_in_the_vocabulary_count(weights: Path) -> None:
+    """In pieces: as one unknown token, rare words would all be alike."""
+    pytest.importorskip("tokenizers")
+    wheel_file(REQUIREMENT, f"{FOLDER}/vocab.txt")
+    texts = ["hydroxychloroquine", "hydroxychloroquine sulfate", "skateboarders"]
+    command = [sys.executable, str(ROOT / "examples" / "minilm.py"), str(weights.parent), *texts]
+    printed = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    ).stdout
+    likeness = np.array([float(word) for word in printed.replace("[", " ").replace("]", " ").split()]).reshape(3, 3)
+    assert likeness[0, 1] > 0.8 > 0.5 > likeness[0, 2]
 
 
 def test_it_is_short() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 FOLDER = Path(__file__).parent.parent.parent / "examples"
 SCRIPTS = sorted(FOLDER.glob("*.py"))
-ALLOWED = {"__future__", "argparse", "collections", "fastlayers", "json", "math", "numpy", "pathlib", "re", "sys", "time", "wave"}
+ALLOWED = {"__future__", "argparse", "collections", "fastlayers", "json", "math", "numpy", "pathlib", "re", "sys", "time", "tokenizers", "wave"}
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)

@@ -347,7 +347,7 @@ def test_the_packaged_network() -> None:
         "final_conv.weight": (1, 128, 1),
         "final_conv.bias": (1,),
     }
-    weights = load_weights(PACKAGED, max_bytes=100_000)
+    weights = load_weights(PACKAGED, max_bytes=500_000)
     of_graph = {name for name in weights if name.partition("~")[0] in ("index", "ints")}
     assert {name: array.shape for name, array in weights.items() if name not in of_graph} == shapes
     assert all(weights[name].dtype == np.float32 and np.isfinite(weights[name]).all() and weights[name].any() for name in shapes)

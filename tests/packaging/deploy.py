@@ -170,9 +170,11 @@ TRIALS: dict[str, Callable[[Path, Path], None]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("work", type=Path)
-    parser.add_argument("names", nargs="*", choices=[*TRIALS, []])
+    parser.add_argument("names", nargs="*", metavar="name", help=f"all of {', '.join(TRIALS)} if left out")
     parser.add_argument("--wheel", type=Path, help="made of this tree if left out")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
+    if unknown := set(options.names) - TRIALS.keys():
+        parser.error(f"no trial {sorted(unknown)}: expected some of {', '.join(TRIALS)}")
     work = options.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     wheel = options.wheel

@@ -53,7 +53,9 @@ def toctrees() -> str:
     found = {path.relative_to(HERE).with_suffix("").as_posix() for path in HERE.rglob("*.md")} - {"index"}
     doors = {door: pages.split() for door, pages in DOORS.items()}
     for page in sorted(found - named):
-        doors[{"start": "Start", "how-to": "How to", "reference": "Reference"}.get(page.split("/")[0], "Explanation")].append(page)
+        doors[{"start": "Start", "how-to": "How to", "reference": "Reference"}.get(page.split("/")[0], "Explanation")].append(
+            page
+        )
     return "\n".join(
         f"```{{toctree}}\n:hidden:\n:caption: {door}\n\n" + "\n".join(pages) + "\n```\n" for door, pages in doors.items()
     )

@@ -1,7 +1,7 @@
 """A task of Celery, in its default pool of forked workers: the model is loaded in the parent and shared.
 
-    pip install celery
-    BROKER=redis://localhost celery --app celery_app worker --concurrency 2          in examples/services
+pip install celery
+BROKER=redis://localhost celery --app celery_app worker --concurrency 2          in examples/services
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Speech probabilities over HTTP with FastAPI: the body is 16 kHz mono int16, the answer a probability for each 512 samples.
 
-    pip install fastapi uvicorn
-    uvicorn fastapi_app:app --workers 2          in examples/services; MODEL=model.onnx: another network of the same form
-    curl --data-binary @speech.raw localhost:8000/speech
+pip install fastapi uvicorn
+uvicorn fastapi_app:app --workers 2          in examples/services; MODEL=model.onnx: another network of the same form
+curl --data-binary @speech.raw localhost:8000/speech
 """
 
 from __future__ import annotations

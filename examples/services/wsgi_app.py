@@ -1,7 +1,7 @@
 """The same service without a framework, for gunicorn: the model is loaded once, before the workers are forked.
 
-    pip install gunicorn
-    gunicorn --config gunicorn.conf.py wsgi_app:app          in examples/services
+pip install gunicorn
+gunicorn --config gunicorn.conf.py wsgi_app:app          in examples/services
 """
 
 from __future__ import annotations

@@ -12,7 +12,21 @@ import pytest
 
 FOLDER = Path(__file__).parent.parent.parent / "examples"
 SCRIPTS = sorted(FOLDER.glob("*.py"))
-ALLOWED = {"__future__", "argparse", "collections", "fastlayers", "json", "math", "numpy", "pathlib", "re", "sys", "time", "tokenizers", "wave"}
+ALLOWED = {
+    "__future__",
+    "argparse",
+    "collections",
+    "fastlayers",
+    "json",
+    "math",
+    "numpy",
+    "pathlib",
+    "re",
+    "sys",
+    "time",
+    "tokenizers",
+    "wave",
+}
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)

@@ -28,7 +28,9 @@ def run(*command: str | Path, cwd: Path | None = None, env: dict[str, str] | Non
     """What a command prints; fails with all that it said if it does."""
     done = subprocess.run([str(part) for part in command], cwd=cwd, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"{' '.join(map(str, command))}\nended with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+        raise SystemExit(
+            f"{' '.join(map(str, command))}\nended with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+        )
     return done.stdout
 
 
@@ -79,7 +81,14 @@ def try_lambda(work: Path, wheel: Path) -> None:
     command = ["unshare", "--mount", "--map-root-user", "sh", "-c", script, sys.executable, CALL]
     if subprocess.run(["unshare", "--mount", "--map-root-user", "true"], capture_output=True, check=False).returncode:
         print("lambda: this machine lets nobody mount: run in a folder that can be written")
-        command = ["env", "-i", sys.executable, "-c", CALL.replace("assert not", "assert True or").replace('raise SystemExit', "print"), "speech.wav"]
+        command = [
+            "env",
+            "-i",
+            sys.executable,
+            "-c",
+            CALL.replace("assert not", "assert True or").replace("raise SystemExit", "print"),
+            "speech.wav",
+        ]
     shown = run(*command, cwd=folder)
     assert "'seconds': 6." in shown and "aot/" in shown, shown
     print(f"lambda: {shown.strip()}")
@@ -152,7 +161,16 @@ def try_container(work: Path, wheel: Path) -> None:
         print("container: no container engine runs here: only the names in the file are checked")
         return
     run(engine, "build", "--file", DEPLOY / "container" / "Containerfile", "--tag", "speech", ROOT)
-    shown = run(engine, "run", "--rm", "--read-only", "speech", "python", "-c", "import wsgi_app, fastlayers as fl; print(fl.kernels.current())")
+    shown = run(
+        engine,
+        "run",
+        "--rm",
+        "--read-only",
+        "speech",
+        "python",
+        "-c",
+        "import wsgi_app, fastlayers as fl; print(fl.kernels.current())",
+    )
     assert "aot/" in shown
     print(f"container: {shown.strip()}")
 

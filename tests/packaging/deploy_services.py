@@ -96,14 +96,31 @@ def check(python: Path, work: Path) -> None:
     tools = python.parent
     port = free_port()
     log = work / "uvicorn.log"
-    command = [str(tools / "uvicorn"), "fastapi_app:app", "--workers", "2", "--port", str(port)]
+    command = [
+        str(tools / "uvicorn"),
+        "fastapi_app:app",
+        "--workers",
+        "2",
+        "--port",
+        str(port),
+        "--timeout-worker-healthcheck",
+        "100",
+    ]
     with started(command, log) as process:
         ready(port, process, log)
         ask("uvicorn and FastAPI", port)
     for name, more in (("gunicorn", ["wsgi_app:app"]), ("gunicorn and FastAPI", ["--worker-class", "asgi", "fastapi_app:app"])):
         port = free_port()
         log = work / "gunicorn.log"
-        command = [str(tools / "gunicorn"), "--config", "gunicorn.conf.py", "--bind", f"127.0.0.1:{port}", "--no-control-socket", *more]
+        command = [
+            str(tools / "gunicorn"),
+            "--config",
+            "gunicorn.conf.py",
+            "--bind",
+            f"127.0.0.1:{port}",
+            "--no-control-socket",
+            *more,
+        ]
         with started(command, log) as process:
             ready(port, process, log)
             ask(name, port)

@@ -1,6 +1,6 @@
 """A program to freeze: prints the share of speech in the packaged recording, or in a file of int16 samples.
 
-    pyinstaller --onedir app.py          or --onefile; dist/app/app, or dist/app, needs no Python
+pyinstaller --onedir app.py          or --onefile; dist/app/app, or dist/app, needs no Python
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Sphinx: ``python -m sphinx -W docs site`` with the extra "docs". Pages are Markdown; what is made of the code is made here, at build time."""
+"""Sphinx: ``python -m sphinx -W docs site`` with the extra "docs". Pages are Markdown; some are made of the code, at build time."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ linkcheck_ignore = [r"https?://"]  # what is elsewhere changes without us
 
 DOORS = {
     "Start": "start/install start/first-steps onnxruntime start/torch start/keras start/layers",
-    "How to": "how-to/services how-to/streaming how-to/batches export how-to/deploy how-to/scaling how-to/speed-checks how-to/inspect "
-    "how-to/operators how-to/untrusted cuda",
+    "How to": "how-to/services how-to/streaming how-to/batches export how-to/deploy how-to/scaling how-to/speed-checks "
+    "how-to/inspect how-to/operators how-to/untrusted cuda",
     "Reference": "models reference/api layers operators reference/operators-table reference/supported reference/commands "
     "reference/environment reference/errors",
     "Explanation": "explanation/how explanation/exactness explanation/threads explanation/memory explanation/variants "
@@ -64,6 +64,7 @@ def toctrees() -> str:
 def operators_table() -> str:
     """Every operator of ONNX, a row each: searched and sorted in the browser."""
     import make_operators
+
     from fastlayers.formats.onnx.canonical import DOMAINS
     from fastlayers.formats.onnx.schema import schemas
     from fastlayers.operators import OPERATORS

@@ -1,4 +1,4 @@
-"""Writes fastlayers/data/silero_vad_16k.safetensors: the weights that are in it, and the network of `fastlayers.cli.vad` as a graph.
+"""Writes fastlayers/data/silero_vad_16k.safetensors: the weights that are in it, and `fastlayers.cli.vad` as a graph.
 
     python -m tests.goldens.make_example
 

@@ -2,8 +2,8 @@
 
     python -m tests.packaging.deploy WORK [--wheel fastlayers-*.whl] [name ...]
 
-Names: lambda, zipapp, pyinstaller, services, systemd, container. What this machine cannot do (mount, systemd, a container engine) is
-said, and the rest is done. WORK is kept, so that a second run is short.
+Names: lambda, zipapp, pyinstaller, services, systemd, container. What this machine cannot do (mount, systemd, a container
+engine) is said, and the rest is done. WORK is kept, so that a second run is short.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Unpacks the archive that it is in, once for each content, and runs the application from there."""
 
+import contextlib
 import hashlib
 import os
 import runpy
@@ -17,10 +18,8 @@ def unpacked(archive: Path) -> Path:
         made = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
         with zipfile.ZipFile(archive) as file:
             file.extractall(made)
-        try:
+        with contextlib.suppress(OSError):  # another process was first
             made.rename(folder)
-        except OSError:  # another process was first
-            pass
     if folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o022:
         sys.exit(f"{folder} is somebody else's")
     return folder

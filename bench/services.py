@@ -1,4 +1,4 @@
-"""fastlayers in a service, beside onnxruntime: many threads on one model, coroutines, deadlines, memory of forked workers, cold starts.
+"""fastlayers in a service, beside onnxruntime: threads on one model, coroutines, deadlines, forked workers, cold starts.
 
     python -m bench.services threads [--seconds 2]      requests per second and p99 with 1, 8, 32 threads; bits compared
     python -m bench.services async                      what `arun` adds to a run, and how late a run ends after its deadline
@@ -6,7 +6,7 @@
     python -m bench.services cold FOLDER ... [--tenth]  from the start of Python to the first answer of FOLDER/cold.py, by turns;
                                                         --tenth: on a tenth of a processor
 
-silero-vad comes out of its wheel (see `bench.demo`), SqueezeNet 1.1 is made here with drawn weights. Contestants take turns in one run:
+silero-vad comes out of its wheel (see `bench.demo`), SqueezeNet 1.1 is made here with drawn weights. Contestants take turns:
 ratios count. Each engine decides for itself how many threads a call uses, except where said.
 """
 
@@ -305,7 +305,7 @@ class Tenth:
         if self.folder.exists():
             place = self.folder / "cgroup.procs"
             subprocess.run(
-                ["sh", "-c", f'echo $$ > {place}; exec "$@"', "sh", *command], env=env, check=True, stdout=subprocess.DEVNULL
+                ["/bin/sh", "-c", f'echo $$ > {place}; exec "$@"', "sh", *command], env=env, check=True, stdout=subprocess.DEVNULL
             )
             return
         process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)

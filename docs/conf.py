@@ -1,4 +1,4 @@
-"""Sphinx: ``python -m sphinx -W docs site`` with the extra "docs". Pages are Markdown; some are made of the code, at build time."""
+"""Sphinx: ``python -m sphinx -W docs site`` with the extra "docs". Pages are Markdown; some are made of the code."""
 
 from __future__ import annotations
 

@@ -147,8 +147,8 @@ def _default() -> str:
     if not names:
         if getattr(sys, "frozen", False):
             raise DeviceError(
-                "fastlayers: the compiled engine is not in this frozen program, which would run many times slower: freeze it with "
-                "the hook of the installed package, which PyInstaller finds, or set FASTLAYERS_ISA=reference to run plain numpy"
+                "fastlayers: the compiled engine is not in this frozen program, which would run many times slower: freeze it "
+                "with the hook of the installed package, which PyInstaller finds, or set FASTLAYERS_ISA=reference to run plain numpy"
             )
         other = "jit" if _numba() else "reference"
         instead = {

@@ -38,7 +38,7 @@ linkcheck_ignore = [r"https?://"]  # what is elsewhere changes without us
 
 DOORS = {
     "Start": "start/install start/first-steps onnxruntime start/torch start/keras start/layers",
-    "How to": "how-to/services how-to/streaming how-to/batches export how-to/deploy how-to/scaling how-to/speed-checks "
+    "How to": "how-to/services how-to/streaming how-to/batches export how-to/deploy how-to/scaling scaling how-to/speed-checks "
     "how-to/inspect how-to/operators how-to/untrusted cuda",
     "Reference": "models reference/api layers operators reference/operators-table reference/supported reference/commands "
     "reference/environment reference/errors",

@@ -148,7 +148,7 @@ def _default() -> str:
         if getattr(sys, "frozen", False):
             raise DeviceError(
                 "fastlayers: the compiled engine is not in this frozen program, which would run many times slower: freeze it "
-                "with the hook of the installed package, which PyInstaller finds, or set FASTLAYERS_ISA=reference to run plain numpy"
+                "with the hook of the installed package, which PyInstaller finds, or set FASTLAYERS_ISA=reference"
             )
         other = "jit" if _numba() else "reference"
         instead = {

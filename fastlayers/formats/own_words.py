@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ..graph.ops import Op
+from functools import cache
+from typing import Any
 
 __all__ = ["unread"]
 
@@ -92,24 +89,14 @@ def _known() -> dict[str, frozenset[str]]:
     return {op: frozenset(names) for op, names in found.items()}
 
 
-@lru_cache(512)  # users' come and go
-def _arguments(entry: Op) -> frozenset[str]:
-    """Those arguments of a recorded function that are no tensors."""
-    import inspect
-
-    return frozenset(inspect.signature(entry.raw).parameters) - {tensor.lstrip("*") for tensor in entry.tensors}
-
-
 def unread(op: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes that the operation does not read; none of one that nobody knows, which is refused by its name."""
-    from ..graph.ops import OPS
     from ..operators import OPERATORS
     from ..operators._families import CONTROL, SEQUENCES
 
-    if op in OPS:  # those of users too, which are among the operators as well
-        known = _arguments(OPS[op])
-    elif op in OPERATORS or op in CONTROL or op in SEQUENCES:
-        known = _known().get(op, frozenset())
-    else:
+    operator = OPERATORS.get(op)
+    if operator is None and op not in CONTROL and op not in SEQUENCES:
         return {}
+    own = None if operator is None else operator.attributes
+    known = _known().get(op, frozenset()) if own is None else own
     return {name: value for name, value in attributes.items() if name not in known}

@@ -10,6 +10,7 @@ import numpy as np
 from .._tuples import NamedTuple
 from ..errors import DTypeError, ShapeError
 from ..graph.ir import Dim, Shape
+from ..graph.record import record, scalar
 from ..kernels import _dispatch
 from ..kernels.table import REDUCE, Activation
 from ._arrays import empty
@@ -27,6 +28,7 @@ __all__ = [
     "lengths_rule",
     "mask_rule",
     "offset_of",
+    "recorded_mask",
     "scale_of",
     "wanted",
     "weigh",
@@ -114,6 +116,13 @@ def additive_mask(mask: np.ndarray | None) -> np.ndarray | None:
         return mask
     numbers: np.ndarray = np.where(mask, np.float32(0), np.float32(-np.inf))
     return numbers
+
+
+def recorded_mask(mask: Any) -> Any:
+    """A mask as `additive_mask` gives it, of a symbolic value or an array."""
+    if mask is None or mask.dtype != np.bool_:
+        return mask
+    return record("Where", mask, scalar(0.0), scalar(-np.inf))
 
 
 def four(shape: Sequence[int], batched: bool) -> tuple[int, ...]:

@@ -10,12 +10,14 @@ import numpy as np
 from .._tuples import NamedTuple
 from ..errors import ShapeError, UnsupportedError
 from ..graph.ir import Dim, Shape
+from ..graph.record import record
 from ..kernels import _dispatch
 from ._arrays import as_float32, empty
 from ._checks import MOST_STEP, flag, integers
 from ._geometry import window
+from ._recorded import with_batch
 
-__all__ = ["Pool", "five", "image", "no_indices", "plain", "pool", "pool_pads", "pool_shape", "run_pool"]
+__all__ = ["Pool", "five", "image", "no_indices", "plain", "pool", "pool_pads", "pool_shape", "record_pool", "run_pool"]
 
 
 class Pool(NamedTuple):
@@ -131,3 +133,27 @@ def plain(attributes: dict[str, Any]) -> None:
     for name, value in attributes.items():
         if isinstance(value, (tuple, list)):
             attributes[name] = tuple(tuple(v) if isinstance(v, (tuple, list)) else v for v in value)
+
+
+def record_pool(
+    operator: str, axes: int, x: Any, return_indices: Any = False, count_include_pad: Any = False, divisor_override: Any = None,
+    norm_type: Any = None, norm: Any = None, dilation: Any = 1, **given: Any,
+) -> Any:  # fmt: skip
+    """Records a pool over windows."""
+    place = pool(operator, axes, dilation=dilation, **given)
+    found: dict[str, Any] = {"kernel_shape": place.kernel, "strides": place.stride, "dilations": place.dilation}
+    if place.padding is None:
+        found["auto_pad"] = "SAME_UPPER"
+    else:
+        found["pads"] = (*(before for before, _ in place.padding), *(after for _, after in place.padding))
+    if place.ceil:
+        found["ceil_mode"] = 1
+    if place.last:
+        found["x_last"] = True
+    if operator == "LpPool":
+        found |= {"p": float(norm_type), **({} if norm else {"scaled": True})}
+    if count_include_pad and place.padding is not None:
+        found["count_include_pad"] = 1
+    if divisor_override is not None:
+        found["divisor"] = divisor_override
+    return with_batch(x, axes, lambda x: record(operator, x, **found))

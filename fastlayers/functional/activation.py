@@ -9,8 +9,10 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph.ir import Shape
 from ..graph.ops import op
+from ..graph.record import record
 from ..kernels.table import UNARY, Activation
 from ._checks import number, single
+from ._recorded import activates, alpha, clipped, same
 from ._unary import PLAIN, floats, numbers_rule, run_unary
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def softplus_rule(x: Shape, beta: float, threshold: float) -> Shape:
     return x
 
 
-@op("relu", "x", numbers_rule("relu"))
+@op("relu", "x", numbers_rule("relu"), same("Relu"))
 def relu(x: Tensor) -> np.ndarray:
     """Rectifier: ``max(x, 0)``.
 
@@ -72,7 +74,7 @@ def relu(x: Tensor) -> np.ndarray:
     return run_unary("relu", x, PLAIN["relu"])
 
 
-@op("relu6", "x", numbers_rule("relu6"))
+@op("relu6", "x", numbers_rule("relu6"), lambda x: clipped(x, 0.0, 6.0))
 def relu6(x: Tensor) -> np.ndarray:
     """Rectifier that stops at 6: ``min(max(x, 0), 6)``.
 
@@ -92,7 +94,7 @@ def relu6(x: Tensor) -> np.ndarray:
     return run_unary("relu6", x, _RELU6)
 
 
-@op("leaky_relu", "x", numbers_rule("leaky_relu"), floats)
+@op("leaky_relu", "x", numbers_rule("leaky_relu"), alpha("LeakyRelu", alpha="negative_slope"), floats)
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> np.ndarray:
     """Rectifier with a slope below zero: ``x if x >= 0 else negative_slope * x``.
 
@@ -114,7 +116,7 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> np.ndarray:
     return run_unary("leaky_relu", x, Activation(UNARY["leaky_relu"].code, negative_slope))
 
 
-@op("elu", "x", numbers_rule("elu"), floats)
+@op("elu", "x", numbers_rule("elu"), alpha("Elu", alpha="alpha"), floats)
 def elu(x: Tensor, alpha: float = 1.0) -> np.ndarray:
     """Exponential linear unit: ``x if x > 0 else alpha * (exp(x) - 1)``.
 
@@ -136,7 +138,7 @@ def elu(x: Tensor, alpha: float = 1.0) -> np.ndarray:
     return run_unary("elu", x, Activation(UNARY["elu"].code, single("elu", "alpha", alpha)))
 
 
-@op("selu", "x", numbers_rule("selu"))
+@op("selu", "x", numbers_rule("selu"), same("Selu"))
 def selu(x: Tensor) -> np.ndarray:
     """Self-normalising exponential linear unit: ``scale * (x if x > 0 else alpha * (exp(x) - 1))``.
 
@@ -156,7 +158,7 @@ def selu(x: Tensor) -> np.ndarray:
     return run_unary("selu", x, PLAIN["selu"])
 
 
-@op("gelu", "x", gelu_rule)
+@op("gelu", "x", gelu_rule, lambda x, approximate: record("Gelu", x, approximate=approximate))
 def gelu(x: Tensor, approximate: str = "none") -> np.ndarray:
     """Gaussian error linear unit: ``x * Phi(x)``.
 
@@ -180,7 +182,7 @@ def gelu(x: Tensor, approximate: str = "none") -> np.ndarray:
     return run_unary("gelu", x, PLAIN["gelu_tanh" if approximate == "tanh" else "gelu"])
 
 
-@op("silu", "x", numbers_rule("silu"))
+@op("silu", "x", numbers_rule("silu"), same("Swish"))
 def silu(x: Tensor) -> np.ndarray:
     """Sigmoid linear unit, also called swish: ``x * sigmoid(x)``.
 
@@ -200,7 +202,7 @@ def silu(x: Tensor) -> np.ndarray:
     return run_unary("silu", x, PLAIN["silu"])
 
 
-@op("sigmoid", "x", numbers_rule("sigmoid"))
+@op("sigmoid", "x", numbers_rule("sigmoid"), same("Sigmoid"))
 def sigmoid(x: Tensor) -> np.ndarray:
     """Logistic function: ``1 / (1 + exp(-x))``.
 
@@ -220,7 +222,7 @@ def sigmoid(x: Tensor) -> np.ndarray:
     return run_unary("sigmoid", x, PLAIN["sigmoid"])
 
 
-@op("tanh", "x", numbers_rule("tanh"))
+@op("tanh", "x", numbers_rule("tanh"), same("Tanh"))
 def tanh(x: Tensor) -> np.ndarray:
     """Hyperbolic tangent: ``tanh(x)``.
 
@@ -240,7 +242,7 @@ def tanh(x: Tensor) -> np.ndarray:
     return run_unary("tanh", x, PLAIN["tanh"])
 
 
-@op("hardsigmoid", "x", numbers_rule("hardsigmoid"), floats)
+@op("hardsigmoid", "x", numbers_rule("hardsigmoid"), alpha("HardSigmoid", alpha="alpha", beta="beta"), floats)
 def hardsigmoid(x: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> np.ndarray:
     """Sigmoid in three straight pieces: ``min(max(alpha * x + beta, 0), 1)``.
 
@@ -264,7 +266,7 @@ def hardsigmoid(x: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> np.ndarra
     return run_unary("hardsigmoid", x, Activation(UNARY["hardsigmoid"].code, alpha, beta))
 
 
-@op("hardswish", "x", numbers_rule("hardswish"))
+@op("hardswish", "x", numbers_rule("hardswish"), same("HardSwish"))
 def hardswish(x: Tensor) -> np.ndarray:
     """Swish in straight and parabolic pieces: ``x * min(max(x / 6 + 1/2, 0), 1)``.
 
@@ -284,7 +286,7 @@ def hardswish(x: Tensor) -> np.ndarray:
     return run_unary("hardswish", x, PLAIN["hardswish"])
 
 
-@op("softplus", "x", softplus_rule, floats)
+@op("softplus", "x", softplus_rule, activates("softplus"), floats)
 def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> np.ndarray:
     """Smooth rectifier: ``x if beta * x > threshold else log(1 + exp(beta * x)) / beta``.
 
@@ -308,7 +310,7 @@ def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> np.ndarra
     return run_unary("softplus", x, Activation(UNARY["softplus"].code, float(beta), float(threshold)))
 
 
-@op("softsign", "x", numbers_rule("softsign"))
+@op("softsign", "x", numbers_rule("softsign"), same("Softsign"))
 def softsign(x: Tensor) -> np.ndarray:
     """Sigmoid without exponentials: ``x / (1 + |x|)``.
 
@@ -328,7 +330,7 @@ def softsign(x: Tensor) -> np.ndarray:
     return run_unary("softsign", x, PLAIN["softsign"])
 
 
-@op("mish", "x", numbers_rule("mish"))
+@op("mish", "x", numbers_rule("mish"), same("Mish"))
 def mish(x: Tensor) -> np.ndarray:
     """Self-regularised smooth rectifier: ``x * tanh(log(1 + exp(x)))``.
 

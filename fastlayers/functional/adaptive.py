@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +12,14 @@ import numpy as np
 from ..errors import DTypeError, ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
+from ..graph.record import ints, record
 from ..kernels import _dispatch
 from ..kernels.table import REDUCE
 from ._arrays import as_float32, empty
 from ._checks import flag, integer
 from ._geometry import channels_last
 from ._pools import five, image, no_indices, plain
+from ._recorded import with_batch
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -90,7 +93,22 @@ def _global(name: str, x: Any, layout: Any, keepdims: Any) -> np.ndarray:
     return out
 
 
-@op("adaptive_avg_pool1d", "x", _rule("adaptive_avg_pool1d", 1), plain)
+def _record(reduce: str, name: str, axes: int, x: Any, output_size: Any, layout: str, return_indices: Any = False) -> Any:
+    own: dict[str, Any] = {"x_last": True} if channels_last(name, layout, axes) else {}
+    sizes = tuple(size or 0 for size in bins(name, axes, output_size))
+    return with_batch(x, axes, lambda x: record("AdaptivePool", x, sizes=sizes, reduce=reduce, **own))
+
+
+def _record_global(op: str, name: str, x: Any, layout: str, keepdims: bool) -> Any:
+    last, space = channels_last(name, layout, x.ndim - 2), ints(*range(2, x.ndim))
+    made = record(op, x, **({"x_last": True} if last else {}))  # with its channels first in both layouts
+    if keepdims and not last:
+        return made
+    flat = record("Squeeze", made, space)
+    return record("Unsqueeze", flat, ints(*range(1, x.ndim - 1))) if keepdims else flat
+
+
+@op("adaptive_avg_pool1d", "x", _rule("adaptive_avg_pool1d", 1), partial(_record, "mean", "adaptive_avg_pool1d", 1), plain)
 def adaptive_avg_pool1d(
     x: Tensor,
     output_size: int | Sequence[int],
@@ -119,7 +137,7 @@ def adaptive_avg_pool1d(
     return _adaptive("adaptive_avg_pool1d", 1, x, output_size, layout)
 
 
-@op("adaptive_avg_pool2d", "x", _rule("adaptive_avg_pool2d", 2), plain)
+@op("adaptive_avg_pool2d", "x", _rule("adaptive_avg_pool2d", 2), partial(_record, "mean", "adaptive_avg_pool2d", 2), plain)
 def adaptive_avg_pool2d(
     x: Tensor,
     output_size: int | Sequence[int | None] | None,
@@ -148,7 +166,7 @@ def adaptive_avg_pool2d(
     return _adaptive("adaptive_avg_pool2d", 2, x, output_size, layout)
 
 
-@op("adaptive_avg_pool3d", "x", _rule("adaptive_avg_pool3d", 3), plain)
+@op("adaptive_avg_pool3d", "x", _rule("adaptive_avg_pool3d", 3), partial(_record, "mean", "adaptive_avg_pool3d", 3), plain)
 def adaptive_avg_pool3d(
     x: Tensor,
     output_size: int | Sequence[int | None] | None,
@@ -177,7 +195,7 @@ def adaptive_avg_pool3d(
     return _adaptive("adaptive_avg_pool3d", 3, x, output_size, layout)
 
 
-@op("adaptive_max_pool1d", "x", _rule("adaptive_max_pool1d", 1), plain)
+@op("adaptive_max_pool1d", "x", _rule("adaptive_max_pool1d", 1), partial(_record, "max", "adaptive_max_pool1d", 1), plain)
 def adaptive_max_pool1d(
     x: Tensor,
     output_size: int | Sequence[int],
@@ -210,7 +228,7 @@ def adaptive_max_pool1d(
     return _adaptive("adaptive_max_pool1d", 1, x, output_size, layout)
 
 
-@op("adaptive_max_pool2d", "x", _rule("adaptive_max_pool2d", 2), plain)
+@op("adaptive_max_pool2d", "x", _rule("adaptive_max_pool2d", 2), partial(_record, "max", "adaptive_max_pool2d", 2), plain)
 def adaptive_max_pool2d(
     x: Tensor,
     output_size: int | Sequence[int | None] | None,
@@ -243,7 +261,7 @@ def adaptive_max_pool2d(
     return _adaptive("adaptive_max_pool2d", 2, x, output_size, layout)
 
 
-@op("adaptive_max_pool3d", "x", _rule("adaptive_max_pool3d", 3), plain)
+@op("adaptive_max_pool3d", "x", _rule("adaptive_max_pool3d", 3), partial(_record, "max", "adaptive_max_pool3d", 3), plain)
 def adaptive_max_pool3d(
     x: Tensor,
     output_size: int | Sequence[int | None] | None,
@@ -276,7 +294,12 @@ def adaptive_max_pool3d(
     return _adaptive("adaptive_max_pool3d", 3, x, output_size, layout)
 
 
-@op("global_avg_pool", "x", lambda x, layout, keepdims: global_rule("global_avg_pool", x, layout, keepdims))
+@op(
+    "global_avg_pool",
+    "x",
+    lambda x, layout, keepdims: global_rule("global_avg_pool", x, layout, keepdims),
+    partial(_record_global, "GlobalAveragePool", "global_avg_pool"),
+)
 def global_avg_pool(x: Tensor, *, layout: str = "nchw", keepdims: bool = False) -> np.ndarray:
     """Average over all of space, one number a channel: what Keras calls GlobalAveragePooling1D to 3D.
 
@@ -300,7 +323,12 @@ def global_avg_pool(x: Tensor, *, layout: str = "nchw", keepdims: bool = False) 
     return _global("global_avg_pool", x, layout, keepdims)
 
 
-@op("global_max_pool", "x", lambda x, layout, keepdims: global_rule("global_max_pool", x, layout, keepdims))
+@op(
+    "global_max_pool",
+    "x",
+    lambda x, layout, keepdims: global_rule("global_max_pool", x, layout, keepdims),
+    partial(_record_global, "GlobalMaxPool", "global_max_pool"),
+)
 def global_max_pool(x: Tensor, *, layout: str = "nchw", keepdims: bool = False) -> np.ndarray:
     """Maximum over all of space, one number a channel: what Keras calls GlobalMaxPooling1D to 3D.
 

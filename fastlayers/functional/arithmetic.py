@@ -13,6 +13,7 @@ from ..kernels import _dispatch
 from ..kernels.table import BINARY
 from ._activation import IDENTITY
 from ._arrays import as_float32, empty
+from ._recorded import same
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -49,7 +50,7 @@ def _apply(op_name: str, a: Any, b: Any) -> np.ndarray:
     return out
 
 
-@op("add", "a b", lambda a, b: broadcast("add", a, b))
+@op("add", "a b", lambda a, b: broadcast("add", a, b), same("Add"))
 def add(a: Tensor, b: Tensor) -> np.ndarray:
     """Sum: ``a + b``.
 
@@ -71,7 +72,7 @@ def add(a: Tensor, b: Tensor) -> np.ndarray:
     return _apply("add", a, b)
 
 
-@op("subtract", "a b", lambda a, b: broadcast("subtract", a, b))
+@op("subtract", "a b", lambda a, b: broadcast("subtract", a, b), same("Sub"))
 def subtract(a: Tensor, b: Tensor) -> np.ndarray:
     """Difference: ``a - b``.
 
@@ -93,7 +94,7 @@ def subtract(a: Tensor, b: Tensor) -> np.ndarray:
     return _apply("subtract", a, b)
 
 
-@op("multiply", "a b", lambda a, b: broadcast("multiply", a, b))
+@op("multiply", "a b", lambda a, b: broadcast("multiply", a, b), same("Mul"))
 def multiply(a: Tensor, b: Tensor) -> np.ndarray:
     """Product, element by element: ``a * b``.
 
@@ -115,7 +116,7 @@ def multiply(a: Tensor, b: Tensor) -> np.ndarray:
     return _apply("multiply", a, b)
 
 
-@op("divide", "a b", lambda a, b: broadcast("divide", a, b))
+@op("divide", "a b", lambda a, b: broadcast("divide", a, b), same("Div"))
 def divide(a: Tensor, b: Tensor) -> np.ndarray:
     """Quotient: ``a / b``; division by 0 gives an infinity or NaN.
 

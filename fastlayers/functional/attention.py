@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
+from ..graph.record import record
 from ..kernels import _dispatch
 from ._arrays import as_float32, empty, optional_int64, optional_mask
 from ._attention import (
@@ -23,6 +24,7 @@ from ._attention import (
     lengths_rule,
     mask_rule,
     offset_of,
+    recorded_mask,
     scale_of,
     wanted,
     weigh,
@@ -131,7 +133,12 @@ def _normal(attributes: dict[str, Any]) -> None:
     a["num_heads"], a["num_kv_heads"] = heads or None, groups or None
 
 
-@op(_SDPA, "query key value attn_mask:mask lengths:int", sdpa_rule, _normal)
+def _record(query: Any, key: Any, value: Any, mask: Any, lengths: Any, **values: Any) -> Any:
+    results = 1 + bool(values["need_weights"]) + values["need_scores"]
+    return record("DotAttention", query, key, value, recorded_mask(mask), lengths, outputs=results, **values)
+
+
+@op(_SDPA, "query key value attn_mask:mask lengths:int", sdpa_rule, _record, _normal)
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph.ir import Shape
 from ..graph.ops import op
+from ..graph.record import record
 from ..kernels import _dispatch
 from ._activation import resolve
 from ._arrays import as_float32, empty, optional_float32, optional_int64, optional_mask
@@ -21,6 +22,7 @@ from ._attention import (
     four,
     lengths_rule,
     mask_rule,
+    recorded_mask,
     scale_of,
     weigh,
     weighted_sum,
@@ -85,7 +87,21 @@ def _normal(attributes: dict[str, Any]) -> None:
         attributes[name] = bool(attributes[name])
 
 
-@op(_ADD, "query key value weight_q weight_k scale attn_mask:mask lengths:int", additive_rule, _normal)
+def _record(
+    query: Any, key: Any, value: Any, weight_q: Any, weight_k: Any, scale: Any, mask: Any, lengths: Any, **values: Any
+) -> Any:
+    query = query if weight_q is None else record("Linear", query, weight_q, None)
+    key = key if weight_k is None else record("Linear", key, weight_k, None)
+    results = 1 + values["need_weights"] + values["need_scores"]
+    inputs = (query, key, value, None, None, scale, recorded_mask(mask), lengths)
+    return record("AdditiveAttention", *inputs, outputs=results, **values)
+
+
+def _record_hard(query: Any, key: Any, value: Any, mask: Any, lengths: Any, **values: Any) -> Any:
+    return record("HardAttention", query, key, value, recorded_mask(mask), lengths, outputs=2, **values)
+
+
+@op(_ADD, "query key value weight_q weight_k scale attn_mask:mask lengths:int", additive_rule, _record, _normal)
 def additive_attention(
     query: Tensor,
     key: Tensor,
@@ -194,7 +210,7 @@ def hard_rule(
     return [(*query[:-1], value[-1]), whole]
 
 
-@op(_HARD, "query key value attn_mask:mask lengths:int", hard_rule)
+@op(_HARD, "query key value attn_mask:mask lengths:int", hard_rule, _record_hard)
 def hard_attention(
     query: Tensor,
     key: Tensor,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from .._arguments import checked
 from ..errors import ArgumentError, ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
+from ..graph.record import ints, record
 from ..graph.symbol import Symbol
 from ..kernels import _dispatch
 from ._activation import IDENTITY
@@ -69,7 +70,48 @@ def _plain_batch_norm(attributes: dict[str, Any]) -> None:
     attributes["momentum"] = None  # not used
 
 
-@op("batch_norm", "x running_mean running_var weight bias", batch_norm_rule, _plain_batch_norm)
+def _record_batch_norm(
+    x: Any, mean: Any, variance: Any, weight: Any, bias: Any, training: bool, momentum: None, eps: float, axis: int
+) -> Any:
+    known = next((v.shape for v in (mean, variance) if isinstance(v, np.ndarray)), None)
+    if known is not None:  # passes fold what is known whole
+        weight = np.ones(known, np.float32) if weight is None else weight
+        bias = np.zeros(known, np.float32) if bias is None else bias
+    attributes: dict[str, Any] = {"epsilon": eps, "axis": axis % x.ndim}
+    if training:
+        attributes["training_mode"], mean, variance = 1, None, None
+    return record("BatchNormalization", x, weight, bias, mean, variance, **attributes)
+
+
+def _with_channels_at_1(x: Any, axis: int, make: Callable[[Any], Any]) -> Any:
+    """What `make` records of an x whose channels are axis 1, between transpositions where they are elsewhere."""
+    at = axis % x.ndim
+    if at == 1:
+        return make(x)
+    order = [0, at, *(i for i in range(1, x.ndim) if i != at)]
+    back = tuple(order.index(i) for i in range(x.ndim))
+    return record("Transpose", make(record("Transpose", x, perm=tuple(order))), perm=back)
+
+
+def _record_group_norm(x: Any, weight: Any, bias: Any, num_groups: int | None, eps: float, axis: int) -> Any:
+    op, more = ("InstanceNormalization", {}) if num_groups is None else ("GroupNormalization", {"num_groups": num_groups})
+    return _with_channels_at_1(x, axis, lambda x: record(op, x, weight, bias, epsilon=eps, **more))
+
+
+def _record_response(x: Any, size: int, alpha: float, beta: float, k: float, axis: int) -> Any:
+    def make(x: Any) -> Any:
+        attributes: dict[str, Any] = {"size": size, "alpha": alpha, "beta": beta, "bias": k}
+        if size % 2:
+            return record("LRN", x, **attributes)
+        # The operator looks further ahead where sizes are even, the function further back.
+        far = np.iinfo(np.int64).max
+        ends = (ints(far), ints(-far), ints(1), ints(-1))
+        return record("Slice", record("LRN", record("Slice", x, *ends), **attributes), *ends)
+
+    return _with_channels_at_1(x, axis, make)
+
+
+@op("batch_norm", "x running_mean running_var weight bias", batch_norm_rule, _record_batch_norm, _plain_batch_norm)
 def batch_norm(
     x: Tensor,
     running_mean: Tensor | None,
@@ -160,7 +202,7 @@ def _plain_group_norm(attributes: dict[str, Any]) -> None:
     attributes["eps"] = float(attributes["eps"])
 
 
-@op("group_norm", "x weight bias", group_norm_rule, _plain_group_norm)
+@op("group_norm", "x weight bias", group_norm_rule, _record_group_norm, _plain_group_norm)
 def group_norm(
     x: Tensor,
     num_groups: int | None,
@@ -277,7 +319,7 @@ def _plain_response(attributes: dict[str, Any]) -> None:
     attributes.update({name: float(attributes[name]) for name in ("alpha", "beta", "k")})
 
 
-@op("local_response_norm", "x", response_rule, _plain_response)
+@op("local_response_norm", "x", response_rule, _record_response, _plain_response)
 def local_response_norm(
     x: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, *, axis: int = 1
 ) -> np.ndarray:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import UnsupportedError
 from ..graph.ir import Shape
 from ..graph.ops import op
+from ..graph.record import ints, record
 from ..kernels import _dispatch
 from ..kernels.conv_choice import kernel_for
 from ..kernels.table import PAD_MODES, Activation
 from ._activation import IDENTITY, normal_activation, resolve
 from ._arrays import as_float32, empty, optional_float32
-from ._geometry import Window, conv_plan, conv_shape, window
+from ._geometry import Window, conv_plan, conv_shape, settled, window
+from ._recorded import with_batch
 
 if TYPE_CHECKING:
     from ._types import Padding, Tensor
@@ -104,7 +108,18 @@ def attributes(place: Window, act: Activation) -> dict[str, Any]:
     return made
 
 
-@op("conv1d", "x weight bias residual", _rule("conv1d", 1), _normal)
+def _record(name: str, axes: int, x: Any, weight: Any, bias: Any, residual: Any, activation: Any, **place: Any) -> Any:
+    act = resolve(name, activation)
+    found = settled(window(name, axes, **place, causal=True), weight.shape[2:])
+    if found.causal:
+        raise UnsupportedError(f"compile: {name} with padding='causal': expected weights whose kernel's size is known")
+    if residual is not None and x.ndim == axes + 1:
+        residual = record("Unsqueeze", residual, ints(0))
+    rest = (weight, bias) if residual is None else (weight, bias, residual)
+    return with_batch(x, axes, lambda x: record("Conv", x, *rest, **attributes(found, act)))
+
+
+@op("conv1d", "x weight bias residual", _rule("conv1d", 1), partial(_record, "conv1d", 1), _normal)
 def conv1d(
     x: Tensor,
     weight: Tensor,
@@ -153,7 +168,7 @@ def conv1d(
     return _conv(place, x, weight, bias, residual, activation)
 
 
-@op("conv2d", "x weight bias residual", _rule("conv2d", 2), _normal)
+@op("conv2d", "x weight bias residual", _rule("conv2d", 2), partial(_record, "conv2d", 2), _normal)
 def conv2d(
     x: Tensor,
     weight: Tensor,
@@ -205,7 +220,7 @@ def conv2d(
     return _conv(place, x, weight, bias, residual, activation)
 
 
-@op("conv3d", "x weight bias residual", _rule("conv3d", 3), _normal)
+@op("conv3d", "x weight bias residual", _rule("conv3d", 3), partial(_record, "conv3d", 3), _normal)
 def conv3d(
     x: Tensor,
     weight: Tensor,

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import UnsupportedError
 from ..graph.ir import Shape
 from ..graph.ops import op
+from ..graph.record import record
 from ..kernels import _dispatch
 from ..kernels.table import Activation
 from ..kernels.transposed_phases import Phases, every_key, pack_arguments, phases
 from ._activation import normal_activation, resolve
 from ._arrays import as_float32, empty, optional_float32
 from ._geometry import Plan
-from ._transposed import Transposed, transposed, transposed_plan, transposed_shape
+from ._recorded import after, with_batch
+from ._transposed import Transposed, crop, output_sizes, transposed, transposed_plan, transposed_shape
 
 if TYPE_CHECKING:
     from ._types import Padding, Tensor
@@ -105,7 +109,36 @@ def run_transposed(kernel: Callable[..., None], x: np.ndarray, packed: Any, plan
     return out
 
 
-@op("conv_transpose1d", "x weight bias", _rule("conv_transpose1d", 1), _normal)
+def _record(name: str, axes: int, x: Any, weight: Any, bias: Any, activation: Any, output_size: Any, **given: Any) -> Any:
+    place = transposed(name, axes, **given)
+    cuts = [crop(place, axis, k) for axis, k in enumerate(_kernel(weight.shape[2:], place))]
+    attributes: dict[str, Any] = {
+        "strides": place.stride,
+        "dilations": place.dilation,
+        "group": place.groups,
+        "pads": (*(cut.before for cut in cuts), *(cut.after for cut in cuts)),
+        **after(resolve(name, activation)),
+    }
+    sizes = output_sizes(place, output_size, x.ndim)
+    if sizes is None:
+        attributes["output_padding"] = tuple(cut.extra for cut in cuts)
+    else:
+        attributes["output_size"] = sizes
+    if place.last:
+        attributes.update(x_last=True, out_last=True)
+    return with_batch(x, axes, lambda x: record("ConvTranspose", x, weight, bias, **attributes))
+
+
+def _kernel(sizes: Shape, place: Transposed) -> list[int]:
+    """Sizes of the kernel; where they are not known, numbers for a padding do without."""
+    if isinstance(place.padding, str) and not all(isinstance(k, int) for k in sizes):
+        raise UnsupportedError(
+            f"compile: {place.op} with padding={place.padding!r}: expected weights whose kernel's size is known"
+        )
+    return [k if isinstance(k, int) else 1 for k in sizes]
+
+
+@op("conv_transpose1d", "x weight bias", _rule("conv_transpose1d", 1), partial(_record, "conv_transpose1d", 1), _normal)
 def conv_transpose1d(
     x: Tensor,
     weight: Tensor,
@@ -156,7 +189,7 @@ def conv_transpose1d(
     return _conv_transpose(place, x, weight, bias, activation, output_size)
 
 
-@op("conv_transpose2d", "x weight bias", _rule("conv_transpose2d", 2), _normal)
+@op("conv_transpose2d", "x weight bias", _rule("conv_transpose2d", 2), partial(_record, "conv_transpose2d", 2), _normal)
 def conv_transpose2d(
     x: Tensor,
     weight: Tensor,
@@ -208,7 +241,7 @@ def conv_transpose2d(
     return _conv_transpose(place, x, weight, bias, activation, output_size)
 
 
-@op("conv_transpose3d", "x weight bias", _rule("conv_transpose3d", 3), _normal)
+@op("conv_transpose3d", "x weight bias", _rule("conv_transpose3d", 3), partial(_record, "conv_transpose3d", 3), _normal)
 def conv_transpose3d(
     x: Tensor,
     weight: Tensor,

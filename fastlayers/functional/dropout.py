@@ -12,6 +12,7 @@ from ..graph.ir import Shape
 from ..graph.ops import op
 from ._arrays import as_float32
 from ._checks import integer, integers, number, sequence
+from ._recorded import same
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -37,7 +38,7 @@ def dropout_rule(x: Shape, p: Any, training: Any, seed: Any, noise_shape: Any) -
     return x
 
 
-@op("dropout", "x", dropout_rule)
+@op("dropout", "x", dropout_rule, same("Identity"))
 def dropout(
     x: Tensor, p: float = 0.5, training: bool = False, seed: int | None = None, noise_shape: Sequence[int] | None = None
 ) -> np.ndarray:

@@ -10,6 +10,7 @@ from ..graph.ir import Shape
 from ..graph.ops import op
 from ..kernels.table import UNARY, Activation
 from ._checks import number, single
+from ._recorded import clipped, same
 from ._unary import PLAIN, floats, numbers_rule, run_unary
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def clip_rule(x: Shape, min: float | None, max: float | None) -> Shape:
     return x
 
 
-@op("identity", "x", numbers_rule("identity"))
+@op("identity", "x", numbers_rule("identity"), same("Identity"))
 def identity(x: Tensor) -> np.ndarray:
     """The numbers themselves, as float32: ``x``.
 
@@ -57,7 +58,7 @@ def identity(x: Tensor) -> np.ndarray:
     return run_unary("identity", x, PLAIN["identity"])
 
 
-@op("clip", "x", clip_rule)
+@op("clip", "x", clip_rule, lambda x, min, max: clipped(x, min, max))
 def clip(x: Tensor, min: float | None = None, max: float | None = None) -> np.ndarray:
     """Limits to a range: ``min(max(x, min), max)``.
 
@@ -80,7 +81,7 @@ def clip(x: Tensor, min: float | None = None, max: float | None = None) -> np.nd
     return run_unary("clip", x, Activation(_CLIP, -_INF if min is None else float(min), _INF if max is None else float(max)))
 
 
-@op("hardtanh", "x", numbers_rule("hardtanh"), floats)
+@op("hardtanh", "x", numbers_rule("hardtanh"), lambda x, min_val, max_val: clipped(x, min_val, max_val), floats)
 def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> np.ndarray:
     """Limits to a range, -1 to 1 by default: ``min(max(x, min_val), max_val)``.
 
@@ -105,7 +106,7 @@ def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> np.ndarr
     return run_unary("hardtanh", x, Activation(_CLIP, least, most))
 
 
-@op("exp", "x", numbers_rule("exp"))
+@op("exp", "x", numbers_rule("exp"), same("Exp"))
 def exp(x: Tensor) -> np.ndarray:
     """Exponential function: ``e ** x``.
 
@@ -125,7 +126,7 @@ def exp(x: Tensor) -> np.ndarray:
     return run_unary("exp", x, PLAIN["exp"])
 
 
-@op("log", "x", numbers_rule("log"))
+@op("log", "x", numbers_rule("log"), same("Log"))
 def log(x: Tensor) -> np.ndarray:
     """Natural logarithm; -inf at 0 and NaN below: ``log(x)``.
 
@@ -145,7 +146,7 @@ def log(x: Tensor) -> np.ndarray:
     return run_unary("log", x, PLAIN["log"])
 
 
-@op("erf", "x", numbers_rule("erf"))
+@op("erf", "x", numbers_rule("erf"), same("Erf"))
 def erf(x: Tensor) -> np.ndarray:
     """Gauss error function: ``2 / sqrt(pi) * integral of exp(-t**2) from 0 to x``.
 
@@ -165,7 +166,7 @@ def erf(x: Tensor) -> np.ndarray:
     return run_unary("erf", x, PLAIN["erf"])
 
 
-@op("sqrt", "x", numbers_rule("sqrt"))
+@op("sqrt", "x", numbers_rule("sqrt"), same("Sqrt"))
 def sqrt(x: Tensor) -> np.ndarray:
     """Square root; NaN below 0: ``sqrt(x)``.
 

@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
+from ..graph.record import record
 from ..kernels import _dispatch
 from ._arrays import as_float32, as_int64, empty
 from ._checks import integer
@@ -39,7 +40,7 @@ def embedding_rule(ids: Shape, weight: Shape, padding_idx: Any) -> Shape:
     return (*ids, weight[1])
 
 
-@op("embedding", "ids:int weight", embedding_rule)
+@op("embedding", "ids:int weight", embedding_rule, lambda ids, weight, padding_idx: record("Embedding", weight, ids))
 def embedding(ids: Tensor, weight: Tensor, padding_idx: int | None = None) -> np.ndarray:
     """Rows of a table by number: ``weight[ids]``.
 

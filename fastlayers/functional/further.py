@@ -9,10 +9,13 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph.ir import Shape
 from ..graph.ops import op
+from ..graph.record import record
 from ..graph.symbol import Symbol
 from ..kernels.table import UNARY, Activation
+from ._activation import resolve
 from ._arrays import as_float32
 from ._checks import axis, number
+from ._recorded import activates
 from ._unary import PLAIN, floats, numbers_rule, run_unary
 from .arithmetic import multiply
 from .softmax import softmax
@@ -30,7 +33,11 @@ def celu_rule(x: Shape, alpha: Any) -> Shape:
     return x
 
 
-@op("celu", "x", celu_rule, floats)
+def _shrink(x: Any, lambd: float, bias: float = 0.0) -> Any:
+    return record("Activate", x, activation=tuple(resolve("shrink", ("shrink", {"lambd": lambd, "bias": bias}))))
+
+
+@op("celu", "x", celu_rule, activates("celu"), floats)
 def celu(x: Tensor, alpha: float = 1.0) -> np.ndarray:
     """Exponential linear unit with one slope at 0: ``x if x > 0 else alpha * (exp(x / alpha) - 1)``.
 
@@ -53,7 +60,7 @@ def celu(x: Tensor, alpha: float = 1.0) -> np.ndarray:
     return run_unary("celu", x, Activation(UNARY["celu"].code, float(alpha)))
 
 
-@op("hardshrink", "x", numbers_rule("hardshrink"), floats)
+@op("hardshrink", "x", numbers_rule("hardshrink"), _shrink, floats)
 def hardshrink(x: Tensor, lambd: float = 0.5) -> np.ndarray:
     """Zero near zero: ``x if |x| > lambd else 0``.
 
@@ -74,7 +81,7 @@ def hardshrink(x: Tensor, lambd: float = 0.5) -> np.ndarray:
     return run_unary("hardshrink", x, Activation(UNARY["shrink"].code, number("hardshrink", "lambd", lambd)))
 
 
-@op("softshrink", "x", numbers_rule("softshrink"), floats)
+@op("softshrink", "x", numbers_rule("softshrink"), lambda x, lambd: _shrink(x, lambd, lambd), floats)
 def softshrink(x: Tensor, lambd: float = 0.5) -> np.ndarray:
     """Nearer to zero: ``x - lambd if x > lambd else x + lambd if x < -lambd else 0``.
 
@@ -96,7 +103,7 @@ def softshrink(x: Tensor, lambd: float = 0.5) -> np.ndarray:
     return run_unary("softshrink", x, Activation(UNARY["shrink"].code, lambd, lambd))
 
 
-@op("tanhshrink", "x", numbers_rule("tanhshrink"))
+@op("tanhshrink", "x", numbers_rule("tanhshrink"), activates("tanhshrink"))
 def tanhshrink(x: Tensor) -> np.ndarray:
     """What the hyperbolic tangent takes away: ``x - tanh(x)``, in float32, so that little is left of results near 0.
 
@@ -116,7 +123,7 @@ def tanhshrink(x: Tensor) -> np.ndarray:
     return run_unary("tanhshrink", x, PLAIN["tanhshrink"])
 
 
-@op("threshold", "x", numbers_rule("threshold"), floats)
+@op("threshold", "x", numbers_rule("threshold"), activates("threshold"), floats)
 def threshold(x: Tensor, threshold: float, value: float) -> np.ndarray:
     """Another number where x is small: ``x if x > threshold else value``.
 
@@ -139,7 +146,7 @@ def threshold(x: Tensor, threshold: float, value: float) -> np.ndarray:
     return run_unary("threshold", x, found)
 
 
-@op("logsigmoid", "x", numbers_rule("logsigmoid"))
+@op("logsigmoid", "x", numbers_rule("logsigmoid"), activates("logsigmoid"))
 def logsigmoid(x: Tensor) -> np.ndarray:
     """Logarithm of the logistic function: ``-log(1 + exp(-x))``, without overflow or loss of small results.
 
@@ -159,7 +166,7 @@ def logsigmoid(x: Tensor) -> np.ndarray:
     return run_unary("logsigmoid", x, PLAIN["logsigmoid"])
 
 
-@op("quick_gelu", "x", numbers_rule("quick_gelu"), floats)
+@op("quick_gelu", "x", numbers_rule("quick_gelu"), activates("quick_gelu"), floats)
 def quick_gelu(x: Tensor, alpha: float = 1.702) -> np.ndarray:
     """GELU as some exported models have it: ``x * sigmoid(alpha * x)``.
 

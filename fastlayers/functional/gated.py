@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
+from ..graph.record import ints, record
 from ..kernels import _dispatch
 from ..kernels.table import Activation
 from ._arrays import as_float32, empty
@@ -40,7 +41,32 @@ def prelu_rule(x: Shape, weight: Shape, axis: Any = 1) -> Shape:
     return x
 
 
-@op("prelu", "x weight", prelu_rule)
+def _record_prelu(x: Any, weight: Any, axis: int) -> Any:
+    after = x.ndim - 1 - slopes_axis(x.ndim, axis) if x.ndim > 1 else 0
+    if weight.ndim == 1 and after:  # one slope a channel
+        weight = record("Reshape", weight, ints(-1, *(1,) * after))
+    return record("PRelu", x, weight)
+
+
+def _record_gated(op: str, x: Any, dim: int, gate: int) -> Any:
+    halves = _halves(x, dim % x.ndim)
+    return record("Mul", halves[1 - gate], record(op, halves[gate]))
+
+
+def _halves(x: Any, axis: int) -> tuple[Any, Any]:
+    """Both halves of an axis. Split would halve an odd size too, unequally; a new axis of two refuses it."""
+    if isinstance(x.shape[axis], int):
+        first, second = record("Split", x, outputs=2, axis=axis, num_outputs=2)
+        return first, second
+    shape = record("Shape", x)
+    before = record("Slice", shape, ints(0), ints(axis))
+    after = record("Slice", shape, ints(axis + 1), ints(x.ndim))
+    half = record("Div", record("Gather", shape, ints(axis)), ints(2))
+    opened = record("Reshape", x, record("Concat", before, ints(2), half, after, axis=0), allowzero=1)
+    return tuple(record("Gather", opened, np.array(i, np.int64), axis=axis) for i in (0, 1))
+
+
+@op("prelu", "x weight", prelu_rule, _record_prelu)
 def prelu(x: Tensor, weight: Tensor, axis: int = 1) -> np.ndarray:
     """Rectifier with given slopes below zero: ``x if x >= 0 else weight[channel] * x``.
 
@@ -73,7 +99,7 @@ def prelu(x: Tensor, weight: Tensor, axis: int = 1) -> np.ndarray:
     return out
 
 
-@op("glu", "x", lambda x, dim: _gated_rule("glu", x, dim))
+@op("glu", "x", lambda x, dim: _gated_rule("glu", x, dim), lambda x, dim: _record_gated("Sigmoid", x, dim, 1))
 def glu(x: Tensor, dim: int = -1) -> np.ndarray:
     """Gated linear unit: ``a * sigmoid(b)`` with a the first and b the second half of x along `dim`.
 
@@ -95,7 +121,7 @@ def glu(x: Tensor, dim: int = -1) -> np.ndarray:
     return _gated("glu", x, dim, PLAIN["sigmoid"], 1)
 
 
-@op("swiglu", "x", lambda x, dim: _gated_rule("swiglu", x, dim))
+@op("swiglu", "x", lambda x, dim: _gated_rule("swiglu", x, dim), lambda x, dim: _record_gated("Swish", x, dim, 0))
 def swiglu(x: Tensor, dim: int = -1) -> np.ndarray:
     """Gated unit with silu: ``silu(a) * b`` with a the first and b the second half of x along `dim`.
 

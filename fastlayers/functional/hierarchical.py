@@ -14,6 +14,7 @@ from ..graph.symbol import Symbol
 from ..kernels import _dispatch
 from ._arrays import as_float32, as_int64, empty, optional_float32
 from ._checks import differ, same_shape
+from ._recorded import same
 from ._tree import ClassTree, checked_tree
 from .linear import linear
 
@@ -72,7 +73,7 @@ def log_prob_rule(
     return targets
 
 
-@op("hierarchical_log_prob", "x weight bias targets:int starts:int points:int codes:int", log_prob_rule)
+@op("hierarchical_log_prob", "x weight bias targets:int starts:int points:int codes:int", log_prob_rule, same("TreeLogProb"))
 def _tree_log_prob(
     x: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, starts: Tensor, points: Tensor, codes: Tensor
 ) -> np.ndarray:
@@ -125,7 +126,12 @@ def hierarchical_log_softmax(x: Tensor, weight: Tensor, tree: ClassTree, bias: T
     return result
 
 
-@op("hierarchical_log_softmax", "x order:int left:int right:int", lambda x, order, left, right: (*x[:-1], order[0] + 1))
+@op(
+    "hierarchical_log_softmax",
+    "x order:int left:int right:int",
+    lambda x, order, left, right: (*x[:-1], order[0] + 1),
+    same("TreeDistribution"),
+)
 def spread(x: Tensor, order: Tensor, left: Tensor, right: Tensor) -> np.ndarray:
     """From the sums of all nodes ``(..., n - 1)`` to the logarithms of all classes ``(..., n)``."""
     name = "hierarchical_log_softmax"

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import DTypeError, ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
+from ..graph.record import ints, record
 from ._arrays import as_float32, empty
 from ._checks import axis, differ, integer
 from .layout import copy_to
@@ -38,7 +39,18 @@ def concat_rule(tensors: Any, dim: Any) -> Shape:
     return (*common[:at], total if len(tensors) > 1 else first[at], *common[at + 1 :])
 
 
-@op("concat", "*tensors", concat_rule)
+def _record_slice(x: Any, dim: int, start: int | None, end: int | None, step: int) -> Any:
+    far = np.iinfo(np.int64).max
+    first = start if start is not None else (0 if step > 0 else far)
+    last = end if end is not None else (far if step > 0 else -far)
+    return record("Slice", x, ints(first), ints(last), ints(dim), ints(step))
+
+
+def _record_select(x: Any, dim: int, index: int) -> Any:
+    return record("Gather", x, np.array(index, np.int64), axis=dim)
+
+
+@op("concat", "*tensors", concat_rule, lambda *tensors, dim: record("Concat", *tensors, axis=dim))
 def concat(tensors: Sequence[Tensor], dim: int = 0) -> np.ndarray:
     """Puts arrays one behind the other along an axis.
 
@@ -82,7 +94,7 @@ def slice_rule(x: Shape, dim: Any, start: Any, end: Any, step: Any) -> Shape:
     return (*x[:at], size if whole else None, *x[at + 1 :])
 
 
-@op("slice", "x", slice_rule)
+@op("slice", "x", slice_rule, _record_slice)
 def slice(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> np.ndarray:
     """Part of an axis, as Python's ``x[start:end:step]``.
 
@@ -120,7 +132,7 @@ def select_rule(x: Shape, dim: Any, index: Any) -> Shape:
     return (*x[:at], *x[at + 1 :])
 
 
-@op("select", "x", select_rule)
+@op("select", "x", select_rule, _record_select)
 def select(x: Tensor, dim: int, index: int) -> np.ndarray:
     """One entry of an axis, which goes away, as Python's ``x[index]``.
 

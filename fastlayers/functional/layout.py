@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
+from ..graph.record import ints, record
 from ..kernels import _dispatch
 from ._arrays import as_float32, empty
 from ._checks import axis, integer, product
@@ -43,7 +44,21 @@ def first_rule(x: Shape) -> Shape:
     return (x[0], x[-1], *x[1:-1])
 
 
-@op("to_channels_last", "x", last_rule)
+def _transposed(x: Any, perm: Sequence[int]) -> Any:
+    return record("Transpose", x, perm=tuple(p % x.ndim for p in perm))
+
+
+def _record_flatten(x: Any, start_dim: int, end_dim: int) -> Any:
+    first, last = start_dim % max(x.ndim, 1), end_dim % max(x.ndim, 1)
+    # 0 keeps a size; -1 is what is left, which zero sizes before it do not allow: the general form names every size.
+    shape = record("Shape", x)
+    head = record("Slice", shape, ints(0), ints(first))
+    middle = record("ReduceProd", record("Slice", shape, ints(first), ints(last + 1)), ints(0), keepdims=1)
+    tail = record("Slice", shape, ints(last + 1), ints(x.ndim))
+    return record("Reshape", x, record("Concat", head, middle, tail, axis=0), allowzero=1)
+
+
+@op("to_channels_last", "x", last_rule, lambda x: _transposed(x, (0, *range(2, x.ndim), 1)))
 def to_channels_last(x: Tensor) -> np.ndarray:
     """Moves the channels behind the axes of space.
 
@@ -65,7 +80,7 @@ def to_channels_last(x: Tensor) -> np.ndarray:
     return _swap(x, last_rule(x.shape), (*x.shape[:2], math.prod(x.shape[2:])))
 
 
-@op("to_channels_first", "x", first_rule)
+@op("to_channels_first", "x", first_rule, lambda x: _transposed(x, (0, -1, *range(1, x.ndim - 1))))
 def to_channels_first(x: Tensor) -> np.ndarray:
     """Moves the channels before the axes of space.
 
@@ -111,7 +126,7 @@ def _plain_dims(attributes: dict[str, Any]) -> None:
     attributes["dims"] = tuple(int(d) for d in attributes["dims"])
 
 
-@op("permute", "x", permute_rule, _plain_dims)
+@op("permute", "x", permute_rule, lambda x, dims: _transposed(x, dims), _plain_dims)
 def permute(x: Tensor, dims: Sequence[int]) -> np.ndarray:
     """The axes in another order: axis i of the result is axis ``dims[i]`` of x.
 
@@ -164,7 +179,7 @@ def _plain_shape(attributes: dict[str, Any]) -> None:
     attributes["shape"] = tuple(operator.index(d) for d in (shape if isinstance(shape, (tuple, list)) else (shape,)))
 
 
-@op("reshape", "x", reshape_rule, _plain_shape)
+@op("reshape", "x", reshape_rule, lambda x, shape: record("Reshape", x, ints(*shape), allowzero=1), _plain_shape)
 def reshape(x: Tensor, shape: int | Sequence[int]) -> np.ndarray:
     """The same numbers, in C order, in another shape.
 
@@ -202,7 +217,7 @@ def flatten_rule(x: Shape, start_dim: Any, end_dim: Any) -> Shape:
     return (*x[:first], size, *x[last + 1 :])
 
 
-@op("flatten", "x", flatten_rule)
+@op("flatten", "x", flatten_rule, _record_flatten)
 def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> np.ndarray:
     """Makes one axis of several, in C order.
 
@@ -232,7 +247,7 @@ def unsqueeze_rule(x: Shape, dim: Any) -> Shape:
     return (*x[:at], 1, *x[at:])
 
 
-@op("unsqueeze", "x", unsqueeze_rule)
+@op("unsqueeze", "x", unsqueeze_rule, lambda x, dim: record("Unsqueeze", x, ints(dim)))
 def unsqueeze(x: Tensor, dim: int) -> np.ndarray:
     """Puts in an axis of size 1.
 
@@ -263,7 +278,7 @@ def squeeze_rule(x: Shape, dim: Any) -> Shape:
     return (*x[:at], *x[at + 1 :])
 
 
-@op("squeeze", "x", squeeze_rule)
+@op("squeeze", "x", squeeze_rule, lambda x, dim: record("Squeeze", x, ints(dim)))
 def squeeze(x: Tensor, dim: int) -> np.ndarray:
     """Takes out an axis of size 1; another size is an error (torch leaves it as it is).
 

@@ -10,11 +10,13 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph.ir import Shape
 from ..graph.ops import op
+from ..graph.record import record
 from ..kernels import _dispatch
 from ..kernels.table import Activation
 from ._activation import normal_activation, resolve
 from ._arrays import as_float32, empty, optional_float32
 from ._checks import differ, same_shape
+from ._recorded import after
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -37,7 +39,12 @@ def linear_rule(x: Shape, weight: Shape, bias: Shape | None, residual: Shape | N
     return shape
 
 
-@op("linear", "x weight bias residual", linear_rule, normal_activation)
+def _record(x: Any, weight: Any, bias: Any, residual: Any, activation: Any) -> Any:
+    inputs = (x, weight, bias) if residual is None else (x, weight, bias, residual)
+    return record("Linear", *inputs, **after(resolve("linear", activation)))
+
+
+@op("linear", "x weight bias residual", linear_rule, _record, normal_activation)
 def linear(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: Any = None, residual: Tensor | None = None
 ) -> np.ndarray:

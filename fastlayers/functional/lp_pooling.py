@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..errors import ShapeError
 from ..graph.ir import Shape
 from ..graph.ops import op
 from ._checks import flag, number
-from ._pools import Pool, plain, pool, pool_shape, run_pool
+from ._pools import Pool, plain, pool, pool_shape, record_pool, run_pool
 
 if TYPE_CHECKING:
     from ._types import Padding, Tensor
@@ -42,7 +43,7 @@ def _lp(place: Pool, x: Any, norm_type: Any, norm: Any) -> np.ndarray:
     return run_pool(place, "lp_pool", x, exponent(place.op, norm_type), flag(place.op, "norm", norm))
 
 
-@op("lp_pool1d", "x", _rule("lp_pool1d", 1), plain)
+@op("lp_pool1d", "x", _rule("lp_pool1d", 1), partial(record_pool, "LpPool", 1), plain)
 def lp_pool1d(
     x: Tensor,
     norm_type: float,
@@ -86,7 +87,7 @@ def lp_pool1d(
     return _lp(pool("lp_pool1d", 1, kernel_size, stride, padding, 1, ceil_mode, layout), x, norm_type, norm)
 
 
-@op("lp_pool2d", "x", _rule("lp_pool2d", 2), plain)
+@op("lp_pool2d", "x", _rule("lp_pool2d", 2), partial(record_pool, "LpPool", 2), plain)
 def lp_pool2d(
     x: Tensor,
     norm_type: float,
@@ -131,7 +132,7 @@ def lp_pool2d(
     return _lp(pool("lp_pool2d", 2, kernel_size, stride, padding, 1, ceil_mode, layout), x, norm_type, norm)
 
 
-@op("lp_pool3d", "x", _rule("lp_pool3d", 3), plain)
+@op("lp_pool3d", "x", _rule("lp_pool3d", 3), partial(record_pool, "LpPool", 3), plain)
 def lp_pool3d(
     x: Tensor,
     norm_type: float,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph.ir import Shape
 from ..graph.ops import op
+from ..graph.record import record
 from ..kernels import _dispatch
 from ._arrays import as_float32, empty, optional_float32
 from ._checks import differ, integers, number, same_shape
@@ -67,7 +69,13 @@ def _normal(attributes: dict[str, Any]) -> None:
     attributes["eps"] = _FLOAT32_EPSILON if attributes["eps"] is None else float(attributes["eps"])
 
 
-@op("layer_norm", "x weight bias", layer_norm_rule, _normal)
+def _record(op: str, x: Any, weight: Any, bias: Any = None, *, normalized_shape: tuple[int, ...], eps: float) -> Any:
+    weight = np.ones(normalized_shape, np.float32) if weight is None else weight
+    inputs = (x, weight, bias) if op == "LayerNormalization" else (x, weight)
+    return record(op, *inputs, axis=-len(normalized_shape), epsilon=eps)
+
+
+@op("layer_norm", "x weight bias", layer_norm_rule, partial(_record, "LayerNormalization"), _normal)
 def layer_norm(
     x: Tensor,
     normalized_shape: int | Sequence[int],
@@ -106,7 +114,7 @@ def layer_norm(
     return _run(x, weight, bias, len(last_sizes("layer_norm", normalized_shape)), float(eps), False)
 
 
-@op("rms_norm", "x weight", rms_norm_rule, _normal)
+@op("rms_norm", "x weight", rms_norm_rule, partial(_record, "RMSNormalization"), _normal)
 def rms_norm(
     x: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> np.ndarray:

@@ -13,6 +13,7 @@ from .._tuples import NamedTuple
 from ..errors import ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
+from ..graph.record import ints, record, scalar
 from ..kernels import _dispatch
 from ..kernels.table import PAD_MODES
 from ._arrays import as_float32, contiguous, empty
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["pad"]
 
+# As the operator Pad has them.
+ONNX_MODES = {"constant": "constant", "zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 _MODES = {"constant": PAD_MODES["zeros"], **PAD_MODES}
 
 
@@ -74,7 +77,13 @@ def _plain(attributes: dict[str, Any]) -> None:
     attributes["value"] = float(attributes["value"])
 
 
-@op("pad", "x", pad_rule, _plain)
+def _record(x: Any, pad: tuple[int, ...], mode: str, value: float) -> Any:
+    pairs = _pairs(x.ndim, pad)
+    flat = (*(before for before, _ in pairs), *(after for _, after in pairs))
+    return record("Pad", x, ints(*flat), scalar(value), mode=ONNX_MODES[mode])
+
+
+@op("pad", "x", pad_rule, _record, _plain)
 def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> np.ndarray:
     """Makes axes longer at their ends.
 

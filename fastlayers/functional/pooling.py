@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ..graph.ir import Shape
 from ..graph.ops import op
 from ._checks import flag, integer
-from ._pools import Pool, no_indices, plain, pool, pool_shape, run_pool
+from ._pools import Pool, no_indices, plain, pool, pool_shape, record_pool, run_pool
 
 if TYPE_CHECKING:
     from ._types import Padding, Tensor
@@ -51,7 +52,7 @@ def _avg(place: Pool, x: Any, count_include_pad: Any, divisor_override: Any) -> 
     return run_pool(place, "avg_pool", x, count and place.padding is not None)
 
 
-@op("max_pool1d", "x", _max_rule("max_pool1d", 1), plain)
+@op("max_pool1d", "x", _max_rule("max_pool1d", 1), partial(record_pool, "MaxPool", 1), plain)
 def max_pool1d(
     x: Tensor,
     kernel_size: int | Sequence[int],
@@ -96,7 +97,7 @@ def max_pool1d(
     return run_pool(pool("max_pool1d", 1, kernel_size, stride, padding, dilation, ceil_mode, layout), "max_pool", x)
 
 
-@op("max_pool2d", "x", _max_rule("max_pool2d", 2), plain)
+@op("max_pool2d", "x", _max_rule("max_pool2d", 2), partial(record_pool, "MaxPool", 2), plain)
 def max_pool2d(
     x: Tensor,
     kernel_size: int | Sequence[int],
@@ -142,7 +143,7 @@ def max_pool2d(
     return run_pool(pool("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode, layout), "max_pool", x)
 
 
-@op("max_pool3d", "x", _max_rule("max_pool3d", 3), plain)
+@op("max_pool3d", "x", _max_rule("max_pool3d", 3), partial(record_pool, "MaxPool", 3), plain)
 def max_pool3d(
     x: Tensor,
     kernel_size: int | Sequence[int],
@@ -187,7 +188,7 @@ def max_pool3d(
     return run_pool(pool("max_pool3d", 3, kernel_size, stride, padding, dilation, ceil_mode, layout), "max_pool", x)
 
 
-@op("avg_pool1d", "x", _avg_rule("avg_pool1d", 1), plain)
+@op("avg_pool1d", "x", _avg_rule("avg_pool1d", 1), partial(record_pool, "AveragePool", 1), plain)
 def avg_pool1d(
     x: Tensor,
     kernel_size: int | Sequence[int],
@@ -229,7 +230,7 @@ def avg_pool1d(
     return _avg(place, x, count_include_pad, None)
 
 
-@op("avg_pool2d", "x", _avg_rule("avg_pool2d", 2), plain)
+@op("avg_pool2d", "x", _avg_rule("avg_pool2d", 2), partial(record_pool, "AveragePool", 2), plain)
 def avg_pool2d(
     x: Tensor,
     kernel_size: int | Sequence[int],
@@ -274,7 +275,7 @@ def avg_pool2d(
     return _avg(place, x, count_include_pad, divisor_override)
 
 
-@op("avg_pool3d", "x", _avg_rule("avg_pool3d", 3), plain)
+@op("avg_pool3d", "x", _avg_rule("avg_pool3d", 3), partial(record_pool, "AveragePool", 3), plain)
 def avg_pool3d(
     x: Tensor,
     kernel_size: int | Sequence[int],

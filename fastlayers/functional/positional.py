@@ -10,6 +10,7 @@ from .._arguments import checked
 from ..errors import ShapeError
 from ..graph.ir import Shape
 from ..graph.ops import op
+from ..graph.record import record
 from ._arrays import as_float32, empty, optional_int64
 from ._attention import ARRAYS, Machine
 from ._checks import differ, fits, integer, number
@@ -76,7 +77,11 @@ def _normal(attributes: dict[str, Any]) -> None:
         attributes[name] = None if attributes[name] is None else int(attributes[name])
 
 
-@op(_NAME, "x cos sin position_ids:int", rotary_rule, _normal)
+def _record(x: Any, cos: Any, sin: Any, ids: Any, interleaved: bool, num_heads: int | None, rotary_dim: int | None) -> Any:
+    return record("RotaryEmbedding", x, cos, sin, ids, interleaved=int(interleaved), num_heads=num_heads or 0)
+
+
+@op(_NAME, "x cos sin position_ids:int", rotary_rule, _record, _normal)
 def rotary_embedding(
     x: Tensor,
     cos: Tensor,

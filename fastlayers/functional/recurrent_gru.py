@@ -10,6 +10,7 @@ import numpy as np
 from .._arguments import checked
 from ..graph.ops import op
 from ._recurrent import GRU, cell, check_mask, check_merge, describe_options, merged, sequence, single_state, step, whole
+from ._recurrent_recorded import record_cell, record_sequence
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -168,7 +169,7 @@ def gru_cell(
 _WEIGHTS = "x weight_ih weight_hh bias_ih bias_hh h0"
 
 
-@op("gru", f"{_WEIGHTS} lengths:int mask:mask", partial(whole, GRU), describe_options)
+@op("gru", f"{_WEIGHTS} lengths:int mask:mask", partial(whole, GRU), partial(record_sequence, GRU), describe_options)
 def _gru(
     x: Any,
     weight_ih: Any,
@@ -189,7 +190,7 @@ def _gru(
     return sequence(GRU, locals())
 
 
-@op("gru_cell", _WEIGHTS, partial(step, GRU), describe_options)
+@op("gru_cell", _WEIGHTS, partial(step, GRU), partial(record_cell, GRU), describe_options)
 def _gru_cell(
     x: Any,
     weight_ih: Any,

@@ -10,6 +10,7 @@ import numpy as np
 from .._arguments import checked
 from ..graph.ops import op
 from ._recurrent import LSTM, cell, check_mask, check_merge, describe_options, merged, sequence, split_state, step, whole
+from ._recurrent_recorded import record_cell, record_sequence
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -182,7 +183,7 @@ def lstm_cell(
 _WEIGHTS = "x weight_ih weight_hh bias_ih bias_hh h0 c0 weight_hr weight_peephole"
 
 
-@op("lstm", f"{_WEIGHTS} lengths:int mask:mask", partial(whole, LSTM), describe_options)
+@op("lstm", f"{_WEIGHTS} lengths:int mask:mask", partial(whole, LSTM), partial(record_sequence, LSTM), describe_options)
 def _lstm(
     x: Any,
     weight_ih: Any,
@@ -206,7 +207,7 @@ def _lstm(
     return sequence(LSTM, locals())
 
 
-@op("lstm_cell", _WEIGHTS, partial(step, LSTM), describe_options)
+@op("lstm_cell", _WEIGHTS, partial(step, LSTM), partial(record_cell, LSTM), describe_options)
 def _lstm_cell(
     x: Any,
     weight_ih: Any,

@@ -10,6 +10,7 @@ import numpy as np
 from .._arguments import checked
 from ..graph.ops import op
 from ._recurrent import RNN, cell, check_mask, check_merge, describe_options, merged, sequence, single_state, step, whole
+from ._recurrent_recorded import record_cell, record_sequence
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -152,7 +153,7 @@ def rnn_cell(
 _WEIGHTS = "x weight_ih weight_hh bias_ih bias_hh h0"
 
 
-@op("rnn", f"{_WEIGHTS} lengths:int mask:mask", partial(whole, RNN), describe_options)
+@op("rnn", f"{_WEIGHTS} lengths:int mask:mask", partial(whole, RNN), partial(record_sequence, RNN), describe_options)
 def _rnn(
     x: Any,
     weight_ih: Any,
@@ -171,7 +172,7 @@ def _rnn(
     return sequence(RNN, locals())
 
 
-@op("rnn_cell", _WEIGHTS, partial(step, RNN), describe_options)
+@op("rnn_cell", _WEIGHTS, partial(step, RNN), partial(record_cell, RNN), describe_options)
 def _rnn_cell(
     x: Any,
     weight_ih: Any,

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
+from ..graph.record import ints, record
 from ..kernels import _dispatch
 from ..kernels.table import MOST_SAMPLES, REDUCE
 from ._arrays import as_float32, contiguous, empty
@@ -60,7 +61,35 @@ def _align_rule(x: Shape, boxes: Shape, output_size: Any, spatial_scale: Any, sa
     return _shape("roi_align", x, boxes, output_size, spatial_scale, layout)
 
 
-@op("roi_pool", "x boxes", lambda x, boxes, **rest: _shape("roi_pool", x, boxes, **rest), plain)
+def _record_pool(x: Any, boxes: Any, output_size: Any, spatial_scale: Any, layout: str) -> Any:
+    size = integers("roi_pool", "output_size", output_size, 2)
+    own: dict[str, Any] = {"x_last": True} if channels_last("roi_pool", layout, 2) else {}
+    return record("MaxRoiPool", x, boxes, pooled_shape=size, spatial_scale=float(spatial_scale), **own)
+
+
+def _record_align(
+    x: Any, boxes: Any, output_size: Any, spatial_scale: Any, sampling_ratio: Any, aligned: Any, mode: str, layout: str
+) -> Any:
+    height, width = integers("roi_align", "output_size", output_size, 2)
+    own: dict[str, Any] = {"x_last": True} if channels_last("roi_align", layout, 2) else {}
+    corners = record("Slice", boxes, ints(1), ints(5), ints(1))
+    images = record("Squeeze", record("Slice", boxes, ints(0), ints(1), ints(1)), ints(1))
+    return record(
+        "RoiAlign",
+        x,
+        corners,
+        record("Cast", images, to=7),
+        output_height=height,
+        output_width=width,
+        spatial_scale=float(spatial_scale),
+        sampling_ratio=max(int(sampling_ratio), 0),
+        mode=mode,
+        coordinate_transformation_mode="half_pixel" if aligned else "output_half_pixel",
+        **own,
+    )
+
+
+@op("roi_pool", "x boxes", lambda x, boxes, **rest: _shape("roi_pool", x, boxes, **rest), _record_pool, plain)
 def roi_pool(
     x: Tensor, boxes: Tensor, output_size: int | Sequence[int], spatial_scale: float = 1.0, *, layout: str = "nchw"
 ) -> np.ndarray:
@@ -94,7 +123,7 @@ def roi_pool(
     return out
 
 
-@op("roi_align", "x boxes", _align_rule, plain)
+@op("roi_align", "x boxes", _align_rule, _record_align, plain)
 def roi_align(
     x: Tensor,
     boxes: Tensor,

@@ -10,12 +10,14 @@ import numpy as np
 from ..errors import ShapeError, UnsupportedError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
+from ..graph.record import record
 from ..kernels import _dispatch
 from ..kernels.resize_tables import torch_size, torch_taps
 from ._arrays import as_float32, empty
 from ._checks import flag, integer, integers, number
 from ._geometry import channels_last
 from ._pools import image, plain
+from ._recorded import with_batch
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -84,7 +86,23 @@ def _no_antialias(antialias: Any) -> None:
         raise UnsupportedError("interpolate: antialias is True: only ONNX's Resize has it here")
 
 
-@op("interpolate", "x", _rule, plain)
+def _record(
+    x: Any, size: Any, scale_factor: Any, mode: Any, align_corners: Any, recompute_scale_factor: Any, antialias: Any, layout: Any
+) -> Any:
+    t = Target("interpolate", x.ndim - 2, size, scale_factor, mode, align_corners, recompute_scale_factor, layout)
+    own: dict[str, Any] = {"x_last": True} if t.last else {}
+    own |= {"sizes": t.sizes} if t.sizes is not None else {"scales": t.scales}
+    if t.mode == "area":
+        return record("AdaptivePool", x, reduce="mean", **own)
+    return record("Interpolate", x, mode=t.mode, align_corners=t.align, factors=t.factors, **own)
+
+
+def _record_blocks(name: str, op: str, x: Any, block: Any, layout: str) -> Any:
+    own: dict[str, Any] = {"x_last": True} if channels_last(name, layout, 2) else {}
+    return with_batch(x, 2, lambda x: record(op, x, blocksize=int(block), mode="CRD", **own))
+
+
+@op("interpolate", "x", _rule, _record, plain)
 def interpolate(
     x: Tensor,
     size: int | Sequence[int] | None = None,
@@ -199,7 +217,12 @@ def _shuffled(name: str, x: Any, factor: Any, layout: Any) -> np.ndarray:
     return out
 
 
-@op("pixel_shuffle", "x", lambda x, upscale_factor, layout: _blocks("pixel_shuffle", x, upscale_factor, layout))
+@op(
+    "pixel_shuffle",
+    "x",
+    lambda x, upscale_factor, layout: _blocks("pixel_shuffle", x, upscale_factor, layout),
+    lambda x, upscale_factor, layout: _record_blocks("pixel_shuffle", "DepthToSpace", x, upscale_factor, layout),
+)
 def pixel_shuffle(x: Tensor, upscale_factor: int, *, layout: str = "nchw") -> np.ndarray:
     """Makes blocks of pixels of channels: ``out[c, r h + i, r w + j] = x[(c r + i) r + j, h, w]``.
 
@@ -223,7 +246,12 @@ def pixel_shuffle(x: Tensor, upscale_factor: int, *, layout: str = "nchw") -> np
     return _shuffled("pixel_shuffle", x, upscale_factor, layout)
 
 
-@op("pixel_unshuffle", "x", lambda x, downscale_factor, layout: _blocks("pixel_unshuffle", x, downscale_factor, layout))
+@op(
+    "pixel_unshuffle",
+    "x",
+    lambda x, downscale_factor, layout: _blocks("pixel_unshuffle", x, downscale_factor, layout),
+    lambda x, downscale_factor, layout: _record_blocks("pixel_unshuffle", "SpaceToDepth", x, downscale_factor, layout),
+)
 def pixel_unshuffle(x: Tensor, downscale_factor: int, *, layout: str = "nchw") -> np.ndarray:
     """Makes channels of blocks of pixels, inverse to `pixel_shuffle`: ``out[(c r + i) r + j, h, w] = x[c, r h + i, r w + j]``.
 

@@ -12,13 +12,15 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph.ir import Shape
 from ..graph.ops import op
+from ..graph.record import ints, record, scalar
 from ..kernels import _dispatch
 from ..kernels.fft_tables import IRFFT
 from ._arrays import as_float32, contiguous, empty, optional_float32
 from ._checks import differ, integer
-from ._short_time import cut, frames_in, frames_of, inverse_scale, padded, plan, power_of, whole_window, window_rule
+from ._short_time import Frames, cut, frames_in, frames_of, inverse_scale, padded, plan, power_of, whole_window, window_rule
 from ._spectral import check_overlap, scale_of
 from .elementwise import sqrt
+from .padding import ONNX_MODES
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -43,7 +45,58 @@ def _plain(attributes: dict[str, Any]) -> None:
             attributes[name] = bool(attributes[name])
 
 
-@op("stft", "x window", _stft_rule, _plain)
+def _record_window(name: str, s: Frames, window: Any) -> Any:
+    """The window of a whole transform; one that is shorter and comes when the model runs gets its zeros then."""
+    if window is None or isinstance(window, np.ndarray):
+        return whole_window(name, s, window)
+    if s.win == s.n_fft:
+        return window
+    before = (s.n_fft - s.win) // 2
+    return record("Pad", window, ints(before, s.n_fft - s.win - before), scalar(0.0))
+
+
+def _record_transform(name: str, s: Frames, x: Any, window: Any) -> Any:
+    """(n, frames, frequencies, 2)."""
+    if x.ndim == 1:
+        x = record("Unsqueeze", x, ints(0))
+    if s.around:
+        x = record("Pad", x, ints(0, s.around, 0, s.around), scalar(0.0), mode=ONNX_MODES[s.pad_mode])
+    hop, size = np.array(s.hop, np.int64), np.array(s.n_fft, np.int64)
+    made = record("STFT", x, hop, _record_window(name, s, window), size, onesided=int(s.onesided))
+    return record("Mul", made, scalar(scale_of("ortho", False, s.n_fft))) if s.normalized else made
+
+
+def _record_turned(x: Any, made: Any) -> Any:
+    """Frequencies before frames, and no batch where x had none."""
+    turned = record("Transpose", made, perm=(0, 2, 1, 3)[: made.ndim])
+    return record("Squeeze", turned, ints(0)) if x.ndim == 1 else turned
+
+
+def _record_stft(x: Any, window: Any, **given: Any) -> Any:
+    return _record_turned(x, _record_transform("stft", frames_of("stft", **given), x, window))
+
+
+def _record_spectrogram(x: Any, window: Any, power: float, **given: Any) -> Any:
+    made = _record_transform("spectrogram", frames_of("spectrogram", **given), x, window)
+    made = record("ReduceSumSquare", made, ints(-1), keepdims=0)
+    return _record_turned(x, record("Sqrt", made) if power == 1 else made)
+
+
+def _record_istft(x: Any, window: Any, length: int | None, **given: Any) -> Any:
+    s, alone = frames_of("istft", pad_mode="reflect", **given), x.ndim == 3
+    if alone:
+        x = record("Unsqueeze", x, ints(0))
+    x = record("Transpose", x, perm=(0, 2, 1, 3))
+    norm = "ortho" if s.normalized else "backward"
+    size, at = np.array(s.n_fft, np.int64), np.array(2, np.int64)
+    reals = record("DFT", x, size, at, inverse=1, onesided=1, norm=norm, bins=s.bins)
+    pieces = record("Squeeze", reals, ints(-1))
+    places = {"step": s.hop, "offset": s.around} | ({} if length is None else {"length": length})
+    made = record("OverlapAdd", pieces, _record_window("istft", s, window), **places)
+    return record("Squeeze", made, ints(0)) if alone else made
+
+
+@op("stft", "x window", _stft_rule, _record_stft, _plain)
 def stft(
     x: Tensor,
     n_fft: int,
@@ -114,7 +167,7 @@ def _plain_back(attributes: dict[str, Any]) -> None:
     attributes["length"] = None if attributes["length"] is None else int(attributes["length"])
 
 
-@op("istft", "x window", _istft_rule, _plain_back)
+@op("istft", "x window", _istft_rule, _record_istft, _plain_back)
 def istft(
     x: Tensor,
     n_fft: int,
@@ -182,7 +235,7 @@ def _normal_spectrogram(attributes: dict[str, Any]) -> None:
     attributes["power"] = float(attributes["power"])
 
 
-@op("spectrogram", "x window", _spectrogram_rule, _normal_spectrogram)
+@op("spectrogram", "x window", _spectrogram_rule, _record_spectrogram, _normal_spectrogram)
 def spectrogram(
     x: Tensor,
     window: Tensor | None = None,

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph.ir import Shape
 from ..graph.ops import op
+from ..graph.record import ints, record, scalar
 from ..kernels import _dispatch
 from ..kernels.table import REDUCE
 from ._arrays import as_float32, empty
@@ -42,7 +43,17 @@ def _rule(x1: Shape, x2: Shape, dim: Any, eps: Any) -> Shape:
     return (*shape[:at], *shape[at + 1 :])
 
 
-@op(_NAME, "x1 x2", _rule)
+def _record(x1: Any, x2: Any, dim: Any, eps: Any) -> Any:
+    product = record("Mul", x1, x2)
+    at, least = ints(axis(_NAME, dim, product.ndim)), scalar(least_norm(eps))
+    norms = []
+    for x in (x1, x2):
+        whole = x if x1.shape == x2.shape else record("Expand", x, record("Shape", product))
+        norms.append(record("Clip", record("ReduceL2", whole, at, keepdims=0), least, None))
+    return record("Div", record("ReduceSum", product, at, keepdims=0), record("Mul", *norms))
+
+
+@op(_NAME, "x1 x2", _rule, _record)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> np.ndarray:
     """Cosines of the angles between vectors: ``sum(x1 * x2) / (max(norm(x1), eps) * max(norm(x2), eps))`` along `dim`.
 

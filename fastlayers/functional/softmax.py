@@ -9,6 +9,7 @@ import numpy as np
 
 from ..graph.ir import Shape
 from ..graph.ops import op
+from ..graph.record import record
 from ..kernels import _dispatch
 from ._arrays import as_float32, empty
 from ._checks import axis
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["log_softmax", "softmax"]
 
 
-@op("softmax", "x", lambda x, dim: _rule("softmax", x, dim))
+@op("softmax", "x", lambda x, dim: _rule("softmax", x, dim), lambda x, dim: record("Softmax", x, axis=dim))
 def softmax(x: Tensor, dim: int = -1) -> np.ndarray:
     """Exponentials, divided by their sum along an axis: ``exp(x) / sum(exp(x))``, without overflow.
 
@@ -41,7 +42,7 @@ def softmax(x: Tensor, dim: int = -1) -> np.ndarray:
     return run_softmax("softmax", x, dim)
 
 
-@op("log_softmax", "x", lambda x, dim: _rule("log_softmax", x, dim))
+@op("log_softmax", "x", lambda x, dim: _rule("log_softmax", x, dim), lambda x, dim: record("LogSoftmax", x, axis=dim))
 def log_softmax(x: Tensor, dim: int = -1) -> np.ndarray:
     """Logarithm of softmax along an axis: ``x - log(sum(exp(x)))``, without overflow or loss of small results.
 

@@ -6,6 +6,7 @@ Complex numbers are pairs, real and imaginary part, on a last axis of size 2, as
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from .._tuples import NamedTuple
 from ..errors import ArgumentError, ShapeError
 from ..graph.ir import Dim, Shape
 from ..graph.ops import op
+from ..graph.record import ints, record
 from ..kernels import _dispatch
 from ..kernels.fft_tables import FFT, IFFT, IRFFT, MOST_SIZE, RFFT, writes
 from ._arrays import as_float32, contiguous, empty
@@ -111,7 +113,19 @@ def _normal(attributes: dict[str, Any]) -> None:
     attributes["dim"], attributes["norm"] = int(attributes["dim"]), attributes["norm"] or "backward"
 
 
-@op("fft", "x", lambda x, n, dim, norm: _rule("fft", x, n, dim, norm), _normal)
+def _record(name: str, x: Any, n: int | None, dim: int, norm: str) -> Any:
+    at = transform_axis(name, x.shape, dim)
+    points = None if n is None else np.array(n, np.int64)
+    inverse, half = name in ("ifft", "irfft"), "rfft" in name
+    if name == "rfft":
+        x = record("Unsqueeze", x, ints(-1))
+    parts = {} if half else {"parts": 2}
+    at_input = np.array(at, np.int64)
+    made = record("DFT", x, points, at_input, inverse=int(inverse), onesided=int(half), norm=norm, **parts)
+    return record("Squeeze", made, ints(-1)) if name == "irfft" else made
+
+
+@op("fft", "x", lambda x, n, dim, norm: _rule("fft", x, n, dim, norm), partial(_record, "fft"), _normal)
 def fft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> np.ndarray:
     """Fourier transform of complex numbers: ``out[k] = sum over j of x[j] exp(-2 pi i j k / n)``, torch.fft.fft.
 
@@ -137,7 +151,7 @@ def fft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None)
     return _transform("fft", x, n, dim, norm)
 
 
-@op("ifft", "x", lambda x, n, dim, norm: _rule("ifft", x, n, dim, norm), _normal)
+@op("ifft", "x", lambda x, n, dim, norm: _rule("ifft", x, n, dim, norm), partial(_record, "ifft"), _normal)
 def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> np.ndarray:
     """Inverse Fourier transform: ``out[j] = 1 / n sum over k of x[k] exp(2 pi i j k / n)``, torch.fft.ifft.
 
@@ -163,7 +177,7 @@ def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
     return _transform("ifft", x, n, dim, norm)
 
 
-@op("rfft", "x", lambda x, n, dim, norm: _rule("rfft", x, n, dim, norm), _normal)
+@op("rfft", "x", lambda x, n, dim, norm: _rule("rfft", x, n, dim, norm), partial(_record, "rfft"), _normal)
 def rfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> np.ndarray:
     """Fourier transform of reals: the first ``n // 2 + 1`` numbers of `fft`, which the others mirror; torch.fft.rfft.
 
@@ -190,7 +204,7 @@ def rfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
     return _transform("rfft", x, n, dim, norm)
 
 
-@op("irfft", "x", lambda x, n, dim, norm: _rule("irfft", x, n, dim, norm), _normal)
+@op("irfft", "x", lambda x, n, dim, norm: _rule("irfft", x, n, dim, norm), partial(_record, "irfft"), _normal)
 def irfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> np.ndarray:
     """The reals whose `rfft` is x; torch.fft.irfft. Imaginary parts at its ends, where a spectrum of reals has none, are ignored.
 

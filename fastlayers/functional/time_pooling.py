@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph.ir import Shape
 from ..graph.ops import op
+from ..graph.record import record
 from ..kernels import _dispatch
 from ..kernels.table import REDUCE
 from ._arrays import as_float32, empty, optional_int64, optional_mask
@@ -48,10 +50,17 @@ def _over_time(name: str, x: Any, lengths: Any, mask: Any, batch_first: Any) -> 
     return out
 
 
+def _record(reduce: str, x: Any, lengths: Any, mask: Any, batch_first: Any) -> Any:
+    if mask is not None and mask.dtype != np.bool_:
+        mask = record("Cast", mask, to=9)
+    return record("TimePool", x, lengths, mask, reduce=reduce, batch_first=bool(batch_first))
+
+
 @op(
     "max_over_time",
     "x lengths:int mask:mask",
     lambda x, lengths, mask, batch_first: _rule("max_over_time", x, lengths, mask, batch_first),
+    partial(_record, "max"),
 )
 def max_over_time(
     x: Tensor, lengths: Tensor | None = None, mask: Tensor | None = None, *, batch_first: bool = True
@@ -84,6 +93,7 @@ def max_over_time(
     "mean_over_time",
     "x lengths:int mask:mask",
     lambda x, lengths, mask, batch_first: _rule("mean_over_time", x, lengths, mask, batch_first),
+    partial(_record, "mean"),
 )
 def mean_over_time(
     x: Tensor, lengths: Tensor | None = None, mask: Tensor | None = None, *, batch_first: bool = True

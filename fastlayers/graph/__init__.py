@@ -1,21 +1,36 @@
 """Networks as graphs: `Input` and `trace` record a function of layers, `execute` runs what was recorded.
 
-``ir`` holds the frozen graph, ``symbol`` the values that are recorded, ``ops`` the vocabulary, which ``functional`` fills.
+``ir`` holds the frozen graph, ``symbol`` the values that are recorded, ``record`` writes operators, and ``ops`` has what
+functions of ``functional`` declare of how they are recorded. Nodes are of the one vocabulary, `operators.OPERATORS`.
 """
 
+import warnings
 from typing import TYPE_CHECKING
 
-from .._lazy import exports, functions_first
+from .._lazy import exports, functions_first, imported
+
+_OPS = (
+    "fastlayers.graph.OPS: recorded graphs have operators of fastlayers.operators.OPERATORS; a function of fastlayers.functional "
+    "is recorded as graph.trace shows"
+)
 
 if TYPE_CHECKING:
     from .execute import execute
     from .ir import Graph, Node, Value
-    from .ops import OPS, Op
+    from .ops import Op
     from .symbol import Input, Symbol
     from .trace import trace
 else:
-    _HOMES = {"execute": "execute", "ir": "Graph Node Value", "ops": "OPS Op", "symbol": "Input Symbol", "trace": "trace"}
-    __getattr__, __dir__ = exports(__name__, _HOMES)
+    _HOMES = {"execute": "execute", "ir": "Graph Node Value", "ops": "Op", "symbol": "Input Symbol", "trace": "trace"}
+    _fetch, __dir__ = exports(__name__, _HOMES)
+
+    def __getattr__(name):
+        if name == "OPS":
+            warnings.warn(_OPS, DeprecationWarning, stacklevel=2)
+            names = imported("fastlayers.functional").__all__
+            return {found.name: found for found in map(imported(f"{__name__}.ops").declared, names) if found is not None}
+        return _fetch(name)
+
     functions_first(__name__, {"execute", "trace"})
 
-__all__ = ["OPS", "Graph", "Input", "Node", "Op", "Symbol", "Value", "execute", "trace"]
+__all__ = ["Graph", "Input", "Node", "Op", "Symbol", "Value", "execute", "trace"]

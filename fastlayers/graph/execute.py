@@ -1,4 +1,4 @@
-"""The plain executor: runs a graph node by node through `functional`. It plans nothing; a compiled program is faster."""
+"""Runs a graph once, as it was recorded: nothing is simplified, and no plan is kept. A compiled model is faster."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .._arguments import as_mapping, as_names
-from ..errors import DTypeError, ShapeError, UnsupportedError
-from .ir import Graph, Node, Value
-from .ops import OPS
+from ..errors import DTypeError, ShapeError
+from ..kernels import _dispatch
+from .ir import Graph, Value
 
 __all__ = ["execute"]
 
@@ -29,7 +29,7 @@ def execute(graph: Graph, feeds: Mapping[str, Any], outputs: Sequence[str] | Non
     Raises:
         ShapeError: a feed has another shape than the input, or an input is missing, or a name is unknown.
         DTypeError: a feed's dtype is of another kind than the input's.
-        UnsupportedError: the graph has an operation that is neither in `ops.OPS` nor an operator with a reference in numpy.
+        UnsupportedError: the graph has an operator that is not one of `operators.OPERATORS`.
 
     >>> import numpy as np, fastlayers as fl
     >>> graph = fl.graph.trace(fl.functional.relu, fl.graph.Input("x", (2,)))
@@ -38,36 +38,38 @@ def execute(graph: Graph, feeds: Mapping[str, Any], outputs: Sequence[str] | Non
     """
     if not isinstance(graph, Graph):
         raise DTypeError(f"execute: graph is of type {type(graph).__name__}: expected what graph.trace returns")
-    values: dict[str, Any] = dict(graph.constants)
-    values.update(_checked(graph, feeds))
+    from ..program import Program
+    from .passes import optimise
+
+    given = _checked(graph, feeds)
+    known = {**graph.constants, **given}
     wanted = [value.name for value in graph.outputs] if outputs is None else as_names("execute", "outputs", outputs)
     made = {name for node in graph.nodes for name in node.outputs}
-    if unknown := [name for name in wanted if name not in made and name not in values]:
+    if unknown := [name for name in wanted if name not in made and name not in known]:
         raise ShapeError(f"execute: outputs has {unknown}, which the graph does not make: expected some of {sorted(made)}")
-    last = {name: i for i, node in enumerate(graph.nodes) for name in (*node.inputs, *node.outputs)}
-    for i, node in enumerate(graph.nodes):
-        given = [None if name is None else values[name] for name in node.inputs]
-        results = OPS[node.op].run(given, node.attributes) if node.op in OPS else _operator(node, given)
-        values.update(zip(node.outputs, results, strict=True))
-        for name in {*node.inputs, *node.outputs}:
-            if name is not None and last[name] == i and name in made and name not in wanted:
-                del values[name]
-    return {name: values[name] if name in made else np.array(values[name], order="C") for name in wanted}
+    asked = tuple(dict.fromkeys(name for name in wanted if name in made))
+    values = {value.name: value for value in (*graph.values.values(), *graph.outputs)}
+    results: dict[str, np.ndarray] = {}
+    if asked:
+        weights = _weights(graph) & given.keys()
+        inputs = tuple(value for value in graph.inputs if value.name not in weights)
+        constants = {**graph.constants, **{name: given[name] for name in weights}}
+        whole = Graph(inputs, tuple(values[name] for name in asked), graph.nodes, constants, graph.values)
+        program, arrays = Program(optimise(whole, strict=True), _dispatch.variant()), [given[value.name] for value in inputs]
+        results.update(zip(asked, program.binding(arrays).run(arrays), strict=True))
+    return {name: results[name] if name in made else np.array(known[name], order="C") for name in wanted}
 
 
-def _operator(node: Node, given: Sequence[Any]) -> Sequence[np.ndarray]:
-    """An operator that was recorded as it is, in numpy."""
-    from ..operators import OPERATORS, Spec, View
+def _weights(graph: Graph) -> set[str]:
+    """Names of values on which weights depend: kernels want them as constants, which they are in a single run."""
+    from ..operators import traits_of
 
-    found = OPERATORS.get(node.op)
-    if found is None or found.run is None:
-        raise UnsupportedError(f"execute: the graph has an operation {node.op!r}: expected one of {', '.join(sorted(OPS))}")
-    specs = [None if a is None else Spec(a.shape, a.dtype) for a in given]
-    view = View(node, specs, given)
-    wanted = found.infer(view)
-    with np.errstate(all="ignore"):
-        made = found.run(view, *given)
-    return [np.array(array, spec.dtype, order="C") for array, spec in zip(made, wanted, strict=False)]
+    found: set[str] = set()
+    for node in reversed(graph.nodes):
+        wanted = found.isdisjoint(node.outputs)
+        places = traits_of(node.op).weights if wanted else range(len(node.inputs))
+        found.update(name for i, name in enumerate(node.inputs) if i in places and name is not None)
+    return found
 
 
 def _checked(graph: Graph, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -96,4 +98,4 @@ def _feed(value: Value, given: Any, sizes: dict[str, int]) -> np.ndarray:
         if not fits:
             known = f" with {sizes}" if sizes else ""
             raise ShapeError(f"execute: feed {value.name!r} has shape {array.shape}: expected {value.shape}{known}")
-    return array
+    return np.require(array, value.dtype, ["C", "A"])

@@ -34,8 +34,7 @@ class Value(NamedTuple):
 class Node:
     """One operation: its name, its inputs (None: one that was left out), its outputs and its attributes.
 
-    In a recorded graph the name is one of `ops.OPS`, or of an operator that was recorded as it is; after lowering, and in what is
-    read from files, it is one of `operators.OPERATORS`.
+    The name is one of `operators.OPERATORS`, or of the loops, branches and sequences that programs run in stages.
     """
 
     __slots__ = ("attributes", "inputs", "op", "outputs")

@@ -1,7 +1,7 @@
-"""The vocabulary: every operation that can be recorded, each declared once, at its function. Holds no operation itself.
+"""Functions that can be recorded: called with a symbolic value, they write operators of `operators.OPERATORS` into a graph.
 
-To add an operation: (1) write the public function in ``functional/``, which calls its shape rule first; (2) put ``@op(...)`` on
-it; (3) give an example in ``tests/graph/examples.py``. A test fails while an operation has no example.
+To add one: (1) write the public function in ``functional/``, which calls its shape rule first; (2) put ``@op(...)`` on it, with
+what it records; (3) give an example in ``tests/graph/examples``. A test fails while one has no example.
 """
 
 from __future__ import annotations
@@ -13,38 +13,46 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._arguments import checker, no_memory
-from .._lazy import Registry, by_name, imported
+from .._lazy import by_name, imported
 from ..errors import DTypeError, Error
 from ..functional._exports import HOMES
 from .ir import Shape
-from .symbol import Call, Symbol
+from .record import converted
+from .symbol import Label, Symbol, now
 
-__all__ = ["OPS", "Op", "op"]
+__all__ = ["Op", "declared", "op"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-FLOAT32 = np.dtype(np.float32)
+FLOAT32, INT64 = np.dtype(np.float32), np.dtype(np.int64)
 
 
 class Op:
-    """One operation.
+    """What is declared of one function that can be recorded.
 
     Args:
-        name: its name in a graph.
-        function: what runs it on arrays, or records it if one of its tensors is a `Symbol`.
+        name: its name.
         tensors: the arguments that are tensors, in order; one that begins with ``*`` is a sequence of them, and the only one.
             What follows a colon says what becomes of its numbers: float32 without one, int64 for ``:int`` (reals are refused),
             and for ``:mask`` booleans stay, all else becomes float32.
         rule: takes the function's arguments, each tensor replaced by its shape; returns the shape of the result, or a list of
             shapes if there are several results; raises what the function would raise. Sizes may be names or None.
-        normal: takes the attributes (the arguments that are no tensors) as a dict and changes what must become plain data.
+        records: takes the tensors by position, as symbols and arrays in the dtypes that they are computed in, and the other
+            arguments by name; records operators and returns the result, or a tuple of the results.
+        normal: takes the arguments that are no tensors as a dict and changes what must become plain data; before `records`.
+
+    Attributes:
+        raw: the function on arrays alone.
+        function: what runs it on arrays, or records it if one of its tensors is a `Symbol`.
     """
 
-    __slots__ = ("function", "kinds", "name", "normal", "raw", "rule", "tensors")
+    __slots__ = ("function", "kinds", "name", "normal", "raw", "records", "rule", "tensors")
 
-    def __init__(self, name: str, raw: Any, tensors: tuple[str, ...], rule: Callable[..., Any], normal: Any) -> None:
+    def __init__(
+        self, name: str, raw: Any, tensors: tuple[str, ...], rule: Callable[..., Any], records: Callable[..., Any], normal: Any
+    ) -> None:
         parts = [tensor.partition(":") for tensor in tensors]
         self.tensors, self.kinds = tuple(p[0] for p in parts), tuple(p[2] for p in parts)
-        self.name, self.raw, self.rule, self.normal = name, raw, rule, normal
+        self.name, self.raw, self.rule, self.records, self.normal = name, raw, rule, records, normal
         self.function: Callable[..., Any] = raw
 
     @property
@@ -54,6 +62,7 @@ class Op:
 
     def record(self, *args: Any, **kwargs: Any) -> Any:
         """Checks shapes and dtypes and returns symbols for the results; runs no kernel."""
+        start, label = now(), Label(self.name)
         bound = _signature(self.raw).bind(*args, **kwargs)
         bound.apply_defaults()
         values: dict[str, Any] = dict(bound.arguments)
@@ -69,10 +78,12 @@ class Op:
         found = self.rule(**shapes, **values)
         if self.normal is not None:
             self.normal(values)
-        call = Call(self.name, inputs, values)
-        results = found if isinstance(found, list) else [found]
-        made = call.give([(shape, FLOAT32) for shape in results])
-        return made if isinstance(found, list) else made[0]
+        made = self.records(*inputs, **values)
+        results = made if isinstance(found, list) else (made,)
+        _label(results, start, label)
+        for i, (result, shape) in enumerate(zip(results, found if isinstance(found, list) else [found], strict=True)):
+            result.call.settle(result, shape, i if isinstance(found, list) else -1)
+        return made
 
     def run(self, inputs: list[Any], attributes: Mapping[str, Any]) -> tuple[Any, ...]:
         """Runs the operation on arrays given in the order of `tensors`."""
@@ -81,22 +92,39 @@ class Op:
         return result if isinstance(result, tuple) else (result,)
 
 
-def _find(name: str) -> Op | None:
-    """The operation that the function of this name declares where it is defined, if it declares one."""
-    getattr(imported("fastlayers.functional"), name)
-    return OPS.found(name)
+_HOMES = by_name(HOMES)
+_DECLARED: dict[str, Op] = {}
 
 
-OPS: Registry[Op] = Registry(by_name(HOMES), _find)
+def declared(name: str) -> Op | None:
+    """What was declared of a function of `functional`; None if it is made of others, or is not recorded."""
+    if name in _HOMES:
+        imported(f"fastlayers.functional.{_HOMES[name]}")
+    return _DECLARED.get(name)
+
+
+def _label(results: tuple[Symbol, ...], start: int, label: Label) -> None:
+    """Labels what has been recorded since the start."""
+    waiting: list[Any] = list(results)
+    while waiting:
+        value = waiting.pop()
+        call = value.call if isinstance(value, Symbol) else None
+        if call is not None and call.order > start and call.label is None:
+            call.label = label
+            waiting += call.inputs
 
 
 def op(
-    name: str, tensors: str, rule: Callable[..., Shape | list[Shape]], normal: Callable[[dict[str, Any]], None] | None = None
+    name: str,
+    tensors: str,
+    rule: Callable[..., Shape | list[Shape]],
+    records: Callable[..., Any],
+    normal: Callable[[dict[str, Any]], None] | None = None,
 ) -> Callable[[F], F]:
-    """Declares a function as an operation; `tensors` are the names of its tensor arguments, separated by spaces. See `Op`."""
+    """Declares how a function is recorded; `tensors` are the names of its tensor arguments, separated by spaces. See `Op`."""
 
     def declare(function: F) -> F:
-        entry = Op(name, function, tuple(tensors.split()), rule, normal)
+        entry = Op(name, function, tuple(tensors.split()), rule, records, normal)
         first, check = checker(name, function)
 
         if entry.variadic:
@@ -131,7 +159,7 @@ def op(
                     raise error if isinstance(error, Error) else no_memory(name) from error
 
         entry.function = call
-        OPS[name] = entry
+        _DECLARED[name] = entry
         return call  # type: ignore[return-value]
 
     return declare
@@ -152,7 +180,9 @@ def _operand(op_name: str, argument: str, value: Any, kind: str) -> Any:
         if value.dtype.kind not in ("iu" if kind == "int" else "fiub"):
             wanted = "an integer dtype" if kind == "int" else "a boolean, an integer or a real dtype"
             raise DTypeError(f"{op_name}: {argument} has dtype {value.dtype}: expected {wanted}")
-        return value
+        if kind == "mask" and value.dtype == np.bool_:
+            return value
+        return converted(value, INT64 if kind == "int" else FLOAT32)
     from ..functional import _arrays
 
     convert = {"": _arrays.as_float32, "int": _arrays.as_int64, "mask": _arrays.as_mask}[kind]

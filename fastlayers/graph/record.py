@@ -1,7 +1,8 @@
-"""Records operators as they are: what no function of `functional` stands for, on symbolic values of any dtype."""
+"""Records operators of `operators.OPERATORS` on symbolic values: what functions, layers and arithmetic write into a graph."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,9 @@ from ..errors import DTypeError, ShapeError, UnsupportedError
 from .ir import Node
 from .symbol import Call, Symbol
 
-__all__ = ["COMPARISONS", "LOGIC", "cast", "compare", "invert", "logic", "moved", "record", "where"]
+__all__ = [
+    "COMPARISONS", "LOGIC", "cast", "compare", "converted", "ints", "invert", "logic", "moved", "record", "scalar", "where",
+]  # fmt: skip
 
 COMPARISONS = {
     "equal": "Equal", "less": "Less", "less_equal": "LessOrEqual", "greater": "Greater", "greater_equal": "GreaterOrEqual",
@@ -37,6 +40,28 @@ def record(op: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
         results.append((shape, dtype))
     made = Call(op, inputs, attributes).give(results)
     return made[0] if outputs == 1 else made
+
+
+def ints(*values: int) -> np.ndarray:
+    """A constant vector of integers."""
+    return np.array(values, np.int64)
+
+
+def scalar(value: float) -> np.ndarray:
+    """A constant number."""
+    return np.array(value, np.float32)
+
+
+def converted(x: Symbol, dtype: np.dtype[Any]) -> Symbol:
+    """x with its values as another dtype; recorded once while somebody needs it."""
+    if x.dtype == dtype:
+        return x
+    known = x.casts.get(dtype)
+    found = None if known is None else known()
+    if found is None:
+        found = cast(x, dtype)
+        x.casts[dtype] = weakref.ref(found)
+    return found
 
 
 def compare(name: str, a: Any, b: Any) -> Any:
@@ -89,17 +114,13 @@ def moved(name: str, x: Symbol, *arguments: Any) -> Any:
     return _MOVES[name](x, *arguments)
 
 
-def _ints(*values: int) -> np.ndarray:
-    return np.array(values, np.int64)
-
-
 def _slice(x: Symbol, axis: int, start: Any, stop: Any, step: Any) -> Any:
     if step == 0:
         raise ShapeError("getitem: the step of a slice is 0: expected another number")
     far = np.iinfo(np.int64).max
     first = start if start is not None else 0 if step > 0 else far
     last = stop if stop is not None else far if step > 0 else -far
-    return record("Slice", x, _ints(first), _ints(last), _ints(axis), _ints(step))
+    return record("Slice", x, ints(first), ints(last), ints(axis), ints(step))
 
 
 def _select(x: Symbol, axis: int, index: int) -> Any:
@@ -111,10 +132,10 @@ def _select(x: Symbol, axis: int, index: int) -> Any:
 
 _MOVES: dict[str, Callable[..., Any]] = {
     "permute": lambda x, dims: record("Transpose", x, perm=tuple(d % max(x.ndim, 1) for d in dims)),
-    "reshape": lambda x, shape: record("Reshape", x, _ints(*(shape if isinstance(shape, Sequence) else (shape,))), allowzero=1),
+    "reshape": lambda x, shape: record("Reshape", x, ints(*(shape if isinstance(shape, Sequence) else (shape,))), allowzero=1),
     "select": _select,
     "slice": _slice,
-    "unsqueeze": lambda x, axis: record("Unsqueeze", x, _ints(axis)),
+    "unsqueeze": lambda x, axis: record("Unsqueeze", x, ints(axis)),
 }
 
 

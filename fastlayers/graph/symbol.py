@@ -11,10 +11,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._arguments import LARGEST, shown
+from .._lazy import imported
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from .ir import Dim, Shape
 
-__all__ = ["Call", "Input", "Symbol", "now", "symbolic"]
+__all__ = ["Call", "Input", "Label", "Symbol", "now", "symbolic"]
 
 _order = itertools.count()
 
@@ -24,20 +25,33 @@ def now() -> int:
     return next(_order)
 
 
+class Label:
+    """What the values that one call of a function records are named after."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
 class Call:
-    """One recorded call of an operation, before names are given: symbols and arrays in, symbols out.
+    """One recorded operator, before names are given: symbols and arrays in, symbols out.
 
     A result knows its call and not the other way round: in a cycle they would keep weights until somebody looks for cycles.
-    `outputs` are the results that are still there, `specs` the shapes and dtypes of all.
+    `outputs` are the results that are still there, `specs` the shapes and dtypes of all. `label` is that of the function which
+    recorded the operator, None if none did; `places` has, for each result that is one of the function's, its position there, or
+    -1 if it is the only one.
     """
 
-    __slots__ = ("_made", "attributes", "inputs", "op", "order", "specs")
+    __slots__ = ("_made", "attributes", "inputs", "label", "op", "order", "places", "specs")
 
     def __init__(self, op: str, inputs: tuple[Any, ...], attributes: Mapping[str, Any]) -> None:
         self.op, self.inputs, self.attributes = op, inputs, attributes
         self.order = next(_order)
         self.specs: tuple[tuple[Shape, np.dtype[Any]], ...] = ()
         self._made: tuple[weakref.ref[Symbol], ...] = ()
+        self.label: Label | None = None
+        self.places: dict[int, int] = {}
 
     def give(self, results: Sequence[tuple[Shape, np.dtype[Any]]]) -> tuple[Symbol, ...]:
         """The results, of these shapes and dtypes, made once."""
@@ -46,16 +60,22 @@ class Call:
         self._made = tuple(map(weakref.ref, made))
         return made
 
+    def settle(self, result: Symbol, shape: Shape, place: int) -> None:
+        """Says of a result which one of the label's function it is, and its shape, of which the function knows more."""
+        at = next(i for i, made in enumerate(self.outputs) if made is result)
+        self.places[at] = place
+        self.specs = (*self.specs[:at], (shape, result.dtype), *self.specs[at + 1 :])
+        result.shape = shape
+
     @property
     def outputs(self) -> tuple[Symbol | None, ...]:
         """The results; None for one that nobody holds any more."""
         return tuple(ref() for ref in self._made)
 
 
-def _operation(name: str, *arguments: Any, **keywords: Any) -> Any:
-    from .ops import OPS
-
-    return OPS[name].function(*arguments, **keywords)
+def _operation(name: str, *arguments: Any) -> Any:
+    """A function of `functional`."""
+    return getattr(imported("fastlayers.functional"), name)(*arguments)
 
 
 def _recorded(function: str, *arguments: Any) -> Any:
@@ -78,10 +98,11 @@ class Symbol:
     log, sqrt, square and tanh. What needs the values themselves (``if``, ``float()``, other numpy functions) is refused.
     """
 
-    __slots__ = ("__weakref__", "call", "dtype", "name", "shape")
+    __slots__ = ("__weakref__", "call", "casts", "dtype", "name", "shape")
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any], name: str | None = None, call: Call | None = None) -> None:
         self.shape, self.dtype, self.name, self.call = shape, dtype, name, call
+        self.casts: dict[np.dtype[Any], weakref.ref[Symbol]] = {}  # itself as other dtypes, where that is still needed
 
     @property
     def ndim(self) -> int:

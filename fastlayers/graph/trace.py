@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import DTypeError, UnsupportedError
 from .ir import Graph, Node, Value
 from .record import record
-from .symbol import Call, Input, Symbol
+from .symbol import Call, Input, Label, Symbol
 
 __all__ = ["trace"]
 
@@ -33,8 +33,8 @@ def trace(function: Callable[..., Any], *inputs: Any) -> Graph:
     >>> import numpy as np, fastlayers as fl
     >>> fl.graph.trace(lambda x: fl.functional.relu(x) * 2, fl.graph.Input("x", ("n", 3)))
     in  x float32['n', 3]
-        relu = relu(x)
-        multiply = multiply(relu, const)
+        relu = Relu(x)
+        multiply = Mul(relu, const)
     out multiply float32['n', 3]
     """
     if not callable(function):
@@ -105,12 +105,13 @@ class _Builder:
         self._weights = weights
         self._names: dict[int, str] = {id(symbol): name for name, symbol in inputs}
         self._taken: dict[str, int] = {name: 0 for name, _ in inputs}
+        self._hints: dict[Label, str] = {}
         self._constants: dict[str, np.ndarray] = {}
         self._kept: list[Any] = []  # so that no id is used twice
 
     def build(self, outputs: list[tuple[str, Symbol]], named: bool) -> Graph:
         calls = self._calls([symbol for _, symbol in outputs])
-        known = {id(symbol) for symbol in self._inputs}
+        needed = {id(symbol) for _, symbol in outputs}.union(id(value) for call in calls for value in call.inputs)
         fixed: dict[int, str] = {}
         if named:
             for name, symbol in outputs:
@@ -118,17 +119,17 @@ class _Builder:
                     fixed[id(symbol)] = self._unique(name)
         nodes, values = [], {}
         for call in calls:
-            hint = self._unique(call.op)
+            hint = self._hint(call)
             made = []
             for i, (result, spec) in enumerate(zip(call.outputs, call.specs, strict=True)):
-                name = hint if len(call.specs) == 1 else f"{hint}.{i}"
-                if result is not None:
+                name = self._output(call, hint, i, result is not None and id(result) in needed)
+                if result is not None and name:
                     self._names[id(result)] = name = fixed.get(id(result), name)
-                    known.add(id(result))
                     self._kept.append(result)
                 made.append(name)
-                values[name] = Value(name, *spec)
-            names = tuple(self._input(hint, value, known) for value in call.inputs)
+                if name:
+                    values[name] = Value(name, *spec)
+            names = tuple(self._input(value) for value in call.inputs)
             nodes.append(Node(call.op, names, tuple(made), call.attributes))
 
         def value(symbol: Symbol) -> Value:
@@ -155,7 +156,23 @@ class _Builder:
                 )
         return [found[order] for order in sorted(found)]
 
-    def _input(self, hint: str, value: Any, known: set[int]) -> str | None:
+    def _hint(self, call: Call) -> str:
+        """The name of the function that recorded the operator, one for all of its operators; else that of the operator."""
+        if call.label is None:
+            return self._unique(call.op)
+        if call.label not in self._hints:
+            self._hints[call.label] = self._unique(call.label.name)
+        return self._hints[call.label]
+
+    def _output(self, call: Call, hint: str, i: int, needed: bool) -> str:
+        """The name of one output; none for one inside of a function that nothing reads."""
+        if call.label is None:
+            return hint if len(call.specs) == 1 else f"{hint}.{i}"
+        if i in call.places:
+            return hint if call.places[i] < 0 else f"{hint}.{call.places[i]}"
+        return self._unique(f"{hint}~") if needed else ""
+
+    def _input(self, value: Any) -> str | None:
         if value is None:
             return None
         if id(value) in self._names:

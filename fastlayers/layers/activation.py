@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._lazy import imported
 from ..errors import ShapeError
-from ..functional import glu, log_softmax, prelu, softmax, swiglu
+from ..functional import glu, log_softmax, prelu, swiglu
 from ..functional._activation import resolve
 from ..functional._checks import integer, number
 from ..functional._unary import run_unary
 from ..functional.activation import gelu_rule, softplus_rule
-from ..graph.ops import OPS
+from ..functional.softmax import softmax
 from ..graph.symbol import Symbol
 from ._base import Layer, WithWeight
 from ._channels import channel_axis
@@ -42,7 +43,7 @@ class _Elementwise(Layer):
     def __call__(self, x: Tensor) -> np.ndarray:
         """Applies the function to x, of any shape; returns float32 of that shape."""
         if isinstance(x, Symbol):
-            result: np.ndarray = OPS[self._operation].function(x, **self._parameters)
+            result: np.ndarray = getattr(imported("fastlayers.functional"), self._operation)(x, **self._parameters)
             return result
         return run_unary(self._operation, x, self._activation)
 

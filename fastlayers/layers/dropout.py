@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DTypeError, UnsupportedError
-from ..functional import dropout
 from ..functional._arrays import as_float32
 from ..functional._checks import integer
 from ..functional._geometry import channels_last
-from ..functional.dropout import drop, probability
+from ..functional.dropout import drop, dropout, probability
 from ..graph.symbol import Symbol
 from ._base import Layer
 

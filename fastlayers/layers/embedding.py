@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DTypeError, UnsupportedError
-from ..functional import embedding
 from ..functional._arrays import as_int64
 from ..functional._checks import integer
-from ..functional.embedding import look_up, padding_row
+from ..functional.embedding import embedding, look_up, padding_row
 from ..graph.symbol import Symbol
 from ._base import Layer
 

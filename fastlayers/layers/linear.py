@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..functional import linear as linear_function
 from ..functional._activation import resolve
 from ..functional._arrays import as_float32
 from ..functional._checks import integer
+from ..functional.linear import linear as linear_function
 from ..functional.linear import run_linear
 from ..graph.symbol import Symbol
 from ..kernels import _dispatch

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
-from ..functional import concat, linear, log, permute, reshape, scaled_dot_product_attention, squeeze, subtract, unsqueeze
+from ..functional import concat, log, permute, reshape, scaled_dot_product_attention, squeeze, subtract, unsqueeze
 from ..functional._activation import resolve
 from ..functional._arrays import as_float32, as_mask, contiguous, empty, shape_of
 from ..functional._checks import differ, integer, number
-from ..functional.linear import run_linear
+from ..functional.linear import linear, run_linear
 from ..graph.symbol import symbolic
 from ..kernels import _dispatch
 from ._affine import affine

@@ -8,10 +8,11 @@ import numpy as np
 
 from .._arguments import shown
 from ..errors import DTypeError, ShapeError
-from ..functional import add, embedding, rotary_embedding
+from ..functional import add, rotary_embedding
 from ..functional._arrays import as_float32, as_int64
 from ..functional._checks import differ, integer, number
 from ..functional._positions import rotary_rows, sinusoidal_rows, whole_rotary
+from ..functional.embedding import embedding
 from ..functional.positional import rotary_tables, sinusoidal_encoding
 from ..graph.record import record
 from ..graph.symbol import Symbol, symbolic

@@ -19,7 +19,6 @@ from ..functional import (
     ifft,
     irfft,
     istft,
-    linear,
     melscale_fbanks,
     permute,
     rfft,
@@ -29,6 +28,7 @@ from ..functional import (
 from ..functional._arrays import as_float32
 from ..functional._checks import differ, integer, number
 from ..functional._short_time import frames_of, power_of
+from ..functional.linear import linear
 from ..functional.padding import pad
 from ..functional.spectral import check_norm
 from ..graph.symbol import symbolic

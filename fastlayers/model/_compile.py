@@ -9,7 +9,6 @@ from .._arguments import checked
 from ..errors import ShapeError
 from ..graph.trace import trace
 from ._load import checked_device
-from .lowering import lower
 from .model import Model, Options
 
 __all__ = ["compile"]
@@ -50,7 +49,7 @@ def compile(
     checked_device("compile", device)
     if precision not in ("default", "strict"):
         raise ShapeError(f"compile: precision is {precision!r}: expected 'default' or 'strict'")
-    graph = lower(trace(function, *inputs))
+    graph = trace(function, *inputs)
     model = Model(graph, Options(strict=precision == "strict", native=require_native), device=device)
     model.num_threads = num_threads
     return model

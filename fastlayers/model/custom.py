@@ -14,9 +14,10 @@ from ..errors import ArgumentError, DTypeError, ShapeError
 from ..formats.onnx.canonical import DOMAINS
 from ..formats.onnx.schema import NEWEST, Attribute, Schema
 from ..graph.ir import Node
-from ..graph.ops import OPS, op
+from ..graph.ops import op
+from ..graph.symbol import Call
 from ..operators import OPERATORS, Operator, Spec, View
-from .lowering import LOWER
+from ..operators._base import FLOAT32
 
 if TYPE_CHECKING:
     from ..program.builder import Builder
@@ -125,12 +126,17 @@ def operator(name: str, domain: str = "", infer: Infer | None = None, replace: b
             native = None if None in inputs else partial(_compiled, function, [*inputs], outputs, _given(n))
             b.python(partial(run, n), inputs, outputs, native)
 
-        def lower(s: Any, node: Node, *inputs: str | None) -> None:
-            s.add(key, inputs, node.outputs, **node.attributes)
+        def records(*inputs: Any, **values: Any) -> Any:
+            # The user's rule knows sizes by name, which that of the operator waits for.
+            found = _shapes(name, infer, [None if v is None else v.shape for v in inputs], values)
+            shapes = found if isinstance(found, list) else [found]
+            made = Call(key, inputs, values).give([(shape, FLOAT32) for shape in shapes])
+            return made if isinstance(found, list) else made[0]
 
-        recorded = op(key, " ".join(tensors), rule)(_plain(function, tensors, name))
-        OPERATORS[key] = Operator(key, infer_specs, run, lowered if hasattr(function, "py_func") else None)
-        LOWER[key] = lower
+        recorded = op(key, " ".join(tensors), rule, records)(_plain(function, tensors, name))
+        OPERATORS[key] = Operator(
+            key, infer_specs, run, lowered if hasattr(function, "py_func") else None, attributes=frozenset(attributes)
+        )
         if domain:
             schema = Schema(1, 1, len(tensors), None, attributes)
 
@@ -148,9 +154,7 @@ def forget(name: str, domain: str = "") -> None:
     """Takes an operator out of every list again; models that were made with it keep working no longer."""
     key = f"{domain}::{name}"
     _DECLARED.discard(key)
-    lists: tuple[dict[str, Any], ...] = (OPERATORS, OPS, LOWER)
-    for entries in lists:
-        entries.pop(key, None)
+    OPERATORS.pop(key, None)
     DOMAINS.get(domain, {}).pop(name, None)
 
 

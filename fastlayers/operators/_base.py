@@ -116,13 +116,17 @@ class View:
 
 
 class Operator(NamedTuple):
-    """The functions of one operator, see the module's docstring, and what holds of it."""
+    """The functions of one operator, see the module's docstring, and what holds of it.
+
+    `attributes` are those that nodes in files may have, None where the formats' schemas say it.
+    """
 
     name: str
     infer: Callable[[View], list[Spec]]
     run: Callable[..., Sequence[np.ndarray]] | None
     lower: Callable[[View, Builder], Any] | None
     traits: Traits = UNDECIDED
+    attributes: frozenset[str] | None = None
 
 
 def _find(name: str) -> Operator | None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fastlayers as fl
-from fastlayers.graph import OPS
+from fastlayers.graph.ops import declared
 
 from ..graph.examples import EXAMPLES, Example
 
@@ -45,9 +45,9 @@ def of(name: str, function: Callable[..., Any], run: Callable[..., Any] | None =
 def _example(example: Example) -> Call:
     function = getattr(fl.functional, example.op)
     tensors = example.arrays()
-    if example.op not in OPS:
+    entry = declared(example.op)
+    if entry is None:
         return of(example.op, function, **dict(zip(inspect.signature(function).parameters, tensors)), **example.attributes)  # noqa: B905
-    entry = OPS[example.op]
     given = {entry.tensors[0][1:]: tensors} if entry.variadic else dict(zip(entry.tensors, tensors))  # noqa: B905
     given.update(example.attributes)
     if "state" in inspect.signature(function).parameters:

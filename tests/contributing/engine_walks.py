@@ -8,7 +8,7 @@ __all__ = ["WALKS"]
 
 _FUNCTION = '''
 
-@op("relu_squared", "x", numbers_rule("relu_squared"))
+@op("relu_squared", "x", numbers_rule("relu_squared"), activates("relu_squared"))
 def relu_squared(x: Tensor) -> np.ndarray:
     """Rectifier squared: ``max(0, x) ** 2``.
 
@@ -43,7 +43,6 @@ ACTIVATION = Walk(
         after("fastlayers/layers/further.py", '    _operation = "tanhshrink"\n', '\n\nclass ReLUSquared(_Elementwise):\n    """`functional.relu_squared` as a layer."""\n\n    _operation = "relu_squared"\n'),
         after("fastlayers/layers/further.py", '"LogSigmoid", "QuickGELU", ', '"ReLUSquared", '),
         after("fastlayers/layers/_exports.py", '"CELU Hardshrink LogSigmoid QuickGELU ', "ReLUSquared "),
-        after("fastlayers/model/lowering/further.py", '"threshold", "logsigmoid", "quick_gelu"', ', "relu_squared"'),
         after("tests/graph/examples/further.py", '"logsigmoid", "quick_gelu", ', '"relu_squared", '),
         after("tests/kernels/test_accuracy.py", '    "quick_gelu": Bound(3.0, 3.0, 2.0**-23),\n', '    "relu_squared": Bound(0.5, 0.5),\n'),
         after("tests/neon.c", "  case FL_QUICK_GELU: return x * sigmoid(a * x);\n", "  case FL_RELU_SQUARED: return x > 0 ? x * x : 0;\n"),

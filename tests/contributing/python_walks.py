@@ -114,7 +114,6 @@ LAYER = Walk(
         "-m pytest -q tests/test_docs.py tests/test_lint.py tests/test_api.py",
     ),
     made=frozenset({"docs/layers.md", "tests/api.txt"}),
-    other=frozenset({"fastlayers/model/lowering/further.py"}),
 )
 
 VARIANT = Walk(

@@ -13,7 +13,6 @@ import pytest
 import fastlayers as fl
 from fastlayers.formats.own_words import _known, unread
 from fastlayers.graph.ir import Graph
-from fastlayers.graph.ops import OPS
 from fastlayers.model.custom import forget
 from fastlayers.model.model import Model
 from fastlayers.operators import OPERATORS
@@ -21,13 +20,14 @@ from fastlayers.operators.control import CONTROL
 from fastlayers.operators.sequence import SEQUENCES
 from tests.each import each
 from tests.graph.examples import EXAMPLES
+from tests.graph.test_ops import record
 from tests.program.graphs import graph, node, normal
 
 from . import test_keras as keras
 from . import test_tflite as tflite
 
 
-@each("op", sorted({*OPERATORS, *OPS, *CONTROL, *SEQUENCES}))
+@each("op", sorted({*OPERATORS, *CONTROL, *SEQUENCES}))
 def test_an_unknown_word_of_an_operation_is_refused(op: str) -> None:
     assert unread(op, {"whatever": 3}) == {"whatever": 3}
     assert unread(op, dict.fromkeys(_known().get(op, ()), 1) if op in OPERATORS else {}) == {}
@@ -91,9 +91,10 @@ def nodes(made: Graph) -> list[Any]:
     return found
 
 
-@each("example", [e for e in EXAMPLES if e.op in OPS])
-def test_arguments_of_functions_are_read(example: Any) -> None:
-    assert unread(example.op, example.attributes) == {}
+@each("example", EXAMPLES)
+def test_what_functions_record_is_read(example: Any) -> None:
+    for one in nodes(record(example, example.shapes)):
+        assert unread(one.op, one.attributes) == {}, one
 
 
 def test_all_that_is_written_is_read() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.graph import OPS
+from fastlayers.graph.ops import declared
 
 from .examples import EXAMPLES, Example
 
@@ -22,8 +22,9 @@ IN_NUMPY["hard_attention"] = "a choice by numbers, which may be drawn: nobody ru
 
 def names(example: Example) -> list[str]:
     """What the operation calls its tensors."""
-    if example.op in OPS:
-        return list(OPS[example.op].tensors) * (len(example.tensors) if OPS[example.op].variadic else 1)
+    entry = declared(example.op)
+    if entry is not None:
+        return list(entry.tensors) * (len(example.tensors) if entry.variadic else 1)
     return list(inspect.signature(getattr(fl.functional, example.op)).parameters)
 
 

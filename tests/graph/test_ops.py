@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.graph import OPS, Graph, Input
+from fastlayers.graph import Graph, Input
 
 from .examples import EXAMPLES, Example
+from .examples._base import OTHERWISE
 
 # Functions of numbers alone, and searches that go on by what they find: there is nothing to record.
 NOT_RECORDED = {
@@ -42,10 +43,15 @@ def feeds(example: Example, arrays: list[Any]) -> dict[str, np.ndarray]:
     return {f"t{i}": arrays[i] for i in example.floats if arrays[i] is not None}
 
 
+def same(example: Example, got: np.ndarray, want: np.ndarray) -> None:
+    """Bits, or nearly, where programs choose another algorithm."""
+    tolerance = OTHERWISE.get(example.op, 0.0)
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance, err_msg=example.label)
+
+
 def test_every_operation_has_an_example() -> None:
     """Every public function is an operation of the vocabulary or made of such, and can be recorded; but for searches."""
     assert {example.op for example in EXAMPLES} == set(fl.functional.__all__) - {"swish"} - NOT_RECORDED
-    assert set(OPS) <= set(fl.functional.__all__)
 
 
 @operations
@@ -57,7 +63,7 @@ def test_recorded_is_what_runs_at_once(op: str) -> None:
         assert [value.shape for value in graph.outputs] == [array.shape for array in want], example.label
         assert [value.dtype for value in graph.outputs] == [array.dtype for array in want], example.label
         for a, b in zip(fl.graph.execute(graph, feeds(example, arrays)).values(), want, strict=True):
-            np.testing.assert_array_equal(a, b, err_msg=example.label)
+            same(example, a, b)
 
 
 @operations
@@ -90,7 +96,7 @@ def test_shape_rules_take_unknown_sizes(op: str, known: str | None) -> None:
                 for dim, size in zip(value.shape, array.shape, strict=True):
                     assert dim in (None, size) or (dim == known and size == open_size), example.label
             for a, b in zip(fl.graph.execute(graph, feeds(example, arrays)).values(), want, strict=True):
-                np.testing.assert_array_equal(a, b, err_msg=example.label)
+                same(example, a, b)
 
 
 @operations

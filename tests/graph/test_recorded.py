@@ -17,6 +17,7 @@ from fastlayers.graph import Input
 
 from ..arguments.layer_calls import layers
 from .examples import EXAMPLES
+from .examples._base import OTHERWISE
 from .test_compiled import names
 
 # What goes on by values that it finds, draws values, or takes none: recording it is one of our errors, which says what to do.
@@ -38,10 +39,6 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "melscale_fbanks": (lambda x: fl.functional.melscale_fbanks(x, 0.0, 1.0, 2, 8), "of the symbolic value"),
     "rotary_tables": (lambda x: fl.functional.rotary_tables(x, 4), "of the symbolic value"),
     "sinusoidal_encoding": (lambda x: fl.functional.sinusoidal_encoding(x, 4), "of the symbolic value"),
-}  # fmt: skip
-# Programs choose other algorithms there: affine maps are folded, sums over a tree are formed level by level.
-OTHERWISE = {
-    "batch_norm": 1e-6, "instance_norm": 1e-6, "hierarchical_log_prob": 4e-6, "hierarchical_log_softmax": 1e-6,
 }  # fmt: skip
 # Axes whose size must be known while the function is recorded, and why.
 KNOWN = {

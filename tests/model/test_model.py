@@ -358,12 +358,6 @@ def test_compile_of_lstm_cell(variant: str) -> None:
             np.testing.assert_array_equal(got, want)
 
 
-def test_every_recorded_operation_can_be_lowered() -> None:
-    from fastlayers.model.lowering import LOWER
-
-    assert sorted(LOWER) == sorted(fl.graph.OPS)
-
-
 # ---- our own file -------------------------------------------------------------------------------------------------------
 
 

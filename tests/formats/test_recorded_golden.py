@@ -1,0 +1,42 @@
+"""Models that the last version saved whose traces had names of functions: they load, and give what the functions give now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import fastlayers as fl
+from fastlayers.operators import OPERATORS
+from fastlayers.operators.control import CONTROL
+from tests.goldens.make_recorded import PATH, feeds, functions, network
+from tests.graph.examples._base import OTHERWISE
+
+
+def test_what_was_saved_before_gives_the_same_bits() -> None:
+    got = fl.load(PATH).run(feeds())
+    named = [(op, result) for op, example in functions().items() for result in example.call(example.arrays())]
+    for (op, want), (name, result) in zip(named, got.items(), strict=True):
+        assert name.startswith(f"{op} gives")
+        tolerance = OTHERWISE.get(op, 0.0)
+        np.testing.assert_allclose(result, want, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+def written(model: fl.Model) -> list[str]:
+    """What all nodes say."""
+
+    def plain(value: Any) -> Any:
+        return tuple(map(plain, value)) if isinstance(value, tuple) else value
+
+    nodes = model._main.whole_graph().nodes
+    return sorted(f"{node.op} {sorted((key, plain(value)) for key, value in node.attributes.items())}" for node in nodes)
+
+
+def test_what_is_recorded_now_is_the_same_graph() -> None:
+    """Operators and their attributes, one by one; in an order that may differ, and with other names of what lies between."""
+    arrays = feeds()
+    now = fl.graph.trace(network, *(fl.graph.Input(name, a.shape, a.dtype) for name, a in arrays.items()))
+    saved, made = fl.load(PATH), fl.Model(now)
+    assert written(made) == written(saved)
+    assert [v.name for v in made.outputs] == [v.name for v in saved.outputs]
+    assert {n.op for n in now.nodes} <= {*OPERATORS, *CONTROL}

@@ -1,0 +1,54 @@
+"""Writes recorded.safetensors: the programs of all functions, as the last version saved them whose traces had names of functions.
+
+``python -m tests.goldens.make_recorded`` would write what this version records: the file is kept as it is, since it shows that
+models saved by older versions still load. Its functions are the first examples of each in `tests.graph.examples`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import fastlayers as fl
+from tests.graph.examples import EXAMPLES
+from tests.graph.test_compiled import inputs
+
+PATH = Path(__file__).with_name("recorded.safetensors")
+
+
+def functions() -> dict[str, Any]:
+    """The first example of each function that has inputs, by the function's name."""
+    found: dict[str, Any] = {}
+    for example in EXAMPLES:
+        if inputs(example):
+            found.setdefault(example.op, example)
+    return found
+
+
+def feeds() -> dict[str, np.ndarray]:
+    """What the network takes."""
+    return {f"{op}_{i}": e.arrays()[i] for op, e in functions().items() for i in inputs(e)}
+
+
+def network(*given: Any) -> dict[str, Any]:
+    """The results of all functions."""
+    left, results = iter(given), {}
+    for op, example in functions().items():
+        tensors: list[Any] = example.arrays()
+        for i in inputs(example):
+            tensors[i] = next(left)
+        results[f"{op} gives"] = example.call(tensors)
+    return results
+
+
+def main() -> None:
+    """Writes the file."""
+    arrays = feeds()
+    model = fl.compile(network, *(fl.graph.Input(name, a.shape, a.dtype) for name, a in arrays.items()))
+    model.save(PATH)
+
+
+if __name__ == "__main__":
+    main()

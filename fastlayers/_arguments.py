@@ -235,7 +235,7 @@ def checker(op: str, function: Any, skip: int = 0) -> tuple[int, Check]:
 
 
 def checked(function: F) -> F:
-    """Decorates a public function that is no operation of the vocabulary: operations are checked by `graph.ops`."""
+    """Decorates a public function that is made of others; those that are recorded themselves are checked by `graph.ops`."""
     name = function.__qualname__
     first, check = checker(name, function)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._tuples import NamedTuple
+from .._windows import same_padding, windows_along
 from ..errors import ShapeError
 from ..graph.ir import Dim, Shape
 from ..kernels.table import PAD_MODES
@@ -147,20 +148,20 @@ def _size(w: Window, axis: int, size: Dim, kernel: Dim) -> Dim:
     """Outputs along one axis."""
     stride, name = w.stride[axis], "dhw"[3 - w.axes + axis]
     if w.padding is None:
-        return -(-size // stride) if isinstance(size, int) else (size if stride == 1 else None)
+        return windows_along(size, None, 1, stride)
     if not isinstance(kernel, int):
         return None
     before, after = w.padding[axis]
     reach = w.dilation[axis] * (kernel - 1) + 1
-    if not isinstance(size, int):
-        return size if stride == 1 and before + after == reach - 1 else None
-    _check_pads(w, name, size, before, after)
-    if size + before + after < reach:
+    if isinstance(size, int):
+        _check_pads(w, name, size, before, after)
+    found = windows_along(size, (before, after), reach, stride)
+    if found == -1 and isinstance(size, int):
         raise ShapeError(
             f"{w.op}: x has size {size} along {name}, {size + before + after} with padding: "
             f"expected at least {reach}, what a kernel of {kernel} with dilation {w.dilation[axis]} covers"
         )
-    return (size + before + after - reach) // stride + 1
+    return found
 
 
 def _check_pads(w: Window, name: str, size: int, before: int, after: int) -> None:
@@ -190,10 +191,8 @@ def conv_plan(w: Window, x: tuple[int, ...], weight: tuple[int, ...], shape: tup
 
 def _same_pads(w: Window, axis: int, size: int, kernel: int) -> tuple[int, int]:
     """TensorFlow's rule: as many outputs as size / stride, rounded up; what is odd goes after."""
+    before, after = same_padding(size, w.dilation[axis] * (kernel - 1) + 1, w.stride[axis])
     if size == 0:
-        return 0, 0
-    stride, reach = w.stride[axis], w.dilation[axis] * (kernel - 1) + 1
-    total = max((-(-size // stride) - 1) * stride + reach - size, 0)
-    before, after = total // 2, total - total // 2
+        return before, after
     _check_pads(w, "dhw"[3 - w.axes + axis], size, before, after)
     return before, after

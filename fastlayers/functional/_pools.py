@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._tuples import NamedTuple
+from .._windows import same_padding, windows_along
 from ..errors import ShapeError, UnsupportedError
 from ..graph.ir import Dim, Shape
 from ..graph.record import record
@@ -82,20 +83,14 @@ def pool_shape(p: Pool, x: Shape) -> Shape:
 def _size(p: Pool, axis: int, size: Dim) -> Dim:
     """Windows along one axis."""
     stride, reach = p.stride[axis], p.reach[axis]
-    if p.padding is None:
-        return -(-size // stride) if isinstance(size, int) else (size if stride == 1 else None)
-    before, after = p.padding[axis]
-    if not isinstance(size, int):
-        return size if stride == 1 and before + after == reach - 1 else None
-    room = size + before + after - reach
-    if room < 0 and not (p.ceil and room + stride > 0 and size > 0):
+    pads = None if p.padding is None else p.padding[axis]
+    found = windows_along(size, pads, reach, stride, p.ceil)
+    if pads is not None and isinstance(size, int) and (found == -1 or (size == 0 and sum(pads) < reach)):
         raise ShapeError(
-            f"{p.op}: x has size {size} along {'dhw'[3 - p.axes + axis]}, {size + before + after} with padding: "
+            f"{p.op}: x has size {size} along {'dhw'[3 - p.axes + axis]}, {size + sum(pads)} with padding: "
             f"expected at least {reach}, what a window of {p.kernel[axis]} with dilation {p.dilation[axis]} covers"
         )
-    count = room // stride + 1
-    # A last window may overhang, but not begin behind the image and its padding before.
-    return count + 1 if p.ceil and room % stride and count * stride < size + before else count
+    return found
 
 
 def pool_pads(p: Pool, x: Sequence[int]) -> tuple[int, ...]:
@@ -105,8 +100,7 @@ def pool_pads(p: Pool, x: Sequence[int]) -> tuple[int, ...]:
         if p.padding is not None:
             pads += p.padding[axis]
         else:
-            total = max((-(-size // p.stride[axis]) - 1) * p.stride[axis] + p.reach[axis] - size, 0) if size else 0
-            pads += (total // 2, total - total // 2)
+            pads += same_padding(size, p.reach[axis], p.stride[axis])
     return tuple(pads)
 
 

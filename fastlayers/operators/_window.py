@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from .._tuples import NamedTuple
+from .._windows import same_padding, windows_along
 from ..errors import LimitError
 from ..graph.ir import Dim, Shape
 from ._base import View
@@ -88,20 +89,15 @@ def window(n: View, kernel: Sequence[int], space: Sequence[Dim] | None) -> Windo
         raise n.fail(f"auto_pad is {auto!r}: expected NOTSET, VALID, SAME_UPPER or SAME_LOWER")
     if space is None or any(not isinstance(d, int) for d in space):
         return Window(tuple(kernel), stride, dilation, None)
-    pads = []
-    for size, k, s, d in zip(space, kernel, stride, dilation, strict=True):
-        total = max((-(-size // s) - 1) * s + d * (k - 1) + 1 - size, 0)  # type: ignore[operator]
-        small = total // 2
-        pads.append((small, total - small) if auto == "SAME_UPPER" else (total - small, small))
-    return Window(tuple(kernel), stride, dilation, tuple(pads))
+    reach, lower = _reach(tuple(kernel), dilation), auto == "SAME_LOWER"
+    pads = tuple(same_padding(size, r, s, lower) for size, r, s in zip(space, reach, stride, strict=True))  # type: ignore[arg-type]
+    return Window(tuple(kernel), stride, dilation, pads)
 
 
 def conv_size(n: View, space: Sequence[Dim], place: Window, ceil: bool = False) -> tuple[Dim, ...]:
     """Sizes of the result. With `ceil` a last window may overhang, but not begin behind the image and its padding before."""
     if n.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
-        made: tuple[Dim, ...] = tuple(
-            -(-d // s) if isinstance(d, int) else None for d, s in zip(space, place.stride, strict=True)
-        )
+        made: tuple[Dim, ...] = tuple(windows_along(d, None, 1, s) for d, s in zip(space, place.stride, strict=True))
     else:
         made = _placed(n, space, place, ceil)
     if place.pads is not None and all(isinstance(d, int) for d in (*space, *made)):
@@ -132,16 +128,10 @@ def check_work(n: View, work: int, real: int) -> None:
 def _placed(n: View, space: Sequence[Dim], place: Window, ceil: bool) -> tuple[Dim, ...]:
     sizes: list[Dim] = []
     for d, s, reach, (before, after) in zip(space, place.stride, place.reach, place.pads or (), strict=True):
-        if not isinstance(d, int):
-            sizes.append(d if s == 1 and before + after == reach - 1 and isinstance(d, str) else None)
-            continue
-        room = d + before + after - reach
-        if room < 0 and not (ceil and room + s > 0):
+        found = windows_along(d, (before, after), reach, s, ceil)
+        if found == -1:
             raise n.fail(f"a window of {reach} positions does not fit into {d} + {before} + {after}")
-        count = room // s + 1
-        if ceil and room % s and (count * s) < d + before:
-            count += 1
-        sizes.append(count)
+        sizes.append(found)
     return tuple(sizes)
 
 

@@ -76,6 +76,7 @@ def test_the_command_is_one_that_fastlayers_has() -> None:
     from argparse import ArgumentParser
 
     from fastlayers.cli import serve
+
     parser = ArgumentParser()
     serve.arguments(parser)
     (container,) = read()["spec"]["containers"]

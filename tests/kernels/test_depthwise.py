@@ -57,6 +57,19 @@ AWKWARD = (
     ((16, 1), (1, 1, 1, 1), (1, 5, 5), {"pads": (0, 0, 2, 2, 2, 2)}),
     ((40, 1), (1, 1, 2, 2), (1, 3, 3), {"pads": SAME}),
     ((16, 1), (1, 1, 40, 300), (1, 3, 3), {"pads": SAME}),
+    # Planes read where they lie: the least columns, tails of vectors, padding on one side and more than a vector of it, repeated
+    # channels, tasks of rows.
+    ((5, 1), (1, 1, 9, 49), (1, 3, 3), {"pads": SAME, "stride": (1, 2, 2)}),
+    ((3, 1), (2, 1, 11, 64), (1, 3, 3), {"pads": (0, 0, 0, 1, 0, 1), "stride": (1, 2, 2)}),
+    ((4, 1), (1, 1, 12, 67), (1, 5, 5), {"pads": (0, 0, 2, 2, 2, 2), "stride": (1, 2, 2)}),
+    ((3, 1), (1, 1, 9, 53), (1, 5, 5), {"stride": (1, 2, 2)}),
+    ((3, 1), (1, 1, 8, 26), (1, 3, 3), {"pads": SAME}),
+    ((3, 1), (1, 1, 6, 27), (1, 3, 3), {}),
+    ((2, 2), (2, 1, 9, 30), (1, 3, 3), {"pads": SAME}),
+    ((3, 1), (1, 1, 4, 20), (1, 3, 3), {"pads": (0, 0, 3, 3, 6, 6)}),
+    ((2, 1), (1, 1, 5, 10), (1, 3, 3), {"pads": (0, 0, 4, 1, 45, 7), "stride": (1, 2, 2)}),
+    ((2, 1), (1, 1, 7, 3), (1, 5, 5), {"pads": (0, 0, 2, 2, 30, 30), "stride": (1, 2, 2)}),
+    ((1, 1), (1, 1, 203, 1100), (1, 3, 3), {"pads": SAME}),
     # Sixteen channels at a time: parts of a block, bands of rows, any kernel, padding on one side, past the input, sequences.
     ((37, 1), (2, 1, 14, 14), (1, 5, 5), {"pads": (0, 0, 2, 2, 2, 2), "stride": (1, 2, 2)}),
     ((16, 1), (1, 1, 100, 18), (1, 3, 3), {"pads": SAME}),

@@ -278,13 +278,17 @@ FL_DW_FIRST(7, 1)
 #undef FL_DW_FIRST_3
 #undef FL_DW_FIRST
 
+#include "depthwise_plain.h"
+
 static void fl_f32_depthwise_first(const fl_dw_first *p) {
   if (p->cols <= 0 || p->rows <= 0)
     return;
   fl_dw_first_fill(p);
   const int s = p->row && p->step == p->row ? 1 : p->row && p->step == 2 * p->row ? 2 : 0;
   const int shared = s && p->rows >= 4 && p->kh * p->kw <= FL_KC;
-  if (shared && p->kh == 3 && p->kw == 3)
+  if (p->plain)
+    fl_dw_plain(p);
+  else if (shared && p->kh == 3 && p->kw == 3)
     (s == 1 ? fl_dw_first_3_1 : fl_dw_first_3_2)(p);
   else if (shared && p->kh == 5)
     (s == 1 ? fl_dw_first_5_1 : fl_dw_first_5_2)(p);

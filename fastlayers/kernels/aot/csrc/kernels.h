@@ -203,6 +203,11 @@ typedef struct {
   int64_t ldo, rows, cols;
   int code;
   float a, b;
+  /* Or, where `plain` is 1 or 2, the stride: a plane [h_in][w_in] at `source`, of which the first output's taps begin `top` rows and
+   * `left` places early; a kernel kh = kw of 3, or of 5 with stride 2, at least 4 rows of outputs, and zeros: w_in of them. See depthwise_plain.h. */
+  int plain;
+  int64_t h_in, w_in, top, left;
+  const float *zeros;
 } fl_dw_first;
 
 /* Sixteen channels of a depthwise convolution: out[y, o, i] = act(sum over r, u of weight[r, u, i] band[y * down + r * row_step +

@@ -20,10 +20,10 @@ import numpy as np
 from ._band cimport Band, Runs, add_run, blocks_of, end_runs, fill, multiply, no_runs
 from ._engine cimport (
     FL_KC, FL_PANEL,
-    alloc, copied, fl_block, fl_epilogue, fl_run, level, need, parallel, release, workers,
+    alloc, copied, fl_block, fl_epilogue, fl_run, hands, level, need, parallel, release, workers,
 )
 from ._fit cimport Fit, check_groups, fit_of, read_steps
-from ._space cimport even, rounded, width_of
+from ._space cimport even, rounded, shared, width_of
 from .gemm cimport pack_all, panels_size
 
 from ...errors import LimitError, ShapeError
@@ -37,6 +37,7 @@ cdef enum:
     PIXELS = 256    # rows of one product at most,
     SUMS = 1 << 16  # and the sums of one phase of rows (256 KB): they stay in a second-level cache
     COLS = 256
+    LEAST = 48      # pixels of a phase in a task that is cut for another thread
     FEW = 8         # outputs of a phase in a row: fewer make products of their own too short
     COST = 30       # an output's share of reading and writing, in the operations that `workers` counts
     PHASES = 1 << 16  # of the stride at most: each has a table, and a product of its own
@@ -360,6 +361,17 @@ cdef int plan_parts(Job *job, PackedConvTranspose packed) except -1:
     return 0
 
 
+cdef void share(Job *job, int64_t images, int64_t down, int64_t across) noexcept nogil:
+    """Fewer rows, or columns where there is one row, a task where threads would have nothing to do."""
+    cdef int64_t others = images * job.groups * job.out_size[0]
+    cdef int most = hands(job.work)
+    if down > 1:
+        job.rows = shared(down, job.rows, 1, max(LEAST // job.cols, <int64_t>1), others * job.col_tasks, most)
+    else:
+        job.cols = shared(across, job.cols, FL_PANEL, LEAST, others, most)
+    job.row_tasks, job.col_tasks = (down + job.rows - 1) // job.rows, (across + job.cols - 1) // job.cols
+
+
 cdef int plan_call(Job *job, PackedConvTranspose packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, bint x_last,
                              bint out_last, activation) except -1:
     """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
@@ -388,6 +400,7 @@ cdef int plan_call(Job *job, PackedConvTranspose packed, const cnp.npy_intp *x, 
     job.cols = even(across, most)
     job.rows = even(down, max(most // job.cols, <int64_t>1))
     job.row_tasks, job.col_tasks = (down + job.rows - 1) // job.rows, (across + job.cols - 1) // job.cols
+    share(job, images, down, across)
     job.tasks = images * job.groups * job.out_size[0] * job.row_tasks * job.col_tasks
     job.width = job.columns if job.merged else width_of(job.columns, COLS, job.tasks, 8)
     job.width_tasks = (job.columns + job.width - 1) // job.width

@@ -4,8 +4,8 @@ Channels-last (`rows_task`): a row of the output is computed where its input lie
 get a list of pointers, to the input or to zeros. With a channel multiplier the input rows are copied, each channel repeated.
 Narrow planes of either layout go sixteen channels at a time (`_blocks.pyx`).
 Channels-first (`plane_task`): planes of usual kernels are read where they lie (`csrc/depthwise_plain.h`). Otherwise a band of padded
-rows of one channel is copied to scratch, its columns sorted by their phase of the
-stride, so that neighbouring outputs read neighbouring floats. Channels-last data of few channels goes that way too.
+rows of one channel is copied to scratch, its columns sorted by their phase of the stride, so that neighbouring outputs read
+neighbouring floats. Channels-last data of few channels goes that way too.
 All add in the same order: results are equal bit for bit.
 """
 
@@ -252,11 +252,14 @@ cdef bint is_plain(const Job *job) noexcept nogil:
     cdef int64_t k = job.kernel[2], step = job.stride[2]
     if job.channels_last or job.mode != 0 or not job.size[0] == job.out_size[0] == job.kernel[0] == 1 or job.level.width < 8:
         return False
-    if job.kernel[1] != k or job.stride[1] != step or job.dilation[1] != 1 or job.dilation[2] != 1 or job.out_size[1] < 4:
+    if job.kernel[1] != k or job.stride[1] != step or step > 2 or job.dilation[1] != 1 or job.dilation[2] != 1 or job.out_size[1] < 4:
         return False
-    # Columns: 3x3@28 0.85, 5x5@28 with stride 2 0.8, 3x3@14 with stride 2 1.05 of the time.
-    return min(job.before[0], job.before[1], job.before[2]) >= 0 and job.out_size[2] >= 25 and (
-        k == 3 and step <= 2 or k == 5 and step == 2)
+    if min(job.before[0], job.before[1], job.before[2]) < 0:
+        return False
+    # By columns of the result: 3x3@28 0.85 of the time, @22 1.07; with stride 2 3x3@16 0.52, @14 1.25, 5x5@28 0.69, @20 1.6.
+    if k == 3:
+        return job.out_size[2] >= 25 or step == 2 and job.out_size[2] >= 16
+    return k == 5 and step == 2 and job.out_size[2] >= 25
 
 
 cdef int64_t plan_plain(Job *job) noexcept nogil:

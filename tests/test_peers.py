@@ -1,0 +1,72 @@
+"""The comparison with other engines, and the pictures of what it measured."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from bench import peers
+
+ROOT = Path(__file__).parent.parent
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+def row(name: str, family: str, ours: float, theirs: float, flops: float = 0) -> dict[str, object]:
+    seconds = {"fastlayers": ours, "onnxruntime": theirs}
+    return {"name": name, "family": family, "flops": flops, "seconds": seconds, "ratio": theirs / ours}
+
+
+def test_families_are_summed_up_by_geometric_means() -> None:
+    rows = [
+        row("a", "x", 1e-6, 4e-6),
+        row("b", "x", 1e-6, 1e-6),
+        row("c", "y", 2e-6, 1e-6),
+        {**row("d", "y", 1, 1), "ratio": None},
+    ]
+    found = peers.summary(rows)
+    assert list(found) == ["x", "y", "all"]
+    assert found["x"] == (pytest.approx(2), 1, 2) and found["y"] == (pytest.approx(0.5), 0.5, 1)
+    assert found["all"] == (pytest.approx(math.pow(2, 1 / 3)), 0.5, 3)
+    assert peers.summary([]) == {}
+
+
+@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the source distribution has no pages")
+def test_the_picture_has_every_row_and_engine() -> None:
+    from docs.make_performance import bars
+
+    rows = [row("conv <a>", "conv", 1e-6, 2e-6, 50.0), row("pool", "pools", 1e-6, 9e-6)]
+    told = {"threads": 1, "variant": "aot/x86_v4", "probe": 1e8, "rows": rows}
+    words = [t.text for t in ElementTree.fromstring(bars(told)).findall(f"{NAMESPACE}text")]
+    assert "<a>" in words and "1.00 (1.0 us, 50% of the peak)" in words and "2.00 (2.0 us)" in words and "9.00 (9.0 us)" in words
+
+
+@pytest.mark.onnx
+@pytest.mark.onnxruntime
+def test_layers_are_models_that_differ_in_name() -> None:
+    import fastlayers as fl
+
+    made = list(peers.layers())
+    assert len({model.name for model in made}) == len(made) > 40
+    model = peers.convolution(6, 9, 3, 4, 2)
+    (y,) = fl.load(model.content).run(model.feeds).values()
+    assert y.shape == (1, 4, 5, 5) and model.flops == 2 * y.size * 6 * 9 and np.isfinite(y).all()
+
+
+@pytest.mark.onnx
+@pytest.mark.onnxruntime
+@pytest.mark.exhaustive
+def test_a_row_has_both_engines_and_wrong_results_count_as_none() -> None:
+    engines = {name: peers._Engine(name, 1) for name in ("fastlayers", "onnxruntime")}
+    try:
+        model = peers.pooling("MaxPool", 3, 9, 3, 2)
+        found = peers.measure(engines, model, 0.02, 2)
+        assert set(found["seconds"]) == set(engines) and found["ratio"] > 0 and not found["notes"]
+        broken = peers.measure(engines, model._replace(content=b"nothing"), 0.02, 2)
+        assert broken["ratio"] is None and set(broken["notes"]) == set(engines)
+    finally:
+        for engine in engines.values():
+            engine.stop()

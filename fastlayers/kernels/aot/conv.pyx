@@ -39,6 +39,7 @@ cdef extern from "csrc/prefetch.h" nogil:
 cdef enum:
     LEAST = 48    # pixels of a task that is cut for another thread
     MOST = 12     # results of swapped roles that go along lines
+    FEW_RESULTS = 64  # a group: as few read pixels where they lie, where nothing else speaks for packing them
     FEW = 128  # pixels: below, the last panel's empty columns cost more than transposing (measured: 49 pixels 1.3, 196 pixels 0.9 times as long)
 
 
@@ -325,7 +326,9 @@ cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
         job.cols = panels_size(job.cols, 1)
     # Whole panels of a row are read where they lie: 3 -> 64 (7x7) took 0.9 of the time. What is left of the rows is packed together.
     # Rows of one panel and a part are packed whole: few sums at a time are slow (28 wide, 3 -> 32: 0.83 of the time).
-    job.packing = job.in_place or job.out_size[2] % FL_PANEL != 0 and (residual or job.cols < 2 * FL_PANEL)
+    # Of a 1x1 kernel, pixels that meet few weights are not worth packing: 32 -> 16 (112x112) took 0.63 of the time, 96 -> 24 (56x56)
+    # 0.72, 64 -> 64 0.84, 64 -> 256 1.02.
+    job.packing = job.in_place and job.og > FEW_RESULTS or job.out_size[2] % FL_PANEL != 0 and (residual or job.cols < 2 * FL_PANEL)
     job.rows = even(job.out_size[1], max(most // job.cols, <int64_t>1))
     if job.swap and not job.in_place:
         job.rows = rows_that_fill(job.rows, job.out_size[1], job.cols if job.packing else job.cols % FL_PANEL)

@@ -3,7 +3,8 @@
  * No padded copy is made: lanes outside a row are masked off, and rows outside the plane are a row of zeros. With a stride of 2, two
  * vectors are loaded and their even and odd lanes are two taps. Order of a sum: as in depthwise.h, so results are its, bit for bit.
  * The 5x5 kernel with a stride of 1 is left out: sixteen channels at a time are as fast. 144@56 with stride 2 took 0.6 of the time of
- * copied bands, 64@112 0.65, 32@112 with stride 1 0.75 (AMD Zen 4). Remainders: the last vector of a row and the last group of rows start early; rows shorter than a vector spill as in depthwise.h. */
+ * copied bands, 64@112 0.65, 32@112 with stride 1 0.75 (AMD Zen 4).
+ * Remainders: the last vector of a row and the last group of rows start early; rows shorter than a vector spill as in depthwise.h. */
 
 /* Places at .. at + VW - 1 of a row of w floats, 0 for those outside of it. */
 FL_INLINE vf fl_dw_span(const float *row, int64_t at, int64_t w, const int inside) {
@@ -51,8 +52,8 @@ FL_INLINE int fl_dw_side(int64_t at, int64_t w, const int k, const int s) {
 }
 
 /* P rows of outputs from y on, VW columns from j on; weights k x k, rows and columns s apart. */
-FL_INLINE void fl_dw_plain_some(const fl_dw_first *p, const float *weight, int64_t limit, const float *const *rows, int64_t y,
-                                int64_t j, const int P, const int k, const int s, const int side) {
+FL_INLINE void fl_dw_plain_some(const fl_dw_first *p, const float *weight, int64_t limit, const float *const *rows, int64_t y, int64_t j,
+                                const int P, const int k, const int s, const int side) {
   const int64_t at = j * s - p->left, w = p->w_in;
   vf acc[4];
   FL_UNROLL for (int q = 0; q < P; q++) acc[q] = vset(0);
@@ -68,9 +69,8 @@ FL_INLINE void fl_dw_plain_some(const fl_dw_first *p, const float *weight, int64
         v[t + 1] = FL_DW_ODD(a, b);
       }
     }
-    FL_UNROLL for (int q = 0; q < P; q++)
-      if (r - q * s >= 0 && r - q * s < k)
-        FL_UNROLL for (int t = 0; t < k; t++) acc[q] = vfma(vset(weight[(r - q * s) * k + t]), v[t], acc[q]);
+    FL_UNROLL for (int q = 0; q < P; q++) if (r - q * s >= 0 && r - q * s < k) FL_UNROLL for (int t = 0; t < k; t++) acc[q] =
+        vfma(vset(weight[(r - q * s) * k + t]), v[t], acc[q]);
   }
   FL_UNROLL for (int q = 0; q < P; q++) fl_dw_first_store(p, limit, y + q, j, s == 2 ? FL_DW_ORDER(acc[q]) : acc[q]);
 }
@@ -88,22 +88,29 @@ FL_INLINE void fl_dw_plain_all(const fl_dw_first *p, const float *weight, const 
     for (int64_t j0 = 0; j0 < p->cols; j0 += VW) {
       const int64_t j = j0 < last ? j0 : last;
       switch (fl_dw_side(j * s - p->left, p->w_in, k, s)) {
-      case FL_DW_INSIDE: fl_dw_plain_some(p, weight, limit, rows, y, j, P, k, s, FL_DW_INSIDE); break;
-      case FL_DW_LEFT: fl_dw_plain_some(p, weight, limit, rows, y, j, P, k, s, FL_DW_LEFT); break;
-      case FL_DW_RIGHT: fl_dw_plain_some(p, weight, limit, rows, y, j, P, k, s, FL_DW_RIGHT); break;
-      default: fl_dw_plain_some(p, weight, limit, rows, y, j, P, k, s, FL_DW_ANYWHERE);
+      case FL_DW_INSIDE:
+        fl_dw_plain_some(p, weight, limit, rows, y, j, P, k, s, FL_DW_INSIDE);
+        break;
+      case FL_DW_LEFT:
+        fl_dw_plain_some(p, weight, limit, rows, y, j, P, k, s, FL_DW_LEFT);
+        break;
+      case FL_DW_RIGHT:
+        fl_dw_plain_some(p, weight, limit, rows, y, j, P, k, s, FL_DW_RIGHT);
+        break;
+      default:
+        fl_dw_plain_some(p, weight, limit, rows, y, j, P, k, s, FL_DW_ANYWHERE);
       }
     }
   }
 }
 
 /* Weights in an array of their own: no store changes them. */
-#define FL_DW_PLAIN(k, s)                                                             \
+#define FL_DW_PLAIN(k, s) \
   static __attribute__((noinline)) void fl_dw_plain_##k##_##s(const fl_dw_first *p) { \
-    const fl_dw_first local = *p;                                                     \
-    float weight[(k) * (k)];                                                          \
-    memcpy(weight, p->w, sizeof weight);                                              \
-    fl_dw_plain_all(&local, weight, k, s);                                            \
+    const fl_dw_first local = *p; \
+    float weight[(k) * (k)]; \
+    memcpy(weight, p->w, sizeof weight); \
+    fl_dw_plain_all(&local, weight, k, s); \
   }
 FL_DW_PLAIN(3, 1)
 FL_DW_PLAIN(3, 2)

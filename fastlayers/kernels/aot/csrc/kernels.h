@@ -204,7 +204,7 @@ typedef struct {
   int code;
   float a, b;
   /* Or, where `plain` is 1 or 2, the stride: a plane [h_in][w_in] at `source`, of which the first output's taps begin `top` rows and
-   * `left` places early; a kernel kh = kw of 3, or of 5 with stride 2, at least 4 rows of outputs, and zeros: w_in of them. See depthwise_plain.h. */
+   * `left` places early; a kernel kh = kw of 3, or of 5 with stride 2; at least 4 rows; w_in zeros. See depthwise_plain.h. */
   int plain;
   int64_t h_in, w_in, top, left;
   const float *zeros;

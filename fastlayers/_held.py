@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import mmap
 import sys
 import weakref
 from typing import Any, Protocol
 
+import numpy as np
+
 from ._tuples import NamedTuple
 
-__all__ = ["Memory", "held_by", "map_of", "memory", "trim_memory"]
+__all__ = ["Memory", "held_by", "map_of", "memory", "trim_memory", "unread"]
 
 _ENGINE = "fastlayers.kernels.aot._engine"
 _CUDA = "fastlayers.kernels.cuda._memory"
@@ -53,6 +56,25 @@ def map_of(mapping: Any) -> Any:
     """The mapping of a file, which counts for as long as it lives."""
     _maps.add(mapping)
     return mapping
+
+
+def unread(array: Any) -> None:
+    """Of an array that is part of a mapped file, and has been read for the time being: the process drops its pages. The system
+    has them still, or reads them from the file again if somebody asks.
+    """
+    base = array
+    while isinstance(base, (np.ndarray, memoryview)):
+        base = base.base if isinstance(base, np.ndarray) else base.obj
+    if not isinstance(base, mmap.mmap) or base not in _maps or _DROP is None:
+        return
+    first = array.__array_interface__["data"][0] - np.frombuffer(base, np.uint8).__array_interface__["data"][0]
+    begin, end = -(-first // mmap.PAGESIZE), (first + array.nbytes) // mmap.PAGESIZE
+    if begin < end:
+        base.madvise(_DROP, begin * mmap.PAGESIZE, (end - begin) * mmap.PAGESIZE)
+
+
+# What drops pages of a mapping that nothing is written to; None where a system has no such call.
+_DROP = getattr(mmap, "MADV_DONTNEED", None)
 
 
 def memory() -> Memory:

@@ -13,12 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from .._held import unread
 from .._tuples import NamedTuple
 from ..errors import ShapeError
 from ..kernels.table import KERNELS
 from ..operators._base import FLOAT32, Spec, View
 
-__all__ = ["ARENA", "CONSTANT", "INPUT", "OUTPUT", "POSITIONS", "Buffer", "Builder", "Call", "NativeCall", "PythonCall", "Ref"]
+__all__ = [
+    "ARENA", "CONSTANT", "INPUT", "OUTPUT", "POSITIONS", "Buffer", "Builder", "Call", "NativeCall", "PythonCall", "Ref",
+    "contiguous",
+]  # fmt: skip
 
 # Where a buffer lies: in the arena of one run, in a caller's input, in a fresh output, or in the program.
 ARENA, INPUT, OUTPUT, CONSTANT = range(4)
@@ -246,7 +250,7 @@ class Builder:
     def constant(self, array: np.ndarray) -> Ref:
         """An array of the program."""
         shape = array.shape  # numpy gives a scalar an axis
-        array = np.ascontiguousarray(array)
+        array = contiguous(np.ascontiguousarray(array))
         return Ref(Buffer(CONSTANT, array.nbytes, array=array), 0, shape, array.dtype)
 
     def pack(self, kernel: str, arguments: Callable[[], tuple[Any, ...]], key: Any = None, kept: bool = True) -> Any:
@@ -262,9 +266,15 @@ class Builder:
             self._check(kernel, args)
             if not kept:
                 self.nbytes += _nbytes(args)
+            read.extend(self._view.values)
             return args
 
-        return self._pack((id(self._view.node), kernel, key) if kept else None, kernel, checked)
+        read: list[np.ndarray | None] = []
+        packed = self._pack((id(self._view.node), kernel, key) if kept else None, kernel, checked)
+        for array in read:
+            if array is not None:
+                unread(array)  # weights of a file are not in memory twice
+        return packed
 
     def call(self, kernel: str, *args: Any) -> None:
         """Appends a kernel call: the kernel's arguments, arrays as Refs (or None)."""
@@ -359,6 +369,17 @@ class Builder:
         self._number, self._view, self._specs, self._fixed = number, view, specs, fixed
         self._ins, self._outs, self._before = ins, outs, before
         self.calls, self.placed, self.overs, self.own, self.nbytes = [], [], [], {}, 0
+
+
+def contiguous(array: np.ndarray) -> np.ndarray:
+    """The array as kernels take it: itself, or a read-only copy of a file's weights, which may lie at an odd address, or be a
+    view of them with the axes in another order.
+    """
+    if array.flags.c_contiguous and array.flags.aligned:
+        return array
+    copy = np.array(array, order="C")
+    copy.flags.writeable = False
+    return copy
 
 
 def _nbytes(value: Any) -> int:

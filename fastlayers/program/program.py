@@ -13,14 +13,14 @@ from .._held import held_by
 from .._locks import Lock
 from ..errors import LimitError, UnsupportedError, ours
 from ..graph.ir import Graph, Node
-from ..graph.passes._net import free
+from ..graph.passes._net import captured, free
 from ..kernels import _dispatch
 from ..kernels._dispatch import Variant
-from ..operators import Spec
+from ..operators import Spec, traits_of
 from ..operators._base import MAX_ROUNDS
 from .binder import Interpret, Prepare, bind, check_total, plan, rebind, value_inputs
 from .bindings import LARGEST_KEY, Binding, Bindings, keeping
-from .builder import Call, PythonCall
+from .builder import Call, PythonCall, contiguous
 from .compiled import bound, native
 from .memory import LARGEST, counted
 from .trace import Plan, Trace
@@ -64,6 +64,7 @@ class Program:
         rounds: int = MAX_ROUNDS,
         most: int = LARGEST,
     ) -> None:
+        graph = _aligned(graph)
         self.variant, self.native = variant, native
         self._stored = stored or {}
         self._optimise, self._bodies = optimise, bodies
@@ -272,7 +273,7 @@ class Program:
     def pack(self, key: Any, kernel: str, arguments: Callable[[], tuple[Any, ...]]) -> Any:
         """Packed weights, made once for a key; with None made anew and not kept."""
         if key is None:
-            return self.variant.kernels[kernel](*[_contiguous(argument) for argument in arguments()])
+            return self.variant.kernels[kernel](*[_prepared(argument) for argument in arguments()])
         found = self._packed.get(key)
         if found is not None:
             return found
@@ -281,7 +282,7 @@ class Program:
             if found is None:
                 name = _stored_name(self._places, key)
                 stored = None if name is None else self._stored.get(name)
-                given = [_contiguous(argument) for argument in arguments()]
+                given = [_prepared(argument) for argument in arguments()]
                 if stored is not None and kernel in self.variant.restores:
                     found = self.variant.restores[kernel](*given, stored)
                 else:
@@ -309,10 +310,26 @@ def _bytes_of(packed: Any) -> int:
     return int(getattr(packed if panels is None else panels, "nbytes", 0))
 
 
-def _contiguous(argument: Any) -> Any:
-    """What kernels take: a file's weights may be views of them with their axes in another order."""
-    strided = isinstance(argument, np.ndarray) and not argument.flags.c_contiguous
-    return np.ascontiguousarray(argument) if strided else argument
+def _prepared(argument: Any) -> Any:
+    """What pack kernels take."""
+    return contiguous(argument) if isinstance(argument, np.ndarray) else argument
+
+
+def _aligned(graph: Graph) -> Graph:
+    """The graph, whose constants that are read in every run are aligned; those that are only packed are not copied before."""
+    odd = {name for name, array in graph.constants.items() if not array.flags.aligned}
+    if not odd:
+        return graph
+    packed, others = set(), {value.name for value in graph.outputs}
+    for node in graph.nodes:
+        weights = traits_of(node.op).weights
+        for i, name in enumerate(node.inputs):
+            if name in odd:
+                (packed if i in weights else others).add(name)
+        others |= captured(node)
+    odd -= packed - others
+    constants = {name: contiguous(array) if name in odd else array for name, array in graph.constants.items()}
+    return Graph(graph.inputs, graph.outputs, graph.nodes, constants, graph.values)
 
 
 def _places(graph: Graph, prefix: str = "") -> dict[int, str]:

@@ -16,6 +16,7 @@ from .._source import quote
 from .canonical import Called, canonical, check_counts, complaints, name_of
 from .elements import ELEMENTS
 from .narrow import Narrowed, told
+from .proto import in_place
 from .schema import CONSTANT_DTYPES, is_graph
 
 __all__ = ["to_graph"]
@@ -98,7 +99,7 @@ class _Converter:
                 self.narrow.note(name, types.get(value.name, 0))
                 inputs.append(self.value(name, value, "input"))
         nodes: list[Node] = []
-        for key, array in proto.initializers.items():
+        for key, array in in_place(proto.initializers):
             if array is not None and array.dtype.kind == "O":
                 nodes.append(self.strings(self.define(key, scope, own, outermost), array))
                 continue

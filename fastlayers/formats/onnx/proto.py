@@ -109,13 +109,17 @@ class Model(NamedTuple):
 
 
 class Pending:
-    """An array that is made when it is first asked for: a copy of bytes that are checked already, its memory paid for."""
+    """An array that is made when it is first asked for: a copy of bytes that are checked already, its memory paid for.
 
-    __slots__ = ("_array", "_make")
+    `unaligned`: the same elements where they are stored, at an odd address; None where they need more than an aligned copy.
+    """
 
-    def __init__(self, make: Callable[[], Array]) -> None:
+    __slots__ = ("_array", "_make", "unaligned")
+
+    def __init__(self, make: Callable[[], Array], unaligned: Array | None = None) -> None:
         self._make: Callable[[], Array] | None = make
         self._array: Array | None = None
+        self.unaligned = unaligned
 
     def array(self) -> Array:
         """The array. Two threads that both ask first may get two arrays with the same content."""
@@ -170,6 +174,15 @@ def frozen(values: dict[str, Any]) -> Mapping[str, Any]:
 def stored(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """The values as `frozen` got them: what is pending stays so."""
     return values.stored() if type(values) is Lazy else values
+
+
+def in_place(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The values with their names; those that lack nothing but alignment as they are stored, without a copy."""
+    for name, value in stored(values).items():
+        if type(value) is Pending:
+            yield name, value.array() if value.unaligned is None else value.unaligned
+        else:
+            yield name, value
 
 
 class Place:

@@ -136,7 +136,11 @@ def _of_bytes(
     taken = math.prod(shape) * kind.itemsize
     budget.take(taken, where)
     paid = functools.partial(Budget, taken, "the same call")
-    return Pending(lambda: decode(view, kind, shape, paid(), where))
+    # Weights are copied once more when they are packed: a graph does without this copy (`proto.in_place`).
+    plain = kind.widen is None and kind.stored.isnative and kind.stored.kind == "f"
+    return Pending(
+        lambda: decode(view, kind, shape, paid(), where), np.frombuffer(view, kind.stored).reshape(shape) if plain else None
+    )
 
 
 def _of_integers(kind: Elements, shape: tuple[int, ...], payload: Payload, budget: Budget, where: object) -> Array:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._held import unread
 from ...operators._fused import times
 from ...operators.normal import scale_and_shift
 from ..ir import Node
@@ -107,6 +108,7 @@ def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift:
     if scaling.rounds and weight.dtype != np.float32:
         return False
     made = scaling.weight(view, weight, scale)
+    unread(weight)
     added = (0 if bias is None else bias.astype(np.float64)) * scale + shift
     if scaling.rounds:
         added = added.astype(np.float32)
@@ -144,6 +146,7 @@ def _behind(net: Net, at: int, node: Node) -> None:
         net.new_constant(times(cut, each).reshape(weight.shape), str(after.inputs[1])),
         net.new_constant(added.astype(np.float32), after.outputs[0]),
     )
+    unread(weight)
     net.replace(
         net.position(after), Node(after.op, (node.inputs[0], *names, *after.inputs[3:]), after.outputs, after.attributes), node
     )

@@ -23,7 +23,7 @@ def apply(net: Net) -> None:
         weight = net.constant(node.inputs[1])
         rank = net.rank(node.inputs[0])
         if weight is not None and weight.ndim == 2 and weight.dtype == np.float32 and net.is_float32(node.inputs[0]) and rank:
-            name = net.new_constant(np.ascontiguousarray(weight.T), str(node.inputs[1]))
+            name = net.new_constant(weight.T, str(node.inputs[1]))  # a view: it is copied when it is packed
             net.replace(at, Node("Linear", (node.inputs[0], name), node.outputs, {}))
     for at, node in net.each("Add"):
         _bias(net, at, node)
@@ -39,7 +39,8 @@ def _gemm(net: Net, at: int, node: Node) -> None:
     inputs: list[str | None] = [node.inputs[0], node.inputs[1]]
     if alpha != 1 or not get("transB", 0):
         ordered = weight if get("transB", 0) else weight.T
-        inputs[1] = net.new_constant(np.ascontiguousarray(ordered * np.float32(alpha), np.float32), str(node.inputs[1]))
+        scaled = ordered if alpha == 1 else np.ascontiguousarray(ordered * np.float32(alpha), np.float32)
+        inputs[1] = net.new_constant(scaled, str(node.inputs[1]))
     if len(node.inputs) > 2 and node.inputs[2] is not None:
         bias = net.constant(node.inputs[2])
         if bias is None or bias.dtype != np.float32 or (bias.ndim == 2 and bias.shape[0] != 1) or bias.size not in (1, columns):

@@ -1,20 +1,26 @@
 """Products, convolutions and a whole network of bytes beside onnxruntime: one process, one thread, the two taking turns.
 
     python -m bench.quantised                       needs onnx and onnxruntime
+    python -m bench.quantised MODEL.onnx ...        float networks, quantised by onnxruntime's own tools in six ways
 
 The network is MobileNet's pattern (depthwise 3x3, 1x1) with weights at random, as exporters of QLinear operators write it.
-A line says the best time of each, their ratio, and the largest difference of their results in steps.
+A line says the best time of each, their ratio, and the largest difference of results: in steps, or, of a network in a file,
+in parts of its largest result, with the share of results that are equal bit for bit.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 import fastlayers as fl
+from bench.timing import take_turns
 
 Constants = dict[str, np.ndarray]
 
@@ -101,16 +107,83 @@ def networks() -> dict[str, Network]:
     return found
 
 
+def feeds_of(session: Any, seed: int) -> dict[str, np.ndarray]:
+    """Inputs for a network: floats at random, integers small; open sizes are 1."""
+    rng, found = np.random.default_rng(seed), {}
+    for value in session.get_inputs():
+        shape = [size if isinstance(size, int) else 1 for size in value.shape]
+        small = rng.integers(0, 2, shape) if "mask" in value.name else rng.integers(0, 100, shape)
+        floats = value.type == "tensor(float)"
+        found[value.name] = rng.normal(size=shape).astype(np.float32) if floats else small.astype(np.int64)
+    return found
+
+
+def quantised(path: Path, folder: Path) -> Iterator[tuple[str, Path]]:
+    """The network of a file quantised by onnxruntime: as QLinear operators, as pairs around float operators, and dynamically;
+    each with one scale a tensor and with one a channel.
+    """
+    import onnxruntime
+    from onnxruntime import quantization as tools
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    plain = folder / "plain.onnx"
+    quant_pre_process(str(path), str(plain), skip_symbolic_shape=True)
+    session = onnxruntime.InferenceSession(str(plain), providers=["CPUExecutionProvider"])
+
+    class Samples(tools.CalibrationDataReader):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.left = [feeds_of(session, seed) for seed in range(3)]
+
+        def get_next(self) -> dict[str, np.ndarray] | None:
+            return self.left.pop() if self.left else None
+
+    for per_channel in (False, True):
+        label = "a channel" if per_channel else "a tensor"
+        for name, form in (("QLinear", tools.QuantFormat.QOperator), ("QDQ", tools.QuantFormat.QDQ)):
+            made = folder / f"{name}{per_channel}.onnx"
+            tools.quantize_static(
+                str(plain), str(made), Samples(), quant_format=form, per_channel=per_channel,
+                activation_type=tools.QuantType.QUInt8, weight_type=tools.QuantType.QInt8,
+            )  # fmt: skip
+            yield f"{path.stem} {name}, a scale {label}", made
+        made = folder / f"dynamic{per_channel}.onnx"
+        tools.quantize_dynamic(str(plain), str(made), per_channel=per_channel, weight_type=tools.QuantType.QUInt8)
+        yield f"{path.stem} dynamic, a scale {label}", made
+
+
+def whole(paths: list[Path], options: Any, rounds: int) -> None:
+    """A line for each form of each network."""
+    import onnxruntime
+
+    for path in paths:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, file in quantised(path, Path(folder)):
+                session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+                model, feeds = fl.load(file, mmap=False), feeds_of(session, 9)
+                found, want = next(iter(model.run(feeds).values())), session.run(None, feeds)[0]
+                calls = {"ours": lambda m=model, f=feeds: m.run(f), "theirs": lambda s=session, f=feeds: s.run(None, f)}
+                times = take_turns(calls, rounds)
+                ours, theirs = times["ours"].best, times["theirs"].best
+                wrong, equal = np.abs(found - want).max() / np.abs(want).max(), (found == want).mean()
+                best = f"{ours * 1e3:8.2f} ms  onnxruntime {theirs * 1e3:8.2f} ms  ratio {ours / theirs:.2f}"
+                print(f"{name:44s} {best}  differs by {wrong:.1e}, equal {equal:.1%}", flush=True)
+
+
 def main() -> None:
     import onnxruntime
 
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("models", nargs="*", type=Path)
     parser.add_argument("--rounds", type=int, default=40)
-    rounds = parser.parse_args().rounds
+    given = parser.parse_args()
+    rounds = given.rounds
     fl.set_num_threads(1)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     print(f"variant={fl.kernels.info()['variant']}, onnxruntime {onnxruntime.__version__}")
+    if given.models:
+        whole(given.models, options, rounds)
+        return
     for name, net in networks().items():
         file = net.model()
         model = fl.load(file)

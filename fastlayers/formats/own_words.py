@@ -29,7 +29,7 @@ Div activation
 DotAttention dropout_p enable_gqa is_causal need_scores need_weights num_heads num_kv_heads offset scale
 DynamicQuantizeLSTM joined options
 Elementwise body
-GRU joined options
+GRU half joined options
 GlobalAveragePool channels_last x_last
 GlobalLpPool x_last
 GlobalMaxPool x_last
@@ -39,8 +39,8 @@ Hardmax flatten
 HeadBias part
 Interpolate align_corners factors mode scales sizes x_last
 LRN x_last
-LSTM joined options
-Linear activation
+LSTM half joined options
+Linear activation half
 LogSoftmax flatten
 StringConstant shape values
 SvmProbabilities classes prob_a prob_b
@@ -53,7 +53,7 @@ PaddingMask filter
 QLinearAveragePool x_last
 QLinearConv out_last x_last
 QLinearGlobalAveragePool x_last
-RNN joined options
+RNN half joined options
 RoiAlign x_last
 RotaryEmbedding by_width
 RotaryTables axis base dim start

@@ -15,6 +15,7 @@ __all__ = [
     "BORDERS",
     "COMPARE",
     "FUNCTIONS",
+    "HALVES",
     "INTEGER",
     "KERNELS",
     "KINDS",
@@ -37,10 +38,10 @@ __all__ = [
 PLAIN = frozenset(
     {"aligned", "border",
      "activation", "alpha", "axes", "batch_first", "beta", "bias", "causal", "channels", "channels_last", "column", "depth",
-     "dilation", "directions_apart", "empty", "epsilon", "exclusive", "factor", "gate", "groups", "heads_last", "include_pad",
-     "interleaved", "itemsize", "k_transposed", "kernel", "last", "least", "mode", "norm", "offset", "op", "options", "out_last",
-     "out_offset", "out_strides", "p", "packed", "pads", "reverse", "rms", "samples", "scale", "shape", "size", "source",
-     "stride", "target", "tile", "transpose_b", "value", "x_last", "x_offset", "x_strides",}
+     "dilation", "directions_apart", "empty", "epsilon", "exclusive", "factor", "gate", "groups", "half", "heads_last",
+     "include_pad", "interleaved", "itemsize", "k_transposed", "kernel", "last", "least", "mode", "norm", "offset", "op",
+     "options", "out_last", "out_offset", "out_strides", "p", "packed", "pads", "reverse", "rms", "samples", "scale", "shape",
+     "size", "source", "stride", "target", "tile", "transpose_b", "value", "x_last", "x_offset", "x_strides",}
 )  # fmt: skip
 
 
@@ -75,6 +76,7 @@ _RECURRENT_FLAGS = ("batch_first", "directions_apart", "reverse")
 # recurrent layers d directions, g gates, p peepholes, i inputs, h units, q projections.
 KERNELS: tuple[Kernel, ...] = (
     Kernel("linear_pack", "gemm", ("weight__nk", "bias__n")),
+    Kernel("linear_half_pack", "gemm", ("weight__nk", "bias__n", "half")),
     Kernel("linear", "gemm", ("x__mk", "packed", "out__mn", "residual__mn", "activation")),
     Kernel("conv_pack", "conv", ("weight__oidhw", "bias__o", "stride", "dilation", "groups")),
     Kernel("conv", "conv", ("x", "packed", "out", "pads", "mode", "x_last", "out_last", "residual", "activation")),
@@ -367,6 +369,9 @@ UNARY: dict[str, Unary] = {
     "quick_gelu": Unary(35, ("alpha",), (1.702,), cost=35),  # x sigmoid(a x)
 }
 
+# How weights may be stored in 16 bits; the numbers are those of `enum fl_half_kind`, where 0 is float32.
+HALVES: dict[str, int] = {"float16": 1, "bfloat16": 2}
+
 _SIGMOID, _TANH = Activation(UNARY["sigmoid"].code), Activation(UNARY["tanh"].code)
 
 
@@ -378,11 +383,13 @@ class LstmOptions(NamedTuple):
             entries past the number of directions are not read.
         clip: sums of i f g o, peepholes included, are clipped to -clip .. clip; 0: they are not.
         couple_input_forget: f = 1 - i.
+        half: 0, or how W, R and projections are stored: one of `HALVES`.
     """
 
     activations: tuple[tuple[Activation, Activation, Activation], ...] = ((_SIGMOID, _TANH, _TANH),) * 2
     clip: float = 0.0
     couple_input_forget: bool = False
+    half: int = 0
 
 
 class GruOptions(NamedTuple):
@@ -392,11 +399,13 @@ class GruOptions(NamedTuple):
         activations: for each direction, the functions of the gates r z, and of n.
         clip: as in `LstmOptions`.
         reset_after: whether r multiplies the product R_n h + b_n, or h before the product.
+        half: as in `LstmOptions`.
     """
 
     activations: tuple[tuple[Activation, Activation], ...] = ((_SIGMOID, _TANH),) * 2
     clip: float = 0.0
     reset_after: bool = True
+    half: int = 0
 
 
 class RnnOptions(NamedTuple):
@@ -405,7 +414,9 @@ class RnnOptions(NamedTuple):
     Attributes:
         activations: for each direction, the function of the sums.
         clip: as in `LstmOptions`.
+        half: as in `LstmOptions`.
     """
 
     activations: tuple[Activation, ...] = (_TANH,) * 2
     clip: float = 0.0
+    half: int = 0

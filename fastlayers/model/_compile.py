@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .._arguments import checked
-from ..errors import ShapeError
 from ..graph.trace import trace
 from ._load import checked_device
 from .model import Model, Options
+from .precision import half_of
 
 __all__ = ["compile"]
 
@@ -47,9 +47,8 @@ def compile(
     array([[2., 2., 2.]], dtype=float32)
     """
     checked_device("compile", device)
-    if precision not in ("default", "strict"):
-        raise ShapeError(f"compile: precision is {precision!r}: expected 'default' or 'strict'")
+    half = half_of("compile", precision)
     graph = trace(function, *inputs)
-    model = Model(graph, Options(strict=precision == "strict", native=require_native), device=device)
+    model = Model(graph, Options(strict=precision == "strict", native=require_native, half=half), device=device)
     model.num_threads = num_threads
     return model

@@ -17,6 +17,7 @@ from ..operators._base import MAX_ROUNDS
 from ..program.memory import within_machine
 from ._origin import look
 from .model import Model, Options
+from .precision import half_of
 
 if TYPE_CHECKING:
     from ..formats._source import SourceLike
@@ -77,7 +78,10 @@ def load(
             Nothing in it is executed.
         format: "onnx", "tflite", "keras" or "fastlayers"; told from the content if None.
         device: "cpu", which means the kernel variant that is chosen now; or "cuda", an NVIDIA GPU: see docs/cuda.md.
-        precision: "default", or "strict": direct algorithms only and no folding of one operation into another.
+        precision: "default"; "strict": direct algorithms only and no folding of one operation into another; "float16" or
+            "bfloat16": weights of products and recurrent layers are rounded to 16 bits and take half the memory, and half the
+            time where reading them is what takes it. Sums are float32's; processors with AVX512-BF16 round what bfloat16 weights
+            multiply to bfloat16 too. See docs/precision.md.
         weights: how weights are stored while the model runs: "float32".
         max_bytes: the most memory that reading may take, beside what is mapped from the file; and that afterwards each run may
         take for intermediate results and outputs, then at most three quarters of the machine's memory.
@@ -108,8 +112,7 @@ def load(
     fastlayers.errors.FormatError: load: <bytes>: the content is of no known format
     """
     checked_device("load", device)
-    if precision not in ("default", "strict"):
-        raise ShapeError(f"load: precision is {precision!r}: expected 'default' or 'strict'")
+    half = half_of("load", precision)
     if weights != "float32":
         raise UnsupportedError(f"load: weights is {weights!r}: only 'float32' is supported")
     if isinstance(max_rounds, bool) or not isinstance(max_rounds, (int, np.integer)) or max_rounds < 0:
@@ -129,6 +132,7 @@ def load(
     options["bodies"], options["rounds"] = optimize, int(max_rounds)
     options["most"] = within_machine(limit(max_bytes, "load"))
     options["strict"] = precision == "strict" or bool(stored.get("strict"))
+    options["half"] = half
     model = Model(graph, Options(**options), metadata, packed, device)
     model.num_threads, model._about = num_threads, about
     if origin is not None and look(source, origin.options) == origin:  # it has not changed meanwhile

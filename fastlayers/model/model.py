@@ -13,6 +13,7 @@ import numpy as np
 
 from .._arguments import as_flag, as_mapping, as_names, as_path, shown
 from .._deadline import Deadline
+from .._lazy import imported
 from .._locks import Lock
 from .._tuples import NamedTuple
 from ..errors import ArgumentError, DTypeError, ShapeError, ours
@@ -49,6 +50,7 @@ class Options(NamedTuple):
     bodies: bool = True
     rounds: int = MAX_ROUNDS
     most: int = LARGEST
+    half: int = 0
 
 
 class _NoRunner:
@@ -303,9 +305,11 @@ class Model:
                 if self._options.optimize:
                     with ours(lambda: "load: simplifying the graph"), counted(self._options.most):
                         graph = optimise(graph, self._options.strict)
-                    prepare = partial(optimise_branch, self._options.strict)
+                    prepare = partial(optimise_branch, self._options.strict, self._options.half)
                 if self._options.bodies:
-                    bodies = partial(optimise_branch, self._options.strict)
+                    bodies = partial(optimise_branch, self._options.strict, self._options.half)
+                if self._options.half:
+                    graph = imported("fastlayers.graph.passes.half").halved(graph, self._options.half)
                 options = self._options
                 found = Program(graph, self._variant, options.native, packed, prepare, bodies, options.rounds, options.most)
                 others = [key for key in self._programs if key != self._names]
@@ -554,7 +558,8 @@ class Model:
         return make(*arguments)  # type: ignore[no-any-return]
 
 
-def optimise_branch(strict: bool, graph: Graph, known: Mapping[str, np.ndarray], specs: Mapping[str, Any]) -> Graph:
+def optimise_branch(strict: bool, half: int, graph: Graph, known: Mapping[str, np.ndarray], specs: Mapping[str, Any]) -> Graph:
     """The passes over a branch of an `If`."""
     with ours(lambda: "run: simplifying a branch or a body"):
-        return optimise(graph, strict, known, specs)
+        graph = optimise(graph, strict, known, specs)
+    return imported("fastlayers.graph.passes.half").halved(graph, half, known) if half else graph

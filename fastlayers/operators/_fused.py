@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..graph.ir import Shape
-from ..kernels.table import UNARY, Activation
+from ..kernels.table import HALVES, UNARY, Activation
 from ._base import View
 from ._shapes import broadcast
 
-__all__ = ["IDENTITY", "activation", "finished", "fused", "times", "widened"]
+__all__ = ["IDENTITY", "activation", "finished", "fused", "half_of", "times", "widened"]
 
 IDENTITY = Activation(UNARY["identity"].code)
 _CODES = {function.code for function in UNARY.values()}
@@ -54,3 +54,11 @@ def finished(n: View, y: np.ndarray, residual: np.ndarray | None = None) -> np.n
     out = np.empty(np.shape(y), np.float32)
     unary(np.ascontiguousarray(y, np.float32).reshape(out.shape), out, act)
     return out
+
+
+def half_of(n: View) -> int:
+    """How the node's weights are stored: 0 for float32, or a number of `kernels.table.HALVES`."""
+    half = n.get("half", 0)
+    if half and (isinstance(half, bool) or half not in HALVES.values()):
+        raise n.fail(f"half is {half!r:.50}: expected 0, or one of {HALVES}")
+    return half or 0

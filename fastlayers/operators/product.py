@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..graph.ir import Shape
+from ..kernels.halves import rounded
 from ..kernels.table import BINARY
 from ._base import Spec, View, register
 from ._calls import copy, float32_constant, strides_of
 from ._costs import product as product_cost
-from ._fused import IDENTITY, finished, fused, times, widened
+from ._fused import IDENTITY, finished, fused, half_of, times, widened
 from ._shapes import broadcast as _broadcast
 from ._shapes import expect, need_kind
 from ._traits import PLAIN, Quantized, Scaling, Traits, elements
@@ -241,7 +242,11 @@ def linear_lower(n: View, b: Builder) -> Any:
     late = residual is not None and residual.shape != shape
     own = out if out.shape == shape else b.temp(shape)
     flat = own.view((_rows(x), weight.shape[0]))
-    packed = b.pack("linear_pack", lambda: (np.ascontiguousarray(weight), bias))
+    half = half_of(n)
+    if half:
+        packed = b.pack("linear_half_pack", lambda: (np.ascontiguousarray(weight), bias, half))
+    else:
+        packed = b.pack("linear_pack", lambda: (np.ascontiguousarray(weight), bias))
     given = None if residual is None or late else residual.view(flat.shape)
     b.call("linear", x.view((_rows(x), x.shape[-1])), packed, flat, given, IDENTITY if late else fused(n))
     if residual is not None and late:
@@ -253,7 +258,7 @@ def linear_run(
     n: View, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None
 ) -> Sequence[np.ndarray]:
     """act(x Wᵀ + b + residual), sums in float64."""
-    y = x.astype(np.float64) @ weight.T.astype(np.float64)
+    y = x.astype(np.float64) @ rounded(weight, half_of(n)).T.astype(np.float64)
     return (finished(n, (y if bias is None else y + bias).astype(x.dtype), residual),)
 
 

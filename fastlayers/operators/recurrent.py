@@ -25,7 +25,7 @@ import numpy as np
 from ..kernels.table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 from ._base import Spec, View, register
 from ._costs import recurrent
-from ._fused import activation
+from ._fused import activation, half_of
 from ._traits import Traits
 
 if TYPE_CHECKING:
@@ -122,6 +122,12 @@ def _activations(n: View, d: int) -> tuple[tuple[Activation, ...], ...] | None:
 
 def _options(n: View, d: int) -> Any:
     """The kernel's options, or None where a function has no kernel."""
+    options, half = _functions(n, d), half_of(n)
+    return options._replace(half=half) if half and options is not None else options
+
+
+def _functions(n: View, d: int) -> Any:
+    """The options but for how weights are stored."""
     options = n.get("options")
     if options is not None:
         return options if isinstance(options, _KINDS[n.op]) else _restored(n, options)

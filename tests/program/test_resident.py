@@ -1,4 +1,4 @@
-"""Weights of mapped files are not in memory twice: read where they lie, at whatever address, and given up once they are packed."""
+"""Weights of mapped files are not in memory twice: read in place, at any address, and given up once they are packed."""
 
 from __future__ import annotations
 

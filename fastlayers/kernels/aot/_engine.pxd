@@ -1,6 +1,6 @@
 """What the driver's modules share: the level's table, threads, scratch memory, results. See csrc/*.h for each contract."""
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t
 cimport numpy as cnp
 
 # The structures, codes and functions of csrc/kernels.h, which the build reads there: see codegen/.

@@ -286,7 +286,7 @@ cdef void product_task(void *context, int64_t task, int worker) noexcept nogil:
     xg_strides(p, &call.xg_block, &call.xg_row)
     call.rows, call.m = pointers, end - begin
     call.inputs, call.gates, call.blocks = p.plan.inputs, direction.cell.gates, padded(p) // FL_PANEL
-    call.w, call.bias = direction.w, direction.bias
+    call.w, call.bias, call.half = direction.w, direction.bias, direction.cell.half
     call.xg = p.xg + (d - p.base) * p.chunk + begin * call.xg_row
     p.plan.level.recurrent_input(&call)
 
@@ -297,7 +297,7 @@ cdef int parts_of(const Walk *plan, int64_t rows) noexcept nogil:
     cdef const fl_cell *cell = &plan.directions.cell
     if plan.count > 1 or rows >= 2 * WALK_ROWS or cell.kind == FL_GRU_EARLY or cell.project != NULL:
         return 1
-    if cell.gates * cell.hp * cell.terms * <int64_t>sizeof(float) < SPLIT:
+    if cell.gates * cell.hp * cell.terms * <int64_t>(2 if cell.half else sizeof(float)) < SPLIT:
         return 1
     return workers(min(<int64_t>PARTS, cell.hp // (FL_PANEL * PART_BLOCKS)), plan.work)
 

@@ -2,7 +2,7 @@
 
 cimport cython
 from libc.math cimport fmax
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
@@ -11,9 +11,13 @@ from ._engine cimport (
     empty, enabled, fl_block, fl_epilogue, fl_kernels, fl_run, hands, level, need, parallel, release, workers,
 )
 from ._fit cimport Fit, fit_of
+from ._halves cimport half_product, halves_size, pack_halves
 from ._panels cimport Panels, make_panels
 from ._space cimport even, shared
 from ._step cimport make_step, run_plan
+
+from ...errors import ArgumentError
+from ..table import HALVES
 
 cnp.import_array()
 
@@ -101,6 +105,7 @@ cdef struct Job:
     const float *b
     float *out
     int64_t m, n, k, row_tasks, col_tasks, width
+    int half  # how b is stored: fl_half_kind
     double work
     fl_epilogue epilogue
 
@@ -115,6 +120,10 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         e.bias += j0
     if e.residual != NULL:
         e.residual += i0 * job.n + j0
+    if job.half:
+        half_product(job.level, job.half, job.x + i0 * job.k, job.k, i1 - i0, job.k, <const uint16_t *>job.b, job.n, j0, j1 - j0,
+                     job.out + i0 * job.n + j0, job.n, &e)
+        return
     product(job.level, job.x + i0 * job.k, job.k, i1 - i0, job.k, job.b, job.n, j0, j1 - j0, job.out + i0 * job.n + j0, job.n, &e)
 
 
@@ -135,16 +144,25 @@ cdef int run(const void *plan, void *const *operands) noexcept nogil:
 @cython.final
 cdef class PackedLinear:
     """Weights of a linear layer in panels. Immutable; may be used by any number of threads at once."""
-    cdef readonly Panels panels
+    cdef readonly Panels panels  # None if `half`
+    cdef uint16_t *halves        # NULL unless `half`
     cdef float *bias
     cdef int64_t n, k
+    cdef int half                # how the weights are stored: fl_half_kind
 
     def __dealloc__(self):
         release(self.bias)
+        release(self.halves)
+
+    @property
+    def nbytes(self):
+        """What the weights take."""
+        return halves_size(self.half, self.n, self.k) * sizeof(uint16_t) if self.half else self.panels.nbytes
 
     cdef void plan(self, Job *job, int64_t m, int code, float a, float b) noexcept:
         job.level = level()
-        job.b = self.panels.data
+        job.half = self.half
+        job.b = <const float *>self.halves if self.half else self.panels.data
         job.m, job.n, job.k = m, self.n, self.k
         job.epilogue.bias, job.epilogue.bias_by_row = self.bias, 0
         job.epilogue.residual, job.epilogue.ldr = NULL, self.n
@@ -225,6 +243,18 @@ def linear_restore(cnp.ndarray weight__nk, cnp.ndarray bias__n, cnp.ndarray stor
         packed.bias = <float *>need(panels_size(n, 1) * sizeof(float), "linear_pack")
         memset(packed.bias, 0, panels_size(n, 1) * sizeof(float))
         memcpy(packed.bias, cnp.PyArray_DATA(bias__n), n * sizeof(float))
+    return packed
+
+
+def linear_half_pack(cnp.ndarray weight__nk, cnp.ndarray bias__n, int half):
+    """`linear_pack` with weights stored in 16 bits; `half` is one of `table.HALVES`."""
+    if half not in HALVES.values():
+        raise ArgumentError(f"linear_half_pack: half is {half}: expected one of {HALVES}")
+    cdef PackedLinear packed = linear_restore(weight__nk, bias__n, None)
+    packed.halves = <uint16_t *>need(halves_size(half, packed.n, packed.k) * sizeof(uint16_t), "linear_half_pack")
+    with nogil:
+        pack_halves(half, packed.panels.data, packed.n, packed.k, packed.halves)
+    packed.half, packed.panels = half, None
     return packed
 
 

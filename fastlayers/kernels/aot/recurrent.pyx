@@ -1,6 +1,6 @@
 """LSTM, GRU and simple RNN: packs the weights of all directions, and hands whole sequences to the walk. Validates nothing."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memcpy, memset
 cimport cython
 cimport numpy as cnp
@@ -10,11 +10,13 @@ from ._engine cimport (
     alloc, fl_cell, fl_function, level, need, release,
 )
 from ._fit cimport Fit, fit_of, last_size
+from ._halves cimport halves_size, pack_halves
 from ._walk cimport Arrays, Direction, Walk, walk
 from .gemm cimport LARGE, pack_panels, panels_size
 
 from ..fits import one_or_two
-from ..table import UNARY
+from ...errors import ArgumentError
+from ..table import HALVES, UNARY
 
 cnp.import_array()
 
@@ -33,6 +35,7 @@ cdef class PackedRecurrent:
     cdef readonly int64_t nbytes
     cdef int64_t count, inputs, hidden, outs
     cdef void *block   # what the directions point into
+    cdef void *halves  # and, where weights have 16 bits, those
 
     cdef int fits(self, Fit fit, tuple arrays, bint batch_first, bint directions_apart) except -1:
         cdef int64_t known[5]
@@ -41,6 +44,7 @@ cdef class PackedRecurrent:
 
     def __dealloc__(self):
         release(self.block)
+        release(self.halves)
 
 
 # ---- packing -----------------------------------------------------------------------------------------------------------------
@@ -151,6 +155,53 @@ cdef inline float *floats(array):
     return NULL if array is None else <float *>cnp.PyArray_DATA(<cnp.ndarray>array)
 
 
+cdef PackedRecurrent narrowed(str what, PackedRecurrent p, int half):
+    """The layer with weights of 16 bits, if `half` is one of `table.HALVES`; biases and peepholes stay floats."""
+    if not half:
+        return p
+    if half not in HALVES.values():
+        raise ArgumentError(f"{what}: options.half is {half}: expected 0, or one of {HALVES}")
+    cdef fl_cell *cell = &p.directions[0].cell
+    cdef bint early = cell.kind == FL_GRU_EARLY, projects = cell.project != NULL
+    cdef int64_t hp = cell.hp, columns = cell.gates * hp, first = 2 * hp if early else columns, d, each, extra = columns + 4 * hp
+    cdef int64_t inputs = p.inputs, outs = p.outs, hidden = p.hidden, count = p.count
+    # W, R (of early GRUs in two parts), projections
+    cdef int64_t w = halves_size(half, columns, inputs), r = halves_size(half, first, outs)
+    cdef int64_t late = halves_size(half, hp, outs) if early else 0, project = halves_size(half, outs, hidden) if projects else 0
+    each = w + r + late + project
+    p.halves = need(count * each * sizeof(uint16_t), what)
+    cdef float *floats_ = <float *>need(count * extra * sizeof(float), what)
+    cdef uint16_t *to
+    cdef float *kept
+    cdef Direction *direction
+    with nogil:
+        for d in range(count):
+            direction, to, kept = &p.directions[d], <uint16_t *>p.halves + d * each, floats_ + d * extra
+            cell = &direction.cell
+            cell.half = half
+            pack_halves(half, direction.w, columns, inputs, to)
+            direction.w = <const float *>to
+            to += w
+            pack_halves(half, cell.r, first, outs, to)
+            cell.r = <const float *>to
+            to += r
+            if early:
+                pack_halves(half, cell.late, hp, outs, to)
+                cell.late = <const float *>to
+                to += late
+            if projects:
+                pack_halves(half, cell.project, outs, hidden, to)
+                cell.project = <const float *>to
+            memcpy(kept, direction.bias, columns * sizeof(float))
+            memcpy(kept + columns, cell.bias, 4 * hp * sizeof(float))  # what begins there is peepholes' too
+            direction.bias, cell.bias = kept, kept + columns
+            if cell.peephole != NULL:
+                cell.peephole = cell.bias
+    release(p.block)
+    p.block, p.nbytes = floats_, count * (each * sizeof(uint16_t) + extra * sizeof(float))
+    return p
+
+
 def lstm_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, w_hr__dqh, options):
     """Gates i f g o, peephole i f o; see reference/recurrent.py."""
     cdef PackedRecurrent p = pack("lstm_pack", FL_LSTM, 4, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, w_hr__dqh)
@@ -162,7 +213,7 @@ def lstm_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, 
         cell.clip, cell.coupled = options.clip, options.couple_input_forget
         cell.standard = (cell.gate.code == SIGMOID and cell.cell.code == TANH and cell.out.code == TANH and not cell.clip
                          and not cell.coupled and cell.peephole == NULL)
-    return p
+    return narrowed("lstm_pack", p, options.half)
 
 
 def gru_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, options):
@@ -175,7 +226,7 @@ def gru_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, o
         gate, inner = options.activations[d]
         cell.gate, cell.cell, cell.clip = function_of(gate), function_of(inner), options.clip
         cell.standard = cell.gate.code == SIGMOID and cell.cell.code == TANH and not cell.clip
-    return p
+    return narrowed("gru_pack", p, options.half)
 
 
 def rnn_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, options):
@@ -183,7 +234,7 @@ def rnn_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, o
     cdef PackedRecurrent p = pack("rnn_pack", FL_RNN, 1, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, None)
     for d in range(p.count):
         p.directions[d].cell.cell, p.directions[d].cell.clip = function_of(options.activations[d]), options.clip
-    return p
+    return narrowed("rnn_pack", p, options.half)
 
 
 # ---- plans -------------------------------------------------------------------------------------------------------------------

@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..fits import fits
+from ..halves import rounded
 from ..table import Activation
 from ._cuda import stream_pointer
 from ._device import Array, on_device, upload
 from ._product import FEW, Layout, few_rows, matrix, multiply
 
-__all__ = ["Packed", "linear", "linear_pack"]
+__all__ = ["Packed", "linear", "linear_half_pack", "linear_pack"]
 
 
 class Packed(NamedTuple):
@@ -36,6 +37,11 @@ def linear_pack(weight__nk: np.ndarray, bias__n: np.ndarray | None) -> Packed:
     """Weights (out, in) and bias (out,) of ``y = x Wᵀ + b``."""
     fits("linear_pack", (), (weight__nk, bias__n))
     return Packed(upload(columns_of(weight__nk.T)), None if bias__n is None else upload(bias__n), *weight__nk.shape)
+
+
+def linear_half_pack(weight__nk: np.ndarray, bias__n: np.ndarray | None, half: int) -> Packed:
+    """`linear_pack` with weights of the values that are stored in 16 bits; `half` is one of `table.HALVES`."""
+    return linear_pack(rounded(weight__nk, half), bias__n)
 
 
 @on_device

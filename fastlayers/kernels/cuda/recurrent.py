@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..fits import fits, fits_cells, last_of
+from ..halves import rounded
 from ..reference import recurrent as reference
 from ..table import Activation, GruOptions, LstmOptions, RnnOptions
 from ._cuda import cdiv, processors
@@ -60,6 +61,7 @@ def _pack(
     peephole__dp: np.ndarray | None,
     options: Any,
 ) -> Packed:
+    w_ih__dgi, w_hh__dgh = rounded(w_ih__dgi, options.half), rounded(w_hh__dgh, options.half)
     given = w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg
     lstm = gates == LSTM
     fits_cells(f"{_NAMES[gates]}_pack", gates, (*given, peephole__dp, None) if lstm else given)

@@ -7,13 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..fits import fits
+from ..halves import rounded
 from ..table import Activation
 from ._njit import call, kernel
 from ._threads import address, spread
 from ._tile import block, pack, panels_of, product
 from ._unary import apply, spell
 
-__all__ = ["linear", "linear_pack"]
+__all__ = ["linear", "linear_half_pack", "linear_pack"]
 
 ROWS, COLS = 256, 256  # of one task: its sums and a block of its rows stay in a second-level cache
 
@@ -36,6 +37,11 @@ def linear_pack(weight__nk: np.ndarray, bias__n: np.ndarray | None) -> Packed:
     """Weights (out, in) and bias (out,) of ``y = x Wᵀ + b``."""
     fits("linear_pack", (), (weight__nk, bias__n))
     return Packed(pack(weight__nk), padded_bias(bias__n), *weight__nk.shape)
+
+
+def linear_half_pack(weight__nk: np.ndarray, bias__n: np.ndarray | None, half: int) -> Packed:
+    """`linear_pack` with weights of the values that are stored in 16 bits; `half` is one of `table.HALVES`."""
+    return linear_pack(rounded(weight__nk, half), bias__n)
 
 
 @kernel

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..fits import fits, fits_cells
+from ..halves import rounded
 from ..table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 from ._band import copy_row
 from ._math import sigmoid_divisor, tanh_fraction
@@ -80,6 +81,7 @@ def _pack(
     activations: tuple[tuple[Activation, ...], ...],
     usual: tuple[Activation, ...],
 ) -> Packed:
+    w_ih, w_hh, projection = (rounded(w, options.half) for w in (w_ih, w_hh, projection))
     given = w_ih, w_hh, b_ih, b_hh, peephole, projection
     fits_cells(f"{_NAMES[kind]}_pack", gates, given if kind == LSTM else given[:4])
     d, rows, state = w_hh.shape

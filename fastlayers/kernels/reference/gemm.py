@@ -6,10 +6,11 @@ import numpy as np
 
 from ..._tuples import NamedTuple
 from ..fits import fits
+from ..halves import rounded
 from ..table import Activation
 from .activation import unary
 
-__all__ = ["linear", "linear_pack"]
+__all__ = ["linear", "linear_half_pack", "linear_pack"]
 
 FloatArray = np.ndarray
 
@@ -25,6 +26,11 @@ def linear_pack(weight__nk: FloatArray, bias__n: FloatArray | None) -> Packed:
     """Weights (out, in) and bias (out,) of ``y = x Wᵀ + b``."""
     fits("linear_pack", (), (weight__nk, bias__n))
     return Packed(weight__nk.astype(np.float64), None if bias__n is None else bias__n.astype(np.float64))
+
+
+def linear_half_pack(weight__nk: FloatArray, bias__n: FloatArray | None, half: int) -> Packed:
+    """`linear_pack` with weights rounded to what is stored in 16 bits; `half` is one of `table.HALVES`."""
+    return linear_pack(rounded(weight__nk, half), bias__n)
 
 
 def linear(

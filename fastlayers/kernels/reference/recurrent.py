@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._tuples import NamedTuple
 from ..fits import fits, fits_cells
+from ..halves import rounded
 from ..table import Activation, GruOptions, LstmOptions, RnnOptions
 from .activation import evaluate
 
@@ -53,6 +54,8 @@ def _pack(
     w_hr__dqh: np.ndarray | None,
     options: LstmOptions | GruOptions | RnnOptions,
 ) -> Packed:
+    w_ih__dgi, w_hh__dgh = rounded(w_ih__dgi, options.half), rounded(w_hh__dgh, options.half)
+    w_hr__dqh = rounded(w_hr__dqh, options.half)
     given = w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, peephole__dp, w_hr__dqh
     fits_cells(f"{kind}_pack", {"lstm": 4, "gru": 3, "rnn": 1}[kind], given if kind == "lstm" else given[:4])
     b_ih, b_hh = (np.zeros(w_hh__dgh.shape[:2]) if b is None else b.astype(np.float64) for b in (b_ih__dg, b_hh__dg))

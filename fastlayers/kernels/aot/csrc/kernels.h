@@ -72,6 +72,34 @@ typedef struct {
   float *b;
 } fl_panels;
 
+/* ---- weights of 16 bits ------------------------------------------------------------------------------------------------- */
+
+/* How weights are stored; the numbers are those of `table.HALVES`. */
+enum fl_half_kind {
+  FL_WHOLE, /* as float32 */
+  FL_HALF,  /* float16: panels [terms][16] */
+  FL_BRAIN  /* bfloat16: panels [pairs of terms][16][2], a last term without a partner has zeros */
+};
+
+/* c = epilogue(x b) for m rows of k terms and n columns from panel `first` on of `panels`. b has blocks of K, in each one panel after
+ * the other, as float32's; FL_BRAIN rounds the length of a block up to pairs. */
+typedef struct {
+  int kind;
+  const float *const *rows;
+  int64_t m, k;
+  const uint16_t *b;
+  int64_t panels, first, n;
+  float *c;
+  int64_t ldc;
+  const fl_epilogue *epilogue; /* or NULL; its bias and residual begin at column `first` * 16 */
+} fl_half_block;
+
+typedef struct {
+  void (*block)(const fl_half_block *p);
+  /* one panel of a block of K from floats [klen][16], rounded to nearest, ties to even */
+  void (*pack)(int kind, const float *panel, int64_t klen, uint16_t *to);
+} fl_halves;
+
 /* ---- recurrent -------------------------------------------------------------------------------------------------------- */
 
 /* An elementwise function and its parameters, as `unary` takes them. */
@@ -103,6 +131,7 @@ typedef struct {
   const float *project;  /* LSTM: NULL, or the weights that turn `hidden` numbers into the `terms` of h, as the product's are */
   fl_function gate, cell, out; /* of i f o, r z; of g, n and of an RNN; of c where it becomes h */
   float clip; /* sums of gates are clipped to -clip .. clip; 0: they are not */
+  int half;   /* fl_half_kind: how r, late and project, and W, are stored */
 } fl_cell;
 
 /* One step of `rows` sequences. xg holds W x + b: block of units u and row j begin at xg + u * xg_block + j * xg_row and hold
@@ -127,6 +156,7 @@ typedef struct {
   const float *w, *bias;
   float *xg;
   int64_t xg_block, xg_row;
+  int half; /* fl_half_kind of w */
 } fl_recurrent_input;
 
 /* ---- attention -------------------------------------------------------------------------------------------------------- */
@@ -371,6 +401,7 @@ typedef struct fl_kernels {
 #undef FL_KERNEL
 
   const fl_quantised *quantised; /* quantised.h */
+  const fl_halves *halves;       /* half.h */
 } fl_kernels;
 
 #endif

@@ -17,6 +17,8 @@
 #include "gemm.h"
 #include "direct.h"
 #include "panels.h"
+#include "cast.h"
+#include "half.h"
 #include "recurrent.h"
 #include "depthwise.h"
 #include "depthwise_block.h"
@@ -27,7 +29,6 @@
 #include "taps.h"
 #include "layout.h"
 #include "movement.h"
-#include "cast.h"
 #include "tree.h"
 #include "attention.h"
 #include "scores.h"
@@ -51,6 +52,7 @@ static const fl_kernels table = {
 #include "kernels.def"
 #undef FL_KERNEL
     .quantised = &fl_quantised_table,
+    .halves = &fl_halves_table,
 };
 
 #ifndef FL_NO_MODULE

@@ -94,8 +94,26 @@ static void fl_rows_sums(const float *const *rows, int64_t m, const float *b, in
   } while (k0 < k);
 }
 
+/* The same with weights of 16 bits, for any number of rows. */
+static void fl_half_rows_sums(int kind, const float *const *rows, int64_t m, const float *b, int64_t all, int64_t first, int64_t count,
+                              int64_t k, const float *bias, float *c, int64_t ldc) {
+  const fl_epilogue epilogue = {.bias = bias, .code = FL_IDENTITY};
+  const fl_half_block block = {.kind = kind, .rows = rows, .m = m, .k = k, .b = (const uint16_t *)(const void *)b, .panels = all,
+                               .first = first, .n = count * FL_PANEL, .c = c, .ldc = ldc, .epilogue = bias ? &epilogue : 0};
+  fl_half_product(&block);
+}
+
 static void fl_f32_recurrent_input(const fl_recurrent_input *p) {
   const int64_t panels = p->blocks * p->gates;
+  if (p->half) {
+    if (p->xg_block == p->gates * FL_PANEL)
+      fl_half_rows_sums(p->half, p->rows, p->m, p->w, panels, 0, panels, p->inputs, p->bias, p->xg, p->xg_row);
+    else
+      for (int64_t u = 0; u < p->blocks; u++)
+        fl_half_rows_sums(p->half, p->rows, p->m, p->w, panels, u * p->gates, p->gates, p->inputs, p->bias + u * p->gates * FL_PANEL,
+                          p->xg + u * p->xg_block, p->xg_row);
+    return;
+  }
   if (p->xg_block == p->gates * FL_PANEL) { /* the blocks of a row lie side by side */
     fl_rows_sums(p->rows, p->m, p->w, panels, 0, panels, -1, p->inputs, p->bias, p->xg, p->xg_row);
     return;
@@ -313,7 +331,10 @@ static void fl_walk_row(const fl_recurrent_step *p, const fl_product *w, int mos
   for (int64_t i = 0; i < groups; i++) {
     const int64_t g = p->backwards ? groups - 1 - i : i, begin = blocks * g / groups, units = blocks * (g + 1) / groups - begin;
     const int64_t unit = w->first + begin;
-    fl_rows[units * gates](w->w, w->blocks * gates, unit * gates, w->h, w->k, sums);
+    if (p->cell->half)
+      fl_half_rows_sums(p->cell->half, &w->h, 1, w->w, w->blocks * gates, unit * gates, units * gates, w->k, 0, sums, units * gates * FL_PANEL);
+    else
+      fl_rows[units * gates](w->w, w->blocks * gates, unit * gates, w->h, w->k, sums);
     apply(p, 0, 1, unit, units, sums);
   }
 }
@@ -336,7 +357,10 @@ static void fl_walk_rows(const fl_recurrent_step *p, const fl_product *w, fl_gat
         for (int64_t u = unit; u < unit + units; u++)
           for (int64_t v = 0; v < lines; v += FL_PANEL)
             __builtin_prefetch(fl_xg(p, j, u) + v);
-      fl_rows_sums(rows, count, w->w, w->blocks * gates, unit * gates, units * gates, next, w->k, 0, sums, units * lines);
+      if (p->cell->half)
+        fl_half_rows_sums(p->cell->half, rows, count, w->w, w->blocks * gates, unit * gates, units * gates, w->k, 0, sums, units * lines);
+      else
+        fl_rows_sums(rows, count, w->w, w->blocks * gates, unit * gates, units * gates, next, w->k, 0, sums, units * lines);
       apply(p, row, count, unit, units, sums);
     }
   }
@@ -356,7 +380,7 @@ static void fl_lstm_step(const fl_recurrent_step *p, fl_product r) {
   fl_recurrent_step gates = *p;
   if (cell->project)
     gates.h_next = p->spare;
-  fl_walk_units(&gates, r, cell->hp > 96 ? 1 : FL_ROW_MOST / 4, cell->standard ? fl_lstm_gates : fl_lstm_general);
+  fl_walk_units(&gates, r, cell->hp > 96 && !cell->half ? 1 : FL_ROW_MOST / 4, cell->standard ? fl_lstm_gates : fl_lstm_general);
   if (cell->project) {
     const int64_t blocks = cell->tp / FL_PANEL;
     const fl_product project = {p->spare, cell->hp, cell->hidden, cell->project, blocks, 0, blocks, 1};

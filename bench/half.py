@@ -1,0 +1,112 @@
+"""Weights of 16 bits: time and error of float16 and bfloat16 beside float32, and beside OpenVINO computing in bfloat16.
+
+    python -m bench.half [--rounds 20] [--only lstm]        needs onnx; openvino where it is installed
+
+One thread, one process, all of them in turns. A line says the best time of float32 in milliseconds, how many times as fast the
+others are, and the largest difference from float32's results, of the largest of these.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import fastlayers as fl
+from bench.timing import take_turns
+
+STEPS = 50  # of a recurrent layer
+
+
+def network(op: str, rows: int, k: int, n: int) -> bytes:
+    """A product, or a recurrent layer of n units over sequences of k features, one after the other."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(0)
+    if op == "linear":
+        arrays = {"w": rng.normal(size=(k, n)) / np.sqrt(k), "b": rng.normal(size=n)}
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["y"])]
+        shape: tuple[int, ...] = (rows, k)
+    else:
+        gates = {"LSTM": 4, "GRU": 3}[op]
+        arrays = {"w": rng.normal(size=(1, gates * n, k)) / np.sqrt(k), "r": rng.normal(size=(1, gates * n, n)) / np.sqrt(n),
+                  "b": rng.normal(size=(1, 2 * gates * n)) / 4}  # fmt: skip
+        more = {"linear_before_reset": 1} if op == "GRU" else {}
+        nodes = [helper.make_node(op, ["x", "w", "r", "b"], ["y"], hidden_size=n, **more)]
+        shape = (STEPS, rows, k)
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "g", [info("x", TensorProto.FLOAT, shape)], [info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(a.astype(np.float32), name) for name, a in arrays.items()],
+    )  # fmt: skip
+    made: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    assert onnx.__version__
+    return made
+
+
+def networks() -> dict[str, bytes]:
+    """By the names of their lines."""
+    found = {}
+    for op in ("LSTM", "GRU"):
+        for h in (128, 256, 512, 1024):
+            found[f"{op.lower()} {h}, batch 1"] = network(op, 1, h, h)
+    found["lstm 512, batch 8"] = network("LSTM", 8, 512, 512)
+    for rows, k, n in ((1, 1024, 1024), (1, 4096, 4096), (1, 1024, 4096), (8, 4096, 4096), (128, 768, 3072)):
+        found[f"linear {rows}x{k}x{n}"] = network("linear", rows, k, n)
+    return found
+
+
+def openvino(file: bytes, x: np.ndarray) -> Callable[[], np.ndarray] | None:
+    """The network under OpenVINO in bfloat16; None where it is not installed."""
+    try:
+        from openvino import Core, Tensor
+    except ImportError:
+        return None
+    core: Any = Core()
+    options = {"INFERENCE_PRECISION_HINT": "bf16", "INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY"}
+    request = core.compile_model(core.read_model(file, b""), "CPU", options).create_infer_request()
+    request.set_input_tensor(Tensor(x, shared_memory=True))
+
+    def call() -> np.ndarray:
+        request.infer()
+        result: np.ndarray = request.get_output_tensor(0).data
+        return result
+
+    return call
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.half", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--only", default="", help="lines whose names have this")
+    options = parser.parse_args()
+    fl.set_num_threads(1)
+    print(f"variant={fl.kernels.info()['variant']}, one thread")
+    print(f"{'':22} {'float32':>9} {'float16':>8} {'error':>8} {'bfloat16':>8} {'error':>8} {'openvino':>8} {'error':>8}")
+    for name, file in networks().items():
+        if options.only not in name:
+            continue
+        models = {p: fl.load(file, precision=p) for p in ("default", "float16", "bfloat16")}
+        x = np.random.default_rng(1).normal(size=models["default"].inputs[0].shape).astype(np.float32)
+        calls: dict[str, Callable[[], Any]] = {p: partial(model, x) for p, model in models.items()}
+        peer = openvino(file, x)
+        if peer is not None:
+            calls["openvino"] = peer
+        results = {key: np.array(call()).reshape(-1) for key, call in calls.items()}
+        times = take_turns(calls, options.rounds)
+        whole = results.pop("default")
+        line = f"{name:22} {times['default'].best * 1e3:9.3f}"
+        for key, result in results.items():
+            error = np.abs(result - whole).max() / np.abs(whole).max()
+            line += f" {times['default'].best / times[key].best:8.2f} {error:8.1e}"
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+/* Products of pairs of bfloat16 with AVX512-BF16. Not every processor of the level has it: `fl_has_brain` asks. Included by half.h.
+ *
+ * x is rounded to bfloat16. A sum over a block of K is one chain of pairs in order, from zero, whatever the tile: its bits depend on no
+ * other row. The instruction takes subnormal numbers for zeros. */
+#include <cpuid.h>
+
+#define FL_BRAIN_TARGET __attribute__((target("avx512bf16")))
+#define FL_BRAIN_PAIRS (FL_KC / 2)
+
+static int fl_has_brain(void) {
+  static int known; /* 1: no, 2: yes; threads that ask at once find the same */
+  int found = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (!found) {
+    unsigned a = 0, b, c, d;
+    found = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 5) ? 2 : 1;
+    __atomic_store_n(&known, found, __ATOMIC_RELAXED);
+  }
+  return found == 2;
+}
+
+/* x of m rows as pairs, [row][FL_BRAIN_PAIRS]; an odd last term gets a zero. As the instruction rounds, subnormal numbers become 0. */
+static FL_BRAIN_TARGET void fl_brain_rows(const float *const *rows, int64_t m, int64_t k0, int64_t klen, uint16_t *to) {
+  for (int64_t i = 0; i < m; i++, to += FL_KC) {
+    const float *x = rows[i] + k0;
+    for (int64_t t = 0; t < klen; t += 16) {
+      const __mmask16 some = klen - t >= 16 ? 0xffff : (__mmask16)((1u << (klen - t)) - 1);
+      _mm256_storeu_si256((__m256i *)(to + t), (__m256i)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(some, x + t)));
+    }
+  }
+}
+
+typedef void (*fl_brain_fn)(const uint16_t *x, const uint16_t *b, int64_t stream, int64_t pairs, float *sums);
+
+FL_INLINE FL_BRAIN_TARGET void fl_brain_tile(const int m, const int panels, const uint16_t *x, const uint16_t *b, int64_t stream, int64_t pairs,
+                                             float *sums) {
+  __m512 acc[8][8];
+  FL_UNROLL for (int i = 0; i < m; i++)
+    FL_UNROLL for (int q = 0; q < panels; q++) acc[i][q] = _mm512_setzero_ps();
+  for (int64_t t = 0; t < pairs; t++, b += 2 * FL_PANEL, x += 2) {
+    __m512i bv[8];
+    FL_UNROLL for (int q = 0; q < panels; q++) bv[q] = _mm512_loadu_si512(b + q * stream);
+    FL_UNROLL for (int i = 0; i < m; i++) {
+      int32_t pair;
+      memcpy(&pair, x + i * FL_KC, 4);
+      const __m512i a = _mm512_set1_epi32(pair);
+      FL_UNROLL for (int q = 0; q < panels; q++) acc[i][q] = _mm512_dpbf16_ps(acc[i][q], (__m512bh)a, (__m512bh)bv[q]);
+    }
+  }
+  FL_UNROLL for (int i = 0; i < m; i++)
+    FL_UNROLL for (int q = 0; q < panels; q++) _mm512_storeu_ps(sums + (i * panels + q) * FL_PANEL, acc[i][q]);
+}
+
+#define FL_BRAIN(m, p)                                                                                                                       \
+  static FL_BRAIN_TARGET __attribute__((noinline)) void fl_brain_##m##x##p(const uint16_t *x, const uint16_t *b, int64_t stream, int64_t pairs, \
+                                                                           float *sums) {                                                    \
+    fl_brain_tile(m, p, x, b, stream, pairs, sums);                                                                                          \
+  }
+#define FL_BRAIN_ROWS(p) FL_BRAIN(1, p) FL_BRAIN(2, p) FL_BRAIN(3, p) FL_BRAIN(4, p) FL_BRAIN(5, p) FL_BRAIN(6, p)
+FL_BRAIN_ROWS(1)
+FL_BRAIN_ROWS(2)
+FL_BRAIN_ROWS(4)
+FL_BRAIN(1, 8)
+#define FL_BRAIN_LIST(p) {0, fl_brain_1x##p, fl_brain_2x##p, fl_brain_3x##p, fl_brain_4x##p, fl_brain_5x##p, fl_brain_6x##p}
+static const fl_brain_fn fl_brains[3][7] = {FL_BRAIN_LIST(1), FL_BRAIN_LIST(2), FL_BRAIN_LIST(4)};
+
+static __attribute__((noinline)) void fl_half_pairs(const fl_half_block *p) {
+  _Alignas(64) uint16_t x[FL_HALF_ROWS * FL_KC];
+  float sums[8 * FL_PANEL * 3];
+  const int64_t panels = (p->n + FL_PANEL - 1) / FL_PANEL, chunks = (p->m + FL_HALF_ROWS - 1) / FL_HALF_ROWS;
+  for (int64_t chunk = 0; chunk < chunks; chunk++) {
+    const int64_t i0 = p->m * chunk / chunks, m = p->m * (chunk + 1) / chunks - i0, tiles = (m + 5) / 6;
+    int64_t k0 = 0;
+    do {
+      const int64_t klen = fl_half_klen(p->k, k0), pairs = (klen + 1) / 2, stream = 2 * pairs * FL_PANEL;
+      const int begins = k0 == 0, ends = k0 + klen == p->k;
+      fl_brain_rows(p->rows + i0, m, k0, klen, x);
+      for (int64_t j = 0; j < panels;) {
+        const uint16_t *b = fl_half_at(p, p->first + j, k0, klen);
+        const int64_t left = panels - j, count = m == 1 && left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+        for (int64_t tile = 0; tile < tiles; tile++) {
+          const int64_t at = m * tile / tiles, rows = m * (tile + 1) / tiles - at;
+          const fl_brain_fn fn = count == 8 ? fl_brain_1x8 : fl_brains[count / 2][rows];
+          fn(x + at * FL_KC, b, stream, pairs, sums);
+          fl_half_store(p, sums, count * FL_PANEL, i0 + at, rows, j * FL_PANEL, begins, ends);
+        }
+        j += count;
+      }
+      k0 += klen;
+    } while (k0 < p->k);
+  }
+}
+#undef FL_BRAIN
+#undef FL_BRAIN_ROWS
+#undef FL_BRAIN_LIST

@@ -1,0 +1,37 @@
+"""Weights of 16 bits: what rounding to float16 or bfloat16 makes of them, as float32. The meaning of `table.HALVES`."""
+
+from __future__ import annotations
+
+from typing import overload
+
+import numpy as np
+
+from ..errors import ArgumentError
+from .table import HALVES
+
+__all__ = ["LARGEST_HALF", "rounded"]
+
+LARGEST_HALF = 65504.0  # of float16; what is larger would become infinite
+
+
+@overload
+def rounded(array: np.ndarray, half: int) -> np.ndarray: ...
+
+
+@overload
+def rounded(array: None, half: int) -> None: ...
+
+
+def rounded(array: np.ndarray | None, half: int) -> np.ndarray | None:
+    """float32 numbers rounded to nearest, ties to even; 0: as they are. NaN stays NaN."""
+    if not half or array is None:
+        return array
+    if half == HALVES["float16"]:
+        with np.errstate(over="ignore"):
+            return array.astype(np.float16).astype(np.float32)
+    if half != HALVES["bfloat16"]:
+        raise ArgumentError(f"half is {half}: expected 0, or one of {HALVES}")
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    odd = bits >> np.uint32(16) & np.uint32(1)
+    upper = np.where(np.isnan(array), bits | np.uint32(0x400000), bits + (np.uint32(0x7FFF) + odd)) & np.uint32(0xFFFF0000)
+    return upper.astype(np.uint32).view(np.float32).reshape(array.shape)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.quantised_add import factors, fused
 from ..kernels.table import REDUCE
 from . import _quantised_lower as lower
 from ._base import FLOAT32, OPERATORS, Spec, View, register
@@ -70,8 +71,9 @@ def add_run(
     scale: np.ndarray, zero: _Zero = None,
 ) -> Arrays:  # fmt: skip
     """The sum."""
-    y = _floats(a, a_scale, a_zero) + _floats(b, b_scale, b_zero)
-    return _finished(y, scale, zero, a.dtype if zero is None else zero.dtype)
+    given = [np.asarray(_one(v)) for v in (a_zero, b_zero, zero, a_scale, b_scale, scale)]
+    p, q, r = factors((a.dtype, *given))
+    return (quantised(fused(a, p, fused(b, q, r)), 0, a.dtype if zero is None else zero.dtype),)
 
 
 def mul_run(

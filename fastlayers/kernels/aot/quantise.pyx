@@ -6,6 +6,7 @@ cimport numpy as cnp
 
 from ._engine cimport alloc, fl_qbinary, fl_quantised, level, parallel, release, workers
 from ...errors import ShapeError
+from ..quantised_add import factors
 from ..table import BINARY, KINDS, REDUCE
 
 cnp.import_array()
@@ -218,6 +219,9 @@ cdef int plan_qbinary(Binary *job, const cnp.npy_intp *a, const cnp.npy_intp *b,
     job.pieces = (job.i + RUN - 1) // RUN
     job.p.multiply = op == MULTIPLY
     source, job.p.a_zero, job.p.b_zero, job.p.zero, job.p.a_scale, job.p.b_scale, job.p.scale = options
+    if not job.p.multiply:
+        job.p.a_zero, job.p.b_zero, job.p.zero = 0, 0, 0
+        job.p.a_scale, job.p.b_scale, job.p.scale = factors(options)
     job.p.is_signed = source == INT8
     job.work = 30.0 * a[0] * a[1] * a[2]
     return 0

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from ..quantised_add import factors
 from ..reference import quantise as _reference
 from ..table import BINARY, KINDS, REDUCE
 from ._mix import number
@@ -167,6 +168,7 @@ def _qbinary(
     e: Emit, op: V, kind: V, a: V, b: V, b_step: V, y: V, n: V, a_zero: Float, b_zero: Float, zero: V, a_scale: Float,
     b_scale: Float, scale: Float,
 ) -> None:  # fmt: skip
+    """Of sums, the scales are `quantised_add.factors`, and zeros are 0."""
     za, zb, sa, sb, s = (e.splat(number) for number in (a_zero, b_zero, a_scale, b_scale, scale))
     zeros = e.splat(e.convert(zero, I32, "trunc"))
 
@@ -178,7 +180,7 @@ def _qbinary(
             else:
                 one = e.convert(e.load(b, I8), I32, _WHOLE[name][1])
                 q = e.splat(e.convert(one, F32, "sitofp")) - zb
-            value = p * q * s if multiply else e.sum(p * sa, q * sb) / s
+            value = p * q * s if multiply else e.fma(p, sa, e.fma(q, sb, s))
             e.store(y + i, _steps(e, value, zeros, name), mask)
 
         e.vectors(n, body)
@@ -210,6 +212,8 @@ def qbinary(a__omi: np.ndarray, b__omi: np.ndarray, out__omi: np.ndarray, op: in
     """out = round(((a - a_zero) a_scale + (b - b_zero) b_scale) / scale) + zero for BINARY's add, and for its multiply
     round((a - a_zero) (b - b_zero) * scale) + zero; arguments as the reference's."""
     kind, a_zero, b_zero, zero, a_scale, b_scale, scale = options
+    if op != BINARY["multiply"]:
+        (a_scale, b_scale, scale), a_zero, b_zero, zero = factors(options), 0, 0, 0
     (o, m, i), sizes = out__omi.shape, b__omi.shape
     if not out__omi.size:
         return

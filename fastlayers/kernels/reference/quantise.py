@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..quantised_add import factors, fused
 from ..table import BINARY, KINDS, REDUCE
 
 __all__ = ["dequantize", "dynamic_quantize", "lookup", "qbinary", "qpool", "quantize"]
@@ -51,17 +52,18 @@ def lookup(x: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
 
 
 def qbinary(a__omi: np.ndarray, b__omi: np.ndarray, out__omi: np.ndarray, op: int, options: Sequence[Any]) -> None:
-    """out = round(((a - a_zero) a_scale + (b - b_zero) b_scale) / scale) + zero for BINARY's add, and for its multiply
-    round((a - a_zero) (b - b_zero) * scale) + zero. options: kind, a_zero, b_zero, zero, a_scale, b_scale, scale. Axes of b may
-    be 1.
+    """out = round(((a - a_zero) a_scale + (b - b_zero) b_scale) / scale) + zero for BINARY's add, formed as `quantised_add` says,
+    and for its multiply round((a - a_zero) (b - b_zero) * scale) + zero. options: kind, a_zero, b_zero, zero, a_scale, b_scale,
+    scale. Axes of b may be 1.
     """
-    _, a_zero, b_zero, zero, a_scale, b_scale, scale = options
-    a, b = a__omi.astype(np.float32) - _FLOAT32(a_zero), b__omi.astype(np.float32) - _FLOAT32(b_zero)
+    _, a_zero, b_zero, zero, _, _, scale = options
+    a, b = a__omi.astype(np.float32), b__omi.astype(np.float32)
     with np.errstate(all="ignore"):
         if op == BINARY["multiply"]:
-            y = a * b * _FLOAT32(scale)
+            y = (a - _FLOAT32(a_zero)) * (b - _FLOAT32(b_zero)) * _FLOAT32(scale)
         else:
-            y = (a * _FLOAT32(a_scale) + b * _FLOAT32(b_scale)) / _FLOAT32(scale)
+            p, q, r = factors(options)
+            y, zero = fused(a, p, fused(b, q, r)), 0
         out__omi[...] = _steps(y, zero, out__omi.dtype)
 
 

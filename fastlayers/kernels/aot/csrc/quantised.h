@@ -409,6 +409,16 @@ static void fl_q_range(const float *x, int64_t n, float *low, float *high) {
 
 /* ---- two arrays, and folds ------------------------------------------------------------------------------------------------------ */
 
+/* x factor + added, rounded once; x is a byte */
+FL_INLINE vf fl_q_fused(vf x, float factor, vf added) {
+#if VW >= 8 || defined(__aarch64__)
+  return vfma(x, vset(factor), added);
+#else /* the product is exact as a double */
+  FL_UNROLL for (int i = 0; i < VW; i++) x[i] = (float)((double)x[i] * factor + added[i]);
+  return x;
+#endif
+}
+
 static void fl_q_binary(const fl_qbinary *p, const uint8_t *a, const uint8_t *b, int each, uint8_t *y, int64_t n) {
   int32_t lo, hi;
   fl_limits(p->is_signed ? FL_INT8 : FL_UINT8, &lo, &hi);
@@ -432,12 +442,8 @@ static void fl_q_binary(const fl_qbinary *p, const uint8_t *a, const uint8_t *b,
       f = vfloat(va) * vfloat(vb); /* exact: 18 bits at most */
       FL_APART(f);
       f = f * p->scale;
-    } else {
-      vf fa = vfloat(va) * p->a_scale, fb = vfloat(vb) * p->b_scale;
-      FL_APART(fa);
-      FL_APART(fb);
-      f = (fa + fb) / vset(p->scale);
-    }
+    } else
+      f = fl_q_fused(vfloat(va), p->a_scale, fl_q_fused(vfloat(vb), p->b_scale, vset(p->scale)));
     const vi v = fl_round_to(f, p->zero, lo, hi);
     vnarrow(m < VW ? ys : y + i, v);
     if (m < VW)

@@ -45,7 +45,8 @@ typedef struct {
   fl_qepilogue e;
 } fl_qdepthwise;
 
-/* (a - a_zero) a_scale + (b - b_zero) b_scale, over `scale`; or the product (a - a_zero) (b - b_zero) times `scale`; round, + zero. */
+/* a a_scale + (b b_scale + scale), each sum rounded once, where zeros are 0 (see kernels/quantised_add.py); or the product (a - a_zero)
+ * (b - b_zero) times `scale`; round, + zero. */
 typedef struct {
   int multiply, is_signed;
   int32_t a_zero, b_zero, zero;

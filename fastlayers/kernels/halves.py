@@ -34,4 +34,5 @@ def rounded(array: np.ndarray | None, half: int) -> np.ndarray | None:
     bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
     odd = bits >> np.uint32(16) & np.uint32(1)
     upper = np.where(np.isnan(array), bits | np.uint32(0x400000), bits + (np.uint32(0x7FFF) + odd)) & np.uint32(0xFFFF0000)
-    return upper.astype(np.uint32).view(np.float32).reshape(array.shape)
+    made: np.ndarray = upper.astype(np.uint32).view(np.float32).reshape(array.shape)
+    return made

@@ -320,7 +320,8 @@ def _aligned(graph: Graph) -> Graph:
     odd = {name for name, array in graph.constants.items() if not array.flags.aligned}
     if not odd:
         return graph
-    packed, others = set(), {value.name for value in graph.outputs}
+    packed: set[str | None] = set()
+    others: set[str | None] = {value.name for value in graph.outputs}
     for node in graph.nodes:
         weights = traits_of(node.op).weights
         for i, name in enumerate(node.inputs):

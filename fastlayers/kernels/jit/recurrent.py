@@ -81,7 +81,7 @@ def _pack(
     activations: tuple[tuple[Activation, ...], ...],
     usual: tuple[Activation, ...],
 ) -> Packed:
-    w_ih, w_hh, projection = (rounded(w, options.half) for w in (w_ih, w_hh, projection))
+    w_ih, w_hh, projection = rounded(w_ih, options.half), rounded(w_hh, options.half), rounded(projection, options.half)
     given = w_ih, w_hh, b_ih, b_hh, peephole, projection
     fits_cells(f"{_NAMES[kind]}_pack", gates, given if kind == LSTM else given[:4])
     d, rows, state = w_hh.shape

@@ -64,7 +64,7 @@ def extensions() -> list[Extension]:
     from Cython.Build import cythonize
 
     root = Path(__file__).resolve().parent
-    sys.path.insert(0, str(root))  # a build in isolation does not look for modules beside this file
+    sys.path.insert(0, str(root))  # a build in isolation does not look for modules next to this file
     import codegen
 
     codegen.write(root)

@@ -1,8 +1,8 @@
-"""Classical models beside ONNX Runtime and the library that trained them, at 1 row and at 10,000.
+"""Classical models next to ONNX Runtime and the library that trained them, at 1 row and at 10,000.
 
     python -m bench.classical [word ...] [--threads 1] [--rounds 20]    those whose names contain a word
 
-Needs tests/zoo/requirements-classical.txt. The contestants take turns; the best and the median of all bursts are printed.
+Needs tests/zoo/requirements-classical.txt. The contestants alternate; the best and the median of all bursts are printed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Processor time from `import` to the first answer, beside onnxruntime where that is installed.
+"""Processor time from `import` to the first answer, next to onnxruntime where that is installed.
 
     python -m bench.cold_start [MODEL.onnx ...] [--runs 10] [--set sr=16000 --shape input=1,576]
     python -m bench.cold_start --modules [MODEL.onnx]      which modules that imports, and how long each takes itself
@@ -71,7 +71,7 @@ def convolutions() -> bytes:
 
 
 def recurrent() -> bytes:
-    """Two LSTMs, one behind the other, over 20 steps."""
+    """Two LSTMs, one after the other, over 20 steps."""
     rng, nodes, weights, at = np.random.default_rng(0), [], [], "x"
     for i in range(2):
         for name, shape in ((f"w{i}", (1, 512, 128)), (f"r{i}", (1, 512, 128)), (f"b{i}", (1, 1024))):

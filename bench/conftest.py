@@ -1,4 +1,4 @@
-"""Benchmarks run on one thread, and end with a list of what each noted beside its time: variant, GF/s, GB/s."""
+"""Benchmarks run on one thread, and end with a list of what each noted next to its time: variant, GF/s, GB/s."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that wants a GPU, in one call: the tests on it, times beside torch's, compute-sanitizer, the machine code.
+"""Everything that wants a GPU, in one call: the tests on it, times next to torch's, compute-sanitizer, the machine code.
 
     python -m bench.cuda [--only tests times sanitizer ptx] [--rounds 20] [--minutes 9]
 
@@ -82,7 +82,7 @@ def _cases(torch: Any) -> Iterator[Callable[[], Timed]]:
             8 * x.numel(),
         )  # fmt: skip
 
-    def normalisation() -> Timed:
+    def normalization() -> Timed:
         x, weight, bias = normal(65536, 768), normal(768), normal(768)
         out = torch.empty_like(x)
         given = ours(x), ours(weight), ours(bias), ours(out), 1e-5, False
@@ -187,7 +187,7 @@ def _cases(torch: Any) -> Iterator[Callable[[], Timed]]:
             12 * a.numel(), a.numel() * 512,
         )  # fmt: skip
 
-    yield from (pool, softmax, normalisation, elementwise, attention, lstm(1), lstm(32), convolution, product, depthwise,
+    yield from (pool, softmax, normalization, elementwise, attention, lstm(1), lstm(32), convolution, product, depthwise,
                 transposed, batched)  # fmt: skip
 
 
@@ -312,7 +312,7 @@ def _sanitized(until: float, sanitizer: str) -> list[str]:
     return failed
 
 
-# Warnings of other libraries are theirs, and nothing is written beside the tests.
+# Warnings of other libraries are theirs, and nothing is written next to the tests.
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-W", "default", "-p", "no:cacheprovider")
 
 

@@ -1,4 +1,4 @@
-"""The demo's loop in multiples of real time on one thread, and the same loop in ONNX Runtime beside it, taking turns in one run.
+"""The demo's loop in multiples of real time on one thread, and the same loop in ONNX Runtime next to it, taking turns in one run.
 
     python -m bench.demo [silero_vad_16k_op15.onnx] [--rounds 15]
 
@@ -55,7 +55,7 @@ def main() -> int:
             loop()
             times[name].append((perf_counter() - start) / frames)
 
-    print(f"variant={fl.kernels.current()}, one thread, {frames} frames of 32 ms, {arguments.rounds} rounds by turns")
+    print(f"variant={fl.kernels.current()}, one thread, {frames} frames of 32 ms, {arguments.rounds} rounds alternately")
     real = vad.FRAME / vad.RATE
     for name, values in times.items():
         best, median = min(values), statistics.median(values)

@@ -1,4 +1,4 @@
-"""Weights of 16 bits: time and error of float16 and bfloat16 beside float32, and beside OpenVINO computing in bfloat16.
+"""Weights of 16 bits: time and error of float16 and bfloat16 next to float32, and next to OpenVINO computing in bfloat16.
 
     python -m bench.half [--rounds 20] [--only lstm]        needs onnx; openvino where it is installed
 

@@ -1,4 +1,4 @@
-"""Rows per second of a network on Ray, Dask, Spark or joblib with one and two workers, beside a plain loop in this process.
+"""Rows per second of a network on Ray, Dask, Spark or joblib with one and two workers, next to a plain loop in this process.
 
     python -m bench.integrations ray|dask|spark|joblib [rows]
 

@@ -1,10 +1,11 @@
-"""Numba's engine beside the compiled one and numpy: the cases of bench/cases that take the compiled engine 50 us or more.
+"""Numba's engine next to the compiled one and numpy: the cases of bench/cases that take the compiled engine 50 us or more.
 
     python -m bench.jit [--only conv] [--all] [--numpy] [--plain]
 
 Kernels alone, compiled beforehand, one thread, taking turns. `ratio` is Numba's time in that of the compiled engine; cases above
 1.5 are marked. --numpy times the reference too (it computes in float64, so it is slower than numpy could be); --plain what one
-would write in numpy in float32 (bench/plain.py), whose results are held to the kernel's first, and lists the cases that it wins.
+would write in numpy in float32 (bench/plain.py), whose results are checked against the kernel's first, and lists the cases that
+it wins.
 """
 
 from __future__ import annotations

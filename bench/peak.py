@@ -1,4 +1,4 @@
-"""Matrix products and direct convolutions beside what one core can do at most, probed in the same run, in turns.
+"""Matrix products and direct convolutions next to what one core can do at most, probed in the same run, in turns.
 
     python -m bench.peak [--variant aot/x86_v3] [--rounds 500]
 
@@ -61,7 +61,7 @@ def convolution(c: int, o: int, kernel: tuple[int, int], size: tuple[int, int]) 
 
 
 def jobs() -> list[Job]:
-    """The shapes that are held against the machine's limit."""
+    """The shapes that are compared with the machine's limit."""
     return [
         product(196, 256, 1024),
         product(784, 1152, 128),
@@ -98,7 +98,7 @@ def main() -> None:
         print(f"variant={fl.kernels.current()} threads=1")
         print(f"{'':28} {'GF/s':>7} {'best ms':>8} {'median':>8} {'probe':>7} {'of probe':>9} {'paired':>9} {'inside':>7}")
         for job in jobs():
-            # As many operations as the job has: the best of longer stretches is worse where something else runs beside them.
+            # As many operations as the job has: the best of longer stretches is worse where something else runs next to them.
             length = round(job.flops / 2 / (_engine.probe_fma(1000) / 1000))
             done = 2.0 * _engine.probe_fma(length)
             times = take_turns({"probe": partial(_engine.probe_fma, length), "job": job.call}, options.rounds, 0)

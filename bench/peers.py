@@ -1,4 +1,4 @@
-"""Networks and layers beside the engines that one would otherwise use: ONNX Runtime, and OpenVINO where it is installed.
+"""Networks and layers next to the engines that one would otherwise use: ONNX Runtime, and OpenVINO where it is installed.
 
     python -m bench.peers                             layers on shapes of real networks, one thread
     python -m bench.peers --threads 2 --json two.json
@@ -6,7 +6,7 @@
     python -m bench.peers model.onnx --shape x=1,3,224,224      a model of one's own, with seeded inputs
 
 Needs ``pip install ".[compare,onnx]"``; OpenVINO takes part if it can be imported. Every engine runs in a process of its own, and
-the processes take turns in short bursts, so a drift in the machine's speed meets all alike. `ratio` is the time of the fastest
+the processes alternate in short bursts, so a drift in the machine's speed meets all alike. `ratio` is the time of the fastest
 peer over ours: above 1, fastlayers is ahead. Its results are checked against ONNX Runtime's before a time counts.
 ``python -m docs.make_performance`` draws pictures from the JSON.
 """

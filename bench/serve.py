@@ -1,7 +1,7 @@
-"""Requests a second and latencies of `fastlayers serve`, beside a bare onnxruntime server on the same HTTP server.
+"""Requests a second and latencies of `fastlayers serve`, next to a bare onnxruntime server on the same HTTP server.
 
     python -m bench.serve load silero_vad.onnx squeezenet.onnx     1, 8 and 64 clients; batching on and off; onnxruntime
-    python -m bench.serve slow silero_vad.onnx                     latencies beside clients that send some bytes a second
+    python -m bench.serve slow silero_vad.onnx                     latencies next to clients that send some bytes a second
     python -m bench.serve soak squeezenet.onnx --seconds 600       the highest load for long: errors, memory
 
 Needs the extra ``serve``, and onnxruntime for its part. Clients are one process with a non-blocking socket each, which sends the
@@ -224,7 +224,7 @@ def load(models: list[str], seconds: float, servers: list[str]) -> None:
 
 
 def slow(model: str, seconds: float, clients: int) -> None:
-    """Before, and beside, `clients` that send a byte of a request ten times a second."""
+    """Before, and beside it, `clients` that send a byte of a request ten times a second."""
     asked = request(model)
     with running("serve", model) as (port, _):
         for with_them in (False, True, False, True):

@@ -1,12 +1,12 @@
-"""fastlayers in a service, beside onnxruntime: threads on one model, coroutines, deadlines, forked workers, cold starts.
+"""fastlayers in a service, next to onnxruntime: threads on one model, coroutines, deadlines, forked workers, cold starts.
 
     python -m bench.services threads [--seconds 2]      requests per second and p99 with 1, 8, 32 threads; bits compared
     python -m bench.services async                      what `arun` adds to a run, and how late a run ends after its deadline
     python -m bench.services memory                     four workers of `gunicorn --preload` (needs gunicorn)
-    python -m bench.services cold FOLDER ... [--tenth]  from the start of Python to the first answer of FOLDER/cold.py, by turns;
-                                                        --tenth: on a tenth of a processor
+    python -m bench.services cold FOLDER ... [--tenth]  from the start of Python to the first answer of FOLDER/cold.py,
+                                                        alternately; --tenth: on a tenth of a processor
 
-silero-vad comes out of its wheel (see `bench.demo`), SqueezeNet 1.1 is made here with drawn weights. Contestants take turns:
+silero-vad comes out of its wheel (see `bench.demo`), SqueezeNet 1.1 is made here with drawn weights. Contestants alternate:
 ratios count. Each engine decides for itself how many threads a call uses, except where said.
 """
 
@@ -160,7 +160,7 @@ def on_threads(seconds: float) -> None:
 
 
 def coroutines() -> None:
-    """`arun` beside `run`, and the time from a deadline to the return."""
+    """`arun` next to `run`, and the time from a deadline to the return."""
     file, draw = models()["silero_vad"]
     feeds = draw(np.random.default_rng(0))
     fl.set_num_threads(1)

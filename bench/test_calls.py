@@ -23,7 +23,7 @@ def test_linear_10_10_layer(benchmark: Any) -> None:
 
 
 def test_relu_10(benchmark: Any) -> None:
-    """A stateless function on ten numbers: validation and the result's array, nearly alone."""
+    """A stateless function on ten values: validation and the result's array, nearly alone."""
     x = normal(np.random.default_rng(0), 10)
     y = benchmark(fl.functional.relu, x)
     benchmark.extra_info["variant"] = fl.kernels.current()

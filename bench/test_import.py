@@ -1,4 +1,4 @@
-"""Time of `import numpy, fastlayers` in a fresh process; the share of fastlayers is printed beside it."""
+"""Time of `import numpy, fastlayers` in a fresh process; the share of fastlayers is printed next to it."""
 
 from __future__ import annotations
 

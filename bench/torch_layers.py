@@ -1,8 +1,8 @@
-"""Calls of layers beside torch: same weights and inputs, numpy in and out here, tensors made beforehand there; one thread each.
+"""Calls of layers next to torch: same weights and inputs, numpy in and out here, tensors made beforehand there; one thread each.
 
     python -m bench.torch_layers [--only lstm] [--rounds 12] [--variant aot/x86_v3] [--json rows.json]
 
-Both take turns in short bursts in one process, and their results are compared first. The rows are in `bench.layers`.
+Both alternate in short bursts in one process, and their results are compared first. The rows are in `bench.layers`.
 Needs torch.
 """
 

@@ -2,10 +2,10 @@
 
     python -m bench.whole calls                     run({"x": x}) of one 10->10 layer; a new binding for an LSTM at lengths not
     seen before
-    python -m bench.whole load MODEL.onnx           load, and load to the first answer, beside onnxruntime; from ONNX and from
+    python -m bench.whole load MODEL.onnx           load, and load to the first answer, next to onnxruntime; from ONNX and from
     our own file
     python -m bench.whole lengths [--runs 10000]    resident memory while an LSTM model runs at random lengths
-    python -m bench.whole memory MODEL.onnx         peak memory of load and one run beside onnxruntime
+    python -m bench.whole memory MODEL.onnx         peak memory of load and one run next to onnxruntime
 
 One thread. Every load and every peak is measured in a process of its own; the best of several counts for times.
 """

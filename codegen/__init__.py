@@ -1,7 +1,7 @@
 """Writes what the build makes of the kernel table: enums for C, declarations for Cython, and each kernel's way in from Python.
 
 ``setup.py`` calls `write`; after a change of the table or of a header, ``python -m codegen`` shows the result without a build.
-All of it lies in one folder, ``fastlayers/kernels/aot/made``, which is neither committed nor shipped.
+All of it is in one folder, ``fastlayers/kernels/aot/made``, which is neither committed nor shipped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["AOT", "MADE", "table", "write"]
 AOT = Path("fastlayers/kernels/aot")
 MADE = AOT / "made"
 # In the order in which they include each other.
-HEADERS = ("fft_types.h", "quantised_table.h", "kernels.h")
+HEADERS = ("fft_types.h", "quantized_table.h", "kernels.h")
 
 
 def table(root: Path) -> Any:

@@ -56,7 +56,7 @@ def _block(head: str, lines: Iterable[str]) -> list[str]:
 
 
 def declarations(texts: Iterable[str], rows: str, include: str) -> str:
-    """The structures, enums and whole numbers that the headers define, as Cython declares them.
+    """The structures, enums and whole values that the headers define, as Cython declares them.
 
     Args:
         texts: the headers, each before those that use it.

@@ -83,7 +83,7 @@ def _pair(item: Any, plan: _Plan, plain: Collection[str]) -> str:
         if kind == SIZES:
             letters = len(argument.partition("__")[2]) or SPACE
             sizes.append(f"    cdef cnp.npy_intp {name}_sizes[{letters}]")
-            sizes.append(f"    sizes_of({argument}, {letters}, {name}_sizes)")
+            sizes.append(f'    sizes_of({argument}, {letters}, {name}_sizes, "{item.name}: {name}")')
     at_once = re.sub(r"SIZES\((\w+)\)", lambda m: f"cnp.PyArray_DIMS({names[m[1]]})", called)
     at_once = re.sub(r"SHAPE\((\w+)\)", lambda m: f"shape_of({names[m[1]]})", at_once)
     at_once = re.sub(r"COUNT\((\w+)\)", lambda m: f"cnp.PyArray_SIZE({names[m[1]]})", at_once)

@@ -20,7 +20,7 @@ from fastlayers.formats.keras.ops import OPERATIONS
 from fastlayers.formats.onnx.canonical import DOMAINS
 from fastlayers.formats.onnx.schema import NEWEST, OLDEST, schemas
 from fastlayers.formats.tflite.graph import RULES
-from fastlayers.formats.tflite.quantised import OWN
+from fastlayers.formats.tflite.quantized import OWN
 from fastlayers.formats.tflite.schema import operator_name
 from fastlayers.operators import OPERATORS, Traits
 from fastlayers.operators.control import CONTROL
@@ -40,11 +40,11 @@ What runs an operator is one of these:
 | native | a step of the compiled engine, for the dtypes and forms that networks use (mostly float32); what is left runs in \
 numpy, and `Model.summary` says so |
 | numpy | a step in numpy, between native ones |
-| stages | the graphs inside are programs of their own, with native steps; what is around waits for their numbers |
+| stages | the graphs inside are programs of their own, with compiled steps; what is around waits for their values |
 | rewritten | other operators of this page take its place when the file is read |
 
-Strings are arrays of objects. What reads or gives them runs in Python between native steps (a label of a class, a category), and
-so do ZipMap, DictVectorizer and CastMap.
+Strings are arrays of objects. What reads or gives them runs in Python between compiled steps (a label of a class, a category),
+and so do ZipMap, DictVectorizer and CastMap.
 
 ## ONNX
 

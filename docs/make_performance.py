@@ -23,7 +23,7 @@ def bars(told: dict[str, Any]) -> str:
     """The picture of one file."""
     rows = [row for row in told["rows"] if "fastlayers" in row["seconds"]]
     parts, y, longest = [], 64.0, 4.0
-    parts.append(text(12, 22, f"Time beside ours, {told['threads']} thread{'s' * (told['threads'] > 1)}, {told['variant']}", 15))
+    parts.append(text(12, 22, f"Time next to ours, {told['threads']} thread{'s' * (told['threads'] > 1)}, {told['variant']}", 15))
     for i, (engine, colour) in enumerate(COLOURS.items()):
         parts.append(f"<rect x='{12 + 130 * i}' y='32' width='10' height='10' fill='{colour}'/>")
         parts.append(text(26 + 130 * i, 41, engine, 11))

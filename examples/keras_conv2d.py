@@ -29,7 +29,7 @@ def main(path: str = "") -> None:
         net.load_state_dict({name: 0.1 * np.random.randn(*shape) for name, shape in net.tensor_shapes().items()})
     images = np.random.rand(4, 32, 32, 3)
     print(net(images))
-    print(fl.compile(net, *INPUTS)(images))  # recorded once: the same numbers, faster
+    print(fl.compile(net, *INPUTS)(images))  # recorded once: the same values, faster
 
 
 if __name__ == "__main__":

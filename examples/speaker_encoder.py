@@ -1,4 +1,4 @@
-"""Who speaks? The network of resemblyzer 0.1.4 turns 1.6 seconds of speech into 256 numbers, near each other for one voice.
+"""Who speaks? The network of resemblyzer 0.1.4 turns 1.6 seconds of speech into 256 values, near each other for one voice.
 
 pip download --no-deps resemblyzer==0.1.4 && unzip Resemblyzer-0.1.4-py3-none-any.whl resemblyzer/pretrained.pt
 python examples/speaker_encoder.py resemblyzer/pretrained.pt mels.npy

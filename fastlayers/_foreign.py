@@ -14,7 +14,7 @@ def as_numpy(value: Any) -> np.ndarray:
 
     numpy reads whatever has ``__array__`` or a buffer. Tensors of torch that require a gradient are read without it, and those of
     dtypes that numpy lacks (bfloat16, float8) become float32, exactly. What has ``__dlpack__`` alone is exchanged through it.
-    What lies on another device is left there: it is the caller who decides about such a copy.
+    What is on another device is left there: it is the caller who decides about such a copy.
 
     Raises:
         Exception: whatever numpy, or the library that `value` belongs to, raises.

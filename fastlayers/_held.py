@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import sys
 import weakref
 from typing import Any, Protocol
@@ -24,9 +23,9 @@ class Memory(NamedTuple):
         free: recycled blocks that nobody uses: memory of runs and of results that are gone. `trim_memory` gives it back.
         used: blocks of 64 KB and more that are in use: memory of runs that are going on, results that live, packed weights.
         packed: weights as the compiled engine reads them, of models and of convolution layers that were called (also in `used`,
-            unless they lie in a mapped file).
+            unless they are in a mapped file).
         bindings: what models keep for sets of input sizes that they have seen.
-        mapped: files that models and weights read from lie in, mapped; the system has in memory what of them was touched.
+        mapped: files that models and weights read from are in, mapped; the system has in memory what of them was touched.
     """
 
     free: int
@@ -65,16 +64,14 @@ def unread(array: Any) -> None:
     base = array
     while isinstance(base, (np.ndarray, memoryview)):
         base = base.base if isinstance(base, np.ndarray) else base.obj
-    if not isinstance(base, mmap.mmap) or base not in _maps or _DROP is None:
+    mmap = sys.modules.get("mmap")  # which takes long to import, and which a mapping has brought
+    drop = getattr(mmap, "MADV_DONTNEED", None)  # None where a system has no such call
+    if mmap is None or drop is None or not isinstance(base, mmap.mmap) or base not in _maps:
         return
     first = array.__array_interface__["data"][0] - np.frombuffer(base, np.uint8).__array_interface__["data"][0]
     begin, end = -(-first // mmap.PAGESIZE), (first + array.nbytes) // mmap.PAGESIZE
     if begin < end:
-        base.madvise(_DROP, begin * mmap.PAGESIZE, (end - begin) * mmap.PAGESIZE)
-
-
-# What drops pages of a mapping that nothing is written to; None where a system has no such call.
-_DROP = getattr(mmap, "MADV_DONTNEED", None)
+        base.madvise(drop, begin * mmap.PAGESIZE, (end - begin) * mmap.PAGESIZE)
 
 
 def memory() -> Memory:

@@ -11,7 +11,7 @@ from ._groups import files
 
 __all__ = ["LARGEST", "memory"]
 
-# Without a limit no result takes more bytes; sums of a few such numbers are far from where 64 bits end.
+# Without a limit no result takes more bytes; sums of a few such values are far from where 64 bits end.
 LARGEST = 1 << 46
 
 _LIMITS = {"cgroup2": ("memory.max",), "cgroup": ("memory.limit_in_bytes",)}

@@ -22,7 +22,7 @@ def windows_along(size: _Dim, pads: tuple[int, int] | None, reach: int, stride: 
         pads: what is added before and after it; None: `same_padding`.
         reach: the positions that a window spans.
         stride: between two windows.
-        ceil: whether a last window may overhang; it may not begin behind the axis and its padding before.
+        ceil: whether a last window may overhang; it may not begin after the axis and its padding before.
     """
     if not isinstance(size, int):
         every = stride == 1 and (pads is None or sum(pads) == reach - 1)

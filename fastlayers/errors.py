@@ -34,7 +34,7 @@ class Error(Exception):
 
 
 class FormatError(Error, ValueError):
-    """A file is broken, truncated, hostile, or not of the format that it claims."""
+    """A file is broken, truncated, malicious, or not of the format that it claims."""
 
 
 class UnsupportedError(Error, NotImplementedError):
@@ -87,6 +87,6 @@ def ours(where: Callable[[], str]) -> Iterator[None]:
     except MemoryError as error:
         raise LimitError(f"{where()}: no memory for its result: {error}") from error
     except RecursionError as error:
-        raise LimitError(f"{where()}: lies too deep for what is left of the stack") from error
+        raise LimitError(f"{where()}: is too deep for what is left of the stack") from error
     except _FOREIGN as error:
         raise ShapeError(f"{where()}: its attributes and inputs do not fit together: {error}") from error

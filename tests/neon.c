@@ -2,7 +2,7 @@
  *
  *   gcc -DFL_NO_MODULE -DSOURCE='"_neon.c"' -Ifastlayers/kernels/aot/csrc tests/neon.c -lm        see tests/neon.sh
  *
- * Every operand lies in a malloc of its own size, so that a memory checker can look on. The bounds here are wide (the Python tests
+ * Every operand is in a malloc of its own size, so that a memory checker can look on. The bounds here are wide (the Python tests
  * hold the ulp); what they catch is a wrong intrinsic, lane order or remainder. */
 #include SOURCE
 #include <stdio.h>
@@ -184,7 +184,7 @@ static void check_rows(int64_t rows, int64_t n, int logarithm) {
       check("softmax_rows", y[i * n + j], logarithm ? d - log(sum) : exp(d) / sum, 4e-6, i * n + j);
     }
   }
-  table.transpose(x, n, t, rows, rows, n); /* the same numbers down the columns */
+  table.transpose(x, n, t, rows, rows, n); /* the same values down the columns */
   table.softmax_inner(t, z, n, rows, rows, logarithm);
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < n; j++)
@@ -207,7 +207,7 @@ static void check_gated(int64_t n) {
   free(a), free(g), free(y), free(s);
 }
 
-/* One axis of the transforms of Winograd convolution: n = m + 2 numbers out of n inputs, m outputs out of n sums. */
+/* One axis of the transforms of Winograd convolution: n = m + 2 values out of n inputs, m outputs out of n sums. */
 static double winograd_axis(int m, int out, int row, int column) {
   const double a = 2.0 / 3, b = 3.0 / 2, s = a * a + b * b;
   const double in2[4][4] = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, -1, 0, 1}}, out2[2][4] = {{1, 1, 1, 0}, {0, 1, -1, 1}};
@@ -252,7 +252,7 @@ static void check_winograd_out(int m, int rows, int cols, int c) {
   free(s), free(bias), free(residual), free(y);
 }
 
-/* One step of a cell of random weights, twice `blocks` of K at most, beside the formula. */
+/* One step of a cell of random weights, twice `blocks` of K at most, next to the formula. */
 static void check_recurrent(int kind, int standard, int64_t rows, int64_t hidden) {
   static const char *names[] = {"lstm", "gru", "gru early", "rnn"};
   const int64_t inputs = 5, blocks = (hidden + FL_PANEL - 1) / FL_PANEL, hp = blocks * FL_PANEL;
@@ -269,7 +269,7 @@ static void check_recurrent(int kind, int standard, int64_t rows, int64_t hidden
     for (int g = 0; g < gates; g++)
       for (int64_t j = 0; j < FL_PANEL; j++) {
         const int64_t unit = u * FL_PANEL + j, panel = u * gates + g, in = unit < hidden;
-        /* the early GRU has the panels of n behind all those of r and z */
+        /* the early GRU has the panels of n after all those of r and z */
         const int64_t at = !early ? panel : g < 2 ? u * 2 + g : u, count = !early ? all : g < 2 ? 2 * blocks : blocks;
         float *to = packed_r + (early && g == 2 ? 2 * blocks * hidden * FL_PANEL : 0);
         bias[panel * FL_PANEL + j] = in ? 0.1f * (float)g : 0;
@@ -332,7 +332,7 @@ static void check_recurrent(int kind, int standard, int64_t rows, int64_t hidden
         }
         check(names[kind], next[i * hp + u], want, 4e-6, u);
       }
-  if (kind == FL_LSTM) { /* the same step with projections: as many numbers as units, so that R stays */
+  if (kind == FL_LSTM) { /* the same step with projections: as many values as units, so that R stays */
     float *p = numbers(hidden * hidden), *packed_p = fresh(blocks * hidden * FL_PANEL), *projected = fresh(rows * hp);
     for (int64_t u = 0; u < blocks * FL_PANEL; u++)
       for (int64_t k = 0; k < hidden; k++) {
@@ -436,7 +436,7 @@ static void check_move(int size, int64_t rows, int64_t cols) {
   free(x), free(y), free(indices);
 }
 
-/* Whole numbers that every kind holds, there and back; fractions as float16 (pi is 3.140625 there). */
+/* Whole values that every kind holds, there and back; fractions as float16 (pi is 3.140625 there). */
 static void check_cast(int source, int target, int64_t n) {
   static const int bytes[] = {4, 8, 2, 1, 1, 2, 2, 4, 8, 1, 4, 8};
   float *x = fresh(n), *y = fresh(n);
@@ -482,7 +482,7 @@ static void check_reduce(int code, int64_t rows, int64_t n) {
   for (int64_t i = 0; i < rows; i++)
     check("reduce_rows", y[i], reduced(code, x + i * n, 1, n), 4e-6, i);
   free(y);
-  y = fresh(n); /* the same numbers down the columns */
+  y = fresh(n); /* the same values down the columns */
   table.reduce_columns(code, x, rows, n, y, n);
   for (int64_t i = 0; i < n && rows > 0; i++)
     check("reduce_columns", y[i], reduced(code, x + i, n, rows), 4e-6, i);
@@ -551,7 +551,7 @@ static void check_norm(int64_t rows, int64_t n, int rms) {
 
 /* Queries, keys and values with a mask that forbids, causality, and a key that is transposed where `turned`. */
 static void check_attention(int64_t rows, int64_t keys, int64_t d, int64_t e, int turned) {
-  /* Rows of q, v and out lie apart, as those of one head do beside others. */
+  /* Rows of q, v and out are apart, as those of one head do next to others. */
   const int64_t qi = d + 3, vj = e + 1, oi = e + 2;
   float *q = numbers(rows * qi), *k = numbers(keys * d), *v = numbers(keys * vj), *mask = numbers(rows * keys), *out = fresh(rows * oi);
   float *scratch = fresh(FL_ATTENTION_SCRATCH(d, e) + 16), *weight = fresh(keys);
@@ -610,7 +610,7 @@ static void check_bytes(int64_t m, int64_t n, int64_t quads) {
   const int64_t lengths[] = {4 * half, 4 * (quads - half)};
   for (int64_t i = 0; i < m; i++)
     rows[i] = x + i * lda;
-  table.quantised->rowsums(rows, m, runs, lengths, 2, rowsum);
+  table.quantized->rowsums(rows, m, runs, lengths, 2, rowsum);
   static const int kinds[] = {FL_INT32, FL_FLOAT32, FL_UINT8, FL_INT8};
   for (int way = 0; way < 8; way++) {
     const int kind = kinds[way % 4], item = kind == FL_INT32 || kind == FL_FLOAT32 ? 4 : 1;
@@ -618,7 +618,7 @@ static void check_bytes(int64_t m, int64_t n, int64_t quads) {
     const fl_qblock block = {.rows = rows, .m = m, .n = n, .runs = runs, .nruns = 2, .b = b, .panel = quads * 64, .out = out, .ldc = n,
                              .e = {.offset = offset, .zero = zero, .rowsum = rowsum, .scale = scale, .shift = shift, .kind = kind, .y_zero = 3}};
     if (way < 4)
-      table.quantised->block(&block);
+      table.quantized->block(&block);
     else
       fl_q_block_pairs(&block);
     for (int64_t i = 0; i < m; i++)
@@ -661,7 +661,7 @@ static void check_depthwise_bytes(int64_t c, int64_t pairs) {
     tap[t] = x + t * c * cols;
   const fl_qdepthwise p = {.taps = tap, .pairs = pairs, .step = c, .c = c, .cols = cols, .w = w, .out = out, .ldc = c,
                            .e = {.offset = offset, .kind = FL_INT32}};
-  table.quantised->depthwise(&p);
+  table.quantized->depthwise(&p);
   for (int64_t o = 0; o < cols; o++)
     for (int64_t j = 0; j < c; j++) {
       int32_t sum = offset[j];
@@ -673,8 +673,8 @@ static void check_depthwise_bytes(int64_t c, int64_t pairs) {
   const int32_t zero = 5;
   float *back = fresh(c);
   uint8_t *bytes = malloc((size_t)c + 1);
-  table.quantised->quantize(noise, &step, &zero, 0, FL_INT8, bytes, c);
-  table.quantised->dequantize(bytes, FL_INT8, &step, &zero, 0, back, c);
+  table.quantized->quantize(noise, &step, &zero, 0, FL_INT8, bytes, c);
+  table.quantized->dequantize(bytes, FL_INT8, &step, &zero, 0, back, c);
   for (int64_t i = 0; i < c; i++) {
     const float steps = rintf(noise[i] / step) + 5, want = steps > 127 ? 127 : steps;
     check("quantize", (int8_t)bytes[i], want, 0, i);

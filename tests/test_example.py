@@ -28,7 +28,7 @@ def test_another_name_is_an_error(name: object) -> None:
 
 @pytest.mark.parametrize("batch", [1, 3])
 def test_the_graph_answers_as_the_layers_with_the_same_weights(batch: int) -> None:
-    """So the file is made anew (tests/goldens/make_example.py) when the layers change."""
+    """So the file is made again (tests/goldens/make_example.py) when the layers change."""
     net, model = demo.load_network(), fl.load(fl.example("silero_vad"), require_native=fl.kernels.current() != "reference")
     rng = np.random.default_rng(0)
     x = 0.1 * rng.standard_normal((batch, 576)).astype(np.float32)

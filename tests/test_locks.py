@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def in_child(check: object) -> bool:
     """Whether `check` holds in a forked child, within two seconds."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks next to threads
         child = os.fork()
     if child == 0:
         signal.alarm(2)

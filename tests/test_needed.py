@@ -107,7 +107,7 @@ def test_a_network_brings_its_operators_and_kernels_alone(tmp_path: Path) -> Non
     assert not [name for name in ours["kernels"] if name.startswith(("jit", "cuda"))]
     for package, names in CORE.items():
         assert {name for name in ours.get(package, ()) if not name.startswith("onnx.")} <= names, package
-    assert not ours["formats"] & {f"onnx.{name}" for name in ("contrib", "domains", "quantised")}
+    assert not ours["formats"] & {f"onnx.{name}" for name in ("contrib", "domains", "quantized")}
     wanted = {"fold", "separable", "activations", "layout", "linear", "direct", "residual"}
     passes = {name.removeprefix("passes.") for name in ours["graph"] if name.startswith("passes.") and "._" not in name}
     assert passes <= wanted
@@ -255,7 +255,7 @@ def test_a_fork_waits_for_another_threads_import(tmp_path: Path, monkeypatch: py
     while name not in sys.modules:
         pass
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks next to threads
         child = os.fork()
     if child == 0:
         signal.alarm(5)

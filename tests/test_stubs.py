@@ -25,7 +25,7 @@ def module(stub: Path) -> Any:
 
 
 def arguments(function: ast.FunctionDef) -> list[str]:
-    """Names, with "=" behind those that have a default, and "*" before those that take any number."""
+    """Names, with "=" after those that have a default, and "*" before those that take any number."""
     given, defaults = function.args.args, len(function.args.defaults)
     plain = [a.arg + "=" * (i >= len(given) - defaults) for i, a in enumerate(given) if a.arg != "self"]
     return plain + ([f"*{function.args.vararg.arg}"] if function.args.vararg else [])

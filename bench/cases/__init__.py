@@ -42,14 +42,14 @@ class Prepared(NamedTuple):
 
 
 def normal(rng: np.random.Generator, *shape: int, fan_in: int = 1) -> np.ndarray:
-    """Standard normal float32 numbers, divided by the root of `fan_in`, so that sums stay near 1."""
+    """Standard normal float32 values, divided by the root of `fan_in`, so that sums stay near 1."""
     return np.asarray(rng.standard_normal(shape) / np.sqrt(fan_in), np.float32)
 
 
 def prepare(case: Case, fill: float | None = None, as_step: bool = False) -> Prepared:
     """Packs the weights and returns a call without arguments. Arrays are the same in every variant: the label is the seed.
 
-    `fill` is put into the outputs that are floats; `as_step` calls the compiled engine's step, made beforehand, in the place of
+    `fill` is put into the outputs that are floats; `as_step` calls the compiled engine's step, made beforehand, in place of
     the kernel.
     """
     arguments = case.arguments(np.random.default_rng(zlib.crc32(case.id.encode())))

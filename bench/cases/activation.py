@@ -1,4 +1,4 @@
-"""Elementwise kernels: whole feature maps and hidden states, and the few numbers that a recurrent step has."""
+"""Elementwise kernels: whole feature maps and hidden states, and the few values that a recurrent step has."""
 
 from __future__ import annotations
 

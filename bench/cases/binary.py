@@ -1,4 +1,4 @@
-"""Arithmetic between tensors of real networks: residuals, gates, masks, normalisations written out, boxes."""
+"""Arithmetic between tensors of real networks: residuals, gates, masks, normalizations written out, boxes."""
 
 from __future__ import annotations
 

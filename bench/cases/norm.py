@@ -1,4 +1,4 @@
-"""Normalisation: layers of transformers, batch normalisation that no convolution took in, local response of older networks."""
+"""Normalization: layers of transformers, batch normalization that no convolution took in, local response of older networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rotary positions: language models' heads, side by side and apart."""
+"""Rotary positions: language models' heads, next to each other and apart."""
 
 from __future__ import annotations
 

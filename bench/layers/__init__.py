@@ -1,4 +1,4 @@
-"""Calls of layers and functions on shapes of real networks, beside torch where torch has the like: one file a family.
+"""Calls of layers and functions on shapes of real networks, next to torch where torch has the like: one file a family.
 
 A module of this package has ``ROWS``, a list of `Row`; a new file is found by itself. A test fails while a public function or
 layer is in no row.

@@ -1,4 +1,4 @@
-"""Blocks of ResNet, GoogLeNet and of networks in networks, beside torch; normalisations are folded on both sides, as is usual."""
+"""Blocks of ResNet, GoogLeNet and of networks in networks, beside torch; normalizations are folded on both sides, as is usual."""
 
 from __future__ import annotations
 

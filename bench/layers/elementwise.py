@@ -1,4 +1,4 @@
-"""Activations, arithmetic, softmax and gated units: the layer, or the function where there is no layer, beside torch's."""
+"""Activations, arithmetic, softmax and gated units: the layer, or the function where there is no layer, next to torch's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hierarchical softmax over a vocabulary, beside torch's log_softmax of a linear layer over all."""
+"""Hierarchical softmax over a vocabulary, next to torch's log_softmax of a linear layer over all."""
 
 from __future__ import annotations
 

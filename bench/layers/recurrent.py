@@ -31,7 +31,7 @@ SIZES = {
 
 
 def sequence(kind: str, steps: int, batch: int, inputs: int, hidden: int, directions: int, **options: Any) -> Pair:
-    """A layer beside torch's; `padded`: sequences of all lengths, which torch packs."""
+    """A layer next to torch's; `padded`: sequences of all lengths, which torch packs."""
     padded = options.pop("padded", False)
     lead = (batch, steps) if options.get("batch_first") else (steps, batch)
     x = normal(np.random.default_rng(1), *lead, inputs)

@@ -16,7 +16,7 @@ net = torch.nn.Sequential(
     torch.nn.Flatten(),
     torch.nn.Linear(8 * 8 * 8, 5),
 )
-net.eval()  # dropout and batch normalisation as they are when the network is used
+net.eval()  # dropout and batch normalization as they are when the network is used
 x = torch.randn(2, 3, 16, 16)
 folder = Path(tempfile.mkdtemp())
 

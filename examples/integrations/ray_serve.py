@@ -1,4 +1,4 @@
-"""A network behind Ray Serve: rows of requests that come together are computed together, with the bits of each alone.
+"""A network after Ray Serve: rows of requests that come together are computed together, with the bits of each alone.
 
 serve run examples.integrations.ray_serve:build path=/models/network.onnx
 curl -d '[0.5, ...]' localhost:8000

@@ -40,7 +40,7 @@ def health() -> dict[str, str]:
 @app.post("/speech")
 async def speech(request: Request) -> dict[str, list[float]]:
     body = bytearray()
-    async for piece in request.stream():  # counted as it comes: a header may lie
+    async for piece in request.stream():  # counted as it comes: a header may be
         body += piece
         if len(body) > LONGEST:
             raise HTTPException(413, "expected a minute at most")

@@ -32,7 +32,7 @@ _MODEL_COMMANDS = {
     ),
     "bench": (
         "time a model",
-        "Runs a model for a while and prints percentiles of its time; or takes turns with another model or engine. "
+        "Runs a model for a while and prints percentiles of its time; or alternates with another model or engine. "
         "Exit code 1: it is slower than the other.",
     ),
     "run": ("run a model once", "Runs a model on arrays of a file, or on seeded numbers, and says what comes out."),

@@ -1,4 +1,4 @@
-"""What the commands about a model file share: the file, the sizes of its inputs, numbers to feed it with."""
+"""What the commands about a model file share: the file, the sizes of its inputs, values to feed it with."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def check(model: Model, arguments: argparse.Namespace) -> None:
 
 
 def feeds(model: Model, arguments: argparse.Namespace, out: TextIO | None = None) -> dict[str, np.ndarray]:
-    """Seeded normal numbers in the shapes that the file and the command line give; what they leave open is guessed, and told.
+    """Seeded normal values in the shapes that the file and the command line give; what they leave open is guessed, and told.
 
     Raises:
         ShapeError: the network cannot take these sizes, or any that were tried.
@@ -175,7 +175,7 @@ def _made(model: Model, shapes: Mapping[str, tuple[int, ...]], values: Mapping[s
     limit = within_machine(LARGEST)
     for spec in model.inputs:
         shape = shapes[spec.name]
-        nbytes = math.prod(shape) * max(spec.dtype.itemsize, 8)  # numbers are drawn as float64
+        nbytes = math.prod(shape) * max(spec.dtype.itemsize, 8)  # values are drawn as float64
         if nbytes > limit:
             raise LimitError(
                 f"--shape {spec.name}={','.join(map(str, shape))}: would take {nbytes} bytes: at most {limit} can be had"

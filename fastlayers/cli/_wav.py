@@ -124,7 +124,7 @@ def _samples(name: str, layout: _Format, data: memoryview) -> np.ndarray:
     if layout.tag == _FLOAT:
         samples = np.frombuffer(data, f"<f{layout.bits // 8}").astype(np.float32)
         if not np.isfinite(samples).all():
-            raise FormatError(f"wav: {name}: samples that are not finite numbers (NaN or infinity, or beyond float32)")
+            raise FormatError(f"wav: {name}: samples that are not finite values (NaN or infinity, or beyond float32)")
     elif layout.bits == 8:  # the one width that is unsigned
         samples = (np.frombuffer(data, np.uint8).astype(np.float32) - 128.0) / 128.0
     elif layout.bits == 24:  # into the upper three bytes of 32: the sign comes by itself

@@ -1,4 +1,4 @@
-"""``fastlayers bench``: how long a model takes, as percentiles of many runs; alone, or beside another model or engine."""
+"""``fastlayers bench``: how long a model takes, as percentiles of many runs; alone, or next to another model or engine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
     parser.add_argument("--seconds", type=number(float, 0), default=2.0, metavar="S", help="how long to run (2)")
     parser.add_argument(
-        "--against", metavar="OTHER", help="take turns with another model file, or with `onnxruntime` on the same file"
+        "--against", metavar="OTHER", help="alternate with another model file, or with `onnxruntime` on the same file"
     )
     parser.add_argument(
         "--worse", type=number(float, 0), default=0.25, metavar="SHARE", help="with --against: how much slower is too slow (0.25)"

@@ -1,4 +1,4 @@
-"""``fastlayers compare``: whether a model's numbers are another engine's, and which layer is the first that differs."""
+"""``fastlayers compare``: whether a model's values are another engine's, and which layer is the first that differs."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _tell(rows: list[Row], layers: list[Row], against: str, options: argparse.Na
         "plain": "the plain graph",
         "onnxruntime": "ONNX Runtime",
     }
-    lines.append(f"{len(shown)} values beside {whom[against]}, tolerance {options.tolerance:g}")
+    lines.append(f"{len(shown)} values next to {whom[against]}, tolerance {options.tolerance:g}")
     if first:
         lines.append(
             f"first that differs: {first[0].op or 'value'} ({first[0].name}), off by {first[0].error:.2g}: {first[0].note}"

@@ -95,5 +95,5 @@ def _model(options: argparse.Namespace, target: Path) -> str:
         (difference(got[name], expected[name])[0] for name in expected if expected[name].dtype.kind in "fiub"), default=0.0
     )
     if not worst <= 1e-4:
-        raise FormatError(f"convert: {target} gives other numbers than its source, off by {worst:.2g}")
+        raise FormatError(f"convert: {target} gives other values than its source, off by {worst:.2g}")
     return f"{len(model.inputs)} inputs, {len(model.outputs)} outputs, run on seeded numbers, off by {worst:.2g}"

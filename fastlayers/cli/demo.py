@@ -47,7 +47,7 @@ def run(file: str | None, threshold: float, out: TextIO, model: str | None = Non
 def load_network() -> vad.VoiceActivity:
     """The network with the packaged weights."""
     net = vad.VoiceActivity()
-    weights = fl.load_weights(fl.example("silero_vad"))  # beside them are the small constants of the file's graph
+    weights = fl.load_weights(fl.example("silero_vad"))  # next to them are the small constants of the file's graph
     net.load_state_dict({name: weights[name] for name in net.tensor_shapes()})
     return net
 

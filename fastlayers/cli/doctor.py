@@ -140,7 +140,7 @@ def _threads() -> Finding:
 
 
 def _checks() -> Iterator[Finding]:
-    """A few results beside the same formulas in float64."""
+    """A few results next to the same formulas in float64."""
     rng = np.random.default_rng(0)
     x, w, b = (rng.standard_normal(shape) for shape in ((5, 37), (19, 37), (19,)))
     image, kernel = (rng.standard_normal(shape) for shape in ((2, 3, 11, 9), (17, 3, 3, 3)))

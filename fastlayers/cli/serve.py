@@ -7,7 +7,13 @@ from typing import TextIO
 
 from ..errors import ArgumentError
 
-__all__ = ["arguments", "run"]
+__all__ = ["EXAMPLES", "arguments", "run"]
+
+EXAMPLES = (
+    "fastlayers serve model.onnx",
+    "fastlayers serve models/ --workers 2 --page            # models/NAME.onnx, or models/NAME/VERSION/model.onnx",
+    "curl localhost:8000/v2/models/model                    # its inputs and outputs",
+)
 
 # Each with what it is given in, for those that are not given as `Settings` has them.
 _MEGA = ("max_body", "max_json", "max_bodies")
@@ -58,7 +64,9 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
     from ..serve import Settings, serve
 
     given = {
-        key: value for key, value in vars(options).items() if value is not None and key not in ("command", "folder", "source")
+        key: value
+        for key, value in vars(options).items()
+        if value is not None and key not in ("command", "folder", "json", "source")
     }
     if (options.source is None) == (options.folder is None):
         raise ArgumentError("serve: expected one file or folder, as FILE_OR_FOLDER or --model-dir")

@@ -110,7 +110,7 @@ class Exported:
 
 
 def _conv(inputs: int, outputs: int, kernel: int, **options: Any) -> fl.Conv1d:
-    """Channels last: then every layer reads its input where it lies."""
+    """Channels last: then every layer reads its input where it is."""
     return fl.Conv1d(inputs, outputs, kernel, layout="nlc", **options)
 
 

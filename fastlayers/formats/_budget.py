@@ -13,7 +13,7 @@ from ._arrays import Array
 if TYPE_CHECKING:
     import numpy.typing as npt  # takes milliseconds to import
 
-# What a file claims together is held against its size, once it is more than any machine has to spare.
+# What a file claims together is compared with its size, once it is more than any machine has to spare.
 _FREE_BYTES = 256 << 20
 _MAX_RATIO = 100
 
@@ -44,7 +44,7 @@ class Budget:
         self.left += nbytes
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike, what: object) -> Array:
-        """An uninitialised array, counted; `shape` must have passed `_arrays.count_bytes`."""
+        """An uninitialized array, counted; `shape` must have passed `_arrays.count_bytes`."""
         nbytes = math.prod(shape) * np.dtype(dtype).itemsize
         self.take(nbytes, what)
         try:
@@ -56,11 +56,11 @@ class Budget:
 def check_ratio(claimed: int, length: int, where: str, doing: str, instead: str, free: int = _FREE_BYTES) -> None:
     """Raises LimitError if a file of `length` bytes claims to become ones that only a bomb becomes.
 
-    Honest files have members or tensors that grow a thousandfold, as zeros do; but no honest file is large and nothing else.
+    Valid files have members or tensors that grow a thousandfold, as zeros do; but no valid file is large and nothing else.
     """
     if claimed > free and claimed > _MAX_RATIO * length:
         raise LimitError(
-            f"{where}: {length} bytes {doing} {claimed}: more than {_MAX_RATIO} times is taken for a bomb "
+            f"{where}: {length} bytes {doing} {claimed}: more than {_MAX_RATIO} times is rejected as a decompression bomb "
             f"(beyond {free} bytes): {instead} if the file is to be trusted"
         )
 
@@ -72,6 +72,6 @@ def check_text(size: int, stored: int, free: int, ratio: int, where: str) -> Non
     """
     if size > max(free, ratio * stored):
         raise LimitError(
-            f"{where}: {stored} bytes claim to inflate to {size}: more than {ratio} times is taken for a bomb "
-            f"(beyond {free} bytes): save the file anew, uncompressed, if it is to be trusted"
+            f"{where}: {stored} bytes claim to inflate to {size}: more than {ratio} times is rejected as a decompression bomb "
+            f"(beyond {free} bytes): save the file again, uncompressed, if it is to be trusted"
         )

@@ -1,8 +1,8 @@
 """Layers of frameworks whose images have their channels last, written as nodes that take them so: no transposition anywhere.
 
-Convolutions, pools and local response normalisation have the attributes `x_last` and `out_last` for it; everything else is told
+Convolutions, pools and local response normalization have the attributes `x_last` and `out_last` for it; everything else is told
 by its axes. Padding is "SAME", "VALID" or pairs (before, after). SAME is TensorFlow's: as much as makes ceil(size / stride)
-windows, the odd one behind, by the size that the image has when the model runs.
+windows, the odd one after, by the size that the image has when the model runs.
 """
 
 from __future__ import annotations

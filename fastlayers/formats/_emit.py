@@ -33,7 +33,7 @@ class Emit:
     # ---- names and constants ------------------------------------------------------------------------------------------
 
     def name(self, hint: str) -> str:
-        """`hint`, with a number behind it if some value is called so; taken from now on."""
+        """`hint`, with a number after it if some value is called so; taken from now on."""
         number = self.names.get(hint)
         if number is None:
             self.names[hint] = 1

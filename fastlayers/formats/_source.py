@@ -34,7 +34,7 @@ SourceLike: TypeAlias = str | os.PathLike[str] | os.PathLike[bytes] | bytes | by
 class Source:
     """The bytes of one opened file, and the words that errors about it begin with.
 
-    `path` is the file's, None if it was given as bytes or an object; `mapped` is whether files beside it are to be mapped.
+    `path` is the file's, None if it was given as bytes or an object; `mapped` is whether files next to it are to be mapped.
     """
 
     def __init__(self, view: memoryview, where: str, path: str | bytes | None = None, mapped: bool = False) -> None:

@@ -11,7 +11,7 @@ from ._arrays import Array
 from ._budget import Budget
 from ._source import SourceLike, open_source, quote
 
-# 16 GiB hold four billion float32 weights, more than a CPU runs at a useful pace, so honest files pass. It is the last fence, not
+# 16 GiB hold four billion float32 weights, more than a CPU runs at a useful pace, so valid files pass. It is the last fence, not
 # the first: a size is believed only after comparison with the bytes that are there, and what inflates must stay within a ratio.
 MAX_BYTES = 16 << 30
 
@@ -20,7 +20,7 @@ MAX_BYTES = 16 << 30
 def load_weights(
     source: SourceLike, *, format: str | None = None, mmap: bool = True, max_bytes: int = MAX_BYTES
 ) -> dict[str, Array]:
-    """Reads the arrays of a weights or model file, by name; the format is told from the content, never from the file's name.
+    """Reads the arrays of a weights or model file, by name; the format is inferred from the content, never from the file's name.
 
     Read are safetensors (in shards too: pass the index), torch, npz, npy, HDF5, Keras, TensorFlow Lite, ONNX and Flax files.
 

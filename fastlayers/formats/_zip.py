@@ -40,7 +40,7 @@ _OUTPUT = 1 << 20  # the most bytes that come back at once
 
 
 class Member(NamedTuple):
-    """One entry of the directory: its name, its sizes and where its data lies."""
+    """One entry of the directory: its name, its sizes and where its data is."""
 
     name: str
     method: int
@@ -194,7 +194,7 @@ def _directory(view: memoryview, where: str) -> tuple[int, int, int]:
     if disk or start_disk or count_here != count:
         raise UnsupportedError(f"{where}: spans several files")
     if start + size != end:
-        raise FormatError(f"{where}: the directory is said to lie at {start} to {start + size}, but it ends at {end}")
+        raise FormatError(f"{where}: the directory is said to be at {start} to {start + size}, but it ends at {end}")
     return count, start, end
 
 
@@ -216,7 +216,7 @@ def _directory64(view: memoryview, place: int, short: tuple[int, ...], where: st
 
 
 def _member(view: memoryview, position: int, end: int, limit: int, where: str) -> tuple[Member, int]:
-    """The directory entry at `position`, and the position behind it. Members must end before `limit`."""
+    """The directory entry at `position`, and the position after it. Members must end before `limit`."""
     if position + _CENTRAL.size > end or not _has(view, position, b"PK\x01\x02"):
         raise FormatError(f"{where}: has no directory entry at {position}")
     fields = _CENTRAL.unpack_from(view, position)
@@ -305,7 +305,7 @@ def _has(view: memoryview, at: int, content: bytes) -> bool:
 
 
 def _check_members(members: list[Member], end: int, view: memoryview, where: str) -> None:
-    """No name twice, no data shared, and nothing before, between or behind them that belongs to none, up to `end`."""
+    """No name twice, no data shared, and nothing before, between or after them that belongs to none, up to `end`."""
     if len({member.name for member in members}) < len(members):
         names = sorted(member.name for member in members)
         twice = next(a for a, b in itertools.pairwise(names) if a == b)

@@ -1,4 +1,4 @@
-"""Formats that are recognised by their content but not read, so that the error can name them. Nothing of them is decoded."""
+"""Formats that are recognized by their content but not read, so that the error can name them. Nothing of them is decoded."""
 
 from __future__ import annotations
 

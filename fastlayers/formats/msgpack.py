@@ -49,7 +49,7 @@ _PLAIN = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
 class _Extension(NamedTuple):
-    """An extension's number, and where its data lies."""
+    """An extension's number, and where its data is."""
 
     kind: int
     start: int
@@ -57,7 +57,7 @@ class _Extension(NamedTuple):
 
 
 class _Bytes(NamedTuple):
-    """Where binary data lies."""
+    """Where binary data is."""
 
     start: int
     end: int
@@ -116,7 +116,7 @@ class _Reader:
     def value(self, at: int, end: int, depth: int) -> tuple[Any, int]:
         """The value that begins at `at`, and where it ends; arrays and binary data stay where they are."""
         if depth > DEEPEST:
-            self.fail(at, f"maps lie in maps more than {DEEPEST} deep")
+            self.fail(at, f"maps are in maps more than {DEEPEST} deep")
         self.values += 1
         if self.values > _MOST:
             raise LimitError(f"{self.where}: has more than {_MOST} values: no file of weights needs as many")

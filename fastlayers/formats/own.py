@@ -37,7 +37,7 @@ _UNTOLD = np.dtype(np.void).name  # of a value whose dtype nobody knows, such as
 _STRING = "string"
 _PACKED = "packed/"
 GRAPH = {"inputs", "outputs", "constants", "nodes"}
-# What `load` is told anew is written, and not read.
+# What `load` is told again is written, and not read.
 OPTIONS = {"optimize", "strict", "native", "bodies", "rounds", "most", "half"}
 DEEPEST = 64  # branches in branches
 MOST_ITEMS = 1_000_000  # lists, objects and commas in the graph; a node has about twenty
@@ -204,7 +204,7 @@ class _Reader:
 
     def graph(self, data: Any, depth: int) -> Graph:
         if depth > DEEPEST:
-            raise FormatError(f"{self.where}: branches lie in branches more than {DEEPEST} deep")
+            raise FormatError(f"{self.where}: branches are in branches more than {DEEPEST} deep")
 
         for key in (key for key in data if key not in GRAPH):
             raise UnsupportedError(f"{self.where}: its graph has {quote(key)}={quote(data[key])}, which is not read")

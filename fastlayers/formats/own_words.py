@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["unread"]
 
-# Attributes of operators beside those of ONNX's schemas.
+# Attributes of operators next to those of ONNX's schemas.
 _OWN = """
 Activate activation
 AdaptivePool reduce scales sizes x_last

@@ -80,7 +80,7 @@ def load_with_metadata(source: Source, budget: Budget) -> tuple[dict[str, Array]
 
 
 def _split(source: Source, budget: Budget) -> tuple[bytes, memoryview]:
-    """The header's text and the data behind it."""
+    """The header's text and the data after it."""
     length = int.from_bytes(source.view[:8], "little")
     if length > MAX_HEADER:
         raise FormatError(f"{source.where}: the header's length is {length} bytes, at most {MAX_HEADER} are allowed")

@@ -1,6 +1,6 @@
 """Reading safetensors in shards: the index (``model.safetensors.index.json``) says for every tensor in which file it is.
 
-A file's name must be a plain one, so that it lies beside the index; what the index and the files say must agree exactly.
+A file's name must be a plain one, so that it is next to the index; what the index and the files say must agree exactly.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
     """Every tensor of all files, in the order of the index."""
     where, places = source.where, _places(source, budget)
     if source.path is None:
-        raise UnsupportedError(f"{where}: is an index of files that lie beside it: pass its path, or load each file")
+        raise UnsupportedError(f"{where}: is an index of files that are next to it: pass its path, or load each file")
     path = os.fsdecode(source.path)
-    # The files of a cache are links, the index among them, to where they lie together: beside the index either way.
+    # The files of a cache are links, the index among them, to where they are together: next to the index either way.
     folders = [os.path.realpath(os.path.dirname(path)), os.path.dirname(os.path.realpath(path))]
     caller = where.partition(":")[0]
     files: dict[str, dict[str, Array]] = {}
@@ -60,7 +60,7 @@ def _file(path: str, file: str, where: str, caller: str, mapped: bool, budget: B
     try:
         opened = open_source(path, caller=caller, mapped=mapped, budget=budget)
     except FileNotFoundError:
-        raise FormatError(f"{where}: {quote(file)} is not there, beside the index") from None
+        raise FormatError(f"{where}: {quote(file)} is not there, next to the index") from None
     except PermissionError:
         raise
     except OSError as error:  # a folder, a name that no file can have
@@ -100,7 +100,7 @@ def _places(source: Source, budget: Budget) -> dict[str, str]:
         raise FormatError(f"{where}: weight_map must map names of tensors to names of files, got {quote(places)}")
     for file in dict.fromkeys(places.values()):
         if not _is_plain(file):
-            raise FormatError(f"{where}: the file's name {quote(file)} is no plain one: expected a file beside the index")
+            raise FormatError(f"{where}: the file's name {quote(file)} is no plain one: expected a file next to the index")
     return places
 
 

@@ -1,4 +1,4 @@
-"""Writing safetensors files: the header's JSON, then every array, each where it lies aligned."""
+"""Writing safetensors files: the header's JSON, then every array, each where it is aligned."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write(
     """Writes arrays of dtypes in `DTYPES`; the file appears whole or not at all. Those whose names `first` picks come first."""
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     at = 0
-    # Wide items first, so that every tensor lies aligned and can be used in place.
+    # Wide items first, so that every tensor is aligned and can be used in place.
     order = sorted(tensors, key=lambda name: (not first(name), -tensors[name].dtype.itemsize))
     for name in order:
         array = tensors[name]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .linear import *
     from .lp_pooling import *
     from .mel import *
-    from .normalisation import *
+    from .normalization import *
     from .padding import *
     from .pooling import *
     from .positional import *

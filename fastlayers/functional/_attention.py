@@ -111,7 +111,7 @@ def wanted(op: str, need_weights: Any) -> bool | str:
 
 
 def additive_mask(mask: np.ndarray | None) -> np.ndarray | None:
-    """A mask as numbers to be added: where a boolean one is False, -infinity."""
+    """A mask as values to be added: where a boolean one is False, -infinity."""
     if mask is None or mask.dtype != np.bool_:
         return mask
     numbers: np.ndarray = np.where(mask, np.float32(0), np.float32(-np.inf))

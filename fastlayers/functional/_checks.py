@@ -91,7 +91,7 @@ def integers(op: str, argument: str, value: Any, count: int, least: int | None =
         return (integer(op, argument, value, least, most),) * count
     if len(value) != count:
         raise ShapeError(
-            f"{op}: {argument} is {shown(tuple(value))} of length {len(value)}: expected one int or {count}, one an axis"
+            f"{op}: {argument} is {shown(tuple(value))} of length {len(value)}: expected one int or {count}, one per axis"
         )
     return tuple(integer(op, argument, v, least, most) for v in value)
 

@@ -27,7 +27,7 @@ HOMES: dict[str, str] = {
     "linear": "linear",
     "lp_pooling": "lp_pool1d lp_pool2d lp_pool3d",
     "mel": "blackman_window hamming_window hann_window melscale_fbanks",
-    "normalisation": "layer_norm rms_norm",
+    "normalization": "layer_norm rms_norm",
     "padding": "pad",
     "pooling": "avg_pool1d avg_pool2d avg_pool3d max_pool1d max_pool2d max_pool3d",
     "positional": "rotary_embedding rotary_tables sinusoidal_encoding",

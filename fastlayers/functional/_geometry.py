@@ -1,4 +1,4 @@
-"""Where the windows of a convolution lie: padding, strides and sizes of the result. Computes no numbers of a tensor."""
+"""Where the windows of a convolution are: padding, strides and sizes of the result. Computes no values of a tensor."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def padding_pairs(op: str, padding: Any, axes: int, causal: bool = False) -> tup
         return None if padding == "same" else ((0, 0),) * axes
     if isinstance(padding, (tuple, list)) and any(isinstance(p, (tuple, list)) for p in padding):
         if len(padding) != axes or not all(isinstance(p, (tuple, list)) and len(p) == 2 for p in padding):
-            raise ShapeError(f"{op}: padding is {padding!r}: expected {axes} pairs (before, after), one an axis")
+            raise ShapeError(f"{op}: padding is {padding!r}: expected {axes} pairs (before, after), one per axis")
         pairs = [integers(op, "padding", p, 2, 0, MOST_STEP) for p in padding]
         return tuple((before, after) for before, after in pairs)
     return tuple((p, p) for p in integers(op, "padding", padding, axes, 0, MOST_STEP))

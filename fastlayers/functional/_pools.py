@@ -1,4 +1,4 @@
-"""Where the windows of a pool lie: sizes of the result and how kernels are called. Computes no numbers of a tensor."""
+"""Where the windows of a pool are: sizes of the result and how kernels are called. Computes no values of a tensor."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def pool(
     place = window(op, axes, kernel if stride is None else stride, padding, dilation, 1, "zeros", layout)
     found = Pool(op, kernel, place.stride, place.padding, place.dilation, flag(op, "ceil_mode", ceil_mode), place.last)
     if found.ceil and isinstance(padding, str):
-        raise ShapeError(f"{op}: padding is {padding!r} and ceil_mode is True: expected numbers as padding with ceil_mode")
+        raise ShapeError(f"{op}: padding is {padding!r} and ceil_mode is True: expected values as padding with ceil_mode")
     for pair, reach in zip(found.padding or (), found.reach, strict=False):
         if max(pair) >= reach:
             raise ShapeError(f"{op}: padding is {padding!r}: expected less than the {reach} positions that a window spans")

@@ -20,7 +20,7 @@ def same(op: str, **attributes: Any) -> Records:
 
 
 def alpha(op: str, **names: str) -> Records:
-    """An operator whose attributes are numbers that the function takes under other names."""
+    """An operator whose attributes are values that the function takes under other names."""
     return lambda x, **values: record(op, x, **_floats(values, names))
 
 

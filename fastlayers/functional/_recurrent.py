@@ -167,7 +167,7 @@ def _sizes(kind: Kind, name: str, inputs: Dim, weights: dict[str, Any]) -> tuple
     same_shape(name, "weight_hh", w_hh, (gates, outs), f"({_axes(kind, 'weight_hh')})")
     same_shape(name, "weight_ih", w_ih, (gates, w_ih[1]), f"({rows}, i), with {rows} as in weight_hh")
     if differ(inputs, w_ih[1]):
-        raise ShapeError(f"{name}: x has {inputs} features, weight_ih {w_ih} takes {w_ih[1]}: expected equal numbers")
+        raise ShapeError(f"{name}: x has {inputs} features, weight_ih {w_ih} takes {w_ih[1]}: expected equal values")
     for argument in ("bias_ih", "bias_hh"):
         if weights[argument] is not None:
             same_shape(name, argument, weights[argument], (gates,), f"({rows},), with {rows} as in weight_hh")
@@ -214,7 +214,7 @@ def check_merge(name: str, merge: Any, directions: int) -> None:
 
 
 def merged(out: Any, merge: str | None) -> Any:
-    """The outputs of two directions, which lie beside each other in the last axis, as `merge` says; None: the two of them."""
+    """The outputs of two directions, which are next to each other in the last axis, as `merge` says; None: the two of them."""
     if merge == "concat":
         return out
     size = out.shape[-1] // 2

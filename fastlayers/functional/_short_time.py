@@ -54,7 +54,7 @@ class Frames(NamedTuple):
 
     @property
     def around(self) -> int:
-        """Numbers that are put before and behind the signal."""
+        """Values that are put before and after the signal."""
         return self.n_fft // 2 if self.center else 0
 
 
@@ -99,7 +99,7 @@ def frames_in(name: str, x: Shape, s: Frames) -> Dim:
     length = x[-1] + 2 * s.around
     if length < s.n_fft or (s.around and s.pad_mode == "reflect" and x[-1] <= s.around):
         least = s.n_fft if not s.center else s.around + 1 if s.pad_mode == "reflect" else 1
-        raise ShapeError(f"{name}: x has shape {x}: expected at least {least} numbers along the last axis for n_fft={s.n_fft}")
+        raise ShapeError(f"{name}: x has shape {x}: expected at least {least} values along the last axis for n_fft={s.n_fft}")
     return (length - s.n_fft) // s.hop + 1
 
 

@@ -16,7 +16,7 @@ _LEAST = 1e-11  # torch's
 
 
 def scale_of(norm: str, inverse: bool, points: int) -> float:
-    """What sums over `points` numbers are multiplied by: "backward" divides inverse transforms, "forward" the others."""
+    """What sums over `points` values are multiplied by: "backward" divides inverse transforms, "forward" the others."""
     if norm == "ortho":
         return 1 / math.sqrt(points)
     return 1 / points if inverse == (norm == "backward") else 1.0

@@ -23,7 +23,7 @@ class ClassTree:
     Attributes:
         left: child of each node where the code is 0, ``(n - 1,)``.
         right: child of each node where the code is 1, ``(n - 1,)``.
-        order: the nodes, each behind the one above it.
+        order: the nodes, each after the one above it.
         starts: where the path of each class begins in `points` and `codes`, and the end, ``(n + 1,)``.
         points: the nodes from the root to each class, one class after the other.
         codes: 0 where the path goes left at that node, 1 where it goes right.

@@ -10,5 +10,5 @@ __all__ = ["Padding", "Tensor"]
 
 # An array, what numpy can make one of, or a symbolic value. Results are typed as arrays; of a symbolic value they are symbolic.
 Tensor = ArrayLike | Symbol
-# As convolutions take it: for all axes, one an axis, a pair (before, after) an axis, or "same" or "valid".
+# As convolutions take it: for all axes, one per axis, a pair (before, after) an axis, or "same" or "valid".
 Padding = int | Sequence[int] | Sequence[Sequence[int]] | str

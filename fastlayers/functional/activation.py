@@ -140,7 +140,7 @@ def elu(x: Tensor, alpha: float = 1.0) -> np.ndarray:
 
 @op("selu", "x", numbers_rule("selu"), same("Selu"))
 def selu(x: Tensor) -> np.ndarray:
-    """Self-normalising exponential linear unit: ``scale * (x if x > 0 else alpha * (exp(x) - 1))``.
+    """Self-normalizing exponential linear unit: ``scale * (x if x > 0 else alpha * (exp(x) - 1))``.
 
     Args:
         x: any shape, any real dtype.

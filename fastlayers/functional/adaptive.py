@@ -149,7 +149,7 @@ def adaptive_avg_pool2d(
     Args:
         x: ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed
             in float32.
-        output_size: sizes of the result along space: an int, or one an axis; None keeps a size.
+        output_size: sizes of the result along space: an int, or one per axis; None keeps a size.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
 
     Returns:
@@ -178,7 +178,7 @@ def adaptive_avg_pool3d(
     Args:
         x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
             computed in float32.
-        output_size: sizes of the result along space: an int, or one an axis; None keeps a size.
+        output_size: sizes of the result along space: an int, or one per axis; None keeps a size.
         layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
 
     Returns:
@@ -241,7 +241,7 @@ def adaptive_max_pool2d(
     Args:
         x: ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed
             in float32.
-        output_size: sizes of the result along space: an int, or one an axis; None keeps a size.
+        output_size: sizes of the result along space: an int, or one per axis; None keeps a size.
         return_indices: must be False: positions of the largest are not computed.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
 
@@ -274,7 +274,7 @@ def adaptive_max_pool3d(
     Args:
         x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
             computed in float32.
-        output_size: sizes of the result along space: an int, or one an axis; None keeps a size.
+        output_size: sizes of the result along space: an int, or one per axis; None keeps a size.
         return_indices: must be False: positions of the largest are not computed.
         layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
 

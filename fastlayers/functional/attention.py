@@ -164,13 +164,13 @@ def scaled_dot_product_attention(
         query: ``(..., l, d)`` of two to four axes, ``(n, h, l, d)`` with heads; any real dtype.
         key: ``(..., s, d)``.
         value: ``(..., s, e)``.
-        attn_mask: broadcasts to ``(..., l, s)``: booleans, True where a query may attend, or numbers that are added.
-        dropout_p: taken for torch's sake; there is none at inference.
-        is_causal: whether query i sees the keys j <= i + `offset` alone. It may be given beside a mask.
+        attn_mask: broadcasts to ``(..., l, s)``: booleans, True where a query may attend, or values that are added.
+        dropout_p: accepted for compatibility; there is none at inference.
+        is_causal: whether query i sees the keys j <= i + `offset` alone. It may be given next to a mask.
         scale: a factor for the scores; None is ``1 / sqrt(d)``.
-        enable_gqa: whether key and value may have fewer heads g: each serves h / g heads of queries that lie side by side.
-        lengths: ``(n,)``: how many keys each entry of the batch has. What lies behind them has no influence, NaN neither.
-        num_heads: None; or h: heads lie beside each other, query is ``(n, l, h d)``, key ``(n, s, g d)``, value ``(n, s, g e)``
+        enable_gqa: whether key and value may have fewer heads g: each serves h / g heads of queries that are next to each other.
+        lengths: ``(n,)``: how many keys each entry of the batch has. What is after them has no influence, NaN neither.
+        num_heads: None; or h: heads are next to each other, query is ``(n, l, h d)``, key ``(n, s, g d)``, value ``(n, s, g e)``
             and the result ``(n, l, h e)``, as projections write them. Nothing is copied.
         num_kv_heads: g where `num_heads` is given; None is h.
         offset: for `is_causal`: how many keys come before the first query's own, for example those of a cache; None is s - l.

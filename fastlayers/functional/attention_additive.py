@@ -74,7 +74,7 @@ def additive_rule(
             raise ShapeError(f"{_ADD}: {argument} has shape {weight}, {name} {x}: expected (units, {x[-1]})")
         units.append(x[-1] if weight is None else weight[0])
     if differ(*units):
-        raise ShapeError(f"{_ADD}: queries have {units[0]} units, keys {units[1]}: expected equal numbers, projected or not")
+        raise ShapeError(f"{_ADD}: queries have {units[0]} units, keys {units[1]}: expected equal values, projected or not")
     if scale is not None:
         same_shape(_ADD, "scale", scale, (units[0] if isinstance(units[0], int) else units[1],), "a factor a unit")
     out = (*query[:-1], value[-1])
@@ -127,8 +127,8 @@ def additive_attention(
         weight_q: W_q ``(units, features)``; None where query has been projected already.
         weight_k: W_k ``(units, features)``; None where key has.
         scale: ``(units,)``, Bahdanau's v; None is ones.
-        attn_mask: broadcasts to ``(n, l, s)``: booleans, True where a query may attend, or numbers that are added.
-        lengths: ``(n,)``: how many keys each entry of the batch has. Values behind them have no influence.
+        attn_mask: broadcasts to ``(n, l, s)``: booleans, True where a query may attend, or values that are added.
+        lengths: ``(n,)``: how many keys each entry of the batch has. Values after them have no influence.
         is_causal: whether query i sees the keys j <= i alone.
         need_weights: whether the weights ``(n, l, s)`` are returned too.
         need_scores: whether the scores ``(n, l, s)``, -infinity where a key is forbidden, are returned too.
@@ -230,7 +230,7 @@ def hard_attention(
         query: ``(n, l, d)``, or without n; any real dtype.
         key: ``(n, s, d)``.
         value: ``(n, s, e)``.
-        attn_mask: broadcasts to ``(n, l, s)``: booleans, True where a query may attend, or numbers that are added.
+        attn_mask: broadcasts to ``(n, l, s)``: booleans, True where a query may attend, or values that are added.
         lengths: ``(n,)``: how many keys each entry of the batch has.
         mode: ``"argmax"``, the first of the largest; or ``"sample"``.
         seed: for ``"sample"``: the same seed and inputs make the same choices.

@@ -1,4 +1,4 @@
-"""Normalisation of channels: batch, group and instance normalisation, and response to neighbouring channels."""
+"""Normalization of channels: batch, group and instance normalization, and response to neighbouring channels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._activation import IDENTITY
 from ._arrays import as_float32, contiguous, empty, optional_float32
 from ._checks import axis as checked_axis
 from ._checks import integer, number, same_shape
-from .normalisation import positive
+from .normalization import positive
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -134,7 +134,7 @@ def batch_norm(
         bias: a summand a channel, ``(c,)``, or None.
         training: True takes the mean and the (population's) variance of x itself over all axes but that of the channels. The
             running ones are never changed.
-        momentum: taken for torch's sake; without effect.
+        momentum: accepted for compatibility; without effect.
         eps: added to the variance. (Keras uses 1e-3 by default.)
         axis: the axis of the channels; -1 in channels-last layouts and by default in Keras.
 
@@ -156,7 +156,7 @@ def batch_norm(
     batch_norm_rule(x.shape, **shapes, training=training, momentum=momentum, eps=eps, axis=axis)
     at = axis % x.ndim
     if training:
-        # All numbers of a channel side by side: then it is one group.
+        # All values of a channel next to each other: then it is one group.
         first = contiguous(np.moveaxis(x, at, 0), "batch_norm")
         y = run_group_norm(
             first.reshape(1, x.shape[at], -1 if x.size else 0), vectors["weight"], vectors["bias"], x.shape[at], eps
@@ -167,7 +167,7 @@ def batch_norm(
 
 
 def affine_of(vectors: Mapping[str, np.ndarray | None], eps: float) -> tuple[np.ndarray, np.ndarray]:
-    """A batch normalisation, its vectors by name, as ``x scale + shift``: computed in float64, rounded once."""
+    """A batch normalization, its vectors by name, as ``x scale + shift``: computed in float64, rounded once."""
     mean, variance = vectors["running_mean"], vectors["running_var"]
     weight, bias = vectors.get("weight"), vectors.get("bias")
     assert mean is not None
@@ -275,7 +275,7 @@ def instance_norm(
         weight: a factor a channel, ``(c,)``, or None.
         bias: a summand a channel, ``(c,)``, or None.
         use_input_stats: False takes the running mean and variance, which makes this `batch_norm`.
-        momentum: taken for torch's sake; without effect.
+        momentum: accepted for compatibility; without effect.
         eps: added to the variance.
         axis: the axis of the channels; -1 in channels-last layouts.
 
@@ -356,7 +356,7 @@ def local_response_norm(
     if size % 2:
         _dispatch.kernel("lrn")(x.reshape(cut), out.reshape(cut), size, alpha, beta, k)
         return out
-    # The kernel looks further ahead where sizes are even, torch further back: turned round, they are the same.
+    # The kernel looks further ahead where sizes are even, torch further back: reversed, they are the same.
     turned = contiguous(x.reshape(cut)[:, ::-1], "local_response_norm")
     _dispatch.kernel("lrn")(turned, out.reshape(cut), size, alpha, beta, k)
     return contiguous(out.reshape(cut)[:, ::-1], "local_response_norm", "the result").reshape(x.shape)

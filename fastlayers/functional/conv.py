@@ -190,10 +190,10 @@ def conv2d(
             in float32.
         weight: ``(o, i / groups, kh, kw)`` in both layouts.
         bias: ``(o,)`` or None.
-        stride: an int, or one an axis.
-        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
+        stride: an int, or one per axis.
+        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after.
-        dilation: the distance between the taps of the kernel; an int, or one an axis.
+        dilation: the distance between the taps of the kernel; an int, or one per axis.
         groups: channels are cut into so many groups, each with weights of its own; as many as channels: depthwise.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
@@ -242,10 +242,10 @@ def conv3d(
             computed in float32.
         weight: ``(o, i / groups, kd, kh, kw)`` in both layouts.
         bias: ``(o,)`` or None.
-        stride: an int, or one an axis.
-        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
+        stride: an int, or one per axis.
+        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after.
-        dilation: the distance between the taps of the kernel; an int, or one an axis.
+        dilation: the distance between the taps of the kernel; an int, or one per axis.
         groups: channels are cut into so many groups, each with weights of its own; as many as channels: depthwise.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
         layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.

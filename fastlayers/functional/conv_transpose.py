@@ -164,8 +164,8 @@ def conv_transpose1d(
         padding: what is left out at both ends of the result: an int, a pair (before, after) in a sequence,
             or a name: ``"valid"`` and ``"same"`` give sizes of ``(size - 1) * stride + max(k, stride)`` and ``size * stride``,
             as Keras does.
-        output_padding: how much longer the result is at its end, less than stride or dilation; an int, or one an axis. None is 0,
-            or, if padding is a name, as above; with an int, ``"same"`` means ``(size - 1) * stride + k % 2 + output_padding``.
+        output_padding: how much longer the result is at its end, less than stride or dilation; an int, or one per axis. None is
+            0, or, if padding is a name, as above; with an int, ``"same"`` means ``(size - 1) * stride + k % 2 + output_padding``.
         groups: channels are cut into so many groups, each with weights of its own; as many as channels: depthwise.
         dilation: the distance between the taps of the kernel; an int, or a sequence of one.
         layout: channels first, ``"nchw"`` or ``"ncl"``, or last, ``"nhwc"`` or ``"nlc"``.
@@ -211,14 +211,14 @@ def conv_transpose2d(
             computed in float32.
         weight: ``(c, o / groups, kh, kw)`` in both layouts.
         bias: ``(o,)`` or None.
-        stride: the distance between what neighbouring inputs add to; an int, or one an axis.
-        padding: what is left out at both ends of the result: an int, one an axis, a pair (before, after) an axis,
+        stride: the distance between what neighbouring inputs add to; an int, or one per axis.
+        padding: what is left out at both ends of the result: an int, one per axis, a pair (before, after) an axis,
             or a name: ``"valid"`` and ``"same"`` give sizes of ``(size - 1) * stride + max(k, stride)`` and ``size * stride``,
             as Keras does.
-        output_padding: how much longer the result is at its end, less than stride or dilation; an int, or one an axis. None is 0,
-            or, if padding is a name, as above; with an int, ``"same"`` means ``(size - 1) * stride + k % 2 + output_padding``.
+        output_padding: how much longer the result is at its end, less than stride or dilation; an int, or one per axis. None is
+            0, or, if padding is a name, as above; with an int, ``"same"`` means ``(size - 1) * stride + k % 2 + output_padding``.
         groups: channels are cut into so many groups, each with weights of its own; as many as channels: depthwise.
-        dilation: the distance between the taps of the kernel; an int, or one an axis.
+        dilation: the distance between the taps of the kernel; an int, or one per axis.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
         output_size: sizes of the result's space, or its whole shape, instead of an output padding; or None.
@@ -263,14 +263,14 @@ def conv_transpose3d(
             computed in float32.
         weight: ``(c, o / groups, kd, kh, kw)`` in both layouts.
         bias: ``(o,)`` or None.
-        stride: the distance between what neighbouring inputs add to; an int, or one an axis.
-        padding: what is left out at both ends of the result: an int, one an axis, a pair (before, after) an axis,
+        stride: the distance between what neighbouring inputs add to; an int, or one per axis.
+        padding: what is left out at both ends of the result: an int, one per axis, a pair (before, after) an axis,
             or a name: ``"valid"`` and ``"same"`` give sizes of ``(size - 1) * stride + max(k, stride)`` and ``size * stride``,
             as Keras does.
-        output_padding: how much longer the result is at its end, less than stride or dilation; an int, or one an axis. None is 0,
-            or, if padding is a name, as above; with an int, ``"same"`` means ``(size - 1) * stride + k % 2 + output_padding``.
+        output_padding: how much longer the result is at its end, less than stride or dilation; an int, or one per axis. None is
+            0, or, if padding is a name, as above; with an int, ``"same"`` means ``(size - 1) * stride + k % 2 + output_padding``.
         groups: channels are cut into so many groups, each with weights of its own; as many as channels: depthwise.
-        dilation: the distance between the taps of the kernel; an int, or one an axis.
+        dilation: the distance between the taps of the kernel; an int, or one per axis.
         layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
         output_size: sizes of the result's space, or its whole shape, instead of an output padding; or None.

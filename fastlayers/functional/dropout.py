@@ -42,7 +42,7 @@ def dropout_rule(x: Shape, p: Any, training: Any, seed: Any, noise_shape: Any) -
 def dropout(
     x: Tensor, p: float = 0.5, training: bool = False, seed: int | None = None, noise_shape: Sequence[int] | None = None
 ) -> np.ndarray:
-    """The numbers themselves; if `training`, zeros in the place of a share of them: ``x * keep / (1 - p)``.
+    """The numbers themselves; if `training`, zeros in place of a share of them: ``x * keep / (1 - p)``.
 
     Which are kept says Philox, a generator that counts: number i of the noise, in C order, is dropped if draw i of the key
     `seed`, 53 bits as a number from 0 to 1, is below `p`. So equal seeds give equal results, whatever the number of threads.
@@ -78,7 +78,7 @@ def dropout(
 
 
 def _noise(noise_shape: Any, axes: int) -> tuple[int, ...]:
-    """The sizes of the noise, one an axis of x."""
+    """The sizes of the noise, one per axis of x."""
     return integers("dropout", "noise_shape", sequence("dropout", "noise_shape", noise_shape), axes, 0)
 
 

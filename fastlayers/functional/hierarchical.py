@@ -160,7 +160,7 @@ def hierarchical_argmax(x: Tensor, weight: Tensor, tree: ClassTree, bias: Tensor
     Raises:
         ShapeError: shapes do not fit the tree.
         DTypeError: an argument is no array of numbers, or `tree` is none.
-        UnsupportedError: x is symbolic: how much is looked at depends on the numbers, which cannot be recorded.
+        UnsupportedError: x is symbolic: how much is looked at depends on the values, which cannot be recorded.
 
     >>> import fastlayers as fl
     >>> tree = fl.ClassTree.balanced(3)

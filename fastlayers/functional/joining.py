@@ -52,7 +52,7 @@ def _record_select(x: Any, dim: int, index: int) -> Any:
 
 @op("concat", "*tensors", concat_rule, lambda *tensors, dim: record("Concat", *tensors, axis=dim))
 def concat(tensors: Sequence[Tensor], dim: int = 0) -> np.ndarray:
-    """Puts arrays one behind the other along an axis.
+    """Puts arrays one after the other along an axis.
 
     Args:
         tensors: at least one, equal in every size but that along `dim`; any real dtypes.

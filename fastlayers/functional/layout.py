@@ -1,4 +1,4 @@
-"""The same numbers in another order or shape: always copies, never views."""
+"""The same values in another order or shape: always copies, never views."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _record_flatten(x: Any, start_dim: int, end_dim: int) -> Any:
 
 @op("to_channels_last", "x", last_rule, lambda x: _transposed(x, (0, *range(2, x.ndim), 1)))
 def to_channels_last(x: Tensor) -> np.ndarray:
-    """Moves the channels behind the axes of space.
+    """Moves the channels after the axes of space.
 
     Args:
         x: ``(n, c, *space)``, any real dtype.
@@ -168,7 +168,7 @@ def reshape_rule(x: Shape, shape: Any) -> Shape:
         return tuple(result)
     fits = total == known if not holes else (total % known == 0 if known else False)
     if not fits:
-        raise ShapeError(f"reshape: x has shape {x} with {total} numbers: expected a shape of as many, got {tuple(want)}")
+        raise ShapeError(f"reshape: x has shape {x} with {total} values: expected a shape of as many, got {tuple(want)}")
     if holes:
         result[holes[0]] = total // known
     return tuple(result)
@@ -181,7 +181,7 @@ def _plain_shape(attributes: dict[str, Any]) -> None:
 
 @op("reshape", "x", reshape_rule, lambda x, shape: record("Reshape", x, ints(*shape), allowzero=1), _plain_shape)
 def reshape(x: Tensor, shape: int | Sequence[int]) -> np.ndarray:
-    """The same numbers, in C order, in another shape.
+    """The same values, in C order, in another shape.
 
     Args:
         x: any shape, any real dtype.
@@ -207,7 +207,7 @@ def flatten_rule(x: Shape, start_dim: Any, end_dim: Any) -> Shape:
     first, last = axis("flatten", start_dim, len(x), "start_dim"), axis("flatten", end_dim, len(x), "end_dim")
     if first > last:
         raise ShapeError(
-            f"flatten: start_dim={start_dim} lies behind end_dim={end_dim}, x has shape {x}: expected it before or the same"
+            f"flatten: start_dim={start_dim} is after end_dim={end_dim}, x has shape {x}: expected it before or the same"
         )
     middle = x[first : last + 1]
     unknown = [d for d in middle if not isinstance(d, int)]
@@ -230,7 +230,7 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> np.ndarray:
         float32 ``(*x.shape[:start_dim], product, *x.shape[end_dim + 1:])``; a copy.
 
     Raises:
-        ShapeError: an axis does not exist, or `start_dim` lies behind `end_dim`.
+        ShapeError: an axis does not exist, or `start_dim` is after `end_dim`.
         DTypeError: x is complex, or no array of numbers.
 
     >>> import numpy as np, fastlayers as fl

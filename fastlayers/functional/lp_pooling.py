@@ -61,11 +61,11 @@ def lp_pool1d(
         x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in
             float32.
         norm_type: p, at least 1; ``1`` sums, ``2`` takes the Euclidean norm.
-        kernel_size: places of a window: an int, or one an axis.
-        stride: from one window to the next; an int, one an axis, or None for the kernel's size.
-        ceil_mode: whether a last window may overhang the padding; one that would begin behind the image and the padding
+        kernel_size: places of a window: an int, or one per axis.
+        stride: from one window to the next; an int, one per axis, or None for the kernel's size.
+        ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
-        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
+        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Filled with zeros. torch
             has none.
         norm: False, torch's formula: powers keep the sign of x (an odd p may give NaN), and the sum of a window that
@@ -105,11 +105,11 @@ def lp_pool2d(
         x: ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed
             in float32.
         norm_type: p, at least 1; ``1`` sums, ``2`` takes the Euclidean norm.
-        kernel_size: places of a window: an int, or one an axis.
-        stride: from one window to the next; an int, one an axis, or None for the kernel's size.
-        ceil_mode: whether a last window may overhang the padding; one that would begin behind the image and the padding
+        kernel_size: places of a window: an int, or one per axis.
+        stride: from one window to the next; an int, one per axis, or None for the kernel's size.
+        ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
-        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
+        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Filled with zeros. torch
             has none.
         norm: False, torch's formula: powers keep the sign of x (an odd p may give NaN), and the sum of a window that
@@ -150,11 +150,11 @@ def lp_pool3d(
         x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
             computed in float32.
         norm_type: p, at least 1; ``1`` sums, ``2`` takes the Euclidean norm.
-        kernel_size: places of a window: an int, or one an axis.
-        stride: from one window to the next; an int, one an axis, or None for the kernel's size.
-        ceil_mode: whether a last window may overhang the padding; one that would begin behind the image and the padding
+        kernel_size: places of a window: an int, or one per axis.
+        stride: from one window to the next; an int, one per axis, or None for the kernel's size.
+        ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
-        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
+        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Filled with zeros. torch
             has none.
         norm: False, torch's formula: powers keep the sign of x (an odd p may give NaN), and the sum of a window that

@@ -52,7 +52,7 @@ def _shape(x: Shape, pad: tuple[int, ...], mode: Any) -> Shape:
 def _pairs(ndim: int, pad: tuple[int, ...]) -> list[tuple[int, int]]:
     """(before, after) of every axis, in the order of the axes."""
     if len(pad) % 2 or len(pad) > 2 * ndim:
-        raise ShapeError(f"pad: pad has {len(pad)} numbers, x {ndim} axes: expected an even count of at most {2 * ndim}")
+        raise ShapeError(f"pad: pad has {len(pad)} values, x {ndim} axes: expected an even count of at most {2 * ndim}")
     pairs = list(zip(pad[::2], pad[1::2], strict=True))[::-1]
     return [(0, 0)] * (ndim - len(pairs)) + pairs
 

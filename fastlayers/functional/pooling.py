@@ -69,13 +69,13 @@ def max_pool1d(
     Args:
         x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in
             float32.
-        kernel_size: places of a window: an int, or one an axis.
-        stride: from one window to the next; an int, one an axis, or None for the kernel's size.
-        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
+        kernel_size: places of a window: an int, or one per axis.
+        stride: from one window to the next; an int, one per axis, or None for the kernel's size.
+        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Places in it never
             count.
-        dilation: the distance between the places of a window; an int, or one an axis.
-        ceil_mode: whether a last window may overhang the padding; one that would begin behind the image and the padding
+        dilation: the distance between the places of a window; an int, or one per axis.
+        ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
         return_indices: must be False: positions of the largest are not computed.
         layout: channels first, ``"nchw"`` or ``"ncl"``, or last, ``"nhwc"`` or ``"nlc"``.
@@ -114,13 +114,13 @@ def max_pool2d(
     Args:
         x: ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed
             in float32.
-        kernel_size: places of a window: an int, or one an axis.
-        stride: from one window to the next; an int, one an axis, or None for the kernel's size.
-        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
+        kernel_size: places of a window: an int, or one per axis.
+        stride: from one window to the next; an int, one per axis, or None for the kernel's size.
+        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Places in it never
             count.
-        dilation: the distance between the places of a window; an int, or one an axis.
-        ceil_mode: whether a last window may overhang the padding; one that would begin behind the image and the padding
+        dilation: the distance between the places of a window; an int, or one per axis.
+        ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
         return_indices: must be False: positions of the largest are not computed.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
@@ -160,13 +160,13 @@ def max_pool3d(
     Args:
         x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
             computed in float32.
-        kernel_size: places of a window: an int, or one an axis.
-        stride: from one window to the next; an int, one an axis, or None for the kernel's size.
-        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
+        kernel_size: places of a window: an int, or one per axis.
+        stride: from one window to the next; an int, one per axis, or None for the kernel's size.
+        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Places in it never
             count.
-        dilation: the distance between the places of a window; an int, or one an axis.
-        ceil_mode: whether a last window may overhang the padding; one that would begin behind the image and the padding
+        dilation: the distance between the places of a window; an int, or one per axis.
+        ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
         return_indices: must be False: positions of the largest are not computed.
         layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
@@ -204,14 +204,14 @@ def avg_pool1d(
     Args:
         x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in
             float32.
-        kernel_size: places of a window: an int, or one an axis.
-        stride: from one window to the next; an int, one an axis, or None for the kernel's size.
-        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
+        kernel_size: places of a window: an int, or one per axis.
+        stride: from one window to the next; an int, one per axis, or None for the kernel's size.
+        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans.
-        ceil_mode: whether a last window may overhang the padding; one that would begin behind the image and the padding
+        ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
         count_include_pad: whether places in the padding count as zeros; with ``padding="same"`` they never do, as in Keras.
-            Places behind the padding (`ceil_mode`) never count.
+            Places after the padding (`ceil_mode`) never count.
         layout: channels first, ``"nchw"`` or ``"ncl"``, or last, ``"nhwc"`` or ``"nlc"``.
 
     Returns:
@@ -247,15 +247,15 @@ def avg_pool2d(
     Args:
         x: ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed
             in float32.
-        kernel_size: places of a window: an int, or one an axis.
-        stride: from one window to the next; an int, one an axis, or None for the kernel's size.
-        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
+        kernel_size: places of a window: an int, or one per axis.
+        stride: from one window to the next; an int, one per axis, or None for the kernel's size.
+        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans.
-        ceil_mode: whether a last window may overhang the padding; one that would begin behind the image and the padding
+        ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
         count_include_pad: whether places in the padding count as zeros; with ``padding="same"`` they never do, as in Keras.
-            Places behind the padding (`ceil_mode`) never count.
-        divisor_override: what sums are divided by in the place of the number of places, or None.
+            Places after the padding (`ceil_mode`) never count.
+        divisor_override: what sums are divided by in place of the number of places, or None.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
 
     Returns:
@@ -292,15 +292,15 @@ def avg_pool3d(
     Args:
         x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
             computed in float32.
-        kernel_size: places of a window: an int, or one an axis.
-        stride: from one window to the next; an int, one an axis, or None for the kernel's size.
-        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
+        kernel_size: places of a window: an int, or one per axis.
+        stride: from one window to the next; an int, one per axis, or None for the kernel's size.
+        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans.
-        ceil_mode: whether a last window may overhang the padding; one that would begin behind the image and the padding
+        ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
         count_include_pad: whether places in the padding count as zeros; with ``padding="same"`` they never do, as in Keras.
-            Places behind the padding (`ceil_mode`) never count.
-        divisor_override: what sums are divided by in the place of the number of places, or None.
+            Places after the padding (`ceil_mode`) never count.
+        divisor_override: what sums are divided by in place of the number of places, or None.
         layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
 
     Returns:

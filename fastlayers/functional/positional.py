@@ -62,7 +62,7 @@ def rotary_rule(
 
 
 def _turned(rotary_dim: Any, width: Any) -> int | None:
-    """How many numbers of a head are turned."""
+    """How many values of a head are turned."""
     turned = width if rotary_dim is None else integer(_NAME, "rotary_dim", rotary_dim, 0)
     if isinstance(turned, int) and (turned % 2 or (isinstance(width, int) and turned > width)):
         raise ShapeError(
@@ -101,8 +101,8 @@ def rotary_embedding(
         sin: sines, likewise.
         position_ids: ``(n, t)``: the row of `cos` and `sin` for each position; None where they have one row for each.
         interleaved: whether pairs are numbers (0, 1), (2, 3), ... of a head instead of (0, r / 2), (1, r / 2 + 1), ...
-        num_heads: heads that lie beside each other, or None.
-        rotary_dim: r, how many numbers of a head are turned; the rest stays. None is all.
+        num_heads: heads that are next to each other, or None.
+        rotary_dim: r, how many values of a head are turned; the rest stays. None is all.
 
     Returns:
         float32, the shape of x.
@@ -145,7 +145,7 @@ def rotary_tables(length: int, dim: int, base: float = 10000.0) -> tuple[np.ndar
 
     Args:
         length: how many positions.
-        dim: r, how many numbers of a head are turned.
+        dim: r, how many values of a head are turned.
         base: how slowly the angles of the last pairs grow.
 
     Returns:
@@ -169,7 +169,7 @@ def sinusoidal_encoding(length: int, dim: int, base: float = 10000.0) -> np.ndar
 
     Args:
         length: how many positions.
-        dim: how many numbers a position.
+        dim: how many values per position.
         base: how slowly the last ones change.
 
     Returns:
@@ -192,7 +192,7 @@ def _angles(name: str, length: Any, dim: Any, base: Any) -> np.ndarray:
     steps, width, slow = integer(name, "length", length, 0), integer(name, "dim", dim, 0), number(name, "base", base)
     if width % 2 or not slow > 0:
         raise ShapeError(f"{name}: dim is {width}, base {slow}: expected an even size and a positive number")
-    fits(name, (steps + 1) * (width + 1), np.float64, f"{steps} positions of {width} numbers")
+    fits(name, (steps + 1) * (width + 1), np.float64, f"{steps} positions of {width} values")
     with np.errstate(all="ignore"):
         found: np.ndarray = np.arange(steps)[:, None] * slow ** (-np.arange(0, width, 2) / max(width, 1))
     return found

@@ -45,7 +45,7 @@ def samples_of(name: str, sampling_ratio: Any) -> int:
 def _images(name: str, x: np.ndarray, boxes: np.ndarray) -> np.ndarray:
     """The image of every box."""
     if not np.isfinite(boxes).all():
-        raise ShapeError(f"{name}: boxes has numbers that are not finite")
+        raise ShapeError(f"{name}: boxes has values that are not finite")
     images = boxes[:, 0]
     if not np.all((images >= 0) & (images < len(x)) & (images == np.floor(images))):
         raise ShapeError(f"{name}: boxes name images {images.min()} to {images.max()}: expected whole numbers below {len(x)}")
@@ -93,14 +93,14 @@ def _record_align(
 def roi_pool(
     x: Tensor, boxes: Tensor, output_size: int | Sequence[int], spatial_scale: float = 1.0, *, layout: str = "nchw"
 ) -> np.ndarray:
-    """Maximum over the quantised bins of boxes: ``out[k, :, i, j] = max over bin (i, j) of box k``, 0 of an empty bin.
+    """Maximum over the quantized bins of boxes: ``out[k, :, i, j] = max over bin (i, j) of box k``, 0 of an empty bin.
 
     Corners are rounded to pixels, both included; bin i reaches from ``floor(i size / bins)`` to ``ceil((i + 1) size / bins)``.
 
     Args:
         x: ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last; any real dtype, computed in float32.
         boxes: ``(k, 5)``, each ``(image, x1, y1, x2, y2)``.
-        output_size: bins along h and w; an int, or one an axis.
+        output_size: bins along h and w; an int, or one per axis.
         spatial_scale: what coordinates of boxes are multiplied by.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
 
@@ -142,7 +142,7 @@ def roi_align(
     Args:
         x: ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last; any real dtype, computed in float32.
         boxes: ``(k, 5)``, each ``(image, x1, y1, x2, y2)``.
-        output_size: bins along h and w; an int, or one an axis.
+        output_size: bins along h and w; an int, or one per axis.
         spatial_scale: what coordinates of boxes are multiplied by.
         sampling_ratio: samples along each axis of a bin, at most 128; 0 or less: as many as it has pixels, rounded up.
         aligned: whether coordinates are those of areas, half a pixel less (ONNX: ``half_pixel``); else boxes are at least one

@@ -56,7 +56,7 @@ class Target:
             given = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * axes
             self.scales = tuple(number(name, "scale_factor", s) for s in given)
             if len(self.scales) != axes or not all(0 < s < float("inf") for s in self.scales):
-                raise ShapeError(f"{name}: scale_factor is {scale_factor!r}: expected a positive number, or {axes}, one an axis")
+                raise ShapeError(f"{name}: scale_factor is {scale_factor!r}: expected a positive number, or {axes}, one per axis")
         # torch's coordinates follow the factor that was given, not the one of the sizes that it makes, unless it is asked to.
         self.factors = None if recompute else self.scales
 
@@ -119,15 +119,15 @@ def interpolate(
     A tap of weight 0 is left out: a NaN there does not reach the result (it does in torch).
 
     Args:
-        x: ``(n, c, l)``, ``(n, c, h, w)`` or ``(n, c, d, h, w)``, or with c behind if `layout` is channels-last; any real dtype,
+        x: ``(n, c, l)``, ``(n, c, h, w)`` or ``(n, c, d, h, w)``, or with c after if `layout` is channels-last; any real dtype,
             computed in float32.
-        size: sizes of the result along space, an int or one an axis; or None, with `scale_factor`.
-        scale_factor: sizes are multiplied by it and rounded down; a number, or one an axis; or None, with `size`.
+        size: sizes of the result along space, an int or one per axis; or None, with `scale_factor`.
+        scale_factor: sizes are multiplied by it and rounded down; a number, or one per axis; or None, with `size`.
         mode: ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (one axis), ``"bilinear"``, ``"bicubic"`` (two), ``"trilinear"``
             (three) or ``"area"`` (averages of bins, as `adaptive_avg_pool2d`).
         align_corners: for linear and cubic modes, whether the first and last pixels of x and of the result coincide; else pixels
             are areas whose corners do. None is False.
-        recompute_scale_factor: whether places follow the ratio of sizes in the place of `scale_factor`.
+        recompute_scale_factor: whether places follow the ratio of sizes in place of `scale_factor`.
         antialias: must be False.
         layout: channels first, ``"nchw"`` (or ``"ncl"``, ``"ncdhw"``), or last, ``"nhwc"`` (or ``"nlc"``, ``"ndhwc"``).
 

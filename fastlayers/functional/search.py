@@ -110,8 +110,8 @@ def beam_search(
     cannot be recorded: compile the step, and search over the program.
 
     Args:
-        step: takes int64 tokens ``(n beams,)``, all beams of a sequence side by side, and the state before them; returns the
-            log-probabilities ``(n beams, vocabulary)`` of the tokens that follow, and the state after them.
+        step: takes int64 tokens ``(n beams,)``, all beams of a sequence next to each other, and the state before them; returns
+            the log-probabilities ``(n beams, vocabulary)`` of the tokens that follow, and the state after them.
         state: the state before the first step, of n sequences: an array, or tuples, lists and dicts of arrays, as `step` takes
             it; None. Its arrays are repeated for the beams, and put in order as beams are chosen: so what differs from sequence
             to sequence must be in it, the keys of an attention for example.

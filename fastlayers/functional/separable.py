@@ -132,10 +132,10 @@ def separable_conv2d(
         weight_depthwise: ``(c * m, 1, kh, kw)``: output ``c * m + j`` is the j-th of channel c.
         weight_pointwise: ``(o, c * m, 1, 1)``.
         bias: ``(o,)`` or None.
-        stride: of the depthwise part; an int, or one an axis.
-        padding: of the depthwise part: an int, one an axis, a pair (before, after) an axis,
+        stride: of the depthwise part; an int, or one per axis.
+        padding: of the depthwise part: an int, one per axis, a pair (before, after) an axis,
             ``"valid"`` for none, or ``"same"`` for ``ceil(size / stride)`` outputs by TensorFlow's rule.
-        dilation: of the depthwise part, the distance between the taps of the kernel; an int, or one an axis.
+        dilation: of the depthwise part, the distance between the taps of the kernel; an int, or one per axis.
         depth_multiplier: m, outputs of the depthwise part an input channel.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.

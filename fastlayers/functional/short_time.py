@@ -1,6 +1,6 @@
 """Short-time Fourier transforms, their inverse, and spectrograms; names and arguments are those of torch and torchaudio.
 
-Complex numbers are pairs, real and imaginary part, on a last axis of size 2, as `torch.view_as_real` gives them.
+Complex values are pairs, real and imaginary part, on a last axis of size 2, as `torch.view_as_real` gives them.
 """
 
 from __future__ import annotations
@@ -114,15 +114,15 @@ def stft(
         x: ``(t,)`` or ``(n, t)``, any real dtype.
         n_fft: points of each transform.
         hop_length: from one frame to the next; None is a quarter of `n_fft`.
-        win_length: numbers of the window, at most `n_fft`, in whose middle it lies; None is `n_fft`.
+        win_length: values of the window, at most `n_fft`, in whose middle it is; None is `n_fft`.
         window: ``(win_length,)``; None is all ones.
         center: whether frame i has number ``i * hop_length`` in its middle, which pads both ends by half of `n_fft`.
-        pad_mode: what lies there: ``"reflect"``, ``"constant"`` (zeros), ``"replicate"`` or ``"circular"``.
+        pad_mode: what is there: ``"reflect"``, ``"constant"`` (zeros), ``"replicate"`` or ``"circular"``.
         normalized: whether results are divided by the root of `n_fft`.
         onesided: whether frequencies above the middle, which mirror those below, are left out.
 
     Returns:
-        float32 ``(n, frequencies, frames, 2)``, or ``(frequencies, frames, 2)``: complex numbers as pairs.
+        float32 ``(n, frequencies, frames, 2)``, or ``(frequencies, frames, 2)``: complex values as pairs.
 
     Raises:
         ShapeError: shapes do not fit, or the signal is too short.
@@ -182,10 +182,10 @@ def istft(
     """The signal whose `stft` is x: inverse transforms, weighed by the window, added, divided by its squares' sum; torch.istft.
 
     Args:
-        x: ``(n, frequencies, frames, 2)`` or ``(frequencies, frames, 2)``, complex numbers as pairs; any real dtype.
+        x: ``(n, frequencies, frames, 2)`` or ``(frequencies, frames, 2)``, complex values as pairs; any real dtype.
         n_fft: as given to `stft`, as are the next ones.
         hop_length: from one frame to the next; None is a quarter of `n_fft`.
-        win_length: numbers of the window; None is `n_fft`.
+        win_length: values of the window; None is `n_fft`.
         window: ``(win_length,)``; None is all ones.
         center: whether half of `n_fft` was padded on both ends, which is cut off.
         normalized: whether results were divided by the root of `n_fft`.
@@ -255,7 +255,7 @@ def spectrogram(
         window: ``(win_length,)``; None is all ones.
         n_fft: points of each transform.
         hop_length: from one frame to the next; None is a quarter of `n_fft`.
-        win_length: numbers of the window, at most `n_fft`; None is `n_fft`.
+        win_length: values of the window, at most `n_fft`; None is `n_fft`.
         power: 1 for magnitudes, 2 for their squares.
         normalized: whether transforms are divided by the root of `n_fft`.
         center: as in `stft`.

@@ -60,7 +60,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     Args:
         x1: any shape that broadcasts with that of x2; any real dtype.
         x2: the other vectors.
-        dim: the axis of the common shape along which vectors lie.
+        dim: the axis of the common shape along which vectors are.
         eps: the least norm that is divided by, above 0.
 
     Returns:

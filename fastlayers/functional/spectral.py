@@ -1,6 +1,6 @@
 """Fourier transforms along an axis; names and arguments are those of torch.fft.
 
-Complex numbers are pairs, real and imaginary part, on a last axis of size 2, as `torch.view_as_real` gives them.
+Complex values are pairs, real and imaginary part, on a last axis of size 2, as `torch.view_as_real` gives them.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def fft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None)
     """Fourier transform of complex numbers: ``out[k] = sum over j of x[j] exp(-2 pi i j k / n)``, torch.fft.fft.
 
     Args:
-        x: ``(..., 2)``, complex numbers as pairs of real and imaginary part; any real dtype.
-        n: points of the transform: x is cut, or zeros are put behind it. None: all of x.
+        x: ``(..., 2)``, complex values as pairs of real and imaginary part; any real dtype.
+        n: points of the transform: x is cut, or zeros are put after it. None: all of x.
         dim: the axis, as if pairs were one number: -1 is the last one before them.
         norm: what is divided by n: ``"backward"`` nothing (the inverse is), ``"forward"`` this, ``"ortho"`` both, by its root.
 
@@ -156,8 +156,8 @@ def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
     """Inverse Fourier transform: ``out[j] = 1 / n sum over k of x[k] exp(2 pi i j k / n)``, torch.fft.ifft.
 
     Args:
-        x: ``(..., 2)``, complex numbers as pairs of real and imaginary part; any real dtype.
-        n: points of the transform: x is cut, or zeros are put behind it. None: all of x.
+        x: ``(..., 2)``, complex values as pairs of real and imaginary part; any real dtype.
+        n: points of the transform: x is cut, or zeros are put after it. None: all of x.
         dim: the axis, as if pairs were one number.
         norm: as in `fft`.
 
@@ -183,12 +183,12 @@ def rfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
 
     Args:
         x: ``(..., n)``, any real dtype.
-        n: points of the transform: x is cut, or zeros are put behind it. None: all of x.
+        n: points of the transform: x is cut, or zeros are put after it. None: all of x.
         dim: the axis.
         norm: as in `fft`.
 
     Returns:
-        float32 ``(..., n // 2 + 1, 2)``: complex numbers as pairs.
+        float32 ``(..., n // 2 + 1, 2)``: complex values as pairs.
 
     Raises:
         ShapeError: x has no such axis or nothing along it.
@@ -209,8 +209,8 @@ def irfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = Non
     """The reals whose `rfft` is x; torch.fft.irfft. Imaginary parts at its ends, where a spectrum of reals has none, are ignored.
 
     Args:
-        x: ``(..., n // 2 + 1, 2)``, complex numbers as pairs; any real dtype.
-        n: how many reals; x is cut, or zeros are put behind it. None: the even one of the two that x may come from.
+        x: ``(..., n // 2 + 1, 2)``, complex values as pairs; any real dtype.
+        n: how many reals; x is cut, or zeros are put after it. None: the even one of the two that x may come from.
         dim: the axis, as if pairs were one number.
         norm: as in `fft`.
 

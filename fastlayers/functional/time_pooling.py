@@ -28,9 +28,9 @@ def _rule(name: str, x: Shape, lengths: Shape | None, mask: Shape | None, batch_
         raise ShapeError(f"{name}: x has shape {x} ({len(x)} axes): expected {'(n, t, c)' if first else '(t, n, c)'}")
     n, t = (x[0], x[1]) if first else (x[1], x[0])
     if lengths is not None:
-        same_shape(name, "lengths", lengths, (n,), "one a sequence")
+        same_shape(name, "lengths", lengths, (n,), "one per sequence")
     if mask is not None:
-        same_shape(name, "mask", mask, (n, t), "one a step of every sequence")
+        same_shape(name, "mask", mask, (n, t), "one per step of every sequence")
     return (n, x[2])
 
 
@@ -41,7 +41,7 @@ def _over_time(name: str, x: Any, lengths: Any, mask: Any, batch_first: Any) -> 
     steps = x.shape[1 if batch_first else 0]
     if lengths is not None and lengths.size and not 0 <= lengths.min() <= lengths.max() <= steps:
         raise ShapeError(
-            f"{name}: lengths has numbers from {lengths.min()} to {lengths.max()}: expected 0 to {steps}, the steps of x"
+            f"{name}: lengths has values from {lengths.min()} to {lengths.max()}: expected 0 to {steps}, the steps of x"
         )
     if mask is not None and mask.dtype != np.bool_:
         mask = mask != 0

@@ -39,7 +39,7 @@ def execute(graph: Graph, feeds: Mapping[str, Any], outputs: Sequence[str] | Non
     if not isinstance(graph, Graph):
         raise DTypeError(f"execute: graph is of type {type(graph).__name__}: expected what graph.trace returns")
     from ..program import Program
-    from .passes import optimise
+    from .passes import optimize
 
     given = _checked(graph, feeds)
     known = {**graph.constants, **given}
@@ -55,7 +55,7 @@ def execute(graph: Graph, feeds: Mapping[str, Any], outputs: Sequence[str] | Non
         inputs = tuple(value for value in graph.inputs if value.name not in weights)
         constants = {**graph.constants, **{name: given[name] for name in weights}}
         whole = Graph(inputs, tuple(values[name] for name in asked), graph.nodes, constants, graph.values)
-        program, arrays = Program(optimise(whole, strict=True), _dispatch.variant()), [given[value.name] for value in inputs]
+        program, arrays = Program(optimize(whole, strict=True), _dispatch.variant()), [given[value.name] for value in inputs]
         results.update(zip(asked, program.binding(arrays).run(arrays), strict=True))
     return {name: results[name] if name in made else np.array(known[name], order="C") for name in wanted}
 

@@ -68,7 +68,7 @@ class Graph:
         inputs: the values that a caller gives.
         outputs: the values that a caller gets.
         nodes: every node after those whose outputs it reads.
-        constants: read-only arrays by name: weights and numbers that were part of the recorded function.
+        constants: read-only arrays by name: weights and values that were part of the recorded function.
         values: what is known of every value that a node writes, by name.
     """
 

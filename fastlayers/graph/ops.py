@@ -32,7 +32,7 @@ class Op:
     Args:
         name: its name.
         tensors: the arguments that are tensors, in order; one that begins with ``*`` is a sequence of them, and the only one.
-            What follows a colon says what becomes of its numbers: float32 without one, int64 for ``:int`` (reals are refused),
+            What follows a colon says what becomes of its values: float32 without one, int64 for ``:int`` (reals are refused),
             and for ``:mask`` booleans stay, all else becomes float32.
         rule: takes the function's arguments, each tensor replaced by its shape; returns the shape of the result, or a list of
             shapes if there are several results; raises what the function would raise. Sizes may be names or None.

@@ -67,7 +67,7 @@ def converted(x: Symbol, dtype: np.dtype[Any]) -> Symbol:
 def compare(name: str, a: Any, b: Any) -> Any:
     """One of `COMPARISONS`, or "not_equal", of a symbolic value and another or an array; booleans."""
     a, b = _alike(name, a, b)
-    if a.dtype == np.bool_ and name not in ("equal", "not_equal"):  # ordered as numbers are
+    if a.dtype == np.bool_ and name not in ("equal", "not_equal"):  # ordered as values are
         a, b = (_as(v, np.dtype(np.uint8)) for v in (a, b))
     return record("Not", record("Equal", a, b)) if name == "not_equal" else record(COMPARISONS[name], a, b)
 

@@ -114,7 +114,7 @@ class Symbol:
         return f"Symbol({'' if self.name is None else self.name + ' '}{self.dtype.name}{list(self.shape)}{made})"
 
     def reshape(self, *shape: Any) -> Any:
-        """The same numbers in another shape; one size may be -1."""
+        """The same values in another shape; one size may be -1."""
         return _move("reshape", self, shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape)
 
     def transpose(self, *axes: Any) -> Any:
@@ -222,7 +222,7 @@ class Symbol:
         return self._refuse("len()", "its first size is not known while the function is recorded")
 
     def __contains__(self, item: object) -> NoReturn:
-        self._refuse("in", "its numbers are not known while the function is recorded")
+        self._refuse("in", "its values are not known while the function is recorded")
 
     def __and__(self, other: Any) -> Any:
         return _recorded("logic", "bitwise_and", self, other)
@@ -267,7 +267,7 @@ class Symbol:
 
     def _refuse(self, what: str, fix: str) -> NoReturn:
         raise UnsupportedError(
-            f"trace: {what} of the symbolic value {self!r}: its numbers are not there while it is recorded; {fix}"
+            f"trace: {what} of the symbolic value {self!r}: its values are not there while it is recorded; {fix}"
         )
 
 
@@ -321,7 +321,7 @@ def Input(name: str, shape: Sequence[Dim], dtype: Any = np.float32) -> Symbol:  
         dtype: anything numpy.dtype takes.
 
     Returns:
-        A value that functions and layers of fastlayers take in the place of an array.
+        A value that functions and layers of fastlayers take in place of an array.
 
     Raises:
         ShapeError: a size is neither an int of at least 0, nor a str, nor None.
@@ -329,7 +329,7 @@ def Input(name: str, shape: Sequence[Dim], dtype: Any = np.float32) -> Symbol:  
 
     >>> import fastlayers as fl
     >>> fl.functional.relu(fl.graph.Input("x", ("n", 4)))
-    Symbol(float32['n', 4] from relu)
+    Symbol(float32['n', 4] from Relu)
     """
     if not isinstance(name, str) or not name:
         raise DTypeError(f"Input: name is {shown(name)}: expected a str")

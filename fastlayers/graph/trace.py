@@ -28,7 +28,7 @@ def trace(function: Callable[..., Any], *inputs: Any) -> Graph:
         The graph. Arrays that the function used, such as weights, are its constants; what does not lead to an output is left out.
 
     Raises:
-        UnsupportedError: the function decides by the numbers of a symbolic value, or returns something else than symbolic values.
+        UnsupportedError: the function decides by the values of a symbolic value, or returns something else than symbolic values.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.graph.trace(lambda x: fl.functional.relu(x) * 2, fl.graph.Input("x", ("n", 3)))
@@ -82,7 +82,7 @@ def _flatten(result: Any, name: str = "output") -> list[tuple[str, Symbol]]:
 
 
 def _distinct(outputs: list[tuple[str, Symbol]], inputs: list[Symbol]) -> list[tuple[str, Symbol]]:
-    """The outputs with a copy in the place of an input, or of a value that is an output already: each name is one array."""
+    """The outputs with a copy in place of an input, or of a value that is an output already: each name is one array."""
     seen = {id(symbol) for symbol in inputs}
     distinct = []
     for name, symbol in outputs:

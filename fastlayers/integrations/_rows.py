@@ -95,7 +95,7 @@ class Rows:
     def _groups(
         self, model: Model, given: dict[str, np.ndarray], rows: int
     ) -> list[tuple[np.ndarray | None, dict[str, np.ndarray]]]:
-        """Rows whose arrays have the same shapes, with their numbers; None for all rows. Ragged columns are arrays of objects."""
+        """Rows whose arrays have the same shapes, with their values; None for all rows. Ragged columns are arrays of objects."""
         ragged = [name for name, array in given.items() if array.dtype == object and model.inputs[name].dtype != object]
         shaped = {name: self._flat(model.inputs[name], array) for name, array in given.items() if name not in ragged}
         if not ragged:

@@ -1,4 +1,4 @@
-"""The engine: which variants of the kernels exist, which one runs, and how to choose. See README.md beside this file."""
+"""The engine: which variants of the kernels exist, which one runs, and how to choose. See README.md next to this file."""
 
 from ._dispatch import available, current, info, use
 from ._warmup import warmup

@@ -42,7 +42,7 @@ __all__ = [
     "variant",
 ]
 
-# Names that users may know and that other machines have; an unavailable one of these gets told apart from a misspelt one.
+# Names that users may know and that other machines have; an unavailable one of these gets distinguished from a misspelt one.
 LEVELS = ("x86_v4", "x86_v3", "x86_v1", "neon")
 
 _lock = Lock()
@@ -218,7 +218,7 @@ def _functions(variant: str) -> tuple[_Functions, _Functions, _Functions, dict[s
         return _guarded(name, found) if folder == "reference" else found
 
     def beside(name: str, other: str) -> Callable[..., Any] | None:
-        """What stands beside a compiled kernel under a name made of its own."""
+        """What stands next to a compiled kernel under a name made of its own."""
         return getattr(_module(own, _ITEMS[name].file), other, None)
 
     def said(name: str) -> str | None:
@@ -311,7 +311,7 @@ def variant(name: str = "") -> Variant:
 
 
 def empty(shape: tuple[int, ...]) -> np.ndarray:
-    """An uninitialised float32 array for a result; the compiled engine recycles the memory of large ones."""
+    """An uninitialized float32 array for a result; the compiled engine recycles the memory of large ones."""
     _ready()
     make = _make_empty
     try:

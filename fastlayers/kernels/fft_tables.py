@@ -1,9 +1,10 @@
 """How the kernel `fft` cuts a transform into small ones, and the tables of roots of unity that it multiplies by. Runs no kernel.
 
 A complex transform of n points is made of passes over factors of n: 4, 2, 3, 5, then other odd primes up to `MOST_PRIME`. From
-`LEAST_CUT` points on it is cut into two, n = a b: transforms of b points, a of them side by side, a multiplication, then those
-of a points, b side by side. So one row fills vectors as well as several rows do, with the same sums. Where n has a larger prime,
-or no cut fits, its transform is a convolution with a chirp, by transforms of c * c >= 2 n - 1 points (Bluestein).
+`LEAST_CUT` points on it is cut into two, n = a b: transforms of b points, a of them next to each other, a multiplication, then
+those
+of a points, b next to each other. So one row fills vectors as well as several rows do, with the same sums. Where n has a larger
+prime, or no cut fits, its transform is a convolution with a chirp, by transforms of c * c >= 2 n - 1 points (Bluestein).
 
 Everything is found in float64 from angles within an eighth of a turn, and rounded once.
 """
@@ -23,7 +24,7 @@ __all__ = [
     "window_fits", "writes",
 ]  # fmt: skip
 
-# What is made of what: complex numbers are pairs of floats, and half of a spectrum is its first n // 2 + 1 numbers.
+# What is made of what: complex values are pairs of floats, and half of a spectrum is its first n // 2 + 1 numbers.
 FFT, IFFT, RFFT, IRFFT, REAL, REAL_INVERSE = range(6)
 KINDS = {"fft": FFT, "ifft": IFFT, "rfft": RFFT, "irfft": IRFFT, "fft of reals": REAL, "ifft of reals": REAL_INVERSE}
 MOST_PRIME, LEAST_CUT, MOST_SIZE = 31, 48, 1 << 23
@@ -31,7 +32,7 @@ _WIDTH = 16  # the widest vectors; a cut depends on no level
 
 
 class Tables(NamedTuple):
-    """A plan. Tables of complex numbers are two rows, real and imaginary parts, which end with zeros: whole vectors are read.
+    """A plan. Tables of complex values are two rows, real and imaginary parts, which end with zeros: whole vectors are read.
 
     `n`: points of the complex transform of the data (half of `size` where reals are taken in pairs); `b`, `a`: those of the two
     parts of what is computed, whose product is `n`, or with a chirp the points of the convolution; `first`, `second`: their
@@ -147,7 +148,7 @@ def _square(least: int) -> int:
 
 
 def _padded(table: np.ndarray) -> np.ndarray:
-    """Complex numbers as float32 rows of real and imaginary parts, the last axis rounded up and a vector more."""
+    """Complex values as float32 rows of real and imaginary parts, the last axis rounded up and a vector more."""
     length = -(-table.shape[-1] // _WIDTH) * _WIDTH
     out = np.zeros((2, *table.shape[:-1], length), np.float32)
     out[0, ..., : table.shape[-1]] = table.real

@@ -152,7 +152,7 @@ def _one(shape: Sequence[int]) -> bool:
 def _check_window(kernel: str, sizes: dict[str, int], shapes: Sequence[Any], window: Window) -> None:
     taps, stride, dilation, pads = window
     if len(pads) != 6:
-        raise ShapeError(f"{kernel}: pads are {tuple(pads)}: expected six numbers, two for each of d, h and w")
+        raise ShapeError(f"{kernel}: pads are {tuple(pads)}: expected six values, two for each of d, h and w")
     size, space = tuple(sizes[axis] for axis in "dhw"), tuple(sizes[axis] for axis in "xyz")
     want = tuple(
         max((n + before + after - d * (k - 1) - 1) // s + 1, 0)
@@ -218,10 +218,10 @@ def divides(kernel: str, name: str, groups: int, channels: int) -> None:
 
 
 def steps_of(kernel: str, stride: Sequence[int], dilation: Sequence[int]) -> None:
-    """Raises ShapeError unless stride and dilation are three numbers from 1 up."""
+    """Raises ShapeError unless stride and dilation are three values from 1 up."""
     for name, value in (("stride", stride), ("dilation", dilation)):
         if len(value) != 3 or any(step < 1 for step in value):
-            raise ShapeError(f"{kernel}: {name} is {tuple(value)}: expected three numbers, each at least 1, for d, h and w")
+            raise ShapeError(f"{kernel}: {name} is {tuple(value)}: expected three values, each at least 1, for d, h and w")
 
 
 def tables_of(kernel: str, axes: Sequence[Any], size: Sequence[int], values: bool = True) -> None:

@@ -23,7 +23,7 @@ def rounded(array: None, half: int) -> None: ...
 
 
 def rounded(array: np.ndarray | None, half: int) -> np.ndarray | None:
-    """float32 numbers rounded to nearest, ties to even; 0: as they are. NaN stays NaN."""
+    """float32 values rounded to nearest, ties to even; 0: as they are. NaN stays NaN."""
     if not half or array is None:
         return array
     if half == HALVES["float16"]:

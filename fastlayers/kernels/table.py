@@ -1,4 +1,4 @@
-"""The list of kernels: dispatch, tests and benchmarks read it, and README.md beside it explains the contract.
+"""The list of kernels: dispatch, tests and benchmarks read it, and README.md next to it explains the contract.
 
 To add a kernel: (1) a line here; (2) the function in ``reference/<file>.py``, then in the other folders that will have it, same
 name and arguments; (3) cases in ``bench/cases/<file>.py``, which the tests use too. A test fails while one of them is missing.
@@ -55,7 +55,7 @@ _NOT_JIT = ("reference", "aot", "cuda")
 
 
 class Kernel(NamedTuple):
-    """One operation of the engine, spelt the same in every variant."""
+    """One operation of the engine, spelled the same in every variant."""
 
     name: str
     file: str
@@ -231,12 +231,12 @@ KERNELS: tuple[Kernel, ...] = (
         ("x", "packed", "x_zero", "x_scale", "out", "pads", "x_last", "out_last", "source", "target", "value"),
         variants=_NUMBA,
     ),
-    Kernel("quantize", "quantise", ("x__oci", "step__c", "zero__c", "out__oci", "target"), variants=_NUMBA),
-    Kernel("dequantize", "quantise", ("x__oci", "step__c", "zero__c", "out__oci", "source"), variants=_NUMBA),
-    Kernel("dynamic_quantize", "quantise", ("x", "out", "step", "zero"), ("out", "step", "zero"), variants=_NUMBA),
-    Kernel("lookup", "quantise", ("x", "table", "out"), variants=_NUMBA),
-    Kernel("qbinary", "quantise", ("a__omi", "b__omi", "out__omi", "op", "options"), variants=_NUMBA),
-    Kernel("qpool", "quantise", ("x", "out", "kernel", "stride", "dilation", "pads", "op", "source", "options"), variants=_NUMBA),
+    Kernel("quantize", "quantize", ("x__oci", "step__c", "zero__c", "out__oci", "target"), variants=_NUMBA),
+    Kernel("dequantize", "quantize", ("x__oci", "step__c", "zero__c", "out__oci", "source"), variants=_NUMBA),
+    Kernel("dynamic_quantize", "quantize", ("x", "out", "step", "zero"), ("out", "step", "zero"), variants=_NUMBA),
+    Kernel("lookup", "quantize", ("x", "table", "out"), variants=_NUMBA),
+    Kernel("qbinary", "quantize", ("a__omi", "b__omi", "out__omi", "op", "options"), variants=_NUMBA),
+    Kernel("qpool", "quantize", ("x", "out", "kernel", "stride", "dilation", "pads", "op", "source", "options"), variants=_NUMBA),
     Kernel("pad", "padding", ("x__odhwi", "out__odhwi", "pads", "mode", "value")),
 )
 
@@ -294,7 +294,7 @@ KINDS: dict[str, int] = {
 }
 
 PAD_MODES: dict[str, int] = {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}
-# What lies outside an image that is read at any places.
+# What is outside an image that is read at any places.
 BORDERS: dict[str, int] = {"zeros": 0, "border": 1, "reflection": 2}
 
 MOST_SAMPLES = 128  # of a box's bin along each axis: a picture has no more to tell
@@ -369,7 +369,7 @@ UNARY: dict[str, Unary] = {
     "quick_gelu": Unary(35, ("alpha",), (1.702,), cost=35),  # x sigmoid(a x)
 }
 
-# How weights may be stored in 16 bits; the numbers are those of `enum fl_half_kind`, where 0 is float32.
+# How weights may be stored in 16 bits; the values are those of `enum fl_half_kind`, where 0 is float32.
 HALVES: dict[str, int] = {"float16": 1, "bfloat16": 2}
 
 _SIGMOID, _TANH = Activation(UNARY["sigmoid"].code), Activation(UNARY["tanh"].code)

@@ -1,4 +1,4 @@
-"""A depthwise transposed convolution as ordinary depthwise ones: where its phases lie. Plans alone; callers run the kernels.
+"""A depthwise transposed convolution as ordinary depthwise ones: where its phases are. Plans alone; callers run the kernels.
 
 Outputs p with the same (p + before) mod stride form one phase: they take the same taps t, those with t * dilation = p + before
 (mod stride), from neighbouring inputs (p + before - t * dilation) / stride. So each phase is a depthwise convolution of stride 1
@@ -27,7 +27,7 @@ Key = tuple[int, int]
 
 
 class Part(NamedTuple):
-    """One depthwise convolution: its weights' key, its padding (below 0 behind x where its end is not read), and its result:
+    """One depthwise convolution: its weights' key, its padding (below 0 after x where its end is not read), and its result:
     where it begins in scratch, and its shape.
     """
 

@@ -35,7 +35,7 @@ __all__ = [
     "trees_of",
 ]
 
-# Modes of nodes, and aggregate functions, as ai.onnx.ml 5 numbers them.
+# Modes of nodes, and aggregate functions, as ai.onnx.ml 5 values them.
 LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = range(7)
 AVERAGE, SUM, MIN, MAX = range(4)
 # Leaves: one weight each, all for target 0; one for every target, in order; or any pairs.
@@ -238,7 +238,7 @@ def _sets(members: np.ndarray | None, count: int) -> list[np.ndarray]:
     ends = np.flatnonzero(np.isnan(given))
     if len(ends) != count or (count and ends[-1] != len(given) - 1):
         raise ShapeError(
-            f"tree_ensemble: membership_values has {len(ends)} sets: expected {count}, one a node of mode MEMBER, "
+            f"tree_ensemble: membership_values has {len(ends)} sets: expected {count}, one per node of mode MEMBER, "
             "each ending in NaN"
         )
     return [part[:-1] for part in np.split(given, ends + 1)[:-1]]
@@ -253,7 +253,7 @@ def _search(
     more: list[tuple[Any, int, int, int, int]],
     arrays: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
-    """A search tree for ascending `values` in the place of a node; nodes beside it go to `more`, without their feature."""
+    """A search tree for ascending `values` in place of a node; nodes next to it go to `more`, without their feature."""
     asked, left, right = arrays
     below = np.nextafter(values, np.asarray(-np.inf, values.dtype))
     # Borders between what is a member and what is not, alternately: x <= border i is asked.

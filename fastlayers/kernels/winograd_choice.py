@@ -11,7 +11,7 @@ __all__ = ["choose"]
 # that is computed takes longer by about the same factor.
 _CALL = 200.0  # what a call of `winograd` takes more
 _DIRECT = 0.0133  # a multiply-add of the direct convolution, outputs rounded up to panels,
-_ALONG, _ALONG_TOO = 1.1, 2.2  # or so many more outputs than there are, where these are few and vectors lie along pixels,
+_ALONG, _ALONG_TOO = 1.1, 2.2  # or so many more outputs than there are, where these are few and vectors are along pixels,
 _PIXEL = 0.28  # and each of its inputs and outputs
 _PRODUCT = 0.0145  # a multiply-add of the product of transformed tiles,
 _INTO, _OUT = 0.21, 0.145  # and each of its inputs and outputs, with their transforms

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .layout import *
     from .linear import *
     from .multihead import *
-    from .normalisation import *
+    from .normalization import *
     from .padding import *
     from .pooling import *
     from .positional import *

@@ -2,7 +2,7 @@
 
 A layer keeps its tensors in one `Weights` object; loading makes a new one and publishes it with one assignment. Packed weights
 live in it, so they can never belong to other tensors, and every call takes the object once. A layer that holds layers runs on a
-snapshot of itself, taken anew after a load anywhere, so that a call never mixes old and new weights.
+snapshot of itself, taken again after a load anywhere, so that a call never mixes old and new weights.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class Layer(metaclass=Frozen):
 
         Args:
             weights: arrays by torch's names, such as ``"0.weight"``; any real dtype, converted to float32 and copied where
-                needed. A weight under weight normalisation (``weight_g`` and ``weight_v``, or ``parametrizations``) is multiplied
+                needed. A weight under weight normalization (``weight_g`` and ``weight_v``, or ``parametrizations``) is multiplied
                 out; a layer's docstring names what else it takes.
             strict: whether missing and left-over names are errors; ``num_batches_tracked`` may always be left over. Wrong shapes
                 and dtypes are errors in any case.
@@ -236,7 +236,7 @@ class Layer(metaclass=Frozen):
     def load_keras(self, weights: Sequence[Any]) -> Loaded:
         """Takes the layer's tensors from the list that Keras' ``get_weights()`` returns for the same layer, or the same layers.
 
-        A layer says in its docstring what Keras' list holds; a network takes the lists of its layers one behind the other, in the
+        A layer says in its docstring what Keras' list holds; a network takes the lists of its layers one after the other, in the
         order in which its layers are declared.
 
         Args:

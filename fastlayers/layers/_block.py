@@ -1,4 +1,4 @@
-"""What blocks of convolutional networks share: convolutions, each perhaps with a batch normalisation that is folded into it."""
+"""What blocks of convolutional networks share: convolutions, each perhaps with a batch normalization that is folded into it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fold(
     var: np.ndarray,
     eps: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weight and bias of a convolution that gives what a batch normalisation after it gives: formed in float64, rounded once."""
+    """Weight and bias of a convolution that gives what a batch normalization after it gives: formed in float64, rounded once."""
     with np.errstate(all="ignore"):
         factor = scale.astype(np.float64) / np.sqrt(var.astype(np.float64) + eps)
         start = -mean.astype(np.float64) if bias is None else bias.astype(np.float64) - mean
@@ -35,7 +35,7 @@ def fold(
 
 
 class Block(Layer):
-    """Convolutions with the names that a network's file has for their tensors; packed once, normalisations folded in.
+    """Convolutions with the names that a network's file has for their tensors; packed once, normalizations folded in.
 
     A subclass calls `_add` for each in its constructor, and in `__call__` what `_runner` gives.
     """
@@ -48,7 +48,7 @@ class Block(Layer):
         self._shapes = {}
 
     def _add(self, name: str, norm: str | None, *args: Any, **kwargs: Any) -> None:
-        """Adds ``Conv2d(*args, **kwargs)``, whose tensors' names begin with `name`, those of its normalisation with `norm`."""
+        """Adds ``Conv2d(*args, **kwargs)``, whose tensors' names begin with `name`, those of its normalization with `norm`."""
         kwargs["bias"] = norm is None
         conv = Conv2d(*args, **kwargs)
         self._units[name] = (conv, norm)

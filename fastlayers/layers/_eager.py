@@ -75,7 +75,7 @@ class Eager:
 
     def _made(self, count: int) -> Program:
         """The program that takes so many arrays."""
-        from ..graph.passes import optimise
+        from ..graph.passes import optimize
         from ..program import Program
 
         with self._lock:
@@ -84,5 +84,5 @@ class Eager:
                 *nodes, last = self._nodes
                 last = Node(last.op, (*last.inputs, *(value.name for value in inputs[1:])), last.outputs, last.attributes)
                 graph = Graph(tuple(inputs), (Value("y", self._shape, FLOAT32),), (*nodes, last), self.constants)
-                self._programs[count] = Program(optimise(graph), self._variant)
+                self._programs[count] = Program(optimize(graph), self._variant)
             return self._programs[count]

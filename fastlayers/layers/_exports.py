@@ -25,7 +25,7 @@ HOMES: dict[str, str] = {
     "layout": "Flatten Permute Reshape",
     "linear": "Linear",
     "multihead": "MultiheadAttention",
-    "normalisation": "LayerNorm RMSNorm",
+    "normalization": "LayerNorm RMSNorm",
     "padding": (
         "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d "
         "ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d ZeroPad2d "

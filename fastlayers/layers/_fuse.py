@@ -1,4 +1,4 @@
-"""Batch normalisation put into the weights of the layer before it, for networks that are called as they are."""
+"""Batch normalization put into the weights of the layer before it, for networks that are called as they are."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def fuse(net: Sequential) -> Sequential:
 
 
 class TwoAxes(Layer):
-    """In the place of a BatchNorm of axis 1 behind a Linear: that is the features' axis only where there are two."""
+    """In the place of a BatchNorm of axis 1 after a Linear: that is the features' axis only where there are two."""
 
     def __call__(self, x: Any) -> Any:
         """Returns x."""
         if len(x.shape) != 2:
-            raise ShapeError(f"fuse: x has shape {x.shape} behind a Linear: expected (n, c), else BatchNorm is of another axis")
+            raise ShapeError(f"fuse: x has shape {x.shape} after a Linear: expected (n, c), else BatchNorm is of another axis")
         return x
 
 
 def _fits(before: Layer, norm: _BatchNorm) -> bool:
-    """Whether nothing comes between the two, and channels are those of the normalisation."""
+    """Whether nothing comes between the two, and channels are those of the normalization."""
     if not norm.track_running_stats:
         return False
     if isinstance(before, Linear):

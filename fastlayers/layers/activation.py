@@ -179,7 +179,7 @@ class PReLU(WithWeight):
 
     Args:
         num_parameters: 1, or the number of channels.
-        init: taken for torch's sake; the slopes must be loaded.
+        init: accepted for compatibility; the slopes must be loaded.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``, for any number of axes.
 
     Tensors: ``weight`` (num_parameters,).

@@ -209,7 +209,7 @@ class BahdanauAttention(Layer):
             value: ``(n, s, value_dim)``.
             lengths: ``(n,)``: how many values each entry of the batch has, or None.
             mask: None, or as `attn_mask` of `functional.additive_attention`: True where a query may attend.
-            keys: what `keys` made of value: it need not be projected anew at every step.
+            keys: what `keys` made of value: it need not be projected again at every step.
 
         Returns:
             ``(context, weights)``: ``(n, l, value_dim)`` and ``(n, l, s)``.

@@ -45,22 +45,22 @@ class _Residual(Block):
 class ResidualBlock(_Residual):
     """Two 3x3 convolutions around which the input passes: ``act(conv2(act(conv1(x))) + x)``, ResNet's basic block.
 
-    Each convolution is followed by a batch normalisation, which is folded into it. Where the shapes differ, x is projected by a
+    Each convolution is followed by a batch normalization, which is folded into it. Where the shapes differ, x is projected by a
     1x1 convolution with the block's stride.
 
     Args:
         in_channels: channels of x, ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last.
         out_channels: channels of the result; None: as many.
         stride: of the first convolution, and of the projection.
-        batch_norm: whether normalisations follow; if not, the convolutions have a bias.
+        batch_norm: whether normalizations follow; if not, the convolutions have a bias.
         projection: whether x is projected; None: where shapes differ.
         layout: ``"nchw"`` or ``"nhwc"``.
         activation: what follows the first convolution and the sum; as in `Conv2d`.
-        epsilon: of the normalisations.
+        epsilon: of the normalizations.
 
     Tensors, named as in torchvision's BasicBlock: ``conv1.weight`` (out, in, 3, 3), ``bn1.weight``, ``bn1.bias``,
     ``bn1.running_mean``, ``bn1.running_var`` (out,), the same of ``conv2`` and ``bn2``, and, of the projection,
-    ``downsample.0.weight`` (out, in, 1, 1) and ``downsample.1`` with a normalisation's four.
+    ``downsample.0.weight`` (out, in, 1, 1) and ``downsample.1`` with a normalization's four.
 
     >>> import numpy as np, fastlayers as fl
     >>> block = fl.ResidualBlock(4, 8, stride=2)
@@ -97,7 +97,7 @@ class ResidualBlock(_Residual):
 class BottleneckBlock(_Residual):
     """A 1x1, a 3x3 and a 1x1 convolution around which the input passes: ``act(conv3(act(conv2(act(conv1(x))))) + x)``.
 
-    ResNet's block from 50 layers on. Each convolution is followed by a batch normalisation, which is folded into it. Where the
+    ResNet's block from 50 layers on. Each convolution is followed by a batch normalization, which is folded into it. Where the
     shapes differ, x is projected by a 1x1 convolution with the block's stride.
 
     Args:
@@ -107,15 +107,15 @@ class BottleneckBlock(_Residual):
         stride: of the 3x3 convolution, and of the projection.
         groups: of the 3x3 convolution, as in ResNeXt.
         stride_first: whether the first 1x1 convolution has the stride instead, as in the paper and in Keras.
-        batch_norm: whether normalisations follow; if not, the convolutions have a bias.
+        batch_norm: whether normalizations follow; if not, the convolutions have a bias.
         projection: whether x is projected; None: where shapes differ.
         layout: ``"nchw"`` or ``"nhwc"``.
         activation: what follows the first two convolutions and the sum; as in `Conv2d`.
-        epsilon: of the normalisations.
+        epsilon: of the normalizations.
 
     Tensors, named as in torchvision's Bottleneck: ``conv1.weight`` (channels, in, 1, 1), ``conv2.weight`` (channels, channels /
     groups, 3, 3), ``conv3.weight`` (out, channels, 1, 1), four of each of ``bn1``, ``bn2``, ``bn3`` (see `ResidualBlock`), and,
-    of the projection, ``downsample.0.weight`` (out, in, 1, 1) and ``downsample.1`` with a normalisation's four.
+    of the projection, ``downsample.0.weight`` (out, in, 1, 1) and ``downsample.1`` with a normalization's four.
 
     >>> import numpy as np, fastlayers as fl
     >>> block = fl.BottleneckBlock(16, 4)
@@ -155,10 +155,10 @@ class BottleneckBlock(_Residual):
 
 
 class InceptionBlock(Block):
-    """Four branches side by side, concatenated on the channels: 1x1, 3x3 and 5x5 after a 1x1, and a pool before one.
+    """Four branches next to each other, concatenated on the channels: 1x1, 3x3 and 5x5 after a 1x1, and a pool before one.
 
     ``concat(b1(x), b2(r2(x)), b3(r3(x)), b4(max_pool(x)))``, GoogLeNet's block; the pool is 3x3 with stride 1. Each convolution
-    is followed by a batch normalisation, which is folded into it, and by the activation. Branches write to their part of the
+    is followed by a batch normalization, which is folded into it, and by the activation. Branches write to their part of the
     result where that is contiguous, as it is for one image with channels first, and in compiled models.
 
     Args:
@@ -170,13 +170,13 @@ class InceptionBlock(Block):
         ch5x5: and after it.
         pool_proj: channels after the pool.
         large: size of the kernel called 5x5; torchvision's has 3.
-        batch_norm: whether normalisations follow; if not, the convolutions have a bias.
+        batch_norm: whether normalizations follow; if not, the convolutions have a bias.
         layout: ``"nchw"`` or ``"nhwc"``.
         activation: what follows each convolution; as in `Conv2d`.
-        epsilon: of the normalisations.
+        epsilon: of the normalizations.
 
     Tensors, named as in torchvision's GoogLeNet: ``weight`` of ``branch1.conv``, ``branch2.0.conv``, ``branch2.1.conv``,
-    ``branch3.0.conv``, ``branch3.1.conv`` and ``branch4.1.conv``, and of the same with ``bn`` a normalisation's ``weight``,
+    ``branch3.0.conv``, ``branch3.1.conv`` and ``branch4.1.conv``, and of the same with ``bn`` a normalization's ``weight``,
     ``bias``, ``running_mean`` and ``running_var``.
 
     >>> import numpy as np, fastlayers as fl
@@ -242,7 +242,7 @@ class InceptionBlock(Block):
         return parts[4]["out"] if len(parts) > 4 else concat(found, -1 if self._last else -3)
 
     def _parts(self, x: Any) -> list[dict[str, Any]]:
-        """Where each branch writes, and the whole behind them; nothing where it is concatenated afterwards."""
+        """Where each branch writes, and the whole after them; nothing where it is concatenated afterwards."""
         if isinstance(x, Symbol) or self._last or (x.ndim == 4 and x.shape[0] != 1):
             return [{}] * 4
         out = empty((*x.shape[:-3], sum(self._widths), *x.shape[-2:]))
@@ -259,8 +259,8 @@ class NiNBlock(Block):
     Args:
         in_channels: channels of x, ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last.
         channels: of the results of the convolutions, a number for each; an int means three with as many.
-        kernel_size: of the first convolution; an int, or one an axis.
-        stride: of the first convolution; an int, or one an axis.
+        kernel_size: of the first convolution; an int, or one per axis.
+        stride: of the first convolution; an int, or one per axis.
         padding: of the first convolution; as in `Conv2d`.
         head: whether the average over all of space follows, as in the network's last block, whose channels are the classes.
         layout: ``"nchw"`` or ``"nhwc"``.

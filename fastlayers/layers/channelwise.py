@@ -1,4 +1,4 @@
-"""Normalisation of channels as layers: batch, group and instance normalisation, local response."""
+"""Normalization of channels as layers: batch, group and instance normalization, local response."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..functional import batch_norm, group_norm, instance_norm, local_response_n
 from ..functional._arrays import as_float32
 from ..functional._checks import integer, number
 from ..functional.channelwise import affine_of, channels_of, response_rule, run_affine
-from ..functional.normalisation import positive
+from ..functional.normalization import positive
 from ..graph.symbol import Symbol
 from ._base import Layer
 from ._channels import channel_axis
-from .normalisation import Normalisation
+from .normalization import Normalization
 
 if TYPE_CHECKING:
     from ..functional._types import Tensor
@@ -26,8 +26,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Statistics(Normalisation):
-    """What batch and instance normalisation share: a number a channel, running statistics, and the ranks of x they take."""
+class _Statistics(Normalization):
+    """What batch and instance normalization share: a number per channel, running statistics, and the ranks of x they take."""
 
     _ranks: tuple[int, ...] = ()
 
@@ -100,7 +100,7 @@ class _BatchNorm(_Statistics):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of x ``(n, c)`` or ``(n, c, l)``; see `BatchNorm2d` for the arguments.
+    """Batch normalization of x ``(n, c)`` or ``(n, c, l)``; see `BatchNorm2d` for the arguments.
 
     >>> import numpy as np, fastlayers as fl
     >>> layer = fl.BatchNorm1d(2, eps=0.0, affine=False)
@@ -116,17 +116,17 @@ class BatchNorm2d(_BatchNorm):
     """Every channel by a mean and a variance of its own: ``(x - mean) / sqrt(variance + eps) * weight + bias``.
 
     By default these are the running statistics of the training. In a compiled network the layer goes into the weights of a
-    convolution or linear layer before or behind it; `Sequential.fuse` folds it into the one before.
+    convolution or linear layer before or after it; `Sequential.fuse` folds it into the one before.
 
     Args:
         num_features: the number of channels of x, ``(n, c, h, w)``.
         eps: added to the variance; Keras' layer has 1e-3 by default.
-        momentum: taken for torch's sake; without effect.
+        momentum: accepted for compatibility; without effect.
         affine: whether there are `weight` and `bias`.
         track_running_stats: False takes the statistics of each batch that the layer is called with.
         scale: False leaves `weight` out (Keras' ``scale=False``).
         center: False leaves `bias` out (Keras' ``center=False``).
-        axis: the axis of the channels: -1 behind layers whose layout is channels-last, and by default in Keras.
+        axis: the axis of the channels: -1 after layers whose layout is channels-last, and by default in Keras.
         layout: instead of the axis, as in `Conv2d`.
 
     Tensors: ``weight``, ``bias``, ``running_mean``, ``running_var``, each (num_features,); ``num_batches_tracked`` may be there.
@@ -144,12 +144,12 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of x ``(n, c, d, h, w)``; see `BatchNorm2d` for the arguments."""
+    """Batch normalization of x ``(n, c, d, h, w)``; see `BatchNorm2d` for the arguments."""
 
     _ranks = (5,)
 
 
-class GroupNorm(Normalisation):
+class GroupNorm(Normalization):
     """`functional.group_norm` as a layer: ``(x - mean) / sqrt(variance + eps) * weight + bias``, by groups of channels.
 
     Args:
@@ -232,7 +232,7 @@ class _InstanceNorm(_Statistics):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of x ``(n, c, l)`` or ``(c, l)``; see `InstanceNorm2d` for the arguments."""
+    """Instance normalization of x ``(n, c, l)`` or ``(c, l)``; see `InstanceNorm2d` for the arguments."""
 
     _ranks = (3,)
 
@@ -243,7 +243,7 @@ class InstanceNorm2d(_InstanceNorm):
     Args:
         num_features: the number of channels of x, ``(n, c, h, w)`` or ``(c, h, w)``.
         eps: added to the variance.
-        momentum: taken for torch's sake; without effect.
+        momentum: accepted for compatibility; without effect.
         affine: whether there are `weight` and `bias`.
         track_running_stats: True takes the running statistics of the training instead of x's own, as torch's layer does in
             inference.
@@ -262,7 +262,7 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of x ``(n, c, d, h, w)`` or ``(c, d, h, w)``; see `InstanceNorm2d` for the arguments."""
+    """Instance normalization of x ``(n, c, d, h, w)`` or ``(c, d, h, w)``; see `InstanceNorm2d` for the arguments."""
 
     _ranks = (5,)
 

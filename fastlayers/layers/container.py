@@ -42,7 +42,7 @@ class Sequential(Layer):
         return x
 
     def fuse(self) -> Sequential:
-        """A network of the same names that computes the same, each BatchNorm right behind a convolution or Linear folded into it.
+        """A network of the same names that computes the same, each BatchNorm right after a convolution or Linear folded into it.
 
         The layer before gets new weights, formed in float64 and rounded once, and a bias. Sequentials inside are fused too. This
         network is not changed, and later loads into it do not reach the other. Compiled networks do this by themselves.

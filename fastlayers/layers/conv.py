@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "DepthwiseConv1d", "DepthwiseConv2d"]
 
-# Shapes of inputs that a layer remembers as checked; with more than these, it starts anew.
+# Shapes of inputs that a layer remembers as checked; with more than these, it starts again.
 _PLANS = 64
 
 
@@ -131,7 +131,7 @@ class _Conv(WithWeight):
         return plan
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
-        bias = "bias" if "bias" in tensors else None  # of a block it may be that of a normalisation
+        bias = "bias" if "bias" in tensors else None  # of a block it may be that of a normalization
         node = Node("Conv", ("x0", "weight", bias), ("y",), self._attributes())
         return Eager([node], tensors, self._axes + 2), None
 
@@ -176,10 +176,10 @@ class Conv2d(_Conv):
     Args:
         in_channels: channels of x, ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last.
         out_channels: channels of the result.
-        kernel_size: an int, or one an axis.
-        stride: an int, or one an axis.
-        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"``, or ``"same"`` by TensorFlow's rule.
-        dilation: the distance between the taps of the kernel; an int, or one an axis.
+        kernel_size: an int, or one per axis.
+        stride: an int, or one per axis.
+        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"``, or ``"same"`` by TensorFlow's rule.
+        dilation: the distance between the taps of the kernel; an int, or one per axis.
         groups: channels are cut into so many groups, each with weights of its own.
         bias: whether there is a bias.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
@@ -279,10 +279,10 @@ class DepthwiseConv2d(_DepthwiseConv):
 
     Args:
         in_channels: channels of x, ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last.
-        kernel_size: an int, or one an axis.
-        stride: an int, or one an axis.
-        padding: an int, one an axis, a pair (before, after) an axis, ``"valid"``, or ``"same"`` by TensorFlow's rule.
-        dilation: the distance between the taps of the kernel; an int, or one an axis.
+        kernel_size: an int, or one per axis.
+        stride: an int, or one per axis.
+        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"``, or ``"same"`` by TensorFlow's rule.
+        dilation: the distance between the taps of the kernel; an int, or one per axis.
         depth_multiplier: output channels an input channel.
         bias: whether there is a bias.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
-# Input shapes whose plans a layer keeps; with more than these, it starts anew.
+# Input shapes whose plans a layer keeps; with more than these, it starts again.
 _PLANS = 64
 
 
@@ -147,15 +147,15 @@ class ConvTranspose2d(_ConvTranspose):
     Args:
         in_channels: channels of x, ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last.
         out_channels: channels of the result.
-        kernel_size: an int, or one an axis.
-        stride: an int, or one an axis.
-        padding: what is left out at the ends of the result: an int, one an axis, a pair (before, after) an axis; or ``"valid"``
+        kernel_size: an int, or one per axis.
+        stride: an int, or one per axis.
+        padding: what is left out at the ends of the result: an int, one per axis, a pair (before, after) an axis; or ``"valid"``
             or ``"same"``, by Keras' rule: sizes are then ``(size - 1) * stride + max(k, stride)``, or ``size * stride``.
-        output_padding: how much longer the result is at its end; an int, or one an axis. None is 0, or, if padding is a name,
+        output_padding: how much longer the result is at its end; an int, or one per axis. None is 0, or, if padding is a name,
             what Keras makes of it.
         groups: channels are cut into so many groups, each with weights of its own.
         bias: whether there is a bias.
-        dilation: the distance between the taps of the kernel; an int, or one an axis.
+        dilation: the distance between the taps of the kernel; an int, or one per axis.
         padding_mode: ``"zeros"``, as in torch.
         layout: ``"nchw"`` or ``"nhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.

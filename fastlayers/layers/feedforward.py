@@ -40,7 +40,7 @@ class FeedForward(Layer):
         dim_feedforward: size in between.
         activation: as for `Linear`; or ``"swiglu"``, ``"geglu"``, ``"reglu"``, ``"glu"``: gated by silu, gelu, relu or sigmoid.
         bias: whether there are biases.
-        dropout: taken for torch's sake; there is none at inference.
+        dropout: accepted for compatibility; there is none at inference.
 
     Tensors: ``linear1.weight`` (dim_feedforward, d_model), ``linear2.weight`` (d_model, dim_feedforward), where it is gated
     ``gate.weight`` like linear1's, and their biases. Also under the names up_proj, gate_proj and down_proj; w3, w1 and w2; fc1

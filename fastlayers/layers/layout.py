@@ -1,4 +1,4 @@
-"""Layers that put the same numbers into another shape or order."""
+"""Layers that put the same values into another shape or order."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Flatten(Layer):
     """Makes one axis of several, in C order: all but the first, the batch, by default.
 
     With `layout` the numbers of channels-first x ``(n, c, ...)`` come out in the order of channels-last ones, as a Keras
-    network flattens them: its Dense layer behind takes its weights as they are. (The same without a copy at each call: give
+    network flattens them: its Dense layer after takes its weights as they are. (The same without a copy at each call: give
     ``kernel.reshape(h, w, c, out).transpose(2, 0, 1, 3).reshape(-1, out)`` to `Linear.load_keras`.)
 
     Args:
         start_dim: the first axis that goes in.
         end_dim: the last axis that goes in.
-        layout: ``"nchw"`` keeps the order of x; ``"nhwc"`` moves axis 1 behind all others first, for any number of axes.
+        layout: ``"nchw"`` keeps the order of x; ``"nhwc"`` moves axis 1 after all others first, for any number of axes.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.Flatten()(np.zeros((2, 3, 4))).shape
@@ -85,7 +85,7 @@ class Permute(Layer):
 
 
 class Reshape(Layer):
-    """The same numbers, in C order, in another shape, the batch included; one size may be -1.
+    """The same values, in C order, in another shape, the batch included; one size may be -1.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.Reshape((-1, 4, 3))(np.zeros((2, 12))).shape

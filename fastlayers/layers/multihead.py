@@ -37,7 +37,7 @@ class MultiheadAttention(Layer):
     Args:
         embed_dim: size of the last axis of query and of the result.
         num_heads: heads, h.
-        dropout: taken for torch's sake; there is none at inference.
+        dropout: accepted for compatibility; there is none at inference.
         bias: whether the projections have biases.
         add_bias_kv: must be False.
         add_zero_attn: must be False.
@@ -131,9 +131,9 @@ class MultiheadAttention(Layer):
             query: ``(l, n, embed_dim)``, ``(n, l, embed_dim)`` if `batch_first`, or ``(l, embed_dim)`` without a batch.
             key: ``(s, n, kdim)``, and likewise.
             value: ``(s, n, vdim)``, and likewise.
-            key_padding_mask: ``(n, s)``: True where a key is padding, or numbers that are added to its scores.
+            key_padding_mask: ``(n, s)``: True where a key is padding, or values that are added to its scores.
             need_weights: whether the weights are returned; asking for them takes more time.
-            attn_mask: ``(l, s)`` or ``(n h, l, s)``: True where a query may not attend, or numbers that are added.
+            attn_mask: ``(l, s)`` or ``(n h, l, s)``: True where a query may not attend, or values that are added.
             average_attn_weights: whether weights are the mean over the heads.
             is_causal: whether a query sees no key after its own, with a cache or a mask or without.
             lengths: ``(n,)``: how many keys each entry of the batch has, an alternative to `key_padding_mask`.
@@ -142,7 +142,7 @@ class MultiheadAttention(Layer):
 
         Returns:
             ``(out, weights)``: out shaped as query; weights ``(n, l, s)``, ``(n, h, l, s)`` without the average, or None. With a
-            cache ``(out, weights, cache)``. A query that sees no key has zeros in the place of its heads' results.
+            cache ``(out, weights, cache)``. A query that sees no key has zeros in place of its heads' results.
         """
         out, weights, after = self._attend(
             query, key, value, key_padding_mask, attn_mask, is_causal, lengths, cache,
@@ -169,7 +169,7 @@ class MultiheadAttention(Layer):
     ) -> tuple[Any, Any, Any]:  # fmt: skip
         """The result with the residual added, the weights or None, and the cache with this call's keys and values.
 
-        `projected`: keys and values that `project` made, in the place of key and value.
+        `projected`: keys and values that `project` made, in place of key and value.
         """
         single = len(shape_of(query, "MultiheadAttention", "query")) == 2
         q = self._first(query, "query")
@@ -355,7 +355,7 @@ def _squeezed(x: Any) -> Any:
 
 
 def _added(mask: Any, what: str) -> Any:
-    """A mask in which True means ignore, as numbers to be added: 0 and -infinity."""
+    """A mask in which True means ignore, as values to be added: 0 and -infinity."""
     if symbolic(mask):
         # log(1 - 1) is -infinity, log(1 - 0) is 0.
         return log(subtract(1.0, mask)) if mask.dtype == np.bool_ else mask

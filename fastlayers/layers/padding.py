@@ -62,7 +62,7 @@ class _ConstantPad(_Pad):
     """Fills in a given number.
 
     Args:
-        padding: as of the other padding layers; negative numbers cut.
+        padding: as of the other padding layers; negative values cut.
         value: what is filled in.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``: then the axes are those before the channels.
     """

@@ -53,9 +53,9 @@ class _MaxPool(_Pool):
     """`functional.max_pool{n}d`: the largest number of every window.
 
     Args:
-        kernel_size: places of a window: an int, or one an axis.
+        kernel_size: places of a window: an int, or one per axis.
         stride: from one window to the next; None: the kernel's size.
-        padding: as of the function: an int, one an axis, pairs, ``"valid"`` or ``"same"`` by TensorFlow's rule.
+        padding: as of the function: an int, one per axis, pairs, ``"valid"`` or ``"same"`` by TensorFlow's rule.
         dilation: the distance between the places of a window.
         return_indices: must be False.
         ceil_mode: whether a last window may overhang.
@@ -83,9 +83,9 @@ class _AvgPool1d(_Pool):
     """`functional.avg_pool{n}d`: the average of every window.
 
     Args:
-        kernel_size: places of a window: an int, or one an axis.
+        kernel_size: places of a window: an int, or one per axis.
         stride: from one window to the next; None: the kernel's size.
-        padding: as of the function: an int, one an axis, pairs, ``"valid"`` or ``"same"`` by TensorFlow's rule.
+        padding: as of the function: an int, one per axis, pairs, ``"valid"`` or ``"same"`` by TensorFlow's rule.
         ceil_mode: whether a last window may overhang.
         count_include_pad: whether places in the padding count; never with ``"same"``, as in Keras.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
@@ -118,9 +118,9 @@ class _AvgPool(_AvgPool1d):
     """`functional.avg_pool{n}d`: the average of every window.
 
     Args:
-        kernel_size: places of a window: an int, or one an axis.
+        kernel_size: places of a window: an int, or one per axis.
         stride: from one window to the next; None: the kernel's size.
-        padding: as of the function: an int, one an axis, pairs, ``"valid"`` or ``"same"`` by TensorFlow's rule.
+        padding: as of the function: an int, one per axis, pairs, ``"valid"`` or ``"same"`` by TensorFlow's rule.
         ceil_mode: whether a last window may overhang.
         count_include_pad: whether places in the padding count; never with ``"same"``, as in Keras.
         divisor_override: what sums are divided by instead, or None.
@@ -148,7 +148,7 @@ class _LPPool(_Pool):
 
     Args:
         norm_type: p, at least 1.
-        kernel_size: places of a window: an int, or one an axis.
+        kernel_size: places of a window: an int, or one per axis.
         stride: from one window to the next; None: the kernel's size.
         ceil_mode: whether a last window may overhang.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
@@ -173,7 +173,7 @@ class _AdaptiveAvgPool(_Pool):
     """`functional.adaptive_avg_pool{n}d`: averages of bins, as many as are asked for.
 
     Args:
-        output_size: sizes of the result along space: an int, or one an axis; None keeps a size.
+        output_size: sizes of the result along space: an int, or one per axis; None keeps a size.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
     """
 
@@ -188,7 +188,7 @@ class _AdaptiveMaxPool(_AdaptiveAvgPool):
     """`functional.adaptive_max_pool{n}d`: the largest number of bins, as many as are asked for.
 
     Args:
-        output_size: sizes of the result along space: an int, or one an axis; None keeps a size.
+        output_size: sizes of the result along space: an int, or one per axis; None keeps a size.
         return_indices: must be False.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
     """
@@ -223,7 +223,7 @@ class GlobalAvgPool(_Pool):
 
 
 class GlobalMaxPool(GlobalAvgPool):
-    """`functional.global_max_pool`: the largest number of all of space, one a channel; Keras calls it GlobalMaxPooling.
+    """`functional.global_max_pool`: the largest number of all of space, one per channel; Keras calls it GlobalMaxPooling.
 
     Args:
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.

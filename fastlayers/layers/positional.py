@@ -25,7 +25,7 @@ __all__ = ["LearnedPositionalEncoding", "PositionalEncoding", "RotaryEmbedding"]
 
 
 def _placed(name: str, x: Any, dim: int, offset: Any, batch_first: bool) -> tuple[Any, int, int]:
-    """x, checked, the first of its positions, and the axis that they lie along."""
+    """x, checked, the first of its positions, and the axis that they are along."""
     x = x if symbolic(x) else as_float32(x, name, "x")
     start = offset if offset.__class__ is int and offset >= 0 else integer(name, "offset", offset, 0)
     if x.ndim not in (2, 3) or differ(x.shape[-1], dim):
@@ -44,7 +44,7 @@ class PositionalEncoding(Layer):
 
     Args:
         d_model: size of the last axis.
-        dropout: taken for torch's sake; there is none at inference.
+        dropout: accepted for compatibility; there is none at inference.
         batch_first: whether x is ``(n, t, d_model)`` instead of ``(t, n, d_model)``.
         base: how slowly the last numbers change.
 
@@ -120,7 +120,7 @@ class RotaryEmbedding(Layer):
     """`functional.rotary_embedding` with tables of its own, for any length.
 
     Args:
-        dim: how many numbers of a head are turned: all, or the first of them.
+        dim: how many values of a head are turned: all, or the first of them.
         base: how slowly the angles of the last pairs grow.
         interleaved: whether pairs are (0, 1), (2, 3), ... instead of (0, dim / 2), (1, dim / 2 + 1), ...
 
@@ -142,7 +142,7 @@ class RotaryEmbedding(Layer):
         Args:
             x: ``(n, h, t, d)``, or ``(n, t, h d)`` with `num_heads`.
             offset: the first position.
-            num_heads: heads that lie beside each other, or None.
+            num_heads: heads that are next to each other, or None.
             position_ids: ``(n, t)``: positions, instead of offset, offset + 1, ...
 
         Returns:

@@ -20,9 +20,9 @@ class LSTM(Sequences):
         num_layers: layers, each of which reads the output of the one before.
         bias: whether there are biases.
         batch_first: whether x is ``(n, t, input_size)`` instead of ``(t, n, input_size)``.
-        dropout: taken for torch's sake; there is none at inference.
+        dropout: accepted for compatibility; there is none at inference.
         bidirectional: whether each layer also runs from the last step to the first; d is then 2, else 1.
-        proj_size: numbers that h has after torch's projections, q, less than hidden_size; 0: none, q is h.
+        proj_size: values that h has after torch's projections, q, less than hidden_size; 0: none, q is h.
         merge: what becomes of the outputs of two directions: ``"concat"``, ``"sum"``, ``"mul"``, ``"ave"``, or None: out is the
             pair of them. The next layer reads what was merged, as when Keras' Bidirectional layers follow each other; with None
             it reads both, concatenated.
@@ -38,7 +38,7 @@ class LSTM(Sequences):
     With `proj_size` ``weight_hr_l{k}`` (q, h), and with `peephole` ``weight_peephole_l{k}`` (3 h,), of i, f, o
     (ONNX has i, o, f).
     Keras' LSTM: kernel, recurrent_kernel, bias (4 h,); Bidirectional: the forward three, then the
-    backward three; several layers: their lists one behind the other.
+    backward three; several layers: their lists one after the other.
 
     >>> import numpy as np, fastlayers as fl
     >>> layer = fl.LSTM(3, 4)
@@ -144,7 +144,7 @@ class GRU(Sequences):
         num_layers: layers, each of which reads the output of the one before.
         bias: whether there are biases.
         batch_first: whether x is ``(n, t, input_size)`` instead of ``(t, n, input_size)``.
-        dropout: taken for torch's sake; there is none at inference.
+        dropout: accepted for compatibility; there is none at inference.
         bidirectional: whether each layer also runs from the last step to the first; d is then 2, else 1.
         merge: what becomes of the outputs of two directions: ``"concat"``, ``"sum"``, ``"mul"``, ``"ave"``, or None: out is the
             pair of them. The next layer reads what was merged, as when Keras' Bidirectional layers follow each other; with None
@@ -158,7 +158,7 @@ class GRU(Sequences):
     Tensors, for layer k: ``weight_ih_l{k}`` (3 h, input), ``weight_hh_l{k}`` (3 h, h), ``bias_ih_l{k}``, ``bias_hh_l{k}``
     (3 h,), and the same with ``_reverse`` for the other direction.
     Keras' GRU: kernel, recurrent_kernel, bias (2, 3 h), or (3 h,) without `reset_after`; gates z, r, h. Bidirectional: the
-    forward three, then the backward three; several layers: their lists one behind the other.
+    forward three, then the backward three; several layers: their lists one after the other.
 
     >>> import numpy as np, fastlayers as fl
     >>> layer = fl.GRU(3, 4)
@@ -253,7 +253,7 @@ class RNN(Sequences):
         nonlinearity: ``"tanh"``, ``"relu"``, or any other elementwise function as in the function.
         bias: whether there are biases.
         batch_first: whether x is ``(n, t, input_size)`` instead of ``(t, n, input_size)``.
-        dropout: taken for torch's sake; there is none at inference.
+        dropout: accepted for compatibility; there is none at inference.
         bidirectional: whether each layer also runs from the last step to the first; d is then 2, else 1.
         merge: what becomes of the outputs of two directions: ``"concat"``, ``"sum"``, ``"mul"``, ``"ave"``, or None: out is the
             pair of them. The next layer reads what was merged, as when Keras' Bidirectional layers follow each other; with None
@@ -263,7 +263,7 @@ class RNN(Sequences):
     Tensors, for layer k: ``weight_ih_l{k}`` (h, input), ``weight_hh_l{k}`` (h, h), ``bias_ih_l{k}``, ``bias_hh_l{k}``
     (h,), and the same with ``_reverse`` for the other direction.
     Keras' SimpleRNN: kernel, recurrent_kernel, bias (h,); Bidirectional: the forward three, then the
-    backward three; several layers: their lists one behind the other.
+    backward three; several layers: their lists one after the other.
 
     >>> import numpy as np, fastlayers as fl
     >>> layer = fl.RNN(3, 4)

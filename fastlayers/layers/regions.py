@@ -20,10 +20,10 @@ __all__ = ["RoIAlign", "RoIPool"]
 
 
 class RoIPool(Layer):
-    """`functional.roi_pool`: the largest number of the quantised bins of boxes.
+    """`functional.roi_pool`: the largest number of the quantized bins of boxes.
 
     Args:
-        output_size: bins along h and w; an int, or one an axis.
+        output_size: bins along h and w; an int, or one per axis.
         spatial_scale: what coordinates of boxes are multiplied by.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
     """
@@ -45,7 +45,7 @@ class RoIAlign(Layer):
     """`functional.roi_align`: means of bilinear samples of the bins of boxes.
 
     Args:
-        output_size: bins along h and w; an int, or one an axis.
+        output_size: bins along h and w; an int, or one per axis.
         spatial_scale: what coordinates of boxes are multiplied by.
         sampling_ratio: samples along each axis of a bin, at most 128; 0 or less: as many as it has pixels, rounded up.
         aligned: whether coordinates are half a pixel less.

@@ -81,11 +81,11 @@ class SeparableConv2d(_SeparableConv):
     Args:
         in_channels: channels of x, ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last.
         out_channels: channels of the result.
-        kernel_size: of the depthwise part; an int, or one an axis.
-        stride: of the depthwise part; an int, or one an axis.
-        padding: of the depthwise part: an int, one an axis, a pair (before, after) an axis, ``"valid"``, or ``"same"`` by
+        kernel_size: of the depthwise part; an int, or one per axis.
+        stride: of the depthwise part; an int, or one per axis.
+        padding: of the depthwise part: an int, one per axis, a pair (before, after) an axis, ``"valid"``, or ``"same"`` by
             TensorFlow's rule.
-        dilation: of the depthwise part; an int, or one an axis.
+        dilation: of the depthwise part; an int, or one per axis.
         depth_multiplier: channels between the parts an input channel.
         bias: whether there is a bias, which belongs to the pointwise part, as does the activation.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.

@@ -21,7 +21,7 @@ class CosineSimilarity(Layer):
     """`functional.cosine_similarity` as a layer; it has no weights.
 
     Args:
-        dim: the axis along which vectors lie.
+        dim: the axis along which vectors are.
         eps: the least norm that is divided by, above 0.
 
     >>> import numpy as np, fastlayers as fl

@@ -1,6 +1,6 @@
 """Fourier transforms and spectrograms as layers, with torch's and torchaudio's names and arguments. They have no weights.
 
-Complex numbers are pairs, real and imaginary part, on a last axis of size 2.
+Complex values are pairs, real and imaginary part, on a last axis of size 2.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class IRFFT(_Transform):
     """`functional.irfft` as a layer: the reals of which half a spectrum is given, as pairs.
 
     Args:
-        n: how many reals; None: the even one of the two numbers that x may come from.
+        n: how many reals; None: the even one of the two values that x may come from.
         dim: the axis, as if pairs were one number.
         norm: ``"backward"``, ``"ortho"`` or ``"forward"``.
 
@@ -150,7 +150,7 @@ class STFT(_ShortTime):
     Args:
         n_fft: points of each transform.
         hop_length: from one frame to the next; None is a quarter of `n_fft`.
-        win_length: numbers of the window; None is `n_fft`.
+        win_length: values of the window; None is `n_fft`.
         window: ``"hann"``, ``"hamming"``, ``"blackman"`` or an array ``(win_length,)``; None is all ones.
         center: whether both ends are padded by half of `n_fft`.
         pad_mode: how they are: ``"reflect"``, ``"constant"``, ``"replicate"`` or ``"circular"``.
@@ -187,7 +187,7 @@ class ISTFT(_ShortTime):
     Args:
         n_fft: as those of `STFT`, as are the next ones.
         hop_length: from one frame to the next; None is a quarter of `n_fft`.
-        win_length: numbers of the window; None is `n_fft`.
+        win_length: values of the window; None is `n_fft`.
         window: ``"hann"``, ``"hamming"``, ``"blackman"`` or an array ``(win_length,)``; None is all ones.
         center: whether both ends were padded by half of `n_fft`.
         normalized: whether transforms were divided by the root of `n_fft`.
@@ -224,9 +224,9 @@ class Spectrogram(_ShortTime):
 
     Args:
         n_fft: points of each transform.
-        win_length: numbers of the window; None is `n_fft`.
+        win_length: values of the window; None is `n_fft`.
         hop_length: from one frame to the next; None is half of `win_length`.
-        pad: zeros before and behind the signal.
+        pad: zeros before and after the signal.
         window: ``"hann"``, ``"hamming"``, ``"blackman"`` or an array ``(win_length,)``; None is all ones.
         power: 1 for magnitudes, 2 for their squares.
         normalized: whether magnitudes are divided by the root of the sum of the window's squares.
@@ -327,11 +327,11 @@ class MelSpectrogram(Layer):
     Args:
         sample_rate: of the signal, in hertz.
         n_fft: points of each transform.
-        win_length: numbers of the window; None is `n_fft`.
+        win_length: values of the window; None is `n_fft`.
         hop_length: from one frame to the next; None is half of `win_length`.
         f_min: where the first filter begins, in hertz.
         f_max: where the last one ends; None is half of `sample_rate`.
-        pad: zeros before and behind the signal.
+        pad: zeros before and after the signal.
         n_mels: how many filters.
         window: as in `Spectrogram`.
         power: 1 for magnitudes, 2 for their squares.

@@ -11,7 +11,7 @@ from .._arguments import checked
 from ..errors import DTypeError, ShapeError
 from ..functional._checks import MOST_LAYERS, fits, integer
 from ._base import Layer
-from .normalisation import LayerNorm
+from .normalization import LayerNorm
 from .transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["Transformer", "TransformerDecoder", "TransformerEncoder"]
 
 
 class _Stack(Layer):
-    """`num_layers` layers like the one given, and a normalisation behind them."""
+    """`num_layers` layers like the one given, and a normalization after them."""
 
     def _build(self, layer: Any, num_layers: Any, norm: Any) -> None:
         name = type(self).__name__
@@ -34,7 +34,7 @@ class _Stack(Layer):
 
     def _caches(self, cache: Any) -> Any:
         if not isinstance(cache, (tuple, list)) or len(cache) != self.num_layers:
-            raise ShapeError(f"{type(self).__name__}: cache is no sequence of {self.num_layers}: expected one a layer")
+            raise ShapeError(f"{type(self).__name__}: cache is no sequence of {self.num_layers}: expected one per layer")
         return cache
 
     def _convert(self, given: dict[str, Any], prefix: str) -> None:
@@ -49,8 +49,8 @@ class TransformerEncoder(_Stack):
         encoder_layer: a layer; there will be `num_layers` of its kind with weights of their own.
         num_layers: how many.
         norm: a layer that comes last, or None.
-        enable_nested_tensor: taken for torch's sake.
-        mask_check: taken for torch's sake.
+        enable_nested_tensor: accepted for compatibility.
+        mask_check: accepted for compatibility.
 
     Tensors: ``layers.0.*``, ... (or BERT's ``layer.0.*``), ``norm.*``.
 
@@ -104,7 +104,7 @@ class TransformerEncoder(_Stack):
         return out if cache is None else (out, tuple(after))
 
     def empty_cache(self, batch: int = 1) -> Any:
-        """The cache before the first token: one a layer."""
+        """The cache before the first token: one per layer."""
         return tuple(layer.empty_cache(batch) for layer in self.layers)
 
 
@@ -163,12 +163,12 @@ class TransformerDecoder(_Stack):
         return out if cache is None else (out, tuple(after))
 
     def start(self, memory: Tensor) -> Any:
-        """The cache before the first token, with the projected memory: one a layer."""
+        """The cache before the first token, with the projected memory: one per layer."""
         return tuple(layer.start(memory) for layer in self._settled().layers)
 
 
 class Transformer(Layer):
-    """Encoder and decoder: ``decoder(tgt, encoder(src))``, each with a normalisation at its end.
+    """Encoder and decoder: ``decoder(tgt, encoder(src))``, each with a normalization at its end.
 
     Args:
         d_model: size of the last axis.
@@ -176,13 +176,13 @@ class Transformer(Layer):
         num_encoder_layers: layers of the encoder.
         num_decoder_layers: layers of the decoder.
         dim_feedforward: size within the feed-forward networks.
-        dropout: taken for torch's sake; there is none at inference.
+        dropout: accepted for compatibility; there is none at inference.
         activation: as for `Linear`: "relu", "gelu", ...
-        custom_encoder: a layer in the place of the encoder, or None.
-        custom_decoder: a layer in the place of the decoder, or None.
-        layer_norm_eps: eps of the normalisations.
+        custom_encoder: a layer in place of the encoder, or None.
+        custom_decoder: a layer in place of the decoder, or None.
+        layer_norm_eps: eps of the normalizations.
         batch_first: whether inputs are ``(n, t, d_model)`` instead of ``(t, n, d_model)``.
-        norm_first: whether normalisation comes first in each layer.
+        norm_first: whether normalization comes first in each layer.
         bias: whether there are biases.
 
     Tensors: ``encoder.layers.0.*``, ..., ``encoder.norm.*``, ``decoder.layers.0.*``, ..., ``decoder.norm.*``.
@@ -249,5 +249,5 @@ class Transformer(Layer):
     def generate_square_subsequent_mask(sz: int) -> np.ndarray:
         """The causal mask of numbers ``(sz, sz)``: -infinity above the diagonal, 0 elsewhere."""
         size = integer("Transformer.generate_square_subsequent_mask", "sz", sz, 0)
-        fits("Transformer.generate_square_subsequent_mask", 2 * size * size, np.float32, f"a mask of {size} by {size} numbers")
+        fits("Transformer.generate_square_subsequent_mask", 2 * size * size, np.float32, f"a mask of {size} by {size} values")
         return np.triu(np.full((size, size), -np.inf, np.float32), 1)

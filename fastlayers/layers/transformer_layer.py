@@ -11,7 +11,7 @@ from ._affine import affine
 from ._base import Layer
 from .linear import Linear
 from .multihead import Cache, MultiheadAttention
-from .normalisation import LayerNorm
+from .normalization import LayerNorm
 
 if TYPE_CHECKING:
     from ..functional._types import Tensor
@@ -30,7 +30,7 @@ _BERT = {
 
 
 class _TransformerLayer(Layer):
-    """What both share: attention to itself and the feed-forward network, each beside a residual and with a normalisation."""
+    """What both share: attention to itself and the feed-forward network, each next to a residual and with a normalization."""
 
     def _build(
         self, d_model: Any, nhead: Any, dim_feedforward: Any, dropout: Any, activation: Any, layer_norm_eps: Any,
@@ -51,7 +51,7 @@ class _TransformerLayer(Layer):
             self.norm3 = LayerNorm(self.d_model, layer_norm_eps, bias=bias)
 
     def _feed(self, x: Any, norm: LayerNorm) -> Any:
-        """x and the feed-forward network of it, normalised before or after."""
+        """x and the feed-forward network of it, normalized before or after."""
         if self.norm_first:
             return affine(self.linear2, affine(self.linear1, norm(x)), x)
         return norm(affine(self.linear2, affine(self.linear1, x), x))
@@ -66,11 +66,11 @@ class TransformerEncoderLayer(_TransformerLayer):
         d_model: size of the last axis.
         nhead: heads.
         dim_feedforward: size within the feed-forward network.
-        dropout: taken for torch's sake; there is none at inference.
+        dropout: accepted for compatibility; there is none at inference.
         activation: as for `Linear`: "relu", "gelu", ...
-        layer_norm_eps: eps of the normalisations.
+        layer_norm_eps: eps of the normalizations.
         batch_first: whether inputs are ``(n, t, d_model)`` instead of ``(t, n, d_model)``.
-        norm_first: whether normalisation comes first.
+        norm_first: whether normalization comes first.
         bias: whether there are biases.
 
     Tensors: torch's ``self_attn.*``, ``linear1``, ``linear2``, ``norm1`` and ``norm2``; BERT's ``attention.self.query`` and the
@@ -137,20 +137,20 @@ class TransformerEncoderLayer(_TransformerLayer):
 
 
 class TransformerDecoderLayer(_TransformerLayer):
-    """Attention to itself, attention to a memory and a feed-forward network, each beside a residual.
+    """Attention to itself, attention to a memory and a feed-forward network, each next to a residual.
 
     ``x = norm1(x + self(x)); x = norm2(x + cross(x, memory)); norm3(x + W_2 act(W_1 x))``, or, with `norm_first`, each part of
-    the normalised x.
+    the normalized x.
 
     Args:
         d_model: size of the last axis.
         nhead: heads.
         dim_feedforward: size within the feed-forward network.
-        dropout: taken for torch's sake; there is none at inference.
+        dropout: accepted for compatibility; there is none at inference.
         activation: as for `Linear`: "relu", "gelu", ...
-        layer_norm_eps: eps of the normalisations.
+        layer_norm_eps: eps of the normalizations.
         batch_first: whether inputs are ``(n, t, d_model)`` instead of ``(t, n, d_model)``.
-        norm_first: whether normalisation comes first.
+        norm_first: whether normalization comes first.
         bias: whether there are biases.
 
     Tensors: torch's ``self_attn.*``, ``multihead_attn.*``, ``linear1``, ``linear2``, ``norm1``, ``norm2`` and ``norm3``.

@@ -1,4 +1,4 @@
-"""`load`: a file becomes a Model. The format is told from the content."""
+"""`load`: a file becomes a Model. The format is inferred from the content."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def load(
     Args:
         source: a path, bytes, a binary file object, or a model that the package onnx, or torch.onnx.export, has in memory.
             Nothing in it is executed.
-        format: "onnx", "tflite", "keras" or "fastlayers"; told from the content if None.
+        format: "onnx", "tflite", "keras" or "fastlayers"; inferred from the content if None.
         device: "cpu", which means the kernel variant that is chosen now; or "cuda", an NVIDIA GPU: see docs/cuda.md.
         precision: "default"; "strict": direct algorithms only and no folding of one operation into another; "float16" or
             "bfloat16": weights of products and recurrent layers are rounded to 16 bits and take half the memory, and half the
             time where reading them is what takes it. Sums are float32's; processors with AVX512-BF16 round what bfloat16 weights
             multiply to bfloat16 too. See docs/precision.md.
         weights: how weights are stored while the model runs: "float32".
-        max_bytes: the most memory that reading may take, beside what is mapped from the file; and that afterwards each run may
+        max_bytes: the most memory that reading may take, next to what is mapped from the file; and that afterwards each run may
         take for intermediate results and outputs, then at most three quarters of the machine's memory.
         mmap: whether a file is mapped into memory instead of read; a mapped file must not be shortened while the model lives.
             Pickles of a model of a mapped file name the file instead of carrying the weights, as long as it does not change, so
@@ -92,7 +92,7 @@ def load(
         require_native: whether a model of which a step would run in numpy is an error, at the latest when it is first run.
         num_threads: the most threads that one call uses; 0 for the process's limit (`set_num_threads`).
         max_rounds: the most rounds that all loops of the network together may take in one call.
-        zipmap: whether an output that ONNX's ZipMap makes is a list of dicts, one a row; False gives the array of its values.
+        zipmap: whether an output that ONNX's ZipMap makes is a list of dicts, one per row; False gives the array of its values.
 
     Returns:
         The model.
@@ -126,7 +126,7 @@ def load(
     graph, metadata, stored = load_graph(source, format=format, max_bytes=max_bytes, mmap=mmap)
     if not zipmap:
         graph = without_zipmap(graph)
-    # Our own file has been optimised before it was written.
+    # Our own file has been optimized before it was written.
     packed, about = stored.pop("packed", None), stored.pop("about", {})
     options: dict[str, Any] = {**stored, "optimize": optimize and stored.get("optimize", True), "native": require_native}
     options["bodies"], options["rounds"] = optimize, int(max_rounds)

@@ -64,7 +64,7 @@ def reference(origin: Origin | None, graph: Graph) -> tuple[str, int, int, bytes
 
 
 def _holds(size: int, graph: Graph) -> bool:
-    """Whether the graph's constants can all come from a file of this size, and none from another that lies beside it."""
+    """Whether the graph's constants can all come from a file of this size, and none from another that is next to it."""
     import mmap
 
     total = 0

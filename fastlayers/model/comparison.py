@@ -89,7 +89,7 @@ def plain_values(path: str | os.PathLike[str], feeds: Mapping[str, Any], names: 
 
 
 def onnxruntime_values(path: str | os.PathLike[str], feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """What ONNX Runtime gives for these values of an ONNX file, without its optimisations; it may not know some of them.
+    """What ONNX Runtime gives for these values of an ONNX file, without its optimizations; it may not know some of them.
 
     Raises:
         MissingExtraError: onnxruntime is not installed.

@@ -38,11 +38,11 @@ def operator(name: str, domain: str = "", infer: Infer | None = None, replace: b
 
     The result is called like any function of `functional`: with arrays it computes, with the symbolic values of `compile` it is
     recorded. ONNX files may have nodes of this name in this domain. In a program it is a step of Python between two native
-    ones; or, if ``numba.njit`` stands below this decorator and the compiled engine runs, a native step itself: it is called
+    ones; or, if ``numba.njit`` stands below this decorator and the compiled engine runs, a compiled step itself: it is called
     through its C address, without Python or its lock (if inputs are there and results are arrays).
 
     Parameters without a default are the operator's inputs, in order: contiguous arrays, which must not be changed, or None where
-    a file leaves one out. Those with a default, or behind a ``*``, are its attributes: bool, int, float, str, or a tuple of
+    a file leaves one out. Those with a default, or after a ``*``, are its attributes: bool, int, float, str, or a tuple of
     these. Calls on arrays, and recorded functions, convert inputs to float32; ONNX files hand over what they have. The result
     is an array, or a tuple, of the dtype that the function gave it in calls, and of that of the first input in models. The
     function may be called from several threads at once, and must give the same for the same.
@@ -114,7 +114,7 @@ def operator(name: str, domain: str = "", infer: Infer | None = None, replace: b
             return [a.astype(spec.dtype, copy=False) for a, spec in zip(results, wanted, strict=True)]
 
         def seen(array: np.ndarray | None) -> np.ndarray | None:
-            if array is None or hasattr(function, "py_func"):  # Numba would compile anew for arrays that cannot be written
+            if array is None or hasattr(function, "py_func"):  # Numba would compile again for arrays that cannot be written
                 return array
             view: np.ndarray = array.view()
             view.flags.writeable = False
@@ -226,7 +226,7 @@ def _parameters(function: Any, name: str) -> tuple[list[str], dict[str, Attribut
             )
         attributes[parameter.name] = Attribute(kind, parameter.default is parameter.empty, 0, NEWEST + 1)
     if not tensors:
-        raise DTypeError(f"operator: {name} has no parameter without a default: expected one an input")
+        raise DTypeError(f"operator: {name} has no parameter without a default: expected one per input")
     return tensors, attributes
 
 

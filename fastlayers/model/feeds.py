@@ -142,7 +142,7 @@ def _cast(value: Value, array: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         made = array.astype(value.dtype)
     if have == want == "int" and not np.can_cast(array.dtype, value.dtype) and not np.array_equal(made, array):
-        raise DTypeError(f"run: input {value.name!r} of dtype {array.dtype} has numbers that {value.dtype} cannot hold")
+        raise DTypeError(f"run: input {value.name!r} of dtype {array.dtype} has values that {value.dtype} cannot hold")
     return made
 
 
@@ -195,7 +195,7 @@ def placeholders(inputs: Sequence[Value], by_value: Sequence[int], shapes: Any, 
             continue
         if i in by_value:
             raise ShapeError(
-                f"{what}: the numbers of input {value.name!r} decide sizes: expected an array instead of the shape {shape}"
+                f"{what}: the values of input {value.name!r} decide sizes: expected an array instead of the shape {shape}"
             )
         if not isinstance(shape, (tuple, list)) or not all(isinstance(d, (int, np.integer)) and d >= 0 for d in shape):
             raise ShapeError(

@@ -18,7 +18,7 @@ from .._locks import Lock
 from .._tuples import NamedTuple
 from ..errors import ArgumentError, DTypeError, ShapeError, ours
 from ..graph.ir import Graph
-from ..graph.passes import optimise
+from ..graph.passes import optimize
 from ..kernels import _dispatch
 from ..operators._base import MAX_ROUNDS
 from ..program import Program
@@ -121,7 +121,7 @@ class Model:
         """Runs on arrays given in the order of `inputs`.
 
         Args:
-            *arrays: one an input: anything that `np.asarray` takes, torch's tensors, and what has ``__dlpack__``. Booleans,
+            *arrays: one per input: anything that `np.asarray` takes, torch's tensors, and what has ``__dlpack__``. Booleans,
                 integers and floats are converted to floats, booleans and integers to integers that can hold them. For a scalar
                 (shape ``()``) an array of exactly one element will do.
             out: the output's own memory: an array, or a sequence of them; None for fresh ones.
@@ -274,7 +274,7 @@ class Model:
         return targets
 
     def _device_feeds(self, program: Program, given: list[Any], out: Any) -> list[Any]:
-        """Inputs as they are where they are, but on the host where their numbers decide sizes."""
+        """Inputs as they are where they are, but on the host where their values decide sizes."""
         from ..program.on_device import feed, is_on_device
 
         arrays: list[Any] = []
@@ -304,10 +304,10 @@ class Model:
                     graph = direct(graph)
                 if self._options.optimize:
                     with ours(lambda: "load: simplifying the graph"), counted(self._options.most):
-                        graph = optimise(graph, self._options.strict)
-                    prepare = partial(optimise_branch, self._options.strict, self._options.half)
+                        graph = optimize(graph, self._options.strict)
+                    prepare = partial(optimize_branch, self._options.strict, self._options.half)
                 if self._options.bodies:
-                    bodies = partial(optimise_branch, self._options.strict, self._options.half)
+                    bodies = partial(optimize_branch, self._options.strict, self._options.half)
                 if self._options.half:
                     graph = imported("fastlayers.graph.passes.half").halved(graph, self._options.half)
                 options = self._options
@@ -499,7 +499,7 @@ class Model:
             from a file
                 of two to four times the size. Only what has been packed is written: call the model, or `prepare`, before. The
                 version of
-                fastlayers that wrote such a copy must be the one that uses it; others pack the weights anew.
+                fastlayers that wrote such a copy must be the one that uses it; others pack the weights again.
 
         Raises:
             UnsupportedError: the graph has something that the file cannot hold.
@@ -558,8 +558,8 @@ class Model:
         return make(*arguments)  # type: ignore[no-any-return]
 
 
-def optimise_branch(strict: bool, half: int, graph: Graph, known: Mapping[str, np.ndarray], specs: Mapping[str, Any]) -> Graph:
+def optimize_branch(strict: bool, half: int, graph: Graph, known: Mapping[str, np.ndarray], specs: Mapping[str, Any]) -> Graph:
     """The passes over a branch of an `If`."""
     with ours(lambda: "run: simplifying a branch or a body"):
-        graph = optimise(graph, strict, known, specs)
+        graph = optimize(graph, strict, known, specs)
     return imported("fastlayers.graph.passes.half").halved(graph, half, known) if half else graph

@@ -109,7 +109,7 @@ class ModelMetadata:
 
 
 class InferenceSession:
-    """A model behind the interface of ``onnxruntime.InferenceSession``, with the manners of `Model`.
+    """A model after the interface of ``onnxruntime.InferenceSession``, with the manners of `Model`.
 
     It has the few methods that a service uses, takes what `Model.run` takes (float64 where the model says float32), loads every
     format that `load` does, and raises our errors. `fastlayers.ort` has another of the name, which is strict where onnxruntime

@@ -44,7 +44,7 @@ class MapSpec(TensorSpec):
 
 
 class SequenceMapSpec(TensorSpec):
-    """An output that is a list of dicts, one a row, as ONNX's ZipMap gives; `load(..., zipmap=False)` gives the array instead."""
+    """An output that is a list of dicts, one per row, as ONNX's ZipMap gives; `load(..., zipmap=False)` gives the array."""
 
 
 _SPECS: dict[str, type[TensorSpec]] = {

@@ -48,7 +48,7 @@ def with_outputs(graph: Graph, names: Sequence[str]) -> Graph:
 
 
 def _like(name: str, made: Sequence[str]) -> str:
-    """Values that could have been meant: those that have the name in theirs, then those that are spelt like it."""
+    """Values that could have been meant: those that have the name in theirs, then those that are spelled like it."""
     if len(name) > LONGEST or len(made) > MOST_NAMES:
         return ""
     from difflib import get_close_matches

@@ -1,5 +1,5 @@
-"""What an operator is: a shape rule, a numpy meaning, and the kernel calls that it becomes. Families of operators are in the
-files beside.
+"""What an operator is: a shape rule, a reference implementation, and the kernel calls that it becomes. Families of operators are
+in the files beside it.
 
 To add an operator: (1) in the file of its family write ``<name>_infer(n)``, ``<name>_run(n, *arrays)`` or ``<name>_lower(n,
 b)``, ``register`` them with the operator's `Traits` (`_traits`), and add the name to `_families`; (2) if old opsets spell it
@@ -12,7 +12,7 @@ differently, a rule in ``formats/onnx/canonical.py``; (3) cases in tests/operato
 - ``run(n, *arrays) -> tuple of arrays``: plain numpy, any dtype; the oracle, what folds constants, and the step where no kernel
   is. None stands for an input that was left out. Results need not be contiguous or fresh; they are copied where it matters.
 - ``lower(n, b)``: sizes are known: asks the builder `b` for memory and says which kernels are to be called (see
-  `program.builder`). It may decline by returning False before it has called anything of `b`: then `run` becomes a numpy step.
+  `program.builder`). It may decline by returning False before it has called anything of `b`: then `run` becomes a NumPy fallback.
 """
 
 from __future__ import annotations

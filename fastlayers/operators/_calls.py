@@ -135,7 +135,7 @@ def chosen(b: Builder, condition: Ref, x: Ref, y: Ref, dtype: np.dtype[Any]) -> 
     out, size = b.output(0), dtype.itemsize
     if size < 4:
         return b.call("choose", condition, x, y, out, size)
-    # As if the items were one or two numbers of float32.
+    # As if the items were one or two values of float32.
     x, y, out = (r._replace(dtype=FLOAT32, shape=(*r.shape, size // 4)) for r in (x, y, out))
     return b.call("where", condition.view((*condition.shape, 1)), x, y, out)
 
@@ -188,7 +188,7 @@ def merged(shape: Sequence[int], x_strides: Sequence[int], out_strides: Sequence
 def move(b: Builder, x: Ref, shape: Sequence[int], offset: int, strides: Sequence[int], i: int = 0) -> Any:
     """Output i as elements of x: a view where they are contiguous, else a strided copy. `shape` may split the output's axes.
 
-    False, and nothing done, if they lie too wildly for the kernel.
+    False, and nothing done, if they are too wildly for the kernel.
     """
     if not math.prod(shape):
         b.output(i)  # without elements: nobody writes it

@@ -27,7 +27,7 @@ def convolution(weight: int = 1) -> Cost:
 
 
 def transposed(n: View, out: Spec) -> int:
-    """Every element of x goes into as many elements of the result as the weights (input 1) have behind their first axis."""
+    """Every element of x goes into as many elements of the result as the weights (input 1) have after their first axis."""
     return elements(n.spec(0)) * math.prod(_sizes(n, 1)[1:])
 
 

@@ -53,15 +53,15 @@ FAMILIES: dict[str, str] = {
     "pooling": "AdaptivePool AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool TimePool",
     "positions": "AxisPositions RotaryTables RotaryTablesAt SinusoidalEncoding",
     "product": "Det Gemm Linear MatMul",
-    "quantised": "DequantizeLinear DynamicQuantizeLinear QuantizeLinear",
-    "quantised_blocks": "MatMulNBits",
-    "quantised_conv": "ConvInteger QLinearConv",
-    "quantised_elementwise": (
+    "quantized": "DequantizeLinear DynamicQuantizeLinear QuantizeLinear",
+    "quantized_blocks": "MatMulNBits",
+    "quantized_conv": "ConvInteger QLinearConv",
+    "quantized_elementwise": (
         "ByteTable QLinearAdd QLinearAveragePool QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul "
         "QLinearReduceMean QLinearSigmoid QLinearSoftmax QLinearWhere"
     ),
-    "quantised_product": "DynamicQuantizeMatMul MatMulInteger MatMulIntegerToFloat QGemm QLinearMatMul",
-    "quantised_recurrent": "DynamicQuantizeLSTM",
+    "quantized_product": "DynamicQuantizeMatMul MatMulInteger MatMulIntegerToFloat QGemm QLinearMatMul",
+    "quantized_recurrent": "DynamicQuantizeLSTM",
     "recurrent": "GRU LSTM RNN",
     "reduce": (
         "ArgMax ArgMin CumProd CumSum ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin "

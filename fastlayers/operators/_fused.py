@@ -1,4 +1,4 @@
-"""What passes and layers put behind an operator: a residual that is added, and an activation. Attribute `activation`: (code,
+"""What passes and layers put after an operator: a residual that is added, and an activation. Attribute `activation`: (code,
 a, b).
 """
 
@@ -20,7 +20,7 @@ _CODES = {function.code for function in UNARY.values()}
 
 
 def fused(n: View) -> Activation:
-    """The activation behind the operator, as kernels take it."""
+    """The activation after the operator, as kernels take it."""
     return activation(n, n.get("activation", IDENTITY))
 
 

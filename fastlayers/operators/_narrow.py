@@ -1,7 +1,7 @@
 """Element types that numpy lacks: how a number becomes the nearest one that such a type has. Stores nothing in few bits.
 
-An array of such a type is one of a wider dtype (float32, int8 or uint8), all of whose numbers the type has; what a node computes
-of bfloat16 numbers stays float32 until something is cast to bfloat16 again. Numbers that a caller gives are taken as they are.
+An array of such a type is one of a wider dtype (float32, int8 or uint8), all of whose values the type has; what a node computes
+of bfloat16 values stays float32 until something is cast to bfloat16 again. Values that a caller gives are taken as they are.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _bfloat16(x: np.ndarray, saturate: bool, mode: str) -> np.ndarray:
 
 
 def _float(x: np.ndarray, saturate: bool, mode: str, mantissa: int, least: int, largest: float, special: str) -> np.ndarray:
-    """Rounds to `mantissa` bits behind the point, to even; `least` is the smallest normal number's exponent.
+    """Rounds to `mantissa` bits after the point, to even; `least` is the smallest normal number's exponent.
 
     `special`: the type has "ieee" infinities; "fn" none; "fnuz" none and no -0 either; "finite" not even a NaN: 0 stands for it.
     """
@@ -86,7 +86,7 @@ def _scale(x: np.ndarray, saturate: bool, mode: str) -> np.ndarray:
 
 
 def _integer(x: np.ndarray, saturate: bool, mode: str, bits: int, signed: bool) -> np.ndarray:
-    """Cut off towards 0; of what is too large the lowest bits, as for integers of usual sizes. 0 for infinity and NaN."""
+    """Cut off toward 0; of what is too large the lowest bits, as for integers of usual sizes. 0 for infinity and NaN."""
     size = 1 << bits
     if x.dtype.kind == "f":
         x = np.where(np.isfinite(x), np.fmod(np.trunc(x.astype(np.float64)), size), 0.0).astype(np.int64)

@@ -67,7 +67,7 @@ def same_dtype(n: View, *positions: int) -> np.dtype[Any]:
 
 
 def need_number(n: View, i: int) -> None:
-    """Raises unless input i, if given, is one number of the dtype of input 0 (or float32 beside another float: old opsets)."""
+    """Raises unless input i, if given, is one number of the dtype of input 0 (or float32 next to another float: old opsets)."""
     if not n.has(i):
         return
     x, spec = n.spec(0).dtype, n.spec(i)
@@ -123,7 +123,7 @@ def rank_of(n: View, i: int) -> int | None:
 
 
 def axis_of(n: View, value: int, rank: int, name: str = "axis", limit: int | None = None) -> int:
-    """An axis counted from the front. `limit`: the axis may also be just behind the last, as in Flatten and OneHot."""
+    """An axis counted from the front. `limit`: the axis may also be just after the last, as in Flatten and OneHot."""
     most = rank if limit is None else limit
     if not -rank <= value < most:
         raise n.fail(f"{name} is {value}: expected {-rank} to {most - 1}")

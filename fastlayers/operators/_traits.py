@@ -114,6 +114,7 @@ class Traits(NamedTuple):
         nothing: whether a node's result is its input 0, from its inputs and the result's spec; None: never.
         epilogue: what it can do to its result before it is stored: "activation", "residual".
         weights: positions of inputs that its kernels want as constants.
+        halves: positions of the weights that its kernels take in 16 bits as well.
         scaling: how factors and summands per channel go into its weights; None: they cannot.
         line: from a constant and its position among the two inputs, the factor and the summand that it is to the other input;
             None if it is not such a map.
@@ -121,7 +122,7 @@ class Traits(NamedTuple):
         quantized: the operator that does the same to 8-bit values.
         steers: positions of inputs whose values decide the results' sizes; integer inputs of a graph that reach one belong to a
             binding.
-        volatile: never folded (random numbers).
+        volatile: never folded (random values).
         limited: its results are never below -1 or above 1.
         shape_only: `run` needs the inputs' specs alone, not their values (Shape, Size).
     """
@@ -138,6 +139,7 @@ class Traits(NamedTuple):
     nothing: Callable[[View, Spec], bool] | None = None
     epilogue: tuple[str, ...] = ()
     weights: tuple[int, ...] = ()
+    halves: tuple[int, ...] = ()
     scaling: Scaling | None = None
     line: Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray] | None] | None = None
     padding: Callable[[View], float | None] | None = None

@@ -18,9 +18,9 @@ from ._base import View
 
 __all__ = ["Window", "check_padding", "check_work", "conv_size", "three", "three_pads", "window"]
 
-_LARGEST = (1 << 31) - 1  # of any number that says how windows lie
-# Positions of padding, and numbers that a window reads, that nobody minds; and how many times what is really there they may be
-# beyond: more than honest windows have, which overlap and reach over an edge, but lie in an image.
+_LARGEST = (1 << 31) - 1  # of any number that says how windows are
+# Positions of padding, and values that a window reads, that nobody minds; and how many times what is really there they may be
+# beyond: more than honest windows have, which overlap and reach over an edge, but are in an image.
 _FREE_POSITIONS, _MOST_PADDING = 1 << 20, 64
 _FREE_WORK, _MOST_OVERLAP = 1 << 34, 1 << 14
 
@@ -74,7 +74,7 @@ def window(n: View, kernel: Sequence[int], space: Sequence[Dim] | None) -> Windo
     def numbers(name: str, count: int, default: int, least: int) -> tuple[int, ...]:
         values = tuple(int(v) for v in n.get(name) or (default,) * count)
         if len(values) != count or any(not least <= v <= _LARGEST for v in values):
-            raise n.fail(f"{name} is {values}: expected {count} numbers from {least} to {_LARGEST}")
+            raise n.fail(f"{name} is {values}: expected {count} values from {least} to {_LARGEST}")
         return values
 
     stride, dilation = numbers("strides", axes, 1, 1), numbers("dilations", axes, 1, 1)
@@ -95,7 +95,7 @@ def window(n: View, kernel: Sequence[int], space: Sequence[Dim] | None) -> Windo
 
 
 def conv_size(n: View, space: Sequence[Dim], place: Window, ceil: bool = False) -> tuple[Dim, ...]:
-    """Sizes of the result. With `ceil` a last window may overhang, but not begin behind the image and its padding before."""
+    """Sizes of the result. With `ceil` a last window may overhang, but not begin after the image and its padding before."""
     if n.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
         made: tuple[Dim, ...] = tuple(windows_along(d, None, 1, s) for d, s in zip(space, place.stride, strict=True))
     else:
@@ -120,9 +120,9 @@ def check_padding(n: View, spans: Sequence[int], space: Sequence[Dim], made: Seq
 
 
 def check_work(n: View, work: int, real: int) -> None:
-    """Raises where so many numbers are read that each of the `real` ones would be read absurdly often."""
+    """Raises where so many values are read that each of the `real` ones would be read absurdly often."""
     if work > max(_FREE_WORK, _MOST_OVERLAP * real):
-        raise LimitError(f"{n.where}: its windows read {work} numbers, where input and result have {real}")
+        raise LimitError(f"{n.where}: its windows read {work} values, where input and result have {real}")
 
 
 def _placed(n: View, space: Sequence[Dim], place: Window, ceil: bool) -> tuple[Dim, ...]:

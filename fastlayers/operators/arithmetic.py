@@ -54,7 +54,7 @@ def _over(n: View, b: Any, *operands: Any) -> Any:
 
 
 def truncated(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a / b; integers are cut off towards zero, as in C."""
+    """a / b; integers are cut off toward zero, as in C."""
     if a.dtype.kind == "f":
         return np.asarray(np.divide(a, b))
     return np.asarray((a - np.fmod(a, b)) // b)

@@ -69,7 +69,7 @@ def _lower(n: View, b: Builder) -> Any:
     out_shape = _infer(n)[0].shape
     if not n.float32() or out_shape is None or len(out_shape) > 4:
         return False
-    # Batches that differ are repeated: a sample alone is computed as it is beside others. So are a query and a key that the mask
+    # Batches that differ are repeated: a sample alone is computed as it is next to others. So are a query and a key that the mask
     # repeats.
     batch: Any = out_shape[:-2]
     rows, keys, inner = out_shape[-2], n.sizes(2)[-2], n.sizes(0)[-1]

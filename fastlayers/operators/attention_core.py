@@ -1,4 +1,4 @@
-"""Attention over heads as operators of several domains define it: its numbers in numpy, and its kernel calls."""
+"""Attention over heads as operators of several domains define it: its values in numpy, and its kernel calls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Rule(NamedTuple):
         causal: whether query i sees the keys j <= i + `before` alone.
         before: how many keys come before the first query's own; None: each entry's length less the number of queries.
         softcap: c, scores are c tanh(score / c); 0: as they are.
-        left, right: how many keys before and behind its own a query sees; -1: all.
+        left, right: how many keys before and after its own a query sees; -1: all.
         mode: what of the scores is wanted: 0 scaled, 1 after softcap, 2 with the mask, 3 the weights.
         precise: whether the softmax of float16 is computed in float32.
     """
@@ -90,7 +90,7 @@ def attention_numbers(
         bias = bias + mask
     counts = None if lengths is None else lengths.reshape(-1, 1, 1, 1).astype(np.int64)
     first = counts - rows if rule.before is None and counts is not None else rule.before or 0
-    ahead = np.arange(keys) - (np.arange(rows)[:, None] + first)  # how far a key lies behind the query's own
+    ahead = np.arange(keys) - (np.arange(rows)[:, None] + first)  # how far a key is after the query's own
     closed = np.zeros(ahead.shape, bool)
     closed |= (ahead > 0) & rule.causal
     closed |= (-ahead > rule.left) & (rule.left >= 0)
@@ -234,7 +234,7 @@ def _sum(b: Builder, x: Ref | None, y: Ref) -> Ref:
 
 
 def _numbers(b: Builder, mask: Ref, keys: int) -> Ref:
-    """A mask as numbers that are added, -infinity for keys that it does not have."""
+    """A mask as values that are added, -infinity for keys that it does not have."""
     if mask.dtype == BOOL:
         numbers = b.temp(mask.shape)
         b.call("where", mask, float32_constant(b, 0), float32_constant(b, -np.inf), numbers)

@@ -1,4 +1,4 @@
-"""`DotAttention` and `AdditiveAttention`: the functions of that kind as operators, with numbers as masks."""
+"""`DotAttention` and `AdditiveAttention`: the functions of that kind as operators, with values as masks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX's Attention: heads beside each other or with an axis of their own, keys of earlier calls, masks, windows, a soft cap."""
+"""ONNX's Attention: heads next to each other or with an axis of their own, keys of earlier calls, masks, windows, a soft cap."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _check(n: View) -> None:
     if n.has(PAST_K) != n.has(PAST_V):
         raise n.fail("of past_key and past_value one is left out: expected both or none")
     if n.has(LENGTHS) and n.has(PAST_K):
-        raise n.fail("nonpad_kv_seqlen was given beside past_key: expected one of them")
+        raise n.fail("nonpad_kv_seqlen was given next to past_key: expected one of them")
     if n.get("qk_matmul_output_mode", 0) not in range(4):
         raise n.fail(f"qk_matmul_output_mode is {n.get('qk_matmul_output_mode')}: expected 0 to 3")
 

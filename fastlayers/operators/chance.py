@@ -1,6 +1,6 @@
 """Random numbers: Random*, Bernoulli, Multinomial and Dropout. Another result at every run, unless the node has a seed.
 
-With a seed the numbers are those of numpy's ``RandomState(seed)``, as in onnx's own evaluator; other engines have others.
+With a seed the values are those of numpy's ``RandomState(seed)``, as in onnx's own evaluator; other engines have others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Arrays = tuple[np.ndarray, ...]
 
 
 def _state(n: View) -> np.random.RandomState:
-    """Numbers that no other call has, or those of the seed."""
+    """Values that no other call has, or those of the seed."""
     seed = n.get("seed")
     if seed is None or (isinstance(seed, float) and math.isnan(seed)):
         return np.random.RandomState()
@@ -91,7 +91,7 @@ def _bernoulli_infer(n: View) -> list[Spec]:
 
 def _bernoulli_run(n: View, x: np.ndarray) -> Arrays:
     if not ((x >= 0) & (x <= 1)).all():
-        raise n.fail("x has numbers that are no probabilities: expected 0 to 1")
+        raise n.fail("x has values that are no probabilities: expected 0 to 1")
     return _made(n, _state(n).random_sample(x.shape) < x, x.dtype)
 
 

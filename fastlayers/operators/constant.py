@@ -1,4 +1,4 @@
-"""Arrays that are made of no other array's numbers: constants, ranges, the identity matrix."""
+"""Arrays that are made of no other array's values: constants, ranges, the identity matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ONNX Runtime's own operators need beside ONNX's: `FusedMatMul`, `HeadBias`, `PaddingMask`, `Positions`."""
+"""What ONNX Runtime's own operators need next to ONNX's: `FusedMatMul`, `HeadBias`, `PaddingMask`, `Positions`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__: list[str] = []
 
 
 def _order(n: View, rank: int, side: str) -> tuple[int, ...]:
-    """How the axes of A or B lie before the product; a vector stays one."""
+    """How the axes of A or B are before the product; a vector stays one."""
     order = list(range(rank))
-    if rank >= 2 and n.get(f"transBatch{side}", 0):  # the first axis goes behind those of the batch
+    if rank >= 2 and n.get(f"transBatch{side}", 0):  # the first axis goes after those of the batch
         order = [*order[1:-1], order[0], order[-1]]
     if rank >= 2 and n.get(f"trans{side}", 0):
         order[-2:] = order[:-3:-1]
@@ -103,7 +103,7 @@ def _part(n: View, width: int, size: int) -> int:
     """Where the part begins: `part` 0 is queries, 1 keys, 2 values."""
     start = (0, width, size - width)[n.get("part", 0)]
     if start < 0 or start + width > size:
-        raise n.fail(f"bias has {size} numbers, x has {width} features: expected one for each feature of q, k and v")
+        raise n.fail(f"bias has {size} values, x has {width} features: expected one for each feature of q, k and v")
     return start
 
 
@@ -136,7 +136,7 @@ def _bias_lower(n: View, b: Builder) -> Any:
 
 register("HeadBias", _bias_infer, _bias_run, _bias_lower, PLAIN)
 
-# ---- PaddingMask: ONNX Runtime's masks as numbers that are added ------------------------------------------------------------
+# ---- PaddingMask: ONNX Runtime's masks as values that are added ------------------------------------------------------------
 
 
 def _mask_sizes(n: View) -> tuple[Dim, Dim, Dim, Dim]:

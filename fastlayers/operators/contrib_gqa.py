@@ -266,7 +266,7 @@ def _cache(n: View, b: Builder, s: Any, new: Ref, i: int, ends: Ref, first: bool
         if n.has(PAST_K):
             append(b, b.input(PAST_K + i), s.groups, base, 0)
         zeros(base, s.past)
-    # The new one at its place, zeros behind: what a cache has there is nobody's.
+    # The new one at its place, zeros after: what a cache has there is nobody's.
     rows = b.constant(np.arange(s.present, dtype=FLOAT32).reshape(1, 1, -1, 1))
     for key, x, other in (("less", base, float32_constant(b, 0)), ("equal", new, out)):
         which = b.temp((s.batch, 1, s.present, 1), BOOL)

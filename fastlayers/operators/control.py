@@ -64,7 +64,7 @@ class Meter:
         """Meanwhile a graph in a graph runs."""
         self._depth += 1
         if self._depth > DEEPEST:
-            raise LimitError(f"{n.where}: graphs lie in graphs more than {DEEPEST} deep")
+            raise LimitError(f"{n.where}: graphs are in graphs more than {DEEPEST} deep")
         yield
         self._depth -= 1
 
@@ -220,7 +220,7 @@ def scan_run(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) 
     (count,) = batch
     states = len(given) - n.get("num_scan_inputs")
     if any(a.ndim < 2 for a in given[states:]):
-        raise n.fail("an input to be scanned has no axis of time behind that of the batch")
+        raise n.fail("an input to be scanned has no axis of time after that of the batch")
     longest = given[states].shape[1]
     own = _lengths(n, lengths, count, longest)
     done = []
@@ -247,7 +247,7 @@ def _lengths(n: View, lengths: Anything, count: int, longest: int) -> list[int]:
     if not isinstance(lengths, np.ndarray) or lengths.shape != (count,) or lengths.dtype.kind not in "iu":
         raise n.fail(f"sequence_lens is no vector of {count} integers")
     if lengths.size and not 0 <= lengths.min() <= lengths.max() <= longest:
-        raise n.fail(f"sequence_lens has numbers from {lengths.min()} to {lengths.max()}: expected 0 to {longest}")
+        raise n.fail(f"sequence_lens has values from {lengths.min()} to {lengths.max()}: expected 0 to {longest}")
     return [int(v) for v in lengths]
 
 
@@ -291,7 +291,7 @@ def _listed(n: View, name: str, count: int, below: int | None = None) -> tuple[i
     """An attribute with a number for each of `count` inputs or outputs, 0 by default."""
     found = tuple(n.get(name, ()) or (0,) * count)
     if len(found) != count or (below is not None and not all(0 <= v < below for v in found)):
-        raise n.fail(f"{name} is {found}: expected {count} numbers" + ("" if below is None else f" from 0 to {below - 1}"))
+        raise n.fail(f"{name} is {found}: expected {count} values" + ("" if below is None else f" from 0 to {below - 1}"))
     return found
 
 

@@ -1,4 +1,4 @@
-"""DeformConv: a convolution each of whose taps reads the image beside its place, by offsets that are given."""
+"""DeformConv: a convolution each of whose taps reads the image next to its place, by offsets that are given."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _run(
 
 
 def _lower(n: View, b: Builder) -> Any:
-    """The places are numpy's, what lies there and all sums the kernels'."""
+    """The places are numpy's, what is there and all sums the kernels'."""
     group, weight = n.get("group", 1), n.sizes(1)
     p, shape = _parts(n), n.sizes(0)
     repeated = shape[0] if group > 1 else 1  # the weights of every image's groups

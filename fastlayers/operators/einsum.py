@@ -136,7 +136,7 @@ def _lower(n: View, b: Builder) -> Any:
     batch, rows = ["".join(c for c in r if (c in q) == both and c in p) for both in (True, False)]
     columns, summed = "".join(c for c in r if c not in p), "".join(c for c in p if c not in r)
     count, m, k, w = (math.prod(every[c] for c in group) for group in (batch, rows, summed, columns))
-    # Whichever way its axes lie already, the second may be turned; else its columns come last.
+    # Whichever way its axes are already, the second may be turned; else its columns come last.
     turned = [c for c in q if every[c] != 1] == [c for c in batch + columns + summed if every[c] != 1]
     left = _laid(b, x, p, batch + rows + summed, every).view((count, m, k))
     shape = (count, w, k) if turned else (count, k, w)

@@ -134,7 +134,7 @@ def _elements_grid(n: View) -> _Grid | None:
 
 
 def _nd_grid(n: View, batch: int) -> _Grid | None:
-    """Tuples of indices that settle the first axes, behind those of the batch."""
+    """Tuples of indices that settle the first axes, after those of the batch."""
     shape, indices = n.sizes(0), n.sizes(1)
     last = _nd_lengths(n, shape, indices, batch)
     assert last is not None
@@ -285,7 +285,7 @@ def _depth(n: View, depth: np.ndarray) -> int:
 def _one_hot_infer(n: View) -> list[Spec]:
     values = n.shape(2)
     if values is not None and (len(values) != 1 or (isinstance(values[0], int) and values[0] != 2)):
-        raise n.fail(f"values have shape {values}: expected two numbers, for off and on")
+        raise n.fail(f"values have shape {values}: expected two values, for off and on")
     shape, dtype, depth = n.shape(0), n.spec(2).dtype, n.value(1)
     if shape is None:
         return [Spec(None, dtype)]

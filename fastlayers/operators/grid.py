@@ -60,7 +60,7 @@ def _sample_run(n: View, x: np.ndarray, grid: np.ndarray) -> Arrays:
         if math.prod(shape):
             raise n.fail(f"x has shape {x.shape}: expected pixels to read")
         return (np.zeros(shape, x.dtype),)
-    # Between whole numbers lie others, which are cut off at the end.
+    # Between whole numbers are others, which are cut off at the end.
     pixels = wide(x) if x.dtype.kind in "fc" else x.astype(np.float64)
     places = wide(grid).reshape(*grid.shape[:1], count, len(sizes))
     if pixels.dtype.kind == "f":  # float32 for images of float32, as everyone has it
@@ -110,7 +110,7 @@ def _axes(n: View, theta: Shape | None, length: Shape | None) -> int | None:
     )
     found = lengths & rows & {2, 3}
     if not found or (theta is not None and len(theta) != 3) or (length is not None and len(length) != 1):
-        raise n.fail(f"theta has shape {theta}, the size {length}: expected (n, 2, 3) and 4 numbers, or (n, 3, 4) and 5")
+        raise n.fail(f"theta has shape {theta}, the size {length}: expected (n, 2, 3) and 4 values, or (n, 3, 4) and 5")
     return found.pop() if len(found) == 1 else None
 
 

@@ -1,4 +1,4 @@
-"""Layers of models that keep a state instead of keys: LinearAttention and CausalConvWithState; and SwiGLU beside them."""
+"""Layers of models that keep a state instead of keys: LinearAttention and CausalConvWithState; and SwiGLU next to them."""
 
 from __future__ import annotations
 

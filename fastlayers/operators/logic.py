@@ -124,7 +124,7 @@ def _cast(n: View, x: np.ndarray, dtype: np.dtype[Any]) -> Arrays:
 
 
 def _of_strings(n: View, x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """The numbers that strings say."""
+    """The values that strings say."""
     if dtype.kind == "O":
         return x
     number = {"f": float, "i": int, "u": int}.get(dtype.kind)
@@ -137,7 +137,7 @@ def _of_strings(n: View, x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def _as_strings(x: np.ndarray) -> np.ndarray:
-    """Numbers as onnxruntime writes them: floats with 8 digits, doubles with 17, without what is not needed."""
+    """Values as onnxruntime writes them: floats with 8 digits, doubles with 17, without what is not needed."""
     made = np.empty(x.size, object)
     form = ".17g" if x.dtype == np.float64 else ".8g"
     special = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}

@@ -101,7 +101,7 @@ def _concat_run(n: View, *arrays: np.ndarray) -> Arrays:
 
 
 def _concat_lower(n: View, b: Any) -> Any:
-    """Parts that lie one behind the other are written where they belong by whoever makes them, if nothing hinders it."""
+    """Parts that are one after the other are written where they belong by whoever makes them, if nothing hinders it."""
     if not movers(n):
         return False
     shapes = [n.sizes(i) for i in range(len(n.inputs))]
@@ -313,7 +313,7 @@ def _tile_infer(n: View) -> list[Spec]:
 
 def _check_repeats(n: View, rank: int, repeats: Sequence[int]) -> None:
     if len(repeats) != rank or any(r < 0 for r in repeats):
-        raise n.fail(f"repeats are {tuple(repeats)}: expected {rank} numbers of at least 0")
+        raise n.fail(f"repeats are {tuple(repeats)}: expected {rank} values of at least 0")
 
 
 def _tile_run(n: View, x: np.ndarray, repeats: np.ndarray) -> Arrays:

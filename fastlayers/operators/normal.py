@@ -1,4 +1,4 @@
-"""Normalisations, softmax, and `Affine`, what passes make of a batch normalisation that nothing takes in: act(x scale + shift)
+"""Normalizations, softmax, and `Affine`, what passes make of a batch normalization that nothing takes in: act(x scale + shift)
 a channel.
 """
 
@@ -120,7 +120,7 @@ _softmax("LogSoftmax", "log_softmax", _log_softmax)
 _softmax("Hardmax", None, _hardmax)
 
 
-# ---- batch normalisation and Affine -------------------------------------------------------------------------------------
+# ---- batch normalization and Affine -------------------------------------------------------------------------------------
 
 
 def batch_norm_infer(n: View) -> list[Spec]:
@@ -138,7 +138,7 @@ def batch_norm_infer(n: View) -> list[Spec]:
 def scale_and_shift(
     scale: np.ndarray, bias: np.ndarray, mean: np.ndarray, variance: np.ndarray, epsilon: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A batch normalisation as x scale + shift, in float64."""
+    """A batch normalization as x scale + shift, in float64."""
     factor = scale.astype(np.float64) / np.sqrt(variance.astype(np.float64) + epsilon)
     return factor, bias.astype(np.float64) - mean.astype(np.float64) * factor
 
@@ -198,7 +198,7 @@ def batch_norm_lower(n: View, b: Builder) -> Any:
 
 
 def _batch_statistics(n: View, b: Builder) -> Any:
-    """All numbers of a channel are brought together: then each channel is a group of one image."""
+    """All values of a channel are brought together: then each channel is a group of one image."""
     x, out = b.input(0), b.output(0)
     at = _axis(n, 1, len(x.shape))
     o, c, i = _volume(x.shape[:at]), x.shape[at], _volume(x.shape[at + 1 :])
@@ -273,7 +273,7 @@ register(
 )
 
 
-# ---- layer, root-mean-square, instance and group normalisation ----------------------------------------------------------
+# ---- layer, root-mean-square, instance and group normalization ----------------------------------------------------------
 
 
 def layer_norm_infer(n: View) -> list[Spec]:
@@ -341,7 +341,7 @@ def _groups(n: View, channels: int) -> int:
 
 
 def group_norm_infer(n: View) -> list[Spec]:
-    """Inputs: x, scale, bias; the last two a number a channel, or left out, or a number a group if `per_group` (opset 18)."""
+    """Inputs: x, scale, bias; the last two a number per channel, or left out, or a number per group if `per_group` (opset 18)."""
     x = n.shape(0)
     if x is not None:
         if len(x) < 2:
@@ -360,7 +360,7 @@ def group_norm_infer(n: View) -> list[Spec]:
 def group_norm_run(
     n: View, x: np.ndarray, scale: np.ndarray | None = None, bias: np.ndarray | None = None
 ) -> Sequence[np.ndarray]:
-    """Each group of channels of each image is normalised; scale and bias have one number a channel."""
+    """Each group of channels of each image is normalized; scale and bias have one number a channel."""
     groups = _groups(n, x.shape[1])
     if not x.size:
         return (x,)
@@ -399,14 +399,14 @@ register(
     group_norm_infer,
     group_norm_run,
     group_norm_lower,
-    Traits(time="image", whole="normalises over", work="elements"),
+    Traits(time="image", whole="normalizes over", work="elements"),
 )
 register(
     "InstanceNormalization",
     group_norm_infer,
     group_norm_run,
     group_norm_lower,
-    Traits(time="image", whole="normalises over", work="elements"),
+    Traits(time="image", whole="normalizes over", work="elements"),
 )
 
 

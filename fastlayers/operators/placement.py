@@ -34,7 +34,7 @@ def _crop_sizes(n: View, shape: Shape, wanted: Sequence[int] | None) -> Shape:
 
 
 def _crop_infer(n: View) -> list[Spec]:
-    """x with the given sizes: its middle, or x in the middle of zeros. What is left of an odd difference is behind."""
+    """x with the given sizes: its middle, or x in the middle of zeros. What is left of an odd difference is after."""
     wanted, shape = known(n, 1), n.shape(0)
     if shape is None:
         return [Spec(None, n.spec(0).dtype)]
@@ -127,7 +127,7 @@ def _only(axis: int, rank: int) -> list[bool]:
 
 
 def _beyond(a: Dim, b: Dim, less: bool) -> bool:
-    """Whether size a may not stand beside b: it is another one, or (`less`) more."""
+    """Whether size a may not stand next to b: it is another one, or (`less`) more."""
     return isinstance(a, int) and isinstance(b, int) and (a > b if less else a != b)
 
 
@@ -214,7 +214,7 @@ def _unpooled(n: View, shape: Shape) -> Shape:
 
 
 def _unpool_infer(n: View) -> list[Spec]:
-    """x put where `indices` say (positions in the flat result), zeros elsewhere; behind it zeros up to output_shape."""
+    """x put where `indices` say (positions in the flat result), zeros elsewhere; after it zeros up to output_shape."""
     need_kind(n, "iu", 1)
     x, dtype, wanted = n.shape(0), n.spec(0).dtype, known(n, 2)
     if x is not None and n.shape(1) is not None and any(map(_beyond, x, n.shape(1), (False,) * len(x))):  # type: ignore[arg-type]

@@ -72,7 +72,7 @@ def lp_pool_lower(n: View, b: Builder) -> Any:
 def max_pool_lower(n: View, b: Builder) -> Any:
     _, place = _place(n)
     if n.spec(0).dtype.itemsize == 1 and n.spec(0).dtype.kind in "iu" and not n.wants(1):
-        from ._quantised_lower import max_pool_lower as bytes_lower
+        from ._quantized_lower import max_pool_lower as bytes_lower
 
         return bytes_lower(n, b, place)
     if n.wants(1):

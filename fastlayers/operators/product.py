@@ -277,6 +277,7 @@ register(
         multiply_adds=lambda n, out: elements(out) * n.sizes(1)[-1],
         epilogue=("activation", "residual"),
         weights=(1, 2),
+        halves=(1,),
         scaling=_ROWS,
     ),
 )

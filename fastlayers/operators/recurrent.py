@@ -271,5 +271,9 @@ def _run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
 
 for _op in GATES:
     register(
-        _op, _infer, _run, _lower, Traits(time="recurrent", work="products", multiply_adds=recurrent, weights=(1, 2, 3, 7, 8))
+        _op,
+        _infer,
+        _run,
+        _lower,
+        Traits(time="recurrent", work="products", multiply_adds=recurrent, weights=(1, 2, 3, 7, 8), halves=(1, 2, 8)),
     )

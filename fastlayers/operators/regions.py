@@ -23,7 +23,7 @@ __all__: list[str] = []
 def _infer(n: View, size: Sequence[int]) -> list[Spec]:
     x, boxes, last = n.shape(0), n.shape(1), n.get("x_last", False)
     if (x is not None and len(x) != 4) or (boxes is not None and len(boxes) != 2) or len(size) != 2 or any(s < 1 for s in size):
-        raise n.fail(f"x has shape {x}, boxes {boxes}, bins are {tuple(size)}: expected 4 axes, 2 axes and two numbers")
+        raise n.fail(f"x has shape {x}, boxes {boxes}, bins are {tuple(size)}: expected 4 axes, 2 axes and two values")
     expect(n, 1, None, 5 if n.op == "MaxRoiPool" else 4)
     count, channels = None if boxes is None else boxes[0], None if x is None else x[3 if last else 1]
     return [Spec(arranged(count, channels, size, last), n.spec(0).dtype)]

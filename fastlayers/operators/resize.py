@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-Tables = dict[int, tuple[Table, np.ndarray]]  # by axis: its taps, and which outputs lie outside
+Tables = dict[int, tuple[Table, np.ndarray]]  # by axis: its taps, and which outputs are outside
 
 
 def _given(n: View, i: int, values: Any = None) -> list[float] | None:
@@ -42,12 +42,12 @@ def _resized(n: View, shape: Sequence[int], values: Sequence[Any] = ()) -> list[
     if (scales is None) == (sizes is None):
         raise n.fail("expected either scales or sizes")
     if len(scales or sizes or ()) != len(axes):
-        raise n.fail(f"{'scales' if scales else 'sizes'} are {scales or sizes}: expected {len(axes)}, one an axis")
+        raise n.fail(f"{'scales' if scales else 'sizes'} are {scales or sizes}: expected {len(axes)}, one per axis")
     crop = n.get("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
     if crop and (roi is not None or not n.has(1)) and len(roi or ()) != 2 * len(axes):
-        raise n.fail(f"roi is {roi}: expected {2 * len(axes)} numbers, the starts of all axes and then their ends")
+        raise n.fail(f"roi is {roi}: expected {2 * len(axes)} values, the starts of all axes and then their ends")
     if any(v <= 0 for v in scales or ()) or any(v < 0 for v in sizes or ()):
-        raise n.fail(f"{'scales' if scales else 'sizes'} are {scales or sizes}: expected positive numbers")
+        raise n.fail(f"{'scales' if scales else 'sizes'} are {scales or sizes}: expected positive values")
     policy = n.get("keep_aspect_ratio_policy", "stretch")
     if policy not in ("stretch", "not_larger", "not_smaller"):
         raise n.fail(f"keep_aspect_ratio_policy is {policy!r}: expected stretch, not_larger or not_smaller")
@@ -167,7 +167,7 @@ register("Resize", resize_infer, resize_run, resize_lower, Traits(whole="resizes
 
 
 def _sizes(n: View, space: Sequence[Dim]) -> tuple[Dim, ...]:
-    """sizes, or scales, one an axis of space."""
+    """sizes, or scales, one per axis of space."""
     if n.get("sizes") is not None:
         return tuple(n.get("sizes"))
     return tuple(torch_size(d, s) if isinstance(d, int) else None for d, s in zip(space, n.get("scales"), strict=True))

@@ -20,7 +20,7 @@ __all__ = ["turned"]
 
 
 def _heads(n: View, rank: int) -> int | None:
-    """How many heads lie beside each other; None where they have an axis of their own."""
+    """How many heads are next to each other; None where they have an axis of their own."""
     if rank == 4:
         return None
     heads = int(n.get("num_heads", 0))
@@ -48,7 +48,7 @@ def _infer(n: View) -> list[Spec]:
         if cos is not None:
             half = cos[-1] if cos else None
             if isinstance(half, int) and isinstance(width, int) and 2 * half > width:
-                raise n.fail(f"the cosines have shape {cos}, heads {width} numbers: expected at most half as many")
+                raise n.fail(f"the cosines have shape {cos}, heads {width} values: expected at most half as many")
             lead = (None,) if n.has(3) else (None, steps) if len(cos) == 3 else (steps,)
             expect(n, 1, *lead, half)
             expect(n, 2, *cos)

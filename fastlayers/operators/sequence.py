@@ -50,7 +50,7 @@ def _integer(n: View, i: int, value: Anything) -> int:
 
 
 def _position(n: View, value: Anything, length: int, behind: int = 0) -> int:
-    """A position in a list, counted from its front; `behind` is 1 if it may also be its end."""
+    """A position in a list, counted from its front; `after` is 1 if it may also be its end."""
     at = _integer(n, 1 if len(n.node.inputs) < 3 else 2, value)
     if not -length <= at < length + behind:
         raise n.fail(f"position {at} in a sequence of {length}: expected {-length} to {length + behind - 1}")

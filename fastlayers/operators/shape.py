@@ -89,7 +89,7 @@ def _reshaped(n: View, shape: Shape | None, wanted: Sequence[int]) -> Shape:
         sizes[wanted.index(-1)] = None if shape is None else _rest(n, shape, wanted)
     before, after = None if shape is None else product(shape), product(sizes)
     if before is not None and after is not None and before != after:
-        raise n.fail(f"x has shape {shape}, which is {before} numbers: the new shape {tuple(wanted)} has {after}")
+        raise n.fail(f"x has shape {shape}, which is {before} values: the new shape {tuple(wanted)} has {after}")
     return tuple(sizes)
 
 
@@ -189,7 +189,7 @@ register("Unsqueeze", _unsqueeze_infer, _unsqueeze_run, _view_lower, _VIEW._repl
 
 
 def _aligned(n: View, shape: Shape, rank: int) -> Shape:
-    """The shape with axes of size 1 behind it, so that its first axis lies below axis `axis` of an array of `rank` axes."""
+    """The shape with axes of size 1 after it, so that its first axis is below axis `axis` of an array of `rank` axes."""
     axis = axis_of(n, n.get("axis", 0), rank)
     return (*shape, *[1] * max(rank - axis - len(shape), 0))
 

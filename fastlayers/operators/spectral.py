@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 Arrays = tuple[np.ndarray, ...]
-LARGEST = 1 << 40  # numbers of a result
+LARGEST = 1 << 40  # values of a result
 MOST_PLANNED = 1 << 20  # points of a transform that a kernel plans: its tables take some 60 bytes each
 
 # ---- DFT -------------------------------------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ def _one(n: View, i: int) -> int | None:
     if found is None:
         return None
     if len(found) != 1:
-        raise n.fail(f"input {i} has {len(found)} numbers: expected one")
+        raise n.fail(f"input {i} has {len(found)} values: expected one")
     return found[0]
 
 
@@ -68,7 +68,7 @@ def _dft_infer(n: View) -> list[Spec]:
     if isinstance(x[-1], int) and x[-1] != n.get("parts", x[-1]):
         raise n.fail(f"x has shape {x}: expected complex numbers, (…, size, …, 2)")
     if half and isinstance(x[-1], int) and x[-1] != (2 if inverse else 1):
-        raise n.fail(f"x has shape {x}: onesided takes {'complex' if inverse else 'real'} numbers")
+        raise n.fail(f"x has shape {x}: onesided takes {'complex' if inverse else 'real'} values")
     last = 1 if half and inverse else 2
     if axis is None:
         return [Spec((*(None,) * (len(x) - 1), last), dtype)]
@@ -186,9 +186,9 @@ def _frame(n: View, x: Dim, step: int | None, window: Dim, length: int | None) -
     if isinstance(size, int):
         _length(n, size, "frame_length")
         if isinstance(window, int) and window != size:
-            raise n.fail(f"the window has {window} numbers, frame_length is {size}: expected the same")
+            raise n.fail(f"the window has {window} values, frame_length is {size}: expected the same")
         if isinstance(x, int) and x < size:
-            raise n.fail(f"the signal has {x} numbers: expected at least {size}, the length of a frame")
+            raise n.fail(f"the signal has {x} values: expected at least {size}, the length of a frame")
     frames = (x - size) // step + 1 if isinstance(x, int) and isinstance(size, int) and step is not None else None
     return frames, size
 
@@ -211,7 +211,7 @@ def _stft_infer(n: View) -> list[Spec]:
         raise n.fail(f"x has shape {x}: expected (n, length) or (n, length, 1 or 2)")
     half = bool(n.get("onesided", 1))
     if half and len(x) == 3 and x[2] == 2:
-        raise n.fail(f"x has shape {x}: onesided takes real numbers")
+        raise n.fail(f"x has shape {x}: onesided takes real values")
     frames, size = _frame(n, x[1], _one(n, 1), window, _one(n, 3))
     return [Spec((x[0], frames, _kept(n, size, half, False), 2), dtype)]
 
@@ -252,7 +252,7 @@ register("STFT", _stft_infer, _stft_run, _stft_lower, Traits(steers=(1, 3)))
 
 
 def _places(n: View) -> tuple[int, int, int | None]:
-    """From one frame to the next, how many numbers are left out before the first, and how many there are."""
+    """From one frame to the next, how many values are left out before the first, and how many there are."""
     step, offset, length = n.get("step"), n.get("offset", 0), n.get("length")
     for name, value, least in (("step", step, 1), ("offset", offset, 0), ("length", length, 0)):
         if name == "length" and value is None:

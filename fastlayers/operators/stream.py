@@ -2,7 +2,7 @@
 
 A state that has not begun is a scalar; what it stands for is known once the sizes of x are, so nothing must be told beforehand.
 
-- ``StreamWindow(x, state) -> window, rest, count``: x behind what was kept, or behind `before` numbers `fill` if nothing was,
+- ``StreamWindow(x, state) -> window, rest, count``: x after what was kept, or after `before` numbers `fill` if nothing was,
   along `axis`. Windows of `reach` positions with a `step` that fit into it will be read; `rest` is what later ones need. `window`
   is filled up so that `least` (1) fit into it at least. `count` has as many elements as windows that fit otherwise, all 0.
 - ``StreamCut(y, count)``: the first positions of y along `axis`, as many as count has elements. ``StreamFill(y, count)``: one

@@ -16,12 +16,12 @@ __all__: list[str] = []
 
 
 def _within(n: View, i: int, count: int | None, least: int, most: int) -> bool:
-    """Checks the vector of integers of input i; whether its numbers are known, as kernels need them."""
+    """Checks the vector of integers of input i; whether its values are known, as kernels need them."""
     shape, value = n.shape(i), n.value(i)
     if shape is not None and (len(shape) != 1 or (count is not None and shape[0] != count)):
         raise n.fail(f"input {i} has shape {shape}: expected a vector" + (f" of {count}" if count is not None else ""))
     if value is not None and value.size and not least <= value.min() <= value.max() <= most:
-        raise n.fail(f"input {i} has numbers from {value.min()} to {value.max()}: expected {least} to {most}")
+        raise n.fail(f"input {i} has values from {value.min()} to {value.max()}: expected {least} to {most}")
     return value is not None
 
 
@@ -97,7 +97,7 @@ def _distribution_lower(n: View, b: Any) -> Any:
         np.sort(np.append(children, order[:1])), np.arange(-nodes - 1, nodes) if nodes else []
     )
     if not whole or (place[children[inner]] <= np.tile(place, 2)[inner]).any():
-        raise n.fail("inputs 1 to 3 make no tree: expected each node once, behind the one above it, and each class once")
+        raise n.fail("inputs 1 to 3 make no tree: expected each node once, after the one above it, and each class once")
     x = b.input(0)
     rows = math.prod(x.shape[:-1])
     tree = (b.input(i) for i in (1, 2, 3))

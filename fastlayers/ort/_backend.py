@@ -1,4 +1,4 @@
-"""onnxruntime.backend: a model behind the interface of onnx's backends."""
+"""onnxruntime.backend: a model after the interface of onnx's backends."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ __all__ = ["IOBinding", "SessionIOBinding"]
 
 
 class SessionIOBinding:
-    """What stands behind an `IOBinding`."""
+    """What stands after an `IOBinding`."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

@@ -1,4 +1,4 @@
-"""What stands behind a session: the model, its inputs and outputs as onnxruntime describes them, and what is checked of a run.
+"""What stands after a session: the model, its inputs and outputs as onnxruntime describes them, and what is checked of a run.
 
 onnxruntime has this as the class `InferenceSession` of its compiled module; `Session._sess` is one.
 """

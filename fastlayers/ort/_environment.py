@@ -75,9 +75,9 @@ def get_ep_devices() -> list[OrtEpDevice]:
 
 
 def set_seed(seed: int) -> None:
-    """Cannot be had, which a warning says: random operators without a seed of their own draw other numbers in every run."""
+    """Cannot be had, which a warning says: random operators without a seed of their own draw other values in every run."""
     _number("set_seed", seed)
-    warnings.warn("set_seed: random operators draw other numbers in every run unless the model gives them a seed", stacklevel=2)
+    warnings.warn("set_seed: random operators draw other values in every run unless the model gives them a seed", stacklevel=2)
 
 
 def set_default_logger_severity(severity: int) -> None:

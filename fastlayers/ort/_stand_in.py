@@ -36,7 +36,7 @@ def _root() -> dict[str, Any]:
 
 
 def _compiled() -> dict[str, Any]:
-    """The compiled module: its session and values are what stands behind ours."""
+    """The compiled module: its session and values are what stands after ours."""
     from . import _core, _enums, _options, _values
 
     return {

@@ -84,7 +84,7 @@ def dtype_of(what: str, kind: Any) -> tuple[np.dtype[Any], int]:
 
 
 class OrtDevice:
-    """A device by its numbers; arrays can be on the processor alone."""
+    """A device by its values; arrays can be on the processor alone."""
 
     def __init__(self, kind: Any, memory: int = 0, vendor: int = 0, number: int = 0) -> None:
         if isinstance(kind, OrtDevice):

@@ -231,7 +231,7 @@ class InferenceSession(Session):
 
     Args:
         path_or_bytes: a path, or the model's bytes. Of every format that `fastlayers.load` knows; external data is looked for
-            beside the path.
+            next to the path.
         sess_options: `SessionOptions`, or None.
         providers: names of providers, or tuples of a name and options. What is not here is warned of, and left out.
         provider_options: options for each name.

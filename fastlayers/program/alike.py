@@ -23,7 +23,7 @@ class Pattern(NamedTuple):
 
 
 def pattern(builder: Builder, record: Record, ins: Sequence[int], outs: Sequence[int]) -> Pattern | None:
-    """The pattern of a node none of whose inputs is known; None if its calls say more than where its arrays lie."""
+    """The pattern of a node none of whose inputs is known; None if its calls say more than where its arrays are."""
     if record.effects or record.nbytes or not all(isinstance(call, Call) for call in record.calls):
         return None
     refs = builder.refs
@@ -38,14 +38,14 @@ def pattern(builder: Builder, record: Record, ins: Sequence[int], outs: Sequence
 def repeated(
     builder: Builder, like: Pattern, placed: Placed, ins: Sequence[int], outs: Sequence[int], own: Mapping[int, Buffer]
 ) -> Record | None:
-    """The record of a node of the pattern's kind, whose inputs have the same shapes and dtypes; sets where its results lie. None,
-    and nothing done, where its inputs do not lie as those of the pattern do.
+    """The record of a node of the pattern's kind, whose inputs have the same shapes and dtypes; sets where its results are. None,
+    and nothing done, where its inputs are not as those of the pattern do.
 
     Args:
-        builder: where values lie.
+        builder: where values are.
         like: the pattern.
         placed: the node.
-        ins: the numbers of its inputs; `outs`: and of its outputs.
+        ins: the values of its inputs; `outs`: and of its outputs.
         own: the buffers of its outputs in the earlier binding.
     """
     refs, parents = builder.refs, builder.parents

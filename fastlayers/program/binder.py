@@ -42,7 +42,7 @@ FOLD_BYTES = 1 << 16
 
 
 class Interpret(Exception):
-    """Sizes depend on numbers that are there only when the model runs. `position`: of the node in the graph that is bound."""
+    """Sizes depend on values that are there only when the model runs. `position`: of the node in the graph that is bound."""
 
     position = 0
 
@@ -90,7 +90,7 @@ def rebind(
     between: Callable[[], object] = bool,
 ) -> Trace | None:
     """As `bind`, but of an earlier binding everything is kept that these inputs leave as it was. None where `bind` must do it:
-    another branch is taken, ranks have changed, values lie elsewhere, or there is something to be raised.
+    another branch is taken, ranks have changed, values are elsewhere, or there is something to be raised.
     """
     binder = _Binder(pack, as_written, most, between)
     try:
@@ -110,7 +110,7 @@ def check_total(trace: Trace, arena: int, most: int) -> None:
     total = arena + sum(math.prod(shape) * dtype.itemsize for shape, dtype in trace.outputs)
     if total > most:
         node, *_, made, _ = max(trace.nodes, key=lambda placed: result_bytes(View(placed.node, [], []), placed.outputs))
-        text = f"intermediate results and outputs would take {total} bytes at once ({math.prod(made[0].shape or ())} numbers"  # type: ignore[arg-type]
+        text = f"intermediate results and outputs would take {total} bytes at once ({math.prod(made[0].shape or ())} values"  # type: ignore[arg-type]
         raise too_much("run", f"{text} in that of {View(node, [], []).where})", most)
 
 
@@ -207,7 +207,7 @@ class _Binder:
     # ---- what another binding leaves to be done ---------------------------------------------------------------------
 
     def again(self, graph: Graph, before: Trace, inputs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Trace | None:
-        """Binds the nodes anew that these inputs, or what others make of them, reach."""
+        """Binds the nodes again that these inputs, or what others make of them, reach."""
         route = self.route = before.route
         self.anew = False
         self.specs, self.known, self.fixed = before.specs[:], before.known[:], before.fixed[:]
@@ -451,12 +451,12 @@ class _Numpy:
 
 
 def run_operator(node: Node, view: View, arrays: Sequence[np.ndarray | None], specs: Sequence[Spec] = ()) -> Sequence[np.ndarray]:
-    """Runs a node's numpy meaning; numpy's warnings about infinity and NaN are silent, its errors are ours. `specs`: what the
-    rule has said of the results, which others believe.
+    """Runs a node's reference implementation; numpy's warnings about infinity and NaN are silent, its errors are ours. `specs`:
+    what the rule has said of the results, which others believe.
     """
     run = OPERATORS[node.op].run
     if run is None:
-        raise UnsupportedError(f"{view.where}: has no meaning in numpy")
+        raise UnsupportedError(f"{view.where}: has no reference implementation")
     with np.errstate(all="ignore"):
         try:
             made = run(view, *arrays)
@@ -473,7 +473,7 @@ def run_operator(node: Node, view: View, arrays: Sequence[np.ndarray | None], sp
 
 
 def value_inputs(graph: Graph) -> tuple[int, ...]:
-    """Positions of the graph's integer and boolean inputs whose numbers decide sizes or branches."""
+    """Positions of the graph's integer and boolean inputs whose values decide sizes or branches."""
     wanted: set[str] = set()
     _steering(graph, wanted)
     return tuple(i for i, value in enumerate(graph.inputs) if value.name in wanted and value.dtype.kind in "iub")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST_KEY", "Binding", "Bindings", "fresh", "keeping"]
 
-# Inputs whose numbers decide sizes are part of a binding's key up to this many elements.
+# Inputs whose values decide sizes are part of a binding's key up to this many elements.
 LARGEST_KEY = 256
 # What the bindings of a program may take: as much as this, and a share of its weights, since a large model has many steps.
 LEAST_BYTES, SHARE = 8 << 20, 0.25

@@ -24,7 +24,7 @@ __all__ = [
     "contiguous",
 ]  # fmt: skip
 
-# Where a buffer lies: in the arena of one run, in a caller's input, in a fresh output, or in the program.
+# Where a buffer is: in the arena of one run, in a caller's input, in a fresh output, or in the program.
 ARENA, INPUT, OUTPUT, CONSTANT = range(4)
 POSITIONS = {kernel.name: kernel.arrays for kernel in KERNELS}
 # Of a kernel's arrays whose names tell their axes (see `kernels.table`): position, name, axes. What broadcasts is not among them.
@@ -56,7 +56,7 @@ class Buffer:
     """A piece of memory, known by its number. A later binding may use it as well, for the same bytes.
 
     `made`: some call has written or read it. The rest is set in a `Plan` alone, which shares its buffers with nobody: `first` and
-    `last` are the numbers of the calls between which it must live; `parent`: it lies `offset` bytes into another buffer; `over`:
+    `last` are the values of the calls between which it must live; `parent`: it is `offset` bytes into another buffer; `over`:
     it may take the place of that buffer, if that one ends where it begins.
     """
 
@@ -72,7 +72,7 @@ class Buffer:
         self.over: Buffer | None = None
 
     def root(self) -> tuple[Buffer, int]:
-        """In a plan, the buffer that has memory of its own, and how many bytes into it this one lies."""
+        """In a plan, the buffer that has memory of its own, and how many bytes into it this one is."""
         buffer, offset = self, 0
         while buffer.parent is not None:
             buffer, offset = buffer.parent, offset + buffer.offset
@@ -111,7 +111,7 @@ class Call(NamedTuple):
 
 
 class PythonCall(NamedTuple):
-    """A numpy step: `function` takes arrays (None for None) and returns a sequence of arrays, which are copied to `outputs`.
+    """A NumPy fallback: `function` takes arrays (None for None) and returns a sequence of arrays, which are copied to `outputs`.
 
     `native` gives the address of a C function that does the same (see `kernels.jit.users`), or None; it is asked where the
     compiled engine runs.
@@ -125,29 +125,29 @@ class PythonCall(NamedTuple):
 
 
 class NativeCall(NamedTuple):
-    """A numpy step that a C function does; `call` is what it stands for."""
+    """A NumPy fallback that a C function does; `call` is what it stands for."""
 
     call: PythonCall
     compiled: Any
 
     @property
     def function(self) -> Callable[..., Any]:
-        """That of the numpy step."""
+        """That of the NumPy fallback."""
         return self.call.function
 
     @property
     def inputs(self) -> tuple[Ref | None, ...]:
-        """Those of the numpy step."""
+        """Those of the NumPy fallback."""
         return self.call.inputs
 
     @property
     def outputs(self) -> tuple[Ref | None, ...]:
-        """Those of the numpy step."""
+        """Those of the NumPy fallback."""
         return self.call.outputs
 
     @property
     def node(self) -> int:
-        """That of the numpy step."""
+        """That of the NumPy fallback."""
         return self.call.node
 
 
@@ -159,9 +159,9 @@ class Builder:
             gives its arguments.
 
     Attributes:
-        refs: where each value lies, by its name or number.
+        refs: where each value is, by its name or number.
         calls: those of the node.
-        parents: buffers that lie within others, by number, and how many bytes from their start.
+        parents: buffers that are within others, by number, and how many bytes from their start.
         placed: of these, the ones that the node has put there.
         overs: of buffers that the node has made, which ones' places they may take.
         own: the buffer that was made for each output of the node.
@@ -188,7 +188,7 @@ class Builder:
     # ---- for operators ----------------------------------------------------------------------------------------------
 
     def input(self, i: int) -> Ref:
-        """Where input i lies."""
+        """Where input i is."""
         key = self._ins[i]
         ref = self.refs.get(key)
         if ref is None:
@@ -196,7 +196,7 @@ class Builder:
         return ref
 
     def optional(self, i: int) -> Ref | None:
-        """Where input i lies, or None if it was left out."""
+        """Where input i is, or None if it was left out."""
         return self.input(i) if self._view.has(i) else None
 
     def output(self, i: int = 0, over: Ref | None = None) -> Ref:
@@ -231,7 +231,7 @@ class Builder:
         return True
 
     def root(self, ref: Ref) -> Buffer:
-        """The buffer with memory of its own in which an array lies."""
+        """The buffer with memory of its own in which an array is."""
         buffer = ref.buffer
         while (found := self.parents.get(buffer.number)) is not None:
             buffer = found[0]
@@ -315,7 +315,7 @@ class Builder:
         outputs: Sequence[Ref | None],
         native: Callable[[], Any] | None = None,
     ) -> None:
-        """Appends a numpy step; see `PythonCall`."""
+        """Appends a NumPy fallback; see `PythonCall`."""
         for ref in (*inputs, *outputs):
             if ref is not None:
                 ref.buffer.made = True
@@ -325,7 +325,7 @@ class Builder:
     def inside(
         self, view: View, specs: Sequence[Spec], given: dict[str, Ref], constants: Mapping[str, np.ndarray], last: bool
     ) -> Iterator[None]:
-        """What follows belongs to a node within the node, `view` with results of `specs`; where values of the inner graph lie is
+        """What follows belongs to a node within the node, `view` with results of `specs`; where values of the inner graph are is
         in `given`, by their names, and its result is added. The `last` one's result is that of the node itself.
         """
         around = self._view, self._specs, self._ins, self._outs, self._before, self.own, self.refs
@@ -372,7 +372,7 @@ class Builder:
 
 
 def contiguous(array: np.ndarray) -> np.ndarray:
-    """The array as kernels take it: itself, or a read-only copy of a file's weights, which may lie at an odd address, or be a
+    """The array as kernels take it: itself, or a read-only copy of a file's weights, which may be at an odd address, or be a
     view of them with the axes in another order.
     """
     if array.flags.c_contiguous and array.flags.aligned:

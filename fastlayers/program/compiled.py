@@ -13,7 +13,7 @@ from .trace import Record, Trace
 
 __all__ = ["Chunks", "bound", "native"]
 
-MOST_OPERANDS = 16  # of a native step
+MOST_OPERANDS = 16  # of a compiled step
 USERS_WORK = 2e6  # nobody knows what a user's function costs: enough for the GIL to be given up
 _FIRST = 2  # spaces of kernels.aot.run: arena, constants, then inputs and outputs
 _INTO, _OVER, _OUTPUT = range(3)  # links of kernels.aot._plan
@@ -22,7 +22,7 @@ Steps = Mapping[str, Callable[..., Any]]
 
 
 def native(call: Call | PythonCall | NativeCall) -> Call | PythonCall | NativeCall:
-    """A numpy step as a call of a C function, where there is one."""
+    """A NumPy fallback as a call of a C function, where there is one."""
     if isinstance(call, PythonCall) and call.native is not None and len(call.inputs) + len(call.outputs) <= MOST_OPERANDS:
         compiled = call.native()
         if compiled is not None:
@@ -103,7 +103,7 @@ class Chunks:
         return self.make(calls, [*links, *ends], keep, self.ledger, record.nbytes)
 
     def step(self, call: Call | PythonCall | NativeCall) -> tuple[Any, Sequence[Any]]:
-        """A call's step, and where its operands lie."""
+        """A call's step, and where its operands are."""
         if not isinstance(call, Call):
             return _users(call), (*call.inputs, *call.outputs)
         kernel, args, _ = call
@@ -118,7 +118,7 @@ class Chunks:
         return step, refs
 
     def merged(self, record: Record) -> tuple[Any, Sequence[Any]] | None:
-        """The one step of a record of elementwise calls, and where its operands lie; None if there is none."""
+        """The one step of a record of elementwise calls, and where its operands are; None if there is none."""
         if record.placed is None or record.placed.node.op != "Elementwise" or record.effects:
             return None
         found = merged(record.calls, lambda call: float(self.step(call)[0].work))

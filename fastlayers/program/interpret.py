@@ -1,4 +1,4 @@
-"""Runs one node alone, where sizes depend on numbers that are there only at run time."""
+"""Runs one node alone, where sizes depend on values that are there only at run time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a model may allocate: results are held against the limit by their shapes, before anything is made, and what numpy takes on
-the way to them is counted where the compiled engine is there.
+"""What a model may allocate: results are compared with the limit by their shapes, before anything is made, and what numpy takes
+on the way to them is counted where the compiled engine is there.
 
 The limit is `load`'s `max_bytes`, or three quarters of the machine's memory where that is less: the system would grant more, and
 kill the process once it is used.

@@ -12,12 +12,12 @@ from .builder import CONSTANT, Call, NativeCall, PythonCall, Ref
 
 __all__ = ["MOST_INPUTS", "Merged", "merged"]
 
-# Of a step; see kernels/aot/_elementwise.pyx, whose numbers of operations these are as well.
+# Of a step; see kernels/aot/_elementwise.pyx, whose values of operations these are as well.
 MOST_INPUTS, MOST_OPERATIONS, MOST_SLOTS = 14, 32, 12
 UNARY, ARITHMETIC, WHERE, CAST = range(4)
-# Fewer calls are as fast alone, where what they read and write lies in the second-level cache and where it does not.
+# Fewer calls are as fast alone, where what they read and write is in the second-level cache and where it does not.
 FEWEST_NEAR, FEWEST_FAR, FAR = 5, 3, 1 << 22
-# By kernel: the kind, how many arrays it reads, and what `parameters` of the step are from its arguments behind them.
+# By kernel: the kind, how many arrays it reads, and what `parameters` of the step are from its arguments after them.
 _KINDS: dict[str, tuple[int, int, Callable[..., tuple[int, tuple[Any, ...]]]]] = {
     "unary": (UNARY, 1, lambda activation: (activation[0], tuple(activation[1:]))),
     "binary": (ARITHMETIC, 2, lambda op, activation: (op, tuple(activation))),
@@ -28,7 +28,7 @@ _MEMORY = 9.0  # operations that an element costs which is read from memory and 
 
 
 class Merged(NamedTuple):
-    """What `elementwise_step` takes, and where its operands lie."""
+    """What `elementwise_step` takes, and where its operands are."""
 
     refs: tuple[Ref, ...]
     arguments: tuple[Any, ...]
@@ -98,7 +98,7 @@ class _Maker:
         return ref.size == self.result.size
 
     def value(self, ref: Ref, out: Ref) -> int | None:
-        """The number of a value that is read beside others of the shape of `out`; None if it cannot be told."""
+        """The number of a value that is read next to others of the shape of `out`; None if it cannot be told."""
         made = self.made.get(ref.buffer.number)
         if made is not None:
             return made if self.alike(ref) and ref.offset == 0 else None

@@ -106,7 +106,7 @@ def _through_host(function: Callable[..., Any], entry: Kernel) -> Callable[..., 
 
 
 def _numpy_step(function: Callable[..., Any], count: int) -> Callable[..., None]:
-    """A numpy step, on copies; its results are cast and broadcast to what the program wants."""
+    """A NumPy fallback, on copies; its results are cast and broadcast to what the program wants."""
 
     def run(*arguments: Any) -> None:
         results = function(*[None if a is None else a.numpy() for a in arguments[:count]])

@@ -63,7 +63,7 @@ def execute(
 
 
 def store(results: Sequence[np.ndarray], outputs: Sequence[np.ndarray | None]) -> None:
-    """Copies what a numpy step returned to where the program wants it."""
+    """Copies what a NumPy fallback returned to where the program wants it."""
     for result, out in zip(results, outputs, strict=False):
         if out is not None:
             out[...] = result

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["PACKED_FORMAT", "Binding", "Program"]
 
-# Raise it when packed weights lie differently than before: those stored in files are then packed anew.
+# Raise it when packed weights are differently than before: those stored in files are then packed again.
 PACKED_FORMAT = 1
 
-# Earlier bindings that new ones may be made of: callers that take turns, such as a prompt and the tokens after it, have one each.
+# Earlier bindings that new ones may be made of: callers that alternate, such as a prompt and the tokens after it, have one each.
 TRACES = 4
 
 
@@ -44,9 +44,9 @@ class Program:
     Args:
         graph: with operators of `operators.OPERATORS`.
         variant: whose kernels run, whatever is `use`d later.
-        native: whether a numpy step is an error (`require_native`).
+        native: whether a NumPy fallback is an error (`require_native`).
         stored: weights that have been packed before, as `packed_arrays` named them.
-        optimise: simplifies a branch before it is first walked: takes it, the constants around it, and the specs of values
+        optimize: simplifies a branch before it is first walked: takes it, the constants around it, and the specs of values
         around it.
         bodies: simplifies what a Loop and its kin run, in the same way.
         rounds: the most that the loops of one run may take together.
@@ -59,7 +59,7 @@ class Program:
         variant: Variant,
         native: bool = False,
         stored: Mapping[str, np.ndarray] | None = None,
-        optimise: Prepare | None = None,
+        optimize: Prepare | None = None,
         bodies: Prepare | None = None,
         rounds: int = MAX_ROUNDS,
         most: int = LARGEST,
@@ -67,7 +67,7 @@ class Program:
         graph = _aligned(graph)
         self.variant, self.native = variant, native
         self._stored = stored or {}
-        self._optimise, self._bodies = optimise, bodies
+        self._optimize, self._bodies = optimize, bodies
         self.rounds, self.most = rounds, most
         # A branch as written, and as it runs for values around it of some ranks and dtypes, by the identity of the former.
         self._branches: dict[int, tuple[Graph, tuple[str, ...], dict[Any, Graph]]] = {}
@@ -108,7 +108,7 @@ class Program:
             return self._unbound("an input is no array", 0, ()).of(self)
         values: list[np.ndarray | None] = [None] * len(inputs)
         if self.by_value:
-            # A copy first: others may change the numbers between a look at them and the next.
+            # A copy first: others may change the values between a look at them and the next.
             inputs = list(inputs)
             for i in self.by_value:
                 if inputs[i].size <= LARGEST_KEY:
@@ -157,8 +157,8 @@ class Program:
         return Binding(weakref.ref(self), (specs, values), None, done, False)
 
     def _made_native(self, trace: Trace, between: Callable[[], object] = bool) -> list[str]:
-        """Puts C functions in the places of numpy steps that have some, and names the nodes that still run in numpy; those that
-        were lowered anew, and not the copies to outputs, which belong to no node.
+        """Puts C functions in place of NumPy fallbacks that have some, and names the nodes that still run in numpy; those that
+        were lowered again, and not the copies to outputs, which belong to no node.
         """
         found = []
         for at in trace.fresh:
@@ -174,7 +174,7 @@ class Program:
         return list(dict.fromkeys(found))
 
     def plan(self, specs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Plan:
-        """The calls for these inputs, made anew."""
+        """The calls for these inputs, made again."""
         with self.variant.bound(), counted(self.most):
             trace = bind(self.graph, specs, values, self.pack, self.branch, self.most)
             self._made_native(trace)
@@ -204,7 +204,7 @@ class Program:
         try:
             return self.stages.run(values, meter, threads)
         except RecursionError:
-            raise LimitError("run: graphs lie in graphs too deeply for what is left of the stack") from None
+            raise LimitError("run: graphs are in graphs too deeply for what is left of the stack") from None
 
     @property
     def stages(self) -> Stages:
@@ -233,7 +233,7 @@ class Program:
 
     def branch(self, graph: Graph, constants: Mapping[str, np.ndarray], specs: Mapping[str, Spec]) -> Graph:
         """The form in which a branch runs, made when it is first taken: what is never taken costs nothing."""
-        if self._optimise is None:
+        if self._optimize is None:
             return graph
         with self.lock:
             found = self._branches.get(id(graph))
@@ -249,7 +249,7 @@ class Program:
             key = tuple(ranks.items())
             form = forms.get(key)
             if form is None:
-                form = forms[key] = self._optimise(graph, constants, ranks)
+                form = forms[key] = self._optimize(graph, constants, ranks)
             return form
 
     def whole_graph(self, graph: Graph | None = None) -> Graph:
@@ -271,7 +271,7 @@ class Program:
         return Graph(graph.inputs, graph.outputs, tuple(nodes), graph.constants, graph.values)
 
     def pack(self, key: Any, kernel: str, arguments: Callable[[], tuple[Any, ...]]) -> Any:
-        """Packed weights, made once for a key; with None made anew and not kept."""
+        """Packed weights, made once for a key; with None made again and not kept."""
         if key is None:
             return self.variant.kernels[kernel](*[_prepared(argument) for argument in arguments()])
         found = self._packed.get(key)
@@ -345,7 +345,7 @@ def _places(graph: Graph, prefix: str = "") -> dict[int, str]:
 
 
 def _stored_name(places: Mapping[int, str], key: Any) -> str | None:
-    """Where packed weights lie in a file; None if their node is none of the file's."""
+    """Where packed weights are in a file; None if their node is none of the file's."""
     node, kernel, more = key
     return None if node not in places else f"packed/{places[node]}/{kernel}" + (f"/{more}" if more is not None else "")
 

@@ -1,7 +1,7 @@
 """Runs a graph that no sizes can settle: stretches of nodes as programs of their own, and single nodes between them.
 
 A *cut* is a node that runs alone: it has graphs of its own, works on lists, or its result's size depends on numbers. Cuts of the
-last sort are found when a stretch is bound, and then known for good. What lies between two cuts is bound to the sizes that are
+last sort are found when a stretch is bound, and then known for good. What is between two cuts is bound to the sizes that are
 there by then, and cached by them; it runs as any program does, with the packed weights of the whole. The graphs of Loop, Scan and
 branches are programs too, each with the constants that it reads of the graphs around it, made once for inputs of its ranks.
 """

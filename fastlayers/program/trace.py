@@ -27,7 +27,7 @@ class Placed(NamedTuple):
 
 class Plan(NamedTuple):
     """The calls of a model for one set of sizes, over buffers of its own. Outputs are (shape, dtype) in the order of the graph's;
-    a call names its node's position. `links`: for each node the numbers of the values that it reads and makes.
+    a call names its node's position. `links`: for each node the values of the values that it reads and makes.
     """
 
     calls: list[Call | PythonCall | NativeCall]
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A node on the way through the graph and the branches that are taken, its values by their numbers (-1: left out).
+    """A node on the way through the graph and the branches that are taken, its values by their values (-1: left out).
 
     Of an `If`, `chosen` is the branch, as written; its results are those of the branch.
     """
@@ -46,7 +46,7 @@ class Entry(NamedTuple):
     node: Node
     ins: tuple[int, ...]
     outs: tuple[int, ...]
-    top: int  # its position in the outermost graph, or that of the node that it lies in
+    top: int  # its position in the outermost graph, or that of the node that it is in
     chosen: Graph | None = None
 
 
@@ -94,7 +94,7 @@ class Repeat(NamedTuple):
     moved: Mapping[Buffer, tuple[Buffer, int]]
 
     def over(self, ref: Ref) -> Ref:
-        """Where an array of the other record lies for this one."""
+        """Where an array of the other record is for this one."""
         found = self.moved.get(ref.buffer)
         return ref if found is None else Ref(found[0], ref.offset + found[1], ref.shape, ref.dtype)
 

@@ -62,13 +62,13 @@ def layout(count: int, edges: Sequence[tuple[int, int]], widest: float = 1100.0)
 
 def _depths(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     depth = [0] * count
-    for a, b in sorted(edges, key=lambda edge: edge[1]):  # numbers are in an order in which they can run
+    for a, b in sorted(edges, key=lambda edge: edge[1]):  # values are in an order in which they can run
         depth[b] = max(depth[b], depth[a] + 1)
     return depth
 
 
 def _chains(count: int, edges: Sequence[tuple[int, int]], depth: Sequence[int]) -> tuple[list[list[int]], list[list[int]]]:
-    """Edges as chains of nodes, one a layer, of which all but the ends are only bends; and the nodes of each layer. Edges that
+    """Edges as chains of nodes, one per layer, of which all but the ends are only bends; and the nodes of each layer. Edges that
     leave one node share their bends.
     """
     layers: list[list[int]] = [[] for _ in range(max(depth, default=-1) + 1)]

@@ -84,7 +84,7 @@ def page(report: Report, title: str) -> str:
     ]
     if roof:
         parts += [
-            "<h2>Beside the limits of this machine</h2>",
+            "<h2>Next to the limits of this machine</h2>",
             "<p>The line is what a core's arithmetic and memory allow; steps whose data is in a cache may pass its slope.</p>",
             f'<div class="picture">{roof}</div>',
         ]

@@ -3,7 +3,7 @@
 From the socket inwards: ``connections`` bounds what one connection may cost, below ASGI; ``app`` finds what a path means;
 ``body`` reads within limits; ``wire`` turns bytes into arrays and back (``datatypes``: one tensor); ``inference`` is the way of
 one request; ``scheduler`` decides what runs when, and which requests run as one batch; ``served`` is one version of a model,
-``sequences`` its streams, ``repository`` the folder that models come from (``config``: what stands beside them). ``metrics``
+``sequences`` its streams, ``repository`` the folder that models come from (``config``: what stands next to them). ``metrics``
 counts, ``logs`` writes lines, ``page`` shows. ``server`` starts and stops one process, ``workers`` several, which ``shared``
 ties together.
 """

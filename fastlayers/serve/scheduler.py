@@ -55,7 +55,7 @@ class Job:
         until: float,
         run: Callable[[float], Any] | None = None,
     ) -> None:
-        """`run`: what is called with the seconds left, in the place of the model."""
+        """`run`: what is called with the seconds left, in place of the model."""
         self.served, self.feeds, self.seconds, self.until, self.run = served, feeds, seconds, until, run
         self.signature: Any = None
         self.rows = 1

@@ -61,7 +61,7 @@ def _concat(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     time = rw.together(node, *kinds)
     rank = rw.rank(node, node.inputs[0])
     if node.attributes["axis"] % rank == time.axis:
-        rw.refuse(node, "puts something before the first step or behind the last one")
+        rw.refuse(node, "puts something before the first step or after the last one")
     if not all(isinstance(k, Time) and k.axis == time.axis for k in kinds):
         rw.refuse(node, "joins steps with what has none: only the whole sequence has as many")
     rw.keep(node)
@@ -121,7 +121,7 @@ def _gather(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 def _pad(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    """Before the first step, with a constant; what is put behind the last one comes late."""
+    """Before the first step, with a constant; what is put after the last one comes late."""
     time, rank = _first(rw, node, kinds)
     pads = _constants(rw, node, 1) or []
     axes = [a % rank for a in _constants(rw, node, 3) or range(rank)]
@@ -132,7 +132,7 @@ def _pad(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     before, behind = pads[at], pads[len(axes) + at]
     given = rw.constant(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else 0.0
     if node.attributes.get("mode", "constant") != "constant" or given is None or min(before, behind) < 0:
-        rw.refuse(node, "puts steps of the sequence itself, or none, before or behind it: expected a constant")
+        rw.refuse(node, "puts steps of the sequence itself, or none, before or after it: expected a constant")
     if before and (time.lead < 0 or time.late):
         rw.refuse(node, "is put before a sequence that begins late")
     fill = float(given) if isinstance(given, float) else float(given.reshape(-1)[0])
@@ -150,7 +150,7 @@ def _pad(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         rw.add("Pad", [padded, rw.ints(*rest), *node.inputs[2:]], out, **node.attributes)
     made = time._replace(lead=time.lead + before * time.step, late=time.late + behind)
     if behind and not time.late:
-        made = made._replace(culprit=f"{where(node)} looks ahead: it puts {behind} steps behind the last one")
+        made = made._replace(culprit=f"{where(node)} looks ahead: it puts {behind} steps after the last one")
     return (made,)
 
 
@@ -166,7 +166,7 @@ def _shape(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 def _reshape(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    """The axis of time stays one of its own: what lies before it, and behind it, has as many numbers as it had."""
+    """The axis of time stays one of its own: what is before it, and after it, has as many values as it had."""
     time = kinds[0]
     if not isinstance(time, Time):
         rw.refuse(node, "has a shape with the number of steps")
@@ -201,7 +201,7 @@ def _reshape(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 def _same(given: Sequence[Any], target: Sequence[Any]) -> bool | None:
-    """Whether two parts of shapes have as many numbers; None if that hangs on a -1."""
+    """Whether two parts of shapes have as many values; None if that hangs on a -1."""
     if any(e == -1 for e in target):
         return None
 

@@ -15,7 +15,7 @@ def _elementwise(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Ki
     time = rw.together(node, *kinds)
     places = {ranks[name] - kind.axis for name, kind in pairs if isinstance(kind, Time)}  # counted from the back
     if len(places) > 1:
-        rw.refuse(node, "joins values whose axes of time do not lie one over the other")
+        rw.refuse(node, "joins values whose axes of time are not one over the other")
     (back,) = places
     for name, kind in pairs:
         _fixed_along(rw, node, name, kind, back)
@@ -31,7 +31,7 @@ def _fixed_along(rw: Rewriter, node: Node, name: str, kind: Kind, back: int) -> 
 
 
 def _channels(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    """Affine and BatchNormalization: numbers a channel."""
+    """Affine and BatchNormalization: values per channel."""
     time = _only_first(rw, node, kinds)
     if node.attributes.get("axis", 1) % rw.rank(node, node.inputs[0]) == time.axis or node.attributes.get("training_mode", 0):
         rw.refuse(node, "has numbers for every step")
@@ -74,7 +74,7 @@ def _linear(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     for name, kind in zip(node.inputs[3:], kinds[3:], strict=True):
         if name:
             if isinstance(kind, Time) and rw.rank(node, name) - kind.axis != back:
-                rw.refuse(node, "joins values whose axes of time do not lie one over the other")
+                rw.refuse(node, "joins values whose axes of time are not one over the other")
             _fixed_along(rw, node, name, kind, back)
     time = rw.together(node, time, *kinds[3:])
     rw.keep(node)
@@ -95,7 +95,7 @@ def _gemm(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 def _along(behind: bool) -> Rule:
-    """Softmax and its kin: along `axis`, the last by default; with `behind`, along all axes from it on."""
+    """Softmax and its kin: along `axis`, the last by default; with `after`, along all axes from it on."""
 
     def rule(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         time, rank = _only_first(rw, node, kinds), rw.rank(node, node.inputs[0])
@@ -144,7 +144,7 @@ def _recurrent(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind
     time, get = _only_first(rw, node, kinds), node.attributes.get
     layout, joined = int(get("layout", 0)), bool(get("joined", False))
     if time.axis != layout:
-        rw.refuse(node, f"has time along axis {layout}, the stream's lies along axis {time.axis} of its input")
+        rw.refuse(node, f"has time along axis {layout}, the stream's is along axis {time.axis} of its input")
     if get("direction", "forward") != "forward":
         rw.refuse(node, f"goes {'both ways' if get('direction') == 'bidirectional' else 'backwards'}: it begins at the last step")
     inputs = [*node.inputs, *(None,) * 9][:9]

@@ -1,5 +1,5 @@
 """Convolutions and pools: those along time get the steps that they still need from a history; padding before the first step is
-its beginning. What is padded behind the last step would look ahead, unless it is cut off again (`_shapes`).
+its beginning. What is padded after the last step would look ahead, unless it is cut off again (`_shapes`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _pool(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     dtype = rw.dtype(node, node.inputs[0])
     fill = -np.inf if node.op == "MaxPool" else 0.0
     if node.op == "MaxPool" and dtype.kind != "f":
-        rw.refuse(node, f"takes the largest of {dtype} numbers: only floats are supported")
+        rw.refuse(node, f"takes the largest of {dtype} values: only floats are supported")
     return _slid(rw, node, kinds, tuple(node.attributes.get("kernel_shape", ())), fill)
 
 
@@ -58,7 +58,7 @@ def _slid(rw: Rewriter, node: Node, kinds: Sequence[Kind], kernel: tuple[int, ..
     made = time.after(reach, step, before)._replace(axis=out_axis, late=late)
     if behind and not time.late:
         made = made._replace(
-            culprit=f"{where(node)} looks ahead: it is padded with {behind} behind the last step; expected padding before the "
+            culprit=f"{where(node)} looks ahead: it is padded with {behind} after the last step; expected padding before the "
             "first step alone, or steps that are cut off again"
         )
     pads = tuple((0, 0) if i == at else pair for i, pair in enumerate(place.pads or ()))
@@ -105,7 +105,7 @@ def _check(rw: Rewriter, node: Node, time: Time, before: int, behind: int, reach
     if before >= reach and (time.lead < 0 or time.late):
         rw.refuse(node, f"is padded with {before} before a sequence that begins late: expected less than its {reach} steps")
     if step > 1 and (behind or time.late):
-        rw.refuse(node, "looks ahead: it is padded behind the last step, and has strides along time")
+        rw.refuse(node, "looks ahead: it is padded after the last step, and has strides along time")
     if step > reach:
         rw.refuse(node, f"leaves out steps: its stride {step} is larger than the {reach} steps of its kernel")
     if get("pad_mode", 0) and (before or behind):
@@ -113,7 +113,7 @@ def _check(rw: Rewriter, node: Node, time: Time, before: int, behind: int, reach
     if get("ceil_mode", 0) and step > 1:
         rw.refuse(node, "looks ahead: ceil_mode lets a last window overhang")
     if node.op == "AveragePool" and (before or behind) and not get("count_include_pad", 0):
-        rw.refuse(node, "averages over fewer numbers at the ends: expected count_include_pad=1, or no padding along time")
+        rw.refuse(node, "averages over fewer values at the ends: expected count_include_pad=1, or no padding along time")
 
 
 def _place(rw: Rewriter, node: Node, kernel: tuple[int, ...], at: int) -> Window:

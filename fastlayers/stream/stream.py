@@ -61,7 +61,7 @@ class Stream:
         """Runs on the next piece.
 
         Args:
-            *arrays: one an input of `inputs`, in their order.
+            *arrays: one per input of `inputs`, in their order.
             timeout: seconds that the run may take, as of `Model.run`; None for as many as it needs.
 
         Returns:
@@ -166,7 +166,7 @@ class Stream:
         return None if value is None else _copied(convert(spec, value))
 
     def reset(self) -> None:
-        """Begins anew: every state is as it was when the stream was made."""
+        """Begins again: every state is as it was when the stream was made."""
         self._state = {name: self._initial.get(name) for name in self._pairs}
 
     def clone(self) -> Stream:

@@ -62,7 +62,7 @@ class WindowStream(Stream):
         """Runs on every window that the next piece completes.
 
         Args:
-            *arrays: one an input of `inputs`, in their order: the piece, and the others as they are for each of its windows.
+            *arrays: one per input of `inputs`, in their order: the piece, and the others as they are for each of its windows.
             timeout: seconds that all of it may take; None for as many as it needs.
 
         Returns:
@@ -83,7 +83,7 @@ class WindowStream(Stream):
         return self._windows(piece, others, timeout)
 
     def flush(self, *, timeout: float | None = None) -> list[Any]:
-        """Runs on what still waits for more, filled up with zeros, and begins anew after it.
+        """Runs on what still waits for more, filled up with zeros, and begins again after it.
 
         Other inputs are those of the last call. A list with one result, or with none if nothing waits.
         """
@@ -97,7 +97,7 @@ class WindowStream(Stream):
         return results
 
     def reset(self) -> None:
-        """Begins anew: what waits is dropped, and every state is as it was when the stream was made."""
+        """Begins again: what waits is dropped, and every state is as it was when the stream was made."""
         super().reset()
         self._waiting, self._others = None, {}
 

@@ -24,7 +24,7 @@ class Call(NamedTuple):
     run: Callable[..., Any]
     arguments: dict[str, Any]
     kinds: dict[str, str]
-    compared: bool = True  # whether every variant gives the same numbers
+    compared: bool = True  # whether every variant gives the same values
     slow: frozenset[str] = frozenset()  # values of the pool that are right, and take long
     files: bool = False  # whether it opens files, for which Python has errors of its own
 

@@ -44,7 +44,7 @@ def attempt(run: Any, arguments: Mapping[str, Any], files: bool = False) -> Outc
 
 
 def _arrays(result: Any) -> Iterator[np.ndarray]:
-    """All numbers of a result; what has none is left out."""
+    """All values of a result; what has none is left out."""
     if isinstance(result, np.ndarray) and result.dtype.kind in "fiub":
         yield result
     elif isinstance(result, (bool, int, float, np.generic)):

@@ -29,7 +29,7 @@ def _net() -> fl.Sequential:
 
 @functools.cache
 def models() -> list[Call]:
-    """All of them; files lie in memory or in a folder of their own."""
+    """All of them; files are in memory or in a folder of their own."""
     net, x = _net(), numbers(2, 6)
     model = fl.compile(net, fl.graph.Input("x", ("n", 6)))
     folder = tempfile.mkdtemp()

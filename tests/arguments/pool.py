@@ -1,4 +1,4 @@
-"""What is put in the place of an argument: wrong types, numbers at the ends of their ranges, arrays of every form."""
+"""What is put in place of an argument: wrong types, values at the ends of their ranges, arrays of every form."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def _read_only() -> np.ndarray:
     return array
 
 
-# Made anew for each call: a call that wrote to its argument would spoil the next one.
+# Made again for each call: a call that wrote to its argument would spoil the next one.
 POOL: dict[str, Callable[[], Any]] = {
-    # no numbers at all
+    # no values at all
     "None": lambda: None,
     "str": lambda: "text",
     "empty str": lambda: "",

@@ -149,7 +149,7 @@ def _child(path: str) -> None:
                     if want.results is None:
                         tell(fault=i, why=f"the reference says {want.fault or want.error}")
                     elif fault := judge.differs(results, want.results):
-                        tell(fault=i, why=f"wrong beside the reference: {fault}")
+                        tell(fault=i, why=f"wrong next to the reference: {fault}")
             answered.clear()
 
         for i in range(job["first"], len(todo)):

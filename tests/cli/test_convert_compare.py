@@ -44,9 +44,9 @@ def compare(model: str, tmp_path: Path, arrays: dict[str, np.ndarray], *more: st
 def test_stored_outputs(model: str, stored: dict[str, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert compare(model, tmp_path, stored) == 0
     out = capsys.readouterr().out
-    assert "1 values beside arrays of arrays.npz" in out and "all agree" in out
+    assert "1 values next to arrays of arrays.npz" in out and "all agree" in out
     assert compare(model, tmp_path, stored, "--layers") == 0
-    assert f"{len(stored) - 1} values beside" in capsys.readouterr().out
+    assert f"{len(stored) - 1} values next to" in capsys.readouterr().out
 
 
 def test_the_first_layer_that_differs_is_named(
@@ -67,7 +67,7 @@ def test_the_first_layer_that_differs_is_named(
 
 def test_plain(model: str, stored: dict[str, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert compare(model, tmp_path, stored, "--against", "plain", "--layers") == 0
-    assert "beside the plain graph" in capsys.readouterr().out
+    assert "next to the plain graph" in capsys.readouterr().out
     assert cli.main(["compare", model]) == 0  # seeded numbers
 
 
@@ -110,7 +110,7 @@ def test_onnxruntime(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     path.write_bytes(content)
     assert cli.main(["compare", str(path), "--shape", "x=2,3", "--against", "onnxruntime", "--layers"]) == 0
     out = capsys.readouterr().out
-    assert "3 values beside ONNX Runtime" in out and "all agree" in out
+    assert "3 values next to ONNX Runtime" in out and "all agree" in out
 
 
 def test_onnxruntime_is_missing(model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ _LEFT = shutil.ignore_patterns(
 
 
 class Edit(NamedTuple):
-    """Text that goes into a file behind the one place where `anchor` stands; into a new file if there is no anchor."""
+    """Text that goes into a file after the one place where `anchor` stands; into a new file if there is no anchor."""
 
     path: str
     anchor: str

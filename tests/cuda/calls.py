@@ -1,4 +1,4 @@
-"""Kernels of the variant "cuda" beside the reference's, on the same arrays."""
+"""Kernels of the variant "cuda" next to the reference's, on the same arrays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ENTRIES = {item.name: item for item in KERNELS}
 
 
 def numbers(*shape: int, seed: int = 0, scale: float = 1.0) -> np.ndarray:
-    """Normal float32 numbers, the same for the same shape and seed."""
+    """Normal float32 values, the same for the same shape and seed."""
     return np.asarray(np.random.default_rng((*shape, seed)).standard_normal(shape) * scale, np.float32)
 
 

@@ -1,4 +1,4 @@
-"""Blocks of Numba's simulator, quickly: the threads of a block take turns from barrier to barrier.
+"""Blocks of Numba's simulator, quickly: the threads of a block alternate from barrier to barrier.
 
 The simulator's own manager polls threads that all want to run at once, which takes a tenth of a second a block. Here one runs at
 a time, the first to the last in one block and the last to the first in the next: so a barrier that is missing shows, since

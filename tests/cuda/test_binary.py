@@ -10,7 +10,7 @@ from fastlayers.kernels.table import BINARY, COMPARE, INTEGER, KINDS, Activation
 from .calls import activation, agree, numbers, requires_cuda
 
 pytestmark = requires_cuda
-# The same shape, in quads and not; rows, columns and numbers that are broadcast; axes that merge; nothing at all.
+# The same shape, in quads and not; rows, columns and values that are broadcast; axes that merge; nothing at all.
 SHAPES = (
     ((3, 4), (3, 4)),
     ((5, 7), (5, 7)),

@@ -1,4 +1,4 @@
-"""Adaptive pooling, pooling over time, resampling and pools of boxes beside the reference."""
+"""Adaptive pooling, pooling over time, resampling and pools of boxes next to the reference."""
 
 from __future__ import annotations
 

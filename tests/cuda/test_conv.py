@@ -1,4 +1,4 @@
-"""Convolutions beside the reference: strides, dilation, groups, every padding, both layouts, sizes around a tile."""
+"""Convolutions next to the reference: strides, dilation, groups, every padding, both layouts, sizes around a tile."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CASES: tuple[tuple[Any, Any, dict[str, Any]], ...] = (
 
 
 def check(p: Problem, layout: Layout, residual: bool = False, f: Activation = IDENTITY, kernel: str = "conv") -> np.ndarray:
-    """`kernel` in a layout; the result as it lies."""
+    """`kernel` in a layout; the result as it is."""
     x_last, out_last = layout
     x = np.ascontiguousarray(np.moveaxis(p.x, 1, -1)) if x_last else p.x
     out = np.full(p.out_shape, np.nan, np.float32)

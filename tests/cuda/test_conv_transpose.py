@@ -1,4 +1,4 @@
-"""Transposed convolutions beside the reference: phases, those without a tap, crops and pads, groups, both layouts."""
+"""Transposed convolutions next to the reference: phases, those without a tap, crops and pads, groups, both layouts."""
 
 from __future__ import annotations
 

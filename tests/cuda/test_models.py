@@ -171,7 +171,7 @@ def test_functions_and_layers_take_host_arrays() -> None:
 
 
 def everything(x: Any) -> Any:
-    """A convolution, a pool, an LSTM, a norm, attention and a product, with what lies between them."""
+    """A convolution, a pool, an LSTM, a norm, attention and a product, with what is between them."""
     f = fl.functional
     y = f.max_pool2d(f.conv2d(x, numbers(4, 2, 3, 3), numbers(4), padding=1, activation="relu"), 2)
     y = f.reshape(f.permute(y, (0, 2, 3, 1)), (2, 6, 4))

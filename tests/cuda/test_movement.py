@@ -68,7 +68,7 @@ def test_an_index_that_is_out_of_range(index: int) -> None:
 
 @pytest.mark.parametrize("source", sorted(KINDS))
 def test_cast(source: str) -> None:
-    """To every kind, of numbers that it holds."""
+    """To every kind, of values that it holds."""
     values = np.array([0, 1, 2, 100, 7, 0.5, 3.99])
     if source.startswith(("int", "float")):
         values = np.concatenate([values, [-1, -2.5, -100]])

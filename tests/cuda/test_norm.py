@@ -1,4 +1,4 @@
-"""Normalisation: rows in registers and long ones, groups, affine maps, local response."""
+"""Normalization: rows in registers and long ones, groups, affine maps, local response."""
 
 from __future__ import annotations
 

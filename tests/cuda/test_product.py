@@ -1,4 +1,4 @@
-"""Products: sizes around tiles, both ways that operands lie, chains of 256 terms, their order."""
+"""Products: sizes around tiles, both ways that operands are, chains of 256 terms, their order."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def function(name: str, *parameters: float) -> Activation:
 
 
 def agree(p: Problem, batch_first: bool = False, apart: bool = False, reverse: bool = False, states: bool = True) -> None:
-    """Outputs and final states beside the reference's, in one layout."""
+    """Outputs and final states next to the reference's, in one layout."""
     x = np.ascontiguousarray(p.x.swapaxes(0, 1)) if batch_first else p.x
     steps, batch = p.x.shape[:2]
     d, h = p.directions, p.outs

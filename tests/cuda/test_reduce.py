@@ -18,7 +18,7 @@ SHAPES = ((2, 70, 1), (2, 5, 3), (1, 65, 2), (0, 3, 1), (1, 0, 3), (2, 3, 0), (1
 def test_shapes(op: str, shape: tuple[int, int, int]) -> None:
     x = numbers(*shape) if op != "log_sum" else np.abs(numbers(*shape))
     out = np.full((shape[0], shape[2]), 77, np.float32)
-    agree("reduce", x, out, REDUCE[op], rtol=4e-6, atol=4e-6)  # up to 70 numbers near 1
+    agree("reduce", x, out, REDUCE[op], rtol=4e-6, atol=4e-6)  # up to 70 values near 1
     if x.size:
         x.reshape(-1)[0] = np.nan
         x.reshape(-1)[-1] = -np.inf if op != "log_sum" else np.inf

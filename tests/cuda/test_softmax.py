@@ -34,7 +34,7 @@ def test_shapes(kernel: str, shape: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("kernel", ["softmax", "log_softmax"])
 @pytest.mark.parametrize("shape", [(6, 5, 1), (6, 1030, 1), (1, 5, 6), (1, 64, 6)], ids=str)
 def test_special_values(kernel: str, shape: tuple[int, int, int]) -> None:
-    """NaN, an infinity, minus infinity first or everywhere, numbers that would overflow: each in a column of its own."""
+    """NaN, an infinity, minus infinity first or everywhere, values that would overflow: each in a column of its own."""
     x = numbers(*shape)
     columns = x[:, :, 0] if shape[2] == 1 else x[0].T
     columns[0, 1] = np.nan

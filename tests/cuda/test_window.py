@@ -1,4 +1,4 @@
-"""Kernels over windows beside the reference: pooling of every kind, and depthwise convolution."""
+"""Kernels over windows next to the reference: pooling of every kind, and depthwise convolution."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .test_conv import check
 pytestmark = requires_cuda
 LAYOUTS = pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
 
-# x, the result's size, kernel, stride, dilation, pads: overlaps, gaps, windows that reach out, or lie in the padding alone.
+# x, the result's size, kernel, stride, dilation, pads: overlaps, gaps, windows that reach out, or are in the padding alone.
 WINDOWS: tuple[tuple[Any, ...], ...] = (
     ((2, 4, 1, 5, 6), (1, 3, 3), (1, 3, 3), (1, 2, 2), (1, 1, 1), (0, 0, 1, 1, 1, 1)),
     ((1, 3, 1, 4, 4), (1, 2, 2), (1, 2, 2), (1, 2, 2), (1, 1, 1), (0,) * 6),
     ((1, 3, 3, 4, 5), (2, 3, 3), (2, 2, 3), (1, 2, 2), (2, 1, 1), (0, 0, 1, 1, 1, 1)),
     ((1, 8, 1, 1, 7), (1, 1, 4), (1, 1, 3), (1, 1, 2), (1, 1, 2), (0, 0, 0, 0, 2, 0)),  # the last one ends outside
-    ((1, 2, 1, 2, 2), (1, 3, 3), (1, 1, 1), (1, 2, 2), (1, 1, 1), (0, 0, 1, 1, 1, 1)),  # some lie in the padding
+    ((1, 2, 1, 2, 2), (1, 3, 3), (1, 1, 1), (1, 2, 2), (1, 1, 1), (0, 0, 1, 1, 1, 1)),  # some are in the padding
     ((1, 5, 1, 3, 3), (1, 1, 1), (1, 3, 3), (1, 1, 1), (1, 1, 1), (0,) * 6),
     ((0, 3, 1, 2, 2), (1, 1, 1), (1, 2, 2), (1, 1, 1), (1, 1, 1), (0,) * 6),
     ((1, 3, 1, 2, 2), (1, 0, 1), (1, 2, 2), (1, 1, 1), (1, 1, 1), (0,) * 6),
@@ -35,7 +35,7 @@ def pool(kind: str, i: int, last: bool, *options: Any, x: np.ndarray | None = No
     out = np.full((*shape[:2], *space), np.nan, np.float32)
     if last:
         x, out = (np.ascontiguousarray(np.moveaxis(a, 1, -1)) for a in (x, out))
-    # sums of a few numbers, roots of a few ulp
+    # sums of a few values, roots of a few ulp
     return agree(f"{kind}_pool", x, out, *window, *options, last, rtol=4e-6, atol=4e-6)[0]
 
 

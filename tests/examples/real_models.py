@@ -13,7 +13,7 @@ from .wheels import wheel_file
 __all__ = ["MODELS", "Real", "differences", "feeds_of", "path_of", "thinned"]
 
 GOLDENS = Path(__file__).parent.parent / "goldens" / "real_onnx.npz"
-MOST = 6000  # numbers that are kept of each output
+MOST = 6000  # values that are kept of each output
 
 
 class Real(NamedTuple):

@@ -21,7 +21,7 @@ from ..goldens.store import read
 FOLDER = Path(__file__).parent.parent.parent / "examples"
 GOLDENS = Path(__file__).parent.parent / "goldens"
 GOLDEN = read(GOLDENS / "seeds.npz")
-# float32 on both sides; the longest sum, over 8192 products of positive numbers with weights, is Keras' less exact one.
+# float32 on both sides; the longest sum, over 8192 products of positive values with weights, is Keras' less exact one.
 TOLERANCE = 4e-6
 
 

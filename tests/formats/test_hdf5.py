@@ -1,4 +1,4 @@
-"""HDF5 through load_weights: what h5py wrote with every kind of storage; files that lie are refused quickly, in little memory."""
+"""HDF5 through load_weights: what h5py wrote with every kind of storage; files that are are refused quickly, in little memory."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def file_of(root: bytes, *behind: bytes) -> bytes:
 
 
 def one(*messages: bytes, data: bytes = b"") -> bytes:
-    """A file whose root holds the dataset x, its messages taking `AT` for where `data` lies."""
+    """A file whose root holds the dataset x, its messages taking `AT` for where `data` is."""
     root = header(hard(b"x", 0))
     at = 96 + len(root)
     root = header(hard(b"x", at))
@@ -119,7 +119,7 @@ def one(*messages: bytes, data: bytes = b"") -> bytes:
 
 
 def behind(*messages: bytes) -> int:
-    """Where data behind the header of these messages lies in `one`."""
+    """Where data after the header of these messages is in `one`."""
     return len(one(*messages))
 
 
@@ -186,7 +186,7 @@ def hostile() -> dict[str, tuple[bytes, type[Error], str]]:
         "shape bomb": (chunk_file((1 << 34,), (1 << 20,), zeros, [(0,)]), FormatError, "a bomb"),
         "chunks left out": (chunk_file((1_100_000,), (1 << 20,), zeros, [(0,)]), FormatError, "has 1 chunks, its shape needs 2"),
         "a chunk twice": (chunk_file((1 << 21,), (1 << 20,), zeros, [(0,), (0,)]), FormatError, "there twice"),
-        "a chunk outside": (chunk_file((1 << 21,), (1 << 20,), zeros, [(0,), (1 << 62,)]), FormatError, "beside the shape"),
+        "a chunk outside": (chunk_file((1 << 21,), (1 << 20,), zeros, [(0,), (1 << 62,)]), FormatError, "next to the shape"),
         "a chunk that inflates": (chunk_file((8,), (8,), zeros, [(0,)]), FormatError, "inflates to more than the 32 bytes"),
         "a chunk cut off": (chunk_file((1 << 20,), (1 << 20,), zeros, [(0,)], -9), FormatError, "or is cut off"),
         "a chunk too large": (chunk_file((8,), (1 << 31,), zeros, [(0,)]), FormatError, "chunks of shape"),

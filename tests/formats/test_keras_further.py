@@ -1,4 +1,4 @@
-"""Operations of keras.ops that no golden has, against numpy; all of them were held to Keras 3.15's own numbers once."""
+"""Operations of keras.ops that no golden has, against numpy; all of them were held to Keras 3.15's own values once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def updated(x: np.ndarray) -> np.ndarray:
     return y
 
 
-# Class, arguments beside x, configuration, the input, and what comes out.
+# Class, arguments next to x, configuration, the input, and what comes out.
 CASES: dict[str, tuple[str, list[Any], dict[str, Any], np.ndarray, Callable[[np.ndarray], Any]]] = {
     "sort": ("Sort", [], {"axis": 1}, X, lambda x: np.sort(x, 1)),
     "sort flat": ("Sort", [], {"axis": None}, X, lambda x: np.sort(x, None)),

@@ -25,7 +25,7 @@ def run(*layers: Any, x: np.ndarray = X, **options: Any) -> np.ndarray:
 
 
 def rounded(x: np.ndarray, name: str) -> np.ndarray:
-    """In float16 the same; of bfloat16 the numbers, in float32."""
+    """In float16 the same; of bfloat16 the values, in float32."""
     if name.endswith("bfloat16"):
         bits = x.astype(np.float32).view(np.uint32)
         return ((bits + ((bits >> 16) & 1) + 0x7FFF) & 0xFFFF0000).view(np.float32)

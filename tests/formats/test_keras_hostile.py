@@ -173,7 +173,7 @@ def cases() -> dict[str, tuple[bytes, type[Error], str]]:
         "an output that is not there": (archive(functional(given(4), relu, outputs=("y", 0, 3))), FormatError, "which has 1"),
         "a negative output": (
             archive(functional(given(4), layer("ReLU", "y", [call(tensor("x", 0, -1))]))),
-            FormatError, "two numbers",
+            FormatError, "two values",
         ),
         "a name twice": (archive(functional(given(4), relu, relu)), FormatError, "two layers have the name 'y'"),
         "references of numbers": (

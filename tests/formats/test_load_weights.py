@@ -231,7 +231,7 @@ FOREIGN: dict[str, tuple[bytes, type[Error], str]] = {
         "model.weights.h5: HDF5: has no signature",
     ),
     "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(90), UnsupportedError, "HDF5: addresses of 0 and lengths of 0 bytes"),
-    "HDF5 behind a user block": (bytes(2048) + b"\x89HDF\r\n\x1a\n", FormatError, "HDF5: the superblock: ends 1 bytes too early"),
+    "HDF5 after a user block": (bytes(2048) + b"\x89HDF\r\n\x1a\n", FormatError, "HDF5: the superblock: ends 1 bytes too early"),
     "ONNX, cut": (b"\x08\x08\x12\x07pytorch\x1a\x052.1.0", FormatError, "is an ONNX model without a graph: truncated?"),
     "GGUF": (b"GGUF\3\0\0\0", UnsupportedError, "the content is GGUF"),
     "gzip": (gzip.compress(CONTENT), UnsupportedError, "gzip-compressed: decompress it first"),

@@ -1,4 +1,4 @@
-"""Flax's MessagePack: its own file, what is no array, and files that lie."""
+"""Flax's MessagePack: its own file, what is no array, and files that are."""
 
 from __future__ import annotations
 

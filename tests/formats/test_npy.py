@@ -1,4 +1,4 @@
-"""The npy reader: dtypes, orders and versions that numpy writes, and one test for each way in which a header may lie."""
+"""The npy reader: dtypes, orders and versions that numpy writes, and one test for each way in which a header may be."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DTYPES = ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"
 BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
     "version 4": (npy_raw(npy_header(), EIGHT, (4, 0)), UnsupportedError, "npy version 4.0, supported are 1.0, 2.0 and 3.0"),
     "version 1.1": (npy_raw(npy_header(), EIGHT, (1, 1)), UnsupportedError, "npy version 1.1"),
-    "nothing behind the magic": (b"\x93NUMPY", FormatError, "expected an npy header"),
+    "nothing after the magic": (b"\x93NUMPY", FormatError, "expected an npy header"),
     "header longer than the file": (npy_raw(npy_header(), length=500), FormatError, "ends inside its header: truncated"),
     "header over the limit": (npy_raw(npy_header(), version=(2, 0), length=1 << 31), FormatError, "at most 10000 are allowed"),
     "empty header": (npy_raw(""), FormatError, "malformed npy header ''"),
@@ -44,7 +44,7 @@ BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
     "shape with leading zeros": (npy_raw(npy_header(shape="(02,)"), EIGHT), FormatError, "malformed npy header"),
     "shape with gaps": (npy_raw(npy_header(shape="(2,,)"), EIGHT), FormatError, "malformed npy header"),
     "shape of commas": (npy_raw(npy_header(shape="(,)"), EIGHT), FormatError, "malformed npy header"),
-    "two numbers, no comma": (npy_raw(npy_header(shape="(1 2,)"), EIGHT), FormatError, "malformed npy header"),
+    "two values, no comma": (npy_raw(npy_header(shape="(1 2,)"), EIGHT), FormatError, "malformed npy header"),
     "number of 5000 digits": (npy_raw(npy_header(shape=f"({'9' * 5000},)")), FormatError, "malformed npy header"),
     "beyond memory": (npy_raw(npy_header(shape="(4611686018427387905,)"), EIGHT), FormatError, "beyond any memory"),
     "product over 64 bits": (npy_raw(npy_header(shape="(4294967296, 4294967296, 2)")), FormatError, "beyond any memory"),

@@ -1,4 +1,4 @@
-"""The npz reader: archives that numpy writes, and one test for each way in which an archive may be broken, hostile or a bomb."""
+"""The npz reader: archives that numpy writes, and one test for each way in which an archive may be broken or malicious."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def overlapping() -> bytes:
 BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
     "no end record": (archive(OK)[:-22], FormatError, "zip archive: has no end-of-directory record: truncated?"),
     "comment too short": (archive(OK, comment=b"abc")[:-1], FormatError, "has no end-of-directory record"),
-    "bytes behind the end": (archive(OK) + b"x", FormatError, "has no end-of-directory record"),
-    "directory elsewhere": (archive(OK, gap=b"xx"), FormatError, "the directory is said to lie at"),
+    "bytes after the end": (archive(OK) + b"x", FormatError, "has no end-of-directory record"),
+    "directory elsewhere": (archive(OK, gap=b"xx"), FormatError, "the directory is said to be at"),
     "one entry too many": (archive(OK, count=2), FormatError, "has no directory entry at"),
     "one entry too few": (archive(OK, Entry("b.npy", A), count=1), FormatError, "bytes more than its 1 entries"),
     "member beyond the file": (archive(OK._replace(shift=10_000)), FormatError, "member 'a.npy': has no header at 10000"),
@@ -88,14 +88,14 @@ BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
         "spans several files",
     ),
     "several disks": (archive(OK)[:-18] + b"\1\0" + archive(OK)[-16:], UnsupportedError, "spans several files"),
-    "stored size that lies": (archive(OK._replace(size=len(A) + 1)), FormatError, "bytes stored as"),
+    "stored size that is": (archive(OK._replace(size=len(A) + 1)), FormatError, "bytes stored as"),
     "64-bit sizes missing": (archive(OK._replace(size=0xFFFFFFFF)), FormatError, "its 64-bit sizes are missing"),
     "64-bit sizes cut": (
         archive(OK._replace(size=0xFFFFFFFF, extra=struct.pack("<HHL", 1, 8, 5))),
         FormatError,
         "its 64-bit sizes are missing",
     ),
-    "64-bit end record misplaced": (archive(OK, end64=True, gap=b"x"), FormatError, "the directory is said to lie at"),
+    "64-bit end record misplaced": (archive(OK, end64=True, gap=b"x"), FormatError, "the directory is said to be at"),
     "stored, damaged": (archive(OK._replace(crc=1)), FormatError, "member 'a.npy': the CRC of the content is"),
     "deflated, damaged": (archive(SQUEEZED._replace(crc=1)), FormatError, "member 'a.npy': the CRC of the content is"),
     "no deflate data": (archive(SQUEEZED._replace(raw=b"\xff" * 60)), FormatError, "the compressed data is damaged"),
@@ -106,7 +106,7 @@ BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
         f"inflates to {len(A) - 1} bytes, it claims",
     ),
     "inflates to more": (archive(Entry("a.npy", A, True, raw=deflate(A + b"x"))), FormatError, "inflates to more than the"),
-    "bytes behind the deflate data": (
+    "bytes after the deflate data": (
         archive(SQUEEZED._replace(raw=deflate(A) + b"x")),
         FormatError,
         "does not end where the member",
@@ -247,12 +247,12 @@ def refused_within(content: bytes, error: type[Error], text: str, peak_bytes: in
 
 def test_bomb_by_ratio() -> None:
     bomb = zeros(4 << 20)._replace(size=257 << 20)  # the claim is what is judged; a true one takes seconds to make
-    refused_within(archive(bomb), LimitError, "taken for a bomb", 1 << 20)
+    refused_within(archive(bomb), LimitError, "decompression bomb", 1 << 20)
 
 
 def test_bomb_of_many_small_members() -> None:
     part = zeros(4 << 20)
-    refused_within(archive(*(part._replace(name=f"{i}.npy") for i in range(65))), LimitError, "taken for a bomb", 1 << 20)
+    refused_within(archive(*(part._replace(name=f"{i}.npy") for i in range(65))), LimitError, "decompression bomb", 1 << 20)
 
 
 def test_bomb_that_claims_to_be_small() -> None:

@@ -1,4 +1,4 @@
-"""Tensors whose data is in files beside the model's: what is read, and that nothing else can be."""
+"""Tensors whose data is in files next to the model's: what is read, and that nothing else can be."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def walk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def write(folder: Path, *tensors: bytes, data: bytes | None = DATA.tobytes(), name: str = "data.bin") -> Path:
-    """A model with these tensors, and a file of data beside it."""
+    """A model with these tensors, and a file of data next to it."""
     folder.mkdir(exist_ok=True, parents=True)
     path = folder / "model.onnx"
     path.write_bytes(ob.model(ob.graph(initializers=tensors)))
@@ -178,16 +178,16 @@ def test_links_are_refused(tmp_path: Path) -> None:
     model = tmp_path / "model"
     path = write(model, external((8,), "w", location="link"), data=None)
     (model / "link").symlink_to(outside / "data.bin")
-    assert "behind the symbolic link 'link': links are not followed" in refusal(path)
+    assert "after the symbolic link 'link': links are not followed" in refusal(path)
     (model / "link").unlink()
     (model / "link").symlink_to("model.onnx")
-    assert "behind the symbolic link 'link'" in refusal(path)
+    assert "after the symbolic link 'link'" in refusal(path)
     path = write(model, external((8,), "w", location="folder/data.bin"), data=None)
     (model / "folder").symlink_to(outside)
-    assert "behind the symbolic link 'folder'" in refusal(path)
+    assert "after the symbolic link 'folder'" in refusal(path)
     path = write(model, external((8,), "w", location="dangling"), data=None)
     (model / "dangling").symlink_to("nowhere")
-    assert "behind the symbolic link 'dangling'" in refusal(path)
+    assert "after the symbolic link 'dangling'" in refusal(path)
 
 
 @needs_links

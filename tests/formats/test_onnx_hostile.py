@@ -183,7 +183,7 @@ FLOODS: dict[str, bytes] = {
     "segments": many(5, repeated(3, [b""] * 3_000) + field(2, 1), 1),
     "inputs of a node": many(1, field(4, "A") + repeated(1, [""] * 5_000), 1),
     "numbers of an attribute": many(1, field(4, "A") + field(5, ob.attribute_raw("a", 7, repeated(8, [300] * 5_000))), 1),
-    "packed numbers": many(1, field(4, "A") + field(5, ob.attribute_raw("a", 7, ob.packed(8, [300] * 5_000))), 1),
+    "packed values": many(1, field(4, "A") + field(5, ob.attribute_raw("a", 7, ob.packed(8, [300] * 5_000))), 1),
     "strings of an attribute": many(1, field(4, "A") + field(5, ob.attribute_raw("a", 8, repeated(9, [b"ab"] * 5_000))), 1),
     "initializers": numbered(5, lambda name: ob.tensor(np.zeros(1, "f4"), name)),
     "empty initializers": numbered(5, lambda name: ob.tensor_raw((0,), 1, name=name)),

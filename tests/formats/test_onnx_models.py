@@ -1,4 +1,4 @@
-"""Whole ONNX networks against onnxruntime: as written and optimised, in every variant, through the session and our own file."""
+"""Whole ONNX networks against onnxruntime: as written and optimized, in every variant, through the session and our own file."""
 
 from __future__ import annotations
 

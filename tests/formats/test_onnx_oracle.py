@@ -1,4 +1,4 @@
-"""What we read of an ONNX model beside what the onnx package reads: needs that package, and skips without it."""
+"""What we read of an ONNX model next to what the onnx package reads: needs that package, and skips without it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def compare_graphs(ours: GraphProto, proto: Any) -> None:
 
 
 def compare(content: Any, proto: Any) -> Model:
-    """Everything that we read of the model beside the package's; gives ours."""
+    """Everything that we read of the model next to the package's; gives ours."""
     model = parsed(content)
     assert (model.ir_version, model.domain, model.model_version) == (proto.ir_version, proto.domain, proto.model_version)
     assert (model.producer_name, model.producer_version) == (proto.producer_name, proto.producer_version)

@@ -41,7 +41,7 @@ def values_of(dtype: np.dtype[Any], count: int = 6) -> np.ndarray:
 
 
 def typed(array: np.ndarray, unpack: bool = False) -> bytes:
-    """The field of typed numbers that holds the array, packed or not."""
+    """The field of typed values that holds the array, packed or not."""
     number = FIELDS.get(ob.TYPES[array.dtype.str[1:]], 5)
     if number in (4, 10):
         width = 5 if number == 4 else 1
@@ -359,19 +359,19 @@ BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
     "int32 out of range": (tensor_raw((1,), 6, packed(5, [1 << 32])), FormatError, "the range of INT32"),
     "uint32 out of range": (tensor_raw((1,), 12, packed(11, [1 << 32])), FormatError, "the range of UINT32"),
     "six bits out of range": (tensor_raw((1,), 27, packed(5, [64])), FormatError, "beyond 0 to 63"),
-    "too few numbers": (tensor_raw((3,), 7, packed(7, [300, 2])), FormatError, "int64_data: has 2 numbers, shape (3,) takes 3"),
-    "too many numbers": (tensor_raw((1,), 7, packed(7, [1, 2])), FormatError, "has 2 numbers, shape (1,) takes 1"),
+    "too few values": (tensor_raw((3,), 7, packed(7, [300, 2])), FormatError, "int64_data: has 2 values, shape (3,) takes 3"),
+    "too many values": (tensor_raw((1,), 7, packed(7, [1, 2])), FormatError, "has 2 values, shape (1,) takes 1"),
     "too few in a long run": (
         tensor_raw((70,), 7, packed(7, [300] * 69)),
         FormatError,
-        "has 69 numbers, its shape has 70 elements",
+        "has 69 values, its shape has 70 elements",
     ),
-    "too many in a long run": (tensor_raw((70,), 7, packed(7, [1] * 71)), FormatError, "more than the 70 numbers"),
-    "too few, not packed": (tensor_raw((3,), 7, repeated(7, [1, 2])), FormatError, "has 2 numbers, shape (3,) takes 3"),
+    "too many in a long run": (tensor_raw((70,), 7, packed(7, [1] * 71)), FormatError, "more than the 70 values"),
+    "too few, not packed": (tensor_raw((3,), 7, repeated(7, [1, 2])), FormatError, "has 2 values, shape (3,) takes 3"),
     "packed and not": (
         tensor_raw((3,), 7, packed(7, [1]), repeated(7, [1, 2])),
         FormatError,
-        "some of its numbers packed and some not",
+        "some of its values packed and some not",
     ),
     "cut number": (tensor_raw((1,), 7, field(7, b"\x80")), FormatError, "ends within a number"),
     "cut number in a long run": (tensor_raw((70,), 7, field(7, b"\1" * 69 + b"\x80")), FormatError, "is cut off"),
@@ -421,7 +421,7 @@ def test_data_at_any_offset_gives_aligned_arrays(offset: int, count: int) -> Non
 
 
 def aligned_model(array: np.ndarray, at: int = 0) -> bytes:
-    """A model whose one tensor's data lies, in a bytes object, at this offset from where it would be aligned."""
+    """A model whose one tensor's data is, in a bytes object, at this offset from where it would be aligned."""
     for length in range(16):
         content = ob.model(None, field(7, field(2, "g" * length) + field(5, field(8, "w") + ob.tensor(array))))
         start = np.frombuffer(content, np.uint8).__array_interface__["data"][0] + content.index(array.tobytes())

@@ -1,4 +1,4 @@
-"""Our own file with loops in it, changed as somebody hostile would: an error of ours, at the latest when it runs."""
+"""Our own file with loops in it, changed as somebody malicious would: an error of ours, at the latest when it runs."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def inner(described: Any) -> list[Any]:
 
 
 def change(described: Any, rng: random.Random) -> None:
-    """One thing that a hostile writer would try."""
+    """One thing that a malicious writer would try."""
     part = rng.choice(inner(described))
     if not part["nodes"]:
         return

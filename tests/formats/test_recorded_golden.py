@@ -29,11 +29,19 @@ def written(model: fl.Model) -> list[str]:
         return tuple(map(plain, value)) if isinstance(value, tuple) else value
 
     nodes = model._main.whole_graph().nodes
-    return sorted(f"{node.op} {sorted((key, plain(value)) for key, value in node.attributes.items())}" for node in nodes)
+    rows = [{key: plain(value) for key, value in node.attributes.items()} for node in nodes]
+    for row in rows:
+        if "options" in row:  # a recurrent layer's: zeros have come to their end since, which say that weights are float32
+            row["options"] = _without_zeros(row["options"])
+    return sorted(f"{node.op} {sorted(row.items())}" for node, row in zip(nodes, rows, strict=True))
+
+
+def _without_zeros(options: tuple[Any, ...]) -> tuple[Any, ...]:
+    return options if not options or options[-1] != 0 else _without_zeros(options[:-1])
 
 
 def test_what_is_recorded_now_is_the_same_graph() -> None:
-    """Operators and their attributes, one by one; in an order that may differ, and with other names of what lies between."""
+    """Operators and their attributes, one by one; in an order that may differ, and with other names of what is between."""
     arrays = feeds()
     now = fl.graph.trace(network, *(fl.graph.Input(name, a.shape, a.dtype) for name, a in arrays.items()))
     saved, made = fl.load(PATH), fl.Model(now)

@@ -39,7 +39,7 @@ BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
     "header not JSON": (safetensors_raw('{"a": }'), FormatError, "not valid JSON"),
     "header cut": (safetensors_raw('{"a": {"dtype"'), FormatError, "not valid JSON"),
     "two values": (safetensors_raw("{} {}"), FormatError, "not valid JSON: Extra data"),
-    "bytes behind the header": (safetensors_raw("{}\0\0"), FormatError, "not valid JSON: Extra data"),
+    "bytes after the header": (safetensors_raw("{}\0\0"), FormatError, "not valid JSON: Extra data"),
     "control character": (safetensors_raw('{"a\n": 1}'), FormatError, "not valid JSON: Invalid control character"),
     "nested without end": (safetensors_raw('{"a":' * 200_000), FormatError, "nested too deeply"),
     "nested in lists": (safetensors_raw('{"a":' + "[" * 200_000), FormatError, "nested too deeply"),

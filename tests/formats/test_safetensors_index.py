@@ -39,7 +39,7 @@ def test_shards(tmp_path: Path, mmap: bool) -> None:
 
 
 def test_files_may_be_links(tmp_path: Path) -> None:
-    """As in the caches of those who publish models: the index and its files are links to where they lie together."""
+    """As in the caches of those who publish models: the index and its files are links to where they are together."""
     (tmp_path / "blobs").mkdir()
     (tmp_path / "snapshot").mkdir()
     path = written(tmp_path / "snapshot")

@@ -45,12 +45,12 @@ def answers(model: fl.Model, case: Case) -> list[np.ndarray]:
     return list(found) if isinstance(found, tuple) else [found]
 
 
-def close(got: np.ndarray, want: np.ndarray, quantised: bool = False) -> None:
+def close(got: np.ndarray, want: np.ndarray, quantized: bool = False) -> None:
     """1e-5 of the largest number; integers exactly, or within one step where they stand for reals."""
     assert (got.dtype, got.shape) == (want.dtype, want.shape)
     if want.dtype.kind == "f":
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * max(1.0, float(np.abs(want).max(initial=0))))
-    elif quantised:
+    elif quantized:
         assert np.abs(got.astype(np.int64) - want.astype(np.int64)).max(initial=0) <= 1
     else:
         np.testing.assert_array_equal(got, want)
@@ -87,8 +87,8 @@ def test_own_file_gives_the_same_bits(name: str, tmp_path: Path) -> None:
         close(got, want, "quantised" in name)
 
 
-def test_weights_quantised_for_storage_alone() -> None:
-    """Beside float activations: exactly what the float32 weights would give, which the interpreter is only near to."""
+def test_weights_quantized_for_storage_alone() -> None:
+    """Next to float activations: exactly what the float32 weights would give, which the interpreter is only near to."""
     rng = np.random.default_rng(3)
     net, scale = Net(), np.array([0.5, 0.25, 2.0], np.float32)
     x, stored = net.tensor((2, 4), name="x"), rng.integers(-127, 128, (3, 4)).astype(np.int8)
@@ -107,7 +107,7 @@ def test_weights_quantised_for_storage_alone() -> None:
 
 def test_every_operator_has_a_case() -> None:
     from fastlayers.formats.tflite.graph import RULES
-    from fastlayers.formats.tflite.quantised import OWN
+    from fastlayers.formats.tflite.quantized import OWN
 
     text = b"".join(case.content for case in goldens().values())
     assert text

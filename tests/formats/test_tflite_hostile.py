@@ -1,4 +1,4 @@
-"""TensorFlow Lite files that are damaged, that lie, or that want too much: always an error of ours, in little memory and time."""
+"""TensorFlow Lite files that are damaged, that are, or that want too much: always an error of ours, in little memory and time."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_any_bytes_behind_the_identifier(content: bytes) -> None:
     attempt(content[:4].ljust(4, b"\0") + b"TFL3" + content[4:])
 
 
-# ---- lies --------------------------------------------------------------------------------------------------------------
+# ---- is --------------------------------------------------------------------------------------------------------------
 
 
 def edited(change: Callable[[Net, Table], None], net: Net | None = None) -> bytes:

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.formats.tflite import graph, quantised
+from fastlayers.formats.tflite import graph, quantized
 from fastlayers.formats.tflite.schema import IGNORED, ignored, options_of
 from tests.each import each
 
 from .test_tflite import goldens
 from .tflite_build import Field, Net, single
 
-RULES = sorted({*graph.RULES, *quantised.OWN})
+RULES = sorted({*graph.RULES, *quantized.OWN})
 OPTIONS = [(op, field) for op in RULES for field in (options_of(op) or (0, ()))[1]]
 ONE = np.ones((1, 2), np.float32)
 
@@ -59,7 +59,7 @@ def test_an_option_that_no_rule_reads_is_refused(op: str, field: Any) -> None:
     """Whatever the rule is: it is replaced by one that reads nothing."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(graph.RULES, op, lambda c: c.e.node("Relu", c.x(0)))
-        patch.delitem(quantised.OWN, op, raising=False)
+        patch.delitem(quantized.OWN, op, raising=False)
         check_option(op, field)
 
 

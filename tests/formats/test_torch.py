@@ -72,7 +72,7 @@ def test_what_is_not_read_is_one_error_that_names_it() -> None:
     with pytest.raises(UnsupportedError) as caught:
         load_weights(GOLDENS / "torch_refused.pt")
     assert str(caught.value).endswith(
-        "tensors of kinds that are not supported: 'sparse' (sparse), 'quantised' (quantised), 'meta' (without data (of the "
+        "tensors of kinds that are not supported: 'sparse' (sparse), 'quantised' (quantized), 'meta' (without data (of the "
         "device meta)), 'conj' (a conjugated or negated view), 'half complex' (of dtype complex32)"
     )
 
@@ -151,7 +151,7 @@ def test_views_of_storages_as_old_files_have_them() -> None:
     with pytest.raises(FormatError, match="takes 16 bytes, the storage has 12"):
         load_weights(legacy(dict_({"a": tensor(storage(view=view), (4,), (1,))})))
     beyond = tuple_(text("1"), number(4), number(3))
-    with pytest.raises(FormatError, match=r"the storage '0' of 6 elements has a view .* that does not lie within it"):
+    with pytest.raises(FormatError, match=r"the storage '0' of 6 elements has a view .* that is not within it"):
         load_weights(legacy(dict_({"a": tensor(storage(view=beyond))})))
 
 
@@ -186,8 +186,8 @@ def test_an_attribute_of_a_tensor() -> None:
         return call("torch._tensor._rebuild_from_type_v2", named(function), named(kind), inner, dict_({"tag": number(1)}))
 
     assert load_weights(zipped(dict_({"a": made("torch.nn.parameter.Parameter")})))["a"].tolist() == [0, 1, 2, 3, 4, 5]
-    with pytest.raises(UnsupportedError, match=r"'a' \(of the class 'mine.Quantised'\)"):
-        load_weights(zipped(dict_({"a": made("mine.Quantised")})))
+    with pytest.raises(UnsupportedError, match=r"'a' \(of the class 'mine.Quantized'\)"):
+        load_weights(zipped(dict_({"a": made("mine.Quantized")})))
     with pytest.raises(UnsupportedError, match=r"the pickle calls 'os.system'"):
         load_weights(zipped(dict_({"a": made("torch.Tensor", "os.system")})))
 

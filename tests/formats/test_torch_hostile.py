@@ -1,4 +1,4 @@
-"""The torch reader against hostile files: nothing is executed, misuse of every opcode is an error of ours, bombs stay small."""
+"""The torch reader against malicious files: nothing is executed, misuse of every opcode is an error of ours, bombs stay small."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def test_objects_of_unknown_classes_are_left_out_unless_they_hold_tensors() -> N
 # What is wrong, the opcodes, and what the error says of them.
 ABUSES: dict[str, tuple[bytes, type[Error], str]] = {
     "nothing": (b"", FormatError, "finds nothing on the stack"),
-    "two values": (b"NN", FormatError, "leaves more than one value behind"),
-    "a mark left": (b"(N", FormatError, "leaves more than one value behind"),
+    "two values": (b"NN", FormatError, "leaves more than one value after"),
+    "a mark left": (b"(N", FormatError, "leaves more than one value after"),
     "pop of nothing": (b"0N", FormatError, "finds nothing on the stack"),
     "pop of a mark that is not there": (b"1N", FormatError, "finds no mark"),
     "pop beyond the mark": (b"N(0", FormatError, "finds nothing on the stack"),
@@ -258,30 +258,30 @@ TENSORS: dict[str, tuple[bytes, type[Error], str]] = {
     "too long": (tensor(storage(), (7,), (1,)), FormatError, "takes 28 bytes, the storage has 24"),
     "too far": (tensor(storage(), (1,), (1,), 6), FormatError, "takes 28 bytes, the storage has 24"),
     "strides too wide": (tensor(storage(), (2, 2), (5, 1)), FormatError, "takes 28 bytes"),
-    "negative stride": (tensor(storage(), (2,), (-1,), 1), FormatError, "expected numbers from 0 up"),
-    "negative size": (tensor(storage(), (-2,), (1,)), FormatError, "expected numbers from 0 up"),
-    "negative offset": (tensor(storage(), (1,), (1,), -1), FormatError, "expected numbers from 0 up"),
+    "negative stride": (tensor(storage(), (2,), (-1,), 1), FormatError, "expected values from 0 up"),
+    "negative size": (tensor(storage(), (-2,), (1,)), FormatError, "expected values from 0 up"),
+    "negative offset": (tensor(storage(), (1,), (1,), -1), FormatError, "expected values from 0 up"),
     "overflowing offset": (tensor(storage(), (1,), (1,), (1 << 63) - 1), FormatError, "the storage has 24"),
     "overflowing stride": (tensor(storage(), (3,), (1 << 62,)), FormatError, "the storage has 24"),
     "wrapping stride": (tensor(storage(), (5,), (1 << 62,)), FormatError, "the storage has 24"),
-    "number of 65 bits": (tensor(storage(), (1 << 64,), (0,)), FormatError, "expected numbers from 0 up"),
+    "number of 65 bits": (tensor(storage(), (1 << 64,), (0,)), FormatError, "expected values from 0 up"),
     "overflowing shape": (tensor(storage(), (1 << 32, 1 << 32), (0, 0)), FormatError, "is beyond any memory"),
     "overflowing shape, empty": (tensor(storage(), (0, 1 << 32, 1 << 32), (0, 0, 0)), FormatError, "is beyond any memory"),
     "sizes without strides": (tensor(storage(), (2, 3), (1,)), FormatError, "as many strides as dimensions"),
     "sizes of strings": (
         call("torch._utils._rebuild_tensor", storage(), b"K\0", tuple_(text("2")), sizes(1)),
         FormatError,
-        "expected numbers from 0 up",
+        "expected values from 0 up",
     ),
     "sizes of True": (
         call("torch._utils._rebuild_tensor", storage(), b"K\0", b"\x88\x85", sizes(1)),
         FormatError,
-        "expected numbers",
+        "expected values",
     ),
     "too many dimensions": (tensor(storage(), (1,) * 33, (1,) * 33), UnsupportedError, "has 33 dimensions"),
-    "expanded beyond measure": (tensor(storage(), (1 << 28,), (0,)), LimitError, "is taken for a bomb"),
+    "expanded beyond measure": (tensor(storage(), (1 << 28,), (0,)), LimitError, "is rejected as a decompression bomb"),
     "expanded beyond max_bytes": (tensor(storage(), (1 << 19,), (0,)), LimitError, "max_bytes"),
-    "expanded to one of 2**60": (tensor(storage(), (1 << 60,), (0,)), LimitError, "is taken for a bomb"),
+    "expanded to one of 2**60": (tensor(storage(), (1 << 60,), (0,)), LimitError, "is rejected as a decompression bomb"),
     "storage too small": (tensor(storage(count=7)), FormatError, "has 24 bytes, 7 of float32 take 28"),
     "storage too large": (tensor(storage(count=5), (1,), (1,)), FormatError, "has 24 bytes, 5 of float32 take 20"),
     "storage of another dtype": (tensor(storage(kind="torch.DoubleStorage")), FormatError, "has 24 bytes, 6 of float64 take 48"),
@@ -321,8 +321,8 @@ LEGACY: dict[str, tuple[bytes, str]] = {
     "another number of elements": (legacy(GOOD_VIEW, {"0": (5, FLOATS)}), "has 5 elements, the pickle says 6"),
     "-1 elements": (legacy(GOOD_VIEW, {"0": (-1, FLOATS)}), "has -1 elements, the pickle says 6"),
     "too few bytes": (legacy(GOOD_VIEW, {"0": (6, FLOATS[1:])}), "takes 24 bytes, 23 are there: truncated"),
-    "no number": (legacy(GOOD_VIEW)[: -len(FLOATS) - 1], "lies beyond the end: truncated"),
-    "bytes behind": (legacy(GOOD_VIEW) + b"x", "1 bytes follow the last storage"),
+    "no number": (legacy(GOOD_VIEW)[: -len(FLOATS) - 1], "is beyond the end: truncated"),
+    "bytes after": (legacy(GOOD_VIEW) + b"x", "1 bytes follow the last storage"),
     "a reference without view": (legacy(GOOD), "expected a storage"),
     "another magic number": (legacy(GOOD_VIEW).replace(b"\x19.", b"\x19I", 1), "finds nothing|opcode INT|unknown opcode"),
 }
@@ -374,7 +374,7 @@ def doubled(levels: int, start: bytes, value: bytes, wrap: bytes) -> bytes:
 def test_containers_that_double(start: bytes, value: bytes) -> None:
     content = zipped(doubled(60, start, value, b"u" if start == b"}" else b"e"))
     load_weights(SMALL_ZIP)  # imports
-    with allocations() as measured, pytest.raises(LimitError, match="stand in too many places: taken for a bomb"):
+    with allocations() as measured, pytest.raises(LimitError, match="stand in too many places: rejected as a decompression bomb"):
         load_weights(content)
     assert measured.peak < 4 << 20
     weights = load_weights(zipped(doubled(2, b"}", GOOD, b"u")))
@@ -441,7 +441,10 @@ def test_too_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_views_that_overlap_are_held_against_the_size_of_the_file() -> None:
     held = {"0": bytes(1 << 20)}
     views = b"".join(tensor(storage(count=1 << 18), ((1 << 18) - 1 - i,), (1,), i) for i in range(1200))
-    with allocations() as measured, pytest.raises(LimitError, match=r"views that expand to .* is taken for a bomb"):
+    with (
+        allocations() as measured,
+        pytest.raises(LimitError, match=r"views that expand to .* is rejected as a decompression bomb"),
+    ):
         load_weights(zipped(b"](" + views + b"e", held))
     assert measured.peak < 16 << 20
 
@@ -451,10 +454,10 @@ def test_a_pickle_or_a_storage_that_inflates_beyond_measure() -> None:
     squeezed = archive(Entry("a", bytes(1 << 20), True))
     assert len(squeezed) < 3000
     pickled = Entry("x/data.pkl", b"\x80\x02N.", True, size=size)
-    with pytest.raises(LimitError, match="is taken for a bomb"):
+    with pytest.raises(LimitError, match="is rejected as a decompression bomb"):
         load_weights(archive(pickled))
     value = b"\x80\x02" + dict_({"a": tensor(storage(count=size // 4), (1,), (1,))}) + b"."
-    with pytest.raises(LimitError, match="is taken for a bomb"):
+    with pytest.raises(LimitError, match="is rejected as a decompression bomb"):
         load_weights(archive(Entry("x/data.pkl", value), Entry("x/data/0", b"", True, size=size)))
     with pytest.raises(LimitError, match="max_bytes"):
         load_weights(archive(Entry("x/data.pkl", value), Entry("x/data/0", b"", True, size=size)), max_bytes=1 << 20)

@@ -177,7 +177,7 @@ def single(
     op: str, given: Sequence[Any], fixed: dict[int, Any] | None = None, results: int = 1, shapes: Sequence[Sequence[int]] = (),
     dtypes: Sequence[str] = ("float32",), version: int = 1, **options: Any,
 ) -> bytes:  # fmt: skip
-    """A file of one operator. `given` are arrays in the places of inputs, None for a constant of `fixed` or for nothing."""
+    """A file of one operator. `given` are arrays in place of inputs, None for a constant of `fixed` or for nothing."""
     net, numbers = Net(), []
     fixed = fixed or {}
     for i in range(max(len(given), max(fixed, default=-1) + 1)):

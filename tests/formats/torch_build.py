@@ -71,7 +71,7 @@ def zipped(value: bytes, storages: dict[str, bytes] | None = None, *more: Entry,
 
 
 def legacy(value: bytes, storages: dict[str, tuple[int, bytes]] | None = None, keys: bytes | None = None) -> bytes:
-    """A file of the legacy format; `storages` are the counts and contents behind the pickles."""
+    """A file of the legacy format; `storages` are the counts and contents after the pickles."""
     held = {"0": (6, FLOATS)} if storages is None else storages
     listed = b"]" + MARK + b"".join(text(key) for key in held) + b"e" if keys is None else keys
     pickles = (number(1001), dict_({"little_endian": b"\x88"}), value, listed)

@@ -214,7 +214,7 @@ CALLS: dict[str, tuple[Any, Call, type[Exception], str]] = {
         x2,
         lambda x: F.pad(x, (1, 2, 3)),
         fl.ShapeError,
-        "pad: pad has 3 numbers, x 2 axes: expected an even count of at most 4",
+        "pad: pad has 3 values, x 2 axes: expected an even count of at most 4",
     ),
     "pad type": (x2, lambda x: F.pad(x, 1), fl.ShapeError, "pad: pad is 1: expected a sequence"),
     "pad reflect": (
@@ -232,9 +232,9 @@ CALLS: dict[str, tuple[Any, Call, type[Exception], str]] = {
         fl.ShapeError,
         r"permute: dims is \(0, 1\), x has shape \(2, 3, 8\): expected each of the 3 axes",
     ),
-    "reshape": (x2, lambda x: F.reshape(x, (5, -1)), fl.ShapeError, r"reshape: x has shape \(2, 6\) with 12 numbers: expected"),
+    "reshape": (x2, lambda x: F.reshape(x, (5, -1)), fl.ShapeError, r"reshape: x has shape \(2, 6\) with 12 values: expected"),
     "reshape holes": (x2, lambda x: F.reshape(x, (-1, -1)), fl.ShapeError, "reshape: .*at most one -1"),
-    "flatten": (x3, lambda x: F.flatten(x, 2, 1), fl.ShapeError, "flatten: start_dim=2 lies behind end_dim=1"),
+    "flatten": (x3, lambda x: F.flatten(x, 2, 1), fl.ShapeError, "flatten: start_dim=2 is after end_dim=1"),
     "squeeze": (x2, lambda x: F.squeeze(x, 0), fl.ShapeError, r"squeeze: x has shape \(2, 6\): expected size 1 along dim=0"),
     "channels last": (x2, F.to_channels_last, fl.ShapeError, "to_channels_last: .*at least 3 axes"),
     "add": (

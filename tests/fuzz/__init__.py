@@ -2,7 +2,7 @@
 
 `targets` says what an input is given to and what may come of it; `corpus` makes small real files of every format; `mutate`
 changes them, below checksums and directories too; `session` runs one input after the other and keeps what it finds; `engines`
-choose the inputs: Atheris, which is guided by coverage, or random numbers or hypothesis, guided by where readers refuse.
+choose the inputs: Atheris, which is guided by coverage, or random values or hypothesis, guided by where readers refuse.
 
     python -m tests.fuzz onnx --seconds 60
 

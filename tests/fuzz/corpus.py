@@ -294,7 +294,7 @@ def _onnx() -> Files:
     yield "tensors", build.VALID["onnx"]
     for name in _ONNX:
         yield name, test_onnx_models.data(name)
-    with np.load(GOLDENS / "quantised.npz") as file:
+    with np.load(GOLDENS / "quantized.npz") as file:
         for name in file.files:
             if name.endswith("/model"):
                 yield name, file[name].tobytes()

@@ -1,4 +1,4 @@
-"""Who chooses the inputs: Atheris, guided by coverage; random numbers or hypothesis, guided by where readers end."""
+"""Who chooses the inputs: Atheris, guided by coverage; random values or hypothesis, guided by where readers end."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ Done = Callable[[], bool]
 
 
 def randomly(session: Session, done: Done, seed: int, _: int) -> str:
-    """Our mutators with random numbers, until it is done."""
+    """Our mutators with random values, until it is done."""
     pool = Pool(session, seed)
     while not done():
         for _ in range(20):
@@ -86,7 +86,7 @@ def randomly(session: Session, done: Done, seed: int, _: int) -> str:
 
 
 def with_hypothesis(session: Session, done: Done, seed: int, _: int) -> str:
-    """Our mutators with numbers that hypothesis chooses, which likes small ones, the same ones and those at an edge."""
+    """Our mutators with values that hypothesis chooses, which likes small ones, the same ones and those at an edge."""
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import seed as seeded
     from hypothesis import strategies as st

@@ -21,7 +21,7 @@ from .mutate.folder import is_folder, split
 
 __all__ = ["BYTES", "TARGETS", "Target"]
 
-BYTES = 16 << 20  # the most that a load may allocate: sizes that are lies come out as LimitError
+BYTES = 16 << 20  # the most that a load may allocate: sizes that are is come out as LimitError
 _REFUSED = (FormatError, UnsupportedError, LimitError)
 
 

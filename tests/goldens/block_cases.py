@@ -47,7 +47,7 @@ def B(kind: str, *args: Any, shape: tuple[int, ...], **kwargs: Any) -> BlockCase
     return BlockCase(kind, args, kwargs, shape)
 
 
-# GoogLeNet's blocks with their channels, and the sizes of the pools of stride 2 behind some of them.
+# GoogLeNet's blocks with their channels, and the sizes of the pools of stride 2 after some of them.
 GOOGLENET = {
     "inception3a": (192, 64, 96, 128, 16, 32, 32),
     "inception3b": (256, 128, 128, 192, 32, 96, 64),

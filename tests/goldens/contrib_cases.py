@@ -1,4 +1,4 @@
-"""Nodes of ONNX Runtime's own operators, with seeded inputs; what it answers lies in contrib.npz."""
+"""Nodes of ONNX Runtime's own operators, with seeded inputs; what it answers is in contrib.npz."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ add(
     rotary_embedding_dim=4,
 )
 
-# What lies behind an entry's keys in the cache is nobody's.
+# What is after an entry's keys in the cache is nobody's.
 _GROUPED = {"num_heads": 4, "kv_num_heads": 2}
 _FIRST = small(2, 3, 64), small(2, 3, 32, by=0.9), small(2, 3, 32, by=0.33)
 _NEXT = small(2, 1, 64), small(2, 1, 32, by=0.9), small(2, 1, 32, by=0.33)

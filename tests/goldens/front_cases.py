@@ -1,6 +1,6 @@
 """Calls of layers and functions whose names and arguments are torch's: make_front.py runs them on torch, the tests on fastlayers.
 
-Numbers are not stored: both sides draw them from the seed that a case's label gives.
+Values are not stored: both sides draw them from the seed that a case's label gives.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class FunctionCase(NamedTuple):
 
 
 def arrays(label: str, *shapes: tuple[int, ...]) -> list[np.ndarray]:
-    """Normal float32 numbers; the label is the seed."""
+    """Normal float32 values; the label is the seed."""
     rng = np.random.default_rng(zlib.crc32(label.encode()))
     return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
 

@@ -1,7 +1,7 @@
 """Makes attention.npz: scaled dot-product attention and batched products of torch 2.13, computed in float64.
 
 Run ``python -m tests.goldens.make_attention`` where torch is installed; seed 0. Boolean masks are stored as 0 and -infinity, as
-the kernel takes them. Cases of masks with -1e9 are computed in float32, where a score disappears beside such a number.
+the kernel takes them. Cases of masks with -1e9 are computed in float32, where a score disappears next to such a number.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-# Numbers that meet each other, and what they do: whole and broken exponents, both zeros, infinities, NaN, both ends of the range.
+# Values that meet each other, and what they do: whole and broken exponents, both zeros, infinities, NaN, both ends of the range.
 NUMBERS = (
     *(0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 0.75, -2.5, 7.0, 1e-3, -1e-3, 12.25, -100.0, 33.0),
     *(float("inf"), float("-inf"), float("nan"), 3e38, -3e38, 1e-38, -1e-38, 1e-45, 16777216.0, 16777215.0),
@@ -35,7 +35,7 @@ COMPARE = {
 
 
 def make() -> dict[str, np.ndarray]:
-    """All numbers as "x", and "<name>" [first][second] for every function; "where" picks the lesser one, b for NaN."""
+    """All values as "x", and "<name>" [first][second] for every function; "where" picks the lesser one, b for NaN."""
     import torch
 
     x = torch.tensor(NUMBERS, dtype=torch.float32)

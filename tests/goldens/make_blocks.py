@@ -1,4 +1,4 @@
-"""Writes blocks.npz: blocks and small networks in torch, in float64, on the numbers of block_cases.py.
+"""Writes blocks.npz: blocks and small networks in torch, in float64, on the values of block_cases.py.
 
 Run from the root of the repository: ``python -m tests.goldens.make_blocks``; made with torch 2.13.
 """

@@ -175,7 +175,7 @@ def recurrent() -> None:
     )
 
 
-def normalisation() -> None:
+def normalization() -> None:
     x = (3, 4, 2, 6)
     case("BatchNormalization", lambda: K.BatchNormalization(), x)
     case("BatchNormalization without scale", lambda: K.BatchNormalization(scale=False), x)
@@ -319,7 +319,7 @@ def main() -> None:
         convolutions,
         transposed,
         recurrent,
-        normalisation,
+        normalization,
         attention,
         pooling,
         shapes,

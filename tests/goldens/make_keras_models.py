@@ -147,7 +147,7 @@ def channels_first() -> Built:
 
 
 @case(legacy=True)
-def normalisations() -> Built:
+def normalizations() -> Built:
     i = keras.Input((5, 6, 8), name="x")
     n = L.Normalization(name="learnt")
     n.adapt(grid(20, 5, 6, 8, scale=2))
@@ -470,14 +470,14 @@ def cudnn_twin(model: Any) -> Any:
     twin = keras.Model(i, [L.LSTM(3)(i), L.GRU(3, return_sequences=True)(i), L.Bidirectional(L.LSTM(2))(i)])
     for layer, other in zip(model.layers[1:], twin.layers[1:], strict=True):
         weights = layer.get_weights()
-        for k in range(2, len(weights), 3):  # biases of x and of h, one behind the other
+        for k in range(2, len(weights), 3):  # biases of x and of h, one after the other
             both = weights[k].reshape(2, -1)
             weights[k] = both if "GRU" in type(layer).__name__ else both.sum(0)
         other.set_weights(weights)
     return twin
 
 
-def randomised(model: Any) -> None:
+def randomized(model: Any) -> None:
     """Weights near what training leaves."""
     for w in model.weights:
         name = (w.path if K3 else w.name).split("/")[-1].split(":")[0]
@@ -508,7 +508,7 @@ def main() -> None:
             continue
         keras.backend.clear_session()
         model, inputs = make()
-        randomised(model)
+        randomized(model)
         given = dict(zip("xy", inputs, strict=True)) if label == "operations" else inputs if len(inputs) > 1 else inputs[0]
         flat = (cudnn_twin(model) if label == "cudnn" else model)(given)
         outputs = flat if isinstance(flat, (list, tuple)) else [flat]

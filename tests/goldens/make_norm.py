@@ -1,4 +1,4 @@
-"""Makes norm.npz: layer, RMS and batch normalisation by torch (2.13, in float64); local response by onnxruntime and onnx.
+"""Makes norm.npz: layer, RMS and batch normalization by torch (2.13, in float64); local response by onnxruntime and onnx.
 
 Run ``python -m tests.goldens.make_norm`` where they are installed; seed 0.
 """

@@ -1,7 +1,7 @@
 """Makes the goldens of the ONNX reader with the onnx package: every element type in both encodings, and data in another file.
 
 Run from the root of the repository: ``python -m tests.goldens.make_onnx``.
-Made with onnx 1.23.2, ml_dtypes 0.6.0, numpy 2.4.6. No seed: all codes of the small types, a few numbers of the others.
+Made with onnx 1.23.2, ml_dtypes 0.6.0, numpy 2.4.6. No seed: all codes of the small types, a few values of the others.
 """
 
 from __future__ import annotations

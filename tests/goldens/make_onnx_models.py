@@ -62,7 +62,7 @@ def norm(net: Net, x: str, c: int) -> str:
 
 
 def classifier(opset: int) -> tuple[bytes, list[dict[str, np.ndarray]]]:
-    """Convolutions with batch normalisation, a residual block, pools and softmax, as ResNets have them."""
+    """Convolutions with batch normalization, a residual block, pools and softmax, as ResNets have them."""
     net = Net(opset)
     h = net.add("Relu", norm(net, net.add("Conv", "x", w(8, 3, 3, 3), pads=[1] * 4, strides=[2, 2]), 8))
     h = net.add("MaxPool", h, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
@@ -78,7 +78,7 @@ def classifier(opset: int) -> tuple[bytes, list[dict[str, np.ndarray]]]:
 
 
 def mobile(opset: int) -> tuple[bytes, list[dict[str, np.ndarray]]]:
-    """A depthwise-separable block with HardSwish spelt out, and squeeze and excitation."""
+    """A depthwise-separable block with HardSwish spelled out, and squeeze and excitation."""
     net = Net(opset)
 
     def swish(x: str) -> str:

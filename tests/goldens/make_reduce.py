@@ -20,7 +20,7 @@ def make() -> dict[str, np.ndarray]:
     x = torch.randn(SHAPE) * 2
     x[0, 0, 0], x[1, 3, 1], x[2, 5, 2] = float("nan"), float("inf"), -float("inf")
     x[0, :, 3], x[:, 7, 4] = -float("inf"), -float("inf")
-    x[1, 9, 1] = float("nan")  # beside an infinity, whichever comes first
+    x[1, 9, 1] = float("nan")  # next to an infinity, whichever comes first
     x[2, 2:5, 0] = torch.tensor([float("inf"), 1.0, float("inf")])
     d = x.double()
     arrays = {"x": x}

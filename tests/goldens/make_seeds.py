@@ -90,7 +90,7 @@ def lstm_state() -> Any:
 
 
 def lstm_sequences_state() -> Any:
-    """Both at once, as the sentence behind the third says."""
+    """Both at once, as the sentence after the third says."""
     inp = Input(shape=(3, 32))
     lstm, hstate, cstate = LSTM(8, return_sequences=True, return_state=True)(inp)
     out = Dense(2)(lstm)

@@ -38,7 +38,7 @@ def without_traces(model: onnx.ModelProto) -> bytes:
 
 
 def without_weights(data: bytes, arrays: list[np.ndarray]) -> tuple[bytes, list[Any]]:
-    """The file with zeros in the place of larger weights, and for each of them offset, number and order of axes."""
+    """The file with zeros in place of larger weights, and for each of them offset, number and order of axes."""
     found: list[Any] = []
     for number, array in enumerate(arrays):
         if array.size < 64:

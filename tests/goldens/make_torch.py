@@ -92,7 +92,7 @@ def saved(value: Any, **options: Any) -> bytes:
 
 
 def scripted(module: torch.jit.ScriptModule) -> bytes:
-    """What torch.jit.save writes, packed anew without its tables of source lines, which name files of the machine."""
+    """What torch.jit.save writes, packed again without its tables of source lines, which name files of the machine."""
     out, packed = io.BytesIO(), io.BytesIO()
     torch.jit.save(module, out)
     with zipfile.ZipFile(out) as old, zipfile.ZipFile(packed, "w") as new:
@@ -139,7 +139,7 @@ def main() -> None:
             {
                 "good": torch.ones(2),
                 "sparse": torch.eye(2).to_sparse(),
-                "quantised": torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint8),
+                "quantized": torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint8),
                 "meta": torch.ones(2, device="meta"),
                 "conj": torch.ones(2, dtype=torch.complex64).conj(),
                 "half complex": torch.ones(2).to(torch.complex32),

@@ -1,6 +1,6 @@
 """Calls of recurrent layers: make_recurrent_layers.py runs them on torch, tests/layers/test_recurrent.py on fastlayers.
 
-Numbers are not stored: both sides draw them from the seed that a case's label gives.
+Values are not stored: both sides draw them from the seed that a case's label gives.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the goldens made of cases are kept: one array of all numbers, and what they are, by label and part.
+"""How the goldens made of cases are kept: one array of all values, and what they are, by label and part.
 
 A thousand small arrays in an .npz would mostly be headers. Makers draw inputs and weights as multiples of 1/64, which float32
 holds exactly and which compress well; only results need all their digits.

@@ -316,9 +316,9 @@ CASES["network of open sizes"] = open_sizes(), [normal(2, 3, 6, 3)]
 CASES["network with branches, then"] = branches(), [np.abs(normal(2, 3))]
 CASES["network with branches, else"] = branches(), [-np.abs(normal(2, 3))]
 
-# ---- quantised ------------------------------------------------------------------------------------------------------------
+# ---- quantized ------------------------------------------------------------------------------------------------------------
 
-Quantised = tuple[np.ndarray, float | np.ndarray, int]  # integers, scale or scales, zero point
+Quantized = tuple[np.ndarray, float | np.ndarray, int]  # integers, scale or scales, zero point
 
 
 def integers(*shape: int, dtype: str = "int8") -> np.ndarray:
@@ -326,11 +326,11 @@ def integers(*shape: int, dtype: str = "int8") -> np.ndarray:
     return RNG.integers(info.min, info.max + 1, shape).astype(dtype)
 
 
-def quantised(
-    name: str, op: str, given: list[Quantised | np.ndarray], fixed: dict[int, Any], out: tuple[str, float, int] | None,
+def quantized(
+    name: str, op: str, given: list[Quantized | np.ndarray], fixed: dict[int, Any], out: tuple[str, float, int] | None,
     channels: int = 0, version: int = 1, **options: Any,
 ) -> None:  # fmt: skip
-    """One operator on quantised inputs; `out` has dtype, scale and zero point of the result, None for float32."""
+    """One operator on quantized inputs; `out` has dtype, scale and zero point of the result, None for float32."""
     net, numbers, feeds = Net(), [], []
     for i in range(len(given) + len(fixed)):
         value = fixed[i] if i in fixed else given[len(feeds)]
@@ -348,21 +348,21 @@ def quantised(
     else:
         net.outputs = [net.tensor((), out[0], name="y", scale=(out[1],), zero=(out[2],))]
     net.op(op, numbers, net.outputs, version, **options)
-    CASES[f"quantised {name}"] = net.file(), feeds
+    CASES[f"quantized {name}"] = net.file(), feeds
 
 
 for dtype, zero in (("int8", -7), ("uint8", 120)):
     x5 = integers(1, 7, 6, 4, dtype=dtype), 0.05, zero
     per = np.linspace(0.01, 0.03, 5).astype(np.float32)
     if dtype == "int8":
-        weights: Quantised = (np.maximum(integers(5, 3, 3, 4), -127), per, 0)
+        weights: Quantized = (np.maximum(integers(5, 3, 3, 4), -127), per, 0)
         bias = RNG.integers(-900, 900, 5).astype(np.int32), (np.float32(0.05) * per).astype(np.float32), 0
     else:
         weights = integers(5, 3, 3, 4, dtype="uint8"), 0.02, 117
         bias = RNG.integers(-900, 900, 5).astype(np.int32), 0.05 * 0.02, 0
     window = {"stride_w": 1, "stride_h": 2}
     for act in (0, 1, 3):
-        quantised(
+        quantized(
             f"conv {dtype} act{act}",
             "CONV_2D",
             [x5],
@@ -374,7 +374,7 @@ for dtype, zero in (("int8", -7), ("uint8", 120)):
         )
     small_ = (weights[0][:1, :, :, :].reshape(1, 3, 3, 4), 0.02 if dtype == "uint8" else per[:4], 117 if dtype == "uint8" else 0)
     few = bias[0][:4], (np.float32(0.05) * np.float32(0.02)) if dtype == "uint8" else (np.float32(0.05) * per[:4]), 0
-    quantised(
+    quantized(
         f"depthwise {dtype}",
         "DEPTHWISE_CONV_2D",
         [x5],
@@ -389,44 +389,44 @@ for dtype, zero in (("int8", -7), ("uint8", 120)):
     flat = np.maximum(integers(5, 8), -127) if dtype == "int8" else integers(5, 8, dtype="uint8")
     dense = flat, 0.02, 0 if dtype == "int8" else 121
     plain = RNG.integers(-900, 900, 5).astype(np.int32), 0.04 * 0.02, 0
-    quantised(f"fully connected {dtype}", "FULLY_CONNECTED", [rows], {1: dense, 2: plain}, (dtype, 0.08, zero))
-    quantised(f"fully connected no bias {dtype}", "FULLY_CONNECTED", [rows], {1: dense}, (dtype, 0.08, zero), act=1)
+    quantized(f"fully connected {dtype}", "FULLY_CONNECTED", [rows], {1: dense, 2: plain}, (dtype, 0.08, zero))
+    quantized(f"fully connected no bias {dtype}", "FULLY_CONNECTED", [rows], {1: dense}, (dtype, 0.08, zero), act=1)
     other = integers(1, 7, 6, 4, dtype=dtype), 0.03, zero + 9
     for op in ("ADD", "SUB", "MUL"):
-        quantised(f"{op} {dtype}", op, [x5, other], {}, (dtype, 0.07, zero - 4), act=1)
-    quantised(
+        quantized(f"{op} {dtype}", op, [x5, other], {}, (dtype, 0.07, zero - 4), act=1)
+    quantized(
         f"AVERAGE_POOL_2D {dtype}", "AVERAGE_POOL_2D", [x5], {}, (dtype, 0.05, zero), padding=0, filter_w=3, filter_h=2, **window
     )
-    quantised(
+    quantized(
         f"MAX_POOL_2D {dtype}", "MAX_POOL_2D", [x5], {}, (dtype, 0.05, zero), padding=0, filter_w=3, filter_h=2, act=1, **window
     )
-    quantised(f"MEAN {dtype}", "MEAN", [x5], {1: ints(1, 2)}, (dtype, 0.02, zero), keep_dims=1)
+    quantized(f"MEAN {dtype}", "MEAN", [x5], {1: ints(1, 2)}, (dtype, 0.02, zero), keep_dims=1)
     low = -128 if dtype == "int8" else 0
-    quantised(f"LOGISTIC {dtype}", "LOGISTIC", [rows], {}, (dtype, 1 / 256, low))
-    quantised(f"TANH {dtype}", "TANH", [rows], {}, (dtype, 1 / 128, 0 if dtype == "int8" else 128))
-    quantised(f"SOFTMAX {dtype}", "SOFTMAX", [rows], {}, (dtype, 1 / 256, low), beta=1.0)
-    quantised(f"LEAKY_RELU {dtype}", "LEAKY_RELU", [rows], {}, (dtype, 0.03, zero), alpha=0.2)
-    quantised(f"HARD_SWISH {dtype}", "HARD_SWISH", [rows], {}, (dtype, 0.03, zero))
-    quantised(f"RELU6 {dtype}", "RELU6", [rows], {}, (dtype, 0.03, zero))
-    quantised(f"PAD {dtype}", "PAD", [x5], {1: ints([0, 0], [1, 2], [0, 1], [0, 0])}, (dtype, 0.05, zero))
-    quantised(f"RESHAPE {dtype}", "RESHAPE", [rows], {1: ints(4, 6)}, (dtype, 0.04, zero))
-    quantised(f"RESIZE_BILINEAR {dtype}", "RESIZE_BILINEAR", [x5], {1: ints(9, 11)}, (dtype, 0.05, zero), half_pixel_centers=1)
-    quantised(f"RESIZE_NEAREST_NEIGHBOR {dtype}", "RESIZE_NEAREST_NEIGHBOR", [x5], {1: ints(9, 11)}, (dtype, 0.05, zero))
-    quantised(f"ARG_MAX {dtype}", "ARG_MAX", [rows], {1: ints(1)}, ("int32", 1.0, 0), output_type=2)
-    quantised(f"DEQUANTIZE {dtype}", "DEQUANTIZE", [rows], {}, None)
-    quantised(f"QUANTIZE {dtype}", "QUANTIZE", [normal(3, 5) * 4], {}, (dtype, 0.05, zero))
-    quantised(f"QUANTIZE {dtype} again", "QUANTIZE", [rows], {}, ("int8" if dtype == "uint8" else "uint8", 0.04, 5))
-    quantised(f"CONCATENATION {dtype}", "CONCATENATION", [x5, (other[0], 0.05, zero)], {}, (dtype, 0.05, zero), axis=-1)
-parts: list[Quantised | np.ndarray] = [(integers(1, 4, dtype="uint8"), 0.03, 100), (integers(1, 4, dtype="uint8"), 0.05, 120)]
-quantised("CONCATENATION of scales", "CONCATENATION", parts, {}, ("uint8", 0.06, 110), axis=-1)
-quantised("PRELU int8", "PRELU", [(integers(1, 3, 2, 4), 0.05, 4)], {1: (integers(1, 1, 4), 0.01, -3)}, ("int8", 0.04, 1))
-quantised("TRANSPOSE_CONV int8", "TRANSPOSE_CONV", [(integers(1, 3, 3, 2), 0.05, 3)],
+    quantized(f"LOGISTIC {dtype}", "LOGISTIC", [rows], {}, (dtype, 1 / 256, low))
+    quantized(f"TANH {dtype}", "TANH", [rows], {}, (dtype, 1 / 128, 0 if dtype == "int8" else 128))
+    quantized(f"SOFTMAX {dtype}", "SOFTMAX", [rows], {}, (dtype, 1 / 256, low), beta=1.0)
+    quantized(f"LEAKY_RELU {dtype}", "LEAKY_RELU", [rows], {}, (dtype, 0.03, zero), alpha=0.2)
+    quantized(f"HARD_SWISH {dtype}", "HARD_SWISH", [rows], {}, (dtype, 0.03, zero))
+    quantized(f"RELU6 {dtype}", "RELU6", [rows], {}, (dtype, 0.03, zero))
+    quantized(f"PAD {dtype}", "PAD", [x5], {1: ints([0, 0], [1, 2], [0, 1], [0, 0])}, (dtype, 0.05, zero))
+    quantized(f"RESHAPE {dtype}", "RESHAPE", [rows], {1: ints(4, 6)}, (dtype, 0.04, zero))
+    quantized(f"RESIZE_BILINEAR {dtype}", "RESIZE_BILINEAR", [x5], {1: ints(9, 11)}, (dtype, 0.05, zero), half_pixel_centers=1)
+    quantized(f"RESIZE_NEAREST_NEIGHBOR {dtype}", "RESIZE_NEAREST_NEIGHBOR", [x5], {1: ints(9, 11)}, (dtype, 0.05, zero))
+    quantized(f"ARG_MAX {dtype}", "ARG_MAX", [rows], {1: ints(1)}, ("int32", 1.0, 0), output_type=2)
+    quantized(f"DEQUANTIZE {dtype}", "DEQUANTIZE", [rows], {}, None)
+    quantized(f"QUANTIZE {dtype}", "QUANTIZE", [normal(3, 5) * 4], {}, (dtype, 0.05, zero))
+    quantized(f"QUANTIZE {dtype} again", "QUANTIZE", [rows], {}, ("int8" if dtype == "uint8" else "uint8", 0.04, 5))
+    quantized(f"CONCATENATION {dtype}", "CONCATENATION", [x5, (other[0], 0.05, zero)], {}, (dtype, 0.05, zero), axis=-1)
+parts: list[Quantized | np.ndarray] = [(integers(1, 4, dtype="uint8"), 0.03, 100), (integers(1, 4, dtype="uint8"), 0.05, 120)]
+quantized("CONCATENATION of scales", "CONCATENATION", parts, {}, ("uint8", 0.06, 110), axis=-1)
+quantized("PRELU int8", "PRELU", [(integers(1, 3, 2, 4), 0.05, 4)], {1: (integers(1, 1, 4), 0.01, -3)}, ("int8", 0.04, 1))
+quantized("TRANSPOSE_CONV int8", "TRANSPOSE_CONV", [(integers(1, 3, 3, 2), 0.05, 3)],
           {0: ints(1, 6, 6, 3), 1: (np.maximum(integers(3, 3, 3, 2), -127), np.linspace(0.01, 0.02, 3).astype(np.float32), 0)},
           ("int8", 0.2, 1), padding=0, stride_w=2, stride_h=2)  # fmt: skip
-quantised(
+quantized(
     "BATCH_MATMUL int8", "BATCH_MATMUL", [(integers(2, 3, 4), 0.05, 3), (integers(2, 4, 5), 0.02, -2)], {}, ("int8", 0.1, 1)
 )
-quantised("conv int16", "CONV_2D", [(integers(1, 5, 5, 2, dtype="int16"), 0.0005, 0)],
+quantized("conv int16", "CONV_2D", [(integers(1, 5, 5, 2, dtype="int16"), 0.0005, 0)],
           {1: (np.maximum(integers(3, 3, 3, 2), -127), 0.01, 0), 2: (RNG.integers(-900, 900, 3), 0.000005, 0)},
           ("int16", 0.0004, 0), padding=0, stride_w=1, stride_h=1)  # fmt: skip
 

@@ -29,7 +29,7 @@ def C(name: str, *args: Any, shapes: Any, call: Any = None, **kwargs: Any) -> Ca
 
 
 def arrays(label: str, *shapes: tuple[int, ...]) -> list[np.ndarray]:
-    """Normal float32 numbers, small enough that softmax is not all one; the label is the seed."""
+    """Normal float32 values, small enough that softmax is not all one; the label is the seed."""
     rng = np.random.default_rng(zlib.crc32(label.encode()))
     return [(0.5 * rng.standard_normal(shape)).astype(np.float32) for shape in shapes]
 
@@ -40,7 +40,7 @@ def causal(n: int) -> np.ndarray:
 
 
 def padding(*lengths: int) -> np.ndarray:
-    """True behind each length."""
+    """True after each length."""
     return np.arange(max(lengths)) >= np.array(lengths)[:, None]
 
 

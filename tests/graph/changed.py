@@ -44,7 +44,7 @@ def _array(a: np.ndarray, how: str) -> np.ndarray:
         "float16": lambda: a.astype(np.float16),
         "int64": lambda: a.astype(np.int64),
         "one axis more": lambda: a[None],
-        "an axis behind": lambda: a[..., None],
+        "an axis after": lambda: a[..., None],
         "one axis less": lambda: (
             a.reshape(a.shape[1:]) if a.ndim and a.shape[0] == 1 else a[..., 0] if a.ndim and a.shape[-1] else a
         ),
@@ -58,7 +58,7 @@ def _array(a: np.ndarray, how: str) -> np.ndarray:
         return np.array(forms[how](), order="C")
 
 
-_ARRAYS = ("float64", "float16", "int64", "one axis more", "an axis behind", "one axis less", "one element", "no axes", "empty",
+_ARRAYS = ("float64", "float16", "int64", "one axis more", "an axis after", "one axis less", "one element", "no axes", "empty",
            "negative", "not a number")  # fmt: skip
 
 
@@ -163,7 +163,7 @@ def unharmed(changed: Changed) -> None:
         with np.errstate(all="ignore"):
             exact = [a.astype(b.dtype) for a, b in zip(wide, want[0], strict=True)]
     chosen = passes.PASSES[zlib.crc32(changed.what.encode()) % len(passes.PASSES)].name
-    forms: dict[str, Callable[[Graph], Graph]] = {"all": passes.optimise, chosen: partial(_alone, chosen)}
+    forms: dict[str, Callable[[Graph], Graph]] = {"all": passes.optimize, chosen: partial(_alone, chosen)}
     for name, form in forms.items():
         with mock.patch.object(passes, "RAISES", True):
             try:

@@ -1,4 +1,4 @@
-"""What the tests of passes share: graphs before and after, and that the numbers stay, whatever the variant."""
+"""What the tests of passes share: graphs before and after, and that the values stay, whatever the variant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 import fastlayers as fl
 from fastlayers.graph.ir import Graph, Node
-from fastlayers.graph.passes import PASSES, optimise
+from fastlayers.graph.passes import PASSES, optimize
 from fastlayers.graph.passes.fold import apply as fold
 from fastlayers.kernels import _dispatch
 from fastlayers.program import Program
@@ -41,8 +41,8 @@ def default() -> str:
 def same(made: Graph, given: Sequence[np.ndarray]) -> Graph:
     """The graph after all passes. Each pass alone and all of them give what the graph as written gives under the reference."""
     wanted = outputs(made, given, "reference")
-    changed = optimise(made)
-    forms = [made, optimise(made, strict=True), changed]
+    changed = optimize(made)
+    forms = [made, optimize(made, strict=True), changed]
     for change in PASSES:
         from fastlayers.graph.passes._net import Net
 

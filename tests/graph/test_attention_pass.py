@@ -1,4 +1,4 @@
-"""Attention as torch.onnx writes it: keys turned as matrices of one batch, and 0 in the place of weights that are NaN."""
+"""Attention as torch.onnx writes it: keys turned as matrices of one batch, and 0 in place of weights that are NaN."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fastlayers.graph.ir import Graph, Node
-from fastlayers.graph.passes import optimise
+from fastlayers.graph.passes import optimize
 from tests.program.graphs import graph, node, normal
 
 from .rewrites import check, default, ops, outputs
@@ -37,12 +37,12 @@ def test_zeros_for_weights_that_are_no_numbers() -> None:
     assert ops(found) == ["ScaledAttention"]
     assert found.nodes[0].attributes["empty"] == 2
     for other in (np.zeros(1, np.float32), np.zeros((1, 1, 1), np.float32), np.float32(-0.0)):
-        assert ops(optimise(whole([*PLAIN, *CHOICE], {"zero": other}))) == ["ScaledAttention"]
+        assert ops(optimize(whole([*PLAIN, *CHOICE], {"zero": other}))) == ["ScaledAttention"]
 
 
 def test_the_same_numbers_for_queries_that_see_no_key_and_for_what_is_not_finite() -> None:
     made = whole([*PLAIN, *CHOICE])
-    fused, plain = optimise(made), optimise(whole([*PLAIN, node("y = MatMul(p, v)")]))
+    fused, plain = optimize(made), optimize(whole([*PLAIN, node("y = MatMul(p, v)")]))
     mask = np.zeros(Q["m"], np.float32)
     mask[0, 0, 2] = mask[1, 0, 4] = -INF
     assert np.isnan(outputs(plain, given(m=mask), default())[0][0, :, 2]).all()
@@ -72,8 +72,8 @@ def test_choices_that_stay() -> None:
         ([*PLAIN, *CHOICE[:2], node("o = MatMul(w, v)"), node("e = MatMul(p, v)"), node("y = Add(o, e)")], {}),
     ):
         made = whole(nodes, constants)
-        assert "Where" in ops(optimise(made))
-        for got, want in zip(outputs(optimise(made), given(), default()), outputs(made, given(), "reference"), strict=True):
+        assert "Where" in ops(optimize(made))
+        for got, want in zip(outputs(optimize(made), given(), default()), outputs(made, given(), "reference"), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
     for shown in ("p", "n", "w"):
         found = check(Q, [*PLAIN, *CHOICE], ZERO, ("y", shown))
@@ -85,7 +85,7 @@ def test_keys_turned_as_matrices_of_one_batch(mask: str | None) -> None:
     nodes = [*TURNS, *PLAIN[1:], node("y = MatMul(p, v)")]
     if mask is None:
         nodes = [*nodes[:6], node("p = Softmax(c)", axis=-1), nodes[-1]]
-    found = optimise(whole(nodes, TARGETS))
+    found = optimize(whole(nodes, TARGETS))
     assert ops(found) == ["ScaledAttention"]
     assert found.nodes[0].inputs[:2] == ("q", "k") and "transposed" not in found.nodes[0].attributes
     np.testing.assert_allclose(
@@ -104,7 +104,7 @@ def test_keys_of_open_sizes() -> None:
     }
     shapes = {"q": ("b", 2, "s", 4), "k": ("b", 2, "t", 4), "v": ("b", 2, "t", 3), "m": ("b", 1, "s", "t")}
     made = graph(shapes, sizes, ["y"], ZERO | numbers)
-    found = optimise(made)
+    found = optimize(made)
     assert "ScaledAttention" in ops(found) and "Softmax" not in ops(found)
     for s, t in ((5, 6), (1, 6), (6, 1), (4, 4)):
         arrays = [normal(3, 2, s, 4), normal(3, 2, t, 4), normal(3, 2, t, 3), normal(3, 1, s, t)]
@@ -123,6 +123,6 @@ def test_other_reshapes_stay(changed: dict[str, object]) -> None:
     if list(targets["whole"]) == [2, 2, 6, 4]:  # which is no turned key: queries and keys trade places
         nodes = [*TURNS, node("y = Add(t, t)")]
     made = whole(nodes, targets)  # type: ignore[arg-type]
-    found = optimise(made)
+    found = optimize(made)
     assert not any(n.op == "ScaledAttention" and n.inputs[1] == "k" for n in found.nodes)
     np.testing.assert_allclose(outputs(found, given(), default())[0], outputs(made, given(), "reference")[0], atol=1e-5)

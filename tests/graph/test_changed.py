@@ -75,9 +75,9 @@ PATTERNS: dict[str, Pattern] = {
                                                     Cast={"to": 1}, Transpose={"perm": (1, 0, 3, 2)}),
                                              node("h = Cast(t)", to=10), node("y = Add(h, one)")],
                 {"w": (normal(4, 3, 3, 3) / 3).astype(F16), "b": normal(4).astype(F16), "one": F16.type(1)}),
-    "quantised": ({"x": ((1, 3, 6, 6), I8)}, lines("f = DequantizeLinear(x, s, z)", "m = MaxPool(f)", "a = Elu(m)",
+    "quantized": ({"x": ((1, 3, 6, 6), I8)}, lines("f = DequantizeLinear(x, s, z)", "m = MaxPool(f)", "a = Elu(m)",
                                                    "y = QuantizeLinear(a, t, u)", MaxPool={"kernel_shape": (2, 2)}), SCALES),
-    "quantised product": ({"x": ((3, 5), I8)}, lines("f = DequantizeLinear(x, s, z)", "g = DequantizeLinear(w, t)",
+    "quantized product": ({"x": ((3, 5), I8)}, lines("f = DequantizeLinear(x, s, z)", "g = DequantizeLinear(w, t)",
                                                      "h = MatMul(f, g)", "y = QuantizeLinear(h, t, u)"),
                           SCALES | {"w": np.arange(-10, 10, dtype=np.int8).reshape(5, 4)}),
 }  # fmt: skip

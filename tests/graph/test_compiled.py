@@ -1,4 +1,4 @@
-"""Every public function compiled: the program gives what the function gives, and runs without numpy steps."""
+"""Every public function compiled: the program gives what the function gives, and runs without NumPy fallbacks."""
 
 from __future__ import annotations
 

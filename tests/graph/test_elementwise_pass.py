@@ -13,7 +13,7 @@ import fastlayers as fl
 from fastlayers.errors import Error
 from fastlayers.graph import passes
 from fastlayers.graph.ir import Graph, Node
-from fastlayers.graph.passes import optimise
+from fastlayers.graph.passes import optimize
 from fastlayers.kernels import _dispatch
 from fastlayers.model.model import Model
 from fastlayers.program import Program, merged
@@ -133,7 +133,7 @@ def test_sizes_that_are_no_multiples(monkeypatch: pytest.MonkeyPatch) -> None:
         made = graph({"x": ("n", columns)}, [node(t) for t in texts], ["y"], constants)
         x = normal(rows, columns)
         results = []
-        for form in (made, optimise(graph({"x": (rows, columns)}, [node(t) for t in texts], ["y"], constants))):
+        for form in (made, optimize(graph({"x": (rows, columns)}, [node(t) for t in texts], ["y"], constants))):
             results.append(Program(form, _dispatch.variant()).binding([x]).run([x])[0])
         same_bits(results[1], results[0])
 
@@ -147,8 +147,8 @@ def test_an_operand_that_is_another_part_of_the_same_memory(monkeypatch: pytest.
         constants = {"nought": np.array([0]), "one1": np.array([1]), "two": np.float32(2)}
         made = graph({"x": (rows, 520)}, [node(t) for t in texts], ["q"], constants)
         x = normal(rows, 520)
-        got = Program(optimise(made), _dispatch.variant()).binding([x]).run([x])[0]
-        want = Program(optimise(made, strict=True), _dispatch.variant()).binding([x]).run([x])[0]
+        got = Program(optimize(made), _dispatch.variant()).binding([x]).run([x])[0]
+        want = Program(optimize(made, strict=True), _dispatch.variant()).binding([x]).run([x])[0]
         same_bits(got, want)
 
 
@@ -164,7 +164,7 @@ def test_what_stays_apart() -> None:
         assert "Elementwise" not in ops(found), texts
     texts = ["s = Exp(x)", "t = Mul(s, x)", "u = Abs(t)", "y = Add(u, x)"]
     for shape in ((3, 8), (None, 40)):  # small, or nobody knows
-        assert "Elementwise" not in ops(optimise(graph({"x": shape}, [node(t) for t in texts], ["y"])))
+        assert "Elementwise" not in ops(optimize(graph({"x": shape}, [node(t) for t in texts], ["y"])))
 
 
 def test_long_trees_become_several_nodes() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.graph.ir import Graph, Node, Value
-from fastlayers.graph.passes import optimise
+from fastlayers.graph.passes import optimize
 from fastlayers.kernels import _dispatch
 from fastlayers.model.model import Model
 from fastlayers.program import Program
@@ -67,9 +67,9 @@ def check(
         {k: v if len(v) == 2 and isinstance(v[0], tuple) else (v, HALF) for k, v in inputs.items()}, nodes, result, constants
     )
     want = in_float64(made, given)
-    found = optimise(made)
+    found = optimize(made)
     for variant in dict.fromkeys(("reference", default())):
-        for form in (found, optimise(found)):
+        for form in (found, optimize(found)):
             for got, exact in zip(outputs(form, given, variant), want, strict=True):
                 assert got.dtype == (HALF if exact.dtype.kind == "f" else exact.dtype)
                 assert got.shape == exact.shape
@@ -78,7 +78,7 @@ def check(
                 )
     if not strict:
         return found
-    for got, exact in zip(outputs(optimise(made, strict=True), given, default()), want, strict=True):
+    for got, exact in zip(outputs(optimize(made, strict=True), given, default()), want, strict=True):
         # A rounding after every operator.
         np.testing.assert_allclose(
             got.astype(np.float64), exact, rtol=0, atol=4 * len(nodes) * EPS * max(np.abs(exact).max(initial=0), EPS)
@@ -154,7 +154,7 @@ def test_a_past_is_joined_to_in_float16() -> None:
 
 def run(nodes: Sequence[Node], given: np.ndarray, result: Sequence[str] = ("y",), strict: bool = False) -> list[np.ndarray]:
     made = graph({"x": (given.shape, given.dtype)}, nodes, result, {"small": SMALL})
-    return outputs(optimise(made, strict=strict), [given], default())
+    return outputs(optimize(made, strict=strict), [given], default())
 
 
 def test_infinity_where_float16_is_seen_and_not_between() -> None:
@@ -207,18 +207,18 @@ def test_a_value_that_was_cast_and_comes_back_is_the_same() -> None:
     nodes = [node("h = Mul(x, x)"), node("c = Cast(h)", to=1), node("d = Cast(c)", to=11), node("b = Cast(d)", to=10),
              node("y = Mul(b, small)")]  # fmt: skip
     made = graph({"x": ((3,), HALF)}, nodes, ["y"], {"small": SMALL})
-    found = optimise(made)
+    found = optimize(made)
     assert ops(found) == ["Cast", "Mul", "Mul", "Cast"]
     np.testing.assert_array_equal(
         outputs(found, [np.array([300, 3, -0.1], HALF)], default())[0],
         outputs(
-            optimise(graph({"x": ((3,), HALF)}, [node("h = Mul(x, x)"), node("y = Mul(h, small)")], ["y"], {"small": SMALL})),
+            optimize(graph({"x": ((3,), HALF)}, [node("h = Mul(x, x)"), node("y = Mul(h, small)")], ["y"], {"small": SMALL})),
             [np.array([300, 3, -0.1], HALF)],
             default(),
         )[0],
     )
     back = [node("c = Cast(x)", to=1), node("y = Cast(c)", to=10)]
-    assert ops(optimise(graph({"x": ((3,), HALF)}, back, ["y"]))) in (["Identity"], ["Cast", "Cast"])
+    assert ops(optimize(graph({"x": ((3,), HALF)}, back, ["y"]))) in (["Identity"], ["Cast", "Cast"])
 
 
 def test_integers_that_float16_cannot_hold() -> None:
@@ -228,7 +228,7 @@ def test_integers_that_float16_cannot_hold() -> None:
         ["y"],
         {"small": HALF.type(0.5)},
     )
-    got = outputs(optimise(made), [np.array([2049, 100000, -7])], default())[0]
+    got = outputs(optimize(made), [np.array([2049, 100000, -7])], default())[0]
     np.testing.assert_array_equal(got, np.array([1024, np.inf, -3.5], HALF))
 
 
@@ -278,7 +278,7 @@ def test_a_users_operator_gets_float16() -> None:
     try:
         nodes = [node("h = Relu(x)"), node("t = test::Twice16(h)"), node("y = Relu(t)")]
         made = graph({"x": ((3,), HALF)}, nodes, ["y"])
-        got = outputs(optimise(made), [np.array([1, -1, 40000], HALF)], default())[0]
+        got = outputs(optimize(made), [np.array([1, -1, 40000], HALF)], default())[0]
     finally:
         del OPERATORS["test::Twice16"]  # type: ignore[attr-defined]
     np.testing.assert_array_equal(got, np.array([2, 0, np.inf], HALF))

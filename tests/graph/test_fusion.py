@@ -1,4 +1,4 @@
-"""Activations, residuals, layouts and folding: what is fused and what is not, and that the numbers stay."""
+"""Activations, residuals, layouts and folding: what is fused and what is not, and that the values stay."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fastlayers.graph.ir import Graph, Node
-from fastlayers.graph.passes import optimise
+from fastlayers.graph.passes import optimize
 from fastlayers.kernels.table import UNARY, Activation
 from fastlayers.operators.conv import LARGEST_DEPTHWISE
 from tests.program.graphs import graph, node, normal
@@ -57,13 +57,13 @@ def test_every_function_of_the_kernels_is_fused_and_kept_channels_last(name: str
     for act in forms:
         first = node("h = Conv(x, w, b)", **PADS)
         apart = graph({"x": IMAGE}, [first, act], ["y"], CONV | LIMITS)
-        fused = optimise(apart)
+        fused = optimize(apart)
         assert ops(fused) == ["Conv"], act
         assert fused.nodes[0].attributes["activation"][0] == own.code
         np.testing.assert_array_equal(outputs(fused, [x], default())[0], outputs(apart, [x], default())[0])
         kept = Node(act.op, ("t", *act.inputs[1:]), ("b",), act.attributes)
         between = [FIRST, node("t = Atan(a)"), kept, SECOND]
-        inside = optimise(graph({"x": IMAGE}, between, ["y"], CHAIN | LIMITS))
+        inside = optimize(graph({"x": IMAGE}, between, ["y"], CHAIN | LIMITS))
         assert layouts(inside)["y"] == (True, False), act
 
 
@@ -97,7 +97,7 @@ def test_activation_that_stays() -> None:
     assert ops(check({"x": IMAGE}, [*nodes[:1], node("y = Celu(h)", alpha=-2.0)], CONV)) == ["Conv", "Celu"]
     assert ops(check({"x": IMAGE, "lo": ()}, [*nodes[:1], node("y = Clip(h, lo)")], CONV)) == ["Conv", "Clip"]
     doubles = graph({"x": ((2, 3), np.float64)}, [node("h = Add(x, x)"), node("y = Relu(h)")], ["y"])
-    assert ops(optimise(doubles)) == ["Add", "Relu"]
+    assert ops(optimize(doubles)) == ["Add", "Relu"]
 
 
 # ---- residuals -----------------------------------------------------------------------------------------------------------
@@ -326,14 +326,14 @@ def test_strict_fuses_nothing() -> None:
         node("n = BatchNormalization(h, s, t, m, v)"),
         node("y = Relu(n)"),
     ]
-    assert ops(optimise(graph({"x": IMAGE}, nodes, ["y"], CONV | BN), strict=True)) == ["Conv", "BatchNormalization", "Relu"]
+    assert ops(optimize(graph({"x": IMAGE}, nodes, ["y"], CONV | BN), strict=True)) == ["Conv", "BatchNormalization", "Relu"]
 
 
 def test_the_graph_itself_never_changes() -> None:
     nodes = [node("h = Conv(x, w, b)"), node("n = BatchNormalization(h, s, t, m, v)"), node("y = Relu(n)")]
     made = graph({"x": IMAGE}, nodes, ["y"], CONV | BN)
     before, arrays = repr(made), {name: a.copy() for name, a in made.constants.items()}
-    optimise(made)
+    optimize(made)
     assert repr(made) == before
     for name, a in made.constants.items():
         np.testing.assert_array_equal(a, arrays[name])
@@ -342,7 +342,7 @@ def test_the_graph_itself_never_changes() -> None:
 def test_folded_constants_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fastlayers.graph.passes.fold.LARGEST", 50)
     nodes = [node("a = ConstantOfShape(n)"), node("b = ConstantOfShape(n)"), node("c = Add(x, a)"), node("y = Add(c, b)")]
-    found = optimise(graph({"x": (16,)}, nodes, ["y"], {"n": np.array([16])}))
+    found = optimize(graph({"x": (16,)}, nodes, ["y"], {"n": np.array([16])}))
     assert ops(found).count("ConstantOfShape") == 1
 
 
@@ -350,5 +350,5 @@ def test_folding_does_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fastlayers.graph.passes.fold._WORK", 3000)
     monkeypatch.setattr("fastlayers.graph.passes.fold._WORK_TIMES", 0)
     nodes = [node(f"m{i} = MatMul(w, w)") for i in range(5)]
-    found = optimise(graph({}, nodes, [f"m{i}" for i in range(5)], {"w": np.ones((8, 8), np.float32)}))
-    assert ops(found).count("Linear") == 1  # 512 products and 192 numbers each
+    found = optimize(graph({}, nodes, [f"m{i}" for i in range(5)], {"w": np.ones((8, 8), np.float32)}))
+    assert ops(found).count("Linear") == 1  # 512 products and 192 values each

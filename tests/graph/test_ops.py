@@ -110,7 +110,7 @@ def test_recording_runs_no_kernel(op: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def other_forms(array: np.ndarray) -> dict[str, Any]:
-    """The same numbers (those of float16) in every form that a caller may give."""
+    """The same values (those of float16) in every form that a caller may give."""
     spread = np.zeros((*array.shape[:-1], 2 * array.shape[-1]) if array.ndim else (2,), np.float32)
     strided = spread[..., ::2] if array.ndim else spread[0:1].reshape(())
     strided[...] = array

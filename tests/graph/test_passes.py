@@ -1,4 +1,4 @@
-"""Rewrites of products, normalisations, gates and attention: what is fused and what is not, and that the numbers stay."""
+"""Rewrites of products, normalizations, gates and attention: what is fused and what is not, and that the values stay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from fastlayers.errors import FormatError
 from fastlayers.graph import passes
 from fastlayers.graph.passes import linear as _linear
-from fastlayers.graph.passes import optimise
+from fastlayers.graph.passes import optimize
 from fastlayers.graph.passes._net import Net
 from tests.program.graphs import graph, node, normal
 
@@ -33,7 +33,7 @@ def test_gemm_that_stays() -> None:
     assert ops(check({"x": (3, 5), "b": (4,)}, [node("y = Gemm(x, w, b)")], {"w": W})) == ["Gemm"]
     assert ops(check({"x": (3, 5), "w": (5, 4)}, [node("y = Gemm(x, w)")])) == ["Gemm"]
     made = graph({"x": ((2, 5), np.float64)}, [node("y = Gemm(x, w)")], ["y"], {"w": W.astype(float)})
-    assert ops(optimise(made)) == ["Gemm"]
+    assert ops(optimize(made)) == ["Gemm"]
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (2, 3, 5), (5,)])
@@ -59,7 +59,7 @@ def test_product_of_two_inputs_stays() -> None:
     assert ops(check({"x": (2, 3, 5)}, [node("y = MatMul(x, w)")], {"w": normal(2, 5, 4)})) == ["MatMul"]
 
 
-# ---- batch normalisation -------------------------------------------------------------------------------------------------
+# ---- batch normalization -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bias", [", b", ""])
@@ -98,7 +98,7 @@ def test_batch_norm_after_a_value_that_others_need() -> None:
 
 
 def test_batch_norm_of_features_of_a_sequence_stays_apart() -> None:
-    # Linear's features are the last axis, batch normalisation's channels axis 1.
+    # Linear's features are the last axis, batch normalization's channels axis 1.
     nodes = [node("h = MatMul(x, w)"), node("y = BatchNormalization(h, s, t, m, v)")]
     assert ops(check({"x": (2, C, 5)}, nodes, {"w": normal(5, C)} | BN)) == ["Linear", "Affine"]
 
@@ -192,7 +192,7 @@ def test_what_is_not_hardswish() -> None:
         assert "HardSwish" not in ops(check({"x": (3, 7)}, [node(t) for t in (*texts, "y = Mul(x, d)")], numbers, ("y", wanted)))
 
 
-# ---- layer normalisation -------------------------------------------------------------------------------------------------
+# ---- layer normalization -------------------------------------------------------------------------------------------------
 
 LN = {"axes": np.array([-1]), "p2": np.float32(2), "eps": np.float32(1e-5), "w": normal(8) + 1, "b": normal(8)}
 NORMED = [
@@ -249,7 +249,7 @@ TURN = node("t = Transpose(k)", perm=(0, 1, 3, 2))
 LAST = [node("p = Softmax(c)", axis=-1), node("y = MatMul(p, v)")]
 SCORES = {
     "no scale": ["c = MatMul(q, t)"],
-    "scale behind": ["a = MatMul(q, t)", "c = Mul(a, s)"],
+    "scale after": ["a = MatMul(q, t)", "c = Mul(a, s)"],
     "scale in front of the scores": ["a = MatMul(q, t)", "c = Mul(s, a)"],
     "divided": ["a = MatMul(q, t)", "c = Div(a, d)"],
     "queries scaled": ["a = Mul(q, s)", "c = MatMul(a, t)"],
@@ -349,14 +349,14 @@ def test_a_pass_that_fails_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     linear = _linear.apply
     monkeypatch.setattr(_linear, "apply", half)
     for error in (IndexError("tuple index out of range"), RecursionError(), FormatError("of ours")):
-        assert ops(optimise(made)) == ["Gemm", "Swish"]
+        assert ops(optimize(made)) == ["Gemm", "Swish"]
         monkeypatch.setattr(passes, "RAISES", True)
         with pytest.raises(type(error)):
-            optimise(made)
+            optimize(made)
         monkeypatch.setattr(passes, "RAISES", False)
     error = MemoryError()
     with pytest.raises(MemoryError):
-        optimise(made)
+        optimize(made)
 
 
 def test_words_of_a_sum_are_no_words_of_the_layer_that_takes_it_in() -> None:
@@ -379,6 +379,6 @@ def test_bytes_whose_steps_are_not_positive_stay_floats() -> None:
             node("y = QuantizeLinear(m, s, z)"),
         ]
         made = graph({"x": ((1, 2, 4, 4), np.int8)}, nodes, ["y"], constants)
-        assert "MaxPool" in ops(optimise(made))
+        assert "MaxPool" in ops(optimize(made))
         given = [np.arange(-16, 16, dtype=np.int8).reshape(1, 2, 4, 4)]
-        np.testing.assert_array_equal(outputs(optimise(made), given, "reference")[0], outputs(made, given, "reference")[0])
+        np.testing.assert_array_equal(outputs(optimize(made), given, "reference")[0], outputs(made, given, "reference")[0])

@@ -68,7 +68,7 @@ def flat(value: Any) -> list[Any]:
 
 
 def taken(value: Any, arrays: list[np.ndarray]) -> Callable[[Any], Any]:
-    """What puts other values in the places of the arrays in nested arguments, which are added to `arrays`."""
+    """What puts other values in place of the arrays in nested arguments, which are added to `arrays`."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
         at = len(arrays)
         arrays.append(value)

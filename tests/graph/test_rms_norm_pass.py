@@ -1,4 +1,4 @@
-"""RMS normalisation that exporters spell out, and weights that are normalised once, when a graph is loaded."""
+"""RMS normalization that exporters spell out, and weights that are normalized once, when a graph is loaded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastlayers.graph.passes import optimise
+from fastlayers.graph.passes import optimize
 from tests.program.graphs import graph, node, normal
 
 from .rewrites import check, default, ops, outputs, same
@@ -27,7 +27,7 @@ ENDS = {
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("weight", ["y = Mul(n, w)", "y = Mul(w, n)", "y = Neg(n)"])
-def test_rms_normalisation(end: str, weight: str) -> None:
+def test_rms_normalization(end: str, weight: str) -> None:
     for square in ("s = Pow(x, two)", "s = Mul(x, x)"):
         for total in ("t = Add(m, e)", "t = Add(e, m)"):
             found = check({"x": (3, 8)}, [node(square), MEAN[1], node(total), *ENDS[end], node(weight)], NUMBERS)
@@ -65,8 +65,8 @@ def test_other_axes_stay() -> None:
 @pytest.mark.parametrize(
     "op", ["InstanceNormalization", "LayerNormalization", "RMSNormalization", "BatchNormalization", "GroupNormalization"]
 )
-def test_weights_that_are_normalised_are_constants(op: str) -> None:
-    """As networks without normalisation standardise their weights: more than 8192 of them, whose pairs would be too many."""
+def test_weights_that_are_normalized_are_constants(op: str) -> None:
+    """As networks without normalization standardize their weights: more than 8192 of them, whose pairs would be too many."""
     rows, columns = 40, 1152
     w = normal(40, 128, 3, 3)
     vectors = {"one": np.ones(rows, np.float32), "nought": np.zeros(rows, np.float32), "wide": np.ones(columns, np.float32)}
@@ -80,7 +80,7 @@ def test_weights_that_are_normalised_are_constants(op: str) -> None:
     nodes = [node("f = Reshape(w, flat)"), node(call, **attributes), node("k = Reshape(n, whole)"), node("y = Conv(x, k)")]
     constants = vectors | {"w": w, "flat": np.array([1, rows, columns]), "whole": np.array(w.shape)}
     made = graph({"x": (1, 128, 6, 6)}, nodes, ["y"], constants)
-    found = optimise(made)
+    found = optimize(made)
     assert ops(found) == ["Conv"]
     x = normal(1, 128, 6, 6)
     want = outputs(made, [x], "reference")[0]

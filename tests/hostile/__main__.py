@@ -1,4 +1,4 @@
-"""``python -m tests.hostile [text]``: a table of every hostile file with the error it got, the time and the memory it took."""
+"""``python -m tests.hostile [text]``: a table of every malicious file with the error it got, the time and the memory it took."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from .cases import Case, Sweep, every_case
 from .child import MEMORY, watch
 
-SLOW = 1.0  # seconds that no hostile file may take
+SLOW = 1.0  # seconds that no malicious file may take
 
 
 def main(text: str = "") -> int:

@@ -1,4 +1,4 @@
-"""What a hostile file is: who makes it, which check it aims at, and which error it must get."""
+"""What a malicious file is: who makes it, which check it aims at, and which error it must get."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def fixed(content: bytes) -> Callable[[Path], bytes]:
 
 @dataclass(frozen=True)
 class Case:
-    """One hostile file.
+    """One malicious file.
 
     `make` is given an empty folder, the model's own, and returns the content, or the path of what it has written there; the
-    folder beside it (``folder.parent``) is forbidden ground, where secrets and targets of links may be put. A content is read
+    folder next to it (``folder.parent``) is forbidden ground, where secrets and targets of links may be put. A content is read
     from memory and from a file. `error` is what must come, and `match` is in its message. `valid` is for a twin that must
     load: that what is refused is refused for what is wrong with it, and for nothing else.
     """
@@ -109,7 +109,7 @@ def table(row: str, name: str, files: Mapping[str, tuple[bytes, type[Error] | No
 
 
 def damaged(content: bytes) -> Iterator[bytes]:
-    """A small valid file cut at every byte, with every byte replaced by 0 and by 255, and with a rest behind its beginnings."""
+    """A small valid file cut at every byte, with every byte replaced by 0 and by 255, and with a rest after its beginnings."""
     yield from (content[:length] for length in range(1, len(content)))
     for at in range(len(content)):
         yield from (content[:at] + bytes([value]) + content[at + 1 :] for value in (0, 255) if content[at] != value)
@@ -132,7 +132,7 @@ def contents(
 
 
 def sweeps(row: str, name: str, make: Callable[[], bytes], read: Reader = network, step: int = 1) -> list[Case | Sweep]:
-    """A small valid file cut off, with bytes replaced, with garbage behind each beginning: every `step` bytes."""
+    """A small valid file cut off, with bytes replaced, with garbage after each beginning: every `step` bytes."""
 
     def cut() -> Iterable[bytes]:
         whole = make()
@@ -148,12 +148,12 @@ def sweeps(row: str, name: str, make: Callable[[], bytes], read: Reader = networ
 
     return [
         Sweep(row, f"{name}: {what}", files, ANY_OF_OURS, read)
-        for what, files in (("cut off", cut), ("a byte replaced", replaced), ("garbage behind its beginning", continued))
+        for what, files in (("cut off", cut), ("a byte replaced", replaced), ("garbage after its beginning", continued))
     ]
 
 
 def every_case() -> list[Case | Sweep]:
-    """All cases of the modules ``make_*`` beside this one, each of which has a list CASES."""
+    """All cases of the modules ``make_*`` next to this one, each of which has a list CASES."""
     found: list[Case | Sweep] = []
     for module in sorted(m.name for m in pkgutil.iter_modules([str(Path(__file__).parent)])):
         if module.startswith("make_"):

@@ -1,4 +1,4 @@
-"""Loads a hostile file in a process of its own, watched: what it opened, ran, imported, allocated and took."""
+"""Loads a malicious file in a process of its own, watched: what it opened, ran, imported, allocated and took."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def watch_both(case: Case) -> list[Outcome]:
     """What became of the case from a file and, if it is one file, from memory, one after the other in one child."""
     _import_everything()
     with tempfile.TemporaryDirectory() as top:
-        # A case may write beside its folder, so that each load has its own surroundings.
+        # A case may write next to its folder, so that each load has its own surroundings.
         folder, other = Path(top) / "file" / "model", Path(top) / "memory" / "model"
         folder.mkdir(parents=True)
         other.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Flax's MessagePack: lengths that lie, nesting, keys, extensions, names that grow, and damage of every kind."""
+"""Flax's MessagePack: lengths that are, nesting, keys, extensions, names that grow, and damage of every kind."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FILES: dict[str, tuple[bytes, type[Error] | None, str]] = {
     "extension of 4 GiB": (with_good(b"\xc9\xff\xff\xff\xff\1"), FormatError, "an extension of 4294967295 bytes is announced"),
     "list of a byte too many": (with_good(b"\x93\1\2"), FormatError, "3 values are announced"),
     "number cut": (with_good(b"\xcf\1\2"), FormatError, "ends within a value"),
-    "map cut behind a key": (b"\x82" + text("a") + TWO + text("b"), FormatError, "ends within a value"),
+    "map cut after a key": (b"\x82" + text("a") + TWO + text("b"), FormatError, "ends within a value"),
     "64 maps": (nested(64), None, ""),
     "66 maps": (nested(66), FormatError, "more than 64 deep"),
     "100,000 maps": (nested(100_000), FormatError, "more than 64 deep"),
@@ -135,6 +135,6 @@ CASES: list[Case | Sweep] = [
     Case("flax", "a million values", many_values, LimitError, "has more than 524288 values"),
     Case("flax", "a good file", fixed(SMALL), valid=True),
     table("flax", "lies", FILES),
-    table("flax", "lies of the reader's tests", LIES),
+    table("flax", "is of the reader's tests", LIES),
     Sweep("flax", "damaged", _damaged),
 ]

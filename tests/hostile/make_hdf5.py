@@ -32,7 +32,7 @@ from ..formats.test_hdf5 import (
 from .cases import Case, Refusal, Sweep, contents, sweeps, weights
 
 F, L, U = FormatError, LimitError, UnsupportedError
-FOUR = contiguous(behind(space(4), FLOAT, contiguous(0, 16)), 16)  # where the four floats of `dataset` lie
+FOUR = contiguous(behind(space(4), FLOAT, contiguous(0, 16)), 16)  # where the four floats of `dataset` are
 FILL = message(5, struct.pack("<BBBBI4s", 2, 2, 2, 1, 4, b"\0\0\x80?"))  # a fill value of 1
 ZEROS = zlib.compress(bytes(1 << 22), 9)
 
@@ -58,7 +58,7 @@ def patched(at: int, value: bytes, whole: Callable[[], bytes] = plain) -> bytes:
 
 
 def filtered(number: int, *values: int, twice: int = 1) -> bytes:
-    """A chunked dataset behind a filter, `twice` times."""
+    """A chunked dataset after a filter, `twice` times."""
     one_filter = struct.pack("<HHHH", number, 0, 0, len(values)) + b"".join(struct.pack("<I", v) for v in values)
     one_filter += bytes(4 * (len(values) % 2))
     filters = message(11, struct.pack("<BB6x", 1, twice) + one_filter * twice)
@@ -105,7 +105,7 @@ def heap(*objects: bytes, size: int | None = None) -> bytes:
 
 
 def texts(*pointers: tuple[int, int, int], collection: bytes = b"", attributes: int = 1) -> bytes:
-    """A dataset with attributes of variable strings: (length, address, index) each; the address 0 is that of the heap behind."""
+    """A dataset with attributes of variable strings: (length, address, index) each; the address 0 is that of the heap after."""
 
     # The opaque elements make the reader ask for the attribute "dtype".
     kind = message(3, struct.pack("<BBBBI", 0x15, 0, 0, 0, 2) + bytes(8))
@@ -134,7 +134,7 @@ def modern(*, flags: int = 0, size: int | None = None, version: int = 2, body: b
 
 
 def heaped(fields: bytes) -> bytes:
-    """A group whose links lie in a fractal heap with this header."""
+    """A group whose links are in a fractal heap with this header."""
     info = struct.pack("<BBQQ", 0, 0, 0, 0)
     at = 96 + len(header(message(2, info)))
     tree_at = at + 142
@@ -185,8 +185,8 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     "a root beyond the file": (lambda: patched(64, struct.pack("<Q", 1 << 62)), F, "are not in the file"),
     "a root that is nowhere": (lambda: patched(64, struct.pack("<Q", END)), F, "are not in the file"),
     "a root in the superblock": (lambda: patched(64, struct.pack("<Q", 0)), F, "no object header"),
-    "a signature behind a megabyte": (lambda: bytes(1 << 20) + plain(), None, ""),
-    "nothing behind the signature": (lambda: plain()[:8], F, ""),
+    "a signature after a megabyte": (lambda: bytes(1 << 20) + plain(), None, ""),
+    "nothing after the signature": (lambda: plain()[:8], F, ""),
     # ---- object headers
     "a header of another version": (lambda: patched(96, b"\2"), F, "there is no object header"),
     "a header of 2**32 bytes": (lambda: patched(104, b"\xff" * 4), F, "are not in the file"),
@@ -203,7 +203,7 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     # ---- shapes and types
     "a shape of 8 PiB": (lambda: one(space(1 << 51), FLOAT, contiguous(0, 16), data=bytes(16)), F, "a bomb"),
     "a shape that overflows": (lambda: one(space(1 << 32, 1 << 32), FLOAT, FOUR, data=bytes(16)), F, "beyond any memory"),
-    "an empty axis beside huge ones": (lambda: one(space(0, 1 << 62, 1 << 62), FLOAT, FOUR), F, "beyond any memory"),
+    "an empty axis next to huge ones": (lambda: one(space(0, 1 << 62, 1 << 62), FLOAT, FOUR), F, "beyond any memory"),
     "a fill value and 16 GB of nothing": (
         lambda: one(space(1 << 32), FLOAT, FILL, contiguous(END, 0)), F,
         "a bomb",

@@ -189,7 +189,7 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     "weights of a bomb": (
         lambda: build.archive(Entry("metadata.json", b"{}"),
         Entry("config.json", json.dumps(functional(given(4), RELU)).encode()),
-                              Entry("model.weights.h5", bytes(1 << 25), deflated=True)), L, "taken for a bomb",
+                              Entry("model.weights.h5", bytes(1 << 25), deflated=True)), L, "rejected as a decompression bomb",
     ),
     # ---- JSON
     "objects 100000 deep": (lambda: archive(nested(100_000)), F, "is no JSON"),

@@ -125,7 +125,7 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     "a configuration beyond the file": (lambda: pointed((2, 1 << 60, 1), b"{}"), F, "are not in the file"),
     "a configuration of no heap": (lambda: pointed((2, 8, 1), b"{}"), F, "does not begin with GCOL"),
     "a configuration that the heap lacks": (lambda: pointed((2, 0, 9), b"{}"), F, "has no object 9"),
-    "a configuration whose heap lies": (lambda: pointed(text=b"{}", size=1 << 60), F, "are not in the file"),
+    "a configuration whose heap is": (lambda: pointed(text=b"{}", size=1 << 60), F, "are not in the file"),
     "two configurations": (
         lambda: h5(LOOSE, fixed(b"model_config", b"{}", shape=())), F, "attribute 'model_config' is there twice",
     ),

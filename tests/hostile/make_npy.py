@@ -1,4 +1,4 @@
-"""npy, alone and in npz: objects, headers that lie or run on, shapes that overflow, data that is missing or too much."""
+"""npy, alone and in npz: objects, headers that are or run on, shapes that overflow, data that is missing or too much."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def huge_header(folder: Path) -> bytes:
 
 
 def in_npz(content: bytes) -> bytes:
-    """The array beside a good one, in an archive."""
+    """The array next to a good one, in an archive."""
     return archive(Entry("good.npy", GOOD), Entry("bad.npy", content, deflated=True))
 
 
@@ -107,7 +107,7 @@ FILES: dict[str, tuple[bytes, type[Error] | None, str]] = {
     "a terabyte that is not there": (shaped("(250000000000,)"), FormatError, "1000000000000 bytes of data, 8 are there"),
     "a byte of data less": (shaped("(2,)", bytes(7)), FormatError, "takes 8 bytes of data, 7 are there"),
     "a byte of data more": (shaped("(2,)", bytes(9)), FormatError, "takes 8 bytes of data, 9 are there"),
-    "a second array behind": (GOOD * 2, FormatError, "takes 8 bytes of data"),
+    "a second array after": (GOOD * 2, FormatError, "takes 8 bytes of data"),
     "order 1": (npy_raw(npy_header(order="1"), EIGHT), FormatError, BAD),
     "order in a string": (npy_raw(npy_header(order="'False'"), EIGHT), FormatError, BAD),
     "version 4": (npy_raw(npy_header(), EIGHT, (4, 0)), UnsupportedError, "is npy version 4.0"),
@@ -135,8 +135,8 @@ CASES: list[Case | Sweep] = [
     Case("npy", "a good file", fixed(GOOD), valid=True),
     Case("npy", "a good npz", fixed(in_npz(GOOD)), valid=True),
     table("npy", "lies", FILES),
-    table("npy", "lies of the reader's tests", BROKEN),
-    Sweep("npy", "lies as members of an npz", _in_npz, may_load=False),
+    table("npy", "is of the reader's tests", BROKEN),
+    Sweep("npy", "is as members of an npz", _in_npz, may_load=False),
     Sweep("npy", "damaged", lambda: damaged(npy_raw(npy_header(shape="(1,)"), struct.pack("<f", 1)))),
     Sweep("npy", "damaged npz", lambda: damaged(archive(Entry("a.npy", GOOD, deflated=True)))),
 ]

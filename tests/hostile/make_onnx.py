@@ -1,4 +1,4 @@
-"""ONNX files as bytes: protobuf that lies, and tensors whose parts contradict each other."""
+"""ONNX files as bytes: protobuf that is, and tensors whose parts contradict each other."""
 
 from __future__ import annotations
 
@@ -155,8 +155,8 @@ TENSORS: dict[str, tuple[object, Refusal | None, str]] = {
     "float_data, packed": (lambda: w((8,), field(4, bytes(32))), None, ""),
     "integers packed and not": (lambda: w((8,), ob.packed(7, [0] * 4), repeated(7, [0] * 4), type_=7), F, "packed and some not"),
     "too few int64_data": (lambda: w((8,), ob.packed(7, [0] * 7), type_=7), F, "has 7 bytes, shape (8,) takes 8"),
-    "too many int64_data": (lambda: w((8,), ob.packed(7, [0] * 9), type_=7), F, "has 9 numbers"),
-    "too many int64_data, each in a field": (lambda: w((8,), repeated(7, [0] * 9), type_=7), F, "has 9 numbers"),
+    "too many int64_data": (lambda: w((8,), ob.packed(7, [0] * 9), type_=7), F, "has 9 values"),
+    "too many int64_data, each in a field": (lambda: w((8,), repeated(7, [0] * 9), type_=7), F, "has 9 values"),
     "a packed number of 11 bytes": (lambda: w((100,), field(7, bytes(99) + b"\xff" * 10 + b"\1"), type_=7), F, "64 bits"),
     "a packed number that is cut off": (lambda: w((100,), field(7, bytes(99) + b"\xff"), type_=7), F, "is cut off"),
     "int32_data beyond its type": (lambda: w((1,), ob.packed(5, [300]), type_=3), F, "numbers beyond"),

@@ -1,4 +1,4 @@
-"""ONNX models whose tensors lie in other files: what locations, offsets, lengths, keys and files may lie about.
+"""ONNX models whose tensors are in other files: what locations, offsets, lengths, keys and files may be about.
 
 Each attack of CVE-2022-25882, CVE-2024-27318 (``a/../../b``), CVE-2024-27319, CVE-2026-27489 (links) and CVE-2026-34445 (keys
 that are names of attributes) is here.
@@ -33,7 +33,7 @@ def pairs(*entries: tuple[str, str | bytes], dims: tuple[int, ...] = (8,), more:
 
 
 def folder(*tensors: bytes, prepare: Callable[[Path], object] | None = None, name: str = "data.bin") -> Callable[[Path], Path]:
-    """Writes the model; `prepare` gets the folder in which it lies, else there is a file of data."""
+    """Writes the model; `prepare` gets the folder in which it is, else there is a file of data."""
 
     def make(where: Path) -> Path:
         if prepare is None:
@@ -141,22 +141,22 @@ CASES: list[Case | Sweep] = [
     twin("in a folder below", folder(located("./a//b/data.bin"), name="a/b/data.bin")),
     twin("under a name with every sign", folder(located("%2e%2e $HOME ~|*"), name="%2e%2e $HOME ~|*")),
     # ---- what is there
-    case("behind a link out", folder(located("link"), prepare=link("../secret")), "behind the symbolic link 'link'"),
-    case("behind a link that stays", folder(located("link"), prepare=link("data.bin")), "behind the symbolic link 'link'"),
-    case("behind a link to /proc", folder(located("link"), prepare=link("/proc/self/mem")), "behind the symbolic link"),
-    case("behind a link to nothing", folder(located("link"), prepare=link("nowhere")), "behind the symbolic link"),
-    case("behind a ring of links", folder(located("one"), prepare=ring), "behind the symbolic link"),
-    case("in a linked folder", folder(located("link/secret"), prepare=link("..")), "behind the symbolic link 'link'"),
-    case("in a linked folder that stays", folder(located("link/data.bin"), prepare=link("a")), "behind the symbolic link"),
+    case("after a link out", folder(located("link"), prepare=link("../secret")), "after the symbolic link 'link'"),
+    case("after a link that stays", folder(located("link"), prepare=link("data.bin")), "after the symbolic link 'link'"),
+    case("after a link to /proc", folder(located("link"), prepare=link("/proc/self/mem")), "after the symbolic link"),
+    case("after a link to nothing", folder(located("link"), prepare=link("nowhere")), "after the symbolic link"),
+    case("after a ring of links", folder(located("one"), prepare=ring), "after the symbolic link"),
+    case("in a linked folder", folder(located("link/secret"), prepare=link("..")), "after the symbolic link 'link'"),
+    case("in a linked folder that stays", folder(located("link/data.bin"), prepare=link("a")), "after the symbolic link"),
     case(
-        "in a linked folder further down", folder(located("a/link/secret"), prepare=link("..", "a/link")), "behind the symbolic",
+        "in a linked folder further down", folder(located("a/link/secret"), prepare=link("..", "a/link")), "after the symbolic",
     ),
     case("a hard link", folder(located("hard"), prepare=hard_link), "is a hard link (2 names)"),
     case("a FIFO", folder(located("fifo"), prepare=lambda where: os.mkfifo(where / "fifo")), "is no regular file"),
     case("a folder", folder(located("a"), prepare=secret), "is no regular file"),
-    case("a link to a device", folder(located("link"), prepare=link("/dev/zero")), "behind the symbolic link"),
+    case("a link to a device", folder(located("link"), prepare=link("/dev/zero")), "after the symbolic link"),
     case("an empty file", folder(located("data.bin"), prepare=lambda w: (w / "data.bin").touch()), "ends beyond the 0 bytes"),
-    twin("eight numbers of a terabyte", folder(located("data.bin"), prepare=sparse_file)),
+    twin("eight values of a terabyte", folder(located("data.bin"), prepare=sparse_file)),
     Case(
         "onnx", "external data: a terabyte to be read", folder(located("data.bin"), prepare=sparse_file), LimitError, "max_bytes",
         lambda path: weights(path, mmap=False),

@@ -229,7 +229,7 @@ GROWN: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
         lambda: grown(scalar("a", 0, "i8"), scalar("n", 1 << 30, "i8"), scalar("d", 1, "i8"), node("Range", "a n d", "r"),
                       node("Cast", "r", "c", to=1)), None, "",
     ),
-    "Range of 2**62 numbers": (
+    "Range of 2**62 values": (
         lambda: grown(scalar("a", 0, "i8"), scalar("n", 1 << 62, "i8"), scalar("d", 1, "i8"), node("Range", "a n d", "r"),
                       node("Cast", "r", "c", to=1)), None, "",
     ),
@@ -307,11 +307,11 @@ GROWN: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
                       node("ConstantOfShape", "t", "w"), scalar("n", 100_000, "i8"), node("NonMaxSuppression", "v w n", "b"),
                       node("Cast", "b", "c", to=1)), None, "",
     ),
-    "a Fourier transform of 2**40 numbers": (
+    "a Fourier transform of 2**40 values": (
         lambda: grown(node("Constant", "", "v", value=np.zeros((1, 8, 1), "f4")), scalar("n", 1 << 40, "i8"),
                       node("DFT", "v n", "c", axis=1)), None, "",
     ),
-    "a window of 2**40 numbers": (lambda: grown(scalar("n", 1 << 40, "i8"), node("HannWindow", "n", "c")), None, ""),
+    "a window of 2**40 values": (lambda: grown(scalar("n", 1 << 40, "i8"), node("HannWindow", "n", "c")), None, ""),
     "Concat that doubles": (lambda: doubled(20), None, ""),
     "Concat that doubles 60 times": (lambda: doubled(60), ANY_OF_OURS, ""),
     "a hundred copies of a megabyte": (lambda: texts(250_000, 100), None, ""),

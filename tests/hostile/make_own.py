@@ -225,8 +225,8 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     "a bias of half its length": (cut("b"), ShapeError, "input 2 has shape (8,): expected (16,)"),
     "weights of half their rows": (cut("w~0"), ShapeError, "input 2 has shape (16,): expected (8,)"),
     # ---- packed weights
-    "packed weights of half their size": (packed(shorter), F, "float32 of shape (64,): expected 128 float32 numbers"),
-    "packed weights of another dtype": (packed(retyped), F, "float64 of shape (64,): expected 128 float32 numbers"),
+    "packed weights of half their size": (packed(shorter), F, "float32 of shape (64,): expected 128 float32 values"),
+    "packed weights of another dtype": (packed(retyped), F, "float64 of shape (64,): expected 128 float32 values"),
     "packed weights of more axes": (packed(lambda head, data, name: head[name]["shape"].insert(0, 1)), None, ""),
     "packed weights of another node": (packed(lambda head, data, name: head.update({"packed/9/x": head.pop(name)})), None, ""),
     "packed weights of another version": (about("packed", "0.0.1/1"), None, ""),

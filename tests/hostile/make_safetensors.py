@@ -64,7 +64,7 @@ OBJECT, JSON, TWICE = (
 )
 FILES: dict[str, tuple[bytes, type[Error] | None, str]] = {
     "good": (GOOD, None, ""),
-    "good, blanks behind": (header(f'{{"a":{ENTRY}}} \n\t'), None, ""),
+    "good, blanks after": (header(f'{{"a":{ENTRY}}} \n\t'), None, ""),
     "good, metadata": (header(f'{{"__metadata__":{{"k":"v"}},"a":{ENTRY}}}'), None, ""),
     "good, name escaped": (header(f'{{"\\u0061":{ENTRY}}}'), None, ""),
     "good, of no elements": (one(shape="[0,3]", offsets="[0,0]", data=b""), None, ""),
@@ -83,7 +83,7 @@ FILES: dict[str, tuple[bytes, type[Error] | None, str]] = {
     "header not UTF-8": (safetensors_raw(b'{"\xff":1}'), FormatError, "the header is not UTF-8: byte 2 is 0xff"),
     "header of UTF-16": (safetensors_raw("{}".encode("utf-16-le")), FormatError, JSON),
     "header cut": (header('{"a":{"dtype"'), FormatError, JSON),
-    "a zero behind": (header(f'{{"a":{ENTRY}}}\0'), FormatError, JSON),
+    "a zero after": (header(f'{{"a":{ENTRY}}}\0'), FormatError, JSON),
     "two headers": (header(f'{{"a":{ENTRY}}}' * 2), FormatError, JSON),
     "a comma too many": (header(f'{{"a":{ENTRY},}}'), FormatError, JSON),
     "a comment": (header(f'{{"a":{ENTRY}/**/}}'), FormatError, JSON),
@@ -140,9 +140,9 @@ FILES: dict[str, tuple[bytes, type[Error] | None, str]] = {
     "data missing": (one(data=bytes(7)), FormatError, "end beyond the file's 7 bytes"),
     "data left over": (one(data=bytes(9)), FormatError, "1 bytes follow the last tensor"),
     "data without tensors": (header("{}", bytes(3)), FormatError, "3 bytes follow the last tensor"),
-    "another file behind": (GOOD + GOOD, FormatError, "bytes follow the last tensor"),
+    "another file after": (GOOD + GOOD, FormatError, "bytes follow the last tensor"),
     "offset far beyond": (one(shape=f"[{1 << 40}]", offsets=f"[0,{1 << 42}]"), FormatError, "end beyond the file's 8 bytes"),
-    "side by side": (two((0, 4), (4, 8), 8), None, ""),
+    "next to each other": (two((0, 4), (4, 8), 8), None, ""),
     "hole at the start": (two((1, 4), (4, 8), 8), FormatError, "leave a hole: expected them to begin at 0"),
     "hole": (two((0, 3), (4, 8), 8), FormatError, "leave a hole: expected them to begin at 3"),
     "overlap": (two((0, 5), (4, 8), 8), FormatError, "overlap the tensor before"),
@@ -166,7 +166,7 @@ NAME = "model.safetensors.index.json"
 
 
 def index(content: Any, more: Callable[[Path], None] = lambda folder: None, shard: bool = True) -> Callable[[Path], Path]:
-    """The maker of a folder with an index of this weight_map (or text), and a good shard of "a"; `more` is made beside them."""
+    """The maker of a folder with an index of this weight_map (or text), and a good shard of "a"; `more` is made next to them."""
 
     def make(folder: Path) -> Path:
         if shard:
@@ -181,7 +181,7 @@ def index(content: Any, more: Callable[[Path], None] = lambda folder: None, shar
 
 
 def cached(folder: Path) -> Path:
-    """As in the caches of publishers: links to where the index and its shards lie together, by other names."""
+    """As in the caches of publishers: links to where the index and its shards are together, by other names."""
     blobs, snapshot = folder / "blobs", folder / "snapshot"
     blobs.mkdir()
     snapshot.mkdir()
@@ -197,10 +197,10 @@ def link(name: str, target: str) -> Callable[[Path], None]:
     return lambda folder: (folder / name).symlink_to(target)
 
 
-PLAIN = "is no plain one: expected a file beside the index"
+PLAIN = "is no plain one: expected a file next to the index"
 SHARDS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a name with ..": (index({"a": "../secret.safetensors"}), PLAIN),
-    "a name with .. behind a folder": (index({"a": "x/../../secret.safetensors"}), PLAIN),
+    "a name with .. after a folder": (index({"a": "x/../../secret.safetensors"}), PLAIN),
     "a name with .. and backslashes": (index({"a": "..\\secret.safetensors"}), PLAIN),
     "an absolute name": (index({"a": "/etc/passwd"}), PLAIN),
     "a name with a drive": (index({"a": "c:secret.safetensors"}), PLAIN),
@@ -221,7 +221,7 @@ SHARDS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a pipe": (index({"a": "x"}, lambda f: os.mkfifo(f / "x")), "is no regular file"),
     "a shard that is a folder": (index({"a": "x"}, lambda f: (f / "x").mkdir()), "cannot be opened"),
     "a shard whose name is too long": (index({"a": "x" * 300}), "cannot be opened"),
-    "a shard that is not there": (index({"a": SHARD}, shard=False), "is not there, beside the index"),
+    "a shard that is not there": (index({"a": SHARD}, shard=False), "is not there, next to the index"),
     "the index itself": (index({"a": NAME}), "is no safetensors file"),
     "a tensor that a shard lacks": (index({"a": SHARD, "b": SHARD}), "lacks 1 tensors that are said to be in it: 'b'"),
     "a tensor that is not listed": (index({"b": SHARD}), "lacks 1 tensors"),
@@ -250,11 +250,11 @@ CASES: list[Case | Sweep] = [
     Case(ROW, "a product over 64 bits", fixed(FILES["product over 64 bits"][0]), match="beyond any memory"),
     Case(ROW, "tensors that overlap", fixed(FILES["overlap"][0]), match="overlap the tensor before"),
     Case(ROW, "a hole", fixed(FILES["hole"][0]), match="leave a hole"),
-    Case(ROW, "bytes behind the last tensor", fixed(FILES["data left over"][0]), match="1 bytes follow the last tensor"),
+    Case(ROW, "bytes after the last tensor", fixed(FILES["data left over"][0]), match="1 bytes follow the last tensor"),
     Case(ROW, "a megabyte of objects for a tensor", many_entries, match=OBJECT),
     Case(ROW, "a good file", fixed(GOOD), valid=True),
     table(ROW, "lies", FILES),
-    table(ROW, "lies of the reader's tests", BROKEN),
+    table(ROW, "is of the reader's tests", BROKEN),
     Sweep(ROW, "damaged", lambda: damaged(GOOD)),
     *(Case(ROW, f"index: {name}", make, match=words) for name, (make, words) in SHARDS.items()),
     Case(ROW, "index: a good one", index({"a": SHARD}), valid=True),

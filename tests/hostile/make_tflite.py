@@ -1,4 +1,4 @@
-"""TensorFlow Lite files: flatbuffers whose offsets lie, and networks whose parts contradict each other or stand for much."""
+"""TensorFlow Lite files: flatbuffers whose offsets are, and networks whose parts contradict each other or stand for much."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def vtable_of_root() -> int:
 
 
 def buffer(start: int, size: int) -> Change:
-    """The weights lie behind the flatbuffer, as in files of more than 2 GB."""
+    """The weights are after the flatbuffer, as in files of more than 2 GB."""
 
     def change(net: Net, root: Table) -> None:
         root[4] = Field("tables", [{}, {1: Field("Q", start), 2: Field("Q", size)}])
@@ -57,7 +57,7 @@ def buffer(start: int, size: int) -> Change:
     return change
 
 
-def quantised(**fields: Any) -> Change:
+def quantized(**fields: Any) -> Change:
     numbers = {"scale": (2, "[f"), "zero": (3, "[q"), "axis": (6, "i"), "low": (0, "[f")}
 
     def change(net: Net, root: Table) -> None:
@@ -121,7 +121,7 @@ def branch(number: int) -> bytes:
 
 
 def grown(*, shape: int = 0, op: str = "FILL") -> bytes:
-    """An operator that makes much of a few numbers, all constant."""
+    """An operator that makes much of a few values, all constant."""
     net = Net()
     x, y = net.tensor((2,), name="x"), net.tensor((2,), name="y")
     made = net.tensor((1,), name="made")
@@ -166,11 +166,11 @@ EDITED: dict[str, tuple[Change, Refusal | None, str]] = {
     "elements below 0": (set_tensor(1, 1, "b", -1), ANY_OF_OURS, ""),
     "half bytes too few": (set_tensor(1, 1, "b", 17), F, "12 numbers of 4 bits take 6"),
     "data in another file": (set_tensor(1, 10, "I", 1), U, "another file"),
-    "scales of another number": (quantised(scale=[1.0] * 3, zero=[0, 0]), F, "expected as many"),
-    "scales for another axis": (quantised(scale=[1.0] * 3, zero=[0] * 3, axis=0), None, ""),
-    "an axis of scales that there is not": (quantised(scale=[1.0] * 4, zero=[0] * 4, axis=9), None, ""),
-    "an axis of scales below 0": (quantised(scale=[1.0] * 4, zero=[0] * 4, axis=-(1 << 31)), None, ""),
-    "an infinite scale": (quantised(scale=[float("inf")], zero=[0]), F, "finite scales"),
+    "scales of another number": (quantized(scale=[1.0] * 3, zero=[0, 0]), F, "expected as many"),
+    "scales for another axis": (quantized(scale=[1.0] * 3, zero=[0] * 3, axis=0), None, ""),
+    "an axis of scales that there is not": (quantized(scale=[1.0] * 4, zero=[0] * 4, axis=9), None, ""),
+    "an axis of scales below 0": (quantized(scale=[1.0] * 4, zero=[0] * 4, axis=-(1 << 31)), None, ""),
+    "an infinite scale": (quantized(scale=[float("inf")], zero=[0]), F, "finite scales"),
     "a code beyond": (set_operator(0, "I", (1 << 32) - 1), F, "has the code 4294967295"),
     "an input beyond": (set_operator(1, "[i", [0, (1 << 31) - 1]), F, "inputs are the tensors"),
     "an input below -1": (set_operator(1, "[i", [0, -(1 << 31)]), F, "inputs are the tensors"),
@@ -212,12 +212,12 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     "a root at itself": (lambda: patched(0, "I", 0), F, "refers to itself"),
     "a root that is not aligned": (lambda: patched(0, "I", root() + 1), F, ""),
     "a root in the identifier": (lambda: patched(0, "I", 4), F, ""),
-    "a vtable beyond the end": (lambda: patched(root(), "i", -(1 << 30)), F, "a vtable lies at"),
-    "a vtable before the file": (lambda: patched(root(), "i", 1 << 30), F, "a vtable lies at -"),
+    "a vtable beyond the end": (lambda: patched(root(), "i", -(1 << 30)), F, "a vtable is at"),
+    "a vtable before the file": (lambda: patched(root(), "i", 1 << 30), F, "a vtable is at -"),
     "a vtable of 3 bytes": (lambda: patched(vtable_of_root(), "H", 3), F, "the vtable at"),
     "a vtable of 65535 bytes": (lambda: patched(vtable_of_root(), "H", 65535), F, "the vtable at"),
-    "a vtable of 65534 bytes": (lambda: patched(vtable_of_root(), "H", 65534), F, "a vtable lies at"),
-    "a table of 65535 bytes": (lambda: patched(vtable_of_root() + 2, "H", 65535), F, "a table lies at"),
+    "a vtable of 65534 bytes": (lambda: patched(vtable_of_root(), "H", 65534), F, "a vtable is at"),
+    "a table of 65535 bytes": (lambda: patched(vtable_of_root() + 2, "H", 65535), F, "a table is at"),
     "a table of 3 bytes": (lambda: patched(vtable_of_root() + 2, "H", 3), F, "the vtable at"),
     "a field beyond its table": (lambda: patched(vtable_of_root() + 4, "H", 60000), F, "field 0 of the table"),
     "a field over the vtable's place": (lambda: patched(vtable_of_root() + 4, "H", 2), F, "field 0 of the table"),
@@ -230,7 +230,7 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     "a vector that ends beyond": (lambda: patched(vector_of_root(4), "I", len(small()) // 4), F, ""),
     "a table that leads to itself": (lambda: patched(vector_of_root(2) + 4, "I", 0), F, "refers to itself"),
     "another identifier": (lambda: small().replace(b"TFL3", b"TFL9", 1), F, "is of no known format"),
-    "nothing behind the identifier": (lambda: small()[:8], F, "truncated?"),
+    "nothing after the identifier": (lambda: small()[:8], F, "truncated?"),
     "a hundred thousand operators": (lambda: repeated(100_000), L, "more than 30000 tensors and operators"),
     # ---- what is never run
     "a custom operator": (lambda: custom("Evil"), U, "operator CUSTOM 'Evil'"),

@@ -1,6 +1,6 @@
-"""torch's pickles: calls of everything that ever ran code, opcodes that are misused, sizes that lie, bombs.
+"""torch's pickles: calls of everything that ever ran code, opcodes that are misused, sizes that are, bombs.
 
-The payloads would write ``../harmed`` beside the folder that a load is watched in; nothing here is ever to run one.
+The payloads would write ``../harmed`` next to the folder that a load is watched in; nothing here is ever to run one.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def by_memo(name: str) -> bytes:
 
 
 def calls(name: str) -> Iterator[tuple[str, bytes]]:
-    """Ways to call the global, each with something good beside it."""
+    """Ways to call the global, each with something good next to it."""
     arguments = tuple_(HARM)
     yield "GLOBAL", dict_({"a": GOOD, "b": named(name) + arguments + b"R"})
     yield "STACK_GLOBAL", dict_({"a": GOOD, "b": by_stack(name) + arguments + b"R"})
@@ -171,7 +171,7 @@ TRICKS: dict[str, tuple[bytes, type[Error] | None, str]] = {
 
 
 def rebuilt(offset: bytes, shape: bytes, strides: bytes, held: bytes | None = None) -> bytes:
-    """A tensor whose numbers are any values."""
+    """A tensor whose values are any values."""
     return call("torch._utils._rebuild_tensor", storage() if held is None else held, offset, shape, strides)
 
 
@@ -180,7 +180,7 @@ def held(count: bytes, key: bytes = text("0"), made: bytes = named("torch.FloatS
     return tuple_(text("storage"), made, key, text("cpu"), count) + b"Q"
 
 
-SIZED, LARGEST = "expected numbers from 0 up", (1 << 63) - 1
+SIZED, LARGEST = "expected values from 0 up", (1 << 63) - 1
 LIES: dict[str, tuple[bytes, type[Error] | None, str]] = {
     "offset true": (rebuilt(b"\x88", sizes(1), sizes(1)), FormatError, SIZED),
     "offset 0.5": (rebuilt(b"G" + struct.pack(">d", 0.5), sizes(1), sizes(1)), FormatError, SIZED),
@@ -263,8 +263,20 @@ CASES: list[Case | Sweep] = [
         fixed(zipped(tensor(storage(), offset=1))),
         match="takes 28 bytes, the storage has 24",
     ),
-    Case(ROW, "a view expanded to 2**60", fixed(zipped(tensor(storage(), (1 << 60,), (0,)))), LimitError, "taken for a bomb"),
-    Case(ROW, "a memo that doubles 60 times", fixed(zipped(doubled(60, b"}", GOOD, b"u"))), LimitError, "taken for a bomb"),
+    Case(
+        ROW,
+        "a view expanded to 2**60",
+        fixed(zipped(tensor(storage(), (1 << 60,), (0,)))),
+        LimitError,
+        "decompression bomb",
+    ),
+    Case(
+        ROW,
+        "a memo that doubles 60 times",
+        fixed(zipped(doubled(60, b"}", GOOD, b"u"))),
+        LimitError,
+        "decompression bomb",
+    ),
     Case(ROW, "lists 50,000 deep", fixed(zipped(DEEP)), LimitError, "nested more than 100 deep"),
     Case(ROW, "a dict within itself", fixed(zipped(ITSELF)), valid=True),
     Case(ROW, "TorchScript with code", fixed(script(SAVE, b")")), valid=True),
@@ -274,7 +286,7 @@ CASES: list[Case | Sweep] = [
     Case(ROW, "no object", fixed(archive(Entry("x/data/0", FLOATS))), match="without any npy member or data.pkl"),
     Case(
         ROW,
-        "the order of bytes is a lie",
+        "the order of bytes is a are",
         fixed(zipped(GOOD, None, Entry("x/byteorder", b"middle"))),
         UnsupportedError,
         "byte order",
@@ -289,7 +301,7 @@ CASES: list[Case | Sweep] = [
     Case(ROW, "a good legacy file", fixed(SMALL_LEGACY), valid=True),
     Sweep(ROW, "calls of all kinds", _calls, may_load=False),
     table(ROW, "tricks", in_zip(TRICKS)),
-    table(ROW, "tensors that lie", in_zip(LIES)),
+    table(ROW, "tensors that are", in_zip(LIES)),
     Sweep(ROW, "opcodes, of the reader's tests", _abuses, may_load=False),
     Sweep(ROW, "tensors, of the reader's tests", _tensors, read=small, may_load=False),
     Sweep(ROW, "legacy files, of the reader's tests", _legacy, may_load=False),

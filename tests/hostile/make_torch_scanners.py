@@ -28,7 +28,7 @@ HIDDEN = Entry("x/data.pkl", PAYLOAD)
 
 
 def patched(content: bytes, mark: bytes, at: int, new: bytes) -> bytes:
-    """The content with other bytes, `at` behind where the mark is first found."""
+    """The content with other bytes, `at` after where the mark is first found."""
     place = content.index(mark) + at
     return content[:place] + new + content[place + len(new) :]
 
@@ -53,7 +53,7 @@ def tar(name: bytes, magic: bytes) -> bytes:
 
 
 def pickles(*parts: bytes) -> bytes:
-    """A legacy file whose pickles are these, behind the magic number."""
+    """A legacy file whose pickles are these, after the magic number."""
     return MAGIC + b"".join(b"\x80\2" + part + STOP for part in parts) + struct.pack("<q", 6) + FLOATS
 
 
@@ -67,14 +67,14 @@ FILES: dict[str, tuple[bytes, type[Error] | None, str]] = {
     "a plain pickle of protocol 0": (OLD, FormatError, "is of no known format"),
     "a plain pickle of protocol 1": (b"(cos\nsystem\n" + HARM + b"o.", FormatError, "is of no known format"),
     "a plain pickle that begins with PROTO 0": (b"\x80\0" + OLD, FormatError, "is of no known format"),
-    "a pickle behind a line's end": (b"\n" + PAYLOAD, FormatError, "is of no known format"),
+    "a pickle after a line's end": (b"\n" + PAYLOAD, FormatError, "is of no known format"),
     "a pickle, compressed": (gzip.compress(PAYLOAD, mtime=0), UnsupportedError, "gzip-compressed"),
     "a pickle, compressed by zlib": (zlib.compress(PAYLOAD), FormatError, "is of no known format"),
     "a pickle in numpy's array": (npy_raw(npy_header("'|O'"), PAYLOAD), UnsupportedError, "is unpickled"),
     "a pickle in an npz": (archive(Entry("a.npy", npy_raw(npy_header("'|O'"), PAYLOAD))), UnsupportedError, "is unpickled"),
     "a pickle as a member of an npz": (archive(Entry("a.npy", PAYLOAD)), FormatError, "member 'a.npy': begins with 80 02"),
     # Pickles that scanners stop in, or stop before.
-    "a payload behind STOP": (archive(Entry("x/data.pkl", FINE + PAYLOAD), DATA), FormatError, "bytes follow the pickle"),
+    "a payload after STOP": (archive(Entry("x/data.pkl", FINE + PAYLOAD), DATA), FormatError, "bytes follow the pickle"),
     "a payload before nonsense": (archive(Entry("x/data.pkl", PAYLOAD[:-1] + b"\xff\xff"), DATA), FormatError, "unknown opcode"),
     "a payload before the end is cut": (archive(Entry("x/data.pkl", PAYLOAD[:-1]), DATA), FormatError, "ends too early"),
     "a payload before an empty stack": (archive(Entry("x/data.pkl", PAYLOAD[:-1] + b"00."), DATA), FormatError, "finds nothing"),
@@ -86,7 +86,7 @@ FILES: dict[str, tuple[bytes, type[Error] | None, str]] = {
     "a payload in the legacy facts": (pickles(number(1001), HARMFUL, VIEWED, KEYS), UnsupportedError, NEVER),
     "a payload in the legacy object": (pickles(number(1001), b"}", HARMFUL, KEYS), UnsupportedError, NEVER),
     "a payload in the legacy keys": (pickles(number(1001), b"}", VIEWED, HARMFUL), UnsupportedError, NEVER),
-    "a payload behind the legacy storages": (legacy(VIEWED) + PAYLOAD, FormatError, "bytes follow the last storage"),
+    "a payload after the legacy storages": (legacy(VIEWED) + PAYLOAD, FormatError, "bytes follow the last storage"),
     "a legacy file": (pickles(number(1001), b"}", VIEWED, KEYS), None, ""),
     # Archives that scanners do not open, or see another content of.
     "a CRC of the pickle that is wrong": (archive(HIDDEN._replace(crc=1), DATA), UnsupportedError, NEVER),
@@ -94,7 +94,7 @@ FILES: dict[str, tuple[bytes, type[Error] | None, str]] = {
     "a CRC in the member's header": (in_own_header(14, b"\0\0\0\0"), FormatError, CONTRADICTS),
     "a CRC in the directory": (in_directory(16, b"\0\0\0\0"), FormatError, CONTRADICTS),
     "a flag of the member's header: encrypted": (in_own_header(6, b"\1\x08"), FormatError, CONTRADICTS),
-    "a flag of the member's header: sizes behind": (in_own_header(6, b"\x08\x08"), FormatError, CONTRADICTS),
+    "a flag of the member's header: sizes after": (in_own_header(6, b"\x08\x08"), FormatError, CONTRADICTS),
     "a flag of the member's header: no UTF-8": (in_own_header(6, b"\0\0"), FormatError, CONTRADICTS),
     "a flag of the directory: encrypted": (in_directory(8, b"\1\x08"), UnsupportedError, "is encrypted"),
     "a flag of the directory: a patch": (in_directory(8, b"\x20\x08"), UnsupportedError, "is a patch to other data"),
@@ -112,13 +112,13 @@ FILES: dict[str, tuple[bytes, type[Error] | None, str]] = {
     "a pickle by another name": (archive(PICKLE, HIDDEN._replace(name="x/evil.pkl"), DATA), None, ""),
     "a pickle in capitals": (archive(PICKLE, HIDDEN._replace(name="X/DATA.PKL"), DATA), None, ""),
     "a pickle with a backslash": (archive(PICKLE, HIDDEN._replace(name="x\\data.pkl"), DATA), None, ""),
-    "a script beside": (archive(PICKLE, DATA, Entry("x/__init__.py", b"import os"), Entry("setup.py", b"import os")), None, ""),
-    "an archive behind a script": (b"#!/usr/bin/env python\n" + archive(PICKLE, DATA), FormatError, "is of no known format"),
-    "an archive behind 7z's magic": (b"7z\xbc\xaf\x27\x1c" + bytes(26) + archive(PICKLE, DATA), FormatError, "no known format"),
-    "an archive behind a pickle": (PAYLOAD + archive(PICKLE, DATA), UnsupportedError, "never unpickled"),
+    "a script next to": (archive(PICKLE, DATA, Entry("x/__init__.py", b"import os"), Entry("setup.py", b"import os")), None, ""),
+    "an archive after a script": (b"#!/usr/bin/env python\n" + archive(PICKLE, DATA), FormatError, "is of no known format"),
+    "an archive after 7z's magic": (b"7z\xbc\xaf\x27\x1c" + bytes(26) + archive(PICKLE, DATA), FormatError, "no known format"),
+    "an archive after a pickle": (PAYLOAD + archive(PICKLE, DATA), UnsupportedError, "never unpickled"),
     "an archive before a pickle": (archive(PICKLE, DATA) + PAYLOAD, FormatError, "no end-of-directory record"),
-    "an archive before an archive": (archive(PICKLE, DATA) + archive(HIDDEN, DATA), FormatError, "directory is said to lie at"),
-    "an archive in a comment": (archive(PICKLE, DATA, comment=archive(HIDDEN, DATA)), FormatError, "directory is said to lie at"),
+    "an archive before an archive": (archive(PICKLE, DATA) + archive(HIDDEN, DATA), FormatError, "directory is said to be at"),
+    "an archive in a comment": (archive(PICKLE, DATA, comment=archive(HIDDEN, DATA)), FormatError, "directory is said to be at"),
     "an archive that is an npz too": (archive(PICKLE, DATA, Entry("a.npy", npy_raw(npy_header("'|O'"), PAYLOAD))), None, ""),
     "an archive cut to its members": (BAD[: BAD.index(b"PK\1\2")], FormatError, "no end-of-directory record"),
     "an archive of 7z's method": (archive(PICKLE._replace(method=98), DATA), UnsupportedError, "is compressed by method 98"),
@@ -134,7 +134,7 @@ CASES: list[Case | Sweep] = [
         Case(ROW, name, fixed(FILES[name][0]), FILES[name][1] or FormatError, FILES[name][2], valid=FILES[name][1] is None)
         for name in (
             "a plain pickle",
-            "a payload behind STOP",
+            "a payload after STOP",
             "a payload whose result is dropped",
             "a CRC of the pickle that is wrong",
             "a flag of the member's header: encrypted",

@@ -1,4 +1,4 @@
-"""Every hostile file: our error, nothing executed, nothing else opened, little memory; times: ``python -m tests.hostile``."""
+"""Every malicious file: our error, nothing executed, nothing else opened, little memory; times: ``python -m tests.hostile``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .child import MEMORY, Outcome, watch, watch_both
 
 LONGEST = 2000  # characters of an error, whatever names a file has
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a hostile file is loaded in a fork")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a malicious file is loaded in a fork")
 
 CASES = every_case()
 SINGLE = {f"{c.row}: {c.name}": c for c in CASES if isinstance(c, Case)}

@@ -1,4 +1,4 @@
-"""Paths that are no regular files, and files of gigabytes that are nothing but a hole behind the first bytes of a format."""
+"""Paths that are no regular files, and files of gigabytes that are nothing but a hole after the first bytes of a format."""
 
 from __future__ import annotations
 

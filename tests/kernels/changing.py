@@ -1,6 +1,6 @@
 """Kernels whose memory depends on numbers, while another thread changes these: a program, since a fault ends its process.
 
-Prints how many calls ran to their end and how many found the numbers out of range; both are right.
+Prints how many calls ran to their end and how many found the values out of range; both are right.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fastlayers.kernels.table import KINDS, REDUCE, SCATTER, RnnOptions
 
 FAR = 1 << 33
 SECONDS = 0.4
-Made = tuple[np.ndarray, object, object, Callable[[], None]]  # what changes, its right and its wrong numbers, and the call
+Made = tuple[np.ndarray, object, object, Callable[[], None]]  # what changes, its right and its wrong values, and the call
 
 
 def zeros(*shape: int) -> np.ndarray:

@@ -14,7 +14,7 @@ GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 KINDS = tuple(GATES)
 DEFAULTS: dict[str, Any] = {"lstm": LstmOptions(), "gru": GruOptions(), "rnn": RnnOptions()}
 
-# h lies in [-1, 1]. A gate's sum of some hundred terms near 1 is off by a few 1e-7, exp and tanh by as much again; an LSTM
+# h is in [-1, 1]. A gate's sum of some hundred terms near 1 is off by a few 1e-7, exp and tanh by as much again; an LSTM
 # keeps the errors of earlier steps from growing, the others carry on some of them. The worst of the tests is 2e-6 (LSTM: 1.2e-6).
 TOLERANCE = {"lstm": 2e-6, "gru": 4e-6, "rnn": 4e-6}
 # c grows by up to 1 a step and has the sums' errors relative to its size.

@@ -62,7 +62,7 @@ def random_problem(
     bias: bool = True,
     **rest: Any,
 ) -> Problem:
-    """Normal numbers in the given shapes, weights scaled so that outputs stay near 1."""
+    """Normal values in the given shapes, weights scaled so that outputs stay near 1."""
     fan_in = max(1, int(np.prod(weight[1:])))
     return Problem(
         rng.standard_normal(x).astype(np.float32),
@@ -81,7 +81,7 @@ def run(
     place: Place = np.ascontiguousarray,
     as_step: bool = False,
 ) -> np.ndarray:
-    """Runs `conv` or `depthwise` of the current variant; `place` puts every array, NaN-filled outputs too, where it should lie.
+    """Runs `conv` or `depthwise` of the current variant; `place` puts every array, NaN-filled outputs too, where it should be.
 
     `residual` and the result are channels-first whatever the layout that the kernel works on (`depthwise` has one for both).
     `as_step` runs a step, twice, after its weights' own object has gone.

@@ -102,7 +102,7 @@ def wanted(name: str) -> np.ndarray:
 
 
 def unit(values: np.ndarray) -> np.ndarray:
-    """The distance of neighbouring float32 numbers at the size of `values`, subnormal ones included."""
+    """The distance of neighbouring float32 values at the size of `values`, subnormal ones included."""
     exponent = np.frexp(values)[1]
     return np.asarray(np.ldexp(1.0, np.maximum(exponent - 24, -149)))
 
@@ -150,7 +150,7 @@ def test_odd_functions_stay_within_one_and_keep_the_sign(name: str, variant: str
 
 @pytest.mark.parametrize("name", ["exp", "sigmoid", "softplus", "log"])
 def test_no_lane_depends_on_its_place_or_its_neighbours(name: str, variant: str) -> None:
-    """The same number, in every lane of whole vectors and of remainders, beside NaN and infinities, gives the same bits."""
+    """The same number, in every lane of whole vectors and of remainders, next to NaN and infinities, gives the same bits."""
     kernel = _dispatch.kernel("unary")
     x = points()[:: len(points()) // 37][:37].copy()
     x[:4] = (np.nan, np.inf, -np.inf, 0)

@@ -182,7 +182,7 @@ def test_heads_beside_each_other_are_heads_apart(rows: int, variant: str) -> Non
 
 @pytest.mark.parametrize("rows", [1, 3, 40])
 def test_lengths_are_shorter_keys(rows: int, variant: str) -> None:
-    """The bits of keys that end there, whatever lies behind: NaN or infinity too."""
+    """The bits of keys that end there, whatever is after: NaN or infinity too."""
     for lengths, causal, heads_last in product(((70, 1), (17, 64), (0, 69), (-5, 1000)), (False, True), (False, True)):
         p = problem(b=2, h=4, g=2, rows=rows, keys=70, d=6, e=7, causal=causal, offset=20, lengths=np.array(lengths))
         masks = (None, numbers(2, 1, rows, 70), np.where(numbers(1, 4, 1, 70) < 0, np.float32(-1e9), np.float32(0)))
@@ -200,7 +200,7 @@ def test_lengths_are_shorter_keys(rows: int, variant: str) -> None:
 
 
 def test_a_mask_that_is_low_where_a_length_allows(variant: str) -> None:
-    """Its high numbers stand behind the last key, so the low ones are all there is."""
+    """Its high numbers stand after the last key, so the low ones are all there is."""
     for rows, shape in ((3, (1, 1, 1, 200)), (100, (1, 1, 1, 200)), (100, (2, 1, 100, 200))):
         mask = np.where(np.arange(200) < 120, -1e9, 0).astype(np.float32) * np.ones(shape, np.float32)
         p = problem(b=2, rows=rows, keys=200, mask=mask, lengths=np.array([60, 200]))

@@ -107,7 +107,7 @@ def test_error_bounds(name: str, variant: str) -> None:
 
 
 def test_powers(variant: str) -> None:
-    """Near the ends of the range, near 1, and of negative numbers, whose exponents must be whole."""
+    """Near the ends of the range, near 1, and of negative values, whose exponents must be whole."""
     ulps = 0.5 if variant == "reference" else BOUNDS["power"]
     rng = np.random.default_rng(0)
     a = np.abs(anything(1, 40001))

@@ -1,4 +1,4 @@
-"""Numbers that say where memory is read may be changed by another thread during a call: no kernel leaves its arrays for it."""
+"""Values that say where memory is read may be changed by another thread during a call: no kernel leaves its arrays for it."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ AWKWARD = (
     ((2, 1, 1, 9, 11), (5, 1, 1, 3, 4), {}),
     ((2, 11, 1, 6, 7), (1, 11, 1, 3, 3), {"pads": (0, 0, 1, 1, 1, 1)}),
     ((2, 9, 1, 4, 3), (7, 9, 1, 4, 3), {}),
-    # Few channels, whose pixels are read where they lie: whole panels, a strip and more, several phases, two blocks of K.
+    # Few channels, whose pixels are read where they are: whole panels, a strip and more, several phases, two blocks of K.
     ((2, 3, 1, 9, 16), (33, 3, 1, 3, 3), {"pads": (0, 0, 1, 1, 1, 1)}),
     ((1, 3, 1, 17, 161), (19, 3, 1, 7, 7), {"stride": (1, 2, 2), "pads": (0, 0, 3, 3, 3, 3)}),
     ((1, 7, 1, 20, 70), (64, 7, 1, 7, 7), {"stride": (1, 4, 3), "dilation": (1, 1, 2)}),
@@ -63,7 +63,7 @@ AWKWARD = (
     ((1, 12, 1, 15, 15), (24, 2, 1, 3, 3), {"groups": 6, "stride": (1, 2, 2), "pads": (0, 0, 1, 1, 1, 1)}),
     ((1, 18, 2, 11, 23), (5, 18, 2, 4, 3), {"stride": (1, 3, 2), "dilation": (1, 2, 3), "pads": (1, 0, 3, 1, 2, 4)}),
     ((1, 20, 1, 3, 3), (36, 20, 1, 1, 1), {"pads": (0, 0, 2, 0, 0, 1)}),
-    # Pixels of a 1x1 kernel read where they lie: whole panels, with a rest, blocks of K, groups, planes, and one result too many.
+    # Pixels of a 1x1 kernel read where they are: whole panels, with a rest, blocks of K, groups, planes, and one result too many.
     ((2, 9, 1, 12, 12), (40, 9, 1, 1, 1), {}),
     ((1, 9, 1, 11, 13), (33, 9, 1, 1, 1), {}),
     ((1, 300, 1, 10, 15), (20, 300, 1, 1, 1), {}),
@@ -73,7 +73,7 @@ AWKWARD = (
     ((1, 10, 1, 1, 2065), (3, 10, 1, 1, 7), {"pads": (0, 0, 0, 0, 3, 3)}),
     ((1, 10, 1, 1, 1100), (3, 10, 1, 1, 7), {"stride": (1, 1, 5), "pads": (0, 0, 0, 0, 30, 3)}),
     ((1, 9, 1, 5, 6), (20, 9, 1, 2, 2), {}),
-    # Taps that lie in the padding for many outputs, or for all: those are left out, by rows, columns and planes.
+    # Taps that are in the padding for many outputs, or for all: those are left out, by rows, columns and planes.
     ((2, 20, 1, 13, 11), (16, 20, 1, 3, 3), {"dilation": (1, 6, 5), "pads": (0, 0, 6, 6, 5, 5)}),
     ((2, 64, 1, 9, 10), (32, 32, 1, 3, 3), {"groups": 2, "dilation": (1, 4, 4), "pads": (0, 0, 4, 4, 4, 4)}),
     ((1, 260, 1, 7, 8), (31, 260, 1, 3, 3), {"dilation": (1, 7, 7), "pads": (0, 0, 7, 7, 7, 7)}),

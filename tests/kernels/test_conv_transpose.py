@@ -51,7 +51,7 @@ def run(
 ) -> np.ndarray:
     """Runs the current variant on a NaN-filled output, or a step of it, twice, after its weights' own object has gone.
 
-    `place` puts every array where it should lie; the result is channels-first whatever the layout.
+    `place` puts every array where it should be; the result is channels-first whatever the layout.
     """
     p, (x_last, out_last) = problem, layout
     bias = None if p.bias is None else place(p.bias)

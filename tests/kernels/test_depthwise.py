@@ -57,7 +57,7 @@ AWKWARD = (
     ((16, 1), (1, 1, 1, 1), (1, 5, 5), {"pads": (0, 0, 2, 2, 2, 2)}),
     ((40, 1), (1, 1, 2, 2), (1, 3, 3), {"pads": SAME}),
     ((16, 1), (1, 1, 40, 300), (1, 3, 3), {"pads": SAME}),
-    # Planes read where they lie: the least columns, tails of vectors, padding on one side and more than a vector of it, repeated
+    # Planes read where they are: the least columns, tails of vectors, padding on one side and more than a vector of it, repeated
     # channels, tasks of rows.
     ((5, 1), (1, 1, 9, 49), (1, 3, 3), {"pads": SAME, "stride": (1, 2, 2)}),
     ((3, 1), (2, 1, 11, 64), (1, 3, 3), {"pads": (0, 0, 0, 1, 0, 1), "stride": (1, 2, 2)}),

@@ -20,7 +20,7 @@ SIZES = (
     *range(1, 65), 72, 96, 97, 100, 101, 120, 121, 125, 127, 128, 169, 192, 199, 210, 211, 256, 257, 331, 400, 480, 499, 500, 512,
     513, 521, 961, 997, 1000, 1009, 1021, 1024, 1155, 1536, 2003, 2048, 3000, 4096, 5000,
 )  # fmt: skip
-# A sum of n terms in log2(n) passes, each of which rounds a few times. Errors of a row in the mean, against its numbers' mean.
+# A sum of n terms in log2(n) passes, each of which rounds a few times. Errors of a row in the mean, against its values' mean.
 ULPS = 1.2  # times 2 ** -23 log2(2 n); the largest seen is 0.55
 
 
@@ -39,7 +39,7 @@ def numbers(rows: int, length: int) -> np.ndarray:
 
 
 def by_numpy(x: np.ndarray, size: int, what: str) -> np.ndarray:
-    """numpy's transforms of rows, in float64, not divided by anything; complex numbers as pairs."""
+    """numpy's transforms of rows, in float64, not divided by anything; complex values as pairs."""
     z = x.astype(np.float64)
     z = z[..., ::2] + 1j * z[..., 1::2] if what in ("fft", "ifft", "irfft") else z
     if what == "irfft":
@@ -119,7 +119,7 @@ def test_short_rows_are_filled_with_zeros(size: int, variant: str) -> None:
             x = numbers(2, length)
             whole = np.pad(x, ((0, 0), (0, width - length)))
             got, want = transform(x, size, what), transform(whole, size, what)
-            np.testing.assert_array_equal(bits(got), bits(want), err_msg=f"{what}, {length} numbers")
+            np.testing.assert_array_equal(bits(got), bits(want), err_msg=f"{what}, {length} values")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -57,7 +57,7 @@ def convolutions() -> Iterator[Small]:
         taps = {"weight": weight, "bias": floats(10), "stride": strided, "dilation": ONES, "groups": 2}
         to = {"out": placed(out, out_last), "residual": placed(out, out_last)}
         yield Small("conv", layout, taps, {**common, "x": placed(x, x_last), **to, "pads": pads, "mode": 0})
-        inner = floats(2, 10, 2, 3, 7)  # nothing is padded: read where it lies
+        inner = floats(2, 10, 2, 3, 7)  # nothing is padded: read where it is
         given = {"out": placed(inner, out_last), "residual": None, "pads": (0,) * 6, "mode": 0}
         yield Small("conv", f"{layout}, no pads", taps, {**common, "x": placed(x, x_last), **given})
         yield Small(
@@ -67,14 +67,14 @@ def convolutions() -> Iterator[Small]:
         flat = {"weight": floats(10, 6, 1, 3, 3), "bias": floats(10), "tile": 2}
         plane = {"out": placed(floats(2, 10, 3, 7, 7), out_last), "residual": None, "pads": pads}
         yield Small("winograd", layout, flat, {**common, "x": placed(floats(2, 6, 3, 7, 9), x_last), **plane})
-        quantised = {
+        quantized = {
             "weight": weight.astype(np.int8), "zero": np.ones(10, np.int8), "factor": floats(10), "bias": np.ones(10, np.int32),
             "shift": floats(10), "stride": strided, "dilation": ONES, "groups": 2,
         }  # fmt: skip
         kinds = {"source": KINDS["uint8"], "target": KINDS["float32"], "value": 0}
         points = {"x_zero": np.ones(1, np.uint8), "x_scale": np.ones(1, np.float32)}
         where = {"x": placed(bytes_of(2, 6, 3, 7, 9), x_last), "out": placed(out, out_last), "pads": pads}
-        yield Small("qconv", layout, quantised, {"x_last": x_last, "out_last": out_last, **where, **points, **kinds})
+        yield Small("qconv", layout, quantized, {"x_last": x_last, "out_last": out_last, **where, **points, **kinds})
     for last in (False, True):
         taps = {"weight": floats(12, 1, 2, 3, 3), "bias": floats(12), "stride": strided, "dilation": ONES, "channels": 6}
         out = floats(2, 12, 2, 4, 7)
@@ -111,7 +111,7 @@ def tables(size: int, n: int) -> tuple[np.ndarray, np.ndarray]:
 def others() -> Iterator[Small]:
     plain = {"x": floats(3, 10), "out": floats(3, 20), "residual": floats(3, 20), "activation": IDENTITY}
     yield Small("linear", "", {"weight": floats(20, 10), "bias": floats(20)}, plain)
-    for inner in (3, 20):  # few numbers side by side are taken as positions
+    for inner in (3, 20):  # few values next to each other are taken as positions
         axes = (None, tables(4, 6), tables(5, 8))
         given = {"x": floats(3, 2, 4, 5, inner), "out": floats(3, 2, 6, 8, inner)}
         yield Small("resize", f"{inner} inner", {"axes": axes, "size": (2, 4, 5, inner)}, given)
@@ -252,7 +252,7 @@ def test_a_kernel_of_another_size_is_refused(small: Small, variant: str) -> None
             call(other, packed_of(other), small.arguments, False)
 
 
-# What pack kernels refuse: a wrong size of each of their arrays, and numbers that make no windows or groups.
+# What pack kernels refuse: a wrong size of each of their arrays, and values that make no windows or groups.
 PACKS = {small.kernel: small for small in CASES}
 WRONG = {
     "groups": (-1, 0, 4), "channels": (-1, 0, 5), "stride": ((0, 1, 1), (1, 1)), "dilation": ((1, 1, 0), (1, -1, 1)),

@@ -1,4 +1,4 @@
-"""Weights of 16 bits: every variant beside the reference, whose weights are rounded by numpy."""
+"""Weights of 16 bits: every variant next to the reference, whose weights are rounded by numpy."""
 
 from __future__ import annotations
 

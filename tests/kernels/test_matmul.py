@@ -1,4 +1,4 @@
-"""Batched products: torch's figures, awkward sizes, both ways to lie, the bits of `linear`, special values, threads."""
+"""Batched products: torch's figures, awkward sizes, both ways to be, the bits of `linear`, special values, threads."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_activations(transpose_b: bool, variant: str) -> None:
 
 @across
 def test_special_values(transpose_b: bool, variant: str) -> None:
-    """What is not finite spoils its row or its column, none beside it."""
+    """What is not finite spoils its row or its column, none next to it."""
     for value, m, n in product((np.nan, np.inf), (2, 6, 20), (3, 18, 100, 300)):
         a, b = np.abs(numbers(2, m, 40)) + 1, np.abs(numbers(2, 40, n)) + 1
         plain = run(a, b, transpose_b)

@@ -273,7 +273,7 @@ def cast(x: np.ndarray, target: str, edge: str | None = None) -> np.ndarray:
 
 
 def whole_range(kind: str) -> np.ndarray:
-    """Numbers of a kind: all there are of one or two bytes, else of every size, with NaN, infinities and subnormal numbers."""
+    """Values of a kind: all there are of one or two bytes, else of every size, with NaN, infinities and subnormal numbers."""
     dtype = np.dtype(kind)
     if kind == "bool":
         return np.array([False, True, True, False] * 150)

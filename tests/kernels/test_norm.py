@@ -1,4 +1,4 @@
-"""Normalisation: figures of torch and onnx, awkward sizes, large means, special values, edges of memory, threads."""
+"""Normalization: figures of torch and onnx, awkward sizes, large means, special values, edges of memory, threads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def numbers(*shape: int) -> np.ndarray:
 
 
 def call(name: str, *arguments: Any, edge: str = "") -> np.ndarray:
-    """Runs a kernel on read-only copies; the result lies where the argument is `...`. Its step must give the same bits."""
+    """Runs a kernel on read-only copies; the result is where the argument is `...`. Its step must give the same bits."""
     shape = arguments[0].shape
     out = guarded_empty(shape, edge) if edge else np.full(shape, 77, np.float32)
     inputs = [(guarded(a, edge) if edge else a.copy()) if isinstance(a, np.ndarray) else a for a in arguments]
@@ -254,7 +254,7 @@ def test_affine(shape: tuple[int, int, int], variant: str) -> None:
 
 
 def test_torch_batch_norm(variant: str) -> None:
-    """What batch normalisation does with running statistics, then ReLU."""
+    """What batch normalization does with running statistics, then ReLU."""
     image = golden()["image"]
     got = affine(image, golden()["scale"], golden()["shift"], RELU)
     np.testing.assert_allclose(got, golden()["affine"], rtol=1e-6, atol=2e-6)

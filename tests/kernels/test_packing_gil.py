@@ -1,4 +1,4 @@
-"""Packing gives up the GIL: another thread goes on while large weights are packed or converted."""
+"""Packing releases the GIL: another thread goes on while large weights are packed or converted."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def test_awkward_shapes(variant: str, kind: str, i: int) -> None:
 
 @cache
 def randoms() -> list[tuple[str, Problem, np.ndarray]]:
-    """Problems with what is expected of them; windows may overhang on any side, or lie outside of the image."""
+    """Problems with what is expected of them; windows may overhang on any side, or are outside of the image."""
     rng = np.random.default_rng(5)
     found = []
     for _ in range(60):
@@ -248,7 +248,7 @@ def test_windows_outside_of_the_image(variant: str) -> None:
     assert np.all(largest[..., 0, :] == -np.inf) and np.isfinite(largest[..., 2, 2]).all()
     assert np.isnan(mean[..., :, 0]).all() and np.isfinite(mean[..., 2, 2]).all()
     assert np.all(with_pads[..., 0, 0] == 0), "pads alone: a mean of zeros"
-    assert np.isnan(with_pads[..., 5, :]).all(), "behind the pads nothing counts"
+    assert np.isnan(with_pads[..., 5, :]).all(), "after the pads nothing counts"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="guard pages need mprotect")

@@ -243,7 +243,7 @@ def test_lengths_out_of_range_are_cut(variant: str) -> None:
 @pytest.mark.parametrize("kernel", KINDS)
 @pytest.mark.parametrize("batch", [1, 3, 270])
 def test_masks(variant: str, kernel: str, batch: int) -> None:
-    """A sequence with holes gives the bits of its steps put together; zeros lie in the holes, and x is not read there."""
+    """A sequence with holes gives the bits of its steps put together; zeros are in the holes, and x is not read there."""
     rng = np.random.default_rng(batch)
     mask = rng.random((batch, 7)) < 0.6
     mask[0], mask[-1, 0] = (True, False) if batch > 1 else (mask[0], False)
@@ -362,7 +362,7 @@ def test_nan_passes_through_any_option(variant: str, options: str) -> None:
 @pytest.mark.parametrize("kernel", KINDS)
 @pytest.mark.parametrize(("scale", "tolerance"), [(1e4, 5e-3), (1e30, 2)])
 def test_saturates(variant: str, kernel: str, scale: float, tolerance: float) -> None:
-    """Gates of any size give 0, 1 or -1, not NaN. A sum that happens to lie near zero has an error relative to `scale`."""
+    """Gates of any size give 0, 1 or -1, not NaN. A sum that happens to be near zero has an error relative to `scale`."""
     for batch in (1, 4):
         p = problem(kernel, (8, batch, 6, 20), scale=scale)
         assert p.c0 is not None

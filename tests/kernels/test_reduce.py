@@ -30,7 +30,7 @@ def numbers(*shape: int) -> np.ndarray:
 
 
 def data(name: str, *shape: int) -> np.ndarray:
-    """Numbers that the operation can take: positive for a logarithm, near 1 for long products."""
+    """Values that the operation can take: positive for a logarithm, near 1 for long products."""
     x = numbers(*shape)
     if name == "log_sum":
         return np.abs(x)
@@ -129,7 +129,7 @@ def test_nothing_to_reduce(name: str, variant: str) -> None:
 @names
 @pytest.mark.parametrize("inner", [1, 3, 40, 70])
 def test_nan_in_every_place(name: str, inner: int, variant: str) -> None:
-    """It spoils its own column alone, beside infinity too."""
+    """It spoils its own column alone, next to infinity too."""
     for n in (1, 5, 40, 70):
         clean = run(name, data(name, 2, n, inner))
         for place, infinity in product(range(n), (False, True)):
@@ -175,7 +175,7 @@ def test_threads_and_tasks(name: str, shape: tuple[int, int, int], variant: str,
 @names
 @pytest.mark.without("reference")  # numpy's sums promise no order
 def test_columns_have_the_bits_of_rows(name: str, variant: str) -> None:
-    """However many columns stand side by side, and wherever a vector or a strip ends among them."""
+    """However many columns stand next to each other, and wherever a vector or a strip ends among them."""
     for n in (*LENGTHS, 127, 128, 543, 544):
         x = data(name, 2, n, 140) if name != "prod" else np.float32(1) + numbers(2, n, 140) / 64
         rows = run(name, np.ascontiguousarray(x.transpose(0, 2, 1)).reshape(280, n, 1)).reshape(2, 140)

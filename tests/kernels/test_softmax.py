@@ -78,7 +78,7 @@ def test_nothing_to_do(name: str, variant: str) -> None:
 @kernels
 @pytest.mark.parametrize("inner", [1, 3, 40])
 def test_neighbours_change_nothing(name: str, inner: int, variant: str) -> None:
-    """A row gives the same bits alone, among others, and beside rows that hold NaN; no threads' cut shows either."""
+    """A row gives the same bits alone, among others, and next to rows that hold NaN; no threads' cut shows either."""
     x = numbers(7, 19, inner)
     whole = run(name, x)
     x[::2] = np.nan
@@ -92,7 +92,7 @@ def test_neighbours_change_nothing(name: str, inner: int, variant: str) -> None:
 @kernels
 @pytest.mark.without("reference")  # numpy's sums promise no order
 def test_columns_have_the_bits_of_rows(name: str, variant: str) -> None:
-    """However many columns stand side by side, and wherever a vector or a strip ends among them."""
+    """However many columns stand next to each other, and wherever a vector or a strip ends among them."""
     for n in (*LENGTHS, 24, 255, 257, 600):
         x = numbers(2, n, 600 if n < 40 else 140)
         rows = run(name, np.ascontiguousarray(x.transpose(0, 2, 1)).reshape(-1, n, 1)).reshape(2, -1, n).transpose(0, 2, 1)

@@ -216,7 +216,7 @@ entry("GRUCell reset before", lambda: fl.GRUCell(4, 5, reset_after=False), step)
 
 
 class Stack(fl.Layer):
-    """Recurrent layers of different sizes, one behind the other: the output of the last, and its states."""
+    """Recurrent layers of different sizes, one after the other: the output of the last, and its states."""
 
     def __init__(self, *layers: Any) -> None:
         self.layers = layers
@@ -271,7 +271,7 @@ def with_mask(net: Any, case: Case) -> Any:
 
 entry("Embedding mask_zero GRU", MaskedNet, with_mask)
 
-# ---- normalisation ---------------------------------------------------------------------------------------------------------
+# ---- normalization ---------------------------------------------------------------------------------------------------------
 
 # Keras' epsilon is 1e-3 by default, torch's and ours 1e-5.
 entry("BatchNormalization", lambda: fl.BatchNorm2d(6, eps=1e-3, axis=-1))
@@ -401,7 +401,7 @@ class OtherOutput(fl.Layer):
 
 
 def flat_kernels(layer: Any, weights: list[np.ndarray]) -> None:
-    """Keras' kernels (features, heads, width) and biases (heads, width) with heads beside each other, as Dense has them."""
+    """Keras' kernels (features, heads, width) and biases (heads, width) with heads next to each other, as Dense has them."""
     wanted = [shape[::-1] for shape in layer.tensor_shapes().values()]
     layer.load_keras([w.reshape(shape) for w, shape in zip(weights, wanted, strict=True)])
 

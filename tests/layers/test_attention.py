@@ -15,7 +15,7 @@ import fastlayers as fl
 from ..goldens.transformer_cases import CASES, Case, arrays, made
 
 GOLDEN = Path(__file__).parent.parent / "goldens" / "attention_layers.npz"
-# Sums have at most 12 terms, stacks at most three layers, each of which normalises: float32 stays well within this.
+# Sums have at most 12 terms, stacks at most three layers, each of which normalizes: float32 stays well within this.
 TOLERANCE = 1e-5
 
 

@@ -14,7 +14,7 @@ import fastlayers.functional as F
 from ..goldens.block_cases import CASES, GOOGLENET, GOOGLENET_POOLS, BlockCase, inputs, weights
 
 GOLDEN = Path(__file__).parent.parent / "goldens" / "blocks.npz"
-# Parts of the largest result. A block has sums of at most 200 terms; ResNet-50 fifty layers, one behind the other.
+# Parts of the largest result. A block has sums of at most 200 terms; ResNet-50 fifty layers, one after the other.
 TOLERANCE, DEEP = 4e-6, 2e-5
 BLOCKS = {
     "basic": fl.ResidualBlock, "bottleneck": fl.BottleneckBlock, "inception": fl.InceptionBlock, "nin": fl.NiNBlock,
@@ -57,7 +57,7 @@ def test_blocks_give_what_torch_gives(case: BlockCase, variant: str, golden: dic
     close(fl.compile(last, x)(x), want)
 
 
-def test_blocks_without_normalisation_have_biases() -> None:
+def test_blocks_without_normalization_have_biases() -> None:
     block = fl.ResidualBlock(3, 3, batch_norm=False, activation=("leaky_relu", {"negative_slope": 0.1}))
     shapes = block.tensor_shapes()
     assert list(shapes) == ["conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias"]

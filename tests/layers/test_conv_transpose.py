@@ -130,7 +130,7 @@ def test_compiled_with_sizes_unknown(variant: str) -> None:
 
 
 def test_an_activation_after_channels_last_is_fused_and_scales_are_not() -> None:
-    """A constant of shape (c, 1, 1) lies on the rows of a channels-last result, whatever its size."""
+    """A constant of shape (c, 1, 1) is on the rows of a channels-last result, whatever its size."""
     layer = filled(fl.Conv2d(3, 4, 1, layout="nhwc"))
     (x, scale) = arrays("scale", (1, 4, 4, 3), (4, 1, 1))
     model = fl.compile(lambda x: F.multiply(layer(x), scale), x)

@@ -1,4 +1,4 @@
-"""Layers and functions against torch, in every variant; the cases and how the numbers are made are in tests/goldens."""
+"""Layers and functions against torch, in every variant; the cases and how the values are made are in tests/goldens."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_recorded_layers_give_what_layers_give(case: LayerCase) -> None:
 
 @pytest.mark.parametrize("name", ["Conv1d", "Conv2d", "Conv3d"])
 def test_every_padding_layout_and_rank_is_one_computation(name: str, variant: str) -> None:
-    """Channels last, pairs, "same" and no batch give the numbers of plain padding, channels first."""
+    """Channels last, pairs, "same" and no batch give the values of plain padding, channels first."""
     axes = int(name[4])
     rng = np.random.default_rng(axes)
     x = rng.standard_normal((2, 4, *(7, 6, 5)[:axes])).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Keras' attention layers and Bahdanau's: Keras' formulas spelt out, masks, what is returned, hard attention, errors."""
+"""Keras' attention layers and Bahdanau's: Keras' formulas spelled out, masks, what is returned, hard attention, errors."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_bahdanau(variant: str) -> None:
     weights = np.exp(scores - scores.max(2, keepdims=True))
     weights /= weights.sum(2, keepdims=True)
     spoilt = value.copy()
-    spoilt[1, 2:] = np.nan  # what lies behind the end has no influence
+    spoilt[1, 2:] = np.nan  # what is after the end has no influence
     for given, keys in ((value, None), (value, layer.keys(value)), (spoilt, None)):
         context, got = layer(query, given, np.array([5, 2]), keys=keys)
         np.testing.assert_allclose(got, weights, rtol=0, atol=3e-6)

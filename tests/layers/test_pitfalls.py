@@ -1,6 +1,6 @@
 """What goes wrong when weights are ported: one test a pitfall, each on what torch or Keras computed.
 
-Each test also handles its pitfall the wrong way, and sees that the numbers are then others: the goldens tell.
+Each test also handles its pitfall the wrong way, and sees that the values are then others: the goldens tell.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def test_both_directions_are_aligned_in_time(kind: str, variant: str) -> None:
 
 
 def test_same_padding(variant: str) -> None:
-    """Keras pads by what the input's size asks for, more of it behind; torch as much before."""
-    case = KERAS["Conv2D same stride 2"]  # on 8 x 7: nothing before and one behind the 8, one before and behind the 7
+    """Keras pads by what the input's size asks for, more of it after; torch as much before."""
+    case = KERAS["Conv2D same stride 2"]  # on 8 x 7: nothing before and one after the 8, one before and after the 7
     want = case["outputs"][0]
     for padding, check in (("same", right), ([(0, 1), (1, 1)], right), ([(1, 0), (1, 1)], wrong), (1, wrong)):
         layer = fl.Conv2d(3, 4, 3, 2, padding, layout="nhwc")
@@ -192,7 +192,7 @@ def test_dense_layout(variant: str) -> None:
 
 
 def test_flatten_order(variant: str) -> None:
-    """A dense layer behind Keras' Flatten knows its inputs by height, width, channel: so must who has channels first."""
+    """A dense layer after Keras' Flatten knows its inputs by height, width, channel: so must who has channels first."""
     case = KERAS["Flatten into Dense"]
     x, (kernel, bias) = F.to_channels_first(case["inputs"][0]), case["weights"]
     net = fl.Sequential(fl.Flatten(), fl.Linear(24, 3))
@@ -202,7 +202,7 @@ def test_flatten_order(variant: str) -> None:
 
 
 def test_conv_transpose(variant: str) -> None:
-    """Keras' kernel is (height, width, out, in), and "same" leaves out more behind; torch has its own lengthening behind."""
+    """Keras' kernel is (height, width, out, in), and "same" leaves out more after; torch has its own lengthening after."""
     case = KERAS["square Conv2DTranspose"]
     kernel, bias = case["weights"]
     layer = fl.ConvTranspose2d(3, 3, 3, 2, "valid", layout="nhwc")
@@ -230,7 +230,7 @@ POOLS: dict[str, dict[str, Any]] = {
 
 
 def test_average_of_padding(variant: str) -> None:
-    """torch counts padding by default, but never what lies behind it; TensorFlow's "same" does not count it."""
+    """torch counts padding by default, but never what follows it; TensorFlow's "same" does not count it."""
     for label, options in POOLS.items():
         case = TORCH[label]
         right(fl.AvgPool2d(3, 2, 1, **options)(case["inputs"][0]), case["outputs"][0])
@@ -247,7 +247,7 @@ def test_average_of_padding(variant: str) -> None:
 
 
 def test_windows_that_begin_behind_the_image(variant: str) -> None:
-    """With ceil_mode torch drops a window that begins in the padding behind, and divides by what is there."""
+    """With ceil_mode torch drops a window that begins in the padding after, and divides by what is there."""
     case = TORCH["AvgPool2d ceil stride 4"]
     right(fl.AvgPool2d(2, 4, 1, ceil_mode=True)(case["inputs"][0]), case["outputs"][0])
     case = TORCH["AvgPool1d overhanging"]
@@ -256,7 +256,7 @@ def test_windows_that_begin_behind_the_image(variant: str) -> None:
     right(fl.MaxPool1d(2, 3, 1, ceil_mode=True)(case["inputs"][0]), case["outputs"][0])
 
 
-# ---- normalisation ---------------------------------------------------------------------------------------------------------
+# ---- normalization ---------------------------------------------------------------------------------------------------------
 
 
 def test_batch_norm_eps(variant: str) -> None:
@@ -393,7 +393,7 @@ def test_weight_norm(name: str, age: str, variant: str) -> None:
 
 
 def test_bfloat16(tmp_path: Path) -> None:
-    """The upper halves of float32 numbers, as torch writes them; read as float16 they would be other numbers."""
+    """The upper halves of float32 values, as torch writes them; read as float16 they would be other numbers."""
     case = TORCH["bfloat16"]
     bits = {name: array.astype("<u2") for name, array in state(case).items()}
     header, start = {}, 0

@@ -49,7 +49,7 @@ def test_functions_give_what_torch_gives(case: FunctionCase, variant: str, golde
 
 
 def test_tensorflows_same_excludes_padding(variant: str) -> None:
-    """Size 5, kernel 2, stride 2: one place of padding, behind."""
+    """Size 5, kernel 2, stride 2: one place of padding, after."""
     x = np.arange(1, 6, dtype=np.float32).reshape(1, 1, 5)
     np.testing.assert_array_equal(f.avg_pool1d(x, 2, 2, "same"), [[[1.5, 3.5, 5.0]]])
     np.testing.assert_array_equal(f.max_pool1d(-x, 2, 2, "same"), [[[-1, -3, -5]]])
@@ -91,7 +91,7 @@ def test_bins_of_any_size(shape: tuple[int, ...], variant: str, threads: int) ->
 
 @pytest.mark.parametrize("shape", [(3, 7, 5), (1, 1, 1), (2, 9, 64), (2, 300, 129), (4, 40, 1)])
 def test_padding_never_changes_a_result(shape: tuple[int, ...], variant: str, threads: int) -> None:
-    """A sequence alone gives the bits that it gives beside longer ones, whose padding holds NaN; both orders of the axes."""
+    """A sequence alone gives the bits that it gives next to longer ones, whose padding holds NaN; both orders of the axes."""
     rng = np.random.default_rng(shape)
     n, t, _ = shape
     x, lengths = rng.standard_normal(shape).astype(np.float32), rng.integers(0, t, n, endpoint=True)
@@ -151,7 +151,7 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     (
         lambda: f.mean_over_time(X[0], [7, 1, 1]),
         fl.ShapeError,
-        "mean_over_time: lengths has numbers from 1 to 7: expected 0 to 6",
+        "mean_over_time: lengths has values from 1 to 7: expected 0 to 6",
     ),
     (lambda: f.max_over_time(X[0], [1, 1]), fl.ShapeError, r"max_over_time: lengths has shape \(2,\): expected \(3,\)"),
     (lambda: f.max_over_time(X[0], [1.0, 1, 1]), fl.DTypeError, "max_over_time: lengths has dtype float64"),

@@ -24,7 +24,7 @@ BOXES = np.array(
 
 
 def pooled(x: np.ndarray, boxes: np.ndarray, bins: tuple[int, int], scale: float) -> np.ndarray:
-    """Every pixel asks every bin whether it lies in it."""
+    """Every pixel asks every bin whether it is in it."""
     out = np.zeros((len(boxes), x.shape[1], *bins), np.float32)
     for k, (image, *corners) in enumerate(boxes):
         x1, y1, x2, y2 = (math.copysign(math.floor(abs(np.float32(v * np.float32(scale))) + 0.5), v) for v in corners)
@@ -117,7 +117,7 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     (lambda: f.roi_pool(X[0], ONE, 2), fl.ShapeError, r"roi_pool: x has shape \(3, 8, 8\)"),
     (lambda: f.roi_pool(X, ONE[:, 1:], 2), fl.ShapeError, r"roi_pool: boxes has shape \(1, 4\): expected \(k, 5\)"),
     (lambda: f.roi_pool(X, ONE + 1, 2), fl.ShapeError, "roi_pool: boxes name images 1.0 to 1.0"),
-    (lambda: f.roi_pool(X, ONE * np.nan, 2), fl.ShapeError, "roi_pool: boxes has numbers that are not finite"),
+    (lambda: f.roi_pool(X, ONE * np.nan, 2), fl.ShapeError, "roi_pool: boxes has values that are not finite"),
     (lambda: f.roi_pool(X, ONE, 0), fl.ShapeError, "roi_pool: output_size is 0"),
     (lambda: f.roi_pool(X, ONE, 1, 0.0), fl.ShapeError, "roi_pool: spatial_scale is 0.0"),
     (lambda: f.roi_align(X, ONE, 1, mode="min"), fl.ShapeError, "roi_align: mode is 'min'"),

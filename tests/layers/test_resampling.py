@@ -108,7 +108,7 @@ def test_nan_and_infinity_reach_what_reads_them(variant: str) -> None:
     got = f.interpolate(x, size=(1, 80), mode="bilinear")[0, 0, 0]
     np.testing.assert_array_equal(np.isnan(got).nonzero()[0], [19, 20, 21, 22])
     np.testing.assert_array_equal(np.isinf(got).nonzero()[0], [59, 60, 61, 62])
-    # Of weight 0: the first output lies on the first pixel.
+    # Of weight 0: the first output is on the first pixel.
     y = np.array([[[1.0, np.nan, 2.0]]], np.float32)
     assert f.interpolate(y, size=5, mode="linear", align_corners=True)[0, 0, 0] == 1
 

@@ -1,4 +1,4 @@
-"""Linear, activations and shapes as networks use them: any rank, every name, dense layers behind channels-last features."""
+"""Linear, activations and shapes as networks use them: any rank, every name, dense layers after channels-last features."""
 
 from __future__ import annotations
 

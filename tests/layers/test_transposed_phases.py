@@ -27,7 +27,7 @@ PLACES: list[tuple[int, int, tuple[int, int], int, Any, Any, Any, int]] = [
 ALONE = [
     (3, 1, (5, 4), 2, 3, 0, 0, 1),
     (2, 3, (3, 4), 5, (3, 2), (4, 0), (2, 1), 1),
-]  # phases without a tap, or that begin behind the first input
+]  # phases without a tap, or that begin after the first input
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 """A random search for models that load and do not run: examples of every operator, files of TensorFlow Lite, and onnx's own
-examples of nodes, with extreme numbers in the place of attributes, shapes and indices.
+examples of nodes, with extreme values in place of attributes, shapes and indices.
 
 What comes of one is an array or one of our errors. Anything else is a finding: another exception, a crash, a hang, or memory
 beyond the limit. ``python -m tests.model.extremes nodes 1000 2000`` tries the seeds from 1000 to 2999 and prints findings;
@@ -30,7 +30,7 @@ from fastlayers.model.model import Model, Options
 from tests.operators.cases import Case, all_cases
 
 MOST = 64 << 20  # bytes that a model may take
-ROOM = 3 << 30  # of addresses that the process may take beside what it has: what is beyond the limit by far is no memory
+ROOM = 3 << 30  # of addresses that the process may take next to what it has: what is beyond the limit by far is no memory
 INTS = (
     0, 1, -1, 2, -2, 3, 5, 7, 8, -7, 31, 64, 127, -128, 255, 256, 1000, 65535,
     1 << 16, 1 << 20, 1 << 24, -(1 << 24), (1 << 31) - 1,
@@ -73,7 +73,7 @@ def damaged_attribute(value: Any, random: np.random.Generator) -> Any:
 
 
 def damaged_array(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """The same dtype with other numbers, or another shape."""
+    """The same dtype with other values, or another shape."""
     made = np.array(array)
     kind = random.integers(6)
     if kind == 0:
@@ -144,7 +144,7 @@ def trial(seed: int) -> Callable[[], Any]:
 
 
 def damaged_tflite(seed: int) -> tuple[bytes, list[np.ndarray]]:
-    """A file of which some small numbers, which may be options, sizes or indices, are others."""
+    """A file of which some small values, which may be options, sizes or indices, are others."""
     from tests.goldens.tflite_cases import CASES
 
     random = np.random.default_rng(seed)
@@ -173,7 +173,7 @@ def _onnx_examples() -> list[Any]:
 
 
 def damaged_onnx(seed: int) -> tuple[bytes, list[np.ndarray]]:
-    """One of onnx's own examples with other attributes, and other numbers of its inputs, which may be constants."""
+    """One of onnx's own examples with other attributes, and other values of its inputs, which may be constants."""
     import onnx
 
     random = np.random.default_rng(seed)

@@ -140,7 +140,7 @@ def test_a_child_has_threads_of_its_own() -> None:
     model, x = small(), normal(2, 4)
     want = asyncio.run(model.arun(x))["y"]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks next to threads
         child = os.fork()
     if child == 0:
         signal.alarm(MOST)

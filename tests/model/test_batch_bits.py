@@ -66,7 +66,7 @@ def mobile() -> Network:
 
 
 def times_first() -> Network:
-    """The batch is the second axis: sums and softmax over time have it behind them."""
+    """The batch is the second axis: sums and softmax over time have it after them."""
     lstm, layer = filled(fl.LSTM(9, 12, bidirectional=True)), filled(fl.TransformerEncoderLayer(24, 4, 40))
 
     def net(x: Any) -> Any:

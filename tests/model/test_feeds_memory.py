@@ -10,7 +10,7 @@ import pytest
 
 import fastlayers as fl
 
-HUGE = np.broadcast_to(np.float64(1), (1 << 24, 1 << 24))  # 2 ** 48 numbers of 8 bytes, and takes none
+HUGE = np.broadcast_to(np.float64(1), (1 << 24, 1 << 24))  # 2 ** 48 values of 8 bytes, and takes none
 NARROW = np.broadcast_to(np.float32(1), (1 << 24, 1 << 24))
 TRUE = np.broadcast_to(np.True_, (1 << 28, 1 << 28))
 

@@ -50,9 +50,9 @@ W = np.ones((2, 2, 3, 3), np.float32)
 BOXES, SCORES = np.array([[[0, 0, 1, 1], [0, 0, 2, 2]]], np.float32), f32(0.5, 0.6).reshape(1, 1, 2)
 Wrong = tuple[str, list[Any], dict[str, Any]]
 
-# Operator, inputs (the first is data, those behind are parameters), attributes.
+# Operator, inputs (the first is data, those after are parameters), attributes.
 REFUSED: list[Wrong] = [
-    # Numbers that point outside.
+    # Values that point outside.
     ("Gather", [X, i64(0, 3)], {}),
     ("Gather", [X, i64(-4)], {}),
     ("Gather", [X, i64(HUGE)], {"axis": 1}),
@@ -119,7 +119,7 @@ REFUSED: list[Wrong] = [
     ("RoiAlign", [IMAGE, np.ones((3, 4), np.float32), i64(0)], {}),
     ("RotaryEmbedding", [np.ones((1, 2, 8), np.float32), np.ones((2, 2), np.float32), np.ones((2, 2), np.float32)],
      {"num_heads": BIG}),
-    # Windows that lie in padding, or are everywhere.
+    # Windows that are in padding, or are everywhere.
     ("MaxPool", [IMAGE], {"kernel_shape": [1 << 30, 1 << 30], "pads": [(1 << 30) - 1] * 4, "strides": [1 << 30] * 2}),
     ("MaxPool", [IMAGE], {"kernel_shape": [1 << 31, 1]}),
     ("MaxPool", [IMAGE], {"kernel_shape": [3000, 3000], "pads": [2999] * 4, "strides": [1, 1]}),
@@ -308,7 +308,7 @@ def test_what_has_an_answer() -> None:
 
 
 def test_casts_of_what_an_integer_cannot_hold() -> None:
-    """The numbers are whatever the processor makes of them; the process lives, and booleans and floats are right."""
+    """The values are whatever the processor makes of them; the process lives, and booleans and floats are right."""
 
     def go() -> None:
         for values, to in CASTS:

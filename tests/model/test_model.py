@@ -93,10 +93,10 @@ def test_float_is_never_made_an_integer() -> None:
 def test_numbers_that_do_not_fit_are_refused() -> None:
     made = Model(graph({"k": ((1,), np.int8)}, [node("m = Identity(k)")], ["m"]))
     assert made.run({"k": [100]})["m"].dtype == np.int8
-    with pytest.raises(fl.DTypeError, match="has numbers that int8 cannot hold"):
+    with pytest.raises(fl.DTypeError, match="has values that int8 cannot hold"):
         made.run({"k": [200]})
     unsigned = Model(graph({"k": ((1,), np.uint16)}, [node("m = Identity(k)")], ["m"]))
-    with pytest.raises(fl.DTypeError, match="has numbers that uint16 cannot hold"):
+    with pytest.raises(fl.DTypeError, match="has values that uint16 cannot hold"):
         unsigned.run({"k": np.array([-1], np.int8)})
 
 

@@ -125,7 +125,7 @@ def test_a_file_that_has_changed(how: str, path: Path) -> None:
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_weights_of_other_files_are_carried(inside: bool, tmp_path: Path) -> None:
-    """Files beside an ONNX file may change without it, also where it has weights of its own."""
+    """Files next to an ONNX file may change without it, also where it has weights of its own."""
     weight, own = normal(WIDTH, WIDTH), normal(WIDTH, WIDTH)
     (tmp_path / "w.bin").write_bytes(weight.tobytes())
     entries = b"".join(onnx.field(13, onnx.field(1, k) + onnx.field(2, v)) for k, v in (("location", "w.bin"), ("offset", "0")))

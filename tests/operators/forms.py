@@ -45,7 +45,7 @@ class Form(NamedTuple):
 
 
 def values(dtype: str, *shape: int) -> np.ndarray:
-    """Small numbers from 1 up: right for exponents, shifts and divisors."""
+    """Small values from 1 up: right for exponents, shifts and divisors."""
     return (np.arange(np.prod(shape, dtype=int)) % 5 + 1).reshape(shape).astype(dtype)
 
 

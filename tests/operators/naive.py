@@ -15,7 +15,7 @@ Function = Callable[[np.ndarray], np.ndarray]
 def conv(
     x: np.ndarray, w: np.ndarray, b: np.ndarray | None, out: Ints, strides: Ints, dilations: Ints, before: Ints, group: int = 1
 ) -> np.ndarray:
-    """`out`: sizes of the result; `before`: how many positions of padding lie in front of the image."""
+    """`out`: sizes of the result; `before`: how many positions of padding are in front of the image."""
     y = np.zeros((x.shape[0], w.shape[0], *out))
     each_in, each_out = w.shape[1], w.shape[0] // group
     for at in np.ndindex(*out):

@@ -132,7 +132,7 @@ def with_ones(item: Case) -> Iterator[Case]:
 
 @operators
 def test_rule_with_some_sizes_unknown(op: str) -> None:
-    """Whatever is known of each size: a size of 1 beside an unknown one, and parameters of unknown size beside data of known."""
+    """Whatever is known of each size: 1 and an unknown one, and parameters of unknown size for data of known."""
     random = np.random.default_rng(0)
     for whole in BY_OPERATOR[op]:
         for item in with_ones(whole):

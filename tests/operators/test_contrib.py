@@ -18,7 +18,7 @@ from tests.goldens.contrib_cases import CASES, ContribCase, small
 from .models import graph, info, model, node, to_graph
 
 GOLDENS = Path(__file__).parent.parent / "goldens" / "contrib.npz"
-TOLERANCE = 3e-6  # beside numbers of about 1; their sums are float32 as well
+TOLERANCE = 3e-6  # next to numbers of about 1; their sums are float32 as well
 
 
 def run(

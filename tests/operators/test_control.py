@@ -230,7 +230,7 @@ def test_scan_of_batches_as_in_opset_8() -> None:
     assert not all_[1, 2:].any() and not all_[2].any()
     last, _ = run(scan(1, 1, SUM, 1, ("", "x0", "x1"), directions=(1,)), np.zeros((3, 4), np.float32), x, opset=8)
     np.testing.assert_allclose(last, [s[-1] for s in sums], rtol=1e-5)
-    with pytest.raises(ShapeError, match="sequence_lens has numbers from 0 to 6: expected 0 to 5"):
+    with pytest.raises(ShapeError, match="sequence_lens has values from 0 to 6: expected 0 to 5"):
         run(main, i64([6, 2, 0]), np.zeros((3, 4), np.float32), x, opset=8)
 
 

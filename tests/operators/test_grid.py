@@ -16,7 +16,7 @@ from .models import one, run
 
 GOLDENS = np.load(Path(__file__).parent.parent / "goldens" / "grid_sample.npz")
 ANSWERS = [name for name in GOLDENS.files if name.startswith("y")]
-# Torch finds places in other steps: of 33 pixels in float32, whose numbers differ by up to about 4 from their neighbours.
+# Torch finds places in other steps: of 33 pixels in float32, whose values differ by up to about 4 from their neighbours.
 TOLERANCE = 4 * 33 * 2.0**-23
 
 

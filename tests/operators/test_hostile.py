@@ -1,4 +1,4 @@
-"""Operators of images, spectra, sets and trees with arguments that no honest model has: an error of ours, soon, and no memory."""
+"""Operators of images, spectra, sets and trees with arguments that no valid model has: an error of ours, soon, and no memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def f32(*values: float) -> np.ndarray:
 
 
 POINT, FIRST = np.ones((1, 1, 1), np.float32), np.zeros((1, 1, 1), np.int64)
-# Operator, inputs, attributes, error, part of the message. Whether the rule or the numbers' way shows it is all the same.
+# Operator, inputs, attributes, error, part of the message. Whether the rule or the values' way shows it is all the same.
 WRONG: list[tuple[str, list[Any], dict[str, Any], type[Error], str]] = [
     ("GridSample", [X, PLACES[0]], {}, ShapeError, r"expected \(n, c, sizes…\)"),
     ("GridSample", [X, PLACES[..., :1]], {}, ShapeError, "as many axes"),
@@ -46,8 +46,8 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], type[Error], str]] = [
     ("GridSample", [X, PLACES.astype(np.int64)], {}, DTypeError, "input 1 has dtype int64"),
     ("AffineGrid", [np.zeros((1, 2, 3), np.float32), i64(1, 1, 2, 0)], {}, ShapeError, "sizes from 1 up"),
     ("AffineGrid", [np.zeros((1, 2, 3), np.float32), i64(2, 1, 2, 2)], {}, ShapeError, "the first that of theta"),
-    ("AffineGrid", [np.zeros((1, 2, 3), np.float32), i64(1, 1, 2)], {}, ShapeError, "and 4 numbers"),
-    ("AffineGrid", [np.zeros((1, 3, 4), np.float32), i64(1, 1, 2, 2)], {}, ShapeError, "and 4 numbers"),
+    ("AffineGrid", [np.zeros((1, 2, 3), np.float32), i64(1, 1, 2)], {}, ShapeError, "and 4 values"),
+    ("AffineGrid", [np.zeros((1, 3, 4), np.float32), i64(1, 1, 2, 2)], {}, ShapeError, "and 4 values"),
     ("NonMaxSuppression", [BOX[..., :3], SCORE, i64(1)], {}, ShapeError, r"\(images, count, 4\)"),
     ("NonMaxSuppression", [BOX, SCORE[..., :2], i64(1)], {}, ShapeError, "boxes have shape"),
     ("NonMaxSuppression", [BOX, SCORE, i64(1), f32(1.5)], {}, ShapeError, "iou_threshold is 1.5"),
@@ -95,7 +95,7 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], type[Error], str]] = [
     ("DFT", [F], {}, ShapeError, "expected .…, size"),
     ("DFT", [X[0, :, :, :2], i64(0)], {}, ShapeError, "dft_length is 0"),
     ("DFT", [X[0, :, :, :2], None, i64(2)], {}, ShapeError, "another than the last"),
-    ("DFT", [X[0, :, :, :2]], {"onesided": 1}, ShapeError, "takes real numbers"),
+    ("DFT", [X[0, :, :, :2]], {"onesided": 1}, ShapeError, "takes real values"),
     ("DFT", [X[0, :, :0, :2]], {}, ShapeError, "expected numbers on axis 1"),
     ("DFT", [X[0, :, :, :2], i64(1 << 62)], {}, LimitError, "dft_length"),
     ("STFT", [F, i64(1)], {}, ShapeError, "neither a window nor a frame_length"),
@@ -141,7 +141,7 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], type[Error], str]] = [
     ("Trees", [ROWS, *trees(**TREE, base=[1.0])], SUMS, ShapeError, "base values"),
     ("Trees", [ROWS, *trees(**TREE)], {**SUMS, "aggregate_function": 4}, ShapeError, "aggregate_function is 4"),
     ("Trees", [ROWS, *trees(**{**TREE, "modes": [6, 6]})], SUMS, ShapeError, "has 0 sets: expected 2"),
-    ("Scaler", [ROWS], {"offset": (1.0, 2.0, 3.0)}, ShapeError, "offset has 3 numbers"),
+    ("Scaler", [ROWS], {"offset": (1.0, 2.0, 3.0)}, ShapeError, "offset has 3 values"),
     ("FeatureVectorizer", [ROWS], {"inputdimensions": (1, 2)}, ShapeError, "2 inputs|1 inputs"),
     ("OneHotEncoder", [ROWS], {}, ShapeError, "two lists of categories, or none"),
     ("OneHotEncoder", [i64(3)], {"cats_int64s": (1,), "zeros": 0}, ShapeError, "none of its 1 categories"),

@@ -18,7 +18,7 @@ def ints(*values: int) -> np.ndarray:
 def infer(
     op: str, shapes: list[Shape | None], *parameters: np.ndarray, outputs: int = 1, **attributes: Any
 ) -> list[Shape | None]:
-    """The shapes of the results; parameters are known arrays behind the data."""
+    """The shapes of the results; parameters are known arrays after the data."""
     specs = [Spec(s, np.dtype(np.float32)) for s in shapes] + [Spec(p.shape, p.dtype) for p in parameters]
     names = tuple(f"x{i}" for i in range(len(specs)))
     view = View(Node(op, names, tuple(f"y{i}" for i in range(outputs)), attributes), specs, [*[None] * len(shapes), *parameters])

@@ -183,7 +183,7 @@ def test_a_view_of_an_operand_is_not_overwritten_while_it_is_read(variant: str) 
     maker = Maker(0)
     x = maker.node("Relu", maker.input(3, 40))[0]  # rows that no kernel takes at once
     row = maker.node("Slice", x, maker.ints(1), maker.ints(2), maker.ints(0))[0]
-    maker.check(maker.node("Neg", maker.node("Add", x, row)[0])[0])  # the sum is no output, so it may lie anywhere
+    maker.check(maker.node("Neg", maker.node("Add", x, row)[0])[0])  # the sum is no output, so it may be anywhere
 
 
 def test_results_in_place_take_no_more_memory() -> None:

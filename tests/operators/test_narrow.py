@@ -29,7 +29,7 @@ BITS = {21: (0, 15), 22: (-8, 7), 25: (0, 3), 26: (-2, 1)}
 
 
 def finite(number: int) -> np.ndarray:
-    """The finite numbers of a type, ascending; where there are two zeros, only one of them."""
+    """The finite values of a type, ascending; where there are two zeros, only one of them."""
     return np.unique(TABLES[number][np.isfinite(TABLES[number])])
 
 

@@ -54,7 +54,7 @@ def examples() -> dict[str, Any]:
         warnings.simplefilter("ignore")
         found = load_model_tests(kind="node")
     known = {*OPERATORS, *CONTROL, *SEQUENCES, "FlexAttention", "Scatter"}
-    known -= {"Bernoulli", "RandomUniformLike"}  # of random numbers
+    known -= {"Bernoulli", "RandomUniformLike"}  # of random values
     return {c.name: c for c in found if {n.op_type for n in c.model.graph.node} <= known}
 
 
@@ -230,12 +230,12 @@ def reference(item: Case) -> list[np.ndarray] | None:
 
 
 # Constants have no inputs; a bit cast to another size is an error; a range that is cut off to integers may have steps of 0.
-# Nor can random numbers be compared.
+# Nor can random values be compared.
 OPEN = OWN | {"Bernoulli", "BitCast", "Constant", "ConstantOfShape", "Dropout", "Multinomial", "Range"}
 OPEN |= {f"Random{kind}{like}" for kind in ("Normal", "Uniform") for like in ("", "Like")}
 # Attributes of ours that onnx does not know.
 OURS = {"activation", "divisor", "flatten", "out_last", "scaled", "x_last"}
-# onnx's evaluator computes these with numbers of float32, which float64 shows.
+# onnx's evaluator computes these with float32 values, which float64 shows.
 ROUGH = {
     "Attention": 1e-7,
     "BatchNormalization": 2e-6,
@@ -271,7 +271,7 @@ WRONG |= {"DynamicQuantizeLinear-zeros"}
 WRONG |= {"TfIdfVectorizer-weights of sequences, not of places"}
 # It does not read the clip and the lengths of recurrent layers, and of LRN does as many channels as there are images.
 UNREAD = {"GRU", "LRN", "LSTM", "RNN"}
-# How many results they have only their numbers tell.
+# How many results they have only their values tell.
 COUNTED = {"NonMaxSuppression", "Unique"}
 # And slices of another axis than the first are taken from that.
 WRONG |= {"Unique-columns as they come"}

@@ -99,8 +99,8 @@ def test_rare_attributes(variant: str) -> None:
             {"coordinate_transformation_mode": "tf"},
             "attribute coordinate_transformation_mode='tf', expected",
         ),
-        ({"scales": [2, 2]}, {}, "expected 4, one an axis"),
-        ({"scales": [1, 1, 0, 2]}, {}, "expected positive numbers"),
+        ({"scales": [2, 2]}, {}, "expected 4, one per axis"),
+        ({"scales": [1, 1, 0, 2]}, {}, "expected positive values"),
         ({}, {}, "expected either scales or sizes"),
     ],
 )

@@ -122,7 +122,7 @@ def typed(name: str, kind: str, dtype: Any = np.float32) -> Any:
 
 
 def lists() -> Model:
-    """The list with x behind it, whether there was an optional value, and the first two of the list added."""
+    """The list with x after it, whether there was an optional value, and the first two of the list added."""
     nodes = [
         node("SequenceInsert", ["xs", "x"], ["longer"]), node("OptionalHasElement", ["maybe"], ["there"]),
         node("Constant", [], ["zero"], value_int=0), node("Constant", [], ["one"], value_int=1),

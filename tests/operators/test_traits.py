@@ -289,7 +289,7 @@ def test_multiply_adds(op: str, attributes: dict[str, Any], inputs: list[Spec | 
     assert multiply_adds(Node(op, names, ("y",), attributes), inputs, [out]) == want
 
 
-# ---- streams and quantised values ----------------------------------------------------------------------------------------
+# ---- streams and quantized values ----------------------------------------------------------------------------------------
 
 
 def test_rules_of_streams_are_those_that_operators_name() -> None:
@@ -321,12 +321,12 @@ def test_some_operators_are_limited() -> None:
     assert {"Softmax", "Sigmoid", "Tanh"} <= set(LIMITED) and not {"Relu", "LogSoftmax", "Gelu"} & set(LIMITED)
 
 
-def test_quantised_operators_exist() -> None:
+def test_quantized_operators_exist() -> None:
     named = [found.op for op in NAMES if (found := traits(op).quantized) is not None]
     assert named and all(op in OPERATORS for op in named)
 
 
-# ---- no lists beside them ------------------------------------------------------------------------------------------------
+# ---- no lists next to them ------------------------------------------------------------------------------------------------
 
 
 def lists(source: str) -> Iterator[tuple[int, list[str]]]:

@@ -1,4 +1,4 @@
-"""Operators with windows over one, two and three axes: every algorithm that a kernel or a rule may choose, beside plain numpy."""
+"""Operators with windows over one, two and three axes: every algorithm that a kernel or a rule may choose, and plain numpy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOLERANCE = 1e-5
 
 
 class Geometry(NamedTuple):
-    """Sizes along the axes of space; pads in front of all of them and then behind."""
+    """Sizes along the axes of space; pads in front of all of them and then after."""
 
     size: tuple[int, ...]
     kernel: tuple[int, ...]
@@ -207,7 +207,7 @@ def test_pools(place: Geometry, variant: str) -> None:
 
 
 @geometries
-def test_quantised_convolutions(place: Geometry, variant: str) -> None:
+def test_quantized_convolutions(place: Geometry, variant: str) -> None:
     """Exact: bytes and their sums are whole numbers."""
     rng = np.random.default_rng(5)
     for c, o, groups in CHANNELS:

@@ -1,4 +1,4 @@
-"""fastlayers.ort beside the installed onnxruntime: every name is there, with its arguments, values and kinds."""
+"""fastlayers.ort next to the installed onnxruntime: every name is there, with its arguments, values and kinds."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from .networks import added
 theirs: Any = pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.onnxruntime
 
-# What onnxruntime's package has beside its interface: helpers of its own, modules, and what tells of the build.
+# What onnxruntime's package has next to its interface: helpers of its own, modules, and what tells of the build.
 NOT_OURS = {
     "capi", "contextlib", "cuda_version", "import_capi_exception", "onnxruntime_validation", "package_name", "version", "backend",
     "datasets", "quantization", "tools", "transformers",
 }  # fmt: skip
-# The compiled module's, beside those: tables of its operators, quantizing weights for kernels of its own, and providers' matters.
+# The compiled module's, next to those: tables of its operators, quantizing weights for kernels of its own, and providers'
+# matters.
 COMPILED_NOT_OURS = {
     "OrtCompiledModelCompatibility", "OrtDeviceEpIncompatibilityReason", "SessionObjectInitializer", "SparseBlockSparseView",
     "SparseCooView", "SparseCsrView", "get_all_operator_schema", "get_all_opkernel_def", "get_compatibility_info_from_model",

@@ -1,4 +1,4 @@
-"""fastlayers.ort without onnxruntime beside it: what sessions and their options do, and what they say that they cannot."""
+"""fastlayers.ort without onnxruntime next to it: what sessions and their options do, and what they say that they cannot."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_entries_that_are_known_are_kept() -> None:
         ort.InferenceSession(networks.added(), options).run(None, FEEDS, run)
     with pytest.warns(UserWarning, match="not known"):
         run.add_run_config_entry("shrink", "1")
-    with pytest.warns(UserWarning, match="set_seed: random operators draw other numbers"):
+    with pytest.warns(UserWarning, match="set_seed: random operators draw other values"):
         ort.set_seed(1)
     with pytest.warns(UserWarning, match="set_ep_dynamic_options: .* changes nothing"):
         ort.InferenceSession(networks.added()).set_ep_dynamic_options({"a": "b"})

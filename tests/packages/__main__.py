@@ -60,7 +60,7 @@ def run(python: Path, case: str, engine: str, target: Path) -> str:
 
 
 def difference(expected: Path, found: Path, tolerance: float) -> str:
-    """What differs between two answers, or "" if numbers are equal within the tolerance, bytes within one, and all else."""
+    """What differs between two answers, or "" if values are equal within the tolerance, bytes within one, and all else."""
     theirs, ours = dict(np.load(expected)), dict(np.load(found))
     if list(theirs) != list(ours):
         return f"answers {sorted(set(theirs) ^ set(ours))[:4]} are in one alone"

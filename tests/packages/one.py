@@ -1,7 +1,7 @@
 """One package's case in a process of its own: ``python -m tests.packages.one CASE ENGINE ANSWERS.npz``.
 
 Engines: "onnxruntime" itself; "fastlayers", which stands in for it; and "wrong", fastlayers with its floating-point outputs two
-percent off, up and down by turns, which every case must notice. Needs no more than the package and numpy: no pytest.
+percent off, up and down alternately, which every case must notice. Needs no more than the package and numpy: no pytest.
 """
 
 from __future__ import annotations

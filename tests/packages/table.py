@@ -12,7 +12,7 @@ ONNXRUNTIME = "onnxruntime==1.32.0"
 class Group(NamedTuple):
     """An environment: what is installed with all that it requires, what alone, and the cases that run in it.
 
-    `alone` are packages whose requirements are far more than the case needs (TensorFlow beside ONNX), or name numpy's past.
+    `alone` are packages whose requirements are far more than the case needs (TensorFlow next to ONNX), or name numpy's past.
     """
 
     requirements: tuple[str, ...]

@@ -15,7 +15,7 @@ WORDS = [*_SPECIAL, *ascii_lowercase, *(f"##{c}" for c in ascii_lowercase), "the
 
 
 def tokenizer_files(folder: Path) -> None:
-    """tokenizer.json and what stands beside it."""
+    """tokenizer.json and what stands next to it."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     folder.mkdir(parents=True, exist_ok=True)

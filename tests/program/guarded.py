@@ -1,4 +1,4 @@
-"""Programs whose every value lies alone, before or after a page that nobody may touch.
+"""Programs whose every value is alone, before or after a page that nobody may touch.
 
 In a program's arena a step that reads or writes past its value meets a neighbour, and nobody notices. Within `guard(edge)` every
 program that is bound for the compiled engine has pages of its own for each value of the arena, constant, input and output.
@@ -73,7 +73,7 @@ class Region:
             self._now = what
 
     def intact(self) -> bool:
-        """Whether nobody wrote beside the value; the region is open."""
+        """Whether nobody wrote next to the value; the region is open."""
         return bool((self._slack == _CANARY).all())
 
 
@@ -86,7 +86,7 @@ def uses(call: Any) -> list[tuple[Ref, bool]]:
 
 
 def check_layout(calls: Sequence[Any], size: int) -> None:
-    """Whether no two values of the arena that are needed at once share memory, and each array lies within its value.
+    """Whether no two values of the arena that are needed at once share memory, and each array is within its value.
 
     A value is needed from the first to the last call that names it. Two may meet in one call only if what begins there was said
     to take the place of what ends there, and is of its size.
@@ -110,7 +110,7 @@ def check_layout(calls: Sequence[Any], size: int) -> None:
             old, new = (a, b) if begin == last else (b, a)
             meets = (begin == last or first == end) and (new.over, new.offset, new.nbytes) == (old, old.offset, old.nbytes)
             assert meets, (
-                f"values of {a.nbytes} and {b.nbytes} bytes lie at {a.offset} and {b.offset} "
+                f"values of {a.nbytes} and {b.nbytes} bytes are at {a.offset} and {b.offset} "
                 f"and are needed from call {first} to {last} and from {begin} to {end}"
             )
             assert heirs.setdefault(id(old), new) is new, "two values take the place of one"
@@ -166,7 +166,7 @@ class _Bound:
         if number:
             for region in self.named[number - 1]:
                 if not region.intact():
-                    self.failure = f"bytes beside a value were written by or before {self.calls[number - 1]}"
+                    self.failure = f"bytes next to a value were written by or before {self.calls[number - 1]}"
                 region.open(_NONE)
         if number < len(self.named):
             for region in self.fresh[number]:
@@ -252,7 +252,7 @@ def guard(edge: str) -> Iterator[Seen]:
         seen.kernels.update(call.kernel for call in plan.calls if isinstance(call, Call))
         return _Bound(plan, edge, steps, inputs, most, ledger)
 
-    # Each binding is made anew: what a guard does to its buffers no other one may see.
+    # Each binding is made again: what a guard does to its buffers no other one may see.
     program.bound, program.rebind, run.Runner = fenced, lambda *_: None, lambda *_: None
     try:
         yield seen

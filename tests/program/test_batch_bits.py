@@ -36,7 +36,7 @@ def item(label: str, inputs: Mapping[str, tuple[Any, ...]], *nodes: Node, **cons
 
 
 def weight(*shape: int, seed: int = 1) -> np.ndarray:
-    """Normal numbers that keep a product's results near 1."""
+    """Normal values that keep a product's results near 1."""
     return np.asarray(normal(*shape, seed=seed) / max(1, np.prod(shape[1:])) ** 0.5, np.float32)
 
 
@@ -44,7 +44,7 @@ REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod", "SumSquare", "L1", "L2", "Log
 
 
 def reductions() -> Iterator[Item]:
-    """Over an axis before the batch, whose length lies around lanes, chains and blocks; and over axes around it."""
+    """Over an axis before the batch, whose length is around lanes, chains and blocks; and over axes around it."""
     for kind in REDUCTIONS:
         square = () if kind != "LogSum" else (node("p = Mul(x, x)"),)
         x = "p" if square else "x"
@@ -58,7 +58,7 @@ def reductions() -> Iterator[Item]:
 
 
 def along_axes() -> Iterator[Item]:
-    """What keeps the shape and works along an axis before or behind the batch."""
+    """What keeps the shape and works along an axis before or after the batch."""
     for length in (2, 3, 7, 16, 17, 33, 130, 600):
         for shape, axis in (
             ((length, "n"), 0),

@@ -1,4 +1,4 @@
-"""Every step within programs whose values lie against forbidden pages (see guarded.py): the same bits as without."""
+"""Every step within programs whose values are against forbidden pages (see guarded.py): the same bits as without."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LAYOUTS = [(_LEVELS[0], "start"), *((level, "end") for level in _LEVELS)]
 
 @pytest.fixture(params=LAYOUTS, ids="-".join)
 def edge(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Where values lie; the test runs under a level."""
+    """Where values are; the test runs under a level."""
     level, edge = request.param
     with fl.kernels.use(f"aot/{level}"):
         yield edge
@@ -58,7 +58,7 @@ def edge(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(params=["end", "start"])
 def widest(request: pytest.FixtureRequest) -> str:
-    """Where values lie, on the widest level."""
+    """Where values are, on the widest level."""
     return str(request.param)
 
 
@@ -254,7 +254,7 @@ with guard(edge):
                     read[size if edge == "end" else -1]
                 elif what == "writes past":
                     written[size if edge == "end" else -1] = 1.0
-                elif what == "writes beside":
+                elif what == "writes next to":
                     written[-1 if edge == "end" else size] = 1.0
                 elif what == "writes an input":
                     read[0] = 1.0
@@ -284,7 +284,7 @@ with guard(edge):
 """
 FAULTS = [
     ("nothing", "end", 0), ("reads past", "end", -signal.SIGSEGV), ("reads past", "start", -signal.SIGSEGV),
-    ("writes past", "end", -signal.SIGSEGV), ("writes beside", "end", 1), ("writes an input", "end", -signal.SIGSEGV),
+    ("writes past", "end", -signal.SIGSEGV), ("writes next to", "end", 1), ("writes an input", "end", -signal.SIGSEGV),
     ("writes too late", "end", -signal.SIGSEGV),
 ]  # fmt: skip
 
@@ -296,5 +296,5 @@ def test_guards_find(what: str, edge: str, status: int) -> None:
     command = [sys.executable, "-c", BROKEN, what, edge]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=surroundings)
     assert done.returncode == status, done.stderr
-    assert ("bytes beside a value were written" in done.stderr) == (what == "writes beside")
+    assert ("bytes next to a value were written" in done.stderr) == (what == "writes next to")
     assert ("done" in done.stdout) == (what == "nothing")

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.without("reference")
 
 
 def random_graph(seed: int) -> tuple[Any, np.ndarray, Any]:
-    """Views, results in the place of operands, parts of others, and values that are read again much later; its input, and what
+    """Views, results in place of operands, parts of others, and values that are read again much later; its input, and what
     it gives.
     """
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Programs: what sizes settle, where memory lies, which calls remain; in every variant."""
+"""Programs: what sizes settle, where memory is, which calls remain; in every variant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bindings that are made of earlier ones: the same calls at the same places as if they were made anew, and less work."""
+"""Bindings that are made of earlier ones: the same calls at the same places as if they were made again, and less work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def program(made: Graph) -> Program:
 
 
 def places(made: Program, feeds: list[np.ndarray]) -> Any:
-    """Where all operands lie, but for constants, whose addresses differ."""
+    """Where all operands are, but for constants, whose addresses differ."""
     binding = made.binding(feeds)
     return [[(space, offset if space != 1 else 0) for space, offset in call] for call in binding.bound.places()]
 

@@ -16,7 +16,7 @@ KB = 1024
 
 
 def network(folder: Path, shift: int) -> Path:
-    """A file of a convolution, batch normalization, a table and a product, whose initializers all lie `shift` bytes off."""
+    """A file of a convolution, batch normalization, a table and a product, whose initializers all are `shift` bytes off."""
     from onnx import TensorProto, helper, numpy_helper
 
     rng = np.random.default_rng(0)
@@ -78,7 +78,7 @@ def test_packed_weights_leave_their_file(tmp_path: Path) -> None:
         model = fl.load(network(tmp_path, shift))
         model.run({"x": np.ones((1, 64, 8, 8), np.float32), "i": np.array([7])})
         weight = model._graph.constants["w"]
-        # The convolution's and the product's weights are 222 KB; the table is read where it lies, or was copied.
+        # The convolution's and the product's weights are 222 KB; the table is read where it is, or was copied.
         assert touched(weight) < 190 * KB, shift
         before = weight.sum()  # read again, from the file
         unread(weight)

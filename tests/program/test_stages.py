@@ -10,7 +10,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.graph.ir import Graph, Value
-from fastlayers.graph.passes import optimise
+from fastlayers.graph.passes import optimize
 from fastlayers.kernels import _dispatch
 from fastlayers.model.model import Model, Options
 from fastlayers.program import Program
@@ -64,7 +64,7 @@ def test_weights_of_the_whole_are_packed_once() -> None:
 
 
 def decoder(rounds: str = "m") -> Graph:
-    """Rounds of two products whose weights lie outside, and the state of each."""
+    """Rounds of two products whose weights are outside, and the state of each."""
     body = Graph(
         tuple(Value(n, None, np.dtype(np.void)) for n in ("i", "c", "h")),
         tuple(Value(n, None, np.dtype(np.void)) for n in ("c2", "h2", "part")),
@@ -166,7 +166,7 @@ def test_what_a_body_reads_keeps_its_name_when_values_are_folded() -> None:
         {},
     )
     nodes = [node("copy = Identity(x)"), node("y = Loop(m, -, x)", body=body)]
-    made = optimise(graph({"x": ("n",), "m": ((), np.int64)}, nodes, ["y"]))
+    made = optimize(graph({"x": ("n",), "m": ((), np.int64)}, nodes, ["y"]))
     np.testing.assert_array_equal(run(program(made), normal(3), np.array(2))[0], normal(3) * 3)
 
 
@@ -205,7 +205,7 @@ def test_a_variant_is_kept() -> None:
 
 
 def test_passes_know_what_comes_out_of_a_loop() -> None:
-    """A product behind a loop takes in what follows it; what changes its rank from round to round is unknown."""
+    """A product after a loop takes in what follows it; what changes its rank from round to round is unknown."""
     body = Graph(
         tuple(Value(n, None, np.dtype(np.void)) for n in ("i", "c", "h")),
         tuple(Value(n, None, np.dtype(np.void)) for n in ("c", "h2", "part")),
@@ -224,7 +224,7 @@ def test_passes_know_what_comes_out_of_a_loop() -> None:
     ]  # fmt: skip
     constants = {"w": normal(8, 8), "bias": normal(8), "zero": np.array([0])}
     made = graph({"x": ("n", 8), "m": ((), np.int64)}, nodes, ["r", "q", "u"], constants)
-    assert [n.op for n in optimise(made).nodes] == ["Loop", "Linear", "Linear", "Loop"]
+    assert [n.op for n in optimize(made).nodes] == ["Loop", "Linear", "Linear", "Loop"]
     x = normal(3, 8)
     for a, b in zip(Model(made)(x, np.array(2)), Model(made, Options(optimize=False))(x, np.array(2)), strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
@@ -237,4 +237,4 @@ def test_passes_know_what_branches_give() -> None:
         node("h = If(c)", then_branch=then, else_branch=other), node("m = MatMul(h, w)"), node("y = Add(m, bias)"),
     ]  # fmt: skip
     made = graph({"x": ("n", 8)}, nodes, ["y"], {"w": normal(8, 8), "bias": normal(8), "zero": np.float32(0)})
-    assert [n.op for n in optimise(made).nodes][-2:] == ["If", "Linear"]
+    assert [n.op for n in optimize(made).nodes][-2:] == ["If", "Linear"]

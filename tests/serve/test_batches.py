@@ -1,4 +1,4 @@
-"""Requests that run together: their answers have the bits of lone ones, whatever ran beside them."""
+"""Requests that run together: their answers have the bits of lone ones, whatever ran next to them."""
 
 from __future__ import annotations
 

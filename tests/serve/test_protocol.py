@@ -93,7 +93,7 @@ def test_a_sequence_is_a_stream(server: Server) -> None:
     assert piece([1], sequence_id=7, sequence_end=True) == [7]
     with pytest.raises(Exception, match="not open"):
         piece([1], sequence_id=7)
-    assert piece([5], sequence_id=8, sequence_start=True) == [5]  # begun anew
+    assert piece([5], sequence_id=8, sequence_start=True) == [5]  # begun again
     assert piece([1, 2]) == [1, 3]  # of no sequence
     client.close()
 

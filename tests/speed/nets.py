@@ -52,7 +52,7 @@ NETS: dict[str, Callable[[np.random.Generator], fl.Model]] = {
     "one lstm": _of(lambda: fl.LSTM(64, 128), 100, 1, 64),
     "one gru": _of(lambda: fl.GRU(64, 128), 100, 1, 64),
     "encoder layer": _of(lambda: fl.TransformerEncoderLayer(128, 4, 256, batch_first=True), 1, 64, 128),
-    "normalised": _of(lambda: fl.Sequential(fl.LayerNorm(256), fl.Linear(256, 256), fl.SiLU()), 8, 256),
+    "normalized": _of(lambda: fl.Sequential(fl.LayerNorm(256), fl.Linear(256, 256), fl.SiLU()), 8, 256),
 }
 
 

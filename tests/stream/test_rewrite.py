@@ -70,8 +70,8 @@ NETS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "average pool": (fl.AvgPool1d(4, stride=2), NCT),
     "average pool, single steps": (fl.AvgPool1d(3, stride=1), NCT),
     "lp pool": (fl.LPPool1d(2, 3, stride=2), NCT),
-    "normalised, gated": (gated(), NTC),
-    "batch normalisation": (fl.Sequential(filled(fl.Conv1d(4, 6, 3)), filled(fl.BatchNorm1d(6)), fl.ReLU()), NCT),
+    "normalized, gated": (gated(), NTC),
+    "batch normalization": (fl.Sequential(filled(fl.Conv1d(4, 6, 3)), filled(fl.BatchNorm1d(6)), fl.ReLU()), NCT),
     "image whose width is time": (
         fl.Sequential(filled(fl.Conv2d(1, 3, (3, 4), padding=(1, 0))), fl.ReLU(), fl.MaxPool2d((2, 1)),
                       filled(fl.Conv2d(3, 2, 3, stride=(1, 2)))), ("n", 1, 6, "time"),
@@ -187,9 +187,9 @@ def test_fixed_sizes_along_time_are_opened() -> None:
 
 LOOKS: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "bidirectional": (recurrent(fl.LSTM, bidirectional=True), TNC, r"LSTM .* goes both ways"),
-    "padded behind": (
+    "padded after": (
         fl.Sequential(filled(fl.Conv1d(4, 4, 3)), filled(fl.Conv1d(4, 4, 3, padding=1)), filled(fl.Conv1d(4, 4, 3, padding=1))),
-        NCT, r"Conv \(conv1d_1\) looks ahead: it is padded with 1 behind the last step",
+        NCT, r"Conv \(conv1d_1\) looks ahead: it is padded with 1 after the last step",
     ),
     "softmax over time": (lambda x: F.softmax(x, -1), NCT, r"Softmax .* goes over all steps"),
     "attention": (
@@ -201,7 +201,7 @@ LOOKS: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "backwards": (lambda x: F.relu(x[:, ::-1]), NTC, r"reads the steps backwards"),
     "the last step": (lambda x: F.relu(x[:, -1]), NTC, r"takes single steps out of the sequence"),
     "the first steps": (lambda x: F.relu(x[:, :5]), NTC, r"ends at step 5"),
-    "group normalisation": (filled(fl.GroupNorm(2, 4)), NCT, r"normalises over all steps"),
+    "group normalization": (filled(fl.GroupNorm(2, 4)), NCT, r"normalizes over all steps"),
     "positions": (lambda x: x + POSITIONS, NTC, r"is another one at every step"),
     "paths of other lengths": (uneven(), NCT, r"adds values whose steps come at different times"),
     "the state at every step": (with_last_state(), NTC, r"joins what is known after the last step with single steps"),
@@ -227,7 +227,7 @@ def test_graphs_within_are_refused() -> None:
         model.stream(axis=1, input="x")
 
 
-def recogniser(length: object) -> fl.Model:
+def recognizer(length: object) -> fl.Model:
     """Text recognition as torch exports it: features of a picture's columns are its channels times its rows, by their sizes."""
     nodes = [
         node("h = Conv(x, w, b)", pads=(1, 0, 1, 0)), node("p = MaxPool(h)", kernel_shape=(2, 1), strides=(2, 1)),
@@ -243,7 +243,7 @@ def recogniser(length: object) -> fl.Model:
 @pytest.mark.parametrize("length", ["time", LENGTH])
 def test_shapes_computed_from_sizes(length: object) -> None:
     """With a length that the graph knows, passes have put it into a constant."""
-    model, x = recogniser(length), normal(2, 1, 10, LENGTH)
+    model, x = recognizer(length), normal(2, 1, 10, LENGTH)
     (parts,) = run(model.stream(axis=3), x, [1, 0, 5, LENGTH - 6], 3)
     np.testing.assert_array_equal(np.concatenate(parts, 1), model(x))
 

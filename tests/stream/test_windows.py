@@ -53,7 +53,7 @@ def test_windows_do_not_depend_on_the_pieces(lengths: list[int], axes: int) -> N
     filled = by_hand(np.concatenate([sound, np.zeros((1, 1), np.float32)], axis=1), 2.0)
     np.testing.assert_array_equal(stream.flush(), filled[12:])
     assert stream.flush() == [] and stream.state == {"state": None}
-    np.testing.assert_array_equal(stream(sound, 2.0), want)  # it begins anew
+    np.testing.assert_array_equal(stream(sound, 2.0), want)  # it begins again
 
 
 def test_sound_in_16_bits_is_scaled() -> None:

@@ -28,7 +28,7 @@ def alone(feeds: Feeds, axes: Mapping[str, int | None], sample: int) -> Feeds:
 
 
 def own_axis(whole: Any, single: Any, count: int, sample: int) -> int | None:
-    """The axis of a result along which samples lie, if this one's part is what it is alone; None if there is none."""
+    """The axis of a result along which samples are, if this one's part is what it is alone; None if there is none."""
     if not isinstance(whole, np.ndarray) or whole.ndim != single.ndim or whole.dtype != single.dtype:
         return None
     for axis in range(whole.ndim):

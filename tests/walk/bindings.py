@@ -1,7 +1,7 @@
 """Graphs by hand whose bindings share much from one place of a walk to the next, or change much at once.
 
 Each builder takes a `Maker` and returns the outputs' names. They ask for what a binding may get wrong when it keeps parts of an
-earlier one, when values lie inside of others, take the place of others, or are other views of them, and when a node is computed
+earlier one, when values are inside of others, take the place of others, or are other views of them, and when a node is computed
 beforehand at one size and in each run at another.
 """
 
@@ -75,13 +75,13 @@ def one_part_in_two_wholes(m: Maker) -> list[str]:
 
 
 def parts_beside(m: Maker) -> list[str]:
-    """Columns beside one another, which cannot be made in place for more than one row; they can for one."""
+    """Columns next to one another, which cannot be made in place for more than one row; they can for one."""
     x, y = m.input("x", "n", 4), m.input("y", "n", "p")
     return [m.one("Neg", m.one("Concat", m.one("Relu", x), m.one("Tanh", y), m.one("MatMul", x, m.weights(4, 3)), axis=1))]
 
 
 def part_that_is_an_output(m: Maker) -> list[str]:
-    """An output that is a part of another output, and one that is a view of the whole; beside them what alone knows a size."""
+    """An output that is a part of another output, and one that is a view of the whole; next to them what alone knows a size."""
     x, y, z = m.input("x", 1, "t", 4), m.input("y", 1, "p", 4), m.input("z", "n", 4)
     a = m.one("MatMul", x, m.weights(4, 4))
     whole = m.one("Concat", a, m.one("Relu", y), axis=1)
@@ -89,7 +89,7 @@ def part_that_is_an_output(m: Maker) -> list[str]:
 
 
 def parts_that_stay(m: Maker) -> list[str]:
-    """A value stays a part of one while another, which it could be a part of as well, is made anew; and it is an output."""
+    """A value stays a part of one while another, which it could be a part of as well, is made again; and it is an output."""
     x, y, z = m.input("x", 1, "t", 4), m.input("y", 1, "p", 4), m.input("z", 1, "n", 4)
     a, b = m.one("MatMul", x, m.weights(4, 4)), m.one("Relu", y)
     first = m.one("Concat", a, b, axis=1)

@@ -1,4 +1,4 @@
-"""Walks: one model called with one set of inputs after the other, each answer beside a fresh model's and beside numpy's.
+"""Walks: one model called with one set of inputs after the other, each answer next to a fresh model's and next to numpy's.
 
 `outcome` is what a call gives, an error included: a fresh model's must be of the same kind and name the same node. Results of the
 two models must be equal bit for bit: what a model has seen before must not show. Numpy's must be near.

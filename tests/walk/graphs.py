@@ -16,7 +16,7 @@ __all__ = ["Drawn", "draw"]
 
 # The most that each size is, mostly; `t` is sometimes around the number whose square no longer counts as a small constant.
 MOST = {"n": 3, "t": 9, "h": 8, "w": 8, "d": 3, "k": 5, "j": 3}
-FOLDED = (127, 128, 129)  # 128 * 128 float32 numbers are 64 KB
+FOLDED = (127, 128, 129)  # 128 * 128 float32 values are 64 KB
 PLACES = 6
 
 

@@ -136,7 +136,7 @@ def pool(m: Maker, x: str) -> list[str]:
 
 
 def norm(m: Maker, x: str) -> list[str]:
-    """Normalisations, with weights an element of an axis."""
+    """Normalizations, with weights an element of an axis."""
     if m.rank(x) < 2:
         raise Refused("one axis")
     last, second = (m.shape(x)[-1],), (m.shape(x)[1],)
@@ -364,7 +364,7 @@ def branch_of_weights(m: Maker, x: str) -> list[str]:
     return [*m.node("MatMul", x, weight), *m.node("MatMul", m.one("Neg", x), weight)]
 
 
-def quantised(m: Maker, x: str) -> list[str]:
+def quantized(m: Maker, x: str) -> list[str]:
     """Products of integers: of numbers without rounding, so that nothing rounds the other way."""
     ids = [v.name for v in m.inputs if v.dtype.kind == "i" and v.name not in m.steering and m.rank(v.name)]
     if not ids:
@@ -407,5 +407,5 @@ def alone(m: Maker, x: str) -> list[str]:
 
 RULES: tuple[Rule, ...] = (
     unary, chain, binary, binary, matmul, matmul, gemm, conv, conv, conv_transpose, pool, norm, gather, recurrent, attention,
-    reshape, reshape, cut, widen, concat, concat, resize, reduction, select, branch, branch_of_weights, quantised, einsum, alone,
+    reshape, reshape, cut, widen, concat, concat, resize, reduction, select, branch, branch_of_weights, quantized, einsum, alone,
 )  # fmt: skip

@@ -24,7 +24,7 @@ __all__ = ["Maker", "Place", "Refused"]
 Place = dict[str, int]
 Sizes = tuple[int, ...]  # one number a place
 MOST = 1 << 16  # elements of a value in a random graph
-LARGEST = 50.0  # what a float may be there, so that errors stay small beside it
+LARGEST = 50.0  # what a float may be there, so that errors stay small next to it
 
 
 class Refused(Exception):
@@ -53,7 +53,7 @@ class Maker:
         self.inputs: list[Value] = []
         self.constants: dict[str, np.ndarray] = {}
         self.nodes: list[Node] = []
-        self.exact: set[str] = set()  # values without rounding, on whose numbers may be decided
+        self.exact: set[str] = set()  # values without rounding, on whose values may be decided
         self.steering: list[str] = []  # integer inputs
         self.depth = 0  # of operands that are being made
         self._numbers = itertools.count()
@@ -180,7 +180,7 @@ class Maker:
             if any(
                 r.dtype.kind == "f" and (not np.isfinite(r).all() or np.abs(r).max(initial=0) > self.largest) for r in results
             ):
-                raise Refused(f"{node.op}: large numbers")
+                raise Refused(f"{node.op}: large values")
         except (fl.Error, Refused, KeyError, IndexError, TypeError, ValueError, np.exceptions.AxisError) as error:
             if place in self.optional:
                 return None
@@ -192,7 +192,7 @@ class Maker:
         return self.node(op, *inputs, **attributes)[0]
 
     def branches(self, condition: str, then: Callable[[], str], other: Callable[[], str]) -> str:
-        """An If between two values, each of whose nodes lies in its branch."""
+        """An If between two values, each of whose nodes is in its branch."""
         graphs = []
         for build in (then, other):
             outside, self.nodes = self.nodes, []

@@ -1,4 +1,4 @@
-"""The plain numpy meaning of a graph: every node in order, by its operator's `run`, with no passes, plans or kernels."""
+"""The plain reference implementation of a graph: every node in order, by its operator's `run`, with no passes or kernels."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Bodies:
 
 
 def meaning(graph: Graph, feeds: Mapping[str, np.ndarray], around: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
-    """Every value of the graph by name. `around`: values of the graph that this one lies in."""
+    """Every value of the graph by name. `around`: values of the graph that this one is in."""
     values: dict[str, Any] = {**(around or {}), **graph.constants, **feeds}
     for node in graph.nodes:
         values.update(zip(node.outputs, node_meaning(node, values), strict=False))

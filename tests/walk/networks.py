@@ -76,7 +76,7 @@ def _encoder() -> Network:
 
 
 def _up_and_down() -> Network:
-    """A convolution with strides, a transposed one back, and what was before beside it."""
+    """A convolution with strides, a transposed one back, and what was before next to it."""
     down, up = nets.filled(fl.Conv2d(4, 8, 2, stride=2)), nets.filled(fl.ConvTranspose2d(8, 4, 2, stride=2))
     end = nets.filled(fl.Conv2d(8, 3, 1))
     return _recorded(lambda x: end(F.concat([x, up(F.relu(down(x)))], 1)), "n", 4, "h", "w", n=2, h=6, w=8)
@@ -131,7 +131,7 @@ def steps_of(found: Network, count: int = 7, seed: int = 0, plain: bool = True) 
     steps = []
     for i in range(count):
         feeds = found.feeds if i in (0, count - 1) else resized(found, {dim: near(random, size) for dim, size in own.items()})
-        if i % 3 == 2:  # other numbers in floats
+        if i % 3 == 2:  # other values in floats
             feeds = {n: a * np.array(0.5, a.dtype) if a.dtype.kind == "f" else a for n, a in feeds.items()}
         steps.append(Step(feeds, _means(found.model, feeds) if plain else None))
     return steps

@@ -1,4 +1,4 @@
-"""Whole networks, walked; in a batch and alone; on one thread and two; as streams beside calls of the same model."""
+"""Whole networks, walked; in a batch and alone; on one thread and two; as streams next to calls of the same model."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_streams_and_calls_of_one_model(name: str) -> None:
         parts[i].append(found[0] if isinstance(found, tuple) else found)
         at[i] += size
         x = xs[0][:, :, : int(random.integers(9, 24))]  # a call of the model between
-        compare(same(outcome(model, {"x": x}), outcome(fresh(model)(), {"x": x})), "a call beside streams")
+        compare(same(outcome(model, {"x": x}), outcome(fresh(model)(), {"x": x})), "a call next to streams")
     for mine, want in zip(parts, whole, strict=True):
         want = want[0] if isinstance(want, tuple) else want
         axis = 1 if name.endswith("LSTM") else 2

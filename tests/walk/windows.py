@@ -144,7 +144,7 @@ def global_pool(m: Maker, axes: int) -> list[str]:
     return m.node(m.pick("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), x)
 
 
-def quantised(m: Maker, axes: int) -> list[str]:
+def quantized(m: Maker, axes: int) -> list[str]:
     """Integers, of which sums are exact."""
     x = m.input("x", "n", int(m.pick(1, 2, 3, 4, 8)), *("d", "h", "w")[3 - axes :], low=0, high=256)
     channels = _channels(m, x)
@@ -204,7 +204,7 @@ def layers(m: Maker, axes: int) -> list[str]:
 
 
 KINDS: tuple[Callable[[Maker, int], list[str]], ...] = (
-    conv, separable, conv_transpose, pool, global_pool, quantised, resize, pad, columns, layers,
+    conv, separable, conv_transpose, pool, global_pool, quantized, resize, pad, columns, layers,
 )  # fmt: skip
 
 

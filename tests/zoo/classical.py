@@ -1,8 +1,8 @@
-"""Classical models: every estimator that skl2onnx converts, LightGBM and XGBoost, exported now and run beside ONNX Runtime.
+"""Classical models: every estimator that skl2onnx converts, LightGBM and XGBoost, exported now and run next to ONNX Runtime.
 
     python -m tests.zoo.classical [name ...]     in an environment with requirements-classical.txt
 
-Prints a line a model: right, refused (why) or wrong (where), how far its numbers are from ONNX Runtime's and from those of the
+Prints a line a model: right, refused (why) or wrong (where), how far its values are from ONNX Runtime's and from those of the
 library that trained it, and what of it runs in numpy. Distances are shares of the largest number, and at most 1e-4; labels are
 equal. Exits with 1 if a model is wrong, or refused though ONNX Runtime takes it.
 """

@@ -208,7 +208,7 @@ def _positive_regressors() -> dict[str, Any]:
 
 
 def _several() -> dict[str, Any]:
-    """Regressors of two numbers at once."""
+    """Regressors of two values at once."""
     from sklearn import ensemble, linear_model, multioutput, neighbors, neural_network, tree
 
     return {
@@ -364,7 +364,7 @@ def cases() -> dict[str, Case]:
     for name, model in _positive_regressors().items():
         made[name] = _sklearn(model, data.x, np.exp(data.number), "regress")
     for name, model in _several().items():
-        made[f"{name}, two numbers"] = _sklearn(model, data.x, data.numbers, "regress")
+        made[f"{name}, two values"] = _sklearn(model, data.x, data.numbers, "regress")
     for name, (model, which) in _transformers().items():
         kind = "regress" if which == "labels" else "transform"
         made[name] = _sklearn(model, data.x if which == "labels" else getattr(data, which), data.two, kind)

@@ -23,7 +23,7 @@ from .networks_cases import Made, make, prepare
 
 SECONDS = 600  # of a network
 # Of the largest number: float32 sums in another order, through some hundred layers; float16 values have 11 bits.
-TOLERANCE = {"": 2e-4, "half": 2e-2, "quantised": 5e-2}
+TOLERANCE = {"": 2e-4, "half": 2e-2, "quantized": 5e-2}
 
 
 def distance(got: Any, want: Any) -> float:

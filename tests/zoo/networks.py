@@ -3,7 +3,7 @@
     python -m tests.zoo.networks [word ...]     in an environment with requirements-networks.txt
 
 Each is made in a process of its own, which ends with it: torch's exporter keeps what it took. A network is run at two sizes, with
-passes and without, on one thread and two, and from our own saved file; some also as float16 and with quantised weights. Prints a
+passes and without, on one thread and two, and from our own saved file; some also as float16 and with quantized weights. Prints a
 line a network: right, refused (why) or wrong (where), the largest distance as a share of the largest number, and what ran in
 numpy. Exits with 1 if one is wrong, or refused though ONNX Runtime takes it.
 """

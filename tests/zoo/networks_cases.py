@@ -22,7 +22,7 @@ class Made(NamedTuple):
 
     Attributes:
         runs: feeds and results of each size.
-        form: "", "half" or "quantised", which says how near results must be.
+        form: "", "half" or "quantized", which says how near results must be.
         sets: whether results are rows in any order, of a detector.
         positional: whether names are the framework's, and inputs and outputs go by their order.
     """
@@ -72,7 +72,7 @@ HALF = (
     "transformers bert",
     "timm lcnet_050",
 )
-QUANTISED = (
+QUANTIZED = (
     "torchvision resnet18",
     "torchvision mobilenet_v2",
     "timm deit_tiny_patch16_224",
@@ -86,7 +86,7 @@ NAMES = [
     *(f"keras {name}" for name in KERAS),
     *(f"detector {name}" for name in DETECTORS),
     *(f"half {name}" for name in HALF),
-    *(f"quantised {name}" for name in QUANTISED),
+    *(f"quantized {name}" for name in QUANTIZED),
 ]
 
 
@@ -109,9 +109,9 @@ def prepare(family: str) -> None:
 
     torch.set_num_threads(1)  # threads do not live on in a fork
     import_torchvision()
-    if family in ("timm", "half", "quantised"):
+    if family in ("timm", "half", "quantized"):
         import timm  # noqa: F401
-    if family in ("transformers", "half", "quantised"):
+    if family in ("transformers", "half", "quantized"):
         from transformers import AutoModel  # noqa: F401
 
 
@@ -361,7 +361,7 @@ def _half(name: str) -> Made:
     return Made(file, _runs(file, [feeds for feeds, _ in whole.runs]), "half")
 
 
-def _quantised(name: str) -> Made:
+def _quantized(name: str) -> Made:
     from onnxruntime.quantization import quantize_dynamic
 
     whole = make(name)
@@ -370,10 +370,10 @@ def _quantised(name: str) -> Made:
         before.write_bytes(whole.file)
         quantize_dynamic(before, after)
         file = after.read_bytes()
-    return Made(file, _runs(file, [feeds for feeds, _ in whole.runs]), "quantised")
+    return Made(file, _runs(file, [feeds for feeds, _ in whole.runs]), "quantized")
 
 
 _FAMILIES: dict[str, Callable[[str], Made]] = {
     "torchvision": _torchvision, "timm": _timm, "transformers": _transformers, "keras": _keras, "detector": _detector,
-    "half": _half, "quantised": _quantised,
+    "half": _half, "quantized": _quantized,
 }  # fmt: skip

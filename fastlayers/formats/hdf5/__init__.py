@@ -39,7 +39,7 @@ def find(view: memoryview) -> int | None:
 
 
 def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
-    """Every dataset of numbers by its path; texts and dates are left out."""
+    """Every dataset of values by its path; texts and dates are left out."""
     file = open_file(source.view, source.where, budget)
     return {path: dataset.read() for path, dataset in file.datasets() if dataset.numeric}
 

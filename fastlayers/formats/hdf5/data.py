@@ -108,7 +108,7 @@ class Dataset:
         for offset, length, mask, at in entries:
             inside = len(offset) == len(shape) and all(o % c == 0 and o < n for o, c, n in zip(offset, chunk, shape, strict=True))
             if not inside or offset in seen:
-                raw.fail(f"{self.what}: a chunk lies at {offset}, which is beside the shape {shape}, or there twice")
+                raw.fail(f"{self.what}: a chunk is at {offset}, which is next to the shape {shape}, or there twice")
             seen.add(offset)
             data = self._unfiltered(raw.piece(at, length, self.what), filters, mask, whole)
             parts = np.frombuffer(data, np.uint8).reshape(*chunk, size)
@@ -117,7 +117,7 @@ class Dataset:
         return memoryview(out.reshape(-1).data).toreadonly()
 
     def _checked(self, sizes: list[int]) -> tuple[int, ...]:
-        """The chunk's shape, without the size of an element, which stands behind it."""
+        """The chunk's shape, without the size of an element, which stands after it."""
         assert self.shape is not None
         *chunk, size = sizes or [0]
         whole = math.prod(chunk) * self.kind.size

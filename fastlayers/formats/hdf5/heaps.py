@@ -17,7 +17,7 @@ DEEPEST = 16  # indirect blocks in indirect blocks
 
 
 def local_heap(raw: Raw, at: int) -> memoryview:
-    """The data of a local heap, in which names lie."""
+    """The data of a local heap, in which names are."""
     head = raw.block(at, b"HEAP", 32, "a local heap")
     if head.number(1) != 0:
         raw.fail("a local heap of an unknown version")
@@ -155,7 +155,7 @@ def _records(raw: Raw, at: int) -> list[memoryview]:
         raw.fail("a B-tree's sizes contradict each other")
     if root == UNDEFINED:
         return []
-    # The most records of a leaf, and of a tree of each height: the numbers in the nodes are as wide as these.
+    # The most records of a leaf, and of a tree of each height: the values in the nodes are as wide as these.
     leaf = (node_size - 10) // record_size
     below = [leaf]
     for level in range(1, depth + 1):

@@ -39,7 +39,7 @@ class Links(NamedTuple):
 
 
 def symbol_table(raw: Raw, cursor: Cursor, links: Links) -> None:
-    """Links of a group of the old kind: a B-tree of symbol nodes, whose names lie in a local heap."""
+    """Links of a group of the old kind: a B-tree of symbol nodes, whose names are in a local heap."""
     tree, heap_at = cursor.number(8), cursor.number(8)
     heap = local_heap(raw, heap_at)
     seen: set[int] = set()
@@ -47,7 +47,7 @@ def symbol_table(raw: Raw, cursor: Cursor, links: Links) -> None:
     def names(at: int) -> str:
         # A name ends at its zero byte; names are short, so little is looked at.
         if at >= len(heap):
-            raw.fail(f"a name lies at {at} of a local heap of {len(heap)} bytes")
+            raw.fail(f"a name is at {at} of a local heap of {len(heap)} bytes")
         text = bytes(heap[at : at + 4096]).split(b"\0", 1)[0]
         try:
             return text.decode()
@@ -102,7 +102,7 @@ def link(raw: Raw, cursor: Cursor, links: Links) -> None:
 
 
 def link_info(raw: Raw, cursor: Cursor, links: Links) -> None:
-    """Links that lie in a fractal heap, if there are such."""
+    """Links that are in a fractal heap, if there are such."""
     if cursor.number(1) != 0:
         raw.fail("a message about links is of an unknown version")
     cursor.skip(8 if cursor.number(1) & 1 else 0)

@@ -28,7 +28,7 @@ class Raw:
         return Cursor(self.piece(at, length, what), self, what)
 
     def block(self, at: int, signature: bytes, length: int, what: str) -> Cursor:
-        """The `length` bytes at address `at` that must begin with `signature`; the cursor stands behind it."""
+        """The `length` bytes at address `at` that must begin with `signature`; the cursor stands after it."""
         cursor = self.cursor(at, length, what)
         if cursor.take(len(signature)) != signature:
             self.fail(f"{what} at {at} does not begin with {signature.decode()}")

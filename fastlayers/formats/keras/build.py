@@ -186,7 +186,7 @@ class Build:
         return x if x.dtype == wanted else self.op("Cast", x, to=_NUMBERS[wanted]).masked(x.mask)
 
     def cast_to(self, x: Tensor, name: str) -> Tensor:
-        """x of a dtype by Keras' name. Of bfloat16, which numpy lacks, the numbers, in float32; float64 is float32."""
+        """x of a dtype by Keras' name. Of bfloat16, which numpy lacks, the values, in float32; float64 is float32."""
         if name == "bfloat16":
             return self.op("Cast", x, to=BFLOAT16).masked(x.mask)
         try:

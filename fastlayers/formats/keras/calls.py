@@ -43,7 +43,7 @@ def calls(layer: Layer, nodes: Any) -> list[Call]:
 
 
 def resolved(call: Call, value: Callable[[Ref], Tensor]) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments with tensors in the places of references."""
+    """The arguments with tensors in place of references."""
 
     def put(item: Any) -> Any:
         if isinstance(item, Ref):
@@ -65,7 +65,7 @@ class _Parser:
     def ref(self, value: Any) -> Ref:
         name, call, output = value[:3]
         if not isinstance(name, str) or type(call) is not int or type(output) is not int or call < 0 or output < 0:
-            self.layer.fail(f"a reference is {value!s:.80}: expected a name and two numbers")
+            self.layer.fail(f"a reference is {value!s:.80}: expected a name and two values")
         self.reads.append(Ref(name, call, output))
         return self.reads[-1]
 
@@ -79,7 +79,7 @@ class _Parser:
         return Call(args, kwargs, self.reads)
 
     def plain(self, value: Any, depth: int) -> Any:
-        """A serialised value as a plain one; tensors become references."""
+        """A serialized value as a plain one; tensors become references."""
         if depth > DEEPEST:
             self.layer.fail("an argument is nested too deep")
         if isinstance(value, list):

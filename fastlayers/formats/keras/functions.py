@@ -13,7 +13,7 @@ from .ops import OPERATIONS, called, naturally, words
 
 __all__: list[str] = []
 
-# TensorFlow's name: the operation of keras.ops, and the words of its arguments that are spelt otherwise there.
+# TensorFlow's name: the operation of keras.ops, and the words of its arguments that are spelled otherwise there.
 _SAME: dict[str, tuple[str, dict[str, str]]] = {}
 
 

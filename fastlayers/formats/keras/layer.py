@@ -37,7 +37,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Entry(NamedTuple):
     """What is known of a class of layers.
 
-    `weights` names the layer's own weights in Keras' order, `fixed` those that are not trained, which come behind; `children`
+    `weights` names the layer's own weights in Keras' order, `fixed` those that are not trained, which come after; `children`
     gives its sublayers with the path that they have in a file. `mask`: "keep" hands the mask of the first input on, "drop" does
     not, "own" leaves it to `run`. `words` are those of the configuration that the others read, and `old` those that they read in
     files of Keras 1 alone; see `words`.
@@ -97,7 +97,7 @@ class Context:
         self.refused.setdefault(what, []).append(name)
 
     def make(self, data: Any, path: Sequence[str] = (), checked: bool = True) -> Layer:
-        """The layer that a serialised object describes. `checked`: that all it says is read."""
+        """The layer that a serialized object describes. `checked`: that all it says is read."""
         if not isinstance(data, dict) or not isinstance(data.get("class_name"), str):
             raise FormatError(f"{self.where}: {'/'.join(path) or 'the model'}: expected a layer, got {data!s:.80}")
         identity = data.get("shared_object_id")
@@ -167,7 +167,7 @@ class Layer:
         name = policy.get("config", {}).get("name") if isinstance(policy, dict) else policy
         mode = policy.get("config", {}).get("mode") if isinstance(policy, dict) else None
         found_mode = mode if isinstance(policy, dict) and "Quantized" in str(policy.get("class_name")) else None
-        if (found_mode or self.config.get("quantization_config")) and not self.quantised:
+        if (found_mode or self.config.get("quantization_config")) and not self.quantized:
             context.refuse(f"weights quantized as {str(found_mode or name)[:40]}", "/".join(self.path))
         # In which dtype the layer computes, "" for float32, in which all is computed here: see `rounded`.
         self.half = ""
@@ -177,7 +177,7 @@ class Layer:
             context.refuse("LoRA that was not merged", "/".join(self.path))
 
     @property
-    def quantised(self) -> bool:
+    def quantized(self) -> bool:
         """Whether a Dense or EinsumDense layer has int8 weights, and rounds what comes in to int8 by its largest number."""
         policy, how = self.config.get("dtype"), self.config.get("quantization_config")
         if self.kind not in ("Dense", "EinsumDense") or not isinstance(policy, dict):
@@ -216,7 +216,7 @@ class Layer:
         value = self.get(name, default)
         found = (value,) * count if isinstance(value, int) else tuple(value)
         if len(found) != count or not all(isinstance(v, int) and v >= 0 for v in found):
-            self.fail(f"{name} is {value!r:.80}: expected {count} numbers")
+            self.fail(f"{name} is {value!r:.80}: expected {count} values")
         return found
 
     def weight(self, name: str, *shape: int | None, optional: bool = False) -> np.ndarray:

@@ -32,7 +32,7 @@ def ravel(b: Build, x: Tensor) -> Tensor:
 
 @put("Transpose")
 def transpose(b: Build, x: Tensor, axes: Any = None) -> Tensor:
-    """Axes in another order, all turned round by default."""
+    """Axes in another order, all reversed by default."""
     return b.transpose(x, *x.axes(axes if axes is not None else (*range(x.rank - 1, -1, -1),)))
 
 
@@ -209,7 +209,7 @@ def take(b: Build, x: Tensor, indices: Any, axis: Any = None) -> Tensor:
 
 @put("TakeAlongAxis")
 def take_along_axis(b: Build, x: Tensor, indices: Any, axis: Any = None) -> Tensor:
-    """Numbers at places that each have their own."""
+    """Values at places that each have their own."""
     if axis is None:
         raise Refused("take_along_axis without an axis")
     return b.op("GatherElements", x, b.cast(_integers(b, indices), INT64), axis=x.axis(axis))

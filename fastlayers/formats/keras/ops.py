@@ -100,7 +100,7 @@ def _binary(op: str) -> Operation:
 
 
 def _as(value: Any) -> Any:
-    """Lists of numbers as arrays."""
+    """Lists of values as arrays."""
     if isinstance(value, (list, tuple)):
         array = np.array(value)
         return array.astype(np.float32 if array.dtype.kind == "f" else np.int32) if array.dtype.kind in "fi" else array

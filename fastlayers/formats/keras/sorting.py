@@ -70,7 +70,7 @@ def diff(b: Build, a: Tensor, n: int = 1, axis: int = -1) -> Tensor:
 
 
 def _starts(start_indices: Any, rank: int) -> list[int]:
-    """Constant starts, one an axis."""
+    """Constant starts, one per axis."""
     found = [integer(i) for i in start_indices]
     if len(found) != rank or min(found, default=0) < 0:
         raise ValueError(f"start_indices {found!s:.80} of an array of {rank} axes")
@@ -159,7 +159,7 @@ def fliplr(b: Build, x: Tensor) -> Tensor:
 
 @put("Hstack")
 def hstack(b: Build, xs: Any) -> Tensor:
-    """One beside the other."""
+    """One next to the other."""
     joined: Tensor = OPERATIONS["Concatenate"](b, xs, axis=min(1, tensors([xs])[0].rank - 1))
     return joined
 
@@ -213,7 +213,7 @@ def rfft(b: Build, x: Any, fft_length: Any = None) -> list[Tensor]:
 
 
 def _pairs(b: Build, x: Any) -> Tensor:
-    """(real, imaginary) parts side by side on an axis of their own."""
+    """(real, imaginary) parts next to each other on an axis of their own."""
     parts = [b.floats(as_tensor(b, part)) for part in x]
     if len(parts) != 2 or parts[0].rank != parts[1].rank:
         raise ValueError("expected real and imaginary parts of one shape")
@@ -287,7 +287,7 @@ def isfinite(b: Build, x: Tensor) -> Tensor:
 
 @put("Trunc")
 def trunc(b: Build, x: Tensor) -> Tensor:
-    """Without what is behind the point."""
+    """Without what is after the point."""
     if x.dtype.kind != "f":
         return x
     return b.op("Where", b.op("Less", x, 0.0), b.op("Ceil", x), b.op("Floor", x))

@@ -14,7 +14,7 @@ from .layer import Layer
 
 __all__ = ["assign"]
 
-# Groups of a .keras file that hold no layer's weights; seeds of dropout lie beside weights.
+# Groups of a .keras file that hold no layer's weights; seeds of dropout are next to weights.
 _IGNORED = re.compile(
     r"(^|/)(seed_generator|optimizer|_?metrics|_?loss_tracker|compile_metrics|_compile_\w+)(/|$)|(^|/)random_seed"
 )

@@ -104,7 +104,7 @@ IGNORED: dict[str, Mapping[str, str]] = {
     ),
     **dict.fromkeys(("DepthwiseConv1D", "DepthwiseConv2D", "SeparableConv1D", "SeparableConv2D"), _EACH_CHANNEL),
 }  # fmt: skip
-# What an object in a file says beside its configuration.
+# What an object in a file says next to its configuration.
 OBJECT: dict[str, str] = {
     "class_name": "read", "config": "read", "name": "read", "module": "read", "inbound_nodes": "read", "shared_object_id": "read",
     "registered_name": "read", "build_config": "shapes, which follow", "compile_config": _TRAINING, "keras_version": "read",

@@ -69,7 +69,7 @@ def value_names(source: Source, budget: Budget) -> list[str]:
 
 
 def more_outputs(names: Sequence[str]) -> bytes:
-    """What makes these values outputs of a model too, put behind its bytes: a protobuf reader joins both graphs' lists."""
+    """What makes these values outputs of a model too, put after its bytes: a protobuf reader joins both graphs' lists."""
 
     def field(number: int, content: bytes) -> bytes:
         size, length = bytearray(), len(content)

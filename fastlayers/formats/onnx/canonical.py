@@ -308,10 +308,10 @@ def _domain(name: str) -> dict[str, tuple[Schema, Rule]]:
         from . import domains
 
         return domains.OTHERS[name]
-    from . import contrib, quantised
+    from . import contrib, quantized
 
     if name == "com.microsoft":
-        return {**contrib.MICROSOFT, **quantised.TABLE}
+        return {**contrib.MICROSOFT, **quantized.TABLE}
     return contrib.PREVIEW if name else contrib.PLAIN
 
 

@@ -1,4 +1,4 @@
-"""Operators of other domains than ONNX's own, as exporters and optimisers write them, in terms of ONNX's and ours."""
+"""Operators of other domains than ONNX's own, as exporters and optimizers write them, in terms of ONNX's and ours."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _fused_gemm(node: Node, version: int, make: Make) -> list[Node]:
     return _activated(n, n.add("Gemm", *node.inputs, **given), name or "", alpha, beta)
 
 
-# ---- normalisations ----------------------------------------------------------------------------------------------------
+# ---- normalizations ----------------------------------------------------------------------------------------------------
 
 
 def _simplified(node: Node, version: int, make: Make) -> list[Node]:
@@ -170,7 +170,7 @@ def _embed_norm(node: Node, version: int, make: Make) -> list[Node]:
 
 
 def _group_norm(node: Node, version: int, make: Make) -> list[Node]:
-    """GroupNorm and SkipGroupNorm of images, by default with channels last; SiLU behind it if asked for."""
+    """GroupNorm and SkipGroupNorm of images, by default with channels last; SiLU after it if asked for."""
     given, n = node.attributes, Nodes(node, make)
     x, gamma, beta, *rest = node.inputs
     for i, other in enumerate(rest):  # skip, bias
@@ -212,7 +212,7 @@ _PRODUCT = "alpha:f transA:i transB:i"
 PREVIEW: Table = {
     "FlexAttention": (schema(3, 3, 1, "prob_mod:g scale:f score_mod:g softmax_precision:i"), _flex_attention),
 }
-# Written under ONNX's own domain, which has no such operators, or not yet: ONNX Runtime's optimisers add these to any opset.
+# Written under ONNX's own domain, which has no such operators, or not yet: ONNX Runtime's optimizers add these to any opset.
 PLAIN: Table = {
     "LayerNormalization": (schema(2, 3, 3, _NORM), _as("LayerNormalization")),
     "SimplifiedLayerNormalization": (schema(2, 2, 2, _NORM), _simplified),

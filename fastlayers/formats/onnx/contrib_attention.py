@@ -85,7 +85,7 @@ def _attention(node: Node, version: int, make: Make) -> list[Node]:
     return attended(n, q, k, v, mask, past, added)
 
 
-def _quantised(node: Node, version: int, make: Make) -> list[Node]:
+def _quantized(node: Node, version: int, make: Make) -> list[Node]:
     """QAttention: one product of bytes gives queries, keys and values."""
     n, given = Nodes(node, make), node.attributes
     x, weights, bias, x_scale, w_scale, mask, x_zero, w_zero, past = (*node.inputs, *(None,) * 9)[:9]
@@ -117,7 +117,7 @@ def _grouped(node: Node, version: int, make: Make) -> list[Node]:
     given = node.attributes
     inputs = (*node.inputs, *(None,) * 16)[:16]
     _refuse(
-        node, **{"quantised keys or values": inputs[12] or inputs[13], "norms of queries and keys": inputs[14] or inputs[15]},
+        node, **{"quantized keys or values": inputs[12] or inputs[13], "norms of queries and keys": inputs[14] or inputs[15]},
         sliding_window_cache=given.get("sliding_window_cache", 0), kv_cache_bit_width=given.get("kv_cache_bit_width", 0),
         k_quant_type=given.get("k_quant_type", "NONE") != "NONE", v_quant_type=given.get("v_quant_type", "NONE") != "NONE",
     )  # fmt: skip
@@ -145,7 +145,7 @@ ATTENTION: Table = {
         schema(2, 7, 2, f"{_HEADS} do_rotary:i past_present_share_buffer:i qkv_hidden_sizes:is rotary_embedding_dim:i"),
         _attention,
     ),
-    "QAttention": (schema(5, 9, 2, f"{_HEADS} do_rotary:i past_present_share_buffer:i"), _quantised),
+    "QAttention": (schema(5, 9, 2, f"{_HEADS} do_rotary:i past_present_share_buffer:i"), _quantized),
     "GroupQueryAttention": (schema(7, 16, 4, _GROUPED), _grouped),
     "MultiHeadAttention": (schema(1, 10, 4, _HEADS), _multi_head),
     "RotaryEmbedding": (

@@ -89,7 +89,7 @@ def unpacked(raw: Array, bits: int) -> Array:
 
 
 def _widen_packed(name: str, bits: int) -> Callable[[Array, Array], None]:
-    """Unpacks and widens; the bits behind the last element mean nothing."""
+    """Unpacks and widens; the bits after the last element mean nothing."""
 
     def widen(raw: Array, out: Array) -> None:
         values = small_values(name, bits)

@@ -1,4 +1,4 @@
-"""Tensors' data in files beside the model's: nothing outside of its folder is opened, and nothing through a link.
+"""Tensors' data in files next to the model's: nothing outside of its folder is opened, and nothing through a link.
 
 Every part of a location is opened by itself, relative to the folder before it, refusing links; what was opened is then asked
 what it is, so that nothing can be exchanged between a check and its use.
@@ -160,8 +160,8 @@ def _open_checked(folder: str, parts: tuple[str, ...], flags: int, where: object
 
 def _refuse_link(part: str, where: object) -> NoReturn:
     raise FormatError(
-        f"{where}: external data lies behind the symbolic link {quote(part)}: links are not followed, since they may lead out of "
-        "the model's folder; put the file itself beside the model"
+        f"{where}: external data is after the symbolic link {quote(part)}: links are not followed, since they may lead out of "
+        "the model's folder; put the file itself next to the model"
     )
 
 

@@ -20,7 +20,7 @@ def _matrix(node: Node, name: str, rows: int) -> np.ndarray:
     """An attribute as (rows, columns)."""
     values = floats_of(node, name)
     if rows < 1 or not values.size or values.size % rows:
-        raise FormatError(f"onnx: {node.op}: {name} has {values.size} numbers: expected some for each of {rows} rows")
+        raise FormatError(f"onnx: {node.op}: {name} has {values.size} values: expected some for each of {rows} rows")
     return values.reshape(rows, -1)
 
 
@@ -82,7 +82,7 @@ def _kernel(node: Node, nodes: Nodes, x: str, vectors: np.ndarray) -> str:
     kind = node.attributes.get("kernel_type", "LINEAR")
     gamma, shift, degree = [*floats_of(node, "kernel_params").tolist(), 0.0, 0.0, 3.0][:3]
     if floats_of(node, "kernel_params").size not in (0, 3):
-        raise FormatError(f"onnx: {node.op}: kernel_params has {floats_of(node, 'kernel_params').size} numbers: expected 3")
+        raise FormatError(f"onnx: {node.op}: kernel_params has {floats_of(node, 'kernel_params').size} values: expected 3")
     if kind == "RBF":
         return _distances(nodes, x, vectors, gamma)
     if kind == "LINEAR":

@@ -12,7 +12,7 @@ from ...graph.ir import Node
 
 __all__ = ["TRANSFORMS", "Labels", "Nodes", "floats_of", "labels_of"]
 
-TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")  # as ai.onnx.ml 5 numbers them
+TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")  # as ai.onnx.ml 5 values them
 _NODES = {"LOGISTIC": "Sigmoid", "SOFTMAX_ZERO": "SoftmaxZero", "PROBIT": "Probit"}
 Labels = tuple[str, ...] | np.ndarray
 
@@ -67,7 +67,7 @@ class Nodes:
             raise UnsupportedError(f"{self._node.op} with post_transform={transform!r:.80}")
 
     def labels(self, classes: str, labels: Labels, to: int) -> None:
-        """Output `to`: the labels of the classes whose numbers are given."""
+        """Output `to`: the labels of the classes whose values are given."""
         if not self.wants(to):
             return
         if isinstance(labels, np.ndarray):

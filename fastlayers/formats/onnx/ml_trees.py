@@ -93,7 +93,7 @@ def _lists(node: Node, side: str) -> dict[str, np.ndarray]:
 
 
 def _keys(nodes: list[np.ndarray], trees: list[np.ndarray]) -> list[np.ndarray]:
-    """One number for each pair of a tree's and a node's, whatever numbers a file gives them."""
+    """One number for each pair of a tree's and a node's, whatever values per file gives them."""
     _, of_tree = np.unique(np.concatenate(trees), return_inverse=True)
     names, of_node = np.unique(np.concatenate(nodes), return_inverse=True)
     return np.split(of_tree * len(names) + of_node, np.cumsum([len(part) for part in nodes])[:-1])

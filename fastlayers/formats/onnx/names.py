@@ -19,7 +19,7 @@ class Fresh:
         self._numbers: dict[str, int] = {}
 
     def name(self, wanted: str) -> str:
-        """`wanted`, with a number behind it if there is such a value; taken from now on."""
+        """`wanted`, with a number after it if there is such a value; taken from now on."""
         name, number = wanted, self._numbers.get(wanted, 1)
         while name in self._taken:
             number += 1

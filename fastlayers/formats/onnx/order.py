@@ -15,7 +15,7 @@ from .proto import GraphProto, NodeProto, Place
 
 
 class _Survey(NamedTuple):
-    """What a graph defines itself; what it, or a graph in it, reads of what lies around it; its nodes that have graphs."""
+    """What a graph defines itself; what it, or a graph in it, reads of what is around it; its nodes that have graphs."""
 
     graph: GraphProto  # held, so that its id stays its own
     own: set[str]
@@ -92,7 +92,7 @@ class _Arranger:
         return survey
 
     def _in_order(self, nodes: tuple[NodeProto, ...], given: set[str], survey: _Survey, visible: set[str], where: object) -> bool:
-        """Whether each node comes behind those that it reads from. Raises FormatError for names that nothing gives."""
+        """Whether each node comes after those that it reads from. Raises FormatError for names that nothing gives."""
         own, holders = survey.own, survey.holders
         known = {"", *given}
         in_order = True

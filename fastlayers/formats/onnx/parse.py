@@ -26,7 +26,7 @@ _MOST_IN_FUNCTION = 50_000  # nodes: as many as functions may stand for
 _ITEM_BYTES = 64  # that a number of a list takes at most
 _FEW = 64  # items of a list that are not worth counting
 
-# Numbers of the fields that are read; a field of another number is skipped.
+# Values of the fields that are read; a field of another number is skipped.
 _MODEL = frozenset((1, 2, 3, 4, 5, 6, 7, 8, 14, 25))
 _OPSET = frozenset((1, 2))
 _FUNCTION = frozenset((1, 4, 5, 6, 7, 9, 10, 11, 13))
@@ -106,7 +106,7 @@ class Parser(ValueParser):
                 skip(tag, _MODEL, where)
         if graph is None:
             raise FormatError(f"{where}: is an ONNX model without a graph: truncated?")
-        # The operator sets come behind the graph in the file, but its nodes are bound to them.
+        # The operator sets come after the graph in the file, but its nodes are bound to them.
         opsets = self._opsets(listed[8], where)
         return Model(
             ir_version=numbers[1],

@@ -1,6 +1,6 @@
 """From the pieces of a TensorProto to a read-only array, in every encoding that ONNX has. Parses no message.
 
-Elements lie in raw_data or an external file (little-endian, small types packed), or in a field of typed numbers, where bool and
+Elements are in raw_data or an external file (little-endian, small types packed), or in a field of typed numbers, where bool and
 whatever has less than 32 bits is an int32 each. Plain elements that are aligned stay where they are.
 """
 
@@ -41,7 +41,7 @@ _MAX_RATIO = 1000
 class Payload(NamedTuple):
     """Where a tensor's elements are: the `field` that holds them (0: none has any), and what was in it.
 
-    `view` has raw or external data, or the packed numbers; `numbers` (uint64, as varints give them) those that were not packed;
+    `view` has raw or external data, or the packed values; `numbers` (uint64, as varints give them) those that were not packed;
     `strings` those of a string tensor.
     """
 
@@ -163,12 +163,12 @@ def _of_integers(kind: Elements, shape: tuple[int, ...], payload: Payload, budge
 
     if payload.numbers is not None:
         if payload.numbers.size != count:
-            raise FormatError(f"{where}: has {payload.numbers.size} numbers, shape {shape} takes {count}")
+            raise FormatError(f"{where}: has {payload.numbers.size} values, shape {shape} takes {count}")
         store(payload.numbers, slice(0, count))
     elif len(payload.view) <= _SHORT:
         values = list(wire.varints(payload.view, 0, len(payload.view), where))
         if len(values) != count:
-            raise FormatError(f"{where}: has {len(values)} numbers, shape {shape} takes {count}")
+            raise FormatError(f"{where}: has {len(values)} values, shape {shape} takes {count}")
         store(np.array(values, np.uint64), slice(0, count))
     else:
         wire.unpack(payload.view, count, store, where)

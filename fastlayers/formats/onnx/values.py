@@ -30,7 +30,7 @@ _BATCH = 256  # messages that are taken from the budget at once
 _FEW = 256  # bytes of a tensor that is small
 _MOST_ENTRIES = 32  # of an external tensor; four are known, and writers may add some
 
-# Numbers of the fields that are read; a field of another number is skipped.
+# Values of the fields that are read; a field of another number is skipped.
 _TENSOR = frozenset((1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14))
 _SPARSE = frozenset((1, 2, 3))
 _VALUE_INFO = frozenset((1, 2))
@@ -176,7 +176,7 @@ class ValueParser:
         else:
             content = self._joined(runs, where)
         if numbers is not None and runs:
-            raise FormatError(f"{where}: has some of its numbers packed and some not")
+            raise FormatError(f"{where}: has some of its values packed and some not")
         payload = tensors.Payload(field, content, None if numbers is None else np.frombuffer(numbers, np.uint64), pieces.strings)
         return tensors.build(elements, shape, payload, self._budget, where), elements.name if elements.widened else ""
 

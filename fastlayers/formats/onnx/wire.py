@@ -78,7 +78,7 @@ def fields(view: memoryview, at: int, end: int, where: object) -> Iterator[tuple
 def skip(tag: int, known: frozenset[int], where: object) -> None:
     """To be called for a field that is not read: raises FormatError unless its number is a valid one that the message lacks.
 
-    `known` are the numbers that the message has and that are read: one of those was of the wrong kind.
+    `known` are the values that the message has and that are read: one of those was of the wrong kind.
     """
     number = tag >> 3
     if not 0 < number < 1 << 29:
@@ -119,12 +119,12 @@ def unpack(run: memoryview, count: int, store: Callable[[Array, slice], None], w
         block = block[: ends[-1] + 1]
         values = _block_of_varints(block, ends, where)
         if done + values.size > count:
-            raise FormatError(f"{where}: has more than the {count} numbers that its shape has elements")
+            raise FormatError(f"{where}: has more than the {count} values that its shape has elements")
         store(values, slice(done, done + values.size))
         done += values.size
         at += block.size
     if done != count:
-        raise FormatError(f"{where}: has {done} numbers, its shape has {count} elements")
+        raise FormatError(f"{where}: has {done} values, its shape has {count} elements")
 
 
 def _block_of_varints(block: Array, ends: Array, where: object) -> Array:
@@ -144,7 +144,7 @@ def _block_of_varints(block: Array, ends: Array, where: object) -> Array:
 
 
 def _long_varint(view: memoryview, at: int, value: int, where: object) -> tuple[int, int]:
-    """The varint whose first byte, just before `at`, was `value`, and the offset behind it."""
+    """The varint whose first byte, just before `at`, was `value`, and the offset after it."""
     value &= 127
     for shift in range(7, 7 * MAX_VARINT, 7):
         byte = view[at]

@@ -2,8 +2,8 @@
 
 bytes -> `flat` (tables) -> `parse` (`proto.Model`) -> `tensors` (arrays) -> `graph` (values and operators by their rules)
 
-`call` is what a rule sees; rules lie in `layers`, `maths`, `movement`, `slicing`, `recurrent`, `control` and, of 8-bit networks,
-`quantised`. To teach an operator: a line in `schema` if it has options, a rule, and its name in that module's `RULES`. Custom
+`call` is what a rule sees; rules are in `layers`, `maths`, `movement`, `slicing`, `recurrent`, `control` and, of 8-bit networks,
+`quantized`. To teach an operator: a line in `schema` if it has options, a rule, and its name in that module's `RULES`. Custom
 operators but for one of mediapipe's, and TensorFlow's own (Flex), are refused.
 """
 
@@ -32,7 +32,7 @@ def sniff(source: Source) -> bool:
 
 
 def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
-    """Every constant tensor of numbers by its name, as it is stored: quantised ones as integers, sparse ones spread out.
+    """Every constant tensor of values by its name, as it is stored: quantized ones as integers, sparse ones spread out.
 
     Where several graphs have a name, that of their graph stands before it: "cond/weight".
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .._emit import Emit
     from .graph import Converter
 
-__all__ = ["Call", "dequantised"]
+__all__ = ["Call", "dequantized"]
 
 NUMBERS = {dtype: number for number, dtype in DTYPES.items()}  # ONNX's, of dtypes
 
@@ -147,9 +147,9 @@ class Call:
         return self.e.node(op, name, *(self.scalar(b, name) for b in bounds))
 
     def _within(self, name: str, bounds: tuple[float, ...], quantization: Quantization) -> str:
-        """Quantised numbers cut off at reals; mostly their scale has been chosen so that nothing lies beyond."""
+        """Quantized numbers cut off at reals; mostly their scale has been chosen so that nothing is beyond."""
         if not bounds or len(quantization.scale) != 1:
-            self.refuse(f"with the activation number {self.options['act']} on quantised numbers")
+            self.refuse(f"with the activation number {self.options['act']} on quantized values")
         info = np.iinfo(self.e.dtype(name))
         steps = [b / max(float(quantization.scale[0]), 1e-38) + float(quantization.zero_point[0]) for b in bounds]
         low, high = (int(min(max(np.floor(s + 0.5), info.min), info.max)) for s in steps)
@@ -176,7 +176,7 @@ class Call:
         return self.e.constant(np.array(value, dtype))
 
 
-def dequantised(converter: Converter, tensor: Tensor, array: Array) -> Array:
+def dequantized(converter: Converter, tensor: Tensor, array: Array) -> Array:
     """scale (array - zero_point) as float32."""
     quantization = tensor.quantization
     assert quantization is not None

@@ -1,4 +1,5 @@
-"""A reader of flatbuffers that believes nothing: every offset, table, vector and string is held against the bytes that are there.
+"""A reader of flatbuffers that believes nothing: every offset, table, vector and string is compared with the bytes that are
+there.
 
 A table begins with the distance back to its vtable, which tells where in the table each field is; fields that refer to tables,
 vectors and strings hold distances forward. Many references may lead to the same bytes, so what is read in all is bounded too.
@@ -44,7 +45,7 @@ class Flat:
     def check(self, at: int, size: int, what: str) -> None:
         """Raises unless `size` bytes are there from `at` on; counts them as read."""
         if at < 0 or size > len(self.view) - at:
-            self.fail(f"{what} lies at {at} to {at + size}, the file has {len(self.view)} bytes: truncated?")
+            self.fail(f"{what} is at {at} to {at + size}, the file has {len(self.view)} bytes: truncated?")
         self._left -= size
         if self._left < 0:
             self.fail(f"the same bytes are referred to again and again: more than {_TIMES} times as much as there is")
@@ -93,7 +94,7 @@ class Table:
         if not offset:
             return None
         if offset < 4 or offset + width > self._size:
-            self._flat.fail(f"field {number} of the table at {self._at} lies at {offset}, the table has {self._size} bytes")
+            self._flat.fail(f"field {number} of the table at {self._at} is at {offset}, the table has {self._size} bytes")
         return self._at + offset
 
     def number(self, number: int, code: str, default: Any = 0) -> Any:
@@ -122,7 +123,7 @@ class Table:
             yield Table(flat, flat.target(start + 4 * i, "an element of a vector"))
 
     def vector(self, number: int, code: str) -> Array | None:
-        """A vector of numbers (B, H, i, I, q or f), where it lies; None if the field is not there."""
+        """A vector of numbers (B, H, i, I, q or f), where it is; None if the field is not there."""
         flat, dtype, at = self._flat, _VECTORS[code], self._target(number)
         if at is None:
             return None
@@ -131,7 +132,7 @@ class Table:
         return np.frombuffer(flat.view[start : start + count * dtype.itemsize], dtype)
 
     def ints(self, number: int, code: str = "i") -> tuple[int, ...] | None:
-        """A vector of numbers as a tuple."""
+        """A vector of values as a tuple."""
         found = self.vector(number, code)
         return None if found is None else tuple(found.tolist())
 
@@ -145,6 +146,6 @@ class Table:
         return flat.view[start : start + count]
 
     def text(self, number: int) -> str:
-        """A string, "" if it is not there. What is no UTF-8 is spelt out, since names need not be read by anybody."""
+        """A string, "" if it is not there. What is no UTF-8 is spelled out, since names need not be read by anybody."""
         found = self.data(number, counted=True)
         return "" if found is None else bytes(found).decode("utf-8", "backslashreplace")

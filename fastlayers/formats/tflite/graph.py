@@ -15,7 +15,7 @@ from .._arrays import Array, Codec, count_bytes
 from .._budget import Budget
 from .._emit import UNTOLD, Emit
 from .._source import quote
-from . import control, layers, maths, movement, quantised, recurrent
+from . import control, layers, maths, movement, quantized, recurrent
 from .call import Call
 from .proto import Model, Operator, Subgraph, Tensor
 from .schema import dtype_of, ignored
@@ -101,7 +101,7 @@ class Converter:
             raise LimitError(
                 f"{self.where}: graphs that call one another would become more than {_TIMES} times what the file has"
             )
-        if not operator.outputs and (operator.name in RULES or operator.name in quantised.OWN):
+        if not operator.outputs and (operator.name in RULES or operator.name in quantized.OWN):
             self.fail(f"{operator.name}: has no results")
         twice = [n for n in operator.outputs if n in scope or self.data(graph.tensors[n]) is not None]
         if twice or len(set(operator.outputs)) != len(operator.outputs):
@@ -138,15 +138,15 @@ class Converter:
         return RULES[name]
 
     def written(self, c: Call) -> str | tuple[str, ...]:
-        """The results of an operator, by the rule for what it is given; see `quantised`."""
-        if c.op in quantised.OWN:
-            return quantised.OWN[c.op](c)
+        """The results of an operator, by the rule for what it is given; see `quantized`."""
+        if c.op in quantized.OWN:
+            return quantized.OWN[c.op](c)
         rule = self.float_rule(c.op)
-        if not any(quantised.is_quantised(t) for t in (*c.tensors, *c.outputs)):
+        if not any(quantized.is_quantized(t) for t in (*c.tensors, *c.outputs)):
             return rule(c)
-        if c.op in quantised.MOVING and quantised.uniform(c):
+        if c.op in quantized.MOVING and quantized.uniform(c):
             return rule(c)
-        return quantised.RULES[c.op](c) if c.op in quantised.RULES else quantised.through_floats(c, rule)
+        return quantized.RULES[c.op](c) if c.op in quantized.RULES else quantized.through_floats(c, rule)
 
     # ---- values -------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Rules of layers: convolutions, pools, products, normalisations, resampling. Layouts stay as in the file, channels last.
+"""Rules of layers: convolutions, pools, products, normalizations, resampling. Layouts stay as in the file, channels last.
 
 =====================  ======================  ==========================
 weights                in the file             in the graph

@@ -99,7 +99,7 @@ def reverse(c: Call) -> str:
 
 
 def where(c: Call) -> str:
-    """Positions of what is not zero, one a row."""
+    """Positions of what is not zero, one per row."""
     return c.e.node("Transpose", c.e.node("NonZero", c.x(0)), perm=(1, 0))
 
 
@@ -110,7 +110,7 @@ def scatter_nd(c: Call) -> str:
 
 
 def dynamic_update_slice(c: Call) -> str:
-    """x with a part replaced; where the part begins is moved so that it lies within."""
+    """x with a part replaced; where the part begins is moved so that it is within."""
     x, part = c.e.shape(c.x(0)), c.e.shape(c.x(1))
     if x is None or part is None or not all(isinstance(d, int) for d in (*x, *part)):
         c.refuse("of unknown sizes")
@@ -143,7 +143,7 @@ def _pairs(c: Call) -> list[tuple[int, int]]:
     """(before, after) of every axis."""
     flat = c.ints(1, "paddings")
     if len(flat) != 2 * c.rank() or min(flat, default=0) < 0:
-        c.fail(f"paddings are {flat[:16]}: expected two numbers of at least 0 for each of {c.rank()} axes")
+        c.fail(f"paddings are {flat[:16]}: expected two values of at least 0 for each of {c.rank()} axes")
     return list(zip(flat[::2], flat[1::2], strict=True))
 
 
@@ -190,7 +190,7 @@ def _block(c: Call) -> tuple[list[int], list[tuple[int, int]], list[int]]:
     if found is None or len(found) < len(block) + 1 or any(not isinstance(d, int) for d in found[1:]):
         c.refuse("of an image of unknown size")
     if min(block, default=0) < 1 or len(flat) != 2 * len(block) or min(flat, default=0) < 0:
-        c.fail(f"the block is {block[:8]}, paddings are {flat[:16]}: expected sizes of at least 1, and two numbers for each")
+        c.fail(f"the block is {block[:8]}, paddings are {flat[:16]}: expected sizes of at least 1, and two values for each")
     return block, list(zip(flat[::2], flat[1::2], strict=True)), [int(d) for d in found[1:]]  # type: ignore[arg-type]
 
 

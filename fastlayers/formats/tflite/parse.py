@@ -29,7 +29,7 @@ def parse(source: Source, budget: Budget) -> Model:
 
     Raises:
         FormatError: an offset, an index or a size does not fit what is there.
-        UnsupportedError: the data lies in other files, or the version of the schema is another.
+        UnsupportedError: the data is in other files, or the version of the schema is another.
         LimitError: it would take more memory than is allowed.
     """
     return _Parser(source, budget).model()
@@ -60,7 +60,7 @@ class _Parser:
         return (f"CUSTOM {quote(table.text(1))}" if number == _CUSTOM else name), table.number(2, "i", 1)
 
     def buffer(self, table: Table) -> memoryview | None:
-        """The data, which lies behind the flatbuffer in files of more than 2 GB."""
+        """The data, which is after the flatbuffer in files of more than 2 GB."""
         start, size = table.number(1, "Q"), table.number(2, "Q")
         if start > 1:
             if start + size > len(self.flat.view):
@@ -112,7 +112,7 @@ class _Parser:
         if buffer >= max(buffers, 1):
             self.flat.fail(f"{where} has the buffer {buffer}, the file has {buffers}")
         if table.number(10, "I"):
-            raise UnsupportedError(f"{self.where}: {where}: its data lies in another file, which is not supported")
+            raise UnsupportedError(f"{self.where}: {where}: its data is in another file, which is not supported")
         shape: tuple[int | None, ...] = tuple(None if d < 0 else d for d in signature) if signature else stored
         if len(shape) != len(stored):
             self.flat.fail(f"{where} has the shape {stored} and the signature {signature}: expected as many axes")

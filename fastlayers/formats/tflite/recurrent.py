@@ -29,7 +29,7 @@ class _Places(NamedTuple):
     weights: int  # input to gates i f g o, then recurrent ones, three peepholes, four biases, projection and its bias
     h: int
     c: int
-    norms: int  # four vectors of layer normalisation; -1: there are none
+    norms: int  # four vectors of layer normalization; -1: there are none
 
 
 def _array(c: Call, i: int, what: str) -> Array | None:
@@ -74,7 +74,7 @@ class _Lstm(NamedTuple):
 def _lstm_weights(c: Call, at: _Places) -> _Lstm:
     first = at.weights
     if any(c.has(at.norms + k) for k in range(4) if at.norms >= 0):
-        c.refuse("with layer normalisation")
+        c.refuse("with layer normalization")
     w, r = ([_array(c, first + 4 * side + k, "weights") for k in range(4)] for side in (0, 1))
     peepholes = [_array(c, first + 8 + k, "peepholes") for k in range(3)]
     biases = [_array(c, first + 11 + k, "biases") for k in range(4)]
@@ -166,9 +166,9 @@ def unidirectional_lstm(c: Call) -> str:
 
 
 def bidirectional_lstm(c: Call) -> tuple[str, ...]:
-    """Forward and backward, one behind the other if merge_outputs is set."""
+    """Forward and backward, one after the other if merge_outputs is set."""
     if any(c.has(i) for i in range(39, 48)):
-        c.refuse("with inputs beside the sequence")
+        c.refuse("with inputs next to the sequence")
     major = bool(c.options["time_major"])
     forward = _lstm(c, c.x(0), _Places(1, 35, 36, -1), major, False)
     backward = _lstm(c, c.x(0), _Places(18, 37, 38, -1), major, True)
@@ -206,9 +206,9 @@ def unidirectional_rnn(c: Call) -> str:
 
 
 def bidirectional_rnn(c: Call) -> tuple[str, ...]:
-    """Forward and backward, one behind the other if merge_outputs is set."""
+    """Forward and backward, one after the other if merge_outputs is set."""
     if any(c.has(i) for i in range(9, 12)):
-        c.refuse("with inputs beside the sequence")
+        c.refuse("with inputs next to the sequence")
     major = bool(c.options["time_major"])
     return _joined(c, _rnn(c, c.x(0), 1, major, False), _rnn(c, c.x(0), 5, major, True))
 

@@ -105,10 +105,10 @@ CAST 37 in_data_type:b0 out_data_type:b1
 
 # Fields of an operator's own table that are read, or that change no result: its number, inputs, outputs, the kind of its options,
 # the options, those of a custom operator and their format (there is one), which inputs are variables (they begin at zero in every
-# call), the tensors that a quantised LSTM keeps in between, the kind of options of a second kind (see `parse`), notes for tools.
+# call), the tensors that a quantized LSTM keeps in between, the kind of options of a second kind (see `parse`), notes for tools.
 OPERATOR_FIELDS = frozenset({0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 13})
 
-_ON_THE_FLY = "how the interpreter quantises floats beside quantised weights; here they stay floats"
+_ON_THE_FLY = "how the interpreter quantizes floats next to quantized weights; here they stay floats"
 _BIAS = "the bias's own type says it"
 # Options that need not be read, as (operator or "*", word): why.
 IGNORED: dict[tuple[str, str], str] = {

@@ -18,7 +18,7 @@ def slice_(c: Call) -> str:
     if c.constant(1) is not None and c.constant(2) is not None:
         begin, size = c.ints(1, "begin"), c.ints(2, "size")
         if len(begin) != rank or len(size) != rank or min(begin, default=0) < 0 or min(size, default=0) < -1:
-            c.fail(f"begin is {begin[:16]}, size {size[:16]}: expected {rank} numbers each, from 0 and -1 up")
+            c.fail(f"begin is {begin[:16]}, size {size[:16]}: expected {rank} values each, from 0 and -1 up")
         ends = [_LAST if s == -1 else b + s for b, s in zip(begin, size, strict=True)]
         return c.e.node("Slice", c.x(0), c.e.ints(begin), c.e.ints(ends), c.e.ints(range(rank)))
     begin_, size_ = (c.cast(c.x(i), np.dtype(np.int64)) for i in (1, 2))

@@ -45,7 +45,7 @@ def read(tensor: Tensor, data: memoryview, budget: Budget, where: str) -> Array:
 
 
 def _nibbles(shape: tuple[int, ...], data: memoryview, signed: bool, budget: Budget, where: str) -> Array:
-    """Two numbers a byte, the first one in the lower half."""
+    """Two values per byte, the first one in the lower half."""
     count = math.prod(shape)
     if len(data) != (count + 1) // 2:
         raise FormatError(f"{where}: has {len(data)} bytes, {count} numbers of 4 bits take {(count + 1) // 2}")
@@ -63,7 +63,7 @@ def _nibbles(shape: tuple[int, ...], data: memoryview, signed: bool, budget: Bud
 
 
 def _sparse(tensor: Tensor, data: memoryview, sparsity: Table, budget: Budget, where: str) -> Array:
-    """Values lie in the order of a walk over the dimensions, and over those of blocks within them.
+    """Values are in the order of a walk over the dimensions, and over those of blocks within them.
 
     A dense dimension goes through all its positions; of a compressed one, segments tell how many each place of the walk so far
     has, and indices which ones.
@@ -94,7 +94,7 @@ def _sparse(tensor: Tensor, data: memoryview, sparsity: Table, budget: Budget, w
             if blocked == axis:
                 at = at * _size(levels[order.index(rank + i)], where) + places[rank + i]
         if len(at) and (at.min() < 0 or at.max() >= shape[axis]):
-            raise FormatError(f"{where}: a value lies outside its shape {list(shape)}")
+            raise FormatError(f"{where}: a value is outside its shape {list(shape)}")
         flat += at * stride
         stride *= shape[axis]
     out.reshape(-1)[flat] = values
@@ -111,7 +111,7 @@ def _size(level: Table, where: str) -> int:
 
 
 def _walk(order: tuple[int, ...], levels: list[Table], most: int, count: int, budget: Budget, where: str) -> dict[int, Array]:
-    """For each dimension where along it each value lies."""
+    """For each dimension where along it each value is."""
     places: dict[int, Array] = {}
     total = 1
     for dimension, level in zip(order, levels, strict=True):

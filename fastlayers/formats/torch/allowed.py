@@ -143,7 +143,7 @@ _CALLS: dict[str, Callable[[tuple[Any, ...], Context], object]] = {
     "torch.jit._pickle.restore_type_tag": _first,
     "torch._utils._rebuild_sparse_tensor": _refused("sparse"),
     "torch._utils._rebuild_sparse_csr_tensor": _refused("sparse"),
-    "torch._utils._rebuild_qtensor": _refused("quantised"),
+    "torch._utils._rebuild_qtensor": _refused("quantized"),
     "torch._utils._rebuild_nested_tensor": _refused("nested"),
     "torch._utils._rebuild_meta_tensor_no_storage": _refused("without data (of the device meta)"),
     "torch._utils._rebuild_wrapper_subclass": _refused("of a class of its own"),

@@ -1,7 +1,7 @@
 """The zip archives that torch writes since version 1.6, and TorchScript's, whose code is not looked at.
 
 In one folder: data.pkl (the object), data/<key> (a storage each) and byteorder; TorchScript has constants.pkl and constants/<key>
-beside them. A member's CRC is not compared: torch can be told not to compute it, and a mapped storage would be read for nothing.
+next to them. A member's CRC is not compared: torch can be told not to compute it, and a mapped storage would be read for nothing.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class _Archive:
     def _check_size(self, inflated: int) -> None:
         where = self._source.where
         self._budget.check(inflated, where)
-        check_ratio(inflated, len(self._source), where, "claim to inflate to", "save the file anew, uncompressed")
+        check_ratio(inflated, len(self._source), where, "claim to inflate to", "save the file again, uncompressed")
 
     def _storage(self, storage: Storage) -> memoryview:
         return self._content(storage.key)

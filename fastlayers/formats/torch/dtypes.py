@@ -1,4 +1,4 @@
-"""The element types of torch's storages: how they lie in the file, and which of them are read."""
+"""The element types of torch's storages: how they are in the file, and which of them are read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The stream that torch wrote before version 1.6: five pickles, then the raw storages, each behind its number of elements.
+"""The stream that torch wrote before version 1.6: five pickles, then the raw storages, each after its number of elements.
 
 The pickles are a magic number, the protocol's version, facts of the machine, the object, and the storages' keys in their order.
-Numbers are little-endian whatever machine wrote them.
+Values are little-endian whatever machine wrote them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Stream:
         return storage
 
     def _find_storages(self, keys: Any) -> None:
-        """Where each storage lies; they must be those referred to, and end where the file does."""
+        """Where each storage is; they must be those referred to, and end where the file does."""
         context, view, at = self._context, self._source.view, self._machine.at
         if type(keys) is not list or not all(isinstance(key, str) for key in keys) or len(set(keys)) < len(keys):
             context.fail("the list of storages is malformed: expected a list of different strings")
@@ -79,7 +79,7 @@ class _Stream:
         for key in keys:
             storage = self._storages[key]
             if at + _COUNT.size > len(view):
-                context.fail(f"the storage {quote(key)} at {at} lies beyond the end: truncated?")
+                context.fail(f"the storage {quote(key)} at {at} is beyond the end: truncated?")
             (count,) = _COUNT.unpack_from(view, at)
             at += _COUNT.size
             if count != storage.numel:

@@ -37,7 +37,7 @@ class Machine:
         self._memo: dict[int, Any] = {}
 
     def run(self) -> object:
-        """The value of the pickle that begins at `at`, which is then behind it."""
+        """The value of the pickle that begins at `at`, which is then after it."""
         self._stack, self._marks, self._memo = [], [], {}
         charge = self._context.charge
         while True:
@@ -54,7 +54,7 @@ class Machine:
     def _stop(self) -> object:
         value = self._pop()
         if self._stack or self._marks:
-            self._context.fail("the pickle leaves more than one value behind")
+            self._context.fail("the pickle leaves more than one value after")
         self._context.check_unknown()
         return value
 

@@ -17,7 +17,7 @@ from .records import Context, Dict, Record, Refused, Set, Storage, Tensor
 _DEEPEST = 100
 _LONGEST = 1000  # characters of a name
 # A container may stand in several places, and each gives names: but not without bound, as in a dict that holds twice one that
-# holds twice one ... So what naming takes is held against the pickle's own steps; a name costs one for so many characters.
+# holds twice one ... So what naming takes is compared with the pickle's own steps; a name costs one for so many characters.
 _VISITS_A_STEP = 8
 _CHARACTERS = 32
 
@@ -56,7 +56,7 @@ class _Namer:
     def _spend(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
-            raise LimitError(f"{self._context.where}: the same values stand in too many places: taken for a bomb")
+            raise LimitError(f"{self._context.where}: the same values stand in too many places: rejected as a decompression bomb")
 
     def _array(self, record: Record) -> NumpyArray | Refused | None:
         if id(record) not in self._arrays:

@@ -37,7 +37,7 @@ def storage(parts: tuple[Any, ...], context: Context) -> Storage:
     if view is None:
         return Storage(key, dtype, numel, whole, 0, whole)
     if not (type(view) is tuple and len(view) == 3 and _is_size(view[1]) and _is_size(view[2]) and view[1] + view[2] <= numel):
-        context.fail(f"the storage {quote(key)} of {numel} elements has a view {quote(view)} that does not lie within it")
+        context.fail(f"the storage {quote(key)} of {numel} elements has a view {quote(view)} that is not within it")
     return Storage(key, dtype, numel, whole, view[1] * itemsize, view[2] * itemsize)
 
 
@@ -63,7 +63,7 @@ def _tensor(args: tuple[Any, ...], metadata: tuple[Any, ...], dtype_name: str | 
     where = f"{context.where}: a tensor of storage {quote(held.key)}"
     if not (_is_size(offset) and _are_sizes(shape) and _are_sizes(strides) and len(shape) == len(strides)):
         raise FormatError(
-            f"{where}: has offset {quote(offset)}, shape {quote(shape)} and strides {quote(strides)}, expected numbers from "
+            f"{where}: has offset {quote(offset)}, shape {quote(shape)} and strides {quote(strides)}, expected values from "
             "0 up, as many strides as dimensions"
         )
     if dtype not in CODECS:
@@ -95,7 +95,7 @@ def read_all(
 ) -> dict[str, Array]:
     """The arrays; a tensor that has several names gives one array. `content` gives a storage's bytes, read-only.
 
-    Strides of 0 and overlapping views make much of little, so all arrays together are held against the file's `length`.
+    Strides of 0 and overlapping views make much of little, so all arrays together are compared with the file's `length`.
     """
     distinct = {id(tensor): tensor for tensor in named.values()}
     claimed = sum(t.elements * CODECS[t.dtype].itemsize if isinstance(t, Tensor) else len(t.data) for t in distinct.values())

@@ -20,7 +20,7 @@ from ..ir import Graph
 from . import fold
 from ._net import Net
 
-__all__ = ["PASSES", "Pass", "optimise"]
+__all__ = ["PASSES", "Pass", "optimize"]
 
 Need = str | Callable[[Traits], object]
 
@@ -70,7 +70,7 @@ PASSES = (
 )
 
 
-def optimise(
+def optimize(
     graph: Graph, strict: bool = False, known: Mapping[str, np.ndarray] | None = None, specs: Mapping[str, Spec] | None = None
 ) -> Graph:
     """The graph simplified and with operations fused. Branches of an `If` that is left are as they were: see
@@ -87,7 +87,7 @@ def optimise(
 
 
 class _Stuck(Exception):
-    """A pass that met what it does not understand: it is left out then, and the graph is done anew without it."""
+    """A pass that met what it does not understand: it is left out then, and the graph is done again without it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -97,17 +97,17 @@ class _Stuck(Exception):
 def _without(
     left: frozenset[str], graph: Graph, strict: bool, known: Mapping[str, np.ndarray], specs: Mapping[str, Spec]
 ) -> Graph:
-    """See `optimise`; without the passes `left`, and without any other one that fails."""
+    """See `optimize`; without the passes `left`, and without any other one that fails."""
     try:
-        return _optimised(left, graph, strict, known, specs)
+        return _optimized(left, graph, strict, known, specs)
     except _Stuck as stuck:
         return _without(left | {stuck.name}, graph, strict, known, specs)
 
 
-def _optimised(
+def _optimized(
     left: frozenset[str], graph: Graph, strict: bool, known: Mapping[str, np.ndarray], specs: Mapping[str, Spec]
 ) -> Graph:
-    """See `optimise`; without the passes `left`."""
+    """See `optimize`; without the passes `left`."""
     room = fold.Room(graph)
     if "float16" not in left:
         graph = _float32(graph, strict, known, specs, room)
@@ -119,12 +119,12 @@ def _optimised(
         with _guarded("separable"):
             graph = separated(graph)
     net = Net(graph, known, specs)
-    if not strict and not ops.isdisjoint(("DequantizeLinear", "MatMulInteger")) and "quantised" not in left:
-        from . import quantised
+    if not strict and not ops.isdisjoint(("DequantizeLinear", "MatMulInteger")) and "quantized" not in left:
+        from . import quantized
 
         fold.apply(net, frozenset({"DequantizeLinear"}), room)
-        with _guarded("quantised"):
-            quantised.apply(net)
+        with _guarded("quantized"):
+            quantized.apply(net)
         net = Net(net.graph(), known, specs)
     fold.apply(net, room=room)
     if not strict:
@@ -140,7 +140,7 @@ _HALF, _ASKING = np.dtype(np.float16), ("to", "dtype", "output_dtype", "stash_ty
 
 
 def _has_float16(graph: Graph, around: Mapping[str, np.ndarray], specs: Mapping[str, Spec]) -> bool:
-    """Whether there may be values of float16 in the graph; `around`, `specs`: see `optimise`."""
+    """Whether there may be values of float16 in the graph; `around`, `specs`: see `optimize`."""
     dtypes = [a.dtype for a in (*graph.constants.values(), *around.values())]
     if _HALF in dtypes or _HALF in [v.dtype for v in graph.inputs] or _HALF in [s.dtype for s in specs.values()]:
         return True

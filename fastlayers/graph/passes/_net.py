@@ -131,7 +131,7 @@ class Net:
         self.nodes[at] = None
 
     def replace(self, at: int, node: Node, *gone: Node) -> None:
-        """Puts a node in the place of the one at `at`; `gone` are nodes before it that it takes in."""
+        """Puts a node in place of the one at `at`; `gone` are nodes before it that it takes in."""
         for old in gone:
             self.take_out(self.made[next(name for name in old.outputs if name)])
         self.take_out(at)

@@ -1,4 +1,4 @@
-"""Batch normalisation, and multiplications and additions of one constant a channel, go into the weights before them, or behind
+"""Batch normalization, and multiplications and additions of one constant a channel, go into the weights before them, or after
 them where that is exact, or into one `Affine`.
 
 before                                        after
@@ -25,7 +25,7 @@ __all__ = ["apply"]
 def apply(net: Net) -> None:
     """See the module."""
     for at, node in net.each():
-        found = _normalisation(net, node) if node.op == "BatchNormalization" else _channelwise(net, node)
+        found = _normalization(net, node) if node.op == "BatchNormalization" else _channelwise(net, node)
         if found is None:
             continue
         x, scale, shift, alone = found
@@ -40,7 +40,7 @@ def apply(net: Net) -> None:
         _behind(net, at, node)
 
 
-def _normalisation(net: Net, node: Node) -> tuple[str | None, np.ndarray, np.ndarray, bool] | None:
+def _normalization(net: Net, node: Node) -> tuple[str | None, np.ndarray, np.ndarray, bool] | None:
     values = [net.constant(name) for name in node.inputs[1:5]]
     if (
         len(values) != 4
@@ -87,7 +87,7 @@ def _channels(net: Net, node: Node) -> int | None:
 
 
 def _axis(net: Net, node: Node | None) -> int:
-    """The axis of a node's result along which its channels (or features) lie."""
+    """The axis of a node's result along which its channels (or features) are."""
     scaling = None if node is None else net.traits(node).scaling
     return 1 if scaling is None or node is None else scaling.axis(net.view(node))
 

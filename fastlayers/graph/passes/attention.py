@@ -6,7 +6,7 @@ p = Softmax(...), MatMul(Where(IsNaN(p), 0, p), v)                    ScaledAtte
 
 The scale may be a Mul or a Div, may stand on q or k as well, and may be missing; so may the mask, which must be added. Keys may
 be turned with all axes before the last two made one: Reshape(Transpose(Reshape(k))), as torch.onnx writes it. A query all of
-whose keys are masked with -inf gives NaN, as the products would, or, where the graph puts 0 in the place of NaN, a sum of weights
+whose keys are masked with -inf gives NaN, as the products would, or, where the graph puts 0 in place of NaN, a sum of weights
 of 0.
 """
 
@@ -29,14 +29,14 @@ def apply(net: Net) -> None:
             choice, weights = weights, _without_nan(net, weights)
         if weights is None or weights.op != "Softmax" or rank is None or net.single(node.inputs[0]) is not node:
             continue
-        # Behind the last axis there is nothing to flatten, as softmax did before opset 13.
+        # After the last axis there is nothing to flatten, as softmax did before opset 13.
         if weights.attributes.get("axis", -1) not in (-1, rank - 1) or rank not in (3, 4):
             continue
         _fuse(net, at, node, weights, rank, choice)
 
 
 def _without_nan(net: Net, choice: Node) -> Node | None:
-    """The node whose result a Where is, but for 0 in the place of NaN; None if it is another choice, or others read it too."""
+    """The node whose result a Where is, but for 0 in place of NaN; None if it is another choice, or others read it too."""
     name, test = choice.inputs[2], net.producer(choice.inputs[0])
     zero, spec = net.constant(choice.inputs[1]), net.spec(name)
     if test is None or test.op != "IsNaN" or test.inputs[0] != name or net.single(choice.inputs[0]) is not choice:

@@ -8,7 +8,7 @@ What is rounded to float16: the graph's inputs and constants (which are float16 
 gives, what a loop, a branch or a user's operator takes. There, and there alone, a value beyond 65504 becomes infinite. Values
 between two operators keep the precision of float32, as in ONNX Runtime's CPU provider, which puts Casts around each operator and
 then takes out those between two. Two things differ from it: a Cast to float16 that the file itself has always rounds (ONNX
-Runtime lets an operator behind it read what was there before), but for results that are limited, such as softmax's, whose
+Runtime lets an operator after it read what was there before), but for results that are limited, such as softmax's, whose
 rounding is of as little use as any other between operators; and an operator that moves elements rounds nothing.
 
 With precision="strict" every operator's result is rounded to float16: it is computed in float32 and rounded once.

@@ -17,11 +17,10 @@ import numpy as np
 
 from ...kernels.halves import LARGEST_HALF
 from ...kernels.table import HALVES
+from ...operators import traits_of
 from ..ir import Graph, Node
 
 __all__ = ["halved"]
-
-_WEIGHTS = {"Linear": (1,), "LSTM": (1, 2, 8), "GRU": (1, 2), "RNN": (1, 2)}
 
 
 def halved(graph: Graph, half: int, known: Mapping[str, np.ndarray] | None = None) -> Graph:
@@ -32,7 +31,7 @@ def halved(graph: Graph, half: int, known: Mapping[str, np.ndarray] | None = Non
         attributes = {
             name: halved(value, half, constants) if isinstance(value, Graph) else value for name, value in node.attributes.items()
         }
-        places = _WEIGHTS.get(node.op, ())
+        places = traits_of(node.op).halves
         weights = [constants.get(node.inputs[i] or "") for i in places if i < len(node.inputs) and node.inputs[i]]
         if places and all(w is not None and w.dtype == np.float32 and _fits(w, half) for w in weights):
             attributes["half"] = half

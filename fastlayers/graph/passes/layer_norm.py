@@ -1,4 +1,4 @@
-"""Layer normalisation that exporters spell out, over the last axis.
+"""Layer normalization that exporters spell out, over the last axis.
 
 before                                                                        after
 d = Sub(x, ReduceMean(x)); v = ReduceMean(Pow(d, 2) or Mul(d, d))
@@ -23,7 +23,7 @@ __all__ = ["apply"]
 def apply(net: Net) -> None:
     """See the module."""
     for at, node in net.each("Div"):
-        _normalised(net, at, node)
+        _normalized(net, at, node)
     for at, node in net.each("Mul", "Div"):
         _by_root(net, at, node)
     for op in ("Mul", "Add"):
@@ -43,7 +43,7 @@ def _mean(net: Net, name: str | None) -> str | None:
     return node.inputs[0]
 
 
-def _normalised(net: Net, at: int, node: Node) -> None:
+def _normalized(net: Net, at: int, node: Node) -> None:
     centred, root = net.producer(node.inputs[0]), net.producer(node.inputs[1])
     if centred is None or centred.op != "Sub" or root is None or root.op != "Sqrt" or not net.is_float32(centred.inputs[0]):
         return

@@ -3,7 +3,7 @@
 before                                   after
 h = Conv(x, W); y = Conv(h, V)           h = Conv(x, W, out_last=True); y = Conv(h, V, x_last=True)
 
-Products read channels-last pixels where they lie: a 1x1 convolution then takes 0.75 to 0.95 of the time (512->128@28: 0.85), a
+Products read channels-last pixels where they are: a 1x1 convolution then takes 0.75 to 0.95 of the time (512->128@28: 0.85), a
 3x3 one 0.95.
 Convolutions can transpose while reading or writing, so the layouts of x and of the result are independent; pools, elementwise
 operations, depthwise convolutions and residuals tie the values that they touch to one another: so the operators' traits have it.

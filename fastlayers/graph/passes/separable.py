@@ -3,7 +3,7 @@
 before                                   after
 Conv(x, W, b), W (c, 1, 7, 7)            Conv(Conv(x, column), row, b), column (c, 1, 7, 1), row (c, 1, 1, 7)
 
-A graph is rewritten before anything else is: normalisations and activations then go into the second convolution.
+A graph is rewritten before anything else is: normalizations and activations then go into the second convolution.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["separated"]
 
 
 def separated(graph: Graph) -> Graph:
-    """The graph with every such convolution in two; branches are rewritten when they are optimised themselves."""
+    """The graph with every such convolution in two; branches are rewritten when they are optimized themselves."""
     nodes: list[Node] = []
     constants: dict[str, Any] = dict(graph.constants)
     taken = {*constants, *(v.name for v in graph.inputs), *(name for node in graph.nodes for name in node.outputs)}

@@ -1,11 +1,11 @@
-"""What convolution and transposed convolution share: the padded input of a task, and the product over taps that lie in it."""
+"""What convolution and transposed convolution share: the padded input of a task, and the product over taps that are in it."""
 
 from libc.stdint cimport int64_t
 
 from ._engine cimport fl_block, fl_epilogue, fl_kernels, fl_run
 
 
-# Part of a padded input, brought into scratch channels-last: `ig` channels a pixel, pixels side by side.
+# Part of a padded input, brought into scratch channels-last: `ig` channels a pixel, pixels next to each other.
 cdef struct Band:
     const fl_kernels *level
     int64_t size[3]        # of the input
@@ -22,7 +22,7 @@ cdef void fill(const Band *band, const float *x, float *to, int64_t z, int64_t s
                int64_t start, int64_t cols) noexcept nogil
 
 # Lists of runs under construction: neighbours become one run, which is cut where a block of K ends.
-# The runs of block i are first[i] .. first[i + 1] - 1; `runs` has room for those added and one a block, `first` for blocks + 1.
+# The runs of block i are first[i] .. first[i + 1] - 1; `runs` has room for those added and one per block, `first` for blocks + 1.
 cdef struct Runs:
     fl_run *runs
     int64_t *first

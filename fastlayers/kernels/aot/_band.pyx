@@ -9,8 +9,8 @@ from .gemm cimport panels_size
 
 
 cdef void fill_row(const Band *band, const float *x, int64_t step, float *to, int64_t start, int64_t cols) noexcept nogil:
-    """Padded positions start .. start + cols - 1 of one input row. x: the row's first element of the first channel; `step` floats lie
-    between channels (channels-first), or pixels lie `channels` apart (channels-last)."""
+    """Padded positions start .. start + cols - 1 of one input row. x: the row's first element of the first channel; `step` floats are
+    between channels (channels-first), or pixels are `channels` apart (channels-last)."""
     cdef int64_t w = band.size[2], ig = band.ig, before = band.before[2]
     cdef int64_t i0 = min(max(before - start, <int64_t>0), cols), i1 = max(min(before + w - start, cols), i0), i, c, at
     cdef const float *inner = x + (start + i0 - before) * (band.channels if band.last else 1)

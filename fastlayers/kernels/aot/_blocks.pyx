@@ -49,7 +49,7 @@ cdef void blocks_task(void *context, int64_t number, int worker) noexcept nogil:
     p.lanes, p.rows = min(<int64_t>FL_PANEL, c - first), min(job.rows, job.out_size[0] - oh)
     p.band = <float *>scratch
     p.weight, p.bias = job.w + first * p.kh * p.kw, job.bias + first
-    # Input rows y .. y + h - 1 lie in the band.
+    # Input rows y .. y + h - 1 are in the band.
     p.band_rows = (p.rows - 1) * job.stride[0] + (p.kh - 1) * job.dilation[0] + 1
     y = oh * job.stride[0] - job.before[0]
     p.top = min(max(-y, <int64_t>0), p.band_rows)

@@ -1,4 +1,4 @@
-"""The plan of a convolution, which the walks of `conv` share, and where the pixels of one of its tasks lie."""
+"""The plan of a convolution, which the walks of `conv` share, and where the pixels of one of its tasks are."""
 
 from libc.stdint cimport int64_t
 
@@ -40,7 +40,7 @@ cdef struct Job:
     int64_t *first
     int64_t *list_at        # by depth, or NULL: there is one list
     int64_t room
-    # instead, if roles are swapped: where each term of K lies, from the pixel; and, in scratch, the columns of one phase of the stride
+    # instead, if roles are swapped: where each term of K is, from the pixel; and, in scratch, the columns of one phase of the stride
     int64_t *taps
     int64_t phase
     bint packing            # all pixels are packed into panels; else only those that are no whole panel of their row
@@ -55,7 +55,7 @@ cdef inline int64_t reach(const Job *job, int axis, int64_t outputs) noexcept no
 
 
 cdef struct Place:
-    # Where a task's pixels lie: image, group, first pixel and extent, first column of the product and their number.
+    # Where a task's pixels are: image, group, first pixel and extent, first column of the product and their number.
     int64_t image, group, od, oh, ow, rows, cols, j0, width
     int64_t first  # the first pixel's number in its image
 

@@ -45,11 +45,11 @@ cdef void have_gil() noexcept nogil
 # The same with the GIL held, raising LimitError in the name of `what`; and a copy of a contiguous array in such memory.
 cdef void *need(size_t bytes, str what) except? NULL
 cdef float *copied(cnp.ndarray array, str what) except? NULL
-# A new float32 array, not initialised, writable and C-contiguous; raises MemoryError.
+# A new float32 array, not initialized, writable and C-contiguous; raises MemoryError.
 cdef cnp.ndarray empty(int ndim, cnp.npy_intp *shape)
 # Between the two, memory of this thread is counted, see `Counted`; and whether so many bytes are left where it is.
 cdef object count_begin(int64_t most)
 cdef int count_end(object begun) except -1
 cdef bint has_room(size_t bytes) noexcept nogil
-# Below this many operations (see `workers`) giving up the GIL costs more than it brings.
+# Below this many operations (see `workers`) releasing the GIL costs more than it brings.
 cdef double RELEASE_GIL

@@ -232,7 +232,7 @@ cdef void *counted_calloc(void *context, size_t count, size_t size) noexcept:
 
 
 cdef void *counted_realloc(void *context, void *block, size_t size) noexcept:
-    # The old size is not known, so the new one must fit beside it; it is what will be given back.
+    # The old size is not known, so the new one must fit next to it; it is what will be given back.
     cdef Counter *counter = <Counter *>context
     cdef const Allocator *below = &counter.below.allocator
     return below.realloc(below.ctx, block, size) if fits(counter, size) else NULL
@@ -350,7 +350,7 @@ cdef object _no_memory(int ndim, cnp.npy_intp *shape):
 
 
 def empty_array(tuple shape):
-    """An uninitialised float32 array; large ones live in recycled memory."""
+    """An uninitialized float32 array; large ones live in recycled memory."""
     cdef cnp.npy_intp dims[32]
     cdef int i, n = len(shape)
     if n > 32:  # numpy says whether it has so many axes

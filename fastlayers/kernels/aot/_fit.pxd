@@ -29,7 +29,7 @@ cdef class Fit:
 
 
 cdef Fit fit_of(str kernel)
-# Writes stride and dilation, three numbers each; ShapeError unless they are, from 1 up.
+# Writes stride and dilation, three values each; ShapeError unless they are, from 1 up.
 cdef int read_steps(str kernel, stride, dilation, int64_t *to_stride, int64_t *to_dilation) except -1
 # ShapeError unless the channels fall into so many groups.
 cdef int check_groups(str kernel, str name, int64_t groups, int64_t channels) except -1

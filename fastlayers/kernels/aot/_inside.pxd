@@ -1,4 +1,4 @@
-"""Convolutions many of whose taps lie in padding of zeros: no product is formed with those."""
+"""Convolutions many of whose taps are in padding of zeros: no product is formed with those."""
 
 from libc.stdint cimport int64_t
 

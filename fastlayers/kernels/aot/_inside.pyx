@@ -1,7 +1,7 @@
-"""Convolutions many of whose taps lie in padding of zeros: at 28x28, dilation 24 leaves one and a half of nine inside.
+"""Convolutions many of whose taps are in padding of zeros: at 28x28, dilation 24 leaves one and a half of nine inside.
 
 Outputs fall into rectangles that all read the same taps inside the input; each rectangle is a product over those taps alone. So no
-padding is made: pixels are read where they lie, channels-last (channels-first data is transposed once, at the start). The terms that
+padding is made: pixels are read where they are, channels-last (channels-first data is transposed once, at the start). The terms that
 are left out would have added zeros, so sums are those of `conv`, in its order and blocks, and which are left out depends on an
 output's place alone. Weights that are not finite would make NaN of zeros: with these, `conv` pads.
 """
@@ -175,7 +175,7 @@ cdef void inside_task(void *context, int64_t number, int worker) noexcept nogil:
             i += 1
     if e.bias != NULL:
         e.bias += group * panels_size(job.og, 1) + j0
-    # Where the outputs lie: those of a pixel side by side, or those of a channel.
+    # Where the outputs are: those of a pixel next to each other, or those of a channel.
     to = (at.od * job.out_size[1] + at.oh) * job.out_size[2] + at.ow
     to = to * job.out_channels + channel if job.out_last else channel * out_volume + to
     to += image * out_volume * job.out_channels
@@ -190,7 +190,7 @@ cdef void inside_task(void *context, int64_t number, int worker) noexcept nogil:
 
 
 cdef void residual_rows(const Inside *job, const Piece *at, int64_t width, const float *x, float *to) noexcept nogil:
-    """A piece's residual, from x on, in the places of its sums."""
+    """A piece's residual, from x on, in place of its sums."""
     cdef int64_t w = job.out_size[2], out_volume = job.out_size[0] * job.out_size[1] * w, ld = panels_size(width, 1), y, i
     for y in range(at.rows):
         if job.out_last:

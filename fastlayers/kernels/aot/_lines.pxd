@@ -1,4 +1,4 @@
-"""Convolutions with few results a group: vectors lie along lines of pixels, and weights are broadcast."""
+"""Convolutions with few results a group: vectors are along lines of pixels, and weights are broadcast."""
 
 from libc.stdint cimport int64_t
 
@@ -23,9 +23,9 @@ cdef struct Lines:
     int64_t rows, cols, row_tasks, col_tasks, tasks
     # floats of scratch between phases of rows and of columns, between channels, and all of them
     int64_t row_phase, col_phase, channel, input
-    bint flat                # a task's rows are one line, with what lies between them computed too
+    bint flat                # a task's rows are one line, with what is between them computed too
     int64_t line, pitch      # sums of a line of a whole task, in whole panels; between rows of outputs in them
-    int64_t *taps            # where each term of K lies, from an output's place: the plan's own memory
+    int64_t *taps            # where each term of K is, from an output's place: the plan's own memory
     # scratch of one worker, in bytes, and where its parts start
     char *scratch
     size_t scratch_size, at_input, at_sums, at_residual

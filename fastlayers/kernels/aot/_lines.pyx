@@ -2,8 +2,8 @@
 
 Here a panel is sixteen pixels instead: out[o, pixel] = sum_k w[o, k] tap_k[pixel], with the rows of the weights broadcast. A task brings
 the padded input that it needs into scratch, channels-first and sorted by the phases of both strides, so that the taps of neighbouring
-outputs are neighbours: sixteen of them are read where they lie, at any tap's offset. All rows of outputs under a task are one line
-if that makes fewer panels (`flat`): what lies between the rows is computed too, and left out. Narrow images so fill vectors.
+outputs are neighbours: sixteen of them are read where they are, at any tap's offset. All rows of outputs under a task are one line
+if that makes fewer panels (`flat`): what is between the rows is computed too, and left out. Narrow images so fill vectors.
 Sums have the order of `conv`: results are equal bit for bit.
 """
 
@@ -68,7 +68,7 @@ cdef void plan_lines(Lines *job, int64_t images, bint residual, int64_t *taps) n
     job.band.plane = job.stride[1] * job.row_phase
     job.channel = job.kernel[0] * job.band.plane
     job.input = job.band.ig * job.channel
-    # One line, or one a row.
+    # One line, or one per row.
     each, apart = panels_size((job.rows - 1) * job.band.row + job.cols, 1), panels_size(job.cols, 1)
     job.flat = each < job.rows * apart
     job.line, job.pitch = each if job.flat else apart, job.band.row if job.flat else apart
@@ -173,7 +173,7 @@ cdef void lines_task(void *context, int64_t number, int worker) noexcept nogil:
         row[i] = job.w + (channel + i) * job.k
     if e.bias != NULL:
         e.bias += channel
-    # Where the outputs lie: those of a pixel side by side, or those of a channel.
+    # Where the outputs are: those of a pixel next to each other, or those of a channel.
     to = image * out_volume * job.out_channels
     to += first * job.out_channels + channel if job.out_last else channel * out_volume + first
     if e.residual != NULL:
@@ -189,7 +189,7 @@ cdef void lines_task(void *context, int64_t number, int worker) noexcept nogil:
 
 
 cdef void residual_rows(const Lines *job, const float *x, float *to, int64_t rows, int64_t cols) noexcept nogil:
-    """A task's residual, from x on, in the places of its sums."""
+    """A task's residual, from x on, in place of its sums."""
     cdef int64_t w = job.out_size[2], out_volume = job.out_size[0] * job.out_size[1] * w, y, i
     for y in range(rows):
         if job.out_last:

@@ -1,4 +1,4 @@
-"""Reading numbers that another thread may change; see csrc/once.h."""
+"""Reading values that another thread may change; see csrc/once.h."""
 
 from libc.stdint cimport int64_t
 

@@ -9,5 +9,5 @@ cdef class Panels:
     cdef size_t bytes
 
 
-# `count` floats for `what`: those of `stored`, which must be as many, or new ones, not initialised, if it is None.
+# `count` floats for `what`: those of `stored`, which must be as many, or new ones, not initialized, if it is None.
 cdef Panels make_panels(size_t count, cnp.ndarray stored, str what)

@@ -24,7 +24,7 @@ cdef class Panels:
         return self.bytes if self.owner is None else 0
 
     def array(self):
-        """The numbers as a read-only array over this memory."""
+        """The values as a read-only array over this memory."""
         cdef cnp.npy_intp shape = <cnp.npy_intp>(self.bytes // sizeof(float))
         cdef cnp.ndarray view = cnp.PyArray_SimpleNewFromData(1, &shape, cnp.NPY_FLOAT32, self.data)
         cnp.set_array_base(view, self)
@@ -39,6 +39,6 @@ cdef Panels make_panels(size_t count, cnp.ndarray stored, str what):
         panels.data = <float *>need(panels.bytes, what)
         return panels
     if cnp.PyArray_TYPE(stored) != cnp.NPY_FLOAT32 or not cnp.PyArray_ISCARRAY_RO(stored) or <size_t>cnp.PyArray_SIZE(stored) != count:
-        raise FormatError(f"{what}: stored weights are {stored.dtype} of shape {(<object>stored).shape}: expected {count} float32 numbers")
+        raise FormatError(f"{what}: stored weights are {stored.dtype} of shape {(<object>stored).shape}: expected {count} float32 values")
     panels.data, panels.owner = <float *>cnp.PyArray_DATA(stored), stored
     return panels

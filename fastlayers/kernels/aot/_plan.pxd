@@ -1,4 +1,4 @@
-"""The steps of a node as the compiled engine keeps them, and where the values between them lie. See _plan.pyx."""
+"""The steps of a node as the compiled engine keeps them, and where the values between them are. See _plan.pyx."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -22,7 +22,7 @@ cdef struct Native:
     const void *plan
     int32_t first      # of its operands
     int32_t count
-    int32_t python     # number of the numpy step that this is, or -1
+    int32_t python     # number of the NumPy fallback that this is, or -1
 
 
 # How many bytes the programs of a model take; each part adds its own and takes them off again when it goes.
@@ -30,7 +30,7 @@ cdef class Ledger:
     cdef readonly int64_t nbytes
 
 
-# Buffer a lies `offset` bytes into buffer b (INTO), may take b's place (OVER), or is output number b (OUTPUT).
+# Buffer a is `offset` bytes into buffer b (INTO), may take b's place (OVER), or is output number b (OUTPUT).
 cdef enum:
     INTO = 0
     OVER = 1

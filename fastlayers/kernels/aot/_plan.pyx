@@ -1,7 +1,7 @@
 """What a program is put together from: chunks, the calls of one node each, and a plan of the memory between them.
 
 A chunk names the buffers that its calls use by numbers. A program for other sizes takes over the chunks of all nodes that it leaves
-alone, and lays out the memory of all of them anew, in C: that costs some microseconds for hundreds of nodes.
+alone, and lays out the memory of all of them again, in C: that costs some microseconds for hundreds of nodes.
 """
 
 cimport cython
@@ -24,7 +24,7 @@ cdef class Ledger:
 
 @cython.final
 cdef class Chunk:
-    """Calls of steps: each a Step (or a numpy step, of any other class) and (space, number, nbytes, offset) or None for every operand.
+    """Calls of steps: each a Step (or a NumPy fallback, of any other class) and (space, number, nbytes, offset) or None for every operand.
 
     `links`: (kind, a, b, offset) each; `nbytes`: what belongs to these calls alone, such as weights packed for them."""
 
@@ -70,7 +70,7 @@ cdef class Chunk:
 
     def repeated(self, list moved, list links):
         """The same calls over other buffers, with other links. `moved`: (old, new, space, offset) each: a buffer's number, or of an
-        input -space, then the new one's number, its space, and how many bytes further on the array lies."""
+        input -space, then the new one's number, its space, and how many bytes further on the array is."""
         cdef Chunk made
         cdef int64_t[MOST_MOVED][4] table
         cdef int i, j, count = len(moved)

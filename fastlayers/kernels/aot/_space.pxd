@@ -62,7 +62,7 @@ cdef inline int64_t shared(int64_t n, int64_t piece, int64_t unit, int64_t least
 
 
 cdef inline int64_t begin_of(int64_t i, int64_t count, int64_t n) noexcept nogil:
-    """Where piece i of `count` begins that n is cut into: of two lengths, the longer ones first, so that who takes turns is done at
+    """Where piece i of `count` begins that n is cut into: of two lengths, the longer ones first, so that who alternates is done at
     about the same time."""
     return i * (n // count) + min(i, n % count)
 
@@ -88,5 +88,5 @@ cdef inline int64_t pieces_for(int64_t n, int64_t most, int64_t least, int64_t o
 
 
 cdef inline size_t rounded(size_t bytes) noexcept nogil:
-    """Whole cache lines, and one more, so that parts of the scratch do not lie a multiple of 4 KB apart."""
+    """Whole cache lines, and one more, so that parts of the scratch are not a multiple of 4 KB apart."""
     return (bytes + 127) // 64 * 64

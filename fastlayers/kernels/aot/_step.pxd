@@ -1,4 +1,4 @@
-"""A step: one call of a kernel with everything fixed but where its arrays lie. Programs are made of them; see ../README.md."""
+"""A step: one call of a kernel with everything fixed but where its arrays are. Programs are made of them; see ../README.md."""
 
 from libc.stdint cimport int64_t
 cimport numpy as cnp
@@ -27,7 +27,7 @@ cdef class Kept:
 # A step with a copy of the `bytes` at `plan`. Where a plan owns more than its own bytes, `keep` is the object that frees it.
 cdef Step make_step(fl_step_fn run, const void *plan, size_t bytes, int operands, double work, object keep)
 
-# Runs a plan from Python's side of a kernel: gives up the GIL for much work, raises in the name of `what`: LimitError for no memory,
+# Runs a plan from Python's side of a kernel: releases the GIL for much work, raises in the name of `what`: LimitError for no memory,
 # ShapeError for an index out of range.
 cdef int run_plan(fl_step_fn run, const void *plan, void *const *operands, double work, str what) except -1
 
@@ -53,4 +53,4 @@ cdef inline tuple shape_of(cnp.ndarray array):
 
 
 # the sizes of a shape, which must be as many as its kernel has axes.
-cdef int sizes_of(tuple shape, int axes, cnp.npy_intp *to) except -1
+cdef int sizes_of(tuple shape, int axes, cnp.npy_intp *to, str what) except -1

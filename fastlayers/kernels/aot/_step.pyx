@@ -123,7 +123,7 @@ cdef int dims_of(tuple shape, cnp.npy_intp *to) except -1:
     return 0
 
 
-cdef int sizes_of(tuple shape, int axes, cnp.npy_intp *to) except -1:
+cdef int sizes_of(tuple shape, int axes, cnp.npy_intp *to, str what) except -1:
     if len(shape) != axes:
-        raise ShapeError(f"step: shape is {shape}: expected {axes} axes")
+        raise ShapeError(f"{what} has shape {shape}: expected {axes} axes")
     return dims_of(shape, to)

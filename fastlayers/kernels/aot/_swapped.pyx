@@ -15,8 +15,8 @@ cdef enum:
 
 cdef bint swapped(int64_t k, int64_t ig, int64_t og, bint alone) noexcept nogil:
     """Can it pay to make panels of channels-first pixels? Yes for 1x1 kernels, and for images with few channels and many outputs, where
-    transposing the output is most of the work beside the sums: 3 -> 32 with stride 2 took 0.63 of the time, 3 -> 64 (7x7) 0.86, but
-    64 -> 128 with stride 2 1.2 times as long. And for sequences with stride 1 (`alone`), whose taps lie side by side: 11 taps of 32
+    transposing the output is most of the work next to the sums: 3 -> 32 with stride 2 took 0.63 of the time, 3 -> 64 (7x7) 0.86, but
+    64 -> 128 with stride 2 1.2 times as long. And for sequences with stride 1 (`alone`), whose taps are next to each other: 11 taps of 32
     channels took 0.95 of the time."""
     return k <= ig or ig <= 8 and k < 4 * (ig + og) or alone and ig <= 32
 
@@ -78,7 +78,7 @@ cdef void fill_phases(const Job *job, const float *x, float *to, int64_t od, int
 
 cdef void swapped_task(void *context, int64_t number, int worker) noexcept nogil:
     """Channels-first, roles swapped: out[o, pixel] = sum_k w[o, k] tap_k[pixel]. Whole panels of a row of pixels are read where they
-    lie in scratch; the others, and all if `packing`, are packed block by block of K."""
+    are in scratch; the others, and all if `packing`, are packed block by block of K."""
     cdef const Job *job = <const Job *>context
     cdef Place at = place_of(job, number)
     cdef const Band *band = &job.band

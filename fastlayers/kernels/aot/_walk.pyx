@@ -55,7 +55,7 @@ cdef struct Slab:
     int64_t claims[PARTS]      # the last step that took the part
     float *xg                  # a block of `chunk` floats a direction
     int64_t chunk
-    float *states              # `state` floats a direction: h twice, for steps take turns, c, and what FL_GRU_EARLY needs
+    float *states              # `state` floats a direction: h twice, for steps alternate, c, and what FL_GRU_EARLY needs
     int64_t state
 
 
@@ -80,7 +80,7 @@ cdef inline int64_t padded_h(const Slab *p) noexcept nogil:
 
 
 cdef inline float *h_of(const Slab *p, int64_t d, int64_t step) noexcept nogil:
-    """h before `step`, [rows][tp]: a step reads all of it before the last unit is done, so two buffers take turns."""
+    """h before `step`, [rows][tp]: a step reads all of it before the last unit is done, so two buffers alternate."""
     return p.states + (d - p.base) * p.state + (step & 1) * p.rows * padded_h(p)
 
 
@@ -263,7 +263,7 @@ cdef void store_states(const Slab *p) noexcept nogil:
 
 cdef inline void xg_strides(const Slab *p, int64_t *block, int64_t *row) noexcept nogil:
     """One block of units after the other, so that a step of many rows reads runs; a lone row, and a cell with one gate, has its
-    blocks side by side, so that one product makes them all."""
+    blocks next to each other, so that one product makes them all."""
     cdef int64_t width = p.plan.directions.cell.gates * FL_PANEL, rows = p.offsets[p.count]
     block[0], row[0] = rows * width, width
     if rows == 1 or p.plan.directions.cell.kind == FL_RNN:

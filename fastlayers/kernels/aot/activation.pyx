@@ -13,7 +13,7 @@ cnp.import_array()
 
 cdef enum:
     RUN = 16384  # elements of a task: 64 KB stay in the second-level cache, and hide the cost of a claim
-    NARROW = 64  # planes of PReLU below this many elements get a slope an element instead of a call each
+    NARROW = 64  # planes of PReLU below this many elements get a slope per element instead of a call each
 
 cdef double COST[FL_UNARY_COUNT]  # operations per element (see `workers`) by code
 cdef object row

@@ -14,7 +14,7 @@ from ._once cimport fl_once
 cnp.import_array()
 
 cdef enum:
-    COST = 40  # operations of a score beside its multiply-adds, see `workers`
+    COST = 40  # operations of a score next to its multiply-adds, see `workers`
 
 cdef struct Job:
     const fl_kernels *table
@@ -53,7 +53,7 @@ cdef inline int64_t keys_of(const Job *job, int64_t entry) noexcept nogil:
 
 
 cdef void look(void *context, int64_t number, int worker) noexcept nogil:
-    """A strip of a mask, or, after those, a head of keys and values, or all heads where they lie among each other."""
+    """A strip of a mask, or, after those, a head of keys and values, or all heads where they are among each other."""
     cdef const Job *job = <const Job *>context
     cdef const fl_attention *p = &job.part
     cdef int64_t strips = job.mask_b * job.mask_h * job.strips, row = number % job.strips * FL_PANEL if job.strips else 0
@@ -62,7 +62,7 @@ cdef void look(void *context, int64_t number, int worker) noexcept nogil:
                                   least(job.mask_rows - row, FL_PANEL), p.keys, job.found + number * job.tiles)
         return
     cdef int64_t head = number - strips, heads = job.groups // job.bounds
-    # A key that is behind the last is not looked at; where keys are transposed they are all mixed, and one too many does no harm.
+    # A key that is after the last is not looked at; where keys are transposed they are all mixed, and one too many does no harm.
     cdef int64_t keys = keys_of(job, head // job.bounds), k_keys = p.keys if p.kt > 1 else keys
     cdef float *bound = job.found + strips * job.tiles + head
     bound[0] = job.table.magnitude(job.k + head * p.keys * p.d * heads, k_keys * p.d * heads)
@@ -150,7 +150,7 @@ cdef int plan_attention(Job *job, tuple q, tuple k, tuple v, tuple mask, bint le
     p.last = max(offset, -job.rows) if job.causal else p.keys
     heads = job.heads
     if job.heads > job.groups > 0 and job.mask_h == job.mask_rows == 1 and not job.causal and not q_last:
-        job.rows *= job.heads // job.groups  # heads that share their keys lie one after the other
+        job.rows *= job.heads // job.groups  # heads that share their keys are one after the other
         job.heads = job.groups
     job.blocks = (job.rows + FL_QUERIES - 1) // FL_QUERIES
     p.qi, p.oi, p.vj = p.d, p.e, p.e
@@ -162,7 +162,7 @@ cdef int plan_attention(Job *job, tuple q, tuple k, tuple v, tuple mask, bint le
         p.kj, p.vj, job.k_head, job.v_head, job.bounds = job.groups * p.d, job.groups * p.e, p.d, p.e, 1
     if mask_keys > 1:
         p.mj = 1
-        # Numbers of a mask are low or not beside those of the row's other keys, which causality or lengths may forbid: then nothing is
+        # Values of a mask are low or not next to those of the row's other keys, which causality or lengths may forbid: then nothing is
         # left out for the mask's sake.
         if not job.causal and not lengths:
             job.strips, job.tiles = (job.mask_rows + FL_PANEL - 1) // FL_PANEL, (p.keys + FL_PANEL - 1) // FL_PANEL

@@ -1,7 +1,7 @@
 """Arithmetic, comparisons and choices with broadcasting: merges axes once, then walks out in pieces of two axes.
 
 Work is cut into runs of the flat output; an element's result never depends on the cut. Where rows are too short to be walked, the
-operands that repeat themselves are written out first, a chunk at a time, once for all chunks if they begin anew within one.
+operands that repeat themselves are written out first, a chunk at a time, once for all chunks if they begin again within one.
 """
 
 from cpython.tuple cimport PyTuple_GET_ITEM
@@ -54,7 +54,7 @@ ctypedef struct Job:
     int64_t step[3][AXES]    # of an operand along an outer axis, in items; 0 where it repeats itself
     int64_t row[3]
     int64_t col[3]
-    int64_t period[3]        # items of out after which an operand begins anew
+    int64_t period[3]        # items of out after which an operand begins again
     bint dense[3]            # it has the shape of out
     int itemsize[3]
     bint short_rows

@@ -1,12 +1,12 @@
 """Convolution in 1 to 3 dimensions over the packed matrix product, without an im2col matrix.
 
-A pixel's taps are a few runs of consecutive floats in padded channels-last data (one a kernel row, since kw * c numbers of a row lie side
+A pixel's taps are a few runs of consecutive floats in padded channels-last data (one a kernel row, since kw * c values of a row are side
 by side), so an output pixel is a row of the product, given by one pointer and a list of runs that all pixels share. A task pads (and, for
 channels-first data, transposes) the few input rows that it needs into scratch that stays in cache; data that needs neither is read in place.
 
 Channels-first data with few taps (a 1x1 kernel, or few channels) swap roles instead: the weights' rows are broadcast and pixels are the
-panels, packed or read where they lie, so that neither side is transposed: see `_swapped.pyx`. Few results a group go along lines of
-pixels: see `_lines.pyx`. Where many taps lie in the padding, it is left out: see `_inside.pyx`. All walks add in the same order:
+panels, packed or read where they are, so that neither side is transposed: see `_swapped.pyx`. Few results a group go along lines of
+pixels: see `_lines.pyx`. Where many taps are in the padding, it is left out: see `_inside.pyx`. All walks add in the same order:
 results are equal bit for bit.
 """
 
@@ -39,7 +39,7 @@ cdef extern from "csrc/prefetch.h" nogil:
 cdef enum:
     LEAST = 48    # pixels of a task that is cut for another thread
     MOST = 12     # results of swapped roles that go along lines
-    FEW_RESULTS = 64  # a group: as few read pixels where they lie, where nothing else speaks for packing them
+    FEW_RESULTS = 64  # a group: as few read pixels where they are, where nothing else speaks for packing them
     FEW = 128  # pixels: below, the last panel's empty columns cost more than transposing (measured: 49 pixels 1.3, 196 pixels 0.9 times as long)
 
 
@@ -113,7 +113,7 @@ def conv_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilatio
 
 
 cdef void plan_runs(Job *job, const Stretch *depth, int64_t count) noexcept nogil:
-    """Taps in the order (kd, kh, kw): a list for each of `count` stretches of depth, of those that lie in it."""
+    """Taps in the order (kd, kh, kw): a list for each of `count` stretches of depth, of those that are in it."""
     cdef int64_t apart[3]
     cdef int64_t i
     cdef Stretch all_
@@ -235,7 +235,7 @@ cdef bint plan_pieces(Job *job, PackedConv packed, int64_t images, bint residual
 
 
 cdef int plan_lists(Job *job, bint leave_out) except -1:
-    """Lists of runs, of which each leaves out the taps that lie before or behind the input."""
+    """Lists of runs, of which each leaves out the taps that are before or after the input."""
     cdef Stretch depth[STRETCHES]
     cdef int64_t count = 1, blocks = blocks_of(job.k), i, od
     cdef size_t at_runs, at_lists
@@ -273,7 +273,7 @@ cdef void share(Job *job, int64_t images) noexcept nogil:
 
 cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode, bint x_last,
                    bint out_last, bint residual, activation) except -1:
-    """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
+    """Everything about a call but where its arrays are. Gives the plan `lists`, which the caller releases."""
     cdef int64_t axis, images = x[0], most = PIXELS
     cdef bint padded = False
     memset(job, 0, sizeof(Job))
@@ -299,7 +299,7 @@ cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     job.epilogue.code, job.epilogue.a, job.epilogue.b = activation
     if packed.rows != NULL and few(job.og):
         plan_along(job, packed, images, residual)
-        # Roles swapped as above are as fast with more results, few terms or a stride: they write where the result lies.
+        # Roles swapped as above are as fast with more results, few terms or a stride: they write where the result is.
         job.along = not job.swap or job.og <= MOST and job.k >= 64 and job.k > job.band.ig and job.stride[2] == 1
         if job.along and (job.swap or cheaper(&job.lines, x_last)):
             return 0
@@ -324,7 +324,7 @@ cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     job.cols = even(job.out_size[2], most)
     if job.swap and job.cols < job.out_size[2]:
         job.cols = panels_size(job.cols, 1)
-    # Whole panels of a row are read where they lie: 3 -> 64 (7x7) took 0.9 of the time. What is left of the rows is packed together.
+    # Whole panels of a row are read where they are: 3 -> 64 (7x7) took 0.9 of the time. What is left of the rows is packed together.
     # Rows of one panel and a part are packed whole: few sums at a time are slow (28 wide, 3 -> 32: 0.83 of the time).
     # Of a 1x1 kernel, pixels that meet few weights are not worth packing: 32 -> 16 (112x112) took 0.63 of the time, 96 -> 24 (56x56)
     # 0.72, 64 -> 64 0.84, 64 -> 256 1.02.
@@ -333,7 +333,7 @@ cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     if job.swap and not job.in_place:
         job.rows = rows_that_fill(job.rows, job.out_size[1], job.cols if job.packing else job.cols % FL_PANEL)
     job.row_tasks, job.col_tasks = (job.out_size[1] + job.rows - 1) // job.rows, (job.out_size[2] + job.cols - 1) // job.cols
-    # Every task prepares its pixels anew. That is 2 / width of the work of a 3x3 kernel, but 16 / width of a 1x1 kernel's.
+    # Every task prepares its pixels again. That is 2 / width of the work of a 3x3 kernel, but 16 / width of a 1x1 kernel's.
     job.tasks = images * job.groups * job.out_size[0] * job.row_tasks * job.col_tasks
     if job.k == job.band.ig:
         job.width = width_of(job.og, 2 * COLS, job.tasks, 2)

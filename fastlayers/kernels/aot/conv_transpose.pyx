@@ -72,7 +72,7 @@ cdef class PackedConvTranspose:
         cdef int64_t known[2]
         known[0], known[1] = self.groups * self.ig, self.groups * self.og
         if len(pads) != 6:
-            raise ShapeError(f"conv_transpose: pads are {tuple(pads)}: expected six numbers, two for each of d, h and w")
+            raise ShapeError(f"conv_transpose: pads are {tuple(pads)}: expected six values, two for each of d, h and w")
         return FIT.check(known, (x, out), layout)
 
     def __dealloc__(self):
@@ -374,7 +374,7 @@ cdef void share(Job *job, int64_t images, int64_t down, int64_t across) noexcept
 
 cdef int plan_call(Job *job, PackedConvTranspose packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, bint x_last,
                              bint out_last, activation) except -1:
-    """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
+    """Everything about a call but where its arrays are. Gives the plan `lists`, which the caller releases."""
     cdef int64_t axis, images = x[0], most, down, across, places, planes = 0, i
     memset(job, 0, sizeof(Job))
     job.band.level = level()

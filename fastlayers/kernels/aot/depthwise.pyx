@@ -1,9 +1,9 @@
 """Depthwise convolution in 1 to 3 dimensions, native in both layouts.
 
-Channels-last (`rows_task`): a row of the output is computed where its input lies; only pixels whose taps reach into the padding
+Channels-last (`rows_task`): a row of the output is computed where its input is; only pixels whose taps reach into the padding
 get a list of pointers, to the input or to zeros. With a channel multiplier the input rows are copied, each channel repeated.
 Narrow planes of either layout go sixteen channels at a time (`_blocks.pyx`).
-Channels-first (`plane_task`): planes of usual kernels are read where they lie (`csrc/depthwise_plain.h`). Otherwise a band of padded
+Channels-first (`plane_task`): planes of usual kernels are read where they are (`csrc/depthwise_plain.h`). Otherwise a band of padded
 rows of one channel is copied to scratch, its columns sorted by their phase of the stride, so that neighbouring outputs read
 neighbouring floats. Channels-last data of few channels goes that way too.
 All add in the same order: results are equal bit for bit.
@@ -25,7 +25,7 @@ cnp.import_array()
 
 cdef enum:
     TASK = 1 << 18   # multiply-adds of one task, about
-    BAND = 6000      # floats of a band of padded rows: it stays in a first-level cache, the output beside it
+    BAND = 6000      # floats of a band of padded rows: it stays in a first-level cache, the output next to it
     COLUMNS = 4096   # at most so many output columns in a band
     SLACK = 32       # floats past a band that may be read
     COST = 15        # an output's share of writing, in the operations that `workers` counts,
@@ -105,7 +105,7 @@ cdef struct Job:
     int mode, code
     float a, b
     bint channels_last, in_place, planes
-    bint plain               # planes are read where they lie, padding left out: see csrc/depthwise_plain.h
+    bint plain               # planes are read where they are, padding left out: see csrc/depthwise_plain.h
     bint blocked             # instead of all below: sixteen channels at a time
     Blocks blocks
     double work
@@ -142,7 +142,7 @@ cdef int64_t row_copies(const Job *job, fl_dw_copy *copies, int64_t from_, int64
     """Copies that make padded positions start .. start + wide - 1 of a row, sorted by phase; returns how many."""
     cdef int64_t w = job.size[2], step = job.stride[2], before = job.before[2], u, n, i, i0, i1, first, count = 0
     for u in range(min(step, wide)):
-        n = (wide - u + step - 1) // step        # positions u, u + step, ... of which i0 .. i1 - 1 lie in the input
+        n = (wide - u + step - 1) // step        # positions u, u + step, ... of which i0 .. i1 - 1 are in the input
         first = start + u - before
         i0 = min((step - 1 - first) // step, n) if first < 0 else 0
         i1 = max(min((w - first + step - 1) // step, n), i0) if first < w else i0
@@ -173,7 +173,7 @@ cdef int64_t band_copies(const Job *job, fl_dw_copy *copies, int64_t od, int64_t
 
 
 cdef void plane_channel(const Job *job, char *scratch, fl_dw_first *p, int64_t channel, int64_t to) noexcept nogil:
-    """One output channel of a band; `to`: where its first output lies."""
+    """One output channel of a band; `to`: where its first output is."""
     cdef int64_t pixel = job.channels * job.multiplier if job.channels_last else 1, y, j
     cdef float *row
     p.w, p.bias = job.w + channel * job.ntaps, job.bias[channel]
@@ -248,7 +248,7 @@ cdef void plan_taps(Job *job) noexcept nogil:
 
 
 cdef bint is_plain(const Job *job) noexcept nogil:
-    """Are planes read where they lie, and is that faster than a padded copy and than sixteen channels at a time?"""
+    """Are planes read where they are, and is that faster than a padded copy and than sixteen channels at a time?"""
     cdef int64_t k = job.kernel[2], step = job.stride[2]
     if job.channels_last or job.mode != 0 or not job.size[0] == job.out_size[0] == job.kernel[0] == 1 or job.level.width < 8:
         return False
@@ -427,7 +427,7 @@ cdef int64_t plan_rows(Job *job) noexcept nogil:
 
 
 cdef bint by_blocks(const Job *job) noexcept nogil:
-    """Are blocks of channels faster than rows? Measured on 1 to 112 pixels a side at two levels, ratios of times beside."""
+    """Are blocks of channels faster than rows? Measured on 1 to 112 pixels a side at two levels, ratios of times beside it."""
     cdef int64_t cols = job.out_size[2], step = job.stride[2]
     if job.size[0] != 1 or job.out_size[0] != 1 or job.before[0] != 0 or min(job.before[1], job.before[2]) < 0:
         return False
@@ -463,7 +463,7 @@ cdef void plan_all_blocks(Job *job, PackedDepthwise packed, int64_t images, bint
 
 cdef int plan_call(Job *job, PackedDepthwise packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode,
                         bint channels_last, bint residual, activation) except -1:
-    """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
+    """Everything about a call but where its arrays are. Gives the plan `lists`, which the caller releases."""
     cdef int64_t axis, space = 1 if channels_last else 2
     cdef bint padded = False
     cdef size_t bytes

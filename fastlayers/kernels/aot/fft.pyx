@@ -14,7 +14,7 @@ from ..fft_tables import reads, tables_of, window_fits, writes
 cnp.import_array()
 
 cdef enum:
-    LANES = 4096   # points up to which rows are taken side by side: more leave the second-level cache
+    LANES = 4096   # points up to which rows are taken next to each other: more leave the second-level cache
     PIECE = 4096   # numbers of a task of `overlap_add`
 
 ctypedef struct Job:
@@ -52,7 +52,7 @@ cdef inline int64_t up(int64_t n) noexcept nogil:
 
 
 cdef int lay(fl_fft_part *part, int64_t n, tuple factors, const float **roots) except -1:
-    """A part, whose passes' roots begin at `roots`, which is moved behind them."""
+    """A part, whose passes' roots begin at `roots`, which is moved after them."""
     cdef int i, radix
     cdef int64_t places = n
     part.n, part.passes = n, len(factors)

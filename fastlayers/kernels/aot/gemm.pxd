@@ -7,7 +7,7 @@ from ._engine cimport fl_epilogue, fl_kernels
 
 
 cdef enum:
-    LARGE = 1 << 16  # numbers that are packed from which on the GIL is given up
+    LARGE = 1 << 16  # values that are packed from which on the GIL is given up
 
 # Floats of k x n weights in panels: whole panels of 16 columns.
 cdef int64_t panels_size(int64_t n, int64_t k) noexcept nogil

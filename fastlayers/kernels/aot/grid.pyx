@@ -41,7 +41,7 @@ cdef struct Job:
 
 cdef inline float pixel(const Job *job, float place, int64_t count) noexcept nogil:
     """A place along an axis in pixels. Every result is rounded to a float, as in numpy: a fused multiply-add, or a double that is kept,
-    would move what lies on an edge."""
+    would move what is on an edge."""
     cdef float at = <float>(place + 1)
     if job.aligned == PIXELS:
         at = place
@@ -122,7 +122,7 @@ cdef void corners_of(const Job *job, const float *place, int64_t *index, float *
     index[0], share[0] = 0, 1
     for axis in range(job.axes):
         neighbours(job, pixel(job, fl_once_f32(place + job.axes - 1 - axis), job.size[axis]), job.size[axis], at, part)
-        # From the end on: what is written lies behind what is still read.
+        # From the end on: what is written is after what is still read.
         for i in range(count - 1, -1, -1):
             for j in range(job.mode - 1, -1, -1):
                 share[i * job.mode + j] = share[i] * part[j]
@@ -141,7 +141,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const int64_t *at
     cdef float *out = job.out + image * job.c * job.places + first
     cdef float total
-    cdef bint whole[PLACES]   # whether all that counts for a place lies in the image
+    cdef bint whole[PLACES]   # whether all that counts for a place is in the image
     for i in range(count):
         at, whole[i] = index + i * corners, corners == 4
         corners_of(job, job.grid + (image * job.places + first + i) * job.axes, index + i * corners, share + i * corners)

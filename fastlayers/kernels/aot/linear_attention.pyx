@@ -45,7 +45,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
             memset(p.state + row * p.e, 0, p.cols * sizeof(float))
         else:
             memcpy(p.state + row * p.e, job.past + place * p.d * p.e + row * p.e + first, p.cols * sizeof(float))
-    while steps > 0:  # the state lies in memory after every step, so any cut gives the same bits
+    while steps > 0:  # the state is in memory after every step, so any cut gives the same bits
         p.steps = min(steps, <int64_t>STEPS)
         job.table.linear(&p)
         if due_here():

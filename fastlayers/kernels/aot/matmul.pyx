@@ -1,4 +1,4 @@
-"""Batched products of two run-time operands: b is read where it lies if that pays, and packed into panels for the call if not."""
+"""Batched products of two run-time operands: b is read where it is if that pays, and packed into panels for the call if not."""
 
 from libc.math cimport fmax
 from libc.stddef cimport size_t
@@ -18,10 +18,10 @@ cnp.import_array()
 cdef enum:
     COLS = 256      # columns of a task: a block of K of them, packed, is 256 KB
     ROWS = 256      # rows of a call of the level's `block`
-    LEAST = 512     # rows of a task at least, since each packs its columns anew
+    LEAST = 512     # rows of a task at least, since each packs its columns again
     MANY = 128      # rows of a task that is cut for another thread and packs its columns
     TASKS = 16      # tasks from which rows are not cut
-    NARROW = 64     # columns up to which b is read where it lies, if they lie side by side,
+    NARROW = 64     # columns up to which b is read where it is, if they are next to each other,
     FEW = 16        # and rows up to which it is, if they do,
     FEW_ACROSS = 4  # and if they do not: then it is transposed piece by piece
     STRIP = 32      # columns of such a piece; also rows of a buffer of results
@@ -94,8 +94,8 @@ cdef void by_panels(const Job *job, const float *a, const float *b, int64_t m, i
 
 cdef void sums(const Job *job, const float *a, const float *b, int64_t m, int64_t cols, float *out, int64_t ldc,
                float *copy) noexcept nogil:
-    """Some columns of a task, as whole panels: what lies in the last beyond `cols` becomes zero. `copy` takes a block of K of b where
-    its columns do not lie side by side in whole panels."""
+    """Some columns of a task, as whole panels: what is in the last beyond `cols` becomes zero. `copy` takes a block of K of b where
+    its columns are not next to each other in whole panels."""
     cdef fl_direct p
     cdef int64_t k0 = 0, t, i, width = panels_size(cols, 1)
     p.ai, p.at, p.c, p.ldc, p.m, p.n, p.factor = job.k, 1, out, ldc, m, width, NULL

@@ -82,10 +82,10 @@ cdef int plan_copy(Copy *plan, int rank, const int64_t *shape, const int64_t *x_
     plan.rows = plan.cols = 1
     plan.x_row = plan.x_col = plan.out_row = plan.out_col = 1
     if rank:
-        rank -= 1  # columns: what lies closest in out
+        rank -= 1  # columns: what is closest in out
         plan.cols, plan.x_col, plan.out_col = n[rank], x[rank], out[rank]
     if rank:
-        row = rank - 1  # rows: what lies closest in x, unless those are the columns
+        row = rank - 1  # rows: what is closest in x, unless those are the columns
         if plan.x_col != 1 and plan.out_col == 1:
             for i in range(rank):
                 if x[i] == 1:
@@ -103,7 +103,7 @@ cdef int plan_copy(Copy *plan, int rank, const int64_t *shape, const int64_t *x_
 
 
 cdef void move_blocks(const Copy *plan, const char *x, char *out, int64_t first, int64_t count, fl_move *move) noexcept nogil:
-    """Blocks first .. first + count - 1: where the first one lies is divided out, the others follow by counting."""
+    """Blocks first .. first + count - 1: where the first one is is divided out, the others follow by counting."""
     cdef int64_t at[AXES]
     cdef int64_t rest = first
     cdef int i
@@ -307,7 +307,7 @@ def gather_step(tuple x__oni, tuple indices__m, tuple out__omi, int itemsize):
 
 
 def take_probe(cnp.ndarray x, cnp.ndarray indices):
-    """For tests: rows of bytes by their numbers, without the look at these that a kernel takes first."""
+    """For tests: rows of bytes by their values, without the look at these that a kernel takes first."""
     out = np.empty((indices.shape[0], x.shape[1]), np.uint8)
     level().take(cnp.PyArray_DATA(x), x.shape[0], <const int64_t *>cnp.PyArray_DATA(indices), indices.shape[0], x.shape[1],
                  cnp.PyArray_DATA(<cnp.ndarray>out))

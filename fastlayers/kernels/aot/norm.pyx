@@ -1,4 +1,4 @@
-"""Layer, RMS and group normalisation, unfolded batch normalisation, local response. Tasks are rows or runs of numbers, cut by shape alone."""
+"""Layer, RMS and group normalization, unfolded batch normalization, local response. Tasks are rows or runs of numbers, cut by shape alone."""
 
 from libc.stdint cimport int64_t
 cimport numpy as cnp
@@ -11,8 +11,8 @@ cnp.import_array()
 cdef enum:
     TASK = 16384   # numbers of a task, or one row where that is more
     GROUP = 16     # rows that are best taken together
-    FEW = 64       # fewer channels than this, with nothing behind them, are repeated, so that vectors are full
-    REPEATED = 4096  # numbers of a row that is made of repeated factors, at most
+    FEW = 64       # fewer channels than this, with nothing after them, are repeated, so that vectors are full
+    REPEATED = 4096  # values of a row that is made of repeated factors, at most
     STRIP = 512    # columns of local response at a time: the channels of a window stay in the first-level cache
     NARROW = 64    # fewer columns than this: whole rows at a time
 

@@ -121,7 +121,7 @@ cdef void fold_task(void *context, int64_t number, int worker) noexcept nogil:
 
 cdef void plan_fold(Job *job, const cnp.npy_intp *x, int op, int source) noexcept:
     """As `reduce`, but for log_sum_exp, of integers, booleans (the extremes) and float64, as `source` (table.KINDS) says. Integers are
-    summed in 64 bits, and a mean of them is cut off towards 0."""
+    summed in 64 bits, and a mean of them is cut off toward 0."""
     plan_slices(job, x[0], x[1], x[2], source, 60)
     job.op = op
 

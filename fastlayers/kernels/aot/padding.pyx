@@ -34,7 +34,7 @@ cdef inline void fill(float *out, int64_t n, float value) noexcept nogil:
 
 
 cdef void border(const Job *job, const float *row, float *out, int64_t start, int64_t stop, const int64_t *sources) noexcept nogil:
-    """Pixels start .. stop of a padded row, none of which lies in x; `sources`: where in x each of the first KEPT lies."""
+    """Pixels start .. stop of a padded row, none of which is in x; `sources`: where in x each of the first KEPT is."""
     cdef int64_t i, k
     if job.mode == 0:
         fill(out + start * job.inner, (stop - start) * job.inner, job.value)

@@ -29,7 +29,7 @@ cdef enum:
     INSIDE = 0       # what a sum is divided by: its places in the image,
     PADDED = 1       # those in image and pads,
     NOTHING = 2      # nothing
-    POWERS = 1 << 17 # powers that lie in memory at a time, about
+    POWERS = 1 << 17 # powers that are in memory at a time, about
     TASK = 1 << 15   # numbers read by one task, about
     LINE = 8192      # floats of a line at most, about, and of all lines of a call a half of it
     ROWS = 16        # lines of a call
@@ -50,12 +50,12 @@ cdef int64_t reach(const Axis *axis, int64_t outputs) noexcept nogil:
 
 
 cdef int64_t below(const Axis *axis, int64_t start, int64_t limit) noexcept nogil:
-    """How many places of a window that starts at position `start` of the image lie before `limit`."""
+    """How many places of a window that starts at position `start` of the image are before `limit`."""
     return min((limit - start + axis.dilation - 1) // axis.dilation, axis.kernel) if start < limit else 0
 
 
 cdef int64_t inside(const Axis *axis, int64_t o, int64_t *first) noexcept nogil:
-    """How many places of window o lie in the image; first: the position of the first of them."""
+    """How many places of window o are in the image; first: the position of the first of them."""
     cdef int64_t start = o * axis.stride - axis.before, skipped = below(axis, start, 0)
     first[0] = start + skipped * axis.dilation
     return below(axis, start, axis.size) - skipped
@@ -94,7 +94,7 @@ cdef class Windows:
         return 0
 
     cdef int lay_masks(self, const Axis *w, int64_t period) except -1:
-        """-1 for the columns of rows without gaps whose taps lie in their row, else 0; `period` of them for each tap."""
+        """-1 for the columns of rows without gaps whose taps are in their row, else 0; `period` of them for each tap."""
         cdef int64_t tap, i, at
         self.masks = <int32_t *>need(w.kernel * period * sizeof(int32_t), "pooling")
         for tap in range(w.kernel):
@@ -132,7 +132,7 @@ cdef struct Job:
     int64_t nrows
     Axis w
     bint flat                         # the channels of a row's pixels are columns of one channel
-    bint joined                       # rows of outputs, and of lines, lie without gaps: see fl_pool.masks
+    bint joined                       # rows of outputs, and of lines, are without gaps: see fl_pool.masks
     fl_pool call                      # what all calls have in common
     # how the work is cut: images and rows of a task, columns, channels of a block, lines of a call
     int64_t images_each, rows_each, cols, lanes, lines, bands, pieces, blocks, tasks
@@ -267,7 +267,7 @@ cdef Windows plan_pool(Job *job, const Axis *axes, int64_t n, int64_t c, bint av
     job.joined = (job.pixel == 1 and axes[2].stride == 1 and axes[2].out == axes[2].size < SHORT and not job.call.gathered
                   and axes[2].kernel <= TAPS)
     if job.joined:
-        # Rows behind each other are a multiple of all vectors after so many: 16 / gcd(columns, 16).
+        # Rows after each other are a multiple of all vectors after so many: 16 / gcd(columns, 16).
         job.call.period = axes[2].size
         while job.call.period % 16:
             job.call.period *= 2
@@ -316,7 +316,7 @@ cdef object pooling(bint as_step, x, out, tuple in_shape, tuple out_shape, kerne
 
 
 def max_pool(cnp.ndarray x, cnp.ndarray out, kernel, stride, dilation, pads, bint channels_last):
-    """out = the largest number of each window; NaN if one of them is NaN, -infinity if none lies in the image."""
+    """out = the largest number of each window; NaN if one of them is NaN, -infinity if none is in the image."""
     pooling(False, x, out, (<object>x).shape, (<object>out).shape, kernel, stride, dilation, pads, NOTHING, 1, channels_last, False)
 
 
@@ -326,7 +326,7 @@ def max_pool_step(tuple x, tuple out, kernel, stride, dilation, pads, bint chann
 
 
 def avg_pool(cnp.ndarray x, cnp.ndarray out, kernel, stride, dilation, pads, bint include_pad, bint channels_last):
-    """out = the sum of each window divided by how many of its places lie in the image (include_pad: in image and pads)."""
+    """out = the sum of each window divided by how many of its places are in the image (include_pad: in image and pads)."""
     pooling(False, x, out, (<object>x).shape, (<object>out).shape, kernel, stride, dilation, pads, PADDED if include_pad else INSIDE, 1,
             channels_last, True)
 

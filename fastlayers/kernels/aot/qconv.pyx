@@ -1,4 +1,4 @@
-"""Convolutions and products of quantised numbers over the packed product of bytes (csrc/quantised.h), in 1 to 3 dimensions.
+"""Convolutions and products of quantized values over the packed product of bytes (csrc/quantized.h), in 1 to 3 dimensions.
 
 A pixel's taps are runs of bytes in padded channels-last data, as in `conv`; a product of matrices is a 1x1 kernel over a row of pixels.
 The C code multiplies uint8 by int8: int8 inputs are brought into scratch as x + 128, uint8 weights are packed as w - 128, and the zero points
@@ -16,7 +16,7 @@ cimport numpy as cnp
 import numpy as np
 
 from ._engine cimport (
-    FL_PANEL, RELEASE_GIL, alloc, copied, fl_kernels, fl_move, fl_qblock, fl_qdepthwise, fl_qepilogue, fl_qrun, fl_quantised, level,
+    FL_PANEL, RELEASE_GIL, alloc, copied, fl_kernels, fl_move, fl_qblock, fl_qdepthwise, fl_qepilogue, fl_qrun, fl_quantized, level,
     need, parallel, release, workers,
 )
 from ._fit cimport Fit, check_groups, fit_of, read_steps
@@ -74,7 +74,7 @@ cdef class PackedQConv:
 
 
 cdef void *block_of(array, dtype, groups, int64_t width) except? NULL:
-    """Numbers of the channels, each group's padded to whole panels."""
+    """Values of the channels, each group's padded to whole panels."""
     wide = np.zeros((groups, width), dtype)
     wide[:, : array.size // groups] = array.reshape(groups, -1)
     return copied(wide, "qconv_pack")
@@ -145,7 +145,7 @@ def qconv_pack(cnp.ndarray weight__oidhw, zero__o, factor__o, bias__o, shift__o,
 
 cdef struct Job:
     const fl_kernels *table
-    const fl_quantised *level
+    const fl_quantized *level
     const uint8_t *x
     char *out
     const uint8_t *x_zero
@@ -253,7 +253,7 @@ cdef Place place_of(const Job *job, int64_t number) noexcept nogil:
 
 
 cdef const uint8_t *input_of(const Job *job, const Place *at, char *scratch) noexcept nogil:
-    """Where the first tap of the first pixel lies."""
+    """Where the first tap of the first pixel is."""
     cdef int64_t volume = job.size[0] * job.size[1] * job.size[2]
     cdef const uint8_t *base = job.x + at.image * volume * job.channels + at.group * job.ig * (1 if job.x_last else volume)
     if job.in_place:
@@ -327,7 +327,7 @@ cdef void depthwise_task(void *context, int64_t number, int worker) noexcept nog
 
 
 cdef void plan_runs(Job *job) noexcept nogil:
-    """Taps in the order (kd, kh, kw); those of a row side by side where they are."""
+    """Taps in the order (kd, kh, kw); those of a row next to each other where they are."""
     cdef int64_t z, y, x, wide = 1 if job.dilation[2] == 1 else job.kernel[2]
     cdef int64_t run = job.ig * (job.kernel[2] if job.dilation[2] == 1 else 1)
     job.nruns = 0
@@ -341,12 +341,12 @@ cdef void plan_runs(Job *job) noexcept nogil:
 
 cdef int plan_call(Job *job, PackedQConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, bint x_last, bint out_last,
                     int source, int target, int value) except -1:
-    """Everything about a call but where its arrays lie. Gives the plan `lists`, which the caller releases."""
+    """Everything about a call but where its arrays are. Gives the plan `lists`, which the caller releases."""
     cdef int64_t axis, images = x[0], run, count, wide, high, most
     cdef bint padding = False
     memset(job, 0, sizeof(Job))
     job.table = level()
-    job.level = job.table.quantised
+    job.level = job.table.quantized
     job.panels, job.taps, job.bias, job.sums, job.factor = packed.panels, packed.taps, packed.bias, packed.sums, packed.factor
     job.epilogue.zero, job.epilogue.shift, job.epilogue.kind, job.epilogue.y_zero = packed.zero, packed.shift, target, value
     job.depthwise, job.groups, job.ig, job.og = packed.depthwise, packed.groups, packed.ig, packed.og

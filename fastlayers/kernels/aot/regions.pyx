@@ -1,6 +1,6 @@
-"""Pools over boxes of images: quantised bins with their largest number, and averages or largest of bilinear samples.
+"""Pools over boxes of images: quantized bins with their largest number, and averages or largest of bilinear samples.
 
-A task is one box. Bilinear samples on a grid are products of weights along the rows and along the columns, as is which of them lie in
+A task is one box. Bilinear samples on a grid are products of weights along the rows and along the columns, as is which of them are in
 the image: an average is a sum over rows and columns whose weights are added up once for all channels.
 """
 
@@ -52,7 +52,7 @@ cdef inline int64_t image_of(const Job *job, int64_t k) noexcept nogil:
     return <int64_t>v if 0 <= v < job.n and v == floor(v) else -1
 
 
-# ---- quantised bins -------------------------------------------------------------------------------------------------------
+# ---- quantized bins -------------------------------------------------------------------------------------------------------
 
 
 cdef void bins_of(int64_t *to, int64_t count, double first, double last, double scale, int64_t size) noexcept nogil:
@@ -112,7 +112,7 @@ cdef Grid grid(const Job *job, double first, double last, int64_t bins, int64_t 
 
 
 cdef inline bint sample(const Grid *g, int64_t i, int64_t *low, int64_t *high, double *weight) noexcept nogil:
-    """Sample i of an axis: the positions around it and the weight of the higher one; False if it lies outside."""
+    """Sample i of an axis: the positions around it and the weight of the higher one; False if it is outside."""
     cdef double at = g.start + (i + 0.5) * g.step
     if at < -1 or at > g.size or at != at:
         return False
@@ -126,7 +126,7 @@ cdef inline bint sample(const Grid *g, int64_t i, int64_t *low, int64_t *high, d
 
 
 cdef void inside(const Grid *g, int64_t bin, int64_t *first, int64_t *last) noexcept nogil:
-    """The samples of a bin that may lie in the image: a huge box has no more of them than that."""
+    """The samples of a bin that may be in the image: a huge box has no more of them than that."""
     cdef double a = 0, b = g.each
     first[0], last[0] = bin * g.each, (bin + 1) * g.each
     if g.step > 0:

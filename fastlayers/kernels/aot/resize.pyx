@@ -1,7 +1,7 @@
 """Resampling of up to three axes by tables of weighted taps: rows along the last axis, then sums of rows.
 
 Where a row of the input serves many rows of the result, it is resampled along the last axis once and kept in a ring; else rows are
-summed first. A task makes some rows of one array's result, or all of several arrays. Few channels side by side are taken as positions.
+summed first. A task makes some rows of one array's result, or all of several arrays. Few channels next to each other are taken as positions.
 """
 
 cimport cython
@@ -51,7 +51,7 @@ cdef class Tables:
         return self.blocks[self.used - 1]
 
     cdef int lay(self, int axis, object given, int64_t size, int64_t repeat) except -1:
-        """The taps of an axis; repeat: every position stands for so many numbers side by side."""
+        """The taps of an axis; repeat: every position stands for so many values next to each other."""
         cdef fl_taps *p = &self.axes[axis]
         cdef int64_t o, t, n, r
         cdef cnp.ndarray index = given[0]
@@ -81,7 +81,7 @@ cdef class Tables:
         return 0
 
     cdef int lay_windows(self, int64_t width) except -1:
-        """Where the taps of `width` neighbouring outputs of the last axis lie in two vectors: makes their index relative to these."""
+        """Where the taps of `width` neighbouring outputs of the last axis are in two vectors: makes their index relative to these."""
         cdef fl_taps *p = &self.axes[2]
         cdef int32_t *index = <int32_t *>p.index
         cdef int32_t *base

@@ -1,7 +1,7 @@
 """Runs a bound program: an array of steps over one arena, in one call, without Python between them.
 
 A `Bound` is what one set of input shapes becomes: functions, plans and addresses, the last as (space, offset), since arena, inputs and outputs
-lie elsewhere in every run. A `Runner` takes a call from Python to the bound program of its shapes in a fraction of a microsecond, and gives
+are elsewhere in every run. A `Runner` takes a call from Python to the bound program of its shapes in a fraction of a microsecond, and gives
 every unusual call (other shapes, dtypes, names) back to Python by returning None.
 """
 
@@ -61,7 +61,7 @@ cdef int axes_of(tuple shape) except -1:
 
 @cython.final
 cdef class PythonStep:
-    """A numpy step: a function of arrays, made over the run's memory, whose results are copied into it."""
+    """A NumPy fallback: a function of arrays, made over the run's memory, whose results are copied into it."""
     cdef object function, store
     cdef tuple inputs, outputs   # of (shape, dtype), or None
 
@@ -74,7 +74,7 @@ cdef class PythonStep:
 
 @cython.final
 cdef class UsersStep:
-    """A native step of a user's function, and the same function as a numpy step: its errors come from there."""
+    """A compiled step of a user's function, and the same function as a NumPy fallback: its errors come from there."""
     cdef readonly Step step
     cdef PythonStep instead
 
@@ -90,7 +90,7 @@ cdef class Bound:
     cdef int count
     cdef readonly int inputs, outputs
     cdef readonly size_t arena
-    cdef int64_t most           # bytes that arena and numpy steps may take together
+    cdef int64_t most           # bytes that arena and NumPy fallbacks may take together
     cdef readonly double work, longest
     cdef bint python
     cdef list chunks
@@ -226,7 +226,7 @@ cdef class Bound:
         self.used = tick()
 
     def places(self):
-        """Where each call's operands lie: (space, offset) each, as a program made anew would have them too."""
+        """Where each call's operands are: (space, offset) each, as a program made again would have them too."""
         cdef int i, j
         return [
             [(self.operands[j].space, self.operands[j].offset) for j in range(self.steps[i].first, self.steps[i].first + self.steps[i].count)]
@@ -318,7 +318,7 @@ cdef class Bound:
         return index_error("run: index", <const int64_t *>(<char *>bases[operand.space] + operand.offset), step.indices)
 
     cdef int stretch(self, int *i, void **bases, Stop *stop) noexcept nogil:
-        """Runs native steps from i on, until a numpy step or the end; i is then its number. A step whose run is to end early is not
+        """Runs compiled steps from i on, until a NumPy fallback or the end; i is then its number. A step whose run is to end early is not
         done; `stop` may be NULL."""
         cdef void *operands[MOST_OPERANDS]
         cdef Operand *operand
@@ -452,7 +452,7 @@ cdef class Bound:
 
 
 cdef int64_t write_key(PyObject **values, int count, const char *by_value, int64_t largest, char *to, int64_t room, bint plain) noexcept:
-    """What binds arrays: dtypes, shapes, and the numbers of those that are `by_value`. Returns its length, even beyond `room`; -1 for
+    """What binds arrays: dtypes, shapes, and the values of those that are `by_value`. Returns its length, even beyond `room`; -1 for
     what is no array, or, if only `plain` ones will do, none that a program takes as it is."""
     cdef int64_t at = 0, nbytes
     cdef int64_t word
@@ -485,7 +485,7 @@ cdef class Runner:
     """The fast way into a program: plain arrays of the dtypes that the graph wants, of sizes that were bound before."""
     cdef tuple names
     cdef tuple out_names
-    cdef bytes by_value        # of each input, whether its numbers belong to the binding
+    cdef bytes by_value        # of each input, whether its values belong to the binding
     cdef int64_t largest       # elements of such an input: of larger ones the shape alone does
     cdef dict bounds           # by key
     cdef Bound recent          # and what ran last
@@ -579,7 +579,7 @@ cdef class Runner:
         bound = self.find(values, bases)
         if bound is None:
             return None
-        # While the GIL is given up, and within numpy steps, others could take the arrays out of the dict.
+        # While the GIL is given up, and within NumPy fallbacks, others could take the arrays out of the dict.
         keep = list(feeds.values()) if bound.python or bound.work >= RELEASE_GIL else None
         results = self.finish(bound, bases, keep)
         return {<object>PyTuple_GET_ITEM(self.out_names, i): <object>PyTuple_GET_ITEM(results, i) for i in range(bound.outputs)}

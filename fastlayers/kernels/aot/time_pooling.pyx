@@ -1,6 +1,6 @@
-"""Mean or maximum over the valid steps of every sequence. What lies behind a length, or is masked, is never read into a result.
+"""Mean or maximum over the valid steps of every sequence. What is after a length, or is masked, is never read into a result.
 
-A task is one sequence, or a strip of its channels; where steps in between are masked, or short ones lie apart, the valid ones are copied.
+A task is one sequence, or a strip of its channels; where steps in between are masked, or short ones are apart, the valid ones are copied.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -17,7 +17,7 @@ cnp.import_array()
 cdef enum:
     TASK = 1 << 15   # numbers of a task, about
     STRIP = 128      # channels of a strip at least: what the reduction takes at a time
-    NARROW = 64      # rows of fewer numbers must lie without gaps: see csrc/reduce.h
+    NARROW = 64      # rows of fewer numbers must be without gaps: see csrc/reduce.h
 
 
 cdef struct Job:
@@ -29,7 +29,7 @@ cdef struct Job:
     int64_t n, t, c, row, step   # floats between sequences, and between the steps of one
     int code
     int64_t width, strips
-    bint gather                  # valid steps are copied even if none lies between them
+    bint gather                  # valid steps are copied even if none is between them
     size_t scratch
     char *memory
     double work

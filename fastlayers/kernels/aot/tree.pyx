@@ -14,7 +14,7 @@ cnp.import_array()
 
 cdef Fit PATH = fit_of("tree_log_prob"), SPREAD = fit_of("tree_distribution"), BEST = fit_of("tree_argmax")
 
-cdef double NODE_COST = 40      # operations a node beside its product, see `workers`
+cdef double NODE_COST = 40      # operations a node next to its product, see `workers`
 cdef enum:
     PATH_TASK = 16              # rows of a task that follow one path each
 

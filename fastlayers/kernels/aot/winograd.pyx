@@ -3,9 +3,9 @@
 Of n x n inputs, n = m + 2, come m x m outputs with n^2 multiplications a pair of channels where the direct way takes 9 m^2: 16 instead of 36
 (m = 2), 36 instead of 144 (m = 4). Each of the n^2 positions is a matrix product of its own, tiles x channels times channels x outputs.
 
-Tiles are taken in blocks whose numbers stay in a second-level cache between the three stages. V holds a block's transformed inputs, M its
+Tiles are taken in blocks whose values stay in a second-level cache between the three stages. V holds a block's transformed inputs, M its
 sums for some columns of outputs, both [tile][position][channel], so that a transform keeps to a few pages. Channels-first data is
-transposed a few channels at a time, on its way in and out. Slices of depth are images of their own, whose planes lie further apart
+transposed a few channels at a time, on its way in and out. Slices of depth are images of their own, whose planes are further apart
 where data is channels-first. Every output is made by the same operations in the same order wherever its
 block, layout and task begin: results are equal bit for bit.
 """
@@ -182,7 +182,7 @@ cdef Block block_of(const Job *job, int64_t number) noexcept nogil:
 
 
 cdef int64_t slice_at(const Job *job, int64_t image, int64_t channels, const int64_t *size, bint last) noexcept nogil:
-    """Floats before the slice `image` of channels x depth x size numbers a volume."""
+    """Floats before the slice `image` of channels x depth x size values per volume."""
     cdef int64_t plane = size[0] * size[1]
     if last:
         return image * channels * plane
@@ -270,7 +270,7 @@ cdef void multiply(const Job *job, const Block *block, int64_t j0, int64_t n, co
 
 
 cdef void from_planes(const Job *job, const float *planes, int64_t rows, int64_t cols, int64_t c, float *to) noexcept nogil:
-    """rows x cols pixels of c planes like the output's, as pixels of FL_PANEL channels side by side."""
+    """rows x cols pixels of c planes like the output's, as pixels of FL_PANEL channels next to each other."""
     cdef int64_t width = job.out_size[1], volume = job.depth * job.out_size[0] * width, y, lines = 1 if cols == width else rows, n = rows * cols // lines
     for y in range(lines):
         job.level.transpose(planes + y * width, volume, to + y * n * FL_PANEL, FL_PANEL, c, n)
@@ -358,7 +358,7 @@ cdef int64_t pieces(int64_t n, int64_t length) noexcept nogil:
 
 
 cdef int64_t apart(int64_t floats) noexcept nogil:
-    """At least so many floats: tiles must not lie a multiple of 1 KB apart, where they would share their cache lines' places."""
+    """At least so many floats: tiles must not be a multiple of 1 KB apart, where they would share their cache lines' places."""
     return floats + (FL_PANEL if floats % 256 == 0 else 0)
 
 

@@ -20,7 +20,7 @@ __all__ = ["Array", "absent", "empty", "on_device", "placed", "sent", "upload", 
 
 @kernel
 def clear_kernel(out: U8, n: int) -> None:
-    """Zeros, a byte a thread: what is cleared is small beside what is computed into it."""
+    """Zeros, a byte a thread: what is cleared is small next to what is computed into it."""
     for i in range(cuda.grid(1), n, cuda.gridsize(1)):
         out[i] = 0
 
@@ -67,7 +67,7 @@ class Array:
         return Array(self.block, self.offset + start, shape, self.dtype if dtype is None else np.dtype(dtype))
 
     def reshape(self, *shape: Any) -> Array:
-        """The same numbers in another shape, of which one size may be -1."""
+        """The same values in another shape, of which one size may be -1."""
         sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         if -1 in sizes:
             rest = -math.prod(sizes)
@@ -162,7 +162,7 @@ class Array:
 
 
 def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:
-    """Uninitialised memory."""
+    """Uninitialized memory."""
     dtype = np.dtype(dtype)
     return Array(lent(math.prod(shape) * dtype.itemsize), 0, tuple(shape), dtype)
 
@@ -200,7 +200,7 @@ def _nothing(dtype: str) -> Array:
 
 
 def absent(dtype: str = "f4") -> Any:
-    """What a kernel is given, flat, in the place of an array that is not there."""
+    """What a kernel is given, flat, in place of an array that is not there."""
     return _nothing(dtype).flat
 
 

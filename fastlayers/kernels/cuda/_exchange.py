@@ -69,7 +69,7 @@ _delete, _drop = _Deleter(_forget), ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_fo
 def capsule(array: Array, stream: Any, device: Any, copy: Any) -> Any:
     """The DLPack capsule of an array; the consumer's `stream` waits for what is queued on ours."""
     if (device is not None and tuple(device) != place()) or copy:
-        raise BufferError("DLPack: an array of fastlayers on the GPU is given where it lies, without a copy")
+        raise BufferError("DLPack: an array of fastlayers on the GPU is given where it is, without a copy")
     if stream != -1:
         array.block.shown(1 if stream is None else int(stream))
     shape = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
@@ -105,7 +105,7 @@ def is_foreign(value: Any) -> bool:
 
 
 def wrap(value: Any, what: str) -> Array:
-    """An array on the GPU as ours: the same memory. Its numbers must lie contiguously."""
+    """An array on the GPU as ours: the same memory. Its numbers must be contiguously."""
     if isinstance(value, Array):
         return value
     try:

@@ -1,4 +1,4 @@
-"""Kernels on booleans and integers with broadcasting: masks, positions, lengths. Small beside what they steer."""
+"""Kernels on booleans and integers with broadcasting: masks, positions, lengths. Small next to what they steer."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Block:
 class _Pool:
     """Memory that was used before, by stream and size: asking the driver costs a hundred microseconds and waits for the GPU.
 
-    What is given back may still be read by work that is queued; whoever gets it next queues behind that on the same stream.
+    What is given back may still be read by work that is queued; whoever gets it next queues after that on the same stream.
     """
 
     def __init__(self) -> None:

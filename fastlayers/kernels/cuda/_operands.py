@@ -42,7 +42,7 @@ def _gather(rows: int, depth: int, threads: int) -> Any:
 
 
 def _swapped4(lines: int, depth: int, threads: int) -> Any:
-    """How fours of neighbouring terms are written to shared memory, where a term's numbers are neighbours."""
+    """How fours of neighbouring terms are written to shared memory, where a term's values are neighbours."""
     LINE, LOADS, FOURS, APART = lines + 4, lines * depth // threads // 4, depth // 4, threads // (depth // 4)
 
     @device

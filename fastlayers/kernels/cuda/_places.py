@@ -1,4 +1,4 @@
-"""Where the numbers of a product lie: the pixels of a convolution in x and in the result, as kernels of tiles read it."""
+"""Where the values of a product are: the pixels of a convolution in x and in the result, as kernels of tiles read it."""
 
 from __future__ import annotations
 
@@ -59,20 +59,20 @@ def pixel(places: Any, here: int, row: int) -> Any:
 
 @device
 def _start(places: Any, here: int, axis: int, position: int) -> Any:
-    """Where tap 0 of a position lies in x."""
+    """Where tap 0 of a position is in x."""
     return position * places[here + _STRIDE + axis] + places[here + _BEGIN + axis]
 
 
 @device
 def origin(places: Any, here: int, n: int, d: int, h: int, w: int) -> Any:
-    """Where a pixel lies in the result."""
+    """Where a pixel is in the result."""
     o = here + _OUT_STEPS
     return places[here + _OUT] + n * places[o] + d * places[o + 1] + h * places[o + 2] + w * places[o + 3]
 
 
 @device
 def first(places: Any, here: int, n: int, d: int, h: int, w: int) -> Any:
-    """Where a pixel's tap 0, channel 0 lies in x: before it, maybe."""
+    """Where a pixel's tap 0, channel 0 is in x: before it, maybe."""
     d, h, w = _start(places, here, 0, d), _start(places, here, 1, h), _start(places, here, 2, w)
     s = here + _X
     return n * places[s] + d * places[s + 1] + h * places[s + 2] + w * places[s + 3]
@@ -80,7 +80,7 @@ def first(places: Any, here: int, n: int, d: int, h: int, w: int) -> Any:
 
 @device
 def valid(places: Any, here: int, d: int, h: int, w: int) -> int:
-    """A bit for each tap (kd, kh, kw) of a pixel: does it lie in x?"""
+    """A bit for each tap (kd, kh, kw) of a pixel: does it are in x?"""
     d, h, w = _start(places, here, 0, d), _start(places, here, 1, h), _start(places, here, 2, w)
     line = 0
     for t in range(places[here + _TAPS + 2]):

@@ -35,8 +35,8 @@ from .activation import unary
 
 __all__ = ["FEW", "Layout", "Plan", "few_rows", "finish", "matrix", "multiply"]
 
-# Multiply-adds that a processor does in a nanosecond, and the part that a tile reaches with many blocks and with one: told from
-# instructions and registers, not from times.
+# Multiply-adds that a processor does in a nanosecond, and the part that a tile reaches with many blocks and with one: inferred
+# from instructions and registers, not from times.
 _PEAK = 200.0
 _TILES = {LARGE: (0.7, 0.35), MEDIUM: (0.55, 0.28), NARROW: (0.5, 0.25), SHORT: (0.4, 0.2), SMALL: (0.3, 0.1)}
 _BYTES = 2000.0  # that all together move in a nanosecond
@@ -46,7 +46,7 @@ FEW = 4  # rows up to which reading right is all that counts
 
 
 class Layout(NamedTuple):
-    """What a launch is told beside its places: the numbers that `product_kernel` explains."""
+    """What a launch is told next to its places: the values that `product_kernel` explains."""
 
     columns: int
     stored: int  # columns of right
@@ -83,7 +83,7 @@ def choose(rows: int, columns: int, terms: int, count: int, may_part: bool) -> t
 
 
 class Plan(NamedTuple):
-    """Where the numbers of a product lie, on the GPU: its places and, for what is gathered, the table of its terms."""
+    """Where the values of a product are, on the GPU: its places and, for what is gathered, the table of its terms."""
 
     phases: int
     rows: int  # of the largest phase

@@ -49,7 +49,7 @@ within: Any = _Within()
 
 def _shared_by_all(value: Any) -> tuple[np.ndarray, int]:
     """What all threads of the block have, and which of them this one is. There are no shuffles: it goes through one of two
-    shared arrays, by turns, so that threads wait for each other once.
+    shared arrays, alternately, so that threads wait for each other once.
     """
     thread = threading.current_thread()
     turn = thread.__dict__["turn"] = 1 - thread.__dict__.get("turn", 0)

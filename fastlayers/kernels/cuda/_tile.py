@@ -6,7 +6,7 @@ Left: "rows" of a matrix, or what a convolution's pixels "gather" from the place
 halve the threads that a processor holds. So they depend neither on the tile, nor on whether one block computes all chains of a
 result or (PARTED) each writes its own, for `add_parts_kernel` to add.
 
-Operands pass through shared memory in stages of `depth` terms, two in turn: the next stage's numbers are on their way to
+Operands pass through shared memory in stages of `depth` terms, two in turn: the next stage's values are on their way to
 registers while the threads multiply one. A thread's rows and columns are fours, apart: so threads of a warp read different banks,
 or one word.
 """
@@ -105,7 +105,7 @@ def _finish(
 
 @per_function(samples=_SAMPLES)
 def tile_kernel(tile: Tile, left: str, right: str) -> Kernel:
-    """The kernel of a tile and of how its operands lie."""
+    """The kernel of a tile and of how its operands are."""
     ROWS, COLUMNS, HIGH, BROAD, DEPTH = tile
     THREADS = tile.threads
     L_LINE, R_LINE = ROWS + 4, COLUMNS + 4  # of a term in shared memory
@@ -133,7 +133,7 @@ def tile_kernel(tile: Tile, left: str, right: str) -> Kernel:
         line: int, groups: int, phases: int, row_tiles: int, chains: int, part: int, x_group: int, w_group: int,
         out_group: int, bias_group: int, out_column: int, low: float, high: float,
     ) -> None:  # fmt: skip
-        """`stored`: columns that right has, `line` apart; `chains` of a block; `part`: numbers from one part to the next."""
+        """`stored`: columns that right has, `line` apart; `chains` of a block; `part`: values from one part to the next."""
         ls = cuda.shared.array(L_BOTH, f32, alignment=16)
         rs = cuda.shared.array(R_BOTH, f32, alignment=16)
         origins = cuda.shared.array(ROWS, _WORD)  # of the rows in out, and in left, with the taps that they have

@@ -17,7 +17,7 @@ from ._math import function
 
 __all__ = ["GRU", "LSTM", "RNN", "UNITS", "in_registers", "lengths_kernel", "walk"]
 
-LSTM, GRU, RNN = 4, 3, 1  # their numbers of gates
+LSTM, GRU, RNN = 4, 3, 1  # their values of gates
 UNITS = 8 if SIMULATED else 128  # of a block at once
 ZERO, ONE = f32(0), f32(1)
 _SIGMOID, _TANH = function(UNARY["sigmoid"].code), function(UNARY["tanh"].code)
@@ -203,7 +203,7 @@ def walk(gates: int, quads: int, kept: int, sequences: int, single: bool, thread
     return walk_kernel
 
 
-# Registers of a thread beside those that hold weights, for one sequence and for four.
+# Registers of a thread next to those that hold weights, for one sequence and for four.
 _OTHERS = {LSTM: (75, 112), GRU: (70, 108), RNN: (60, 75)}
 
 

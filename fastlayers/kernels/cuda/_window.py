@@ -1,4 +1,4 @@
-"""What kernels over windows share: their geometry, how a thread finds its outputs, which taps of a window lie in the image."""
+"""What kernels over windows share: their geometry, how a thread finds its outputs, which taps of a window are in the image."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _geometry(x: Ints, out: Ints, kernel: Ints, stride: Ints, dilation: Ints, pa
 
 
 def geometry(x: Array, out: Array, window: tuple[Sequence[int], ...], last: bool) -> Any:
-    """The numbers of a window (kernel, stride, dilation, pads), flat."""
+    """The values of a window (kernel, stride, dilation, pads), flat."""
     kernel, stride, dilation, pads = map(tuple, window)
     return _geometry(sizes_of(x, last), sizes_of(out, last), kernel, stride, dilation, pads, last, stream_pointer()).flat
 

@@ -1,4 +1,4 @@
-"""Elementwise functions, gated units and PReLU. All are bound by memory: four numbers an access, each read and written once."""
+"""Elementwise functions, gated units and PReLU. All are bound by memory: four values an access, each read and written once."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ._math import exp
 __all__ = ["attention"]
 
 ZERO, LEAST, NAN = f32(0), f32(-np.inf), f32(np.nan)
-# Threads beside each other that share four queries, and for heads of up to so many numbers the queries and keys of a tile.
+# Threads next to each other that share four queries, and for heads of up to so many values the queries and keys of a tile.
 ACROSS = 4 if SIMULATED else 16
 TILES = ((16, 8, 8), (32, 8, 8), (128, 4, 4)) if SIMULATED else ((64, 64, 32), (128, 32, 32), (256, 16, 16))
 
@@ -27,7 +27,7 @@ TILES = ((16, 8, 8), (32, 8, 8), (128, 4, 4)) if SIMULATED else ((64, 64, 32), (
     samples=[(*tile, *flags) for tile in TILES for flags in ((True, False, False), (True, True, False), (False, True, True))]
 )
 def _attention(depth: int, rows: int, keys: int, by_quads: bool, has_mask: bool, transposed: bool) -> Kernel:
-    stride = depth + 4  # of a row in shared memory: neighbours' quads lie in other banks
+    stride = depth + 4  # of a row in shared memory: neighbours' quads are in other banks
     weights_stride = keys + 4
     threads = ACROSS * rows // 4
     sums_of, scores_of = depth // ACROSS // 4, keys // ACROSS  # quads of out, and scores, of a thread and query
@@ -57,7 +57,7 @@ def _attention(depth: int, rows: int, keys: int, by_quads: bool, has_mask: bool,
         b = entry // heads
         h = entry - b * heads
         g = h // (heads // groups)
-        # A batch lies whole behind the other: its heads or its rows come first.
+        # A batch is whole after the other: its heads or its rows come first.
         q_start = b * heads * n * d + h * q_head
         k_start = b * groups * m * d + g * k_head
         v_start = b * groups * m * e + g * v_head
@@ -211,7 +211,7 @@ def attention(
     q__bhqd: Array, k__bgkd: Array, v__bgke: Array, mask__bhqk: Array | None, lengths__b: Array | None, out__bhqe: Array,
     scale: float, causal: bool, offset: int, empty: int, k_transposed: bool, heads_last: bool,
 ) -> None:  # fmt: skip
-    """``out = softmax(scale q kᵀ + mask) v``, as the reference explains. Heads of up to 256 numbers; wider ones are its."""
+    """``out = softmax(scale q kᵀ + mask) v``, as the reference explains. Heads of up to 256 values; wider ones are its."""
     if not out__bhqe.size:
         return
     if heads_last:

@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons and choices with broadcasting. Bound by memory: four numbers an access where operands allow it."""
+"""Arithmetic, comparisons and choices with broadcasting. Bound by memory: four values an access where operands allow it."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _binary4(f: Any, g: Any) -> Kernel:
     def binary4_kernel(
         a: F32, b: F32, out: F32, n: int, inner: int, a_step: int, b_step: int, axes: I64, rank: int, p: float, q: float
     ) -> None:
-        """Quads: `inner` of them lie in the last axis, in which an operand is contiguous (step 1) or the same (0)."""
+        """Quads: `inner` of them are in the last axis, in which an operand is contiguous (step 1) or the same (0)."""
         for i in range(cuda.grid(1), n, cuda.gridsize(1)):
             column, ia, ib = i, 0, 0
             if rank > 0:

@@ -1,6 +1,6 @@
 """Convolutions as products of gathered pixels: rows are pixels of the result, terms (kd, kh, kw, channel), columns channels.
 
-A table, made once for each size, says where each term lies from a pixel's first tap on; zeros around x are not read. Other
+A table, made once for each size, says where each term is from a pixel's first tap on; zeros around x are not read. Other
 paddings are written out first, as are zeros around kernels of more taps than a word has bits.
 """
 
@@ -77,7 +77,7 @@ def steps(sizes: Sequence[int], channels: int, last: bool) -> tuple[Ints, int]:
 
 
 def table_of(taps: Sequence[int], apart: Sequence[int], x_steps: Ints, channels: int, channel: int, numbered: bool) -> np.ndarray:
-    """Where terms lie from tap 0 on, with their taps' numbers, or 0 where every tap lies in x; `apart`: taps, along d, h, w."""
+    """Where terms are from tap 0 on, with their taps' numbers, or 0 where every tap is in x; `apart`: taps, along d, h, w."""
     along = [np.arange(n, dtype=np.int64) * a * s for n, a, s in zip(taps, apart, x_steps[1:], strict=True)]
     places = (along[0][:, None, None] + along[1][:, None] + along[2]).reshape(-1, 1) + np.arange(
         channels, dtype=np.int64
@@ -156,7 +156,7 @@ def convolved(
     pointwise = packed.kernel == packed.stride == (1, 1, 1) and groups == 1 and not any(pads)
     wide = (o if out_last or image == 1 else image) % 4 == 0 and (groups == 1 or columns % 4 == 0) and aligned(out, residual)
     w = packed.weight.flat
-    if pointwise and (x_last or pixels == 1) and (out_last or image == 1):  # a matrix as it lies
+    if pointwise and (x_last or pixels == 1) and (out_last or image == 1):  # a matrix as it is
         if n * image <= FEW:
             few_rows(x, w, packed.bias, residual, out, n * image, c, o, stored, activation)
             return

@@ -166,7 +166,7 @@ def _plan(
 
 
 def _margins(packed: Packed, space: Ints, before: Ints, size: Ints) -> Ints:
-    """Zeros before and after x, along each axis, with which every tap lies in it; the first ones are whole strides of outputs."""
+    """Zeros before and after x, along each axis, with which every tap is in it; the first ones are whole strides of outputs."""
     needed: list[int] = []
     residues = _residues(packed.kernel, packed.stride, packed.dilation)
     for axis in range(3):

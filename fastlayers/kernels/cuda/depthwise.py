@@ -1,6 +1,6 @@
 """Depthwise convolutions: a thread an output, or four channels of one, whose taps are one chain of multiply-adds.
 
-Bound by memory: what neighbours read lies in a cache; weights are [tap][channel], so that a warp reads neighbours, or one number.
+Bound by memory: what neighbours read is in a cache; weights are [tap][channel], so that a warp reads neighbours, or one number.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def depthwise(
     f, fixed = function(activation.code), kernel[1:] if kernel in _SMALL else (0, 0)
     if not channels_last and fixed[0] and packed.stride[0] == 1 and not any(pads[:2]):
         (_, c, _, h, w), (out_h, out_w) = x.shape, out.shape[3:]
-        if x.shape[2] == 1:  # or planes of a result would lie apart
+        if x.shape[2] == 1:  # or planes of a result would be apart
             strip = _STRIP if out.size >= _MANY else 1
             n = out.shape[0] * channels * cdiv(out_h, strip) * out_w
             _plane(f, *fixed).launch(

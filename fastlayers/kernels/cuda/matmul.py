@@ -1,4 +1,4 @@
-"""Batched products of two run-time operands, each read where it lies."""
+"""Batched products of two run-time operands, each read where it is."""
 
 from __future__ import annotations
 

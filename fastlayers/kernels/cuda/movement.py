@@ -1,6 +1,6 @@
 """Copies between any strides, rows picked by number, and casts. Bound by memory.
 
-A copy whose result lies along another axis than its source goes through tiles in shared memory, so that both sides are read and
+A copy whose result is along another axis than its source goes through tiles in shared memory, so that both sides are read and
 written in whole lines.
 """
 
@@ -20,7 +20,7 @@ from ._device import Array, empty, on_device
 __all__ = ["cast", "check", "copy", "embedding", "gather"]
 
 BLOCK = threads(256)
-TILE, TILE_AND_BANK = 32, 33  # a number more a row, or a column would lie in one bank
+TILE, TILE_AND_BANK = 32, 33  # a number more a row, or a column would be in one bank
 LINES = 1 if SIMULATED else 8  # of a tile that a block's threads walk at once
 ITEMS = {1: "U8", 2: "U16", 4: "U32", 8: "U64"}
 
@@ -52,7 +52,7 @@ def _turn(itemsize: int) -> Kernel:
     def turn_kernel(
         x: T, out: T, rows: int, columns: int, x_start: int, x_column: int, out_start: int, out_row: int, axes: I64, rank: int
     ) -> None:
-        """x's neighbours lie along rows, out's along columns: a tile of both, for each entry of the other axes."""
+        """x's neighbours are along rows, out's along columns: a tile of both, for each entry of the other axes."""
         tile = cuda.shared.array((TILE, TILE_AND_BANK), kind)
         rest, ix, io = cuda.blockIdx.y, x_start, out_start
         for axis in range(rank - 1, -1, -1):

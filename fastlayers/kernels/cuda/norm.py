@@ -1,4 +1,4 @@
-"""Normalisation. Bound by memory: rows of up to 1024 numbers stay in registers, longer ones are read again from a cache.
+"""Normalization. Bound by memory: rows of up to 1024 values stay in registers, longer ones are read again from a cache.
 
 The variance is the mean of squared differences from the mean, which does not cancel as the mean of squares less the square would.
 """
@@ -16,7 +16,7 @@ __all__ = ["affine", "group_norm", "layer_norm", "lrn"]
 
 BLOCK = threads(256)
 WIDE = threads(1024)  # threads of a group of channels, of which there may be few
-SHORT = 32 * 32  # numbers of a row that a warp holds
+SHORT = 32 * 32  # values of a row that a warp holds
 ZERO, ONE = f32(0), f32(1)
 
 
@@ -26,7 +26,7 @@ def _rows(count: int) -> Kernel:
     def rows_kernel(
         x: F32, weight: F32, has_weight: int, bias: F32, has_bias: int, out: F32, rows: int, n: int, epsilon: float, rms: int
     ) -> None:
-        """A warp a row, `count` numbers a lane in registers: read once, written once."""
+        """A warp a row, `count` values per lane in registers: read once, written once."""
         kept = cuda.local.array(count, "float32")
         lane, warps = cuda.threadIdx.x & 31, cuda.blockDim.x >> 5
         for first in range(cuda.blockIdx.x * warps, rows, cuda.gridDim.x * warps):
@@ -172,7 +172,7 @@ def affine(x__oci: Array, scale__c: Array, shift__c: Array, out__oci: Array, act
 
 @kernel
 def lrn_kernel(x: F32, out: F32, n: int, channels: int, inner: int, size: int, alpha: float, beta: float, bias: float) -> None:
-    """One number a thread; the numbers around it come from the caches."""
+    """One number a thread; the values around it come from the caches."""
     before = (size - 1) // 2
     for i in range(cuda.grid(1), n, cuda.gridsize(1)):
         c = i // inner % channels

@@ -143,7 +143,7 @@ def _pool(take: Any, end: Any, least: bool, last: bool, four: bool) -> Kernel:
 @per_function(samples=[(_larger, _as_it_is, True, 3, 3), (_sum, _mean, False, 2, 2)])
 def _plane(take: Any, end: Any, least: bool, high: int, wide: int) -> Kernel:
     """Small windows without gaps over planes, channels-first: their taps are written out, a thread has a strip of a column."""
-    FIRST = _LEAST if least else _ZERO  # what lies outside changes no fold
+    FIRST = _LEAST if least else _ZERO  # what is outside changes no fold
     HIGH, WIDE = high, wide
 
     @kernel
@@ -220,7 +220,7 @@ def max_pool(
     x: Array, out: Array, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], pads: Sequence[int],
     channels_last: bool,
 ) -> None:  # fmt: skip
-    """out = the largest number of each window; NaN if one of them is NaN, -infinity if none lies in the image."""
+    """out = the largest number of each window; NaN if one of them is NaN, -infinity if none is in the image."""
     _run(_larger, _as_it_is, x, out, (kernel, stride, dilation, pads), False, False, 0.0, channels_last)
 
 
@@ -229,7 +229,7 @@ def avg_pool(
     x: Array, out: Array, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], pads: Sequence[int],
     include_pad: bool, channels_last: bool,
 ) -> None:  # fmt: skip
-    """out = the sum of each window divided by how many of its places lie in the image (include_pad: in image and pads)."""
+    """out = the sum of each window divided by how many of its places are in the image (include_pad: in image and pads)."""
     _run(_sum, _mean, x, out, (kernel, stride, dilation, pads), include_pad, False, 0.0, channels_last)
 
 

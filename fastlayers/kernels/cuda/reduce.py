@@ -1,6 +1,6 @@
-"""Reductions over the middle of three axes. Bound by memory; numbers are read once (twice for log_sum_exp).
+"""Reductions over the middle of three axes. Bound by memory; values are read once (twice for log_sum_exp).
 
-Where there are few sums of many numbers, each is cut into pieces, whose results are reduced again: else one multiprocessor would
+Where there are few sums of many values, each is cut into pieces, whose results are reduced again: else one multiprocessor would
 do it all.
 """
 
@@ -87,7 +87,7 @@ def _reduction(each: Any, fold: Any, start: Any, last: Any, by_block: bool) -> K
 
         @kernel
         def by_block_kernel(x: F32, out: F32, n: int, inner: int, piece: int, of: int) -> None:
-            """A block a column, or a piece of one: its threads take turns, then fold in shared memory, in a fixed order."""
+            """A block a column, or a piece of one: its threads alternate, then fold in shared memory, in a fixed order."""
             scratch = cuda.shared.array(BLOCK, "float32")
             column, number, me = cuda.blockIdx.x, cuda.blockIdx.y, cuda.threadIdx.x
             at = column // inner * n * inner + column % inner
@@ -109,7 +109,7 @@ def _reduction(each: Any, fold: Any, start: Any, last: Any, by_block: bool) -> K
 
     @kernel
     def by_thread_kernel(x: F32, out: F32, columns: int, n: int, inner: int) -> None:
-        """A thread a column, neighbours beside each other."""
+        """A thread a column, neighbours next to each other."""
         for column in range(cuda.grid(1), columns, cuda.gridsize(1)):
             at = column // inner * n * inner + column % inner
             value = start

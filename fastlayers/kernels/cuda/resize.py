@@ -1,4 +1,4 @@
-"""Resampling: a thread an output, or four neighbours of one; the taps of all axes at once, since a window's lie in a cache."""
+"""Resampling: a thread an output, or four neighbours of one; the taps of all axes at once, since a window's are in a cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Softmax and log-softmax. Bound by memory: rows of up to 1024 numbers stay in registers, longer ones are read from a cache."""
+"""Softmax and log-softmax. Bound by memory: rows of up to 1024 values stay in registers, longer ones are read from a cache."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._math import exp, log
 __all__ = ["log_softmax", "softmax"]
 
 BLOCK = threads(256)
-SHORT = 32 * 32  # numbers of a row that a warp holds
+SHORT = 32 * 32  # values of a row that a warp holds
 FEW = 16384  # columns that are too few to give each one thread
 ZERO, ONE, LEAST = f32(0), f32(1), f32(-np.inf)
 
@@ -20,7 +20,7 @@ ZERO, ONE, LEAST = f32(0), f32(1), f32(-np.inf)
 def _rows(count: int, logarithm: bool) -> Kernel:
     @kernel
     def rows_kernel(x: F32, out: F32, rows: int, n: int) -> None:
-        """A warp a row, `count` numbers a lane in registers: read once, written once."""
+        """A warp a row, `count` values per lane in registers: read once, written once."""
         kept = cuda.local.array(count, "float32")
         lane, warps = cuda.threadIdx.x & 31, cuda.blockDim.x >> 5
         for first in range(cuda.blockIdx.x * warps, rows, cuda.gridDim.x * warps):
@@ -85,7 +85,7 @@ def _columns_by_block(logarithm: bool) -> Kernel:
 def _columns(logarithm: bool) -> Kernel:
     @kernel
     def columns_kernel(x: F32, out: F32, columns: int, n: int, inner: int) -> None:
-        """A thread a column, neighbours beside each other: read twice, the largest and the sum found together."""
+        """A thread a column, neighbours next to each other: read twice, the largest and the sum found together."""
         for column in range(cuda.grid(1), columns, cuda.gridsize(1)):
             outer = column // inner
             start = outer * (n - 1) * inner + column

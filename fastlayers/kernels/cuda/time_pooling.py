@@ -1,4 +1,4 @@
-"""Mean and maximum over time: a thread a column of a sequence, neighbours beside each other."""
+"""Mean and maximum over time: a thread a column of a sequence, neighbours next to each other."""
 
 from __future__ import annotations
 

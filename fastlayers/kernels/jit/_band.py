@@ -17,7 +17,7 @@ def copy_row(e: Emit, x: V, y: V, n: V) -> None:
 
 @emitted
 def draw(e: Emit, first: V, pitch: V, rows: V, n: V) -> None:
-    """Draws n floats of each of `rows` rows, which begin `pitch` floats apart, towards the cache."""
+    """Draws n floats of each of `rows` rows, which begin `pitch` floats apart, toward the cache."""
     with e.loop(0, rows) as i, e.loop(0, n, 16) as j:
         e.prefetch(e.at(e.at(first, pitch * i), j))
 
@@ -46,7 +46,7 @@ def fill(
 ) -> None:  # fmt: skip
     """Writes planes x rows x cols pixels of `ig` floats, those at z0 + i z_step, y0 + j y_step, x0 + k x_step of the image x:
     zeros where
-    that lies outside. x begins at the group's first channel and has `channels` in all; `last`: they are the last axis. x_step:
+    that is outside. x begins at the group's first channel and has `channels` in all; `last`: they are the last axis. x_step:
     1 or -1.
     """
     volume = d * h * w
@@ -77,7 +77,7 @@ def fill(
 
 @kernel
 def plan_runs(table: int, kd: int, kh: int, kw: int, plane: int, row: int, pixel: int, ig: int) -> None:
-    """Runs of a pixel's taps, in floats from its first; `starts` of the blocks of K are in front, (offset, length) pairs behind.
+    """Runs of a pixel's taps, in floats from its first; `starts` of the blocks of K are in front, (offset, length) pairs after.
 
     The numbers of K: taps in the order kd, kh, kw, `ig` channels each; plane, row, pixel: floats from a tap to the next.
     """

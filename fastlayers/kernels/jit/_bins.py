@@ -1,6 +1,6 @@
-"""Bins: the mean or the largest number of boxes of an image that lie anywhere.
+"""Bins: the mean or the largest number of boxes of an image that are anywhere.
 
-The rows of a bin are folded into a line along whole vectors, then the line's columns: as many numbers one by one (channels
+The rows of a bin are folded into a line along whole vectors, then the line's columns: as many values one by one (channels
 first), or vectors of channels (last).
 """
 

@@ -36,8 +36,8 @@ def pixels(
 ) -> None:
     """`count` neighbouring outputs of a row.
 
-    taps: the addresses that the first one reads; kw: how many of them each lie side by side, if that is known; shift: floats
-    between the inputs of neighbouring outputs.
+    taps: the addresses that the first one reads; kw: how many of them each are next to each other, if that is known; shift:
+    floats between the inputs of neighbouring outputs.
     """
     least = e.splat(bound)
 
@@ -126,7 +126,7 @@ def repeat(e: Emit, x: V, y: V, n: V, times: V) -> None:
 def row_bands(
     e: Emit, x: V, weight: V, bias: V, residual: V, y: V, rows: V, cols: V, line: V, kh: V, kw: V, tap: V, bound: Float
 ) -> None:
-    """Rows of outputs, at least BANDS, whose neighbours' inputs are a kernel row apart: `line` floats; x goes on behind them."""
+    """Rows of outputs, at least BANDS, whose neighbours' inputs are a kernel row apart: `line` floats; x goes on after them."""
     least, b = e.splat(bound), e.broadcast(bias)
     last = e.select(cols > WIDTH, cols - WIDTH, e.i64(0))
     whole, part = cols >= WIDTH, e.mask(cols)
@@ -185,7 +185,7 @@ def row_first(
     e: Emit, x: V, weight: V, bias: V, residual: V, y: V, count: V, stride: V, kd: V, kh: V, kw: V, plane: V, line: V, tap: V,
     bound: Float,
 ) -> None:  # fmt: skip
-    """A row of outputs of one channel; x goes on behind what it reads."""
+    """A row of outputs of one channel; x goes on after what it reads."""
     least = e.splat(bound)
 
     def case(step: int, known: int) -> Callable[[], None]:

@@ -16,7 +16,7 @@ TASK = 1 << 15  # numbers of one task
 
 @emitted
 def _halves(e: Emit, x: V, y: V, n: V, narrow: V) -> None:
-    """y = x, numbers of 16 bits made of 32, or the other way round."""
+    """y = x, 16 bits values made of 32, or the other way round."""
     half = e.vector(ir.HalfType())
 
     def less(i: V, mask: V | None) -> None:

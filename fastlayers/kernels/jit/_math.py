@@ -1,4 +1,4 @@
-"""Vectorised exp, log, tanh, sigmoid, erf and their kin: the formulas of `aot/csrc/vmath.h` and `double.h`, where their bounds
+"""Vectorized exp, log, tanh, sigmoid, erf and their kin: the formulas of `aot/csrc/vmath.h` and `double.h`, where their bounds
 and
 reasons are told. No tables, no branches, no calls; a lane's result depends on that lane alone.
 
@@ -213,7 +213,7 @@ def _far_angle(e: Emit, x: V) -> tuple[V, V]:
     lane.
 
     x = m 2^k; the bits of 2/pi that are worth 4 or more after the multiplication by 2^k do not count,
-    the 96 behind them are enough.
+    the 96 after them are enough.
     """
     digits = (0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB)
     bits = e.convert(e.bits(x), I64, "zext")

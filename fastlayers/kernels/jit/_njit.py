@@ -2,7 +2,7 @@
 
 A kernel is a plain function whose arguments are integers (addresses, sizes) and floats, as annotated, so there is one machine
 code of it, whatever arrays it is called for. It is compiled at its first call. Numba's disk cache keeps the code where a
-directory can be written; where none can, every process compiles it anew.
+directory can be written; where none can, every process compiles it again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _KINDS = {"int": types.intp, "float": types.float32}
 
 @cache
 def _stamp() -> str:
-    """A digest of all sources of this folder: emitted code comes from other files than the function that it lies in."""
+    """A digest of all sources of this folder: emitted code comes from other files than the function that it is in."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
@@ -123,7 +123,7 @@ class Kernel:
 
 
 def c_function(function: Callable[..., Any], signature: Any) -> Any:
-    """A C function of one that has no variables of an outer one but constants; it is compiled anew in every process."""
+    """A C function of one that has no variables of an outer one but constants; it is compiled again in every process."""
     options = {"error_model": "numpy", "nopython": True, "nogil": True}
     made = CFunc(function, (signature.args, signature.return_type), locals={}, options=options)
     made.compile()

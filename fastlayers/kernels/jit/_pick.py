@@ -8,12 +8,12 @@ from ._vector import F32, I32, I64, WIDTH, Emit, V, has
 
 __all__ = ["PICKS", "gathered", "pick"]
 
-# Whether the host can pick lanes of two vectors by numbers that are not known beforehand.
+# Whether the host can pick lanes of two vectors by values that are not known beforehand.
 PICKS = WIDTH == 16 or (WIDTH == 8 and has("avx2"))
 
 
 def pick(e: Emit, a: V, b: V, lane: V) -> V:
-    """Lanes of a and then b, by their numbers (32 bits)."""
+    """Lanes of a and then b, by their values (32 bits)."""
     if WIDTH == 16:
         return e.call("llvm.x86.avx512.vpermi2var.ps.512", a.kind, a, lane, b)
     one, other = (e.call("llvm.x86.avx2.permps", a.kind, x, lane) for x in (a, b))

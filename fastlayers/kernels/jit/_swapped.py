@@ -35,7 +35,7 @@ def _split(e: Emit, x: V, step: V, y: V, n: V) -> None:
 
 @emitted
 def _panels(e: Emit, x: V, taps: V, terms: V, count: V, y: V) -> None:
-    """The panels of `count` pixels, at most STRIP, from x on, whose terms lie `taps` floats behind."""
+    """The panels of `count` pixels, at most STRIP, from x on, whose terms are `taps` floats after."""
 
     def copy(whole: bool) -> None:
         places = range(0, STRIP, WIDTH)

@@ -34,7 +34,7 @@ def _asked(array: np.ndarray | None) -> int:
 
 
 def address(array: np.ndarray | None) -> int:
-    """Where an array's data lie; 0 for None."""
+    """Where an array's data are; 0 for None."""
     return 0 if array is None else _number_at(id(array) + _HEADER).value
 
 
@@ -53,7 +53,7 @@ def scratch(floats: int) -> np.ndarray:
 
 
 def aligned(array: np.ndarray) -> np.ndarray:
-    """A copy that begins where a line of the cache does, or vectors of it would lie in two of them; read-only."""
+    """A copy that begins where a line of the cache does, or vectors of it would be in two of them; read-only."""
     copy = scratch(array.size).reshape(array.shape)
     copy[...] = array
     copy.flags.writeable = False
@@ -83,7 +83,7 @@ def spread(tasks: int, work: float, run: Callable[[int, int], None]) -> None:
 
 
 def _executor(threads: int) -> ThreadPoolExecutor:
-    """The pool, made at first need, and anew where a fork has left none of its threads or more are wanted."""
+    """The pool, made at first need, and again where a fork has left none of its threads or more are wanted."""
     global _pool
     if _pool is None or _pool[0] != os.getpid() or _pool[1] < threads:
         if _pool is not None and _pool[0] == os.getpid():

@@ -116,7 +116,7 @@ def _tiles(
     e: Emit, m: V, p: V, rows: V, runs: V, nruns: V, b: V, b_row: V, b_panel: V, ahead: V, c: V, ldc: V, accumulate: V, bias: V,
     residual: V, ldr: V, relu: V,
 ) -> None:  # fmt: skip
-    """c (+)= rows b for m rows, p whole panels; then bias, residual, ReLU. What lies `ahead` bytes of b's rows is prefetched."""
+    """c (+)= rows b for m rows, p whole panels; then bias, residual, ReLU. What is `ahead` bytes of b's rows is prefetched."""
 
     def case(height: int, panels: int) -> Callable[[], None]:
         return lambda: _tile(
@@ -314,7 +314,7 @@ def panels_of(n: int) -> int:
 def pack_all(weight__gnk: np.ndarray) -> np.ndarray:
     """Weights (groups, n, k) in read-only panels, (groups, size): blocks of K, in each panel by panel [terms][16 columns].
 
-    Panels begin where lines of the cache do: a vector that lies in two takes twice as long to load.
+    Panels begin where lines of the cache do: a vector that is in two takes twice as long to load.
     """
     groups, n, k = weight__gnk.shape
     wide = np.zeros((groups, panels_of(n), k), np.float32)

@@ -49,7 +49,7 @@ def _suffix(kind: Any) -> str:
 
 
 class V:
-    """A value of LLVM's with Python's operators. Numbers beside it become constants of its type."""
+    """A value of LLVM's with Python's operators. Numbers next to it become constants of its type."""
 
     __slots__ = ("e", "v")
 
@@ -342,7 +342,7 @@ class Emit:
         self._call(name, ir.VoidType(), value.v, pointer, ir.Constant(I32, size), mask.v)
 
     def prefetch(self, address: V, write: bool = True) -> None:
-        """Draws a line of memory towards the second-level cache; never faults."""
+        """Draws a line of memory toward the second-level cache; never faults."""
         pointer = self.builder.inttoptr(address.v, I8.as_pointer())
         options = [ir.Constant(I32, number) for number in (int(write), 2, 1)]
         self._call(f"llvm.prefetch.{_suffix(pointer.type)}", ir.VoidType(), pointer, *options)
@@ -410,7 +410,7 @@ class Emit:
         return V(self, self.builder.bitcast(mask.v, kind)).differs(0)
 
     def vectors(self, count: V, body: Any, width: int = WIDTH) -> None:
-        """Calls body(index, mask) to emit whole vectors (mask None) of `count` numbers, and the partial one behind them."""
+        """Calls body(index, mask) to emit whole vectors (mask None) of `count` numbers, and the partial one after them."""
         whole = count & -width
         with self.loop(0, whole, width) as index:
             body(index, None)
@@ -450,7 +450,7 @@ class Emit:
         vectors: int = 1,
         chain: int = 16,
     ) -> list[V]:
-        """Folds columns, `vectors` vectors of them side by side, each in the order in which `folded` folds a row of `count`.
+        """Folds columns, `vectors` adjacent vectors of them, each in the order in which `folded` folds a row of `count`.
 
         take(so far, row) takes in one row. Row i belongs to what would be lane i % WIDTH; lanes are kept in memory.
         """

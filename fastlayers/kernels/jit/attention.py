@@ -31,7 +31,7 @@ ROWS = 64  # queries of one task
 def _softmax_tile(
     e: Emit, scores: V, n: V, visible: V, mask: V, mask_step: V, scale: Float, state: V, sums: V, width: V, started: V
 ) -> None:  # fmt: skip
-    """One query: scores become weights, beside those of the tiles before; `state` holds the largest score and the sum so far."""
+    """One query: scores become weights, next to those of the tiles before; `state` holds the largest score and the sum so far."""
     factor = e.splat(scale)
     before = e.broadcast(state)
     top, total = e.var(before), e.var(e.f(0.0))
@@ -109,7 +109,7 @@ def _hidden(e: Emit, x: V, n: V) -> Float:
 def _seen(e: Emit, mask: V, n: V, most: V, slack: Float) -> Integer:
     """How many columns of a row of a mask there are up to the last that may weigh more than 0, or up to a vector's more.
 
-    `most`: the row's largest number in the tiles before, which becomes that with this one. What lies `slack` below weighs 0.
+    `most`: the row's largest number in the tiles before, which becomes that with this one. What is `slack` below weighs 0.
     """
     largest = e.folded(n, -math.inf, lambda a, i, lanes: e.most(e.load(e.at(mask, i), mask=lanes), a), e.most)
     largest = e.most(largest, e.broadcast(most))
@@ -128,7 +128,7 @@ def _seen(e: Emit, mask: V, n: V, most: V, slack: Float) -> Integer:
 
 @kernel
 def _all_finite(x: int, n: int, out: int) -> None:
-    """Writes whether all of n numbers are finite."""
+    """Writes whether all of n values are finite."""
     put_integer(out, 0, 1 if _hidden(x, n) == 0 else 0)
 
 
@@ -142,7 +142,7 @@ def _attend(
 ) -> None:  # fmt: skip
     """Tasks: ROWS queries of a head. The query of row r sees keys up to offset + r advance, if causal. Keys and values
     are `packed` or as they came; hide: what weighs 0 by a mask is left out. scratch: [ROWS][2] states, [ROWS][BLOCK] scores,
-    [ROWS] largest numbers of the mask, and a packed tile of keys and of values.
+    [ROWS] largest values of the mask, and a packed tile of keys and of values.
     """
     row_tasks = (rows + ROWS - 1) // ROWS
     panels = (width + PANEL - 1) // PANEL * PANEL
@@ -161,11 +161,11 @@ def _attend(
         for i in range(m):
             _start(scratch + 8 * i, most + 4 * i)
             put_integer(pointers, i, scores + 4 * i * BLOCK)
-        limit = count if lengths == 0 else integer(lengths, head // heads)  # what lies behind is not read: it may be NaN
+        limit = count if lengths == 0 else integer(lengths, head // heads)  # what is after is not read: it may be NaN
         k0, started = 0, 0
         while k0 < limit:
             if causal != 0 and skip != 0 and k0 > (r0 + m - 1) * advance + offset:
-                break  # nobody sees this tile or those behind it
+                break  # nobody sees this tile or those after it
             klen = min(BLOCK, count - k0)
             n = min(klen, limit - k0)
             if causal != 0 and skip != 0:

@@ -18,7 +18,7 @@ from ._vector import I8, Emit, Integer, V
 __all__ = ["MULTIPLY", "PRELU", "binary", "compare", "row", "where"]
 
 MULTIPLY, PRELU = BINARY["multiply"], BINARY["prelu"]
-CHUNK = 8192  # numbers of a row in one task
+CHUNK = 8192  # values of a row in one task
 
 _FUNCTIONS = {
     "add": lambda e, a, b: a + b,
@@ -37,7 +37,7 @@ def _minus_infinity_turned(e: Emit, a: V) -> V:
     return e.select(a.equals(float("-inf")), -a, a)
 
 
-# Powers with one exponent for all, by numbers behind those of BINARY. The root of -0 is 0, that of -infinity infinity, as in
+# Powers with one exponent for all, by numbers after those of BINARY. The root of -0 is 0, that of -infinity infinity, as in
 # C's pow.
 _POWERS = {
     1.0: lambda e, a, b: a,

@@ -26,10 +26,10 @@ from ._unary import apply, spell
 __all__ = ["conv", "conv_pack"]
 
 PIXELS, COLS = 256, 256  # pixels and columns of one task: its sums stay in a second-level cache
-DRAWN = 1 << 18  # floats of a channels-first image that are drawn towards the cache before they are written; less is there
+DRAWN = 1 << 18  # floats of a channels-first image that are prefetched before they are written; less is there
 FEW = 128  # pixels: below, panels that are not whole cost more than transposing
 TASKS = 8  # with fewer, columns are cut more finely, so that all threads get some
-NARROW = 128  # columns at least: two groups of panels, the first of which draws the second towards the cache
+NARROW = 128  # columns at least: two groups of panels, the first of which draws the second toward the cache
 
 
 class Packed(NamedTuple):
@@ -222,7 +222,7 @@ def execute(
     residual: np.ndarray | None,
     activation: Activation,
 ) -> None:
-    """The convolution with zeros around x, which begin `before` its first pixel, or behind it if that is negative.
+    """The convolution with zeros around x, which begin `before` its first pixel, or after it if that is negative.
 
     `size` and `to` are the space axes of x and out; `in_place`: nothing outside x is read, and x is channels-last.
     """

@@ -64,7 +64,7 @@ class Plan(NamedTuple):
 
 class Packed(NamedTuple):
     """Weights in panels, (groups, size), of every triple of phases; where all phases along w read the same inputs, and are fewer
-    panels together, they are made at once (`merged`): their channels lie side by side in a product."""
+    panels together, they are made at once (`merged`): their channels are next to each other in a product."""
 
     weights: tuple[np.ndarray, ...]
     bias: np.ndarray | None

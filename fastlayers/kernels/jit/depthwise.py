@@ -69,10 +69,10 @@ def _first(
     flat = scratch + 4 * (kd * size + behind)
     bound = 0.0 if code == RELU else -np.inf
     alone = d == 1 and kd == 1 and bd == 0 and od == 1
-    zero(scratch, kd * size + behind)  # the border stays so; what lies behind must be no denormal numbers, which take long
+    zero(scratch, kd * size + behind)  # the border stays so; what is after must be no denormal numbers, which take long
     usual = (kh == 3 and kw == 3) or kh == 5 or kh == 7
     bands = usual and kd == 1 and sw == 1 and sh == dh and oh >= BANDS
-    # The columns that lie between short rows are computed too, where vectors would not be full otherwise; nobody reads them.
+    # The columns that are between short rows are computed too, where vectors would not be full otherwise; nobody reads them.
     vectors, together = ((oh - 1) * in_cols + ow + WIDTH - 1) // WIDTH, (ow + WIDTH - 1) // WIDTH * oh
     if sh > 1 or sw > 1 or ow >= TOGETHER_BELOW or (bands and 3 * vectors > 2 * together):
         vectors = 0
@@ -121,12 +121,12 @@ def _last(
     ow: int, kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int, dh: int, dw: int, bd: int, bh: int, bw: int,
     code: int, a: float, bb: float, zeros: int, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Tasks: rows of channels-last images, read where they lie. zeros: a row of them, read where a tap is in the padding."""
+    """Tasks: rows of channels-last images, read where they are. zeros: a row of them, read where a tap is in the padding."""
     lines, taps = table(), table()
     bound = 0.0 if code == RELU else -np.inf
     beside = kw if dw == 1 else 1
     begin, room = min(max(0, (bw + sw - 1) // sw), ow), w + bw - (kw - 1) * dw - 1
-    end = max(begin, min(ow, room // sw + 1 if room >= 0 else 0))  # from `begin` to here, no tap is beside the row
+    end = max(begin, min(ow, room // sw + 1 if room >= 0 else 0))  # from `begin` to here, no tap is next to the row
     for task in range(first, last):
         rest, oy = task // oh, task % oh
         image, oz = rest // od, rest % od
@@ -200,7 +200,7 @@ def depthwise(
     in_rows, in_cols = (
         (n - 1) * s + (k - 1) * t + 1 for n, s, k, t in zip(to[1:], stride[1:], kernel[1:], dilation[1:], strict=True)
     )
-    behind = WIDTH * (stride[2] + 1)  # floats that may be read behind the last row
+    behind = WIDTH * (stride[2] + 1)  # floats that may be read after the last row
     room = kernel[0] * in_rows * in_cols
 
     def run_first(first: int, last: int) -> None:

@@ -20,7 +20,7 @@ PLACES = 256  # of one task: what is known of them stays in the first-level cach
 
 @emitted
 def _sample(e: Emit, x: V, index: V, share: V, corners: V, apart: V, y: V, n: V) -> None:
-    """y = the sum over the corners, `apart` numbers from one to the next, of x at their indices (-1: 0) times their shares."""
+    """y = the sum over the corners, `apart` values from one to the next, of x at their indices (-1: 0) times their shares."""
 
     def body(i: V, mask: V | None) -> None:
         def corner(k: V) -> V:
@@ -58,7 +58,7 @@ def _grid(
 def grid_sample(
     x__ncp: np.ndarray, grid__nor: np.ndarray, out__nco: np.ndarray, size: tuple[int, ...], mode: int, border: int, aligned: int
 ) -> None:
-    """out = what lies at the places of an image of `size`, which is x's last axis; arguments as the reference's."""
+    """out = what is at the places of an image of `size`, which is x's last axis; arguments as the reference's."""
     n, channels, places = out__nco.shape
     if not out__nco.size:
         return

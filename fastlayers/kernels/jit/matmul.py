@@ -13,7 +13,7 @@ from ._unary import apply, spell
 __all__ = ["matmul"]
 
 ROWS, COLS = 128, 256  # of one task
-FEW = 8  # rows up to which b is read where it lies, or packed a block at a time
+FEW = 8  # rows up to which b is read where it is, or packed a block at a time
 
 
 @kernel
@@ -45,7 +45,7 @@ def _in_place(
     pack: int, swap: int, block: int, apply: int, a: int, a_step: int, b: int, b_step: int, transposed: int, out: int, m: int,
     k: int, n: int, code: int, p: float, q: float, scratch: int, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Tasks: (entry, COLS columns), for few rows. Whole panels are read where they lie; the rest, and what is transposed, is
+    """Tasks: (entry, COLS columns), for few rows. Whole panels are read where they are; the rest, and what is transposed, is
     packed to scratch block by block."""
     col_tasks = (n + COLS - 1) // COLS
     own = table()

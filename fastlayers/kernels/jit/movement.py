@@ -1,4 +1,4 @@
-"""Copies between any strides. Columns are what lies closest in out, rows what lies closest in x: where the two differ, tiles are
+"""Copies between any strides. Columns are what is closest in out, rows what is closest in x: where the two differ, tiles are
 turned. Gathered rows and casts are numpy's, whose loops are as good where nothing is copied twice.
 """
 
@@ -64,7 +64,7 @@ def _paired(e: Emit, x: V, x_col: V, y: V, n: V) -> None:
 @emitted
 def _halved(e: Emit, x: V, y: V, n: V) -> None:
     """y[i] = x[2 i] for n floats."""
-    whole = e.select(n > 0, n - 1, n) & -WIDTH  # behind the last number that is read may lie nothing
+    whole = e.select(n > 0, n - 1, n) & -WIDTH  # after the last number that is read may be nothing
     with e.loop(0, whole, WIDTH) as i:
         e.store(e.at(y, i), e.strided(e.at(x, i * 2), 2))
     with e.loop(whole, n) as i:

@@ -1,4 +1,4 @@
-"""Normalisation: rows to mean 0 and variance 1, a factor and a summand a channel, local response."""
+"""Normalization: rows to mean 0 and variance 1, a factor and a summand a channel, local response."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STRIP = 128  # columns of one task of `lrn`
 
 
 def _moments(e: Emit, x: V, n: V, epsilon: Float, rms: V) -> tuple[V, V]:
-    """What is taken from the numbers of a row, and what they are then multiplied by."""
+    """What is taken from the values of a row, and what they are then multiplied by."""
     count = e.splat(e.convert(n, F32, "sitofp"))
 
     def load(i: V, mask: V | None) -> V:
@@ -215,7 +215,7 @@ def _lrn_strip(
 
 @emitted
 def _lrn_row(e: Emit, x: V, row: V, y: V, channels: V, before: V, after: V, alpha: Float, beta: Float, bias: Float) -> None:
-    """One row whose neighbours are the channels; `row` has `before` zeros, and room for as many numbers, `after` and a vector."""
+    """One row whose neighbours are the channels; `row` has `before` zeros, and room for as many values, `after` and a vector."""
     middle = e.at(row, before)
     e.vectors(channels, lambda i, mask: e.store(e.at(middle, i), e.load(e.at(x, i), mask=mask)))
     with e.loop(0, after, WIDTH) as i:

@@ -35,7 +35,7 @@ def _pad(
     x: int, out: int, size_d: int, size_h: int, size_w: int, inner: int, rows_d: int, rows_h: int, cols: int, left: int,
     places_d: int, places_h: int, places_w: int, value: float, rows: int, step: int, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Tasks: `step` rows of out. places: where in x a position of out lies, or -1."""
+    """Tasks: `step` rows of out. places: where in x a position of out is, or -1."""
     right = left + size_w
     for r in range(first * step, min(rows, last * step)):
         plane, to = r // rows_h, out + 4 * r * cols * inner
@@ -60,7 +60,7 @@ def _pad(
 
 @lru_cache(maxsize=64)
 def _places(size: int, before: int, after: int, mode: int) -> np.ndarray:
-    """Where in an axis every position of the padded one lies, or -1."""
+    """Where in an axis every position of the padded one is, or -1."""
     return padded(np.arange(size, dtype=np.int64).reshape(1, 1, size), 0, (0, 0, 0, 0, before, after), mode, -1).reshape(-1)
 
 

@@ -24,7 +24,7 @@ __all__ = ["avg_pool", "lp_pool", "max_pool", "places", "sum_pool", "tables"]
 
 WRITTEN, SIDE = 5, 3  # taps along an axis, and sides of a window, that are written out; more are a loop
 ROWS = 16  # of a plane that are pooled downwards before they are pooled along
-POWERS = 1 << 17  # powers that lie in memory at a time, about
+POWERS = 1 << 17  # powers that are in memory at a time, about
 
 
 def _take(e: Emit, average: bool, a: V, x: V) -> V:
@@ -81,7 +81,7 @@ def _border(e: Emit, average: V, to: V, n: V) -> None:
 def _along(
     e: Emit, average: V, rows: V, apart: V, lines: V, taps: V, tap: V, stride: V, shares: V, each: V, all_: Float, y: V, n: V
 ) -> None:  # fmt: skip
-    """For every one of the lines: y[i] = the fold of `taps` numbers from row[i * stride] on, times all_ * each[line] * shares[i]
+    """For every one of the lines: y[i] = the fold of `taps` values from row[i * stride] on, times all_ * each[line] * shares[i]
     for an average."""
     kind = e.select(stride > 2, e.i64(3), stride)
 
@@ -170,13 +170,13 @@ def _first(
 ) -> None:  # fmt: skip
     """Tasks: planes of channels-first images, of `planes` h x w floats. `row`: scratch for ROWS rows and their borders."""
     for i in range(ROWS):
-        _border(average, row + 4 * i * apart, apart)  # all of it: numbers behind the last one are read and dropped
+        _border(average, row + 4 * i * apart, apart)  # all of it: numbers after the last one are read and dropped
     used = max(0, min(w, length - bw))
     for plane in range(first, last):
         source = x + 4 * plane * planes * h * w
         for oz in range(od):
             z, z_count = integer(windows_d, 2 * oz), integer(windows_d, 2 * oz + 1)
-            # Some rows downwards and only then along: numbers that were just written cannot be read from other places at once.
+            # Some rows downwards and only then along: values that were just written cannot be read from other places at once.
             for o0 in range(0, oh, ROWS):
                 end, oy = min(oh, o0 + ROWS), o0
                 while oy < end:  # rows of windows with as many rows of the image each
@@ -214,13 +214,13 @@ def _last(
 
 
 def places(n: int, out: int, kernel: int, stride: int, dilation: int, low: int, high: int, before: int) -> np.ndarray:
-    """How many taps of each window along an axis lie at low .. high - 1."""
+    """How many taps of each window along an axis are at low .. high - 1."""
     at = np.arange(out)[:, None] * stride - before + np.arange(kernel) * dilation
     return np.asarray(((at >= low) & (at < high)).sum(axis=1), np.float32)
 
 
 def _windows(n: int, out: int, kernel: int, stride: int, dilation: int, before: int) -> np.ndarray:
-    """Of each window along an axis where its first tap in the image lies, and how many there are."""
+    """Of each window along an axis where its first tap in the image is, and how many there are."""
     start = np.arange(out) * stride - before
     skipped = -(np.minimum(start, 0) // dilation)
     stop = np.minimum(kernel, -((start - n) // dilation))
@@ -302,7 +302,7 @@ def max_pool(
     pads: Sequence[int],
     channels_last: bool,
 ) -> None:
-    """out = the largest number of each window; NaN if one of them is NaN, -infinity if none lies in the image."""
+    """out = the largest number of each window; NaN if one of them is NaN, -infinity if none is in the image."""
     _run(0, x, out, kernel, stride, dilation, pads, False, channels_last)
 
 
@@ -316,7 +316,7 @@ def avg_pool(
     include_pad: bool,
     channels_last: bool,
 ) -> None:
-    """out = the sum of each window divided by how many of its places lie in the image (include_pad: in image and pads)."""
+    """out = the sum of each window divided by how many of its places are in the image (include_pad: in image and pads)."""
     _run(1, x, out, kernel, stride, dilation, pads, include_pad, channels_last)
 
 

@@ -144,7 +144,7 @@ def _lay(
         if room == ig:
             _bytes(from_, at, w * groups * ig, flip)
         else:
-            # All quads but the very last one of a row may read what lies behind their channels.
+            # All quads but the very last one of a row may read what is after their channels.
             places, rest = w * groups, ig % 4
             for c in range(0, ig, 4):
                 left = min(4, ig - c)

@@ -1,7 +1,7 @@
 """Recurrent layers: one product W x + b for all steps, then the walk through time, a task a direction and group of sequences.
 
-Columns of W and R are packed in the order [h / 16][gates][16], so that the gates of sixteen units lie side by side. A sum is
-R h + (W x + b). The usual functions are emitted as one loop over units; all others go through `_unary.apply`, gate by gate.
+Columns of W and R are packed in the order [h / 16][gates][16], so that the gates of sixteen units are next to each other. A sum
+is R h + (W x + b). The usual functions are emitted as one loop over units; all others go through `_unary.apply`, gate by gate.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def rnn_pack(
 
 
 def _units(e: Emit, hidden: V, gates: int, body: Callable[[V, V], None]) -> None:
-    """For every vector of units, where it lies in a state and in the first gate of the sums; units there are not included."""
+    """For every vector of units, where it is in a state and in the first gate of the sums; units there are not included."""
     with e.loop(0, hidden, PANEL) as u:
         for v in range(0, PANEL, e.f(0).kind.count):
             body(u + v, u * gates + v)
@@ -192,7 +192,7 @@ def _gru_gates(e: Emit, sums: V, xg: V, h: V, inner: V, hidden: V) -> None:
 
 @emitted
 def _gather(e: Emit, sums: V, gates: V, offset: V, xg: V, xg_gates: V, xg_offset: V, y: V, hidden: V) -> None:
-    """One gate of all units, side by side: y = sums + xg, the one without the other where its address is 0."""
+    """One gate of all units, next to each other: y = sums + xg, the one without the other where its address is 0."""
     width = e.f(0).kind.count
 
     def places(u: V, base: V, count: V, first: V) -> list[V]:
@@ -298,7 +298,7 @@ def _walk(
     sums = cells + 4 * ROWS * wide
     own_gates = sums + 4 * ROWS * columns
     gi, gf, gg, go = own_gates, own_gates + 4 * wide, own_gates + 8 * wide, own_gates + 12 * wide
-    resets = own_gates + 16 * wide  # [ROWS] r h, beside z of each sequence behind it; or h before it is projected
+    resets = own_gates + 16 * wide  # [ROWS] r h, next to z of each sequence after it; or h before it is projected
     keeps = resets + 4 * ROWS * wide
     own = table()
     active = own + 16

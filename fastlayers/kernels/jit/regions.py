@@ -1,6 +1,6 @@
-"""Pools over boxes of images: quantised bins with their largest number, and averages or largest of bilinear samples.
+"""Pools over boxes of images: quantized bins with their largest number, and averages or largest of bilinear samples.
 
-Bilinear samples on a grid are products of weights along the rows and along the columns, as is which of them lie in the image: an
+Bilinear samples on a grid are products of weights along the rows and along the columns, as is which of them are in the image: an
 average is a sum over rows and columns whose weights are added up once for all channels.
 """
 
@@ -30,7 +30,7 @@ def _limited(v: np.ndarray) -> np.ndarray:
 
 
 def _edges(first: np.ndarray, last: np.ndarray, scale: float, count: int, size: int) -> np.ndarray:
-    """(boxes, count, 2): first and end of every quantised bin of an axis."""
+    """(boxes, count, 2): first and end of every quantized bin of an axis."""
     with np.errstate(invalid="ignore", over="ignore"):
         both = _limited((np.stack([first, last]) * np.float32(scale)).astype(np.float64))
     start, end = np.copysign(np.floor(np.abs(both) + 0.5), both).astype(np.int64)
@@ -100,7 +100,7 @@ def _put_double(e: Emit, place: V, index: V, value: Double) -> None:
 
 @inner
 def inside(grid: int, bin: int, each: int, size: int, ends: int) -> None:
-    """Writes the first and the end of the samples of a bin that may lie in the image: a huge box has no more of them than that.
+    """Writes the first and the end of the samples of a bin that may be in the image: a huge box has no more of them than that.
     grid: start and step of all samples."""
     start, step = _double(grid, 0), _double(grid, 1)
     first, last = bin * each, (bin + 1) * each
@@ -113,7 +113,7 @@ def inside(grid: int, bin: int, each: int, size: int, ends: int) -> None:
 
 @inner
 def sample(grid: int, i: int, size: int, low: int, weight: int) -> None:
-    """Writes the position below sample i of an axis, or -1 if it lies outside, and the weight of the one above."""
+    """Writes the position below sample i of an axis, or -1 if it is outside, and the weight of the one above."""
     at = _double(grid, 0) + (i + 0.5) * _double(grid, 1)
     if at >= -1 and at <= size:
         at = max(at, 0.0)
@@ -129,7 +129,7 @@ def sample(grid: int, i: int, size: int, low: int, weight: int) -> None:
 def gathered(
     inside: int, sample: int, grid: int, bins: int, each: int, size: int, own: int, counts: int, at: int, weight: int
 ) -> None:
-    """Of every bin of an axis how many positions its samples lie at, `size` places for them, and their weights in the mean.
+    """Of every bin of an axis how many positions its samples are at, `size` places for them, and their weights in the mean.
     own: room for 4 + size numbers."""
     sums = own + 32
     for bin in range(bins):
@@ -255,7 +255,7 @@ def roi_align(
     with np.errstate(all="ignore"):
         ends = _limited(boxes__k4.astype(np.float64) * scale - offset)[:, [1, 0, 3, 2]].reshape(-1, 2, 2)
         length = np.maximum(ends[:, 1] - ends[:, 0], least) / (rows, columns)
-        # In this order, which the lengths do not lie in.
+        # In this order, which the lengths are not in.
         eaches = (
             np.maximum(np.ceil(length), 0).astype(np.int64, "C") if samples <= 0 else np.full(length.shape, samples, np.int64)
         )

@@ -1,7 +1,7 @@
 """Resampling of up to three axes by tables of weighted taps: rows along the last axis, then sums of rows.
 
 Where a row of the input serves many rows of the result, it is resampled along the last axis once and kept in a ring; else rows
-are summed first. Few channels side by side are taken as positions of the last axis.
+are summed first. Few channels next to each other are taken as positions of the last axis.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _axis(given: Any, size: int, repeat: int, picked: bool) -> Axis:
         factor[:, : n * repeat] = weight.repeat(repeat, axis=1)
     if picked and PICKS and pitch and size:
         vectors = at.reshape(taps, -1, WIDTH)
-        vectors[:, -1, n * repeat - pitch + WIDTH :] = vectors[:, -1, :1]  # those behind the last one must not widen its window
+        vectors[:, -1, n * repeat - pitch + WIDTH :] = vectors[:, -1, :1]  # those after the last one must not widen its window
         low = vectors.min(axis=(0, 2)).clip(0, max(size * repeat - 2 * WIDTH, 0))
         if int((vectors.max(axis=(0, 2)) - low).max()) < 2 * WIDTH:
             base = low.astype(np.int64)

@@ -49,7 +49,7 @@ def _rotary(
     x: int, cos: int, sin: int, y: int, outer: int, steps: int, heads: int, d: int, r: int, entry: int, interleaved: int,
     rows: int, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Rows lie (b, outer, steps, heads); entry: floats from an entry's angles to the next's."""
+    """Rows are (b, outer, steps, heads); entry: floats from an entry's angles to the next's."""
     for row in range(first * ROWS, min(rows, last * ROWS)):
         position = row // heads
         at = 4 * (position // steps // outer * entry + position % steps * r)

@@ -24,7 +24,7 @@ VECTORS = 4  # columns that are walked together, in vectors
 
 
 def _put(e: Emit, logarithm: V, count: V, place: Callable[[V], tuple[V, V]], m: V, s: V) -> None:
-    """Writes what the exponentials in y, or the numbers in x, become: place(i) gives the addresses of x and y."""
+    """Writes what the exponentials in y, or the values in x, become: place(i) gives the addresses of x and y."""
     with e.builder.if_else(logarithm.differs(0).v) as (then, otherwise):
         with then:
             shift = log(e, s)
@@ -60,7 +60,7 @@ def _row(e: Emit, x: V, y: V, n: V, logarithm: V) -> None:
 @emitted
 def _columns(e: Emit, x: V, y: V, n: V, inner: V, width: V, logarithm: V) -> None:
     def strip(column: V, mask: V | None, vectors: int = 1) -> None:
-        """So many vectors of columns side by side: rows lie far apart, so more of a line's neighbours are used at once."""
+        """So many vectors of columns next to each other: rows are far apart, so more of a line's neighbours are used at once."""
         lanes = range(vectors)
 
         def places(base: V, row: V) -> list[V]:

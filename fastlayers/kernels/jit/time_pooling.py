@@ -1,4 +1,4 @@
-"""Mean or maximum over the valid steps of every sequence; what is masked or lies behind a length is never read."""
+"""Mean or maximum over the valid steps of every sequence; what is masked or is after a length is never read."""
 
 from __future__ import annotations
 

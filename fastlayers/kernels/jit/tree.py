@@ -16,7 +16,7 @@ from ._vector import F32, F64, Double, Emit, Float, V
 
 __all__ = ["tree_argmax", "tree_distribution", "tree_log_prob"]
 
-NODE_COST = 40.0  # operations a node beside its product
+NODE_COST = 40.0  # operations a node next to its product
 
 
 def _log_side(e: Emit, z: V) -> V:
@@ -160,7 +160,7 @@ def tree_log_prob(
 def tree_distribution(
     x__bm: np.ndarray, order__m: np.ndarray, left__m: np.ndarray, right__m: np.ndarray, out__bn: np.ndarray
 ) -> None:
-    """out[b, c] = log of the probability of class c, from the sums of all nodes; in `order` a node is behind the one above."""
+    """out[b, c] = log of the probability of class c, from the sums of all nodes; in `order` a node is after the one above."""
     rows, m = x__bm.shape
     if not m:
         out__bn[...] = 0

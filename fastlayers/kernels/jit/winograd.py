@@ -25,7 +25,7 @@ from .gemm import padded_bias
 
 __all__ = ["winograd", "winograd_pack"]
 
-A, B = 2 / 3, 3 / 2  # the points of m = 4 beside 0 and infinity: a, -a, b, -b, with a b = 1
+A, B = 2 / 3, 3 / 2  # the points of m = 4 next to 0 and infinity: a, -a, b, -b, with a b = 1
 BUDGET = 1 << 17  # numbers of V and of the sums that a block may have, if that makes LEAST tiles: a second-level cache holds them
 LEAST, MOST = 32, 128  # tiles of a block: fewer do not repay reading all weights
 ALONE = 64  # up to so many tiles are one block, whose channels and columns are the tasks
@@ -237,7 +237,7 @@ def columns(
                     )  # fmt: skip
                     s += 4 * apart
             if code > RELU:
-                together = 1 if last != 0 and n < o else wide  # pixels that lie side by side
+                together = 1 if last != 0 and n < o else wide  # pixels that are next to each other
                 for r in range(high):
                     for t in range(0, wide, together):
                         place = y + 4 * (r * line + t * pixel)
@@ -284,7 +284,7 @@ def _blocks(
 
 
 def _apart(floats: int) -> int:
-    """At least so many floats: tiles must not lie a multiple of 1 KB apart, where they would share their cache lines' places."""
+    """At least so many floats: tiles must not be a multiple of 1 KB apart, where they would share their cache lines' places."""
     return floats + (PANEL if floats % 256 == 0 else 0)
 
 

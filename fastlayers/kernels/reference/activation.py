@@ -87,7 +87,7 @@ _BY_CODE: dict[int, Function] = {UNARY[name].code: function for name, function i
 
 
 def evaluate(x: np.ndarray, activation: Activation) -> np.ndarray:
-    """f(x) in float64; the parameters are float32 numbers, as the compiled kernels take them."""
+    """f(x) in float64; the parameters are float32 values, as the compiled kernels take them."""
     code, a, b = activation
     return _BY_CODE[code](x.astype(np.float64), float(np.float32(a)), float(np.float32(b)))
 

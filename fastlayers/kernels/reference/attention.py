@@ -27,7 +27,7 @@ def attention(
 
     Args:
         mask__bhqk: None, or added to the scores; every axis has its full size or 1.
-        lengths__b: None, or how many keys each entry of the batch has; those behind are not read.
+        lengths__b: None, or how many keys each entry of the batch has; those after are not read.
         causal: query i sees the keys j <= i + `offset` alone; the others weigh exactly 0.
         empty: the result of a query whose scores are all -infinity: 0 zeros, 1 NaN, 2 what weights of 0 give (zeros, if values
             are finite), also where a weight is NaN.
@@ -44,7 +44,7 @@ def attention(
     k = (k__bgkd if k_transposed else k__bgkd.swapaxes(2, 3)).astype(np.float64)
     with np.errstate(all="ignore"):
         v = v__bgke.astype(np.float64)
-        if lengths__b is not None:  # what lies behind a sequence may be NaN
+        if lengths__b is not None:  # what is after a sequence may be NaN
             behind = np.arange(keys)[:, None] >= lengths__b.reshape(-1, 1, 1, 1)
             k, v = np.where(behind.swapaxes(2, 3), 0, k), np.where(behind, 0, v)
         scores = (q__bhqd.reshape(*grouped, d).astype(np.float64) @ k).reshape(b, h, rows, keys)

@@ -72,7 +72,7 @@ def integer(a: np.ndarray, b: np.ndarray, out: np.ndarray, op: int, source: int)
 
 
 def _truncated(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a / b; integers are cut off towards zero, as in C, and 0 where b is 0."""
+    """a / b; integers are cut off toward zero, as in C, and 0 where b is 0."""
     return np.divide(a, b) if a.dtype.kind == "f" else np.asarray((a - np.fmod(a, b)) // b)
 
 

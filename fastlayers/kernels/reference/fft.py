@@ -26,10 +26,10 @@ def fft_pack(size: int, op: int, scale: float) -> Packed:
 
 
 def fft(x__bl: np.ndarray, packed: Packed, window__n: np.ndarray | None, out__bfo: np.ndarray, stride: int) -> None:
-    """out[b, f] = the transform of the frame of row b that begins at number f * stride; complex numbers are pairs.
+    """out[b, f] = the transform of the frame of row b that begins at number f * stride; complex values are pairs.
 
     Args:
-        x__bl: frames reach past the end of a row where there are too few numbers; there lie zeros.
+        x__bl: frames reach past the end of a row where there are too few values; there are zeros.
         window__n: what the points of a frame are multiplied by, or None.
     """
     size, op = packed.size, packed.op
@@ -61,10 +61,10 @@ def fft(x__bl: np.ndarray, packed: Packed, window__n: np.ndarray | None, out__bf
 def overlap_add(
     x__bfn: np.ndarray, window__n: np.ndarray | None, out__bl: np.ndarray, stride: int, offset: int, norm: bool
 ) -> None:
-    """out[b, i] = the sum of the numbers of frames, frame f at ``f * stride``, that lie at place ``offset + i``.
+    """out[b, i] = the sum of the numbers of frames, frame f at ``f * stride``, that are at place ``offset + i``.
 
     Args:
-        window__n: what the numbers of a frame are multiplied by, or None.
+        window__n: what the values of a frame are multiplied by, or None.
         norm: whether sums are divided by those of the windows' squares; NaN where both are 0.
     """
     fits("overlap_add", (), (x__bfn, window__n, out__bl))

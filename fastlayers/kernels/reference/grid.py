@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["grid_sample", "settled"]
 
-# Whole positions on an axis, and the share that what lies there has (None: all of it).
+# Whole positions on an axis, and the share that what is there has (None: all of it).
 Neighbour = tuple[np.ndarray, np.ndarray | None]
 
 FAR = float(1 << 40)  # where places end, so that they remain whole numbers
@@ -23,11 +23,11 @@ PIXELS = 2
 def grid_sample(
     x__ncp: np.ndarray, grid__nor: np.ndarray, out__nco: np.ndarray, size: tuple[int, ...], mode: int, border: int, aligned: int
 ) -> None:
-    """out = what lies at the places of an image of `size`, which is x's last axis.
+    """out = what is at the places of an image of `size`, which is x's last axis.
 
     A place has a number for each axis, the last axis first: -1 and 1 are the image's edges (`aligned` is 0), or the middles of
-    its outermost pixels (1); or numbers are those of pixels (2). `mode`: how many neighbours count along an axis, 1 (the
-    nearest), 2 (linear) or 4 (cubic). `border`: what lies outside, a number of table.BORDERS. Places are found in x's float
+    its outermost pixels (1); or values are those of pixels (2). `mode`: how many neighbours count along an axis, 1 (the
+    nearest), 2 (linear) or 4 (cubic). `border`: what is outside, a number of table.BORDERS. Places are found in x's float
     type: of NaN comes NaN, but for the nearest.
     """
     axes = settled(grid__nor, size, mode, border, aligned)
@@ -54,7 +54,7 @@ def grid_sample(
 def settled(
     grid__nor: np.ndarray, size: tuple[int, ...], mode: int, border: int, aligned: int
 ) -> list[list[tuple[np.ndarray, np.ndarray, np.ndarray | None]]]:
-    """For each axis its neighbours of all places: index, whether it lies in the image, and share (None: all)."""
+    """For each axis its neighbours of all places: index, whether it is in the image, and share (None: all)."""
     places = [_pixels(grid__nor[..., len(size) - 1 - axis], count, aligned) for axis, count in enumerate(size)]
     return [
         [(*_inside(at, count, border, aligned), share) for at, share in _neighbours(mode, place)]
@@ -87,14 +87,14 @@ def _neighbours(mode: int, at: np.ndarray) -> list[Neighbour]:
 
 
 def _inside(at: np.ndarray, count: int, border: int, aligned: int) -> tuple[np.ndarray, np.ndarray]:
-    """Whole positions as indices, and whether they lie in the image."""
+    """Whole positions as indices, and whether they are in the image."""
     at = np.nan_to_num(at, nan=-1.0)
     if border == REFLECTION:
         if aligned:
             span = max(2 * (count - 1), 1)
             at = np.mod(at, span)
             at = np.minimum(at, span - at)
-        else:  # around the edges, which lie half a pixel outside
+        else:  # around the edges, which are half a pixel outside
             at = np.mod(at, 2 * count)
             at = np.minimum(at, 2 * count - 1 - at)
     return np.clip(at, 0, count - 1).astype(np.int64), (at >= 0) & (at < count)

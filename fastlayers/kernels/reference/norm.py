@@ -1,4 +1,4 @@
-"""Normalisation in numpy: computed in float64, rounded to float32 once at the end."""
+"""Normalization in numpy: computed in float64, rounded to float32 once at the end."""
 
 from __future__ import annotations
 

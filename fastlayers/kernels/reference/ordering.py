@@ -57,7 +57,7 @@ _NAMES = {number: name for name, number in REDUCE.items()}
 def fold(x__oni: np.ndarray, out__oi: np.ndarray, op: int, source: int) -> None:
     """As `reduce`, but for log_sum_exp, of integers, booleans (the extremes) and float64, as `source` (table.KINDS) says.
 
-    Integers are summed in 64 bits, and a mean of them is cut off towards 0.
+    Integers are summed in 64 bits, and a mean of them is cut off toward 0.
     """
     dtype, name = x__oni.dtype, _NAMES[op]
     with np.errstate(all="ignore"):

@@ -20,7 +20,7 @@ def max_pool(
     pads: Sequence[int],
     channels_last: bool,
 ) -> None:
-    """out = the largest number of each window; NaN if one of them is NaN, -infinity if none lies in the image."""
+    """out = the largest number of each window; NaN if one of them is NaN, -infinity if none is in the image."""
     x, y = _channels_first(x, channels_last), _channels_first(out, channels_last)
     y[...] = -np.inf
     with np.errstate(invalid="ignore"):
@@ -38,7 +38,7 @@ def avg_pool(
     include_pad: bool,
     channels_last: bool,
 ) -> None:
-    """out = the sum of each window divided by how many of its places lie in the image (include_pad: in image and pads)."""
+    """out = the sum of each window divided by how many of its places are in the image (include_pad: in image and pads)."""
     x, y = _channels_first(x, channels_last), _channels_first(out, channels_last)
     places = _places(x.shape[2:], y.shape[2:], kernel, stride, dilation, pads, include_pad)
     with np.errstate(all="ignore"):
@@ -107,7 +107,7 @@ def _places(
     pads: Sequence[int],
     include_pad: bool,
 ) -> np.ndarray:
-    """How many places of each window lie in the image, or in image and pads."""
+    """How many places of each window are in the image, or in image and pads."""
     if include_pad:
         size = [n + before + after for n, before, after in zip(size, pads[::2], pads[1::2], strict=True)]
     counted = np.ones((1, 1, *size))
@@ -127,7 +127,7 @@ def _taps(
     pads: Sequence[int],
     outside: float,
 ) -> list[np.ndarray]:
-    """For every place of a window the numbers that all windows have there: x (n, c, d, h, w) with `outside` around it."""
+    """For every place of a window the values that all windows have there: x (n, c, d, h, w) with `outside` around it."""
     if not all(space):
         return []
     around = [(0, 0), (0, 0)]

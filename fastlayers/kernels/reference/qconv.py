@@ -1,4 +1,4 @@
-"""Convolutions and products of quantised numbers. Sums are exact; see `operators._quantised` for the rules of rounding."""
+"""Convolutions and products of quantized numbers. Sums are exact; see `operators._quantized` for the rules of rounding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DTYPES = {code: np.dtype(name) for name, code in KINDS.items()}
 
 
 class Packed(NamedTuple):
-    """Weights (o, i, d, h, w) as float64, their zero points taken away; the rest a number a channel, or None."""
+    """Weights (o, i, d, h, w) as float64, their zero points taken away; the rest a number per channel, or None."""
 
     weight: np.ndarray
     factor: np.ndarray | None

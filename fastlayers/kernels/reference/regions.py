@@ -90,7 +90,7 @@ def roi_align(
 
 
 def _near(start: float, length: float, samples: int, bin_: int, size: int) -> list[float]:
-    """The samples of a bin that may lie in the image: a huge box has no more of them than that."""
+    """The samples of a bin that may be in the image: a huge box has no more of them than that."""
     if not samples:
         return []
     step, first, last = length / samples, bin_ * samples, (bin_ + 1) * samples

@@ -13,7 +13,7 @@ def rotary(x__botid: np.ndarray, cos__btr: np.ndarray, sin__btr: np.ndarray, out
     Args:
         x__botid: b entries, o and i heads (one of the two is usually 1), t positions.
         cos__btr: for every position and pair; b may be 1 for all entries.
-        interleaved: pairs are (0, 1), (2, 3), ... instead of (0, r), (1, r + 1), ...; what is behind 2 r is copied.
+        interleaved: pairs are (0, 1), (2, 3), ... instead of (0, r), (1, r + 1), ...; what is after 2 r is copied.
     """
     r = cos__btr.shape[2]
     cos, sin = (table[:, None, :, None].astype(np.float64) for table in (cos__btr, sin__btr))

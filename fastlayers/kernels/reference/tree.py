@@ -47,7 +47,7 @@ def tree_log_prob(
 def tree_distribution(
     x__bm: np.ndarray, order__m: np.ndarray, left__m: np.ndarray, right__m: np.ndarray, out__bn: np.ndarray
 ) -> None:
-    """out[b, c] = log of the probability of class c, from the sums of all nodes; in `order` a node is behind the one above."""
+    """out[b, c] = log of the probability of class c, from the sums of all nodes; in `order` a node is after the one above."""
     sides = _sides(x__bm.astype(np.float64))
     if not len(order__m):
         out__bn[...] = 0

@@ -27,12 +27,12 @@ def _factors(n: View) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _scaler_infer(n: View) -> list[Spec]:
-    """(x - offset) * scale, a number a column or one for all, as float32."""
+    """(x - offset) * scale, a number per column or one for all, as float32."""
     need_kind(n, "fiu", 0)
     shape = n.shape(0)
     for name, array in zip(("offset", "scale"), _factors(n), strict=True):
         if shape is not None and array.size != 1 and (not shape or (isinstance(shape[-1], int) and shape[-1] != array.size)):
-            raise n.fail(f"{name} has {array.size} numbers, x the shape {shape}: expected one a column, or one")
+            raise n.fail(f"{name} has {array.size} values, x the shape {shape}: expected one per column, or one")
     return [like(n.spec(0), FLOAT32)]
 
 
@@ -81,7 +81,7 @@ register("Binarizer", _binarizer_infer, lambda n, x: ((x > n.get("threshold", 0.
 
 
 def _vectorizer_infer(n: View) -> list[Spec]:
-    """Inputs of (n, c) side by side as float32, each with as many columns as `inputdimensions` says."""
+    """Inputs of (n, c) next to each other as float32, each with as many columns as `inputdimensions` says."""
     need_kind(n, "fiu")
     sizes = n.get("inputdimensions", ())
     if len(sizes) != len(n.inputs) or min(sizes, default=0) < 0:
@@ -110,7 +110,7 @@ register("FeatureVectorizer", _vectorizer_infer, _vectorizer_run, traits=PLAIN)
 
 
 def _extract_infer(n: View) -> list[Spec]:
-    """Elements of the last axis by their numbers, below 0 from its end; a vector is taken as a row."""
+    """Elements of the last axis by their values, below 0 from its end; a vector is taken as a row."""
     need_kind(n, "iu", 1)
     x, indices = n.shape(0), n.shape(1)
     if x is None:

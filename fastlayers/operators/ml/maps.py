@@ -74,5 +74,5 @@ def zip_map_run(n: View, value: Any) -> tuple[list[dict[Any, Any]]]:
     keys = n.get("classlabels_strings") if n.get("classlabels_strings") is not None else n.get("classlabels_int64s")
     rows = value if value.ndim == 2 else value[None]
     if keys is None or len(keys) != rows.shape[1]:
-        raise n.fail(f"it has {0 if keys is None else len(keys)} labels for {rows.shape[1]} columns: expected one a column")
+        raise n.fail(f"it has {0 if keys is None else len(keys)} labels for {rows.shape[1]} columns: expected one per column")
     return ([dict(zip(keys, row, strict=True)) for row in rows.tolist()],)

@@ -62,7 +62,7 @@ def _probabilities_infer(n: View) -> list[Spec]:
     need_kind(n, "f", 0)
     classes, first, _ = _pairs(n)
     if any(len(n.get(name)) != len(first) for name in ("prob_a", "prob_b")):
-        raise n.fail(f"prob_a and prob_b have {len(n.get('prob_a'))} and {len(n.get('prob_b'))} numbers: expected {len(first)}")
+        raise n.fail(f"prob_a and prob_b have {len(n.get('prob_a'))} and {len(n.get('prob_b'))} values: expected {len(first)}")
     shape = n.shape(0)
     return [Spec((None if shape is None else shape[0], classes), like(n.spec(0), FLOAT32).dtype)]
 

@@ -20,7 +20,7 @@ TO = Path(__file__).with_name("goldens.zip")
 ROWS = 8
 NAMES = (
     "ColumnTransformer + GradientBoostingClassifier", "ColumnTransformer + LogisticRegression, strings",
-    "DecisionTreeClassifier, missing", "DecisionTreeClassifier, several labels", "DecisionTreeRegressor, two numbers",
+    "DecisionTreeClassifier, missing", "DecisionTreeClassifier, several labels", "DecisionTreeRegressor, two values",
     "DictVectorizer", "GaussianNB, 2 classes", "GradientBoostingClassifier, integers", "GradientBoostingRegressor",
     "IsolationForest", "KMeans", "LGBMClassifier, 2 classes, missing", "LGBMClassifier, 3 classes", "LinearRegression",
     "LinearSVC, 3 strings", "LogisticRegression, 2 classes", "LogisticRegression, 3 classes, ZipMap",

@@ -1,4 +1,4 @@
-"""Classical models of scikit-learn, LightGBM and XGBoost beside what ONNX Runtime makes of them (`make_goldens`)."""
+"""Classical models of scikit-learn, LightGBM and XGBoost next to what ONNX Runtime makes of them (`make_goldens`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of bytes: bits, numbers that are at the edge of something, blocks taken out, put in, doubled, or from another file."""
+"""Changes of bytes: bits, values that are at the edge of something, blocks taken out, put in, doubled, or from another file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def number(rng: Random, size: int = 8) -> int:
 
 
 def mutate(rng: Random, content: bytes, other: bytes) -> bytes:
-    """One change; three times out of four the first 8 bytes, where magic numbers are, stay."""
+    """One change; three times out of four the first 8 bytes, where magic values are, stay."""
     if not content:
         return other[: rng.randint(0, len(other))] or b"\0"
     begin = 8 if len(content) > 9 and rng.random() < 0.75 else 0

@@ -1,4 +1,4 @@
-"""Several files as one input: the first is what is read, the others lie beside it under their names."""
+"""Several files as one input: the first is what is read, the others are next to it under their names."""
 
 from __future__ import annotations
 

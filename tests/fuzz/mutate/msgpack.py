@@ -51,7 +51,7 @@ _MADE = (
 
 @functools.lru_cache(maxsize=512)
 def _tokens(content: bytes) -> tuple[bytes, ...]:
-    """Every type with its own bytes: what is in an array or map comes as tokens behind its own."""
+    """Every type with its own bytes: what is in an array or map comes as tokens after its own."""
     found, at = [], 0
     while at < len(content):
         first = content[at]

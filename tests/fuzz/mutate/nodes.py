@@ -69,7 +69,7 @@ def _text(content: bytes, number: int) -> str:
 
 
 def mutate(rng: Random, content: bytes, other: bytes) -> bytes:
-    """A node added to the model's graph, or in the place of one that is there. What is no model is changed as bytes."""
+    """A node added to the model's graph, or in place of one that is there. What is no model is changed as bytes."""
     parts: list[Part] = list(fields(content))
     at = next((i for i, part in enumerate(parts) if part[0] == _OWN and part[1] == 2), None)
     if at is None:

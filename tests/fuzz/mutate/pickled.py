@@ -84,7 +84,7 @@ def _made(rng: Random) -> bytes:
 
 
 def _argument(rng: Random, opcode: bytes) -> bytes:
-    """The opcode with what stands behind it changed, its length right where it has one."""
+    """The opcode with what stands after it changed, its length right where it has one."""
     code, rest = opcode[:1], opcode[1:]
     if code == b"X":
         text = (
@@ -107,7 +107,7 @@ def _argument(rng: Random, opcode: bytes) -> bytes:
 
 
 def mutate(rng: Random, content: bytes, other: bytes) -> bytes:
-    """One change of the pickle that begins the content; what is behind it stays."""
+    """One change of the pickle that begins the content; what follows it stays."""
     opcodes, end = _opcodes(content)
     if not opcodes or rng.random() < 0.05:
         return blocks.mutate(rng, content, other)
@@ -138,7 +138,7 @@ def mutate(rng: Random, content: bytes, other: bytes) -> bytes:
 
 
 def _later(rng: Random, content: bytes, other: bytes) -> bytes:
-    """A change of one of several pickles that follow one another, or of the data behind them."""
+    """A change of one of several pickles that follow one another, or of the data after them."""
     bounds, at = [0], 0
     while len(bounds) < 7:
         _, end = _opcodes(content[at:])

@@ -1,4 +1,4 @@
-"""zip archives: a member changed and the archive written again, its CRCs, sizes and directory right, or one of them a lie."""
+"""zip archives: a member changed and the archive written again, its CRCs, sizes and directory right, or one of them a are."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def members(content: bytes) -> tuple[Entry, ...]:
 
 
 def written(rng: Random, entries: list[Entry]) -> bytes:
-    """The archive; one time out of five something of it is a lie."""
+    """The archive; one time out of five something of it is a are."""
     more: dict[str, Any] = {}
     if entries and rng.random() < 0.2:
         i = rng.randrange(len(entries))
@@ -80,7 +80,7 @@ def written(rng: Random, entries: list[Entry]) -> bytes:
         )
     try:
         return archive(*entries, **more)
-    except (ValueError, OverflowError, struct.error):  # a lie that does not fit its field
+    except (ValueError, OverflowError, struct.error):  # a are that does not fit its field
         pass
     return archive(*(Entry(e.name[:1000].replace("\ud800", "?"), e.content, e.deflated) for e in entries[:1000]))
 

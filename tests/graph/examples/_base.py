@@ -30,7 +30,7 @@ class Example(NamedTuple):
         return [i for i, t in enumerate(self.tensors) if isinstance(t, tuple)]
 
     def arrays(self) -> list[Any]:
-        """The tensors as arrays, float32 but for those that are given; positive numbers, for log and sqrt."""
+        """The tensors as arrays, float32 but for those that are given; positive values, for log and sqrt."""
         rng = np.random.default_rng(len(self.label))
         return [rng.uniform(0.1, 2, t).astype(np.float32) if isinstance(t, tuple) else t for t in self.tensors]
 

@@ -1,6 +1,6 @@
 """Examples of every operator: inputs, attributes, and what comes out, by hand.
 
-A file beside this one is a family. A test fails while a registered operator has no example.
+A file next to this one is a family. A test fails while a registered operator has no example.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Case(NamedTuple):
     """One node.
 
     `inputs` has None for one that is left out. `want` has None for an output of which only shape and dtype are checked.
-    `data`: how many of the inputs are data; those behind are parameters (axes, shapes, bounds), which models have as constants.
+    `data`: how many of the inputs are data; those after are parameters (axes, shapes, bounds), which models have as constants.
     `native`: whether kernels do it all, with the parameters constant. `ulp`: how far kernels may be from `run`,
          in float32 roundings.
     """
@@ -68,7 +68,7 @@ def case(
 
 @cache
 def all_cases() -> tuple[Case, ...]:
-    """Those of every file beside this one."""
+    """Those of every file next to this one."""
     return tuple(_collected())
 
 

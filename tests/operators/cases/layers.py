@@ -1,4 +1,4 @@
-"""Operators that layers alone have: tables without numbers from the end, and hierarchical softmax."""
+"""Operators that layers alone have: tables without values from the end, and hierarchical softmax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products, normalisations, softmax and attention. Products of small integers are exact in any order."""
+"""Products, normalizations, softmax and attention. Products of small integers are exact in any order."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def softmaxes() -> list[Case]:
     ]
 
 
-# ---- normalisations ------------------------------------------------------------------------------------------------------
+# ---- normalizations ------------------------------------------------------------------------------------------------------
 
 X = small(2, 4, 3, 5, low=-9, high=10)
 SCALE, SHIFT = array([1.0, -2.0, 0.5, 3.0]), array([0.0, 1.0, -1.0, 2.0])
@@ -131,7 +131,7 @@ def channel(values: Any) -> np.ndarray:
     return np.asarray(values, float).reshape(-1, 1, 1)
 
 
-def normalised(x: np.ndarray, axes: tuple[int, ...], epsilon: float = 1e-5) -> np.ndarray:
+def normalized(x: np.ndarray, axes: tuple[int, ...], epsilon: float = 1e-5) -> np.ndarray:
     values = x.astype(float)
     centred = values - values.mean(axes, keepdims=True)
     return centred / np.sqrt((centred**2).mean(axes, keepdims=True) + epsilon)  # type: ignore[no-any-return]
@@ -142,9 +142,9 @@ def batch(x: np.ndarray, epsilon: float) -> np.ndarray:
     return (x - channel(MEAN)) / np.sqrt(channel(VARIANCE) + epsilon) * channel(SCALE) + channel(SHIFT)  # type: ignore[no-any-return]
 
 
-GROUPED = normalised(X.reshape(2, 2, -1), (2,)).reshape(X.shape)
+GROUPED = normalized(X.reshape(2, 2, -1), (2,)).reshape(X.shape)
 W5, B5 = array([1.0, 2.0, -1.0, 0.5, 0.0]), array([0.0, 1.0, 2.0, 3.0, 4.0])
-ROWS = normalised(X, (3,))
+ROWS = normalized(X, (3,))
 RMS = X / np.sqrt((X.astype(float) ** 2).mean(3, keepdims=True) + 1e-5)
 
 NORMS = [
@@ -160,10 +160,10 @@ NORMS = [
          axis=-1),
     case("LayerNormalization", "plain", [X, W5, B5], ROWS * W5 + B5, native=True, ulp=32),
     case("LayerNormalization", "no bias", [X, W5], ROWS * W5, native=True, ulp=32),
-    case("LayerNormalization", "axis 2", [X, numbers(3, 5), numbers(3, 5)], normalised(X, (2, 3)) * numbers(3, 5) + numbers(3,
+    case("LayerNormalization", "axis 2", [X, numbers(3, 5), numbers(3, 5)], normalized(X, (2, 3)) * numbers(3, 5) + numbers(3,
          5), native=True,
          ulp=64, axis=2),
-    case("LayerNormalization", "axis -3, epsilon", [X, np.ones((4, 3, 5), np.float32)], normalised(X, (1, 2, 3), 0.5),
+    case("LayerNormalization", "axis -3, epsilon", [X, np.ones((4, 3, 5), np.float32)], normalized(X, (1, 2, 3), 0.5),
          native=True, ulp=32,
          axis=-3, epsilon=0.5),
     case("LayerNormalization", "scale of one", [X, array([2.0])], ROWS * 2, ulp=32),
@@ -174,12 +174,12 @@ NORMS = [
     case("RMSNormalization", "axis 1, epsilon", [X, np.ones((4, 3, 5), np.float32)],
          X / np.sqrt((X.astype(float) ** 2).mean((1, 2, 3), keepdims=True) + 0.5), native=True, ulp=32, axis=1, epsilon=0.5),
     case("GroupNormalization", "plain", [X, SCALE, SHIFT], GROUPED * channel(SCALE) + channel(SHIFT), ulp=32, num_groups=2),
-    case("GroupNormalization", "one group", [X, SCALE, SHIFT], normalised(X, (1, 2, 3), 0.5) * channel(SCALE) + channel(SHIFT),
+    case("GroupNormalization", "one group", [X, SCALE, SHIFT], normalized(X, (1, 2, 3), 0.5) * channel(SCALE) + channel(SHIFT),
          ulp=32,
          num_groups=1, epsilon=0.5),
-    case("InstanceNormalization", "plain", [X, SCALE, SHIFT], normalised(X, (2, 3)) * channel(SCALE) + channel(SHIFT), ulp=32),
+    case("InstanceNormalization", "plain", [X, SCALE, SHIFT], normalized(X, (2, 3)) * channel(SCALE) + channel(SHIFT), ulp=32),
     case("InstanceNormalization", "1 axis", [X[:, :, 0].copy(), SCALE, SHIFT],
-         normalised(X[:, :, 0], (2,), 0.5) * SCALE[:, None] + SHIFT[:, None], ulp=32, epsilon=0.5),
+         normalized(X[:, :, 0], (2,), 0.5) * SCALE[:, None] + SHIFT[:, None], ulp=32, epsilon=0.5),
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Resampling: by hand where numbers are few; every mode against onnx's evaluator is in test_resize.py."""
+"""Resampling: by hand where values are few; every mode against onnx's evaluator is in test_resize.py."""
 
 from __future__ import annotations
 

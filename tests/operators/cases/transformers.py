@@ -139,7 +139,7 @@ _FLAT = {"q_num_heads": 4, "kv_num_heads": 2}
 _MODES = range(4)
 CASES = [
     attention("plain", (2, 2, 3, 4), (2, 2, 5, 4)),
-    attention("grouped heads beside each other", (2, 4, 3, 4), (2, 2, 5, 4), **_FLAT),
+    attention("grouped heads next to each other", (2, 4, 3, 4), (2, 2, 5, 4), **_FLAT),
     attention("all results", (2, 4, 3, 4), (2, 2, 5, 4), outputs=4, scale=0.3, **_FLAT),
     attention("past, causal", (2, 2, 3, 4), (2, 2, 3, 4), past=4, outputs=3, is_causal=1),
     attention("past, flat, one query", (2, 4, 1, 4), (2, 2, 1, 4), past=7, outputs=3, is_causal=1, **_FLAT),

@@ -18,7 +18,7 @@ LINE = array([[[1.0, 2.0, 4.0]]])
 SPOTS = array([[[-1.0], [-1 / 3], [1.0], [7 / 3], [-2.0], [-6.0]]])  # pixels -0.5, 0.5, 2.5, 4.5, -2, -8
 BOX = array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 10, 1, 11], [1, 11.1, 0, 10.1], [0, 100, 1, 101]]])
 SCORE = array([[[0.9, 0.75, 0.6, 0.95, 0.3]]])
-# Pairs of boxes that are nearly the same, beside one another.
+# Pairs of boxes that are nearly the same, next to one another.
 MANY = (np.repeat(np.arange(200), 2)[None, :, None] * 4 + array([0, 0, 2, 2])).astype(np.float32)
 K = numbers(1, 1, 3, 3) + 1
 ONE = np.ones((1, 1, 2, 2), np.float32)
@@ -94,7 +94,7 @@ CONVOLUTIONS = [
     case("DeformConv", "groups",
          [np.concatenate([K, K * 10], 1), np.concatenate([ONE, -ONE]), np.zeros((1, 16, 2, 2), np.float32)],
          [[[[12, 16], [24, 28]], [[-120, -160], [-240, -280]]]], data=3, group=2, offset_group=2),
-    case("Col2Im", "blocks side by side", [numbers(1, 4, 2), [2, 4], [2, 2]], [[[[0, 2, 1, 3], [4, 6, 5, 7]]]], strides=(2, 2)),
+    case("Col2Im", "adjacent blocks", [numbers(1, 4, 2), [2, 4], [2, 2]], [[[[0, 2, 1, 3], [4, 6, 5, 7]]]], strides=(2, 2)),
     case("Col2Im", "blocks over one another", [np.ones((1, 4, 4), np.float32), [3, 3], [2, 2]],
          [[[[1, 2, 1], [2, 4, 2], [1, 2, 1]]]]),
     case("Col2Im", "padded, dilated", [numbers(1, 2, 3), [3], [2]], [[[1, 2 + 3, 4]]], pads=(1, 1), dilations=(2,)),

@@ -1,4 +1,4 @@
-"""Convolutions and pools. Numbers are small integers, so that sums are exact in any order."""
+"""Convolutions and pools. Values are small integers, so that sums are exact in any order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def conv(
     native: bool = True,
     **attributes: Any,
 ) -> Case:
-    """Sizes of the result, and how much padding lies before the image, are given by hand."""
+    """Sizes of the result, and how much padding is before the image, are given by hand."""
     axes = len(w) - 2
     image, weight = small(*x), small(*w, seed=1)
     b = small(w[0], seed=2) if bias else None
@@ -188,7 +188,7 @@ POOLS = [
     *both("dilation", (1, 2, 7, 6), (5, 2), kernel_shape=(2, 2), dilations=(2, 4)),
     *both("ceil_mode", (1, 2, 7, 6), (4, 3), kernel_shape=(2, 3), strides=(2, 2), ceil_mode=1),
     *both("ceil_mode, pads", (1, 2, 6, 6), (4, 4), (1, 1), kernel_shape=(3, 3), strides=(2, 2), pads=(1, 1, 1, 1), ceil_mode=1),
-    *both("ceil_mode, beginning behind", (1, 1, 5, 5), (2, 2), kernel_shape=(1, 1), strides=(3, 3), ceil_mode=1),
+    *both("ceil_mode, beginning after", (1, 1, 5, 5), (2, 2), kernel_shape=(1, 1), strides=(3, 3), ceil_mode=1),
     *both("SAME_UPPER", (1, 2, 6, 5), (3, 3), (0, 0), kernel_shape=(3, 2), strides=(2, 2), auto_pad="SAME_UPPER"),
     *both("SAME_LOWER", (1, 2, 6, 5), (3, 3), (1, 1), kernel_shape=(3, 2), strides=(2, 2), auto_pad="SAME_LOWER"),
     *both("VALID", (1, 2, 6, 5), (2, 2), kernel_shape=(3, 2), strides=(2, 2), auto_pad="VALID"),

@@ -1,6 +1,6 @@
 """The closed table of layers, one family a file; importing this fills `layer.LAYERS`."""
 
-from . import activation, attention, conv, core, merging, normalisation, pooling, preprocessing, recurrent, shapes, wrappers
+from . import activation, attention, conv, core, merging, normalization, pooling, preprocessing, recurrent, shapes, wrappers
 
 __all__ = [
     "activation",
@@ -8,7 +8,7 @@ __all__ = [
     "conv",
     "core",
     "merging",
-    "normalisation",
+    "normalization",
     "pooling",
     "preprocessing",
     "recurrent",

@@ -1,4 +1,4 @@
-"""Convolutions. Pixels lie with their channels last, as in Keras: the operators read and write them so."""
+"""Convolutions. Pixels are with their channels last, as in Keras: the operators read and write them so."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def conv(this: Layer, b: Build, x: Tensor) -> Tensor:
 
 
 def _sizes(this: Layer, axes: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Kernel, strides, dilation; Keras 1 spelt them one by one."""
+    """Kernel, strides, dilation; Keras 1 spelled them one by one."""
     if "kernel_size" not in this.config:
         kernel: tuple[int, ...]
         stride: tuple[int, ...]
@@ -198,7 +198,7 @@ def conv_transpose(this: Layer, b: Build, x: Tensor) -> Tensor:
 def _crops(
     size: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...], extra: tuple[int, ...] | None, same: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """What is cropped (befores, then afters), and what is added behind, so that sizes are those of Keras' documentation."""
+    """What is cropped (befores, then afters), and what is added after, so that sizes are those of Keras' documentation."""
     before, after, more = [], [], []
     for i, (k, s, d) in enumerate(zip(size, stride, dilation, strict=True)):
         reach = d * (k - 1) + 1

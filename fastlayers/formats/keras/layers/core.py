@@ -15,7 +15,7 @@ def kernel_and_bias(this: Layer) -> list[str]:
     """The weights of most layers."""
     known(this, "activation")
     names = ["kernel", "bias"] if this.config.get("use_bias", this.config.get("bias", True)) else ["kernel"]
-    return [*names, "kernel_scale"] if this.quantised else names
+    return [*names, "kernel_scale"] if this.quantized else names
 
 
 def to_bytes(b: Build, x: Tensor, axes: list[int]) -> tuple[Tensor, Tensor]:
@@ -41,7 +41,7 @@ def dense(this: Layer, b: Build, x: Tensor) -> Tensor:
     inputs = x.sizes[-1]
     kernel = this.weight("kernel", inputs if isinstance(inputs, int) else None, units)
     bias = this.weight("bias", units) if "bias" in this.own else None
-    if not this.quantised:
+    if not this.quantized:
         return activated(this, b, product(b, x, kernel, bias), this.config.get("activation"))
     whole, scale = to_bytes(b, x, [x.rank - 1])
     y = b.op("Div", product(b, whole, kernel, None), b.op("Mul", scale, b.constant(this.weight("kernel_scale", units), "scale")))
@@ -52,7 +52,7 @@ def dense(this: Layer, b: Build, x: Tensor) -> Tensor:
 def _einsum_weights(this: Layer) -> list[str]:
     known(this, "activation")
     names = ["kernel", "bias"] if this.config.get("bias_axes") else ["kernel"]
-    return [*names, "kernel_scale"] if this.quantised else names
+    return [*names, "kernel_scale"] if this.quantized else names
 
 
 @layer("EinsumDense", words="equation bias_axes activation", weights=_einsum_weights, mask="drop")
@@ -60,14 +60,14 @@ def einsum_dense(this: Layer, b: Build, x: Tensor) -> Tensor:
     """An Einstein sum with a kernel; a product of matrices where it is one."""
     x = b.floats(x)
     equation = str(this.config["equation"]).replace(" ", "")
-    y = _of_bytes(this, b, equation, x) if this.quantised else contraction(b, equation, x, this.weight("kernel"))
+    y = _of_bytes(this, b, equation, x) if this.quantized else contraction(b, equation, x, this.weight("kernel"))
     if "bias" in this.own:
         y = b.op("Add", y, b.constant(this.weight("bias"), "bias"))
     return activated(this, b, y, this.config.get("activation"))
 
 
 def _of_bytes(this: Layer, b: Build, equation: str, x: Tensor) -> Tensor:
-    """The sum with int8 numbers, where the summed axes are the last of x and the new ones the last of the result."""
+    """The sum with int8 values, where the summed axes are the last of x and the new ones the last of the result."""
     found = re.fullmatch(r"([a-zA-Z]+),([a-zA-Z]+)->([a-zA-Z]+)", equation)
     left, right, out = found.groups() if found else ("", "", "")
     summed = [c for c in left if c in right]
@@ -101,7 +101,7 @@ def contraction(b: Build, equation: str, x: Tensor, kernel: np.ndarray) -> Tenso
     summed = [c for c in right if c in left]
     kept = [c for c in left if c not in right]
     new = [c for c in right if c not in left]
-    # The summed axes last in x and first in the kernel, the new ones behind the kept: a product.
+    # The summed axes last in x and first in the kernel, the new ones after the kept: a product.
     if out == "".join([*kept, *new]) and left == "".join([*kept, *summed]) and len(set(left)) == len(left):
         order = [right.index(c) for c in (*summed, *new)]
         inner = int(np.prod([kernel.shape[right.index(c)] for c in summed], dtype=object))

@@ -11,7 +11,7 @@ from ..layer import Layer, layer, tensors
 
 
 def _ranked(b: Build, x: Tensor, rank: int) -> Tensor:
-    """Axes of size 1 behind the batch, as Keras broadcasts."""
+    """Axes of size 1 after the batch, as Keras broadcasts."""
     return x if x.rank == rank else b.unsqueeze(x, *range(1, 1 + rank - x.rank))
 
 
@@ -80,7 +80,7 @@ def _whole_mask(b: Build, x: Tensor) -> Tensor:
 
 @layer("Dot", words="axes normalize", mask="drop")
 def dot(this: Layer, b: Build, *given: Any) -> Tensor:
-    """Products of two tensors summed over one axis of each, batch by batch; of unit vectors if they are normalised."""
+    """Products of two tensors summed over one axis of each, batch by batch; of unit vectors if they are normalized."""
     x, y = (b.floats(t) for t in tensors(given))
     axes = this.config["axes"]
     i, j = (axes, axes) if isinstance(axes, int) else axes

@@ -210,7 +210,7 @@ def _weights(cell: Layer, kind: str, x: Tensor) -> tuple[np.ndarray, np.ndarray,
         return turned(kernel), turned(recurrent), None
     bias = cell.weight("bias")
     if bias.size not in (wide, 2 * wide):
-        cell.fail(f"weight 'bias' has shape {bias.shape}: expected {wide} or {2 * wide} numbers")
+        cell.fail(f"weight 'bias' has shape {bias.shape}: expected {wide} or {2 * wide} values")
     if kind == "GRU" and (bias.size == 2 * wide) != _reset_after(cell):
         cell.fail(f"weight 'bias' has shape {bias.shape}, reset_after is {_reset_after(cell)}: they contradict each other")
     rows = bias.reshape(-1, gates, units)[:, list(order)].reshape(-1, wide)

@@ -31,7 +31,7 @@ def reshape(this: Layer, b: Build, x: Tensor) -> Tensor:
         whole, known = math.prod(x.size(a) for a in range(1, x.rank)), math.prod(s for s in target if s != -1)
         target = [whole // known if s == -1 and known else s for s in target]
         if -1 not in target and math.prod(target) != whole:
-            this.fail(f"target_shape is {target!s:.80}: the input has {whole} numbers")
+            this.fail(f"target_shape is {target!s:.80}: the input has {whole} values")
     if -1 in target:
         return b.reshape(x, b.shape_of(x, 0), *target)
     return b.reshape(x, -1, *target) if 0 not in target else b.reshape(x, b.shape_of(x, 0), *target)

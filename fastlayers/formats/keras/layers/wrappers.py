@@ -37,6 +37,6 @@ def _folded(b: Build, x: Tensor) -> Tensor:
 
 
 @layer("SpectralNormalization", words="layer", fixed=lambda this: ["kernel", "vector_u"], children=_inner, mask="drop")
-def spectral_normalisation(this: Layer, b: Build, x: Tensor) -> Any:
+def spectral_normalization(this: Layer, b: Build, x: Tensor) -> Any:
     """The layer with the kernel as training left it."""
     return this.children[0][1](b, x)

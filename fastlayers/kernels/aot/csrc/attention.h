@@ -1,14 +1,14 @@
 /* Attention for up to FL_QUERIES queries of one head: out = softmax(scale q k^T + mask) v, without ever writing all scores to memory.
  *
- * Queries lie in the lanes. For FL_KEYS keys at a time: their scores [key][query] = k (scale q)^T; down each lane the largest, the
- * exponentials and their sum; then sums += exponentials v. Keys and values are read where they lie (values whose width is no multiple
+ * Queries are in the lanes. For FL_KEYS keys at a time: their scores [key][query] = k (scale q)^T; down each lane the largest, the
+ * exponentials and their sum; then sums += exponentials v. Keys and values are read where they are (values whose width is no multiple
  * of 16 are copied). Where the largest score grows, what there is shrinks by exp(old - new).
  *
  * Sixteen queries are a strip, and each strip has a window of keys; nothing outside of it is computed. A window leaves out keys whose
  * exponentials would be exactly 0: those that causality forbids, and those at either end that the mask puts so far down that no score
  * can lift them. Since 0 times infinity is NaN, all windows are whole where k, v or q hold anything that is not finite.
  *
- * Order of every sum: over d in blocks of FL_KC as everywhere; exponentials of a block in four chains that take turns; keys of a
+ * Order of every sum: over d in blocks of FL_KC as everywhere; exponentials of a block in four chains that alternate; keys of a
  * block in one chain; blocks, which begin at multiples of FL_KEYS, in order. So a query's result depends on that query alone, and a
  * key more or less that has no weight changes nothing. */
 
@@ -131,7 +131,7 @@ static void fl_attention_windows(const fl_attention *p, int64_t (*window)[2]) {
   }
 }
 
-/* The values of n keys from j0 on, *apart floats from one to the next: where they lie, or copied to `padded` with zeros between them. */
+/* The values of n keys from j0 on, *apart floats from one to the next: where they are, or copied to `padded` with zeros between them. */
 static const float *fl_attention_whole_panels(const fl_attention *p, int64_t j0, int64_t n, int64_t width, float *padded, int64_t *apart) {
   const float *v = p->v + j0 * p->vj;
   *apart = p->vj;

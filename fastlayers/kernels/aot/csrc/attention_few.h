@@ -1,8 +1,8 @@
 /* Attention for up to FL_FEW queries of one head, as decoders ask for it token by token. Included by attention.h.
  *
- * Sixteen lanes for one query would be waste: here the keys of a block lie in the lanes, for which they are transposed, and a query's
+ * Sixteen lanes for one query would be waste: here the keys of a block are in the lanes, for which they are transposed, and a query's
  * scores are a row. Every sum has the order that attention.h gives it, so both give the same bits: the exponentials of a row are
- * added in four chains that take turns. */
+ * added in four chains that alternate. */
 #define FL_FEW 4
 
 typedef struct {

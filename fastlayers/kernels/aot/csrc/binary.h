@@ -1,4 +1,4 @@
-/* Functions of two numbers, comparisons and choices over broadcast operands: see fl_broadcast in kernels.h.
+/* Functions of two values, comparisons and choices over broadcast operands: see fl_broadcast in kernels.h.
  *
  * Any alignment; out may be an operand that is not broadcast. A function is written once, for vectors (fl_v2_<name>); its loop is made
  * for each pair of column steps, 1 (the next number) or 0 (one number for the whole row). Against float64, rounded once, all are exact
@@ -28,7 +28,7 @@ typedef vf (*fl_v2_fn)(vf a, vf b);
 /* Where a long row begins to be aligned: stores that cross lines take twice the time. In items; 0 for short rows. */
 FL_INLINE int64_t fl_unaligned(const float *y, int64_t n) { return n < 8 * VW ? 0 : (int64_t)(-((uintptr_t)y / 4) % VW); }
 
-/* The first n < VW numbers of a row, with the results limited as fl_v_clip does it: ReLU and the identity are cases of that. */
+/* The first n < VW values of a row, with the results limited as fl_v_clip does it: ReLU and the identity are cases of that. */
 FL_INLINE void fl_v2_part(fl_v2_fn f, int ac, int bc, vf lo, vf hi, const float *a, const float *b, float *y, int64_t n) {
   const vf p = f(ac ? vget_part(a, n, 1) : vset(*a), bc ? vget_part(b, n, 1) : vset(*b));
   vput_part(y, vmin(hi, vmax(lo, p)), n);

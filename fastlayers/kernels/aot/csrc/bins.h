@@ -1,11 +1,11 @@
-/* Bins: the mean or the largest number of boxes of an image that lie anywhere, see fl_bins in kernels.h.
+/* Bins: the mean or the largest number of boxes of an image that are anywhere, see fl_bins in kernels.h.
  *
- * As in pooling.h the rows of a bin are folded into a line along whole vectors, then the line's columns, which are as many numbers
+ * As in pooling.h the rows of a bin are folded into a line along whole vectors, then the line's columns, which are as many values
  * one by one (channels first), or vectors of channels (last). The maximum of bins with NaN is NaN. Remainders: partial vectors. */
 
 FL_INLINE vf fl_bins_two(vf a, vf b, const int average) { return average ? a + b : vmaxn(b, a); }
 
-/* The line of n numbers under a box of rows: where they lie if it is one row, else in p->line. */
+/* The line of n numbers under a box of rows: where they are if it is one row, else in p->line. */
 FL_INLINE const float *fl_bins_line(const fl_bins *p, const float *x, int64_t z0, int64_t z1, int64_t y0, int64_t y1,
                                     const int average) {
   const int64_t n = p->cols * p->c;

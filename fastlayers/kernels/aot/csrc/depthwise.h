@@ -6,7 +6,7 @@
  * list of taps for eight vectors at a time (`listed`).
  * Remainders: channels-last pixels go in groups of 8, 4, 2 and 1; the last vector of lanes and the last group of rows start early
  * and compute some outputs a second time. Channels-first rows shorter than a vector are stored whole all the same: what spills
- * over lies in later rows, which are stored later; only the vectors that would pass the end of the output are stored in part. */
+ * over is in later rows, which are stored later; only the vectors that would pass the end of the output are stored in part. */
 
 FL_INLINE vf fl_dw_end(vf sum, vf bias, const float *residual, int code) {
   sum += bias;
@@ -67,7 +67,7 @@ FL_INLINE void fl_dw_last_listed(const fl_dw_last *p, int64_t o, int64_t i, cons
     }
 }
 
-/* P pixels from pixel o on, all channels: what they read lies together, whatever the number of channels. kw = 0: listed. */
+/* P pixels from pixel o on, all channels: what they read is together, whatever the number of channels. kw = 0: listed. */
 FL_INLINE void fl_dw_last_group(const fl_dw_last *p, int64_t o, const int P, const int kw, const int s) {
   for (int64_t i0 = 0; i0 < p->c; i0 += VW) {
     const int64_t i = i0 < p->c - VW ? i0 : p->c - VW;
@@ -174,7 +174,7 @@ FL_INLINE void fl_dw_first_store(const fl_dw_first *p, int64_t limit, int64_t y,
 /* Where whole vectors must end: only rows shorter than a vector can pass the output's end. */
 FL_INLINE int64_t fl_dw_first_limit(const fl_dw_first *p) { return p->cols >= VW ? INT64_MAX : p->rows * p->ldo; }
 
-/* P rows from y on and Q vectors from columns j on, of a kernel of kh rows and kw columns; output rows lie s kernel rows apart.
+/* P rows from y on and Q vectors from columns j on, of a kernel of kh rows and kw columns; output rows are s kernel rows apart.
  * k and tap: the weights and the offsets of the columns, in registers as far as they go if kw is a constant. */
 FL_INLINE void fl_dw_first_shared(const fl_dw_first *p, int64_t limit, const float *k, const int64_t *tap, int64_t y,
                                   const int64_t *j, const int P, const int Q, const int kh, const int64_t kw, const int s) {

@@ -1,6 +1,6 @@
 /* Depthwise convolution of sixteen channels at a time: see fl_dw_block in kernels.h for the operands.
  *
- * The padded pixels are brought into scratch, sixteen channels side by side: so every load is a whole cache line, a pixel that is
+ * The padded pixels are brought into scratch, sixteen channels next to each other: so every load is a whole cache line, a pixel that is
  * loaded serves all outputs of its row that read it, and the border is computed like the rest. Order of a sum: as in depthwise.h.
  * Remainders: rows go in groups of even width, at most 8 pixels; channels past `lanes` are computed and not to be used. */
 

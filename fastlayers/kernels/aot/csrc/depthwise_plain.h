@@ -1,4 +1,4 @@
-/* Depthwise convolutions of channels-first planes that are read where they lie: 3x3 with strides of 1 and 2, 5x5 with 2.
+/* Depthwise convolutions of channels-first planes that are read where they are: 3x3 with strides of 1 and 2, 5x5 with 2.
  *
  * No padded copy is made: lanes outside a row are masked off, and rows outside the plane are a row of zeros. With a stride of 2, two
  * vectors are loaded and their even and odd lanes are two taps. Order of a sum: as in depthwise.h, so results are its, bit for bit.

@@ -1,7 +1,7 @@
-/* The matrix product with both operands read where they lie: for products too small or too short-lived to be worth packing.
+/* The matrix product with both operands read where they are: for products too small or too short-lived to be worth packing.
  *
  * Computes  c[i, j] (+)= sum_t a[i * ai + t * at] b[t * bt + j]  over one block of K, each element one chain of multiply-adds in the
- * order of t, from zero: the bits of fl_f32_block. Numbers of a are broadcast, so a may as well be transposed (ai = 1); sixteen
+ * order of t, from zero: the bits of fl_f32_block. Values of a are broadcast, so a may as well be transposed (ai = 1); sixteen
  * neighbours of b are a panel. Tiles have the sizes of gemm.h, for the same reasons.
  * Assumes: k is at most FL_KC; c overlaps neither a nor b; n is a multiple of FL_PANEL: callers pad what is not. */
 #define FL_PV (FL_PANEL / VW) /* vectors of a panel */

@@ -16,7 +16,7 @@ FL_INLINE vd vseld(vl m, vd a, vd b) { return (vd)((m & (vl)a) | (~m & (vl)b)); 
 FL_INLINE vul vsetul(uint64_t x) { return x - (vul){0}; }
 FL_INLINE vd vabsd(vd x) { return (vd)((vul)x & 0x7fffffffffffffff); }
 
-/* a^b, right as C's pow is: 1 for any power of 1 and for the power 0, NaN included; powers of negative numbers for whole exponents
+/* a^b, right as C's pow is: 1 for any power of 1 and for the power 0, NaN included; powers of negative values for whole exponents
  * alone, with their signs; zeros, infinities. */
 FL_INLINE vh vpower(vh base, vh exponent) {
   const vd a = __builtin_convertvector(base, vd), b = __builtin_convertvector(exponent, vd);
@@ -25,7 +25,7 @@ FL_INLINE vh vpower(vh base, vh exponent) {
   /* x = m 2^k, m in [sqrt(1/2), sqrt(2)); 2^52 + (k + 1023) makes a double of an integer */
   const vul k = ((vul)x - half_root + one) >> 52;
   const vd whole_part = (vd)(k | 0x4330000000000000) - (0x1p52 + 1023), m = (vd)((vul)x - (k << 52) + one);
-  /* log(m) = 2 atanh(s), a series in z = s^2 < 0.0295; then log2(x), where the ends of the numbers have limits */
+  /* log(m) = 2 atanh(s), a series in z = s^2 < 0.0295; then log2(x), where the ends of the values have limits */
   const vd s = (m - 1) / (m + 1), z = s * s;
   const vd series = 1 + z * (1 / 3. + z * (1 / 5. + z * (1 / 7. + z * (1 / 9. + z * (1 / 11. + z * (1 / 13.))))));
   vd t = whole_part + s * series * 0x1.71547652b82fep+1;

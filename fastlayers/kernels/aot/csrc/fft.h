@@ -1,11 +1,11 @@
-/* Fourier transforms of rows. Several rows at a time lie each in a lane of vectors; or one row alone is cut into as many columns as fill
+/* Fourier transforms of rows. Several rows at a time are each in a lane of vectors; or one row alone is cut into as many columns as fill
  * vectors. Both do the same sums in the same order (see ../../fft_tables.py), so a row has the same bits either way.
  *
  * An inverse transform is the transform with real and imaginary parts exchanged, before and after. */
 #include "fft_types.h"
 #include "fft_pass.h"
 
-/* Complex numbers as vectors `step` floats apart: of lanes a number a vector, of planes a vector's numbers one behind the other. */
+/* Complex values as vectors `step` floats apart: of lanes a number a vector, of planes a vector's numbers one after the other. */
 typedef struct {
   float *re, *im;
   int64_t step;

@@ -1,5 +1,5 @@
 /* Passes of a Fourier transform over vectors (Stockham): in[j][places][s] becomes out[places][k][s], j and k < the factor, s pairs of
- * vectors (real parts, imaginary parts), each result multiplied by w^(place k). What lies in the lanes never meets: rows, or columns
+ * vectors (real parts, imaginary parts), each result multiplied by w^(place k). What is in the lanes never meets: rows, or columns
  * of a larger transform. Products that meet a sum are written as vfma, so a result has the same bits wherever it is computed. */
 
 typedef struct {

@@ -1,6 +1,6 @@
 /* Reductions of integers and float64 down the columns of slices [n][inner], and positions of extremes of any dtype. Plain loops, compiled
- * for the baseline, over blocks of columns whose state stays in the nearest cache. Whole numbers are summed in 64 bits, wrap around, and
- * become their dtype at the end, as numpy's do; a mean is cut off towards 0. */
+ * for the baseline, over blocks of columns whose state stays in the nearest cache. Whole values are summed in 64 bits, wrap around, and
+ * become their dtype at the end, as numpy's do; a mean is cut off toward 0. */
 #ifndef FL_FOLDS_H
 #define FL_FOLDS_H
 #include <math.h>
@@ -91,7 +91,7 @@ static void fl_fold(int op, int kind, const void *x, void *out, int64_t n, int64
 
 /* Where the largest (or least) of each column is: the first of equals, or the last; the first (or last) NaN before all. */
 #define FL_O_PLACE(name, T)                                                                       \
-  /* Of a row: first what it is, in many maxima side by side, then where. */                      \
+  /* Of a row: first what it is, in many maxima next to each other, then where. */                      \
   static int64_t fl_place_row_##name(const T *x, int64_t n, int least, int last) {                \
     T most[FL_FOLD_BLOCK];                                                                        \
     int nan = 0;                                                                                  \

@@ -160,7 +160,7 @@ static void fl_half_store(const fl_half_block *p, const float *sums, int64_t lds
 
 FL_INLINE int64_t fl_half_klen(int64_t k, int64_t k0) { return k - k0 < FL_KC ? k - k0 : FL_KC; }
 
-/* Where a panel of the block of K that begins with k0 lies. */
+/* Where a panel of the block of K that begins with k0 is. */
 FL_INLINE const uint16_t *fl_half_at(const fl_half_block *p, int64_t panel, int64_t k0, int64_t klen) {
   return p->b + (p->panels * k0 + panel * fl_half_even(p->kind, klen)) * FL_PANEL;
 }
@@ -204,7 +204,7 @@ static __attribute__((noinline)) void fl_half_many(const fl_half_block *p) {
     const fl_run run = {k0, klen};
     for (int64_t j = 0; j < panels; j += FL_HALF_WIDE) {
       const int64_t count = panels - j < FL_HALF_WIDE ? panels - j : FL_HALF_WIDE, left = p->n - j * FL_PANEL;
-      for (int64_t q = 0; q < count; q++) /* the term that makes a pair lies where the next panel begins, or behind the last */
+      for (int64_t q = 0; q < count; q++) /* the term that makes a pair is where the next panel begins, or after the last */
         fl_half_widen(p->kind, fl_half_at(p, p->first + j + q, k0, klen), klen, wide + q * klen * FL_PANEL);
       fl_epilogue e = {.code = FL_IDENTITY};
       if (p->epilogue) {

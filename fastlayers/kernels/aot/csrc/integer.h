@@ -1,5 +1,5 @@
 /* Arithmetic, logic and comparisons of integers, and running sums. Plain loops, compiled for the baseline: the arrays are masks, positions
- * and lengths, small beside what they say of others. Sums and products wrap around, as numpy's do. */
+ * and lengths, small next to what they say of others. Sums and products wrap around, as numpy's do. */
 #ifndef FL_INTEGER_H
 #define FL_INTEGER_H
 

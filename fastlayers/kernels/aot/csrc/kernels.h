@@ -8,7 +8,7 @@
 #define FL_KERNELS_H
 #include <stdint.h>
 #include "../made/codes.h" /* from kernels/table.py: see codegen/ */
-#include "quantised_table.h"
+#include "quantized_table.h"
 #include "fft_types.h"
 
 #define FL_CAPSULE "fastlayers.kernels" /* name of the capsule that holds a `const fl_kernels *` */
@@ -18,7 +18,7 @@
 
 /* ---- packed matrix product ------------------------------------------------------------------------------------------ */
 
-/* Part of the K axis that lies contiguously in a row: `length` floats that start `offset` floats after the row's pointer. Below 0:
+/* Part of the K axis that is contiguously in a row: `length` floats that start `offset` floats after the row's pointer. Below 0:
  * -length terms are left out, which packed panels hold all the same. */
 typedef struct {
   int64_t offset, length;
@@ -26,7 +26,7 @@ typedef struct {
 
 /* What happens to a finished sum before it leaves the tile: + bias, + residual, then the activation. */
 typedef struct {
-  const float *bias;     /* NULL, or one value a column (padded to whole panels), or one a row if bias_by_row */
+  const float *bias;     /* NULL, or one value a column (padded to whole panels), or one per row if bias_by_row */
   int bias_by_row;
   const float *residual; /* NULL, or laid out like c with stride ldr */
   int64_t ldr;
@@ -49,7 +49,7 @@ typedef struct {
   const fl_epilogue *epilogue; /* NULL unless this is the last block of K */
 } fl_block;
 
-/* The product with both operands where they lie:  c[i, j] (+)= sum_t a[i * ai + t * at] b[t * bt + j]  for t < k, at most FL_KC.
+/* The product with both operands where they are:  c[i, j] (+)= sum_t a[i * ai + t * at] b[t * bt + j]  for t < k, at most FL_KC.
  * n is a multiple of FL_PANEL. */
 typedef struct {
   const float *a;
@@ -74,7 +74,7 @@ typedef struct {
 
 /* ---- weights of 16 bits ------------------------------------------------------------------------------------------------- */
 
-/* How weights are stored; the numbers are those of `table.HALVES`. */
+/* How weights are stored; the values are those of `table.HALVES`. */
 enum fl_half_kind {
   FL_WHOLE, /* as float32 */
   FL_HALF,  /* float16: panels [terms][16] */
@@ -163,7 +163,7 @@ typedef struct {
 
 #define FL_QUERIES 64   /* queries of one head that are worked on together */
 #define FL_KEYS 64      /* keys of a block: the sums over keys are made of blocks, added in order */
-#define FL_TILE_ZERO -1 /* what is known of 16 x 16 numbers of a mask: all are zero, */
+#define FL_TILE_ZERO -1 /* what is known of 16 x 16 values of a mask: all are zero, */
 #define FL_TILE_ANY -2  /* nothing; any other number: all are lower by so much than the largest number of any of their rows */
 
 /* Up to FL_QUERIES queries of one head:  out = softmax(scale q k^T + mask) v. */
@@ -290,7 +290,7 @@ typedef struct {
   int64_t point, tile; /* floats between positions, and between tiles */
 } fl_wino_in;
 
-/* A row of output tiles, each of m x m pixels, out of sums that lie like v above, with all whole vectors that c begins:
+/* A row of output tiles, each of m x m pixels, out of sums that are like v above, with all whole vectors that c begins:
  * out[y * row + x * pixel + i] = act(tile's output + bias[i] + residual[the same place])  for y < rows <= m, x < cols <= tiles * m, i < c. */
 typedef struct {
   int m;
@@ -304,7 +304,7 @@ typedef struct {
   int code;
   float a, b;
 } fl_wino_out;
-/* ---- reductions, pooling, normalisation ---------------------------------------------------------------------------------- */
+/* ---- reductions, pooling, normalization ---------------------------------------------------------------------------------- */
 
 /* The input rows under one row of outputs: nz planes of ny rows, the first `from` floats after the image; and the factors that make
  * the sums of this row averages. */
@@ -329,17 +329,17 @@ typedef struct {
   int average;
   int gathered; /* out_pixel = tap = 1: every window is reduced alone, for those that are long or few */
   /* NULL; or where out_pixel = step = 1 and pitch = ldo = cols, so that rows are one row, for every tap `period` masks, a multiple of 16: 0
-   * for the columns of the first rows where the tap lies outside, else -1. Then there is one long line with 32 floats to spare. */
+   * for the columns of the first rows where the tap is outside, else -1. Then there is one long line with 32 floats to spare. */
   const int32_t *masks;
   int64_t period;
 } fl_pool;
 
-/* Boxes of an image: bins along each axis are pairs (first position, one behind the last) from the pointer that is given with it. */
+/* Boxes of an image: bins along each axis are pairs (first position, one after the last) from the pointer that is given with it. */
 typedef struct {
   const int64_t *z, *y, *x;
   int64_t ny, nx;      /* how many there are along these axes */
   int64_t plane, row;  /* floats between planes and rows of the image */
-  int64_t cols, c;     /* pixels of a row that bins may read, and numbers a pixel, which lie side by side */
+  int64_t cols, c;     /* pixels of a row that bins may read, and values per pixel, which are next to each other */
   int average;         /* the mean, else the largest; 0 of an empty box */
   float *line;         /* scratch: cols * c floats */
 } fl_bins;
@@ -349,8 +349,8 @@ typedef struct {
   int64_t n, taps, pitch;  /* outputs, taps of one, numbers between taps in the tables: n rounded up to 16 */
   const int32_t *index;
   const float *weight;     /* NULL: one tap of weight 1 */
-  const int32_t *base;     /* NULL, or for each vector of outputs what is added to the index; then all taps of these outputs lie in the
-                            * 2 vectors behind it, which lie in the row (or the row is shorter than them, and all of base is 0) */
+  const int32_t *base;     /* NULL, or for each vector of outputs what is added to the index; then all taps of these outputs are in the
+                            * 2 vectors after it, which are in the row (or the row is shorter than them, and all of base is 0) */
   int64_t size;            /* inputs of a row */
 } fl_taps;
 
@@ -378,12 +378,12 @@ typedef struct {
 } fl_tree_place;
 
 /* Linear attention: `cols` (at most FL_LINEAR_STRIP) columns of the state of one head of keys, through all steps. Arrays begin at the head, those
- * of e columns at the first of these; a step lies `.._step` floats behind the one before. `heads` heads of queries read the state. */
+ * of e columns at the first of these; a step is `.._step` floats after the one before. `heads` heads of queries read the state. */
 #define FL_LINEAR_STRIP 64
 typedef struct fl_linear {
   const float *q, *k, *v;
   const float *gate; /* NULL, or `gates` factors of the state's rows: one for all, or d */
-  const float *beta; /* NULL: states grow by k vᵀ; else by k (beta (v - stateᵀ k))ᵀ, beta a number a step */
+  const float *beta; /* NULL: states grow by k vᵀ; else by k (beta (v - stateᵀ k))ᵀ, beta a number per step */
   float *state, *out;
   int64_t steps, d, e, cols, heads, gates;
   int64_t q_step, k_step, v_step, gate_step, beta_step, out_step;
@@ -400,7 +400,7 @@ typedef struct fl_kernels {
 #include "kernels.def"
 #undef FL_KERNEL
 
-  const fl_quantised *quantised; /* quantised.h */
+  const fl_quantized *quantized; /* quantized.h */
   const fl_halves *halves;       /* half.h */
 } fl_kernels;
 

@@ -35,7 +35,7 @@
 #include "linear_attention.h"
 #include "rotary.h"
 #include "fft.h"
-#include "quantised.h"
+#include "quantized.h"
 #include "probe.h"
 
 #define FL_TEXT_(x) #x
@@ -51,7 +51,7 @@ static const fl_kernels table = {
 #define FL_KERNEL(of, name, result, arguments) .name = fl_##of##_##name,
 #include "kernels.def"
 #undef FL_KERNEL
-    .quantised = &fl_quantised_table,
+    .quantized = &fl_quantized_table,
     .halves = &fl_halves_table,
 };
 

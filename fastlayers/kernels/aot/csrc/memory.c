@@ -9,7 +9,7 @@
  * Kept in all: at most 256 blocks, and at most twice the bytes that were lately in use at one time, not less than 16 and not more
  * than 256 MB; or, where that is more, as many bytes as were lately in use beyond those that are now. So the next run finds
  * whatever the last one needed, however large, a small service stays small, lengths that vary cannot make the list grow, and the
- * process never holds more than 256 MB beside the most that it lately needed. "Lately" ends: a burst is forgotten after two
+ * process never holds more than 256 MB next to the most that it lately needed. "Lately" ends: a burst is forgotten after two
  * windows of time, each of LEAST_NS and WINDOW requests at least, or else of MOST_NS (time is looked at when there is a request:
  * a process that does nothing keeps what it has until fl_memory_trim). So what is needed every second is kept, or costs page
  * faults once a second at most. Over the limit, the block freed longest ago goes back to the system
@@ -25,7 +25,7 @@
 #include <malloc.h>
 #endif
 
-/* AddressSanitizer is told what nobody may touch: a kept block, and around one in use its header and what lies beyond the
+/* AddressSanitizer is told what nobody may touch: a kept block, and around one in use its header and what is beyond the
  * request. */
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -202,7 +202,7 @@ static header *make(size_t bytes, int class_) {
     if (!raw)
       return 0;
   }
-  /* The first address after the header that lies at its place in the page (in the line, if the block is small). */
+  /* The first address after the header that is at its place in the page (in the line, if the block is small). */
   char *first = raw + ALIGNMENT, *block = first + ((place - (uintptr_t)first) & (period - 1));
   header *h = (header *)(block - ALIGNMENT);
   h->raw = raw;
@@ -292,7 +292,7 @@ void fl_give_back_heap(void) {
 }
 
 /* A fork must not find the lists half changed by another thread. The child gets a fresh lock: it holds the old one, but on a
- * thread that some C libraries number anew. */
+ * thread that some C libraries number again. */
 static void before_fork(void) { fl_lock(&memory.lock); }
 static void after_fork_in_parent(void) { fl_unlock(&memory.lock); }
 static void after_fork_in_child(void) {

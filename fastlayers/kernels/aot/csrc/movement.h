@@ -166,7 +166,7 @@ static void fl_transposed_bytes(const uint8_t *x, int64_t x_col, uint8_t *out, i
 }
 
 /* Rows are fastest where they are contiguous on both sides. Items that are each repeated a few times (x_col is 0) count as a
- * transposition of rows that all lie in the same place. */
+ * transposition of rows that all are in the same place. */
 static void fl_bytes_move(const fl_move *p) {
   const int64_t rows = p->rows, cols = p->cols, xr = p->x_row, xc = p->x_col, tr = p->out_row, tc = p->out_col;
   const int swap = xr == 1 && tc == 1 && (xc != 0 || cols < 8);

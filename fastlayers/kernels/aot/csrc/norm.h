@@ -1,11 +1,11 @@
-/* Normalisation: rows to mean 0 and variance 1 (or root of mean square 1), a factor and a summand a channel, local response.
+/* Normalization: rows to mean 0 and variance 1 (or root of mean square 1), a factor and a summand a channel, local response.
  *
- * Layer norm sums as reduce.h does, in two passes: the variance is that of the numbers less their mean. Rows are taken in groups that
+ * Layer norm sums as reduce.h does, in two passes: the variance is that of the values less their mean. Rows are taken in groups that
  * stay in the first-level cache, whose statistics are folded at once; what a row becomes does not depend on its group.
  */
 enum { FL_NORM_GROUP = 4096 }; /* floats of a group */
 
-/* One vector of each of R rows; part: its lanes, or 0 for all. mean, scale: a number a row. */
+/* One vector of each of R rows; part: its lanes, or 0 for all. mean, scale: a number per row. */
 FL_INLINE void fl_norm_vectors(const float *x, const vf *mean, const vf *scale, const float *weight, const float *bias, float *y,
                                int64_t n, int64_t i, int64_t part, const int R, const int rms) {
   const vf w = !weight ? vset(1) : part ? vget_part(weight + i, part, 0) : vload(weight + i);
@@ -186,7 +186,7 @@ FL_INLINE vf fl_lrn_end(const fl_lrn *p, vf x, vf sum, const int usual) {
   return p->beta == 0 ? x : x * vexp(vlog(d) * -p->beta);
 }
 
-/* `columns` of the numbers behind the axis, which are inner >= columns: windows add up squares from where they lie. */
+/* `columns` of the values after the axis, which are inner >= columns: windows add up squares from where they are. */
 FL_INLINE void fl_lrn_planes(const fl_lrn *p, const float *x, float *y, int64_t columns, const int usual) {
   const int64_t inner = p->inner;
   for (int64_t c = 0; c < p->channels; c++) {

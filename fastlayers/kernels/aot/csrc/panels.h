@@ -1,6 +1,6 @@
 /* Packs data (not weights) into panels of the product: the pixels of a channels-first convolution, sixteen at a time.
  *
- * The pixels of a panel mostly lie side by side: each stretch of neighbours is one piece, copied for every tap as a whole vector. A
+ * The pixels of a panel mostly are next to each other: each stretch of neighbours is one piece, copied for every tap as a whole vector. A
  * piece's store runs over what belongs to the next piece, tap or panel, all of which are written later: hence the slack. Panels in
  * one piece are taken four at a time, so that each tap's row is read 256 bytes at a stretch. */
 FL_INLINE void fl_copy_panel(const float *from, float *to) {
@@ -12,7 +12,7 @@ static void fl_f32_panels(const fl_panels *p) {
   for (int64_t q = 0; q < panels;) {
     const int64_t *at = p->pixels + q * FL_PANEL, left = p->n - q * FL_PANEL;
     float *b = p->b + q * size;
-    int64_t whole = 0; /* panels from here on that lie in one piece */
+    int64_t whole = 0; /* panels from here on that are in one piece */
     while (whole < 4 && left >= (whole + 1) * FL_PANEL) {
       int64_t i = whole * FL_PANEL;
       while (i < (whole + 1) * FL_PANEL && at[i] == at[0] + i)

@@ -2,7 +2,7 @@
  * policy here.
  *
  * POSIX threads, or Windows' own primitives (no winpthreads, which would be one more library to ship). Locks and conditions
- * have static initialisers everywhere, so that a forked child can have fresh ones by assignment. */
+ * have static initializers everywhere, so that a forked child can have fresh ones by assignment. */
 #ifndef FL_PLATFORM_H
 #define FL_PLATFORM_H
 #include <stddef.h>

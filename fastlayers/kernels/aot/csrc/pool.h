@@ -12,7 +12,7 @@ typedef void (*fl_task_fn)(void *context, int64_t task, int worker);
 
 /* Runs tasks 0 .. tasks - 1 on up to `threads` threads, the caller among them, and returns when all are done. A pool that is
  * busy, or a thread that cannot be started, makes the caller do the rest alone. No two workers of one call have the same
- * number, and all numbers are below `threads`. */
+ * number, and all values are below `threads`. */
 void fl_parallel(fl_task_fn fn, void *context, int64_t tasks, int threads);
 
 /* What may end the run of the calling thread early: a deadline, and what it asks now and then itself, such as whether a signal has

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include "../made/codes.h"
 
-/* Taps first .. last - 1 of `taps` lie in an axis of `size`, of a window that begins at `start`. */
+/* Taps first .. last - 1 of `taps` are in an axis of `size`, of a window that begins at `start`. */
 static inline void fl_places_inside(int64_t start, int64_t step, int64_t taps, int64_t size, int64_t *first, int64_t *last) {
   *first = start < 0 ? (-start + step - 1) / step : 0;
   *last = start < size ? (size - start + step - 1) / step : 0;

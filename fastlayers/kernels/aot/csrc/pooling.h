@@ -53,7 +53,7 @@ FL_INLINE void fl_pool_fold(vf *acc, const float *x, const fl_pool_grid *g, int6
   }
 }
 
-/* n numbers, each folded from its places around x, times a factor if there are some, its own if `each`. `slack`: behind x may be
+/* n numbers, each folded from its places around x, times a factor if there are some, its own if `each`. `slack`: after x may be
  * read. */
 FL_INLINE void fl_pool_run(const float *x, const fl_pool_grid *g, float *to, int64_t n, const float *scale, const int each,
                            const int slack, const int K, const int average) {

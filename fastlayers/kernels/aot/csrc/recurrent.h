@@ -1,12 +1,12 @@
 /* One step of LSTM, GRU and simple RNN for any number of rows, and the product W x + b that all steps need beforehand.
  *
  * A sum is (blocks of R h, added in order) + xg. Units are walked in groups of blocks of 16: the sums of a group for all rows, then
- * its gates while the sums are near. Sums are [rows][units][gates][16], so the panels of R that belong to a group lie side by side.
+ * its gates while the sums are near. Sums are [rows][units][gates][16], so the panels of R that belong to a group are next to each other.
  * One row has sums of its own (fl_row_sums), bound by the cache that R comes from; more rows take the tiles of the product.
  * Whatever made the sums, the gates are the same code, so a row's bits depend on no other row.
  * Remainder: none, since padded units have zero weights; their lanes hold what nobody reads (K ends at `hidden`). */
 
-#define FL_STEP_ROWS 64 /* rows whose sums lie on the stack: 16 KB */
+#define FL_STEP_ROWS 64 /* rows whose sums are on the stack: 16 KB */
 
 /* ---- sums ---------------------------------------------------------------------------------------------------------------- */
 
@@ -114,7 +114,7 @@ static void fl_f32_recurrent_input(const fl_recurrent_input *p) {
                           p->xg + u * p->xg_block, p->xg_row);
     return;
   }
-  if (p->xg_block == p->gates * FL_PANEL) { /* the blocks of a row lie side by side */
+  if (p->xg_block == p->gates * FL_PANEL) { /* the blocks of a row are next to each other */
     fl_rows_sums(p->rows, p->m, p->w, panels, 0, panels, -1, p->inputs, p->bias, p->xg, p->xg_row);
     return;
   }
@@ -140,7 +140,7 @@ FL_INLINE const float *fl_xg(const fl_recurrent_step *p, int64_t j, int64_t u) {
 FL_INLINE int64_t fl_place(const fl_recurrent_step *p, int64_t j, int64_t u) { return j * p->cell->hp + u * FL_PANEL; }
 
 /* sigmoid(x) = 1 / d, tanh(x) = n / d. As fractions, gates that meet in a product share one division; |n| <= 1, and the clamp keeps
- * a product of two d finite: sigmoid ends at 2^-124. Multiply-adds are spelt out, so that every place gets the same bits. */
+ * a product of two d finite: sigmoid ends at 2^-124. Multiply-adds are spelled out, so that every place gets the same bits. */
 FL_INLINE vf fl_sigmoid_d(vf x) {
   const fl_exp_parts e = vexp_parts(-vmin(vset(87.0f), vmax(vset(-86.0f), x)), 127, 0);
   const vf s = vexp_scale(e);
@@ -353,7 +353,7 @@ static void fl_walk_rows(const fl_recurrent_step *p, const fl_product *w, fl_gat
       const int turn = p->backwards ^ (part & 1);
       const int64_t g = turn ? groups - 1 - i : i, unit = w->first + g * most, units = w->last - unit < most ? w->last - unit : most;
       const int64_t next = i + 1 < groups ? (turn ? unit - most : unit + most) * gates : -1;
-      for (int64_t j = row; j < row + count; j++) /* rows of xg lie far apart: no hardware foresees them */
+      for (int64_t j = row; j < row + count; j++) /* rows of xg are far apart: no hardware foresees them */
         for (int64_t u = unit; u < unit + units; u++)
           for (int64_t v = 0; v < lines; v += FL_PANEL)
             __builtin_prefetch(fl_xg(p, j, u) + v);

@@ -1,10 +1,10 @@
 /* Reductions over the middle of three axes: sums, extremes, products and norms; see enum fl_reduce_code for the formulas.
  *
- * Rows: the axis is the last one, n floats of a row; rows lie ldx floats apart. Element e goes to lane e % 32, whatever the level's
+ * Rows: the axis is the last one, n floats of a row; rows are ldx floats apart. Element e goes to lane e % 32, whatever the level's
  * width; a lane's chain is broken after 16 terms, so that long sums stay accurate; at the end the lanes are folded by halves. A group
  * of VW rows is folded at once (FL_TREE), so that short rows cost little more than their loads.
- * Columns: `inner` numbers lie behind the axis, and the vectors along them; row r goes to lane r % 32 of its column, and all else is as
- * above: a column has the bits that it would have as a row, whatever stands beside it. Where inner is at most 64, rows are taken as one,
+ * Columns: `inner` values are after the axis, and the vectors along them; row r goes to lane r % 32 of its column, and all else is as
+ * above: a column has the bits that it would have as a row, whatever stands next to it. Where inner is at most 64, rows are taken as one,
  * so that vectors are full.
  * The order depends on n alone: levels with a fused multiply-add agree bit for bit but for the exponential.
  * NaN anywhere in a row gives NaN. log_sum_exp subtracts the largest number first; what is infinite or NaN then is the result.
@@ -61,7 +61,7 @@ static const uint8_t fl_reduce_kinds[FL_REDUCE_COUNT] = {
 
 /* ---- rows ---------------------------------------------------------------------------------------------------------------- */
 
-/* The last n % VW floats of a row, and behind them what changes nothing. `inside`: a whole vector may be read, since other rows
+/* The last n % VW floats of a row, and after them what changes nothing. `inside`: a whole vector may be read, since other rows
  * follow. */
 FL_INLINE vf fl_reduce_tail(const float *p, int64_t rest, vf m, vi mask, int inside, const int kind) {
   const vf neutral = kind == FL_KIND_DEVIATION ? m : fl_reduce_neutral(kind);
@@ -106,7 +106,7 @@ FL_INLINE vf fl_reduce_row(const float *x, int64_t n, vf m, vi mask, int inside,
   return acc[0];
 }
 
-/* At most VW rows, folded: lane r belongs to row r. `after`: floats that may be read behind the last row; m: a number a row. */
+/* At most VW rows, folded: lane r belongs to row r. `after`: floats that may be read after the last row; m: a number per row. */
 FL_INLINE vf fl_reduce_group(const float *x, int64_t ldx, int64_t rows, int64_t n, int64_t after, const float *m, const int kind) {
   const int64_t rest = n % VW;
   const vi mask = vmask_part(rest);
@@ -166,7 +166,7 @@ static void fl_f32_reduce_rows(int code, const float *x, int64_t ldx, float *out
 
 /* ---- columns ------------------------------------------------------------------------------------------------------------- */
 
-/* Where the chains of some columns run: Q lanes `apart` floats apart, down n rows of lanes that lie ld floats apart, and in the first
+/* Where the chains of some columns run: Q lanes `apart` floats apart, down n rows of lanes that are ld floats apart, and in the first
  * `more` of the Q lanes one term more, in the row of lanes `tail`. m: the largest number of each column, for EXP; on: where chains of one
  * lane have got to, which they go on from, or NULL. */
 typedef struct {

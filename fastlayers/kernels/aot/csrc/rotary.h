@@ -1,7 +1,7 @@
-/* Rotary positions: pairs of numbers are turned by an angle that grows with the position. */
+/* Rotary positions: pairs of values are turned by an angle that grows with the position. */
 
-/* `rows` rows of d floats one behind the other, all of one position, whose cosines and sines are given for each of `half` pairs. A pair
- * is (x[i], x[half + i]), or (x[2 i], x[2 i + 1]) if `paired`; what is behind 2 half is copied. Plain loops: no sum runs across lanes. */
+/* `rows` rows of d floats one after the other, all of one position, whose cosines and sines are given for each of `half` pairs. A pair
+ * is (x[i], x[half + i]), or (x[2 i], x[2 i + 1]) if `paired`; what is after 2 half is copied. Plain loops: no sum runs across lanes. */
 static void fl_f32_rotary(const float *x, const float *cos, const float *sin, float *out, int64_t rows, int64_t d, int64_t half, int paired) {
   for (int64_t r = 0; r < rows; r++, x += d, out += d) {
     if (paired)

@@ -1,5 +1,5 @@
 /* The tiles of a level, and FL_PICK, which of them to use when m rows meet `left` whole panels. Included by gemm.h twice: for packed
- * panels, and with FL_TAPS defined for panels that are read where they lie. */
+ * panels, and with FL_TAPS defined for panels that are read where they are. */
 #ifdef FL_TAPS
 #define FL_SHAPES fl_taps_shapes
 #define FL_PICK fl_taps_pick

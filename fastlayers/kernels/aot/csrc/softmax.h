@@ -1,6 +1,6 @@
 /* Softmax and log-softmax: y = exp(x - m) / s or (x - m) - log(s), with m the largest x and s the sum of exp(x - m).
  *
- * Two forms: over the last axis, row by row; and over an axis with `inner` numbers behind it, along which the vectors lie.
+ * Two forms: over the last axis, row by row; and over an axis with `inner` numbers after it, along which the vectors are.
  * y must not overlap x. A row that holds NaN or +infinity, or nothing but -infinity, becomes NaN in every element (x - m is NaN
  * somewhere, and so is s). Terms below 2^-126 of the largest count as 0. The order of every sum depends on n alone: element i
  * belongs to lane i % VW, whose sum begins with the last, partial vector and takes in chains of FL_CHAIN terms, so that long sums stay
@@ -11,7 +11,7 @@
 
 #define FL_CHAIN 16
 
-/* The steps on R rows at once, the folds of one behind those of the other: `whole` floats of each in whole vectors, rows n apart.
+/* The steps on R rows at once, the folds of one after those of the other: `whole` floats of each in whole vectors, rows n apart.
  * m: the largest of a row, in every lane; the rest of the row is in m before. */
 FL_INLINE void fl_rows_max(const float *x, int64_t n, int64_t whole, vf *m, const int R) {
   vf p[2], q[2];

@@ -8,7 +8,7 @@
 
 enum { FL_BATCH = 256, FL_TOGETHER = 16 };
 
-/* A product that is not made one with the sum behind it: others round it, too, and ties at the threshold are decided so. */
+/* A product that is not made one with the sum after it: others round it, too, and ties at the threshold are decided so. */
 static inline float fl_rounded(float x) {
 #if defined(__aarch64__)
   __asm__("" : "+w"(x));
@@ -52,7 +52,7 @@ static int fl_overlaps(const float *sides, int64_t n, int64_t i, const float *ke
 static inline int64_t fl_kept_room(int64_t most) { return (most + FL_TOGETHER - 1) / FL_TOGETHER * FL_TOGETHER; }
 static inline int64_t fl_suppression_scratch(int64_t n, int64_t most) { return 16 * n + 20 * fl_kept_room(most) + 64; }
 
-/* Up to `most` boxes of n, by their numbers; returns how many. `scratch`: fl_suppression_scratch(n, most) bytes. Scores that are not
+/* Up to `most` boxes of n, by their values; returns how many. `scratch`: fl_suppression_scratch(n, most) bytes. Scores that are not
  * above `least` (`above`) or are NaN are left out. */
 static int64_t fl_suppressed(const float *sides, const float *scores, int64_t n, int64_t most, float threshold, int above, float least,
                              int64_t *found, char *scratch) {

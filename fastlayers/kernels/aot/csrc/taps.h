@@ -1,7 +1,7 @@
 /* Weighted taps: what resampling is made of, see fl_taps in kernels.h.
  *
- * Along the axis whose neighbours lie side by side, VW outputs at a time are picked out of a window of 2 VW inputs by shuffles, one for
- * each tap, where the plan found that they all lie in one; else one by one. With channels side by side, and across rows, whole vectors
+ * Along the axis whose neighbours are next to each other, VW outputs at a time are picked out of a window of 2 VW inputs by shuffles, one for
+ * each tap, where the plan found that they all are in one; else one by one. With channels next to each other, and across rows, whole vectors
  * are multiplied by one weight. A tap of weight 0 is left out, so that a NaN that counts for nothing does not show.
  * Remainders: the tables of taps are padded to whole vectors, what is loaded and stored are partial vectors. */
 

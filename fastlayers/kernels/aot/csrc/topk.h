@@ -1,6 +1,6 @@
 /* The k largest (or least) of n elements with their positions, in order; of equal ones the first comes first. An element and its position
  * are one integer: the higher half orders the elements (turned around for the largest, so that the least integers are wanted), the lower
- * half is the position. So no two are equal, and any way to select and sort gives the same. NaN is more than all numbers, -0 equals 0. */
+ * half is the position. So no two are equal, and any way to select and sort gives the same. NaN is more than all values, -0 equals 0. */
 #ifndef FL_TOPK_H
 #define FL_TOPK_H
 #include <stdint.h>
@@ -73,7 +73,7 @@ static inline uint32_t fl_key_f16(uint16_t b) {
   }                                                                                               \
   /* Puts the least k of a first, in any order. What defeats the choice of pivots is sorted. */   \
   static void fl_select_##name(T *a, T *spare, int64_t n, int64_t k) {                            \
-    int64_t low = 0, high = n; /* the border lies among low .. high */                            \
+    int64_t low = 0, high = n; /* the border is among low .. high */                            \
     for (int round = 0; high - low > 16 && k > low && k < high; round++) {                        \
       if (round > 64) {                                                                           \
         fl_sort_##name(a + low, spare, high - low);                                               \
@@ -105,7 +105,7 @@ enum { FL_SKIPPED = 32, FL_FEW = 16 };
 /* Candidates that are kept at once: twice as many as are wanted, or all. */
 static inline int64_t fl_topk_room(int64_t n, int64_t k) { return n < 64 || k > n / 4 ? n : 2 * k < 32 ? 32 : 2 * k; }
 
-/* Columns first .. first + columns of x [n][inner]; `room` candidates, and as many of scratch behind them. */
+/* Columns first .. first + columns of x [n][inner]; `room` candidates, and as many of scratch after them. */
 #define FL_TOPK(name, U, KEY, T, C, BITS)                                                         \
   static void fl_topk_##name(const void *from, int64_t n, int64_t inner, int64_t k, int least, void *out, int64_t *at, void *scratch) { \
     const U *x = (const U *)from;                                                                 \

@@ -2,9 +2,9 @@
  *
  * Included twice by trees_types.h, for float and for double x and splits: FL_TREE_X is the type, FL_TREE_(name) makes the names.
  *
- * A node is {split, feature, child[2]}: x[feature] <= split leads to child[0], else to child[1]. Nodes have the numbers 0 and above;
- * leaves lie before them in the same array, leaf k at -1 - k, and lead to themselves. So a walk has no branch: eight of them go on
- * side by side for as many steps as the deepest tree has, and end early once all eight numbers are negative. Eight rows of one tree,
+ * A node is {split, feature, child[2]}: x[feature] <= split leads to child[0], else to child[1]. Nodes have the values 0 and above;
+ * leaves are before them in the same array, leaf k at -1 - k, and lead to themselves. So a walk has no branch: eight of them go on
+ * next to each other for as many steps as the deepest tree has, and end early once all eight values are negative. Eight rows of one tree,
  * or, of rows that are fewer than that, eight trees of one row.
  *
  * NaN: rows that have one are walked by way of `missing`, the third child of each node. Sums are of doubles, tree by tree in their
@@ -124,7 +124,7 @@ static void FL_TREE_(rows)(const fl_trees *p, const FL_TREE_X *x, int64_t rows, 
   }
 }
 
-/* The leaves, the last one first, and the nodes behind them: room for all of both. */
+/* The leaves, the last one first, and the nodes after them: room for all of both. */
 static void FL_TREE_(lay)(void *to, int64_t nodes, int64_t leaves, const int32_t *feature, const void *split, const int32_t *child) {
   FL_TREE_(node) *node = (FL_TREE_(node) *)to + leaves;
   for (int64_t i = 0; i < leaves; i++) {

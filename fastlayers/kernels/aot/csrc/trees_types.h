@@ -10,7 +10,7 @@ enum { FL_TREE_AVERAGE, FL_TREE_SUM, FL_TREE_MIN, FL_TREE_MAX };
 enum { FL_TREE_SINGLE, FL_TREE_DENSE, FL_TREE_SPARSE };
 
 /* Trees and how their leaves are joined; see trees.h and kernels/tree_layout.py. `nodes` and `missing` point to node 0, before which the
- * leaves lie. `steps`: nodes on the longest ways through all trees together. */
+ * leaves are. `steps`: nodes on the longest ways through all trees together. */
 typedef struct {
   const void *nodes, *weight;
   const int32_t *missing, *roots, *depth, *target;

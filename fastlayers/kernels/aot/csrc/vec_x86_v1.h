@@ -10,7 +10,7 @@ FL_INLINE vf vmin(vf a, vf b) { return (vf)_mm_min_ps((__m128)a, (__m128)b); }
 FL_INLINE vi vnear(vf x) { return (vi)_mm_cvtps_epi32((__m128)x); }
 FL_INLINE vf vfloat(vi x) { return (vf)_mm_cvtepi32_ps((__m128i)x); }
 FL_INLINE vf vsqrt(vf x) { return (vf)_mm_sqrt_ps((__m128)x); }
-/* sums with 2^23 have no digits after the point; numbers from there on have none anyway */
+/* sums with 2^23 have no digits after the point; values from there on have none anyway */
 FL_INLINE vf vround(vf x) {
   const vf whole = (vabs(x) + 0x1p23f) - 0x1p23f;
   return vsel((vi)(vabs(x) < 0x1p23f), vsign(whole, x), x);

@@ -1,4 +1,4 @@
-/* Vectorised exp, log, tanh, sigmoid, erf and their kin, over the vector layer: no tables, no branches, no calls.
+/* Vectorized exp, log, tanh, sigmoid, erf and their kin, over the vector layer: no tables, no branches, no calls.
  *
  * Every function is right for every float: NaN gives NaN, infinities and both zeros what the formula says, subnormal numbers
  * included. A lane's result depends on that lane alone. The largest error against float64, in units of the last place of the
@@ -16,7 +16,7 @@
  *   verf          1.5              1.6       all; exactly 1 where erf rounds to it, never beyond
  *   vnormal       see there                  all
  *
- * Polynomials are minimax fits whose coefficients were rounded to float one after the other, the rest fitted anew each time.
+ * Polynomials are minimax fits whose coefficients were rounded to float one after the other, the rest fitted again each time.
  * Clamps are written vmax(bound, x): x86 gives the second operand where either is NaN, so NaN survives them.
  */
 #ifndef FL_VMATH_H

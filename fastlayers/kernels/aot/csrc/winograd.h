@@ -155,7 +155,7 @@ static void fl_f32_winograd_out(const fl_wino_out *p) {
     fl_wino_out_tiles(p, 4);
   if (p->code <= FL_RELU)
     return;
-  const int64_t together = p->pixel == p->c ? p->cols : 1; /* pixels that lie side by side */
+  const int64_t together = p->pixel == p->c ? p->cols : 1; /* pixels that are next to each other */
   for (int64_t i = 0; i < p->rows; i++)
     for (int64_t j = 0; j < p->cols; j += together) {
       float *y = p->out + i * p->row + j * p->pixel;

@@ -1,0 +1,56 @@
+"""ONNX Runtime's operators of quantized networks, as files of the domain com.microsoft spell them, in that of `operators`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...graph.ir import Node
+from .schema import NEWEST, Attribute, Schema
+
+__all__ = ["TABLE"]
+
+# Name, least and most inputs, outputs, attributes (see `schema`).
+_LINES = """
+DequantizeLinear 2-3 1 axis:i
+DynamicQuantizeLSTM 11-12 3 activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i
+DynamicQuantizeMatMul 3-5 1
+MatMulIntegerToFloat 4-7 1
+MatMulNBits 3-6 1 K:i! N:i! accuracy_level:i bits:i block_size:i! weight_prepacked:i
+QGemm 6-9 1 alpha:f transA:i transB:i
+QLinearAdd 7-8 1
+QLinearAveragePool 4-5 1 auto_pad:s ceil_mode:i channels_last:i count_include_pad:i kernel_shape:is! pads:is strides:is
+QLinearConcat 5-* 1 axis:i!
+QLinearConv 8-9 1 auto_pad:s channels_last:i dilations:is group:i kernel_shape:is pads:is strides:is
+QLinearGlobalAveragePool 4-5 1 channels_last:i
+QLinearLeakyRelu 4-5 1 alpha:f
+QLinearMul 7-8 1
+QLinearReduceMean 4-5 1 axes:is! keepdims:i!
+QLinearSigmoid 4-5 1
+QLinearSoftmax 4-5 1 axis:i opset:i!
+QLinearWhere 8-9 1
+QuantizeLinear 2-3 1 axis:i
+"""
+
+
+def _plain(node: Node, version: int, make: Any) -> list[Node]:
+    """The same name, inputs and attributes; convolutions have words of their own for channels last."""
+    attributes = dict(node.attributes)
+    if node.op == "QLinearConv" and attributes.pop("channels_last", 0):
+        attributes.update(x_last=True, out_last=True)
+    return [Node(node.op, node.inputs, node.outputs, attributes)]
+
+
+def _table() -> dict[str, tuple[Schema, Any]]:
+    found = {}
+    for line in _LINES.strip().splitlines():
+        name, inputs, outputs, *attributes = line.split()
+        least, most = inputs.split("-")
+        kinds = {}
+        for attribute in attributes:
+            key, kind = attribute.rstrip("!").split(":")
+            kinds[key] = Attribute(kind, attribute.endswith("!"), 0, NEWEST + 1)
+        found[name] = (Schema(1, int(least), None if most == "*" else int(most), int(outputs), kinds), _plain)
+    return found
+
+
+TABLE = _table()

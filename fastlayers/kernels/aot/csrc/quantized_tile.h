@@ -1,0 +1,68 @@
+/* One register tile of the packed product of bytes. Included by quantized.h once for every size, with
+ *   FL_TM  rows, FL_TP  panels of 16 columns
+ * defined, and FL_DOT where the processor multiplies quads of bytes itself; undefines FL_TM and FL_TP.
+ *
+ * With FL_DOT a vector of sums holds 16 columns. Without, bytes are widened to int16 and multiplied in pairs, so each column has two
+ * sums, next to each other, which are added at the end. */
+#ifdef FL_DOT
+#define FL_TILE_NAME FL_NAME4(fl_dot_, FL_TM, x, FL_TP)
+#define FL_TV FL_TP
+#else
+#define FL_TILE_NAME FL_NAME4(fl_pairs_, FL_TM, x, FL_TP)
+#define FL_TV (FL_TP * FL_QV)
+#endif
+
+static FL_DOT_TARGET __attribute__((noinline)) void FL_TILE_NAME(const fl_qblock *p, const uint8_t *const *rows, const int8_t *b, int64_t i0,
+                                                                 int64_t j0) {
+  vi acc[FL_TM][FL_TV];
+  const uint8_t *row[FL_TM];
+  const int64_t panel = p->panel;
+  FL_UNROLL for (int i = 0; i < FL_TM; i++) {
+    row[i] = rows[i];
+    FL_UNROLL for (int j = 0; j < FL_TV; j++) acc[i][j] = (vi){0};
+  }
+  for (int64_t r = 0; r < p->nruns; r++) {
+    const int64_t start = p->runs[r].offset, end = start + 4 * p->runs[r].quads;
+    for (int64_t k = start; k < end; k += 4, b += 64) {
+#ifdef FL_DOT
+      vi bv[FL_TP];
+      FL_UNROLL for (int j = 0; j < FL_TP; j++) bv[j] = (vi)_mm512_loadu_si512(b + j * panel);
+      FL_UNROLL for (int i = 0; i < FL_TM; i++) {
+        const vi a = fl_quad(row[i] + k);
+        FL_UNROLL for (int j = 0; j < FL_TP; j++) acc[i][j] = FL_DOT(acc[i][j], a, bv[j]);
+      }
+#else
+      vq a[FL_TM];
+      FL_UNROLL for (int i = 0; i < FL_TM; i++) a[i] = fl_quad16(row[i] + k);
+      FL_UNROLL for (int j = 0; j < FL_TV; j++) {
+        const vq bv = fl_widen16(b + j / FL_QV * panel + j % FL_QV * 2 * VW);
+        FL_UNROLL for (int i = 0; i < FL_TM; i++) acc[i][j] += vmadd(a[i], bv);
+      }
+#endif
+    }
+  }
+  int32_t sums[FL_TM][FL_TP][FL_PANEL];
+  FL_UNROLL for (int i = 0; i < FL_TM; i++)
+    FL_UNROLL for (int t = 0; t < FL_TP; t++)
+#ifdef FL_DOT
+      vistore(sums[i][t], acc[i][t]);
+#else
+      FL_UNROLL for (int q = 0; q < FL_QV / 2; q++) {
+        const vi lo = acc[i][t * FL_QV + 2 * q], hi = acc[i][t * FL_QV + 2 * q + 1];
+        vistore(sums[i][t] + q * VW, FL_LOW1(lo, hi) + FL_HIGH1(lo, hi));
+      }
+#endif
+  for (int t = 0; t < FL_TP; t++) {
+    const int64_t j = j0 + t * FL_PANEL;
+    if (fl_plain_bytes(&p->e, p->n - j))
+      fl_qfinish_bytes(&p->e, sums[0][t], FL_TP * FL_PANEL, FL_TM, j, (uint8_t *)p->out + i0 * p->ldc + j, p->ldc);
+    else if (j < p->n)
+      for (int i = 0; i < FL_TM; i++)
+        fl_qfinish(&p->e, sums[i][t], i0 + i, j, p->out, (i0 + i) * p->ldc + j, p->n - j);
+  }
+}
+
+#undef FL_TILE_NAME
+#undef FL_TV
+#undef FL_TM
+#undef FL_TP

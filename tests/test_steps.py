@@ -101,7 +101,7 @@ def test_hooks_that_are_run_before_a_commit_exist() -> None:
 
 def test_marks_are_declared() -> None:
     declared = set(re.findall(r'^    "(\w+)(?:\(.*?\))?: ', PROJECT.split("markers = [")[1].split("\n]")[0], flags=re.MULTILINE))
-    assert declared == {*CHOOSING, "gpu", "later", "without"}
+    assert declared == {*CHOOSING, "gpu", "later", "sampled", "without"}
 
 
 def test_what_needs_an_extra_is_marked() -> None:
@@ -130,6 +130,7 @@ def test_marked_tests_of_the_jit_step_are_in_its_paths() -> None:
             assert any(name.startswith(p) for p in paths[1].split()) or name == "tests/cuda/test_ptx.py", name
 
 
+@pytest.mark.exhaustive
 def test_items_are_left_out_as_the_marks_say(tmp_path: Path) -> None:
     """pytest, with the tree's conftest.py, on items of every kind."""
     (tmp_path / "conftest.py").write_text("from tests.conftest import *  # noqa: F403\n")
@@ -140,10 +141,11 @@ def test_items_are_left_out_as_the_marks_say(tmp_path: Path) -> None:
         "@pytest.mark.without('reference')\ndef test_without(variant): pass\n"
         "@pytest.mark.later('reference')\ndef test_later(variant): pass\n"
         "def test_variants(variant): pass\n"
+        "@pytest.mark.sampled(4)\n@pytest.mark.parametrize('i', range(100))\ndef test_sampled(i): pass\n"
     )
     (tmp_path / "test_missing.py").write_text("import pytest\nimport no_such_module\npytestmark = pytest.mark.missing\n")
     (tmp_path / "pytest.ini").write_text(
-        f"[pytest]\naddopts = -m '{DEFAULT}'\nmarkers =\n    exhaustive\n    without\n    later\n    jit\n    gpu\n    missing\n"
+        f"[pytest]\naddopts = -m '{DEFAULT}'\nmarkers =\n    exhaustive\n    without\n    later\n    sampled\n    jit\n    gpu\n    missing\n"
     )
 
     def items(*arguments: str) -> list[str]:
@@ -163,3 +165,9 @@ sys.exit(pytest.main([{str(tmp_path)!r}, "-q", "--collect-only", "-p", "no:cache
     assert "test_plain" in default and "test_exhaustive" in late
     assert "test_later[reference]" in late and "test_variants[reference]" in default
     assert not any(name == "test_without[reference]" for name in every)
+    sampled = [name for name in default if name.startswith("test_sampled")]
+    assert (
+        "test_sampled[0]" in sampled
+        and 15 <= len(sampled) <= 40
+        and sum(name.startswith("test_sampled") for name in every) == 100
+    )

@@ -237,6 +237,7 @@ def check(raw: bytes) -> None:
 
 
 @pytest.mark.parametrize("kind", ["userblock", "v110"])
+@pytest.mark.sampled(2)
 def test_damage_of_every_kind(kind: str) -> None:
     whole, rng = content(kind), random.Random(0)
     with allocations() as measured:

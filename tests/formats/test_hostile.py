@@ -48,6 +48,7 @@ def test_truncated_at_every_byte(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", VALID)
+@pytest.mark.sampled(4)
 def test_every_bit_flipped(kind: str) -> None:
     content = bytearray(VALID[kind])
     with allocations() as measured:

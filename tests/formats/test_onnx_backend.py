@@ -26,6 +26,7 @@ from .onnx_suite import LEFT_OUT, UNCHECKED, cases, operators, reason  # noqa: E
 
 
 @pytest.mark.parametrize("name", cases())
+@pytest.mark.sampled(2)
 def test_suite(name: str) -> None:
     left_out, unchecked = reason(LEFT_OUT, name), reason(UNCHECKED, name)
     try:

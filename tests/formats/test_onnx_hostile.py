@@ -206,6 +206,7 @@ FLOODS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("case", FLOODS)
+@pytest.mark.sampled(4)
 def test_a_flood_of_messages_costs_no_more_than_it_is_charged(case: str) -> None:
     content = FLOODS[case]
 

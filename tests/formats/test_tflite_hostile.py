@@ -61,6 +61,7 @@ def test_truncated_at_every_byte(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.sampled(4)
 def test_bits_flipped(kind: str) -> None:
     content, feeds = MODELS[kind]
     damaged, rng = bytearray(content), random.Random(0)

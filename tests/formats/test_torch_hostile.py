@@ -226,6 +226,7 @@ def test_opcodes_that_are_misused(case: str) -> None:
 
 
 @pytest.mark.parametrize("opcode", range(256))
+@pytest.mark.sampled(8)
 def test_every_opcode_on_every_kind_of_value(opcode: int) -> None:
     stacks = (
         b"",

@@ -53,6 +53,7 @@ def test_a_short_round(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
+@pytest.mark.sampled(4)
 def test_what_was_found_once(path: Path) -> None:
     """The name of the file is the format, and what went wrong with it."""
     with Session(TARGETS[path.stem.partition("-")[0]]) as session:
@@ -104,6 +105,7 @@ BUGS: dict[str, Callable[[bytes], bool]] = {
 
 
 @pytest.mark.parametrize("kind", BUGS)
+@pytest.mark.sampled(3)
 def test_planted_bugs_are_found(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.fuzz.session.SLOW", 0.1)
     monkeypatch.setattr("tests.fuzz.session.HANG", 0.5)
@@ -124,6 +126,7 @@ def test_planted_bugs_are_found(kind: str, tmp_path: Path, monkeypatch: pytest.M
     assert (tmp_path / f"npy-{found.name}.txt").read_text()
 
 
+@pytest.mark.exhaustive
 def test_memory_that_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     if not sys.platform.startswith("linux"):
         pytest.skip("only Linux tells how much memory there is now")

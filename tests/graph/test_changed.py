@@ -94,6 +94,7 @@ def made(name: str) -> tuple[Graph, list[np.ndarray]]:
 
 
 @pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.sampled(5)
 def test_a_pattern_with_one_thing_changed(name: str) -> None:
     whole, given = made(name)
     unharmed(Changed(whole, given, "as it is"))

@@ -68,6 +68,7 @@ def test_every_function_of_the_kernels_is_fused_and_kept_channels_last(name: str
 
 
 @pytest.mark.parametrize(("text", "attributes", "kind"), ACTIVATIONS, ids=[f"{a[0]}{a[1] or ''}" for a in ACTIVATIONS])
+@pytest.mark.sampled(4)
 def test_activation_goes_into_what_comes_before(text: str, attributes: dict[str, Any], kind: tuple[Any, ...]) -> None:
     limits = {"zero": np.float32(0), "six": np.float32(6)}
     act = node(f"y = {text}", **attributes)

@@ -144,6 +144,7 @@ GELUS = {
 @pytest.mark.parametrize("scaled", ["d = Div(x, root)", "d = Mul(x, inverse)", "d = Mul(inverse, x)"])
 @pytest.mark.parametrize("sum_", ["o = Add(e, one)", "o = Add(one, e)"])
 @pytest.mark.parametrize("order", [k for k in GELUS if k != "divided by two"])
+@pytest.mark.sampled(6)
 def test_gelu(order: str, sum_: str, scaled: str) -> None:
     nodes = [node(t) for t in (scaled, "e = Erf(d)", sum_, *GELUS[order])]
     assert ops(check({"x": (3, 7)}, nodes, NUMBERS)) == ["Gelu"]

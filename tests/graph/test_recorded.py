@@ -159,6 +159,7 @@ def test_a_program_answers_with_the_bits_of_the_call(name: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {*REFUSED, "greedy_search"}))
+@pytest.mark.sampled(3)
 def test_a_named_size_takes_what_the_call_takes(name: str, tmp_path: Path) -> None:
     """One size of the first tensor is a name: the program takes it as it was, and one less, or refuses it as the call does."""
     for case in cases()[name]:

@@ -27,6 +27,7 @@ ENDS = {
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("weight", ["y = Mul(n, w)", "y = Mul(w, n)", "y = Neg(n)"])
+@pytest.mark.sampled(4)
 def test_rms_normalization(end: str, weight: str) -> None:
     for square in ("s = Pow(x, two)", "s = Mul(x, x)"):
         for total in ("t = Add(m, e)", "t = Add(e, m)"):

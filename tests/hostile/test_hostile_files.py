@@ -34,6 +34,7 @@ def test_names_differ_and_every_row_has_cases() -> None:
 
 
 @pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.sampled(8)
 def test_refused_from_a_file_and_from_memory(name: str) -> None:
     case = SINGLE[name]
     for outcome in watch_both(case):
@@ -45,6 +46,7 @@ def test_refused_from_a_file_and_from_memory(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SWEEPS)
+@pytest.mark.sampled(8)
 def test_sweep(name: str) -> None:
     outcome = watch(SWEEPS[name])
     held(outcome)

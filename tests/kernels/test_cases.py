@@ -62,6 +62,7 @@ small = pytest.mark.parametrize("case", [c for c in CASES if c.flops < LARGE], i
 
 @small
 @pytest.mark.without("reference")  # to which all are compared
+@pytest.mark.sampled(2)
 def test_case_in_every_variant(case: Case, variant: str) -> None:
     """Right, and the same bits as a step of a program."""
     for array in wanted(case).values():

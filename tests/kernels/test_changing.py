@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(not _dispatch.levels(), reason="the compiled eng
 
 
 @pytest.mark.parametrize("name", [maker.__name__ for maker in MAKERS])
+@pytest.mark.sampled(4)
 def test_kernel_survives_numbers_that_change(name: str) -> None:
     # A process of its own: what this finds is a fault of memory, which ends the process.
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])

@@ -36,6 +36,7 @@ def run(given: list[Any], groups: int, edge: str = "end", by_reference: bool = F
 
 
 @pytest.mark.parametrize("e", [1, 2, 15, 16, 17, 63, 64, 65, 130])
+@pytest.mark.sampled(2)
 def test_sizes(e: int, variant: str) -> None:
     for t, (heads, groups), d, edge in product((1, 5), ((1, 1), (4, 2)), (1, 3, 16), ("start", "end")):
         for gates, betas, past in ((0, 0, False), (1, 0, True), (0, 1, False), (d, groups, True)):

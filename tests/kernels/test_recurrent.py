@@ -122,6 +122,7 @@ def wanted(kernel: str, shape: tuple[int, int, int, int], directions: int) -> tu
 @pytest.mark.later("reference")  # test_cells and the goldens hold it
 @pytest.mark.parametrize("kernel", KINDS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.sampled(2)
 def test_shapes(variant: str, kernel: str, shape: tuple[int, int, int, int]) -> None:
     for layout in LAYOUTS:
         directions = 1 if layout.get("reverse") else 2
@@ -278,6 +279,7 @@ def test_a_mask_without_holes_is_lengths(variant: str, kernel: str) -> None:
     ],
     ids=str,
 )  # fmt: skip
+@pytest.mark.sampled(2)
 def test_projections(variant: str, shape: tuple[int, int, int, int], projections: int, options: str | None) -> None:
     for layout in LAYOUTS:
         directions = 1 if layout.get("reverse") else 2

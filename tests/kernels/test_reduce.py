@@ -108,6 +108,7 @@ def test_rows(name: str, variant: str) -> None:
 
 @names
 @pytest.mark.parametrize("inner", INNER)
+@pytest.mark.sampled(3)
 def test_columns(name: str, inner: int, variant: str) -> None:
     for n, outer in ((1, 2), (2, 3), (3, 1), (5, 2), (33, 1), (129, 2), (300, 1), (600, 1)):
         x = data(name, outer, n, inner)
@@ -128,6 +129,7 @@ def test_nothing_to_reduce(name: str, variant: str) -> None:
 
 @names
 @pytest.mark.parametrize("inner", [1, 3, 40, 70])
+@pytest.mark.sampled(3)
 def test_nan_in_every_place(name: str, inner: int, variant: str) -> None:
     """It spoils its own column alone, next to infinity too."""
     for n in (1, 5, 40, 70):

@@ -279,6 +279,7 @@ BY_OPERATOR = {op: [c for c in all_cases() if c.op == op] for op in sorted(OPERA
 
 
 @pytest.mark.parametrize("op", [op for op in BY_OPERATOR if op not in OPEN])
+@pytest.mark.sampled(4)
 def test_every_dtype(op: str) -> None:
     """`run` and the rule in every dtype; the results are those of onnx's evaluator where it has some."""
     for item in BY_OPERATOR[op]:

@@ -205,6 +205,7 @@ def run(entry: Item, arrays: list[np.ndarray], batch: int, threads: int) -> np.n
 @pytest.mark.usefixtures("kept_threads")
 @pytest.mark.parametrize("op", FAMILIES)
 @pytest.mark.without("reference")  # numpy's sums promise no order
+@pytest.mark.sampled(3)
 def test_bits_alone_and_in_batches(op: str, variant: str) -> None:
     for entry in FAMILIES[op]:
         arrays = feeds(entry)

@@ -80,6 +80,7 @@ def test_bound(model_speed):
 
 
 @ENGINE
+@pytest.mark.exhaustive
 def test_the_plugin_stores_plans_and_fails_where_they_change(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["fastlayers.testing.plugin"]')
     (tmp_path / "test_it.py").write_text(TESTS)

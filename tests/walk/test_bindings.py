@@ -18,6 +18,7 @@ builders = pytest.mark.parametrize("builder", BUILDERS, ids=lambda b: b.__name__
 
 
 @builders
+@pytest.mark.sampled(3)
 def test_walk(builder: Builder, variant: str) -> None:
     # The compiled engine's levels bind alike.
     m, outputs = built(builder, places=PLACES if variant in ("reference", _dispatch.current()) else PLACES[:4])

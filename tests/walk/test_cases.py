@@ -16,6 +16,7 @@ AS_WRITTEN = Options(optimize=False)
 
 
 @pytest.mark.parametrize("op", BY_OPERATOR)
+@pytest.mark.sampled(4)
 def test_walk(op: str) -> None:
     for item in BY_OPERATOR[op]:
         for made in walks_of(item):

@@ -36,6 +36,7 @@ cached = lru_cache(SHARED)(draw)
 
 
 @groups
+@pytest.mark.sampled(3)
 def test_walk(group: int) -> None:
     for seed in seeds(group):
         drawn = cached(seed) if seed < SHARED else draw(seed)

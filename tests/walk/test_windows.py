@@ -19,6 +19,7 @@ axes_of_space = pytest.mark.parametrize("axes", [1, 2, 3])
 
 @axes_of_space
 @pairs
+@pytest.mark.sampled(3)
 def test_walk(kind: Callable[..., Any], name: str, axes: int) -> None:
     for seed in range(SEEDS if kind.__name__ != "conv" else 2 * SEEDS):
         m, outputs = drawn(kind, axes, seed)
@@ -36,6 +37,7 @@ def test_every_variant(kind: Callable[..., Any], axes: int, variant: str) -> Non
 
 @axes_of_space
 @pairs
+@pytest.mark.sampled(3)
 def test_in_a_batch_alone_and_on_two_threads(kind: Callable[..., Any], name: str, axes: int) -> None:
     for seed in range(2):
         m, outputs = drawn(kind, axes, seed)

@@ -59,6 +59,7 @@ def changed(content: bytes, rng: np.random.Generator) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(4)
 def test_changed_attributes(name: str) -> None:
     content, feeds, _ = golden(name)
     rng = np.random.default_rng(NAMES.index(name))

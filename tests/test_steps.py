@@ -145,7 +145,8 @@ def test_items_are_left_out_as_the_marks_say(tmp_path: Path) -> None:
     )
     (tmp_path / "test_missing.py").write_text("import pytest\nimport no_such_module\npytestmark = pytest.mark.missing\n")
     (tmp_path / "pytest.ini").write_text(
-        f"[pytest]\naddopts = -m '{DEFAULT}'\nmarkers =\n    exhaustive\n    without\n    later\n    sampled\n    jit\n    gpu\n    missing\n"
+        f"[pytest]\naddopts = -m '{DEFAULT}'\nmarkers =\n    "
+        + "\n    ".join(["exhaustive", "without", "later", "sampled", "jit", "gpu", "missing\n"])
     )
 
     def items(*arguments: str) -> list[str]:

@@ -10,6 +10,7 @@ import difflib
 import inspect
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,14 +20,14 @@ import fastlayers as fl
 __all__ = ["PAGE", "differences", "lines"]
 
 PAGE = Path(__file__).parent / "api.txt"
-MODULES = ("functional", "graph", "kernels", "ort")
+MODULES = ("functional", "graph", "integrations", "kernels", "ort", "report", "testing")
 
 
 def lines() -> list[str]:
     """One line a public name: those of the package, and of the modules that it offers."""
     found = list(_of_module("fastlayers", fl))
     for name in MODULES:
-        found += _of_module(f"fastlayers.{name}", getattr(fl, name))
+        found += _of_module(f"fastlayers.{name}", import_module(f"fastlayers.{name}"))
     return found
 
 

@@ -226,8 +226,10 @@ def _outcome(batch: list[Job]) -> list[Any]:
                 found = first.served.together([(job.feeds, job.rows) for job in batch], first.signature, max(left, 0.0))
             except TimeoutError as error:
                 return [error] * len(batch)
-            except Error:
-                found = None  # one of them spoils it for the others: each for itself
+            except Exception as error:  # one of them spoils it for the others: each for itself
+                found = None
+                if not isinstance(error, Error):
+                    logs.failed("a batch failed", error)
             if found is not None:
                 return found
         return [_alone(job) for job in batch]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import pytest
 
 import fastlayers as fl
+from fastlayers.kernels.table import KERNELS
 from tests.kernels.test_fits import CASES, Small, refused_everywhere
-from tests.test_table import NOT_IN_CUDA
 
 from .calls import requires_cuda
 
 pytestmark = requires_cuda
 
+ON_GPU = {kernel.name for kernel in KERNELS if "cuda" in kernel.variants}
 
-@pytest.mark.parametrize("small", [s for s in CASES if s.kernel not in NOT_IN_CUDA], ids=lambda small: small.id)
+
+@pytest.mark.parametrize("small", [s for s in CASES if s.kernel in ON_GPU], ids=lambda small: small.id)
 def test_packed_weights_of_other_sizes_are_refused(small: Small) -> None:
     with fl.kernels.use("cuda"):
         assert refused_everywhere(small, False, run=False) > 5

@@ -42,6 +42,9 @@ DIRECTIVES = {
     "embedsignature.format": "clinic",
     "auto_pickle": False,  # of what a driver holds, nothing may be pickled
 }
+# Driver modules that compute something themselves, the same at every level; all others only loop over blocks, and -O3 makes some of them
+# three times as large.
+COMPUTING = {"argmax", "binary", "functions", "indexing", "ordering", "pool_places", "suppression", "trees", "winograd"}
 # C that a driver module needs besides what Cython makes of it.
 ALSO = {"_engine": ["pool.c", "memory.c"]}
 
@@ -89,7 +92,7 @@ def extensions() -> list[Extension]:
             f"fastlayers.kernels.aot.{pyx.stem}",
             [str(pyx), *(str(AOT / "csrc" / name) for name in ALSO.get(pyx.stem, ()))],
             include_dirs=[str(AOT), numpy.get_include()],
-            extra_compile_args=[*flags, *own],
+            extra_compile_args=[*flags, *([] if pyx.stem in COMPUTING else ["-O2"]), *own],
             extra_link_args=[*link, *own],
             define_macros=macros,
             depends=headers,

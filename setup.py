@@ -42,8 +42,8 @@ DIRECTIVES = {
     "embedsignature.format": "clinic",
     "auto_pickle": False,  # of what a driver holds, nothing may be pickled
 }
-# Driver modules that compute something themselves, the same at every level; all others only loop over blocks, and -O3 makes some of them
-# three times as large.
+# Driver modules that compute something themselves, the same at every level; all others only loop over blocks, and -O3 makes some
+# of them three times as large.
 COMPUTING = {"argmax", "binary", "functions", "indexing", "ordering", "pool_places", "suppression", "trees", "winograd"}
 # C that a driver module needs besides what Cython makes of it.
 ALSO = {"_engine": ["pool.c", "memory.c"]}

@@ -11,7 +11,7 @@ trap 'rm -rf "$root"' EXIT
 "$python" -m pip install --quiet --no-compile --target "$root" "$wheel"
 cp "$here/handler.py" "$root"
 if [[ -n ${MODEL:-} ]]; then cp "$MODEL" "$root/model.safetensors"; else # packed, so that the first answer comes sooner
-  PYTHONPATH=$root PYTHONDONTWRITEBYTECODE=1 "$python" - "$root/model.safetensors" <<'PY'
+  (cd "$root" && PYTHONDONTWRITEBYTECODE=1 "$python" - model.safetensors) <<'PY' # from there, so that it is the wheel's fastlayers
 import sys, fastlayers as fl
 model = fl.load(fl.example("silero_vad"))
 model.prepare({"input": (1, 576), "state": (2, 1, 128), "sr": ()})

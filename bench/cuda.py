@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import UNARY, Activation, LstmOptions
 
 __all__ = ["main"]
@@ -56,7 +56,7 @@ class Timed(NamedTuple):
 
 def _cases(torch: Any) -> Iterator[Callable[[], Timed]]:
     """Made one by one: each holds much memory."""
-    kernels = _dispatch.variant("cuda").kernels
+    kernels = dispatch.variant("cuda").kernels
     functional = torch.nn.functional
 
     def normal(*shape: int) -> Any:
@@ -251,7 +251,7 @@ def times(rounds: int) -> bool | None:
     torch.backends.cudnn.benchmark = True
     right = True
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, TF32 off")
-    kernels = _dispatch.variant("cuda").kernels
+    kernels = dispatch.variant("cuda").kernels
     with torch.no_grad():
         limits = _limits(torch)
         torch.cuda.empty_cache()

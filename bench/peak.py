@@ -21,7 +21,7 @@ import numpy as np
 import fastlayers as fl
 from bench.cases import normal
 from bench.timing import Times, take_turns
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import Activation
 
 IDENTITY = Activation(0)
@@ -39,8 +39,8 @@ class Job(NamedTuple):
 def product(m: int, k: int, n: int) -> Job:
     """x (m, k) times packed weights, into an output that exists."""
     rng = np.random.default_rng(0)
-    packed = _dispatch.kernel("linear_pack")(normal(rng, n, k, fan_in=k), normal(rng, n))
-    linear, x, out = _dispatch.kernel("linear"), normal(rng, m, k), np.empty((m, n), np.float32)
+    packed = dispatch.kernel("linear_pack")(normal(rng, n, k, fan_in=k), normal(rng, n))
+    linear, x, out = dispatch.kernel("linear"), normal(rng, m, k), np.empty((m, n), np.float32)
     return Job(f"product {m}x{k}x{n}", lambda: linear(x, packed, out, None, IDENTITY), 2.0 * m * k * n)
 
 
@@ -49,9 +49,9 @@ def convolution(c: int, o: int, kernel: tuple[int, int], size: tuple[int, int]) 
     rng = np.random.default_rng(0)
     ones = (1, 1, 1)
     weight = normal(rng, o, c, 1, *kernel, fan_in=c * kernel[0] * kernel[1])
-    packed = _dispatch.kernel("conv_pack")(weight, normal(rng, o), ones, ones, 1)
+    packed = dispatch.kernel("conv_pack")(weight, normal(rng, o), ones, ones, 1)
     pads = (0, 0, *(side for k in kernel for side in (k // 2, k // 2)))
-    conv, x, out = _dispatch.kernel("conv"), normal(rng, 1, 1, *size, c), np.empty((1, 1, *size, o), np.float32)
+    conv, x, out = dispatch.kernel("conv"), normal(rng, 1, 1, *size, c), np.empty((1, 1, *size, o), np.float32)
     inside = 1.0
     for k, n in zip(kernel, size, strict=True):
         inside *= sum(n - abs(tap - k // 2) for tap in range(k)) / (k * n)

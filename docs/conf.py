@@ -42,7 +42,8 @@ DOORS = {
     "how-to/inspect how-to/operators how-to/untrusted cuda",
     "Reference": "models reference/api layers operators reference/operators-table reference/supported reference/commands "
     "reference/environment reference/errors",
-    "Explanation": "explanation/how explanation/exactness explanation/threads explanation/memory explanation/variants "
+    "Explanation": "explanation/how explanation/architecture explanation/exactness explanation/threads explanation/memory "
+    "explanation/variants "
     "explanation/speed explanation/comparison decisions/README",
 }
 

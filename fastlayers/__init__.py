@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from . import _forks as _forks  # from here on forks wait for what is imported
 from ._lazy import by_name, exports
+from ._moved import install as _install
 from .errors import (
     ArgumentError,
     DeviceError,
@@ -17,10 +18,11 @@ from .errors import (
     UnsupportedError,
     WeightsError,
 )
-from .layers._exports import HOMES as _LAYERS
+from .layers.homes import HOMES as _LAYERS
 from .threads import get_num_threads, set_num_threads
 
 __version__ = "0.1.0"
+_install()
 
 # What a process does not use it does not wait for: layers, whole networks, and the kernels of both come when they are asked for.
 _HOMES = {
@@ -29,12 +31,12 @@ _HOMES = {
     "formats": "load_weights",
     "layers": " ".join(_LAYERS.values()),
     "model._compile": "compile",
-    "model._load": "load",
+    "model.loading": "load",
     "model.custom": "operator",
     "model.model": "Model",
     "model.specs": "TensorSpec",
     "model.session": "InferenceSession SessionOptions",
-    "stream": "Stream",
+    "model.stream": "Stream",
 }
 _MODULES = ("functional", "graph", "kernels", "layers")
 

@@ -1,9 +1,9 @@
 """What plain arguments of public functions and layers may be: said once, in annotations, and checked here, with one wording.
 
 An annotation says which types an argument takes; its range, where there is one, stands in the function's own rule, which calls
-`functional._checks`. Here whatever could not even be looked at is refused before a rule sees it: a value of a foreign type, a
+`ir.checks`. Here whatever could not even be looked at is refused before a rule sees it: a value of a foreign type, a
 flag that is neither True nor False (an array, or the name "no", would count as True), and an integer beyond 64 bits, which
-neither kernels nor numpy take and which Python may refuse to print. Tensors are read by `functional._arrays`.
+neither kernels nor numpy take and which Python may refuse to print. Tensors are read by `graph.arrays`.
 """
 
 from __future__ import annotations

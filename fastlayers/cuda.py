@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import DTypeError
-from .kernels import _dispatch
+from .kernels import dispatch
 
 if TYPE_CHECKING:
-    from .kernels.cuda._device import Array as DeviceArray
+    from .kernels.cuda import Array as DeviceArray
 
 __all__ = ["DeviceArray", "array", "stream", "synchronize"]
 
@@ -20,14 +20,15 @@ __all__ = ["DeviceArray", "array", "stream", "synchronize"]
 def __getattr__(name: str) -> Any:
     if name != "DeviceArray":
         raise AttributeError(f"module 'fastlayers.cuda' has no attribute {name!r}")
-    return _modules("cuda.DeviceArray")[0].Array
+    return _started("cuda.DeviceArray").Array
 
 
-def _modules(what: str) -> tuple[Any, Any, Any]:
-    _dispatch.start_cuda(what)
-    from .kernels.cuda import _cuda, _device, _exchange
+def _started(what: str) -> Any:
+    """The package of CUDA kernels, where there is a device."""
+    dispatch.start_cuda(what)
+    from .kernels import cuda
 
-    return _device, _exchange, _cuda
+    return cuda
 
 
 def array(value: Any) -> DeviceArray:
@@ -47,13 +48,13 @@ def array(value: Any) -> DeviceArray:
         DTypeError: it is no array of numbers.
         ShapeError: it is not contiguous.
     """
-    device, exchange, _ = _modules("cuda.array")
-    if exchange.is_foreign(value):
-        return exchange.wrap(value, "cuda.array: value")  # type: ignore[no-any-return]
+    device = _started("cuda.array")
+    if device.is_foreign(value):
+        return device.wrap(value, "cuda.array: value")
     made = np.asarray(value)
-    if made.dtype.str[1:] not in exchange.DTYPES:
+    if made.dtype.str[1:] not in device.DTYPES:
         raise DTypeError(f"cuda.array: value has dtype {made.dtype}: expected booleans, integers or floats")
-    return device.placed(made.astype(made.dtype.newbyteorder("="), copy=False))  # type: ignore[no-any-return]
+    return device.placed(made.astype(made.dtype.newbyteorder("="), copy=False))
 
 
 @contextmanager
@@ -68,7 +69,7 @@ def stream(value: Any) -> Iterator[None]:
         DeviceError: there is no GPU or driver.
         MissingExtraError: Numba's CUDA target is not installed.
     """
-    cuda = _modules("cuda.stream")[2]
+    cuda = _started("cuda.stream")
     with cuda.on_stream(_handle(value)):
         yield
 
@@ -93,4 +94,4 @@ def _handle(value: Any) -> int:
 
 def synchronize() -> None:
     """Waits for all that calls of this thread have queued on their stream."""
-    _modules("cuda.synchronize")[2].synchronize()
+    _started("cuda.synchronize").synchronize()

@@ -18,7 +18,7 @@ from ._extras import install
 from .errors import DeviceError, DTypeError, MissingExtraError, ShapeError
 from .formats.onnx.schema import NEWEST
 from .model import Model, load
-from .operators._narrow import NARROW
+from .operators.narrow import NARROW
 
 __all__ = ["BackendRep", "prepare", "run_model", "run_node", "supports_device"]
 

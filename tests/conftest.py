@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
 # What an item needs beyond the extra "test", by its mark, and the module that tells whether it is there.
 EXTRAS = {"onnx": "onnx", "onnxruntime": "onnxruntime", "ml_dtypes": "ml_dtypes", "jit": "numba", "ray": "ray",
@@ -39,13 +39,13 @@ def variants(every: bool) -> list[Any]:
 
     "cuda" needs a GPU, for the simulator would take hours: what that can run is in tests/cuda.
     """
-    default, *others = _dispatch.levels() or (None,)
+    default, *others = dispatch.levels() or (None,)
     found: list[Any] = ["reference", *(f"aot/{level}" for level in (default,) if level)]
     if every:
         found += [pytest.param(f"aot/{level}", marks=pytest.mark.exhaustive) for level in others]
-        if "jit" in _dispatch.available():
+        if "jit" in dispatch.available():
             found.append(pytest.param("jit", marks=[pytest.mark.jit, pytest.mark.exhaustive]))
-    if "cuda" in _dispatch.available() and not _SIMULATED:
+    if "cuda" in dispatch.available() and not _SIMULATED:
         found.append(pytest.param("cuda", marks=pytest.mark.gpu))
     return found
 

@@ -33,7 +33,7 @@ options=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=16
 export ASAN_OPTIONS=$options UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 
 # A check of the check: a read one element past an array must end the process, on every level and in the driver's own memory.
-levels=$("$python" -c 'from fastlayers.kernels import _dispatch; print(*_dispatch.levels())')
+levels=$("$python" -c 'from fastlayers.kernels import dispatch; print(*dispatch.levels())')
 for level in $levels; do
   if report=$("$python" - "$level" 2>&1 <<'PY'
 import sys

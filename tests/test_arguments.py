@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels._dispatch import _guarded
+from fastlayers.kernels.dispatch import _guarded
 
 from .arguments import judge
 from .arguments.session import run, trials

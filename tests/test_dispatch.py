@@ -15,7 +15,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers._extras import install
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import KERNELS
 
 ROOT = Path(__file__).parent.parent
@@ -68,17 +68,17 @@ def test_available_names_levels_best_first_and_reference_last() -> None:
         assert compiled.pop() == "cuda"
     if NUMBA:
         assert compiled.pop() == "jit"
-    assert compiled == [f"aot/{name}" for name in _dispatch.LEVELS if name in _dispatch.levels()]
+    assert compiled == [f"aot/{name}" for name in dispatch.LEVELS if name in dispatch.levels()]
 
 
-@pytest.mark.parametrize("level", [*_dispatch.levels(), *sorted({"jit", "reference"} & {*fl.kernels.available()})])
+@pytest.mark.parametrize("level", [*dispatch.levels(), *sorted({"jit", "reference"} & {*fl.kernels.available()})])
 def test_environment_forces_a_level(level: str) -> None:
     shown = python("import fastlayers as fl; print(fl.kernels.info()['variant'])", FASTLAYERS_ISA=level)
-    assert shown == (f"aot/{level}" if level in _dispatch.LEVELS else level)
+    assert shown == (f"aot/{level}" if level in dispatch.LEVELS else level)
 
 
 @pytest.mark.parametrize(
-    "value", sorted({"x86_v9", "X86_V3 ", "aot/x86_v3", "neon", "x86_v1", "-march=native"} - {*_dispatch.levels()})
+    "value", sorted({"x86_v9", "X86_V3 ", "aot/x86_v3", "neon", "x86_v1", "-march=native"} - {*dispatch.levels()})
 )
 def test_environment_with_a_level_that_cannot_run_is_an_error_at_first_use(value: str) -> None:
     code = f"""
@@ -94,7 +94,7 @@ def test_environment_with_a_level_that_cannot_run_is_an_error_at_first_use(value
     assert first == second
     assert "FASTLAYERS_ISA" in first
     assert repr(value) in first
-    for valid in (*_dispatch.levels(), "reference"):
+    for valid in (*dispatch.levels(), "reference"):
         assert valid in first.split("expected")[1]
 
 
@@ -117,7 +117,7 @@ def test_use_as_a_function_stays_and_as_a_context_manager_restores() -> None:
     try:
         fl.kernels.use("reference")
         assert fl.kernels.current() == "reference"
-        with fl.kernels.use("aot" if _dispatch.levels() else "reference"):
+        with fl.kernels.use("aot" if dispatch.levels() else "reference"):
             assert fl.kernels.current() == fl.kernels.available()[0]
         assert fl.kernels.current() == "reference"
     finally:
@@ -138,11 +138,11 @@ def test_use_nests_and_restores_after_an_error() -> None:
 
 @pytest.mark.parametrize("name", ["", "avx2", "aot/avx2", "aot/", "Reference", "JIT", "CUDA", None, 3, ("reference",)])
 def test_use_refuses_other_names_and_changes_nothing(name: object) -> None:
-    before, generation = fl.kernels.current(), _dispatch.generation
+    before, generation = fl.kernels.current(), dispatch.generation
     with pytest.raises(fl.DeviceError, match=r"expected|must be") as caught:
         fl.kernels.use(name)  # type: ignore[arg-type]
     assert "reference" in str(caught.value)
-    assert (fl.kernels.current(), _dispatch.generation) == (before, generation)
+    assert (fl.kernels.current(), dispatch.generation) == (before, generation)
 
 
 @pytest.mark.parametrize("environment", [{}, {"FASTLAYERS_ISA": "cuda"}], ids=["use", "environment"])
@@ -150,10 +150,10 @@ def test_cuda_where_it_cannot_be_used_is_one_clear_error(environment: dict[str, 
     code = f"""
     import fastlayers as fl
     from fastlayers._extras import install
-    from fastlayers.kernels import _dispatch
+    from fastlayers.kernels import dispatch
     if "cuda" in fl.kernels.available():
         raise SystemExit
-    generation = _dispatch.generation
+    generation = dispatch.generation
     try:
         {"fl.kernels.current()" if environment else "fl.kernels.use('cuda')"}
     except (fl.DeviceError, fl.MissingExtraError) as error:
@@ -161,7 +161,7 @@ def test_cuda_where_it_cannot_be_used_is_one_clear_error(environment: dict[str, 
         assert "'cuda'" in str(error) or "FASTLAYERS_ISA" in str(error)
     else:
         raise AssertionError
-    assert _dispatch.generation == generation
+    assert dispatch.generation == generation
     """
     python(code, **environment)
 

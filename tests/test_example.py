@@ -12,7 +12,7 @@ import fastlayers as fl
 from fastlayers import _freeze
 from fastlayers._example import FILES
 from fastlayers.cli import demo, vad
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -41,15 +41,15 @@ def test_the_graph_answers_as_the_layers_with_the_same_weights(batch: int) -> No
 
 def test_a_frozen_program_without_the_engine_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would run many times slower, and who froze it would not see the warning."""
-    monkeypatch.setattr(_dispatch, "_engine", lambda: None)
+    monkeypatch.setattr(dispatch, "_engine", lambda: None)
     monkeypatch.delenv("FASTLAYERS_ISA", raising=False)
     with pytest.warns(RuntimeWarning, match="the compiled engine is missing"):
-        assert _dispatch._default() in ("jit", "reference")
+        assert dispatch._default() in ("jit", "reference")
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     with pytest.raises(fl.DeviceError, match=r"frozen program.*FASTLAYERS_ISA=reference"):
-        _dispatch._default()
+        dispatch._default()
     monkeypatch.setenv("FASTLAYERS_ISA", "reference")
-    assert _dispatch._default() == "reference"
+    assert dispatch._default() == "reference"
 
 
 def test_the_folder_of_hooks_has_a_hook() -> None:

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
 MB = 1 << 20
 
 
 @pytest.fixture(autouse=True)
 def _empty() -> None:
-    if _dispatch._engine() is None:
+    if dispatch._engine() is None:
         pytest.skip("the compiled engine is not built here")
     fl.trim_memory()
 

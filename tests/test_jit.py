@@ -15,7 +15,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers import cli
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
 pytest.importorskip("numba")
 pytestmark = pytest.mark.jit
@@ -40,7 +40,7 @@ def network() -> fl.Sequential:
 
 
 def test_numba_is_imported_and_spelt_in_one_module_alone() -> None:
-    folder = Path(_dispatch.__file__).parent / "jit"
+    folder = Path(dispatch.__file__).parent / "jit"
     texts = {path.name: path.read_text() for path in folder.glob("*.py")}
     assert {name for name, text in texts.items() if re.search(r"\bnumba\b", text)} == {"_njit.py", "users.py"}
     assert {name for name, text in texts.items() if "njit(" in text} == {"_njit.py"}  # "users.py" is about what users compiled
@@ -135,7 +135,7 @@ def test_a_forked_child_computes() -> None:
 def test_warmup_compiles_what_a_model_needs_and_no_more(tmp_path: Path) -> None:
     code = """
     import numpy as np, fastlayers as fl
-    from fastlayers.kernels import _dispatch
+    from fastlayers.kernels import dispatch
     fl.kernels.use("jit")
     model = fl.compile(lambda x: fl.functional.softmax(fl.functional.relu(x), -1), fl.graph.Input("x", ("n", 5)))
     from fastlayers.kernels.jit import _njit

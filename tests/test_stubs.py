@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
-AOT = Path(_dispatch.__file__).parent / "aot"
+AOT = Path(dispatch.__file__).parent / "aot"
 STUBS = sorted(AOT.glob("*.pyi"))
 stubs = pytest.mark.parametrize("stub", STUBS, ids=lambda path: path.stem)
 
-pytestmark = pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+pytestmark = pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 
 
 def module(stub: Path) -> Any:

@@ -14,12 +14,12 @@ import pytest
 
 import bench.cases
 import fastlayers as fl
-from fastlayers.kernels import _dispatch, table
+from fastlayers.kernels import dispatch, table
 from fastlayers.kernels.table import KERNELS, UNARY, Kernel
 
 from .each import each
 
-needs_engine = pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+needs_engine = pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 KERNELS_H = Path(table.__file__).parent / "aot" / "csrc" / "kernels.h"
 FOLDERS = (
     "reference",
@@ -82,7 +82,7 @@ def test_every_kernel_has_a_step(item: Kernel) -> None:
 def test_every_kernel_runs_in_the_variant_that_was_asked_for(variant: str) -> None:
     folder = variant.partition("/")[0]
     want = {item.name: variant if folder in item.variants else "reference" for item in KERNELS}
-    assert _dispatch.info()["operations"] == want
+    assert dispatch.info()["operations"] == want
 
 
 def test_every_kernel_has_a_bench_case() -> None:
@@ -122,9 +122,9 @@ def test_results_are_what_a_kernel_writes() -> None:
             arguments = case.arguments(np.random.default_rng(0))
             if "packed" in names:
                 pack = next(k for k in KERNELS if k.name == f"{item.name}_pack")
-                arguments["packed"] = _dispatch.kernel(pack.name)(*(arguments["packed"][a] for a in plain(pack.arguments)))
+                arguments["packed"] = dispatch.kernel(pack.name)(*(arguments["packed"][a] for a in plain(pack.arguments)))
             for name, value in arguments.items():
                 if isinstance(value, np.ndarray):
                     value.flags.writeable = name in item.results
-            _dispatch.kernel(item.name)(*(arguments[name] for name in names))  # raises if it writes anything else
+            dispatch.kernel(item.name)(*(arguments[name] for name in names))  # raises if it writes anything else
             assert set(item.results) & set(names)

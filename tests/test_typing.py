@@ -10,7 +10,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers._lazy import by_name
-from fastlayers.layers._exports import HOMES
+from fastlayers.layers.homes import HOMES
 
 ROOT = Path(__file__).parent.parent
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import KERNELS
 
 
@@ -57,15 +57,15 @@ def prepare(case: Case, fill: float | None = None, as_step: bool = False) -> Pre
     names = entry.arguments
     if "packed" in names:
         pack = next(k for k in KERNELS if k.name == f"{case.kernel}_pack")
-        arguments["packed"] = _dispatch.kernel(pack.name)(*(arguments["packed"][_plain(a)] for a in pack.arguments))
-    kernel = _dispatch.kernel(case.kernel)
+        arguments["packed"] = dispatch.kernel(pack.name)(*(arguments["packed"][_plain(a)] for a in pack.arguments))
+    kernel = dispatch.kernel(case.kernel)
     values = tuple(arguments[_plain(name)] for name in names)
     outputs = {name: arguments[name] for name in ("out", "hn", "cn") if arguments.get(name) is not None}
     if fill is not None:
         for array in outputs.values():
             array.fill(fill if array.dtype.kind == "f" else 1)
     if as_step:
-        step = _dispatch.step(case.kernel)(*(v.shape if isinstance(v, np.ndarray) else v for v in values))
+        step = dispatch.step(case.kernel)(*(v.shape if isinstance(v, np.ndarray) else v for v in values))
         arrays = [values[i] for i in entry.arrays]
         return Prepared(lambda: step(*arrays), outputs)
     return Prepared(lambda: kernel(*values), outputs)

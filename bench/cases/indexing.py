@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastlayers.kernels.table import KINDS, SCATTER
-from fastlayers.operators._calls import strides_of
+from fastlayers.operators.calls import strides_of
 
 from . import Case, normal
 

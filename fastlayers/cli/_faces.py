@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from ..report import Report
-from ..report._data import chosen
-from ..report._text import about, cells, head
+from ..report.data import chosen
+from ..report.text import about, cells, head
 from ._draw import printable
 from ._model import notes, say, write
 

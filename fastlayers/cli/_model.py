@@ -13,10 +13,10 @@ import numpy as np
 import fastlayers as fl
 
 from ..errors import ArgumentError, LimitError, ShapeError
-from ..formats._write import whole
+from ..formats.write import whole
 from ..model.model import Model
 from ..program.memory import LARGEST, within_machine
-from ..report._json import dumps
+from ..report.json import dumps
 from ._draw import printable
 from ._progress import waiting
 from ._sizes import candidates, given_sizes, hint

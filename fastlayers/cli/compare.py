@@ -13,7 +13,7 @@ from ..errors import ShapeError
 from ..formats import load_weights
 from ..model.comparison import Row, compared, onnxruntime_values, plain_values, values
 from ..model.model import Model
-from ..report._text import short, table
+from ..report.text import short, table
 from ._draw import printable
 from ._model import add_arguments, feeds, load, notes, tell
 from ._progress import waiting

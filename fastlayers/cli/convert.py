@@ -12,8 +12,8 @@ import numpy as np
 import fastlayers as fl
 
 from ..errors import Error, FormatError, ShapeError, UnsupportedError
-from ..formats._write import whole
 from ..formats.safetensors_write import DTYPES, write
+from ..formats.write import whole
 from ..model.comparison import difference
 from ._draw import printable
 from ._model import add_arguments, check, feeds, load, tell

@@ -21,7 +21,7 @@ from .. import _cpus, threads
 from .._extras import install
 from .._tuples import NamedTuple
 from ..errors import Error
-from ..kernels import _dispatch
+from ..kernels import dispatch
 from ..testing.timing import processor
 from ._draw import printable
 from ._model import tell
@@ -77,11 +77,11 @@ def examine() -> Iterator[Finding]:
 
 def _engine() -> Finding:
     """The compiled levels, or how to get them."""
-    built = [n for n in _dispatch.LEVELS if importlib.util.find_spec(f"fastlayers.kernels.aot._{n}") is not None]
-    if _dispatch._engine() is not None:
-        usable = ", ".join(_dispatch.levels()) or "none"
+    built = [n for n in dispatch.LEVELS if importlib.util.find_spec(f"fastlayers.kernels.aot._{n}") is not None]
+    if dispatch._engine() is not None:
+        usable = ", ".join(dispatch.levels()) or "none"
         return Finding("engine", f"levels built: {', '.join(built) or 'none'}; this processor runs: {usable}", not built)
-    instead = "Numba" if "jit" in _dispatch.available() else "plain numpy, many times slower,"
+    instead = "Numba" if "jit" in dispatch.available() else "plain numpy, many times slower,"
     if platform.machine().lower() not in COMPILED_FOR:
         return Finding("engine", f"none exists for {platform.machine()}: {instead} runs")
     try:
@@ -108,7 +108,7 @@ def _variant() -> Finding:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # that the engine is missing is in the line above
         try:
-            variant = _dispatch.current()
+            variant = dispatch.current()
         except Error as error:
             return Finding("variant", str(error), True)
     if forced:
@@ -116,7 +116,7 @@ def _variant() -> Finding:
     if not variant.startswith("aot/"):
         return Finding("variant", f"{variant}, nothing compiled can run")
     return Finding(
-        "variant", f"{variant}, the best here; FASTLAYERS_ISA forces one of {', '.join((*_dispatch.levels(), 'reference'))}"
+        "variant", f"{variant}, the best here; FASTLAYERS_ISA forces one of {', '.join((*dispatch.levels(), 'reference'))}"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from ..errors import ArgumentError
-from ..formats._write import whole
+from ..formats.write import whole
 from ._model import add_arguments, feeds, load, notes, read_inputs, say, tell
 from ._progress import waiting
 

@@ -11,7 +11,7 @@ from typing import TextIO
 
 import fastlayers as fl
 
-from ..kernels._warmup import Report
+from ..kernels.warming import Report
 from ._draw import printable
 from ._model import add_arguments, feeds, load, notes, tell
 

@@ -10,6 +10,6 @@ To add a format:
 3. add a small valid file of it to ``VALID`` of ``tests/formats/test_hostile.py``: truncations and bit flips are then tested.
 """
 
-from ._weights import MAX_BYTES, load_weights
+from .weights import MAX_BYTES, load_weights
 
 __all__ = ["MAX_BYTES", "load_weights"]

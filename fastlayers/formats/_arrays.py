@@ -14,7 +14,7 @@ from .._tuples import NamedTuple
 from ..errors import FormatError, UnsupportedError
 
 if TYPE_CHECKING:
-    from ._budget import Budget
+    from .budget import Budget
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 

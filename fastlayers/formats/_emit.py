@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.ir import Graph, Node, Shape, Value
+from ..ir.graph import Graph, Node, Shape, Value
 from ..operators import OPERATORS, Spec, View
 
 __all__ = ["Emit"]

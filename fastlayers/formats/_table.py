@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from .._lazy import imported
 from ..errors import FormatError, ShapeError
 from ._arrays import Array
-from ._budget import Budget
-from ._source import Source, quote
+from .budget import Budget
+from .source import Source, quote
 
 
 class Format(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from ..errors import FormatError, UnsupportedError
-from ._source import Source, quote
+from .source import Source, quote
 
 # (name, what the content starts with, at which offset)
 _MAGICS: tuple[tuple[str, bytes, int], ...] = (

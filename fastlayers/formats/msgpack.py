@@ -16,8 +16,8 @@ import numpy as np
 from .._tuples import NamedTuple
 from ..errors import FormatError, LimitError, UnsupportedError
 from ._arrays import MAX_RANK, Array, Codec, codec, count_bytes, decode, widen_bfloat16, widen_float8
-from ._budget import Budget
-from ._source import Source, quote
+from .budget import Budget
+from .source import Source, quote
 
 NAME = "msgpack"
 LOOKS = "a map whose first key is text"

@@ -10,8 +10,8 @@ import numpy as np
 from .._tuples import NamedTuple
 from ..errors import FormatError, UnsupportedError
 from ._arrays import Array, Codec, count_bytes, decode
-from ._budget import Budget
-from ._source import Source, quote
+from .budget import Budget
+from .source import Source, quote
 
 NAME = "npy"
 LOOKS = r"'\x93NUMPY'"

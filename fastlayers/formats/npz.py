@@ -6,9 +6,9 @@ from .._tuples import NamedTuple
 from ..errors import FormatError, UnsupportedError
 from . import npy
 from ._arrays import Array, decode
-from ._budget import Budget, check_ratio
-from ._source import Source, quote
 from ._zip import Member, Stream
+from .budget import Budget, check_ratio
+from .source import Source, quote
 
 NAME = "npz"
 LOOKS = "a zip archive ('PK') with npy members"

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import FormatError, LimitError, UnsupportedError
-from ..graph.ir import Graph, Node, Value
-from ..operators._families import CONTROL
+from ..ir.graph import Graph, Node, Value
+from ..operators.families import CONTROL
 from . import safetensors
-from ._budget import Budget
-from ._source import Source, quote
+from .budget import Budget
 from .own_words import unread
 from .safetensors_write import DTYPES, write
+from .source import Source, quote
 
 __all__ = ["NAME", "load_graph", "save", "sniff"]
 

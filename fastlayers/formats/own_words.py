@@ -92,7 +92,7 @@ def _known() -> dict[str, frozenset[str]]:
 def unread(op: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes that the operation does not read; none of one that nobody knows, which is refused by its name."""
     from ..operators import OPERATORS
-    from ..operators._families import CONTROL, SEQUENCES
+    from ..operators.families import CONTROL, SEQUENCES
 
     operator = OPERATORS.get(op)
     if operator is None and op not in CONTROL and op not in SEQUENCES:

@@ -11,8 +11,8 @@ from typing import Any
 from .._tuples import NamedTuple
 from ..errors import FormatError, UnsupportedError
 from ._arrays import Array, Codec, codec, count_bytes, decode, widen_bfloat16, widen_float8
-from ._budget import Budget
-from ._source import Source, quote
+from .budget import Budget
+from .source import Source, quote
 
 NAME = "safetensors"
 LOOKS = "an 8-byte little-endian length, then '{'"

@@ -12,8 +12,8 @@ from typing import Any
 from ..errors import FormatError, UnsupportedError
 from . import safetensors
 from ._arrays import Array
-from ._budget import Budget
-from ._source import Source, open_source, quote
+from .budget import Budget
+from .source import Source, open_source, quote
 
 NAME = "safetensors index"
 LOOKS = 'JSON with "weight_map"'

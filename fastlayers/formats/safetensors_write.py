@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ._write import whole
+from .write import whole
 
 __all__ = ["DTYPES", "write"]
 

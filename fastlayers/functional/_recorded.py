@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..graph.record import ints, record, scalar
 from ..kernels.table import Activation
-from ._activation import IDENTITY, resolve
+from .activation_names import IDENTITY, resolve
 
-__all__ = ["activates", "after", "alpha", "clipped", "same", "with_batch"]
+__all__ = ["activates", "after", "alpha", "clipped", "recorded_mask", "same", "with_batch"]
 
 Records = Callable[..., Any]
 
@@ -48,3 +50,10 @@ def with_batch(x: Any, axes: int, make: Callable[[Any], Any]) -> Any:
     if x.ndim == axes + 2:
         return make(x)
     return record("Squeeze", make(record("Unsqueeze", x, ints(0))), ints(0))
+
+
+def recorded_mask(mask: Any) -> Any:
+    """A mask as `additive_mask` gives it, of a symbolic value or an array."""
+    if mask is None or mask.dtype != np.bool_:
+        return mask
+    return record("Where", mask, scalar(0.0), scalar(-np.inf))

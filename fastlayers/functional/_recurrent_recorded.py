@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..graph.record import ints, record, scalar
-from ._recurrent import Kind
+from .recurrent import Kind
 
 __all__ = ["record_cell", "record_sequence"]
 
@@ -18,7 +18,7 @@ def record_sequence(kind: Kind, *tensors: Any, **values: Any) -> Any:
     single, first = x.ndim == 2, values["batch_first"]
     if lengths is not None:
         lengths = record("Cast", lengths, to=_INT32)
-    lengths = mask if lengths is None else lengths  # a mask is one of booleans: see functional._recurrent.check_mask
+    lengths = mask if lengths is None else lengths  # a mask is one of booleans: see functional.recurrent.check_mask
     if single:
         x, lengths = _led(x, 0 if first else 1), _led(lengths, 0)
         states = [_led(v, 1) for v in states]

@@ -11,8 +11,8 @@ from ..errors import DTypeError, ShapeError
 from ..graph.loop import loop
 from ..graph.record import cast, record, where
 from ..graph.symbol import Symbol
-from ._checks import integer
-from ._states import opened
+from ..ir.checks import integer
+from .search_states import opened
 
 __all__ = ["recorded_greedy"]
 
@@ -61,7 +61,7 @@ def _first(leaves: list[Any], start: Any, axis: int) -> Any:
             raise DTypeError(f"{_NAME}: start is {start!r}: expected integers, one or (n,)")
         tokens: Any = cast(start, np.int64)
     else:
-        from ._arrays import as_int64
+        from ..graph.arrays import as_int64
 
         tokens = as_int64(start, _NAME, "start")
     if tokens.ndim == 1:

@@ -1,4 +1,6 @@
-"""Sums, differences, products and quotients with broadcasting, in float32."""
+"""Mathematics element by element, in float32: sums, differences, products and quotients with broadcasting; limits, exponential,
+logarithm, error function, root.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..graph.ir import Dim, Shape
+from ..graph.arrays import as_float32, empty
 from ..graph.ops import op
-from ..kernels import _dispatch
-from ..kernels.table import BINARY
-from ._activation import IDENTITY
-from ._arrays import as_float32, empty
-from ._recorded import same
+from ..ir.checks import single
+from ..ir.graph import Dim, Shape
+from ..kernels import dispatch
+from ..kernels.table import BINARY, UNARY, Activation
+from ._recorded import clipped, same
+from .activation_names import IDENTITY
+from .activation_unary import PLAIN, numbers_rule, run_unary
 
 if TYPE_CHECKING:
-    from ._types import Tensor
+    from .types import Tensor
 
-__all__ = ["add", "divide", "multiply", "subtract"]
+
+__all__ = ["add", "clip", "divide", "erf", "exp", "log", "multiply", "sqrt", "subtract"]
 
 
 def broadcast(op_name: str, a: Shape, b: Shape) -> Shape:
@@ -46,7 +51,7 @@ def _together(op_name: str, x: Dim, y: Dim, a: Shape, b: Shape) -> Dim:
 def _apply(op_name: str, a: Any, b: Any) -> np.ndarray:
     a, b = as_float32(a, op_name, "a"), as_float32(b, op_name, "b")
     out = empty(broadcast(op_name, a.shape, b.shape))  # type: ignore[arg-type]
-    _dispatch.kernel("binary")(a, b, out, BINARY[op_name], IDENTITY)
+    dispatch.kernel("binary")(a, b, out, BINARY[op_name], IDENTITY)
     return out
 
 
@@ -136,3 +141,120 @@ def divide(a: Tensor, b: Tensor) -> np.ndarray:
     array([0.5, 1. ], dtype=float32)
     """
     return _apply("divide", a, b)
+
+
+_CLIP = UNARY["clip"].code
+
+
+_INF = float("inf")
+
+
+def clip_rule(x: Shape, min: float | None, max: float | None) -> Shape:
+    """The shape rule of `clip`: as of any elementwise function; limits may be None."""
+    for name, value in (("min", min), ("max", max)):
+        if value is not None:
+            single("clip", name, value, infinite=True)
+    return x
+
+
+@op("clip", "x", clip_rule, lambda x, min, max: clipped(x, min, max))
+def clip(x: Tensor, min: float | None = None, max: float | None = None) -> np.ndarray:
+    """Limits to a range: ``min(max(x, min), max)``.
+
+    Args:
+        x: any shape, any real dtype.
+        min: the least result, or None for no limit.
+        max: the largest result, or None for no limit; it wins if it is below `min`.
+
+    Returns:
+        float32, the shape of x.
+
+    Raises:
+        DTypeError: x is complex, or no array of numbers; or a parameter is no number.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.clip([-1.0, 0.5, 7.0], 0, 1)
+    array([0. , 0.5, 1. ], dtype=float32)
+    """
+    clip_rule((), min, max)
+    return run_unary("clip", x, Activation(_CLIP, -_INF if min is None else float(min), _INF if max is None else float(max)))
+
+
+@op("exp", "x", numbers_rule("exp"), same("Exp"))
+def exp(x: Tensor) -> np.ndarray:
+    """Exponential function: ``e ** x``.
+
+    Args:
+        x: any shape, any real dtype.
+
+    Returns:
+        float32, the shape of x.
+
+    Raises:
+        DTypeError: x is complex, or no array of numbers.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.exp([0.0])
+    array([1.], dtype=float32)
+    """
+    return run_unary("exp", x, PLAIN["exp"])
+
+
+@op("log", "x", numbers_rule("log"), same("Log"))
+def log(x: Tensor) -> np.ndarray:
+    """Natural logarithm; -inf at 0 and NaN below: ``log(x)``.
+
+    Args:
+        x: any shape, any real dtype.
+
+    Returns:
+        float32, the shape of x.
+
+    Raises:
+        DTypeError: x is complex, or no array of numbers.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.log([1.0])
+    array([0.], dtype=float32)
+    """
+    return run_unary("log", x, PLAIN["log"])
+
+
+@op("erf", "x", numbers_rule("erf"), same("Erf"))
+def erf(x: Tensor) -> np.ndarray:
+    """Gauss error function: ``2 / sqrt(pi) * integral of exp(-t**2) from 0 to x``.
+
+    Args:
+        x: any shape, any real dtype.
+
+    Returns:
+        float32, the shape of x.
+
+    Raises:
+        DTypeError: x is complex, or no array of numbers.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.erf([0.0])
+    array([0.], dtype=float32)
+    """
+    return run_unary("erf", x, PLAIN["erf"])
+
+
+@op("sqrt", "x", numbers_rule("sqrt"), same("Sqrt"))
+def sqrt(x: Tensor) -> np.ndarray:
+    """Square root; NaN below 0: ``sqrt(x)``.
+
+    Args:
+        x: any shape, any real dtype.
+
+    Returns:
+        float32, the shape of x.
+
+    Raises:
+        DTypeError: x is complex, or no array of numbers.
+
+    >>> import fastlayers as fl
+    >>> fl.functional.sqrt([4.0])
+    array([2.], dtype=float32)
+    """
+    return run_unary("sqrt", x, PLAIN["sqrt"])

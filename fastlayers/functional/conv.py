@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..graph.ir import Shape
+from ..graph.arrays import as_float32, empty, optional_float32
 from ..graph.ops import op
 from ..graph.record import ints, record
-from ..kernels import _dispatch
+from ..ir.graph import Shape
+from ..kernels import dispatch
 from ..kernels.conv_choice import kernel_for
 from ..kernels.table import PAD_MODES, Activation
-from ._activation import IDENTITY, normal_activation, resolve
-from ._arrays import as_float32, empty, optional_float32
-from ._geometry import Window, conv_plan, conv_shape, settled, window
 from ._recorded import with_batch
+from .activation_names import IDENTITY, normal_activation, resolve
+from .conv_rules import Window, conv_plan, conv_shape, settled, window
 
 if TYPE_CHECKING:
-    from ._types import Padding, Tensor
+    from .types import Padding, Tensor
 
 __all__ = ["conv1d", "conv2d", "conv3d"]
 
@@ -84,8 +84,8 @@ def run_conv(
         "depthwise": (weight, bias, stride, dilation, channels),
         "winograd": (weight, bias, tile),
     }
-    kernel = _dispatch.kernel(name) if kernels is None else kernels[name]
-    packed = _dispatch.kernel(f"{name}_pack")(*given[name]) if pack is None else pack(f"{name}_pack", given[name], tile or None)
+    kernel = dispatch.kernel(name) if kernels is None else kernels[name]
+    packed = dispatch.kernel(f"{name}_pack")(*given[name]) if pack is None else pack(f"{name}_pack", given[name], tile or None)
     out = empty(shape)
     flat = None if residual is None else residual.reshape(out5)
     kernel(x.reshape(x5), packed, out.reshape(out5), pads, *layouts, flat, act)

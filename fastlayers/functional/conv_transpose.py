@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..graph.ir import Shape
+from ..graph.arrays import as_float32, empty, optional_float32
 from ..graph.ops import op
 from ..graph.record import record
-from ..kernels import _dispatch
+from ..ir.graph import Shape
+from ..kernels import dispatch
 from ..kernels.table import Activation
 from ..kernels.transposed_phases import Phases, every_key, pack_arguments, phases
-from ._activation import normal_activation, resolve
-from ._arrays import as_float32, empty, optional_float32
-from ._geometry import Plan
 from ._recorded import after, with_batch
-from ._transposed import Transposed, crop, output_sizes, transposed, transposed_plan, transposed_shape
+from .activation_names import normal_activation, resolve
+from .conv_rules import Plan
+from .conv_transpose_rules import Transposed, crop, output_sizes, transposed, transposed_plan, transposed_shape
 
 if TYPE_CHECKING:
-    from ._types import Padding, Tensor
+    from .types import Padding, Tensor
 
 __all__ = ["conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
@@ -69,10 +69,10 @@ def pack_transposed(place: Transposed, weight: np.ndarray, bias: np.ndarray | No
     lead = 3 - place.axes
     weight = weight.reshape(*weight.shape[:2], *(1,) * lead, *weight.shape[2:])
     stride, dilation = (1,) * lead + place.stride, (1,) * lead + place.dilation
-    kernel = _dispatch.kernel("conv_transpose")
-    packed = _dispatch.kernel("conv_transpose_pack")(weight, bias, stride, dilation, place.groups)
+    kernel = dispatch.kernel("conv_transpose")
+    packed = dispatch.kernel("conv_transpose_pack")(weight, bias, stride, dilation, place.groups)
     found = phases(weight.shape[2:], stride, dilation, weight.shape[0], place.groups)
-    if found is None or _dispatch.current() == "reference":  # the reference shows what is meant
+    if found is None or dispatch.current() == "reference":  # the reference shows what is meant
         return kernel, packed
     return _Depthwise(found, weight, bias, kernel, packed), None
 
@@ -82,8 +82,8 @@ class _Depthwise:
 
     def __init__(self, found: Phases, weight: np.ndarray, bias: np.ndarray | None, kernel: Any, packed: Any) -> None:
         self._found, self._kernel, self._packed = found, kernel, packed
-        self._depthwise, self._copy = _dispatch.kernel("depthwise"), _dispatch.kernel("copy")
-        pack = _dispatch.kernel("depthwise_pack")
+        self._depthwise, self._copy = dispatch.kernel("depthwise"), dispatch.kernel("copy")
+        pack = dispatch.kernel("depthwise_pack")
         self._parts = {key: pack(*pack_arguments(found, key, weight, bias)) for key in every_key(found)}
 
     def __call__(

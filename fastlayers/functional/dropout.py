@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
-from ..graph.ir import Shape
+from ..graph.arrays import as_float32
 from ..graph.ops import op
-from ._arrays import as_float32
-from ._checks import integer, integers, number, sequence
+from ..ir.checks import integer, integers, number, sequence
+from ..ir.graph import Shape
 from ._recorded import same
 
 if TYPE_CHECKING:
-    from ._types import Tensor
+    from .types import Tensor
 
 __all__ = ["dropout"]
 

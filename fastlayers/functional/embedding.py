@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..graph.ir import Dim, Shape
+from ..graph.arrays import as_float32, as_int64, empty
 from ..graph.ops import op
 from ..graph.record import record
-from ..kernels import _dispatch
-from ._arrays import as_float32, as_int64, empty
-from ._checks import integer
+from ..ir.checks import integer
+from ..ir.graph import Dim, Shape
+from ..kernels import dispatch
 
 if TYPE_CHECKING:
-    from ._types import Tensor
+    from .types import Tensor
 
 __all__ = ["embedding"]
 
@@ -72,5 +72,5 @@ def look_up(ids: Any, weight: np.ndarray) -> np.ndarray:
     ids = as_int64(ids, "embedding", "ids")
     count, width = ids.size, weight.shape[1]
     out = empty((*ids.shape, width))
-    _dispatch.kernel("embedding")(weight, ids.reshape(count), out.reshape(count, width))
+    dispatch.kernel("embedding")(weight, ids.reshape(count), out.reshape(count, width))
     return out

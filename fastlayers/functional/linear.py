@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..graph.ir import Shape
+from ..graph.arrays import as_float32, empty, optional_float32
 from ..graph.ops import op
 from ..graph.record import record
-from ..kernels import _dispatch
+from ..ir.checks import differ, same_shape
+from ..ir.graph import Shape
+from ..kernels import dispatch
 from ..kernels.table import Activation
-from ._activation import normal_activation, resolve
-from ._arrays import as_float32, empty, optional_float32
-from ._checks import differ, same_shape
 from ._recorded import after
+from .activation_names import normal_activation, resolve
 
 if TYPE_CHECKING:
-    from ._types import Tensor
+    from .types import Tensor
 
 __all__ = ["linear"]
 
@@ -74,8 +74,8 @@ def linear(
     bias = optional_float32(bias, "linear", "bias")
     residual = optional_float32(residual, "linear", "residual")
     linear_rule(x.shape, weight.shape, bias.shape if bias is not None else None, residual.shape if residual is not None else None)
-    packed = _dispatch.kernel("linear_pack")(weight, bias)
-    return run_linear(_dispatch.kernel("linear"), x, packed, weight.shape[0], residual, resolve("linear", activation))
+    packed = dispatch.kernel("linear_pack")(weight, bias)
+    return run_linear(dispatch.kernel("linear"), x, packed, weight.shape[0], residual, resolve("linear", activation))
 
 
 def run_linear(

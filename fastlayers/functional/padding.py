@@ -11,17 +11,17 @@ import numpy as np
 
 from .._tuples import NamedTuple
 from ..errors import ShapeError
-from ..graph.ir import Dim, Shape
+from ..graph.arrays import as_float32, contiguous, empty
 from ..graph.ops import op
 from ..graph.record import ints, record, scalar
-from ..kernels import _dispatch
+from ..ir.checks import integer, number
+from ..ir.graph import Dim, Shape
+from ..kernels import dispatch
 from ..kernels.table import PAD_MODES
-from ._arrays import as_float32, contiguous, empty
-from ._checks import integer, number
-from .layout import copy_to
+from .shape import copy_to
 
 if TYPE_CHECKING:
-    from ._types import Tensor
+    from .types import Tensor
 
 __all__ = ["pad"]
 
@@ -114,7 +114,7 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
         array = contiguous(array[crop], "pad")
     if not steps:
         return copy_to(array, array.shape)
-    kernel = _dispatch.kernel("pad")
+    kernel = dispatch.kernel("pad")
     for step in steps:
         out = empty(step.shape)
         kernel(array.reshape(step.x), out.reshape(step.out), step.pads, _MODES[mode], value)

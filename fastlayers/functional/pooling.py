@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..graph.ir import Shape
 from ..graph.ops import op
-from ._checks import flag, integer
-from ._pools import Pool, no_indices, plain, pool, pool_shape, record_pool, run_pool
+from ..ir.checks import flag, integer
+from ..ir.graph import Shape
+from .pooling_rules import Pool, no_indices, plain, pool, pool_shape, record_pool, run_pool
 
 if TYPE_CHECKING:
-    from ._types import Padding, Tensor
+    from .types import Padding, Tensor
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"]
 

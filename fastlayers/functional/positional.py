@@ -8,15 +8,17 @@ import numpy as np
 
 from .._arguments import checked
 from ..errors import ShapeError
-from ..graph.ir import Shape
+from ..graph.arrays import as_float32, empty, optional_int64
 from ..graph.ops import op
 from ..graph.record import record
-from ._arrays import as_float32, empty, optional_int64
-from ._attention import ARRAYS, Machine
-from ._checks import differ, fits, integer, number
+from ..ir.checks import differ, integer
+from ..ir.graph import Shape
+from ..operators.attention.rules import ARRAYS
+from ..operators.positional_rotary import run_rotary
+from ..operators.positional_tables import cosines_and_sines, encoding
 
 if TYPE_CHECKING:
-    from ._types import Tensor
+    from .types import Tensor
 
 __all__ = ["rotary_embedding", "rotary_tables", "sinusoidal_encoding"]
 
@@ -130,15 +132,6 @@ def rotary_embedding(
     return out
 
 
-def run_rotary(m: Machine, x: Any, cos: Any, sin: Any, out: Any, interleaved: bool, num_heads: int | None) -> None:
-    """`rotary_embedding` on checked operands; cos and sin have two axes or three."""
-    shape = (*x.shape[:2], x.shape[2], 1, x.shape[3]) if num_heads is None else (x.shape[0], 1, x.shape[1], num_heads, -1)
-    if num_heads is not None:
-        shape = (*shape[:4], x.shape[2] // num_heads)
-    tables = (a if len(a.shape) == 3 else m.view(a, (1, *a.shape)) for a in (cos, sin))
-    m.call("rotary", m.view(x, shape), *tables, m.view(out, shape), interleaved)
-
-
 @checked
 def rotary_tables(length: int, dim: int, base: float = 10000.0) -> tuple[np.ndarray, np.ndarray]:
     """Cosines and sines for `rotary_embedding`: of the angles ``position * base ** (-2 i / dim)``.
@@ -159,8 +152,7 @@ def rotary_tables(length: int, dim: int, base: float = 10000.0) -> tuple[np.ndar
     >>> fl.functional.rotary_tables(2, 2)[0].shape
     (2, 1)
     """
-    angles = _angles("rotary_tables", length, dim, base)
-    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+    return cosines_and_sines("rotary_tables", length, dim, base)
 
 
 @checked
@@ -183,16 +175,4 @@ def sinusoidal_encoding(length: int, dim: int, base: float = 10000.0) -> np.ndar
     >>> fl.functional.sinusoidal_encoding(1, 4)
     array([[0., 1., 0., 1.]], dtype=float32)
     """
-    angles = _angles("sinusoidal_encoding", length, dim, base)
-    return np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(angles.shape[0], 2 * angles.shape[1]).astype(np.float32)
-
-
-def _angles(name: str, length: Any, dim: Any, base: Any) -> np.ndarray:
-    """(length, dim / 2) in float64."""
-    steps, width, slow = integer(name, "length", length, 0), integer(name, "dim", dim, 0), number(name, "base", base)
-    if width % 2 or not slow > 0:
-        raise ShapeError(f"{name}: dim is {width}, base {slow}: expected an even size and a positive number")
-    fits(name, (steps + 1) * (width + 1), np.float64, f"{steps} positions of {width} values")
-    with np.errstate(all="ignore"):
-        found: np.ndarray = np.arange(steps)[:, None] * slow ** (-np.arange(0, width, 2) / max(width, 1))
-    return found
+    return encoding("sinusoidal_encoding", length, dim, base)

@@ -9,11 +9,11 @@ import numpy as np
 
 from .._arguments import checked
 from ..graph.ops import op
-from ._recurrent import GRU, cell, check_mask, check_merge, describe_options, merged, sequence, single_state, step, whole
 from ._recurrent_recorded import record_cell, record_sequence
+from .recurrent import GRU, cell, check_mask, check_merge, describe_options, merged, sequence, single_state, step, whole
 
 if TYPE_CHECKING:
-    from ._types import Tensor
+    from .types import Tensor
 
 __all__ = ["gru", "gru_cell"]
 

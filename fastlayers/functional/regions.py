@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..graph.ir import Dim, Shape
+from ..graph.arrays import as_float32, contiguous, empty
 from ..graph.ops import op
 from ..graph.record import ints, record
-from ..kernels import _dispatch
+from ..ir.checks import flag, integer, integers, number
+from ..ir.graph import Dim, Shape
+from ..kernels import dispatch
 from ..kernels.table import MOST_SAMPLES, REDUCE
-from ._arrays import as_float32, contiguous, empty
-from ._checks import flag, integer, integers, number
-from ._geometry import channels_last
-from ._pools import plain
+from .conv_rules import channels_last
+from .pooling_rules import plain
 
 if TYPE_CHECKING:
-    from ._types import Tensor
+    from .types import Tensor
 
 __all__ = ["roi_align", "roi_pool"]
 
@@ -119,7 +119,7 @@ def roi_pool(
     shape: Any = _shape("roi_pool", x.shape, boxes.shape, output_size, spatial_scale, layout)
     _images("roi_pool", x, boxes)
     out = empty(shape)
-    _dispatch.kernel("roi_pool")(x, boxes, out, float(spatial_scale), channels_last("roi_pool", layout, 2))
+    dispatch.kernel("roi_pool")(x, boxes, out, float(spatial_scale), channels_last("roi_pool", layout, 2))
     return out
 
 
@@ -167,5 +167,5 @@ def roi_align(
     shift = (0.5, -1e10) if aligned else (0.0, 1.0)
     number, samples = REDUCE["mean" if mode == "avg" else "max"], max(samples_of("roi_align", sampling_ratio), 0)
     corners, last = contiguous(boxes[:, 1:], "roi_align", "boxes"), channels_last("roi_align", layout, 2)
-    _dispatch.kernel("roi_align")(x, corners, images, out, float(spatial_scale), *shift, samples, number, last)
+    dispatch.kernel("roi_align")(x, corners, images, out, float(spatial_scale), *shift, samples, number, last)
     return out

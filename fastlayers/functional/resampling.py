@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
-from ..graph.ir import Dim, Shape
+from ..graph.arrays import as_float32, empty
 from ..graph.ops import op
 from ..graph.record import record
-from ..kernels import _dispatch
+from ..ir.checks import flag, integer, integers, number
+from ..ir.graph import Dim, Shape
+from ..kernels import dispatch
 from ..kernels.resize_tables import torch_size, torch_taps
-from ._arrays import as_float32, empty
-from ._checks import flag, integer, integers, number
-from ._geometry import channels_last
-from ._pools import image, plain
 from ._recorded import with_batch
+from .conv_rules import channels_last
+from .pooling_rules import image, plain
 
 if TYPE_CHECKING:
-    from ._types import Tensor
+    from .types import Tensor
 
 __all__ = ["interpolate", "pixel_shuffle", "pixel_unshuffle"]
 
@@ -150,9 +150,9 @@ def interpolate(
     target = Target("interpolate", x.ndim - 2, size, scale_factor, mode, align_corners, recompute_scale_factor, layout)
     shape: Any = target.shape(x.shape)
     if target.mode == "area":
-        from . import adaptive
+        from . import pooling_adaptive
 
-        pool = getattr(adaptive, f"adaptive_avg_pool{target.axes}d")
+        pool = getattr(pooling_adaptive, f"adaptive_avg_pool{target.axes}d")
         space = shape[1:-1] if target.last else shape[2:]
         return pool(x, space, layout="nhwc" if target.last else "nchw")  # type: ignore[no-any-return]
     outer, inner = (x.shape[0], x.shape[-1]) if target.last else (x.shape[0] * x.shape[1], 1)
@@ -164,8 +164,8 @@ def interpolate(
         None if a == b and f in (None, 1) else torch_taps(a, b, target.mode, target.align, f)
         for a, b, f in zip(sizes, wanted, factors, strict=True)
     ]
-    packed = _dispatch.kernel("resize_pack")((*(None,) * len(ones), *tables), (*ones, *sizes, inner))
-    _dispatch.kernel("resize")(x.reshape(outer, *ones, *sizes, inner), packed, out.reshape(outer, *ones, *wanted, inner))
+    packed = dispatch.kernel("resize_pack")((*(None,) * len(ones), *tables), (*ones, *sizes, inner))
+    dispatch.kernel("resize")(x.reshape(outer, *ones, *sizes, inner), packed, out.reshape(outer, *ones, *wanted, inner))
     return out
 
 
@@ -213,7 +213,7 @@ def _shuffled(name: str, x: Any, factor: Any, layout: Any) -> np.ndarray:
         wide = (c * r * h * r * w, r * h * r * w, r * r * w, r * w, r, 1)
     if out.size:
         x_strides, out_strides = (narrow, wide) if name == "pixel_shuffle" else (wide, narrow)
-        _dispatch.kernel("copy")(x, out, sizes, 0, x_strides, 0, out_strides, 4)
+        dispatch.kernel("copy")(x, out, sizes, 0, x_strides, 0, out_strides, 4)
     return out
 
 

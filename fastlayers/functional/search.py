@@ -11,10 +11,10 @@ import numpy as np
 from .._arguments import checked
 from .._tuples import NamedTuple
 from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from ..graph.arrays import as_array, as_float32, as_int64
 from ..graph.symbol import symbolic
-from ._arrays import as_array, as_float32, as_int64
-from ._checks import fits, integer, number
-from ._states import opened
+from ..ir.checks import fits, integer, number
+from .search_states import opened
 
 __all__ = ["SearchResult", "beam_search", "greedy_search"]
 

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..graph.ir import Shape
+from ..graph.arrays import as_float32, empty
 from ..graph.ops import op
 from ..graph.record import ints, record, scalar
-from ..kernels import _dispatch
+from ..ir.checks import axis, number
+from ..ir.graph import Shape
+from ..kernels import dispatch
 from ..kernels.table import REDUCE
-from ._arrays import as_float32, empty
-from ._checks import axis, number
-from .arithmetic import broadcast, divide, multiply
-from .elementwise import clip
+from .arithmetic import broadcast, clip, divide, multiply
 
 if TYPE_CHECKING:
-    from ._types import Tensor
+    from .types import Tensor
 
 __all__ = ["cosine_similarity"]
 
@@ -83,7 +82,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     def along(x: np.ndarray, what: str) -> np.ndarray:
         whole = x if x.shape == product.shape else np.ascontiguousarray(np.broadcast_to(x, product.shape))
         out = empty(shape)
-        _dispatch.kernel("reduce")(whole.reshape(cut), out.reshape(cut[0], cut[2]), REDUCE[what])
+        dispatch.kernel("reduce")(whole.reshape(cut), out.reshape(cut[0], cut[2]), REDUCE[what])
         return out
 
     norms = multiply(clip(along(a, "l2"), least), clip(along(b, "l2"), least))

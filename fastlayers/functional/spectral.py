@@ -14,18 +14,18 @@ import numpy as np
 from .._arguments import shown
 from .._tuples import NamedTuple
 from ..errors import ArgumentError, ShapeError
-from ..graph.ir import Dim, Shape
+from ..graph.arrays import as_float32, contiguous, empty
 from ..graph.ops import op
 from ..graph.record import ints, record
-from ..kernels import _dispatch
+from ..ir.checks import axis, differ, integer
+from ..ir.graph import Dim, Shape
+from ..kernels import dispatch
 from ..kernels.fft_tables import FFT, IFFT, IRFFT, MOST_SIZE, RFFT, writes
-from ._arrays import as_float32, contiguous, empty
-from ._checks import axis, differ, integer
-from ._short_time import plan as made_plan
-from ._spectral import NORMS, scale_of
+from ..operators.spectral_rules import NORMS, scale_of
+from .spectral_frames import plan as made_plan
 
 if TYPE_CHECKING:
-    from ._types import Tensor
+    from .types import Tensor
 
 __all__ = ["fft", "ifft", "irfft", "rfft"]
 
@@ -100,7 +100,7 @@ def _transform(name: str, x: Any, n: Any, dim: Any, norm: Any) -> np.ndarray:
     outer, width = math.prod(lead), writes(points, way.kind)
     made = empty(shape) if straight else empty((*lead, width // 2, 2) if way.gives else (*lead, width))
     given = rows.reshape(outer, math.prod(rows.shape[axes - 1 :]))
-    _dispatch.kernel("fft")(given, plan, None, made.reshape(outer, 1, width), 0)
+    dispatch.kernel("fft")(given, plan, None, made.reshape(outer, 1, width), 0)
     if straight:
         return made
     out = empty(shape)

@@ -1,6 +1,6 @@
 """Networks as graphs: `Input` and `trace` record a function of layers, `execute` runs what was recorded.
 
-``ir`` holds the frozen graph, ``symbol`` the values that are recorded, ``record`` writes operators, and ``ops`` has what
+``symbol`` has the values that are recorded, ``record`` writes operators, and ``ops`` has what
 functions of ``functional`` declare of how they are recorded. Nodes are of the one vocabulary, `operators.OPERATORS`.
 """
 
@@ -15,20 +15,28 @@ _OPS = (
 )
 
 if TYPE_CHECKING:
+    from ..ir.graph import Graph, Node, Value
     from .execute import execute
-    from .ir import Graph, Node, Value
     from .ops import Op
     from .symbol import Input, Symbol
     from .trace import trace
 else:
-    _HOMES = {"execute": "execute", "ir": "Graph Node Value", "ops": "Op", "symbol": "Input Symbol", "trace": "trace"}
+    from ..ir.graph import Graph, Node, Value
+
+    _HOMES = {"execute": "execute", "ops": "Op", "symbol": "Input Symbol", "trace": "trace"}
     _fetch, __dir__ = exports(__name__, _HOMES)
 
     def __getattr__(name):
         if name == "OPS":
             warnings.warn(_OPS, DeprecationWarning, stacklevel=2)
             names = imported("fastlayers.functional").__all__
-            return {found.name: found for found in map(imported(f"{__name__}.ops").declared, names) if found is not None}
+            return {
+                found.name: found
+                for found in map(imported("fastlayers.functional.declared").declared, names)
+                if found is not None
+            }
+        if name in ("ir", "passes"):  # which were here
+            return imported(f"{__name__}.{name}")
         return _fetch(name)
 
     functions_first(__name__, {"execute", "trace"})

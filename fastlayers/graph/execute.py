@@ -9,8 +9,8 @@ import numpy as np
 
 from .._arguments import as_mapping, as_names
 from ..errors import DTypeError, ShapeError
-from ..kernels import _dispatch
-from .ir import Graph, Value
+from ..ir.graph import Graph, Value
+from ..kernels import dispatch
 
 __all__ = ["execute"]
 
@@ -38,8 +38,8 @@ def execute(graph: Graph, feeds: Mapping[str, Any], outputs: Sequence[str] | Non
     """
     if not isinstance(graph, Graph):
         raise DTypeError(f"execute: graph is of type {type(graph).__name__}: expected what graph.trace returns")
+    from ..passes import optimize
     from ..program import Program
-    from .passes import optimize
 
     given = _checked(graph, feeds)
     known = {**graph.constants, **given}
@@ -55,7 +55,7 @@ def execute(graph: Graph, feeds: Mapping[str, Any], outputs: Sequence[str] | Non
         inputs = tuple(value for value in graph.inputs if value.name not in weights)
         constants = {**graph.constants, **{name: given[name] for name in weights}}
         whole = Graph(inputs, tuple(values[name] for name in asked), graph.nodes, constants, graph.values)
-        program, arrays = Program(optimize(whole, strict=True), _dispatch.variant()), [given[value.name] for value in inputs]
+        program, arrays = Program(optimize(whole, strict=True), dispatch.variant()), [given[value.name] for value in inputs]
         results.update(zip(asked, program.binding(arrays).run(arrays), strict=True))
     return {name: results[name] if name in made else np.array(known[name], order="C") for name in wanted}
 
@@ -84,7 +84,7 @@ def _checked(graph: Graph, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def _feed(value: Value, given: Any, sizes: dict[str, int]) -> np.ndarray:
-    from ..functional._arrays import as_array  # functional imports this package
+    from .arrays import as_array  # functional imports this package
 
     array = as_array(given, "execute", f"feed {value.name!r}")
     if not np.can_cast(array.dtype, value.dtype, "same_kind") or array.dtype.kind not in "fiub":

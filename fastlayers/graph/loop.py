@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from .ir import Dim, Graph
+from ..ir.graph import Dim, Graph
 from .record import record
 from .symbol import Call, Symbol, now
 from .trace import body_graph

@@ -13,14 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._arguments import checker, no_memory
-from .._lazy import by_name, imported
 from ..errors import DTypeError, Error
-from ..functional._exports import HOMES
-from .ir import Shape
+from ..ir.graph import Shape
 from .record import converted
 from .symbol import Label, Symbol, now
 
-__all__ = ["Op", "declared", "op"]
+__all__ = ["DECLARED", "Op", "op"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 FLOAT32, INT64 = np.dtype(np.float32), np.dtype(np.int64)
@@ -92,15 +90,8 @@ class Op:
         return result if isinstance(result, tuple) else (result,)
 
 
-_HOMES = by_name(HOMES)
-_DECLARED: dict[str, Op] = {}
-
-
-def declared(name: str) -> Op | None:
-    """What was declared of a function of `functional`; None if it is made of others, or is not recorded."""
-    if name in _HOMES:
-        imported(f"fastlayers.functional.{_HOMES[name]}")
-    return _DECLARED.get(name)
+# What has been declared by now, by name; see `functional.declared`.
+DECLARED: dict[str, Op] = {}
 
 
 def _label(results: tuple[Symbol, ...], start: int, label: Label) -> None:
@@ -159,7 +150,7 @@ def op(
                     raise error if isinstance(error, Error) else no_memory(name) from error
 
         entry.function = call
-        _DECLARED[name] = entry
+        DECLARED[name] = entry
         return call  # type: ignore[return-value]
 
     return declare
@@ -183,7 +174,7 @@ def _operand(op_name: str, argument: str, value: Any, kind: str) -> Any:
         if kind == "mask" and value.dtype == np.bool_:
             return value
         return converted(value, INT64 if kind == "int" else FLOAT32)
-    from ..functional import _arrays
+    from . import arrays
 
-    convert = {"": _arrays.as_float32, "int": _arrays.as_int64, "mask": _arrays.as_mask}[kind]
+    convert = {"": arrays.as_float32, "int": arrays.as_int64, "mask": arrays.as_mask}[kind]
     return convert(value, op_name, argument)

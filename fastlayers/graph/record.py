@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
-from .ir import Node
+from ..ir.graph import Node
 from .symbol import Call, Symbol
 
 __all__ = [
@@ -97,7 +97,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 
 def cast(x: Symbol, dtype: Any) -> Any:
     """x with its values as another dtype, or x itself."""
-    from ..operators._shapes import DTYPES
+    from ..operators.shapes import DTYPES
 
     try:
         wanted = np.dtype(dtype)
@@ -142,7 +142,7 @@ _MOVES: dict[str, Callable[..., Any]] = {
 def _tensor(name: str, value: Any) -> Any:
     if isinstance(value, Symbol):
         return value
-    from ..functional._arrays import as_array  # functional imports this package
+    from .arrays import as_array  # functional imports this package
 
     array = as_array(value, "trace", f"an operand of {name}")
     if array.dtype.kind not in "fiub":

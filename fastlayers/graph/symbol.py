@@ -13,7 +13,7 @@ import numpy as np
 from .._arguments import LARGEST, shown
 from .._lazy import imported
 from ..errors import DTypeError, ShapeError, UnsupportedError
-from .ir import Dim, Shape
+from ..ir.graph import Dim, Shape
 
 __all__ = ["Call", "Input", "Label", "Symbol", "now", "symbolic"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, UnsupportedError
-from .ir import Graph, Node, Value
+from ..ir.graph import Graph, Node, Value
 from .record import record
 from .symbol import Call, Input, Label, Symbol
 
@@ -58,7 +58,7 @@ def _symbolic(value: Any, symbols: list[Symbol]) -> Any:
     if isinstance(value, (tuple, list)) and not all(isinstance(v, (int, float)) for v in value):
         return type(value)(_symbolic(v, symbols) for v in value)
     if not isinstance(value, Symbol):
-        from ..functional._arrays import as_array  # functional imports this package
+        from .arrays import as_array  # functional imports this package
 
         array = as_array(value, "trace", f"input {len(symbols)}")
         value = Input(f"input_{len(symbols)}", array.shape, array.dtype)
@@ -179,7 +179,7 @@ class _Builder:
             return self._names[id(value)]
         name = self._unique(self._weights[id(value)][0] if id(value) in self._weights else "const")
         self._kept.append(value)
-        from ..functional._arrays import is_constant  # functional imports this package
+        from .arrays import is_constant  # functional imports this package
 
         frozen = value if is_constant(value) else value.copy()
         frozen.flags.writeable = False

@@ -13,9 +13,9 @@ import numpy as np
 from .._arguments import as_path, shown
 from .._locks import Lock
 from ..errors import ArgumentError, DTypeError, FormatError
-from ..model._load import load
-from ..model._origin import Origin, look
+from ..model.loading import load
 from ..model.model import Model
+from ..model.origin import Origin, look
 
 __all__ = ["ModelFile", "model_file"]
 

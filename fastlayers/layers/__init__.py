@@ -8,26 +8,23 @@ layer: (1) the function in ``functional/``; (2) a class in the file of its famil
 from typing import TYPE_CHECKING
 
 from .._lazy import by_name, exports
-from ._exports import HOMES
+from .homes import HOMES
 
 if TYPE_CHECKING:
     from ._base import Layer as Layer
     from ._load import Loaded as Loaded
     from .activation import *
     from .attention import *
+    from .attention_multihead import *
     from .blocks import *
-    from .channelwise import *
     from .container import *
     from .conv import *
+    from .conv_separable import *
     from .conv_transpose import *
     from .dropout import *
     from .embedding import *
     from .feedforward import *
-    from .further import *
-    from .hierarchical import *
-    from .layout import *
     from .linear import *
-    from .multihead import *
     from .normalization import *
     from .padding import *
     from .pooling import *
@@ -35,12 +32,13 @@ if TYPE_CHECKING:
     from .recurrent import *
     from .regions import *
     from .resampling import *
-    from .separable import *
     from .seq2seq import *
+    from .shape import *
     from .similarity import *
     from .spectral import *
     from .transformer import *
     from .transformer_layer import *
+    from .tree import *
 else:
     __all__ = sorted(by_name(HOMES))
     __getattr__, __dir__ = exports(__name__, HOMES)

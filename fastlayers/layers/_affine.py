@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ShapeError
-from ..functional._arrays import as_float32
 from ..functional.linear import linear, run_linear
+from ..graph.arrays import as_float32
 from ..graph.symbol import symbolic
 from .linear import Linear
 

@@ -17,7 +17,7 @@ from .. import _html
 from .._arguments import Check, as_flag, checker
 from .._locks import Lock
 from ..errors import DTypeError, Error, UnsupportedError, WeightsError
-from ..kernels import _dispatch
+from ..kernels import dispatch
 from ._load import Loaded, as_tensor, load_into, named, read_only
 from ._names import weight_norm
 
@@ -335,7 +335,7 @@ class Layer(metaclass=Frozen):
     def _packed(self) -> Any:
         """What `_pack` makes of the tensors for the current kernel variant; made once."""
         weights = self._weights
-        made, fast = weights.packed.get(_dispatch.current()) or self._make_packed(weights)
+        made, fast = weights.packed.get(dispatch.current()) or self._make_packed(weights)
         if fast is not None and self._fast is None:
             with _lock:
                 if self._weights is weights:
@@ -345,9 +345,9 @@ class Layer(metaclass=Frozen):
     def _make_packed(self, weights: Weights) -> tuple[Any, Any]:
         tensors = self._complete(weights)
         while True:
-            before, variant = _dispatch.generation, _dispatch.current()
+            before, variant = dispatch.generation, dispatch.current()
             made = self._pack(tensors)
-            if before == _dispatch.generation:  # else kernels of two variants may be mixed
+            if before == dispatch.generation:  # else kernels of two variants may be mixed
                 return weights.packed.setdefault(variant, made)
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:

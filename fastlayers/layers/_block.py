@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..functional._checks import number
 from ..graph.symbol import Symbol
+from ..ir.checks import number
 from ._base import Layer
 from .conv import Conv2d
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ShapeError
-from ..functional._checks import integer
-from ..functional._geometry import channels_last
+from ..functional.conv_rules import channels_last
+from ..ir.checks import integer
 
 __all__ = ["channel_axis"]
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._locks import Lock
-from ..graph.ir import Graph, Node, Value
-from ..kernels import _dispatch
+from ..ir.graph import Graph, Node, Value
+from ..kernels import dispatch
 
 if TYPE_CHECKING:
     from ..program import Program
@@ -39,7 +39,7 @@ class Eager:
 
     def __init__(self, nodes: Sequence[Node], constants: Mapping[str, np.ndarray], rank: int) -> None:
         self._nodes, self.constants, self._shape = nodes, constants, (None,) * rank
-        self._variant = _dispatch.variant()
+        self._variant = dispatch.variant()
         self._lock = Lock()
         self._programs: dict[int, Program] = {}
 
@@ -75,7 +75,7 @@ class Eager:
 
     def _made(self, count: int) -> Program:
         """The program that takes so many arrays."""
-        from ..graph.passes import optimize
+        from ..passes import optimize
         from ..program import Program
 
         with self._lock:

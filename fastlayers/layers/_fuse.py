@@ -10,10 +10,10 @@ from ..errors import ShapeError
 from ..kernels.table import Activation
 from ._base import Layer, Weights
 from .activation import Identity
-from .channelwise import _BatchNorm
 from .container import Sequential
 from .conv import _Conv
 from .linear import Linear
+from .normalization import _BatchNorm
 
 __all__ = ["fuse"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from .._arguments import shown
 from .._tuples import NamedTuple
 from ..errors import DTypeError, WeightsError
-from ..functional._arrays import as_float32, is_constant
+from ..graph.arrays import as_float32, is_constant
 
 __all__ = ["Loaded", "as_tensor", "load_into", "named", "read_only"]
 

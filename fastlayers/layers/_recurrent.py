@@ -9,9 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..functional import concat, slice
-from ..functional._arrays import as_float32, empty, optional_float32
-from ..functional._checks import MOST_LAYERS, differ, integer, number, same_shape
-from ..functional._recurrent import (
+from ..functional.recurrent import (
     LSTM,
     WEIGHTS,
     Kind,
@@ -26,13 +24,15 @@ from ..functional._recurrent import (
     split_state,
     valid_steps,
 )
-from ..graph.ir import Shape
+from ..graph.arrays import as_float32, empty, optional_float32
 from ..graph.symbol import symbolic
-from ..kernels import _dispatch
+from ..ir.checks import MOST_LAYERS, differ, integer, number, same_shape
+from ..ir.graph import Shape
+from ..kernels import dispatch
 from ._base import Layer
 
 if TYPE_CHECKING:
-    from ..functional._types import Tensor
+    from ..functional.types import Tensor
 
 __all__ = ["Cell", "Sequences"]
 
@@ -239,7 +239,7 @@ class Sequences(Recurrent):
         packed = [
             pack(self._kind, list(self._weights_of(tensors, suffixes).values()), self._options) for suffixes in self._suffixes
         ]
-        return (_dispatch.kernel(self._kind.name), packed), None
+        return (dispatch.kernel(self._kind.name), packed), None
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         self._no_extra()
@@ -290,7 +290,7 @@ class Cell(Recurrent):
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
         packed = pack(self._kind, list(self._weights_of(tensors, [""]).values()), self._options)
-        return (_dispatch.kernel(self._kind.name), packed), None
+        return (dispatch.kernel(self._kind.name), packed), None
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         self._no_extra()

@@ -8,23 +8,51 @@ import numpy as np
 
 from .._lazy import imported
 from ..errors import ShapeError
-from ..functional import glu, log_softmax, prelu, swiglu
-from ..functional._activation import resolve
-from ..functional._checks import integer, number
-from ..functional._unary import run_unary
-from ..functional.activation import gelu_rule, softplus_rule
-from ..functional.softmax import softmax
+from ..functional import glu, log_softmax, prelu, softmin, swiglu
+from ..functional.activation import celu_rule, gelu_rule, softplus_rule
+from ..functional.activation_names import resolve
+from ..functional.activation_softmax import softmax
+from ..functional.activation_unary import run_unary
 from ..graph.symbol import Symbol
+from ..ir.checks import integer, number
 from ._base import Layer, WithWeight
 from ._channels import channel_axis
 
 if TYPE_CHECKING:
-    from ..functional._types import Tensor
+    from ..functional.types import Tensor
+
 
 __all__ = [
-    "ELU", "GELU", "GLU", "SELU", "Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "LeakyReLU", "LogSoftmax", "Mish",
-    "PReLU", "ReLU", "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "SwiGLU", "Tanh",
-]  # fmt: skip
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "SELU",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "Identity",
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "PReLU",
+    "QuickGELU",
+    "ReLU",
+    "ReLU6",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softmin",
+    "Softplus",
+    "Softshrink",
+    "Softsign",
+    "SwiGLU",
+    "Tanh",
+    "Tanhshrink",
+    "Threshold",
+]
 
 
 class _Elementwise(Layer):
@@ -223,7 +251,7 @@ class _AlongAxis(Layer):
 
 
 class Softmax(_AlongAxis):
-    """`functional.softmax` as a layer; torch has no default for `dim`, here it is the last axis."""
+    """`functional.activation_softmax` as a layer; torch has no default for `dim`, here it is the last axis."""
 
     _function = staticmethod(softmax)
 
@@ -244,3 +272,68 @@ class SwiGLU(_AlongAxis):
     """`functional.swiglu` as a layer."""
 
     _function = staticmethod(swiglu)
+
+
+class CELU(_Elementwise):
+    """`functional.celu` as a layer; `inplace` changes nothing."""
+
+    _operation = "celu"
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        celu_rule((), alpha)
+        self._set({"alpha": alpha})
+
+
+class Hardshrink(_Elementwise):
+    """`functional.hardshrink` as a layer."""
+
+    _operation = "hardshrink"
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        self._set({"lambd": lambd}, ("shrink", {"lambd": lambd}))
+
+
+class Softshrink(_Elementwise):
+    """`functional.softshrink` as a layer."""
+
+    _operation = "softshrink"
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        number("Softshrink", "lambd", lambd)
+        self._set({"lambd": lambd}, ("shrink", {"lambd": lambd, "bias": lambd}))
+
+
+class Tanhshrink(_Elementwise):
+    """`functional.tanhshrink` as a layer."""
+
+    _operation = "tanhshrink"
+
+
+class Threshold(_Elementwise):
+    """`functional.threshold` as a layer; `inplace` changes nothing."""
+
+    _operation = "threshold"
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        self._set({"threshold": threshold, "value": value})
+
+
+class LogSigmoid(_Elementwise):
+    """`functional.logsigmoid` as a layer."""
+
+    _operation = "logsigmoid"
+
+
+class QuickGELU(_Elementwise):
+    """`functional.quick_gelu` as a layer."""
+
+    _operation = "quick_gelu"
+
+    def __init__(self, alpha: float = 1.702) -> None:
+        self._set({"alpha": alpha})
+
+
+class Softmin(_AlongAxis):
+    """`functional.softmin` as a layer; torch has no default for `dim`, here it is the last axis."""
+
+    _function = staticmethod(softmin)

@@ -9,15 +9,15 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..functional import additive_attention, multiply, scaled_dot_product_attention, subtract, unsqueeze
-from ..functional._arrays import as_float32, shape_of
-from ..functional._checks import integer, number
+from ..graph.arrays import as_float32, shape_of
 from ..graph.symbol import symbolic
+from ..ir.checks import integer, number
 from ._affine import affine
 from ._base import Layer
 from .linear import Linear
 
 if TYPE_CHECKING:
-    from ..functional._types import Tensor
+    from ..functional.types import Tensor
 
 __all__ = ["AdditiveAttention", "Attention", "BahdanauAttention"]
 

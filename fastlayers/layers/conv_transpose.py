@@ -9,18 +9,18 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..functional import conv_transpose1d, conv_transpose2d, conv_transpose3d
-from ..functional._activation import resolve
-from ..functional._arrays import as_float32
-from ..functional._checks import integer, integers
-from ..functional._geometry import Plan
-from ..functional._transposed import transposed
+from ..functional.activation_names import resolve
+from ..functional.conv_rules import Plan
 from ..functional.conv_transpose import pack_transposed, plan_transposed, run_transposed
+from ..functional.conv_transpose_rules import transposed
+from ..graph.arrays import as_float32
 from ..graph.symbol import Symbol
+from ..ir.checks import integer, integers
 from ._base import WithWeight
 from ._text import arguments
 
 if TYPE_CHECKING:
-    from ..functional._types import Padding, Tensor
+    from ..functional.types import Padding, Tensor
 
 __all__ = ["ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 

@@ -8,15 +8,15 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..functional import multiply
-from ..functional._arrays import as_float32
-from ..functional._checks import differ, integer, number
+from ..graph.arrays import as_float32
 from ..graph.symbol import symbolic
+from ..ir.checks import differ, integer, number
 from ._affine import affine
 from ._base import Layer
 from .linear import Linear
 
 if TYPE_CHECKING:
-    from ..functional._types import Tensor
+    from ..functional.types import Tensor
 
 __all__ = ["FeedForward"]
 

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..functional._activation import resolve
-from ..functional._arrays import as_float32
-from ..functional._checks import integer
+from ..functional.activation_names import resolve
 from ..functional.linear import linear as linear_function
 from ..functional.linear import run_linear
+from ..graph.arrays import as_float32
 from ..graph.symbol import Symbol
-from ..kernels import _dispatch
+from ..ir.checks import integer
+from ..kernels import dispatch
 from ._base import WithWeight
 from ._text import arguments
 
 if TYPE_CHECKING:
-    from ..functional._types import Tensor
+    from ..functional.types import Tensor
 
 __all__ = ["Linear"]
 
@@ -66,9 +66,9 @@ class Linear(WithWeight):
         return run_linear(kernel, x, packed, self.out_features, None, self._activation_code)
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
-        packed = _dispatch.kernel("linear_pack")(tensors["weight"], tensors.get("bias"))
+        packed = dispatch.kernel("linear_pack")(tensors["weight"], tensors.get("bias"))
         bind = getattr(packed, "bind", None)
-        return (_dispatch.kernel("linear"), packed), None if bind is None else bind(self._activation_code).call
+        return (dispatch.kernel("linear"), packed), None if bind is None else bind(self._activation_code).call
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         kernel: dict[str, tuple[int, ...]] = {"kernel": (self.in_features, self.out_features)}

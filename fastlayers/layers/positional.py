@@ -9,17 +9,17 @@ import numpy as np
 from .._arguments import shown
 from ..errors import DTypeError, ShapeError
 from ..functional import add, rotary_embedding
-from ..functional._arrays import as_float32, as_int64
-from ..functional._checks import differ, integer, number
-from ..functional._positions import rotary_rows, sinusoidal_rows, whole_rotary
 from ..functional.embedding import embedding
 from ..functional.positional import rotary_tables, sinusoidal_encoding
+from ..graph.arrays import as_float32, as_int64
 from ..graph.record import record
 from ..graph.symbol import Symbol, symbolic
+from ..ir.checks import differ, integer, number
+from ..operators.positional_tables import rotary_rows, sinusoidal_rows, whole_rotary
 from ._base import Layer
 
 if TYPE_CHECKING:
-    from ..functional._types import Tensor
+    from ..functional.types import Tensor
 
 __all__ = ["LearnedPositionalEncoding", "PositionalEncoding", "RotaryEmbedding"]
 

@@ -10,9 +10,9 @@ import numpy as np
 from .._arguments import as_flag
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..functional import beam_search, concat, greedy_search, log_softmax, unsqueeze
-from ..functional._arrays import as_array, as_int64
-from ..functional._states import opened
 from ..functional.search import SearchResult
+from ..functional.search_states import opened
+from ..graph.arrays import as_array, as_int64
 from ..graph.loop import loop
 from ..graph.record import record
 from ..graph.symbol import Symbol, symbolic
@@ -20,7 +20,7 @@ from ._base import Layer
 from ._recurrent import Sequences
 
 if TYPE_CHECKING:
-    from ..functional._types import Tensor
+    from ..functional.types import Tensor
 
 __all__ = ["Seq2Seq"]
 

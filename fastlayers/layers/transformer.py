@@ -9,13 +9,13 @@ import numpy as np
 
 from .._arguments import checked
 from ..errors import DTypeError, ShapeError
-from ..functional._checks import MOST_LAYERS, fits, integer
+from ..ir.checks import MOST_LAYERS, fits, integer
 from ._base import Layer
 from .normalization import LayerNorm
 from .transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer
 
 if TYPE_CHECKING:
-    from ..functional._types import Tensor
+    from ..functional.types import Tensor
 
 __all__ = ["Transformer", "TransformerDecoder", "TransformerEncoder"]
 

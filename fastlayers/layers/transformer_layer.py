@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DTypeError
-from ..functional._activation import resolve
-from ..functional._checks import integer, number
+from ..functional.activation_names import resolve
+from ..ir.checks import integer, number
 from ._affine import affine
 from ._base import Layer
+from .attention_multihead import Cache, MultiheadAttention
 from .linear import Linear
-from .multihead import Cache, MultiheadAttention
 from .normalization import LayerNorm
 
 if TYPE_CHECKING:
-    from ..functional._types import Tensor
+    from ..functional.types import Tensor
 
 __all__ = ["TransformerDecoderLayer", "TransformerEncoderLayer"]
 

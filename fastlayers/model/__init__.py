@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 from .._lazy import exports
 
 if TYPE_CHECKING:
-    from ..stream import Stream
     from ._compile import compile
-    from ._load import load
     from .custom import operator
+    from .loading import load
     from .model import Model
     from .session import InferenceSession, SessionOptions
     from .specs import TensorSpec
+    from .stream import Stream
 else:
     _HOMES = {
-        "_compile": "compile", "_load": "load", "custom": "operator", "model": "Model", "specs": "TensorSpec",
-        "session": "InferenceSession SessionOptions",
+        "_compile": "compile", "loading": "load", "custom": "operator", "model": "Model", "specs": "TensorSpec",
+        "session": "InferenceSession SessionOptions", "stream": "Stream",
     }  # fmt: skip
     __getattr__, __dir__ = exports(__name__, _HOMES)
 

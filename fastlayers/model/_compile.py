@@ -7,7 +7,7 @@ from typing import Any
 
 from .._arguments import checked
 from ..graph.trace import trace
-from ._load import checked_device
+from .loading import checked_device
 from .model import Model, Options
 from .precision import half_of
 

@@ -12,8 +12,8 @@ from .._extras import install
 from .._tuples import NamedTuple
 from ..errors import DTypeError, MissingExtraError, ShapeError, UnsupportedError
 from ..formats import MAX_BYTES
-from ..kernels import _dispatch
-from ._load import load
+from ..kernels import dispatch
+from .loading import load
 from .model import Model
 
 __all__ = ["Row", "compared", "difference", "onnxruntime_values", "plain_values", "values"]
@@ -84,7 +84,7 @@ def compared(model: Model, feeds: Mapping[str, Any], want: Mapping[str, np.ndarr
 
 def plain_values(path: str | os.PathLike[str], feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, np.ndarray]:
     """What the numpy reference gives for the graph as the file has it: no passes, no compiled kernels."""
-    with _dispatch.use("reference"):
+    with dispatch.use("reference"):
         return load(path, optimize=False).run(feeds, outputs=list(names))
 
 
@@ -100,8 +100,8 @@ def onnxruntime_values(path: str | os.PathLike[str], feeds: Mapping[str, Any], n
     except ImportError:
         raise MissingExtraError(f"compare: needs onnxruntime, which is not installed: {install('compare')}") from None
     from ..formats import onnx
-    from ..formats._budget import Budget
-    from ..formats._source import open_source
+    from ..formats.budget import Budget
+    from ..formats.source import open_source
 
     budget = Budget(MAX_BYTES, "compare")
     source = open_source(path, caller="compare", mapped=True, budget=budget)

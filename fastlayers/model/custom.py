@@ -13,14 +13,13 @@ from .._arguments import as_flag, shown
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..formats.onnx.canonical import DOMAINS
 from ..formats.onnx.schema import NEWEST, Attribute, Schema
-from ..graph.ir import Node
 from ..graph.ops import op
 from ..graph.symbol import Call
-from ..operators import OPERATORS, Operator, Spec, View
-from ..operators._base import FLOAT32
+from ..ir.graph import Node
+from ..operators import FLOAT32, OPERATORS, Operator, Spec, View
 
 if TYPE_CHECKING:
-    from ..program.builder import Builder
+    from ..operators.builder import Builder
 
 __all__ = ["operator"]
 
@@ -189,7 +188,7 @@ def _shapes(name: str, infer: Infer | None, shapes: Sequence[Any], attributes: M
 
 def _plain(function: Callable[..., Any], tensors: Sequence[str], name: str) -> Callable[..., Any]:
     """The function as it is called on arrays: its inputs become contiguous float32."""
-    from ..functional._arrays import as_float32
+    from ..graph.arrays import as_float32
 
     signature = inspect.signature(getattr(function, "py_func", function))
 

@@ -13,7 +13,7 @@ from .._arguments import shown
 from .._foreign import as_numpy
 from .._masked import is_masked
 from ..errors import DTypeError, LimitError, ShapeError
-from ..graph.ir import Value
+from ..ir.graph import Value
 
 __all__ = ["by_name", "convert", "destination", "fits", "kind", "placeholders", "shaped"]
 
@@ -181,7 +181,7 @@ def destination(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[A
 
 def placeholders(inputs: Sequence[Value], by_value: Sequence[int], shapes: Any, what: str) -> list[np.ndarray]:
     """Arrays of these shapes that take no memory; arrays among `shapes` are taken as they are. One input's shape may be alone."""
-    from ..functional._checks import sequence
+    from ..ir.checks import sequence
 
     if len(inputs) == 1 and (isinstance(shapes, np.ndarray) or _is_shape(shapes)):
         shapes = [shapes]

@@ -17,14 +17,14 @@ from .._lazy import imported
 from .._locks import Lock
 from .._tuples import NamedTuple
 from ..errors import ArgumentError, DTypeError, ShapeError, ours
-from ..graph.ir import Graph
-from ..graph.passes import optimize
-from ..kernels import _dispatch
-from ..operators._base import MAX_ROUNDS
+from ..ir.graph import Graph
+from ..kernels import dispatch
+from ..operators import MAX_ROUNDS
+from ..passes import optimize
 from ..program import Program
 from ..program.memory import LARGEST, counted
 from . import feeds as _feeds
-from ._origin import Origin, reference, reload, restore
+from .origin import Origin, reference, reload, restore
 from .specs import MapSpec, Specs, TensorSpec, specs
 from .values import value_names, with_outputs
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ..report import Report
-    from ..stream import Stream
-    from ..stream.windows import WindowStream
+    from .stream import Stream
+    from .stream_windows import WindowStream
 
 __all__ = ["Model", "Options", "TensorSpec"]
 
@@ -102,10 +102,10 @@ class Model:
         metadata: Mapping[str, str] | None = None,
         packed: Mapping[str, np.ndarray] | None = None,
         device: str = "cpu",
-        variant: _dispatch.Variant | None = None,
+        variant: dispatch.Variant | None = None,
     ) -> None:
         self._graph, self._options = graph, options
-        self._variant = variant or _dispatch.variant("cuda" if device == "cuda" else "")
+        self._variant = variant or dispatch.variant("cuda" if device == "cuda" else "")
         self._lock = Lock()
         self._programs: dict[tuple[str, ...], Program] = {}
         self._threads = 0
@@ -159,7 +159,7 @@ class Model:
 
     def kernel_names(self, feeds: Mapping[str, Any]) -> set[str]:
         """The kernels that run for inputs of these shapes; none are known if the network runs in stages."""
-        from ..program.builder import Call
+        from ..operators.builder import Call
         from .summary import bound
 
         plan = bound(self, feeds).plan
@@ -299,7 +299,7 @@ class Model:
                 graph = self._graph if names == self._names else with_outputs(self._graph, names)
                 prepare = bodies = None
                 if self._options.strict:
-                    from ..graph.passes.direct import direct
+                    from ..passes.conv_direct import direct
 
                     graph = direct(graph)
                 if self._options.optimize:
@@ -309,7 +309,7 @@ class Model:
                 if self._options.bodies:
                     bodies = partial(optimize_branch, self._options.strict, self._options.half)
                 if self._options.half:
-                    graph = imported("fastlayers.graph.passes.half").halved(graph, self._options.half)
+                    graph = imported("fastlayers.passes.half").halved(graph, self._options.half)
                 options = self._options
                 found = Program(graph, self._variant, options.native, packed, prepare, bodies, options.rounds, options.most)
                 others = [key for key in self._programs if key != self._names]
@@ -401,7 +401,7 @@ class Model:
         >>> stream(np.array([[[3.0]]])).shape, stream(np.array([[[5.0, 4.0]]]))
         ((1, 1, 0), array([[[ 2., -1.]]], dtype=float32))
         """
-        from ..stream import make
+        from ._streams import make
 
         return make(self, state, axis, input, initial, size, overlap)
 
@@ -562,4 +562,4 @@ def optimize_branch(strict: bool, half: int, graph: Graph, known: Mapping[str, n
     """The passes over a branch of an `If`."""
     with ours(lambda: "run: simplifying a branch or a body"):
         graph = optimize(graph, strict, known, specs)
-    return imported("fastlayers.graph.passes.half").halved(graph, half, known) if half else graph
+    return imported("fastlayers.passes.half").halved(graph, half, known) if half else graph

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._arguments import as_names, shown
 from ..errors import ArgumentError, DTypeError, UnsupportedError
-from ._load import load
+from .loading import load
 from .model import Model
 from .specs import MapSpec, OptionalSequenceSpec, OptionalSpec, SequenceMapSpec, SequenceSpec, TensorSpec
 

@@ -10,7 +10,7 @@ import numpy as np
 from .._arguments import shown
 from .._tuples import NamedTuple
 from ..errors import ArgumentError
-from ..graph.ir import Shape, Value
+from ..ir.graph import Shape, Value
 
 __all__ = ["MapSpec", "OptionalSequenceSpec", "OptionalSpec", "SequenceMapSpec", "SequenceSpec", "Specs", "TensorSpec", "specs"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._arguments import shown
 from ..errors import ShapeError
-from ..graph.ir import Graph, Value
+from ..ir.graph import Graph, Value
 
 __all__ = ["value_names", "with_outputs"]
 

@@ -2,7 +2,7 @@
 in the files beside it.
 
 To add an operator: (1) in the file of its family write ``<name>_infer(n)``, ``<name>_run(n, *arrays)`` or ``<name>_lower(n,
-b)``, ``register`` them with the operator's `Traits` (`_traits`), and add the name to `_families`; (2) if old opsets spell it
+b)``, ``register`` them with the operator's `Traits` (`_traits`), and add the name to `families`; (2) if old opsets spell it
 differently, a rule in ``formats/onnx/canonical.py``; (3) cases in tests/operators/.
 
 - ``infer(n) -> list[Spec]``: the outputs' shapes and dtypes from the inputs'. While a model is loaded, sizes may be names or
@@ -12,7 +12,7 @@ differently, a rule in ``formats/onnx/canonical.py``; (3) cases in tests/operato
 - ``run(n, *arrays) -> tuple of arrays``: plain numpy, any dtype; the oracle, what folds constants, and the step where no kernel
   is. None stands for an input that was left out. Results need not be contiguous or fresh; they are copied where it matters.
 - ``lower(n, b)``: sizes are known: asks the builder `b` for memory and says which kernels are to be called (see
-  `program.builder`). It may decline by returning False before it has called anything of `b`: then `run` becomes a NumPy fallback.
+  `builder`). It may decline by returning False before it has called anything of `b`: then `run` becomes a NumPy fallback.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ import numpy as np
 from .._lazy import Registry, by_name, imported
 from .._tuples import NamedTuple
 from ..errors import DTypeError, ShapeError, ours
-from ..graph.ir import Dim, Node, Shape
-from ._families import FAMILIES
+from ..ir.graph import Dim, Node, Shape
 from ._traits import UNDECIDED, Traits
+from .families import FAMILIES
 
 if TYPE_CHECKING:
-    from ..program.builder import Builder
+    from .builder import Builder
 
 __all__ = ["BOOL", "FLOAT32", "INT64", "MAX_ROUNDS", "OPERATORS", "Operator", "Spec", "View", "ints", "register", "traits_of"]
 

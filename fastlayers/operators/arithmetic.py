@@ -9,11 +9,11 @@ import numpy as np
 
 from ..kernels.table import ARITHMETIC, KINDS, Activation
 from ._base import FLOAT32, Spec, View, register
-from ._calls import activation, arithmetic, float32_constant, has, in_place, integer, number
-from ._fused import finished, fused
-from ._shapes import broadcast, need_kind, same_dtype
 from ._traits import EACH, Quantized, function, one_input
-from .unary import wide
+from .activation import wide
+from .calls import activation, arithmetic, float32_constant, has, in_place, integer, number
+from .fused import finished, fused
+from .shapes import broadcast, need_kind, same_dtype
 
 __all__ = ["binary_lower"]
 

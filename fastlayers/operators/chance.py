@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ._base import BOOL, Spec, View, register
-from ._narrow import NARROW, narrowed
-from ._shapes import dtype_of, like, need_kind, need_number, scalar
 from ._traits import Traits
-from .unary import wide
+from .activation import wide
+from .narrow import NARROW, narrowed
+from .shapes import dtype_of, like, need_kind, need_number, scalar
 
 __all__: list[str] = []
 

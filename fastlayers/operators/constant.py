@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.ir import Dim
+from ..ir.graph import Dim
 from ._base import FLOAT32, Spec, View, register, unknown
-from ._shapes import dtype_of, known, need_kind, same_dtype, scalar
 from ._traits import Traits
+from .shapes import dtype_of, known, need_kind, same_dtype, scalar
 
 __all__: list[str] = []
 

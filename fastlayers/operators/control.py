@@ -15,7 +15,7 @@ import numpy as np
 
 from .._deadline import check
 from ..errors import Error, FormatError, LimitError
-from ..graph.ir import Graph, Node
+from ..ir.graph import Graph, Node
 from ._base import MAX_ROUNDS, OPERATORS, Spec, View
 from .sequence import Anything
 

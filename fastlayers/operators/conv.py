@@ -15,14 +15,14 @@ from ..kernels.conv_choice import kernel_for
 from ..kernels.table import BINARY, PAD_MODES, Activation
 from ._base import FLOAT32, Spec, View, register
 from ._costs import convolution, transposed
-from ._fused import IDENTITY, finished, fused, times, widened
 from ._layouts import convolution_sides
 from ._traits import Layout, Quantized, Scaling, Sides, Traits
-from ._window import Window, arranged, conv_size, five, spatial, three, three_pads, window
+from .fused import IDENTITY, finished, fused, times, widened
+from .window import Window, arranged, conv_size, five, spatial, three, three_pads, window
 
 if TYPE_CHECKING:
     from ..kernels.transposed_phases import Phases
-    from ..program.builder import Builder, Ref
+    from .builder import Builder, Ref
 
 _ZEROS = PAD_MODES["zeros"]
 _MODES: dict[int, Any] = {0: "constant", 1: "reflect", 2: "edge", 3: "wrap"}  # as numpy calls them
@@ -215,7 +215,7 @@ def _transposed(n: View, x: Any, w: Any) -> tuple[Window, tuple[Any, ...], tuple
 
 
 def _without_auto(n: View) -> View:
-    from ..graph.ir import Node
+    from ..ir.graph import Node
 
     kept = {k: v for k, v in n.node.attributes.items() if k not in ("auto_pad", "pads")}
     return View(Node(n.node.op, n.node.inputs, n.node.outputs, kept), n.inputs, n.values)

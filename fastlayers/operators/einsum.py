@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..graph.ir import Dim, Shape
+from ..ir.graph import Dim, Shape
 from ..kernels.table import REDUCE
 from ._base import Spec, View, register
-from ._calls import MOST_AXES, copy, has, strides_of
-from ._fused import IDENTITY
-from ._shapes import broadcast, need_kind, same_dtype
 from ._traits import PLAIN
+from .calls import MOST_AXES, copy, has, strides_of
+from .fused import IDENTITY
+from .shapes import broadcast, need_kind, same_dtype
 
 if TYPE_CHECKING:
-    from ..program.builder import Builder, Ref
+    from .builder import Builder, Ref
 
 __all__: list[str] = []
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..graph.ir import Graph
+from ..ir.graph import Graph
 from ._base import OPERATORS, Spec, View, register
 from ._traits import Traits
 
 if TYPE_CHECKING:
-    from ..program.builder import Builder
+    from .builder import Builder
 
 __all__: list[str] = []
 
@@ -53,7 +53,7 @@ def _infer(n: View) -> list[Spec]:
 
 
 def _run(n: View, *arrays: np.ndarray) -> Sequence[np.ndarray]:
-    from ..program.binder import run_operator
+    from .reference import run_operator
 
     body = _body(n)
     made: dict[str, Any] = {v.name: array for v, array in zip(body.inputs, arrays, strict=True)} | dict(body.constants)
@@ -69,7 +69,7 @@ def _run(n: View, *arrays: np.ndarray) -> Sequence[np.ndarray]:
 
 def _lower(n: View, b: Builder) -> Any:
     """The calls of all of them."""
-    from ..program.binder import numpy_step
+    from .reference import numpy_step
 
     body = _body(n)
     outer = {v.name: i for i, v in enumerate(body.inputs)}

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ._base import INT64, Spec, View, register
-from ._shapes import need_kind
 from ._traits import Traits
+from .shapes import need_kind
 
 __all__: list[str] = []
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ._base import BOOL, FLOAT32, Spec, View, register
-from ._calls import arithmetic, chosen, in_place, integer, movable, number
-from ._narrow import NARROW, narrowed
-from ._shapes import broadcast, dtype_of, like, need_kind, same_dtype
 from ._traits import EACH
 from .arithmetic import binary_lower
+from .calls import arithmetic, chosen, in_place, integer, movable, number
+from .narrow import NARROW, narrowed
+from .shapes import broadcast, dtype_of, like, need_kind, same_dtype
 
 __all__: list[str] = []
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph.ir import Shape
+from ..ir.graph import Shape
 from ._base import Spec, View, register
-from ._shapes import need_kind
 from ._traits import PLAIN
-from .unary import wide
+from .activation import wide
+from .shapes import need_kind
 
 __all__: list[str] = []
 

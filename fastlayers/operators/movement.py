@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.ir import Dim
+from ..ir.graph import Dim
 from ._base import Spec, View, register, unknown
-from ._calls import copy, has, movable, move, strides_of
-from ._shapes import axes_of, axis_of, broadcast, known, rank_of, same_dtype
 from ._traits import MOVES, Quantized, Traits, one_input, same_shape
+from .calls import copy, has, movable, move, strides_of
+from .shapes import axes_of, axis_of, broadcast, known, rank_of, same_dtype
 
 __all__ = ["movers", "slices"]
 

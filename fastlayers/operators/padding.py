@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.ir import Dim
+from ..ir.graph import Dim
 from ._base import Spec, View, register, unknown
-from ._calls import MOST_AXES, copy, move, number, strides_of
-from ._shapes import axis_of, known, need_number, scalar
 from ._traits import Traits
+from .calls import MOST_AXES, copy, move, number, strides_of
 from .movement import movers
+from .shapes import axis_of, known, need_number, scalar
 
 __all__: list[str] = []
 

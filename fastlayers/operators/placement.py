@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.ir import Dim, Shape
+from ..ir.graph import Dim, Shape
 from ._base import Spec, View, register, unknown
-from ._calls import indexable, indices
-from ._shapes import axes_of, axis_of, known, need_kind, same_dtype
 from ._traits import MOVES, PLAIN, Traits
-from ._window import Window, conv_size, window
+from .calls import indexable, indices
+from .shapes import axes_of, axis_of, known, need_kind, same_dtype
+from .window import Window, conv_size, window
 
 __all__: list[str] = []
 

@@ -11,12 +11,12 @@ import numpy as np
 from ..kernels.table import KINDS, REDUCE
 from ._base import BOOL, FLOAT32, INT64, Spec, View, register
 from ._layouts import maps, windows
-from ._shapes import expect, product
 from ._traits import Quantized, Traits
-from ._window import Window, arranged, check_work, conv_size, five, spatial, three, three_pads, window
+from .shapes import expect, product
+from .window import Window, arranged, check_work, conv_size, five, spatial, three, three_pads, window
 
 if TYPE_CHECKING:
-    from ..program.builder import Builder
+    from .builder import Builder
 
 
 def _place(n: View) -> tuple[Any, Window]:
@@ -72,7 +72,7 @@ def lp_pool_lower(n: View, b: Builder) -> Any:
 def max_pool_lower(n: View, b: Builder) -> Any:
     _, place = _place(n)
     if n.spec(0).dtype.itemsize == 1 and n.spec(0).dtype.kind in "iu" and not n.wants(1):
-        from ._quantized_lower import max_pool_lower as bytes_lower
+        from .quantized.lowering import max_pool_lower as bytes_lower
 
         return bytes_lower(n, b, place)
     if n.wants(1):
@@ -242,7 +242,7 @@ def _global(name: str, op: str, function: Any, traits: Traits) -> None:
 
 
 def _mean(n: View, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    from .normal import mean_of
+    from .normalization import mean_of
 
     return mean_of(x, axes)
 

@@ -25,11 +25,11 @@ import numpy as np
 from ..kernels.table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 from ._base import Spec, View, register
 from ._costs import recurrent
-from ._fused import activation, half_of
 from ._traits import Traits
+from .fused import activation, half_of
 
 if TYPE_CHECKING:
-    from ..program.builder import Builder, Ref
+    from .builder import Builder, Ref
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 # Positions in ONNX's order of the kernels' gates.

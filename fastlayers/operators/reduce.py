@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.ir import Dim, Shape
+from ..ir.graph import Dim, Shape
 from ..kernels.table import KINDS
 from ._base import INT64, Spec, View, register, unknown
-from ._calls import MOST_AXES, copy, has, merged, number, strides_of
-from ._shapes import axes_of, axis_of, known, like, need_kind, scalar
 from ._traits import Quantized, Traits
 from .arithmetic import truncated
+from .calls import MOST_AXES, copy, has, merged, number, strides_of
+from .shapes import axes_of, axis_of, known, like, need_kind, scalar
 
 __all__: list[str] = []
 

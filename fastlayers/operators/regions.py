@@ -10,12 +10,12 @@ import numpy as np
 from ..kernels.reference.regions import roi_align, roi_pool
 from ..kernels.table import MOST_SAMPLES, REDUCE
 from ._base import Spec, View, register
-from ._shapes import expect
 from ._traits import PLAIN
-from ._window import arranged
+from .shapes import expect
+from .window import arranged
 
 if TYPE_CHECKING:
-    from ..program.builder import Builder
+    from .builder import Builder
 
 __all__: list[str] = []
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ._base import INT64, Spec, View, register
-from ._shapes import axis_of
 from ._traits import PLAIN
+from .shapes import axis_of
 
 __all__: list[str] = []
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.ir import Dim, Shape
+from ..ir.graph import Dim, Shape
 from ._base import INT64, Spec, View, register, unknown
-from ._shapes import axes_of, axis_of, known, product, rank_of
 from ._traits import EACH, MOVES, Traits, same_shape
+from .shapes import axes_of, axis_of, known, product, rank_of
 
 __all__: list[str] = []
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import LimitError
-from ..functional._spectral import NORMS, check_overlap, scale_of
-from ..graph.ir import Dim
+from ..ir.graph import Dim
 from ..kernels.fft_tables import FFT, IFFT, IRFFT, REAL, REAL_INVERSE, RFFT, writes
 from ..kernels.reference.fft import overlap_add
 from ._base import Spec, View, register
-from ._calls import copy, strides_of
-from ._shapes import axis_of, dtype_of, expect, known, need_kind, scalar
 from ._traits import PLAIN, Traits
-from .unary import wide
+from .activation import wide
+from .calls import copy, strides_of
+from .shapes import axis_of, dtype_of, expect, known, need_kind, scalar
+from .spectral_rules import NORMS, check_overlap, scale_of
 
 if TYPE_CHECKING:
-    from ..program.builder import Builder, Ref
+    from .builder import Builder, Ref
 
 __all__: list[str] = []
 

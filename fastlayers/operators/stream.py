@@ -19,11 +19,11 @@ import numpy as np
 
 from .._tuples import NamedTuple
 from ._base import Spec, View, register
-from ._calls import copy, movable, move, strides_of
 from ._traits import MOVES, PLAIN
+from .calls import copy, movable, move, strides_of
 
 if TYPE_CHECKING:
-    from ..program.builder import Builder, Ref
+    from .builder import Builder, Ref
 
 _COUNT = np.dtype(np.uint8)
 _LARGEST = 1 << 40  # of any size, for what is reckoned with them

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels._dispatch import kernel
+from ..kernels.dispatch import kernel
 from ..kernels.reference.suppression import suppress
 from ._base import FLOAT32, INT64, Spec, View, register
-from ._shapes import need_kind, scalar
 from ._traits import PLAIN
+from .shapes import need_kind, scalar
 
 __all__: list[str] = []
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ._base import Spec, View, register
-from ._shapes import need_kind, scalar
 from ._traits import PLAIN
+from .shapes import need_kind, scalar
 
 __all__: list[str] = []
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..errors import Error, FormatError, LimitError, UnsupportedError
 from ..formats import MAX_BYTES
-from ..formats._budget import Budget
-from ..formats._source import open_source
-from ..graph.ir import Graph
-from ..model._load import load
+from ..formats.budget import Budget
+from ..formats.source import open_source
+from ..ir.graph import Graph
+from ..model.loading import load
 from ..model.model import Model
 from ._enums import GraphOptimizationLevel
 from ._errors import (

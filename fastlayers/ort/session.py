@@ -11,7 +11,7 @@ from typing import Any
 
 from .._arguments import shown
 from ..errors import ArgumentError, DTypeError, UnsupportedError
-from ..model._load import load
+from ..model.loading import load
 from ..model.session import ModelMetadata, NodeArg
 from ._binding import IOBinding
 from ._core import Core

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .._tuples import NamedTuple
-from .builder import ARENA, CONSTANT, Buffer, Builder, Call, Ref
+from ..operators.builder import ARENA, CONSTANT, Buffer, Builder, Call, Ref
 from .trace import Placed, Record, Repeat
 
 __all__ = ["Pattern", "pattern", "repeated"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .builder import ARENA, Buffer, Call, NativeCall, PythonCall, Ref
+from ..operators.builder import ARENA, Buffer, Call, NativeCall, PythonCall, Ref
 
 __all__ = ["layout"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .builder import ARENA, INPUT, OUTPUT, POSITIONS, Call, NativeCall, PythonCall, Ref
+from ..operators.builder import ARENA, INPUT, OUTPUT, POSITIONS, Call, NativeCall, PythonCall, Ref
 from .merged import merged
 from .trace import Record, Trace
 
@@ -55,7 +55,7 @@ class Chunks:
     """Makes chunks of records. Steps of the same kernel and arguments are made once."""
 
     def __init__(self, steps: Steps, inputs: int, ledger: Any) -> None:
-        from ..kernels.aot._plan import Chunk
+        from ..kernels.aot import Chunk
 
         self.make, self.steps, self.ledger = Chunk, steps, ledger
         self.outputs = _FIRST + inputs
@@ -126,7 +126,7 @@ class Chunks:
             return None
         key = ("Elementwise", found.arguments)
         if key not in self.made:
-            from ..kernels.aot._elementwise import elementwise_step
+            from ..kernels.aot import elementwise_step
 
             self.made[key] = elementwise_step(*found.arguments)
         step = self.made[key]
@@ -135,7 +135,7 @@ class Chunks:
 
 def _users(call: PythonCall | NativeCall) -> Any:
     """A step of a numpy function, or of the C function that does the same."""
-    from ..kernels.aot._step import foreign_step
+    from ..kernels.aot import foreign_step
     from ..kernels.aot.run import PythonStep, UsersStep
     from . import plain
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..graph.ir import Node
+from ..ir.graph import Node
 from ..operators import Spec, View, traits_of
 
 __all__ = ["moved", "multiply_adds", "parameters"]

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import LimitError, UnsupportedError, ours
-from ..graph.ir import Node
-from ..kernels._dispatch import Variant
+from ..ir.graph import Node
+from ..kernels.dispatch import Variant
 from ..operators import OPERATORS, Spec, View
+from ..operators.builder import INPUT, OUTPUT, Buffer, Builder, Ref
+from ..operators.reference import run_operator
 from . import plain
-from .binder import Pack, run_operator
-from .builder import INPUT, OUTPUT, Buffer, Builder, Ref
+from .binder import Pack
 from .memory import result_bytes
 from .trace import Plan, Record, settled
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from .._tuples import NamedTuple
 from ..kernels.table import BINARY
-from ..operators._base import FLOAT32
-from .builder import CONSTANT, Call, NativeCall, PythonCall, Ref
+from ..operators import FLOAT32
+from ..operators.builder import CONSTANT, Call, NativeCall, PythonCall, Ref
 
 __all__ = ["MOST_INPUTS", "Merged", "merged"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from .._deadline import check
 from .._locks import Lock
 from ..kernels.table import KERNELS, Kernel
-from .builder import CONSTANT, INPUT, OUTPUT, Call, Ref
+from ..operators.builder import CONSTANT, INPUT, OUTPUT, Call, Ref
 from .trace import Plan
 
 __all__ = ["Runner", "feed", "is_on_device"]
@@ -28,14 +28,14 @@ _Later = list[tuple[int, Ref]]
 
 def is_on_device(value: Any) -> bool:
     """Is it an array on the GPU, of ours or of another library?"""
-    from ..kernels.cuda._exchange import is_foreign
+    from ..kernels.cuda import is_foreign
 
-    return is_foreign(value)
+    return is_foreign(value)  # type: ignore[no-any-return]
 
 
 def feed(value: Any, what: str) -> Any:
     """An array on the GPU as ours, without a copy."""
-    from ..kernels.cuda._exchange import wrap
+    from ..kernels.cuda import wrap
 
     return wrap(value, what)
 
@@ -44,7 +44,7 @@ class _Frame:
     """A plan over an arena: functions with their arguments, of which those in inputs and outputs are set for every run."""
 
     def __init__(self, plan: Plan, kernels: Mapping[str, Callable[..., Any]], constants: Any) -> None:
-        from ..kernels.cuda._device import Array, empty
+        from ..kernels.cuda import Array, empty
 
         self.arena = empty((max(plan.arena, 1),), np.uint8)
         self.steps: list[tuple[Callable[..., None], list[Any], _Later]] = []
@@ -72,7 +72,7 @@ class _Frame:
             self.steps.append((function, arguments, later))
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        from ..kernels.cuda._device import Array
+        from ..kernels.cuda import Array
 
         for function, arguments, later in self.steps:
             check()
@@ -87,7 +87,7 @@ class _Frame:
 
 def _through_host(function: Callable[..., Any], entry: Kernel) -> Callable[..., None]:
     """A kernel of the reference, on copies."""
-    from ..kernels.cuda._device import Array
+    from ..kernels.cuda import Array
 
     results = [name.split("__")[0] in entry.results for name in entry.arguments]
 
@@ -132,7 +132,7 @@ class Runner:
 
     def constant(self, array: np.ndarray | None) -> Any:
         """A constant of a plan on the GPU, where the graph's are once."""
-        from ..kernels.cuda._device import upload
+        from ..kernels.cuda import upload
 
         assert array is not None
         found = self._constants.get(id(array))
@@ -144,14 +144,13 @@ class Runner:
 
     def uploaded(self, arrays: Sequence[np.ndarray]) -> list[Any]:
         """Results of the host on the GPU."""
-        from ..kernels.cuda._device import placed
+        from ..kernels.cuda import placed
 
         return [placed(array) for array in arrays]
 
     def run(self, plan: Plan, inputs: Sequence[Any], outputs: Sequence[np.ndarray] | None, on_host: bool) -> Sequence[Any]:
         """Runs a plan on host arrays or arrays on the GPU; gives the same as `on_host` says, or fills `outputs`."""
-        from ..kernels.cuda._device import empty, sent
-        from ..kernels.cuda._driver import event, start, stream_pointer
+        from ..kernels.cuda import empty, event, sent, start, stream_pointer
 
         start("run")
         given = [sent(a) if isinstance(a, np.ndarray) else a for a in inputs]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._tuples import NamedTuple
-from ..graph.ir import Graph, Node
+from ..ir.graph import Graph, Node
 from .program import Binding, Program
 from .stages import Stages
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._deadline import check
 from ..errors import LimitError, ours
-from .builder import CONSTANT, INPUT, OUTPUT, Buffer, Call, Ref
+from ..operators.builder import CONSTANT, INPUT, OUTPUT, Buffer, Call, Ref
 from .trace import Plan
 
 __all__ = ["execute", "store"]

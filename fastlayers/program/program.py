@@ -12,15 +12,13 @@ from .. import _log
 from .._held import held_by
 from .._locks import Lock
 from ..errors import LimitError, UnsupportedError, ours
-from ..graph.ir import Graph, Node
-from ..graph.passes._net import captured, free
-from ..kernels import _dispatch
-from ..kernels._dispatch import Variant
-from ..operators import Spec, traits_of
-from ..operators._base import MAX_ROUNDS
+from ..ir.graph import Graph, Node, captured, free
+from ..kernels import dispatch
+from ..kernels.dispatch import Variant
+from ..operators import MAX_ROUNDS, Spec, traits_of
+from ..operators.builder import Call, PythonCall, contiguous
 from .binder import Interpret, Prepare, bind, check_total, plan, rebind, value_inputs
 from .bindings import LARGEST_KEY, Binding, Bindings, keeping
-from .builder import Call, PythonCall, contiguous
 from .compiled import bound, native
 from .memory import LARGEST, counted
 from .trace import Plan, Trace
@@ -92,7 +90,7 @@ class Program:
         self.runner: Any = None
         ledger = None
         if self.variant.steps:
-            from ..kernels.aot._plan import Ledger
+            from ..kernels.aot import Ledger
             from ..kernels.aot.run import Runner
 
             ledger = Ledger()
@@ -127,7 +125,7 @@ class Program:
 
     def bind(self, specs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Binding:
         """A new binding, which is not kept."""
-        variant, between = self.variant, _dispatch.give_way()
+        variant, between = self.variant, dispatch.give_way()
         with variant.bound(), counted(self.most):
             traces = self._traces
             before = max(traces, key=lambda t: _equal_inputs(t, specs), default=None)

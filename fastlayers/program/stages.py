@@ -19,10 +19,8 @@ import numpy as np
 from .._deadline import check
 from .._tuples import NamedTuple
 from ..errors import Error, ShapeError, ours
-from ..graph.ir import Graph, Node, Value
-from ..graph.passes._net import captured, free
-from ..operators import Spec, View
-from ..operators._base import FLOAT32
+from ..ir.graph import Graph, Node, Value, captured, free
+from ..operators import FLOAT32, Spec, View
 from ..operators.control import CONTROL, Meter, inferred
 from ..operators.sequence import SEQUENCES, Anything
 from .interpret import run_node

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from .._tuples import NamedTuple
-from .builder import Call, NativeCall
+from ..operators.builder import Call, NativeCall
 from .cost import moved, multiply_adds, parameters
 from .trace import Plan
 

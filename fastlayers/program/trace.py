@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._tuples import NamedTuple
-from ..graph.ir import Graph, Node
+from ..ir.graph import Graph, Node
 from ..operators import Spec
-from .builder import ARENA, OUTPUT, Buffer, Call, NativeCall, PythonCall, Ref
+from ..operators.builder import ARENA, OUTPUT, Buffer, Call, NativeCall, PythonCall, Ref
 
 __all__ = ["Entry", "Placed", "Plan", "Record", "Repeat", "Route", "Trace", "settled"]
 

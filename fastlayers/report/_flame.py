@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .._html import clean, shares
-from ._data import Report
 from ._network import weight
+from .data import Report
 
 __all__ = ["flame"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._tuples import NamedTuple
 from ..errors import DeviceError
-from ..kernels import _dispatch
+from ..kernels import dispatch
 from ..program.steps import Step
 
 __all__ = ["Limits", "limits"]
@@ -38,8 +38,8 @@ def limits(rounds: int = 5, read: bool = True) -> Limits:
     Raises:
         DeviceError: there is no compiled engine, or it is not what runs.
     """
-    engine = _dispatch._engine()
-    if engine is None or not _dispatch.current().startswith("aot/"):
+    engine = dispatch._engine()
+    if engine is None or not dispatch.current().startswith("aot/"):
         raise DeviceError("profile: needs the compiled engine: see `fastlayers doctor`")
     fma = bandwidth = 0.0
     data = np.zeros(BUFFER if read else 0, np.float32)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import DeviceError, Error
-from ..graph.ir import Node
+from ..ir.graph import Node
 from ..program.bindings import Binding
 from ..program.parts import Part, parts, times_run
 from ..program.steps import Step, steps
 from ..program.trace import Plan
-from ._data import Report, StepReport, ValueReport
 from ._limits import limits
+from .data import Report, StepReport, ValueReport
 
 __all__ = ["STAGED", "measured", "planned"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from .._html import clean, shares
 from .._tuples import NamedTuple
-from ._data import Report
 from ._layout import HEIGHT, WIDTH, Layout, layout
-from ._text import count
+from .data import Report
+from .text import count
 
 __all__ = ["drawing", "weight"]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from .. import _html
 from .._html import clean
-from ._data import Report, StepReport, chosen
 from ._flame import flame
 from ._network import drawing
 from ._roofline import roofline
-from ._text import about, count
+from .data import Report, StepReport, chosen
+from .text import about, count
 
 __all__ = ["excerpt", "page"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from .._html import clean, shares
-from ._data import Report
-from ._text import count
+from .data import Report
+from .text import count
 
 __all__ = ["roofline"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ArgumentError
-from ._data import Report, StepReport
-from ._json import dumps
+from .data import Report, StepReport
+from .json import dumps
 
 __all__ = ["trace"]
 

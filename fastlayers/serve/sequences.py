@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..stream.windows import WindowStream
+from ..model.stream_windows import WindowStream
 from .failures import RETRY, Refused
 from .served import Served
 from .wire import Parameters

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ..graph.ir import Node
-from ._rewrite import RULES, SIZED, Rewriter, by_steps, sizes_of, where
+from ..ir.graph import Node
 from ._times import TIME, Kind, Sizes, Time
+from .rewrite import RULES, SIZED, Rewriter, by_steps, sizes_of, where
 
 _FAR = (1 << 31) - 1  # an end from here on is that of the axis
 

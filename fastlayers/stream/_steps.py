@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..graph.ir import Node
-from ._rewrite import RULES, Rewriter, Rule
+from ..ir.graph import Node
 from ._times import LATEST, Kind, Time
+from .rewrite import RULES, Rewriter, Rule
 
 
 def _elementwise(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:

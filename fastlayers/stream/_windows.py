@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.ir import Node
+from ..ir.graph import Node
 from ..operators import Spec, View
-from ..operators._window import Window, window
-from ._rewrite import RULES, Rewriter, where, why
+from ..operators.window import Window, window
 from ._times import Kind, Time
+from .rewrite import RULES, Rewriter, where, why
 
 
 def _conv(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:

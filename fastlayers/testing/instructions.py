@@ -25,13 +25,13 @@ WARM = 3  # calls before anything is counted
 
 def why_not() -> str:
     """What is missing to count instructions; nothing if they can be counted."""
-    from ..kernels import _dispatch
+    from ..kernels import dispatch
 
     if not sys.platform.startswith("linux"):
         return "instructions can be counted on Linux alone"
     if shutil.which("valgrind") is None:
         return "valgrind is not installed"
-    if not any(level in _dispatch.levels() for level in LEVELS):
+    if not any(level in dispatch.levels() for level in LEVELS):
         return "there is no compiled engine that valgrind can run"
     return ""
 
@@ -54,11 +54,11 @@ def instructions(
         DeviceError: there is no valgrind, or no engine that it can run.
         ArgumentError: the model cannot be run on `feeds`.
     """
-    from ..kernels import _dispatch
+    from ..kernels import dispatch
 
     if reason := why_not():
         raise DeviceError(f"instructions: {reason}")
-    level = next(level for level in LEVELS if level in _dispatch.levels())
+    level = next(level for level in LEVELS if level in dispatch.levels())
     with tempfile.TemporaryDirectory() as folder:
         arrays = Path(folder) / "feeds.npz"
         np.savez(arrays, **{f"in_{i}": np.asarray(feeds[name]) for i, name in enumerate(feeds)})  # type: ignore[arg-type]

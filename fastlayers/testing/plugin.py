@@ -26,9 +26,9 @@ import pytest
 import fastlayers as fl
 
 from ..errors import MissingExtraError
-from ..formats._write import whole
+from ..formats.write import whole
 from ..report import Limits, limits
-from ..report._json import dumps
+from ..report.json import dumps
 from .beside import Verdict, beside, session
 from .instructions import instructions, why_not
 from .plans import plan_differences, plan_of

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._tuples import NamedTuple
 from ..errors import DeviceError
-from ..kernels import _dispatch
+from ..kernels import dispatch
 
 __all__ = ["Share", "share_of_limit"]
 
@@ -57,8 +57,8 @@ def share_of_limit(call: Callable[[], Any], multiply_adds: float, nbytes: float 
     Raises:
         DeviceError: there is no compiled engine, or it is not what runs.
     """
-    engine: Any = _dispatch._engine()
-    if engine is None or not _dispatch.current().startswith("aot/"):
+    engine: Any = dispatch._engine()
+    if engine is None or not dispatch.current().startswith("aot/"):
         raise DeviceError("share_of_limit: needs the compiled engine: see `fastlayers doctor`")
     data = np.zeros(BUFFER, np.float32)
     products = _least(lambda: engine.probe_fma(PRODUCTS), 5) / engine.probe_fma(PRODUCTS)

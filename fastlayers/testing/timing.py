@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from .._tuples import NamedTuple
-from ..kernels import _dispatch
+from ..kernels import dispatch
 from ..report import Limits
-from ..report._json import dumps
+from ..report.json import dumps
 from ..threads import get_num_threads
 
 __all__ = ["Times", "as_json", "machine", "take_turns"]
@@ -88,7 +88,7 @@ def _turns(
 def machine(limits: Limits | None = None) -> dict[str, Any]:
     """What figures belong to: kernels, threads, the processor, and what it does at most if that was measured."""
     found: dict[str, Any] = {
-        "variant": _dispatch.current(),
+        "variant": dispatch.current(),
         "threads": get_num_threads(),
         "processor": processor(),
         "python": platform.python_version(),

@@ -11,16 +11,16 @@ import pytest
 import fastlayers as fl
 from fastlayers import _cpus, threads
 from fastlayers.cli import doctor, main
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As in a process that has not chosen a variant yet."""
     monkeypatch.delenv("FASTLAYERS_ISA", raising=False)
-    before = _dispatch.current()
-    monkeypatch.setattr(_dispatch, "_variant", "")
-    monkeypatch.setattr(_dispatch, "_table", {})
+    before = dispatch.current()
+    monkeypatch.setattr(dispatch, "_variant", "")
+    monkeypatch.setattr(dispatch, "_table", {})
     yield
     monkeypatch.undo()
     fl.kernels.use(before)
@@ -31,12 +31,12 @@ def report(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     return code, capsys.readouterr().out
 
 
-@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+@pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 @pytest.mark.usefixtures("fresh")
 def test_healthy(capsys: pytest.CaptureFixture[str]) -> None:
     code, out = report(capsys)
     assert code == 0, out
-    assert f"variant    aot/{_dispatch.levels()[0]}, the best here; FASTLAYERS_ISA forces one of " in out
+    assert f"variant    aot/{dispatch.levels()[0]}, the best here; FASTLAYERS_ISA forces one of " in out
     assert out.count(": ok, ") == 4
     assert "FAILED" not in out and "!" not in out
     assert out.splitlines()[-1] == "all is well"
@@ -44,7 +44,7 @@ def test_healthy(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("fresh")
 def test_without_the_engine(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_dispatch, "_engine", lambda: None)
+    monkeypatch.setattr(dispatch, "_engine", lambda: None)
     monkeypatch.setattr(doctor.platform, "machine", lambda: "x86_64")
     code, out = report(capsys)
     assert code == 1
@@ -57,7 +57,7 @@ def test_without_the_engine(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 
 @pytest.mark.usefixtures("fresh")
 def test_without_the_engine_where_none_exists(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_dispatch, "_engine", lambda: None)
+    monkeypatch.setattr(dispatch, "_engine", lambda: None)
     monkeypatch.setattr(doctor.platform, "machine", lambda: "s390x")
     code, out = report(capsys)
     assert code == 0
@@ -66,7 +66,7 @@ def test_without_the_engine_where_none_exists(capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.usefixtures("fresh")
 def test_without_a_compiler(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_dispatch, "_engine", lambda: None)
+    monkeypatch.setattr(dispatch, "_engine", lambda: None)
     monkeypatch.setattr(doctor.platform, "machine", lambda: "x86_64")
     monkeypatch.setenv("PATH", "")
     assert "install GCC or Clang" in report(capsys)[1]

@@ -9,7 +9,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers import cli
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from tests.program.graphs import normal
 
 
@@ -37,7 +37,7 @@ def test_inspect(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "1x6" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+@pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 def test_profile(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["profile", model, "--shape", "x=3,4", "--runs", "3"]) == 0
     out = capsys.readouterr().out

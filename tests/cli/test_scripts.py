@@ -15,7 +15,7 @@ import pytest
 import fastlayers as fl
 from fastlayers import cli
 from fastlayers.cli import _progress, completion
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from tests.program.graphs import normal
 
 COMMANDS = ("demo", "doctor", "inspect", "profile", "bench", "run", "compare", "convert", "warmup", "completion")
@@ -30,7 +30,7 @@ def model(tmp_path: Path, kept_threads: None) -> str:
     return str(path)
 
 
-@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+@pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 @pytest.mark.parametrize(
     ("command", "key"),
     [

@@ -12,7 +12,7 @@ import fastlayers as fl
 from fastlayers import cli
 from fastlayers.cli._sizes import TRIED, candidates, given_sizes, hint
 from fastlayers.errors import ArgumentError
-from fastlayers.graph.ir import Graph, Node, Value
+from fastlayers.ir.graph import Graph, Node, Value
 from fastlayers.model.specs import Specs, TensorSpec
 from tests.program.graphs import graph, node, normal
 

@@ -9,7 +9,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers import cli
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.program.parts import parts
 from tests.formats import onnx_build as onnx
 from tests.program.graphs import normal
@@ -59,7 +59,7 @@ def test_inspect(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "sizes are guessed: --shape x=1,64" in out and lines(out)["s2"][0] == "Linear"
 
 
-@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+@pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 def test_profile(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["profile", path, "--value", "n=2", "--runs", "2"]) == 0
     out = capsys.readouterr().out

@@ -9,8 +9,8 @@ __all__ = ["WALKS"]
 OPERATOR = Walk(
     "An ONNX operator",
     (
-        after("fastlayers/operators/unary.py", '    "Tan": np.tan,', ' "Cube": lambda x: x * x * x,'),
-        after("fastlayers/operators/_families.py", '"Softplus Softsign Sqrt Swish Tan ', "Cube "),
+        after("fastlayers/operators/activation.py", '    "Tan": np.tan,', ' "Cube": lambda x: x * x * x,'),
+        after("fastlayers/operators/families.py", '"Softplus Softsign Sqrt Swish Tan ', "Cube "),
         after("fastlayers/formats/onnx/schema.py", "\nCos 7 1 1\n", "Cube 28 1 1\n"),
         after(
             "tests/operators/cases/elementwise.py",
@@ -86,17 +86,17 @@ def sharpmax(x: Tensor, dim: int = -1) -> np.ndarray:
 LAYER = Walk(
     "A layer",
     (
-        after("fastlayers/functional/further.py", "    return softmax(multiply(x, -1.0), dim)\n", _FUNCTION),
-        after("fastlayers/functional/further.py", '"logsigmoid", "quick_gelu", ', '"sharpmax", '),
-        after("fastlayers/functional/_exports.py", '"celu hardshrink logsigmoid quick_gelu ', "sharpmax "),
-        after("fastlayers/layers/further.py", "from ..functional import ", "sharpmax, "),
-        after("fastlayers/layers/further.py", '"LogSigmoid", "QuickGELU", ', '"Sharpmax", '),
+        after("fastlayers/functional/activation_softmax.py", "    return softmax(multiply(x, -1.0), dim)\n", _FUNCTION),
+        after("fastlayers/functional/activation_softmax.py", '["log_softmax", ', '"sharpmax", '),
+        after("fastlayers/functional/homes.py", '"activation_softmax": "log_softmax ', "sharpmax "),
+        after("fastlayers/layers/activation.py", "from ..functional import glu, log_softmax, prelu, ", "sharpmax, "),
+        after("fastlayers/layers/activation.py", '    "SELU",\n', '    "Sharpmax",\n'),
         after(
-            "fastlayers/layers/further.py",
+            "fastlayers/layers/activation.py",
             "    _function = staticmethod(softmin)\n",
             '\n\nclass Sharpmax(_AlongAxis):\n    """`functional.sharpmax` as a layer."""\n\n    _function = staticmethod(sharpmax)\n',
         ),
-        after("fastlayers/layers/_exports.py", '"CELU Hardshrink LogSigmoid QuickGELU ', "Sharpmax "),
+        after("fastlayers/layers/homes.py", '"PReLU QuickGELU ReLU ReLU6 SELU ', "Sharpmax "),
         after("tests/graph/examples/further.py", '"logsigmoid", "quick_gelu", ', '"sharpmax", '),
         after("tests/arguments/layer_calls.py", '"LogSoftmax", "Softmin", ', '"Sharpmax", '),
         after(
@@ -119,7 +119,7 @@ LAYER = Walk(
 VARIANT = Walk(
     "A variant of the kernels",
     (
-        after("fastlayers/kernels/_dispatch.py", '(("jit",) if _numba() else ()), *cuda, ', '"plain", '),
+        after("fastlayers/kernels/dispatch.py", '(("jit",) if _numba() else ()), *cuda, ', '"plain", '),
         new("fastlayers/kernels/plain/__init__.py", '"""Kernels in numpy that compute in float32."""\n'),
         new(
             "fastlayers/kernels/plain/binary.py",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
 from .engine_walks import WALKS as ENGINE
 from .python_walks import WALKS as PYTHON
@@ -50,7 +50,7 @@ def test_a_walk_without_a_compiler(walk: Walk, tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not _dispatch.levels() or os.name != "posix", reason="the compiled engine is not built here")
+@pytest.mark.skipif(not dispatch.levels() or os.name != "posix", reason="the compiled engine is not built here")
 def test_walks_through_the_engine(tmp_path: Path) -> None:
     """One after the other in one copy, which is built once: it takes minutes."""
     tree = copied(tmp_path / "tree")

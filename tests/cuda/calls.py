@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import KERNELS, UNARY, Activation
 
 __all__ = ["activation", "agree", "numbers", "requires_cuda", "run"]
@@ -16,9 +16,7 @@ __all__ = ["activation", "agree", "numbers", "requires_cuda", "run"]
 # On a GPU, `pytest -m gpu` picks these tests and those of tests/kernels that run under "cuda".
 requires_cuda = [
     pytest.mark.gpu,
-    pytest.mark.skipif(
-        "cuda" not in _dispatch.available(), reason="neither a GPU nor Numba's simulator (NUMBA_ENABLE_CUDASIM=1)"
-    ),
+    pytest.mark.skipif("cuda" not in dispatch.available(), reason="neither a GPU nor Numba's simulator (NUMBA_ENABLE_CUDASIM=1)"),
 ]
 RESULTS = ("cn", "hn", "out", "scores")
 _ENTRIES = {item.name: item for item in KERNELS}
@@ -36,9 +34,9 @@ def activation(name: str, *parameters: float) -> Activation:
 
 def run(variant: str, name: str, arguments: Sequence[Any], pack: Sequence[Any] | None = None) -> list[np.ndarray]:
     """What the kernel writes, in copies of `arguments`; "packed" among them is what it packs of `pack`."""
-    functions = _dispatch.variant("cuda" if variant == "cuda" else "").kernels
+    functions = dispatch.variant("cuda" if variant == "cuda" else "").kernels
     if variant != "cuda":
-        functions = _dispatch._functions("reference")[0]
+        functions = dispatch._functions("reference")[0]
     copies: dict[int, Any] = {}
     given = [copies.setdefault(id(a), a.copy()) if isinstance(a, np.ndarray) else a for a in arguments]
     if pack is not None:

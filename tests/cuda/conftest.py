@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
 # Neither a GPU nor Numba's simulator: nothing here can run.
-collect_ignore_glob = [] if "cuda" in _dispatch.available() else ["test_*.py"]
+collect_ignore_glob = [] if "cuda" in dispatch.available() else ["test_*.py"]
 
 if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0"):
     from .simulator import install

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
 from .calls import activation, agree, numbers, requires_cuda, run
 
@@ -74,10 +74,10 @@ def test_order_of_summation(k: int) -> None:
     x, w = numbers(6, k), numbers(4, k, seed=1)
     want = chained(x, w)
     if not SIMULATED:
-        if "aot/x86_v3" not in _dispatch.available():
+        if "aot/x86_v3" not in dispatch.available():
             pytest.skip("nothing here adds as the GPU does")
-        with _dispatch.use("aot/x86_v3"):
-            _dispatch.kernel("linear")(x, _dispatch.kernel("linear_pack")(w, None), want, None, IDENTITY)
+        with dispatch.use("aot/x86_v3"):
+            dispatch.kernel("linear")(x, dispatch.kernel("linear_pack")(w, None), want, None, IDENTITY)
     for rows in (2, 6):  # two kernels
         out = np.empty((rows, 4), np.float32)
         np.testing.assert_array_equal(run("cuda", "linear", (x[:rows], None, out, None, IDENTITY), (w, None))[0], want[:rows])

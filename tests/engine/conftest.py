@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="session")
 def engine() -> Any:
     """The compiled driver; skips where there is none."""
-    module = _dispatch._engine()
+    module = dispatch._engine()
     if module is None:
         pytest.skip("the compiled engine is not built here")
     return module

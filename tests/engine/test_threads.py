@@ -14,7 +14,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers import _cpus, threads
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from tests.test_dispatch import python
 
 V2 = "30 25 0:26 {within} {mounted} rw,nosuid shared:4 - cgroup2 cgroup rw,nsdelegate\n"
@@ -228,7 +228,7 @@ def test_the_engine_follows_at_once(engine: Any) -> None:
 
 
 def test_an_engine_loaded_later_is_told(engine: Any) -> None:
-    if not _dispatch.levels():
+    if not dispatch.levels():
         pytest.skip("this processor can run no level of the engine")
     fl.set_num_threads(5)
     engine.set_threads(1)

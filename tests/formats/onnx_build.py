@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from fastlayers.formats import onnx
-from fastlayers.formats._budget import Budget
-from fastlayers.formats._source import open_source
+from fastlayers.formats.budget import Budget
 from fastlayers.formats.onnx.proto import Model
+from fastlayers.formats.source import open_source
 
 # TensorProto.DataType
 TYPES = {"f4": 1, "u1": 2, "i1": 3, "u2": 4, "i2": 5, "i4": 6, "i8": 7, "b1": 9, "f2": 10, "f8": 11, "u4": 12, "u8": 13}

@@ -10,7 +10,7 @@ import pytest
 import fastlayers as fl
 from fastlayers.formats import _channels_last as last
 from fastlayers.formats._emit import Emit
-from fastlayers.graph.ir import Value
+from fastlayers.ir.graph import Value
 from fastlayers.model.model import Model
 
 RNG = np.random.default_rng(0)

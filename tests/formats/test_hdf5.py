@@ -15,7 +15,7 @@ import pytest
 
 from fastlayers.errors import Error, FormatError, LimitError, UnsupportedError
 from fastlayers.formats import hdf5, load_weights
-from fastlayers.formats._budget import Budget
+from fastlayers.formats.budget import Budget
 
 from .measure import allocations
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.formats._budget import Budget
+from fastlayers.formats.budget import Budget
 from fastlayers.formats.keras import functions, words
 from fastlayers.formats.keras.build import FLOAT32, Build, Refused
 from fastlayers.formats.keras.layer import LAYERS, Context

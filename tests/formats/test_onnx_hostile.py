@@ -14,9 +14,9 @@ from hypothesis.extra import numpy as hnp
 
 from fastlayers.errors import FormatError, LimitError, UnsupportedError
 from fastlayers.formats import load_weights, onnx
-from fastlayers.formats._source import Source
 from fastlayers.formats.onnx import parse
 from fastlayers.formats.onnx.proto import GraphProto
+from fastlayers.formats.source import Source
 
 from . import onnx_build as ob
 from .build import VALID

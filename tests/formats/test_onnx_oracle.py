@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from fastlayers.formats import load_weights
-from fastlayers.formats._budget import Budget
-from fastlayers.formats._source import open_source
+from fastlayers.formats.budget import Budget
 from fastlayers.formats.onnx.elements import ELEMENTS
 from fastlayers.formats.onnx.parse import Parser
 from fastlayers.formats.onnx.proto import GraphProto, Model, NodeProto, Reference, ValueInfo
+from fastlayers.formats.source import open_source
 
 from . import onnx_build as ob
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.graph.ir import Graph, Node, Value
+from fastlayers.ir.graph import Graph, Node, Value
 from fastlayers.model.model import Model
 from tests.program.graphs import graph, node, normal
 from tests.program.test_stages import decoder, rows

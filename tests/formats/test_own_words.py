@@ -12,7 +12,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.formats.own_words import _known, unread
-from fastlayers.graph.ir import Graph
+from fastlayers.ir.graph import Graph
 from fastlayers.model.custom import forget
 from fastlayers.model.model import Model
 from fastlayers.operators import OPERATORS

@@ -118,8 +118,8 @@ def test_every_operator_has_a_case() -> None:
 
 
 def _operators(content: bytes) -> list[str]:
-    from fastlayers.formats._budget import Budget
-    from fastlayers.formats._source import open_source
+    from fastlayers.formats.budget import Budget
+    from fastlayers.formats.source import open_source
     from fastlayers.formats.tflite.parse import parse
 
     budget = Budget(1 << 30, "load")

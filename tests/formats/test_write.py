@@ -15,7 +15,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.cli import main
-from fastlayers.formats._write import whole
+from fastlayers.formats.write import whole
 
 POSIX = os.name == "posix"
 

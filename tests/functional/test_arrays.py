@@ -7,7 +7,7 @@ import mmap
 import numpy as np
 import pytest
 
-from fastlayers.functional._arrays import as_float32, is_constant
+from fastlayers.graph.arrays import as_float32, is_constant
 
 
 def test_what_kernels_take_is_not_copied() -> None:

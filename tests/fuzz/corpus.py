@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import fastlayers as fl
-from fastlayers.graph.ir import Graph
+from fastlayers.ir.graph import Graph
 from fastlayers.model.model import Model
 from tests.formats import (
     build,

@@ -14,8 +14,8 @@ from typing import Any
 import fastlayers as fl
 from fastlayers.errors import DTypeError, Error, FormatError, LimitError, ShapeError, UnsupportedError
 from fastlayers.formats import hdf5
-from fastlayers.formats._budget import Budget, check_ratio
-from fastlayers.formats._source import open_source
+from fastlayers.formats.budget import Budget, check_ratio
+from fastlayers.formats.source import open_source
 
 from .mutate.folder import is_folder, split
 
@@ -159,6 +159,6 @@ TARGETS = {
         Target("onnx", _onnx, _NETWORKS, ("formats/onnx",)),
         Target("own", lambda content: _both(content, None, None), _NETWORKS, ("formats/own.py",)),
         Target("zip", _zip, _REFUSED, ("formats/_zip.py",)),
-        Target("any", _any, _NETWORKS, ("formats/_table.py", "formats/foreign.py", "formats/_source.py", "formats/_graph.py")),
+        Target("any", _any, _NETWORKS, ("formats/_table.py", "formats/foreign.py", "formats/source.py", "formats/graphs.py")),
     )
 }

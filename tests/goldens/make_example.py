@@ -15,7 +15,7 @@ import numpy as np
 import fastlayers as fl
 from fastlayers.cli import demo, vad
 from fastlayers.formats import own
-from fastlayers.graph.ir import Graph, Node
+from fastlayers.ir.graph import Graph, Node
 from fastlayers.model._compile import lower
 from fastlayers.model.model import Options
 

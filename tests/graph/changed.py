@@ -12,12 +12,12 @@ from unittest import mock
 
 import numpy as np
 
+from fastlayers import passes
 from fastlayers.errors import Error
-from fastlayers.graph import passes
-from fastlayers.graph.ir import Graph, Node
-from fastlayers.graph.passes import fold
-from fastlayers.graph.passes._net import Net
-from fastlayers.kernels import _dispatch
+from fastlayers.ir.graph import Graph, Node
+from fastlayers.kernels import dispatch
+from fastlayers.passes import fold
+from fastlayers.passes._net import Net
 from fastlayers.program import Program
 from fastlayers.program.steps import steps
 
@@ -135,7 +135,7 @@ def changes(made: Graph, given: Sequence[np.ndarray], count: int) -> list[Change
 def _run(made: Graph, given: Sequence[np.ndarray]) -> tuple[list[np.ndarray] | Error, set[str]]:
     """Results, or the error; and what runs in numpy."""
     try:
-        binding = Program(made, _dispatch.variant()).binding(given)
+        binding = Program(made, dispatch.variant()).binding(given)
         results = [np.asarray(a) for a in binding.run(list(given))]
         plan = getattr(binding, "plan", None)
         return results, set() if plan is None else {s.op for s in steps(plan) if "numpy" in s.kernels}

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 import fastlayers as fl
-from fastlayers.graph.ir import Graph, Node
-from fastlayers.graph.passes import PASSES, optimize
-from fastlayers.graph.passes.fold import apply as fold
-from fastlayers.kernels import _dispatch
+from fastlayers.ir.graph import Graph, Node
+from fastlayers.kernels import dispatch
+from fastlayers.passes import PASSES, optimize
+from fastlayers.passes.fold import apply as fold
 from fastlayers.program import Program
 from tests.program.graphs import graph, normal
 
@@ -30,12 +30,12 @@ def f32(*values: float) -> np.ndarray:
 
 def outputs(made: Graph, given: Sequence[np.ndarray], variant: str) -> list[np.ndarray]:
     with fl.kernels.use(variant):
-        program = Program(made, _dispatch.variant())
+        program = Program(made, dispatch.variant())
         return list(program.binding(given).run(list(given)))
 
 
 def default() -> str:
-    return _dispatch.variant().name
+    return dispatch.variant().name
 
 
 def same(made: Graph, given: Sequence[np.ndarray]) -> Graph:
@@ -44,14 +44,14 @@ def same(made: Graph, given: Sequence[np.ndarray]) -> Graph:
     changed = optimize(made)
     forms = [made, optimize(made, strict=True), changed]
     for change in PASSES:
-        from fastlayers.graph.passes._net import Net
+        from fastlayers.passes._net import Net
 
         net, other = Net(made, {}, {}), Net(made, {}, {})
         fold(net)
         change.apply(net)
         forms.append(net.graph())
         fold(other)
-        importlib.import_module(f"fastlayers.graph.passes.{change.name}").apply(other)
+        importlib.import_module(f"fastlayers.passes.{change.name}").apply(other)
         assert [*map(repr, other.nodes)] == [*map(repr, net.nodes)], f"{change.name} needs less than it says"
     for form in forms:
         assert form.inputs == made.inputs

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from fastlayers.graph.ir import Graph, Node
-from fastlayers.graph.passes import optimize
+from fastlayers.ir.graph import Graph, Node
+from fastlayers.passes import optimize
 from tests.program.graphs import graph, node, normal
 
 from .rewrites import check, default, ops, outputs

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from fastlayers.errors import Error
-from fastlayers.graph.ir import Graph
-from fastlayers.graph.passes import PASSES
+from fastlayers.ir.graph import Graph
+from fastlayers.passes import PASSES
 from tests.program.graphs import graph, node, normal
 
 from .changed import Changed, changes, unharmed
@@ -38,11 +38,12 @@ PATTERNS: dict[str, Pattern] = {
                 CONV | {"pads": np.array([0, 0, 1, 1, 0, 0, 1, 2]), "zero": np.float32(0)}),
     "linear": ({"x": (3, 5)}, lines("h = MatMul(x, w)", "y = Add(h, b)"), {"w": W, "b": B}),
     "gemm": ({"x": (3, 5)}, lines("y = Gemm(x, w, b)", Gemm={"alpha": 0.5}), {"w": W, "b": B}),
-    "affine": ({"x": IMAGE}, lines("h = Conv(x, w, b)", "n = BatchNormalization(h, s, t, m, v)", "k = Mul(n, f)",
+    "normalization_affine": ({"x": IMAGE}, lines("h = Conv(x, w, b)", "n = BatchNormalization(h, s, t, m, v)", "k = Mul(n, f)",
                                    "y = Sub(k, f)"), CONV | BN | {"f": normal(C, 1, 1)}),
-    "gates": ({"x": (3, 7)}, lines("d = Div(x, root)", "e = Erf(d)", "o = Add(e, one)", *GELUS["half first"]), NUMBERS),
+    "activation_gated": ({"x": (3, 7)}, lines("d = Div(x, root)", "e = Erf(d)", "o = Add(e, one)",
+                                              *GELUS["half first"]), NUMBERS),
     "swish": ({"x": (3, 7)}, lines("s = HardSigmoid(x)", "y = Mul(x, s)", HardSigmoid={"alpha": 1 / 6, "beta": 0.5}), {}),
-    "layer_norm": ({"x": (3, 8)}, lines(*NORMED, "k = Mul(n, w)", "y = Add(k, b)"), LN),
+    "normalization": ({"x": (3, 8)}, lines(*NORMED, "k = Mul(n, w)", "y = Add(k, b)"), LN),
     "rms_norm": ({"x": (3, 8)}, lines("s = Pow(x, two)", "m = ReduceMean(s, axis)", "t = Add(m, e)",
                                       "r = Sqrt(t)", "i = Reciprocal(r)",
                                       "n = Mul(x, i)", "y = Mul(n, w)", ReduceMean={"keepdims": 1}),
@@ -63,13 +64,13 @@ PATTERNS: dict[str, Pattern] = {
                                                           "y = Sub(w, column)"),
                     {"row": normal(40), "column": normal(24, 1), "low": np.float32(-1), "high": np.float32(0.5),
                      "two": np.float32(2)}),
-    "activations": ({"x": IMAGE}, lines("h = Conv(x, w, b)", "y = Clip(h, zero, six)"),
+    "activation": ({"x": IMAGE}, lines("h = Conv(x, w, b)", "y = Clip(h, zero, six)"),
                     CONV | {"zero": np.float32(0), "six": np.float32(6)}),
     "residual": ({"x": IMAGE}, lines("h = Conv(x, w, b)", "g = Conv(x, w, b)", "k = Add(h, g)", "y = Relu(k)", Conv=PADS), CONV),
     "layout": ({"x": IMAGE}, lines("h = Conv(x, w, b)", "k = Atan(h)", "m = MaxPool(k)", "c = Max(m, m)", "g = Conv(c, u)",
                                    "a = GlobalAveragePool(g)", "y = Flatten(a)", Conv=PADS, MaxPool={"kernel_shape": (2, 2)}),
                CONV | {"u": normal(C, C, 3, 3) / 5}),
-    "separable": ({"x": (1, C, 20, 20)}, lines("h = Conv(x, k, b)", "y = Relu(h)", Conv={"group": C, "pads": (3, 3, 3, 3)}),
+    "conv_separable": ({"x": (1, C, 20, 20)}, lines("h = Conv(x, k, b)", "y = Relu(h)", Conv={"group": C, "pads": (3, 3, 3, 3)}),
                   {"k": COLUMN_ROW, "b": normal(C)}),
     "float16": ({"x": ((1, 3, 6, 6), F16)}, [*lines("f = Conv(x, w, b)", "c = Cast(f)", "k = Sin(c)", "t = Transpose(k)",
                                                     Cast={"to": 1}, Transpose={"perm": (1, 0, 3, 2)}),
@@ -110,7 +111,7 @@ def test_every_pass_has_a_pattern() -> None:
 
 def test_harm_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass that changes numbers, one that fails, and one whose result runs in numpy."""
-    from fastlayers.graph.passes import _net, linear
+    from fastlayers.passes import _net, linear
 
     whole = Changed(*made("linear"), "as it is")
 

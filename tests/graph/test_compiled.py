@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.graph.ops import declared
+from fastlayers.functional.declared import declared
 
 from .examples import EXAMPLES, Example
 

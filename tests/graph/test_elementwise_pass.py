@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers import passes
 from fastlayers.errors import Error
-from fastlayers.graph import passes
-from fastlayers.graph.ir import Graph, Node
-from fastlayers.graph.passes import optimize
-from fastlayers.kernels import _dispatch
+from fastlayers.ir.graph import Graph, Node
+from fastlayers.kernels import dispatch
 from fastlayers.model.model import Model
+from fastlayers.passes import optimize
 from fastlayers.program import Program, merged
 from fastlayers.program.compiled import Chunks
 from tests.program.graphs import graph, node, normal
@@ -134,7 +134,7 @@ def test_sizes_that_are_no_multiples(monkeypatch: pytest.MonkeyPatch) -> None:
         x = normal(rows, columns)
         results = []
         for form in (made, optimize(graph({"x": (rows, columns)}, [node(t) for t in texts], ["y"], constants))):
-            results.append(Program(form, _dispatch.variant()).binding([x]).run([x])[0])
+            results.append(Program(form, dispatch.variant()).binding([x]).run([x])[0])
         same_bits(results[1], results[0])
 
 
@@ -147,8 +147,8 @@ def test_an_operand_that_is_another_part_of_the_same_memory(monkeypatch: pytest.
         constants = {"nought": np.array([0]), "one1": np.array([1]), "two": np.float32(2)}
         made = graph({"x": (rows, 520)}, [node(t) for t in texts], ["q"], constants)
         x = normal(rows, 520)
-        got = Program(optimize(made), _dispatch.variant()).binding([x]).run([x])[0]
-        want = Program(optimize(made, strict=True), _dispatch.variant()).binding([x]).run([x])[0]
+        got = Program(optimize(made), dispatch.variant()).binding([x]).run([x])[0]
+        want = Program(optimize(made, strict=True), dispatch.variant()).binding([x]).run([x])[0]
         same_bits(got, want)
 
 
@@ -207,7 +207,7 @@ def body(*texts: str, result: str = "y") -> Graph:
 def test_bodies_that_are_none(attributes: dict[str, Any]) -> None:
     made = graph({"x": (3, 4)}, [Node("Elementwise", ("x",), ("y",), attributes)], ["y"])
     with pytest.raises(Error, match="Elementwise"):
-        Program(made, _dispatch.variant()).binding([normal(3, 4)])
+        Program(made, dispatch.variant()).binding([normal(3, 4)])
 
 
 def test_variants_without_steps_run_the_calls() -> None:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.graph.ir import Graph, Node, Value
-from fastlayers.graph.passes import optimize
-from fastlayers.kernels import _dispatch
+from fastlayers.ir.graph import Graph, Node, Value
+from fastlayers.kernels import dispatch
 from fastlayers.model.model import Model
+from fastlayers.passes import optimize
 from fastlayers.program import Program
 from fastlayers.program.steps import steps
 from tests.program.graphs import graph, node, normal
@@ -46,7 +46,7 @@ def in_float64(made: Graph, given: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def in_numpy(made: Graph, given: Sequence[np.ndarray]) -> set[str]:
     """The operators that run in numpy."""
-    plan = Program(made, _dispatch.variant()).binding(given).plan
+    plan = Program(made, dispatch.variant()).binding(given).plan
     assert plan is not None
     return {s.op for s in steps(plan) if "numpy" in s.kernels}
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastlayers.graph.ir import Graph, Node
-from fastlayers.graph.passes import optimize
+from fastlayers.ir.graph import Graph, Node
 from fastlayers.kernels.table import UNARY, Activation
 from fastlayers.operators.conv import LARGEST_DEPTHWISE
+from fastlayers.passes import optimize
 from tests.program.graphs import graph, node, normal
 
 from .rewrites import BN, CONV, IMAGE, PADS, C, W, activation, check, default, ops, outputs, same
@@ -341,15 +341,15 @@ def test_the_graph_itself_never_changes() -> None:
 
 
 def test_folded_constants_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastlayers.graph.passes.fold.LARGEST", 50)
+    monkeypatch.setattr("fastlayers.passes.fold.LARGEST", 50)
     nodes = [node("a = ConstantOfShape(n)"), node("b = ConstantOfShape(n)"), node("c = Add(x, a)"), node("y = Add(c, b)")]
     found = optimize(graph({"x": (16,)}, nodes, ["y"], {"n": np.array([16])}))
     assert ops(found).count("ConstantOfShape") == 1
 
 
 def test_folding_does_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastlayers.graph.passes.fold._WORK", 3000)
-    monkeypatch.setattr("fastlayers.graph.passes.fold._WORK_TIMES", 0)
+    monkeypatch.setattr("fastlayers.passes.fold._WORK", 3000)
+    monkeypatch.setattr("fastlayers.passes.fold._WORK_TIMES", 0)
     nodes = [node(f"m{i} = MatMul(w, w)") for i in range(5)]
     found = optimize(graph({}, nodes, [f"m{i}" for i in range(5)], {"w": np.ones((8, 8), np.float32)}))
     assert ops(found).count("Linear") == 1  # 512 products and 192 values each

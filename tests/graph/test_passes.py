@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
+from fastlayers import passes
 from fastlayers.errors import FormatError
-from fastlayers.graph import passes
-from fastlayers.graph.passes import linear as _linear
-from fastlayers.graph.passes import optimize
-from fastlayers.graph.passes._net import Net
+from fastlayers.passes import linear as _linear
+from fastlayers.passes import optimize
+from fastlayers.passes._net import Net
 from tests.program.graphs import graph, node, normal
 
 from .rewrites import BN, CONV, FLOAT, IMAGE, PADS, B, C, W, check, f32, ops, outputs, same

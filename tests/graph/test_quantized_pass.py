@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastlayers.graph.ir import Graph, Node
-from fastlayers.graph.passes import optimize
+from fastlayers.ir.graph import Graph, Node
+from fastlayers.passes import optimize
 from tests.program.graphs import graph, node, normal
 
 from .rewrites import default, ops, outputs

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastlayers.graph.passes import optimize
+from fastlayers.passes import optimize
 from tests.program.graphs import graph, node, normal
 
 from .rewrites import check, default, ops, outputs, same

@@ -50,7 +50,7 @@ numpy.core.multiarray.fromstring numpy.DataSource keras.layers.Lambda keras.mode
 transformers.dynamic_module_utils.get_class_from_dynamic_module pandas.read_pickle sklearn.utils._joblib.load
 setuptools._vendor.jaraco.context.run collections.namedtuple collections.ChainMap
 collections.OrderedDict.__init__.__globals__.get collections.OrderedDict.__reduce__ collections._sys.modules.get
-fastlayers.load_weights fastlayers.formats.torch.machine.Machine.run fastlayers.formats._source.open_source Torch.Size
+fastlayers.load_weights fastlayers.formats.torch.machine.Machine.run fastlayers.formats.source.open_source Torch.Size
 torch._utils._rebuild_tensor_v4 torch._utils..rebuild .system system os.
 """
 # Letters of other alphabets, a point that is none, what cannot be seen, and names that are nearly allowed.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fastlayers.errors import Error, FormatError, LimitError, UnsupportedError
-from fastlayers.formats._source import quote
+from fastlayers.formats.source import quote
 
 from ..formats.build import Entry, archive
 from ..formats.test_torch_hostile import ABUSES, CALLS, GOOD, LEGACY, TENSORS, doubled

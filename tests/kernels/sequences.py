@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
@@ -109,12 +109,12 @@ def alone(p: Problem, j: int) -> Problem:
 
 def pack(p: Problem) -> Any:
     """The packed weights under the current variant."""
-    return _dispatch.kernel(f"{p.kernel}_pack")(*p.weights, p.options)
+    return dispatch.kernel(f"{p.kernel}_pack")(*p.weights, p.options)
 
 
 def call(p: Problem, packed: Any, x: Any, out: Any, hn: Any, cn: Any, *flags: bool, maker: Any = None) -> Any:
     """The kernel's arguments in their order, handed to it or to `maker`."""
-    kernel = _dispatch.kernel(p.kernel) if maker is None else maker
+    kernel = dispatch.kernel(p.kernel) if maker is None else maker
     if p.kernel == "lstm":
         return kernel(x, packed, p.h0, p.c0, p.lengths, out, hn, cn, *flags)
     return kernel(x, packed, p.h0, p.lengths, out, hn, *flags)
@@ -139,10 +139,10 @@ def run(p: Problem, batch_first: bool = False, apart: bool = False, reverse: boo
 
 def reference(p: Problem, **layout: bool) -> Result:
     """Runs the reference."""
-    before = _dispatch.current()
+    before = dispatch.current()
     with fl.kernels.use("reference"):
         result = run(p, **layout)
-    assert _dispatch.current() == before
+    assert dispatch.current() == before
     return result
 
 

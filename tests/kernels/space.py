@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import PAD_MODES, Activation
 
 IDENTITY = Activation(0)
@@ -89,7 +89,7 @@ def run(
     p = problem
     bias = None if p.bias is None else place(p.bias)
     count = p.groups if kernel == "conv" else p.x.shape[1]
-    packed = _dispatch.kernel(f"{kernel}_pack")(place(p.weight), bias, p.stride, p.dilation, count)
+    packed = dispatch.kernel(f"{kernel}_pack")(place(p.weight), bias, p.stride, p.dilation, count)
     x, out = p.x, np.full(p.out_shape, np.nan, np.float32)
     x_last, out_last = layout
     if x_last:
@@ -103,12 +103,12 @@ def run(
     flags = layout if kernel == "conv" else (x_last,)
     if as_step:
         shape = None if residual is None else residual.shape
-        step = _dispatch.step(kernel)(x.shape, packed, out.shape, p.pads, p.mode, *flags, shape, activation)  # type: ignore[misc]
+        step = dispatch.step(kernel)(x.shape, packed, out.shape, p.pads, p.mode, *flags, shape, activation)  # type: ignore[misc]
         del packed
         step(x, out, residual)
         step(x, out, residual)
     else:
-        _dispatch.kernel(kernel)(x, packed, out, p.pads, p.mode, *flags, residual, activation)
+        dispatch.kernel(kernel)(x, packed, out, p.pads, p.mode, *flags, residual, activation)
     return np.moveaxis(out, -1, 1) if out_last else out
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.reference.activation import evaluate
 from fastlayers.kernels.table import UNARY, Activation
 
@@ -129,7 +129,7 @@ def test_error_over_all_floats(name: str, variant: str) -> None:
     bound = BOUNDS[name]
     ulps = {"reference": 0.5, "aot/x86_v1": bound.unfused}.get(variant, bound.ulps)
     got = np.full(points().shape, 77, np.float32)
-    _dispatch.kernel("unary")(points(), got, activation(name))
+    dispatch.kernel("unary")(points(), got, activation(name))
     # float64 itself is off by a little more than nothing
     assert_within(got, wanted(name), ulps + 1e-6, 0 if variant == "reference" else bound.absolute)
 
@@ -141,7 +141,7 @@ def test_every_function_has_a_bound() -> None:
 @pytest.mark.parametrize("name", ["tanh", "erf"])
 def test_odd_functions_stay_within_one_and_keep_the_sign(name: str, variant: str) -> None:
     got = np.empty(points().shape, np.float32)
-    _dispatch.kernel("unary")(points(), got, activation(name))
+    dispatch.kernel("unary")(points(), got, activation(name))
     real = ~np.isnan(points())
     assert np.all(np.abs(got[real]) <= 1)
     np.testing.assert_array_equal(np.signbit(got[real]), np.signbit(points()[real]))
@@ -151,7 +151,7 @@ def test_odd_functions_stay_within_one_and_keep_the_sign(name: str, variant: str
 @pytest.mark.parametrize("name", ["exp", "sigmoid", "softplus", "log"])
 def test_no_lane_depends_on_its_place_or_its_neighbours(name: str, variant: str) -> None:
     """The same number, in every lane of whole vectors and of remainders, next to NaN and infinities, gives the same bits."""
-    kernel = _dispatch.kernel("unary")
+    kernel = dispatch.kernel("unary")
     x = points()[:: len(points()) // 37][:37].copy()
     x[:4] = (np.nan, np.inf, -np.inf, 0)
     alone = np.empty_like(x)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.reference.activation import evaluate
 from fastlayers.kernels.table import UNARY, Activation
 from tests.goldens import make_activation
@@ -59,7 +59,7 @@ def same_bits(got: np.ndarray, want: np.ndarray) -> None:
 
 def unary(x: np.ndarray, name: str, out: np.ndarray | None = None) -> np.ndarray:
     out = blank(*x.shape) if out is None else out
-    _dispatch.kernel("unary")(x, out, activation(name))
+    dispatch.kernel("unary")(x, out, activation(name))
     return out
 
 
@@ -68,13 +68,13 @@ def test_torch(number: int, variant: str) -> None:
     name, parameters, _, _ = make_activation.CASES[number]
     x = golden()["x"]
     out = blank(*x.shape)
-    _dispatch.kernel("unary")(x, out, Activation(UNARY[name].code, *parameters))
+    dispatch.kernel("unary")(x, out, Activation(UNARY[name].code, *parameters))
     close(out, golden()[str(number)])
 
 
 def test_torch_prelu(variant: str) -> None:
     out = blank(*make_activation.SHAPE)
-    _dispatch.kernel("prelu")(golden()["p"], golden()["slope"], out)
+    dispatch.kernel("prelu")(golden()["p"], golden()["slope"], out)
     close(out, golden()["prelu"])
 
 
@@ -83,7 +83,7 @@ def test_torch_glu(axis: int, variant: str) -> None:
     x, want = golden()["p"], golden()[f"glu.{axis}"]
     outer = math.prod(x.shape[:axis])
     out = blank(outer, want.size // outer)
-    _dispatch.kernel("gated")(x.reshape(outer, 2, -1), out, Activation(UNARY["sigmoid"].code), 1)
+    dispatch.kernel("gated")(x.reshape(outer, 2, -1), out, Activation(UNARY["sigmoid"].code), 1)
     close(out.reshape(want.shape), want)
 
 
@@ -161,7 +161,7 @@ PLANES = (
 def test_prelu(shape: tuple[int, int, int], edge: str, variant: str) -> None:
     x, slope = numbers(*shape), numbers(shape[1])
     out = guarded_empty(shape, edge)
-    _dispatch.kernel("prelu")(guarded(x, edge), guarded(slope, edge), out)
+    dispatch.kernel("prelu")(guarded(x, edge), guarded(slope, edge), out)
     same_bits(out, np.where(x >= 0, x, slope[:, None] * x))
 
 
@@ -169,7 +169,7 @@ def test_prelu_special_values(variant: str) -> None:
     x = np.array([np.nan, np.inf, -np.inf, 0.0, -1.0], np.float32).reshape(1, 5, 1)
     for slope in (0.0, 0.5, -2.0, np.nan):
         out = blank(1, 5, 1)
-        _dispatch.kernel("prelu")(x, np.full(5, slope, np.float32), out)
+        dispatch.kernel("prelu")(x, np.full(5, slope, np.float32), out)
         with np.errstate(invalid="ignore"):
             same_bits(out, np.where(x >= 0, x, np.float32(slope) * x))
 
@@ -181,7 +181,7 @@ def test_gated(name: str, gate: int, variant: str) -> None:
         x = numbers(outer, 2, inner)
         for edge in ("start", "end"):
             out = guarded_empty((outer, inner), edge)
-            _dispatch.kernel("gated")(guarded(x, edge), out, activation(name), gate)
+            dispatch.kernel("gated")(guarded(x, edge), out, activation(name), gate)
             want = x[:, 1 - gate] * evaluate(x[:, gate], activation(name))
             # the product multiplies the function's absolute error
             np.testing.assert_allclose(out, want, rtol=2 * RTOL, atol=ATOL * np.max(np.abs(x), initial=1))
@@ -200,13 +200,13 @@ def test_tasks_of_the_others(case: str, variant: str, threads: int) -> None:
     """Tasks begin and end within rows and planes here."""
     kernel = case.split()[0]
     arguments = BIG[case]()
-    _dispatch.kernel(kernel)(*arguments)
+    dispatch.kernel(kernel)(*arguments)
     got = next(
         a for a in arguments if isinstance(a, np.ndarray) and (a.size == 0 or a is arguments[{"prelu": 2, "gated": 1}[kernel]])
     )
     with fl.kernels.use("reference"):
         arguments = BIG[case]()
-        _dispatch.kernel(kernel)(*arguments)
+        dispatch.kernel(kernel)(*arguments)
     want = arguments[{"prelu": 2, "gated": 1}[kernel]]
     np.testing.assert_allclose(got, want, rtol=RTOL, atol=ATOL * 8)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import ARITHMETIC, FUNCTIONS, KINDS
 from tests.guard import guarded
 
@@ -81,7 +81,7 @@ def run(name: str, a: np.ndarray, b: np.ndarray, edge: str = "end") -> np.ndarra
     given = [guarded(x, edge) for x in (a, b)]
     kind: Any = np.bool_ if ARITHMETIC[name] >= ARITHMETIC["equal"] else a.dtype
     out = guarded(np.zeros(np.broadcast_shapes(a.shape, b.shape), kind), edge)
-    _dispatch.kernel("arithmetic")(*given, out, ARITHMETIC[name], KINDS[a.dtype.name])
+    dispatch.kernel("arithmetic")(*given, out, ARITHMETIC[name], KINDS[a.dtype.name])
     return np.array(out)
 
 
@@ -121,7 +121,7 @@ def test_choices(size: int, variant: str) -> None:
             holds = guarded(np.asarray(rng.integers(0, 2, c)).astype(np.bool_), edge)
             x, y = (guarded(np.asarray(rng.integers(0, 99, s)).astype(f"i{size}"), edge) for s in (a, b))
             out = guarded(np.zeros(shape, f"i{size}"), edge)
-            _dispatch.kernel("choose")(holds, x, y, out, size)
+            dispatch.kernel("choose")(holds, x, y, out, size)
             np.testing.assert_array_equal(out, np.where(holds, x, y))
 
 
@@ -133,7 +133,7 @@ def test_threads_change_nothing() -> None:
         for threads in (1, 2, 3):
             fl.set_num_threads(threads)
             tan = np.zeros(x.shape)
-            _dispatch.kernel("function")(x, tan, FUNCTIONS["tan"], KINDS["float64"])
+            dispatch.kernel("function")(x, tan, FUNCTIONS["tan"], KINDS["float64"])
             found.append((run("divide", x, y).tobytes(), tan.tobytes()))
     finally:
         fl.set_num_threads(before)
@@ -165,7 +165,7 @@ def test_functions_of_one_array(name: str, dtype: str, variant: str) -> None:
         out = guarded(np.zeros(x.shape, np.bool_ if name in TESTS else dtype), edge)
         given = guarded(x, edge)
         given.flags.writeable = False
-        _dispatch.kernel("function")(given, out, FUNCTIONS[name], KINDS[dtype])
+        dispatch.kernel("function")(given, out, FUNCTIONS[name], KINDS[dtype])
         ulp = 0 if name in PLAIN else 4 * float(np.finfo(dtype).eps)
         np.testing.assert_allclose(np.array(out), want, rtol=ulp, atol=ulp / 4)
 

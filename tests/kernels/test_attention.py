@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.reference import attention as reference
 from tests.goldens import make_attention
 from tests.guard import guarded, guarded_empty
@@ -70,7 +70,7 @@ def run(p: Problem, edge: str = "", k_transposed: bool = False, heads_last: bool
         if x is not None:
             x.flags.writeable = False
     scale = max(1, p.q.shape[3]) ** -0.5 if p.scale is None else p.scale
-    _dispatch.kernel("attention")(*inputs, out, scale, p.causal, p.offset, p.empty, k_transposed, heads_last)
+    dispatch.kernel("attention")(*inputs, out, scale, p.causal, p.offset, p.empty, k_transposed, heads_last)
     return out.swapaxes(1, 2) if heads_last else out
 
 

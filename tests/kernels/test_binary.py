@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fastlayers.errors import UnsupportedError
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.reference import binary as reference
 from fastlayers.kernels.table import BINARY, COMPARE, UNARY, Activation
 from tests.goldens import make_binary
@@ -49,7 +49,7 @@ def blank(*shape: int) -> np.ndarray:
 
 
 def binary(name: str, a: np.ndarray, b: np.ndarray, out: np.ndarray, activation: Activation = IDENTITY) -> np.ndarray:
-    _dispatch.kernel("binary")(a, b, out, BINARY[name], activation)
+    dispatch.kernel("binary")(a, b, out, BINARY[name], activation)
     return out
 
 
@@ -87,14 +87,14 @@ def test_torch(name: str, variant: str) -> None:
 def test_torch_comparisons(name: str, variant: str) -> None:
     x, want = golden()["x"], golden()[name]
     out = np.ones(want.shape, np.bool_)
-    _dispatch.kernel("compare")(x[:, None].copy(), x[None, :].copy(), out, COMPARE[name])
+    dispatch.kernel("compare")(x[:, None].copy(), x[None, :].copy(), out, COMPARE[name])
     np.testing.assert_array_equal(out, want)
 
 
 def test_torch_where(variant: str) -> None:
     x = golden()["x"]
     out = blank(*golden()["where"].shape)
-    _dispatch.kernel("where")(golden()["less"], x[:, None].copy(), x[None, :].copy(), out)
+    dispatch.kernel("where")(golden()["less"], x[:, None].copy(), x[None, :].copy(), out)
     np.testing.assert_array_equal(out, golden()["where"])
 
 
@@ -146,7 +146,7 @@ def test_activation(name: str, shapes: tuple[Shape, Shape], variant: str) -> Non
     a.reshape(-1)[0] = np.nan
     activation = Activation(UNARY[name].code, *((-0.5, 1.0) if name == "clip" else UNARY[name].defaults))
     want = (a + b).astype(np.float32)
-    unary = _dispatch.kernel("unary")
+    unary = dispatch.kernel("unary")
     unary(want, want, activation)
     got = binary("add", a, b, blank(*want.shape), activation)
     if variant == "reference":  # which rounds once
@@ -187,10 +187,10 @@ def check_broadcast(seed: int, edge: str | None = None) -> None:
     name = ("subtract", "prelu")[seed % 2]
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(binary(name, x, y, out), np.broadcast_to(exactly(name, x, y).astype(np.float32), shape))
-    _dispatch.kernel("where")(holds, x, y, out)
+    dispatch.kernel("where")(holds, x, y, out)
     np.testing.assert_array_equal(out, np.broadcast_to(np.where(holds, x, y), shape))
     flags = np.ones(shape, np.bool_) if edge is None else guarded(np.ones(shape, np.bool_), edge)
-    _dispatch.kernel("compare")(x, y, flags, COMPARE["greater"])
+    dispatch.kernel("compare")(x, y, flags, COMPARE["greater"])
     np.testing.assert_array_equal(flags, np.broadcast_to(x > y, shape))
 
 
@@ -240,7 +240,7 @@ def test_in_place(n: int, variant: str) -> None:
     x = a.copy()
     np.testing.assert_array_equal(binary("subtract", row, x, x), row - a)
     x = a.copy()
-    _dispatch.kernel("where")(row > 0, x, row, x)
+    dispatch.kernel("where")(row > 0, x, row, x)
     np.testing.assert_array_equal(x, np.where(row > 0, a, row))
 
 
@@ -261,10 +261,10 @@ def test_large_on_two_threads(shapes: tuple[Shape, Shape], variant: str, threads
     shape = np.broadcast_shapes(*shapes)
     np.testing.assert_array_equal(binary("multiply", a, b, blank(*shape), RELU), np.maximum(a * b, 0))
     out = np.ones(shape, np.bool_)
-    _dispatch.kernel("compare")(a, b, out, COMPARE["less"])
+    dispatch.kernel("compare")(a, b, out, COMPARE["less"])
     np.testing.assert_array_equal(out, a < b)
     got = blank(*shape)
-    _dispatch.kernel("where")(a > 0, a, b, got)
+    dispatch.kernel("where")(a > 0, a, b, got)
     np.testing.assert_array_equal(got, np.where(a > 0, a, b))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import fastlayers as fl
 from bench.cases import Case, all_cases, prepare
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
 from .space import bits
 
@@ -68,12 +68,12 @@ def test_case_in_every_variant(case: Case, variant: str) -> None:
     for array in wanted(case).values():
         assert np.isfinite(array).mean() >= 0.5, "a case shall not overflow, and half of the output at least is written"
     compare(case)
-    if _dispatch.step(case.kernel) is not None:
+    if dispatch.step(case.kernel) is not None:
         compare_step(case)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+@pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 @pytest.mark.parametrize("case", [c for c in CASES if c.flops >= LARGE], ids=lambda case: case.id)
 def test_large_case_in_the_default_variant(case: Case) -> None:
     with fl.kernels.use("aot"):

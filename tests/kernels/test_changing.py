@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
 from .changing import MAKERS
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+pytestmark = pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 
 
 @pytest.mark.parametrize("name", [maker.__name__ for maker in MAKERS])
@@ -31,7 +31,7 @@ def test_kernel_survives_numbers_that_change(name: str) -> None:
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 8, 12, 17, 33, 100, 2000])
-@pytest.mark.parametrize("level", _dispatch.levels())
+@pytest.mark.parametrize("level", dispatch.levels())
 def test_rows_that_are_not_there_are_row_0(width: int, level: str) -> None:
     """The copying of `gather` alone, as if indices had changed since it looked at them."""
     import fastlayers as fl

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import PAD_MODES, Activation
 
 from ..guard import guarded
@@ -222,6 +222,6 @@ def test_same_bits_in_every_layout_and_as_a_step(variant: str) -> None:
         for residual in (None, other(i)):
             first = run("conv", problem(i), FIRST, residual, RELU)
             for layout in EVERY_LAYOUT:
-                for as_step in (False, True) if _dispatch.step("conv") else (False,):
+                for as_step in (False, True) if dispatch.step("conv") else (False,):
                     y = run("conv", problem(i), layout, residual, RELU, as_step=as_step)
                     np.testing.assert_array_equal(bits(y), bits(first))

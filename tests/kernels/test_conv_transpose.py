@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import Activation
 
 from ..guard import guarded
@@ -55,19 +55,19 @@ def run(
     """
     p, (x_last, out_last) = problem, layout
     bias = None if p.bias is None else place(p.bias)
-    packed = _dispatch.kernel("conv_transpose_pack")(place(p.weight), bias, p.stride, p.dilation, p.groups)
+    packed = dispatch.kernel("conv_transpose_pack")(place(p.weight), bias, p.stride, p.dilation, p.groups)
     x, out = p.x, np.full(p.out_shape, np.nan, np.float32)
     x = place(np.ascontiguousarray(np.moveaxis(x, 1, -1) if x_last else x))
     out = place(np.ascontiguousarray(np.moveaxis(out, 1, -1) if out_last else out))
     x.flags.writeable = False
     if as_step:
-        step: Any = _dispatch.step("conv_transpose")
+        step: Any = dispatch.step("conv_transpose")
         step = step(x.shape, packed, out.shape, p.pads, *layout, activation)
         del packed
         step(x, out)
         step(x, out)
     else:
-        _dispatch.kernel("conv_transpose")(x, packed, out, p.pads, *layout, activation)
+        dispatch.kernel("conv_transpose")(x, packed, out, p.pads, *layout, activation)
     return np.moveaxis(out, -1, 1) if out_last else out
 
 
@@ -181,7 +181,7 @@ def test_awkward_sizes(variant: str, i: int) -> None:
             close(y, expected(i, activation))
             if compiled():
                 np.testing.assert_array_equal(bits(y), bits(first))
-                if _dispatch.step("conv_transpose"):
+                if dispatch.step("conv_transpose"):
                     np.testing.assert_array_equal(bits(y), bits(run(problem(i), layout, activation, as_step=True)))
 
 
@@ -201,9 +201,9 @@ def test_it_is_the_gradient_of_a_convolution(variant: str) -> None:
     stride, dilation, groups, pads = (1, 2, 3), (1, 2, 1), 2, (0, 0, 1, 2, 0, 1)
     x, y = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 4, 1, 6, 5), (2, 6, 1, 12, 14)))
     weight = rng.standard_normal((4, 3, 1, 3, 3)).astype(np.float32)
-    packed = _dispatch.kernel("conv_pack")(weight, None, stride, dilation, groups)
+    packed = dispatch.kernel("conv_pack")(weight, None, stride, dilation, groups)
     forward = np.empty(x.shape, np.float32)
-    _dispatch.kernel("conv")(y, packed, forward, pads, 0, False, False, None, IDENTITY)
+    dispatch.kernel("conv")(y, packed, forward, pads, 0, False, False, None, IDENTITY)
     back = run(Problem(x, weight, None, y.shape[2:], stride, dilation, groups, pads))
     np.testing.assert_allclose(np.vdot(back, y), np.vdot(forward, x), rtol=1e-4)
 
@@ -255,7 +255,7 @@ def test_same_bits_for_every_batch_size_and_thread_count(variant: str) -> None:
 
 
 def test_levels_with_fused_multiply_add_agree() -> None:
-    names = [name for name in _dispatch.available() if name in ("aot/x86_v3", "aot/x86_v4")]
+    names = [name for name in dispatch.available() if name in ("aot/x86_v3", "aot/x86_v4")]
     if len(names) < 2:
         pytest.skip("needs two such levels")
     results = []

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import PAD_MODES, Activation
 
 from ..guard import guarded
@@ -134,7 +134,7 @@ def test_awkward_sizes(variant: str, i: int) -> None:
         close(first, expected(i, residual is not None, activation))
         if compiled():
             np.testing.assert_array_equal(bits(first), bits(last))
-            for layout in (FIRST, LAST) if _dispatch.step("depthwise") else ():
+            for layout in (FIRST, LAST) if dispatch.step("depthwise") else ():
                 step = run("depthwise", problem(i), layout, residual, activation, as_step=True)
                 np.testing.assert_array_equal(bits(first), bits(step))
         else:
@@ -240,8 +240,8 @@ def test_packed_weights_are_copies(variant: str) -> None:
     case = problem(1)
     before = run("depthwise", case)
     weight, bias = case.weight.copy(), case.bias.copy()
-    packed = _dispatch.kernel("depthwise_pack")(weight, bias, case.stride, case.dilation, case.groups)
+    packed = dispatch.kernel("depthwise_pack")(weight, bias, case.stride, case.dilation, case.groups)
     weight[:], bias[:] = np.nan, np.nan
     out = np.empty(case.out_shape, np.float32)
-    _dispatch.kernel("depthwise")(case.x, packed, out, case.pads, case.mode, False, None, IDENTITY)
+    dispatch.kernel("depthwise")(case.x, packed, out, case.pads, case.mode, False, None, IDENTITY)
     np.testing.assert_array_equal(bits(out), bits(before))

@@ -10,7 +10,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.errors import LimitError, ShapeError
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.fft_tables import KINDS, MOST_SIZE, reads, writes
 
 from .space import bits
@@ -30,7 +30,7 @@ def transform(
     """What the current variant makes of the rows of x."""
     op = KINDS[what]
     out = np.full((len(x), frames, writes(size, op)), np.nan, np.float32)
-    _dispatch.kernel("fft")(x, _dispatch.kernel("fft_pack")(size, op, scale), window, out, stride)
+    dispatch.kernel("fft")(x, dispatch.kernel("fft_pack")(size, op, scale), window, out, stride)
     return out
 
 
@@ -145,8 +145,8 @@ def test_nothing_and_a_scale(variant: str) -> None:
     ("call", "kind", "text"),
     [
         (lambda: transform(numbers(2, 8), 0, "rfft"), ShapeError, "^fft_pack: size is 0"),
-        (lambda: _dispatch.kernel("fft_pack")(8, 6, 1.0), ShapeError, "^fft_pack: op is 6"),
-        (lambda: _dispatch.kernel("fft_pack")(MOST_SIZE + 1, 0, 1.0), LimitError, "^fft_pack: size is "),
+        (lambda: dispatch.kernel("fft_pack")(8, 6, 1.0), ShapeError, "^fft_pack: op is 6"),
+        (lambda: dispatch.kernel("fft_pack")(MOST_SIZE + 1, 0, 1.0), LimitError, "^fft_pack: size is "),
         (lambda: transform(numbers(2, 8), 8, "rfft", stride=-1), ShapeError, "^fft: stride is -1"),
         (lambda: transform(numbers(2, 10), 8, "irfft", np.ones(8, np.float32)), ShapeError, "^fft: a window is given"),
         (lambda: transform(numbers(2, 8), 8, "rfft", np.ones(7, np.float32)), ShapeError, r"^fft: window has shape \(7,\)"),
@@ -166,7 +166,7 @@ def test_sums_of_overlapping_frames(size: int, stride: int, frames: int, variant
         for length in {0, 1, whole - offset, whole - offset + 3}:
             for weigh in (False, True):
                 out = np.full((2, length), np.nan, np.float32)
-                _dispatch.kernel("overlap_add")(x, window if weigh else None, out, stride, offset, weigh)
+                dispatch.kernel("overlap_add")(x, window if weigh else None, out, stride, offset, weigh)
                 want, squares = np.zeros((2, whole + 3)), np.zeros(whole + 3)
                 for f in range(frames):
                     want[:, f * stride : f * stride + size] += x[:, f].astype(np.float64) * (window if weigh else 1)
@@ -175,5 +175,5 @@ def test_sums_of_overlapping_frames(size: int, stride: int, frames: int, variant
                     want = (want / squares if weigh else want)[:, offset : offset + length]
                 np.testing.assert_allclose(out, want, rtol=0, atol=2e-6 * max(1, np.nanmax(np.abs(want), initial=0)))
                 again = np.full((1, length), np.nan, np.float32)
-                _dispatch.kernel("overlap_add")(x[1:], window if weigh else None, again, stride, offset, weigh)
+                dispatch.kernel("overlap_add")(x[1:], window if weigh else None, again, stride, offset, weigh)
                 np.testing.assert_array_equal(bits(again[0]), bits(out[1]))

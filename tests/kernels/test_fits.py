@@ -12,7 +12,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.errors import ShapeError
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.fits import FITS
 from fastlayers.kernels.table import KERNELS, KINDS, Activation, GruOptions, LstmOptions, RnnOptions
 from fastlayers.kernels.tree_layout import SUM
@@ -133,7 +133,7 @@ LOOSE = frozenset({"x_zero", "x_scale"})
 
 def packed_of(small: Small) -> Any:
     pack = ENTRIES[f"{small.kernel}_pack"]
-    return _dispatch.kernel(pack.name)(*(small.packed[name.split("__")[0]] for name in pack.arguments))
+    return dispatch.kernel(pack.name)(*(small.packed[name.split("__")[0]] for name in pack.arguments))
 
 
 def layout(small: Small) -> int:
@@ -175,11 +175,11 @@ def call(small: Small, packed: Any, arguments: dict[str, Any], as_step: bool) ->
     entry = ENTRIES[small.kernel]
     values = [packed if n == "packed" else arguments[n.split("__")[0]] for n in entry.arguments]
     if as_step:
-        step = _dispatch.step(small.kernel)
+        step = dispatch.step(small.kernel)
         assert step is not None
         step(*(v.shape if isinstance(v, np.ndarray) else v for v in values))
     else:
-        _dispatch.kernel(small.kernel)(*values)
+        dispatch.kernel(small.kernel)(*values)
 
 
 def refused_everywhere(small: Small, as_step: bool, run: bool = True) -> int:
@@ -284,12 +284,12 @@ def test_tables_of_resampling_name_places_of_x(place: int, variant: str) -> None
     index, weight = tables(4, 6)
     index[1, 2] = place
     with pytest.raises(ShapeError, match=rf"^resize_pack: place {place} of axis h is out of range: expected 0 to 3"):
-        _dispatch.kernel("resize_pack")((None, (index, weight), None), (2, 4, 5, 3))
+        dispatch.kernel("resize_pack")((None, (index, weight), None), (2, 4, 5, 3))
 
 
 def test_layers_of_three_directions_are_refused(variant: str) -> None:
     with pytest.raises(ShapeError, match="1 or 2 directions"):
-        _dispatch.kernel("rnn_pack")(floats(3, 4, 5), floats(3, 4, 4), None, None, RnnOptions((Activation(9),) * 3))
+        dispatch.kernel("rnn_pack")(floats(3, 4, 5), floats(3, 4, 4), None, None, RnnOptions((Activation(9),) * 3))
 
 
 def test_calls_that_fit_are_remembered_in_bounds() -> None:

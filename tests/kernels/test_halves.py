@@ -7,7 +7,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.errors import ArgumentError
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.halves import rounded
 from fastlayers.kernels.reference import gemm as reference
 from fastlayers.kernels.reference import recurrent as recurrent_reference
@@ -42,9 +42,9 @@ def test_rounding_is_to_nearest_even() -> None:
 def linear(
     x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, half: int, residual: np.ndarray | None, act: Activation
 ) -> np.ndarray:
-    packed = _dispatch.kernel("linear_half_pack")(weight, bias, half)
+    packed = dispatch.kernel("linear_half_pack")(weight, bias, half)
     out = np.full((x.shape[0], weight.shape[0]), np.nan, np.float32)
-    _dispatch.kernel("linear")(x, packed, out, residual, act)
+    dispatch.kernel("linear")(x, packed, out, residual, act)
     return out
 
 
@@ -116,7 +116,7 @@ def test_layers_agree_with_the_reference(variant: str, half: int) -> None:
             outs = given[1].shape[2]
             states = [None, None] if kind == "lstm" else [None]
             found, want = (np.empty((4, b, d * outs), np.float32) for _ in range(2))
-            for get, out in ((_dispatch.kernel, found), (lambda name: getattr(recurrent_reference, name), want)):
+            for get, out in ((dispatch.kernel, found), (lambda name: getattr(recurrent_reference, name), want)):
                 packed = get(f"{kind}_pack")(*given, *also, options)
                 get(kind)(x, packed, *states, None, out, *states, False, False, False)
             # bfloat16 rounds x and h to 8 bits where the processor multiplies it
@@ -126,11 +126,11 @@ def test_layers_agree_with_the_reference(variant: str, half: int) -> None:
 
 def test_a_half_that_there_is_not(variant: str) -> None:
     with pytest.raises(ArgumentError, match="half is 7"):
-        _dispatch.kernel("linear_half_pack")(normal(2, 2), None, 7)
+        dispatch.kernel("linear_half_pack")(normal(2, 2), None, 7)
     cases: tuple[tuple[str, int, object], ...] = (
         ("lstm", 4, LstmOptions(half=7)), ("gru", 3, GruOptions(half=7)), ("rnn", 1, RnnOptions(half=7)),
     )  # fmt: skip
     for kind, gates, options in cases:
         also = [None, None] if kind == "lstm" else []
         with pytest.raises(ArgumentError, match="half is 7"):
-            _dispatch.kernel(f"{kind}_pack")(normal(1, gates * 2, 2), normal(1, gates * 2, 2), None, None, *also, options)
+            dispatch.kernel(f"{kind}_pack")(normal(1, gates * 2, 2), normal(1, gates * 2, 2), None, None, *also, options)

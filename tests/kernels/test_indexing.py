@@ -12,9 +12,9 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.errors import ShapeError, UnsupportedError
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import KINDS, SCATTER
-from fastlayers.operators._calls import strides_of
+from fastlayers.operators.calls import strides_of
 from tests.guard import guarded
 
 from ..each import each
@@ -77,7 +77,7 @@ def pick(w: Where, x: np.ndarray, indices: np.ndarray, edge: str = "end") -> np.
     given = guarded(x, edge), guarded(indices, edge)
     for array in given:
         array.flags.writeable = False
-    _dispatch.kernel("pick")(*given, out, w.shape, w.steps, w.size, w.stride, x[0].nbytes)
+    dispatch.kernel("pick")(*given, out, w.shape, w.steps, w.size, w.stride, x[0].nbytes)
     return np.array(out)
 
 
@@ -96,7 +96,7 @@ def scatter(
     given = [guarded(a, edge) for a in (x, indices, updates)]
     out = given[0] if over else guarded(np.zeros_like(x), edge)
     source = KINDS.get(x.dtype.name, 0)
-    _dispatch.kernel("scatter")(*given, out, w.shape, w.steps, w.size, w.stride, x[0].nbytes, SCATTER[op], source)
+    dispatch.kernel("scatter")(*given, out, w.shape, w.steps, w.size, w.stride, x[0].nbytes, SCATTER[op], source)
     return np.array(out)
 
 
@@ -129,7 +129,7 @@ def test_indices_out_of_range(w: Where, variant: str) -> None:
                 pick(w, x, indices)
             updates, out = np.zeros((math.prod(w.shape), 2), np.float32), x.copy()
             with pytest.raises(ShapeError, match=f"index {wrong} is out of range"):
-                _dispatch.kernel("scatter")(
+                dispatch.kernel("scatter")(
                     out, indices, updates, out, w.shape, w.steps, w.size, w.stride, 8, SCATTER["add"], KINDS["float32"]
                 )
             np.testing.assert_array_equal(out, x)  # nothing was written
@@ -137,7 +137,7 @@ def test_indices_out_of_range(w: Where, variant: str) -> None:
 
 @pytest.mark.without("reference", "jit", "cuda")
 def test_a_step_says_which_index_is_out_of_range(variant: str) -> None:
-    make = _dispatch.step("pick")
+    make = dispatch.step("pick")
     assert make is not None
     step = make((24, 1), (5, 2), (5, 1), (5,), (0,), (4, 6), (6, 1), 4)
     x, out = np.zeros((24, 1), np.float32), np.zeros((5, 1), np.float32)
@@ -149,7 +149,7 @@ def test_a_step_says_which_index_is_out_of_range(variant: str) -> None:
 @pytest.mark.without("reference", "jit", "cuda")
 def test_rows_that_the_arrays_do_not_have_are_refused(variant: str) -> None:
     x, at, out = np.zeros((24, 1), np.float32), np.zeros((5, 2), np.int64), np.zeros((5, 1), np.float32)
-    pick, scatter = _dispatch.kernel("pick"), _dispatch.kernel("scatter")
+    pick, scatter = dispatch.kernel("pick"), dispatch.kernel("scatter")
     with pytest.raises(ShapeError, match="may name row"):
         pick(x, at, out, (5,), (0,), (4, 7), (6, 1), 4)
     with pytest.raises(ShapeError, match="indices: expected"):
@@ -185,7 +185,7 @@ def test_one_hot(item: int, variant: str) -> None:
         at = rng.integers(-n - 2, n + 2, (outer, inner))
         values = np.array([7, 9], ITEMS[item])
         out = guarded(np.zeros((outer, n, inner), ITEMS[item]), "end")
-        _dispatch.kernel("one_hot")(guarded(at, "end"), guarded(values, "end"), out, item)
+        dispatch.kernel("one_hot")(guarded(at, "end"), guarded(values, "end"), out, item)
         for o, k, i in itertools.product(range(outer), range(n), range(inner)):
             assert out[o, k, i] == (9 if at[o, i] in (k, k - n) else 7)
 
@@ -196,14 +196,14 @@ def test_reverse_sequence(batch_first: bool, variant: str) -> None:
         x = np.arange(batch * time * width, dtype=np.int16).reshape((batch, time, width) if batch_first else (time, batch, width))
         lengths = np.arange(batch, dtype=np.int64) % (time + 1)
         out = guarded(np.zeros_like(x), "end")
-        _dispatch.kernel("reverse_sequence")(guarded(x, "end"), lengths, out, batch_first, 2 * width)
+        dispatch.kernel("reverse_sequence")(guarded(x, "end"), lengths, out, batch_first, 2 * width)
         for b, t in itertools.product(range(batch), range(time)):
             from_ = int(lengths[b]) - 1 - t if t < lengths[b] else t
             np.testing.assert_array_equal(out[(b, t) if batch_first else (t, b)], x[(b, from_) if batch_first else (from_, b)])
     for wrong in (-1, 4):
         x = np.zeros((2, 3) if batch_first else (3, 2), np.float32)
         with pytest.raises(ShapeError, match=f"length {wrong} is out of range: expected 0 to 3"):
-            _dispatch.kernel("reverse_sequence")(x, np.array([1, wrong]), x.copy(), batch_first, 4)
+            dispatch.kernel("reverse_sequence")(x, np.array([1, wrong]), x.copy(), batch_first, 4)
 
 
 def test_positions_that_reach_each_others_rows_are_not_cut() -> None:
@@ -218,7 +218,7 @@ def test_positions_that_reach_each_others_rows_are_not_cut() -> None:
             fl.set_num_threads(threads)
             out = np.zeros_like(x)
             where = (n,), (1,), (n,), (1,), 4
-            _dispatch.kernel("scatter")(x, indices, updates, out, *where, SCATTER["add"], KINDS["float32"])
+            dispatch.kernel("scatter")(x, indices, updates, out, *where, SCATTER["add"], KINDS["float32"])
             found.add(out.tobytes())
     finally:
         fl.set_num_threads(before)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import INTEGER, KINDS
 from tests.guard import guarded
 
@@ -42,7 +42,7 @@ def run(name: str, a: np.ndarray, b: np.ndarray, edge: str = "end") -> np.ndarra
     given = [guarded(x, edge) for x in (a, b)]
     kind: Any = np.bool_ if INTEGER[name] >= INTEGER["equal"] else a.dtype
     out = guarded(np.zeros(np.broadcast_shapes(a.shape, b.shape), kind), edge)
-    _dispatch.kernel("integer")(*given, out, INTEGER[name], KINDS[a.dtype.name])
+    dispatch.kernel("integer")(*given, out, INTEGER[name], KINDS[a.dtype.name])
     return np.array(out)
 
 
@@ -61,7 +61,7 @@ def test_over_an_operand(variant: str) -> None:
     x, y = numbers((50, 30), "int64", 3), numbers((30,), "int64", 4)
     with np.errstate(all="ignore"):
         want = x + y
-    _dispatch.kernel("integer")(x, y, x, INTEGER["add"], KINDS["int64"])
+    dispatch.kernel("integer")(x, y, x, INTEGER["add"], KINDS["int64"])
     np.testing.assert_array_equal(x, want)
 
 
@@ -86,7 +86,7 @@ def test_running_sums(dtype: str, variant: str) -> None:
     ):
         x = numbers(shape, "int32", 7).astype(dtype) if dtype != "float32" else numbers(shape, "int32", 7).astype(dtype) / 3
         out = guarded(np.zeros(shape, x.dtype), edge)
-        _dispatch.kernel("running_sum")(guarded(x, edge), out, KINDS[dtype], exclusive, reverse)
+        dispatch.kernel("running_sum")(guarded(x, edge), out, KINDS[dtype], exclusive, reverse)
         want = np.zeros(shape, dtype)
         with np.errstate(all="ignore"):
             for o, i in np.ndindex(shape[0], shape[2]):

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
 from ..guard import guarded, guarded_empty
 from .space import bits
@@ -19,7 +19,7 @@ LARGE = ((0, 3, 4), (1000, 3, 5), (3, 3, 12345), (3, 12345, 3), (2, 257, 300), (
 
 def run(x: np.ndarray, out: np.ndarray) -> None:
     x.flags.writeable = False
-    _dispatch.kernel("transpose")(x, out)
+    dispatch.kernel("transpose")(x, out)
 
 
 @pytest.mark.parametrize("rows", SIDES)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.reference import linear_attention as reference
 from tests.guard import guarded
 
@@ -30,7 +30,7 @@ def run(given: list[Any], groups: int, edge: str = "end", by_reference: bool = F
     heads = given[0].shape[2] // max(d, 1)
     out, state = (guarded(np.zeros(s, np.float32), edge) for s in ((b, t, heads * e), (b, groups, d, e)))
     arrays = [None if x is None else guarded(x, edge) for x in given]
-    kernel = reference.linear_attention if by_reference else _dispatch.kernel("linear_attention")
+    kernel = reference.linear_attention if by_reference else dispatch.kernel("linear_attention")
     kernel(*arrays, out, state, 0.3)
     return np.array(out), np.array(state)
 

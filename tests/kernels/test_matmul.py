@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.reference import matmul as reference
 from fastlayers.kernels.table import UNARY, Activation
 from tests.goldens import make_attention
@@ -44,7 +44,7 @@ def run(a: np.ndarray, b: np.ndarray, transpose_b: bool, activation: Activation 
     inputs = [guarded(x, edge) if edge else np.array(x, order="C") for x in (a, b)]
     for x in inputs:
         x.flags.writeable = False
-    _dispatch.kernel("matmul")(*inputs, out, transpose_b, activation)
+    dispatch.kernel("matmul")(*inputs, out, transpose_b, activation)
     return out
 
 
@@ -113,9 +113,9 @@ def test_bits_of_linear(m: int, transpose_b: bool, variant: str) -> None:
         a, b = numbers(1, m, k), numbers(1, k, n)
         for name in ("identity", "relu", "gelu"):
             activation = Activation(UNARY[name].code)
-            packed = _dispatch.kernel("linear_pack")(np.ascontiguousarray(b[0].T), None)
+            packed = dispatch.kernel("linear_pack")(np.ascontiguousarray(b[0].T), None)
             want = np.empty((m, n), np.float32)
-            _dispatch.kernel("linear")(a[0], packed, want, None, activation)
+            dispatch.kernel("linear")(a[0], packed, want, None, activation)
             np.testing.assert_array_equal(bits(run(a, b, transpose_b, activation)[0]), bits(want))
 
 

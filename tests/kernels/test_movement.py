@@ -11,7 +11,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.errors import ShapeError
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import KINDS
 
 from ..guard import guarded
@@ -46,7 +46,7 @@ def run(v: Views, edge: str | None = None) -> np.ndarray:
     """What a copy makes of the output, whose other items keep what they were."""
     arrays = (v.x.copy(), v.out.copy()) if edge is None else (guarded(v.x, edge), guarded(v.out, edge))
     arrays[0].flags.writeable = False
-    _dispatch.kernel("copy")(*arrays, v.to.shape, *place(v.x, v.from_), *place(v.out, v.to), v.x.itemsize)
+    dispatch.kernel("copy")(*arrays, v.to.shape, *place(v.x, v.from_), *place(v.out, v.to), v.x.itemsize)
     return arrays[1]
 
 
@@ -155,7 +155,7 @@ def test_steps_of_out_may_be_negative(variant: str) -> None:
 
 def test_nothing_and_one_item(variant: str) -> None:
     x, out = numbers(4, 3, 4), numbers(4, 3, 4)
-    kernel = _dispatch.kernel("copy")
+    kernel = dispatch.kernel("copy")
     want = out.copy()
     kernel(x, out, (3, 0), 0, (4, 1), 0, (4, 1), 4)
     kernel(x[:0], out, (0,), 0, (1,), 12, (1,), 4)
@@ -169,7 +169,7 @@ def test_floats_keep_their_bits(variant: str) -> None:
     bits = np.array([0x7F800001, 0xFFC12345, 0x80000000, 1, 0x7FC00000, 0xFF800000] * 8, np.uint32)
     x = bits.view(np.float32).reshape(2, 4, 6)
     out = np.zeros((2, 6, 4), np.float32)
-    _dispatch.kernel("copy")(x, out, (2, 6, 4), 0, (24, 1, 6), 0, (24, 4, 1), 4)
+    dispatch.kernel("copy")(x, out, (2, 6, 4), 0, (24, 1, 6), 0, (24, 4, 1), 4)
     np.testing.assert_array_equal(out.view(np.uint32), x.transpose(0, 2, 1).copy().view(np.uint32))
 
 
@@ -215,7 +215,7 @@ def test_gather(variant: str, item: int, edge: str) -> None:
     for o, n, inner, m in GATHERS:
         x, indices = numbers(item, o, n, inner), np.random.default_rng(m).integers(-n, n, m)
         out = guarded(np.zeros((o, m, inner), x.dtype), edge)
-        _dispatch.kernel("gather")(guarded(x, edge), guarded(indices, edge), out, item)
+        dispatch.kernel("gather")(guarded(x, edge), guarded(indices, edge), out, item)
         np.testing.assert_array_equal(out, np.take(x, indices, axis=1))
 
 
@@ -224,7 +224,7 @@ def test_gather_rows_of_every_length(variant: str) -> None:
     for inner in (*range(1, 70), 128, 129):
         x, indices = numbers(1, 2, 5, inner), np.array([4, -1, 0, -5, 2, 2])
         out = guarded(np.zeros((2, 6, inner), np.uint8))
-        _dispatch.kernel("gather")(guarded(x), guarded(indices), out, 1)
+        dispatch.kernel("gather")(guarded(x), guarded(indices), out, 1)
         np.testing.assert_array_equal(out, x[:, indices])
 
 
@@ -232,7 +232,7 @@ def test_gather_rows_of_every_length(variant: str) -> None:
 def test_gather_on_two_threads(variant: str, threads: int, shape: tuple[int, int, int]) -> None:
     x, indices = numbers(4, *shape), np.random.default_rng(0).integers(-shape[1], shape[1], 333)
     out = np.zeros((shape[0], 333, shape[2]), np.uint32)
-    _dispatch.kernel("gather")(x, indices, out, 4)
+    dispatch.kernel("gather")(x, indices, out, 4)
     np.testing.assert_array_equal(out, x[:, indices])
 
 
@@ -242,9 +242,9 @@ def test_gather_refuses_an_index_out_of_range(variant: str, index: int) -> None:
     indices = np.array([0, 4, index, -5])
     want = out.copy()
     with pytest.raises(ShapeError, match=r"(gather|step): index -?\d+ is out of range: expected -?\d+ to -?\d+"):
-        _dispatch.kernel("gather")(x, indices, out, 4)
+        dispatch.kernel("gather")(x, indices, out, 4)
     np.testing.assert_array_equal(out, want)
-    step = _dispatch.step("gather")
+    step = dispatch.step("gather")
     if variant.startswith("aot/"):
         assert step is not None
         with pytest.raises(ShapeError, match=r"(gather|step): index -?\d+ is out of range: expected -?\d+ to -?\d+"):
@@ -254,8 +254,8 @@ def test_gather_refuses_an_index_out_of_range(variant: str, index: int) -> None:
 def test_gather_of_nothing_has_no_right_index(variant: str) -> None:
     empty = np.zeros((1, 0, 3), np.float32)
     with pytest.raises(ShapeError):
-        _dispatch.kernel("gather")(empty, np.array([0]), np.zeros((1, 1, 3), np.float32), 4)
-    _dispatch.kernel("gather")(empty, np.zeros(0, np.int64), np.zeros((1, 0, 3), np.float32), 4)
+        dispatch.kernel("gather")(empty, np.array([0]), np.zeros((1, 1, 3), np.float32), 4)
+    dispatch.kernel("gather")(empty, np.zeros(0, np.int64), np.zeros((1, 0, 3), np.float32), 4)
 
 
 # ---- cast ----
@@ -268,7 +268,7 @@ def cast(x: np.ndarray, target: str, edge: str | None = None) -> np.ndarray:
     if edge is not None:
         x, out = guarded(x, edge), guarded(out, edge)
     x.flags.writeable = False
-    _dispatch.kernel("cast")(x, out, KINDS[x.dtype.name], KINDS[target])
+    dispatch.kernel("cast")(x, out, KINDS[x.dtype.name], KINDS[target])
     return out
 
 

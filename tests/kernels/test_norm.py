@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.reference import norm as reference
 from fastlayers.kernels.table import UNARY, Activation
 from tests.goldens.make_norm import EPSILON, RESPONSES
@@ -35,8 +35,8 @@ def call(name: str, *arguments: Any, edge: str = "") -> np.ndarray:
     for array in inputs:
         if isinstance(array, np.ndarray):
             array.flags.writeable = False
-    _dispatch.kernel(name)(*(out if a is ... else a for a in inputs))
-    step = _dispatch.step(name)
+    dispatch.kernel(name)(*(out if a is ... else a for a in inputs))
+    step = dispatch.step(name)
     if step is not None:
         again = np.full(shape, 77, np.float32)
         made = step(*(shape if a is ... else a.shape if isinstance(a, np.ndarray) else a for a in inputs))
@@ -266,7 +266,7 @@ def test_affine_in_place(shape: tuple[int, int, int], variant: str) -> None:
     for activation in (RELU, SILU):
         x, scale, shift = numbers(*shape), numbers(shape[1], 1)[:, 0], numbers(shape[1])
         want = affine(x, scale, shift, activation)
-        _dispatch.kernel("affine")(x, scale, shift, x, activation)
+        dispatch.kernel("affine")(x, scale, shift, x, activation)
         np.testing.assert_array_equal(bits(x), bits(want))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import KINDS, REDUCE
 from tests.guard import guarded
 
@@ -65,7 +65,7 @@ def run(x: np.ndarray, k: int, least: bool) -> tuple[np.ndarray, np.ndarray]:
     out, at = guarded(np.zeros(shape, x.dtype), "end"), guarded(np.zeros(shape, np.int64), "end")
     given = guarded(x, "end")
     given.flags.writeable = False
-    _dispatch.kernel("topk")(given, out, at, KINDS[x.dtype.name], least)
+    dispatch.kernel("topk")(given, out, at, KINDS[x.dtype.name], least)
     return np.array(out), np.array(at)
 
 
@@ -103,7 +103,7 @@ def test_threads_change_nothing() -> None:
             fl.set_num_threads(threads)
             out = np.zeros((700, 1))
             with np.errstate(all="ignore"):
-                _dispatch.kernel("fold")(y, out, REDUCE["sum"], KINDS["float64"])
+                dispatch.kernel("fold")(y, out, REDUCE["sum"], KINDS["float64"])
             found.append((run(x, 100, False)[1].tobytes(), out.tobytes()))
     finally:
         fl.set_num_threads(before)
@@ -119,7 +119,7 @@ def test_positions_of_extremes(dtype: str, variant: str) -> None:
         if n == 7 and dtype.startswith("float"):
             x[np.isnan(x)] = 1
         out = guarded(np.zeros((outer, inner), np.int64), "end")
-        _dispatch.kernel("arg_extreme")(guarded(x, "end"), out, KINDS[dtype], least, last)
+        dispatch.kernel("arg_extreme")(guarded(x, "end"), out, KINDS[dtype], least, last)
         for o, i in itertools.product(range(outer), range(inner)):
             column = x[o, :, i].tolist()
             nan = [k for k, v in enumerate(column) if v != v]
@@ -153,7 +153,7 @@ def test_reductions_of_integers(name: str, dtype: str, variant: str) -> None:
         if name == "mean":  # sums that 64 bits hold
             x = x % x.dtype.type(50)
         out = guarded(np.zeros((outer, inner), dtype), "end")
-        _dispatch.kernel("fold")(guarded(x, "end"), out, REDUCE[name], KINDS[dtype])
+        dispatch.kernel("fold")(guarded(x, "end"), out, REDUCE[name], KINDS[dtype])
         for o, i in itertools.product(range(outer), range(inner)):
             assert out[o, i] == folded(name, x[o, :, i].tolist(), dtype)
 
@@ -168,7 +168,7 @@ def test_reductions_of_doubles(name: str, variant: str) -> None:
     for outer, n, inner in SHAPES:
         x = np.random.default_rng(n).random((outer, n, inner)) + 0.5
         out = guarded(np.zeros((outer, inner)), "end")
-        _dispatch.kernel("fold")(guarded(x, "end"), out, REDUCE[name], KINDS["float64"])
+        dispatch.kernel("fold")(guarded(x, "end"), out, REDUCE[name], KINDS["float64"])
         want = [[plain[name](x[o, :, i].tolist()) for i in range(inner)] for o in range(outer)]
         np.testing.assert_allclose(out, np.reshape(np.array(want, np.float64), out.shape), rtol=n * 2.0**-52)
 
@@ -177,12 +177,12 @@ def test_reductions_of_doubles(name: str, variant: str) -> None:
 def test_reductions_of_booleans_and_nan(name: str, variant: str) -> None:
     x = np.array([[[True], [False]], [[True], [True]], [[False], [False]]])
     out = np.zeros((3, 1), np.bool_)
-    _dispatch.kernel("fold")(x, out, REDUCE[name], KINDS["bool"])
+    dispatch.kernel("fold")(x, out, REDUCE[name], KINDS["bool"])
     assert out[:, 0].tolist() == ([True, True, False] if name == "max" else [False, True, False])
     for n in (2, 31, 33, 70):
         for at in range(n):
             y = np.ones((1, n, 1))
             y[0, at] = np.nan
             made = np.zeros((1, 1))
-            _dispatch.kernel("fold")(y, made, REDUCE[name], KINDS["float64"])
+            dispatch.kernel("fold")(y, made, REDUCE[name], KINDS["float64"])
             assert math.isnan(made[0, 0])

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
 
 @pytest.fixture
 def ticks() -> Iterator[Callable[[], int]]:
     """How often a thread has had the GIL, which it never gets but where somebody gives it up."""
-    if _dispatch._engine() is None:
+    if dispatch._engine() is None:
         pytest.skip("the compiled engine is not built here")
     count, stop, before = [0], threading.Event(), sys.getswitchinterval()
 
@@ -49,7 +49,7 @@ PACKS = {
 @pytest.mark.parametrize("name", PACKS)
 def test_a_pack_gives_up_the_gil(ticks: Callable[[], int], name: str) -> None:
     kernel, arguments = PACKS[name](lambda *shape: np.ones(shape, np.float32))
-    pack = _dispatch.kernel(kernel)
+    pack = dispatch.kernel(kernel)
     for _ in range(50):  # the other thread needs a processor as well
         before = ticks()
         pack(*arguments)

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import PAD_MODES
 
 from ..guard import guarded, guarded_empty
@@ -55,7 +55,7 @@ def run(x: np.ndarray, pads: tuple[int, ...], mode: str, value: float, edge: str
     out = np.full(shape, np.nan, np.float32) if edge is None else guarded_empty(shape, edge)
     x = x.copy() if edge is None else guarded(x, edge)
     x.flags.writeable = False
-    _dispatch.kernel("pad")(x, out, pads, PAD_MODES[mode], value)
+    dispatch.kernel("pad")(x, out, pads, PAD_MODES[mode], value)
     return out
 
 

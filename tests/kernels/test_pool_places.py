@@ -11,7 +11,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.errors import ShapeError
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import KINDS
 from tests.guard import guarded
 
@@ -51,7 +51,7 @@ def test_loops_over_windows(dtype: str, window: Any, variant: str) -> None:
         ]
         out = guarded(np.zeros((*shape[:2], *sizes), dtype), "end")
         at = guarded(np.zeros(out.shape, np.int64), "end")
-        _dispatch.kernel("max_pool_places")(guarded(x, "end"), out, at, kernel, stride, dilation, pads, KINDS[dtype])
+        dispatch.kernel("max_pool_places")(guarded(x, "end"), out, at, kernel, stride, dilation, pads, KINDS[dtype])
         least = -math.inf if dtype.startswith("float") else np.iinfo(dtype).min
         area = math.prod(shape[2:])
         for n, c, *place in itertools.product(*map(range, out.shape)):
@@ -72,7 +72,7 @@ def test_loops_over_windows(dtype: str, window: Any, variant: str) -> None:
 @pytest.mark.without("reference", "jit", "cuda")
 def test_arrays_that_do_not_fit(variant: str) -> None:
     x, out, at = np.zeros((1, 2, 1, 4, 4), np.float32), np.zeros((1, 2, 1, 2, 2), np.float32), np.zeros((1, 2, 1, 2, 2), np.int64)
-    run = _dispatch.kernel("max_pool_places")
+    run = dispatch.kernel("max_pool_places")
     with pytest.raises(ShapeError, match="max_pool_places: x has shape"):
         run(x, out, at[:, :1], (1, 2, 2), (1, 2, 2), (1, 1, 1), (0,) * 6, 0)
     with pytest.raises(ShapeError, match="pads of at least 0"):
@@ -89,7 +89,7 @@ def test_threads_change_nothing() -> None:
         for threads in (1, 2, 3):
             fl.set_num_threads(threads)
             out, at = np.zeros((3, 20, 1, 30, 33), np.float32), np.zeros((3, 20, 1, 30, 33), np.int64)
-            _dispatch.kernel("max_pool_places")(x, out, at, (1, 2, 2), (1, 2, 2), (1, 1, 1), (0,) * 6, KINDS["float32"])
+            dispatch.kernel("max_pool_places")(x, out, at, (1, 2, 2), (1, 2, 2), (1, 1, 1), (0,) * 6, KINDS["float32"])
             found.append((out.tobytes(), at.tobytes()))
     finally:
         fl.set_num_threads(before)

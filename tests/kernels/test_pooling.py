@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from tests.guard import guarded, guarded_empty
 
 from .space import bits
@@ -69,8 +69,8 @@ def run(kind: str, p: Problem, channels_last: bool = False, edge: str = "") -> n
     x.flags.writeable = False
     name = "max_pool" if kind == "max" else "avg_pool"
     rest = (p.kernel, p.stride, p.dilation, p.pads, *([] if kind == "max" else [kind == "avg pads"]), channels_last)
-    _dispatch.kernel(name)(x, out, *rest)
-    step = _dispatch.step(name)
+    dispatch.kernel(name)(x, out, *rest)
+    step = dispatch.step(name)
     if step is not None:
         again = np.full_like(out, 77)
         step(x.shape, out.shape, *rest)(x, again)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import BINARY, KINDS, REDUCE
 
 from ..guard import guarded
@@ -72,13 +72,13 @@ def convolution(i: int, kinds: Any, x_last: bool, out_last: bool, place: Any = n
     factor = (rng.uniform(0.5, 2, o) / 2e5).astype(np.float32) if target != "int32" else None
     shift = rng.standard_normal(o).astype(np.float32) if target == "float32" else None
     bias = rng.integers(-(1 << 20), 1 << 20, o).astype(np.int32)
-    packed = _dispatch.kernel("qconv_pack")(weight, zero, factor, bias, shift, stride, dilation, groups)
+    packed = dispatch.kernel("qconv_pack")(weight, zero, factor, bias, shift, stride, dilation, groups)
     x_zero, x_scale = any_of(rng, source, 1), np.full(1, 1.25, np.float32) if scaled else None
     out = np.full((n, *size, o) if out_last else (n, o, *size), 99, target)
     given = place(np.ascontiguousarray(np.moveaxis(x, 1, -1))) if x_last else place(x)
     value = {"uint8": 131, "int8": -7}.get(target, 0)
     out = place(out)
-    _dispatch.kernel("qconv")(
+    dispatch.kernel("qconv")(
         given, packed, x_zero, x_scale, out, pads, x_last, out_last, KINDS[source], KINDS[target], value
     )  # fmt: skip
     return out if not out_last else np.moveaxis(out, -1, 1)
@@ -111,7 +111,7 @@ def test_reference_in_all_layouts() -> None:
             np.testing.assert_array_equal(convolution(9, KINDS_OF[0], *layout), expected(9, KINDS_OF[0]))
 
 
-@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+@pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 def test_two_threads_give_the_same(threads: int) -> None:
     x, step, zero = floats(400_000), np.full(1, 0.25, np.float32), np.full(1, 7, np.int32)
     made = np.zeros((3, x.size), np.uint8)
@@ -119,9 +119,9 @@ def test_two_threads_give_the_same(threads: int) -> None:
         for i in (i for i, case in enumerate(AWKWARD) if case[0] in ((1, 40, 70), (3, 128, 128))):
             for layout in layouts(i):
                 np.testing.assert_array_equal(convolution(i, KINDS_OF[2], *layout), expected(i, KINDS_OF[2]))
-        _dispatch.kernel("quantize")(x.reshape(1, 1, -1), step, zero, made[0].reshape(1, 1, -1), KINDS["uint8"])
-        _dispatch.kernel("dynamic_quantize")(x[HARD.size :], made[1, HARD.size :], np.zeros(1, np.float32), np.zeros(1, np.uint8))
-        _dispatch.kernel("lookup")(made[0], np.arange(255, -1, -1, dtype=np.uint8), made[2])
+        dispatch.kernel("quantize")(x.reshape(1, 1, -1), step, zero, made[0].reshape(1, 1, -1), KINDS["uint8"])
+        dispatch.kernel("dynamic_quantize")(x[HARD.size :], made[1, HARD.size :], np.zeros(1, np.float32), np.zeros(1, np.uint8))
+        dispatch.kernel("lookup")(made[0], np.arange(255, -1, -1, dtype=np.uint8), made[2])
     assert (made[2] == 255 - made[0]).all()
     want = np.where(np.isnan(x), 0, np.clip(np.rint(x / np.float32(0.25)) + 7, 0, 255))
     np.testing.assert_array_equal(made[0], want)
@@ -130,7 +130,7 @@ def test_two_threads_give_the_same(threads: int) -> None:
 
 def test_reference_of_a_product_by_hand(variant: str) -> None:
     """(x - 1) w, + bias, times 0.5, rounded to even, + 10."""
-    packed = _dispatch.kernel("qconv_pack")(
+    packed = dispatch.kernel("qconv_pack")(
         np.array([[1, -1, 2, 0, 0], [127, 0, 0, 0, 3]], np.int8).reshape(2, 5, 1, 1, 1), None, np.full(2, 0.5, np.float32),
         np.array([0, 1], np.int32), None, (1, 1, 1), (1, 1, 1), 1,
     )  # fmt: skip
@@ -139,7 +139,7 @@ def test_reference_of_a_product_by_hand(variant: str) -> None:
         np.zeros((1, 1, 1, 2, 2), np.uint8),
     )
     kinds = (KINDS["uint8"], KINDS["uint8"], 10)
-    _dispatch.kernel("qconv")(x, packed, np.ones(1, np.uint8), None, out, (0,) * 6, True, True, *kinds)
+    dispatch.kernel("qconv")(x, packed, np.ones(1, np.uint8), None, out, (0,) * 6, True, True, *kinds)
     # sums 5 and 125, 255 and 32262
     np.testing.assert_array_equal(out.reshape(2, 2), [[12, 72], [138, 255]])
 
@@ -173,7 +173,7 @@ def test_quantize(kind: str, variant: str) -> None:
             def call(shape: Any = shape, step: Any = step, zero: Any = zero) -> np.ndarray:
                 out = guarded(np.zeros(shape, kind))
                 x = guarded(floats(int(np.prod(shape))).reshape(shape))
-                _dispatch.kernel("quantize")(x, step, zero, out, KINDS[kind])
+                dispatch.kernel("quantize")(x, step, zero, out, KINDS[kind])
                 return out
 
             np.testing.assert_array_equal(*both(call))
@@ -190,7 +190,7 @@ def test_dequantize(kind: str, variant: str) -> None:
             def call(shape: Any = shape, step: Any = step, zero: Any = zero) -> np.ndarray:
                 out = guarded(np.zeros(shape, np.float32))
                 x = guarded(any_of(np.random.default_rng(1), kind, shape))
-                _dispatch.kernel("dequantize")(x, step, zero, out, KINDS[kind])
+                dispatch.kernel("dequantize")(x, step, zero, out, KINDS[kind])
                 return out
 
             np.testing.assert_array_equal(*both(call))
@@ -203,7 +203,7 @@ def test_dynamic_quantize(variant: str) -> None:
 
             def call(x: np.ndarray = x) -> tuple[np.ndarray, ...]:
                 made = guarded(np.zeros(x.shape, np.uint8)), np.zeros(1, np.float32), np.zeros(1, np.uint8)
-                _dispatch.kernel("dynamic_quantize")(guarded(x), *made)
+                dispatch.kernel("dynamic_quantize")(guarded(x), *made)
                 return made
 
             for got, want in zip(*both(call), strict=True):
@@ -221,7 +221,7 @@ def test_binary(op: str, kind: str, variant: str) -> None:
             def call(a: Any = a, b: Any = b, options: Any = options) -> np.ndarray:
                 rng, out = np.random.default_rng(1), guarded(np.zeros(a, kind))
                 x, y = guarded(any_of(rng, kind, a)), guarded(any_of(rng, kind, b))
-                _dispatch.kernel("qbinary")(x, y, out, BINARY[op], options)
+                dispatch.kernel("qbinary")(x, y, out, BINARY[op], options)
                 return out
 
             np.testing.assert_array_equal(*both(call))
@@ -243,7 +243,7 @@ def test_pools(op: str, kind: str, variant: str) -> None:
                 out = guarded(np.zeros((2, *out_size, c), kind))
                 x = guarded(any_of(np.random.default_rng(2), kind, (2, *size, c)))
                 options = (4, 0.02, 0.015, 9, count)
-                _dispatch.kernel("qpool")(x, out, *rest, (1, 1, 1), pads, REDUCE[op], KINDS[kind], options)
+                dispatch.kernel("qpool")(x, out, *rest, (1, 1, 1), pads, REDUCE[op], KINDS[kind], options)
                 return out
 
             np.testing.assert_array_equal(*both(call))
@@ -254,5 +254,5 @@ def test_lookup(variant: str) -> None:
     for n in SIZES:
         x = any_of(np.random.default_rng(n), "int8", n)
         out = guarded(np.zeros(n, np.int8))
-        _dispatch.kernel("lookup")(guarded(x), table, out)
+        dispatch.kernel("lookup")(guarded(x), table, out)
         np.testing.assert_array_equal(out.view(np.uint8), table[x.view(np.uint8)])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import Activation, GruOptions, LstmOptions, RnnOptions
 
 from .sequences import (
@@ -388,4 +388,4 @@ def test_identity_overflows_as_in_the_formula(variant: str) -> None:
     p.x[1, 0, 0] = np.inf
     got, want = run(p), reference(p)
     np.testing.assert_array_equal(np.isfinite(got.out), np.isfinite(want.out))
-    assert _dispatch.current() == variant
+    assert dispatch.current() == variant

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import GruOptions, LstmOptions
 from tests.guard import guarded, guarded_empty
 
@@ -110,7 +110,7 @@ def test_threads_do_not_matter(variant: str, cell: str, shape: tuple[int, int, i
 @pytest.mark.parametrize("shape", [(24, 1, 7, 650), (12, 3, 7, 690)], ids=str)
 def test_units_may_be_cut_among_threads(cell: str, shape: tuple[int, int, int, int]) -> None:
     """Few sequences and a large R: each thread has some of the units of every step."""
-    if not _dispatch.levels():
+    if not dispatch.levels():
         pytest.skip("the compiled engine is not built here")
     p = make(cell, shape, lengths=tuple(shape[0] - 3 * j for j in range(shape[1])))
     before, results = fl.get_num_threads(), []
@@ -231,7 +231,7 @@ def step_of(p: Problem, packed: Any, *missing: str) -> Any:
     shapes["cn"] = (p.directions, batch, p.hidden)
     given = p._replace(**{name: None if getattr(p, name) is None else getattr(p, name).shape for name in ("h0", "c0", "lengths")})
     results = (None if name in missing else shapes[name] for name in ("out", "hn", "cn"))
-    return call(given, packed, p.x.shape, *results, False, False, False, maker=_dispatch.step(p.kernel))
+    return call(given, packed, p.x.shape, *results, False, False, False, maker=dispatch.step(p.kernel))
 
 
 def operands(p: Problem, result: dict[str, Any]) -> list[Any]:
@@ -275,7 +275,7 @@ def test_a_step_keeps_its_weights_alive(variant: str) -> None:
 @pytest.mark.parametrize("kernel", KINDS)
 def test_making_a_step_costs_microseconds(kernel: str) -> None:
     """Lengths vary from call to call. Packing the weights of this size takes milliseconds."""
-    if not _dispatch.levels():
+    if not dispatch.levels():
         pytest.skip("the compiled engine is not built here")
     with fl.kernels.use("aot"):
         p = problem(kernel, (100, 1, 512, 512))

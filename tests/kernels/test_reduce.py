@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.reference import reduce as reference
 from fastlayers.kernels.table import REDUCE
 from tests.guard import guarded, guarded_empty
@@ -42,8 +42,8 @@ def run(name: str, x: np.ndarray, edge: str = "") -> np.ndarray:
     out = guarded_empty(shape, edge) if edge else np.full(shape, 77, np.float32)
     x = guarded(x, edge) if edge else x.view()
     x.flags.writeable = False
-    _dispatch.kernel("reduce")(x, out, REDUCE[name])
-    step = _dispatch.step("reduce")
+    dispatch.kernel("reduce")(x, out, REDUCE[name])
+    step = dispatch.step("reduce")
     if step is not None:
         again = np.full(shape, 77, np.float32)
         step(x.shape, shape, REDUCE[name])(x, again)

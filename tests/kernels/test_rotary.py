@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.reference import rotary as reference
 from tests.guard import guarded, guarded_empty
 
@@ -25,7 +25,7 @@ def run(shape: tuple[int, ...], half: int, entries: int, interleaved: bool, edge
     for a in inputs:
         a.flags.writeable = False
     out, want = guarded_empty(shape, edge), np.empty(shape, np.float32)
-    _dispatch.kernel("rotary")(*inputs, out, interleaved)
+    dispatch.kernel("rotary")(*inputs, out, interleaved)
     reference.rotary(x, cos, sin, want, interleaved)
     np.testing.assert_allclose(out, want, rtol=1e-6, atol=1e-6)
     return np.array(out)

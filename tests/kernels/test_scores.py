@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.reference import scores as reference
 from tests.guard import guarded, guarded_empty
 
@@ -26,7 +26,7 @@ def both(
 ) -> list[list[np.ndarray]]:
     """What the current variant and the reference write."""
     found = []
-    for call, at in ((_dispatch.kernel(function), edge), (getattr(reference, function), "")):
+    for call, at in ((dispatch.kernel(function), edge), (getattr(reference, function), "")):
         given = [None if x is None else guarded(x, at) if at else np.array(x, order="C") for x in inputs]
         for x in given:
             if x is not None:

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.reference import softmax as reference
 from tests.goldens import make_activation
 from tests.guard import guarded, guarded_empty
@@ -22,7 +22,7 @@ INNER = (2, 3, 4, 5, 7, 15, 16, 17, 31, 32, 33, 63, 65, 511, 513)
 
 def run(name: str, x: np.ndarray, edge: str = "") -> np.ndarray:
     out = guarded_empty(x.shape, edge) if edge else blank(*x.shape)
-    _dispatch.kernel(name)(guarded(x, edge) if edge else x, out)
+    dispatch.kernel(name)(guarded(x, edge) if edge else x, out)
     return out
 
 

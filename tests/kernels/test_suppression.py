@@ -11,7 +11,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.errors import ShapeError
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from tests.guard import guarded
 
 from ..each import each
@@ -51,7 +51,7 @@ def plain(boxes: np.ndarray, scores: np.ndarray, size: int, value: float, least:
 def run(boxes: np.ndarray, scores: np.ndarray, size: int, value: float, least: float | None, centred: bool) -> list[list[int]]:
     rows = scores.shape[0] * scores.shape[1] * min(size, scores.shape[2])
     out, count = guarded(np.zeros((rows, 3), np.int64), "end"), np.zeros(1, np.int64)
-    _dispatch.kernel("suppress")(guarded(boxes, "end"), guarded(scores, "end"), out, count, size, value, least, centred)
+    dispatch.kernel("suppress")(guarded(boxes, "end"), guarded(scores, "end"), out, count, size, value, least, centred)
     rows_found: list[list[int]] = out[: count[0]].tolist()
     return rows_found
 
@@ -97,7 +97,7 @@ def test_arrays_that_do_not_fit(variant: str) -> None:
     for b, rows in ((boxes[:, :4], 10), (boxes, 9), (boxes[..., :3], 10)):
         out, count = np.zeros((rows, 3), np.int64), np.zeros(1, np.int64)
         with pytest.raises(ShapeError, match="suppress: boxes have shape"):
-            _dispatch.kernel("suppress")(np.ascontiguousarray(b), scores, out, count, 5, 0.5, None, False)
+            dispatch.kernel("suppress")(np.ascontiguousarray(b), scores, out, count, 5, 0.5, None, False)
 
 
 def test_threads_change_nothing() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import Activation
 
 from ..guard import guarded
@@ -102,7 +102,7 @@ def run(
     place: Callable[[np.ndarray], np.ndarray] = np.ascontiguousarray,
 ) -> np.ndarray:
     """Runs `winograd` of the current variant; `residual` and the result are channels-first whatever the layouts."""
-    packed = _dispatch.kernel("winograd_pack")(place(p.weight), None if p.bias is None else place(p.bias), tile)
+    packed = dispatch.kernel("winograd_pack")(place(p.weight), None if p.bias is None else place(p.bias), tile)
     x = place(np.ascontiguousarray(np.moveaxis(p.x, 1, -1)) if x_last else p.x)
     out = np.full(p.out_shape, np.nan, np.float32)
     if out_last:
@@ -111,7 +111,7 @@ def run(
     out = place(out)
     residual = None if residual is None else place(residual)
     x.flags.writeable = False
-    _dispatch.kernel("winograd")(x, packed, out, p.pads, x_last, out_last, residual, activation)
+    dispatch.kernel("winograd")(x, packed, out, p.pads, x_last, out_last, residual, activation)
     return np.moveaxis(out, -1, 1) if out_last else out
 
 
@@ -261,8 +261,8 @@ def test_packed_weights_are_copies(variant: str, tile: int) -> None:
     assert case.bias is not None
     before = run(tile, case)
     weight, bias = case.weight.copy(), case.bias.copy()
-    packed = _dispatch.kernel("winograd_pack")(weight, bias, tile)
+    packed = dispatch.kernel("winograd_pack")(weight, bias, tile)
     weight[:], bias[:] = np.nan, np.nan
     out = np.empty(case.out_shape, np.float32)
-    _dispatch.kernel("winograd")(case.x, packed, out, case.pads, False, False, None, IDENTITY)
+    dispatch.kernel("winograd")(case.x, packed, out, case.pads, False, False, None, IDENTITY)
     np.testing.assert_array_equal(bits(out), bits(before))

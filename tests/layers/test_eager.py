@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch, conv_choice
+from fastlayers.kernels import conv_choice, dispatch
 from fastlayers.layers import conv as layer_file
 from fastlayers.program import bindings
 
@@ -175,7 +175,7 @@ def test_many_threads_with_many_sizes() -> None:
         found = list(pool.map(layer, xs))
     for x, y in zip(xs, found, strict=True):
         np.testing.assert_array_equal(y, layer(x))
-    assert _dispatch.current() in layer._weights.packed
+    assert dispatch.current() in layer._weights.packed
 
 
 def test_results_are_fresh() -> None:

@@ -46,9 +46,9 @@ def test_an_id_out_of_range_is_named(wrong: int, variant: str) -> None:
 
 def test_an_onnx_gather_names_what_is_out_of_range(variant: str) -> None:
     """Gather itself lets numbers below 0 count from the end."""
-    graph = fl.graph.ir.Graph(
-        (fl.graph.ir.Value("i", (2,), np.dtype(np.int64)),), (fl.graph.ir.Value("y", (2, 3), np.dtype(np.float32)),),
-        (fl.graph.ir.Node("Gather", ("table", "i"), ("y",), {}),), {"table": TABLE}, {},
+    graph = fl.graph.Graph(
+        (fl.graph.Value("i", (2,), np.dtype(np.int64)),), (fl.graph.Value("y", (2, 3), np.dtype(np.float32)),),
+        (fl.graph.Node("Gather", ("table", "i"), ("y",), {}),), {"table": TABLE}, {},
     )  # fmt: skip
     model = fl.Model(graph)
     np.testing.assert_array_equal(model(np.array([-1, 0])), TABLE[[-1, 0]])

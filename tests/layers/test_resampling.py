@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.resize_tables import torch_taps
 
 from ..goldens.front_cases import FunctionCase, LayerCase, arrays
@@ -67,15 +67,15 @@ def test_kernel_at_edges_of_memory(mode: str, inner: int, variant: str, threads:
         x = rng.standard_normal((2, 1, *size, inner)).astype(np.float32)
         with fl.kernels.use("reference"):
             want = np.empty((2, 1, *out, inner), np.float32)
-            _dispatch.kernel("resize")(x, _dispatch.kernel("resize_pack")(axes, x.shape[1:]), want)
-        packed = _dispatch.kernel("resize_pack")(axes, x.shape[1:])
+            dispatch.kernel("resize")(x, dispatch.kernel("resize_pack")(axes, x.shape[1:]), want)
+        packed = dispatch.kernel("resize_pack")(axes, x.shape[1:])
         for edge in ("start", "end"):
             y = guarded_empty(want.shape, edge)
-            _dispatch.kernel("resize")(guarded(x, edge), packed, y)
+            dispatch.kernel("resize")(guarded(x, edge), packed, y)
             np.testing.assert_allclose(y, want, rtol=TOLERANCE, atol=TOLERANCE, err_msg=str((size, out)))
             if mode == "nearest":
                 np.testing.assert_array_equal(y, want)
-        step = _dispatch.step("resize")
+        step = dispatch.step("resize")
         if step is not None:
             again = np.empty_like(want)
             step(x.shape, packed, want.shape)(x, again)
@@ -94,10 +94,10 @@ def test_many_taps_of_three_axes(variant: str, threads: int) -> None:
     for inner in (1, 2, 19):
         x = rng.standard_normal((1, *sizes, inner)).astype(np.float32)
         made = []
-        for name in ("reference", _dispatch.current()):
+        for name in ("reference", dispatch.current()):
             with fl.kernels.use(name):
                 y = np.full((1, *outs, inner), np.nan, np.float32)
-                _dispatch.kernel("resize")(x, _dispatch.kernel("resize_pack")(tuple(axes), x.shape[1:]), y)
+                dispatch.kernel("resize")(x, dispatch.kernel("resize_pack")(tuple(axes), x.shape[1:]), y)
                 made.append(y)
         np.testing.assert_allclose(made[1], made[0], rtol=1e-4, atol=1e-5 * float(np.abs(made[0]).max()))
 

@@ -9,7 +9,7 @@ import pytest
 
 import fastlayers as fl
 import fastlayers.functional as F
-from fastlayers.kernels import _dispatch, transposed_phases
+from fastlayers.kernels import dispatch, transposed_phases
 
 from ..goldens.front_cases import arrays
 
@@ -49,11 +49,11 @@ def test_phases_give_the_bits_of_the_kernel(
     if last:
         given["layout"], x = "nhwc", np.ascontiguousarray(np.moveaxis(x, 1, -1))
     called: list[str] = []
-    kernel = _dispatch.kernel
-    monkeypatch.setattr(_dispatch, "kernel", lambda name: lambda *args: (called.append(name), kernel(name)(*args))[1])
+    kernel = dispatch.kernel
+    monkeypatch.setattr(dispatch, "kernel", lambda name: lambda *args: (called.append(name), kernel(name)(*args))[1])
     got = F.conv_transpose2d(x, w, b, **given)
     assert ("depthwise" in called) == (variant != "reference") and called.count("conv_transpose") == (variant == "reference")
-    monkeypatch.setattr(_dispatch, "kernel", kernel)
+    monkeypatch.setattr(dispatch, "kernel", kernel)
     model = fl.compile(lambda x: F.conv_transpose2d(x, w, b, **given), x, require_native=variant != "reference")
     compiled = model(x)
     assert "depthwise" in model.summary() or variant == "reference"
@@ -76,8 +76,8 @@ def test_what_the_kernel_does_itself(place: Any, small: None, monkeypatch: pytes
     x, w = arrays(str(place), (1, c, *size), (c, m, k, k))
     given: dict[str, Any] = {"stride": stride, "padding": padding, "output_padding": extra, "dilation": dilation, "groups": c}
     called: list[str] = []
-    kernel = _dispatch.kernel
-    monkeypatch.setattr(_dispatch, "kernel", lambda name: lambda *args: (called.append(name), kernel(name)(*args))[1])
+    kernel = dispatch.kernel
+    monkeypatch.setattr(dispatch, "kernel", lambda name: lambda *args: (called.append(name), kernel(name)(*args))[1])
     got = F.conv_transpose2d(x, w, **given)
     assert called.count("conv_transpose") == 1 and "depthwise" not in called
     with fl.kernels.use("reference"):

@@ -17,8 +17,8 @@ import numpy as np
 import fastlayers as fl
 from fastlayers.errors import ours
 from fastlayers.formats import own
-from fastlayers.graph.ir import Graph, Node, Value
-from fastlayers.kernels import _dispatch
+from fastlayers.ir.graph import Graph, Node, Value
+from fastlayers.kernels import dispatch
 from fastlayers.model.model import Model, Options
 from tests.graph.examples import EXAMPLES
 from tests.graph.test_compiled import compiled, inputs
@@ -143,7 +143,7 @@ def trial(seed: int) -> Callable[[], Any]:
     graph, feeds = changed(seed)
     random = np.random.default_rng(seed ^ 0x5EED)
     optimize = random.integers(4) == 0
-    variant = _dispatch.variant("reference" if random.integers(8) == 0 else "")
+    variant = dispatch.variant("reference" if random.integers(8) == 0 else "")
 
     def go() -> Any:
         options = Options(optimize=bool(optimize), bodies=bool(optimize), rounds=1000, most=extremes.MOST)

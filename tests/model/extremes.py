@@ -24,8 +24,8 @@ import numpy as np
 
 import fastlayers as fl
 from fastlayers.errors import Error
-from fastlayers.graph.ir import Graph, Node, Value
-from fastlayers.kernels import _dispatch
+from fastlayers.ir.graph import Graph, Node, Value
+from fastlayers.kernels import dispatch
 from fastlayers.model.model import Model, Options
 from tests.operators.cases import Case, all_cases
 
@@ -132,7 +132,7 @@ def trial(seed: int) -> Callable[[], Any]:
     graph, feeds = damaged(seed)
     random = np.random.default_rng(seed ^ 0x5EED)
     optimize = bool(random.integers(2))
-    variant = _dispatch.variant("reference" if random.integers(3) == 0 else "")
+    variant = dispatch.variant("reference" if random.integers(3) == 0 else "")
 
     def go() -> Any:
         model = Model(graph, Options(optimize=optimize, bodies=optimize, rounds=1000, most=MOST), variant=variant)
@@ -217,7 +217,7 @@ def trial_of_file(make: Callable[[int], tuple[bytes, list[np.ndarray]]]) -> Call
         content, feeds = make(seed)
 
         def go() -> Any:
-            with fl.kernels.use("reference" if seed % 3 == 0 else _dispatch.available()[0]):
+            with fl.kernels.use("reference" if seed % 3 == 0 else dispatch.available()[0]):
                 model = fl.load(content, max_bytes=MOST, max_rounds=1000, optimize=bool(seed % 2))
                 return model(*feeds)
 

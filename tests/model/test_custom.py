@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.model.custom import forget
 
 from ..formats.onnx_build import graph, model, node, value_info
@@ -160,7 +160,7 @@ def scaled() -> Iterator[Callable[..., Any]]:
 
 
 @pytest.mark.jit
-@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+@pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 def test_numba_compiled_is_a_native_step(scaled: Callable[..., Any]) -> None:
     f, b = fl.functional, np.array([1, 2, 3], np.float32)
     made = fl.compile(
@@ -179,7 +179,7 @@ def test_numba_compiled_is_a_native_step(scaled: Callable[..., Any]) -> None:
 
 
 @pytest.mark.jit
-@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+@pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 def test_errors_of_a_native_step_are_those_of_the_function(scaled: Callable[..., Any]) -> None:
     made = fl.compile(lambda x: scaled(x, np.ones(3))[0], fl.graph.Input("x", ("n", 3)))
     for _ in range(2):
@@ -191,7 +191,7 @@ def test_errors_of_a_native_step_are_those_of_the_function(scaled: Callable[...,
 
 
 @pytest.mark.jit
-@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+@pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 def test_what_numba_cannot_make_a_c_function_of_stays_a_step_of_python() -> None:
     numba = pytest.importorskip("numba")
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.graph.ir import Graph, Node, Value
+from fastlayers.ir.graph import Graph, Node, Value
 from fastlayers.model.custom import forget
 
 ROOT = Path(__file__).parents[2]

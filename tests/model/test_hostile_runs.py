@@ -18,7 +18,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.errors import LimitError, ShapeError, UnsupportedError
-from fastlayers.graph.ir import Graph, Node, Value
+from fastlayers.ir.graph import Graph, Node, Value
 from fastlayers.model.model import Model, Options
 from tests.formats import onnx_build as ob
 from tests.formats import tflite_build as tb

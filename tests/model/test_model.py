@@ -17,7 +17,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers import functional as F
-from fastlayers.graph.ir import Graph
+from fastlayers.ir.graph import Graph
 from fastlayers.model.model import Model, Options
 from tests.program.graphs import graph, node, normal
 

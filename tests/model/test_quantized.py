@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
 GOLDEN = Path(__file__).parents[1] / "goldens" / "quantized.npz"
 # Static networks give the same integers as ONNX Runtime. What is left are softmax and sigmoid of floats, whose last bit may be
@@ -55,7 +55,7 @@ def test_strict_graphs_too(name: str, variant: str) -> None:
 
 
 @pytest.mark.parametrize("name", STATIC)
-@pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+@pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 def test_static_networks_run_on_kernels_alone(name: str, threads: int) -> None:
     model = model_of(name)
     summary = str(model.summary({"x": golden()[f"{name}.x"].shape}))

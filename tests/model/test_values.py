@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.graph.ir import Graph, Node, Value
+from fastlayers.ir.graph import Graph, Node, Value
 from tests.program.graphs import graph, node, normal
 
 NAMES = ["/block1/conv1/Conv_output_0", "/block1/relu/Relu_output_0", "/block2/conv1/Conv_output_0"]

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastlayers.errors import Error
-from fastlayers.graph.ir import Graph, Node, Value
-from fastlayers.kernels import _dispatch
+from fastlayers.ir.graph import Graph, Node, Value
+from fastlayers.kernels import dispatch
+from fastlayers.operators.builder import Call, PythonCall
 from fastlayers.program import Program
-from fastlayers.program.builder import Call, PythonCall
 
 __all__ = ["Form", "forms", "runs_in"]
 
@@ -108,7 +108,7 @@ def elementwise() -> Iterator[Form]:
 
 def casts() -> Iterator[Form]:
     """From every dtype to every other."""
-    from fastlayers.operators._shapes import DTYPES
+    from fastlayers.operators.shapes import DTYPES
 
     for number, dtype in DTYPES.items():
         for source in ALL:
@@ -233,7 +233,7 @@ def runs_in(item: Form) -> str:
     """What runs a form: "native"; "numpy", for a step in NumPy; "alone", where sizes depend on values; "refused"."""
     graph, feeds = graph_of(item)
     try:
-        plan = Program(graph, _dispatch.variant()).binding(feeds).plan
+        plan = Program(graph, dispatch.variant()).binding(feeds).plan
     except Error as error:
         return f"refused: {error}"
     if plan is None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from fastlayers.formats.onnx.graph import to_graph
-from fastlayers.graph.ir import Graph, Node, Value
-from fastlayers.kernels import _dispatch
+from fastlayers.ir.graph import Graph, Node, Value
+from fastlayers.kernels import dispatch
 from fastlayers.program import Program
 
 
@@ -115,7 +115,7 @@ def one(op: str, arrays: Sequence[np.ndarray | None], outputs: int = 1, **attrib
 def run(made: Graph, arrays: Sequence[np.ndarray | None], variant: str = "reference") -> Sequence[np.ndarray]:
     """A graph's outputs under a variant."""
     with _use(variant):
-        program = Program(made, _dispatch.variant())
+        program = Program(made, dispatch.variant())
     given = [np.array(a, order="C") for a in arrays if a is not None]
     return program.binding(given).run(given)
 

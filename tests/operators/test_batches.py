@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.program import Program
 from tests.kernels.space import bits
 
@@ -74,7 +74,7 @@ def independent(before: np.ndarray, after: np.ndarray, times: int) -> int | None
 def run(item: Case, threads: int) -> list[np.ndarray]:
     fl.set_num_threads(threads)
     graph, given = graph_of(item, item.data)
-    return [np.asarray(y) for y in Program(graph, _dispatch.variant()).binding(given).run(given)]
+    return [np.asarray(y) for y in Program(graph, dispatch.variant()).binding(given).run(given)]
 
 
 def compared(item: Case, axes: Axes, times: int, rng: np.random.Generator) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from fastlayers.errors import FormatError, UnsupportedError
 from fastlayers.formats.onnx import graph as graphs
-from fastlayers.graph.ir import Graph
+from fastlayers.ir.graph import Graph
 from fastlayers.operators import OPERATORS
 
 from .models import graph, info, model, node, run, to_graph

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from fastlayers.errors import Error
-from fastlayers.graph.ir import Dim, Graph, Node, Value
-from fastlayers.kernels import _dispatch
+from fastlayers.ir.graph import Dim, Graph, Node, Value
+from fastlayers.kernels import dispatch
 from fastlayers.operators import OPERATORS, Spec, View
 from fastlayers.operators.control import Meter
+from fastlayers.operators.reference import run_operator
 from fastlayers.program import Program
-from fastlayers.program.binder import run_operator
 
 from ..each import each
 from .cases import Case, all_cases
@@ -167,7 +167,7 @@ def test_program(op: str, variant: str) -> None:
     for item in BY_OPERATOR[op]:
         for constants in {item.data, len(item.inputs)}:
             graph, given = graph_of(item, constants)
-            program = Program(graph, _dispatch.variant())
+            program = Program(graph, dispatch.variant())
             copies = [a.copy() for a in given]
             for got, want in zip(program.binding(given).run(given), expected(item), strict=False):
                 close(got, want, item.ulp)
@@ -179,7 +179,7 @@ def test_program(op: str, variant: str) -> None:
 def test_alone(op: str, variant: str) -> None:
     for item in BY_OPERATOR[op]:
         graph, given = graph_of(item, item.data)
-        program = Program(graph, _dispatch.variant())
+        program = Program(graph, dispatch.variant())
         program.stages.cuts.update(range(len(graph.nodes)))
         for got, want in zip(program.stages.run(given, Meter()), expected(item), strict=False):
             close(got, want, item.ulp)
@@ -190,7 +190,7 @@ def test_kernels_do_it_all(op: str) -> None:
     for item in BY_OPERATOR[op]:
         if item.native:
             graph, given = graph_of(item, item.data)
-            Program(graph, _dispatch.variant(), native=True).binding(given)
+            Program(graph, dispatch.variant(), native=True).binding(given)
 
 
 @operators

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fastlayers.errors import Error, UnsupportedError
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.program import Program
 from tests.goldens.contrib_cases import CASES, ContribCase, small
 
@@ -36,7 +36,7 @@ def run(
     known = {n: a for i, (n, a) in enumerate(zip(names, inputs, strict=True)) if a is not None and i in constants}
     wanted = [o for o in outputs if o]
     proto = graph([node(op, names, outputs, domain, **attributes)], [info(n, a) for n, a in given.items()], wanted, known)
-    made = Program(to_graph(model(proto, 21, **{"com.microsoft": 1})), _dispatch.variant(), native=native)
+    made = Program(to_graph(model(proto, 21, **{"com.microsoft": 1})), dispatch.variant(), native=native)
     arrays = [np.array(a, order="C") for a in given.values()]
     return list(made.binding(arrays).run(arrays))
 

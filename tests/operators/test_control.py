@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fastlayers.errors import DTypeError, FormatError, LimitError, ShapeError
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.operators import control
 from fastlayers.operators.control import Meter
 from fastlayers.program import Program
@@ -31,7 +31,7 @@ def i64(value: Any) -> np.ndarray:
 
 def run(main: Any, *values: Any, opset: int = 17, meter: Meter | None = None) -> list[Any]:
     """A model's outputs, twice, so that what was cached is used."""
-    program = Program(to_graph(model(main, opset)), _dispatch.variant())
+    program = Program(to_graph(model(main, opset)), dispatch.variant())
     first = program.evaluate(values, meter or Meter())
     for a, b in zip(first, program.evaluate(values, Meter()), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -266,7 +266,7 @@ def test_map_over_sequences(variant: str) -> None:
     seq.kind = "sequence(tensor)"
     main = graph([node("SequenceMap", ["xs", "x"], ["ys", "ts"], body=body)], [seq, info("x")], ["ys", "ts"])
     given = [X[:1], X[:2], X[:5]]
-    ys, ts = Program(to_graph(model(main, 17)), _dispatch.variant()).evaluate([given, X[:1]], Meter())
+    ys, ts = Program(to_graph(model(main, 17)), dispatch.variant()).evaluate([given, X[:1]], Meter())
     for y, t, x in zip(ys, ts, given, strict=True):
         np.testing.assert_array_equal(y, x + X[:1])
         np.testing.assert_array_equal(t, x.shape)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fastlayers.errors import FormatError, UnsupportedError
-from fastlayers.graph.ir import Graph
+from fastlayers.ir.graph import Graph
 
 from .models import graph, info, model, node, run, to_graph
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import BORDERS
 
 from ..guard import guarded
@@ -33,9 +33,9 @@ def test_torch(name: str, variant: str) -> None:
 def test_every_size(border: str, mode: int, variant: str, threads: int) -> None:
     """Around the places of a task; also NaN, infinity and places far away. The numbers of a place depend on nothing else."""
     rng = np.random.default_rng(mode)
-    kernel = _dispatch.kernel("grid_sample")
+    kernel = dispatch.kernel("grid_sample")
     with fl.kernels.use("reference"):
-        reference = _dispatch.kernel("grid_sample")
+        reference = dispatch.kernel("grid_sample")
     for size in ((5,), (4, 7), (2, 1, 3)):
         x = rng.standard_normal((2, 3, int(np.prod(size)))).astype(np.float32)
         for count in (0, 1, 32, 33, 97):
@@ -63,5 +63,5 @@ def test_what_is_outside_is_not_read() -> None:
     """Zeros around an image of infinities stay zeros."""
     x = np.full((1, 1, 2, 2), np.inf, np.float32)
     grid = np.array([[[[-3.0, 0.0], [9.0, 9.0], [0.0, 0.0]]]], np.float32)
-    for variant in ("reference", _dispatch.variant().name):
+    for variant in ("reference", dispatch.variant().name):
         np.testing.assert_array_equal(run(one("GridSample", [x, grid]), [x, grid], variant)[0].reshape(-1), [0, 0, np.inf])

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fastlayers.errors import DTypeError, Error, LimitError, ShapeError, UnsupportedError
-from fastlayers.graph.ir import Node
+from fastlayers.ir.graph import Node
 from fastlayers.operators import OPERATORS, Spec, View
-from fastlayers.program.binder import run_operator
+from fastlayers.operators.reference import run_operator
 
 from .cases.features import POOL, ROWS, TEXT, TREE, trees, words
 from .cases.vision import BOX, ONE, SCORE, K, X, offsets

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastlayers.graph.ir import Node, Shape
+from fastlayers.ir.graph import Node, Shape
 from fastlayers.operators import OPERATORS, Spec, View
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fastlayers.graph.ir import Graph, Node, Value
-from fastlayers.kernels import _dispatch
+from fastlayers.ir.graph import Graph, Node, Value
+from fastlayers.kernels import dispatch
 from fastlayers.operators import OPERATORS, Spec, View
+from fastlayers.operators.builder import Call, PythonCall
+from fastlayers.operators.reference import run_operator
 from fastlayers.program import Program
-from fastlayers.program.binder import run_operator
-from fastlayers.program.builder import Call, PythonCall
 
 FLOAT32 = np.dtype(np.float32)
 MOST = 20000  # elements of an array
@@ -55,7 +55,7 @@ class Maker:
     def check(self, *outputs: str, runs: int = 2) -> Program:
         """Runs everything; the outputs, inputs and fed arrays must be as numpy has them."""
         values = tuple(Value(n, None, FLOAT32) for n in outputs)
-        program = Program(Graph(tuple(self.inputs), values, tuple(self.nodes), self.constants), _dispatch.variant())
+        program = Program(Graph(tuple(self.inputs), values, tuple(self.nodes), self.constants), dispatch.variant())
         feeds = [self.arrays[v.name].copy() for v in self.inputs]
         for _ in range(runs):
             results = program.binding(feeds).run(feeds)

@@ -12,10 +12,10 @@ from fastlayers.errors import DTypeError, UnsupportedError
 from fastlayers.formats._arrays import float8_values
 from fastlayers.formats.onnx.elements import ELEMENTS, small_values
 from fastlayers.formats.onnx.graph import to_graph
-from fastlayers.graph.ir import Graph, Value
+from fastlayers.ir.graph import Graph, Value
 from fastlayers.model.feeds import convert
 from fastlayers.model.model import Model
-from fastlayers.operators._narrow import NARROW, narrowed
+from fastlayers.operators.narrow import NARROW, narrowed
 
 from .models import graph, info, model, node
 

@@ -14,14 +14,14 @@ from fastlayers.errors import UnsupportedError
 from fastlayers.formats.onnx.canonical import RULES
 from fastlayers.formats.onnx.domains import OTHERS
 from fastlayers.formats.onnx.schema import NEWEST, OLDEST, UNCHANGED, Schema, schemas
-from fastlayers.graph.ir import Node
-from fastlayers.kernels import _dispatch
+from fastlayers.ir.graph import Node
+from fastlayers.kernels import dispatch
 from fastlayers.operators import OPERATORS, Spec, View
-from fastlayers.operators._shapes import DTYPES
 from fastlayers.operators.control import CONTROL, Meter
+from fastlayers.operators.reference import run_operator
 from fastlayers.operators.sequence import SEQUENCES
+from fastlayers.operators.shapes import DTYPES
 from fastlayers.program import Program
-from fastlayers.program.binder import run_operator
 
 from .cases import Case, all_cases
 from .models import from_onnx, to_graph
@@ -120,7 +120,7 @@ def test_examples(op: str, variant: str) -> None:
             if given is None or want is None:
                 continue
             try:
-                program = Program(to_graph(from_onnx(example.model)), _dispatch.variant())
+                program = Program(to_graph(from_onnx(example.model)), dispatch.variant())
                 results = program.evaluate(given, Meter())
             except UnsupportedError as error:
                 if not unsupported(error):

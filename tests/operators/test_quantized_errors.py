@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fastlayers.errors import DTypeError, Error, ShapeError
-from fastlayers.graph.ir import Node
+from fastlayers.ir.graph import Node
 from fastlayers.operators import OPERATORS, Spec, View
 
 U, M, S = np.zeros((2, 3), np.uint8), np.zeros((3, 4), np.int8), np.float32(0.5)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.graph.ir import Node
-from fastlayers.kernels import _dispatch
+from fastlayers.ir.graph import Node
+from fastlayers.kernels import dispatch
 from fastlayers.model.model import Model
 from fastlayers.model.session import NodeArg
 from fastlayers.model.specs import OptionalSequenceSpec, OptionalSpec, SequenceSpec
@@ -182,7 +182,7 @@ def test_an_optional_array(variant: str) -> None:
 
 def test_arithmetic_on_a_list_is_refused() -> None:
     nodes = [node("SequenceConstruct", ["x", "x"], ["s"]), node("Neg", ["s"], ["y"])]
-    program = Program(to_graph(model(graph(nodes, [info("x", A)], ["y"]), 17)), _dispatch.variant())
+    program = Program(to_graph(model(graph(nodes, [info("x", A)], ["y"]), 17)), dispatch.variant())
     with pytest.raises(fl.DTypeError, match=r"Neg \(y\): an input is a sequence, or None: expected arrays"):
         program.evaluate([A], Meter())
 
@@ -197,7 +197,7 @@ def test_a_list_that_a_loop_fills_is_limited(monkeypatch: pytest.MonkeyPatch) ->
     )
     nodes = [node("SequenceEmpty", [], ["e"]), node("Loop", ["m", "", "e"], ["y"], body=body)]
     main = graph(nodes, [info("m", i64(1)), info("x", A)], [typed("y", "sequence(tensor)")])
-    program = Program(to_graph(model(main, 17)), _dispatch.variant())
+    program = Program(to_graph(model(main, 17)), dispatch.variant())
     same(program.evaluate([i64(3), A], Meter())[0], [A, A, A])
     monkeypatch.setattr(control, "MOST_BYTES", 3 * A.nbytes)
     program.evaluate([i64(3), A], Meter())

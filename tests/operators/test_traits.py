@@ -15,16 +15,16 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.errors import Error
-from fastlayers.graph.ir import Node
+from fastlayers.ir.graph import Node
 from fastlayers.kernels.reference.activation import evaluate
 from fastlayers.kernels.table import UNARY
 from fastlayers.operators import OPERATORS, Spec, Traits, View
-from fastlayers.operators._families import FAMILIES
 from fastlayers.operators._traits import UNDECIDED
 from fastlayers.operators.control import CONTROL
-from fastlayers.program.binder import run_operator
+from fastlayers.operators.families import FAMILIES
+from fastlayers.operators.reference import run_operator
 from fastlayers.program.cost import multiply_adds
-from fastlayers.stream import _rewrite, _shapes, _steps, _windows
+from fastlayers.stream import _shapes, _steps, _windows, rewrite
 
 from .cases import Case, all_cases
 
@@ -294,8 +294,8 @@ def test_multiply_adds(op: str, attributes: dict[str, Any], inputs: list[Spec | 
 
 def test_rules_of_streams_are_those_that_operators_name() -> None:
     assert _shapes and _steps and _windows  # which fill them
-    assert set(_rewrite.RULES) == {traits(op).time for op in NAMES} - {""}
-    assert set(_rewrite.SIZED) == {traits(op).sizes for op in NAMES} - {""}
+    assert set(rewrite.RULES) == {traits(op).time for op in NAMES} - {""}
+    assert set(rewrite.SIZED) == {traits(op).sizes for op in NAMES} - {""}
 
 
 def test_elementwise_operators_go_step_by_step() -> None:
@@ -368,7 +368,7 @@ def lists(source: str) -> Iterator[tuple[int, list[str]]]:
             yield node.lineno, found
 
 
-FOLDERS = ("graph/passes", "stream", "program")
+FOLDERS = ("passes", "stream", "program")
 
 
 @pytest.mark.parametrize("path", sorted(p for f in FOLDERS for p in (PACKAGE / f).rglob("*.py")), ids=lambda p: p.stem)

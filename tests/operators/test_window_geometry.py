@@ -12,11 +12,11 @@ import pytest
 
 import fastlayers as fl
 from fastlayers import functional
-from fastlayers.graph.ir import Graph, Node, Value
-from fastlayers.kernels import _dispatch, conv_choice
+from fastlayers.ir.graph import Graph, Node, Value
+from fastlayers.kernels import conv_choice, dispatch
 from fastlayers.operators import Spec, View
+from fastlayers.operators.reference import run_operator
 from fastlayers.program import Program
-from fastlayers.program.binder import run_operator
 
 FLOAT = np.dtype(np.float32)
 # float32 leaves a few 1e-7 of the largest output; the transforms of tiles of four up to 4e-6 (test_winograd.py).
@@ -106,7 +106,7 @@ def kernels(op: str, arrays: tuple[np.ndarray, ...], **attributes: Any) -> np.nd
     given = (Value("x0", arrays[0].shape, arrays[0].dtype),)
     constants = {f"x{i}": a for i, a in enumerate(arrays) if i}
     graph = Graph(given, (Value("y", None, np.dtype(np.void)),), (made,), constants)
-    return np.asarray(Program(graph, _dispatch.variant()).binding([arrays[0]]).run([arrays[0]])[0])
+    return np.asarray(Program(graph, dispatch.variant()).binding([arrays[0]]).run([arrays[0]])[0])
 
 
 def close(got: np.ndarray, want: np.ndarray, what: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fastlayers.graph.ir import Graph, Node, Value
+from fastlayers.ir.graph import Graph, Node, Value
 
 FLOAT = np.dtype(np.float32)
 

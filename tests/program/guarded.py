@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from fastlayers.kernels.table import KERNELS
+from fastlayers.operators.builder import ARENA, CONSTANT, INPUT, OUTPUT, Buffer, Call, Ref
 from fastlayers.program import binder, compiled, program
-from fastlayers.program.builder import ARENA, CONSTANT, INPUT, OUTPUT, Buffer, Call, Ref
 from fastlayers.program.trace import Record
 
 __all__ = ["ALIGN", "Region", "Seen", "check_layout", "guard", "uses"]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastlayers.operators.builder import Builder, Ref
 from fastlayers.program import arena
-from fastlayers.program.builder import Builder, Ref
 from fastlayers.program.trace import Record, settled
 
 from .guarded import ALIGN, check_layout, uses

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.graph.ir import Graph, Node
-from fastlayers.kernels import _dispatch
+from fastlayers.ir.graph import Graph, Node
+from fastlayers.kernels import dispatch
 from fastlayers.program import Program
 from tests.kernels.space import bits
 
@@ -198,7 +198,7 @@ def cut(entry: Item, arrays: list[np.ndarray], start: int, batch: int) -> list[n
 
 def run(entry: Item, arrays: list[np.ndarray], batch: int, threads: int) -> np.ndarray:
     fl.set_num_threads(threads)
-    program = Program(sized(entry, batch), _dispatch.variant())
+    program = Program(sized(entry, batch), dispatch.variant())
     return np.asarray(program.binding(arrays).run(arrays)[0])
 
 

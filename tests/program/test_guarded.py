@@ -17,12 +17,12 @@ import pytest
 import fastlayers as fl
 from bench.cases import Case, all_cases
 from fastlayers import functional as F
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import KERNELS
 from fastlayers.operators import OPERATORS
+from fastlayers.operators.builder import INPUT, OUTPUT, Builder
 from fastlayers.program import Program
 from fastlayers.program import program as programs
-from fastlayers.program.builder import INPUT, OUTPUT, Builder
 from fastlayers.program.memory import LARGEST
 from fastlayers.program.trace import Record, Route, Trace
 from tests.formats import test_onnx_models as onnx_models
@@ -36,7 +36,7 @@ from .graphs import normal
 from .guarded import guard
 
 pytestmark = pytest.mark.skipif(
-    os.name != "posix" or not _dispatch.levels(), reason="guard pages are POSIX's, steps the compiled engine's"
+    os.name != "posix" or not dispatch.levels(), reason="guard pages are POSIX's, steps the compiled engine's"
 )
 KERNEL = {k.name: k for k in KERNELS}
 # Of the bench cases, those of at most so many operations and bytes, and the smallest of each kernel.
@@ -44,7 +44,7 @@ MOST = 5e5
 
 
 # Every level, each edge on the widest.
-_LEVELS = _dispatch.levels() or ("none",)
+_LEVELS = dispatch.levels() or ("none",)
 LAYOUTS = [(_LEVELS[0], "start"), *((level, "end") for level in _LEVELS)]
 
 
@@ -76,7 +76,7 @@ def step_program(case: Case) -> tuple[Any, list[np.ndarray], list[np.ndarray]]:
     given = case.arguments(np.random.default_rng(zlib.crc32(case.id.encode())))
     if "packed" in names:
         pack = KERNEL[f"{case.kernel}_pack"].arguments
-        given["packed"] = _dispatch.kernel(f"{case.kernel}_pack")(*(given["packed"][name.split("__")[0]] for name in pack))
+        given["packed"] = dispatch.kernel(f"{case.kernel}_pack")(*(given["packed"][name.split("__")[0]] for name in pack))
     builder = Builder(lambda *_: None)
     arguments, inputs, outputs, specs = [], [], [], []
     for name in names:
@@ -99,8 +99,8 @@ def step_program(case: Case) -> tuple[Any, list[np.ndarray], list[np.ndarray]]:
 
     trace = Trace(Route(), [], [], [], {}, [])
     trace.last, trace.ends, trace.outputs = Record(builder.calls, [], [], {}, 0, None), {}, specs
-    bound = programs.bound(trace, _dispatch.variant().steps, len(inputs), LARGEST, Ledger(), 0)
-    _dispatch.kernel(case.kernel)(*(given[name] for name in names))
+    bound = programs.bound(trace, dispatch.variant().steps, len(inputs), LARGEST, Ledger(), 0)
+    dispatch.kernel(case.kernel)(*(given[name] for name in names))
     return bound, inputs, outputs
 
 
@@ -118,7 +118,7 @@ def test_every_operator(widest: str) -> None:
     with guard(widest) as record:
         for item in operators.CASES:
             made, given = operators.graph_of(item, item.data)
-            program = Program(made, _dispatch.variant())
+            program = Program(made, dispatch.variant())
             results = program.binding(given).run(given)
             for got, want in zip(results, operators.expected(item), strict=False):
                 if not OPERATORS[item.op].traits.volatile:
@@ -228,9 +228,9 @@ import ctypes, sys
 import numpy as np
 import fastlayers as fl
 from fastlayers.kernels.aot import _step
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.program import Program, program as programs
-from fastlayers.program.builder import Call
+from fastlayers.operators.builder import Call
 from tests.program.graphs import graph, node, normal
 from tests.program.guarded import guard
 
@@ -274,7 +274,7 @@ with guard(edge):
 
     programs.bound = bound
     late = [(ctypes.c_float * 1)()]
-    program = Program(made, _dispatch.variant())
+    program = Program(made, dispatch.variant())
     x = normal(5, 3)
     for _ in range(2):
         (y,) = program.binding([x]).run([x])

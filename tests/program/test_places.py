@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
+from fastlayers.operators.builder import ARENA, Call, Ref
 from fastlayers.program import Program
-from fastlayers.program.builder import ARENA, Call, Ref
 from fastlayers.program.trace import Trace
 
 from .graphs import graph, node
@@ -80,7 +80,7 @@ def overlaps(trace: Trace, places: list[list[tuple[int, int]]]) -> list[tuple[An
 @pytest.mark.parametrize("seed", range(120))
 def test_values_of_a_program_do_not_overlap(seed: int) -> None:
     made, x, want = random_graph(seed)
-    program = Program(made, _dispatch.variant())
+    program = Program(made, dispatch.variant())
     binding = program.binding([x])
     assert binding.bound is not None
     assert not overlaps(program._traces[0], binding.bound.places())

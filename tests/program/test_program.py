@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.graph.ir import Graph
-from fastlayers.kernels import _dispatch
+from fastlayers.ir.graph import Graph
+from fastlayers.kernels import dispatch
 from fastlayers.program import Program
 from fastlayers.program.steps import steps
 
@@ -19,7 +19,7 @@ from .guarded import check_layout
 
 
 def program(made: Graph, native: bool = False) -> Program:
-    return Program(made, _dispatch.variant(), native)
+    return Program(made, dispatch.variant(), native)
 
 
 def run(made: Program, *arrays: np.ndarray) -> list[np.ndarray]:

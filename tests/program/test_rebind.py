@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from fastlayers.graph import Graph
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.program import Program, binder
 from fastlayers.program import program as programs
 
 from .graphs import graph, node, normal
 
-pytestmark = pytest.mark.skipif(not _dispatch.current().startswith("aot/"), reason="the engine is not compiled")
+pytestmark = pytest.mark.skipif(not dispatch.current().startswith("aot/"), reason="the engine is not compiled")
 
 
 def program(made: Graph) -> Program:
-    return Program(made, _dispatch.variant())
+    return Program(made, dispatch.variant())
 
 
 def places(made: Program, feeds: list[np.ndarray]) -> Any:

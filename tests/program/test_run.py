@@ -14,7 +14,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers import functional as F
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.model.custom import forget
 
 from .graphs import graph, node, normal
@@ -81,7 +81,7 @@ def test_an_error_in_the_middle_of_a_run(hook: Hook) -> None:
 
 
 def _kept() -> int:
-    if not _dispatch.levels():
+    if not dispatch.levels():
         return 0
     from fastlayers.kernels.aot import _engine
 
@@ -116,7 +116,7 @@ def test_feeds_may_change_while_a_users_function_runs(hook: Hook) -> None:
         spoiled.clear()
 
 
-@pytest.mark.skipif(not _dispatch.levels(), reason="numbers of threads are the compiled engine's")
+@pytest.mark.skipif(not dispatch.levels(), reason="numbers of threads are the compiled engine's")
 def test_a_run_within_a_run_leaves_its_number_of_threads_alone(hook: Hook) -> None:
     from fastlayers.kernels.aot import _engine
 

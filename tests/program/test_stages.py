@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.graph.ir import Graph, Value
-from fastlayers.graph.passes import optimize
-from fastlayers.kernels import _dispatch
+from fastlayers.ir.graph import Graph, Value
+from fastlayers.kernels import dispatch
 from fastlayers.model.model import Model, Options
+from fastlayers.passes import optimize
 from fastlayers.program import Program
 
 from .graphs import FLOAT, graph, node, normal
@@ -197,7 +197,7 @@ def test_intermediate_results_and_given_memory() -> None:
 
 def test_a_variant_is_kept() -> None:
     with fl.kernels.use("reference"):
-        made = Program(decoder(), _dispatch.variant())
+        made = Program(decoder(), dispatch.variant())
     with fl.kernels.use("reference"):
         want = run(made, normal(2, 8), np.array(3))
     for a, b in zip(run(made, normal(2, 8), np.array(3)), want, strict=True):

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.report import Limits, Report, StepReport
 from fastlayers.report._layout import HEIGHT, WIDTH, layout
 from fastlayers.report._network import drawing
 from tests.formats import onnx_build as onnx
 from tests.program.graphs import normal
 
-ENGINE = pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+ENGINE = pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 HOSTILE = "</title></svg><script>alert(1)</script>\"' onload=alert(1) \u202e\n\x00&lt; [red]\ud800"
 
 

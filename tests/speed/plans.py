@@ -19,8 +19,8 @@ import numpy as np
 
 import fastlayers as fl
 from bench.cases import Case, all_cases, prepare
-from fastlayers.kernels import _dispatch
-from fastlayers.report._json import dumps
+from fastlayers.kernels import dispatch
+from fastlayers.report.json import dumps
 from fastlayers.testing import plan_differences, plan_of
 
 from .nets import nets
@@ -85,7 +85,7 @@ def kernel_plan(case: Case) -> list[float]:
     quick = case._replace(arguments=lambda rng: case.arguments(_Zeros()))  # type: ignore[arg-type]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # some divide by norms
-        step = _dispatch.step(case.kernel) and prepare(quick, as_step=True).call.__closure__
+        step = dispatch.step(case.kernel) and prepare(quick, as_step=True).call.__closure__
     made = next(c.cell_contents for c in step or () if hasattr(c.cell_contents, "work"))
     return [made.operands, round(made.work, 1)]
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.testing import Share, Times, Verdict, beside, instructions, plan_differences, plan_of, share_of_limit, take_turns
 from fastlayers.testing import instructions as counted
 from fastlayers.testing.instructions import why_not
 
 from .planted import LAYERS, SHAPES, feeds, neighbour, network
 
-ENGINE = pytest.mark.skipif(not _dispatch.levels(), reason="the compiled engine is not built here")
+ENGINE = pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def test_a_plan_tells_what_changed() -> None:
     changed = {**plan, "steps": [plan["steps"][0].replace(": linear", ": numpy"), *plan["steps"][1:]], "numpy_steps": 1}
     assert [line.rpartition(" -> ")[2] for line in plan_differences(plan, changed)] == ["numpy", "1"]
     with fl.kernels.use("reference"):
-        assert plan_differences(plan, plan_of(network().report(SHAPES)))[0].startswith("variant: ") == bool(_dispatch.levels())
+        assert plan_differences(plan, plan_of(network().report(SHAPES)))[0].startswith("variant: ") == bool(dispatch.levels())
 
 
 def times(*samples: float) -> Times:

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 
 from .plans import KERNELS, LEVEL, PLANS, differences, model_plan, models
 
-pytestmark = pytest.mark.skipif(LEVEL.partition("/")[2] not in _dispatch.levels(), reason=f"{LEVEL} cannot run here")
+pytestmark = pytest.mark.skipif(LEVEL.partition("/")[2] not in dispatch.levels(), reason=f"{LEVEL} cannot run here")
 
 
 @pytest.mark.parametrize("which", ["models", "kernels"])

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.graph.ir import Graph, Node, Value
+from fastlayers.ir.graph import Graph, Node, Value
 from fastlayers.model.specs import TensorSpec
-from fastlayers.stream._axes import times
-from fastlayers.stream._pairs import find
+from fastlayers.stream.axes import times
+from fastlayers.stream.pairs import find
 from tests.program.graphs import node, normal
 
 F32, I64 = np.dtype(np.float32), np.dtype(np.int64)

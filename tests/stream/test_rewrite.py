@@ -9,7 +9,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers import functional as F
-from fastlayers.graph.ir import Graph
+from fastlayers.ir.graph import Graph
 from tests.program.graphs import graph, node, normal
 
 from .nets import LENGTH, compiled, conv_lstm, filled, padded_convolutions, pieces, run, tcn

@@ -9,7 +9,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.model.custom import forget
-from fastlayers.stream.windows import WindowStream
+from fastlayers.model.stream_windows import WindowStream
 from tests.program.graphs import graph, node, normal
 
 SIZE, OVERLAP = 5, 3

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.graph.ir import Graph
+from fastlayers.ir.graph import Graph
 from fastlayers.model.model import Model
 
 __all__ = ["TOLERANCE", "Feeds", "Step", "Wrong", "compare", "keep_few", "model_of", "near", "outcome", "same", "walk"]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from fastlayers.graph.ir import Graph
+from fastlayers.ir.graph import Graph
 
 from .check import Step
 from .growth import RULES

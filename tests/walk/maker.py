@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import fastlayers as fl
-from fastlayers.graph.ir import Graph, Node, Value
+from fastlayers.ir.graph import Graph, Node, Value
 
 from .check import Step
 from .meaning import node_meaning

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fastlayers.graph.ir import Graph, Node
+from fastlayers.ir.graph import Graph, Node
 from fastlayers.operators import OPERATORS, Spec, View
 from fastlayers.operators.control import CONTROL, Meter
-from fastlayers.program.binder import run_operator
+from fastlayers.operators.reference import run_operator
 
 __all__ = ["meaning", "node_meaning"]
 

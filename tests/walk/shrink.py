@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastlayers.graph.ir import Graph, Node, Value
+from fastlayers.ir.graph import Graph, Node, Value
 
 from .check import TOLERANCE, Step, Wrong, model_of, walk
 

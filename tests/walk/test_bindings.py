@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.model.model import Model
 
 from .bindings import BUILDERS, PLACES, Builder, built
@@ -21,7 +21,7 @@ builders = pytest.mark.parametrize("builder", BUILDERS, ids=lambda b: b.__name__
 @pytest.mark.sampled(3)
 def test_walk(builder: Builder, variant: str) -> None:
     # The compiled engine's levels bind alike.
-    m, outputs = built(builder, places=PLACES if variant in ("reference", _dispatch.current()) else PLACES[:4])
+    m, outputs = built(builder, places=PLACES if variant in ("reference", dispatch.current()) else PLACES[:4])
     graph = m.graph(outputs)
     inner = [n for n in m.values if n not in m.constants][::3]
     walk(model_of(graph), m.steps(), (None, inner, outputs[-1:]))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import _dispatch
-from fastlayers.kernels._dispatch import Variant
+from fastlayers.kernels import dispatch
+from fastlayers.kernels.dispatch import Variant
 from fastlayers.model.model import Model
 from fastlayers.program import program
 
@@ -34,7 +34,7 @@ Kernels = dict[str, Callable[..., Any]]
 def plain() -> Variant:
     """The reference kernels, in a table of their own."""
     with fl.kernels.use("reference"):
-        found = _dispatch.variant()
+        found = dispatch.variant()
     return found._replace(kernels=dict(found.kernels))
 
 

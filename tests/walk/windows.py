@@ -28,8 +28,8 @@ CHOICES: dict[str, dict[str, Any]] = {
     "direct": {"fastlayers.kernels.conv_choice.choose": _tile(0)},
     "Winograd 2": {"fastlayers.kernels.conv_choice.choose": _tile(2)},
     "Winograd 4": {"fastlayers.kernels.conv_choice.choose": _tile(4)},
-    "column and row": {"fastlayers.graph.passes.separable.worthwhile": lambda *_: True},
-    "one pass": {"fastlayers.graph.passes.separable.worthwhile": lambda *_: False},
+    "column and row": {"fastlayers.passes.conv_separable.worthwhile": lambda *_: True},
+    "one pass": {"fastlayers.passes.conv_separable.worthwhile": lambda *_: False},
     "phases": {"fastlayers.kernels.transposed_phases._FEWEST": 0},
     "no phases": {"fastlayers.kernels.transposed_phases._FEWEST": 1 << 60},
 }

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._arrays import Array
-from .._budget import Budget
-from .._source import Source
+from ..budget import Budget
+from ..source import Source
 
 if TYPE_CHECKING:
     from .file import File

@@ -10,7 +10,7 @@ import numpy as np
 from ..._tuples import NamedTuple
 from ...errors import FormatError
 from .._arrays import count_bytes, decode
-from .._budget import Budget
+from ..budget import Budget
 from . import find
 from .data import Dataset
 from .heaps import GlobalHeaps, fractal_objects

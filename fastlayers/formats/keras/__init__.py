@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._arrays import Array
-from .._budget import Budget
-from .._source import Source
+from ..budget import Budget
+from ..source import Source
 
 if TYPE_CHECKING:
-    from ...graph.ir import Graph
+    from ...ir.graph import Graph
 
 NAME = "keras"
 LOOKS = "a zip archive with config.json"

@@ -8,9 +8,9 @@ from typing import Any
 from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError, UnsupportedError
 from .. import hdf5
-from .._budget import Budget, check_ratio, check_text
-from .._source import Source
+from ..budget import Budget, check_ratio, check_text
 from ..hdf5.file import File
+from ..source import Source
 
 __all__ = ["Parts", "parts", "weights"]
 

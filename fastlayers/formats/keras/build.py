@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import Error, FormatError, LimitError
-from ...graph.ir import Dim, Graph, Node, Shape, Value
+from ...ir.graph import Dim, Graph, Node, Shape, Value
 from ...operators import OPERATORS, Spec, View
-from ...operators._shapes import DTYPES
-from .._budget import Budget
+from ...operators.shapes import DTYPES
+from ..budget import Budget
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError, UnsupportedError
-from ...operators._narrow import narrowed
+from ...operators.narrow import narrowed
 from .build import BFLOAT16, FLOAT16, FLOAT32, Build, Refused, Tensor
 from .words import OBJECT, Words, unread
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..._tuples import NamedTuple
 from ...errors import Error, FormatError, UnsupportedError
-from ...graph.ir import Graph
-from .._budget import Budget
-from .._source import Source
+from ...ir.graph import Graph
+from ..budget import Budget
+from ..source import Source
 from . import functions, layers
 from .archive import parts
 from .build import Build, Tensor, dims

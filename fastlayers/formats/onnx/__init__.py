@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .._arrays import Array
-from .._budget import Budget
-from .._source import Source
+from ..budget import Budget
+from ..source import Source
 
 if TYPE_CHECKING:
-    from ...graph.ir import Graph
+    from ...ir.graph import Graph
     from .proto import Model
 
 NAME = "onnx"

@@ -15,10 +15,10 @@ import numpy as np
 
 from ..._lazy import Registry
 from ...errors import FormatError, UnsupportedError
-from ...graph.ir import Node
-from ...operators._narrow import NARROW
-from ...operators._shapes import DTYPES
-from .._source import quote
+from ...ir.graph import Node
+from ...operators.narrow import NARROW
+from ...operators.shapes import DTYPES
+from ..source import quote
 from . import decomposed, words
 from .schema import NEWEST, OLDEST, UNCHANGED, Schema, matches, schemas
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import FormatError, UnsupportedError
-from ...graph.ir import Graph, Node
+from ...ir.graph import Graph, Node
 from .contrib_attention import ATTENTION
 from .contrib_nodes import Nodes, Table, schema
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UnsupportedError
-from ...graph.ir import Node
+from ...ir.graph import Node
 from .contrib_nodes import Nodes, Table, schema
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...graph.ir import Node
+from ...ir.graph import Node
 from .schema import NEWEST, Attribute, Schema
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import UnsupportedError
-from ...graph.ir import Node
+from ...ir.graph import Node
 
 if TYPE_CHECKING:
     from .canonical import Make

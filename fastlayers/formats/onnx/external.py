@@ -11,8 +11,8 @@ import stat
 from typing import NoReturn
 
 from ...errors import FormatError, UnsupportedError
-from .._budget import Budget
-from .._source import Source, quote, view_of
+from ..budget import Budget
+from ..source import Source, quote, view_of
 
 # A mapped file costs a descriptor for as long as an array of it lives, and a process may have about a thousand.
 _MOST_MAPPED = 64

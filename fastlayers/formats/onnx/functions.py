@@ -7,8 +7,8 @@ from itertools import zip_longest
 
 from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError
-from .._budget import Budget
-from .._source import quote
+from ..budget import Budget
+from ..source import quote
 from .names import Fresh, definitions, graph_definitions, reads, renamed_keys, renamed_node, subgraphs, with_subgraphs
 from .proto import EMPTY, FunctionProto, GraphProto, Model, NodeProto, Place, frozen, stored
 

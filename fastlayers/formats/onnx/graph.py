@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import FormatError, UnsupportedError
-from ...graph.ir import Graph, Node, Value
+from ...ir.graph import Graph, Node, Value
 from ...operators import OPERATORS
-from ...operators._families import CONTROL, SEQUENCES
-from .._source import quote
+from ...operators.families import CONTROL, SEQUENCES
+from ..source import quote
 from .canonical import Called, canonical, check_counts, complaints, name_of
 from .elements import ELEMENTS
 from .narrow import Narrowed, told

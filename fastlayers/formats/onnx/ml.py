@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import UnsupportedError
-from ...graph.ir import Node
+from ...ir.graph import Node
 from . import ml_linear, ml_trees
 from .ml_nodes import Nodes
 from .schema import Schema, parsed

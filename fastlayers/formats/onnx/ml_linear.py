@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import FormatError, UnsupportedError
-from ...graph.ir import Node
+from ...ir.graph import Node
 from .ml_nodes import Nodes, floats_of, labels_of
 
 __all__ = ["linear_classifier", "linear_regressor", "svm_classifier", "svm_regressor"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import FormatError, UnsupportedError
-from ...graph.ir import Node
+from ...ir.graph import Node
 
 __all__ = ["TRANSFORMS", "Labels", "Nodes", "floats_of", "labels_of"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import FormatError, ShapeError, UnsupportedError
-from ...graph.ir import Node
+from ...ir.graph import Node
 from ...operators.ml.trees import AVERAGE, DEEPEST, INPUTS, MAX, MEMBER, MIN, SUM, trees_of
 from .ml_nodes import TRANSFORMS, Nodes, labels_of
 

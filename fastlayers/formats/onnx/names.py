@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .._budget import Budget
+from ..budget import Budget
 from .proto import EMPTY, GraphProto, NodeProto, Reference, frozen, stored
 
 

@@ -1,4 +1,4 @@
-"""Which values of a model have elements of a type that numpy lacks (`operators._narrow`). Arrays do not show it: theirs is wider.
+"""Which values of a model have elements of a type that numpy lacks (`operators.narrow`). Arrays do not show it: theirs is wider.
 
 ONNX's types follow from a node's inputs and attributes alone; a model's own words (inputs, outputs, value_info) come first.
 """
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import UnsupportedError
-from ...graph.ir import Graph, Node
-from ...operators._narrow import NARROW
+from ...ir.graph import Graph, Node
+from ...operators.narrow import NARROW
 from .elements import ELEMENTS
 
 __all__ = ["Narrowed", "told"]

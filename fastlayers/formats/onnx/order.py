@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ..._tuples import NamedTuple
 from ...errors import FormatError
-from .._budget import Budget
-from .._source import quote
+from ..budget import Budget
+from ..source import quote
 from .names import Fresh, graph_definitions, renamed_graph, subgraphs, with_subgraphs
 from .proto import GraphProto, NodeProto, Place
 

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ...errors import FormatError, LimitError
-from .._budget import Budget
-from .._source import Source, quote
+from ..budget import Budget
+from ..source import Source, quote
 from .proto import EMPTY, FunctionProto, GraphProto, Model, NodeProto, Place, Reference, ValueInfo, frozen
 from .values import MAX_DEPTH, ValueParser
 from .wire import fields, signed, skip, varints

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._tuples import NamedTuple
 from .._arrays import Array
-from .._source import quote
+from ..source import quote
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...graph.ir import Node
+from ...ir.graph import Node
 from .schema import NEWEST, Attribute, Schema
 
 __all__ = ["TABLE"]

@@ -11,8 +11,8 @@ import numpy as np
 from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError, UnsupportedError
 from .._arrays import Array
-from .._budget import Budget
-from .._source import Source, quote
+from ..budget import Budget
+from ..source import Source, quote
 from .names import subgraphs
 from .order import arrange
 from .parse import Parser

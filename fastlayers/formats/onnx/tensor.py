@@ -14,7 +14,7 @@ import numpy as np
 from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError, UnsupportedError
 from .._arrays import MAX_RANK, Array, Codec, codec, count_bytes, decode
-from .._budget import Budget
+from ..budget import Budget
 from . import wire
 from .elements import (
     BOOL,

@@ -10,8 +10,8 @@ import numpy as np
 from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError, UnsupportedError
 from .._arrays import MAX_RANK, Array
-from .._budget import Budget
-from .._source import Source, quote
+from ..budget import Budget
+from ..source import Source, quote
 from . import tensor as tensors
 from .elements import ELEMENTS, PLAIN, RAW_DATA, STRING_DATA, Elements
 from .proto import Pending, Place, ValueInfo

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from ...errors import FormatError
 from .._arrays import Array
-from .._budget import Budget
-from .._source import Source, quote
+from ..budget import Budget
+from ..source import Source, quote
 
 if TYPE_CHECKING:
-    from ...graph.ir import Graph
+    from ...ir.graph import Graph
 
 NAME = "tflite"
 LOOKS = "TFL3 at byte 4"

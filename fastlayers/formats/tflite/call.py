@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ...errors import FormatError, UnsupportedError
-from ...operators._shapes import DTYPES
+from ...operators.shapes import DTYPES
 from .._arrays import Array
 from .proto import Operator, Quantization, Tensor
 from .schema import ACTIVATIONS, dtype_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...graph.ir import Graph, Shape, Value
+from ...ir.graph import Graph, Shape, Value
 from ...operators import Spec
 from .._emit import Emit
 from .call import Call

@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...errors import FormatError, LimitError, UnsupportedError
-from ...graph.ir import Graph, Value
+from ...ir.graph import Graph, Value
 from .._arrays import Array, Codec, count_bytes
-from .._budget import Budget
 from .._emit import UNTOLD, Emit
-from .._source import quote
+from ..budget import Budget
+from ..source import quote
 from . import control, layers, maths, movement, quantized, recurrent
 from .call import Call
 from .proto import Model, Operator, Subgraph, Tensor

@@ -8,8 +8,8 @@ import numpy as np
 
 from ...errors import LimitError, UnsupportedError
 from .._arrays import MAX_RANK
-from .._budget import Budget
-from .._source import Source, quote
+from ..budget import Budget
+from ..source import Source, quote
 from .flat import Flat, Table
 from .proto import Model, Operator, Options, Quantization, Signature, Subgraph, Tensor
 from .schema import OPERATOR_FIELDS, operator_name, options_of

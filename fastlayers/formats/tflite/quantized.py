@@ -20,7 +20,7 @@ import numpy as np
 
 from .._arrays import Array
 from .._channels_last import padded
-from .._source import quote
+from ..source import quote
 from . import layers
 from .call import Call, dequantized
 from .proto import Quantization, Tensor

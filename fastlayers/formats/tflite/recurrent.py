@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..._tuples import NamedTuple
-from ...graph.ir import Graph, Value
+from ...ir.graph import Graph, Value
 from ...operators import Spec
 from .._arrays import Array
 from .._emit import Emit

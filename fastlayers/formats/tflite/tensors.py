@@ -8,8 +8,8 @@ import numpy as np
 
 from ...errors import FormatError, UnsupportedError
 from .._arrays import Array, count_bytes, decode
-from .._budget import Budget
-from .._source import quote
+from ..budget import Budget
+from ..source import quote
 from .flat import Table
 from .proto import Tensor
 from .schema import TYPES, dtype_of

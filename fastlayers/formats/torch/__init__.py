@@ -8,8 +8,8 @@ Only the sniffing is imported with the package, the rest when the first file is 
 from __future__ import annotations
 
 from .._arrays import Array
-from .._budget import Budget
-from .._source import Source
+from ..budget import Budget
+from ..source import Source
 
 NAME = "torch"
 LOOKS = "a zip archive with data.pkl in a folder, or torch's magic number"

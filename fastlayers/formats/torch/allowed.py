@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._source import quote
+from ..source import quote
 from . import ndarrays, tensors
 from .records import Context, Dict, Global, Record, Refused, Set
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from ...errors import UnsupportedError
 from .._arrays import Array
-from .._budget import Budget, check_ratio, check_text
-from .._source import Source, quote
 from .._zip import STORED
+from ..budget import Budget, check_ratio, check_text
+from ..source import Source, quote
 from . import tensors
 from .machine import Machine
 from .names import Named, name_tensors

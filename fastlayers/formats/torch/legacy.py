@@ -11,8 +11,8 @@ from typing import Any
 
 from ...errors import UnsupportedError
 from .._arrays import Array
-from .._budget import Budget
-from .._source import Source, quote
+from ..budget import Budget
+from ..source import Source, quote
 from . import tensors
 from .dtypes import ITEMSIZES
 from .machine import Machine

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...errors import FormatError, LimitError, UnsupportedError
-from .._source import quote
+from ..source import quote
 from . import ndarrays
 from .ndarrays import NumpyArray
 from .records import Context, Dict, Record, Refused, Set, Storage, Tensor

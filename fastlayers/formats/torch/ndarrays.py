@@ -8,8 +8,8 @@ import numpy as np
 
 from ..._tuples import NamedTuple
 from .._arrays import Array, Codec, count_bytes, decode
-from .._budget import Budget
-from .._source import quote
+from ..budget import Budget
+from ..source import quote
 from .records import Context, Global, Record, Refused
 
 _NUMBERS = frozenset(("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"))

@@ -6,8 +6,8 @@ from typing import Any, NoReturn
 
 from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError, UnsupportedError
-from .._budget import Budget
-from .._source import quote
+from ..budget import Budget
+from ..source import quote
 
 # One opcode makes at most one object, of at most this many bytes with its place on the stack or in the memo.
 _COST = 256

@@ -10,8 +10,8 @@ import numpy as np
 
 from ...errors import FormatError
 from .._arrays import Array, count_bytes, decode
-from .._budget import Budget, check_ratio
-from .._source import quote
+from ..budget import Budget, check_ratio
+from ..source import quote
 from . import ndarrays
 from .dtypes import CODECS, DTYPES, ITEMSIZES, STORAGES
 from .ndarrays import NumpyArray

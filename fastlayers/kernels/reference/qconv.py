@@ -1,4 +1,4 @@
-"""Convolutions and products of quantized numbers. Sums are exact; see `operators._quantized` for the rules of rounding."""
+"""Convolutions and products of quantized numbers. Sums are exact; see `operators.quantized.parameters` for the rounding."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...kernels.table import Activation
 from .._base import FLOAT32, INT64, Spec, View, register
-from .._calls import number
-from .._shapes import like, need_kind, product
 from .._traits import EACH, PLAIN
+from ..calls import number
+from ..shapes import like, need_kind, product
 
 __all__: list[str] = []
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from .._base import FLOAT32, Spec, View, register
-from .._shapes import need_kind
 from .._traits import PLAIN
+from ..shapes import need_kind
 
 __all__: list[str] = []
 

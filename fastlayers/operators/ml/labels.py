@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._base import FLOAT32, INT64, Spec, View, register
-from .._shapes import like, need_kind
 from .._traits import EACH, PLAIN
+from ..shapes import like, need_kind
 
 __all__: list[str] = []
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...errors import UnsupportedError
 from .._base import INT64, Spec, View, register
-from .._shapes import broadcast, need_kind
 from .._traits import EACH, PLAIN
+from ..shapes import broadcast, need_kind
 
 __all__: list[str] = []
 

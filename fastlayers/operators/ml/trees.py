@@ -14,9 +14,9 @@ from ...kernels.reference import trees as reference
 from ...kernels.tree_layout import AVERAGE, DEEPEST, MAX, MEMBER, MIN, SUM, trees_of
 from ...kernels.tree_layout import Trees as Layout
 from .._base import FLOAT32, Spec, View, register
-from .._calls import number
-from .._shapes import need_kind
 from .._traits import PLAIN
+from ..calls import number
+from ..shapes import need_kind
 
 __all__ = ["AVERAGE", "DEEPEST", "INPUTS", "MAX", "MEMBER", "MIN", "SUM", "trees_of"]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fastlayers as fl
-from fastlayers.graph.ops import declared
+from fastlayers.functional.declared import declared
 
 
 class Example(NamedTuple):

@@ -10,7 +10,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.errors import ShapeError
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.tree_layout import AVERAGE, MAX, MEMBER, MIN, trees_of
 
 COMPARE = (operator.le, operator.lt, operator.ge, operator.gt, operator.eq, operator.ne)
@@ -91,12 +91,12 @@ def test_walks(variant: str, modes: str, dtype: Any) -> None:
         forest = Forest(rng, int(rng.integers(1, 20)), int(rng.integers(0, 6)), columns, targets, dtype, MODES[modes])
         more = [np.inf, -np.inf, -0.0, np.nan] if trial % 2 else []
         x = rng.choice(np.array([*forest.grid, 0.07, *more], dtype), (rows, columns))
-        packed = _dispatch.kernel("tree_ensemble_pack")(*forest.arguments)
+        packed = dispatch.kernel("tree_ensemble_pack")(*forest.arguments)
         made = []
         for threads in (1, 2):
             fl.set_num_threads(threads)
             out = np.full((rows, targets), 7, dtype)
-            _dispatch.kernel("tree_ensemble")(x, packed, None, out, op)
+            dispatch.kernel("tree_ensemble")(x, packed, None, out, op)
             made.append(out)
         want = walked(forest.arguments, x, op).astype(dtype)
         np.testing.assert_array_equal(made[0], made[1])
@@ -106,13 +106,13 @@ def test_walks(variant: str, modes: str, dtype: Any) -> None:
 def test_a_row_has_the_same_bits_in_every_batch(variant: str) -> None:
     rng = np.random.default_rng(3)
     forest = Forest(rng, 40, 6, 5, 3, np.float32, (0,))
-    packed = _dispatch.kernel("tree_ensemble_pack")(*forest.arguments)
+    packed = dispatch.kernel("tree_ensemble_pack")(*forest.arguments)
     x = rng.normal(size=(131, 5)).astype(np.float32)
     x[::5, 2] = np.nan
 
     def run(part: np.ndarray) -> np.ndarray:
         out = np.empty((len(part), 3), np.float32)
-        _dispatch.kernel("tree_ensemble")(part, packed, np.arange(3.0), out, 1)
+        dispatch.kernel("tree_ensemble")(part, packed, np.arange(3.0), out, 1)
         return out
 
     whole = run(x)
@@ -142,11 +142,11 @@ def test_a_deep_chain_is_no_trouble(variant: str) -> None:
     depth = 5000
     at = np.arange(depth)
     zero = np.zeros(depth, np.int64)
-    packed = _dispatch.kernel("tree_ensemble_pack")(
+    packed = dispatch.kernel("tree_ensemble_pack")(
         at[:1], zero, at.astype(np.float32), zero, -1 - at, np.append(at[1:], -1 - depth), zero, None, np.arange(depth + 2),
         np.zeros(depth + 1, np.int64), np.arange(depth + 1).astype(np.float32), 1,
     )  # fmt: skip
     x = np.array([[-1], [17], [17.5], [1e9]], np.float32)
     out = np.empty((4, 1), np.float32)
-    _dispatch.kernel("tree_ensemble")(x, packed, None, out, 1)
+    dispatch.kernel("tree_ensemble")(x, packed, None, out, 1)
     assert out.reshape(-1).tolist() == [0, 17, 18, depth]

@@ -1,0 +1,1 @@
+"""What a network is: values, nodes and graphs that never change, and checks of sizes that may be known by name alone."""

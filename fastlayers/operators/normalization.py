@@ -1,0 +1,444 @@
+"""Normalizations, softmax, and `Affine`, what passes make of a batch normalization that nothing takes in: act(x scale + shift)
+a channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..ir.graph import Shape
+from ..kernels.table import BINARY, KINDS, UNARY, Activation
+from ._base import FLOAT32, INT64, Spec, View, register
+from ._layouts import windows
+from ._traits import Layout, Quantized, Scaling, Sides, Traits
+from .calls import copy
+from .fused import IDENTITY, finished, fused
+from .shapes import expect
+
+if TYPE_CHECKING:
+    from .builder import Builder, Ref
+
+
+def same_infer(n: View) -> list[Spec]:
+    """The result is like input 0."""
+    return [n.spec(0)]
+
+
+def _axis(n: View, default: int, rank: int) -> int:
+    axis = int(n.get("axis", default))
+    most = max(rank, 1)  # a scalar is taken as an array of one number
+    if not -most <= axis < most:
+        raise n.fail(f"axis is {axis}, x has {rank} axes: expected {-most} to {most - 1}")
+    return axis % most
+
+
+def mean_of(values: np.ndarray, axes: int | tuple[int, ...]) -> np.ndarray:
+    """As ``values.mean(axes, keepdims=True)`` in float64, but the mean of nothing is NaN without a warning."""
+    total = values.sum(axes, dtype=np.float64, keepdims=True)
+    with np.errstate(all="ignore"):
+        return np.asarray(total / (values.size // max(total.size, 1)))
+
+
+def _volume(sizes: Sequence[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+# ---- softmax ------------------------------------------------------------------------------------------------------------
+
+
+def softmax_infer(n: View) -> list[Spec]:
+    x = n.shape(0)
+    if x is not None:
+        _axis(n, -1, len(x))
+    return [n.spec(0)]
+
+
+def _cut(n: View, shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """The shape as (outer, reduced, inner); before opset 13 everything from the axis on was reduced (`flatten`)."""
+    axis = _axis(n, -1, len(shape))
+    if n.get("flatten", False):
+        return _volume(shape[:axis]), _volume(shape[axis:]), 1
+    return _volume(shape[:axis]), shape[axis] if shape else 1, _volume(shape[axis + 1 :])
+
+
+def _softmax(name: str, kernel: str | None, function: Callable[[np.ndarray], np.ndarray]) -> None:
+    def run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
+        flat = x.reshape(_cut(n, x.shape)).astype(np.float64)
+        return (function(flat).reshape(x.shape).astype(x.dtype),)
+
+    def lower(n: View, b: Builder) -> Any:
+        if not n.float32():
+            return False
+        x = b.input(0)
+        cut = _cut(n, x.shape)
+        if kernel is None:
+            return _hard_lower(b, x.view(cut), b.output(0).view(cut))
+        b.call(kernel, x.view(cut), b.output(0).view(cut))
+        return True
+
+    own = Quantized("QLinearSoftmax", "one") if name == "Softmax" else None
+    traits = Traits(time="along", work="elements", quantized=own, limited=name != "LogSoftmax")
+    register(name, softmax_infer, run, lower, traits)
+
+
+def _hard_lower(b: Builder, x: Ref, out: Ref) -> Any:
+    """1 where the largest is, 0 elsewhere."""
+    outer, count, inner = x.shape
+    if not count:
+        return None
+    at = b.temp((outer, inner), INT64)
+    b.call("arg_extreme", x, at, KINDS["float32"], False, False)
+    b.call("one_hot", at, b.constant(np.array([0, 1], np.float32)), out, 4)
+    return None
+
+
+def _plain_softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(1, keepdims=True, initial=-np.inf))
+    return np.asarray(e / e.sum(1, keepdims=True))
+
+
+def _log_softmax(x: np.ndarray) -> np.ndarray:
+    shifted = x - x.max(1, keepdims=True, initial=-np.inf)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(1, keepdims=True)))
+
+
+def _hardmax(x: np.ndarray) -> np.ndarray:
+    y = np.zeros_like(x)
+    if x.shape[1]:
+        np.put_along_axis(y, x.argmax(1)[:, None], 1, 1)
+    return y
+
+
+_softmax("Softmax", "softmax", _plain_softmax)
+_softmax("LogSoftmax", "log_softmax", _log_softmax)
+_softmax("Hardmax", None, _hardmax)
+
+
+# ---- batch normalization and Affine -------------------------------------------------------------------------------------
+
+
+def batch_norm_infer(n: View) -> list[Spec]:
+    """Inputs: x, scale, bias, mean, variance, each of the last four (c,) or left out: then it does nothing, or is x's own."""
+    x = n.shape(0)
+    for i in range(1, 5):
+        shape = n.shape(i) if n.has(i) else None
+        if x is not None and shape is not None and len(x) > 1:
+            count = x[_axis(n, 1, len(x))]
+            if isinstance(count, int) and shape != (count,) and (len(shape) != 1 or isinstance(shape[0], int)):
+                raise n.fail(f"input {i} has shape {shape}, x has shape {x}: expected ({count},)")
+    return [n.spec(0), *(n.spec(3 + i) for i in range(len(n.node.outputs) - 1))][: len(n.node.outputs)]
+
+
+def scale_and_shift(
+    scale: np.ndarray, bias: np.ndarray, mean: np.ndarray, variance: np.ndarray, epsilon: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """A batch normalization as x scale + shift, in float64."""
+    factor = scale.astype(np.float64) / np.sqrt(variance.astype(np.float64) + epsilon)
+    return factor, bias.astype(np.float64) - mean.astype(np.float64) * factor
+
+
+def batch_norm_run(n: View, x: np.ndarray, *vectors: np.ndarray | None) -> Sequence[np.ndarray]:
+    """Over `axis` (1), with running statistics, or with those of the batch if training_mode is set."""
+    at = _axis(n, 1, x.ndim)
+    axes = tuple(i for i in range(x.ndim) if i != at)
+    wide = (-1, *(1,) * (x.ndim - 1 - at))
+    count = x.shape[at]
+    scale, bias, mean, variance = (
+        np.full(count, value, np.float32) if v is None else v
+        for v, value in zip((*vectors, *(None,) * (4 - len(vectors))), (1, 0, 0, 1), strict=True)
+    )
+    outputs: list[np.ndarray] = []
+    if n.get("training_mode", 0):
+        momentum, values = n.get("momentum", 0.9), x.astype(np.float64)
+        now_mean = mean_of(values, axes)
+        now_mean, now_variance = now_mean.reshape(-1), mean_of((values - now_mean) ** 2, axes).reshape(-1)
+        outputs = [
+            (old * momentum + now * (1 - momentum)).astype(old.dtype) for old, now in ((mean, now_mean), (variance, now_variance))
+        ]
+        mean, variance = now_mean, now_variance
+    factor, shift = scale_and_shift(scale, bias, mean, variance, n.get("epsilon", 1e-5))
+    return ((x * factor.reshape(wide) + shift.reshape(wide)).astype(x.dtype), *outputs)[: len(n.node.outputs)]
+
+
+def batch_norm_lower(n: View, b: Builder) -> Any:
+    if not n.float32() or any(n.wants(i) for i in (1, 2)):
+        return False
+    if n.get("training_mode", 0):
+        return _batch_statistics(n, b)
+    values = [n.value(i) for i in range(1, 5)]
+    x = b.input(0)
+    at = _axis(n, 1, len(x.shape))
+    if all(v is not None for v in values):
+        factor, shift = scale_and_shift(*values, n.get("epsilon", 1e-5))  # type: ignore[call-arg, arg-type]
+        _affine(b, n, x, b.output(0, over=x), b.constant(factor.astype(np.float32)), b.constant(shift.astype(np.float32)), at)
+        return True
+    if not (n.has(3) and n.has(4)):
+        return False
+    # Statistics that are computed: the same formulas in float32.
+    count = (x.shape[at],)
+
+    def binary(op: str, a: Any, c: Any) -> Any:
+        out = b.temp(count)
+        b.call("binary", a, c, out, BINARY[op], IDENTITY)
+        return out
+
+    root = b.temp(count)
+    epsilon = b.constant(np.full(1, n.get("epsilon", 1e-5), np.float32))
+    b.call("unary", binary("add", b.input(4), epsilon), root, Activation(UNARY["sqrt"].code))
+    scale = binary("divide", b.input(1) if n.has(1) else b.constant(np.ones(1, np.float32)), root)
+    bias = b.input(2) if n.has(2) else b.constant(np.zeros(1, np.float32))
+    _affine(b, n, x, b.output(0, over=x), scale, binary("subtract", bias, binary("multiply", b.input(3), scale)), at)
+    return True
+
+
+def _batch_statistics(n: View, b: Builder) -> Any:
+    """All values of a channel are brought together: then each channel is a group of one image."""
+    x, out = b.input(0), b.output(0)
+    at = _axis(n, 1, len(x.shape))
+    o, c, i = _volume(x.shape[:at]), x.shape[at], _volume(x.shape[at + 1 :])
+    weights = (b.optional(1), b.optional(2))
+    epsilon = float(n.get("epsilon", 1e-5))
+    if o <= 1:
+        b.call("group_norm", x.view((o, c, i)), *weights, out.view((o, c, i)), c, epsilon)
+        return True
+    before, after = b.temp((1, c, o * i)), b.temp((1, c, o * i))
+    copy(b, x, before, (c, o, i), 0, (i, c * i, 1), 0, (o * i, i, 1))
+    b.call("group_norm", before, *weights, after, c, epsilon)
+    copy(b, after, out, (o, c, i), 0, (i, o * i, 1), 0, (c * i, i, 1))
+    return True
+
+
+def _affine(b: Builder, n: View, x: Any, out: Any, scale: Any, shift: Any, axis: int) -> None:
+    cut = (_volume(x.shape[:axis]), x.shape[axis], _volume(x.shape[axis + 1 :]))
+    b.call("affine", x.view(cut), scale, shift, out.view(cut), fused(n))
+
+
+def affine_infer(n: View) -> list[Spec]:
+    """One scale and one shift a channel."""
+    x = n.shape(0)
+    count = None if x is None else x[_axis(n, 1, len(x))]
+    expect(n, 1, count)
+    expect(n, 2, count)
+    return [n.spec(0)]
+
+
+def affine_run(n: View, x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> Sequence[np.ndarray]:
+    """act(x scale + shift), one number of each a channel, rounded once before the activation."""
+    wide = (-1, *(1,) * (x.ndim - 1 - _axis(n, 1, x.ndim)))
+    y = x.astype(np.float64) * scale.reshape(wide) + shift.reshape(wide)
+    return (finished(n, y.astype(x.dtype)),)
+
+
+def affine_lower(n: View, b: Builder) -> Any:
+    """Inputs: x, scale (c,), shift (c,); attributes axis (of the channels) and activation."""
+    scale, shift = n.value(1), n.value(2)
+    if scale is None or shift is None or not n.float32(0):
+        return False
+    x = b.input(0)
+    factor, summand = (b.constant(v.astype(np.float32)) for v in (scale, shift))
+    _affine(b, n, x, b.output(0, over=x), factor, summand, _axis(n, 1, len(x.shape)))
+    return True
+
+
+def _affine_sides(n: View) -> Sides | None:
+    known = n.value(1) is not None and n.value(2) is not None
+    return Sides(((0, -1),)) if known and n.get("axis", 1) == 1 and n.spec(0).dtype == FLOAT32 else None
+
+
+register("BatchNormalization", batch_norm_infer, batch_norm_run, batch_norm_lower, Traits(time="channels", work="elements"))
+register(
+    "Affine",
+    affine_infer,
+    affine_run,
+    affine_lower,
+    Traits(
+        layout=Layout("tied", _affine_sides, lambda x, out: {"axis": -1}),
+        time="channels",
+        work="elements",
+        epilogue=("activation",),
+        weights=(1, 2),
+        scaling=Scaling(
+            axis=lambda n: int(n.get("axis", 1)),
+            channels=lambda n, weight: int(weight.shape[0]),
+            weight=lambda n, weight, factors: weight * factors,
+            rounds=False,
+        ),
+    ),
+)
+
+
+# ---- layer, root-mean-square, instance and group normalization ----------------------------------------------------------
+
+
+def layer_norm_infer(n: View) -> list[Spec]:
+    x = n.shape(0)
+    specs = [n.spec(0)]
+    if len(n.node.outputs) > 1:
+        kept: Shape | None = None
+        if x is not None:
+            axis = _axis(n, -1, len(x))
+            kept = (*x[:axis], *(1,) * (len(x) - axis))
+        specs += [Spec(kept, FLOAT32)] * (len(n.node.outputs) - 1)
+    return specs
+
+
+def _layer_norm(n: View, x: np.ndarray, scale: np.ndarray, bias: np.ndarray | None, rms: bool) -> Sequence[np.ndarray]:
+    axis = _axis(n, -1, x.ndim)
+    axes = tuple(range(axis, x.ndim))
+    values = x.astype(np.float64)
+    mean = mean_of(values, axes)
+    mean = np.zeros_like(mean) if rms else mean
+    centred = values - mean
+    root = 1 / np.sqrt(mean_of(centred**2, axes) + n.get("epsilon", 1e-5))
+    y = (centred * root).astype(x.dtype) * scale
+    if bias is not None:
+        y = y + bias
+    return y.astype(x.dtype), mean.astype(np.float32), root.astype(np.float32)
+
+
+def layer_norm_run(n: View, x: np.ndarray, scale: np.ndarray, bias: np.ndarray | None = None) -> Sequence[np.ndarray]:
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias over the axes from `axis` on."""
+    return _layer_norm(n, x, scale, bias, False)[: len(n.node.outputs)]
+
+
+def rms_norm_run(n: View, x: np.ndarray, scale: np.ndarray) -> Sequence[np.ndarray]:
+    """x / sqrt(mean(x²) + epsilon) * scale."""
+    return _layer_norm(n, x, scale, None, True)[:1]
+
+
+def layer_norm_lower(n: View, b: Builder) -> Any:
+    x = n.sizes(0)
+    axis = _axis(n, -1, len(x))
+    inner = x[axis:]
+    fits = all(not n.has(i) or (n.sizes(i)[-len(inner) :] == inner and _volume(n.sizes(i)) == _volume(inner)) for i in (1, 2))
+    if not n.float32() or any(n.wants(i) for i in (1, 2)) or not fits:
+        return False
+    ref, size = b.input(0), _volume(inner)
+    cut = (_volume(x[:axis]), size)
+    bias = b.optional(2)
+    b.call(
+        "layer_norm", ref.view(cut), b.input(1).view((size,)), None if bias is None else bias.view((size,)),
+        b.output(0).view(cut), float(n.get("epsilon", 1e-5)), n.op == "RMSNormalization",
+    )  # fmt: skip
+    return True
+
+
+register("LayerNormalization", layer_norm_infer, layer_norm_run, layer_norm_lower, Traits(time="from_axis", work="elements"))
+register("RMSNormalization", layer_norm_infer, rms_norm_run, layer_norm_lower, Traits(time="from_axis", work="elements"))
+
+
+def _groups(n: View, channels: int) -> int:
+    groups = int(n.get("num_groups", channels))
+    if channels and (groups < 1 or channels % groups):
+        raise n.fail(f"num_groups is {groups}, x has {channels} channels: expected a divisor of them")
+    return max(groups, 1)
+
+
+def group_norm_infer(n: View) -> list[Spec]:
+    """Inputs: x, scale, bias; the last two a number per channel, or left out, or a number per group if `per_group` (opset 18)."""
+    x = n.shape(0)
+    if x is not None:
+        if len(x) < 2:
+            raise n.fail(f"x has shape {x}: expected (n, c, ...)")
+        count = x[1]
+        if isinstance(count, int):
+            groups = _groups(n, count)
+            wanted = groups if n.get("per_group", 0) else count
+            for i in (1, 2):
+                shape = n.shape(i) if n.has(i) else None
+                if shape is not None and (len(shape) != 1 or (isinstance(shape[0], int) and shape[0] != wanted)):
+                    raise n.fail(f"input {i} has shape {shape}, x has shape {x}: expected ({wanted},)")
+    return [n.spec(0)]
+
+
+def group_norm_run(
+    n: View, x: np.ndarray, scale: np.ndarray | None = None, bias: np.ndarray | None = None
+) -> Sequence[np.ndarray]:
+    """Each group of channels of each image is normalized; scale and bias have one number a channel."""
+    groups = _groups(n, x.shape[1])
+    if not x.size:
+        return (x,)
+    values = x.astype(np.float64).reshape(x.shape[0], groups, -1)
+    mean = values.mean(-1, keepdims=True)
+    values = (values - mean) / np.sqrt(((values - mean) ** 2).mean(-1, keepdims=True) + n.get("epsilon", 1e-5))
+    each = x.shape[1] // groups if n.get("per_group", 0) else 1
+    wide = (1, -1, *(1,) * (x.ndim - 2))
+    values = values.reshape(x.shape)
+    if scale is not None:
+        values = values * scale.repeat(each).reshape(wide)
+    if bias is not None:
+        values = values + bias.repeat(each).reshape(wide)
+    return (values.astype(x.dtype),)
+
+
+def group_norm_lower(n: View, b: Builder) -> Any:
+    if not n.float32():
+        return False
+    x = b.input(0)
+    cut = (x.shape[0], x.shape[1], _volume(x.shape[2:]))
+    groups = _groups(n, x.shape[1])
+    weights = [b.optional(1), b.optional(2)]
+    if n.get("per_group", 0):
+        numbers = b.constant(np.repeat(np.arange(groups), x.shape[1] // groups).astype(np.int64))
+        for i, given in enumerate(weights):
+            if given is not None:
+                each = weights[i] = b.temp((x.shape[1],))
+                b.call("gather", given.view((1, groups, 1)), numbers, each.view((1, x.shape[1], 1)), 4)
+    b.call("group_norm", x.view(cut), *weights, b.output(0).view(cut), groups, float(n.get("epsilon", 1e-5)))
+    return True
+
+
+register(
+    "GroupNormalization",
+    group_norm_infer,
+    group_norm_run,
+    group_norm_lower,
+    Traits(time="image", whole="normalizes over", work="elements"),
+)
+register(
+    "InstanceNormalization",
+    group_norm_infer,
+    group_norm_run,
+    group_norm_lower,
+    Traits(time="image", whole="normalizes over", work="elements"),
+)
+
+
+# ---- local response -----------------------------------------------------------------------------------------------------
+
+
+def _response(n: View) -> tuple[int, float, float, float]:
+    size = int(n.get("size", 0))
+    if size < 1:
+        raise n.fail(f"size is {size}: expected at least 1")
+    return size, float(n.get("alpha", 1e-4)), float(n.get("beta", 0.75)), float(n.get("bias", 1.0))
+
+
+def lrn_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
+    """x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ** beta."""
+    size, alpha, beta, bias = _response(n)
+    if n.get("x_last", False):
+        x = np.moveaxis(x, -1, 1)
+    squares = np.pad(x.astype(np.float64) ** 2, [(0, 0), ((size - 1) // 2, size - 1 - (size - 1) // 2)] + [(0, 0)] * (x.ndim - 2))
+    total = np.lib.stride_tricks.sliding_window_view(squares, size, 1).sum(-1)
+    y = (x / (bias + alpha / size * total) ** beta).astype(x.dtype)
+    return (np.moveaxis(y, 1, -1) if n.get("x_last", False) else y,)
+
+
+def lrn_lower(n: View, b: Builder) -> Any:
+    if not n.float32():
+        return False
+    x, out = b.input(0), b.output(0)
+    shape = x.shape
+    cut = (_volume(shape[:-1]), shape[-1], 1) if n.get("x_last", False) else (shape[0], shape[1], _volume(shape[2:]))
+    b.call("lrn", x.view(cut), out.view(cut), *_response(n))
+    return True
+
+
+register("LRN", same_infer, lrn_run, lrn_lower, Traits(layout=windows(FLOAT32), time="lrn"))

@@ -1,0 +1,107 @@
+"""RotaryEmbedding: pairs of numbers turned by their positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._base import INT64, Spec, View, register
+from ._traits import PLAIN
+from .attention.rules import Machine
+from .shapes import expect
+
+if TYPE_CHECKING:
+    from .builder import Builder
+
+__all__ = ["turned"]
+
+
+def _heads(n: View, rank: int) -> int | None:
+    """How many heads are next to each other; None where they have an axis of their own."""
+    if rank == 4:
+        return None
+    heads = int(n.get("num_heads", 0))
+    if not heads and n.get("by_width", 0):  # they are as wide as the tables say
+        x, cos = n.shape(0), n.shape(1)
+        width, half = (None, None) if x is None or cos is None else (x[-1], cos[-1])
+        if not isinstance(width, int) or not isinstance(half, int):
+            return 1
+        heads = width // max(2 * half, 1)
+    if rank != 3 or heads < 1:
+        raise n.fail(f"x has {rank} axes, num_heads is {heads}: expected (n, h, t, d), or (n, t, h d) with num_heads")
+    return heads
+
+
+def _infer(n: View) -> list[Spec]:
+    x = n.shape(0)
+    if x is not None:
+        heads = _heads(n, len(x))
+        steps, width = x[2 if heads is None else 1], x[-1]
+        if heads is not None and isinstance(width, int):
+            if width % heads:
+                raise n.fail(f"x has shape {x}, num_heads is {heads}: expected a divisor of {width}")
+            width //= heads
+        cos = n.shape(1)
+        if cos is not None:
+            half = cos[-1] if cos else None
+            if isinstance(half, int) and isinstance(width, int) and 2 * half > width:
+                raise n.fail(f"the cosines have shape {cos}, heads {width} values: expected at most half as many")
+            lead = (None,) if n.has(3) else (None, steps) if len(cos) == 3 else (steps,)
+            expect(n, 1, *lead, half)
+            expect(n, 2, *cos)
+        expect(n, 3, x[0], steps)
+    return [n.spec(0)]
+
+
+def turned(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool) -> np.ndarray:
+    """(b, h, t, d) with its pairs turned, in float64; cosines and sines are (t, r) or (b, t, r)."""
+    c, s = (t.astype(np.float64) if t.ndim == 2 else t[:, None].astype(np.float64) for t in (cos, sin))
+    r = cos.shape[-1]
+    first, second = (slice(0, 2 * r, 2), slice(1, 2 * r, 2)) if interleaved else (slice(0, r), slice(r, 2 * r))
+    x = x.astype(np.float64)
+    out = x.copy()
+    out[..., first] = x[..., first] * c - x[..., second] * s
+    out[..., second] = x[..., first] * s + x[..., second] * c
+    return np.asarray(out)
+
+
+def _run(n: View, x: np.ndarray, cos: np.ndarray, sin: np.ndarray, ids: np.ndarray | None = None) -> Sequence[np.ndarray]:
+    """The formula in float64."""
+    heads = _heads(n, x.ndim)
+    split = x.astype(np.float64) if heads is None else x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2).astype(np.float64)
+    c, s = ((t if ids is None else t[ids]).astype(np.float64) for t in (cos, sin))
+    out = turned(split, c, s, bool(n.get("interleaved", 0)))
+    return ((out if heads is None else out.swapaxes(1, 2).reshape(x.shape)).astype(x.dtype),)
+
+
+def _lower(n: View, b: Builder) -> Any:
+    if not n.float32(0, 1, 2) or (n.has(3) and n.spec(3).dtype != INT64):
+        return False
+    x, cos, sin = (b.input(i) for i in range(3))
+    heads = _heads(n, len(x.shape))
+    steps = (x.shape[0], x.shape[2] if heads is None else x.shape[1])
+    if n.has(3):
+        ids, half = b.input(3), cos.shape[1]
+        rows = [b.temp((*steps, half)) for _ in range(2)]
+        for table, row in zip((cos, sin), rows, strict=True):
+            count = steps[0] * steps[1]
+            b.call("gather", table.view((1, table.shape[0], half)), ids.view((count,)), row.view((1, count, half)), 4)
+        cos, sin = rows
+    out = b.output(0)
+    m = Machine(b.call, lambda ref, shape: ref.view(shape), b.temp)
+    run_rotary(m, x, cos, sin, out, bool(n.get("interleaved", 0)), heads)
+    return True
+
+
+register("RotaryEmbedding", _infer, _run, _lower, traits=PLAIN)
+
+
+def run_rotary(m: Machine, x: Any, cos: Any, sin: Any, out: Any, interleaved: bool, num_heads: int | None) -> None:
+    """`functional.rotary_embedding` on checked operands; cos and sin have two axes or three."""
+    shape = (*x.shape[:2], x.shape[2], 1, x.shape[3]) if num_heads is None else (x.shape[0], 1, x.shape[1], num_heads, -1)
+    if num_heads is not None:
+        shape = (*shape[:4], x.shape[2] // num_heads)
+    tables = (a if len(a.shape) == 3 else m.view(a, (1, *a.shape)) for a in (cos, sin))
+    m.call("rotary", m.view(x, shape), *tables, m.view(out, shape), interleaved)

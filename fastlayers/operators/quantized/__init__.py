@@ -1,0 +1,1 @@
+"""Operators on 8-bit and 4-bit values."""

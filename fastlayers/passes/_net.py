@@ -1,0 +1,178 @@
+"""A graph that can be edited: who makes a value, who reads it, what is constant. Passes work on it; nodes themselves never
+change.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from ..ir.graph import Graph, Node, captured
+from ..kernels.table import Activation
+from ..operators import Spec, Traits, View, traits_of
+
+__all__ = ["Net", "merged"]
+
+
+class Net:
+    """Nodes by position (None where one was taken out), with maps from names to positions.
+
+    `specs` holds what is known of values; a pass may rely on an entry, and must live without.
+    """
+
+    def __init__(self, graph: Graph, outer: Mapping[str, np.ndarray], specs: Mapping[str, Spec]) -> None:
+        self.source = graph
+        self.constants: dict[str, np.ndarray] = dict(graph.constants)
+        self.known: Mapping[str, np.ndarray] = ChainMap(self.constants, outer) if outer else self.constants  # type: ignore[arg-type]
+        self.specs: dict[str, Spec] = {**specs, **{v.name: Spec(v.shape, v.dtype) for v in graph.inputs if v.kind == "tensor"}}
+        self.nodes: list[Node | None] = []
+        self.ops: set[str] = set()  # operators that nodes have, or have had
+        self.made: dict[str, int] = {}
+        self.readers: dict[str, list[int]] = {}
+        self.kept: set[str] = {v.name for v in graph.outputs}
+        self._fresh = 0
+
+    # ---- asking -----------------------------------------------------------------------------------------------------
+
+    def constant(self, name: str | None) -> np.ndarray | None:
+        """The array behind a name, if it is constant."""
+        return None if name is None else self.known.get(name)
+
+    def scalar(self, name: str | None) -> float | None:
+        """A constant of one element as a float."""
+        array = self.constant(name)
+        return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
+
+    def producer(self, name: str | None) -> Node | None:
+        """The node that makes a value, or None for inputs and constants."""
+        at = self.made.get(name) if name is not None else None
+        return None if at is None else self.nodes[at]
+
+    def single(self, name: str | None) -> Node | None:
+        """The one node that reads a value which nobody else needs; None if there are others or none."""
+        if name is None or name in self.kept:
+            return None
+        readers = self.readers.get(name, [])
+        return self.nodes[readers[0]] if len(readers) == 1 else None
+
+    def each(self, *ops: str) -> Iterator[tuple[int, Node]]:
+        """The nodes of these operators, in order; those that a change makes are not visited."""
+        if ops and self.ops.isdisjoint(ops):
+            return
+        for i, node in enumerate(islice(self.nodes, len(self.nodes))):
+            if node is not None and (not ops or node.op in ops):
+                yield i, node
+
+    def spec(self, name: str | None) -> Spec | None:
+        """What is known of a value."""
+        if name is None:
+            return None
+        array = self.known.get(name)
+        return self.specs.get(name) if array is None else Spec(array.shape, array.dtype)
+
+    def rank(self, name: str | None) -> int | None:
+        """The number of axes of a value, if known."""
+        spec = self.spec(name)
+        return None if spec is None or spec.shape is None else len(spec.shape)
+
+    def is_float32(self, name: str | None) -> bool:
+        """Whether a value is known to be float32."""
+        spec = self.spec(name)
+        return spec is not None and spec.dtype == np.float32
+
+    def view(self, node: Node) -> View:
+        """A node with what is known of its inputs, as rules of operators take it."""
+        return View(node, [self.spec(name) for name in node.inputs], [self.constant(name) for name in node.inputs])
+
+    def traits(self, node: Node) -> Traits:
+        """What holds of a node's operator."""
+        return traits_of(node.op)
+
+    def function(self, node: Node) -> Activation | None:
+        """The elementwise function of its first input that a node computes, as kernels take it; None if it is none."""
+        unary = traits_of(node.op).unary
+        return None if unary is None or self.spec(node.inputs[0]) is None else unary(self.view(node))
+
+    # ---- editing ----------------------------------------------------------------------------------------------------
+
+    def append(self, node: Node) -> None:
+        """Adds a node at the end."""
+        self._enter(len(self.nodes), node)
+
+    def _enter(self, at: int, node: Node) -> None:
+        if at == len(self.nodes):
+            self.nodes.append(node)
+        else:
+            self.nodes[at] = node
+        self.ops.add(node.op)
+        for name in node.inputs:
+            if name is not None:
+                readers = self.readers.setdefault(name, [])
+                readers.append(at)
+        for name in node.outputs:
+            if name:
+                self.made[name] = at
+        self.kept.update(captured(node))
+
+    def take_out(self, at: int) -> None:
+        """Removes a node; its outputs have no maker any more."""
+        node = self.nodes[at]
+        assert node is not None
+        for name in node.inputs:
+            if name is not None:
+                self.readers[name].remove(at)
+        for name in node.outputs:
+            if name and self.made.get(name) == at:
+                del self.made[name]
+        self.nodes[at] = None
+
+    def replace(self, at: int, node: Node, *gone: Node) -> None:
+        """Puts a node in place of the one at `at`; `gone` are nodes before it that it takes in."""
+        for old in gone:
+            self.take_out(self.made[next(name for name in old.outputs if name)])
+        self.take_out(at)
+        self._enter(at, node)
+
+    def position(self, node: Node) -> int:
+        """Where a node is."""
+        return self.made[next(name for name in node.outputs if name)]
+
+    def new_constant(self, array: np.ndarray, hint: str) -> str:
+        """A name for a new constant."""
+        name = f"{hint}~{self._fresh}"
+        while name in self.known or name in self.made:
+            self._fresh += 1
+            name = f"{hint}~{self._fresh}"
+        self._fresh += 1
+        array.flags.writeable = False
+        self.constants[name] = array
+        return name
+
+    # ---- result -----------------------------------------------------------------------------------------------------
+
+    def graph(self) -> Graph:
+        """What is left, without nodes and constants that nobody needs."""
+        needed = set(self.kept)
+        nodes: list[Node] = []
+        for node in reversed(self.nodes):
+            if node is not None and any(name in needed for name in node.outputs):
+                nodes.append(node)
+                needed.update(name for name in node.inputs if name is not None)
+                needed |= captured(node)
+        graph = self.source
+        return Graph(
+            graph.inputs,
+            graph.outputs,
+            tuple(reversed(nodes)),
+            {n: a for n, a in self.constants.items() if n in needed},
+            graph.values,
+        )
+
+
+def merged(node: Node, **changes: Any) -> dict[str, Any]:
+    """A node's attributes with some changed."""
+    return {**node.attributes, **changes}

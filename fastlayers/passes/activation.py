@@ -1,0 +1,38 @@
+"""An elementwise function of one argument goes into the operation before it, which applies it while the values are in registers.
+
+before                        after
+Relu(Conv(x, W, b))           Conv(x, W, b, activation=relu)
+
+Which operators are such functions, and which can apply one, is among their traits.
+"""
+
+from __future__ import annotations
+
+from ..ir.graph import Node
+from ._net import Net, merged
+
+__all__ = ["apply"]
+
+
+def apply(net: Net) -> None:
+    """See the module."""
+    for at, node in net.each():
+        if net.traits(node).unary is None or sum(bool(n) for n in node.outputs) != 1:
+            continue
+        before = net.producer(node.inputs[0])
+        if before is None or "activation" not in net.traits(before).epilogue or "activation" in before.attributes:
+            continue
+        if net.single(node.inputs[0]) is not node or sum(bool(n) for n in before.outputs) != 1 or not _taken(net, before):
+            continue
+        function = net.function(node)
+        if function is not None:
+            made = Node(before.op, before.inputs, node.outputs, merged(before, activation=tuple(function)))
+            net.replace(at, made, before)
+
+
+def _taken(net: Net, node: Node) -> bool:
+    """Whether the operation runs in a kernel: in float32, and with fixed weights where it has weights."""
+    weights = net.traits(node).weights
+    # Weights are what the operator wants: those of Affine are kept in float64.
+    given = [(i, name) for i, name in enumerate(node.inputs) if name is not None]
+    return all(net.constant(name) is not None if i in weights else net.is_float32(name) for i, name in given)

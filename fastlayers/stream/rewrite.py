@@ -1,0 +1,265 @@
+"""From a graph over whole sequences to one over pieces of them: every state is an input and an output of it.
+
+The graph is walked once. Each value is followed along time (`_times`), and each node that reads earlier steps gets its history or
+its state from a new input and gives it to a new output (`operators.stream`). The nodes themselves, their weights and the order of
+their sums stay as they are, so the pieces of the result are those of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .._tuples import NamedTuple
+from ..errors import Error, ShapeError, UnsupportedError, ours
+from ..ir.graph import Graph, Node, Value, captured
+from ..operators import OPERATORS, Spec, View, traits_of
+from ..operators.reference import run_operator
+from ._times import LATEST, Kind, Sizes, Time
+
+__all__ = ["RULES", "SIZED", "Rewriter", "Rewritten", "Rule", "by_steps", "rewritten"]
+
+
+class Rewritten(NamedTuple):
+    """The graph, the names of its states (of the input, of the output), and which outputs have time, along which axis."""
+
+    graph: Graph
+    states: tuple[tuple[str, str], ...]
+    times: dict[str, int]
+
+
+Rule = Callable[["Rewriter", Node, Sequence[Kind]], Sequence[Kind]]
+# By what operators' traits call them: of steps (`time`), and of vectors of sizes (`sizes`).
+RULES: dict[str, Rule] = {}
+SIZED: dict[str, Rule] = {}
+
+
+def rewritten(graph: Graph, times: Mapping[str, int]) -> Rewritten:
+    """The graph for pieces. `times` has the axis of time of every input that has one.
+
+    Raises:
+        UnsupportedError: a node looks ahead; the error names the first one that does.
+    """
+    from . import _shapes, _steps, _windows  # noqa: F401  # they fill RULES, and need this module
+
+    return Rewriter(graph, times).run()
+
+
+class Rewriter:
+    """A graph that is being made."""
+
+    def __init__(self, graph: Graph, times: Mapping[str, int]) -> None:
+        self.graph = graph
+        self.nodes: list[Node] = []
+        self.constants: dict[str, np.ndarray] = dict(graph.constants)
+        self.states: list[tuple[Value, Value]] = []
+        self.kinds: dict[str, Kind] = {}
+        self.specs: dict[str, Spec] = {name: Spec(a.shape, a.dtype) for name, a in graph.constants.items()}
+        self.whole: dict[str, Spec] = {}  # what is known of values of the whole sequence, if the graph says how long it is
+        self.numbers: dict[str, np.ndarray] = {}  # what is computed of sizes that are known
+        self.taken = {*self.constants, *(v.name for v in (*graph.inputs, *graph.outputs))}
+        self.taken.update(name for node in graph.nodes for name in node.outputs)
+        self.inputs = []
+        for value in graph.inputs:
+            if value.name in times:
+                axis = times[value.name]
+                shape = tuple(value.shape or ())
+                self.kinds[value.name] = Time(axis)
+                self.whole[value.name] = Spec(shape, value.dtype)
+                value = value._replace(shape=(*shape[:axis], None, *shape[axis + 1 :]))
+            self.inputs.append(value)
+            self.specs[value.name] = Spec(value.shape, value.dtype)
+        self.whole = {**self.specs, **self.whole}
+
+    # ---- for rules --------------------------------------------------------------------------------------------------
+
+    def constant(self, name: str | None) -> np.ndarray | None:
+        """The array behind a name, if it is constant, or computed of sizes that are known."""
+        found = self.constants.get(name) if name else None
+        return self.numbers.get(name) if found is None and name else found
+
+    def ints(self, *values: int) -> str:
+        """A new constant of integers."""
+        name = self.name("ints")
+        self.constants[name] = np.array(values, np.int64)
+        self.constants[name].flags.writeable = False
+        self.specs[name] = Spec((len(values),), self.constants[name].dtype)
+        return name
+
+    def name(self, hint: str) -> str:
+        """A name that no other value has."""
+        name, i = hint, 0
+        while name in self.taken:
+            name, i = f"{hint}~{i}", i + 1
+        self.taken.add(name)
+        return name
+
+    def shape(self, name: str | None) -> tuple[Any, ...] | None:
+        """The shape of a value as far as it is known."""
+        spec = self.specs.get(name) if name else None
+        return None if spec is None else spec.shape
+
+    def rank(self, node: Node, name: str | None) -> int:
+        """The number of axes of a value; the node is refused if nobody knows."""
+        shape = self.shape(name)
+        if shape is None:
+            self.refuse(node, f"reads {name!r}, of which it is not known how many axes it has")
+        return len(shape)
+
+    def length(self, name: str | None, time: Time) -> Any:
+        """How many steps a value of the whole sequence has, if the graph says it."""
+        spec = self.whole.get(name) if name else None
+        return spec.shape[time.axis] if spec is not None and spec.shape is not None else None
+
+    def dtype(self, node: Node, name: str | None) -> np.dtype[Any]:
+        """The dtype of a value."""
+        spec = self.specs.get(name) if name else None
+        if spec is None or spec.dtype.kind == "V":
+            self.refuse(node, f"reads {name!r}, of which the dtype is not known")
+        return spec.dtype
+
+    def add(self, op: str, inputs: Sequence[str | None], *outputs: str, **attributes: Any) -> str:
+        """Appends a node; returns the name of its first output, a new one if none is given."""
+        made = outputs or (self.name(f"{inputs[0]}~{op}"),)
+        self.keep(Node(op, tuple(inputs), made, attributes))
+        return made[0]
+
+    def keep(self, node: Node) -> None:
+        """Appends a node as it is."""
+        self.nodes.append(node)
+        self._infer(node)
+
+    def state(self, node: Node, hint: str, dtype: np.dtype[Any]) -> tuple[str, str]:
+        """A new state: the names of its input and its output."""
+        before, after = self.name(f"{node.outputs[0] or node.op}~{hint}"), self.name(f"{node.outputs[0] or node.op}~{hint}~next")
+        self.states.append((Value(before, None, dtype), Value(after, None, dtype)))
+        self.specs[before] = Spec(None, dtype)
+        return before, after
+
+    def refuse(self, node: Node, why: str) -> NoReturn:
+        """The error for a node that cannot run piece by piece."""
+        raise UnsupportedError(f"stream: {where(node)} {why}")
+
+    def together(self, node: Node, *kinds: Kind) -> Time:
+        """The pace that values share; the axis is the first one's."""
+        times = [k for k in kinds if isinstance(k, Time)]
+        if len({t.pace for t in times}) > 1:
+            self.refuse(node, "joins values whose steps come at different times: expected the same padding and strides for both")
+        return times[0]
+
+    # ---- the walk ---------------------------------------------------------------------------------------------------
+
+    def run(self) -> Rewritten:
+        for node in self.graph.nodes:
+            self._go_on(node)
+        times, outputs = {}, []
+        for value in self.graph.outputs:
+            kind = self.kinds.get(value.name)
+            if isinstance(kind, Time):
+                if kind.late:
+                    raise UnsupportedError(f"stream: {kind.culprit}")
+                times[value.name] = kind.axis
+                if value.shape is not None:
+                    value = value._replace(shape=(*value.shape[: kind.axis], None, *value.shape[kind.axis + 1 :]))
+            elif isinstance(kind, Sizes) and kind.timed:
+                raise UnsupportedError(f"stream: output {value.name!r} is the number of steps: only the whole sequence has it")
+            outputs.append(value)
+        before, after = ([pair[i] for pair in self.states] for i in (0, 1))
+        graph = Graph((*self.inputs, *before), (*outputs, *after), tuple(self.nodes), self.constants)
+        return Rewritten(graph, tuple((a.name, b.name) for a, b in self.states), times)
+
+    def _go_on(self, node: Node) -> None:
+        with ours(lambda: f"stream: {where(node)}"):
+            made = self._visit(node, [self.kinds.get(name) if name else None for name in node.inputs])
+            self.kinds.update((name, kind) for name, kind in zip(node.outputs, made, strict=False) if name)
+            self._infer(node, self.whole, strict=False)
+
+    def _visit(self, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+        if any(self.kinds.get(name) is not None for name in captured(node)):
+            self.refuse(node, "has graphs that read what changes with time: only networks without such can run piece by piece")
+        found = [k for k in kinds if k is not None and not (isinstance(k, Sizes) and not k.timed)]
+        sizes = traits_of(node.op).sizes
+        if sizes and any(isinstance(k, Sizes) for k in kinds):
+            return SIZED[sizes](self, node, kinds)
+        if not found:
+            self.keep(node)
+            self._compute(node, kinds)
+            return (None,) * len(node.outputs)
+        if all(k is LATEST for k in found):
+            self.keep(node)
+            return (LATEST,) * len(node.outputs)
+        if any(k is LATEST for k in found):
+            self.refuse(node, "joins what is known after the last step with single steps: the whole sequence is needed")
+        if any(isinstance(k, Sizes) for k in found):
+            self.refuse(node, "computes with the number of steps: only the whole sequence has it")
+        kinds = [None if isinstance(k, Sizes) else k for k in kinds]
+        return by_steps(self, node, kinds)
+
+    def _compute(self, node: Node, kinds: Sequence[Kind]) -> None:
+        """What a node makes of sizes that are known, such as the product of two."""
+        operator = OPERATORS.get(node.op)
+        sized = any(isinstance(k, Sizes) or name in self.numbers for name, k in zip(node.inputs, kinds, strict=True))
+        if operator is None or operator.run is None or not sized:
+            return
+        values: list[np.ndarray | None] = []
+        for name, kind in zip(node.inputs, kinds, strict=True):
+            array = self.constant(name)
+            if isinstance(kind, Sizes) and all(isinstance(e, int) for e in kind.entries):
+                shape = self.shape(name)
+                array = np.array(kind.entries, np.int64).reshape(() if shape == () else (-1,))
+            if array is None:
+                return
+            values.append(array)
+        specs = [None if a is None else Spec(a.shape, a.dtype) for a in values]
+        made = run_operator(node, View(node, specs, values), values)
+        self.numbers.update((name, np.asarray(array)) for name, array in zip(node.outputs, made, strict=False))
+
+    def _infer(self, node: Node, specs: dict[str, Spec] | None = None, strict: bool = True) -> None:
+        specs = self.specs if specs is None else specs
+        operator = OPERATORS.get(node.op)
+        given = [None if name is None else specs.get(name) for name in node.inputs]
+        if operator is None or any(s is None and name is not None for s, name in zip(given, node.inputs, strict=True)):
+            return
+        values = [self.constant(name) for name in node.inputs]
+        try:
+            specs.update(zip(node.outputs, operator.infer(View(node, given, values)), strict=False))
+        except Error as error:
+            if strict:
+                raise ShapeError(f"stream: {error}") from error
+
+
+def where(node: Node) -> str:
+    """How errors name a node."""
+    return f"{node.op} ({next((name for name in node.outputs if name), '-')})"
+
+
+def by_steps(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    """What a node makes of values of which one has time, at least."""
+    rule = RULES.get(traits_of(node.op).time)
+    if rule is None:
+        rw.refuse(node, f"looks at the whole sequence, or is not known to go step by step{why(node)}")
+    return rule(rw, node, kinds)
+
+
+def why(node: Node) -> str:
+    """What a node does to all steps, if that can be said."""
+    verb = traits_of(node.op).whole
+    return f": it {verb} all steps" if verb else ""
+
+
+def sizes_of(rw: Rewriter, name: str, kind: Kind) -> Sizes | None:
+    """The entries of a vector of sizes, constant ones too."""
+    if isinstance(kind, Sizes):
+        return kind
+    array = rw.constant(name)
+    if array is None:
+        # Whatever it is, it has nothing to do with time.
+        shape = rw.shape(name)
+        if kind is not None or shape is None or len(shape) > 1 or not all(isinstance(d, int) for d in shape):
+            return None
+        return Sizes(tuple(f"{name}:{i}" for i in range(shape[0] if shape else 1)), Time(0))
+    if array.dtype.kind not in "iu":
+        return None
+    return Sizes(tuple(int(v) for v in array.reshape(-1)), Time(0))

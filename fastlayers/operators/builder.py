@@ -20,8 +20,8 @@ from ..kernels.table import KERNELS
 from ._base import FLOAT32, Spec, View
 
 __all__ = [
-    "ARENA", "CONSTANT", "INPUT", "OUTPUT", "POSITIONS", "Buffer", "Builder", "Call", "NativeCall", "PythonCall", "Ref",
-    "contiguous",
+    "ARENA", "CONSTANT", "INPUT", "OUTPUT", "POSITIONS", "AnyCall", "Buffer", "Builder", "Call", "NativeCall", "NestedCall",
+    "PythonCall", "Ref", "contiguous",
 ]  # fmt: skip
 
 # Where a buffer is: in the arena of one run, in a caller's input, in a fresh output, or in the program.
@@ -151,6 +151,23 @@ class NativeCall(NamedTuple):
         return self.call.node
 
 
+class NestedCall(NamedTuple):
+    """A branch or a loop whose bodies are bound programs: `step` is what the compiled engine runs, and `name` what it is called.
+
+    `bodies`: the binding of each, what it is called, and how often it runs in a run (0: nobody knows).
+    """
+
+    name: str
+    step: Any
+    inputs: tuple[Ref | None, ...]
+    outputs: tuple[Ref | None, ...]
+    node: int
+    bodies: tuple[tuple[Any, str, int], ...]
+
+
+AnyCall = Call | PythonCall | NativeCall | NestedCall
+
+
 class Builder:
     """Collects the calls of one binding, node by node. A new node begins with `begin`; operators use the other methods.
 
@@ -170,7 +187,7 @@ class Builder:
 
     def __init__(self, pack: Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any]) -> None:
         self.refs: dict[Any, Ref] = {}
-        self.calls: list[Call | PythonCall] = []
+        self.calls: list[Call | PythonCall | NestedCall] = []
         self.parents: dict[int, tuple[Buffer, int]] = {}
         self.placed: list[Buffer] = []
         self.overs: list[tuple[Buffer, Buffer]] = []
@@ -320,6 +337,16 @@ class Builder:
             if ref is not None:
                 ref.buffer.made = True
         self.calls.append(PythonCall(function, tuple(inputs), tuple(outputs), self._number, native))
+
+    def nested(
+        self, name: str, step: Any, inputs: Sequence[Ref | None], outputs: Sequence[Ref | None], bodies: Sequence[Any]
+    ) -> None:
+        """Appends a branch or a loop; see `NestedCall`."""
+        for ref in (*inputs, *outputs):
+            if ref is not None:
+                ref.buffer.made = True
+        self.nbytes += sum(binding.bound.nbytes for binding, *_ in bodies if binding is not None)
+        self.calls.append(NestedCall(name, step, tuple(inputs), tuple(outputs), self._number, tuple(bodies)))
 
     @contextmanager
     def inside(

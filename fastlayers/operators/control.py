@@ -29,22 +29,22 @@ DEEPEST = 32
 
 
 class Meter:
-    """What one run of a model may still do."""
+    """What one run of a model may still do. Of its loops all together `rounds` of `most`."""
 
-    __slots__ = ("_bytes", "_depth", "_left", "_most", "_rounds")
+    __slots__ = ("_bytes", "_depth", "_left", "most", "rounds")
 
     def __init__(self, rounds: int = MAX_ROUNDS, most: int | None = None) -> None:
-        self._most = self._rounds = rounds
+        self.most = self.rounds = rounds
         self._bytes = self._left = MOST_BYTES if most is None else most
         self._depth = 0
 
     def round(self, n: View) -> None:
         """Counts one round of a loop."""
         check()
-        self._rounds -= 1
-        if self._rounds < 0:
+        self.rounds -= 1
+        if self.rounds < 0:
             raise LimitError(
-                f"{n.where}: its loop, with all others of this run, takes more than {self._most} rounds: "
+                f"{n.where}: its loop, with all others of this run, takes more than {self.most} rounds: "
                 "pass a larger max_rounds to load if the model is to be trusted"
             )
 

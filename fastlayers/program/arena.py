@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..operators.builder import ARENA, Buffer, Call, NativeCall, PythonCall, Ref
+from ..operators.builder import ARENA, AnyCall, Buffer, Call, Ref
 
 __all__ = ["layout"]
 
 ALIGN = 64
 
 
-def layout(calls: Sequence[Call | PythonCall | NativeCall]) -> int:
+def layout(calls: Sequence[AnyCall]) -> int:
     """Sets the offset of every buffer of the arena that `calls` use; returns the size of the arena in bytes."""
     starts: dict[int, list[Buffer]] = {}
     ends: dict[int, list[Buffer]] = {}

@@ -26,6 +26,7 @@ from .trace import Entry, Placed, Plan, Record, Route, Trace, settled
 
 __all__ = [
     "Interpret",
+    "Nest",
     "Pack",
     "Prepare",
     "as_written",
@@ -51,10 +52,17 @@ Pack = Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any]
 
 Prepare = Callable[[Graph, Mapping[str, np.ndarray], Mapping[str, Spec]], Graph]
 
+# For a branch or a loop, and the constants around it: what binds it, if it can be bound at all.
+Nest = Callable[[Node, Mapping[str, np.ndarray]], Any]
+
 
 def as_written(graph: Graph, constants: Mapping[str, np.ndarray], specs: Mapping[str, Spec]) -> Graph:
     """A branch as it is."""
     return graph
+
+
+def unnested(node: Node, constants: Mapping[str, np.ndarray]) -> None:
+    """Branches and loops run in stages."""
 
 
 def bind(
@@ -63,18 +71,20 @@ def bind(
     values: Sequence[np.ndarray | None],
     pack: Pack,
     prepare: Prepare = as_written,
+    nest: Nest = unnested,
     most: int = LARGEST,
     between: Callable[[], object] = bool,
 ) -> Trace:
     """The calls for inputs of these shapes, some of whose values may be known. `prepare` gives the form of a branch that is to
-    be walked; `most` is how many bytes a result may take; `between` is called after each node.
+    be walked, `nest` what binds a loop, or both branches; `most` is how many bytes a result may take; `between` is called after
+    each node.
 
     Raises:
         Interpret: the sizes do not settle everything.
         ShapeError, DTypeError, UnsupportedError: a node cannot take what it gets.
         LimitError: a result would take more than `most` bytes.
     """
-    binder = _Binder(pack, prepare, most, between)
+    binder = _Binder(pack, prepare, nest, most, between)
     with ours(lambda: _where(graph, binder.at)):
         return binder.run(graph, inputs, values)
 
@@ -91,7 +101,7 @@ def rebind(
     """As `bind`, but of an earlier binding everything is kept that these inputs leave as it was. None where `bind` must do it:
     another branch is taken, ranks have changed, values are elsewhere, or there is something to be raised.
     """
-    binder = _Binder(pack, as_written, most, between)
+    binder = _Binder(pack, as_written, unnested, most, between)
     try:
         return binder.again(graph, before, inputs, values)
     except (Interpret, Error, ArithmeticError, LookupError, TypeError, ValueError, MemoryError):
@@ -123,8 +133,8 @@ _NONE = -1  # the number of an input or output that was left out
 class _Binder:
     """One binding. Values of the graph, and of the branches that are taken, have numbers: a name may be used in each branch."""
 
-    def __init__(self, pack: Pack, prepare: Prepare, most: int, between: Callable[[], object]) -> None:
-        self.prepare, self.most, self.between = prepare, most, between
+    def __init__(self, pack: Pack, prepare: Prepare, nest: Nest, most: int, between: Callable[[], object]) -> None:
+        self.prepare, self.nest, self.most, self.between = prepare, nest, most, between
         self.route = Route()
         self.specs: list[Spec] = []
         self.known: list[np.ndarray | None] = []
@@ -169,26 +179,26 @@ class _Binder:
         for i, node in enumerate(graph.nodes):
             if outermost:
                 self.at = i
-            if node.op == "If":
+            if node.op == "If" and self.known[scope[node.inputs[0]]] is not None:  # type: ignore[index]
                 self.branch(node, scope, constants)
                 continue
+            nested = self.nest(node, constants) if node.op in CONTROL else None
+            if nested is not None:
+                node = nested.node  # which reads what its bodies do
             ins = tuple([_NONE if name is None else scope[name] for name in node.inputs])
             outs = []
             for name in node.outputs:
                 outs.append(self.value(_UNSEEN, None, False) if name else _NONE)
                 if name:
                     scope[name] = outs[-1]
-            self.route.entries.append(Entry(node, ins, tuple(outs), self.at))
+            self.route.entries.append(Entry(node, ins, tuple(outs), self.at, None, nested))
             self.records.append(None)
             self.node(len(self.records) - 1)
             self.between()
 
     def branch(self, node: Node, scope: dict[str, int], constants: Mapping[str, np.ndarray]) -> None:
         number = scope[node.inputs[0]]  # type: ignore[index]
-        condition = self.known[number]
-        if condition is None:
-            raise Interpret(f"If ({node.outputs[0]}): its condition depends on numbers")
-        chosen = _chosen(node, condition)
+        chosen = _chosen(node, self.known[number])  # type: ignore[arg-type]
         graph = self.prepare(chosen, constants, {name: self.specs[i] for name, i in scope.items()})
         self.route.branches = True
         self.route.entries.append(Entry(node, (number,), (), self.at, chosen))
@@ -290,12 +300,12 @@ class _Binder:
 
     def node(self, at: int, own: Mapping[int, Buffer] = MappingProxyType({})) -> None:
         """Binds a node. `own`: the buffers of its outputs in the earlier binding."""
-        node, ins, outs, _, _ = self.route.entries[at]
-        operator = OPERATORS.get(node.op)
+        node, ins, outs, _, _, nested = self.route.entries[at]
+        operator = OPERATORS.get(node.op) if nested is None else nested()
         if operator is None:
             where = f"{node.op} ({', '.join(node.outputs)})"
             if node.op in CONTROL or node.op in SEQUENCES:
-                raise Interpret(f"{where}: has no place in a program of fixed sizes")
+                raise Interpret(f"{where}: what it does depends on values")
             raise UnsupportedError(f"{where}: there is no such operator")
         specs, known, fixed = self.specs, self.known, self.fixed
         view = View(node, [None if n < 0 else specs[n] for n in ins], [None if n < 0 else known[n] for n in ins])
@@ -352,7 +362,7 @@ class _Binder:
         like = None if key is None else self.patterns.get(key)
         if like is None:
             return False
-        node, ins, outs, _, _ = self.route.entries[at]
+        node, ins, outs, *_ = self.route.entries[at]
         _, *sizes = like.record.placed  # type: ignore[misc]
         placed = Placed(node, *sizes)
         made = self.records[at] = repeated(self.builder, like, placed, ins, outs, own)

@@ -15,6 +15,7 @@ from .memory import counted
 from .trace import Plan
 
 if TYPE_CHECKING:
+    from ..operators.control import Meter
     from .program import Program
 
 __all__ = ["LARGEST_KEY", "Binding", "Bindings", "fresh", "keeping"]
@@ -94,12 +95,18 @@ class Binding:
             return self._plan
         return self.program.plan(*self.made_for)
 
-    def run(self, inputs: list[Any], outputs: Sequence[np.ndarray] | None = None, threads: int = 0) -> Sequence[Any]:
+    def run(
+        self,
+        inputs: list[Any],
+        outputs: Sequence[np.ndarray] | None = None,
+        threads: int = 0,
+        meter: Meter | None = None,
+    ) -> Sequence[Any]:
         """Fresh outputs (or the given ones, filled) for contiguous inputs of the bound shapes. Inputs on the GPU, of a program
-        for it, give outputs there.
+        for it, give outputs there. `meter`: that of the run that this is a part of.
         """
         if self.bound is not None:
-            return self.bound.run(inputs, outputs, threads)  # type: ignore[no-any-return]
+            return self.bound.run(inputs, outputs, threads, meter)  # type: ignore[no-any-return]
         with counted(self.program.most):
             return self._run(inputs, outputs, threads)
 

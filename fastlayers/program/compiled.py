@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..operators.builder import ARENA, INPUT, OUTPUT, POSITIONS, Call, NativeCall, PythonCall, Ref
+from ..operators.builder import ARENA, INPUT, OUTPUT, POSITIONS, AnyCall, Call, NativeCall, NestedCall, PythonCall, Ref
 from .merged import merged
 from .trace import Record, Trace
 
@@ -21,7 +21,7 @@ _INTO, _OVER, _OUTPUT = range(3)  # links of kernels.aot._plan
 Steps = Mapping[str, Callable[..., Any]]
 
 
-def native(call: Call | PythonCall | NativeCall) -> Call | PythonCall | NativeCall:
+def native(call: AnyCall) -> AnyCall:
     """A NumPy fallback as a call of a C function, where there is one."""
     if isinstance(call, PythonCall) and call.native is not None and len(call.inputs) + len(call.outputs) <= MOST_OPERANDS:
         compiled = call.native()
@@ -31,10 +31,17 @@ def native(call: Call | PythonCall | NativeCall) -> Call | PythonCall | NativeCa
 
 
 def bound(
-    trace: Trace, steps: Steps, inputs: int, most: int, ledger: Any, nbytes: int, between: Callable[[], object] = bool
+    trace: Trace,
+    steps: Steps,
+    inputs: int,
+    most: int,
+    rounds: int,
+    ledger: Any,
+    nbytes: int,
+    between: Callable[[], object] = bool,
 ) -> Any:
-    """The trace as the compiled engine runs it. `ledger` counts the bytes that this takes, and `nbytes` besides; `between` is
-    called after each node.
+    """The trace as the compiled engine runs it. `most` bytes may a run take, and so many `rounds` its loops; `ledger` counts the
+    bytes that this takes, and `nbytes` besides; `between` is called after each node.
     """
     from ..kernels.aot.run import Bound
 
@@ -48,7 +55,7 @@ def bound(
             chunks.append(record.chunk)
     chunks.append(make(trace.last, [(_OUTPUT, number, i, 0) for number, i in trace.ends.items()]))
     between()
-    return Bound(chunks, inputs, tuple(trace.outputs), most, ledger, nbytes)
+    return Bound(chunks, inputs, tuple(trace.outputs), most, ledger, nbytes, rounds)
 
 
 class Chunks:
@@ -102,8 +109,10 @@ class Chunks:
         links += [(_OVER, buffer.number, other.number, 0) for buffer, other in overs]
         return self.make(calls, [*links, *ends], keep, self.ledger, record.nbytes)
 
-    def step(self, call: Call | PythonCall | NativeCall) -> tuple[Any, Sequence[Any]]:
+    def step(self, call: AnyCall) -> tuple[Any, Sequence[Any]]:
         """A call's step, and where its operands are."""
+        if isinstance(call, NestedCall):
+            return call.step, (*call.inputs, *call.outputs)
         if not isinstance(call, Call):
             return _users(call), (*call.inputs, *call.outputs)
         kernel, args, _ = call

@@ -8,7 +8,7 @@ from typing import Any
 from .._tuples import NamedTuple
 from ..kernels.table import BINARY
 from ..operators import FLOAT32
-from ..operators.builder import CONSTANT, Call, NativeCall, PythonCall, Ref
+from ..operators.builder import CONSTANT, AnyCall, Call, Ref
 
 __all__ = ["MOST_INPUTS", "Merged", "merged"]
 
@@ -34,7 +34,7 @@ class Merged(NamedTuple):
     arguments: tuple[Any, ...]
 
 
-def merged(calls: Sequence[Call | PythonCall | NativeCall], works: Callable[[Call], float]) -> Merged | None:
+def merged(calls: Sequence[AnyCall], works: Callable[[Call], float]) -> Merged | None:
     """All of the calls as one step; None if they cannot be. The last one makes the result, the others values that nobody else
     reads. `works`: what a call costs alone.
     """

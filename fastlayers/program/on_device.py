@@ -66,7 +66,7 @@ class _Frame:
                     function = _through_host(function, _ENTRIES[call.kernel])
             else:
                 given = (*call.inputs, *call.outputs)
-                function = _numpy_step(call.function, len(call.inputs))
+                function = _numpy_step(call.function, len(call.inputs))  # type: ignore[union-attr] # branches and loops run in stages here
             arguments = [place(a) if isinstance(a, Ref) else a for a in given]
             later = [(i, a) for i, a in enumerate(given) if isinstance(a, Ref) and arguments[i] is None]
             self.steps.append((function, arguments, later))

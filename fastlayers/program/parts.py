@@ -58,14 +58,14 @@ def parts(program: Program, depth: int = 0) -> Iterator[Part]:
 
 def times_run(program: Program) -> int:
     """How often the bindings that a program keeps have run so far."""
-    return sum(int(b.bound.calls) for b in program._bindings.values() if b.bound is not None)
+    return sum(int(b.bound.runs) for b in program._bindings.values() if b.bound is not None)
 
 
 def _bodies(stages: Stages, node: Node, depth: int) -> Iterator[Part]:
     for graph in node.attributes.values():
         if isinstance(graph, Graph):
             body = stages._bodies.get(id(graph))
-            forms = [] if body is None else list(body._forms.values())
+            forms = [] if body is None else body.forms
             if not forms:  # a branch that was not taken
                 for inner in graph.nodes:
                     yield Part(depth, None, inner, graph.constants, "(not run)")

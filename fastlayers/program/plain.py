@@ -49,7 +49,8 @@ def execute(
                 with ours(lambda name=call.kernel: f"run: {name}"):  # type: ignore[misc]
                     kernels[call.kernel](*[array(a) if isinstance(a, Ref) else a for a in call.args])
             else:
-                results = call.function(*[None if r is None else array(r) for r in call.inputs])
+                run = call.function  # type: ignore[union-attr] # branches and loops run in stages here
+                results = run(*[None if r is None else array(r) for r in call.inputs])
                 store(results, [None if r is None else array(r) for r in call.outputs])
         except LimitError:
             raise

@@ -17,6 +17,7 @@ from ..kernels import dispatch
 from ..kernels.dispatch import Variant
 from ..operators import MAX_ROUNDS, Spec, traits_of
 from ..operators.builder import Call, PythonCall, contiguous
+from ..operators.families import NESTED
 from .binder import Interpret, Prepare, bind, check_total, plan, rebind, value_inputs
 from .bindings import LARGEST_KEY, Binding, Bindings, keeping
 from .compiled import bound, native
@@ -25,6 +26,7 @@ from .trace import Plan, Trace
 
 if TYPE_CHECKING:
     from ..operators.control import Meter
+    from .bodies import Body
     from .stages import Stages
 
 __all__ = ["PACKED_FORMAT", "Binding", "Program"]
@@ -34,6 +36,8 @@ PACKED_FORMAT = 1
 
 # Earlier bindings that new ones may be made of: callers that alternate, such as a prompt and the tokens after it, have one each.
 TRACES = 4
+# In as many bodies may a body be that is part of a binding; those within it run in stages, which say how deep graphs may be.
+DEEPEST = 16
 
 
 class Program:
@@ -69,6 +73,10 @@ class Program:
         self.rounds, self.most = rounds, most
         # A branch as written, and as it runs for values around it of some ranks and dtypes, by the identity of the former.
         self._branches: dict[int, tuple[Graph, tuple[str, ...], dict[Any, Graph]]] = {}
+        # What loops and branches run that are part of a binding, by the identity of their graphs.
+        self._nested: dict[int, Body] = {}
+        self._whole = weakref.ref(self)  # of which this may be a part
+        self._depth = 0  # in so many bodies
         self._places = _places(graph) if stored else {}
         self._packed: dict[Any, Any] = {}
         self.lock = Lock()
@@ -134,7 +142,7 @@ class Program:
                 before = None
             try:
                 if trace is None:
-                    trace = bind(self.graph, specs, values, self.pack, self.branch, self.most, between)
+                    trace = bind(self.graph, specs, values, self.pack, self.branch, self.nest, self.most, between)
             except Interpret as reason:
                 return self._unbound(reason, reason.position, specs)
             found = self._made_native(trace, between)
@@ -148,7 +156,7 @@ class Program:
                 return Binding(weakref.ref(self), (specs, values), made, None, False)
             with ours(lambda: "run: a kernel refuses what the graph says"):
                 ledger, nbytes = self._bindings.ledger, keeping((specs, values))
-                done = bound(trace, variant.steps, len(self.graph.inputs), self.most, ledger, nbytes, between)
+                done = bound(trace, variant.steps, len(self.graph.inputs), self.most, self.rounds, ledger, nbytes, between)
             check_total(trace, done.arena, self.most)
             # It takes the place of the one that it was made of: who binds often leaves the others theirs.
             self._traces = (trace, *[t for t in traces if t is not before][: TRACES - 1])
@@ -174,7 +182,7 @@ class Program:
     def plan(self, specs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Plan:
         """The calls for these inputs, made again."""
         with self.variant.bound(), counted(self.most):
-            trace = bind(self.graph, specs, values, self.pack, self.branch, self.most)
+            trace = bind(self.graph, specs, values, self.pack, self.branch, self.nest, self.most)
             self._made_native(trace)
             return plan(trace)
 
@@ -198,7 +206,7 @@ class Program:
             arrays = [a if a.flags.c_contiguous and a.flags.aligned else a.copy() for a in values]
             binding = self.binding(arrays)
             if not binding.staged:
-                return binding.run(arrays, None, threads)
+                return binding.run(arrays, None, threads, meter)
         try:
             return self.stages.run(values, meter, threads)
         except RecursionError:
@@ -223,7 +231,27 @@ class Program:
 
     def inner(self, graph: Graph) -> Program:
         """A program of a graph within this one's."""
-        return Program(graph, self.variant, self.native, None, self._bodies, self._bodies, self.rounds, self.most)
+        made = Program(graph, self.variant, self.native, None, self._bodies, self._bodies, self.rounds, self.most)
+        made._depth = self._depth + 1
+        return made
+
+    def nest(self, node: Node, constants: Mapping[str, np.ndarray]) -> Any:
+        """What binds a loop or a branch whose sizes do not depend on values; None where it must run in stages."""
+        if not self.variant.steps or node.op not in NESTED or self._depth >= DEEPEST:
+            return None
+        from .bodies import Body  # most networks have neither
+        from .nested import nested
+
+        def body(graph: Graph) -> Body:
+            whole = self._whole()
+            assert whole is not None, "a part outlives its program"
+            with self.lock:
+                found = self._nested.get(id(graph))
+                if found is None:
+                    found = self._nested[id(graph)] = Body(whole, graph, constants)
+                return found
+
+        return nested(node, body)
 
     def simplified(self, graph: Graph) -> Graph:
         """A graph within this one's, complete in itself, in the form in which it runs."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import weakref
 from bisect import bisect_right, insort
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +18,12 @@ import numpy as np
 from .._deadline import check
 from .._tuples import NamedTuple
 from ..errors import Error, ShapeError, ours
-from ..ir.graph import Graph, Node, Value, captured, free
+from ..ir.graph import Graph, Value, captured
 from ..operators import FLOAT32, Spec, View
 from ..operators.control import CONTROL, Meter, inferred
+from ..operators.families import NESTED
 from ..operators.sequence import SEQUENCES, Anything
+from .bodies import UNTOLD, Body, kind_of, through
 from .interpret import run_node
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Stages"]
 
-UNTOLD = np.dtype(np.void)
-KEPT = 16  # forms of one body, for inputs of other ranks
 # Where so many cuts are found only when stretches are bound, stretches have so many nodes at most: each attempt costs as many.
 MANY, SHORT = 64, 256
 
@@ -52,7 +51,9 @@ class Stages:
     def __init__(self, program: Program) -> None:
         self._program = weakref.ref(program)  # which has these stages
         graph = self.graph = program.graph
-        self.cuts = {i for i, node in enumerate(graph.nodes) if node.op in SEQUENCES or (node.op in CONTROL and node.op != "If")}
+        self.cuts = {
+            i for i, node in enumerate(graph.nodes) if node.op in SEQUENCES or (node.op in CONTROL and node.op not in NESTED)
+        }
         self._reads = [{name for name in node.inputs if name} | captured(node) for node in graph.nodes]
         kept = {v.name for v in graph.outputs}
         self._last = {name: i for i, names in enumerate(self._reads) for name in names if name not in kept}
@@ -60,7 +61,7 @@ class Stages:
         self._order = sorted(self.cuts)
         self._given = len(self._order)
         self._parts: dict[int, _Part] = {}  # by where they begin
-        self._bodies: dict[int, _Body] = {}
+        self._bodies: dict[int, Body] = {}
 
     @property
     def nbytes(self) -> int:
@@ -81,19 +82,19 @@ class Stages:
         try:
             while at < count:
                 check()
-                at = self._single(at, env, meter, threads) if at in self.cuts else self._stretch(at, env, threads)
+                at = (self._single if at in self.cuts else self._stretch)(at, env, meter, threads)
             return [self._value(env, v.name) for v in self.graph.outputs]
         except KeyError as error:  # a node gives fewer results than it has names
             if isinstance(error, Error):
                 raise
             raise ShapeError(f"run: no node gives a value for {error}") from error
 
-    def body(self, graph: Graph) -> _Body:
+    def body(self, graph: Graph) -> Body:
         """A graph among a node's attributes, made ready once."""
         with self.program.lock:
             found = self._bodies.get(id(graph))
             if found is None:
-                found = self._bodies[id(graph)] = _Body(self.program, graph)
+                found = self._bodies[id(graph)] = Body(self.program, graph, self.program.graph.constants)
             return found
 
     def _value(self, env: Mapping[str, Anything], name: str) -> Anything:
@@ -101,7 +102,7 @@ class Stages:
 
     # ---- a stretch --------------------------------------------------------------------------------------------------
 
-    def _stretch(self, at: int, env: dict[str, Anything], threads: int) -> int:
+    def _stretch(self, at: int, env: dict[str, Anything], meter: Meter, threads: int) -> int:
         """Runs the nodes from `at` to the next cut; returns where that is, or `at` if a new cut was found on the way."""
         part = self._parts.get(at) or self._part(at, env)
         if part is None:
@@ -115,7 +116,7 @@ class Stages:
         binding = part.program.binding(arrays)
         if binding.staged:
             return self._cut(at, part.stop, at + binding.stuck)
-        env.update(zip(part.outputs, binding.run(arrays, None, threads), strict=True))
+        env.update(zip(part.outputs, binding.run(arrays, None, threads, meter), strict=True))
         for name in part.done:
             env.pop(name, None)
         return part.stop
@@ -216,22 +217,22 @@ class _Around:
         last: Any = None
         program: Program
         binding: Binding
-        through: list[int | np.ndarray]
+        handed: list[int | np.ndarray]
 
         def run(values: Sequence[Anything]) -> list[Anything]:
             # Most rounds are like the one before: then there is nothing to look up.
-            nonlocal last, program, binding, through
+            nonlocal last, program, binding, handed
             given = [*values, *around]
             key = [(v.shape, v.dtype) if isinstance(v, np.ndarray) and v.flags.c_contiguous else None for v in given]
             if key != last:
                 last = None
-                program, through = body.form(given)
+                program, handed = body.form(tuple(map(kind_of, given)))
                 if None in key or program.by_value or not program.graph.outputs:
-                    return _through(through, given, program.evaluate(given, meter, threads) if program.graph.outputs else ())
+                    return through(handed, given, program.evaluate(given, meter, threads) if program.graph.outputs else ())
                 binding, last = program.binding(given), key
             if binding.staged:
-                return _through(through, given, program.stages.run(given, meter, threads))
-            return _through(through, given, binding.run(given, None, threads))
+                return through(handed, given, program.stages.run(given, meter, threads))
+            return through(handed, given, binding.run(given, None, threads, meter))
 
         return run
 
@@ -244,76 +245,3 @@ class _Around:
         found = inferred(body.graph, known)
         told = (Spec(v.shape, FLOAT32 if v.dtype == UNTOLD else v.dtype) for v in graph.outputs)
         return [declared if spec is None or spec.shape is None else spec for spec, declared in zip(found, told, strict=True)]
-
-
-class _Body:
-    """A graph among a node's attributes: what it reads of the graphs around it become inputs, and constants its own."""
-
-    def __init__(self, program: Program, graph: Graph) -> None:
-        outer = program.graph.constants
-        names = sorted(free(graph))
-        self._program = weakref.ref(program)
-        self.captured = tuple(name for name in names if name not in outer)
-        constants = {**graph.constants, **{name: outer[name] for name in names if name in outer}}
-        inputs = (*graph.inputs, *(Value(name, None, UNTOLD) for name in self.captured))
-        self.graph = Graph(inputs, graph.outputs, graph.nodes, constants, graph.values)
-        self._forms: OrderedDict[Any, tuple[Program, list[int | np.ndarray]]] = OrderedDict()
-
-    def form(self, values: Sequence[Anything]) -> tuple[Program, list[int | np.ndarray]]:
-        """The program for inputs (those of the graph, then what it reads from around it) of these ranks and dtypes; and for each
-        output the number of the input, or the constant, that it is, or -1.
-        """
-        key = tuple([(v.dtype, v.ndim) if isinstance(v, np.ndarray) else type(v) for v in values])
-        program = self._program()
-        assert program is not None, "a body outlives its program"
-        with program.lock:
-            found = self._forms.get(key)
-            if found is None:
-                found = self._forms[key] = self._form(program, values)
-                while len(self._forms) > KEPT:
-                    self._forms.popitem(last=False)
-            return found
-
-    def _form(self, program: Program, values: Sequence[Anything]) -> tuple[Program, list[int | np.ndarray]]:
-
-        def value(v: Value, given: Anything) -> Value:
-            if isinstance(given, np.ndarray):
-                return Value(v.name, (None,) * given.ndim, given.dtype)
-            return Value(v.name, None, UNTOLD, "sequence(tensor)" if isinstance(given, list) else "optional(tensor)")
-
-        graph = self.graph
-        inputs = tuple(map(value, graph.inputs, values))
-        graph = program.simplified(Graph(inputs, graph.outputs, graph.nodes, graph.constants, graph.values))
-        same = {node.outputs[0]: node.inputs[0] for node in graph.nodes if node.op == "Identity"}
-        places = {v.name: i for i, v in enumerate(graph.inputs)}
-        through: list[int | np.ndarray] = []
-        outputs = []
-        for output in graph.outputs:
-            name: str | None = output.name
-            while name in same:
-                name = same[name]
-            constant = graph.constants.get(name or "")
-            through.append(places.get(name or "", -1) if constant is None else constant)
-            if constant is None and name not in places:
-                outputs.append(output)
-        return program.inner(_needed(Graph(graph.inputs, tuple(outputs), graph.nodes, graph.constants, graph.values))), through
-
-
-def _through(through: Sequence[int | np.ndarray], given: Sequence[Anything], results: Sequence[Anything]) -> list[Anything]:
-    """A body's outputs: its program's results, and what it hands on as it is."""
-    if len(results) == len(through):
-        return list(results)
-    made = iter(results)
-    return [i if not isinstance(i, int) else next(made) if i < 0 else given[i] for i in through]
-
-
-def _needed(graph: Graph) -> Graph:
-    """The graph without nodes whose results nobody reads."""
-    wanted = {v.name for v in graph.outputs}
-    nodes: list[Node] = []
-    for node in reversed(graph.nodes):
-        if any(name in wanted for name in node.outputs):
-            nodes.append(node)
-            wanted.update(name for name in node.inputs if name)
-            wanted |= captured(node)
-    return Graph(graph.inputs, graph.outputs, tuple(reversed(nodes)), graph.constants, graph.values)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from .._tuples import NamedTuple
-from ..operators.builder import Call, NativeCall
+from ..operators.builder import AnyCall, Call, NativeCall, NestedCall
 from .cost import moved, multiply_adds, parameters
 from .trace import Plan
 
@@ -41,16 +41,14 @@ def steps(plan: Plan, away: Collection[str] = ()) -> list[Step]:
     for number, call in enumerate(plan.calls):
         calls.setdefault(call.node, []).append(number)
 
-    def call_name(call: Call) -> str:
-        return f"{call.kernel} (host)" if call.kernel in away else call.kernel
+    def runs_in(call: AnyCall) -> str:
+        if isinstance(call, Call):
+            return f"{call.kernel} (host)" if call.kernel in away else call.kernel
+        return call.name if isinstance(call, NestedCall) else "numba" if isinstance(call, NativeCall) else "numpy"
 
     def kernels(node: int) -> tuple[str, ...]:
         made = (plan.calls[i] for i in calls.get(node, ()))
-        return tuple(
-            dict.fromkeys(
-                call_name(c) if isinstance(c, Call) else "numba" if isinstance(c, NativeCall) else "numpy" for c in made
-            )
-        )
+        return tuple(dict.fromkeys(map(runs_in, made)))
 
     for number, (node, inputs, outputs, weights) in enumerate(plan.nodes):
         out = outputs[0]

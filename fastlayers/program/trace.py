@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from .._tuples import NamedTuple
 from ..ir.graph import Graph, Node
 from ..operators import Spec
-from ..operators.builder import ARENA, OUTPUT, Buffer, Call, NativeCall, PythonCall, Ref
+from ..operators.builder import ARENA, OUTPUT, AnyCall, Buffer, Call, Ref
 
 __all__ = ["Entry", "Placed", "Plan", "Record", "Repeat", "Route", "Trace", "settled"]
 
@@ -30,7 +30,7 @@ class Plan(NamedTuple):
     a call names its node's position. `links`: for each node the values of the values that it reads and makes.
     """
 
-    calls: list[Call | PythonCall | NativeCall]
+    calls: list[AnyCall]
     outputs: list[tuple[tuple[int, ...], np.dtype[Any]]]
     arena: int
     nodes: list[Placed]
@@ -40,7 +40,8 @@ class Plan(NamedTuple):
 class Entry(NamedTuple):
     """A node on the way through the graph and the branches that are taken, its values by their values (-1: left out).
 
-    Of an `If`, `chosen` is the branch, as written; its results are those of the branch.
+    Of an `If` whose condition is known, `chosen` is the branch, as written; its results are those of the branch. Of other
+    branches and loops, `nested` makes what binds them.
     """
 
     node: Node
@@ -48,6 +49,7 @@ class Entry(NamedTuple):
     outs: tuple[int, ...]
     top: int  # its position in the outermost graph, or that of the node that it is in
     chosen: Graph | None = None
+    nested: Callable[[], Any] | None = None
 
 
 class Record:
@@ -62,7 +64,7 @@ class Record:
 
     def __init__(
         self,
-        calls: Sequence[Call | PythonCall | NativeCall] | None,
+        calls: Sequence[AnyCall] | None,
         effects: Sequence[tuple[Buffer, Buffer, int]],
         overs: Sequence[tuple[Buffer, Buffer]],
         own: Mapping[int, Buffer],
@@ -75,7 +77,7 @@ class Record:
         self.chunk: Any = None
 
     @property
-    def calls(self) -> Sequence[Call | PythonCall | NativeCall]:
+    def calls(self) -> Sequence[AnyCall]:
         """The node's calls, in order."""
         if self._calls is None:
             assert self.repeat is not None
@@ -83,7 +85,7 @@ class Record:
         return self._calls
 
     @calls.setter
-    def calls(self, calls: Sequence[Call | PythonCall | NativeCall]) -> None:
+    def calls(self, calls: Sequence[AnyCall]) -> None:
         self._calls = calls
 
 
@@ -98,7 +100,7 @@ class Repeat(NamedTuple):
         found = self.moved.get(ref.buffer)
         return ref if found is None else Ref(found[0], ref.offset + found[1], ref.shape, ref.dtype)
 
-    def calls(self) -> list[Call | PythonCall | NativeCall]:
+    def calls(self) -> list[AnyCall]:
         """The calls of the other record over these buffers."""
         return [
             Call(call.kernel, tuple([self.over(a) if isinstance(a, Ref) else a for a in call.args]), call.node)  # type: ignore[union-attr]
@@ -179,7 +181,7 @@ class Trace:
         return [(entry.ins, entry.outs) for entry, record in pairs if record is not None and record.placed is not None]
 
 
-def settled(records: Sequence[Record], ends: Mapping[int, int]) -> list[Call | PythonCall | NativeCall]:
+def settled(records: Sequence[Record], ends: Mapping[int, int]) -> list[AnyCall]:
     """All calls in order, for a plan: sets in the buffers, which no other binding may use, what a plan says of them."""
     made = [call for record in records for call in record.calls]
     for record in records:

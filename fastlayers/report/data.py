@@ -55,7 +55,7 @@ class StepReport(NamedTuple):
     @property
     def total(self) -> float:
         """The shortest time, as often as it runs."""
-        return self.best * max(self.rounds, 1)
+        return self.best * (self.rounds if self.depth else max(self.rounds, 1))
 
     @property
     def in_numpy(self) -> bool:
@@ -106,6 +106,11 @@ class Report(NamedTuple):
     def measured(self) -> bool:
         """Whether it has times."""
         return bool(self.runs)
+
+    @property
+    def inner(self) -> bool:
+        """Whether steps may run more than once, or not at all: those of stages, and of bodies of loops and branches."""
+        return self.staged or any(s.depth for s in self.steps)
 
     @property
     def multiply_adds(self) -> int:

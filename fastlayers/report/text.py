@@ -41,7 +41,7 @@ def head(report: Report) -> list[str]:
     """The names of the columns."""
     if not report.measured:
         return ["operator", "result", "shape", "parameters", "multiply-adds", "bytes", "runs in"]
-    rounds = ["times"] if report.staged else []
+    rounds = ["times"] if report.inner else []
     return ["operator", "result", "shape", "us", *rounds, "of all", "of limit", "limit", "runs in"]
 
 
@@ -51,7 +51,7 @@ def cells(report: Report, row: StepReport) -> list[str]:
     first = ["  " * row.depth + step.op, short(step.name), row.shape]
     if not report.measured:
         return [*first, count(step.parameters), count(step.multiply_adds), count(step.bytes), row.where]
-    rounds = [str(row.rounds) if row.rounds else ""] if report.staged else []
+    rounds = [str(row.rounds) if row.rounds else ""] if report.inner else []
     timed = bool(row.best > 0 and step.kernels and report.limits is not None)
     share = f"{report.least(row) / row.best:.0%}" if timed else ""
     kind = report.limits.kind(step) if timed and report.limits is not None else ""

@@ -17,13 +17,20 @@ from tests.program.graphs import normal
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """A product, the places of its values, and a loop of n rounds over it."""
-    steps = [onnx.node("MatMul", "s w", "t"), onnx.node("Relu", "t", "s2"), onnx.node("Identity", "c", "c2")]
+    """A product, the places of its values, and a loop of n rounds over it, with whose number a result grows."""
+    steps = [
+        onnx.node("MatMul", "s w", "t"),
+        onnx.node("Relu", "t", "s2"),
+        onnx.node("Identity", "c", "c2"),
+        onnx.node("Neg", "s2", "part"),
+    ]
     states = [onnx.value_info("i", (), 7), onnx.value_info("c", (), 9), onnx.value_info("s", (1, 64))]
-    body = onnx.graph(steps, states, [onnx.value_info("c2", (), 9), onnx.value_info("s2", (1, 64))])
+    body = onnx.graph(
+        steps, states, [onnx.value_info("c2", (), 9), onnx.value_info("s2", (1, 64)), onnx.value_info("part", (1, 64))]
+    )
     nodes = [
         onnx.node("MatMul", "x w", "a"), onnx.node("NonZero", "a", "nz"), onnx.node("Transpose", "nz", "nt"),
-        onnx.node("Loop", "n _ a", "y", body=body),
+        onnx.node("Loop", "n _ a", "y parts", body=body),
     ]  # fmt: skip
     inputs = [onnx.value_info("x", ("n", 64)), onnx.value_info("n", (), 7)]
     outputs = [onnx.value_info("y", (1, 64)), onnx.value_info("nt", ("k", 2), 7)]
@@ -45,7 +52,7 @@ def test_summary_lists_the_parts_and_the_bodies(path: str) -> None:
     assert found["nt"][2] == "64x2" and found["nz"][-1] == "(alone)" and found["y"][0] == "Loop"
     assert "\n  Linear" in text and found["s2"][2] == "1x64"  # in the body
     assert "8.19 k parameters" in text and "runs in stages" in text
-    assert fl.load(path).summary([(1, 64), ()]).count("(not run)") == 3  # no rounds: the body is inferred from the file
+    assert fl.load(path).summary([(1, 64), ()]).count("(not run)") == 4  # no rounds: the body is inferred from the file
 
 
 def test_a_run_that_fails_is_told(path: str) -> None:

@@ -140,6 +140,7 @@ def test_what_grows_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_depth_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "DEEPEST", 1)
+    monkeypatch.setattr("fastlayers.program.program.DEEPEST", 0)  # all in stages
     inner = graph([node("Identity", ["c2"], ["o"]), node("Neg", ["u"], ["n"])], [info("i2"), info("c2"), info("u")], ["o", "n"])
     with pytest.raises(LimitError, match="more than 1 deep"):
         run(loop([node("Loop", ["m", "", "v0"], ["v0_out"], body=inner)], 1), i64(2), X)

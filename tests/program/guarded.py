@@ -123,7 +123,9 @@ def _bytes(array: np.ndarray) -> np.ndarray:
 class _Bound:
     """A bound program with fences between its steps; one run at a time."""
 
-    def __init__(self, plan: Any, edge: str, steps: Any, inputs: int, most: int, ledger: Any) -> None:
+    code = None  # it is no body of a branch or a loop: these run in stages here
+
+    def __init__(self, plan: Any, edge: str, steps: Any, inputs: int, most: int, rounds: int, ledger: Any) -> None:
         from fastlayers.kernels.aot._plan import Chunk
         from fastlayers.kernels.aot._step import foreign_step
         from fastlayers.kernels.aot.run import Bound
@@ -157,7 +159,7 @@ class _Bound:
             fenced.append(Chunk([(fence, ())], [], None, ledger, 0))
             if call is not None:
                 fenced.append(make(Record([call], [], [], {}, 0, None)))
-        self.bound = Bound(fenced, 0, (), most, ledger, 0)
+        self.bound = Bound(fenced, 0, (), most, ledger, 0, rounds)
         self.inputs, self.outputs, self.work, self.longest = inputs, len(specs), self.bound.work, self.bound.longest
         self.arena = plan.arena
 
@@ -245,12 +247,12 @@ def guard(edge: str) -> Iterator[Seen]:
     seen = Seen()
     before = program.bound, program.rebind, run.Runner
 
-    def fenced(trace: Any, steps: Any, inputs: int, most: int, ledger: Any, nbytes: int, *rest: Any) -> _Bound:
+    def fenced(trace: Any, steps: Any, inputs: int, most: int, rounds: int, ledger: Any, *rest: Any) -> _Bound:
         plan = binder.plan(trace)
         check_layout(plan.calls, plan.arena)
         seen.programs += 1
         seen.kernels.update(call.kernel for call in plan.calls if isinstance(call, Call))
-        return _Bound(plan, edge, steps, inputs, most, ledger)
+        return _Bound(plan, edge, steps, inputs, most, rounds, ledger)
 
     # Each binding is made again: what a guard does to its buffers no other one may see.
     program.bound, program.rebind, run.Runner = fenced, lambda *_: None, lambda *_: None

@@ -99,7 +99,7 @@ def step_program(case: Case) -> tuple[Any, list[np.ndarray], list[np.ndarray]]:
 
     trace = Trace(Route(), [], [], [], {}, [])
     trace.last, trace.ends, trace.outputs = Record(builder.calls, [], [], {}, 0, None), {}, specs
-    bound = programs.bound(trace, dispatch.variant().steps, len(inputs), LARGEST, Ledger(), 0)
+    bound = programs.bound(trace, dispatch.variant().steps, len(inputs), LARGEST, 1, Ledger(), 0)
     dispatch.kernel(case.kernel)(*(given[name] for name in names))
     return bound, inputs, outputs
 

@@ -182,7 +182,7 @@ def test_rounds_are_an_argument_of_load(tmp_path) -> None:  # type: ignore[no-un
 
 
 def test_native_steps_alone_are_no_stages() -> None:
-    with pytest.raises(fl.UnsupportedError, match=r"require_native: the model must run in stages: Loop \(y, z\)"):
+    with pytest.raises(fl.UnsupportedError, match=r"require_native: the model must run in stages: Loop \(y\)"):
         run(program(decoder(), native=True), normal(2, 8), np.array(1))
 
 

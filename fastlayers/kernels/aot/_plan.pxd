@@ -47,7 +47,7 @@ cdef class Chunk:
     cdef Link *links
     cdef int count, total, linked
     cdef double work, longest
-    cdef bint python
+    cdef bint python, loops
     cdef list given     # the step of each call
     cdef object keep    # what constants point into
     cdef int64_t nbytes

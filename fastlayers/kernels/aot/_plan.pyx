@@ -48,9 +48,10 @@ cdef class Chunk:
             native = self.steps + i
             native.first, native.count, native.python = at, len(places), -1
             native.run, native.plan = NULL, NULL
-            inner = getattr(given, "step", given)  # of a user's function
+            inner = getattr(given, "step", given)  # of a user's function, a branch or a loop
             if inner is not given:
-                self.python = True
+                loops = getattr(given, "loops", None)
+                self.python, self.loops = self.python or loops is None, self.loops or loops is True
             if isinstance(inner, Step):
                 step = inner
                 native.run, native.plan = step.run, step.plan
@@ -89,7 +90,7 @@ cdef class Chunk:
         memcpy(made.steps, self.steps, self.count * sizeof(Native))
         memcpy(made.places, self.places, self.total * sizeof(Place))
         made.count, made.total, made.given = self.count, self.total, self.given
-        made.work, made.longest, made.python = self.work, self.longest, self.python
+        made.work, made.longest, made.python, made.loops = self.work, self.longest, self.python, self.loops
         for i in range(self.total):
             to = made.places + i
             if to.space == CONSTANT or to.space < 0:

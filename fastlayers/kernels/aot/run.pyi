@@ -3,6 +3,7 @@ from typing import Any
 
 import numpy as np
 
+from ._nested import Nested
 from ._plan import Chunk, Ledger
 from ._step import Step
 
@@ -24,14 +25,19 @@ class Bound:
     out_specs: tuple[Any, ...]
     used: int
     calls: int
+    loops: bool
+    nbytes: int
+    runs: int
+    code: int | None
+    nested: list[Nested]
     # The arguments of the constructor: Cython's __cinit__ takes them.
     def __init__(
-        self, chunks: list[Chunk], inputs: int, outputs: tuple[Any, ...], most: int, ledger: Ledger, nbytes: int
+        self, chunks: list[Chunk], inputs: int, outputs: tuple[Any, ...], most: int, ledger: Ledger, nbytes: int, rounds: int
     ) -> None: ...
     def touch(self) -> None: ...
     def places(self) -> list[list[tuple[int, int]]]: ...
     def run(
-        self, inputs: list[np.ndarray], outputs: Sequence[np.ndarray] | None = None, threads: int = 0
+        self, inputs: list[np.ndarray], outputs: Sequence[np.ndarray] | None = None, threads: int = 0, meter: Any = None
     ) -> Sequence[np.ndarray]: ...
     def profile(self, inputs: list[np.ndarray], repeat: int) -> np.ndarray: ...
 

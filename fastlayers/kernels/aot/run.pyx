@@ -17,11 +17,13 @@ cimport numpy as cnp
 import numpy as np
 
 from ._engine cimport RELEASE_GIL, alloc, count_begin, count_end, empty, has_room, have_gil, limit_threads, need, release, run_begin, run_end, run_wake, want_gil
+from ._nested cimport MANY_ROUNDS, MOST_BASES, MOST_OPERANDS, STOPPED, Code, Operand, grant_rounds, rounds_left, run_code
 from ._plan cimport ARENA, CONSTANT, FIRST, INTO, OUTPUT, OVER, Chunk, Entry, Ledger, Link, Map, Native, Place, Span, lay_out, map_begin, map_find
 from ._step cimport Step, index_error
 from ._stop cimport SHARED, Stop, deadlines, stop_begin, stop_due, stop_end, stop_raise
 
 from ._engine import give_way
+from ._nested import Nested
 from ...errors import LimitError, ShapeError, UnsupportedError
 
 cnp.import_array()
@@ -30,18 +32,11 @@ cdef extern from "csrc/platform.h" nogil:
     int64_t fl_now_ns()
 
 cdef enum:
-    MOST_OPERANDS = 16
-    MOST_BASES = 66  # 64 inputs and outputs: more of them take the general path through Python's heap
     MOST_AXES = 32   # of arrays that are made here
     KEY_ROOM = 2048  # what longer keys bind takes the general path
     PYTHON_WORK = 1000000
+    ENDLESS = 1000000000  # of what may run for any time
     RAISED = -3      # what a user's function returns instead of raising
-    STOPPED = -4     # the run is to end early
-
-cdef struct Operand:
-    int32_t space      # ARENA, CONSTANT (offset is the address), or FIRST + number of an input or output; -1 for NULL
-    int64_t offset
-
 
 cdef int64_t _ticks = 0
 
@@ -93,21 +88,24 @@ cdef class Bound:
     cdef int64_t most           # bytes that arena and NumPy fallbacks may take together
     cdef readonly double work, longest
     cdef bint python
+    cdef readonly bint loops    # how long those run nobody knows
+    cdef int64_t rounds         # that they may take together
+    cdef Code code_             # for steps that have this as a body
     cdef list chunks
     cdef list given             # the step of each call
     cdef Ledger ledger
-    cdef int64_t nbytes
+    cdef readonly int64_t nbytes
     cdef readonly tuple out_specs  # (shape, dtype) of every output
     cdef public int64_t used, calls  # when it ran last, and how often
     cdef cnp.npy_intp *out_shape  # of all outputs, one after the other
     cdef int *out_ndim
     cdef int *out_type
 
-    def __cinit__(self, list chunks, int inputs, tuple outputs, int64_t most, Ledger ledger, int64_t nbytes):
+    def __cinit__(self, list chunks, int inputs, tuple outputs, int64_t most, Ledger ledger, int64_t nbytes, int64_t rounds):
         """`chunks`: of every node, in order; `outputs`: (shape, dtype) each; `nbytes`: what is kept besides, for `ledger`."""
         cdef int i, j, total = 0
         self.inputs, self.outputs, self.chunks, self.given, self.ledger = inputs, len(outputs), chunks, [], ledger
-        self.out_specs, self.most = outputs, most
+        self.out_specs, self.most, self.rounds = outputs, most, rounds
         for item in chunks:
             self.count += (<Chunk?>item).count
             total += (<Chunk>item).total
@@ -126,6 +124,7 @@ cdef class Bound:
             for j in range(len(shape)):
                 self.out_shape[MOST_AXES * i + j] = shape[j]
         self.put_together(total)
+        self.code_.steps, self.code_.operands, self.code_.count = self.steps, self.operands, self.count
 
     cdef int put_together(self, int total) except -1:
         """Joins the chunks' calls, and gives every value its place."""
@@ -156,7 +155,7 @@ cdef class Bound:
             for item in self.chunks:
                 chunk = item
                 give_way()  # to runs of known sizes, which would wait for all of this
-                self.python = self.python or chunk.python
+                self.python, self.loops = self.python or chunk.python, self.loops or chunk.loops
                 self.work += chunk.work
                 self.longest = max(self.longest, chunk.longest)
                 self.given.extend(chunk.given)
@@ -221,6 +220,21 @@ cdef class Bound:
             release(spans)
         return 0
 
+    @property
+    def code(self):
+        """The address of its steps, for a step that keeps it as a body: None if some of them are Python's."""
+        return None if self.python else <size_t>&self.code_
+
+    @property
+    def runs(self):
+        """How often it ran, alone or as a body."""
+        return self.calls + self.code_.runs
+
+    @property
+    def nested(self):
+        """Its branches and loops, in order."""
+        return [given for given in self.given if isinstance(given, Nested)]
+
     def touch(self):
         """Counts as a run, for who keeps what ran last."""
         self.used = tick()
@@ -241,19 +255,21 @@ cdef class Bound:
         release(self.out_shape)
         release(self.out_ndim)
 
-    cdef int execute(self, void **bases, held) except -1:
+    cdef int execute(self, void **bases, held, meter=None) except -1:
         """Runs all steps; `bases` holds the addresses of arena, 0, inputs and outputs; the arena's is filled in here.
 
         `held` keeps the inputs and outputs: arrays that a user's function gets may outlive the run, in a traceback for one."""
         cdef int i = 0, failed = 0
-        cdef bint many = self.work >= RELEASE_GIL
+        cdef bint many = self.work >= RELEASE_GIL or self.loops
         cdef Stop memory
         cdef Stop *stop = NULL
         cdef object owner = None, counting = count_begin(self.most) if self.python else None
         bases[ARENA] = NULL
         try:
-            if self.work >= SHARED or deadlines:
-                stop = stop_begin(&memory, self.work)
+            if self.work >= SHARED or deadlines or self.loops:
+                stop = stop_begin(&memory, ENDLESS if self.loops else self.work)
+            if self.loops:
+                grant_rounds(self.rounds if meter is None else meter.rounds)
             if self.python:
                 # For the same reason the arena belongs to an object here, whose memory is recycled as well.
                 try:
@@ -272,14 +288,14 @@ cdef class Bound:
                     self.python_step(i, bases, owner, held)
                     i += 1
                     continue
-                if self.work < RELEASE_GIL:
-                    failed = self.stretch(&i, bases, stop)
+                if not many:
+                    failed = run_code(&self.code_, &i, bases, stop)
                 else:
                     with nogil:
                         if many:
                             run_begin()
                             run_wake(self.work)
-                        failed = self.stretch(&i, bases, stop)
+                        failed = run_code(&self.code_, &i, bases, stop)
                         if many:
                             run_end()
                         want_gil()
@@ -292,6 +308,8 @@ cdef class Bound:
                     raise self.wrong_index(i, bases)
                 if failed == STOPPED:
                     break
+                if failed == MANY_ROUNDS:
+                    raise LimitError(f"{self.given[i].where}: its loop, with all others of this run, takes more than {self.rounds if meter is None else meter.most} rounds: pass a larger max_rounds to load if the model is to be trusted")
                 if failed:
                     raise LimitError("run: no memory for scratch")
             if stop != NULL:
@@ -301,6 +319,8 @@ cdef class Bound:
         except MemoryError as error:
             raise LimitError(f"run: no memory for a step, or the {self.arena} bytes of intermediate results: {error}") from None
         finally:
+            if meter is not None and self.loops:
+                meter.rounds = rounds_left()
             if stop != NULL:
                 stop_end(stop)
             if owner is None:
@@ -310,34 +330,12 @@ cdef class Bound:
 
     cdef object wrong_index(self, int i, void **bases):
         """The error of step i, which has found an index out of range."""
-        cdef Step step = self.given[i]
+        cdef Step step = self.given[i] if isinstance(self.given[i], Step) else None
         cdef Operand *operand
-        if step.indices is None:
+        if step is None or step.indices is None:
             return ShapeError("run: an index is out of range")
         operand = self.operands + self.steps[i].first + <int>step.indices[0]
         return index_error("run: index", <const int64_t *>(<char *>bases[operand.space] + operand.offset), step.indices)
-
-    cdef int stretch(self, int *i, void **bases, Stop *stop) noexcept nogil:
-        """Runs compiled steps from i on, until a NumPy fallback or the end; i is then its number. A step whose run is to end early is not
-        done; `stop` may be NULL."""
-        cdef void *operands[MOST_OPERANDS]
-        cdef Operand *operand
-        cdef Native *step
-        cdef int j, failed
-        while i[0] < self.count:
-            step = self.steps + i[0]
-            if step.python >= 0:
-                return 0
-            operand = self.operands + step.first
-            for j in range(step.count):
-                operands[j] = NULL if operand[j].space < 0 else <void *>(<char *>bases[operand[j].space] + operand[j].offset)
-            failed = step.run(step.plan, operands)
-            if stop != NULL and stop_due(stop):
-                return STOPPED
-            if failed:
-                return failed
-            i[0] += 1
-        return 0
 
     cdef int python_step(self, int i, void **bases, owner, held) except -1:
         cdef object given = self.given[i]
@@ -381,8 +379,9 @@ cdef class Bound:
             made.append(array)
         return tuple(made)
 
-    def run(self, list inputs, outputs=None, int threads=0):
-        """Runs on contiguous inputs of the bound shapes and dtypes; returns a tuple of fresh outputs, or fills the ones given."""
+    def run(self, list inputs, outputs=None, int threads=0, meter=None):
+        """Runs on contiguous inputs of the bound shapes and dtypes; returns a tuple of fresh outputs, or fills the ones given.
+        `meter` counts the rounds of its loops, where this is a part of a run."""
         cdef void *few[MOST_BASES]
         cdef void **bases = few
         cdef int i, before, total = FIRST + self.inputs + self.outputs
@@ -405,7 +404,7 @@ cdef class Bound:
             else:
                 for i in range(self.outputs):
                     bases[FIRST + self.inputs + i] = cnp.PyArray_DATA(<cnp.ndarray?>outputs[i])
-            self.execute(bases, (inputs, outputs) if self.python else None)
+            self.execute(bases, (inputs, outputs) if self.python else None, meter)
         finally:
             limit_threads(before)
             if bases != few:
@@ -431,6 +430,7 @@ cdef class Bound:
         try:
             run_wake(self.work)
             for _ in range(repeat):
+                grant_rounds(self.rounds)
                 begin = fl_now_ns()
                 for i in range(self.count):
                     operand = self.operands + self.steps[i].first

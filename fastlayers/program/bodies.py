@@ -1,0 +1,113 @@
+"""The graphs among a node's attributes as programs: what they read of the graphs around them become inputs and constants."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..ir.graph import Graph, Node, Value, captured, free
+from ..operators import Spec
+
+if TYPE_CHECKING:
+    from .program import Program
+
+__all__ = ["UNTOLD", "Body", "Form", "Kind", "kind_of", "kind_of_spec", "through"]
+
+UNTOLD = np.dtype(np.void)
+KEPT = 16  # forms of one body, for inputs of other ranks
+
+# What an input is: an array of this dtype and so many axes, or of another class (a list, None).
+Kind = tuple[np.dtype, int] | type
+# The program, and for each output the number of the input, or the constant, that it is, or -1 if the program makes it.
+Form = tuple["Program", list["int | np.ndarray"]]
+
+
+class Body:
+    """A graph among a node's attributes: what it reads of the graphs around it become inputs, and constants its own.
+
+    `constants` are those of the graphs around it.
+    """
+
+    def __init__(self, program: Program, graph: Graph, constants: Mapping[str, np.ndarray]) -> None:
+        names = sorted(free(graph))
+        self._program = weakref.ref(program)
+        self.captured = tuple(name for name in names if name not in constants)
+        own = {**graph.constants, **{name: constants[name] for name in names if name in constants}}
+        inputs = (*graph.inputs, *(Value(name, None, UNTOLD) for name in self.captured))
+        self.graph = Graph(inputs, graph.outputs, graph.nodes, own, graph.values)
+        self._forms: OrderedDict[tuple[Kind, ...], Form] = OrderedDict()
+
+    @property
+    def forms(self) -> list[Form]:
+        """Those that are kept, the one that was made last at the end."""
+        return list(self._forms.values())
+
+    def form(self, kinds: tuple[Kind, ...]) -> Form:
+        """The program for inputs (those of the graph, then what it reads from around it) of these kinds."""
+        program = self._program()
+        assert program is not None, "a body outlives its program"
+        with program.lock:
+            found = self._forms.get(kinds)
+            if found is None:
+                found = self._forms[kinds] = self._form(program, kinds)
+                while len(self._forms) > KEPT:
+                    self._forms.popitem(last=False)
+            return found
+
+    def _form(self, program: Program, kinds: tuple[Kind, ...]) -> Form:
+
+        def value(v: Value, kind: Kind) -> Value:
+            if isinstance(kind, tuple):
+                return Value(v.name, (None,) * kind[1], kind[0])
+            return Value(v.name, None, UNTOLD, "sequence(tensor)" if kind is list else "optional(tensor)")
+
+        graph = self.graph
+        inputs = tuple(map(value, graph.inputs, kinds))
+        graph = program.simplified(Graph(inputs, graph.outputs, graph.nodes, graph.constants, graph.values))
+        same = {node.outputs[0]: node.inputs[0] for node in graph.nodes if node.op == "Identity"}
+        places = {v.name: i for i, v in enumerate(graph.inputs)}
+        through: list[int | np.ndarray] = []
+        outputs = []
+        for output in graph.outputs:
+            name: str | None = output.name
+            while name in same:
+                name = same[name]
+            constant = graph.constants.get(name or "")
+            through.append(places.get(name or "", -1) if constant is None else constant)
+            if constant is None and name not in places:
+                outputs.append(output)
+        return program.inner(_needed(Graph(graph.inputs, tuple(outputs), graph.nodes, graph.constants, graph.values))), through
+
+
+def kind_of(value: object) -> Kind:
+    """What an input of a body is."""
+    return (value.dtype, value.ndim) if isinstance(value, np.ndarray) else type(value)
+
+
+def kind_of_spec(spec: Spec) -> Kind:
+    """What an input of a body is that will have these sizes."""
+    return spec.dtype, len(spec.shape or ())
+
+
+def _needed(graph: Graph) -> Graph:
+    """The graph without nodes whose results nobody reads."""
+    wanted = {v.name for v in graph.outputs}
+    nodes: list[Node] = []
+    for node in reversed(graph.nodes):
+        if any(name in wanted for name in node.outputs):
+            nodes.append(node)
+            wanted.update(name for name in node.inputs if name)
+            wanted |= captured(node)
+    return Graph(graph.inputs, graph.outputs, tuple(reversed(nodes)), graph.constants, graph.values)
+
+
+def through(form: Sequence[int | np.ndarray], given: Sequence[object], results: Sequence[object]) -> list[object]:
+    """A body's outputs: its program's results, and what it hands on as it is."""
+    if len(results) == len(form):
+        return list(results)
+    made = iter(results)
+    return [i if not isinstance(i, int) else next(made) if i < 0 else given[i] for i in form]

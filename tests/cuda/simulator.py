@@ -122,11 +122,20 @@ def check(kernel: Any, grid: Any, block: Any, arguments: tuple[Any, ...]) -> Non
         assert all(type(n) is int and 0 < n <= top for n, top in zip(sizes, most, strict=False)), (kernel.name, grid, block)
     assert len(arguments) == len(kernel.signature.args), kernel.name
     for value, kind in zip(arguments, kernel.signature.args, strict=True):
-        if hasattr(kind, "dtype"):
-            array = value._ary
-            assert array.dtype == np.dtype(str(kind.dtype)), (kernel.name, array.dtype, kind)
-            assert array.ndim == 1 and array.size and array.flags.c_contiguous and array.flags.aligned, kernel.name
-        elif str(kind).startswith("int"):
-            assert isinstance(value, (int, np.integer)) and -(2**63) <= int(value) < 2**63, (kernel.name, value)
-        else:
-            assert isinstance(value, (float, int, np.floating)), (kernel.name, value)
+        check_argument(kernel, value, kind)
+
+
+def check_argument(kernel: Any, value: Any, kind: Any) -> None:
+    """An array, a number, or a record of them, of the kind that the kernel was made for."""
+    if hasattr(kind, "instance_class"):
+        assert type(value) is kind.instance_class, (kernel.name, value)
+        for part, of in zip(value, kind, strict=True):
+            check_argument(kernel, part, of)
+    elif hasattr(kind, "dtype"):
+        array = value._ary
+        assert array.dtype == np.dtype(str(kind.dtype)), (kernel.name, array.dtype, kind)
+        assert array.ndim == 1 and array.size and array.flags.c_contiguous and array.flags.aligned, kernel.name
+    elif str(kind).startswith("int"):
+        assert isinstance(value, (int, np.integer)) and -(2**63) <= int(value) < 2**63, (kernel.name, value)
+    else:
+        assert isinstance(value, (float, int, np.floating)), (kernel.name, value)

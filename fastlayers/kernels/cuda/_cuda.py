@@ -1,9 +1,9 @@
 """How kernels are compiled and launched, and what they reduce with. Numba is imported here, in `_driver.py` and `_intrinsics.py`.
 
 A kernel is a plain function whose annotations say what it takes: flat arrays (`F32`, `I32`, `I64`, `U8`, `U16`, `U32`, `U64`),
-``int`` (64 bits) and ``float`` (32 bits). So there is one machine code of it, which is compiled when it is first launched. Under
-Numba's simulator (``NUMBA_ENABLE_CUDASIM=1``) the same function runs as Python, a thread a thread; what the simulator lacks has a
-twin here.
+``int`` (64 bits), ``float`` (32 bits) and records of these, named tuples, which come by value. So there is one machine code of
+it, which is compiled when it is first launched. Under Numba's simulator (``NUMBA_ENABLE_CUDASIM=1``) the same function runs as
+Python, a thread a thread; what the simulator lacks has a twin here.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from numba import types
 
 from ..._locks import Lock
+from ..records import type_of
 from ._disk import identity, keep
 from ._driver import (
     SIMULATED,
@@ -133,6 +134,13 @@ def sized(items: int, block: int, waves: int = 8) -> int:
     return max(1, min(cdiv(items, block), waves * processors() * max(1, 2048 // block) if not SIMULATED else 3))
 
 
+def _single(value: Any, kind: Any) -> Any:
+    """A number as the GPU gets it, for the simulator: floats have 32 bits, a record's too."""
+    if isinstance(kind, types.BaseTuple):
+        return type(value)(*map(_single, value, kind))
+    return f32(value) if kind == types.float32 else value
+
+
 class Kernel:
     """A function that runs on the GPU, compiled at its first launch.
 
@@ -145,19 +153,19 @@ class Kernel:
     def __init__(self, function: Callable[..., None], kinds: Mapping[str, str]) -> None:
         self.function, self.name = function, f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
         names = {name: kinds.get(kind, kind) for name, kind in inspect.get_annotations(function).items()}
-        self.signature = types.void(*(_TYPES[kind] for name, kind in names.items() if name != "return"))
-        self._floats = [kind == "float" for name, kind in names.items() if name != "return"]
+        inner, record = function.__globals__, types.BaseTuple.from_types
+        self.signature = types.void(*(type_of(kind, inner, _TYPES, record) for name, kind in names.items() if name != "return"))
         self._made: Any = None
         self._configured: dict[Any, Any] = {}
         self.__doc__ = function.__doc__
         KERNELS.append(self)
 
     def launch(self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *arguments: Any) -> None:
-        """Runs the kernel on the current stream: flat device arrays as `DeviceArray.flat`, integers, floats."""
+        """Runs the kernel on the current stream: flat device arrays as `DeviceArray.flat`, numbers, records."""
         if self._made is None:
             self.compile()
         if SIMULATED:
-            given = [f32(a) if is_float else a for a, is_float in zip(arguments, self._floats, strict=True)]
+            given = [_single(a, kind) for a, kind in zip(arguments, self.signature.args, strict=True)]
             with _simulator:
                 self._made[grid, block](*given)
             return

@@ -1,8 +1,8 @@
 """The only module that imports Numba: how kernels are compiled, cached, and called through an address.
 
-A kernel is a plain function whose arguments are integers (addresses, sizes) and floats, as annotated, so there is one machine
-code of it, whatever arrays it is called for. It is compiled at its first call. Numba's disk cache keeps the code where a
-directory can be written; where none can, every process compiles it again.
+A kernel is a plain function whose arguments are integers (addresses, sizes), floats, and records of them (named tuples, by
+value), as annotated, so there is one machine code of it, whatever arrays it is called for. It is compiled at its first call.
+Numba's disk cache keeps the code where a directory can be written; where none can, every process compiles it again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -26,7 +26,8 @@ from numba.extending import intrinsic
 
 from ..._forks import finish_before_fork
 from ..._locks import Lock
-from ._vector import F32, I64, Emit, V
+from ..records import type_of
+from ._vector import Emit, V
 
 __all__ = ["Kernel", "c_function", "call", "emitted", "inner", "kernel", "listeners"]
 
@@ -42,7 +43,12 @@ finish_before_fork(_lock)
 # LLVM is left half way by a child that is forked while another thread compiles, and Numba's lock stays shut.
 if hasattr(global_compiler_lock, "_lock"):
     finish_before_fork(global_compiler_lock._lock)
-_KINDS = {"int": types.intp, "float": types.float32}
+_KINDS = {"int": types.intp, "float": types.float32, "Int": types.intp, "Real": types.float32}
+
+
+def _kind(name: str, names: Mapping[str, Any]) -> Any:
+    """Numba's type of an annotation: a number, or a record whose class has this name where it is used."""
+    return type_of(name, names, _KINDS, types.BaseTuple.from_types)
 
 
 @cache
@@ -75,10 +81,11 @@ class Kernel:
         self.inner = inner
         self.function, self.name = function, f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
         names = inspect.get_annotations(function)
-        self.signature = types.void(*(_KINDS[kind] for name, kind in names.items() if name != "return"))
+        self.signature = types.void(*(_kind(kind, function.__globals__) for name, kind in names.items() if name != "return"))
         self.run: Callable[..., None] | None = None
         self._address: int | None = None
-        self._made: Any = None
+        self._made: Any = None  # owns the machine code, as the next one does
+        self._made_c: Any = None
         self.__doc__ = function.__doc__
 
     def __call__(self, *arguments: Any) -> None:
@@ -103,7 +110,8 @@ class Kernel:
                 made.compile(self.signature)
                 made.disable_compile()
                 self._tell(begin)
-                self.run = made
+                # Past the dispatcher, which would look for the types of all arguments, a record's fields too: twice the time.
+                self._made, self.run = made, made.overloads[self.signature.args].entry_point
 
     @property
     def address(self) -> int:
@@ -112,9 +120,9 @@ class Kernel:
             with _lock:
                 if self._address is None:
                     begin = time.perf_counter()
-                    self._made = _c_function(self.function, self.signature)
+                    self._made_c = _c_function(self.function, self.signature)
                     self._tell(begin)
-                    self._address = self._made.address
+                    self._address = self._made_c.address
         return self._address
 
     def _tell(self, begin: float) -> None:
@@ -151,17 +159,41 @@ def inner(function: Callable[..., None]) -> Kernel:
     return Kernel(function, inner=True)
 
 
+def _target(kind: Any) -> Any:
+    """What a C function takes where such a value is given: a record of its class's types, float32, or an integer."""
+    if isinstance(kind, types.BaseTuple):
+        made = kind.instance_class
+        return _kind(made.__name__, {made.__name__: made})
+    return types.float32 if isinstance(kind, types.Float) else types.intp
+
+
+def _fitted(context: Any, builder: Any, value: Any, kind: Any, target: Any) -> Any:
+    if not isinstance(target, types.BaseTuple):
+        return context.cast(builder, value, kind, target)
+    parts = zip(cgutils.unpack_tuple(builder, value), kind, target, strict=True)
+    return context.make_tuple(builder, target, [_fitted(context, builder, *part) for part in parts])
+
+
+def _values(e: Emit, context: Any, value: Any, kind: Any, target: Any) -> Any:
+    """What an emitted function gets for an argument: V, or a record of V."""
+    if not isinstance(target, types.BaseTuple):
+        return V(e, context.cast(e.builder, value, kind, target))
+    parts = zip(cgutils.unpack_tuple(e.builder, value), kind, target, strict=True)
+    return target.instance_class(*(_values(e, context, *part) for part in parts))
+
+
 def emitted(function: Callable[..., Any]) -> Any:
     """Makes a function that emits code, (e, *values), callable in kernels. It returns None, an integer or a float.
 
-    Annotations say what the values are, "Float" or, for integers, "V", and what the result is.
+    Annotations say what the values are, "Float", a record or, for integers, "V", and what the result is.
     """
     kinds = inspect.get_annotations(function)
     result = {"None": types.void, "Integer": types.intp, "Float": types.float32, "Double": types.float64}[
         kinds.get("return", "None")
     ]
     names = list(inspect.signature(function).parameters)[1:]
-    wanted = [{"Float": types.float32, "Double": types.float64}.get(kinds.get(name, ""), types.intp) for name in names]
+    known = {"Float": types.float32, "Double": types.float64, "V": types.intp}
+    wanted = [known.get(kinds.get(name, "V")) or _kind(kinds[name], function.__globals__) for name in names]
 
     @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
     def made(typingctx: Any, *values: Any) -> Any:
@@ -169,7 +201,7 @@ def emitted(function: Callable[..., Any]) -> Any:
             given = signature.args[0]
             e = Emit(builder)
             parts = [
-                V(e, context.cast(builder, value, kind, target))
+                _values(e, context, value, kind, target)
                 for value, kind, target in zip(cgutils.unpack_tuple(builder, arguments[0]), given, wanted, strict=True)
             ]
             out = function(e, *parts)
@@ -183,18 +215,15 @@ def emitted(function: Callable[..., Any]) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
 def call(typingctx: Any, address: Any, *values: Any) -> Any:
-    """Calls the C function at an address, of integers and float32 numbers."""
+    """Calls the C function at an address, of integers, float32 numbers and records of them."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         from llvmlite import ir
 
-        targets = [types.float32 if isinstance(kind, types.Float) else types.intp for kind in signature.args[1]]
-        parts = [
-            context.cast(builder, value, kind, target)
-            for value, kind, target in zip(cgutils.unpack_tuple(builder, arguments[1]), signature.args[1], targets, strict=True)
-        ]
-        kind = ir.FunctionType(ir.VoidType(), [F32 if t == types.float32 else I64 for t in targets])
-        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), parts)
+        given, targets = signature.args[1], [_target(kind) for kind in signature.args[1]]
+        parts = zip(cgutils.unpack_tuple(builder, arguments[1]), given, targets, strict=True)
+        kind = ir.FunctionType(ir.VoidType(), [context.get_value_type(target) for target in targets])
+        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [_fitted(context, builder, *part) for part in parts])
         return context.get_dummy_value()
 
     return types.void(address, types.StarArgTuple(values)), generate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ._njit import call, emitted, inner, kernel
+from ._records import Act, Columns, End, Image, Panels, Rows, Span, Sums
 from ._tile import BLOCK, PANEL, integer, put_integer, zero
 from ._vector import WIDTH, Emit, V
 
@@ -39,40 +40,33 @@ def _beside(e: Emit, x: V, pitch: V, y: V, n: V) -> None:
 
 
 @inner
-def fill(
-    swap: int, x: int, last: int, channels: int, ig: int, d: int, h: int, w: int, z0: int, z_step: int, planes: int, y0: int,
-    y_step: int,
-    rows: int, x0: int, x_step: int, cols: int, to: int,
-) -> None:  # fmt: skip
-    """Writes planes x rows x cols pixels of `ig` floats, those at z0 + i z_step, y0 + j y_step, x0 + k x_step of the image x:
-    zeros where
-    that is outside. x begins at the group's first channel and has `channels` in all; `last`: they are the last axis. x_step:
-    1 or -1.
-    """
-    volume = d * h * w
-    for z in range(planes):
-        zi = z0 + z * z_step
-        for r in range(rows):
-            yi = y0 + r * y_step
-            if zi < 0 or zi >= d or yi < 0 or yi >= h:
-                zero(to, cols * ig)
-                to += 4 * cols * ig
+def fill(swap: int, x: Image, z: Span, y: Span, u: Span, to: int) -> None:
+    """Writes the pixels at planes z, rows y and columns u (which are neighbours) of an image, the channels that are `taken` of
+    each: zeros where that is outside."""
+    volume = x.d * x.h * x.w
+    for plane in range(z.count):
+        zi = z.first + plane * z.step
+        for r in range(y.count):
+            yi = y.first + r * y.step
+            if zi < 0 or zi >= x.d or yi < 0 or yi >= x.h:
+                zero(to, u.count * x.taken)
+                to += 4 * u.count * x.taken
                 continue
-            start = min(max(-x0, 0), cols)
-            stop = max(start, min(cols, w - x0))
-            at = (zi * h + yi) * w + x0 + start
-            zero(to, start * ig)
-            if last == 0 and ig == 3:
-                _beside(x + 4 * at, volume, to + 12 * start, stop - start)
-            elif last == 0:
-                call(swap, x + 4 * at, volume, to + 4 * start * ig, ig, ig, stop - start)
-            elif channels == ig:
-                copy_row(x + 4 * at * ig, to + 4 * start * ig, (stop - start) * ig)
+            start = min(max(-u.first, 0), u.count)
+            stop = max(start, min(u.count, x.w - u.first))
+            at = (zi * x.h + yi) * x.w + u.first + start
+            zero(to, start * x.taken)
+            if x.last == 0 and x.taken == 3:
+                _beside(x.at + 4 * at, volume, to + 12 * start, stop - start)
+            elif x.last == 0:
+                call(swap, x.at + 4 * at, volume, to + 4 * start * x.taken, x.taken, x.taken, stop - start)
+            elif x.channels == x.taken:
+                copy_row(x.at + 4 * at * x.taken, to + 4 * start * x.taken, (stop - start) * x.taken)
             else:
                 for i in range(stop - start):
-                    copy_row(x + 4 * (at + i) * channels, to + 4 * (start + i) * ig, ig)
-            zero(to + 4 * stop * ig, (cols - stop) * ig)
-            to += 4 * cols * ig
+                    copy_row(x.at + 4 * (at + i) * x.channels, to + 4 * (start + i) * x.taken, x.taken)
+            zero(to + 4 * stop * x.taken, (u.count - stop) * x.taken)
+            to += 4 * u.count * x.taken
 
 
 @kernel
@@ -116,23 +110,23 @@ def runs_size(taps: int, k: int) -> int:
 
 
 @inner
-def sums(
-    block: int, apply: int, rows: int, m: int, table: int, k: int, b: int, n_all: int, j0: int, n: int, c: int, ldc: int,
-    bias: int,
-    residual: int, ldr: int, code: int, a: float, bb: float,
-) -> None:  # fmt: skip
-    """c = act(sums + bias + residual) for m pixels, whose addresses are `rows`, and columns j0 .. j0 + n - 1 of packed b."""
-    width = (n_all + PANEL - 1) // PANEL * PANEL
+def sums(block: int, apply: int, rows: int, m: int, table: int, k: int, b: Columns, c: int, ldc: int, end: End) -> None:
+    """c = act(sums + bias + residual) for m pixels, whose addresses are `rows`, and columns of packed b."""
+    width = (b.all + PANEL - 1) // PANEL * PANEL
     blocks = max(1, (k + BLOCK - 1) // BLOCK)
     runs = table + 8 * (blocks + 1)
     for number in range(blocks):
         k0 = number * BLOCK
         klen = min(BLOCK, k - k0)
         begin, stop = integer(table, number), integer(table, number + 1)
-        end = number + 1 == blocks
+        last = number + 1 == blocks
         call(
-            block, rows, m, runs + 16 * begin, stop - begin, b + 4 * (width * k0 + j0 * klen), PANEL, PANEL * klen, c, ldc, n,
-            1 if number > 0 else 0, bias if end else 0, residual if end else 0, ldr, code if end else 0, a, bb, apply,
+            block, Rows(rows, runs + 16 * begin, stop - begin), m,
+            Panels(b.at + 4 * (width * k0 + b.first * klen), PANEL, PANEL * klen), Sums(c, ldc, 1 if number > 0 else 0), b.n,
+            End(
+                end.bias if last else 0, end.residual if last else 0, end.line,
+                Act(end.act.code if last else 0, end.act.a, end.act.b),
+            ), apply,
         )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._njit import emitted
+from ._records import Filter, Taps
 from ._vector import F32, I64, REGISTERS, WIDTH, Emit, Float, V, Var
 
 __all__ = ["copy_end", "pixels", "repeat", "row_bands", "row_first"]
@@ -31,9 +32,7 @@ def _end(e: Emit, total: Var, residual: V, at: V, bound: V, mask: V | None) -> V
 
 
 @emitted
-def pixels(
-    e: Emit, taps: V, ntaps: V, kw: V, shift: V, weight: V, bias: V, residual: V, y: V, c: V, count: V, bound: Float
-) -> None:
+def pixels(e: Emit, taps: V, ntaps: V, kw: V, shift: V, own: Filter, residual: V, y: V, c: V, count: V, bound: Float) -> None:
     """`count` neighbouring outputs of a row.
 
     taps: the addresses that the first one reads; kw: how many of them each are next to each other, if that is known; shift:
@@ -42,7 +41,7 @@ def pixels(
     least = e.splat(bound)
 
     def finish(sums: list[Var], first: V, i: V, mask: V | None) -> None:
-        b = e.load(e.at(bias, i), mask=mask)
+        b = e.load(e.at(own.bias, i), mask=mask)
         for q, total in enumerate(sums):
             at = (first + q) * c + i
             total.set(total.get() + b)
@@ -52,7 +51,7 @@ def pixels(
         def group(first: V, number: int) -> None:
             def lanes(i: V) -> None:
                 sums = [e.var(e.f(0.0)) for _ in range(number)]
-                w_at = e.var(e.at(weight, i))
+                w_at = e.var(e.at(own.weight, i))
                 place = first * shift + i
                 with e.loop(0, ntaps, wide) as t:
                     at = e.at(e.load(e.at(taps, t, 8), I64), place)
@@ -80,7 +79,7 @@ def pixels(
     def listed() -> None:
         def group(first: V, number: int, vectors: int, i: V, mask: V | None) -> None:
             sums = [e.var(e.f(0.0)) for _ in range(number * vectors)]
-            w_at = e.var(e.at(weight, i))
+            w_at = e.var(e.at(own.weight, i))
             with e.loop(0, ntaps) as t:
                 at = e.at(e.load(e.at(taps, t, 8), I64), first * shift + i)
                 for v in range(vectors):
@@ -123,36 +122,34 @@ def repeat(e: Emit, x: V, y: V, n: V, times: V) -> None:
 
 
 @emitted
-def row_bands(
-    e: Emit, x: V, weight: V, bias: V, residual: V, y: V, rows: V, cols: V, line: V, kh: V, kw: V, tap: V, bound: Float
-) -> None:
+def row_bands(e: Emit, x: V, own: Filter, residual: V, y: V, rows: V, cols: V, taps: Taps, bound: Float) -> None:
     """Rows of outputs, at least BANDS, whose neighbours' inputs are a kernel row apart: `line` floats; x goes on after them."""
-    least, b = e.splat(bound), e.broadcast(bias)
+    least, b = e.splat(bound), e.broadcast(own.bias)
     last = e.select(cols > WIDTH, cols - WIDTH, e.i64(0))
     whole, part = cols >= WIDTH, e.mask(cols)
 
     def case(high: int) -> Callable[[], None]:
         known = high == 3
-        kept = [e.broadcast(e.at(weight, t)) for t in range(9)] if known else []
+        kept = [e.broadcast(e.at(own.weight, t)) for t in range(9)] if known else []
 
         def band(top: V, at: list[V]) -> None:
             sums = [[e.var(e.f(0.0)) for _ in at] for _ in range(BANDS)]
 
             def take(r: int, from_: V, t: Any) -> None:
-                found = [e.load(e.at(e.at(from_, j), tap * t)) for j in at]
+                found = [e.load(e.at(e.at(from_, j), taps.tap * t)) for j in at]
                 for q in range(BANDS):
                     if 0 <= r - q < high:
-                        w = kept[(r - q) * 3 + t] if known else e.broadcast(e.at(weight, kw * (r - q) + t))
+                        w = kept[(r - q) * 3 + t] if known else e.broadcast(e.at(own.weight, taps.kw * (r - q) + t))
                         for u, value in enumerate(found):
                             sums[q][u].set(e.fma(w, value, sums[q][u].get()))
 
             for r in range(BANDS - 1 + high):
-                from_ = e.at(x, line * (top + r))
+                from_ = e.at(x, taps.line * (top + r))
                 if known:
                     for t in range(3):
                         take(r, from_, t)
                 else:
-                    with e.loop(0, kw) as column:
+                    with e.loop(0, taps.kw) as column:
                         take(r, from_, column)
             for q in range(BANDS):
                 for u, j in enumerate(at):
@@ -177,26 +174,23 @@ def row_bands(
 
         return emit
 
-    e.switch(kh, {high: case(high) for high in (3, 5, 7)})
+    e.switch(taps.kh, {high: case(high) for high in (3, 5, 7)})
 
 
 @emitted
-def row_first(
-    e: Emit, x: V, weight: V, bias: V, residual: V, y: V, count: V, stride: V, kd: V, kh: V, kw: V, plane: V, line: V, tap: V,
-    bound: Float,
-) -> None:  # fmt: skip
+def row_first(e: Emit, x: V, own: Filter, residual: V, y: V, count: V, stride: V, taps: Taps, bound: Float) -> None:
     """A row of outputs of one channel; x goes on after what it reads."""
     least = e.splat(bound)
 
     def case(step: int, known: int) -> Callable[[], None]:
         def emit() -> None:
             few = 0 < known * known <= REGISTERS - 6
-            kept = [e.broadcast(e.at(weight, t)) for t in range(known * known)] if few else []
-            b = e.broadcast(bias)
+            kept = [e.broadcast(e.at(own.weight, t)) for t in range(known * known)] if few else []
+            b = e.broadcast(own.bias)
 
             def body(i: V, mask: V | None) -> None:
                 total = e.var(e.f(0.0))
-                w_at = e.var(weight)
+                w_at = e.var(own.weight)
 
                 def take(offset: V, w: V) -> None:
                     at = e.at(x, offset + i * stride)
@@ -204,11 +198,11 @@ def row_first(
 
                 if known:
                     for t in range(known * known):
-                        w = kept[t] if kept else e.broadcast(e.at(weight, t))
-                        take(line * (t // known) + tap * (t % known), w)
+                        w = kept[t] if kept else e.broadcast(e.at(own.weight, t))
+                        take(taps.line * (t // known) + taps.tap * (t % known), w)
                 else:
-                    with e.loop(0, kd) as z, e.loop(0, kh) as r, e.loop(0, kw) as column:
-                        take(z * plane + r * line + column * tap, e.broadcast(w_at.get()))
+                    with e.loop(0, taps.kd) as z, e.loop(0, taps.kh) as r, e.loop(0, taps.kw) as column:
+                        take(z * taps.plane + r * taps.line + column * taps.tap, e.broadcast(w_at.get()))
                         w_at.set(e.at(w_at.get(), 1))
                 total.set(total.get() + b)
                 e.store(e.at(y, i), _end(e, total, residual, i, least, mask), mask)
@@ -219,7 +213,7 @@ def row_first(
 
     number = e.select(stride > 2, e.i64(3), stride)
     for known in (3, 5):
-        fits = kd.equals(1) & kh.equals(known) & kw.equals(known) & (stride < 3)
+        fits = taps.kd.equals(1) & taps.kh.equals(known) & taps.kw.equals(known) & (stride < 3)
         number = e.select(fits, stride + known * 4, number)
     cases = {step: case(step, 0) for step in (1, 2, 3)}
     cases |= {known * 4 + step: case(step, known) for known in (3, 5) for step in (1, 2)}

@@ -4,13 +4,16 @@ so that neither input nor output is transposed. It pays for 1x1 kernels, and whe
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ._njit import call, emitted, kernel
+from ._records import NOTHING, Act, Panels, Rows, Space, Sums
 from ._tile import PANEL, RELU, put_integer, table, zero
 from ._vector import I64, WIDTH, Emit, Float, V
 
-__all__ = ["STRIP", "swapped"]
+__all__ = ["STRIP", "Swapped", "swapped"]
 
 STRIP = 4 * PANEL  # pixels of a row whose panels are made at once
 HEIGHT = 48  # outputs whose sums stay in the nearest cache until bias, residual and activation are applied
@@ -75,90 +78,107 @@ def _finish(e: Emit, y: V, line: V, rows: V, n: V, bias: V, residual: V, bound: 
         e.vectors(n, body)
 
 
-@kernel
-def swapped(
-    block: int, apply: int, x: int, out: int, residual: int, weights: int, bias: int, groups: int, ig: int, og: int, k: int,
-    dense: int, d: int, h: int, w: int, od: int, oh: int, ow: int, kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int,
-    dh: int, dw: int, bd: int, bh: int, bw: int, rows: int, cols: int, width: int, code: int, a: float, bb: float, scratch: int,
-    first: int, last: int,
-) -> None:  # fmt: skip
-    """Tasks: rows x cols pixels, `width` outputs. dense: a 1x1 kernel without padding or stride, whose pixels are one row.
+class Swapped(NamedTuple):
+    """A convolution cut into tasks of rows x cols pixels and `width` outputs. weights: [output][kd, kh, kw, channel]; dense: a
+    1x1 kernel without padding or stride, whose pixels are one row."""
 
-    weights: [output][kd, kh, kw, channel]. scratch holds addresses of weights, offsets of taps, panels of a strip, and padded
+    block: int
+    apply: int
+    weights: int
+    bias: int
+    groups: int
+    ig: int
+    og: int
+    k: int
+    dense: int
+    space: Space
+    rows: int
+    cols: int
+    width: int
+    act: Act
+
+
+@kernel
+def swapped(p: Swapped, x: int, out: int, residual: int, scratch: int, first: int, last: int) -> None:
+    """scratch holds addresses of weights, offsets of taps, panels of a strip, and padded
     rows [channel][kd][row][phase of the stride][column].
     """
-    volume, out_volume = d * h * w, od * oh * ow
-    high_in, wide_in = (rows - 1) * sh + (kh - 1) * dh + 1, (cols - 1) * sw + (kw - 1) * dw + 1
-    phase = (wide_in + sw - 1) // sw
-    line = phase * sw
+    s = p.space
+    volume, out_volume = s.d * s.h * s.w, s.od * s.oh * s.ow
+    high_in, wide_in = (p.rows - 1) * s.sh + (s.kh - 1) * s.dh + 1, (p.cols - 1) * s.sw + (s.kw - 1) * s.dw + 1
+    phase = (wide_in + s.sw - 1) // s.sw
+    line = phase * s.sw
     plane = high_in * line
-    pixel = volume if dense != 0 else kd * plane
-    taps = scratch + 8 * width
-    panels = taps + 8 * k
+    pixel = volume if p.dense != 0 else s.kd * plane
+    taps = scratch + 8 * p.width
+    panels = taps + 8 * p.k
     panels += -panels % 64
-    band = panels + 4 * STRIP * k
+    band = panels + 4 * STRIP * p.k
     t = 0
-    for z in range(kd):
-        for y in range(kh):
-            for u in range(kw):
-                for c in range(ig):
-                    at = z * plane + y * dh * line + u * dw % sw * phase + u * dw // sw
+    for z in range(s.kd):
+        for y in range(s.kh):
+            for u in range(s.kw):
+                for c in range(p.ig):
+                    at = z * plane + y * s.dh * line + u * s.dw % s.sw * phase + u * s.dw // s.sw
                     put_integer(taps, t, c * pixel + at)
                     t += 1
-    bound = 0.0 if code == RELU else -np.inf
+    bound = 0.0 if p.act.code == RELU else -np.inf
     run = table()
-    row_tasks, col_tasks, width_tasks = (oh + rows - 1) // rows, (ow + cols - 1) // cols, (og + width - 1) // width
+    row_tasks, col_tasks, width_tasks = (
+        (s.oh + p.rows - 1) // p.rows,
+        (s.ow + p.cols - 1) // p.cols,
+        (p.og + p.width - 1) // p.width,
+    )
     for task in range(first, last):
-        rest, j0 = task // width_tasks, task % width_tasks * width
-        n = min(width, og - j0)
-        rest, x0 = rest // col_tasks, rest % col_tasks * cols
-        rest, y0 = rest // row_tasks, rest % row_tasks * rows
-        rest, z0 = rest // od, rest % od
-        image, group = rest // groups, rest % groups
-        high, wide, channel = min(rows, oh - y0), min(cols, ow - x0), group * og + j0
-        base = x + 4 * (image * groups + group) * ig * volume
-        if dense != 0:
+        rest, j0 = task // width_tasks, task % width_tasks * p.width
+        n = min(p.width, p.og - j0)
+        rest, x0 = rest // col_tasks, rest % col_tasks * p.cols
+        rest, y0 = rest // row_tasks, rest % row_tasks * p.rows
+        rest, z0 = rest // s.od, rest % s.od
+        image, group = rest // p.groups, rest % p.groups
+        high, wide, channel = min(p.rows, s.oh - y0), min(p.cols, s.ow - x0), group * p.og + j0
+        base = x + 4 * (image * p.groups + group) * p.ig * volume
+        if p.dense != 0:
             base += 4 * x0
         else:
-            zero(band, ig * pixel)
-            for c in range(ig):
-                for z in range(kd):
-                    zi, i = z0 * sd + z * dd - bd, c * pixel + z * plane
-                    if zi < 0 or zi >= d:
+            zero(band, p.ig * pixel)
+            for c in range(p.ig):
+                for z in range(s.kd):
+                    zi, i = z0 * s.sd + z * s.dd - s.bd, c * pixel + z * plane
+                    if zi < 0 or zi >= s.d:
                         continue
-                    begin = y0 * sh - bh  # the row of the image that the band begins with
-                    for y in range(max(0, -begin), min((high - 1) * sh + (kh - 1) * dh + 1, h - begin)):
-                        from_ = base + 4 * ((c * d + zi) * h + begin + y) * w
-                        for u in range(sw):
-                            start = x0 * sw - bw + u  # the column of the image that the phase begins with
-                            i0 = min(max(0, (sw - 1 - start) // sw), phase)
-                            i1 = max(i0, min(phase, (w - start + sw - 1) // sw))
-                            _split(from_ + 4 * (start + i0 * sw), sw, band + 4 * (i + y * line + u * phase + i0), i1 - i0)
+                    begin = y0 * s.sh - s.bh  # the row of the image that the band begins with
+                    for y in range(max(0, -begin), min((high - 1) * s.sh + (s.kh - 1) * s.dh + 1, s.h - begin)):
+                        from_ = base + 4 * ((c * s.d + zi) * s.h + begin + y) * s.w
+                        for u in range(s.sw):
+                            start = x0 * s.sw - s.bw + u  # the column of the image that the phase begins with
+                            i0 = min(max(0, (s.sw - 1 - start) // s.sw), phase)
+                            i1 = max(i0, min(phase, (s.w - start + s.sw - 1) // s.sw))
+                            _split(from_ + 4 * (start + i0 * s.sw), s.sw, band + 4 * (i + y * line + u * phase + i0), i1 - i0)
             base = band
         for i in range(n):
-            put_integer(scratch, i, weights + 4 * (channel + i) * k)
+            put_integer(scratch, i, p.weights + 4 * (channel + i) * p.k)
         for r in range(high):
-            for p in range(0, wide, STRIP):
-                count = min(STRIP, wide - p)
-                for k0 in range(0, k, 256):
-                    terms = min(256, k - k0)
-                    _panels(base + 4 * (r * sh * line + p), taps + 8 * k0, terms, count, panels + 4 * STRIP * k0)
-                at = 4 * ((image * groups * og + channel) * out_volume + (z0 * oh + y0 + r) * ow + x0 + p)
+            for u in range(0, wide, STRIP):
+                count = min(STRIP, wide - u)
+                for k0 in range(0, p.k, 256):
+                    terms = min(256, p.k - k0)
+                    _panels(base + 4 * (r * s.sh * line + u), taps + 8 * k0, terms, count, panels + 4 * STRIP * k0)
+                at = 4 * ((image * p.groups * p.og + channel) * out_volume + (z0 * s.oh + y0 + r) * s.ow + x0 + u)
                 for i in range(0, n, HEIGHT):
                     some, place = min(HEIGHT, n - i), at + 4 * i * out_volume
-                    for k0 in range(0, k, 256):
-                        terms = min(256, k - k0)
+                    for k0 in range(0, p.k, 256):
+                        terms = min(256, p.k - k0)
                         put_integer(run, 0, k0)
                         put_integer(run, 1, terms)
-                        call(
-                            block, scratch + 8 * i, some, run, 1, panels + 4 * STRIP * k0, 16, 16 * terms, out + place,
-                            out_volume, count, 1 if k0 > 0 else 0, 0, 0, 0, 0, 0.0, 0.0, apply,
-                        )  # fmt: skip
+                        of_strip = Panels(panels + 4 * STRIP * k0, 16, 16 * terms)
+                        sums = Sums(out + place, out_volume, 1 if k0 > 0 else 0)
+                        call(p.block, Rows(scratch + 8 * i, run, 1), some, of_strip, sums, count, NOTHING, p.apply)
                     extra = residual + place if residual != 0 else 0
-                    if bias != 0 or residual != 0 or code == RELU:
-                        b_at = bias + 4 * (channel + i) if bias != 0 else 0
+                    if p.bias != 0 or residual != 0 or p.act.code == RELU:
+                        b_at = p.bias + 4 * (channel + i) if p.bias != 0 else 0
                         _finish(out + place, out_volume, some, count, b_at, extra, bound)
-                    if code > RELU:
+                    if p.act.code > RELU:
                         for o in range(some):
                             line_at = out + place + 4 * o * out_volume
-                            call(apply, code, a, bb, line_at, line_at, count)
+                            call(p.apply, p.act, line_at, line_at, count)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..table import UNARY
 from ._njit import call, emitted, inner
+from ._records import Act, Columns, End, Lines, Panels, Rows, Sums
 from ._threads import scratch
 from ._vector import I64, REGISTERS, WIDTH, Emit, Integer, V
 
@@ -73,55 +74,48 @@ def zero(e: Emit, y: V, n: V) -> None:
     e.vectors(n, lambda i, mask: e.store(e.at(y, i), e.f(0.0), mask))
 
 
-def _tile(
-    e: Emit, m: int, p: int, rows: V, runs: V, nruns: V, b: V, b_row: V, b_panel: V, ahead: V, c: V, ldc: V, accumulate: V,
-    bias: V, residual: V, ldr: V, relu: V,
-) -> None:  # fmt: skip
+def _tile(e: Emit, m: int, p: int, left: Rows, b: Panels, ahead: V, c: Sums, end: End) -> None:
     count = p * NV
-    row = [e.load(e.at(rows, i, 8), I64) for i in range(m)]
+    row = [e.load(e.at(left.at, i, 8), I64) for i in range(m)]
     sums = [[e.var(e.f(0.0)) for _ in range(count)] for _ in range(m)]
-    place = e.var(b)
-    with e.loop(0, nruns) as r:
-        start, length = (e.load(e.at(runs, r * 2 + part, 8), I64) for part in range(2))
+    place = e.var(b.at)
+    with e.loop(0, left.count) as r:
+        start, length = (e.load(e.at(left.runs, r * 2 + part, 8), I64) for part in range(2))
         with e.loop(start, start + length) as k:
             at = place.get()
             e.prefetch(at + ahead, write=False)
-            terms = [e.load(e.at(e.at(at, b_panel * q), v * WIDTH)) for q in range(p) for v in range(NV)]
+            terms = [e.load(e.at(e.at(at, b.panel * q), v * WIDTH)) for q in range(p) for v in range(NV)]
             for i in range(m):
                 x = e.broadcast(e.at(row[i], k))
                 for j in range(count):
                     sums[i][j].set(e.fma(x, terms[j], sums[i][j].get()))
-            place.set(e.at(at, b_row))
+            place.set(e.at(at, b.row))
     places = [(i, j) for i in range(m) for j in range(count)]
 
     def add(base: V, line: V) -> None:
         for i, j in places:
             sums[i][j].set(e.load(e.at(e.at(base, line * i), j * WIDTH)) + sums[i][j].get())
 
-    with e.when(accumulate.differs(0)):
-        add(c, ldc)
-    with e.when(bias.differs(0)):
-        add(bias, e.i64(0))
-    with e.when(residual.differs(0)):
-        add(residual, ldr)
-    with e.when(relu.differs(0)):
+    with e.when(c.more.differs(0)):
+        add(c.at, c.line)
+    with e.when(end.bias.differs(0)):
+        add(end.bias, e.i64(0))
+    with e.when(end.residual.differs(0)):
+        add(end.residual, end.line)
+    with e.when(end.act.code.equals(RELU)):
         for i, j in places:
             sums[i][j].set(e.most(0.0, sums[i][j].get()))
     for i, j in places:
-        e.store(e.at(e.at(c, ldc * i), j * WIDTH), sums[i][j].get())
+        e.store(e.at(e.at(c.at, c.line * i), j * WIDTH), sums[i][j].get())
 
 
 @emitted
-def _tiles(
-    e: Emit, m: V, p: V, rows: V, runs: V, nruns: V, b: V, b_row: V, b_panel: V, ahead: V, c: V, ldc: V, accumulate: V, bias: V,
-    residual: V, ldr: V, relu: V,
-) -> None:  # fmt: skip
-    """c (+)= rows b for m rows, p whole panels; then bias, residual, ReLU. What is `ahead` bytes of b's rows is prefetched."""
+def _tiles(e: Emit, m: V, p: V, left: Rows, b: Panels, ahead: V, c: Sums, end: End) -> None:
+    """c (+)= rows b for m rows, p whole panels; then what follows, of activations ReLU alone. What is
+    `ahead` bytes of b's rows is prefetched."""
 
     def case(height: int, panels: int) -> Callable[[], None]:
-        return lambda: _tile(
-            e, height, panels, rows, runs, nruns, b, b_row, b_panel, ahead, c, ldc, accumulate, bias, residual, ldr, relu
-        )
+        return lambda: _tile(e, height, panels, left, b, ahead, c, end)
 
     # Of three panels, few rows are left out: `block` takes two panels for them.
     sizes = [
@@ -155,87 +149,76 @@ def tile_buffer(e: Emit) -> Integer:
 
 
 @inner
-def block(
-    rows: int, m: int, runs: int, nruns: int, b: int, b_row: int, b_panel: int, c: int, ldc: int, n: int, accumulate: int,
-    bias: int,
-    residual: int, ldr: int, code: int, a: float, bb: float, apply: int,
-) -> None:  # fmt: skip
-    """c[i, j] (+)= sum over k of the runs of rows[i][k] b[k, j] for n columns; then, + bias + residual, and the activation.
-
-    Args:
-        rows: m addresses; runs: pairs of offset and length in a row, which b's rows belong to one after the other.
-        b_row, b_panel: floats from a row of a panel to the next, and from a panel to the next.
-        accumulate, bias, residual: 0 for none; the bias has whole panels. code: of the activation, 0 for none.
-        apply: the address of `_unary.apply`.
-    """
+def block(left: Rows, m: int, b: Panels, c: Sums, n: int, end: End, apply: int) -> None:
+    """c[i, j] (+)= sum over k of the runs of left[i][k] b[k, j] for m rows and n columns; then what follows, whose bias has whole
+    panels. apply: the address of `_unary.apply`."""
     panels, whole = (n + PANEL - 1) // PANEL, n // PANEL
     part, part_residual = tile_buffer(), tile_buffer()
     j = 0
     while j < panels and m > 0:
-        p, most, left = 1, TALL_ROWS, whole - j
-        if WIDTH < 16 and m <= FEW_ROWS and left >= FEW_PANELS:
+        p, most, rest = 1, TALL_ROWS, whole - j
+        if WIDTH < 16 and m <= FEW_ROWS and rest >= FEW_PANELS:
             p, most = FEW_PANELS, FEW_ROWS
-        elif WIDTH == 16 and left >= 4 and left != 5 and (m <= 6 or m > 8):
+        elif WIDTH == 16 and rest >= 4 and rest != 5 and (m <= 6 or m > 8):
             p, most = 4, 6
-        elif WIDTH == 16 and left > 1:
-            p = 3 if m > 3 and left != 2 and left != 4 else 2
+        elif WIDTH == 16 and rest > 1:
+            p = 3 if m > 3 and rest != 2 and rest != 4 else 2
         tiles = (m + most - 1) // most  # of heights that differ by at most one
         low, high = m // tiles, m % tiles
         cols = min(p * PANEL, n - j * PANEL)
         i = 0
         for tile in range(tiles):
             height = low + (1 if tile < high else 0)
-            to, line = c + 4 * (i * ldc + j * PANEL), ldc
-            extra, extra_line = residual + 4 * (i * ldr + j * PANEL) if residual != 0 else 0, ldr
+            to, line = c.at + 4 * (i * c.line + j * PANEL), c.line
+            extra, extra_line = end.residual + 4 * (i * end.line + j * PANEL) if end.residual != 0 else 0, end.line
             if j == whole:  # the last panel is not whole: the tile works on whole ones in a buffer
-                if accumulate != 0:
-                    _panel(to, ldc, part, height, cols)
-                if residual != 0:
-                    _panel(extra, ldr, part_residual, height, cols)
+                if c.more != 0:
+                    _panel(to, c.line, part, height, cols)
+                if end.residual != 0:
+                    _panel(extra, end.line, part_residual, height, cols)
                     extra, extra_line = part_residual, PANEL
                 to, line = part, PANEL
             _tiles(
-                height, p, rows + 8 * i, runs, nruns, b + 4 * j * b_panel, b_row, b_panel,
-                4 * (p + tile) * b_panel if tile < p else 0, to, line, accumulate,
-                bias + 4 * j * PANEL if bias != 0 else 0, extra, extra_line, 1 if code == RELU else 0,
+                height, p, Rows(left.at + 8 * i, left.runs, left.count), Panels(b.at + 4 * j * b.panel, b.row, b.panel),
+                4 * (p + tile) * b.panel if tile < p else 0, Sums(to, line, c.more),
+                End(end.bias + 4 * j * PANEL if end.bias != 0 else 0, extra, extra_line, end.act),
             )  # fmt: skip
             if j == whole:
-                to = c + 4 * (i * ldc + j * PANEL)
-                _unpanel(part, to, ldc, height, cols)
-            if code > RELU:  # while the tile is in the nearest cache
+                to = c.at + 4 * (i * c.line + j * PANEL)
+                _unpanel(part, to, c.line, height, cols)
+            if end.act.code > RELU:  # while the tile is in the nearest cache
                 for r in range(height):
-                    call(apply, code, a, bb, to + 4 * r * ldc, to + 4 * r * ldc, cols)
+                    call(apply, end.act, to + 4 * r * c.line, to + 4 * r * c.line, cols)
             i += height
         j += p
 
 
 @inner
-def product(
-    block: int, apply: int, x: int, ldx: int, m: int, k: int, b: int, n_all: int, j0: int, n: int, c: int, ldc: int, bias: int,
-    residual: int, ldr: int, code: int, a: float, bb: float,
-) -> None:  # fmt: skip
-    """c = act(x b + bias + residual) for columns j0 .. j0 + n - 1 of packed b, which has n_all; bias begins at the first of
-    them."""
-    width = (n_all + PANEL - 1) // PANEL * PANEL
+def product(block: int, apply: int, x: Lines, b: Columns, c: int, ldc: int, end: End) -> None:
+    """c = act(x b + bias + residual) for columns of packed b; bias begins at the first of them."""
+    width = (b.all + PANEL - 1) // PANEL * PANEL
     own = table()
     rows = own + 16
-    for m0 in range(0, m, ROWS):
-        count = min(ROWS, m - m0)
+    for m0 in range(0, x.m, ROWS):
+        count = min(ROWS, x.m - m0)
         for i in range(count):
-            put_integer(rows, i, x + 4 * (m0 + i) * ldx)
+            put_integer(rows, i, x.at + 4 * (m0 + i) * x.line)
         k0 = 0
         while True:  # once even if k is 0: bias and activation have their say
-            klen = min(BLOCK, k - k0)
+            klen = min(BLOCK, x.k - k0)
             put_integer(own, 0, k0)
             put_integer(own, 1, klen)
-            end = k0 + klen == k
+            last = k0 + klen == x.k
             call(
-                block, rows, count, own, 1, b + 4 * (width * k0 + j0 * klen), PANEL, PANEL * klen, c + 4 * m0 * ldc, ldc, n,
-                1 if k0 > 0 else 0, bias if end else 0, residual + 4 * m0 * ldr if end and residual != 0 else 0, ldr,
-                code if end else 0, a, bb, apply,
+                block, Rows(rows, own, 1), count, Panels(b.at + 4 * (width * k0 + b.first * klen), PANEL, PANEL * klen),
+                Sums(c + 4 * m0 * ldc, ldc, 1 if k0 > 0 else 0), b.n,
+                End(
+                    end.bias if last else 0, end.residual + 4 * m0 * end.line if last and end.residual != 0 else 0, end.line,
+                    Act(end.act.code if last else 0, end.act.a, end.act.b),
+                ), apply,
             )  # fmt: skip
             k0 += klen
-            if k0 >= k:
+            if k0 >= x.k:
                 break
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from ..table import UNARY, Activation
 from ._math import FUNCTIONS
 from ._njit import emitted, inner
-from ._vector import Emit, Float, V
+from ._records import Act
+from ._vector import Emit, V
 
 __all__ = ["apply", "spell"]
 
@@ -17,8 +18,8 @@ SELU = UNARY["selu"].code
 
 
 @emitted
-def _apply(e: Emit, code: V, a: Float, b: Float, x: V, y: V, n: V) -> None:
-    va, vb = e.splat(a), e.splat(b)
+def _apply(e: Emit, act: Act, x: V, y: V, n: V) -> None:
+    va, vb = e.splat(act.a), e.splat(act.b)
 
     def case(function: Callable[[Emit, V, V, V], V]) -> Callable[[], None]:
         def body(i: V, mask: V | None) -> None:
@@ -26,18 +27,18 @@ def _apply(e: Emit, code: V, a: Float, b: Float, x: V, y: V, n: V) -> None:
 
         return lambda: e.vectors(n, body)
 
-    e.switch(code, {UNARY[name].code: case(function) for name, function in FUNCTIONS.items()})
+    e.switch(act.code, {UNARY[name].code: case(function) for name, function in FUNCTIONS.items()})
 
 
 @inner
-def apply(code: int, a: float, b: float, x: int, y: int, n: int) -> None:
+def apply(act: Act, x: int, y: int, n: int) -> None:
     """y = f(x) for n floats; y may be x. Of SELU, a is given multiplied by b."""
-    _apply(code, a, b, x, y, n)
+    _apply(act, x, y, n)
 
 
-def spell(activation: Activation) -> tuple[int, float, float]:
-    """Code and parameters as compiled functions take them."""
+def spell(activation: Activation) -> Act:
+    """An activation as compiled functions take it."""
     code, a, b = activation
     if code == SELU:
         a = float(np.float32(a) * np.float32(b))
-    return code, a, b
+    return Act(code, a, b)

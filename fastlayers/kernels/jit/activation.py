@@ -6,6 +6,7 @@ import numpy as np
 
 from ..table import Activation
 from ._njit import call, kernel
+from ._records import Act
 from ._threads import address, spread
 from ._unary import apply, spell
 from .binary import MULTIPLY, PRELU, binary, row
@@ -16,9 +17,9 @@ PIECE = 4096  # numbers of one task: they stay in the first-level cache
 
 
 @kernel
-def _pieces(function: int, code: int, a: float, b: float, x: int, y: int, n: int, first: int, last: int) -> None:
+def _pieces(function: int, act: Act, x: int, y: int, n: int, first: int, last: int) -> None:
     start, stop = first * PIECE, min(n, last * PIECE)
-    call(function, code, a, b, x + 4 * start, y + 4 * start, stop - start)
+    call(function, act, x + 4 * start, y + 4 * start, stop - start)
 
 
 @kernel
@@ -28,14 +29,14 @@ def _gated(function: int, multiply: int, code: int, gate: int, x: int, y: int, i
         for start in range(0, inner, PIECE):
             n = min(PIECE, inner - start)
             to = y + (number * inner + start) * 4
-            call(function, code, 0.0, 0.0, at + (gate * inner + start) * 4, to, n)
+            call(function, Act(code, 0.0, 0.0), at + (gate * inner + start) * 4, to, n)
             call(multiply, MULTIPLY, to, at + ((1 - gate) * inner + start) * 4, 1, 1, to, n)
 
 
 def unary(x: np.ndarray, out: np.ndarray, activation: Activation) -> None:
     """out = f(x), f given by code and parameters; out may be x."""
     n = x.size
-    given = (apply.address, *spell(activation), address(x), address(out), n)
+    given = (apply.address, spell(activation), address(x), address(out), n)
     if n:
         spread(-(-n // PIECE), n * 20.0, lambda first, last: _pieces(*given, first, last))
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from ..reference import attention as reference
 from ._math import exp_flush
 from ._njit import call, emitted, kernel
+from ._records import NOTHING, Columns, Lines, Mask, Panels, Rows, Sums
 from ._threads import address, scratch, spread
 from ._tile import BLOCK, PANEL, block, integer, pack_product, panels_of, product, put_integer, swap, table
 from ._unary import apply
@@ -132,87 +134,124 @@ def _all_finite(x: int, n: int, out: int) -> None:
     put_integer(out, 0, 1 if _hidden(x, n) == 0 else 0)
 
 
+class Strides(NamedTuple):
+    """Floats between entries of the batch, heads, and rows."""
+
+    b: int
+    h: int
+    row: int
+
+
+class Plan(NamedTuple):
+    """Attention of `rows` queries to `keys` keys of d numbers, and values of `width`.
+
+    The query of row r sees keys up to offset + r advance, if causal. Keys and values are `packed` or as they came; hide: what
+    weighs 0 by a mask is left out, as `skip` does with what causality hides.
+    """
+
+    product: int
+    block: int
+    apply: int
+    pack: int
+    swap: int
+    packed: int
+    k_transposed: int
+    mask: Mask
+    q: Strides
+    k: Strides
+    v: Strides
+    out: Strides
+    heads: int
+    groups: int
+    rows: int
+    keys: int
+    d: int
+    width: int
+    scale: float
+    causal: int
+    advance: int
+    offset: int
+    skip: int
+    hide: int
+    slack: float
+    empty: int
+
+
 @kernel
 def _attend(
-    product: int, block: int, apply: int, pack: int, swap: int, q: int, keys: int, values: int, packed: int, k_transposed: int,
-    mask: int, lengths: int, mask_b: int, mask_h: int, mask_q: int, mask_k: int, q_b: int, q_h: int, q_row: int, k_b: int,
-    k_h: int, k_row: int, v_b: int, v_h: int, v_row: int, out_b: int, out_h: int, out_row: int,
-    out: int, heads: int, groups: int, rows: int, count: int, d: int, width: int, scale: float, causal: int, advance: int,
-    offset: int, skip: int, hide: int, slack: float, empty: int, scratch: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Tasks: ROWS queries of a head. The query of row r sees keys up to offset + r advance, if causal. Keys and values
-    are `packed` or as they came; hide: what weighs 0 by a mask is left out. scratch: [ROWS][2] states, [ROWS][BLOCK] scores,
-    [ROWS] largest values of the mask, and a packed tile of keys and of values.
+    p: Plan, q: int, keys: int, values: int, mask: int, lengths: int, out: int, scratch: int, first: int, last: int
+) -> None:
+    """Tasks: ROWS queries of a head. scratch: [ROWS][2] states, [ROWS][BLOCK] scores, [ROWS] largest values of the mask, and a
+    packed tile of keys and of values.
     """
-    row_tasks = (rows + ROWS - 1) // ROWS
-    panels = (width + PANEL - 1) // PANEL * PANEL
+    row_tasks = (p.rows + ROWS - 1) // ROWS
+    panels = (p.width + PANEL - 1) // PANEL * PANEL
     scores = scratch + 4 * 2 * ROWS
     most = scores + 4 * ROWS * BLOCK
     own_keys = most + 4 * ROWS
-    own_values = own_keys + 4 * BLOCK * d
+    own_values = own_keys + 4 * BLOCK * p.d
     own = table()
     pointers = own + 16
     for task in range(first, last):
         head, r0 = task // row_tasks, task % row_tasks * ROWS
-        entry = head // heads * groups + head % heads // (heads // groups)
-        m = min(ROWS, rows - r0)
-        b, h = head // heads, head % heads
-        queries, to = q + 4 * (b * q_b + h * q_h + r0 * q_row), out + 4 * (b * out_b + h * out_h + r0 * out_row)
+        entry = head // p.heads * p.groups + head % p.heads // (p.heads // p.groups)
+        m = min(ROWS, p.rows - r0)
+        b, h = head // p.heads, head % p.heads
+        queries, to = q + 4 * (b * p.q.b + h * p.q.h + r0 * p.q.row), out + 4 * (b * p.out.b + h * p.out.h + r0 * p.out.row)
         for i in range(m):
             _start(scratch + 8 * i, most + 4 * i)
             put_integer(pointers, i, scores + 4 * i * BLOCK)
-        limit = count if lengths == 0 else integer(lengths, head // heads)  # what is after is not read: it may be NaN
+        limit = p.keys if lengths == 0 else integer(lengths, head // p.heads)  # what is after is not read: it may be NaN
         k0, started = 0, 0
         while k0 < limit:
-            if causal != 0 and skip != 0 and k0 > (r0 + m - 1) * advance + offset:
+            if p.causal != 0 and p.skip != 0 and k0 > (r0 + m - 1) * p.advance + p.offset:
                 break  # nobody sees this tile or those after it
-            klen = min(BLOCK, count - k0)
+            klen = min(BLOCK, p.keys - k0)
             n = min(klen, limit - k0)
-            if causal != 0 and skip != 0:
-                n = min(n, (r0 + m - 1) * advance + 1 + offset - k0)  # weights of 0 add nothing
-            if hide != 0:
-                line = mask + 4 * (head // heads * mask_b + head % heads * mask_h + r0 * mask_q + k0)
+            if p.causal != 0 and p.skip != 0:
+                n = min(n, (r0 + m - 1) * p.advance + 1 + p.offset - k0)  # weights of 0 add nothing
+            if p.hide != 0:
+                line = mask + 4 * (head // p.heads * p.mask.b + head % p.heads * p.mask.h + r0 * p.mask.q + k0)
                 open_ = 0
-                for i in range(m if mask_q != 0 else 1):
-                    open_ = max(open_, _seen(line + 4 * i * mask_q, n, most + 4 * i, slack))
+                for i in range(m if p.mask.q != 0 else 1):
+                    open_ = max(open_, _seen(line + 4 * i * p.mask.q, n, most + 4 * i, p.slack))
                 n = open_
                 if n == 0:
                     k0 += klen
                     continue
-            if packed != 0:
-                key, columns, column = keys + 4 * entry * ((count + PANEL - 1) // PANEL * PANEL) * d, count, k0
-                value, value_row, value_panel = values + 4 * panels * (entry * count + k0), PANEL, PANEL * klen
+            if p.packed != 0:
+                key, columns, column = keys + 4 * entry * ((p.keys + PANEL - 1) // PANEL * PANEL) * p.d, p.keys, k0
+                value, value_row, value_panel = values + 4 * panels * (entry * p.keys + k0), PANEL, PANEL * klen
             else:
-                place = keys + 4 * (b * k_b + h * k_h + (k0 if k_transposed != 0 else k0 * k_row))
-                call(pack, swap, place, k_row, 1 - k_transposed, d, n, own_keys)
+                place = keys + 4 * (b * p.k.b + h * p.k.h + (k0 if p.k_transposed != 0 else k0 * p.k.row))
+                call(p.pack, p.swap, place, p.k.row, 1 - p.k_transposed, p.d, n, own_keys)
                 key, columns, column = own_keys, n, 0
-                value, value_row, value_panel = values + 4 * (b * v_b + h * v_h + k0 * v_row), v_row, PANEL
-                if width < panels:
-                    call(pack, swap, value, v_row, 0, n, width, own_values)
+                value, value_row, value_panel = values + 4 * (b * p.v.b + h * p.v.h + k0 * p.v.row), p.v.row, PANEL
+                if p.width < panels:
+                    call(p.pack, p.swap, value, p.v.row, 0, n, p.width, own_values)
                     value, value_row, value_panel = own_values, PANEL, PANEL * n
-            call(
-                product, block, apply, queries, q_row, m, d, key, columns, column, n, scores, BLOCK, 0, 0, 0, 0, 0.0, 0.0
-            )  # fmt: skip
+            lines, of = Lines(queries, p.q.row, m, p.d), Columns(key, columns, column, n)
+            call(p.product, p.block, p.apply, lines, of, scores, BLOCK, NOTHING)
             for i in range(m):
                 visible = n
-                if causal != 0:
-                    visible = min(n, max(0, (r0 + i) * advance + offset + 1 - k0))
+                if p.causal != 0:
+                    visible = min(n, max(0, (r0 + i) * p.advance + p.offset + 1 - k0))
                 line = 0
                 if mask != 0:
-                    line = mask + 4 * (head // heads * mask_b + head % heads * mask_h + (r0 + i) * mask_q + k0 * mask_k)
+                    line = mask + 4 * (
+                        head // p.heads * p.mask.b + head % p.heads * p.mask.h + (r0 + i) * p.mask.q + k0 * p.mask.k
+                    )
                 _softmax_tile(
-                    scores + 4 * i * BLOCK, n, visible, line, mask_k, scale, scratch + 8 * i, to + 4 * i * out_row, width,
+                    scores + 4 * i * BLOCK, n, visible, line, p.mask.k, p.scale, scratch + 8 * i, to + 4 * i * p.out.row, p.width,
                     started,
                 )  # fmt: skip
             put_integer(own, 0, 0)
             put_integer(own, 1, n)
-            call(
-                block, pointers, m, own, 1, value, value_row, value_panel, to, out_row, width, started, 0, 0, 0, 0, 0.0,
-                0.0, apply,
-            )  # fmt: skip
+            panel, sums = Panels(value, value_row, value_panel), Sums(to, p.out.row, started)
+            call(p.block, Rows(pointers, own, 1), m, panel, sums, p.width, NOTHING, p.apply)
             k0, started = k0 + klen, 1
         for i in range(m):
-            _finish(scratch + 8 * i, to + 4 * i * out_row, width, empty)
+            _finish(scratch + 8 * i, to + 4 * i * p.out.row, p.width, p.empty)
 
 
 def attention(
@@ -266,12 +305,13 @@ def attention(
     hide = largest < 1e37
     slack = 2.1 * largest + 120 if hide else 0.0
     skip = (causal or hide) and _finite(v__bgke)
-    given = (
-        product.address, block.address, apply.address, pack_product.address, swap.address, address(q__bhqd), address(keys),
-        address(values), int(packed), int(k_transposed), address(mask__bhqk), address(lengths), *steps,
-        *(step for place in places for step in place), address(out__bhqe), heads, groups, rows, count, d, width, scale,
-        int(causal), advance, offset, int(skip), int(hide and skip), slack, int(empty == 1),
+    plan = Plan(
+        product.address, block.address, apply.address, pack_product.address, swap.address, int(packed), int(k_transposed),
+        Mask(*steps), Strides(*places[0]), Strides(*places[1]), Strides(*places[2]), Strides(*places[3]), heads, groups, rows,
+        count, d, width, scale, int(causal), advance, offset, int(skip), int(hide and skip), slack, int(empty == 1),
     )  # fmt: skip
+    arrays = q__bhqd, keys, values, mask__bhqk, lengths, out__bhqe
+    given = (plan, *map(address, arrays))
 
     def run(first: int, last: int) -> None:
         own = scratch(ROWS * (3 + BLOCK) + (0 if packed else BLOCK * (d + panels_of(width))))
@@ -279,8 +319,8 @@ def attention(
 
     spread(b * heads * -(-rows // ROWS), 1.0 * b * heads * rows * count * (d + width + 8), run)
     if empty == 2 and (np.isnan(out__bhqe).any() or not _finite(v__bgke)):  # rare: a weight or a value is no number
-        given = q__bhqd, k__bgkd, v__bgke, mask__bhqk, lengths__b, out__bhqe
-        reference.attention(*given, scale, causal_, offset, empty, k_transposed, heads_last)
+        whole = q__bhqd, k__bgkd, v__bgke, mask__bhqk, lengths__b, out__bhqe
+        reference.attention(*whole, scale, causal_, offset, empty, k_transposed, heads_last)
 
 
 def _bound(x: np.ndarray) -> float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..table import BINARY, COMPARE, Activation
 from ._math import power
 from ._njit import call, emitted, inner, kernel
+from ._records import IDENTITY, Act
 from ._threads import address, spread
 from ._unary import apply, spell
 from ._vector import I8, Emit, Integer, V
@@ -120,33 +121,47 @@ def _integer(e: Emit, place: V, index: V) -> Integer:
     return e.load(e.at(place, index, 8), index.kind)
 
 
+class Plan(NamedTuple):
+    """A walk over rows: `function` makes them, or `other` where it chooses; `other` is the activation else. `size`: bytes of a
+    result. The table has a line for each axis: size, and steps of c, a, b; the last line is that of the columns."""
+
+    function: int
+    other: int
+    code: int
+    act: Act
+    size: int
+    table: int
+    axes: int
+    cols: int
+
+
 @kernel
-def _walk(
-    function: int, other: int, code: int, act: int, p: float, q: float, c: int, a: int, b: int, y: int, size: int, table: int,
-    axes: int, cols: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Tasks: chunks of rows. The table has a line for each axis: size, and steps of c, a, b; the last line is that of the
-    columns."""
-    chunks = (cols + CHUNK - 1) // CHUNK
-    c_step, a_step, b_step = _integer(table, 4 * axes + 1), _integer(table, 4 * axes + 2), _integer(table, 4 * axes + 3)
+def _walk(p: Plan, c: int, a: int, b: int, y: int, first: int, last: int) -> None:
+    """Tasks: chunks of rows."""
+    chunks = (p.cols + CHUNK - 1) // CHUNK
+    c_step, a_step, b_step = (
+        _integer(p.table, 4 * p.axes + 1),
+        _integer(p.table, 4 * p.axes + 2),
+        _integer(p.table, 4 * p.axes + 3),
+    )
     for task in range(first, last):
         rest, start = task // chunks, task % chunks * CHUNK
-        n = min(CHUNK, cols - start)
-        to = y + (rest * cols + start) * size
+        n = min(CHUNK, p.cols - start)
+        to = y + (rest * p.cols + start) * p.size
         c_at, a_at, b_at = start * c_step, start * a_step, start * b_step
-        for axis in range(axes - 1, -1, -1):
-            count = _integer(table, 4 * axis)
+        for axis in range(p.axes - 1, -1, -1):
+            count = _integer(p.table, 4 * axis)
             i = rest % count
             rest //= count
-            c_at += i * _integer(table, 4 * axis + 1)
-            a_at += i * _integer(table, 4 * axis + 2)
-            b_at += i * _integer(table, 4 * axis + 3)
-        if code == _WHERE:
-            call(other, c + c_at, a + 4 * a_at, b + 4 * b_at, c_step, a_step, b_step, to, n)
+            c_at += i * _integer(p.table, 4 * axis + 1)
+            a_at += i * _integer(p.table, 4 * axis + 2)
+            b_at += i * _integer(p.table, 4 * axis + 3)
+        if p.code == _WHERE:
+            call(p.other, c + c_at, a + 4 * a_at, b + 4 * b_at, c_step, a_step, b_step, to, n)
         else:
-            call(function, code, a + 4 * a_at, b + 4 * b_at, a_step, b_step, to, n)
-        if act != 0:
-            call(other, act, p, q, to, to, n)
+            call(p.function, p.code, a + 4 * a_at, b + 4 * b_at, a_step, b_step, to, n)
+        if p.act.code != 0:
+            call(p.other, p.act, to, to, n)
 
 
 def _lines(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -174,8 +189,8 @@ def _lines(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> list[list
 
 
 @lru_cache(maxsize=256)
-def _plan(shape: tuple[int, ...], operands: tuple[tuple[int, ...], ...]) -> tuple[np.ndarray, int]:
-    """The table of `_walk`, and the columns of a row: making them takes longer than a small operation."""
+def _table(shape: tuple[int, ...], operands: tuple[tuple[int, ...], ...]) -> tuple[np.ndarray, int]:
+    """The table of a `Plan`, and the columns of a row: making them takes longer than a small operation."""
     lines = _lines(shape, operands)
     whole = [[line[0], *([0] * (3 - len(operands))), *line[1:]] for line in lines]
     if any(step not in (0, 1) for step in whole[-1][1:]):
@@ -183,14 +198,13 @@ def _plan(shape: tuple[int, ...], operands: tuple[tuple[int, ...], ...]) -> tupl
     return np.array(whole, np.int64), whole[-1][0]
 
 
-def _run(code: int, operands: Sequence[np.ndarray | None], out: np.ndarray, act: tuple[int, float, float], other: int) -> None:
+def _run(code: int, operands: Sequence[np.ndarray | None], out: np.ndarray, act: Act, other: int) -> None:
     size = out.size
     if not size:
         return
-    table, cols = _plan(out.shape, tuple([array.shape for array in operands if array is not None]))
-    given = (
-        row.address, other, code, *act, *map(address, operands), address(out), out.itemsize, address(table), len(table) - 1, cols
-    )  # fmt: skip
+    table, cols = _table(out.shape, tuple([array.shape for array in operands if array is not None]))
+    plan = Plan(row.address, other, code, act, out.itemsize, address(table), len(table) - 1, cols)
+    given = (plan, *map(address, operands), address(out))
     spread(size // cols * -(-cols // CHUNK), size * 4.0, lambda first, last: _walk(*given, first, last))
 
 
@@ -199,14 +213,14 @@ def binary(a: np.ndarray, b: np.ndarray, out: np.ndarray, op: int, activation: A
     if op == BINARY["power"] and b.size == 1:
         op = _POWER_CODES.get(float(b.reshape(-1)[0]), op)
     act = spell(activation)
-    _run(op, (None, a, b), out, act, apply.address if act[0] else 0)
+    _run(op, (None, a, b), out, act, apply.address if act.code else 0)
 
 
 def compare(a: np.ndarray, b: np.ndarray, out: np.ndarray, op: int) -> None:
     """out = a ? b as booleans, the comparison a number of table.COMPARE; a and b broadcast."""
-    _run(_COMPARE_FIRST + op, (None, a, b), out, (0, 0.0, 0.0), 0)
+    _run(_COMPARE_FIRST + op, (None, a, b), out, IDENTITY, 0)
 
 
 def where(condition: np.ndarray, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     """out = a where the condition (booleans) holds, else b; all three broadcast. out may be a or b if that has its shape."""
-    _run(_WHERE, (condition, a, b), out, (0, 0.0, 0.0), choice.address)
+    _run(_WHERE, (condition, a, b), out, IDENTITY, choice.address)

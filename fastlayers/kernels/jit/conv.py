@@ -18,7 +18,8 @@ from ..reference.padding import padded
 from ..table import PAD_MODES, Activation
 from ._band import draw, even, fill, plan_runs, runs_size, sums
 from ._njit import call, kernel
-from ._swapped import STRIP, swapped
+from ._records import Act, Columns, End, Image, Space, Span
+from ._swapped import STRIP, Swapped, swapped
 from ._threads import address, scratch, spread
 from ._tile import block, pack_all, panels_of, put_integer, swap
 from ._unary import apply, spell
@@ -76,66 +77,92 @@ def conv_pack(
     return Packed(pack_all(rows), group_bias(bias__o, groups), swap, tuple(taps), tuple(stride), tuple(dilation), groups, ig, og)
 
 
+class Plan(NamedTuple):
+    """A convolution cut into tasks of rows x cols pixels and `width` columns; `table`: the runs of a pixel's taps."""
+
+    fill: int
+    swap: int
+    sums: int
+    block: int
+    apply: int
+    x_last: int
+    out_last: int
+    in_place: int
+    groups: int
+    ig: int
+    og: int
+    k: int
+    space: Space
+    table: int
+    weights: int
+    b_size: int  # floats of a group's
+    bias: int
+    rows: int
+    cols: int
+    width: int
+    at_sums: int  # of scratch, in floats
+    at_residual: int
+    act: Act
+
+
 @kernel
-def _conv(
-    fill: int, swap: int, sums: int, block: int, apply: int, x: int, out: int, residual: int, table: int, b: int, b_size: int,
-    bias: int,
-    groups: int, ig: int, og: int, k: int, x_last: int, out_last: int, in_place: int, d: int, h: int, w: int, od: int, oh: int,
-    ow: int,
-    kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int, dh: int, dw: int, bd: int, bh: int, bw: int, rows: int,
-    cols: int,
-    width: int, code: int, a: float, bb: float, scratch: int, at_sums: int, at_residual: int, first: int, last: int,
-) -> None:  # fmt: skip
-    channels, out_channels = groups * ig, groups * og
-    volume, out_volume = d * h * w, od * oh * ow
-    row_tasks, col_tasks, width_tasks = (oh + rows - 1) // rows, (ow + cols - 1) // cols, (og + width - 1) // width
+def _conv(p: Plan, x: int, out: int, residual: int, scratch: int, first: int, last: int) -> None:
+    s = p.space
+    channels, out_channels = p.groups * p.ig, p.groups * p.og
+    volume, out_volume = s.d * s.h * s.w, s.od * s.oh * s.ow
+    row_tasks, col_tasks, width_tasks = (
+        (s.oh + p.rows - 1) // p.rows,
+        (s.ow + p.cols - 1) // p.cols,
+        (p.og + p.width - 1) // p.width,
+    )
     pixel_rows = scratch
     for task in range(first, last):
-        rest, j0 = task // width_tasks, task % width_tasks * width
-        n = min(width, og - j0)
-        rest, x0 = rest // col_tasks, rest % col_tasks * cols
-        rest, y0 = rest // row_tasks, rest % row_tasks * rows
-        rest, z0 = rest // od, rest % od
-        image, group = rest // groups, rest % groups
-        high, wide = min(rows, oh - y0), min(cols, ow - x0)
-        base = x + 4 * (image * volume * channels + group * ig * (1 if x_last != 0 else volume))
-        if in_place != 0:
-            line, pixel = w * channels, channels
-            base += 4 * ((z0 * sd * h + y0 * sh) * line + x0 * sw * pixel)
+        rest, j0 = task // width_tasks, task % width_tasks * p.width
+        n = min(p.width, p.og - j0)
+        rest, x0 = rest // col_tasks, rest % col_tasks * p.cols
+        rest, y0 = rest // row_tasks, rest % row_tasks * p.rows
+        rest, z0 = rest // s.od, rest % s.od
+        image, group = rest // p.groups, rest % p.groups
+        high, wide = min(p.rows, s.oh - y0), min(p.cols, s.ow - x0)
+        base = x + 4 * (image * volume * channels + group * p.ig * (1 if p.x_last != 0 else volume))
+        if p.in_place != 0:
+            line, pixel = s.w * channels, channels
+            base += 4 * ((z0 * s.sd * s.h + y0 * s.sh) * line + x0 * s.sw * pixel)
         else:
-            in_rows, in_cols = (high - 1) * sh + (kh - 1) * dh + 1, (cols - 1) * sw + (kw - 1) * dw + 1
+            in_rows, in_cols = (high - 1) * s.sh + (s.kh - 1) * s.dh + 1, (p.cols - 1) * s.sw + (s.kw - 1) * s.dw + 1
             to = scratch + 4 * 512
+            in_band = (p.rows - 1) * s.sh + (s.kh - 1) * s.dh + 1 if s.kd > 1 else in_rows
             call(
-                fill, swap, base, x_last, channels, ig, d, h, w, z0 * sd - bd, dd, kd, y0 * sh - bh, 1,
-                (rows - 1) * sh + (kh - 1) * dh + 1 if kd > 1 else in_rows, x0 * sw - bw, 1, in_cols, to,
+                p.fill, p.swap, Image(base, p.x_last, channels, p.ig, s.d, s.h, s.w), Span(z0 * s.sd - s.bd, s.dd, s.kd),
+                Span(y0 * s.sh - s.bh, 1, in_band), Span(x0 * s.sw - s.bw, 1, in_cols), to,
             )  # fmt: skip
-            base, line, pixel = to, in_cols * ig, ig
+            base, line, pixel = to, in_cols * p.ig, p.ig
         m = 0
         for r in range(high):
             for c in range(wide):
-                put_integer(pixel_rows, m, base + 4 * (r * sh * line + c * sw * pixel))
+                put_integer(pixel_rows, m, base + 4 * (r * s.sh * line + c * s.sw * pixel))
                 m += 1
-        p0 = (z0 * oh + y0) * ow + x0
-        channel = group * og + j0
-        if out_last != 0:
+        p0 = (z0 * s.oh + y0) * s.ow + x0
+        channel = group * p.og + j0
+        if p.out_last != 0:
             place = (image * out_volume + p0) * out_channels + channel
             c_at, ldc, ldr = out + 4 * place, out_channels, out_channels
             extra = residual + 4 * place if residual != 0 else 0
         else:
             place = (image * out_channels + channel) * out_volume + p0
             ldc = (n + 15) // 16 * 16
-            c_at, ldr, extra = scratch + 4 * at_sums, ldc, 0
+            c_at, ldr, extra = scratch + 4 * p.at_sums, ldc, 0
             if residual != 0:
-                extra = scratch + 4 * at_residual
-                call(swap, residual + 4 * place, out_volume, extra, ldr, n, m)
+                extra = scratch + 4 * p.at_residual
+                call(p.swap, residual + 4 * place, out_volume, extra, ldr, n, m)
             if out_channels * out_volume >= DRAWN:  # while the sums are made: the transposition touches a page a channel
                 draw(out + 4 * place, out_volume, n, m)
-        call(
-            sums, block, apply, pixel_rows, m, table, k, b + 4 * group * b_size, og, j0, n, c_at, ldc,
-            bias + 4 * (group * ((og + 15) // 16 * 16) + j0) if bias != 0 else 0, extra, ldr, code, a, bb,
-        )  # fmt: skip
-        if out_last == 0:
-            call(swap, c_at, ldc, out + 4 * place, out_volume, m, n)
+        bias = p.bias + 4 * (group * ((p.og + 15) // 16 * 16) + j0) if p.bias != 0 else 0
+        columns = Columns(p.weights + 4 * group * p.b_size, p.og, j0, n)
+        end = End(bias, extra, ldr, p.act)
+        call(p.sums, p.block, p.apply, pixel_rows, m, p.table, p.k, columns, c_at, ldc, end)
+        if p.out_last == 0:
+            call(p.swap, c_at, ldc, out + 4 * place, out_volume, m, n)
 
 
 def conv(
@@ -197,10 +224,12 @@ def _swapped(
     width = min(2 * COLS, even(og, max(64, og * tasks // TASKS)))
     room = 2 * (width + k) + 16 + STRIP * k + (0 if dense else ig * kernel[0] * in_rows * (in_cols + stride[2]))
     weights, bias = packed.rows
-    given = (
-        block.address, apply.address, address(x), address(out), address(residual), address(weights), address(bias), groups, ig,
-        og, k, int(dense), *size, *to, *kernel, *stride, *dilation, *before, rows, cols, width, *spell(activation),
+    space = Space(*size, *to, *kernel, *stride, *dilation, *before)
+    plan = Swapped(
+        block.address, apply.address, address(weights), address(bias), groups, ig, og, k, int(dense), space, rows, cols, width,
+        spell(activation),
     )  # fmt: skip
+    given = plan, address(x), address(out), address(residual)
 
     def run(first: int, last: int) -> None:
         own = scratch(room)
@@ -249,14 +278,16 @@ def execute(
     tasks *= -(-og // width)
     at_sums = 512 + -(-band // 16) * 16
     room = PIXELS * panels_of(width)
-    given = (
-        fill.address, swap.address, sums.address, block.address, apply.address, address(x), address(out), address(residual),
-        address(table), address(packed.weights), packed.weights.shape[1], address(packed.bias), groups, ig, og, k, int(x_last),
-        int(out_last), int(in_place), *size, *to, *kernel, *stride, *dilation, *before, rows, cols, width, *spell(activation),
+    space = Space(*size, *to, *kernel, *stride, *dilation, *before)
+    plan = Plan(
+        fill.address, swap.address, sums.address, block.address, apply.address, int(x_last), int(out_last), int(in_place),
+        groups, ig, og, k, space, address(table), address(packed.weights), packed.weights.shape[1], address(packed.bias), rows,
+        cols, width, at_sums, at_sums + room, spell(activation),
     )  # fmt: skip
+    given = plan, address(x), address(out), address(residual)
 
     def run(first: int, last: int) -> None:
         own = scratch(at_sums + 2 * room)
-        _conv(*given, address(own), at_sums, at_sums + room, first, last)
+        _conv(*given, address(own), first, last)
 
     spread(tasks, 1.0 * out.size * k, run)

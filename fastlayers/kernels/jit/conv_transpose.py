@@ -15,6 +15,7 @@ from ..fits import fits, fits_taps
 from ..table import PAD_MODES, Activation
 from ._band import copy_row, draw, even, fill, plan_runs, runs_size, sums
 from ._njit import call, kernel
+from ._records import Act, Axes, Columns, End, Image, Span
 from ._threads import address, scratch, spread
 from ._tile import PANEL, block, integer, pack_all, panels_of, put_integer, swap
 from ._unary import apply, spell
@@ -50,15 +51,54 @@ class Axis(NamedTuple):
         return low, max((i + (n - 1) * self.step for i, n in inputs if n), default=0) - low + 1
 
 
-class Plan(NamedTuple):
-    """What all calls of the same shapes share: arguments of the compiled function, the tables that they point to, scratch."""
+class Cut(NamedTuple):
+    """Phases cut into tasks of `rows` x `cols` outputs of every phase along h and w, `width` columns of the product.
 
-    given: tuple[int, ...]
+    table: count and first input of each phase along d, then for each product the address of its weights, its terms, where it
+    begins in the band, and the address of its runs. y_low, x_low, high, wide: the first inputs of a band, and its size for one
+    output; margin: outputs in front of the first wanted one in a row of sums.
+    """
+
+    fill: int
+    swap: int
+    sums: int
+    block: int
+    apply: int
+    bias: int
+    table: int
+    groups: int
+    ig: int
+    og: int
+    columns: int
+    merged: int
+    x_last: int
+    out_last: int
+    direct: int
+    size: Axes
+    to: Axes
+    bd: int  # outputs that are cropped in front along d
+    stride: Axes
+    d_step: int
+    y_low: int
+    x_low: int
+    high: int
+    wide: int
+    rows: int
+    cols: int
+    width: int
+    margin: int
+    pitch: int
+    at_input: int  # of scratch, in floats
+    at_sums: int
+
+
+class Plan(NamedTuple):
+    """What all calls of the same shapes share: the record of the compiled function, the tables that it points to, scratch."""
+
+    cut: Cut
     tables: tuple[np.ndarray, ...]
     tasks: int
     work: float
-    at_input: int
-    at_sums: int
     room: int
 
 
@@ -122,85 +162,87 @@ def conv_transpose_pack(
 
 
 @kernel
-def _tiles(
-    fill: int, swap: int, sums: int, block: int, apply: int, x: int, out: int, bias: int, table: int, groups: int, ig: int,
-    og: int, columns: int, merged: int, x_last: int, out_last: int, direct: int, d: int, h: int, w: int, od: int, oh: int,
-    ow: int, bd: int, sd: int, sh: int, sw: int, d_step: int, y_low: int, x_low: int, high: int, wide: int, rows: int,
-    cols: int, width: int, margin: int, pitch: int, code: int, a: float, bb: float, scratch: int, at_input: int, at_sums: int,
-    first: int, last: int,
-) -> None:  # fmt: skip
-    """Tasks: `rows` x `cols` outputs of every phase along h and w, `width` columns of the product.
-
-    table: count and first input of each phase along d, then for each product the address of its weights, its terms, where it
-    begins in the band, and the address of its runs. y_low, x_low, high, wide: the first inputs of a band, and its size for one
-    output; margin: outputs in front of the first wanted one in a row of sums.
-    """
-    channels, out_channels, along = groups * ig, groups * og, 1 if merged != 0 else sw
-    volume, out_volume = d * h * w, od * oh * ow
-    down, across, panels = (oh + sh - 1) // sh, (ow + sw - 1) // sw, (columns + 15) // 16 * 16
-    row_tasks, col_tasks, width_tasks = (down + rows - 1) // rows, (across + cols - 1) // cols, (columns + width - 1) // width
-    pixel_rows, band, results = scratch, scratch + 4 * at_input, scratch + 4 * at_sums
-    line = wide * ig
+def _tiles(p: Cut, act: Act, x: int, out: int, scratch: int, first: int, last: int) -> None:
+    channels, out_channels, along = p.groups * p.ig, p.groups * p.og, 1 if p.merged != 0 else p.stride.w
+    volume, out_volume = p.size.d * p.size.h * p.size.w, p.to.d * p.to.h * p.to.w
+    down, across, panels = (
+        (p.to.h + p.stride.h - 1) // p.stride.h,
+        (p.to.w + p.stride.w - 1) // p.stride.w,
+        (p.columns + 15) // 16 * 16,
+    )
+    row_tasks, col_tasks, width_tasks = (
+        (down + p.rows - 1) // p.rows,
+        (across + p.cols - 1) // p.cols,
+        (p.columns + p.width - 1) // p.width,
+    )
+    pixel_rows, band, results = scratch, scratch + 4 * p.at_input, scratch + 4 * p.at_sums
+    line = p.wide * p.ig
     for task in range(first, last):
-        rest, j0 = task // width_tasks, task % width_tasks * width
-        n = min(width, columns - j0)
-        taken = min(n, og)
-        rest, uw = rest // col_tasks, rest % col_tasks * cols
-        rest, uh = rest // row_tasks, rest % row_tasks * rows
-        rest, oz = rest // od, rest % od
-        image, group = rest // groups, rest % groups
-        phase, z0 = (oz + bd) % sd, (oz + bd) // sd
-        planes = integer(table, 2 * phase)
-        count = min(cols, across - uw) + (1 if margin > 0 else 0)
+        rest, j0 = task // width_tasks, task % width_tasks * p.width
+        n = min(p.width, p.columns - j0)
+        taken = min(n, p.og)
+        rest, uw = rest // col_tasks, rest % col_tasks * p.cols
+        rest, uh = rest // row_tasks, rest % row_tasks * p.rows
+        rest, oz = rest // p.to.d, rest % p.to.d
+        image, group = rest // p.groups, rest % p.groups
+        phase, z0 = (oz + p.bd) % p.stride.d, (oz + p.bd) // p.stride.d
+        planes = integer(p.table, 2 * phase)
+        count = min(p.cols, across - uw) + (1 if p.margin > 0 else 0)
+        image_at = x + 4 * (image * volume * channels + group * p.ig * (1 if p.x_last != 0 else volume))
+        band_rows = (p.rows if planes > 1 else min(p.rows, down - uh)) + p.high - 1
         call(
-            fill, swap, x + 4 * (image * volume * channels + group * ig * (1 if x_last != 0 else volume)), x_last, channels, ig,
-            d, h, w, z0 + integer(table, 2 * phase + 1), d_step, planes, uh + y_low, 1,
-            (rows if planes > 1 else min(rows, down - uh)) + high - 1, uw + x_low, 1, wide, band,
+            p.fill, p.swap, Image(image_at, p.x_last, channels, p.ig, p.size.d, p.size.h, p.size.w),
+            Span(z0 + integer(p.table, 2 * phase + 1), p.d_step, planes), Span(uh + p.y_low, 1, band_rows),
+            Span(uw + p.x_low, 1, p.wide), band,
         )  # fmt: skip
-        pixels = min(cols * sw, ow - uw * sw)
-        for place in range(sh):
-            lines = min(rows, (oh - uh * sh - place + sh - 1) // sh)
+        pixels = min(p.cols * p.stride.w, p.to.w - uw * p.stride.w)
+        for place in range(p.stride.h):
+            lines = min(p.rows, (p.to.h - uh * p.stride.h - place + p.stride.h - 1) // p.stride.h)
             if lines <= 0:
                 break
-            at = (oz * oh + uh * sh + place) * ow + uw * sw
-            if out_last != 0:
-                to, to_line = out + 4 * ((image * out_volume + at) * out_channels + group * og + j0), out_channels
+            at = (oz * p.to.h + uh * p.stride.h + place) * p.to.w + uw * p.stride.w
+            if p.out_last != 0:
+                to, to_line = out + 4 * ((image * out_volume + at) * out_channels + group * p.og + j0), out_channels
             else:
-                to, to_line = out + 4 * ((image * out_channels + group * og + j0) * out_volume + at), 1
+                to, to_line = out + 4 * ((image * out_channels + group * p.og + j0) * out_volume + at), 1
                 for r in range(lines if out_channels * out_volume >= DRAWN else 0):
-                    draw(to + 4 * r * sh * ow, out_volume, taken, pixels)
+                    draw(to + 4 * r * p.stride.h * p.to.w, out_volume, taken, pixels)
             for v in range(along):
-                part = 2 * sd + 4 * ((phase * sh + place) * along + v)
-                weights, k, runs = integer(table, part), integer(table, part + 1), integer(table, part + 3)
-                base = band + 4 * integer(table, part + 2)
+                part = 2 * p.stride.d + 4 * ((phase * p.stride.h + place) * along + v)
+                weights, k, runs = integer(p.table, part), integer(p.table, part + 1), integer(p.table, part + 3)
+                base = band + 4 * integer(p.table, part + 2)
                 m = 0
                 for r in range(lines):
                     for c in range(count):
-                        put_integer(pixel_rows, m, base + 4 * (r * line + c * ig))
+                        put_integer(pixel_rows, m, base + 4 * (r * line + c * p.ig))
                         m += 1
-                b_at, bias_at = weights + 4 * group * panels * k, bias + 4 * (group * panels + j0) if bias != 0 else 0
-                if direct != 0:
+                bias_at = p.bias + 4 * (group * panels + j0) if p.bias != 0 else 0
+                end = End(bias_at, 0, 0, act)
+                columns = Columns(weights + 4 * group * panels * k, p.columns, j0, n)
+                if p.direct != 0:
                     for r in range(lines):
+                        rows_at, count_of = pixel_rows + 8 * r * count, (pixels - v + p.stride.w - 1) // p.stride.w
+                        sums_at = to + 4 * (r * p.stride.h * p.to.w + v) * out_channels
                         call(
-                            sums, block, apply, pixel_rows + 8 * r * count, (pixels - v + sw - 1) // sw, runs, k, b_at, columns,
-                            j0, n, to + 4 * (r * sh * ow + v) * out_channels, sw * out_channels, bias_at, 0, 0, code, a, bb,
-                        )  # fmt: skip
+                            p.sums, p.block, p.apply, rows_at, count_of, runs, k, columns, sums_at, p.stride.w * out_channels, end
+                        )
                 else:
-                    call(
-                        sums, block, apply, pixel_rows, m, runs, k, b_at, columns, j0, n, results + 4 * v * pitch, sw * pitch,
-                        bias_at, 0, 0, code, a, bb,
-                    )  # fmt: skip
-            if direct != 0:
+                    sums_at = results + 4 * v * p.pitch
+                    call(p.sums, p.block, p.apply, pixel_rows, m, runs, k, columns, sums_at, p.stride.w * p.pitch, end)
+            if p.direct != 0:
                 continue
             for r in range(lines):
-                done, place_at = results + 4 * (r * count * sw + margin) * pitch, to + 4 * r * sh * ow * to_line
-                if out_last == 0:
-                    call(swap, done, pitch, place_at, out_volume, pixels, taken)
-                elif pitch == out_channels and taken == out_channels:
-                    copy_row(done, place_at, pixels * pitch)
+                done, place_at = (
+                    results + 4 * (r * count * p.stride.w + p.margin) * p.pitch,
+                    to + 4 * r * p.stride.h * p.to.w * to_line,
+                )
+                if p.out_last == 0:
+                    call(p.swap, done, p.pitch, place_at, out_volume, pixels, taken)
+                elif p.pitch == out_channels and taken == out_channels:
+                    copy_row(done, place_at, pixels * p.pitch)
                 else:
                     for i in range(pixels):
-                        copy_row(done + 4 * i * pitch, place_at + 4 * i * out_channels, taken)
+                        copy_row(done + 4 * i * p.pitch, place_at + 4 * i * out_channels, taken)
 
 
 def _plan(
@@ -246,14 +288,16 @@ def _plan(
     at_input = 2 * panels_of(rows * count)
     at_sums = at_input + panels_of(max(axes[0].counts) * plane)
     direct = out_last and not merged and cols >= FEW
-    given = (
-        address(numbers), groups, ig, og, columns, int(merged), int(x_last), int(out_last), int(direct), *size, *to, before[0],
-        *strides, axes[0].step, y_low, x_low, high, wide, rows, cols, width, margin, pitch,
+    cut = Cut(
+        fill.address, swap.address, sums.address, block.address, apply.address, address(packed.bias), address(numbers), groups,
+        ig, og, columns, int(merged), int(x_last), int(out_last), int(direct), Axes(*size), Axes(*to), before[0], Axes(*strides),
+        axes[0].step,
+        y_low, x_low, high, wide, rows, cols, width, margin, pitch, at_input, at_sums,
     )  # fmt: skip
     taps = math.prod(sum(axis.counts) for axis in axes) / math.prod(strides)
     work = images * math.prod(to) * groups * og * (taps * ig + 15)
     room = at_sums + (0 if direct else rows * count * strides[2] * pitch)
-    return Plan(given, (numbers, *runs.values()), tasks * -(-columns // width), work, at_input, at_sums, room)
+    return Plan(cut, (numbers, *runs.values()), tasks * -(-columns // width), work, room)
 
 
 def conv_transpose(
@@ -279,14 +323,11 @@ def conv_transpose(
         if len(packed.plans) >= PLANS:
             packed.plans.clear()
         plan = packed.plans[key] = _plan(packed, len(out), size, to, pads[::2], x_last, out_last)
-    given = (
-        fill.address, swap.address, sums.address, block.address, apply.address, address(x), address(out), address(packed.bias),
-        *plan.given, *spell(activation),
-    )  # fmt: skip
+    given = plan.cut, spell(activation), address(x), address(out)
 
     def run(first: int, last: int) -> None:
         own = scratch(plan.room)
-        _tiles(*given, address(own), plan.at_input, plan.at_sums, first, last)
+        _tiles(*given, address(own), first, last)
 
     spread(plan.tasks, plan.work, run)
 

@@ -15,6 +15,7 @@ from . import conv as _conv
 from ._band import copy_row, fill
 from ._depthwise import BANDS, copy_end, pixels, repeat, row_bands, row_first
 from ._njit import call, kernel
+from ._records import Act, Filter, Image, Space, Span, Taps
 from ._threads import address, scratch, spread
 from ._tile import BLOCK, RELU, integer, put_integer, table, zero
 from ._unary import apply, spell
@@ -55,103 +56,108 @@ def depthwise_pack(
     return Packed(np.ascontiguousarray(first.T), first, bias, tuple(taps), tuple(stride), tuple(dilation), channels)
 
 
+class Plan(NamedTuple):
+    """A depthwise convolution; of channels-first data (others have 0) what fills, in_rows x in_cols padded inputs of a plane,
+    and how many floats may be read behind them."""
+
+    fill: int
+    apply: int
+    filter: Filter
+    channels: int
+    out_channels: int
+    space: Space
+    act: Act
+    in_rows: int
+    in_cols: int
+    behind: int
+
+
 @kernel
-def _first(
-    fill: int, apply: int, x: int, out: int, residual: int, weight: int, bias: int, channels: int, out_channels: int, d: int,
-    h: int, w: int,
-    od: int, oh: int,
-    ow: int, kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int, dh: int, dw: int, bd: int, bh: int, bw: int,
-    code: int, a: float,
-    bb: float, in_rows: int, behind: int, in_cols: int, scratch: int, first: int, last: int,
-) -> None:  # fmt: skip
+def _first(p: Plan, x: int, out: int, residual: int, scratch: int, first: int, last: int) -> None:
     """Tasks: planes of channels-first outputs; those of their inputs are padded in scratch."""
-    taps, size = kd * kh * kw, in_rows * in_cols
-    flat = scratch + 4 * (kd * size + behind)
-    bound = 0.0 if code == RELU else -np.inf
-    alone = d == 1 and kd == 1 and bd == 0 and od == 1
-    zero(scratch, kd * size + behind)  # the border stays so; what is after must be no denormal numbers, which take long
-    usual = (kh == 3 and kw == 3) or kh == 5 or kh == 7
-    bands = usual and kd == 1 and sw == 1 and sh == dh and oh >= BANDS
+    s = p.space
+    taps, size = s.kd * s.kh * s.kw, p.in_rows * p.in_cols
+    flat = scratch + 4 * (s.kd * size + p.behind)
+    bound = 0.0 if p.act.code == RELU else -np.inf
+    alone = s.d == 1 and s.kd == 1 and s.bd == 0 and s.od == 1
+    zero(scratch, s.kd * size + p.behind)  # the border stays so; what is after must be no denormal numbers, which take long
+    usual = (s.kh == 3 and s.kw == 3) or s.kh == 5 or s.kh == 7
+    bands = usual and s.kd == 1 and s.sw == 1 and s.sh == s.dh and s.oh >= BANDS
     # The columns that are between short rows are computed too, where vectors would not be full otherwise; nobody reads them.
-    vectors, together = ((oh - 1) * in_cols + ow + WIDTH - 1) // WIDTH, (ow + WIDTH - 1) // WIDTH * oh
-    if sh > 1 or sw > 1 or ow >= TOGETHER_BELOW or (bands and 3 * vectors > 2 * together):
+    vectors, together = ((s.oh - 1) * p.in_cols + s.ow + WIDTH - 1) // WIDTH, (s.ow + WIDTH - 1) // WIDTH * s.oh
+    if s.sh > 1 or s.sw > 1 or s.ow >= TOGETHER_BELOW or (bands and 3 * vectors > 2 * together):
         vectors = 0
     done = -1
     for plane in range(first, last):
-        c = plane % out_channels
-        source = plane // out_channels * channels + c * channels // out_channels
-        for oz in range(od):
+        c = plane % p.out_channels
+        source = plane // p.out_channels * p.channels + c * p.channels // p.out_channels
+        for oz in range(s.od):
             if alone:
                 if source != done:
-                    left, right = max(0, -bw), min(w, in_cols - bw)
-                    for row in range(max(0, -bh), min(h, in_rows - bh)):
-                        at_x = x + 4 * ((source * h + row) * w + left)
-                        copy_row(at_x, scratch + 4 * ((row + bh) * in_cols + bw + left), max(0, right - left))
+                    left, right = max(0, -s.bw), min(s.w, p.in_cols - s.bw)
+                    for row in range(max(0, -s.bh), min(s.h, p.in_rows - s.bh)):
+                        at_x = x + 4 * ((source * s.h + row) * s.w + left)
+                        copy_row(at_x, scratch + 4 * ((row + s.bh) * p.in_cols + s.bw + left), max(0, right - left))
                     done = source
             else:
                 call(
-                    fill, 0, x + 4 * source * d * h * w, 1, 1, 1, d, h, w, oz * sd - bd, dd, kd, -bh, 1, in_rows, -bw, 1, in_cols,
-                    scratch,
+                    p.fill, 0, Image(x + 4 * source * s.d * s.h * s.w, 1, 1, 1, s.d, s.h, s.w),
+                    Span(oz * s.sd - s.bd, s.dd, s.kd), Span(-s.bh, 1, p.in_rows), Span(-s.bw, 1, p.in_cols), scratch,
                 )  # fmt: skip
-            at = 4 * (plane * od + oz) * oh * ow
-            filter_at, bias_at, to, extra = weight + 4 * c * taps, bias + 4 * c, out + at, residual + at if residual != 0 else 0
-            line = dh * in_cols
+            at = 4 * (plane * s.od + oz) * s.oh * s.ow
+            own = Filter(p.filter.weight + 4 * c * taps, p.filter.bias + 4 * c)
+            to, extra = out + at, residual + at if residual != 0 else 0
+            around = Taps(s.kd, s.kh, s.kw, size, s.dh * p.in_cols, s.dw)
             if vectors > 0:
-                n = (oh - 1) * in_cols + ow
-                row_first(scratch, filter_at, bias_at, 0, flat, n, 1, kd, kh, kw, size, line, dw, -np.inf)
-                for oy in range(oh):
-                    row = 4 * oy * ow
-                    copy_end(flat + 4 * oy * in_cols, extra + row if extra != 0 else 0, to + row, ow, bound)
+                n = (s.oh - 1) * p.in_cols + s.ow
+                row_first(scratch, own, 0, flat, n, 1, around, -np.inf)
+                for oy in range(s.oh):
+                    row = 4 * oy * s.ow
+                    copy_end(flat + 4 * oy * p.in_cols, extra + row if extra != 0 else 0, to + row, s.ow, bound)
             elif bands:
-                row_bands(scratch, filter_at, bias_at, extra, to, oh, ow, line, kh, kw, dw, bound)
+                row_bands(scratch, own, extra, to, s.oh, s.ow, around, bound)
             else:
-                for oy in range(oh):
-                    row = 4 * oy * ow
-                    row_first(
-                        scratch + 4 * oy * sh * in_cols, filter_at, bias_at, extra + row if extra != 0 else 0, to + row, ow, sw,
-                        kd, kh, kw, size, line, dw, bound,
-                    )  # fmt: skip
-            if code > RELU:
-                call(apply, code, a, bb, to, to, oh * ow)
+                for oy in range(s.oh):
+                    row = 4 * oy * s.ow
+                    from_, more = scratch + 4 * oy * s.sh * p.in_cols, extra + row if extra != 0 else 0
+                    row_first(from_, own, more, to + row, s.ow, s.sw, around, bound)
+            if p.act.code > RELU:
+                call(p.apply, p.act, to, to, s.oh * s.ow)
 
 
 @kernel
-def _last(
-    apply: int, x: int, out: int, residual: int, weight: int, bias: int, c: int, d: int, h: int, w: int, od: int, oh: int,
-    ow: int, kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, dd: int, dh: int, dw: int, bd: int, bh: int, bw: int,
-    code: int, a: float, bb: float, zeros: int, first: int, last: int,
-) -> None:  # fmt: skip
+def _last(p: Plan, x: int, out: int, residual: int, zeros: int, first: int, last: int) -> None:
     """Tasks: rows of channels-last images, read where they are. zeros: a row of them, read where a tap is in the padding."""
+    s, c = p.space, p.out_channels
     lines, taps = table(), table()
-    bound = 0.0 if code == RELU else -np.inf
-    beside = kw if dw == 1 else 1
-    begin, room = min(max(0, (bw + sw - 1) // sw), ow), w + bw - (kw - 1) * dw - 1
-    end = max(begin, min(ow, room // sw + 1 if room >= 0 else 0))  # from `begin` to here, no tap is next to the row
+    bound = 0.0 if p.act.code == RELU else -np.inf
+    beside = s.kw if s.dw == 1 else 1
+    begin, room = min(max(0, (s.bw + s.sw - 1) // s.sw), s.ow), s.w + s.bw - (s.kw - 1) * s.dw - 1
+    end = max(begin, min(s.ow, room // s.sw + 1 if room >= 0 else 0))  # from `begin` to here, no tap is next to the row
     for task in range(first, last):
-        rest, oy = task // oh, task % oh
-        image, oz = rest // od, rest % od
-        for z in range(kd):
-            zi = oz * sd - bd + z * dd
-            for r in range(kh):
-                yi = oy * sh - bh + r * dh
-                inside = zi >= 0 and zi < d and yi >= 0 and yi < h
-                put_integer(lines, z * kh + r, x + 4 * ((image * d + zi) * h + yi) * w * c if inside else zeros)
-        at = 4 * task * ow * c
+        rest, oy = task // s.oh, task % s.oh
+        image, oz = rest // s.od, rest % s.od
+        for z in range(s.kd):
+            zi = oz * s.sd - s.bd + z * s.dd
+            for r in range(s.kh):
+                yi = oy * s.sh - s.bh + r * s.dh
+                inside = zi >= 0 and zi < s.d and yi >= 0 and yi < s.h
+                put_integer(lines, z * s.kh + r, x + 4 * ((image * s.d + zi) * s.h + yi) * s.w * c if inside else zeros)
+        at = 4 * task * s.ow * c
         ox = 0
-        while ox < ow:
+        while ox < s.ow:
             count = end - begin if ox == begin and begin < end else 1
-            for u in range(kw):
-                xi = ox * sw - bw + u * dw
-                for r in range(kd * kh):
-                    put_integer(taps, r * kw + u, integer(lines, r) + 4 * xi * c if xi >= 0 and xi < w else zeros)
+            for u in range(s.kw):
+                xi = ox * s.sw - s.bw + u * s.dw
+                for r in range(s.kd * s.kh):
+                    put_integer(taps, r * s.kw + u, integer(lines, r) + 4 * xi * c if xi >= 0 and xi < s.w else zeros)
             place = at + 4 * ox * c
-            pixels(
-                taps, kd * kh * kw, beside if count > 1 else 1, sw * c, weight, bias, residual + place if residual != 0 else 0,
-                out + place, c, count, bound,
-            )  # fmt: skip
+            more = residual + place if residual != 0 else 0
+            near = beside if count > 1 else 1
+            pixels(taps, s.kd * s.kh * s.kw, near, s.sw * c, p.filter, more, out + place, c, count, bound)
             ox += count
-        if code > RELU:
-            call(apply, code, a, bb, out + at, out + at, ow * c)
+        if p.act.code > RELU:
+            call(p.apply, p.act, out + at, out + at, s.ow * c)
 
 
 @kernel
@@ -181,8 +187,7 @@ def depthwise(
         x, pads = np.ascontiguousarray(padded(x, 1 if channels_last else 2, pads, mode)), (0,) * 6
     size, to = (x.shape[1:4], out.shape[1:4]) if channels_last else (x.shape[2:], out.shape[2:])
     kernel, stride, dilation, c = packed.kernel, packed.stride, packed.dilation, packed.channels
-    places = address(out), address(residual)
-    sizes = *size, *to, *kernel, *stride, *dilation, *pads[::2], *spell(activation)
+    space = Space(*size, *to, *kernel, *stride, *dilation, *pads[::2])
     work = 2.0 * out.size * math.prod(kernel)
     if channels_last:
         times = out.shape[4] // c
@@ -190,10 +195,11 @@ def depthwise(
             given, x = x, scratch(x.size * times)
             spread(given.size, 1.0 * x.size, lambda first, last: _repeat(address(given), address(x), times, first, last))
         zeros = np.zeros(max(1, size[2]) * c * times, np.float32)
-        weights = address(packed.last), address(packed.bias), c * times
+        filter = Filter(address(packed.last), address(packed.bias))
+        rows = Plan(0, apply.address, filter, c * times, c * times, space, spell(activation), 0, 0, 0)
 
         def run(first: int, last: int) -> None:
-            _last(apply.address, address(x), *places, *weights, *sizes, address(zeros), first, last)
+            _last(rows, address(x), address(out), address(residual), address(zeros), first, last)
 
         spread(math.prod(out.shape[:3]), work, run)
         return
@@ -202,12 +208,13 @@ def depthwise(
     )
     behind = WIDTH * (stride[2] + 1)  # floats that may be read after the last row
     room = kernel[0] * in_rows * in_cols
+    filter = Filter(address(packed.first), address(packed.bias))
+    planes = Plan(
+        fill.address, apply.address, filter, c, out.shape[1], space, spell(activation), in_rows, in_cols, behind
+    )  # fmt: skip
 
     def run_first(first: int, last: int) -> None:
         own = scratch(room + behind + (to[1] * in_cols if stride[1] == stride[2] == 1 else 0) + 2 * WIDTH)
-        _first(
-            fill.address, apply.address, address(x), *places, address(packed.first), address(packed.bias), c, out.shape[1],
-            *sizes, in_rows, behind, in_cols, address(own), first, last,
-        )  # fmt: skip
+        _first(planes, address(x), address(out), address(residual), address(own), first, last)
 
     spread(out.shape[0] * out.shape[1], work, run_first)

@@ -10,6 +10,7 @@ from ..fits import fits
 from ..halves import rounded
 from ..table import Activation
 from ._njit import call, kernel
+from ._records import Act, Columns, End, Lines
 from ._threads import address, spread
 from ._tile import block, pack, panels_of, product
 from ._unary import apply, spell
@@ -44,19 +45,29 @@ def linear_half_pack(weight__nk: np.ndarray, bias__n: np.ndarray | None, half: i
     return linear_pack(rounded(weight__nk, half), bias__n)
 
 
+class Plan(NamedTuple):
+    """(m, k) by packed (k, n)."""
+
+    product: int
+    block: int
+    apply: int
+    m: int
+    k: int
+    n: int
+    weights: int
+    bias: int
+    act: Act
+
+
 @kernel
-def _linear(
-    product: int, block: int, apply: int, x: int, m: int, k: int, b: int, n: int, out: int, bias: int, residual: int, code: int,
-    a: float, bb: float, first: int, last: int,
-) -> None:  # fmt: skip
-    col_tasks = (n + COLS - 1) // COLS
+def _linear(p: Plan, x: int, out: int, residual: int, first: int, last: int) -> None:
+    col_tasks = (p.n + COLS - 1) // COLS
     for task in range(first, last):
         i0, j0 = task // col_tasks * ROWS, task % col_tasks * COLS
-        at = 4 * (i0 * n + j0)
-        call(
-            product, block, apply, x + 4 * i0 * k, k, min(ROWS, m - i0), k, b, n, j0, min(COLS, n - j0), out + at, n,
-            bias + 4 * j0 if bias != 0 else 0, residual + at if residual != 0 else 0, n, code, a, bb,
-        )  # fmt: skip
+        at = 4 * (i0 * p.n + j0)
+        end = End(p.bias + 4 * j0 if p.bias != 0 else 0, residual + at if residual != 0 else 0, p.n, p.act)
+        x_at = Lines(x + 4 * i0 * p.k, p.k, min(ROWS, p.m - i0), p.k)
+        call(p.product, p.block, p.apply, x_at, Columns(p.weights, p.n, j0, min(COLS, p.n - j0)), out + at, p.n, end)
 
 
 def linear(
@@ -68,9 +79,10 @@ def linear(
     # In the order of what it costs: the call of `fits` would be a fifth of a short call.
     if x__mk.shape != (m, k) or out__mn.shape != (m, n) or residual__mn is not None:
         fits("linear", (k, n), (x__mk, out__mn, residual__mn))
-    given = (
-        product.address, block.address, apply.address, address(x__mk), m, k, address(packed.weights), n, address(out__mn),
-        address(packed.bias__n), address(residual__mn), *spell(activation),
+    plan = Plan(
+        product.address, block.address, apply.address, m, k, n, address(packed.weights), address(packed.bias__n),
+        spell(activation),
     )  # fmt: skip
+    given = plan, address(x__mk), address(out__mn), address(residual__mn)
     if out__mn.size:
         spread(-(-m // ROWS) * -(-n // COLS), 1.0 * m * n * k, lambda first, last: _linear(*given, first, last))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ._band import copy_row
 from ._njit import emitted, kernel
+from ._records import Int
 from ._threads import address, spread
 from ._tile import zero
 from ._vector import WIDTH, Emit, Float, V
@@ -17,17 +20,33 @@ STRIP = VECTORS * WIDTH
 _ONE = np.ones(1, np.float32)  # the gate of those that have none
 
 
+class Series(NamedTuple):
+    """What steps have, `step` floats apart; where rows or heads have their own, those are `each` apart."""
+
+    at: Int
+    step: Int
+    each: Int
+
+
+class State(NamedTuple):
+    """`cols` columns of a state of d rows, which are `line` floats apart."""
+
+    at: Int
+    line: Int
+    d: Int
+    cols: Int
+
+
 @emitted
 def _strip(
-    e: Emit, s: V, line: V, d: V, cols: V, steps: V, k: V, k_step: V, v: V, v_step: V, q: V, q_step: V, heads: V, gate: V,
-    gate_step: V, gate_row: V, beta: V, beta_step: V, out: V, out_step: V, out_head: V, scale: Float,
-) -> None:  # fmt: skip
-    """All steps for `cols` columns of the state s, whose d rows are `line` floats apart."""
+    e: Emit, s: State, steps: V, heads: V, k: Series, v: Series, q: Series, gate: Series, beta: Series, out: Series, scale: Float
+) -> None:
+    """All steps for some columns of the state."""
     factor = e.splat(scale)
 
     def columns(first: V, mask: V | None, vectors: int = 1) -> None:
         lanes = range(vectors)
-        base = e.at(s, first)
+        base = e.at(s.at, first)
 
         def load(place: V) -> list[V]:
             return [e.load(e.at(place, lane * WIDTH), mask=mask) for lane in lanes]
@@ -39,69 +58,85 @@ def _strip(
         def read(place: V) -> list[V]:
             """Sᵀ x."""
             sums = [e.var(e.f(0.0)) for _ in lanes]
-            with e.loop(0, d) as i:
+            with e.loop(0, s.d) as i:
                 x = e.broadcast(e.at(place, i))
-                for total, value in zip(sums, load(e.at(base, i * line)), strict=True):
+                for total, value in zip(sums, load(e.at(base, i * s.line)), strict=True):
                     total.set(e.fma(x, value, total.get()))
             return [total.get() for total in sums]
 
         with e.loop(0, steps) as t:
-            keys, factors = e.at(k, t * k_step), e.at(gate, t * gate_step)
-            u = [e.var(value) for value in load(e.at(v, t * v_step + first))]
-            with e.when(beta.differs(0)):
+            keys, factors = e.at(k.at, t * k.step), e.at(gate.at, t * gate.step)
+            u = [e.var(value) for value in load(e.at(v.at, t * v.step + first))]
+            with e.when(beta.at.differs(0)):
                 seen = [e.var(e.f(0.0)) for _ in lanes]
-                with e.loop(0, d) as i:
-                    x = e.broadcast(e.at(keys, i)) * e.broadcast(e.at(factors, i * gate_row))
-                    for total, value in zip(seen, load(e.at(base, i * line)), strict=True):
+                with e.loop(0, s.d) as i:
+                    x = e.broadcast(e.at(keys, i)) * e.broadcast(e.at(factors, i * gate.each))
+                    for total, value in zip(seen, load(e.at(base, i * s.line)), strict=True):
                         total.set(e.fma(x, value, total.get()))
-                share = e.broadcast(e.at(beta, t * beta_step))
+                share = e.broadcast(e.at(beta.at, t * beta.step))
                 for one, total in zip(u, seen, strict=True):
                     one.set(share * (one.get() - total.get()))
             added = [one.get() for one in u]
-            query = e.at(q, t * q_step)
+            query = e.at(q.at, t * q.step)
             sums = [e.var(e.f(0.0)) for _ in lanes]
-            with e.loop(0, d) as i:  # the state's change, and the first query of those that share it
-                place = e.at(base, i * line)
-                g, x, y = e.broadcast(e.at(factors, i * gate_row)), e.broadcast(e.at(keys, i)), e.broadcast(e.at(query, i))
+            with e.loop(0, s.d) as i:  # the state's change, and the first query of those that share it
+                place = e.at(base, i * s.line)
+                g, x, y = e.broadcast(e.at(factors, i * gate.each)), e.broadcast(e.at(keys, i)), e.broadcast(e.at(query, i))
                 rows = [e.fma(x, one, value * g) for one, value in zip(added, load(place), strict=True)]
                 store(place, rows)
                 for total, value in zip(sums, rows, strict=True):
                     total.set(e.fma(y, value, total.get()))
-            to = e.at(out, t * out_step + first)
+            to = e.at(out.at, t * out.step + first)
             with e.when(heads > 0):
                 store(to, [total.get() * factor for total in sums])
             with e.loop(1, heads) as h:
-                store(e.at(to, h * out_head), [value * factor for value in read(e.at(query, h * d))])
+                store(e.at(to, h * out.each), [value * factor for value in read(e.at(query, h * q.each))])
 
-    wide = cols & -STRIP
+    wide = s.cols & -STRIP
     with e.loop(0, wide, STRIP) as first:
         columns(first, None, VECTORS)
-    e.vectors(cols - wide, lambda first, mask: columns(wide + first, mask))
+    e.vectors(s.cols - wide, lambda first, mask: columns(wide + first, mask))
+
+
+class Plan(NamedTuple):
+    """`heads` queries share each of the `groups` states, d x e numbers."""
+
+    scale: float
+    groups: int
+    d: int
+    e: int
+    steps: int
+    heads: int
+    gate_step: int
+    gates: int
+    beta_step: int
 
 
 @kernel
 def _linear_attention(
-    q: int, k: int, v: int, past: int, gate: int, beta: int, out: int, state: int, scale: float, groups: int, d: int, e: int,
-    steps: int, heads: int, gate_step: int, gates: int, beta_step: int, first: int, last: int,
-) -> None:  # fmt: skip
-    strips = (e + STRIP - 1) // STRIP
+    p: Plan, q: int, k: int, v: int, past: int, gate: int, beta: int, out: int, state: int, first: int, last: int
+) -> None:
+    strips = (p.e + STRIP - 1) // STRIP
     for task in range(first, last):
         place, column = task // strips, task % strips * STRIP
-        b, g = place // groups, place % groups
-        cols = min(STRIP, e - column)
-        own = state + 4 * (place * d * e + column)
-        for row in range(d):
+        b, g = place // p.groups, place % p.groups
+        cols = min(STRIP, p.e - column)
+        own = state + 4 * (place * p.d * p.e + column)
+        for row in range(p.d):
             if past == 0:
-                zero(own + 4 * row * e, cols)
+                zero(own + 4 * row * p.e, cols)
             else:
-                copy_row(past + 4 * (place * d * e + row * e + column), own + 4 * row * e, cols)
-        begin = b * steps
+                copy_row(past + 4 * (place * p.d * p.e + row * p.e + column), own + 4 * row * p.e, cols)
+        begin = b * p.steps
+        gate_at = gate + 4 * (begin * p.gate_step + g * p.gates)
+        beta_at = beta + 4 * (begin * p.beta_step + (g if p.beta_step > 1 else 0)) if beta != 0 else 0
+        place, all_heads = begin * p.groups + g, p.groups * p.heads
         _strip(
-            own, e, d, cols, steps, k + 4 * (begin * groups * d + g * d), groups * d,
-            v + 4 * (begin * groups * e + g * e + column), groups * e, q + 4 * (begin * groups + g) * heads * d,
-            groups * heads * d, heads, gate + 4 * (begin * gate_step + g * gates), gate_step, 1 if gates > 1 else 0,
-            beta + 4 * (begin * beta_step + (g if beta_step > 1 else 0)) if beta != 0 else 0, beta_step,
-            out + 4 * ((begin * groups + g) * heads * e + column), groups * heads * e, e, scale,
+            State(own, p.e, p.d, cols), p.steps, p.heads, Series(k + 4 * place * p.d, p.groups * p.d, 0),
+            Series(v + 4 * (place * p.e + column), p.groups * p.e, 0),
+            Series(q + 4 * place * p.heads * p.d, all_heads * p.d, p.d),
+            Series(gate_at, p.gate_step, 1 if p.gates > 1 else 0), Series(beta_at, p.beta_step, 0),
+            Series(out + 4 * (place * p.heads * p.e + column), all_heads * p.e, p.e), p.scale,
         )  # fmt: skip
 
 
@@ -120,11 +155,11 @@ def linear_attention(
     (b, groups, d, e), steps = state__bgde.shape, q__btx.shape[1]
     heads = q__btx.shape[2] // max(groups * d, 1)
     step = 0 if gate__btw is None else gate__btw.shape[2]
-    given = (
-        *map(address, (q__btx, k__bty, v__btz, past__bgde, _ONE if gate__btw is None else gate__btw, beta__btv, out__bto)),
-        address(state__bgde), scale, groups, d, e, steps, heads, step, step // max(groups, 1),
-        0 if beta__btv is None else beta__btv.shape[2],
+    plan = Plan(
+        scale, groups, d, e, steps, heads, step, step // max(groups, 1), 0 if beta__btv is None else beta__btv.shape[2]
     )  # fmt: skip
+    arrays = q__btx, k__bty, v__btz, past__bgde, _ONE if gate__btw is None else gate__btw, beta__btv, out__bto, state__bgde
+    given = (plan, *map(address, arrays))
     if d == 0:
         out__bto[...] = 0
         return

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from ..table import Activation
 from ._math import power
 from ._njit import call, emitted, kernel
+from ._records import Act, Int, Real
 from ._threads import address, scratch, spread
 from ._tile import zero
 from ._unary import apply, spell
@@ -154,9 +156,8 @@ def _affine_row(e: Emit, x: V, scale: V, shift: V, each: V, y: V, n: V) -> None:
 
 @kernel
 def _affine(
-    apply: int, x: int, scale: int, shift: int, y: int, channels: int, inner: int, code: int, a: float, b: float, first: int,
-    last: int,
-) -> None:  # fmt: skip
+    apply: int, x: int, scale: int, shift: int, y: int, channels: int, inner: int, act: Act, first: int, last: int
+) -> None:
     """Tasks: with `inner` above 1 a channel of an o, in pieces; else all channels of an o."""
     cols = inner if inner > 1 else channels
     pieces = (cols + NUMBERS - 1) // NUMBERS
@@ -166,8 +167,8 @@ def _affine(
         c = row % channels if inner > 1 else start
         to = y + 4 * (row * cols + start)
         _affine_row(x + 4 * (row * cols + start), scale + 4 * c, shift + 4 * c, 0 if inner > 1 else 1, to, n)
-        if code != 0:
-            call(apply, code, a, b, to, to, n)
+        if act.code != 0:
+            call(apply, act, to, to, n)
 
 
 def affine(x__oci: np.ndarray, scale__c: np.ndarray, shift__c: np.ndarray, out__oci: np.ndarray, activation: Activation) -> None:
@@ -177,82 +178,84 @@ def affine(x__oci: np.ndarray, scale__c: np.ndarray, shift__c: np.ndarray, out__
         return
     given = (
         apply.address, address(x__oci), address(scale__c), address(shift__c), address(out__oci), channels, inner,
-        *spell(activation)
+        spell(activation),
     )  # fmt: skip
     rows, cols = (o * channels, inner) if inner > 1 else (o, channels)
     spread(rows * -(-cols // NUMBERS), x__oci.size * 4.0, lambda first, last: _affine(*given, first, last))
 
 
-def _local(e: Emit, x: V, total: V, alpha: Float, beta: Float, bias: Float, put: Callable[[V], None]) -> None:
+class Local(NamedTuple):
+    """A local response normalization: channels in front of one and after it, and the formula's numbers."""
+
+    before: Int
+    after: Int
+    alpha: Real
+    beta: Real
+    bias: Real
+
+
+def _local(e: Emit, x: V, total: V, p: Local, put: Callable[[V], None]) -> None:
     """put(x / (bias + alpha total)^beta); the usual power is made of roots."""
-    quarters = V(e, e.builder.fcmp_ordered("==", beta.v, e.constant(F32, 0.75).v))
-    base = e.fma(e.splat(alpha), total, e.splat(bias))
+    quarters = V(e, e.builder.fcmp_ordered("==", p.beta.v, e.constant(F32, 0.75).v))
+    base = e.fma(e.splat(p.alpha), total, e.splat(p.bias))
     with e.builder.if_else(quarters.v) as (then, otherwise):
         with then:
             root = e.root(base)
             put(x / (root * e.root(root)))
         with otherwise:
-            put(x / power(e, base, e.splat(beta)))
+            put(x / power(e, base, e.splat(p.beta)))
 
 
 @emitted
-def _lrn_strip(
-    e: Emit, x: V, y: V, channels: V, inner: V, width: V, before: V, after: V, alpha: Float, beta: Float, bias: Float
-) -> None:
+def _lrn_strip(e: Emit, x: V, y: V, channels: V, inner: V, width: V, p: Local) -> None:
     def strip(column: V, mask: V | None) -> None:
         with e.loop(0, channels) as c:
             total = e.var(e.f(0.0))
-            low, high = c - before, c + after + 1
+            low, high = c - p.before, c + p.after + 1
             with e.loop(e.select(low < 0, e.i64(0), low), e.smaller(high, channels)) as t:
                 v = e.load(e.at(x, t * inner + column), mask=mask)
                 total.set(e.fma(v, v, total.get()))
             place = c * inner + column
             here = e.load(e.at(x, place), mask=mask)
-            _local(e, here, total.get(), alpha, beta, bias, lambda value: e.store(e.at(y, place), value, mask))
+            _local(e, here, total.get(), p, lambda value: e.store(e.at(y, place), value, mask))
 
     e.vectors(width, strip)
 
 
 @emitted
-def _lrn_row(e: Emit, x: V, row: V, y: V, channels: V, before: V, after: V, alpha: Float, beta: Float, bias: Float) -> None:
+def _lrn_row(e: Emit, x: V, row: V, y: V, channels: V, p: Local) -> None:
     """One row whose neighbours are the channels; `row` has `before` zeros, and room for as many values, `after` and a vector."""
-    middle = e.at(row, before)
+    middle = e.at(row, p.before)
     e.vectors(channels, lambda i, mask: e.store(e.at(middle, i), e.load(e.at(x, i), mask=mask)))
-    with e.loop(0, after, WIDTH) as i:
+    with e.loop(0, p.after, WIDTH) as i:
         e.store(e.at(middle, channels + i), e.f(0.0))
 
     def put(i: V, mask: V | None) -> None:
         total = e.var(e.f(0.0))
-        with e.loop(0, before + after + 1) as t:
+        with e.loop(0, p.before + p.after + 1) as t:
             v = e.load(e.at(row, i + t))
             total.set(e.fma(v, v, total.get()))
         here = e.load(e.at(middle, i))
-        _local(e, here, total.get(), alpha, beta, bias, lambda value: e.store(e.at(y, i), value, mask))
+        _local(e, here, total.get(), p, lambda value: e.store(e.at(y, i), value, mask))
 
     e.vectors(channels, put)
 
 
 @kernel
-def _lrn(
-    x: int, y: int, channels: int, inner: int, size: int, alpha: float, beta: float, bias: float, first: int, last: int
-) -> None:  # fmt: skip
+def _lrn(x: int, y: int, channels: int, inner: int, p: Local, first: int, last: int) -> None:
     strips = (inner + STRIP - 1) // STRIP
-    before = (size - 1) // 2
     for task in range(first, last):
         column = task % strips * STRIP
         at = 4 * (task // strips * channels * inner + column)
-        _lrn_strip(x + at, y + at, channels, inner, min(STRIP, inner - column), before, size - 1 - before, alpha, beta, bias)
+        _lrn_strip(x + at, y + at, channels, inner, min(STRIP, inner - column), p)
 
 
 @kernel
-def _lrn_rows(
-    x: int, y: int, rows: int, channels: int, before: int, after: int, alpha: float, beta: float, bias: float, row: int,
-    step: int, first: int, last: int,
-) -> None:  # fmt: skip
-    zero(row, before)
+def _lrn_rows(x: int, y: int, rows: int, channels: int, p: Local, row: int, step: int, first: int, last: int) -> None:
+    zero(row, p.before)
     for r in range(first * step, min(rows, last * step)):
         at = 4 * r * channels
-        _lrn_row(x + at, row, y + at, channels, before, after, alpha, beta, bias)
+        _lrn_row(x + at, row, y + at, channels, p)
 
 
 def lrn(x__oci: np.ndarray, out__oci: np.ndarray, size: int, alpha: float, beta: float, bias: float) -> None:
@@ -261,16 +264,17 @@ def lrn(x__oci: np.ndarray, out__oci: np.ndarray, size: int, alpha: float, beta:
     if not x__oci.size:
         return
     places = address(x__oci), address(out__oci)
+    before = (size - 1) // 2
     if inner > 1:
-        given = *places, channels, inner, size, alpha / size, beta, bias
+        given = *places, channels, inner, Local(before, size - 1 - before, alpha / size, beta, bias)
         spread(o * -(-inner // STRIP), x__oci.size * 20.0 + size, lambda first, last: _lrn(*given, first, last))
         return
-    before = min((size - 1) // 2, channels)  # a window reaches no further than all channels
-    after = min(size - 1 - (size - 1) // 2, channels)
+    # A window reaches no further than all channels.
+    local = Local(min(before, channels), min(size - 1 - before, channels), alpha / size, beta, bias)
     step = max(1, NUMBERS // channels)
 
     def run(first: int, last: int) -> None:
-        row = scratch(before + channels + after + 3 * WIDTH)
-        _lrn_rows(*places, o, channels, before, after, alpha / size, beta, bias, address(row), step, first, last)
+        row = scratch(local.before + channels + local.after + 3 * WIDTH)
+        _lrn_rows(*places, o, channels, local, address(row), step, first, last)
 
     spread(-(-o // step), x__oci.size * 20.0 + size, run)

@@ -6,7 +6,6 @@ is R h + (W x + b). The usual functions are emitted as one loop over units; all 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +14,12 @@ from ..fits import fits, fits_cells
 from ..halves import rounded
 from ..table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 from ._band import copy_row
-from ._math import sigmoid_divisor, tanh_fraction
-from ._njit import call, emitted, inner, kernel
+from ._gates import add, add_product, between, gather, gru_gates, lstm_gates, multiply, rest_of_one
+from ._njit import call, inner, kernel
+from ._records import IDENTITY, NOTHING, Act, Columns, End, Lines, Panels, Rows, Sums
 from ._threads import address, scratch, spread
 from ._tile import PANEL, block, integer, pack_all, panels_of, product, put_integer, table, zero
 from ._unary import apply, spell
-from ._vector import Emit, V
 
 __all__ = ["gru", "gru_pack", "lstm", "lstm_pack", "rnn", "rnn_pack"]
 
@@ -48,7 +47,7 @@ class Packed(NamedTuple):
     peephole: np.ndarray | None  # (d, 3, h in whole panels)
     clip: float
     couple: bool
-    activations: tuple[tuple[tuple[int, float, float], ...], ...]
+    activations: tuple[tuple[Act, ...], ...]
     usual: bool
 
     @property
@@ -142,158 +141,96 @@ def rnn_pack(
     return _pack(RNN, 1, w_ih__dgi, w_hh__dgh, b_ih__dg, b_hh__dg, None, None, options, activations, ())
 
 
-def _units(e: Emit, hidden: V, gates: int, body: Callable[[V, V], None]) -> None:
-    """For every vector of units, where it is in a state and in the first gate of the sums; units there are not included."""
-    with e.loop(0, hidden, PANEL) as u:
-        for v in range(0, PANEL, e.f(0).kind.count):
-            body(u + v, u * gates + v)
-
-
-# sigmoid(x) = 1 / d, tanh(x) = n / d: as fractions, gates that meet in a product share one division. In two turns, since one
-# chain from a sum to a state is too long for a processor to have several under way.
-
-
-@emitted
-def _lstm_gates(e: Emit, sums: V, xg: V, h: V, c: V, hidden: V) -> None:
-    def gate(at: V, number: int) -> V:
-        return e.load(e.at(sums, at + number * PANEL)) + e.load(e.at(xg, at + number * PANEL))
-
-    def cells(unit: V, at: V) -> None:
-        taken, kept = sigmoid_divisor(e, gate(at, 0)), sigmoid_divisor(e, gate(at, 1))
-        n, d = tanh_fraction(e, gate(at, 2))
-        e.store(e.at(c, unit), e.load(e.at(c, unit)) / kept + n / (taken * d))
-
-    def states(unit: V, at: V) -> None:
-        n, d = tanh_fraction(e, e.load(e.at(c, unit)))
-        e.store(e.at(h, unit), n / (sigmoid_divisor(e, gate(at, 3)) * d))
-
-    _units(e, hidden, 4, cells)
-    _units(e, hidden, 4, states)
-
-
-@emitted
-def _gru_gates(e: Emit, sums: V, xg: V, h: V, inner: V, hidden: V) -> None:
-    def gate(at: V, number: int) -> V:
-        return e.load(e.at(sums, at + number * PANEL)) + e.load(e.at(xg, at + number * PANEL))
-
-    def news(unit: V, at: V) -> None:
-        new = e.at(sums, at + 2 * PANEL)
-        value = (e.load(new) + e.load(e.at(inner, unit))) / sigmoid_divisor(e, gate(at, 0))
-        e.store(new, value + e.load(e.at(xg, at + 2 * PANEL)))
-
-    def states(unit: V, at: V) -> None:
-        keep = sigmoid_divisor(e, gate(at, 1))
-        n, d = tanh_fraction(e, e.load(e.at(sums, at + 2 * PANEL)))
-        e.store(e.at(h, unit), e.fma(keep - 1.0, n, e.load(e.at(h, unit)) * d) / (keep * d))
-
-    _units(e, hidden, 3, news)
-    _units(e, hidden, 3, states)
-
-
-@emitted
-def _gather(e: Emit, sums: V, gates: V, offset: V, xg: V, xg_gates: V, xg_offset: V, y: V, hidden: V) -> None:
-    """One gate of all units, next to each other: y = sums + xg, the one without the other where its address is 0."""
-    width = e.f(0).kind.count
-
-    def places(u: V, base: V, count: V, first: V) -> list[V]:
-        at = e.at(base, u * count + first)
-        return [e.at(at, v) for v in range(0, PANEL, width)]
-
-    def case(both: bool, own: V, count: V, first: V) -> None:
-        with e.loop(0, hidden, PANEL) as u:
-            values = [e.load(place) for place in places(u, own, count, first)]
-            if both:
-                values = [a + e.load(b) for a, b in zip(values, places(u, xg, xg_gates, xg_offset), strict=True)]
-            for v, value in enumerate(values):
-                e.store(e.at(y, u + v * width), value)
-
-    kind = e.select(sums.equals(0), e.i64(2), e.select(xg.equals(0), e.i64(1), e.i64(0)))
-    e.switch(
-        kind,
-        {
-            0: lambda: case(True, sums, gates, offset),
-            1: lambda: case(False, sums, gates, offset),
-            2: lambda: case(False, xg, xg_gates, xg_offset),
-        },
-    )
-
-
-@emitted
-def _add_product(e: Emit, y: V, a: V, b: V, n: V) -> None:
-    """y += a b"""
-    e.vectors(n, lambda i, mask: e.store(
-        e.at(y, i), e.fma(e.load(e.at(a, i), mask=mask), e.load(e.at(b, i), mask=mask), e.load(e.at(y, i), mask=mask)), mask
-    ))  # fmt: skip
-
-
-@emitted
-def _multiply(e: Emit, y: V, a: V, b: V, n: V) -> None:
-    """y = a b"""
-    e.vectors(n, lambda i, mask: e.store(e.at(y, i), e.load(e.at(a, i), mask=mask) * e.load(e.at(b, i), mask=mask), mask))
-
-
-@emitted
-def _add(e: Emit, y: V, a: V, n: V) -> None:
-    """y += a"""
-    e.vectors(n, lambda i, mask: e.store(e.at(y, i), e.load(e.at(y, i), mask=mask) + e.load(e.at(a, i), mask=mask), mask))
-
-
-@emitted
-def _rest_of_one(e: Emit, y: V, a: V, n: V) -> None:
-    """y = 1 - a"""
-    e.vectors(n, lambda i, mask: e.store(e.at(y, i), 1.0 - e.load(e.at(a, i), mask=mask), mask))
-
-
-@emitted
-def _between(e: Emit, h: V, z: V, new: V, n: V) -> None:
-    """h = n + z (h - n)"""
-
-    def body(i: V, mask: V | None) -> None:
-        value = e.load(e.at(new, i), mask=mask)
-        e.store(e.at(h, i), e.fma(e.load(e.at(z, i), mask=mask), e.load(e.at(h, i), mask=mask) - value, value), mask)
-
-    e.vectors(n, body)
-
-
 @inner
-def limited(apply: int, clip: float, code: int, a: float, b: float, y: int, n: int) -> None:
+def limited(apply: int, clip: float, act: Act, y: int, n: int) -> None:
     """y = f(y), its argument between -clip and clip if that is not 0."""
     if clip != 0.0:
-        call(apply, CLIP, -clip, clip, y, y, n)
-    call(apply, code, a, b, y, y, n)
+        call(apply, Act(CLIP, -clip, clip), y, y, n)
+    call(apply, act, y, y, n)
+
+
+class Inputs(NamedTuple):
+    """The product W x + b of `rows` steps of all sequences."""
+
+    product: int
+    block: int
+    apply: int
+    rows: int
+    inputs: int
+    columns: int
+    weights: int
+    size: int  # of a direction's weights
+    bias: int
 
 
 @kernel
-def _inputs(
-    product: int, block: int, apply: int, x: int, rows: int, inputs: int, w: int, columns: int, bias: int, xg: int, w_size: int,
-    first: int,
-    last: int,
-) -> None:  # fmt: skip
+def _inputs(p: Inputs, x: int, xg: int, first: int, last: int) -> None:
     """Tasks: (direction, STEPS rows) of W x + b."""
-    tasks = (rows + STEPS - 1) // STEPS
+    tasks = (p.rows + STEPS - 1) // STEPS
     for task in range(first, last):
         d, r0 = task // tasks, task % tasks * STEPS
-        call(
-            product, block, apply, x + 4 * r0 * inputs, inputs, min(STEPS, rows - r0), inputs, w + 4 * d * w_size, columns, 0,
-            columns,
-            xg + 4 * (d * rows + r0) * columns, columns, bias + 4 * d * columns, 0, 0, 0, 0.0, 0.0,
-        )  # fmt: skip
+        lines = Lines(x + 4 * r0 * p.inputs, p.inputs, min(STEPS, p.rows - r0), p.inputs)
+        columns = Columns(p.weights + 4 * d * p.size, p.columns, 0, p.columns)
+        to, end = xg + 4 * (d * p.rows + r0) * p.columns, End(p.bias + 4 * d * p.columns, 0, 0, IDENTITY)
+        call(p.product, p.block, p.apply, lines, columns, to, p.columns, end)
+
+
+class Plan(NamedTuple):
+    """A walk through `steps` of `batch` sequences. out_step, out_batch, out_direction: floats from one to the next of `out`;
+    lengths and times (0 for none): how many steps each sequence has, and which."""
+
+    block: int
+    apply: int
+    limited: int
+    kind: int
+    usual: int
+    steps: int
+    batch: int
+    batch_first: int
+    reverse: int
+    hidden: int
+    state: int
+    gates: int
+    r: int
+    r_size: int
+    second: int
+    second_size: int
+    inner: int
+    peephole: int
+    clip: float
+    couple: int
+    lengths: int
+    times: int
+    out_step: int
+    out_batch: int
+    out_direction: int
+
+
+class Functions(NamedTuple):
+    """The activations of a direction: of gates, of what is new, and of an LSTM's state."""
+
+    f: Act
+    g: Act
+    k: Act
+
+
+class States(NamedTuple):
+    """Where the first and the last states are; 0 for none."""
+
+    h0: int
+    c0: int
+    hn: int
+    cn: int
 
 
 @kernel
-def _walk(
-    product: int, block: int, apply: int, limited: int, kind: int, usual: int, xg: int, steps: int, batch: int, batch_first: int,
-    directions: int, reverse: int, hidden: int, state: int, gates: int, r: int, r_size: int, second: int, second_size: int,
-    inner: int, peephole: int, clip: float, couple: int, f0: int, a0: float, b0: float, f1: int, a1: float, b1: float, f2: int,
-    a2: float, b2: float, h0: int, c0: int, lengths: int, times: int, out: int, out_step: int, out_batch: int, out_direction: int,
-    hn: int, cn: int, scratch: int, direction: int, first: int, last: int,
-) -> None:  # fmt: skip
+def _walk(p: Plan, act: Functions, xg: int, ends: States, out: int, scratch: int, direction: int, first: int, last: int) -> None:
     """Tasks: groups of ROWS sequences of one direction. scratch: [ROWS] states h and c, sums, then eight rows of a gate."""
-    wide = (hidden + PANEL - 1) // PANEL * PANEL
-    wide_state = (state + PANEL - 1) // PANEL * PANEL
-    projected = kind == LSTM and second != 0
-    columns = gates * wide
-    both = 2 * wide if kind == GRU_BEFORE else columns  # columns of the first product
+    wide = (p.hidden + PANEL - 1) // PANEL * PANEL
+    wide_state = (p.state + PANEL - 1) // PANEL * PANEL
+    projected = p.kind == LSTM and p.second != 0
+    columns = p.gates * wide
+    both = 2 * wide if p.kind == GRU_BEFORE else columns  # columns of the first product
     states, cells = scratch, scratch + 4 * ROWS * wide
     sums = cells + 4 * ROWS * wide
     own_gates = sums + 4 * ROWS * columns
@@ -302,142 +239,140 @@ def _walk(
     keeps = resets + 4 * ROWS * wide
     own = table()
     active = own + 16
-    backwards = reverse != 0 or direction == 1
-    r += 4 * direction * r_size
-    inner += 4 * direction * wide
-    if peephole != 0:
-        peephole += 4 * direction * 3 * wide
+    backwards = p.reverse != 0 or direction == 1
+    recurrent = p.r + 4 * direction * p.r_size
+    added = p.inner + 4 * direction * wide
+    peepholes = p.peephole + 4 * direction * 3 * wide if p.peephole != 0 else 0
     for task in range(first, last):
         b_first = task * ROWS
-        count = min(ROWS, batch - b_first)
+        count = min(ROWS, p.batch - b_first)
         longest = 0
         for i in range(count):
             zero(states + 4 * i * wide, wide)
             zero(cells + 4 * i * wide, wide)
-            at = 4 * (direction * batch + b_first + i)
-            if h0 != 0:
-                copy_row(h0 + at * state, states + 4 * i * wide, state)
-            if c0 != 0:
-                copy_row(c0 + at * hidden, cells + 4 * i * wide, hidden)
-            length = steps if lengths == 0 else integer(lengths, b_first + i)
+            at = 4 * (direction * p.batch + b_first + i)
+            if ends.h0 != 0:
+                copy_row(ends.h0 + at * p.state, states + 4 * i * wide, p.state)
+            if ends.c0 != 0:
+                copy_row(ends.c0 + at * p.hidden, cells + 4 * i * wide, p.hidden)
+            length = p.steps if p.lengths == 0 else integer(p.lengths, b_first + i)
             longest = max(longest, length)
         for s in range(longest):
             m = 0
             for i in range(count):
-                if lengths == 0 or integer(lengths, b_first + i) > s:
+                if p.lengths == 0 or integer(p.lengths, b_first + i) > s:
                     put_integer(active, m, states + 4 * i * wide)
                     m += 1
             k0 = 0
-            while k0 < state:
-                klen = min(256, state - k0)
+            while k0 < p.state:
+                klen = min(256, p.state - k0)
                 put_integer(own, 0, k0)
                 put_integer(own, 1, klen)
-                call(
-                    block, active, m, own, 1, r + 4 * both * k0, PANEL, PANEL * klen, sums, both, both, 1 if k0 > 0 else 0, 0,
-                    0, 0, 0, 0.0,
-                    0.0, apply,
-                )  # fmt: skip
+                panels = Panels(recurrent + 4 * both * k0, PANEL, PANEL * klen)
+                to = Sums(sums, both, 1 if k0 > 0 else 0)
+                call(p.block, Rows(active, own, 1), m, panels, to, both, NOTHING, p.apply)
                 k0 += klen
             j = 0
             for i in range(count):
-                length = steps if lengths == 0 else integer(lengths, b_first + i)
+                length = p.steps if p.lengths == 0 else integer(p.lengths, b_first + i)
                 if length <= s:
                     continue
                 time = length - 1 - s if backwards else s
-                if times != 0:
-                    time = integer(times, (b_first + i) * steps + time)
-                entry = (b_first + i) * steps + time if batch_first != 0 else time * batch + b_first + i
-                gate_x = xg + 4 * (direction * steps * batch + entry) * columns
+                if p.times != 0:
+                    time = integer(p.times, (b_first + i) * p.steps + time)
+                entry = (b_first + i) * p.steps + time if p.batch_first != 0 else time * p.batch + b_first + i
+                gate_x = xg + 4 * (direction * p.steps * p.batch + entry) * columns
                 row, h, c = sums + 4 * j * both, states + 4 * i * wide, cells + 4 * i * wide
                 if projected:
                     h = resets + 4 * i * wide
                     put_integer(active, j, h)
-                if usual != 0 and kind == LSTM:
-                    _lstm_gates(row, gate_x, h, c, hidden)
-                elif usual != 0 and kind == GRU:
-                    _gru_gates(row, gate_x, h, inner, hidden)
-                elif kind == LSTM:
+                if p.usual != 0 and p.kind == LSTM:
+                    lstm_gates(row, gate_x, h, c, p.hidden)
+                elif p.usual != 0 and p.kind == GRU:
+                    gru_gates(row, gate_x, h, added, p.hidden)
+                elif p.kind == LSTM:
                     for g in range(4):
-                        _gather(row, 4, g * PANEL, gate_x, 4, g * PANEL, own_gates + 4 * g * wide, hidden)
-                    if peephole != 0:
-                        _add_product(gi, peephole, c, wide)
-                        _add_product(gf, peephole + 4 * wide, c, wide)
-                    call(limited, apply, clip, f0, a0, b0, gi, wide)
-                    if couple != 0:
-                        _rest_of_one(gf, gi, wide)
+                        gather(row, 4, g * PANEL, gate_x, 4, g * PANEL, own_gates + 4 * g * wide, p.hidden)
+                    if peepholes != 0:
+                        add_product(gi, peepholes, c, wide)
+                        add_product(gf, peepholes + 4 * wide, c, wide)
+                    call(p.limited, p.apply, p.clip, act.f, gi, wide)
+                    if p.couple != 0:
+                        rest_of_one(gf, gi, wide)
                     else:
-                        call(limited, apply, clip, f0, a0, b0, gf, wide)
-                    call(limited, apply, clip, f1, a1, b1, gg, wide)
-                    _multiply(c, gf, c, wide)
-                    _add_product(c, gi, gg, wide)
-                    if peephole != 0:
-                        _add_product(go, peephole + 8 * wide, c, wide)
-                    call(limited, apply, clip, f0, a0, b0, go, wide)
-                    call(apply, f2, a2, b2, c, h, wide)
-                    _multiply(h, go, h, wide)
-                elif kind == GRU:
+                        call(p.limited, p.apply, p.clip, act.f, gf, wide)
+                    call(p.limited, p.apply, p.clip, act.g, gg, wide)
+                    multiply(c, gf, c, wide)
+                    add_product(c, gi, gg, wide)
+                    if peepholes != 0:
+                        add_product(go, peepholes + 8 * wide, c, wide)
+                    call(p.limited, p.apply, p.clip, act.f, go, wide)
+                    call(p.apply, act.k, c, h, wide)
+                    multiply(h, go, h, wide)
+                elif p.kind == GRU:
                     for g in range(2):
-                        _gather(row, 3, g * PANEL, gate_x, 3, g * PANEL, own_gates + 4 * g * wide, hidden)
-                        call(limited, apply, clip, f0, a0, b0, own_gates + 4 * g * wide, wide)
-                    _gather(row, 3, 2 * PANEL, 0, 0, 0, go, hidden)
-                    _add(go, inner, wide)
-                    _gather(0, 0, 0, gate_x, 3, 2 * PANEL, gg, hidden)
-                    _add_product(gg, gi, go, wide)
-                    call(limited, apply, clip, f1, a1, b1, gg, wide)
-                    _between(h, gf, gg, wide)
-                elif kind == GRU_BEFORE:
-                    _gather(row, 2, 0, gate_x, 3, 0, gi, hidden)
-                    _gather(row, 2, PANEL, gate_x, 3, PANEL, keeps + 4 * i * wide, hidden)
-                    call(limited, apply, clip, f0, a0, b0, gi, wide)
-                    call(limited, apply, clip, f0, a0, b0, keeps + 4 * i * wide, wide)
-                    _multiply(resets + 4 * i * wide, gi, h, wide)
+                        gather(row, 3, g * PANEL, gate_x, 3, g * PANEL, own_gates + 4 * g * wide, p.hidden)
+                        call(p.limited, p.apply, p.clip, act.f, own_gates + 4 * g * wide, wide)
+                    gather(row, 3, 2 * PANEL, 0, 0, 0, go, p.hidden)
+                    add(go, added, wide)
+                    gather(0, 0, 0, gate_x, 3, 2 * PANEL, gg, p.hidden)
+                    add_product(gg, gi, go, wide)
+                    call(p.limited, p.apply, p.clip, act.g, gg, wide)
+                    between(h, gf, gg, wide)
+                elif p.kind == GRU_BEFORE:
+                    gather(row, 2, 0, gate_x, 3, 0, gi, p.hidden)
+                    gather(row, 2, PANEL, gate_x, 3, PANEL, keeps + 4 * i * wide, p.hidden)
+                    call(p.limited, p.apply, p.clip, act.f, gi, wide)
+                    call(p.limited, p.apply, p.clip, act.f, keeps + 4 * i * wide, wide)
+                    multiply(resets + 4 * i * wide, gi, h, wide)
                     put_integer(active, j, resets + 4 * i * wide)
                 else:
-                    _gather(row, 1, 0, gate_x, 1, 0, h, hidden)
-                    call(limited, apply, clip, f0, a0, b0, h, wide)
+                    gather(row, 1, 0, gate_x, 1, 0, h, p.hidden)
+                    call(p.limited, p.apply, p.clip, act.f, h, wide)
                 j += 1
-            if second != 0:
+            if p.second != 0:
                 k0 = 0
-                while k0 < hidden:
-                    klen = min(256, hidden - k0)
+                while k0 < p.hidden:
+                    klen = min(256, p.hidden - k0)
                     put_integer(own, 0, k0)
                     put_integer(own, 1, klen)
-                    call(
-                        block, active, m, own, 1, second + 4 * (direction * second_size + wide_state * k0), PANEL,
-                        PANEL * klen, sums, wide_state, wide_state,
-                        1 if k0 > 0 else 0, 0, 0, 0, 0, 0.0, 0.0, apply,
-                    )  # fmt: skip
+                    panels_at = p.second + 4 * (direction * p.second_size + wide_state * k0)
+                    panels = Panels(panels_at, PANEL, PANEL * klen)
+                    to = Sums(sums, wide_state, 1 if k0 > 0 else 0)
+                    call(p.block, Rows(active, own, 1), m, panels, to, wide_state, NOTHING, p.apply)
                     k0 += klen
             j = 0
             for i in range(count):
-                length = steps if lengths == 0 else integer(lengths, b_first + i)
+                length = p.steps if p.lengths == 0 else integer(p.lengths, b_first + i)
                 if length <= s:
                     continue
                 time = length - 1 - s if backwards else s
-                if times != 0:
-                    time = integer(times, (b_first + i) * steps + time)
+                if p.times != 0:
+                    time = integer(p.times, (b_first + i) * p.steps + time)
                 h = states + 4 * i * wide
-                if kind == GRU_BEFORE:
-                    entry = (b_first + i) * steps + time if batch_first != 0 else time * batch + b_first + i
-                    gate_x = xg + 4 * (direction * steps * batch + entry) * columns
-                    _gather(sums + 4 * j * wide, 1, 0, gate_x, 3, 2 * PANEL, gg, hidden)
-                    call(limited, apply, clip, f1, a1, b1, gg, wide)
-                    _between(h, keeps + 4 * i * wide, gg, wide)
+                if p.kind == GRU_BEFORE:
+                    entry = (b_first + i) * p.steps + time if p.batch_first != 0 else time * p.batch + b_first + i
+                    gate_x = xg + 4 * (direction * p.steps * p.batch + entry) * columns
+                    gather(sums + 4 * j * wide, 1, 0, gate_x, 3, 2 * PANEL, gg, p.hidden)
+                    call(p.limited, p.apply, p.clip, act.g, gg, wide)
+                    between(h, keeps + 4 * i * wide, gg, wide)
                 if projected:
-                    copy_row(sums + 4 * j * wide_state, h, state)
+                    copy_row(sums + 4 * j * wide_state, h, p.state)
                 if out != 0:
-                    copy_row(h, out + 4 * (time * out_step + (b_first + i) * out_batch + direction * out_direction), state)
+                    copy_row(
+                        h, out + 4 * (time * p.out_step + (b_first + i) * p.out_batch + direction * p.out_direction), p.state
+                    )
                 j += 1
         for i in range(count):
-            if lengths != 0 and out != 0:  # steps that the sequence has not got
-                for s in range(integer(lengths, b_first + i), steps):
-                    time = s if times == 0 else integer(times, (b_first + i) * steps + s)
-                    zero(out + 4 * (time * out_step + (b_first + i) * out_batch + direction * out_direction), state)
-            at = 4 * (direction * batch + b_first + i)
-            if hn != 0:
-                copy_row(states + 4 * i * wide, hn + at * state, state)
-            if cn != 0:
-                copy_row(cells + 4 * i * wide, cn + at * hidden, hidden)
+            if p.lengths != 0 and out != 0:  # steps that the sequence has not got
+                for s in range(integer(p.lengths, b_first + i), p.steps):
+                    time = s if p.times == 0 else integer(p.times, (b_first + i) * p.steps + s)
+                    zero(out + 4 * (time * p.out_step + (b_first + i) * p.out_batch + direction * p.out_direction), p.state)
+            at = 4 * (direction * p.batch + b_first + i)
+            if ends.hn != 0:
+                copy_row(states + 4 * i * wide, ends.hn + at * p.state, p.state)
+            if ends.cn != 0:
+                copy_row(cells + 4 * i * wide, ends.cn + at * p.hidden, p.hidden)
 
 
 def _run(
@@ -474,11 +409,11 @@ def _run(
     xg = scratch(d * steps * batch * columns)
     rows = steps * batch
     if rows:
-        inputs_given = (
-            product.address, block.address, apply.address, address(x), rows, inputs, address(packed.w), columns,
+        products = Inputs(
+            product.address, block.address, apply.address, rows, inputs, columns, address(packed.w), packed.w.shape[1],
             address(packed.bias),
-            address(xg), packed.w.shape[1],
         )  # fmt: skip
+        inputs_given = products, address(x), address(xg)
         spread(d * -(-rows // STEPS), 1.0 * d * rows * inputs * columns, lambda first, last: _inputs(*inputs_given, first, last))
     # Floats from one step, sequence and direction of `out` to the next.
     pitch = d * state
@@ -487,24 +422,22 @@ def _run(
     else:
         strides = (batch * pitch, state, batch * state) if directions_apart else (batch * pitch, pitch, state)
     groups = -(-batch // ROWS)
+    plan = Plan(
+        block.address, apply.address, limited.address, packed.kind, int(packed.usual), steps, batch, int(batch_first),
+        int(reverse), hidden, state, gates, address(packed.r), packed.r.shape[1], address(packed.second),
+        0 if packed.second is None else packed.second.shape[1], address(packed.inner), address(packed.peephole), packed.clip,
+        int(packed.couple), address(lengths), address(times), *strides,
+    )  # fmt: skip
+    ends = States(*map(address, (h0, c0, hn, cn)))
 
     def run(first: int, last: int) -> None:
         own = scratch(ROWS * (4 * wide + columns) + 4 * wide)
         for direction in range(d):
             begin, end = max(first, direction * groups), min(last, (direction + 1) * groups)
             if begin < end:
-                functions = (*packed.activations[direction], *(((0, 0.0, 0.0),) * 2))[:3]
-                _walk(
-                    product.address, block.address, apply.address, limited.address, packed.kind, int(packed.usual), address(xg),
-                    steps,
-                    batch, int(batch_first), d, int(reverse), hidden, state, gates, address(packed.r), packed.r.shape[1],
-                    address(packed.second), 0 if packed.second is None else packed.second.shape[1], address(packed.inner),
-                    address(packed.peephole), packed.clip, int(packed.couple), *functions[0], *functions[1], *functions[2],
-                    address(h0),
-                    address(c0), address(lengths), address(times), address(out), *strides, address(hn), address(cn),
-                    address(own), direction,
-                    begin - direction * groups, end - direction * groups,
-                )  # fmt: skip
+                functions = Functions(*(*packed.activations[direction], IDENTITY, IDENTITY)[:3])
+                mine = begin - direction * groups, end - direction * groups
+                _walk(plan, functions, address(xg), ends, address(out), address(own), direction, *mine)
 
     spread(d * groups, 1.0 * d * batch * steps * columns * max(hidden, 1), run)
 

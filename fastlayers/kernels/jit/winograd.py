@@ -17,6 +17,7 @@ from ..fits import fits, fits_tile, whole_slices
 from ..table import Activation
 from ._band import even, fill
 from ._njit import call, emitted, inner, kernel
+from ._records import NOTHING, Act, Image, Panels, Place, Rows, Span, Sums
 from ._threads import address, scratch, spread
 from ._tile import PANEL, RELU, block, pack_all, panels_of, put_integer, swap, table, zero
 from ._unary import apply, spell
@@ -125,10 +126,8 @@ def _transform(e: Emit, m: V, x: V, line: V, pixel: V, v: V, point: V) -> None:
 
 
 @emitted
-def _back(
-    e: Emit, m: V, sums: V, point: V, count: V, bias: V, residual: V, relu: V, y: V, line: V, pixel: V, rows: V, cols: V
-) -> None:
-    """`count` channels of one tile: the first rows x cols of its outputs, in rows `line` and pixels `pixel` floats apart."""
+def _back(e: Emit, m: V, sums: V, point: V, count: V, bias: V, residual: V, relu: V, y: Place) -> None:
+    """`count` channels of one tile: the first of its outputs."""
 
     def case(size: int) -> Callable[[], None]:
         n = size + 2
@@ -143,16 +142,16 @@ def _back(
                     for column in range(n)
                 ]
                 for row in range(first, size, 2):
-                    with e.when(rows > row):
+                    with e.when(y.rows > row):
                         for column, value in enumerate(_out_axis(e, size, [half[k][row] for k in range(n)])):
-                            with e.when(cols > column):
-                                place = line * row + pixel * column + i
+                            with e.when(y.cols > column):
+                                place = y.line * row + y.pixel * column + i
                                 total = e.var(value + added.get())
                                 with e.when(residual.differs(0)):
                                     total.set(total.get() + e.load(e.at(residual, place), mask=mask))
                                 with e.when(relu.differs(0)):
                                     total.set(e.most(0.0, total.get()))
-                                e.store(e.at(y, place), total.get(), mask)
+                                e.store(e.at(y.at, place), total.get(), mask)
 
         def emit() -> None:
             if WIDTH == 16:  # where masks cost nothing
@@ -166,121 +165,150 @@ def _back(
     _of_tiles(e, m, case)
 
 
+class Plan(NamedTuple):
+    """A convolution in blocks of images x rows x cols tiles, their columns some at a time; `size`: floats of a point's weights,
+    v_tile, m_tile: of a tile of V and of the sums, `point`: of a point of V."""
+
+    transform: int
+    columns: int
+    fill: int
+    swap: int
+    block: int
+    apply: int
+    x_last: int
+    out_last: int
+    images: int
+    depth: int
+    c: int
+    h: int
+    w: int
+    o: int
+    oh: int
+    ow: int
+    top: int
+    left: int
+    m: int
+    weights: int
+    size: int
+    bias: int
+    act: Act
+    some_images: int
+    some_rows: int
+    some_cols: int
+    width: int
+    point: int
+    v_tile: int
+    m_tile: int
+
+
+class Tiles(NamedTuple):
+    """images x rows x cols tiles, the first of image `first`, its outputs at (top, left)."""
+
+    first: int
+    images: int
+    top: int
+    rows: int
+    left: int
+    cols: int
+
+
 @inner
-def transform(
-    fill: int, swap: int, x: int, last: int, c: int, depth: int, h: int, w: int, top: int, left: int, m: int, first: int,
-    images: int, rows: int, cols: int, c0: int, v: int, point: int, tile: int, part: int,
-) -> None:  # fmt: skip
-    """V of images x rows x cols tiles, a panel of channels from c0 on; the first tile begins at (-top, -left) of its image."""
-    high, wide, channels = rows * m + 2, cols * m + 2, min(16, c - c0)
+def transform(p: Plan, t: Tiles, x: int, c0: int, v: int, part: int) -> None:
+    """V of some tiles, a panel of channels from c0 on."""
+    high, wide, channels = t.rows * p.m + 2, t.cols * p.m + 2, min(16, p.c - c0)
     zero(part + 4 * high * wide * channels, 16)  # a panel of fewer channels reads on
     v += 4 * c0
-    for image in range(first, first + images):
-        at = x + 4 * (image // depth * c + (0 if last != 0 else c0)) * depth * h * w + (4 * c0 if last != 0 else 0)
-        call(fill, swap, at, last, c, channels, depth, h, w, image % depth, 1, 1, -top, 1, high, -left, 1, wide, part)
-        for r in range(rows):
-            for t in range(cols):
-                _transform(m, part + 4 * (r * wide + t) * m * channels, wide * channels, channels, v, point)
-                v += 4 * tile
+    for image in range(t.first, t.first + t.images):
+        channel = image // p.depth * p.c + (0 if p.x_last != 0 else c0)
+        at = x + 4 * channel * p.depth * p.h * p.w + (4 * c0 if p.x_last != 0 else 0)
+        call(
+            p.fill, p.swap, Image(at, p.x_last, p.c, channels, p.depth, p.h, p.w), Span(image % p.depth, 1, 1),
+            Span(t.top - p.top, 1, high), Span(t.left - p.left, 1, wide), part,
+        )  # fmt: skip
+        for r in range(t.rows):
+            for u in range(t.cols):
+                _transform(p.m, part + 4 * (r * wide + u) * p.m * channels, wide * channels, channels, v, p.point)
+                v += 4 * p.v_tile
 
 
 @inner
-def columns(
-    block: int, apply: int, swap: int, v: int, point: int, tile: int, c: int, weights: int, size: int, o: int, j0: int, n: int,
-    bias: int, residual: int, out: int, depth: int, oh: int, ow: int, last: int, m: int, first: int, images: int, rows: int,
-    cols: int, top: int, left: int, code: int, a: float, bb: float, sums: int, width: int, apart: int, part: int,
-) -> None:  # fmt: skip
-    """Outputs of images x rows x cols tiles out of V, n columns from j0 on; the first tile's are at (top, left) of image `first`.
+def columns(p: Plan, t: Tiles, out: int, residual: int, j0: int, v: int, sums: int, part: int) -> None:
+    """Outputs of some tiles out of V, `width` columns from j0 on.
 
-    sums: [tile][point][column], `width` columns, tiles `apart` floats apart; part: the outputs of a panel of columns, which are
-    transposed if they are channels-first. A residual is there before.
+    sums: [tile][point][column]; part: the outputs of a panel of columns, which are transposed if they are channels-first. A
+    residual is there before.
     """
+    n, tiles = min(p.width, p.o - j0), t.images * t.rows * t.cols
     own = table()
-    points = (m + 2) * (m + 2)
-    lines, piece = own + 16, weights + 4 * (j0 // width) * points * size
-    for i in range(images * rows * cols):
-        put_integer(lines, i, v + 4 * i * tile)
+    points = (p.m + 2) * (p.m + 2)
+    lines, piece = own + 16, p.weights + 4 * (j0 // p.width) * points * p.size
+    for i in range(tiles):
+        put_integer(lines, i, v + 4 * i * p.v_tile)
     for q in range(points):
         k0 = 0
         while True:  # once even without channels: sums are zeros
-            klen = min(256, c - k0)
-            put_integer(own, 0, q * point + k0)
+            klen = min(256, p.c - k0)
+            put_integer(own, 0, q * p.point + k0)
             put_integer(own, 1, klen)
-            call(
-                block, lines, images * rows * cols, own, 1, piece + 4 * (q * size + width * k0), 16, 16 * klen,
-                sums + 4 * q * width, apart, (n + 15) // 16 * 16, 1 if k0 > 0 else 0, 0, 0, 0, 0, 0.0, 0.0, apply,
-            )  # fmt: skip
+            panels = Panels(piece + 4 * (q * p.size + p.width * k0), 16, 16 * klen)
+            to = Sums(sums + 4 * q * p.width, p.m_tile, 1 if k0 > 0 else 0)
+            call(p.block, Rows(lines, own, 1), tiles, panels, to, (n + 15) // 16 * 16, NOTHING, p.apply)
             k0 += klen
-            if k0 >= c:
+            if k0 >= p.c:
                 break
-    high, wide, c0 = min(rows * m, oh - top), min(cols * m, ow - left), 0
-    pieces, length = (1, high * wide) if wide == ow else (high, wide)
+    high, wide, c0 = min(t.rows * p.m, p.oh - t.top), min(t.cols * p.m, p.ow - t.left), 0
+    pieces, length = (1, high * wide) if wide == p.ow else (high, wide)
     while c0 < n:
-        count = n if last != 0 else min(16, n - c0)
-        s, b_at = sums + 4 * c0, bias + 4 * (j0 + c0) if bias != 0 else 0
-        for image in range(first, first + images):
-            if last != 0:
-                at = 4 * (((image * oh + top) * ow + left) * o + j0)
-                y, extra, line, pixel, lanes = out + at, residual + at if residual != 0 else 0, ow * o, o, n
+        count = n if p.out_last != 0 else min(16, n - c0)
+        s, b_at = sums + 4 * c0, p.bias + 4 * (j0 + c0) if p.bias != 0 else 0
+        for image in range(t.first, t.first + t.images):
+            if p.out_last != 0:
+                at = 4 * (((image * p.oh + t.top) * p.ow + t.left) * p.o + j0)
+                y, extra, line, pixel, lanes = out + at, residual + at if residual != 0 else 0, p.ow * p.o, p.o, n
             else:
-                at = 4 * ((((image // depth * o + j0 + c0) * depth + image % depth) * oh + top) * ow + left)
+                at = 4 * ((((image // p.depth * p.o + j0 + c0) * p.depth + image % p.depth) * p.oh + t.top) * p.ow + t.left)
                 y, extra, line, pixel, lanes = part, part if residual != 0 else 0, wide * 16, 16, 16
                 if residual != 0:
                     for r in range(pieces):
-                        call(swap, residual + at + 4 * r * ow, depth * oh * ow, part + 64 * r * length, 16, count, length)
-            for r in range(rows):
-                for t in range(cols):
-                    place = 4 * m * (r * line + t * pixel)
-                    _back(
-                        m, s, width, lanes, b_at, extra + place if extra != 0 else 0, 1 if code == RELU else 0, y + place, line,
-                        pixel, high - r * m, wide - t * m,
-                    )  # fmt: skip
-                    s += 4 * apart
-            if code > RELU:
-                together = 1 if last != 0 and n < o else wide  # pixels that are next to each other
+                        extra_at = residual + at + 4 * r * p.ow
+                        call(p.swap, extra_at, p.depth * p.oh * p.ow, part + 64 * r * length, 16, count, length)
+            relu = 1 if p.act.code == RELU else 0
+            for r in range(t.rows):
+                for u in range(t.cols):
+                    place = 4 * p.m * (r * line + u * pixel)
+                    to_tile = Place(y + place, line, pixel, high - r * p.m, wide - u * p.m)
+                    _back(p.m, s, p.width, lanes, b_at, extra + place if extra != 0 else 0, relu, to_tile)
+                    s += 4 * p.m_tile
+            if p.act.code > RELU:
+                together = 1 if p.out_last != 0 and n < p.o else wide  # pixels that are next to each other
                 for r in range(high):
-                    for t in range(0, wide, together):
-                        place = y + 4 * (r * line + t * pixel)
-                        call(apply, code, a, bb, place, place, together * lanes)
-            if last == 0:
+                    for u in range(0, wide, together):
+                        place = y + 4 * (r * line + u * pixel)
+                        call(p.apply, p.act, place, place, together * lanes)
+            if p.out_last == 0:
                 for r in range(pieces):
-                    call(swap, part + 64 * r * length, 16, out + at + 4 * r * ow, depth * oh * ow, length, count)
+                    call(p.swap, part + 64 * r * length, 16, out + at + 4 * r * p.ow, p.depth * p.oh * p.ow, length, count)
         c0 += count
 
 
 @kernel
-def _blocks(
-    transform: int, columns: int, fill: int, swap: int, block: int, apply: int, x: int, out: int, residual: int, x_last: int,
-    out_last: int, images: int, depth: int, c: int, h: int, w: int, o: int, oh: int, ow: int, top: int, left: int, m: int,
-    weights: int, size: int, bias: int, code: int, a: float, bb: float, some_images: int, some_rows: int, some_cols: int,
-    width: int, v_tile: int, m_tile: int, stage: int, v: int, sums: int, part: int, first: int, last: int,
-) -> None:  # fmt: skip
+def _blocks(p: Plan, x: int, out: int, residual: int, stage: int, v: int, sums: int, part: int, first: int, last: int) -> None:
     """Tasks: blocks of some_images x some_rows x some_cols tiles (stage 0); if there is one block, panels of its channels, which
     make V (stage 1), or `width` columns of its outputs (stage 2)."""
-    down, across = (oh + m - 1) // m, (ow + m - 1) // m
-    row_blocks, col_blocks, point = (
-        (down + some_rows - 1) // some_rows,
-        (across + some_cols - 1) // some_cols,
-        (c + 15) // 16 * 16,
-    )
+    down, across = (p.oh + p.m - 1) // p.m, (p.ow + p.m - 1) // p.m
+    row_blocks, col_blocks = (down + p.some_rows - 1) // p.some_rows, (across + p.some_cols - 1) // p.some_cols
     for task in range(first, last):
         number = task if stage == 0 else 0
-        left_at, number = number % col_blocks * some_cols, number // col_blocks
-        top_at, image = number % row_blocks * some_rows, number // row_blocks * some_images
-        here, rows, cols = min(some_images, images - image), min(some_rows, down - top_at), min(some_cols, across - left_at)
+        left_at, number = number % col_blocks * p.some_cols, number // col_blocks
+        top_at, image = number % row_blocks * p.some_rows, number // row_blocks * p.some_images
+        rows, cols = min(p.some_rows, down - top_at), min(p.some_cols, across - left_at)
+        tiles = Tiles(image, min(p.some_images, p.images - image), top_at * p.m, rows, left_at * p.m, cols)
         begin = task * 16 if stage == 1 else 0
-        for c0 in range(begin, min(c, begin + 16) if stage == 1 else c if stage == 0 else 0, 16):
-            call(
-                transform, fill, swap, x, x_last, c, depth, h, w, top - top_at * m, left - left_at * m, m, image, here, rows,
-                cols, c0, v, point, v_tile, part,
-            )  # fmt: skip
-        begin = task * width if stage == 2 else 0
-        for j0 in range(begin, min(o, begin + width) if stage == 2 else o if stage == 0 else 0, width):
-            call(
-                columns, block, apply, swap, v, point, v_tile, c, weights, size, o, j0, min(width, o - j0), bias,
-                residual, out, depth, oh, ow, out_last, m, image, here, rows, cols, top_at * m, left_at * m, code, a, bb, sums,
-                width, m_tile, part,
-            )  # fmt: skip
+        for c0 in range(begin, min(p.c, begin + 16) if stage == 1 else p.c if stage == 0 else 0, 16):
+            call(p.transform, p, tiles, x, c0, v, part)
+        begin = task * p.width if stage == 2 else 0
+        for j0 in range(begin, min(p.o, begin + p.width) if stage == 2 else p.o if stage == 0 else 0, p.width):
+            call(p.columns, p, tiles, out, residual, j0, v, sums, part)
 
 
 def _apart(floats: int) -> int:
@@ -324,12 +352,12 @@ def winograd(
     v_tile, m_tile, block_tiles = _apart(points * panels_of(c)), _apart(points * width), some_images * some_rows * some_cols
     inputs, outputs = (some_rows * m + 2) * (some_cols * m + 2), 0 if out_last else some_rows * some_cols * m * m
     sizes = block_tiles * v_tile, block_tiles * m_tile, PANEL * (max(inputs, outputs) + 1)
-    given = (
-        transform.address, columns.address, fill.address, swap.address, block.address, apply.address, address(x), address(out),
-        address(residual), int(x_last), int(out_last), images, depth, c, h, w, o, oh, ow, pads[2], pads[4], m,
-        address(packed.weights), packed.weights.shape[1], address(packed.bias), *spell(activation), some_images, some_rows,
-        some_cols, width, v_tile, m_tile,
+    plan = Plan(
+        transform.address, columns.address, fill.address, swap.address, block.address, apply.address, int(x_last), int(out_last),
+        images, depth, c, h, w, o, oh, ow, pads[2], pads[4], m, address(packed.weights), packed.weights.shape[1],
+        address(packed.bias), spell(activation), some_images, some_rows, some_cols, width, panels_of(c), v_tile, m_tile,
     )  # fmt: skip
+    given = plan, address(x), address(out), address(residual)
     shared = scratch(sizes[0] if alone else 0)
 
     def stage(number: int, first: int, last: int) -> None:

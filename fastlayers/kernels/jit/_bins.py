@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from ._njit import emitted, inner
 from ._tile import integer, zero
 from ._vector import F32, WIDTH, Emit, V
 
-__all__ = ["bins"]
+__all__ = ["Edges", "Part", "bins"]
 
 LONG = 4 * WIDTH  # numbers of a bin's line from which they are folded in vectors
 
@@ -85,20 +86,45 @@ def _columns(e: Emit, mean: V, line: V, rows: V, table: V, count: V, c: V, y: V)
     e.switch(mean * 2 + e.select(c > 1, e.i64(1), e.i64(0)), cases)
 
 
+class Part(NamedTuple):
+    """`cols` columns of an image with c channels, its planes and rows so many floats apart."""
+
+    at: int
+    plane: int
+    row: int
+    cols: int
+    c: int
+
+
+class Edges(NamedTuple):
+    """Pairs (first, end) of the bins of every axis, of which the last two have ny and nx."""
+
+    z: int
+    y: int
+    x: int
+    ny: int
+    nx: int
+
+
 @inner
-def bins(
-    mean: int, x: int, plane: int, row: int, cols: int, c: int, z: int, y: int, table: int, ny: int, nx: int, line: int, out: int,
-    first: int, last: int,
-) -> None:  # fmt: skip
-    """Rows first .. last - 1 of bins of an image of `cols` columns with c channels, rows and planes `row` and `plane` floats
-    apart; z, y, table: pairs (first, end) of the bins of every axis; line: room for cols * c floats."""
+def bins(mean: int, x: Part, edges: Edges, line: int, out: int, first: int, last: int) -> None:
+    """Rows first .. last - 1 of bins; line: room for a row of the image."""
     for r in range(first, last):
-        z0, z1, y0, y1 = integer(z, r // ny * 2), integer(z, r // ny * 2 + 1), integer(y, r % ny * 2), integer(y, r % ny * 2 + 1)
-        to, folded, at = out + 4 * (r - first) * nx * c, max(z1 - z0, 0) * max(y1 - y0, 0), x + 4 * (z0 * plane + y0 * row)
+        z0, z1, y0, y1 = (
+            integer(edges.z, r // edges.ny * 2),
+            integer(edges.z, r // edges.ny * 2 + 1),
+            integer(edges.y, r % edges.ny * 2),
+            integer(edges.y, r % edges.ny * 2 + 1),
+        )
+        to, folded, at = (
+            out + 4 * (r - first) * edges.nx * x.c,
+            max(z1 - z0, 0) * max(y1 - y0, 0),
+            x.at + 4 * (z0 * x.plane + y0 * x.row),
+        )
         if folded > 1:
-            _line(mean, at, z1 - z0, plane, y1 - y0, row, line, cols * c)
+            _line(mean, at, z1 - z0, x.plane, y1 - y0, x.row, line, x.cols * x.c)
             at = line
         if folded > 0:
-            _columns(mean, at, folded, table, nx, c, to)
+            _columns(mean, at, folded, edges.x, edges.nx, x.c, to)
         else:
-            zero(to, nx * c)
+            zero(to, edges.nx * x.c)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from llvmlite import ir
 
 from ..table import KINDS
 from ._njit import emitted, inner
+from ._records import Int, Real, Rows
 from ._tile import PANEL, integer
-from ._vector import F32, I8, I32, I64, WIDTH, Emit, Float, Integer, V, has
+from ._vector import F32, I8, I32, I64, WIDTH, Emit, Integer, V, has
 
-__all__ = ["quad_rows", "tap_channels"]
+__all__ = ["Finish", "quad_rows", "tap_channels"]
 
 NV = PANEL // WIDTH
 HEIGHTS = (8, 4, 2, 1) if WIDTH == 16 else (4, 2, 1)  # rows of a tile
@@ -56,20 +58,30 @@ def _finish(e: Emit, target: str, total: V, column: V, factor: V, shift: V, scal
     e.store(to, e.convert(whole, I8, "trunc"), mask)
 
 
+class Finish(NamedTuple):
+    """What follows a sum: a constant a column, and its way to the kind `target`, of `item` bytes; factor, scale, shift and value
+    as `qconv` has them."""
+
+    constant: Int
+    factor: Int
+    shift: Int
+    scale: Real
+    value: Int
+    target: Int
+    item: Int
+
+
 @emitted
-def _tile(
-    e: Emit, size: V, rows: V, runs: V, nruns: V, b: V, stride: V, cols: V, constant: V, zero: V, sums: V, factor: V, shift: V,
-    scale: Float, value: V, target: V, out: V, line: V,
-) -> None:  # fmt: skip
+def _tile(e: Emit, size: V, left: Rows, b: V, stride: V, cols: V, zero: V, sums: V, end: Finish, out: V, line: V) -> None:
     """Rows by panels of b, `stride` bytes apart. size: 16 panels + rows; sums: of the rows' bytes, where `zero` is not 0."""
     ints = e.vector(I32)
 
     def case(height: int, panels: int) -> None:
-        row = [e.load(e.at(rows, i, 8), I64) for i in range(height)]
+        row = [e.load(e.at(left.at, i, 8), I64) for i in range(height)]
         total = [[e.var(e.constant(ints, 0)) for _ in range(panels * NV)] for _ in range(height)]
         place = e.var(b)
-        with e.loop(0, nruns) as r:
-            start, count = (e.load(e.at(runs, r * 2 + part, 8), I64) for part in range(2))
+        with e.loop(0, left.count) as r:
+            start, count = (e.load(e.at(left.runs, r * 2 + part, 8), I64) for part in range(2))
             with e.loop(0, count) as k:
                 at = place.get()
                 terms = [e.load(at + stride * p + 4 * WIDTH * v, ints) for p in range(panels) for v in range(NV)]
@@ -78,23 +90,23 @@ def _tile(
                     for j, term in enumerate(terms):
                         total[i][j].set(_dot(e, total[i][j].get(), x, term))
                 place.set(at + 4 * PANEL)
-        factor_of = e.splat(scale)
+        factor_of = e.splat(end.scale)
 
-        def end(name: str) -> None:
+        def finish(name: str) -> None:
             bytes_ = 1 if name in ("uint8", "int8") else 4
             for j in range(panels * NV):
                 column = e.i64(j * WIDTH)
                 mask = e.mask(cols - column)
-                fixed = e.load(e.at(constant, column), ints)
+                fixed = e.load(e.at(end.constant, column), ints)
                 for i in range(height):
                     whole = e.var(total[i][j].get() + fixed)
                     with e.when(zero.differs(0)):
                         many = e.splat(e.load(e.at(sums, i), I32))
                         whole.set(whole.get() - many * e.load(e.at(zero, column), ints))
                     to = out + line * i + bytes_ * WIDTH * j
-                    _finish(e, name, whole.get(), column, factor, shift, factor_of, value, to, mask)
+                    _finish(e, name, whole.get(), column, end.factor, end.shift, factor_of, end.value, to, mask)
 
-        e.switch(target, {KINDS[name]: partial(end, name) for name in _TARGETS})
+        e.switch(end.target, {KINDS[name]: partial(finish, name) for name in _TARGETS})
 
     cases: dict[int, Callable[[], None]] = {
         16 * panels + height: partial(case, height, panels) for panels in sorted({1, PANELS}) for height in HEIGHTS
@@ -116,23 +128,18 @@ def _put(e: Emit, place: V, index: V, value: V) -> None:
 
 
 @inner
-def quad_rows(
-    rows: int, m: int, runs: int, nruns: int, quads: int, b: int, n: int, constant: int, zero: int, sums: int, factor: int,
-    shift: int, scale: float, value: int, target: int, item: int, out: int, line: int,
-) -> None:  # fmt: skip
-    """n columns of out, lines `line` bytes apart, for m rows, whose addresses are `rows`; runs: pairs of offset in bytes, quads.
+def quad_rows(left: Rows, m: int, quads: int, b: int, n: int, zero: int, sums: int, end: Finish, out: int, line: int) -> None:
+    """n columns of out, lines `line` bytes apart, for m rows, whose runs are pairs of offset in bytes, quads.
 
     Args:
-        constant: what is added to every column's sums; zero: 0, or what the sums of a row's bytes are multiplied by, which is
-            taken away.
-        sums: room for m numbers. factor, shift, scale, value, target: as `qconv` has them.
+        zero: 0, or what the sums of a row's bytes are multiplied by, which is taken away. sums: room for m numbers.
     """
     if zero != 0:
         for i in range(m):
             total = 0
-            for r in range(nruns):
-                for k in range(integer(runs, 2 * r + 1)):
-                    total += _quad_sum(integer(rows, i) + integer(runs, 2 * r) + 4 * k)
+            for r in range(left.count):
+                for k in range(integer(left.runs, 2 * r + 1)):
+                    total += _quad_sum(integer(left.at, i) + integer(left.runs, 2 * r) + 4 * k)
             _put(sums, i, total)
     stride, whole, j = 4 * PANEL * quads, n // PANEL, 0
     while j * PANEL < n:
@@ -142,32 +149,32 @@ def quad_rows(
             height = HEIGHTS[0]
             while height > m - i:
                 height //= 2
+            here = Finish(
+                end.constant + 4 * at, end.factor + 4 * at if end.factor != 0 else 0, end.shift + 4 * at if end.shift != 0 else 0,
+                end.scale, end.value, end.target, end.item,
+            )  # fmt: skip
             _tile(
-                16 * p + height, rows + 8 * i, runs, nruns, b + stride * j, stride, n - at, constant + 4 * at,
-                zero + 4 * at if zero != 0 else 0, sums + 4 * i, factor + 4 * at if factor != 0 else 0,
-                shift + 4 * at if shift != 0 else 0, scale, value, target, out + line * i + item * at, line,
+                16 * p + height, Rows(left.at + 8 * i, left.runs, left.count), b + stride * j, stride, n - at,
+                zero + 4 * at if zero != 0 else 0, sums + 4 * i, here, out + line * i + end.item * at, line,
             )  # fmt: skip
             i += height
         j += p
 
 
 @emitted
-def tap_channels(
-    e: Emit, x: V, taps: V, count: V, weights: V, wide: V, channels: V, constant: V, factor: V, shift: V, scale: Float, value: V,
-    target: V, item: V, out: V,
-) -> None:  # fmt: skip
+def tap_channels(e: Emit, x: V, taps: V, count: V, weights: V, wide: V, channels: V, end: Finish, out: V) -> None:
     """One pixel of a kernel with one weight a tap and channel: taps: their places, in bytes; weights: int16 [taps][wide]."""
-    factor_of, short = e.splat(scale), ir.IntType(16)
+    factor_of, short = e.splat(end.scale), ir.IntType(16)
 
     def case(name: str) -> None:
         def body(i: V, mask: V | None) -> None:
-            total = e.var(e.load(e.at(constant, i), e.vector(I32)))
+            total = e.var(e.load(e.at(end.constant, i), e.vector(I32)))
             with e.loop(0, count) as t:
                 byte = e.load(x + e.load(e.at(taps, t, 8), I64) + i, e.vector(I8), mask)
                 factor_here = e.load(e.at(weights, t * wide + i, 2), e.vector(short))
                 total.set(total.get() + e.convert(byte, I32, "zext") * e.convert(factor_here, I32, "sext"))
-            _finish(e, name, total.get(), i, factor, shift, factor_of, value, out + item * i, mask)
+            _finish(e, name, total.get(), i, end.factor, end.shift, factor_of, end.value, out + end.item * i, mask)
 
         e.vectors(channels, body)
 
-    e.switch(target, {KINDS[name]: partial(case, name) for name in _TARGETS})
+    e.switch(end.target, {KINDS[name]: partial(case, name) for name in _TARGETS})

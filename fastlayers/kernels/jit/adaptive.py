@@ -4,11 +4,12 @@ pooling."""
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from ..table import REDUCE
-from ._bins import bins
+from ._bins import Edges, Part, bins
 from ._njit import call, kernel
 from ._threads import address, scratch, spread
 from .pooling import avg_pool, max_pool
@@ -16,18 +17,30 @@ from .pooling import avg_pool, max_pool
 __all__ = ["adaptive_pool"]
 
 
+class Plan(NamedTuple):
+    """Images of `image` floats; the rows of bins of each are cut into `parts`."""
+
+    bins: int
+    mean: int
+    image: int
+    plane: int
+    row: int
+    cols: int
+    c: int
+    nz: int
+    edges: Edges
+    parts: int
+
+
 @kernel
-def _adaptive(
-    bins: int, mean: int, x: int, out: int, image: int, plane: int, row: int, cols: int, c: int, z: int, y: int, table: int,
-    nz: int, ny: int, nx: int, parts: int, line: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Tasks: one of `parts` shares of the rows of bins of an image."""
-    rows = nz * ny
+def _adaptive(p: Plan, x: int, out: int, line: int, first: int, last: int) -> None:
+    """Tasks: parts of images."""
+    rows = p.nz * p.edges.ny
     for task in range(first, last):
-        number, part = task // parts, task % parts
-        begin, end = rows * part // parts, rows * (part + 1) // parts
-        to = out + 4 * (number * rows + begin) * nx * c
-        call(bins, mean, x + 4 * number * image, plane, row, cols, c, z, y, table, ny, nx, line, to, begin, end)
+        number, part = task // p.parts, task % p.parts
+        begin, end = rows * part // p.parts, rows * (part + 1) // p.parts
+        to = out + 4 * (number * rows + begin) * p.edges.nx * p.c
+        call(p.bins, p.mean, Part(x + 4 * number * p.image, p.plane, p.row, p.cols, p.c), p.edges, line, to, begin, end)
 
 
 @lru_cache(maxsize=64)
@@ -59,11 +72,13 @@ def adaptive_pool(x: np.ndarray, out: np.ndarray, op: int, channels_last: bool) 
     tables = [_ends(n, o) for n, o in zip(size, to, strict=True)]
     parts = to[0] * to[1] if channels_last else 1
 
+    plan = Plan(
+        bins.address, int(mean), size[0] * size[1] * row, size[1] * row, row, size[2], c, to[0],
+        Edges(*map(address, tables), *to[1:]), parts,
+    )  # fmt: skip
+
     def run(first: int, last: int) -> None:
         line = scratch(row)
-        _adaptive(
-            bins.address, int(mean), address(x), address(out), size[0] * size[1] * row, size[1] * row, row, size[2], c,
-            *map(address, tables), *to, parts, address(line), first, last,
-        )  # fmt: skip
+        _adaptive(plan, address(x), address(out), address(line), first, last)
 
     spread(images * parts, x.size * 4.0, run)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -71,49 +72,66 @@ def _halved(e: Emit, x: V, y: V, n: V) -> None:
         e.store(e.at(y, i), e.load(e.at(x, i * 2), F32))
 
 
+class Plan(NamedTuple):
+    """Blocks of rows x cols items, steps in items; sizes: [outer][size, x, out step]. A task has a `group` of blocks, or one of
+    the pieces of a block."""
+
+    swap: int
+    item: int
+    rows: int
+    x_row: int
+    out_row: int
+    cols: int
+    x_col: int
+    out_col: int
+    outer: int
+    sizes: int
+    group: int
+    pieces: int
+    blocks: int
+
+
 @kernel
-def _move(
-    swap: int, x: int, out: int, item: int, rows: int, x_row: int, out_row: int, cols: int, x_col: int, out_col: int, outer: int,
-    sizes: int, group: int, pieces: int, blocks: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Tasks: `group` blocks of rows x cols items, or pieces of a block. Steps in items; sizes: [outer][size, x, out step]."""
+def _move(p: Plan, x: int, out: int, first: int, last: int) -> None:
     for task in range(first, last):
-        r0, r1, c0, c1 = 0, rows, 0, cols
-        begin, end = task * group, min(blocks, (task + 1) * group)
-        if pieces > 1:
-            begin, piece = task // pieces, task % pieces
+        r0, r1, c0, c1 = 0, p.rows, 0, p.cols
+        begin, end = task * p.group, min(p.blocks, (task + 1) * p.group)
+        if p.pieces > 1:
+            begin, piece = task // p.pieces, task % p.pieces
             end = begin + 1
-            units = (max(rows, cols) + UNIT - 1) // UNIT
-            start, stop = units * piece // pieces * UNIT, units * (piece + 1) // pieces * UNIT
-            if rows >= cols:
-                r0, r1 = start, min(rows, stop)
+            units = (max(p.rows, p.cols) + UNIT - 1) // UNIT
+            start, stop = units * piece // p.pieces * UNIT, units * (piece + 1) // p.pieces * UNIT
+            if p.rows >= p.cols:
+                r0, r1 = start, min(p.rows, stop)
             else:
-                c0, c1 = start, min(cols, stop)
+                c0, c1 = start, min(p.cols, stop)
         for number in range(begin, end):
-            rest, from_, to = number, r0 * x_row + c0 * x_col, r0 * out_row + c0 * out_col
-            for axis in range(outer - 1, -1, -1):
-                at = rest % integer(sizes, 3 * axis)
-                rest //= integer(sizes, 3 * axis)
-                from_ += at * integer(sizes, 3 * axis + 1)
-                to += at * integer(sizes, 3 * axis + 2)
-            from_, to = x + from_ * item, out + to * item
+            rest, from_, to = number, r0 * p.x_row + c0 * p.x_col, r0 * p.out_row + c0 * p.out_col
+            for axis in range(p.outer - 1, -1, -1):
+                at = rest % integer(p.sizes, 3 * axis)
+                rest //= integer(p.sizes, 3 * axis)
+                from_ += at * integer(p.sizes, 3 * axis + 1)
+                to += at * integer(p.sizes, 3 * axis + 2)
+            from_, to = x + from_ * p.item, out + to * p.item
             m, n = r1 - r0, c1 - c0
-            if item == 4 and x_row == 1 and out_col == 1 and n == 2 and out_row == 2:
-                _paired(from_, x_col, to, m)
-            elif item == 4 and x_row == 1 and out_col == 1 and n > 2 and m > 2:
-                call(swap, from_, x_col, to, out_row, n, m)
+            if p.item == 4 and p.x_row == 1 and p.out_col == 1 and n == 2 and p.out_row == 2:
+                _paired(from_, p.x_col, to, m)
+            elif p.item == 4 and p.x_row == 1 and p.out_col == 1 and n > 2 and m > 2:
+                call(p.swap, from_, p.x_col, to, p.out_row, n, m)
             elif n < m and n < 8:  # short lines: along the rows
                 for c in range(n):
-                    _items(item, from_ + c * x_col * item, x_row * item, to + c * out_col * item, out_row * item, m)
+                    _items(
+                        p.item, from_ + c * p.x_col * p.item, p.x_row * p.item, to + c * p.out_col * p.item, p.out_row * p.item, m
+                    )
             else:
                 for r in range(m):
-                    line, target = from_ + r * x_row * item, to + r * out_row * item
-                    if x_col == 1 and out_col == 1 and n * item >= LINE:
-                        _bytes(line, target, n * item)
-                    elif x_col == 2 and out_col == 1 and item == 4:
+                    line, target = from_ + r * p.x_row * p.item, to + r * p.out_row * p.item
+                    if p.x_col == 1 and p.out_col == 1 and n * p.item >= LINE:
+                        _bytes(line, target, n * p.item)
+                    elif p.x_col == 2 and p.out_col == 1 and p.item == 4:
                         _halved(line, target, n)
                     else:
-                        _items(item, line, x_col * item, target, out_col * item, n)
+                        _items(p.item, line, p.x_col * p.item, target, p.out_col * p.item, n)
 
 
 def _ordered(axes: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
@@ -161,10 +179,8 @@ def copy(
     pieces = -(-block * itemsize // TASK)
     group = max(1, TASK // (block * itemsize))
     sizes = np.array(axes, np.int64)
-    given = (
-        swap.address, address(x) + x_offset * itemsize, address(out) + out_offset * itemsize, itemsize, *rows, *cols, len(axes),
-        address(sizes), group, pieces, blocks,
-    )  # fmt: skip
+    plan = Plan(swap.address, itemsize, *rows, *cols, len(axes), address(sizes), group, pieces, blocks)
+    given = plan, address(x) + x_offset * itemsize, address(out) + out_offset * itemsize
     tasks = blocks * pieces if pieces > 1 else -(-blocks // group)
     spread(tasks, 1.0 * block * blocks * itemsize, lambda first, last: _move(*given, first, last))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ..reference.padding import padded
 from ..table import PAD_MODES
 from ._band import copy_row
 from ._njit import emitted, kernel
+from ._records import Axes
 from ._threads import address, spread
 from ._tile import integer
 from ._vector import F32, Emit, Float, V
@@ -30,32 +32,42 @@ def _number(e: Emit, x: V, y: V) -> None:
     e.store(y, e.load(x, F32))
 
 
+class Plan(NamedTuple):
+    """Tables of where in x a position of out is, or -1; of the last axis 0, if all are outside but x's own, which come after
+    `left`. A task has `step` of the rows."""
+
+    size: Axes
+    inner: int
+    to: Axes
+    left: int
+    places: Axes
+    value: float
+    rows: int
+    step: int
+
+
 @kernel
-def _pad(
-    x: int, out: int, size_d: int, size_h: int, size_w: int, inner: int, rows_d: int, rows_h: int, cols: int, left: int,
-    places_d: int, places_h: int, places_w: int, value: float, rows: int, step: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Tasks: `step` rows of out. places: where in x a position of out is, or -1."""
-    right = left + size_w
-    for r in range(first * step, min(rows, last * step)):
-        plane, to = r // rows_h, out + 4 * r * cols * inner
-        z, y = integer(places_d, plane % rows_d), integer(places_h, r % rows_h)
+def _pad(p: Plan, x: int, out: int, first: int, last: int) -> None:
+    right = p.left + p.size.w
+    for r in range(first * p.step, min(p.rows, last * p.step)):
+        plane, to = r // p.to.h, out + 4 * r * p.to.w * p.inner
+        z, y = integer(p.places.d, plane % p.to.d), integer(p.places.h, r % p.to.h)
         if z < 0 or y < 0:
-            _fill(to, cols * inner, value)
+            _fill(to, p.to.w * p.inner, p.value)
             continue
-        row = x + 4 * ((plane // rows_d * size_d + z) * size_h + y) * size_w * inner
-        if places_w == 0:
-            _fill(to, left * inner, value)
-            _fill(to + 4 * right * inner, (cols - right) * inner, value)
+        row = x + 4 * ((plane // p.to.d * p.size.d + z) * p.size.h + y) * p.size.w * p.inner
+        if p.places.w == 0:
+            _fill(to, p.left * p.inner, p.value)
+            _fill(to + 4 * right * p.inner, (p.to.w - right) * p.inner, p.value)
         else:
             for side in range(2):
-                for i in range(0 if side == 0 else right, left if side == 0 else cols):
-                    at = row + 4 * integer(places_w, i) * inner
-                    if inner == 1:
+                for i in range(0 if side == 0 else right, p.left if side == 0 else p.to.w):
+                    at = row + 4 * integer(p.places.w, i) * p.inner
+                    if p.inner == 1:
                         _number(at, to + 4 * i)
                     else:
-                        copy_row(at, to + 4 * i * inner, inner)
-        copy_row(row, to + 4 * left * inner, size_w * inner)
+                        copy_row(at, to + 4 * i * p.inner, p.inner)
+        copy_row(row, to + 4 * p.left * p.inner, p.size.w * p.inner)
 
 
 @lru_cache(maxsize=64)
@@ -76,5 +88,5 @@ def pad(x: np.ndarray, out: np.ndarray, pads: Sequence[int], mode: int, value: f
         tables[2] = 0
     rows = o * to[0] * to[1]
     step = max(1, TASK // (to[2] * inner))
-    given = address(x), address(out), *size, inner, *to, int(pads[4]), *tables, value, rows, step
+    given = Plan(Axes(*size), inner, Axes(*to), int(pads[4]), Axes(*tables), value, rows, step), address(x), address(out)
     spread(-(-rows // step), out.size * 4.0, lambda first, last: _pad(*given, first, last))

@@ -10,11 +10,13 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from ..table import REDUCE
 from ._njit import emitted, kernel
+from ._records import Axes, Int, Steps
 from ._threads import address, scratch, spread
 from ._tile import integer
 from ._vector import WIDTH, Emit, Float, V
@@ -35,38 +37,44 @@ def _start(average: bool) -> float:
     return 0.0 if average else -math.inf
 
 
+class Planes(NamedTuple):
+    """`lines` rows, so many floats apart."""
+
+    at: Int
+    apart: Int
+    lines: Int
+
+
 @emitted
-def _down(
-    e: Emit, average: V, x: V, n: V, z_count: V, z_step: V, windows: V, y_count: V, y_step: V, w: V, to: V, apart: V, lines: V
-) -> None:  # fmt: skip
-    """For every one of the lines: to[i] = the fold of z_count x y_count rows of n numbers, the first where `windows` says."""
+def _down(e: Emit, average: V, x: V, n: V, z: Steps, down: Steps, windows: V, w: V, to: Planes) -> None:
+    """For every one of the lines: to[i] = the fold of z x down rows of n numbers, the first where `windows` says."""
 
     def case(mean: bool, rows: int) -> Callable[[], None]:
         def emit() -> None:
-            with e.loop(0, lines) as r:
+            with e.loop(0, to.lines) as r:
                 from_ = e.at(x, e.load(e.at(windows, r * 2, 8), r.kind) * w)
-                target = e.at(to, r * apart)
+                target = e.at(to.at, r * to.apart)
 
                 def body(i: V, mask: V | None) -> None:
                     line = e.at(from_, i)
                     if rows:
                         value = e.load(line, mask=mask)
                         for number in range(1, rows):
-                            value = _take(e, mean, value, e.load(e.at(line, y_step * number), mask=mask))
+                            value = _take(e, mean, value, e.load(e.at(line, down.step * number), mask=mask))
                         e.store(e.at(target, i), value, mask)
                         return
                     total = e.var(e.f(_start(mean)))
-                    with e.loop(0, z_count) as z, e.loop(0, y_count) as y:
-                        total.set(_take(e, mean, total.get(), e.load(e.at(line, z * z_step + y * y_step), mask=mask)))
+                    with e.loop(0, z.count) as plane, e.loop(0, down.count) as y:
+                        total.set(_take(e, mean, total.get(), e.load(e.at(line, plane * z.step + y * down.step), mask=mask)))
                     e.store(e.at(target, i), total.get(), mask)
 
                 e.vectors(n, body)
 
         return emit
 
-    known = z_count.equals(1) & (y_count > 0) & (y_count <= WRITTEN)
+    known = z.count.equals(1) & (down.count > 0) & (down.count <= WRITTEN)
     cases = {mean * 8 + rows: case(bool(mean), rows) for mean in (0, 1) for rows in range(WRITTEN + 1)}
-    e.switch(average * 8 + e.select(known, y_count, e.i64(0)), cases)
+    e.switch(average * 8 + e.select(known, down.count, e.i64(0)), cases)
 
 
 @emitted
@@ -78,21 +86,19 @@ def _border(e: Emit, average: V, to: V, n: V) -> None:
 
 
 @emitted
-def _along(
-    e: Emit, average: V, rows: V, apart: V, lines: V, taps: V, tap: V, stride: V, shares: V, each: V, all_: Float, y: V, n: V
-) -> None:  # fmt: skip
+def _along(e: Emit, average: V, rows: Planes, taps: Steps, stride: V, shares: V, each: V, all_: Float, y: V, n: V) -> None:
     """For every one of the lines: y[i] = the fold of `taps` values from row[i * stride] on, times all_ * each[line] * shares[i]
     for an average."""
     kind = e.select(stride > 2, e.i64(3), stride)
 
     def case(mean: bool, step: int, known: int) -> Callable[[], None]:
         def emit() -> None:
-            with e.loop(0, lines) as line:
-                row, to = e.at(rows, line * apart), e.at(y, line * n)
+            with e.loop(0, rows.lines) as line:
+                row, to = e.at(rows.at, line * rows.apart), e.at(y, line * n)
                 factor = e.splat(all_ * e.load(e.at(each, line), all_.kind)) if mean else None
 
                 def load(at: V, t: V) -> V:
-                    return e.strided(e.at(row, at * stride + t * tap), step if step < 3 else stride)
+                    return e.strided(e.at(row, at * stride + t * taps.step), step if step < 3 else stride)
 
                 def pair(at: V, t: int) -> tuple[V, V]:
                     place = e.at(row, at * 2 + t)
@@ -110,7 +116,7 @@ def _along(
                             value = _take(e, mean, value, other)
                     else:
                         total = e.var(e.f(_start(mean)))
-                        with e.loop(0, taps) as t:
+                        with e.loop(0, taps.count) as t:
                             total.set(_take(e, mean, total.get(), load(i, t)))
                         value = total.get()
                     if factor is not None:
@@ -121,8 +127,8 @@ def _along(
 
         return emit
 
-    few = (taps > 1) & (taps <= WRITTEN) & (kind.equals(1) | (kind.equals(2) & tap.equals(1)))
-    number = (average * 4 + kind) * 8 + e.select(few, taps, e.i64(0))
+    few = (taps.count > 1) & (taps.count <= WRITTEN) & (kind.equals(1) | (kind.equals(2) & taps.step.equals(1)))
+    number = (average * 4 + kind) * 8 + e.select(few, taps.count, e.i64(0))
     cases = {(mean * 4 + step) * 8: case(bool(mean), step, 0) for mean in (0, 1) for step in (1, 2, 3)}
     cases |= {
         (mean * 4 + step) * 8 + known: case(bool(mean), step, known)
@@ -134,27 +140,25 @@ def _along(
 
 
 @emitted
-def _pixel(
-    e: Emit, average: V, x: V, c: V, z_count: V, z_step: V, y_count: V, y_step: V, x_count: V, x_step: V, share: Float, y: V
-) -> None:  # fmt: skip
+def _pixel(e: Emit, average: V, x: V, c: V, z: Steps, down: Steps, along: Steps, share: Float, y: V) -> None:
     def case(mean: bool, side: int) -> Callable[[], None]:
         def body(i: V, mask: V | None) -> None:
             total = e.var(e.f(_start(mean)))
             if side:
                 for row, column in itertools.product(range(side), repeat=2):
-                    at = e.at(x, y_step * row + x_step * column + i)
+                    at = e.at(x, down.step * row + along.step * column + i)
                     total.set(_take(e, mean, total.get(), e.load(at, mask=mask)))
             else:
-                with e.loop(0, z_count) as z, e.loop(0, y_count) as r, e.loop(0, x_count) as p:
-                    at = e.at(x, z * z_step + r * y_step + p * x_step + i)
+                with e.loop(0, z.count) as plane, e.loop(0, down.count) as r, e.loop(0, along.count) as p:
+                    at = e.at(x, plane * z.step + r * down.step + p * along.step + i)
                     total.set(_take(e, mean, total.get(), e.load(at, mask=mask)))
             e.store(e.at(y, i), total.get() * e.splat(share) if mean else total.get(), mask)
 
         return lambda: e.vectors(c, body)
 
-    known = z_count.equals(1) & y_count.equals(x_count) & (x_count > 1) & (x_count <= SIDE)
+    known = z.count.equals(1) & down.count.equals(along.count) & (along.count > 1) & (along.count <= SIDE)
     cases = {mean * 8 + side: case(bool(mean), side) for mean in (0, 1) for side in (0, *range(2, SIDE + 1))}
-    e.switch(average * 8 + e.select(known, x_count, e.i64(0)), cases)
+    e.switch(average * 8 + e.select(known, along.count, e.i64(0)), cases)
 
 
 @emitted
@@ -162,55 +166,64 @@ def _float(e: Emit, place: V, index: V) -> Float:
     return e.load(e.at(place, index), e.f(0).kind.element)
 
 
+class Plan(NamedTuple):
+    """Pools of images. windows: first tap and count of the taps in the image, shares: what sums are multiplied by, along each
+    axis; `apart`: positions from a tap to the next; of the last axis, kernel, stride and padding. c: channels, if they are last.
+    """
+
+    average: int
+    size: Axes
+    to: Axes
+    windows: Axes
+    shares: Axes
+    apart: Axes
+    kw: int
+    sw: int
+    bw: int
+    c: int
+
+
 @kernel
-def _first(
-    average: int, x: int, y: int, h: int, w: int, planes: int, od: int, oh: int, ow: int, windows_d: int, windows_h: int, dd: int,
-    dh: int, shares_d: int, shares_h: int, shares_w: int, kw: int, sw: int, dw: int, bw: int, row: int, apart: int, length: int,
-    first: int, last: int,
-) -> None:  # fmt: skip
-    """Tasks: planes of channels-first images, of `planes` h x w floats. `row`: scratch for ROWS rows and their borders."""
+def _first(p: Plan, x: int, y: int, row: int, apart: int, length: int, first: int, last: int) -> None:
+    """Tasks: planes of channels-first images, of planes. `row`: scratch for ROWS rows and their borders."""
     for i in range(ROWS):
-        _border(average, row + 4 * i * apart, apart)  # all of it: numbers after the last one are read and dropped
-    used = max(0, min(w, length - bw))
+        _border(p.average, row + 4 * i * apart, apart)  # all of it: numbers after the last one are read and dropped
+    used = max(0, min(p.size.w, length - p.bw))
     for plane in range(first, last):
-        source = x + 4 * plane * planes * h * w
-        for oz in range(od):
-            z, z_count = integer(windows_d, 2 * oz), integer(windows_d, 2 * oz + 1)
+        source = x + 4 * plane * p.size.d * p.size.h * p.size.w
+        for oz in range(p.to.d):
+            z, z_count = integer(p.windows.d, 2 * oz), integer(p.windows.d, 2 * oz + 1)
             # Some rows downwards and only then along: values that were just written cannot be read from other places at once.
-            for o0 in range(0, oh, ROWS):
-                end, oy = min(oh, o0 + ROWS), o0
+            for o0 in range(0, p.to.h, ROWS):
+                end, oy = min(p.to.h, o0 + ROWS), o0
                 while oy < end:  # rows of windows with as many rows of the image each
-                    y_count, stop = integer(windows_h, 2 * oy + 1), oy + 1
-                    while stop < end and integer(windows_h, 2 * stop + 1) == y_count:
+                    y_count, stop = integer(p.windows.h, 2 * oy + 1), oy + 1
+                    while stop < end and integer(p.windows.h, 2 * stop + 1) == y_count:
                         stop += 1
-                    _down(
-                        average, source + 4 * z * h * w, used, z_count, dd * h * w, windows_h + 16 * oy, y_count, dh * w, w,
-                        row + 4 * ((oy - o0) * apart + bw), apart, stop - oy,
-                    )  # fmt: skip
+                    to = Planes(row + 4 * ((oy - o0) * apart + p.bw), apart, stop - oy)
+                    deep, down = Steps(z_count, p.apart.d * p.size.h * p.size.w), Steps(y_count, p.apart.h * p.size.w)
+                    _down(p.average, source + 4 * z * p.size.h * p.size.w, used, deep, down, p.windows.h + 16 * oy, p.size.w, to)
                     oy = stop
-                to = y + 4 * ((plane * od + oz) * oh + o0) * ow
-                _along(average, row, apart, end - o0, kw, dw, sw, shares_w, shares_h + 4 * o0, _float(shares_d, oz), to, ow)
+                done, each = y + 4 * ((plane * p.to.d + oz) * p.to.h + o0) * p.to.w, p.shares.h + 4 * o0
+                rows = Planes(row, apart, end - o0)
+                _along(p.average, rows, Steps(p.kw, p.apart.w), p.sw, p.shares.w, each, _float(p.shares.d, oz), done, p.to.w)
 
 
 @kernel
-def _last(
-    average: int, x: int, y: int, h: int, w: int, planes: int, od: int, oh: int, ow: int, windows_d: int, windows_h: int, dd: int,
-    dh: int, shares_d: int, shares_h: int, shares_w: int, windows_w: int, dw: int, c: int, first: int, last: int,
-) -> None:  # fmt: skip
+def _last(p: Plan, x: int, y: int, first: int, last: int) -> None:
     """Tasks: rows of channels-last images."""
     for task in range(first, last):
-        rest, oy = task // oh, task % oh
-        image, oz = rest // od, rest % od
-        z, z_count = integer(windows_d, 2 * oz), integer(windows_d, 2 * oz + 1)
-        top, y_count = integer(windows_h, 2 * oy), integer(windows_h, 2 * oy + 1)
-        line = ((image * planes + z) * h + top) * w
-        rows = _float(shares_d, oz) * _float(shares_h, oy)
-        for ox in range(ow):
-            left, x_count = integer(windows_w, 2 * ox), integer(windows_w, 2 * ox + 1)
-            _pixel(
-                average, x + 4 * (line + left) * c, c, z_count, dd * h * w * c, y_count, dh * w * c, x_count, dw * c,
-                rows * _float(shares_w, ox), y + 4 * (task * ow + ox) * c,
-            )  # fmt: skip
+        rest, oy = task // p.to.h, task % p.to.h
+        image, oz = rest // p.to.d, rest % p.to.d
+        z, z_count = integer(p.windows.d, 2 * oz), integer(p.windows.d, 2 * oz + 1)
+        top, y_count = integer(p.windows.h, 2 * oy), integer(p.windows.h, 2 * oy + 1)
+        line = ((image * p.size.d + z) * p.size.h + top) * p.size.w
+        rows = _float(p.shares.d, oz) * _float(p.shares.h, oy)
+        deep, down = Steps(z_count, p.apart.d * p.size.h * p.size.w * p.c), Steps(y_count, p.apart.h * p.size.w * p.c)
+        for ox in range(p.to.w):
+            left, x_count = integer(p.windows.w, 2 * ox), integer(p.windows.w, 2 * ox + 1)
+            along, share = Steps(x_count, p.apart.w * p.c), rows * _float(p.shares.w, ox)
+            _pixel(p.average, x + 4 * (line + left) * p.c, p.c, deep, down, along, share, y + 4 * (task * p.to.w + ox) * p.c)
 
 
 def places(n: int, out: int, kernel: int, stride: int, dilation: int, low: int, high: int, before: int) -> np.ndarray:
@@ -274,21 +287,21 @@ def _run(
         return
     ints = (tuple(map(int, sizes)) for sizes in (size, to, kernel, stride, dilation, pads))
     shares, windows = tables(*ints, include_pad, share)
-    given = (
-        average, address(x), address(out), *size[1:], size[0], *to, address(windows[0]), address(windows[1]), *dilation[:2],
-        *map(address, shares),
+    plan = Plan(
+        average, Axes(*size), Axes(*to), Axes(*map(address, windows)), Axes(*map(address, shares)), Axes(*dilation), kernel[2],
+        stride[2], pads[4], x.shape[4] if channels_last else 1,
     )  # fmt: skip
     work = 2.0 * out.size * math.prod(kernel)
     if channels_last:
-        rest = address(windows[2]), dilation[2], x.shape[4]
-        spread(x.shape[0] * to[0] * to[1], work, lambda first, last: _last(*given, *rest, first, last))
+        rows = x.shape[0] * to[0] * to[1]
+        spread(rows, work, lambda first, last: _last(plan, address(x), address(out), first, last))
         return
     length = max((to[2] - 1) * stride[2] + (kernel[2] - 1) * dilation[2] + 1, 0)
 
     def run(first: int, last: int) -> None:
         apart = -(-(length + pads[4] + WIDTH * (stride[2] + 3)) // WIDTH) * WIDTH
         row = scratch(ROWS * apart)
-        _first(*given, kernel[2], stride[2], dilation[2], pads[4], address(row), apart, length, first, last)
+        _first(plan, address(x), address(out), address(row), apart, length, first, last)
 
     spread(x.shape[0] * x.shape[1], work, run)
 

@@ -9,14 +9,15 @@ multiply taps with vectors of channels instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..fits import fits, fits_taps, window_of
 from ..table import KINDS
 from ._njit import call, emitted, kernel
-from ._qtile import quad_rows, tap_channels
+from ._qtile import Finish, quad_rows, tap_channels
+from ._records import Axes, Rows
 from ._threads import address, spread
 from ._tile import PANEL, panels_of, put_integer
 from ._vector import I8, I32, Emit, V
@@ -130,70 +131,116 @@ def _byte(e: Emit, x: V, y: V, flip: V) -> None:
     e.store(y, e.load(x, I8) ^ e.convert(flip, I8, "trunc"))
 
 
+class Frame(NamedTuple):
+    """Images of planes x h x w pixels into padded ones, before which are so many positions, whose groups have `room` bytes.
+    flip: bits that are turned, point: what fills up."""
+
+    planes: int
+    h: int
+    w: int
+    groups: int
+    ig: int
+    room: int
+    flip: int
+    point: int
+    before: Axes
+    to: Axes
+
+
+class Pixels(NamedTuple):
+    """Pixels of the result, and bytes from one to the next in the padded input, whose images have so many."""
+
+    to: Axes
+    step: Axes
+    image: int
+
+
+class Deep(NamedTuple):
+    """Kernels with one channel a group: `ntaps` taps, their places in bytes."""
+
+    pixels: Pixels
+    channels: int
+    taps: int
+    ntaps: int
+    weights: int
+    wide: int
+    end: Finish
+
+
+class Plan(NamedTuple):
+    """The product of n images with panels; `group`: bytes of a group in a pixel."""
+
+    quad_rows: int
+    n: int
+    pixels: Pixels
+    group: int
+    groups: int
+    runs: int
+    nruns: int
+    quads: int
+    panels: int
+    og: int
+    wide: int
+    zero: int
+    end: Finish
+
+
 @kernel
-def _lay(
-    x: int, to: int, planes: int, h: int, w: int, groups: int, ig: int, room: int, flip: int, point: int, before_d: int,
-    before_h: int, before_w: int, rows_d: int, rows_h: int, cols: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Rows of images into padded ones, whose groups have `room` bytes."""
+def _lay(p: Frame, x: int, to: int, first: int, last: int) -> None:
+    """Tasks: rows of images."""
     for row in range(first, last):
-        y, plane = row % h, row // h
-        z, image = plane % planes, plane // planes
-        from_ = x + row * w * groups * ig
-        at = to + (((image * rows_d + z + before_d) * rows_h + y + before_h) * cols + before_w) * groups * room
-        if room == ig:
-            _bytes(from_, at, w * groups * ig, flip)
+        y, plane = row % p.h, row // p.h
+        z, image = plane % p.planes, plane // p.planes
+        from_ = x + row * p.w * p.groups * p.ig
+        at = to + (((image * p.to.d + z + p.before.d) * p.to.h + y + p.before.h) * p.to.w + p.before.w) * p.groups * p.room
+        if p.room == p.ig:
+            _bytes(from_, at, p.w * p.groups * p.ig, p.flip)
         else:
             # All quads but the very last one of a row may read what is after their channels.
-            places, rest = w * groups, ig % 4
-            for c in range(0, ig, 4):
-                left = min(4, ig - c)
-                keep, fill = (1 << 8 * left) - 1, 0x01010101 * point & ~((1 << 8 * left) - 1)
-                _quads(from_ + c, ig, at + c, room, places - (1 if left < 4 else 0), flip, keep, fill)
+            places, rest = p.w * p.groups, p.ig % 4
+            for c in range(0, p.ig, 4):
+                left = min(4, p.ig - c)
+                keep, fill = (1 << 8 * left) - 1, 0x01010101 * p.point & ~((1 << 8 * left) - 1)
+                _quads(from_ + c, p.ig, at + c, p.room, places - (1 if left < 4 else 0), p.flip, keep, fill)
             for i in range(places - 1, places):
-                for c in range(ig - rest, ig):
-                    _byte(from_ + i * ig + c, at + i * room + c, flip)
+                for c in range(p.ig - rest, p.ig):
+                    _byte(from_ + i * p.ig + c, at + i * p.room + c, p.flip)
 
 
 @kernel
-def _deep(
-    x: int, out_d: int, out_h: int, out_w: int, step_d: int, step_h: int, step_w: int, image: int, channels: int, taps: int,
-    count: int, weights: int, wide: int, constant: int, factor: int, shift: int, scale: float, value: int, target: int, item: int,
-    out: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Tasks: rows of pixels. Steps in bytes."""
+def _deep(p: Deep, x: int, out: int, first: int, last: int) -> None:
+    """Tasks: rows of pixels."""
+    s = p.pixels
     for row in range(first, last):
-        place = row % out_h * step_h + row // out_h % out_d * step_d + row // (out_h * out_d) * image
-        for i in range(out_w):
-            tap_channels(
-                x + place + i * step_w, taps, count, weights, wide, channels, constant, factor, shift, scale, value, target,
-                item, out + (row * out_w + i) * channels * item,
-            )  # fmt: skip
+        place = row % s.to.h * s.step.h + row // s.to.h % s.to.d * s.step.d + row // (s.to.h * s.to.d) * s.image
+        for i in range(s.to.w):
+            to = out + (row * s.to.w + i) * p.channels * p.end.item
+            tap_channels(x + place + i * s.step.w, p.taps, p.ntaps, p.weights, p.wide, p.channels, p.end, to)
 
 
 @kernel
-def _qconv(
-    quad_rows: int, x: int, n: int, out_d: int, out_h: int, out_w: int, step_d: int, step_h: int, step_w: int, image: int,
-    group: int, groups: int, runs: int, nruns: int, quads: int, panels: int, og: int, wide: int, constant: int, zero: int,
-    factor: int, shift: int, scale: float, value: int, target: int, item: int, out: int, own: int, sums: int, first: int,
-    last: int,
-) -> None:  # fmt: skip
-    """Tasks: ROWS pixels, all groups. Steps in bytes."""
-    pixels = n * out_d * out_h * out_w
-    line = groups * og * item
+def _qconv(p: Plan, x: int, out: int, own: int, sums: int, first: int, last: int) -> None:
+    """Tasks: ROWS pixels, all groups."""
+    s, end = p.pixels, p.end
+    pixels = p.n * s.to.d * s.to.h * s.to.w
+    line = p.groups * p.og * end.item
     for task in range(first, last):
         begin = task * ROWS
         count = min(ROWS, pixels - begin)
-        for g in range(groups):
+        for g in range(p.groups):
             for i in range(count):
                 pixel = begin + i
-                place = pixel % out_w * step_w + pixel // out_w % out_h * step_h + pixel // (out_w * out_h) % out_d * step_d
-                put_integer(own, i, x + pixel // (out_w * out_h * out_d) * image + place + g * group)
-            at = 4 * g * wide
+                row, of_image = pixel // s.to.w, pixel // (s.to.w * s.to.h * s.to.d)
+                place = pixel % s.to.w * s.step.w + row % s.to.h * s.step.h + row // s.to.h % s.to.d * s.step.d
+                put_integer(own, i, x + of_image * s.image + place + g * p.group)
+            at = 4 * g * p.wide
+            here = Finish(
+                end.constant + at, end.factor + at if end.factor != 0 else 0, end.shift + at if end.shift != 0 else 0, end.scale,
+                end.value, end.target, end.item,
+            )  # fmt: skip
             call(
-                quad_rows, own, count, runs, nruns, quads, panels + g * wide * quads * 4, og, constant + at,
-                zero + at if zero != 0 else 0, sums, factor + at if factor != 0 else 0, shift + at if shift != 0 else 0, scale,
-                value, target, item, out + begin * line + g * og * item, line,
+                p.quad_rows, Rows(own, p.runs, p.nruns), count, p.quads, p.panels + g * p.wide * p.quads * 4, p.og,
+                p.zero + at if p.zero != 0 else 0, sums, here, out + begin * line + g * p.og * end.item, line,
             )  # fmt: skip
 
 
@@ -225,10 +272,9 @@ def qconv(
     size = [s + int(pads[2 * i]) + int(pads[2 * i + 1]) for i, s in enumerate((d, h, w))]
     if flip or room != ig or any(pads):
         padded = np.full((n, *size, groups * room), point, np.uint8)
-        lay = (
-            address(given), address(padded), d, h, w, groups, ig, room, flip, point, int(pads[0]), int(pads[2]), int(pads[4]),
-            *size,
-        )  # fmt: skip
+        before = Axes(int(pads[0]), int(pads[2]), int(pads[4]))
+        frame = Frame(d, h, w, groups, ig, room, flip, point, before, Axes(*size))
+        lay = frame, address(given), address(padded)
         spread(n * d * h, 1.0 * given.size, lambda first, last: _lay(*lay, first, last))
         given = padded
     pixel = groups * room
@@ -249,30 +295,30 @@ def qconv(
         target = KINDS["int32"]
     item = out.dtype.itemsize
     space = result.shape[1:4]
-    places = *space, *(s * step for s, step in zip(packed.stride, steps, strict=True)), size[0] * steps[0]
-    end = (
-        address(packed.factor), address(packed.shift), 1.0 if x_scale is None else float(x_scale.reshape(-1)[0]), int(value),
-        target, item, address(result),
+    strides = Axes(*(s * step for s, step in zip(packed.stride, steps, strict=True)))
+    places = Pixels(Axes(*space), strides, size[0] * steps[0])
+    end = Finish(
+        address(constant), address(packed.factor), address(packed.shift),
+        1.0 if x_scale is None else float(x_scale.reshape(-1)[0]), int(value), target, item,
     )  # fmt: skip
     pixels = n * int(np.prod(space))
     if packed.deep:
         table = np.array(taps, np.int64)
-        each_row = (
-            address(given), *places, og, address(table), len(table), address(packed.panels), wide, address(constant), *end
-        )  # fmt: skip
+        each_row = Deep(places, og, address(table), len(table), address(packed.panels), wide, end)
         work = 4.0 * result.size * len(table)
-        spread(n * space[0] * space[1], work, lambda first, last: _deep(*each_row, first, last))
+        spread(n * space[0] * space[1], work, lambda first, last: _deep(each_row, address(given), address(result), first, last))
     else:
         runs = np.array([(tap, each) for tap in taps], np.int64).reshape(-1, 2)
-        rest = (
-            address(given), n, *places, room, groups, address(runs), len(runs), quads, address(packed.panels), og, wide,
-            address(constant), address(packed.zero), *end,
+        plan = Plan(
+            quad_rows.address, n, places, room, groups, address(runs), len(runs), quads, address(packed.panels), og, wide,
+            address(packed.zero), end,
         )  # fmt: skip
-        spread(-(-pixels // ROWS), 1.0 * pixels * groups * og * quads, lambda first, last: _blocks(rest, first, last))
+        work = 1.0 * pixels * groups * og * quads
+        spread(-(-pixels // ROWS), work, lambda first, last: _blocks(plan, given, result, first, last))
     if not out_last:
         out[...] = np.moveaxis(result, 4, 1)
 
 
-def _blocks(rest: tuple[Any, ...], first: int, last: int) -> None:
+def _blocks(plan: Plan, x: np.ndarray, out: np.ndarray, first: int, last: int) -> None:
     own, sums = np.empty(ROWS, np.int64), np.empty(ROWS, np.int32)
-    _qconv(quad_rows.address, *rest, address(own), address(sums), first, last)
+    _qconv(plan, address(x), address(out), address(own), address(sums), first, last)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -17,6 +17,7 @@ from ..reference import quantize as _reference
 from ..table import BINARY, KINDS, REDUCE
 from ._mix import number
 from ._njit import emitted, kernel
+from ._records import Axes, Int, Real, Steps
 from ._threads import address, spread
 from ._tile import integer
 from ._vector import F32, I8, I32, Emit, Float, V
@@ -85,20 +86,33 @@ def _dequantize(e: Emit, x: V, step: V, zero: V, each: V, y: V, n: V, source: V)
     _both(e, each, lambda own: e.switch(source, {KINDS[kind]: partial(case, kind, own) for kind in (*_WHOLE, "int32")}))
 
 
+class Conversion(NamedTuple):
+    """Rows of `cols` numbers of `channels` channels in turns or, if `each`, with a channel a column; `back`: from numbers of the
+    kind. Rows are cut into pieces."""
+
+    back: int
+    kind: int
+    step: int
+    zero: int
+    x_item: int
+    out_item: int
+    channels: int
+    cols: int
+    each: int
+    pieces: int
+
+
 @kernel
-def _convert(
-    back: int, x: int, x_item: int, step: int, zero: int, out: int, out_item: int, rows: int, channels: int, cols: int, each: int,
-    kind: int, pieces: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Tasks: pieces of rows; of one channel each, or (`each`) with a channel a column."""
+def _convert(p: Conversion, x: int, out: int, first: int, last: int) -> None:
+    """Tasks: pieces of rows."""
     for task in range(first, last):
-        row, start = task // pieces, task % pieces * TASK
-        n, c = min(TASK, cols - start), 4 * (start if each != 0 else row % channels)
-        at = row * cols + start
-        if back != 0:
-            _dequantize(x + at * x_item, step + c, zero + c, each, out + at * out_item, n, kind)
+        row, start = task // p.pieces, task % p.pieces * TASK
+        n, c = min(TASK, p.cols - start), 4 * (start if p.each != 0 else row % p.channels)
+        at = row * p.cols + start
+        if p.back != 0:
+            _dequantize(x + at * p.x_item, p.step + c, p.zero + c, p.each, out + at * p.out_item, n, p.kind)
         else:
-            _quantize(x + at * x_item, step + c, zero + c, each, out + at * out_item, n, kind)
+            _quantize(x + at * p.x_item, p.step + c, p.zero + c, p.each, out + at * p.out_item, n, p.kind)
 
 
 def _run(back: int, x: np.ndarray, step: np.ndarray, zero: np.ndarray, out: np.ndarray, kind: int) -> None:
@@ -107,9 +121,8 @@ def _run(back: int, x: np.ndarray, step: np.ndarray, zero: np.ndarray, out: np.n
         return
     rows, cols, each = (o, c, 1) if inner == 1 else (o * c, inner, 0)
     pieces = -(-cols // TASK)
-    given = (
-        back, address(x), x.itemsize, address(step), address(zero), address(out), out.itemsize, rows, c, cols, each, kind, pieces
-    )  # fmt: skip
+    plan = Conversion(back, kind, address(step), address(zero), x.itemsize, out.itemsize, c, cols, each, pieces)
+    given = plan, address(x), address(out)
     spread(rows * pieces, x.size * 4.0, lambda first, last: _convert(*given, first, last))
 
 
@@ -163,14 +176,21 @@ def lookup(x: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
         spread(-(-x.size // TASK), x.size * 2.0, lambda first, last: _lookup(*given, first, last))
 
 
+class Scales(NamedTuple):
+    """Zero points and scales of a, b and the result; of sums, the scales are `quantized_add.factors`, and zeros are 0."""
+
+    a_zero: Real
+    b_zero: Real
+    zero: Int
+    a: Real
+    b: Real
+    out: Real
+
+
 @emitted
-def _qbinary(
-    e: Emit, op: V, kind: V, a: V, b: V, b_step: V, y: V, n: V, a_zero: Float, b_zero: Float, zero: V, a_scale: Float,
-    b_scale: Float, scale: Float,
-) -> None:  # fmt: skip
-    """Of sums, the scales are `quantized_add.factors`, and zeros are 0."""
-    za, zb, sa, sb, s = (e.splat(number) for number in (a_zero, b_zero, a_scale, b_scale, scale))
-    zeros = e.splat(e.convert(zero, I32, "trunc"))
+def _qbinary(e: Emit, op: V, kind: V, a: V, b: V, b_step: V, y: V, n: V, by: Scales) -> None:
+    za, zb, sa, sb, s = (e.splat(number) for number in (by.a_zero, by.b_zero, by.a, by.b, by.out))
+    zeros = e.splat(e.convert(by.zero, I32, "trunc"))
 
     def case(name: str, multiply: bool, own: bool) -> None:
         def body(i: V, mask: V | None) -> None:
@@ -195,17 +215,34 @@ def _qbinary(
     e.switch(kind * 4 + e.select(op.equals(_MULTIPLY), e.i64(2), e.i64(0)) + b_step, cases)
 
 
+class Step(NamedTuple):
+    """Numbers from one to the next along the axes o, m and i."""
+
+    o: int
+    m: int
+    i: int
+
+
+class Both(NamedTuple):
+    """`m` rows of `cols` numbers for each of the first axis, cut into pieces; steps of b."""
+
+    op: int
+    kind: int
+    m: int
+    cols: int
+    step: Step
+    pieces: int
+    by: Scales
+
+
 @kernel
-def _qbinary_rows(
-    op: int, kind: int, a: int, b: int, out: int, m: int, cols: int, step_o: int, step_m: int, step_i: int, a_zero: float,
-    b_zero: float, zero: int, a_scale: float, b_scale: float, scale: float, pieces: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Tasks: pieces of rows; steps of b."""
+def _qbinary_rows(p: Both, a: int, b: int, out: int, first: int, last: int) -> None:
+    """Tasks: pieces of rows."""
     for task in range(first, last):
-        row, start = task // pieces, task % pieces * TASK
-        at, other = row * cols + start, row // m * step_o + row % m * step_m + start * step_i
-        n = min(TASK, cols - start)
-        _qbinary(op, kind, a + at, b + other, step_i, out + at, n, a_zero, b_zero, zero, a_scale, b_scale, scale)
+        row, start = task // p.pieces, task % p.pieces * TASK
+        at, other = row * p.cols + start, row // p.m * p.step.o + row % p.m * p.step.m + start * p.step.i
+        n = min(TASK, p.cols - start)
+        _qbinary(p.op, p.kind, a + at, b + other, p.step.i, out + at, n, p.by)
 
 
 def qbinary(a__omi: np.ndarray, b__omi: np.ndarray, out__omi: np.ndarray, op: int, options: Sequence[Any]) -> None:
@@ -221,30 +258,27 @@ def qbinary(a__omi: np.ndarray, b__omi: np.ndarray, out__omi: np.ndarray, op: in
         o, m, i, sizes = 1, 1, out__omi.size, (1, 1, out__omi.size)
     steps = [step if size > 1 else 0 for size, step in zip(sizes, (sizes[1] * sizes[2], sizes[2], 1), strict=True)]
     pieces = -(-i // TASK)
-    given = (
-        op, kind, address(a__omi), address(b__omi), address(out__omi), m, i, *steps, float(a_zero), float(b_zero), int(zero),
-        float(a_scale), float(b_scale), float(scale), pieces,
-    )  # fmt: skip
+    by = Scales(float(a_zero), float(b_zero), int(zero), float(a_scale), float(b_scale), float(scale))
+    given = Both(op, kind, m, i, Step(*steps), pieces, by), address(a__omi), address(b__omi), address(out__omi)
     spread(o * m * pieces, out__omi.size * 8.0, lambda first, last: _qbinary_rows(*given, first, last))
 
 
 @emitted
 def _qpixel(
-    e: Emit, mean: V, source: V, x: V, c: V, z_count: V, z_step: V, y_count: V, y_step: V, x_count: V, x_step: V,
-    x_zero: V, by: Float, zero: V, y: V,
-) -> None:  # fmt: skip
+    e: Emit, mean: V, source: V, x: V, c: V, z: Steps, down: Steps, along: Steps, x_zero: V, by: Float, zero: V, y: V
+) -> None:
     def case(name: str, average: bool) -> None:
         low = 0 if average else _WHOLE[name][2]
 
         def body(i: V, mask: V | None) -> None:
             total = e.var(e.constant(e.vector(I32), low))
-            with e.loop(0, z_count) as z, e.loop(0, y_count) as r, e.loop(0, x_count) as p:
-                value = _read(e, x + z * z_step + r * y_step + p * x_step, i, mask, name)
+            with e.loop(0, z.count) as d, e.loop(0, down.count) as r, e.loop(0, along.count) as p:
+                value = _read(e, x + d * z.step + r * down.step + p * along.step, i, mask, name)
                 total.set(total.get() + value if average else e.select(value > total.get(), value, total.get()))
             if not average:
                 e.store(y + i, e.convert(total.get(), I8, "trunc"), mask)
                 return
-            taken = e.splat(e.convert(x_zero * z_count * y_count * x_count, I32, "trunc"))
+            taken = e.splat(e.convert(x_zero * z.count * down.count * along.count, I32, "trunc"))
             value = e.convert(total.get() - taken, F32, "sitofp") * e.splat(by)
             e.store(y + i, _steps(e, value, e.splat(e.convert(zero, I32, "trunc")), name), mask)
 
@@ -256,25 +290,36 @@ def _qpixel(
     e.switch(source * 2 + mean, cases)
 
 
+class Pool(NamedTuple):
+    """Windows of images. windows: first tap and count of the taps in the image, along each axis; `apart`: positions from a tap to
+    the next; by: a factor a pixel of an image, for means."""
+
+    mean: int
+    source: int
+    size: Axes
+    c: int
+    to: Axes
+    windows: Axes
+    apart: Axes
+    x_zero: int
+    by: int
+    zero: int
+
+
 @kernel
-def _qpool(
-    mean: int, source: int, x: int, out: int, planes: int, h: int, w: int, c: int, od: int, oh: int, ow: int, windows_d: int,
-    windows_h: int, windows_w: int, dd: int, dh: int, dw: int, x_zero: int, by: int, zero: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Tasks: rows of pixels. windows: first and count of the taps in the image; by: a factor a pixel of an image."""
+def _qpool(p: Pool, x: int, out: int, first: int, last: int) -> None:
+    """Tasks: rows of pixels."""
     for row in range(first, last):
-        oy, oz, image = row % oh, row // oh % od, row // (oh * od)
-        z, z_count, y, y_count = (
-            integer(windows_d, 2 * oz), integer(windows_d, 2 * oz + 1), integer(windows_h, 2 * oy), integer(windows_h, 2 * oy + 1)
-        )  # fmt: skip
-        line = x + ((image * planes + z) * h + y) * w * c
-        for ox in range(ow):
-            left, x_count = integer(windows_w, 2 * ox), integer(windows_w, 2 * ox + 1)
-            factor = number(by, (oz * oh + oy) * ow + ox) if mean != 0 else np.float32(0)
-            _qpixel(
-                mean, source, line + left * c, c, z_count, dd * h * w * c, y_count, dh * w * c, x_count, dw * c, x_zero, factor,
-                zero, out + (row * ow + ox) * c,
-            )  # fmt: skip
+        oy, oz, image = row % p.to.h, row // p.to.h % p.to.d, row // (p.to.h * p.to.d)
+        z, y = integer(p.windows.d, 2 * oz), integer(p.windows.h, 2 * oy)
+        deep = Steps(integer(p.windows.d, 2 * oz + 1), p.apart.d * p.size.h * p.size.w * p.c)
+        down = Steps(integer(p.windows.h, 2 * oy + 1), p.apart.h * p.size.w * p.c)
+        line = x + ((image * p.size.d + z) * p.size.h + y) * p.size.w * p.c
+        for ox in range(p.to.w):
+            at, to = line + integer(p.windows.w, 2 * ox) * p.c, out + (row * p.to.w + ox) * p.c
+            along = Steps(integer(p.windows.w, 2 * ox + 1), p.apart.w * p.c)
+            factor = number(p.by, (oz * p.to.h + oy) * p.to.w + ox) if p.mean != 0 else np.float32(0)
+            _qpixel(p.mean, p.source, at, p.c, deep, down, along, p.x_zero, factor, p.zero, to)
 
 
 def qpool(
@@ -305,9 +350,10 @@ def qpool(
         ]
         with np.errstate(all="ignore"):
             by = np.float32(x_scale) / (np.float32(scale) * (counts[0][:, None, None] * counts[1][:, None] * counts[2]))
-    given = (
-        int(mean), source, address(x), address(out), *size, x.shape[4], *to, *map(address, windows), *dilation, int(x_zero),
+    plan = Pool(
+        int(mean), source, Axes(*size), x.shape[4], Axes(*to), Axes(*map(address, windows)), Axes(*dilation), int(x_zero),
         address(by), int(zero),
     )  # fmt: skip
+    given = plan, address(x), address(out)
     work = 1.0 * out.size * int(np.prod(kernel))
     spread(len(x) * to[0] * to[1], work, lambda first, last: _qpool(*given, first, last))

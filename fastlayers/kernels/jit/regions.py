@@ -7,12 +7,13 @@ average is a sum over rows and columns whose weights are added up once for all c
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from ...errors import ShapeError
 from ..table import REDUCE
-from ._bins import bins
+from ._bins import Edges, Part, bins
 from ._mix import mix, number, put_number
 from ._njit import call, emitted, inner, kernel
 from ._threads import address, scratch, spread
@@ -40,26 +41,36 @@ def _edges(first: np.ndarray, last: np.ndarray, scale: float, count: int, size: 
     return np.stack([low + start[:, None], high + start[:, None]], 2).clip(0, size)
 
 
+class Pool(NamedTuple):
+    """rows x columns bins of each box, whose edges are in tables. c: channels of a position; channels: planes of an image."""
+
+    bins: int
+    c: int
+    channels: int
+    h: int
+    w: int
+    rows: int
+    columns: int
+    edges_y: int
+    edges_x: int
+
+
 @kernel
-def _roi_pool(
-    bins: int, x: int, images: int, out: int, c: int, channels: int, h: int, w: int, rows: int, columns: int, edges_y: int,
-    edges_x: int, own: int, line: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Tasks: boxes. c: channels of a position; channels: planes of an image. own: room for the bins of an axis, and z's one."""
+def _roi_pool(p: Pool, x: int, images: int, out: int, own: int, line: int, first: int, last: int) -> None:
+    """Tasks: boxes. own: room for the bins of an axis, and z's one."""
     put_integer(own, 0, 0)
     put_integer(own, 1, 1)
     for k in range(first, last):
-        left = integer(edges_x, 2 * k * columns)
-        for i in range(2 * columns):  # only the columns under the box are folded
-            put_integer(own, 2 + i, integer(edges_x, 2 * k * columns + i) - left)
-        cols = integer(own, 1 + 2 * columns)
-        for plane in range(channels):
-            at = ((integer(images, k) * channels + plane) * h * w + left) * c
-            to = out + 4 * (k * channels + plane) * rows * columns * c
-            call(
-                bins, 0, x + 4 * at, h * w * c, w * c, cols, c, own, edges_y + 16 * k * rows, own + 16, rows, columns, line, to,
-                0, rows,
-            )  # fmt: skip
+        left = integer(p.edges_x, 2 * k * p.columns)
+        for i in range(2 * p.columns):  # only the columns under the box are folded
+            put_integer(own, 2 + i, integer(p.edges_x, 2 * k * p.columns + i) - left)
+        cols = integer(own, 1 + 2 * p.columns)
+        for plane in range(p.channels):
+            at = ((integer(images, k) * p.channels + plane) * p.h * p.w + left) * p.c
+            to = out + 4 * (k * p.channels + plane) * p.rows * p.columns * p.c
+            part = Part(x + 4 * at, p.h * p.w * p.c, p.w * p.c, cols, p.c)
+            edges = Edges(own, p.edges_y + 16 * k * p.rows, own + 16, p.rows, p.columns)
+            call(p.bins, 0, part, edges, line, to, 0, p.rows)
 
 
 def roi_pool(x: np.ndarray, boxes__k5: np.ndarray, out: np.ndarray, scale: float, channels_last: bool) -> None:
@@ -78,12 +89,11 @@ def roi_pool(x: np.ndarray, boxes__k5: np.ndarray, out: np.ndarray, scale: float
     edges_y = _edges(boxes__k5[:, 2], boxes__k5[:, 4], scale, rows, h)
     edges_x = _edges(boxes__k5[:, 1], boxes__k5[:, 3], scale, columns, w)
 
+    plan = Pool(bins.address, c, channels, h, w, rows, columns, address(edges_y), address(edges_x))
+
     def run(first: int, last: int) -> None:
         own, line = np.empty(2 + 2 * columns, np.int64), scratch(w * c)
-        _roi_pool(
-            bins.address, address(x), address(numbers), address(out), c, channels, h, w, rows, columns, address(edges_y),
-            address(edges_x), address(own), address(line), first, last,
-        )  # fmt: skip
+        _roi_pool(plan, address(x), address(numbers), address(out), address(own), address(line), first, last)
 
     spread(len(out), 100.0 * out.size, run)
 
@@ -153,76 +163,87 @@ def gathered(
         put_integer(counts, bin, count)
 
 
+class Align(NamedTuple):
+    """rows x columns bins of each box. grids: start and step of every box's rows and columns; eaches: how many samples a bin has
+    in both; images: which one each box is in."""
+
+    mix: int
+    gathered: int
+    inside: int
+    sample: int
+    images: int
+    grids: int
+    eaches: int
+    last_axis: int
+    channels: int
+    h: int
+    w: int
+    rows: int
+    columns: int
+
+
 @kernel
-def _mean(
-    mix: int, gathered: int, inside: int, sample: int, x: int, images: int, grids: int, eaches: int, out: int, last_axis: int,
-    channels: int, h: int, w: int, rows: int, columns: int, own: int, weights: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Tasks: boxes. grids: start and step of every box's rows and columns; eaches: how many samples a bin has in both. own: room
-    for 4 + max(h, w), (rows + columns) counts, rows * h + columns * w positions, h * w addresses."""
-    counts_y = own + 8 * (4 + max(h, w))
-    counts_x, at_y = counts_y + 8 * rows, counts_y + 8 * (rows + columns)
-    at_x = at_y + 8 * rows * h
-    lines = at_x + 8 * columns * w
-    weights_y, weights_x = weights + 4 * h * w, weights + 4 * (h * w + rows * h)
+def _mean(p: Align, x: int, out: int, own: int, weights: int, first: int, last: int) -> None:
+    """Tasks: boxes. own: room for 4 + max(h, w), (rows + columns) counts, rows * h + columns * w positions, h * w addresses."""
+    counts_y = own + 8 * (4 + max(p.h, p.w))
+    counts_x, at_y = counts_y + 8 * p.rows, counts_y + 8 * (p.rows + p.columns)
+    at_x = at_y + 8 * p.rows * p.h
+    lines = at_x + 8 * p.columns * p.w
+    weights_y, weights_x = weights + 4 * p.h * p.w, weights + 4 * (p.h * p.w + p.rows * p.h)
     for k in range(first, last):
-        call(gathered, inside, sample, grids + 32 * k, rows, integer(eaches, 2 * k), h, own, counts_y, at_y, weights_y)
-        call(
-            gathered, inside, sample, grids + 32 * k + 16, columns, integer(eaches, 2 * k + 1), w, own, counts_x, at_x, weights_x
-        )
-        image = x + 4 * integer(images, k) * channels * h * w
-        for i in range(rows):
-            for j in range(columns):
+        grid, ny, nx = p.grids + 32 * k, integer(p.eaches, 2 * k), integer(p.eaches, 2 * k + 1)
+        call(p.gathered, p.inside, p.sample, grid, p.rows, ny, p.h, own, counts_y, at_y, weights_y)
+        call(p.gathered, p.inside, p.sample, grid + 16, p.columns, nx, p.w, own, counts_x, at_x, weights_x)
+        image = x + 4 * integer(p.images, k) * p.channels * p.h * p.w
+        for i in range(p.rows):
+            for j in range(p.columns):
                 count = 0
                 for a in range(integer(counts_y, i)):
                     for b in range(integer(counts_x, j)):
-                        place = integer(at_y, i * h + a) * w + integer(at_x, j * w + b)
-                        put_integer(lines, count, image + 4 * place * (channels if last_axis != 0 else 1))
-                        put_number(weights, count, number(weights_y, i * h + a) * number(weights_x, j * w + b))
+                        place = integer(at_y, i * p.h + a) * p.w + integer(at_x, j * p.w + b)
+                        put_integer(lines, count, image + 4 * place * (p.channels if p.last_axis != 0 else 1))
+                        put_number(weights, count, number(weights_y, i * p.h + a) * number(weights_x, j * p.w + b))
                         count += 1
-                if last_axis != 0:
-                    call(mix, lines, weights, count, out + 4 * ((k * rows + i) * columns + j) * channels, channels)
+                if p.last_axis != 0:
+                    call(p.mix, lines, weights, count, out + 4 * ((k * p.rows + i) * p.columns + j) * p.channels, p.channels)
                 else:
-                    for c in range(channels):
+                    for c in range(p.channels):
                         total = np.float32(0)
                         for t in range(count):
-                            total += number(weights, t) * number(integer(lines, t), c * h * w)
-                        put_number(out, ((k * channels + c) * rows + i) * columns + j, total)
+                            total += number(weights, t) * number(integer(lines, t), c * p.h * p.w)
+                        put_number(out, ((k * p.channels + c) * p.rows + i) * p.columns + j, total)
 
 
 @kernel
-def _largest(
-    inside: int, sample: int, x: int, images: int, grids: int, eaches: int, out: int, last_axis: int, channels: int, h: int,
-    w: int, rows: int, columns: int, own: int, first: int, last: int,
-) -> None:  # fmt: skip
+def _largest(p: Align, x: int, out: int, own: int, first: int, last: int) -> None:
     """Tasks: boxes, as in `_mean`: the largest of the weighted corners of all samples; a sample outside has corners of 0."""
-    of, bin, pixel = (1, channels, channels) if last_axis != 0 else (rows * columns, 1, 1)
-    channel = 1 if last_axis != 0 else h * w
+    of, bin, pixel = (1, p.channels, p.channels) if p.last_axis != 0 else (p.rows * p.columns, 1, 1)
+    channel = 1 if p.last_axis != 0 else p.h * p.w
     for k in range(first, last):
-        grid, ny, nx = grids + 32 * k, integer(eaches, 2 * k), integer(eaches, 2 * k + 1)
-        image = x + 4 * integer(images, k) * channels * h * w
-        for i in range(rows):
-            for j in range(columns):
-                to, fresh = out + 4 * (k * rows * columns * channels + (i * columns + j) * bin), True
-                call(inside, grid, i, ny, h, own)
-                call(inside, grid + 16, j, nx, w, own + 16)
+        grid, ny, nx = p.grids + 32 * k, integer(p.eaches, 2 * k), integer(p.eaches, 2 * k + 1)
+        image = x + 4 * integer(p.images, k) * p.channels * p.h * p.w
+        for i in range(p.rows):
+            for j in range(p.columns):
+                to, fresh = out + 4 * (k * p.rows * p.columns * p.channels + (i * p.columns + j) * bin), True
+                call(p.inside, grid, i, ny, p.h, own)
+                call(p.inside, grid + 16, j, nx, p.w, own + 16)
                 y0, y1, x0, x1 = integer(own, 0), integer(own, 1), integer(own, 2), integer(own, 3)
                 if y1 - y0 < ny or x1 - x0 < nx or ny * nx == 0:
                     fresh = False
-                    for c in range(channels):
+                    for c in range(p.channels):
                         put_number(to, c * of, 0.0)
                 for a in range(y0, y1):
                     for b in range(x0, x1):
-                        call(sample, grid, a, h, own + 32, own + 40)
-                        call(sample, grid + 16, b, w, own + 48, own + 56)
+                        call(p.sample, grid, a, p.h, own + 32, own + 40)
+                        call(p.sample, grid + 16, b, p.w, own + 48, own + 56)
                         low_y, low_x = integer(own, 4), integer(own, 6)
                         there = low_y >= 0 and low_x >= 0
                         fy, fx = (_double(own, 5), _double(own, 7)) if there else (0.0, 0.0)
                         for corner in range(4):
                             up, right = corner // 2, corner % 2
                             factor = np.float32((fy if up else 1 - fy) * (fx if right else 1 - fx)) if there else np.float32(0)
-                            at = image + 4 * ((low_y + up) * w + low_x + right) * pixel
-                            for c in range(channels):
+                            at = image + 4 * ((low_y + up) * p.w + low_x + right) * pixel
+                            for c in range(p.channels):
                                 v = factor * number(at, c * channel) if factor != 0 else np.float32(0)
                                 if (fresh and corner == 0) or v > number(to, c * of) or v != v:
                                     put_number(to, c * of, v)
@@ -260,17 +281,18 @@ def roi_align(
             np.maximum(np.ceil(length), 0).astype(np.int64, "C") if samples <= 0 else np.full(length.shape, samples, np.int64)
         )
         grids = np.stack([ends[:, 0], length / np.maximum(eaches, 1)], 2)
-    given = (
-        inside.address, sample.address, *map(address, (x, images__k, grids, eaches, out)), int(channels_last), channels, h, w,
-        rows, columns,
+    mean = op == REDUCE["mean"]
+    plan = Align(
+        mix.address if mean else 0, gathered.address if mean else 0, inside.address, sample.address, address(images__k),
+        address(grids), address(eaches), int(channels_last), channels, h, w, rows, columns,
     )  # fmt: skip
 
     def run(first: int, last: int) -> None:
         own = np.empty(8 + max(h, w) + rows * (h + 1) + columns * (w + 1) + h * w, np.int64)
-        if op == REDUCE["mean"]:
+        if mean:
             weights = scratch(h * w + rows * h + columns * w)
-            _mean(mix.address, gathered.address, *given, address(own), address(weights), first, last)
+            _mean(plan, address(x), address(out), address(own), address(weights), first, last)
         else:
-            _largest(*given, address(own), first, last)
+            _largest(plan, address(x), address(out), address(own), first, last)
 
     spread(len(out), 100.0 * out.size, run)

@@ -17,6 +17,7 @@ from ._band import copy_row
 from ._mix import mix, number, put_number
 from ._njit import call, emitted, inner, kernel
 from ._pick import PICKS, gathered, pick
+from ._records import Int
 from ._threads import address, scratch, spread
 from ._tile import integer, put_integer, zero
 from ._vector import I32, WIDTH, Emit, Integer, V
@@ -38,8 +39,10 @@ class Axis(NamedTuple):
     weight: np.ndarray | None  # None: one tap of weight 1
     base: np.ndarray | None
 
-    def addresses(self) -> tuple[int, ...]:
-        return self.taps, self.pitch, address(self.at), address(self.weight)
+    def table(self) -> Table:
+        return Table(
+            self.size, self.n, self.taps, self.pitch, address(self.at), address(self.weight), address(self.base)
+        )  # fmt: skip
 
 
 class Packed(NamedTuple):
@@ -89,26 +92,38 @@ def resize_pack(axes: Sequence[Any], size: Sequence[int]) -> Packed:
     return Packed(d, h, w, c, reach, resized_sizes(axes, size))
 
 
+class Table(NamedTuple):
+    """The taps of an axis, as `Axis` has them; addresses are 0 for None."""
+
+    size: Int
+    n: Int
+    taps: Int
+    pitch: Int
+    at: Int
+    weight: Int
+    base: Int
+
+
 @emitted
-def _along(e: Emit, x: V, out: V, size: V, n: V, taps: V, pitch: V, index: V, weight: V, base: V) -> None:
+def _along(e: Emit, x: V, out: V, of: Table) -> None:
     """out = n numbers along the last axis of a row of `size`."""
     lanes = e.vector(I32)
-    few = size < 2 * WIDTH
+    few = of.size < 2 * WIDTH
 
     def case(count: int, copy: bool, picked: bool) -> None:
         def body(o: V, mask: V | None) -> None:
             def value_of(t: Any) -> V:
-                lane = e.load(e.at(index, pitch * t + o), lanes)
+                lane = e.load(e.at(of.at, of.pitch * t + o), lanes)
                 return pick(e, a.get(), b.get(), lane) if picked else gathered(e, x, lane)
 
             if picked:
                 a, b = e.var(e.f(0.0)), e.var(e.f(0.0))
                 with e.builder.if_else(few.v) as (short, long):
                     with short:  # the whole row is one window
-                        a.set(e.load(x, mask=e.mask(size)))
-                        b.set(e.load(e.at(x, WIDTH), mask=e.mask(size - WIDTH)))
+                        a.set(e.load(x, mask=e.mask(of.size)))
+                        b.set(e.load(e.at(x, WIDTH), mask=e.mask(of.size - WIDTH)))
                     with long:
-                        at = e.at(x, e.load(e.at(base, V(e, e.builder.sdiv(o.v, e.i64(WIDTH).v)), 8), o.kind))
+                        at = e.at(x, e.load(e.at(of.base, V(e, e.builder.sdiv(o.v, e.i64(WIDTH).v)), 8), o.kind))
                         a.set(e.load(at))
                         b.set(e.load(e.at(at, WIDTH)))
             if copy:
@@ -117,26 +132,26 @@ def _along(e: Emit, x: V, out: V, size: V, n: V, taps: V, pitch: V, index: V, we
             total = e.var(e.f(0.0))
 
             def tap(t: Any) -> None:
-                factor = e.load(e.at(weight, pitch * t + o))
+                factor = e.load(e.at(of.weight, of.pitch * t + o))
                 total.set(e.select(factor.differs(0.0), e.fma(factor, value_of(t), total.get()), total.get()))
 
             if count:
                 for step in range(count):
                     tap(step)
             else:
-                with e.loop(0, taps) as t:
+                with e.loop(0, of.taps) as t:
                     tap(t)
             e.store(e.at(out, o), total.get(), mask)
 
-        e.vectors(n, body)
+        e.vectors(of.n, body)
 
-    known = e.select(weight.equals(0), e.i64(1), e.select(taps.equals(2) | taps.equals(4), taps, e.i64(0)))
+    known = e.select(of.weight.equals(0), e.i64(1), e.select(of.taps.equals(2) | of.taps.equals(4), of.taps, e.i64(0)))
     cases: dict[int, Callable[[], None]] = {
         8 * picked + count: partial(case, count, count == 1, bool(picked))
         for picked in range(1 + PICKS)
         for count in (0, 1, 2, 4)
     }
-    e.switch(known + e.select(base.differs(0), e.i64(8), e.i64(0)), cases)
+    e.switch(known + e.select(of.base.differs(0), e.i64(8), e.i64(0)), cases)
 
 
 @emitted
@@ -145,84 +160,103 @@ def _place(e: Emit, place: V, index: V) -> Integer:
 
 
 @inner
-def last_axis(
-    mix: int, x: int, out: int, c: int, size: int, n: int, taps: int, pitch: int, index: int, weight: int, base: int, rows: int,
-    weights: int,
-) -> None:  # fmt: skip
+def last_axis(mix: int, a: Table, c: int, x: int, out: int, rows: int, weights: int) -> None:
     """One row along the last axis; rows and weights: room for the taps of an output."""
     if c == 1:
-        _along(x, out, size, n, taps, pitch, index, weight, base)
+        _along(x, out, a)
         return
-    for o in range(n):
-        if weight == 0:
-            copy_row(x + 4 * _place(index, o) * c, out + 4 * o * c, c)
+    for o in range(a.n):
+        if a.weight == 0:
+            copy_row(x + 4 * _place(a.at, o) * c, out + 4 * o * c, c)
         else:
             count = 0
-            for t in range(taps):
-                factor = number(weight, t * pitch + o)
+            for t in range(a.taps):
+                factor = number(a.weight, t * a.pitch + o)
                 if factor != 0:
-                    put_integer(rows, count, x + 4 * _place(index, t * pitch + o) * c)
+                    put_integer(rows, count, x + 4 * _place(a.at, t * a.pitch + o) * c)
                     put_number(weights, count, factor)
                     count += 1
             call(mix, rows, weights, count, out + 4 * o * c, c)
 
 
+class Plan(NamedTuple):
+    """Tables of d, h and w. copies: all taps weigh 1; rows_first: rows are summed before they are resampled along the last axis;
+    each: rows of a task, of which an array has `bands`."""
+
+    mix: int
+    last_axis: int
+    c: int
+    d: Table
+    h: Table
+    w: Table
+    copies: int
+    rows_first: int
+    reach: int
+    each: int
+    bands: int
+
+
+class Room(NamedTuple):
+    """Memory of a thread: rows and weights of the taps of d and h, and of w; tags of the ring's rows, a line, the ring."""
+
+    rows: int
+    weights: int
+    own_rows: int
+    own_weights: int
+    tags: int
+    line: int
+    ring: int
+
+
 @kernel
-def _resize(
-    mix: int, last_axis: int, x: int, out: int, c: int, dsize: int, dn: int, hsize: int, hn: int, wsize: int, wn: int, dt: int,
-    dp: int, di: int, dw: int, ht: int, hp: int, hi: int, hw: int, wt: int, wp: int, wi: int, ww: int, base: int, copies: int,
-    rows_first: int, reach: int, each: int, bands: int, rows: int, weights: int, own_rows: int, own_weights: int, tags: int,
-    line: int, ring: int, first: int, last: int,
-) -> None:  # fmt: skip
+def _resize(p: Plan, own: Room, x: int, out: int, first: int, last: int) -> None:
     """Tasks: `each` rows of the result of one array."""
-    row, out_row, total = wsize * c, wn * c, dn * hn
+    row, out_row, total = p.w.size * p.c, p.w.n * p.c, p.d.n * p.h.n
     for task in range(first, last):
-        o, begin = task // bands, task % bands * each
-        for i in range(dt * reach):
-            put_integer(tags, i, -1)
+        o, begin = task // p.bands, task % p.bands * p.each
+        for i in range(p.d.taps * p.reach):
+            put_integer(own.tags, i, -1)
         before = -1
-        for r in range(begin, min(total, begin + each)):
-            od, oh = r // hn, r % hn
+        for r in range(begin, min(total, begin + p.each)):
+            od, oh = r // p.h.n, r % p.h.n
             to = out + 4 * (o * total + r) * out_row
             count = 0
-            for i in range(dt):
-                d_weight = number(dw, i * dp + od) if dw != 0 else np.float32(1)
+            for i in range(p.d.taps):
+                d_weight = number(p.d.weight, i * p.d.pitch + od) if p.d.weight != 0 else np.float32(1)
                 if d_weight != 0:
-                    z = _place(di, i * dp + od) if di != 0 else od
-                    for j in range(ht):
-                        h_weight = number(hw, j * hp + oh) if hw != 0 else np.float32(1)
+                    z = _place(p.d.at, i * p.d.pitch + od) if p.d.at != 0 else od
+                    for j in range(p.h.taps):
+                        h_weight = number(p.h.weight, j * p.h.pitch + oh) if p.h.weight != 0 else np.float32(1)
                         if h_weight != 0:
-                            y = _place(hi, j * hp + oh) if hi != 0 else oh
-                            key = z * hsize + y
-                            place = x + 4 * (o * dsize * hsize + key) * row
-                            if wi != 0 and rows_first == 0 and copies == 0:
-                                slot = i * reach + y % reach
-                                if integer(tags, slot) != key:
-                                    call(
-                                        last_axis, mix, place, ring + 4 * slot * out_row, c, wsize, wn, wt, wp, wi, ww, base,
-                                        own_rows, own_weights,
-                                    )  # fmt: skip
-                                    put_integer(tags, slot, key)
-                                place = ring + 4 * slot * out_row
-                            put_integer(rows, count, place)
-                            put_number(weights, count, d_weight * h_weight)
+                            y = _place(p.h.at, j * p.h.pitch + oh) if p.h.at != 0 else oh
+                            key = z * p.h.size + y
+                            place = x + 4 * (o * p.d.size * p.h.size + key) * row
+                            if p.w.at != 0 and p.rows_first == 0 and p.copies == 0:
+                                slot = i * p.reach + y % p.reach
+                                if integer(own.tags, slot) != key:
+                                    to_ring = own.ring + 4 * slot * out_row
+                                    call(p.last_axis, p.mix, p.w, p.c, place, to_ring, own.own_rows, own.own_weights)
+                                    put_integer(own.tags, slot, key)
+                                place = own.ring + 4 * slot * out_row
+                            put_integer(own.rows, count, place)
+                            put_number(own.weights, count, d_weight * h_weight)
                             count += 1
-            place = integer(rows, 0)
-            if copies != 0 and place == before:
+            place = integer(own.rows, 0)
+            if p.copies != 0 and place == before:
                 copy_row(to - 4 * out_row, to, out_row)
             elif count == 0:
                 zero(to, out_row)
             else:
-                alone = count == 1 and number(weights, 0) == 1
+                alone = count == 1 and number(own.weights, 0) == 1
                 if not alone:
-                    target = line if wi != 0 and rows_first != 0 else to
-                    call(mix, rows, weights, count, target, row if wi != 0 and rows_first != 0 else out_row)
+                    target = own.line if p.w.at != 0 and p.rows_first != 0 else to
+                    call(p.mix, own.rows, own.weights, count, target, row if p.w.at != 0 and p.rows_first != 0 else out_row)
                     place = target
-                if wi != 0 and (rows_first != 0 or copies != 0):
-                    call(last_axis, mix, place, to, c, wsize, wn, wt, wp, wi, ww, base, own_rows, own_weights)
+                if p.w.at != 0 and (p.rows_first != 0 or p.copies != 0):
+                    call(p.last_axis, p.mix, p.w, p.c, place, to, own.own_rows, own.own_weights)
                 elif alone:
                     copy_row(place, to, out_row)
-            before = integer(rows, 0)
+            before = integer(own.rows, 0)
 
 
 def resize(x__odhwi: np.ndarray, packed: Packed, out__odhwi: np.ndarray) -> None:
@@ -239,16 +273,18 @@ def resize(x__odhwi: np.ndarray, packed: Packed, out__odhwi: np.ndarray) -> None
     bands, taps = -(-total // each), d.taps * h.taps
     kept = 0 if w.at is None or rows_first or copies else d.taps * reach
 
+    plan = Plan(
+        mix.address, last_axis.address, c, d.table(), h.table(), w.table(), int(copies), int(rows_first), reach, each, bands
+    )  # fmt: skip
+
     def run(first: int, last: int) -> None:
         memory = np.empty(taps + w.taps + d.taps * reach, np.int64)
         floats = scratch(taps + w.taps + max(row, out_row) + kept * out_row)
         at, number = address(memory), address(floats)
         line = number + 4 * (taps + w.taps)
-        _resize(
-            mix.address, last_axis.address, address(x__odhwi), address(out__odhwi), c, d.size, d.n, h.size, h.n, w.size, w.n,
-            *d.addresses(), *h.addresses(), *w.addresses(), address(w.base), int(copies), int(rows_first), reach, each, bands,
-            at, number, at + 8 * taps, number + 4 * taps, at + 8 * (taps + w.taps), line, line + 4 * max(row, out_row),
-            first, last,
+        own = Room(
+            at, number, at + 8 * taps, number + 4 * taps, at + 8 * (taps + w.taps), line, line + 4 * max(row, out_row)
         )  # fmt: skip
+        _resize(plan, own, address(x__odhwi), address(out__odhwi), first, last)
 
     spread(len(x__odhwi) * bands, out__odhwi.size * (10.0 + 3 * (taps + w.taps)), run)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ._band import copy_row
@@ -44,31 +46,38 @@ def _neighbours(e: Emit, x: V, cos: V, sin: V, y: V, r: V) -> None:
         e.store(e.at(y, i * 2 + 1), a * s + b * c)
 
 
+class Plan(NamedTuple):
+    """Rows (b, outer, steps, heads) of d numbers, 2 r of which are turned; entry: floats from an entry's angles to the next's."""
+
+    outer: int
+    steps: int
+    heads: int
+    d: int
+    r: int
+    entry: int
+    interleaved: int
+    rows: int
+
+
 @kernel
-def _rotary(
-    x: int, cos: int, sin: int, y: int, outer: int, steps: int, heads: int, d: int, r: int, entry: int, interleaved: int,
-    rows: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Rows are (b, outer, steps, heads); entry: floats from an entry's angles to the next's."""
-    for row in range(first * ROWS, min(rows, last * ROWS)):
-        position = row // heads
-        at = 4 * (position // steps // outer * entry + position % steps * r)
-        from_, to = x + 4 * row * d, y + 4 * row * d
-        if interleaved != 0:
-            _neighbours(from_, cos + at, sin + at, to, r)
+def _rotary(p: Plan, x: int, cos: int, sin: int, y: int, first: int, last: int) -> None:
+    for row in range(first * ROWS, min(p.rows, last * ROWS)):
+        position = row // p.heads
+        at = 4 * (position // p.steps // p.outer * p.entry + position % p.steps * p.r)
+        from_, to = x + 4 * row * p.d, y + 4 * row * p.d
+        if p.interleaved != 0:
+            _neighbours(from_, cos + at, sin + at, to, p.r)
         else:
-            _halves(from_, cos + at, sin + at, to, r)
-        if d > 2 * r:
-            copy_row(from_ + 8 * r, to + 8 * r, d - 2 * r)
+            _halves(from_, cos + at, sin + at, to, p.r)
+        if p.d > 2 * p.r:
+            copy_row(from_ + 8 * p.r, to + 8 * p.r, p.d - 2 * p.r)
 
 
 def rotary(x__botid: np.ndarray, cos__btr: np.ndarray, sin__btr: np.ndarray, out__botid: np.ndarray, interleaved: bool) -> None:
     """``out = (a cos - b sin, a sin + b cos)`` for every pair (a, b) of x; arguments as the reference's."""
     b, o, t, i, d = x__botid.shape
     r, rows = cos__btr.shape[2], b * o * t * i
-    given = (
-        address(x__botid), address(cos__btr), address(sin__btr), address(out__botid), o, t, i, d, r,
-        t * r if len(cos__btr) > 1 else 0, int(interleaved), rows,
-    )  # fmt: skip
+    plan = Plan(o, t, i, d, r, t * r if len(cos__btr) > 1 else 0, int(interleaved), rows)
+    given = (plan, *map(address, (x__botid, cos__btr, sin__btr, out__botid)))
     if x__botid.size:
         spread(-(-rows // ROWS), x__botid.size * 4.0, lambda first, last: _rotary(*given, first, last))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from ._math import exp_flush, tanh
 from ._njit import emitted, kernel
+from ._records import Mask
 from ._threads import address, spread
 from ._tile import integer
 from ._vector import Emit, Float, V
@@ -61,23 +63,34 @@ def _row(e: Emit, x: V, mask: V, mask_step: V, scores: V, y: V, keys: V, seen: V
     e.vectors(keys - seen, forbidden)
 
 
+class Plan(NamedTuple):
+    """`all_rows` rows of keys; a task has `step` of them."""
+
+    heads: int
+    rows: int
+    keys: int
+    mask: Mask
+    scale: float
+    causal: int
+    offset: int
+    empty: int
+    all_rows: int
+    step: int
+
+
 @kernel
-def _weights(
-    x: int, mask: int, lengths: int, scores: int, out: int, heads: int, rows: int, keys: int, step_b: int, step_h: int,
-    step_q: int, step_k: int, scale: float, causal: int, offset: int, empty: int, all_rows: int, step: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Tasks: `step` rows of all."""
-    for row in range(first * step, min(all_rows, last * step)):
-        i, entry = row % rows, row // rows
-        b, h = entry // heads, entry % heads
-        seen = keys
+def _weights(p: Plan, x: int, mask: int, lengths: int, scores: int, out: int, first: int, last: int) -> None:
+    for row in range(first * p.step, min(p.all_rows, last * p.step)):
+        i, entry = row % p.rows, row // p.rows
+        b, h = entry // p.heads, entry % p.heads
+        seen = p.keys
         if lengths != 0:
             seen = min(seen, max(integer(lengths, b), 0))
-        if causal != 0:
-            seen = min(seen, max(i + offset + 1, 0))
-        at = 4 * row * keys
-        added = mask + 4 * (b * step_b + h * step_h + i * step_q) if mask != 0 else 0
-        _row(x + at, added, step_k, scores + at, out + at, keys, seen, scale, empty)
+        if p.causal != 0:
+            seen = min(seen, max(i + p.offset + 1, 0))
+        at = 4 * row * p.keys
+        added = mask + 4 * (b * p.mask.b + h * p.mask.h + i * p.mask.q) if mask != 0 else 0
+        _row(x + at, added, p.mask.k, scores + at, out + at, p.keys, seen, p.scale, p.empty)
 
 
 def attention_weights(
@@ -99,10 +112,8 @@ def attention_weights(
     if mask__bhqk is not None:
         steps = [s // 4 if n > 1 else 0 for s, n in zip(mask__bhqk.strides, mask__bhqk.shape, strict=True)]
     step = max(1, NUMBERS // k)
-    given = (
-        *map(address, (x__bhqk, mask__bhqk, lengths__b, scores__bhqk, out__bhqk)), h, q, k, *steps, scale, int(causal), offset,
-        empty, b * h * q, step,
-    )  # fmt: skip
+    plan = Plan(h, q, k, Mask(*steps), scale, int(causal), offset, empty, b * h * q, step)
+    given = (plan, *map(address, (x__bhqk, mask__bhqk, lengths__b, scores__bhqk, out__bhqk)))
     spread(-(-b * h * q // step), x__bhqk.size * 20.0, lambda first, last: _weights(*given, first, last))
 
 

@@ -48,36 +48,51 @@ def _put_double(e: Emit, place: V, index: V, value: Double) -> None:
     e.store(e.at(place, index, 8), value)
 
 
+class Plan(NamedTuple):
+    """Trees for rows of `columns` numbers, doubles if `wide`; their leaves have weights of n targets."""
+
+    columns: int
+    wide: int
+    roots: int
+    trees: int
+    feature: int
+    split: int
+    child: int
+    missing: int
+    starts: int
+    targets: int
+    weight: int
+    n: int
+    op: int
+
+
 @kernel
-def _rows(
-    x: int, columns: int, wide: int, roots: int, trees: int, feature: int, split: int, child: int, missing: int, starts: int,
-    targets: int, weight: int, n: int, op: int, sums: int, seen: int, first: int, last: int,
-) -> None:  # fmt: skip
+def _rows(p: Plan, x: int, sums: int, seen: int, first: int, last: int) -> None:
     """sums[row - first, target]; seen[target] of a row, 1 where a leaf has said something, for the least and the largest."""
     for row in range(first, last):
-        out = sums + 8 * (row - first) * n
-        for j in range(n):
+        out = sums + 8 * (row - first) * p.n
+        for j in range(p.n):
             _put_double(out, j, 0.0)
             _put_double(seen, j, 0.0)
-        for tree in range(trees):
-            at = integer(roots, tree)
+        for tree in range(p.trees):
+            at = integer(p.roots, tree)
             while at >= 0:
-                place = row * columns + integer(feature, at)
-                value = _double(x, place) if wide != 0 else _float(x, place)
+                place = row * p.columns + integer(p.feature, at)
+                value = _double(x, place) if p.wide != 0 else _float(x, place)
                 if value != value:
-                    at = integer(missing, at)
-                elif value <= _double(split, at):
-                    at = integer(child, 2 * at)
+                    at = integer(p.missing, at)
+                elif value <= _double(p.split, at):
+                    at = integer(p.child, 2 * at)
                 else:
-                    at = integer(child, 2 * at + 1)
+                    at = integer(p.child, 2 * at + 1)
             leaf = -1 - at
-            for i in range(integer(starts, leaf), integer(starts, leaf + 1)):
-                target, given = integer(targets, i), _double(weight, i)
-                if op < 2:
+            for i in range(integer(p.starts, leaf), integer(p.starts, leaf + 1)):
+                target, given = integer(p.targets, i), _double(p.weight, i)
+                if p.op < 2:
                     _put_double(out, target, _double(out, target) + given)
                     continue
                 old = _double(out, target)
-                better = given < old if op == 2 else given > old
+                better = given < old if p.op == 2 else given > old
                 if _double(seen, target) == 0.0 or given != given or (old == old and better):
                     _put_double(out, target, given)
                 _put_double(seen, target, 1.0)
@@ -111,13 +126,17 @@ def tree_ensemble(x__mk: np.ndarray, packed: Packed, base__n: np.ndarray | None,
     check_fit(trees, x__mk.shape, None if base__n is None else base__n.shape, out__mn.shape)
     (rows, columns), n = x__mk.shape, trees.targets
     roots, feature, child, missing, starts, targets, split, weight = map(address, packed.arrays)
-    source = address(x__mk), columns, int(x__mk.dtype == np.float64), roots, len(trees.roots), feature, split, child, missing
     least = {MIN: 2, MAX: 3}.get(op, 0)
+
+    plan = Plan(
+        columns, int(x__mk.dtype == np.float64), roots, len(trees.roots), feature, split, child, missing, starts, targets, weight,
+        n, least,
+    )  # fmt: skip
 
     def run(first: int, last: int) -> None:
         sums = np.empty((last - first, n))
         seen = scratch(2 * n)
-        _rows(*source, starts, targets, weight, n, least, address(sums), address(seen), first, last)
+        _rows(plan, address(x__mk), address(sums), address(seen), first, last)
         if op == AVERAGE:
             sums /= max(len(trees.roots), 1)
         if base__n is not None:

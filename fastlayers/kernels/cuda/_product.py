@@ -26,6 +26,7 @@ from ._tile import (
     SHORT,
     SMALL,
     WIDE,
+    Product,
     Tile,
     add_parts_kernel,
     few_rows_kernel,
@@ -46,7 +47,7 @@ FEW = 4  # rows up to which reading right is all that counts
 
 
 class Layout(NamedTuple):
-    """What a launch is told next to its places: the values that `product_kernel` explains."""
+    """What a launch is told next to its places: the values that `Product` explains."""
 
     columns: int
     stored: int  # columns of right
@@ -56,7 +57,9 @@ class Layout(NamedTuple):
     w_group: int = 0
     out_group: int = 0
     bias_group: int = 0
-    out_column: int = 1
+    out_column: int = 1  # between neighbours of a row of out
+    across: bool = False  # neighbours in out are rows
+    wide: bool = False  # four of them may be read and written at once
 
 
 @lru_cache(1024)
@@ -126,27 +129,28 @@ def finish(out: Array, activation: Activation) -> None:
 
 
 def multiply(
-    left: str, right: str, x: Any, plan: Plan, w: Any, bias: Array | None, residual: Array | None,
-    out: Array, layout: Layout, across: bool, wide: bool, inner: int, activation: Activation,
+    left: str, right: str, x: Any, plan: Plan, w: Any, bias: Array | None, residual: Array | None, out: Array, layout: Layout,
+    activation: Activation,
 ) -> None:  # fmt: skip
-    """Launches a product; x and w are flat. `inner`: neighbours of a column of out, `wide`: as the flag."""
+    """Launches a product; x and w are flat."""
     rows, terms = plan.rows, plan.terms
     tile, share = choose(rows, layout.columns, terms, layout.groups * plan.phases, plan.phases == 1)
     parts = cdiv(max(cdiv(terms, BLOCK), 1), share)
     low, high = bounds(activation) or (-math.inf, math.inf)
     flags = (BIAS if bias is not None else 0) | (RESIDUAL if residual is not None else 0)
-    more = (ACROSS if across else 0) | (PARTED if parts > 1 else 0) | (WIDE if wide else 0)
+    more = (ACROSS if layout.across else 0) | (PARTED if parts > 1 else 0) | (WIDE if layout.wide else 0)
     given = (absent() if bias is None else bias.flat, absent() if residual is None else residual.flat)
     to = out if parts == 1 else empty((cdiv(terms, BLOCK), out.size))
     row_tiles, table = cdiv(rows, tile.rows), absent("i8") if plan.table is None else plan.table.flat
     blocks = cdiv(layout.columns, tile.columns) * row_tiles * layout.groups * plan.phases * parts
-    tile_kernel(tile, left, right).launch(
-        blocks, tile.threads, x, table, plan.places.flat, w, *given, to.flat, flags | more, *layout[:4], plan.phases, row_tiles,
-        share, out.size, *layout[4:], low, high,
+    cut = Product(
+        flags | more, layout.columns, layout.stored, layout.line, layout.groups, plan.phases, row_tiles, share, out.size,
+        layout.x_group, layout.w_group, layout.out_group, layout.bias_group, layout.out_column, low, high,
     )  # fmt: skip
+    tile_kernel(tile, left, right).launch(blocks, tile.threads, x, table, plan.places.flat, w, *given, to.flat, cut)
     if parts > 1:
         add_parts_kernel.launch(
-            sized(out.size, _ADD_BLOCK), _ADD_BLOCK, to.flat, *given, out.flat, flags, out.size, to.shape[0], inner,
+            sized(out.size, _ADD_BLOCK), _ADD_BLOCK, to.flat, *given, out.flat, flags, out.size, to.shape[0], layout.out_column,
             layout.columns * layout.groups, low, high,
         )  # fmt: skip
     finish(out, activation)

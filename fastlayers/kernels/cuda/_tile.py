@@ -22,8 +22,8 @@ from ._operands import OPERANDS
 from ._places import FIELDS, FIRST_TERM, FIRST_WEIGHT, STEP, TERMS, first, origin, pixel, valid
 
 __all__ = [
-    "ACROSS", "BIAS", "BLOCK", "LARGE", "MEDIUM", "MOST_WARPS", "NARROW", "PARTED", "RESIDUAL", "SHORT", "SMALL", "WIDE", "Tile",
-    "add_parts_kernel", "few_rows_kernel", "tile_kernel",
+    "ACROSS", "BIAS", "BLOCK", "LARGE", "MEDIUM", "MOST_WARPS", "NARROW", "PARTED", "RESIDUAL", "SHORT", "SMALL", "WIDE",
+    "Product", "Tile", "add_parts_kernel", "few_rows_kernel", "tile_kernel",
 ]  # fmt: skip
 
 BLOCK = 256  # terms of a chain
@@ -59,6 +59,38 @@ _SAMPLES = [(LARGE, *kinds) for kinds in _KINDS[:3]]
 _SAMPLES += [(MEDIUM, *_KINDS[3]), (NARROW, *_KINDS[0]), (SHORT, *_KINDS[4]), (SMALL, *_KINDS[1])]
 
 
+class Product(NamedTuple):
+    """How a launch cuts a product. `stored`: columns that right has, `line` apart; `chains` of a block; `part`: values from one
+    part to the next; x_group .. bias_group: from a group to the next; low, high: what results are kept between."""
+
+    flags: int
+    columns: int
+    stored: int
+    line: int
+    groups: int
+    phases: int
+    row_tiles: int
+    chains: int
+    part: int
+    x_group: int
+    w_group: int
+    out_group: int
+    bias_group: int
+    out_column: int
+    low: float
+    high: float
+
+
+class Fours(NamedTuple):
+    """Four neighbours in out, from row r, column c on, `inside` of which exist; where column 0 and their bias are."""
+
+    r: int
+    c: int
+    at: int
+    b: int
+    inside: int
+
+
 @device
 def _bounded(v: Any, low: Any, high: Any) -> Any:
     v = low if v < low else v  # NaN is neither less nor greater, and stays
@@ -66,39 +98,37 @@ def _bounded(v: Any, low: Any, high: Any) -> Any:
 
 
 @device
-def _finish(
-    out: Any, bias: Any, residual: Any, origins: Any, r: Any, c: Any, to: Any, out_column: Any, b: Any, inside: Any, flags: Any,
-    more: Any, last: Any, low: Any, high: Any, v0: Any, v1: Any, v2: Any, v3: Any,
-) -> None:  # fmt: skip
-    """Puts four sums, neighbours in out from row r, column c on; `inside` of them exist. After `more`, with what comes `last`."""
-    step = 0 if flags & ACROSS else 1
-    if flags & WIDE and inside > 3:
-        at = load1(origins, r) + to + c * out_column
+def _finish(p: Any, out: Any, bias: Any, residual: Any, origins: Any, to: Any, more: Any, last: Any, sums: Any) -> None:
+    """Puts four sums, those of them that exist. After `more`, with what comes `last`."""
+    v0, v1, v2, v3 = sums
+    b, step = to.b, 0 if p.flags & ACROSS else 1
+    if p.flags & WIDE and to.inside > 3:
+        at = load1(origins, to.r) + to.at + to.c * p.out_column
         if more:
-            p, q, y, z = load4(out, at)
-            v0, v1, v2, v3 = p + v0, q + v1, y + v2, z + v3
+            w0, w1, w2, w3 = load4(out, at)
+            v0, v1, v2, v3 = w0 + v0, w1 + v1, w2 + v2, w3 + v3
         if last:
-            if flags & BIAS:
+            if p.flags & BIAS:
                 v0, v1 = v0 + load1(bias, b), v1 + load1(bias, b + step)
                 v2, v3 = v2 + load1(bias, b + 2 * step), v3 + load1(bias, b + 3 * step)
-            if flags & RESIDUAL:
-                p, q, y, z = load4(residual, at)
-                v0, v1, v2, v3 = v0 + p, v1 + q, v2 + y, v3 + z
-            v0, v1 = _bounded(v0, low, high), _bounded(v1, low, high)
-            v2, v3 = _bounded(v2, low, high), _bounded(v3, low, high)
+            if p.flags & RESIDUAL:
+                w0, w1, w2, w3 = load4(residual, at)
+                v0, v1, v2, v3 = v0 + w0, v1 + w1, v2 + w2, v3 + w3
+            v0, v1 = _bounded(v0, p.low, p.high), _bounded(v1, p.low, p.high)
+            v2, v3 = _bounded(v2, p.low, p.high), _bounded(v3, p.low, p.high)
         store4(out, at, v0, v1, v2, v3)
     else:
-        for i in range(min(inside, 4)):
-            at = load1(origins, r + i * (1 - step)) + to + (c + i * step) * out_column
+        for i in range(min(to.inside, 4)):
+            at = load1(origins, to.r + i * (1 - step)) + to.at + (to.c + i * step) * p.out_column
             v = v0
             if more:
                 v = load1(out, at) + v
             if last:
-                if flags & BIAS:
+                if p.flags & BIAS:
                     v = v + load1(bias, b + i * step)
-                if flags & RESIDUAL:
+                if p.flags & RESIDUAL:
                     v = v + load1(residual, at)
-                v = _bounded(v, low, high)
+                v = _bounded(v, p.low, p.high)
             store1(out, at, v)
             v0, v1, v2 = v1, v2, v3
 
@@ -128,12 +158,7 @@ def tile_kernel(tile: Tile, left: str, right: str) -> Kernel:
     fetch_right, put_right = OPERANDS[right](COLUMNS, DEPTH, THREADS)
 
     @kernel
-    def product_kernel(
-        x: F32, table: I64, places: I64, w: F32, bias: F32, residual: F32, out: F32, flags: int, columns: int, stored: int,
-        line: int, groups: int, phases: int, row_tiles: int, chains: int, part: int, x_group: int, w_group: int,
-        out_group: int, bias_group: int, out_column: int, low: float, high: float,
-    ) -> None:  # fmt: skip
-        """`stored`: columns that right has, `line` apart; `chains` of a block; `part`: values from one part to the next."""
+    def product_kernel(x: F32, table: I64, places: I64, w: F32, bias: F32, residual: F32, out: F32, p: Product) -> None:
         ls = cuda.shared.array(L_BOTH, f32, alignment=16)
         rs = cuda.shared.array(R_BOTH, f32, alignment=16)
         origins = cuda.shared.array(ROWS, _WORD)  # of the rows in out, and in left, with the taps that they have
@@ -150,34 +175,34 @@ def tile_kernel(tile: Tile, left: str, right: str) -> Kernel:
         r_at = cuda.local.array(1, _WORD)
         r_has = cuda.local.array(1, _WORD)
         tid = cuda.threadIdx.x
-        column_tiles = (columns + COLUMNS - 1) // COLUMNS
+        column_tiles = (p.columns + COLUMNS - 1) // COLUMNS
         rest = cuda.blockIdx.x
         column0, rest = rest % column_tiles * COLUMNS, rest // column_tiles
-        row0, rest = rest % row_tiles * ROWS, rest // row_tiles
-        group, rest = rest % groups, rest // groups
-        here, share = rest % phases * FIELDS, rest // phases
+        row0, rest = rest % p.row_tiles * ROWS, rest // p.row_tiles
+        group, rest = rest % p.groups, rest // p.groups
+        here, share = rest % p.phases * FIELDS, rest // p.phases
         rows, terms = places[here] - row0, places[here + TERMS]
         if rows <= 0:
             return
         for i in range(tid, ROWS, THREADS):
             n, d, h, v = pixel(places, here, row0 + i)
-            store1(origins, i, origin(places, here, n, d, h, v) + group * out_group)
-            store1(firsts, i, first(places, here, n, d, h, v) + group * x_group)
+            store1(origins, i, origin(places, here, n, d, h, v) + group * p.out_group)
+            store1(firsts, i, first(places, here, n, d, h, v) + group * p.x_group)
             if GATHER or GATHER4:
                 store1(taps, i, valid(places, here, d, h, v) if i < rows else 0)
             else:
                 store1(taps, i, rows - i)
         if R_ROWS:
             column = column0 + tid // R_PER_LINE
-            r_at[0] = column * line
+            r_at[0] = column * p.line
         else:
             column = column0 + tid % R_PER_LINE * R_EACH
             r_at[0] = column
-        r_at[0] += places[here + FIRST_WEIGHT] + group * w_group
-        r_has[0] = stored - column
+        r_at[0] += places[here + FIRST_WEIGHT] + group * p.w_group
+        r_has[0] = p.stored - column
         step, table0 = places[here + STEP], places[here + FIRST_TERM]
-        k = share * chains * BLOCK
-        stop = max(min(terms, k + chains * BLOCK), k + 1)
+        k = share * p.chains * BLOCK
+        stop = max(min(terms, k + p.chains * BLOCK), k + 1)
         cuda.syncthreads()
         for j in range(PIXELS):
             i = (tid % ROWS if GATHER else tid // L_FOURS) + j * APART
@@ -185,7 +210,7 @@ def tile_kernel(tile: Tile, left: str, right: str) -> Kernel:
         side = (tid >> 5) % ALONG8 * 32 + (tid & 7) * 4
         up = (tid >> 5) // ALONG8 * 16 + (tid >> 3 & 3) * 4
         fetch_left(x, table, l_at, l_has, step, table0 + k, terms, next_l, tid)
-        fetch_right(w, table, r_at, r_has, line, k, terms, next_r, tid)
+        fetch_right(w, table, r_at, r_has, p.line, k, terms, next_r, tid)
         put_left(ls, 0, next_l, tid)
         put_right(rs, 0, next_r, tid)
         cuda.syncthreads()
@@ -198,7 +223,7 @@ def tile_kernel(tile: Tile, left: str, right: str) -> Kernel:
                 k += DEPTH
                 if k < stop:
                     fetch_left(x, table, l_at, l_has, step, table0 + k, terms, next_l, tid)
-                    fetch_right(w, table, r_at, r_has, line, k, terms, next_r, tid)
+                    fetch_right(w, table, r_at, r_has, p.line, k, terms, next_r, tid)
                 l_from, r_from = l_now + up, r_now + side
                 for _ in range(DEPTH // TWO):
                     for u in range(TWO):  # two terms a turn: one's loads are under way while the other's are multiplied
@@ -226,25 +251,23 @@ def tile_kernel(tile: Tile, left: str, right: str) -> Kernel:
                             to = r * R_LINE + side + g * SIDE_APART
                             store4(staged, to, sums[s], sums[s + 1], sums[s + 2], sums[s + 3])
                 cuda.syncthreads()
-                parted = flags & PARTED
+                parted = p.flags & PARTED
                 more, last = k > BLOCK and parted == 0, k >= stop and parted == 0
-                to = column0 * out_column + ((k - 1) // BLOCK * part if parted else 0)
+                to = column0 * p.out_column + ((k - 1) // BLOCK * p.part if parted else 0)
                 for e in range(tid, PIECE_FOURS, THREADS):
-                    if flags & ACROSS:
+                    if p.flags & ACROSS:
                         r, c = (e & 3) * 4 + e // (4 * COLUMNS) * 16, e // 4 % COLUMNS
                         s = r * R_LINE + c
                         v0, v1 = load1(staged, s), load1(staged, s + R_LINE)
                         v2, v3 = load1(staged, s + 2 * R_LINE), load1(staged, s + 3 * R_LINE)
-                        inside = rows - piece - r if column0 + c < columns else 0
+                        inside = rows - piece - r if column0 + c < p.columns else 0
                     else:
                         r, c = e // COLUMN_FOURS, e % COLUMN_FOURS * 4
                         v0, v1, v2, v3 = load4(staged, r * R_LINE + c)
-                        inside = columns - column0 - c if piece + r < rows else 0
+                        inside = p.columns - column0 - c if piece + r < rows else 0
                     if inside > 0:
-                        _finish(
-                            out, bias, residual, origins, piece + r, c, to, out_column, group * bias_group + column0 + c, inside,
-                            flags, more, last, low, high, v0, v1, v2, v3,
-                        )  # fmt: skip
+                        fours = Fours(piece + r, c, to, group * p.bias_group + column0 + c, inside)
+                        _finish(p, out, bias, residual, origins, fours, more, last, (v0, v1, v2, v3))
                 cuda.syncthreads()
 
     return product_kernel

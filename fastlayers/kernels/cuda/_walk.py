@@ -9,13 +9,13 @@ the caches to one multiprocessor), which is why few sequences are spread over ma
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..table import UNARY
 from ._cuda import F32, I32, SIMULATED, U8, Kernel, cuda, device, f32, group_sum, kernel, load4, per_function
 from ._math import function
 
-__all__ = ["GRU", "LSTM", "RNN", "UNITS", "in_registers", "lengths_kernel", "walk"]
+__all__ = ["GRU", "LSTM", "RNN", "UNITS", "Has", "Plan", "in_registers", "lengths_kernel", "walk"]
 
 LSTM, GRU, RNN = 4, 3, 1  # their values of gates
 UNITS = 8 if SIMULATED else 128  # of a block at once
@@ -47,6 +47,45 @@ def lengths_kernel(mask: U8, times: I32, counts: I32, batch: int, steps: int) ->
         counts[b] = count
 
 
+class Has(NamedTuple):
+    """Which of the arrays there are."""
+
+    peephole: int
+    h0: int
+    c0: int
+    counts: int
+    times: int
+    out: int
+    hn: int
+    cn: int
+
+
+class Plan(NamedTuple):
+    """`passes`: turns of a block over its units; x_t .. out_d: from a step, sequence and direction to the next; parameters of the
+    functions f, g, k."""
+
+    steps: int
+    batch: int
+    hidden: int
+    passes: int
+    direction0: int
+    reverse: int
+    x_t: int
+    x_b: int
+    out_t: int
+    out_b: int
+    out_d: int
+    fa: float
+    fb: float
+    ga: float
+    gb: float
+    ka: float
+    kb: float
+    clip: float
+    couple: int
+    has: Has
+
+
 @per_function(
     samples=[
         (LSTM, 4, 4, 1, True, 256, _SIGMOID, _TANH, _TANH),
@@ -70,12 +109,19 @@ def walk(gates: int, quads: int, kept: int, sequences: int, single: bool, thread
 
     @kernel
     def walk_kernel(
-        x: F32, weights: F32, bias: F32, peephole: F32, has_peephole: int, h0: F32, has_h0: int, c0: F32, has_c0: int,
-        counts: I32, has_counts: int, times: I32, has_times: int, out: F32, has_out: int, hn: F32, has_hn: int, cn: F32,
-        has_cn: int, steps: int, batch: int, hidden: int, passes: int, direction0: int, reverse: int, x_t: int, x_b: int,
-        out_t: int, out_b: int, out_d: int, fa: float, fb: float, ga: float, gb: float, ka: float, kb: float, clip: float,
-        couple: int,
-    ) -> None:  # fmt: skip
+        x: F32,
+        weights: F32,
+        bias: F32,
+        peephole: F32,
+        h0: F32,
+        c0: F32,
+        counts: I32,
+        times: I32,
+        out: F32,
+        hn: F32,
+        cn: F32,
+        plan: Plan,
+    ) -> None:
         """x: W x + b, (t, b, d, gates, units) in strides of numbers; counts and times: which steps a sequence has."""
         h_tile = cuda.shared.array(both, "float32", alignment=16)  # before a step and after it, in turns
         c_tile = cuda.shared.array(both, "float32", alignment=16)
@@ -84,21 +130,21 @@ def walk(gates: int, quads: int, kept: int, sequences: int, single: bool, thread
         given = cuda.local.array(sequences, "float32")
         me, wide = cuda.threadIdx.x, cuda.blockDim.x
         part = me & 3
-        direction = direction0 + cuda.blockIdx.y
+        direction = plan.direction0 + cuda.blockIdx.y
         first = cuda.blockIdx.x * sequences
-        backward = direction == 1 or reverse != 0
+        backward = direction == 1 or plan.reverse != 0
         longest = 0
         for j in range(sequences):
-            if first + j < batch:
-                longest = max(longest, _steps_of(counts, has_counts, first + j, steps))
+            if first + j < plan.batch:
+                longest = max(longest, _steps_of(counts, plan.has.counts, first + j, plan.steps))
         for i in range(me, both, wide):
             j = i // padded
             u = i - j * padded
-            at = (direction * batch + first + j) * hidden + u
-            inside = j < sequences and first + j < batch and u < hidden
-            h_tile[i] = h0[at] if inside and has_h0 != 0 else ZERO
-            c_tile[i] = c0[at] if inside and has_c0 != 0 else ZERO
-        stored = direction * passes * quads * gates * wide  # of this direction's weights, in quads
+            at = (direction * plan.batch + first + j) * plan.hidden + u
+            inside = j < sequences and first + j < plan.batch and u < plan.hidden
+            h_tile[i] = h0[at] if inside and plan.has.h0 != 0 else ZERO
+            c_tile[i] = c0[at] if inside and plan.has.c0 != 0 else ZERO
+        stored = direction * plan.passes * quads * gates * wide  # of this direction's weights, in quads
         for q in range(kept):
             for gate in range(gates):
                 w0, w1, w2, w3 = load4(weights, 4 * (stored + (q * gates + gate) * wide + me))
@@ -108,7 +154,7 @@ def walk(gates: int, quads: int, kept: int, sequences: int, single: bool, thread
         now = 0
         for s in range(longest):
             after = size - now
-            for turn in range(1 if single else passes):
+            for turn in range(1 if single else plan.passes):
                 u = (wide >> 2) * turn + (me >> 2)
                 # The first of the four begins with W x + b, which is on its way from memory before it is needed.
                 for j in range(sequences):
@@ -116,18 +162,18 @@ def walk(gates: int, quads: int, kept: int, sequences: int, single: bool, thread
                     for gate in range(gates):
                         sums[gates * j + gate] = ZERO
                     b = first + j
-                    if part == 0 and b < batch and u < hidden:
-                        count = _steps_of(counts, has_counts, b, steps)
+                    if part == 0 and b < plan.batch and u < plan.hidden:
+                        count = _steps_of(counts, plan.has.counts, b, plan.steps)
                         if s < count:
                             place = count - 1 - s if backward else s
-                            if has_times != 0:
-                                place = int(times[b * steps + place])
-                            at = place * x_t + b * x_b + direction * gates * hidden + u
+                            if plan.has.times != 0:
+                                place = int(times[b * plan.steps + place])
+                            at = place * plan.x_t + b * plan.x_b + direction * gates * plan.hidden + u
                             for gate in range(gates):
-                                sums[gates * j + gate] = x[at + gate * hidden]
+                                sums[gates * j + gate] = x[at + gate * plan.hidden]
                             if gates == GRU:
-                                given[j] = x[at + 2 * hidden]
-                                sums[gates * j + 2] = bias[direction * hidden + u]
+                                given[j] = x[at + 2 * plan.hidden]
+                                sums[gates * j + 2] = bias[direction * plan.hidden + u]
                 for q in range(kept):
                     for j in range(sequences):
                         a0, a1, a2, a3 = load4(h_tile, now + j * padded + 16 * q + 4 * part)
@@ -158,32 +204,35 @@ def walk(gates: int, quads: int, kept: int, sequences: int, single: bool, thread
                     if gates == GRU:
                         given[j] = group_sum(given[j], 4)
                     b = first + j
-                    if b < batch and u < hidden:
-                        count = _steps_of(counts, has_counts, b, steps)
+                    if b < plan.batch and u < plan.hidden:
+                        count = _steps_of(counts, plan.has.counts, b, plan.steps)
                         h, c = h_tile[now + j * padded + u], c_tile[now + j * padded + u]
                         if s < count:
                             place = count - 1 - s if backward else s
-                            if has_times != 0:
-                                place = int(times[b * steps + place])
+                            if plan.has.times != 0:
+                                place = int(times[b * plan.steps + place])
                             if gates == LSTM:
                                 p, r, v, o = sums[gates * j], sums[gates * j + 1], sums[gates * j + 2], sums[gates * j + 3]
-                                if has_peephole != 0:
-                                    p += peephole[direction * 3 * hidden + u] * c
-                                    r += peephole[(direction * 3 + 1) * hidden + u] * c
-                                p = f(_clipped(p, clip), fa, fb)
-                                r = ONE - p if couple != 0 else f(_clipped(r, clip), fa, fb)
-                                c = r * c + p * g(_clipped(v, clip), ga, gb)
-                                if has_peephole != 0:
-                                    o += peephole[(direction * 3 + 2) * hidden + u] * c
-                                h = f(_clipped(o, clip), fa, fb) * k(c, ka, kb)
+                                if plan.has.peephole != 0:
+                                    p += peephole[direction * 3 * plan.hidden + u] * c
+                                    r += peephole[(direction * 3 + 1) * plan.hidden + u] * c
+                                p = f(_clipped(p, plan.clip), plan.fa, plan.fb)
+                                r = ONE - p if plan.couple != 0 else f(_clipped(r, plan.clip), plan.fa, plan.fb)
+                                c = r * c + p * g(_clipped(v, plan.clip), plan.ga, plan.gb)
+                                if plan.has.peephole != 0:
+                                    o += peephole[(direction * 3 + 2) * plan.hidden + u] * c
+                                h = f(_clipped(o, plan.clip), plan.fa, plan.fb) * k(c, plan.ka, plan.kb)
                             elif gates == GRU:
-                                r, z = f(_clipped(sums[gates * j], clip), fa, fb), f(_clipped(sums[gates * j + 1], clip), fa, fb)
-                                n = g(_clipped(given[j] + r * sums[gates * j + 2], clip), ga, gb)
+                                r, z = (
+                                    f(_clipped(sums[gates * j], plan.clip), plan.fa, plan.fb),
+                                    f(_clipped(sums[gates * j + 1], plan.clip), plan.fa, plan.fb),
+                                )
+                                n = g(_clipped(given[j] + r * sums[gates * j + 2], plan.clip), plan.ga, plan.gb)
                                 h = n + z * (h - n)
                             else:
-                                h = f(_clipped(sums[gates * j], clip), fa, fb)
-                            if has_out != 0 and part == 0:
-                                out[place * out_t + b * out_b + direction * out_d + u] = h
+                                h = f(_clipped(sums[gates * j], plan.clip), plan.fa, plan.fb)
+                            if plan.has.out != 0 and part == 0:
+                                out[place * plan.out_t + b * plan.out_b + direction * plan.out_d + u] = h
                         if part == 0:
                             h_tile[after + j * padded + u] = h
                             c_tile[after + j * padded + u] = c
@@ -192,11 +241,11 @@ def walk(gates: int, quads: int, kept: int, sequences: int, single: bool, thread
         for i in range(me, size, wide):
             j = i // padded
             u = i - j * padded
-            if first + j < batch and u < hidden:
-                at = (direction * batch + first + j) * hidden + u
-                if has_hn != 0:
+            if first + j < plan.batch and u < plan.hidden:
+                at = (direction * plan.batch + first + j) * plan.hidden + u
+                if plan.has.hn != 0:
                     hn[at] = h_tile[now + i]
-                if has_cn != 0:
+                if plan.has.cn != 0:
                     cn[at] = c_tile[now + i]
 
     walk_kernel.most_threads = threads

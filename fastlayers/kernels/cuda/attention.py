@@ -6,7 +6,7 @@ registers; of few queries by the memory that k and v are in, and by how few bloc
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,34 @@ ACROSS = 4 if SIMULATED else 16
 TILES = ((16, 8, 8), (32, 8, 8), (128, 4, 4)) if SIMULATED else ((64, 64, 32), (128, 32, 32), (256, 16, 16))
 
 
+class Plan(NamedTuple):
+    """n queries of d numbers, m keys, values of e; `.._row`, `.._head`: from one to the next."""
+
+    heads: int
+    groups: int
+    n: int
+    m: int
+    d: int
+    e: int
+    q_row: int
+    q_head: int
+    k_row: int
+    k_column: int
+    k_head: int
+    v_row: int
+    v_head: int
+    o_row: int
+    o_head: int
+    mask_b: int
+    mask_h: int
+    mask_q: int
+    mask_k: int
+    scale: float
+    causal: int
+    offset: int
+    empty: int
+
+
 @per_function(
     samples=[(*tile, *flags) for tile in TILES for flags in ((True, False, False), (True, True, False), (False, True, True))]
 )
@@ -36,12 +64,7 @@ def _attention(depth: int, rows: int, keys: int, by_quads: bool, has_mask: bool,
     across4 = 4 * ACROSS
 
     @kernel
-    def attention_kernel(
-        q: F32, k: F32, v: F32, mask: F32, lengths: I64, has_lengths: int, out: F32, heads: int, groups: int,
-        n: int, m: int, d: int, e: int, q_row: int, q_head: int, k_row: int, k_column: int, k_head: int, v_row: int, v_head: int,
-        o_row: int, o_head: int, mask_b: int, mask_h: int, mask_q: int, mask_k: int, scale: float, causal: int, offset: int,
-        empty: int,
-    ) -> None:  # fmt: skip
+    def attention_kernel(q: F32, k: F32, v: F32, mask: F32, lengths: I64, has_lengths: int, out: F32, p: Plan) -> None:
         q_tile = cuda.shared.array(q_size, "float32", alignment=16)
         k_tile = cuda.shared.array(k_size, "float32", alignment=16)  # then v's
         p_tile = cuda.shared.array(p_size, "float32", alignment=16)
@@ -51,37 +74,37 @@ def _attention(depth: int, rows: int, keys: int, by_quads: bool, has_mask: bool,
         total = cuda.local.array(4, "float32")
         tx, me = cuda.threadIdx.x, cuda.threadIdx.x + ACROSS * cuda.threadIdx.y
         row0 = 4 * cuda.threadIdx.y
-        tiles = (n + rows - 1) // rows
+        tiles = (p.n + rows - 1) // rows
         entry = cuda.blockIdx.x // tiles
         first = (cuda.blockIdx.x - entry * tiles) * rows
-        b = entry // heads
-        h = entry - b * heads
-        g = h // (heads // groups)
+        b = entry // p.heads
+        h = entry - b * p.heads
+        g = h // (p.heads // p.groups)
         # A batch is whole after the other: its heads or its rows come first.
-        q_start = b * heads * n * d + h * q_head
-        k_start = b * groups * m * d + g * k_head
-        v_start = b * groups * m * e + g * v_head
-        o_start = b * heads * n * e + h * o_head
-        mask_start = b * mask_b + h * mask_h
-        seen = m
+        q_start = b * p.heads * p.n * p.d + h * p.q_head
+        k_start = b * p.groups * p.m * p.d + g * p.k_head
+        v_start = b * p.groups * p.m * p.e + g * p.v_head
+        o_start = b * p.heads * p.n * p.e + h * p.o_head
+        mask_start = b * p.mask_b + h * p.mask_h
+        seen = p.m
         if has_lengths != 0:
-            seen = min(m, max(int(lengths[b]), 0))
+            seen = min(p.m, max(int(lengths[b]), 0))
         end = seen
-        if causal != 0:
-            end = max(min(seen, first + rows + offset), 0)
+        if p.causal != 0:
+            end = max(min(seen, first + rows + p.offset), 0)
         for t in range(me, rows * quads, threads):
             r = t // quads
             c = 4 * (t - r * quads)
-            at = q_start + (first + r) * q_row + c
+            at = q_start + (first + r) * p.q_row + c
             to = r * stride + c
             if by_quads:
                 q0, q1, q2, q3 = ZERO, ZERO, ZERO, ZERO
-                if first + r < n and c < d:
+                if first + r < p.n and c < p.d:
                     q0, q1, q2, q3 = load4(q, at)
                 store4(q_tile, to, q0, q1, q2, q3)
             else:
                 for z in range(4):
-                    q_tile[to + z] = q[at + z] if first + r < n and c + z < d else ZERO
+                    q_tile[to + z] = q[at + z] if first + r < p.n and c + z < p.d else ZERO
         for i in range(4):
             largest[i] = LEAST
             total[i] = ZERO
@@ -93,22 +116,22 @@ def _attention(depth: int, rows: int, keys: int, by_quads: bool, has_mask: bool,
                 for t in range(me, keys * depth, threads):
                     c = t // keys
                     r = t - c * keys
-                    inside = start + r < seen and c < d
-                    k_tile[r * stride + c] = k[k_start + (start + r) * k_row + c * k_column] if inside else ZERO
+                    inside = start + r < seen and c < p.d
+                    k_tile[r * stride + c] = k[k_start + (start + r) * p.k_row + c * p.k_column] if inside else ZERO
             else:
                 for t in range(me, keys * quads, threads):
                     r = t // quads
                     c = 4 * (t - r * quads)
-                    at = k_start + (start + r) * k_row + c
+                    at = k_start + (start + r) * p.k_row + c
                     to = r * stride + c
                     if by_quads:
                         k0, k1, k2, k3 = ZERO, ZERO, ZERO, ZERO
-                        if start + r < seen and c < d:
+                        if start + r < seen and c < p.d:
                             k0, k1, k2, k3 = load4(k, at)
                         store4(k_tile, to, k0, k1, k2, k3)
                     else:
                         for z in range(4):
-                            k_tile[to + z] = k[at + z] if start + r < seen and c + z < d else ZERO
+                            k_tile[to + z] = k[at + z] if start + r < seen and c + z < p.d else ZERO
             cuda.syncthreads()
             for i in range(scores_size):
                 scores[i] = ZERO
@@ -129,10 +152,10 @@ def _attention(depth: int, rows: int, keys: int, by_quads: bool, has_mask: bool,
                 for j in range(scores_of):
                     key = start + tx + ACROSS * j
                     s = LEAST
-                    if query < n and key < seen and (causal == 0 or key <= query + offset):
-                        s = scores[4 * j + i] * scale
+                    if query < p.n and key < seen and (p.causal == 0 or key <= query + p.offset):
+                        s = scores[4 * j + i] * p.scale
                         if has_mask:
-                            s += mask[mask_start + query * mask_q + key * mask_k]
+                            s += mask[mask_start + query * p.mask_q + key * p.mask_k]
                     scores[4 * j + i] = s
                     tile = s if s > tile or s != s else tile
                 before = largest[i]
@@ -153,16 +176,16 @@ def _attention(depth: int, rows: int, keys: int, by_quads: bool, has_mask: bool,
             for t in range(me, keys * quads, threads):
                 r = t // quads
                 c = 4 * (t - r * quads)
-                at = v_start + (start + r) * v_row + c
+                at = v_start + (start + r) * p.v_row + c
                 to = r * stride + c
                 if by_quads:
                     v0, v1, v2, v3 = ZERO, ZERO, ZERO, ZERO
-                    if start + r < seen and c < e:
+                    if start + r < seen and c < p.e:
                         v0, v1, v2, v3 = load4(v, at)
                     store4(k_tile, to, v0, v1, v2, v3)
                 else:
                     for z in range(4):
-                        k_tile[to + z] = v[at + z] if start + r < seen and c + z < e else ZERO
+                        k_tile[to + z] = v[at + z] if start + r < seen and c + z < p.e else ZERO
             cuda.syncthreads()
             for c in range(0, keys, 4):
                 for w in range(sums_of):
@@ -180,28 +203,28 @@ def _attention(depth: int, rows: int, keys: int, by_quads: bool, has_mask: bool,
                         sums[z + 3] = sums[z + 3] + p0 * a3 + p1 * b3 + p2 * c3 + p3 * d3
         for i in range(4):
             query = first + row0 + i
-            if query < n:
+            if query < p.n:
                 nothing = largest[i] == LEAST
                 for w in range(sums_of):
                     for z in range(4):
                         column = 4 * tx + across4 * w + z
-                        if column < e:
+                        if column < p.e:
                             value = sums[4 * (sums_of * i + w) + z] / total[i]
                             if nothing:
-                                value = NAN if empty != 0 else ZERO
-                            out[o_start + query * o_row + column] = value
-        if empty == 2:
+                                value = NAN if p.empty != 0 else ZERO
+                            out[o_start + query * p.o_row + column] = value
+        if p.empty == 2:
             # Sums with weights of 0, for rows without any. Apart from the loop above, which would not be unrolled around
             # this one and keep its arrays in memory; what is NaN for its values' sake stays so.
             for i in range(4):
                 query = first + row0 + i
-                for at in range(4 * sums_of if query < n else 0):
+                for at in range(4 * sums_of if query < p.n else 0):
                     column = 4 * tx + across4 * (at // 4) + at % 4
-                    if column < e and out[o_start + query * o_row + column] != out[o_start + query * o_row + column]:
+                    if column < p.e and out[o_start + query * p.o_row + column] != out[o_start + query * p.o_row + column]:
                         value = ZERO
                         for j in range(seen):
-                            value = value + ZERO * v[v_start + j * v_row + column]
-                        out[o_start + query * o_row + column] = value
+                            value = value + ZERO * v[v_start + j * p.v_row + column]
+                        out[o_start + query * p.o_row + column] = value
 
     return attention_kernel
 
@@ -242,5 +265,5 @@ def attention(
         cdiv(n, tile[1]) * b * h, (ACROSS, tile[1] // 4),
         q__bhqd.flat, k__bgkd.flat, v__bgke.flat, absent() if mask__bhqk is None else mask__bhqk.flat,
         absent("i8") if lengths__b is None else lengths__b.flat, int(lengths__b is not None), out__bhqe.flat,
-        h, g, n, m, d, e, *strides, *steps, scale, int(causal), offset, empty,
+        Plan(h, g, n, m, d, e, *strides, *steps, scale, int(causal), offset, empty),
     )  # fmt: skip

@@ -161,8 +161,8 @@ def convolved(
             few_rows(x, w, packed.bias, residual, out, n * image, c, o, stored, activation)
             return
         left = "rows4" if c % 4 == 0 and x.aligned else "rows"
-        where, layout = matrix(n * image, c, o, stream_pointer()), Layout(o, stored, stored)
-        multiply(left, "columns4", x.flat, where, w, packed.bias, residual, out, layout, False, wide, 1, activation)
+        where, layout = matrix(n * image, c, o, stream_pointer()), Layout(o, stored, stored, wide=wide)
+        multiply(left, "columns4", x.flat, where, w, packed.bias, residual, out, layout, activation)
         return
     where = _plan(
         sizes_of(x, x_last), sizes_of(out, out_last), tuple(pads), packed.kernel, packed.stride, packed.dilation, groups, x_last,
@@ -173,7 +173,6 @@ def convolved(
     column = 1 if out_last else image
     layout = Layout(
         columns, stored, stored, groups, channels * (1 if x_last else pixels), packed.weight.shape[1] * stored, columns * column,
-        columns, column,
+        columns, column, not out_last and image > 1, wide,  # of one pixel an image, channels are neighbours
     )  # fmt: skip
-    across = not out_last and image > 1  # of one pixel an image, channels are neighbours
-    multiply(left, "columns4", x.flat, where, w, packed.bias, residual, out, layout, across, wide, column, activation)
+    multiply(left, "columns4", x.flat, where, w, packed.bias, residual, out, layout, activation)

@@ -202,23 +202,9 @@ def conv_transpose(
     column = 1 if out_last else image
     left = "gather4" if x_last and packed.channels % 4 == 0 and x.aligned else "gather"
     neighbours = (o if out_last else image if where.phases == 1 and stride == (1, 1, 1) else 1) % 4 == 0
+    wide = neighbours and (groups == 1 or packed.columns % 4 == 0) and aligned(out)
     layout = Layout(
         packed.columns, stored, stored, groups, packed.channels * (1 if x_last else math.prod(size)),
-        packed.weight.shape[1] * stored, packed.columns * column, packed.columns, column,
+        packed.weight.shape[1] * stored, packed.columns * column, packed.columns, column, not out_last, wide,
     )  # fmt: skip
-    wide = neighbours and (groups == 1 or packed.columns % 4 == 0) and aligned(out)
-    multiply(
-        left,
-        "columns4",
-        x.flat,
-        where,
-        packed.weight.flat,
-        packed.bias,
-        None,
-        out,
-        layout,
-        not out_last,
-        wide,
-        column,
-        activation,
-    )
+    multiply(left, "columns4", x.flat, where, packed.weight.flat, packed.bias, None, out, layout, activation)

@@ -117,55 +117,72 @@ def _depthwise(f: Any, high: int, wide: int, last: bool, four: bool) -> Kernel:
     return depthwise_kernel
 
 
+class Plan(NamedTuple):
+    """Planes of h numbers a line of wide_x; `strip`: outputs of a thread; `each`: results of a channel of x; `apart`: taps."""
+
+    flags: int
+    n: int
+    strip: int
+    channels: int
+    each: int
+    h: int
+    wide_x: int
+    out_h: int
+    out_w: int
+    down: int
+    along: int
+    apart_h: int
+    apart_w: int
+    top: int
+    left: int
+    a: float
+    b: float
+
+
 @per_function(samples=[(_RELU, 3, 3), (_RELU, 5, 5)])
 def _plane(f: Any, high: int, wide: int) -> Kernel:
     """Kernels of (1, high, wide) over planes, channels-first: weights in registers, a thread has a strip of a column."""
     HIGH, WIDE, TAPS = high, wide, high * wide
 
     @kernel
-    def plane_kernel(
-        x: F32, w: F32, bias: F32, residual: F32, out: F32, flags: int, n: int, strip: int, channels: int, each: int,
-        h: int, wide_x: int, out_h: int, out_w: int, down: int, along: int, apart_h: int, apart_w: int, top: int, left: int,
-        a: float, b: float,
-    ) -> None:  # fmt: skip
-        """`strip`: outputs of a thread; `each`: results of a channel of x, whose line is `wide_x`; `apart`: taps."""
+    def plane_kernel(x: F32, w: F32, bias: F32, residual: F32, out: F32, plan: Plan) -> None:
         weights = cuda.local.array(TAPS, f32)
-        strips = (out_h + strip - 1) // strip
-        for i in range(cuda.grid(1), n, cuda.gridsize(1)):
-            rest = i // out_w
-            column = i - rest * out_w
+        strips = (plan.out_h + plan.strip - 1) // plan.strip
+        for i in range(cuda.grid(1), plan.n, cuda.gridsize(1)):
+            rest = i // plan.out_w
+            column = i - rest * plan.out_w
             plane = rest // strips
-            row = (rest - plane * strips) * strip
-            stop = min(row + strip, out_h)
-            c = plane % channels
+            row = (rest - plane * strips) * plan.strip
+            stop = min(row + plan.strip, plan.out_h)
+            c = plane % plan.channels
             for t in range(TAPS):
-                weights[t] = load1(w, t * channels + c)
+                weights[t] = load1(w, t * plan.channels + c)
             more = _ZERO
-            if flags & BIAS:
+            if plan.flags & BIAS:
                 more = load1(bias, c)
-            x0 = column * along - left
-            to = (plane * out_h + row) * out_w + column
+            x0 = column * plan.along - plan.left
+            to = (plane * plan.out_h + row) * plan.out_w + column
             while row < stop:
-                y = row * down - top
-                at = (plane // each * h + y) * wide_x + x0
+                y = row * plan.down - plan.top
+                at = (plane // plan.each * plan.h + y) * plan.wide_x + x0
                 s = _ZERO
                 for r in range(HIGH):
-                    inside = y >= 0 and y < h
+                    inside = y >= 0 and y < plan.h
                     for t in range(WIDE):
                         v = _ZERO  # times an infinite weight it is NaN
-                        p = x0 + t * apart_w
-                        if inside and p >= 0 and p < wide_x:
-                            v = load1(x, at + t * apart_w)
+                        p = x0 + t * plan.apart_w
+                        if inside and p >= 0 and p < plan.wide_x:
+                            v = load1(x, at + t * plan.apart_w)
                         s += v * weights[r * WIDE + t]
-                    y += apart_h
-                    at += apart_h * wide_x
-                if flags & BIAS:
+                    y += plan.apart_h
+                    at += plan.apart_h * plan.wide_x
+                if plan.flags & BIAS:
                     s += more
-                if flags & RESIDUAL:
+                if plan.flags & RESIDUAL:
                     s += load1(residual, to)
-                store1(out, to, f(s, a, b))
+                store1(out, to, f(s, plan.a, plan.b))
                 row += 1
-                to += out_w
+                to += plan.out_w
 
     return plane_kernel
 
@@ -197,10 +214,12 @@ def depthwise(
         if x.shape[2] == 1:  # or planes of a result would be apart
             strip = _STRIP if out.size >= _MANY else 1
             n = out.shape[0] * channels * cdiv(out_h, strip) * out_w
-            _plane(f, *fixed).launch(
-                sized(n, THREADS), THREADS, *given, flags, n, strip, channels, channels // c, h, w, out_h, out_w,
-                *packed.stride[1:], *packed.dilation[1:], pads[2], pads[4], activation.a, activation.b,
+            (down, along), (apart_h, apart_w) = packed.stride[1:], packed.dilation[1:]
+            plan = Plan(
+                flags, n, strip, channels, channels // c, h, w, out_h, out_w, down, along, apart_h, apart_w, pads[2], pads[4],
+                activation.a, activation.b,
             )  # fmt: skip
+            _plane(f, *fixed).launch(sized(n, THREADS), THREADS, *given, plan)
             return
     same = not channels_last or x.shape[4] == channels
     four = channels_last and same and channels % 4 == 0 and aligned(x, out, residual)

@@ -58,5 +58,5 @@ def linear(x__mk: Array, packed: Packed, out__mn: Array, residual__mn: Array | N
     wide = n % 4 == 0 and out__mn.aligned and (residual__mn is None or residual__mn.aligned)
     multiply(
         left, "columns4", x__mk.flat, matrix(m, k, n, stream_pointer()), packed.weight.flat, packed.bias, residual__mn, out__mn,
-        Layout(n, stored, stored), False, wide, 1, activation,
+        Layout(n, stored, stored, wide=wide), activation,
     )  # fmt: skip

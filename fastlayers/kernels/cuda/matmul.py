@@ -27,8 +27,8 @@ def matmul(a__bmk: Array, b__bkn: Array, out__bmn: Array, transpose_b: bool, act
     left = "rows4" if k % 4 == 0 and a__bmk.aligned else "rows"
     neighbours = k if transpose_b else n
     right = ("rows" if transpose_b else "columns") + ("4" if neighbours % 4 == 0 and b__bkn.aligned else "")
-    layout = Layout(n, n, neighbours, batch, a_step, b_step, m * n)
+    layout = Layout(n, n, neighbours, batch, a_step, b_step, m * n, wide=n % 4 == 0 and out__bmn.aligned)
     multiply(
-        left, right, a__bmk.flat, matrix(m, k, n, stream_pointer()), b__bkn.flat, None, None, out__bmn, layout, False,
-        n % 4 == 0 and out__bmn.aligned, 1, activation,
+        left, right, a__bmk.flat, matrix(m, k, n, stream_pointer()), b__bkn.flat, None, None, out__bmn, layout,
+        activation,
     )  # fmt: skip

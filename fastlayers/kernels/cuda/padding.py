@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..table import PAD_MODES
 from ._cuda import F32, cuda, device, kernel, sized, threads
@@ -33,25 +33,40 @@ def _source(i: Any, n: Any, mode: Any) -> Any:
     return i % n
 
 
+class Plan(NamedTuple):
+    """x of d x h x w positions of `inner` neighbours into a larger one."""
+
+    total: int
+    d: int
+    h: int
+    w: int
+    inner: int
+    out_d: int
+    out_h: int
+    out_w: int
+    front: int
+    top: int
+    left: int
+    mode: int
+    value: float
+
+
 @kernel
-def pad_kernel(
-    x: F32, out: F32, total: int, d: int, h: int, w: int, inner: int, out_d: int, out_h: int, out_w: int, front: int, top: int,
-    left: int, mode: int, value: float,
-) -> None:  # fmt: skip
+def pad_kernel(x: F32, out: F32, p: Plan) -> None:
     """One number of out a thread."""
-    for i in range(cuda.grid(1), total, cuda.gridsize(1)):
-        rest = i // inner
-        k = i - rest * inner
-        row = rest // out_w
-        iw = _source(rest - row * out_w - left, w, mode)
-        plane = row // out_h
-        ih = _source(row - plane * out_h - top, h, mode)
-        outer = plane // out_d
-        iz = _source(plane - outer * out_d - front, d, mode)
+    for i in range(cuda.grid(1), p.total, cuda.gridsize(1)):
+        rest = i // p.inner
+        k = i - rest * p.inner
+        row = rest // p.out_w
+        iw = _source(rest - row * p.out_w - p.left, p.w, p.mode)
+        plane = row // p.out_h
+        ih = _source(row - plane * p.out_h - p.top, p.h, p.mode)
+        outer = plane // p.out_d
+        iz = _source(plane - outer * p.out_d - p.front, p.d, p.mode)
         if iw < 0 or ih < 0 or iz < 0:
-            out[i] = value
+            out[i] = p.value
         else:
-            out[i] = x[(((outer * d + iz) * h + ih) * w + iw) * inner + k]
+            out[i] = x[(((outer * p.d + iz) * p.h + ih) * p.w + iw) * p.inner + k]
 
 
 @on_device
@@ -60,5 +75,6 @@ def pad(x__odhwi: Array, out__odhwi: Array, pads: Sequence[int], mode: int, valu
     total = out__odhwi.size
     if total:
         _, *sizes = x__odhwi.shape
-        given = total, *sizes, *out__odhwi.shape[1:4], pads[0], pads[2], pads[4], mode, value
-        pad_kernel.launch(sized(total, BLOCK), BLOCK, x__odhwi.flat, out__odhwi.flat, *given)
+        (d, h, w, inner), (out_d, out_h, out_w) = sizes, out__odhwi.shape[1:4]
+        given = Plan(total, d, h, w, inner, out_d, out_h, out_w, pads[0], pads[2], pads[4], mode, value)
+        pad_kernel.launch(sized(total, BLOCK), BLOCK, x__odhwi.flat, out__odhwi.flat, given)

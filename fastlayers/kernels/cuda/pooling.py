@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ._cuda import F32, I64, Kernel, cdiv, cuda, device, f32, kernel, load1, load4, per_function, sized, store1, store4, threads
 from ._device import Array, on_device
@@ -140,6 +140,24 @@ def _pool(take: Any, end: Any, least: bool, last: bool, four: bool) -> Kernel:
     return pool_kernel
 
 
+class Plan(NamedTuple):
+    """Planes of h x w numbers; `strip`: outputs of a thread; `end_h`, `end_w`: of x with its padding."""
+
+    n: int
+    strip: int
+    h: int
+    w: int
+    out_h: int
+    out_w: int
+    down: int
+    along: int
+    top: int
+    left: int
+    end_h: int
+    end_w: int
+    padded: int
+
+
 @per_function(samples=[(_larger, _as_it_is, True, 3, 3), (_sum, _mean, False, 2, 2)])
 def _plane(take: Any, end: Any, least: bool, high: int, wide: int) -> Kernel:
     """Small windows without gaps over planes, channels-first: their taps are written out, a thread has a strip of a column."""
@@ -147,37 +165,33 @@ def _plane(take: Any, end: Any, least: bool, high: int, wide: int) -> Kernel:
     HIGH, WIDE = high, wide
 
     @kernel
-    def plane_kernel(
-        x: F32, out: F32, n: int, strip: int, h: int, w: int, out_h: int, out_w: int, down: int, along: int, top: int, left: int,
-        end_h: int, end_w: int, padded: int, p: float,
-    ) -> None:  # fmt: skip
-        """`strip`: outputs of a thread; `end_h`, `end_w`: of x with its padding."""
-        strips = (out_h + strip - 1) // strip
-        for i in range(cuda.grid(1), n, cuda.gridsize(1)):
-            rest = i // out_w
-            column = i - rest * out_w
+    def plane_kernel(x: F32, out: F32, plan: Plan, p: float) -> None:
+        strips = (plan.out_h + plan.strip - 1) // plan.strip
+        for i in range(cuda.grid(1), plan.n, cuda.gridsize(1)):
+            rest = i // plan.out_w
+            column = i - rest * plan.out_w
             plane = rest // strips
-            row = (rest - plane * strips) * strip
-            stop = min(row + strip, out_h)
-            x0 = column * along - left
-            across = min(x0 + WIDE, end_w) - x0 if padded else min(x0 + WIDE, w) - max(x0, 0)
-            to = (plane * out_h + row) * out_w + column
+            row = (rest - plane * strips) * plan.strip
+            stop = min(row + plan.strip, plan.out_h)
+            x0 = column * plan.along - plan.left
+            across = min(x0 + WIDE, plan.end_w) - x0 if plan.padded else min(x0 + WIDE, plan.w) - max(x0, 0)
+            to = (plane * plan.out_h + row) * plan.out_w + column
             while row < stop:
-                y0 = row * down - top
-                at = (plane * h + y0) * w + x0
+                y0 = row * plan.down - plan.top
+                at = (plane * plan.h + y0) * plan.w + x0
                 a = FIRST
                 for r in range(HIGH):
-                    inside = y0 + r >= 0 and y0 + r < h
+                    inside = y0 + r >= 0 and y0 + r < plan.h
                     for c in range(WIDE):
                         v = FIRST
-                        if inside and x0 + c >= 0 and x0 + c < w:
+                        if inside and x0 + c >= 0 and x0 + c < plan.w:
                             v = load1(x, at + c)
                         a = take(a, v, p)
-                    at += w
-                rows = min(y0 + HIGH, end_h) - y0 if padded else min(y0 + HIGH, h) - max(y0, 0)
+                    at += plan.w
+                rows = min(y0 + HIGH, plan.end_h) - y0 if plan.padded else min(y0 + HIGH, plan.h) - max(y0, 0)
                 store1(out, to, end(a, max(rows, 0) * max(across, 0), p))
                 row += 1
-                to += out_w
+                to += plan.out_w
 
     return plane_kernel
 
@@ -192,10 +206,11 @@ def _planes(take: Any, end: Any, x: Array, out: Array, window: tuple[Sequence[in
     (_, _, d, h, w), (out_h, out_w) = x.shape, out.shape[3:]
     strip = _STRIP if out.size >= _MANY else 1
     n = x.shape[0] * x.shape[1] * d * cdiv(out_h, strip) * out_w
-    _plane(take, end, take is _larger, *kernel[1:]).launch(
-        sized(n, BLOCK), BLOCK, x.flat, out.flat, n, strip, h, w, out_h, out_w, *stride[1:], pads[2], pads[4], h + pads[3],
-        w + pads[5], int(padded), p,
+    down, along = stride[1:]
+    where = Plan(
+        n, strip, h, w, out_h, out_w, down, along, pads[2], pads[4], h + pads[3], w + pads[5], int(padded)
     )  # fmt: skip
+    _plane(take, end, take is _larger, *kernel[1:]).launch(sized(n, BLOCK), BLOCK, x.flat, out.flat, where, p)
 
 
 def _run(

@@ -17,7 +17,7 @@ from ..table import Activation, GruOptions, LstmOptions, RnnOptions
 from ._cuda import cdiv, processors
 from ._device import Array, absent, empty, on_device, upload
 from ._math import function
-from ._walk import GRU, LSTM, RNN, UNITS, in_registers, lengths_kernel, walk
+from ._walk import GRU, LSTM, RNN, UNITS, Has, Plan, in_registers, lengths_kernel, walk
 from .gemm import Packed as Product
 from .gemm import linear, linear_pack
 
@@ -232,25 +232,32 @@ def _run(
     kept = in_registers(gates, quads, sequences, threads) if passes == 1 else 0
     first, c_first = starts[0], starts[1] if len(starts) > 1 else None
     last, c_last = finals[0], finals[1] if len(finals) > 1 else None
+    maybe: dict[str, Array | None] = {
+        "peephole": packed.peephole, "h0": first, "c0": c_first, "counts": counts, "times": times, "out": out, "hn": last,
+        "cn": c_last,
+    }  # fmt: skip
+    has = Has(*(int(maybe[name] is not None) for name in Has._fields))
     given = (
-        inputs.flat, packed.weights.flat, *_pair(packed.bias_n)[:1], *_pair(packed.peephole), *_pair(first), *_pair(c_first),
-        *_pair(counts, "i4"), *_pair(times, "i4"), *_pair(out), *_pair(last), *_pair(c_last), steps, batch, hidden, passes,
-    )  # fmt: skip
+        inputs.flat,
+        packed.weights.flat,
+        _flat(packed.bias_n),
+        *(_flat(maybe[n], "i4" if n in ("counts", "times") else "f4") for n in Has._fields),
+    )
     options, functions = packed.options, packed.options.activations
     alike = directions == 1 or functions[0] == functions[1]
     for direction in range(1 if alike else directions):
         chosen = functions[direction]
         used = [chosen] * 3 if isinstance(chosen, Activation) else [*chosen, chosen[-1]][:3]
         kernel = walk(gates, quads, kept, sequences, passes == 1, threads, *(function(a.code) for a in used))
-        kernel.launch(
-            (cdiv(batch, sequences), directions if alike else 1), threads, *given, direction, int(reverse), x_t, x_b, o_t, o_b,
-            o_d, used[0].a, used[0].b, used[1].a, used[1].b, used[2].a, used[2].b, options.clip,
-            int(getattr(options, "couple_input_forget", False)),
+        plan = Plan(
+            steps, batch, hidden, passes, direction, int(reverse), x_t, x_b, o_t, o_b, o_d, used[0].a, used[0].b, used[1].a,
+            used[1].b, used[2].a, used[2].b, options.clip, int(getattr(options, "couple_input_forget", False)), has,
         )  # fmt: skip
+        kernel.launch((cdiv(batch, sequences), directions if alike else 1), threads, *given, plan)
 
 
-def _pair(array: Array | None, dtype: str = "f4") -> tuple[Any, int]:
-    return (absent(dtype), 0) if array is None else (array.flat, 1)
+def _flat(array: Array | None, dtype: str = "f4") -> Any:
+    return absent(dtype) if array is None else array.flat
 
 
 def _through_host(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -117,44 +117,58 @@ def _corner(x: Any, at: Any, weight: Any) -> Any:
     return load1(x, at) * weight if weight != _ZERO else _ZERO
 
 
+class Align(NamedTuple):
+    """high x wide bins of each box, n numbers in all; offset, least, samples and mean as `roi_align` has them."""
+
+    n: int
+    channels: int
+    h: int
+    w: int
+    high: int
+    wide: int
+    last: int
+    samples: int
+    mean: int
+    scale: float
+    offset: float
+    least: float
+
+
 @kernel
-def roi_align_kernel(
-    x: F32, boxes: F32, images: I64, out: F32, n: int, channels: int, h: int, w: int, high: int, wide: int, last: int,
-    samples: int, mean: int, scale: float, offset: float, least: float,
-) -> None:  # fmt: skip
+def roi_align_kernel(x: F32, boxes: F32, images: I64, out: F32, of: Align) -> None:
     """The mean of a bin's samples, or the largest of all corners of samples, each times its weight."""
-    for i in range(cuda.grid(1), n, cuda.gridsize(1)):
-        box, c, row, column = _place(i, channels, high, wide, last)
-        x1, y1 = _limited(boxes[4 * box] * scale - offset), _limited(boxes[4 * box + 1] * scale - offset)
-        x2, y2 = _limited(boxes[4 * box + 2] * scale - offset), _limited(boxes[4 * box + 3] * scale - offset)
+    for i in range(cuda.grid(1), of.n, cuda.gridsize(1)):
+        box, c, row, column = _place(i, of.channels, of.high, of.wide, of.last)
+        x1, y1 = _limited(boxes[4 * box] * of.scale - of.offset), _limited(boxes[4 * box + 1] * of.scale - of.offset)
+        x2, y2 = _limited(boxes[4 * box + 2] * of.scale - of.offset), _limited(boxes[4 * box + 3] * of.scale - of.offset)
         height, width = y2 - y1, x2 - x1
-        height, width = height if height > least else least, width if width > least else least
-        height, width = height / f32(high), width / f32(wide)
-        ny = samples if samples > 0 else max(int(ceil(height)), 0)
-        nx = samples if samples > 0 else max(int(ceil(width)), 0)
-        step = channels if last else 1
-        begin = images[box] * channels * h * w + (c if last else c * h * w)
-        a = _ZERO if mean else _LEAST
+        height, width = height if height > of.least else of.least, width if width > of.least else of.least
+        height, width = height / f32(of.high), width / f32(of.wide)
+        ny = of.samples if of.samples > 0 else max(int(ceil(height)), 0)
+        nx = of.samples if of.samples > 0 else max(int(ceil(width)), 0)
+        step = of.channels if of.last else 1
+        begin = images[box] * of.channels * of.h * of.w + (c if of.last else c * of.h * of.w)
+        a = _ZERO if of.mean else _LEAST
         for sample in range(ny * nx):
             sy, sx = sample // nx, sample % nx
             y = y1 + (f32(row * ny + sy) + _HALF) * (height / f32(ny))
             p = x1 + (f32(column * nx + sx) + _HALF) * (width / f32(nx))
             v0 = v1 = v2 = v3 = _ZERO
-            if y >= -_ONE and y <= f32(h) and p >= -_ONE and p <= f32(w) and h * w > 0:
-                t0, t1, fy = _between(y, h)
-                l0, l1, fx = _between(p, w)
-                v0 = _corner(x, begin + (t0 * w + l0) * step, (_ONE - fy) * (_ONE - fx))
-                v1 = _corner(x, begin + (t0 * w + l1) * step, (_ONE - fy) * fx)
-                v2 = _corner(x, begin + (t1 * w + l0) * step, fy * (_ONE - fx))
-                v3 = _corner(x, begin + (t1 * w + l1) * step, fy * fx)
-            if mean:
+            if y >= -_ONE and y <= f32(of.h) and p >= -_ONE and p <= f32(of.w) and of.h * of.w > 0:
+                t0, t1, fy = _between(y, of.h)
+                l0, l1, fx = _between(p, of.w)
+                v0 = _corner(x, begin + (t0 * of.w + l0) * step, (_ONE - fy) * (_ONE - fx))
+                v1 = _corner(x, begin + (t0 * of.w + l1) * step, (_ONE - fy) * fx)
+                v2 = _corner(x, begin + (t1 * of.w + l0) * step, fy * (_ONE - fx))
+                v3 = _corner(x, begin + (t1 * of.w + l1) * step, fy * fx)
+            if of.mean:
                 a += v0 + v1 + v2 + v3
             else:
                 v0 = v0 if v0 > v1 or v0 != v0 else v1
                 v2 = v2 if v2 > v3 or v2 != v2 else v3
                 v0 = v0 if v0 > v2 or v0 != v0 else v2
                 a = v0 if v0 > a or v0 != v0 else a
-        if mean:
+        if of.mean:
             a = a / f32(ny * nx)
         store1(out, i, a if ny * nx > 0 else _ZERO)
 
@@ -171,5 +185,7 @@ def roi_align(
     if n:
         h, w, channels = x.shape[1:] if channels_last else (*x.shape[2:], x.shape[1])
         high, wide = out.shape[1:3] if channels_last else out.shape[2:]
-        given = n, channels, h, w, high, wide, int(channels_last), samples, int(op == REDUCE["mean"]), scale, offset, least
-        roi_align_kernel.launch(sized(n, BLOCK), BLOCK, x.flat, boxes__k4.flat, images__k.flat, out.flat, *given)
+        where = Align(
+            n, channels, h, w, high, wide, int(channels_last), samples, int(op == REDUCE["mean"]), scale, offset, least
+        )  # fmt: skip
+        roi_align_kernel.launch(sized(n, BLOCK), BLOCK, x.flat, boxes__k4.flat, images__k.flat, out.flat, where)

@@ -37,34 +37,47 @@ def resize_pack(axes: Sequence[Any], size: Sequence[int]) -> Packed:
     return Packed(places, tuple(upload(weight) for weight in weights), taps, resized_sizes(axes, size))
 
 
+class Plan(NamedTuple):
+    """n results, of which `inner` neighbours (in fours, if those are read) share their places; sizes, and taps of each axis."""
+
+    n: int
+    inner: int
+    d: int
+    h: int
+    w: int
+    out_d: int
+    out_h: int
+    out_w: int
+    zn: int
+    yn: int
+    xn: int
+
+
 @per_function(samples=[(True,), (False,)])
 def _resize(four: bool) -> Kernel:
     @kernel
-    def resize_kernel(
-        x: F32, out: F32, n: int, inner: int, d: int, h: int, w: int, out_d: int, out_h: int, out_w: int, zi: I64, zw: F32,
-        zn: int, yi: I64, yw: F32, yn: int, xi: I64, xw: F32, xn: int,
-    ) -> None:  # fmt: skip
-        """`inner`: neighbours (in fours, if those are read) that share their places. Taps of weight 0 are not read."""
-        for i in range(cuda.grid(1), n, cuda.gridsize(1)):
-            rest = i // inner
-            k = i - rest * inner
-            row = rest // out_w
-            iw = rest - row * out_w
-            plane = row // out_h
-            ih = row - plane * out_h
-            outer = plane // out_d
-            iz = plane - outer * out_d
+    def resize_kernel(x: F32, out: F32, zi: I64, zw: F32, yi: I64, yw: F32, xi: I64, xw: F32, p: Plan) -> None:
+        """Taps of weight 0 are not read."""
+        for i in range(cuda.grid(1), p.n, cuda.gridsize(1)):
+            rest = i // p.inner
+            k = i - rest * p.inner
+            row = rest // p.out_w
+            iw = rest - row * p.out_w
+            plane = row // p.out_h
+            ih = row - plane * p.out_h
+            outer = plane // p.out_d
+            iz = plane - outer * p.out_d
             s0 = s1 = s2 = s3 = _ZERO
-            for a in range(zn):
-                wz = load1(zw, a * out_d + iz)
-                base = (outer * d + load1(zi, a * out_d + iz)) * h
-                for b in range(yn):
-                    wy = wz * load1(yw, b * out_h + ih)
-                    line = (base + load1(yi, b * out_h + ih)) * w
-                    for e in range(xn):
-                        wx = wy * load1(xw, e * out_w + iw)
+            for a in range(p.zn):
+                wz = load1(zw, a * p.out_d + iz)
+                base = (outer * p.d + load1(zi, a * p.out_d + iz)) * p.h
+                for b in range(p.yn):
+                    wy = wz * load1(yw, b * p.out_h + ih)
+                    line = (base + load1(yi, b * p.out_h + ih)) * p.w
+                    for e in range(p.xn):
+                        wx = wy * load1(xw, e * p.out_w + iw)
                         if wx != _ZERO:
-                            at = (line + load1(xi, e * out_w + iw)) * inner + k
+                            at = (line + load1(xi, e * p.out_w + iw)) * p.inner + k
                             if four:
                                 v0, v1, v2, v3 = load4(x, 4 * at)
                                 s0, s1, s2, s3 = s0 + v0 * wx, s1 + v1 * wx, s2 + v2 * wx, s3 + v3 * wx
@@ -88,11 +101,6 @@ def resize(x__odhwi: Array, packed: Packed, out__odhwi: Array) -> None:
     four = inner % 4 == 0 and x__odhwi.aligned and out__odhwi.aligned
     each = 4 if four else 1
     n = out__odhwi.size // each
-    tables = [
-        part
-        for index, weight, taps in zip(packed.places, packed.weight, packed.taps, strict=True)
-        for part in (index.flat, weight.flat, taps)
-    ]
-    _resize(four).launch(
-        sized(n, BLOCK), BLOCK, x__odhwi.flat, out__odhwi.flat, n, inner // each, *size, *out__odhwi.shape[1:4], *tables
-    )
+    tables = [part for both in zip(packed.places, packed.weight, strict=True) for part in (both[0].flat, both[1].flat)]
+    where = Plan(n, inner // each, *size, *out__odhwi.shape[1:4], *packed.taps)
+    _resize(four).launch(sized(n, BLOCK), BLOCK, x__odhwi.flat, out__odhwi.flat, *tables, where)

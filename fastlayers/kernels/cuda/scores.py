@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,45 +17,64 @@ BLOCK = threads(256)
 ZERO, LEAST, NAN = f32(0), f32(-np.inf), f32(np.nan)
 
 
+class Mask(NamedTuple):
+    """From an entry of the batch, a head, a query and a key to the next; 0 where all share one."""
+
+    b: int
+    h: int
+    q: int
+    k: int
+
+
+class Plan(NamedTuple):
+    """Rows of keys."""
+
+    heads: int
+    rows: int
+    keys: int
+    mask: Mask
+    scale: float
+    causal: int
+    offset: int
+    empty: int
+
+
 @per_function(samples=[(False,), (True,)])
 def _weights(has_mask: bool) -> Kernel:
     @kernel
-    def weights_kernel(
-        x: F32, mask: F32, lengths: I64, has_lengths: int, scores: F32, out: F32, heads: int, rows: int, keys: int, mask_b: int,
-        mask_h: int, mask_q: int, mask_k: int, scale: float, causal: int, offset: int, empty: int,
-    ) -> None:  # fmt: skip
+    def weights_kernel(x: F32, mask: F32, lengths: I64, has_lengths: int, scores: F32, out: F32, p: Plan) -> None:
         """A block a row: scores are written, then read again from a cache for the sum and the weights."""
         scratch = cuda.shared.array(32, "float32")
         row = cuda.blockIdx.x
-        head = row // rows
-        query = row - head * rows
-        b = head // heads
-        h = head - b * heads
-        seen = keys
+        head = row // p.rows
+        query = row - head * p.rows
+        b = head // p.heads
+        h = head - b * p.heads
+        seen = p.keys
         if has_lengths != 0:
             seen = lengths[b]
-        if causal != 0:
-            seen = min(seen, query + offset + 1)
+        if p.causal != 0:
+            seen = min(seen, query + p.offset + 1)
         largest = LEAST
-        for key in range(cuda.threadIdx.x, keys, cuda.blockDim.x):
+        for key in range(cuda.threadIdx.x, p.keys, cuda.blockDim.x):
             s = LEAST
             if key < seen:
-                s = x[row * keys + key] * scale
+                s = x[row * p.keys + key] * p.scale
                 if has_mask:
-                    s += mask[b * mask_b + h * mask_h + query * mask_q + key * mask_k]
-            scores[row * keys + key] = s
+                    s += mask[b * p.mask.b + h * p.mask.h + query * p.mask.q + key * p.mask.k]
+            scores[row * p.keys + key] = s
             largest = s if s > largest or s != s else largest
         largest = block_max(largest, scratch)
         shift = ZERO if largest == LEAST else largest
         total = ZERO
-        for key in range(cuda.threadIdx.x, keys, cuda.blockDim.x):
-            total += exp(scores[row * keys + key] - shift)
+        for key in range(cuda.threadIdx.x, p.keys, cuda.blockDim.x):
+            total += exp(scores[row * p.keys + key] - shift)
         total = block_sum(total, scratch)
-        for key in range(cuda.threadIdx.x, keys, cuda.blockDim.x):
-            weight = exp(scores[row * keys + key] - shift) / total
+        for key in range(cuda.threadIdx.x, p.keys, cuda.blockDim.x):
+            weight = exp(scores[row * p.keys + key] - shift) / total
             if largest == LEAST:
-                weight = NAN if empty != 0 else ZERO
-            out[row * keys + key] = weight
+                weight = NAN if p.empty != 0 else ZERO
+            out[row * p.keys + key] = weight
 
     return weights_kernel
 
@@ -75,7 +94,7 @@ def attention_weights(
     _weights(mask__bhqk is not None).launch(
         out__bhqk.size // keys, BLOCK, x__bhqk.flat, absent() if mask__bhqk is None else mask__bhqk.flat,
         absent("i8") if lengths__b is None else lengths__b.flat, int(lengths__b is not None), scores__bhqk.flat, out__bhqk.flat,
-        heads, rows, keys, *steps, scale, int(causal), offset, empty,
+        Plan(heads, rows, keys, Mask(*steps), scale, int(causal), offset, empty),
     )  # fmt: skip
 
 

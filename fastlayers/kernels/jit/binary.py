@@ -128,7 +128,6 @@ class Plan(NamedTuple):
     function: int
     other: int
     code: int
-    act: Act
     size: int
     table: int
     axes: int
@@ -136,7 +135,7 @@ class Plan(NamedTuple):
 
 
 @kernel
-def _walk(p: Plan, c: int, a: int, b: int, y: int, first: int, last: int) -> None:
+def _walk(p: Plan, act: Act, c: int, a: int, b: int, y: int, first: int, last: int) -> None:
     """Tasks: chunks of rows."""
     chunks = (p.cols + CHUNK - 1) // CHUNK
     c_step, a_step, b_step = (
@@ -160,8 +159,8 @@ def _walk(p: Plan, c: int, a: int, b: int, y: int, first: int, last: int) -> Non
             call(p.other, c + c_at, a + 4 * a_at, b + 4 * b_at, c_step, a_step, b_step, to, n)
         else:
             call(p.function, p.code, a + 4 * a_at, b + 4 * b_at, a_step, b_step, to, n)
-        if p.act.code != 0:
-            call(p.other, p.act, to, to, n)
+        if act.code != 0:
+            call(p.other, act, to, to, n)
 
 
 def _lines(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -189,23 +188,28 @@ def _lines(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> list[list
 
 
 @lru_cache(maxsize=256)
-def _table(shape: tuple[int, ...], operands: tuple[tuple[int, ...], ...]) -> tuple[np.ndarray, int]:
-    """The table of a `Plan`, and the columns of a row: making them takes longer than a small operation."""
+def _plan(
+    shape: tuple[int, ...], operands: tuple[tuple[int, ...], ...], code: int, other: int, size: int
+) -> tuple[Plan, np.ndarray]:
+    """The plan of a call, and what owns its table: making them takes longer than a small operation."""
     lines = _lines(shape, operands)
     whole = [[line[0], *([0] * (3 - len(operands))), *line[1:]] for line in lines]
     if any(step not in (0, 1) for step in whole[-1][1:]):
         whole.append([1, 0, 0, 0])
-    return np.array(whole, np.int64), whole[-1][0]
+    table = np.array(whole, np.int64)
+    return Plan(row.address, other, code, size, address(table), len(whole) - 1, whole[-1][0]), table
 
 
 def _run(code: int, operands: Sequence[np.ndarray | None], out: np.ndarray, act: Act, other: int) -> None:
     size = out.size
     if not size:
         return
-    table, cols = _table(out.shape, tuple([array.shape for array in operands if array is not None]))
-    plan = Plan(row.address, other, code, act, out.itemsize, address(table), len(table) - 1, cols)
-    given = (plan, *map(address, operands), address(out))
+    sizes = tuple([array.shape for array in operands if array is not None])
+    kept = _plan(out.shape, sizes, code, other, out.itemsize)
+    cols = kept[0].cols
+    given = (kept[0], act, *map(address, operands), address(out))
     spread(size // cols * -(-cols // CHUNK), size * 4.0, lambda first, last: _walk(*given, first, last))
+    del kept  # the table was to live until here, whatever the cache drops
 
 
 def binary(a: np.ndarray, b: np.ndarray, out: np.ndarray, op: int, activation: Activation) -> None:

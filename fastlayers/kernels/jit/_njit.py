@@ -105,7 +105,9 @@ class Kernel:
         with _lock:
             if self.run is None:
                 begin = time.perf_counter()
-                made = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(self.function)
+                # Without Numba's own C function of it, which nobody calls: `address` is of another one.
+                options = {"fastmath": FASTMATH, "error_model": "numpy", "no_cfunc_wrapper": True}
+                made = numba.njit(nogil=True, **options)(self.function)
                 _keep(made, self.function)
                 made.compile(self.signature)
                 made.disable_compile()

@@ -29,13 +29,16 @@ th:first-child, td:first-child { text-align: left }
 svg { width: 100%; height: 5rem; border: 1px solid var(--line); border-radius: .5rem; margin-bottom: 1.2rem }
 polyline { fill: none; stroke: var(--bar); stroke-width: 1.5; vector-effect: non-scaling-stroke }
 small { opacity: .7 }
+.wide { overflow-x: auto }
+#missing { margin-top: 1.2rem } #missing td { text-align: left } #missing td:last-child { overflow-wrap: anywhere; color: var(--bad) }
 </style></head><body>
 <h1>fastlayers serve <small id="version"></small> <small id="state">...</small></h1>
 <div class="cards" id="cards"></div>
 <small>requests per second, the last two minutes (at most <span id="most">0</span>)</small>
 <svg viewBox="0 0 120 100" preserveAspectRatio="none"><polyline id="line" points=""></polyline></svg>
-<table><thead><tr><th>model</th><th>version</th><th>requests</th><th>per second</th><th>failed</th><th>mean ms</th>
-<th>queue ms</th><th>run ms</th><th>rows a run</th></tr></thead><tbody id="rows"></tbody></table>
+<div class="wide"><table><thead><tr><th>model</th><th>version</th><th>requests</th><th>per second</th><th>failed</th><th>mean ms</th>
+<th>queue ms</th><th>run ms</th><th>rows a run</th></tr></thead><tbody id="rows"></tbody></table></div>
+<table id="missing"></table>
 <script>
 "use strict";
 const $ = id => document.getElementById(id), history = [];
@@ -53,9 +56,10 @@ const add = (parent, tag, text) => {
 };
 async function turn() {
   try {
-    const [stats, text, ready, about] = await Promise.all([
+    const [stats, text, ready, about, index] = await Promise.all([
       fetch("v2/models/stats").then(r => r.json()), fetch("metrics").then(r => r.text()),
-      fetch("v2/health/ready").then(r => r.ok), fetch("v2").then(r => r.json())]);
+      fetch("v2/health/ready").then(r => r.ok), fetch("v2").then(r => r.json()),
+      fetch("v2/repository/index", {method: "POST"}).then(r => r.json())]);
     const now = performance.now() / 1000, seconds = now - at, rows = $("rows");
     $("version").textContent = about.version;
     $("state").textContent = ready ? "ready" : "not ready";
@@ -82,6 +86,11 @@ async function turn() {
       [gauge(text, "connections"), "connections"], [gauge(text, "sequences"), "sequences"], [failed, "failed"]]) {
       const card = add($("cards"), "div", "");
       card.className = "card"; add(card, "b", value); add(card, "small", what);
+    }
+    $("missing").replaceChildren();
+    for (const model of index.filter(m => m.state !== "READY")) {
+      const row = add($("missing"), "tr", "");
+      for (const value of [model.name, "version " + model.version, "not loaded: " + model.reason]) add(row, "td", value);
     }
     before = Object.fromEntries(stats.model_stats.map(m => [m.name + "/" + m.version, m])); at = now;
   } catch (error) { $("state").textContent = "no answer"; $("state").className = "bad"; }

@@ -146,6 +146,7 @@ def test_metrics_count_what_happened(server: Server) -> None:
 def test_the_page_is_there_and_loads_nothing_from_elsewhere(server: Server) -> None:
     status, page = server.ask("/")
     assert status == 200 and b"fastlayers serve" in page and b"http://" not in page and b"https://" not in page
+    assert b"v2/repository/index" in page  # models that could not be loaded are shown with the reason
 
 
 def test_what_is_logged_is_json(server: Server) -> None:

@@ -57,8 +57,9 @@ class Server:
         self._up = threading.Event()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        if not self._up.wait(60) or not self.port:
+        if not self._up.wait(300) or not self.port:  # a limit for what hangs: a busy machine may take a minute
             self.process.kill()
+            self.process.wait()
             raise AssertionError(f"no server came up: {self.noise} {self.lines}")
 
     def _read(self) -> None:

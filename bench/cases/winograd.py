@@ -1,12 +1,14 @@
-"""3x3 convolutions of real networks for Winograd's algorithm, in both layouts; the operations are those of the direct way."""
+"""Convolutions of real networks for Winograd's algorithm; the operations are those of the direct way."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from fastlayers.kernels.table import UNARY, Activation
+from fastlayers.kernels.winograd_points import sides
 
 from . import Case, normal
 
@@ -21,34 +23,47 @@ def case(
     out_last: bool = False,
     activation: str = "identity",
     residual: bool = False,
+    kernel: tuple[int, int, int] = (1, 3, 3),
+    groups: int = 1,
 ) -> Case:
-    """A case of `winograd`: x (batch, c, 1, size, size), padded so that the output has its size."""
-    shape_in, shape_out = (
-        (batch, 1, size, size, n) if last else (batch, n, 1, size, size) for n, last in ((c, x_last), (o, out_last))
-    )
+    """A case of `winograd`: x (batch, c, depth, height, width), padded so that the output has its size.
+
+    Axes have `size` pixels, but 1 where the kernel has none of its taps; next to a depth there are 28 x 28.
+    """
+    space = [28 if kernel[0] > 1 and axis else size if k > 1 else 1 for axis, k in enumerate(kernel)]
+    shape_in, shape_out = ((batch, *space, n) if last else (batch, n, *space) for n, last in ((c, x_last), (o, out_last)))
 
     def arguments(rng: np.random.Generator) -> dict[str, Any]:
         return {
             "x": normal(rng, *shape_in),
-            "packed": {"weight": normal(rng, o, c, 1, 3, 3, fan_in=9 * c), "bias": normal(rng, o), "tile": tile},
+            "packed": {
+                "weight": normal(rng, o, c // groups, *kernel, fan_in=taps * c // groups),
+                "bias": normal(rng, o),
+                "tile": tile,
+                "groups": groups,
+            },
             "out": np.empty(shape_out, np.float32),
-            "pads": (0, 0, 1, 1, 1, 1),
+            "pads": tuple(k // 2 for k in kernel for _ in range(2)),
             "x_last": x_last,
             "out_last": out_last,
             "residual": normal(rng, *shape_out) if residual else None,
             "activation": Activation(UNARY[activation].code, *UNARY[activation].defaults),
         }
 
+    taps = math.prod(kernel)
     words = [
-        f"F{tile} {c}->{o} @{size}x{size}",
+        f"F{tile}",
+        *("x".join(map(str, kernel)) for _ in "k" if kernel != (1, 3, 3)),
+        f"{c}->{o} @{'x'.join(str(n) for n in space if n > 1)}",
+        *(f"g{groups}" for _ in "g" if groups > 1),
         *(f"b{batch}" for _ in "b" if batch > 1),
         *(a for a in (activation,) if a != "identity"),
         *("residual" for _ in "r" if residual),
         "-".join("nhwc" if last else "nchw" for last in (x_last, out_last)),
     ]
-    pixels = batch * size * size
-    floats = pixels * (c + o * (1 + residual)) + (tile + 2) ** 2 * o * c
-    return Case("winograd", " ".join(words), arguments, 18.0 * pixels * o * c, 4.0 * floats)
+    pixels = batch * math.prod(space)
+    floats = pixels * (c + o * (1 + residual)) + math.prod(sides(kernel, tile)) * o * c // groups
+    return Case("winograd", " ".join(words), arguments, 2.0 * taps * pixels * o * c / groups, 4.0 * floats)
 
 
 CASES: tuple[Case, ...] = (
@@ -62,4 +77,10 @@ CASES: tuple[Case, ...] = (
     case(64, 56, 64, 4, x_last=True, out_last=True, activation="relu", residual=True),
     case(40, 13, 24, 4, x_last=True, activation="silu"),
     case(40, 13, 24, 2, out_last=True, residual=True),
+    case(80, 3000, 512, 6, kernel=(1, 1, 3)),
+    case(128, 160, 128, 4, kernel=(1, 1, 5)),
+    case(32, 1000, 32, 2, kernel=(1, 1, 7), x_last=True, out_last=True),
+    case(64, 16, 64, 4, kernel=(3, 1, 1)),
+    case(64, 28, 64, 2, kernel=(1, 5, 5)),
+    case(256, 28, 256, 4, groups=8),
 )

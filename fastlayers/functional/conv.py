@@ -82,7 +82,7 @@ def run_conv(
     given: dict[str, tuple[Any, ...]] = {
         "conv": (weight, bias, stride, dilation, place.groups),
         "depthwise": (weight, bias, stride, dilation, channels),
-        "winograd": (weight, bias, tile),
+        "winograd": (weight, bias, tile, place.groups),
     }
     kernel = dispatch.kernel(name) if kernels is None else kernels[name]
     packed = dispatch.kernel(f"{name}_pack")(*given[name]) if pack is None else pack(f"{name}_pack", given[name], tile or None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .winograd_choice import choose
+from .winograd_points import tiles_of
 
 __all__ = ["kernel_for"]
 
@@ -35,6 +36,9 @@ def kernel_for(
     """
     if weight[1] == 1 and groups == channels > 1 and not turns:
         return "depthwise", 0
-    plain = groups == 1 and tuple(weight[2:]) == (1, 3, 3) and tuple(stride) == tuple(dilation) == (1, 1, 1)
-    tile = choose(out_dhw, channels, weight[0], packs) if plain and not mode and tuple(pads[:2]) == (0, 0) and not direct else 0
+    tile = 0
+    if tuple(stride) == tuple(dilation) == (1, 1, 1) and not mode and not direct and tiles_of(weight[2:]):
+        across = pads[:2] if weight[2] == 1 else pads[2:]  # of axes that `winograd` takes as they are
+        if not any(across):
+            tile = choose(out_dhw, channels, weight[0], tuple(weight[2:]), groups, packs)
     return ("winograd", tile) if tile else ("conv", 0)

@@ -14,10 +14,11 @@ import numpy as np
 
 from .._tuples import NamedTuple
 from ..errors import ShapeError
+from .winograd_points import check_tile
 
 __all__ = [
-    "FITS", "Fit", "compare", "divides", "fits", "fits_cells", "fits_taps", "fits_tile", "last_of", "one_or_two", "places_of",
-    "resized_sizes", "steps_of", "tables_of", "whole_slices", "window_of",
+    "FITS", "Fit", "compare", "divides", "fits", "fits_cells", "fits_taps", "fits_tile", "fits_winograd", "last_of",
+    "one_or_two", "places_of", "resized_sizes", "steps_of", "tables_of", "whole_columns", "whole_slices", "window_of",
 ]  # fmt: skip
 
 
@@ -56,7 +57,7 @@ FITS: dict[str, Fit] = {
     "conv_transpose": Fit("co", {"x": _X, "out": _OUT}),
     "depthwise_pack": Fit("", {"weight": ("o1dhw",), "bias": ("o",)}),
     "depthwise": Fit("co", {"x": (_FIRST, _LAST), "out": ("boxyz", "bxyzo"), "residual": ("boxyz", "bxyzo")}),
-    "winograd_pack": Fit("", {"weight": ("oi133",), "bias": ("o",)}),
+    "winograd_pack": Fit("", {"weight": ("oidhw",), "bias": ("o",)}),
     "winograd": Fit("co", {"x": _X, "out": _OUT, "residual": _OUT}),
     # of h's numbers g are rows of all gates and p of all peepholes; with projections w_hh reads q numbers instead of h
     "lstm_pack": Fit("gp", {**_GATES, "w_hh": ("dgh", "dgq"), "peephole": ("dp",), "w_hr": ("dqh",)}),
@@ -187,11 +188,24 @@ def fits_taps(
     fits(kernel, known, arrays)
 
 
-def fits_tile(arrays: tuple[Any, ...], tile: int) -> None:
+def whole_columns(kernel: str, pads: Sequence[int]) -> None:
+    """Raises ShapeError where there are pads around slices, of a kernel whose taps are along the depth alone."""
+    if any(pads[2:]):
+        raise ShapeError(f"{kernel}: pads are {tuple(pads)}: expected none around slices for a kernel along the depth")
+
+
+def fits_tile(arrays: tuple[Any, ...], tile: int, groups: int) -> None:
     """`fits` for `winograd_pack`."""
     fits("winograd_pack", (), arrays)
-    if tile not in (2, 4):
-        raise ShapeError(f"winograd_pack: tile is {tile}: expected 2 or 4")
+    check_tile(arrays[0].shape[2:], tile)
+    divides("winograd_pack", "groups", groups, arrays[0].shape[0])
+
+
+def fits_winograd(packed: Any, arrays: tuple[Any, ...], flags: int, pads: Sequence[int]) -> None:
+    """`fits` for `winograd`, of packed weights that have `sizes` and `kernel`, and strides and dilations of 1."""
+    if len(pads) == 6:
+        (whole_slices if packed.kernel[0] == 1 else whole_columns)("winograd", pads)
+    fits("winograd", packed.sizes, arrays, flags, window_of(packed, pads))
 
 
 def fits_cells(kernel: str, gates: int, arrays: tuple[Any, ...]) -> None:

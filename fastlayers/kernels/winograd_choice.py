@@ -1,8 +1,10 @@
-"""Which algorithm a 3x3 convolution should run: the direct one, or Winograd's with tiles of 2 or 4. A cost model alone."""
+"""Which algorithm a convolution should run: the direct one, or Winograd's with tiles of 2, 4 or 6. A cost model alone."""
 
 from __future__ import annotations
 
 import math
+
+from .winograd_points import sides, tiles_of
 
 __all__ = ["choose"]
 
@@ -14,48 +16,62 @@ _DIRECT = 0.0133  # a multiply-add of the direct convolution, outputs rounded up
 _ALONG, _ALONG_TOO = 1.1, 2.2  # or so many more outputs than there are, where these are few and vectors are along pixels,
 _PIXEL = 0.28  # and each of its inputs and outputs
 _PRODUCT = 0.0145  # a multiply-add of the product of transformed tiles,
-_INTO, _OUT = 0.21, 0.145  # and each of its inputs and outputs, with their transforms
+_INTO, _OUT = 0.21, 0.145  # and each of its inputs and outputs, with their transforms along two axes
+_INTO_LINE, _OUT_LINE = 0.21, 0.145  # or one
 # A weight that is read, from a near cache or, where there are more of them than it holds (1 MB), from further away: 27 GB/s.
 _NEAR, _FAR, _REACH = 0.03, 0.15, 2**18
 _PANEL = 16
 # Fewer channels than this leave the product's sums too short, and the direct convolution has a way of its own for them.
 _FEWEST = 8
-# What packing a weight takes more, with tiles of 2 and of 4, where it is packed for one call: 220 and 320 instructions, counted,
-# at about 7.5 a nanosecond.
-_PACK = {2: 29.0, 4: 43.0}
+# What packing a weight takes more, for each of its positions, where it is packed for one call: 220 and 320 instructions for 16
+# and 36, counted, at about 7.5 a nanosecond.
+_PACK = 1.5
 # Winograd must be expected to be faster by this factor: its weights take 1.8 or 4 times the memory, and its errors are greater.
 _GAIN = 1.15
 
 
-def choose(out_shape_dhw: tuple[int, int, int], channels_in: int, channels_out: int, packs: bool = False) -> int:
-    """The side of the tiles that `winograd` should work with, 2 or 4, or 0 where `conv` is expected to be as fast.
+def choose(
+    out_shape_dhw: tuple[int, int, int],
+    channels_in: int,
+    channels_out: int,
+    kernel: tuple[int, ...] = (1, 3, 3),
+    groups: int = 1,
+    packs: bool = False,
+) -> int:
+    """The side of the tiles that `winograd` should work with, or 0 where `conv` is expected to be as fast.
 
     It depends on one sample alone: the algorithms differ in the last bits, and a sample has the same bits in every batch.
 
     Args:
-        out_shape_dhw: depth, height and width of the output, of which the last two are the input's with the usual padding of 1.
-        channels_in, channels_out: of a convolution (1, 3, 3) with stride, dilation and groups of 1.
+        out_shape_dhw: depth, height and width of the output; those along which the kernel has taps are about the input's.
+        channels_in, channels_out: of a convolution with stride and dilation of 1.
+        kernel: taps along depth, height and width.
         packs: whether weights are packed for this one call, the time of which then counts.
     """
-    if channels_in < _FEWEST or min(*out_shape_dhw, channels_out) < 1:
+    c, o = channels_in // max(groups, 1), channels_out // max(groups, 1)
+    if c < _FEWEST or min(*out_shape_dhw, o) < 1:
         return 0
-    pairs = channels_in * channels_out if packs else 0
-    times = {tile: _GAIN * _winograd(out_shape_dhw, channels_in, channels_out, tile) + _PACK[tile] * pairs for tile in (2, 4)}
-    best = min(times, key=times.__getitem__)
-    return best if times[best] < _direct(out_shape_dhw, channels_in, channels_out) else 0
+    pairs = c * o if packs else 0
+    times = {
+        tile: _GAIN * _winograd(out_shape_dhw, c, o, kernel, tile) + _PACK * math.prod(sides(kernel, tile)) * pairs
+        for tile in tiles_of(kernel)
+    }
+    best = min(times, key=times.__getitem__, default=0)
+    return best if best and times[best] < _direct(out_shape_dhw, c, o, math.prod(kernel)) else 0
 
 
-def _direct(size: tuple[int, int, int], c: int, o: int) -> float:
-    pixels, weights = math.prod(size), 9 * c * min(_whole(o), _ALONG * (o + _ALONG_TOO))
+def _direct(size: tuple[int, int, int], c: int, o: int, taps: int) -> float:
+    pixels, weights = math.prod(size), taps * c * min(_whole(o), _ALONG * (o + _ALONG_TOO))
     return _with_weights(_DIRECT * pixels * weights, weights) + _PIXEL * pixels * (c + o)
 
 
-def _winograd(size: tuple[int, int, int], c: int, o: int, tile: int) -> float:
-    positions = (tile + 2) ** 2
-    numbers = size[0] * -(-size[1] // tile) * -(-size[2] // tile) * positions
-    weights = c * _whole(o)
-    transforms = numbers * (_INTO * _whole(c) + _OUT * _whole(o))
-    return _CALL + _with_weights(_PRODUCT * numbers * weights, positions * weights) + transforms
+def _winograd(size: tuple[int, int, int], c: int, o: int, kernel: tuple[int, ...], tile: int) -> float:
+    positions = sides(kernel, tile)
+    tiles = math.prod(-(-n // tile) if taps > 1 else n for n, taps in zip(size, kernel, strict=True))
+    line = 1 in positions
+    values, weights = tiles * math.prod(positions), c * _whole(o)
+    transforms = values * ((_INTO_LINE if line else _INTO) * _whole(c) + (_OUT_LINE if line else _OUT) * _whole(o))
+    return _CALL + _with_weights(_PRODUCT * values * weights, math.prod(positions) * weights) + transforms
 
 
 def _with_weights(product: float, weights: float) -> float:

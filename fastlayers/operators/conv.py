@@ -117,7 +117,7 @@ def _call(
         packed = b.pack("depthwise_pack", lambda: (weight, bias, stride, dilation, channels))
         b.call("depthwise", x, packed, out, pads, mode, x_last, residual, act)
     elif name == "winograd":
-        packed = b.pack("winograd_pack", lambda: (weight, bias, tile), tile)
+        packed = b.pack("winograd_pack", lambda: (weight, bias, tile, groups), tile)
         b.call("winograd", x, packed, out, pads, x_last, out_last, residual, act)
     else:
         packed = b.pack("conv_pack", lambda: (weight, bias, stride, dilation, groups))

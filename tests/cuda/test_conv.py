@@ -105,4 +105,4 @@ def test_winograd_is_the_direct_convolution() -> None:
     x, weight = np.float32(np.arange(50)).reshape(1, 2, 1, 5, 5) / 50, np.float32(np.arange(54)).reshape(3, 2, 1, 3, 3) / 54
     out = np.full((1, 3, 1, 5, 5), np.nan, np.float32)
     pads = (0, 0, 1, 1, 1, 1)
-    agree("winograd", x, None, out, pads, False, False, None, activation("relu"), pack=(weight, None, 4), rtol=ATOL, atol=ATOL)
+    agree("winograd", x, None, out, pads, False, False, None, activation("relu"), pack=(weight, None, 4, 1), rtol=ATOL, atol=ATOL)

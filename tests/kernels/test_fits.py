@@ -64,7 +64,7 @@ def convolutions() -> Iterator[Small]:
             "conv_transpose", layout, {**taps, "weight": floats(6, 5, 2, 3, 3), "bias": floats(10)},
             {**common, "x": placed(x, x_last), "out": placed(floats(2, 10, 4, 14, 11), out_last), "pads": (0,) * 6},
         )  # fmt: skip
-        flat = {"weight": floats(10, 6, 1, 3, 3), "bias": floats(10), "tile": 2}
+        flat = {"weight": floats(10, 3, 1, 3, 3), "bias": floats(10), "tile": 2, "groups": 2}
         plane = {"out": placed(floats(2, 10, 3, 7, 7), out_last), "residual": None, "pads": pads}
         yield Small("winograd", layout, flat, {**common, "x": placed(floats(2, 6, 3, 7, 9), x_last), **plane})
         quantized = {

@@ -102,7 +102,7 @@ def run(
     place: Callable[[np.ndarray], np.ndarray] = np.ascontiguousarray,
 ) -> np.ndarray:
     """Runs `winograd` of the current variant; `residual` and the result are channels-first whatever the layouts."""
-    packed = dispatch.kernel("winograd_pack")(place(p.weight), None if p.bias is None else place(p.bias), tile)
+    packed = dispatch.kernel("winograd_pack")(place(p.weight), None if p.bias is None else place(p.bias), tile, p.groups)
     x = place(np.ascontiguousarray(np.moveaxis(p.x, 1, -1)) if x_last else p.x)
     out = np.full(p.out_shape, np.nan, np.float32)
     if out_last:
@@ -261,7 +261,7 @@ def test_packed_weights_are_copies(variant: str, tile: int) -> None:
     assert case.bias is not None
     before = run(tile, case)
     weight, bias = case.weight.copy(), case.bias.copy()
-    packed = dispatch.kernel("winograd_pack")(weight, bias, tile)
+    packed = dispatch.kernel("winograd_pack")(weight, bias, tile, 1)
     weight[:], bias[:] = np.nan, np.nan
     out = np.empty(case.out_shape, np.float32)
     dispatch.kernel("winograd")(case.x, packed, out, case.pads, False, False, None, IDENTITY)

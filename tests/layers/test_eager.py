@@ -113,7 +113,7 @@ def test_layers_choose_as_programs_do(variant: str, monkeypatch: pytest.MonkeyPa
 def test_functions_count_the_packing() -> None:
     """Winograd where it pays although weights are packed for one call, with a program's bits; directly where it does not."""
     for size, wanted in ((112, 4), (7, 0)):
-        assert conv_choice.choose((1, size, size), 256, 256, True) == wanted
+        assert conv_choice.choose((1, size, size), 256, 256, packs=True) == wanted
     assert conv_choice.choose((1, 7, 7), 512, 512) == 2
     x, w, b = random(1, 32, 112, 112), random(32, 32, 3, 3), random(32)
     model = fl.compile(lambda x: fl.functional.conv2d(x, w, b, padding=1), x)

@@ -14,6 +14,7 @@ import fastlayers as fl
 from fastlayers import functional
 from fastlayers.ir.graph import Graph, Node, Value
 from fastlayers.kernels import conv_choice, dispatch
+from fastlayers.kernels.winograd_points import tiles_of
 from fastlayers.operators import Spec, View
 from fastlayers.operators.reference import run_operator
 from fastlayers.program import Program
@@ -130,12 +131,12 @@ def convolution(place: Geometry, channels: tuple[int, int, int], op: str) -> tup
 def tiles(calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[int | None]:
     """Forces every answer of the choice between direct and Winograd's algorithm; ends after the first where none is asked for."""
     own = conv_choice.choose
-    for tile in (None, 0, 2, 4):
+    for tile in (None, 0, 2, 4, 6):
         calls.clear()
 
         def choose(*given: Any, forced: int | None = tile) -> int:
             calls.append(given)
-            return own(*given) if forced is None else forced
+            return own(*given) if forced is None else forced if forced in tiles_of(given[3]) else 0
 
         monkeypatch.setattr(conv_choice, "choose", choose)
         yield tile
@@ -156,7 +157,7 @@ def test_convolutions(place: Geometry, variant: str, monkeypatch: pytest.MonkeyP
 
 
 def test_the_choice_is_asked_where_winograd_can_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the test above would not force it: 3x3 over two axes, over the last two of three, nothing that it cannot do."""
+    """Else the test above would not force it: kernels along one axis and square ones, padded along these alone, nothing else."""
     asked = []
     for place in GEOMETRIES:
         calls: list[Any] = []
@@ -165,8 +166,10 @@ def test_the_choice_is_asked_where_winograd_can_work(monkeypatch: pytest.MonkeyP
         kernels("Conv", arrays, **place.attributes())
         if calls:
             asked.append((place.size, place.pads))
-    assert asked == [(p.size, p.pads) for p in GEOMETRIES if p.kernel[-2:] == (3, 3) and p.kernel[:-2] in ((), (1,))
-                     and not p.strides and not p.dilations and p.pads[:1] != (1,) * (len(p.size) == 3)]  # fmt: skip
+    able = [p for p in GEOMETRIES if tiles_of((1, 1, 1, *p.kernel)[-3:]) and not p.strides and not p.dilations]
+    padded_between = (1, 1, 1, 2, 1, 1)  # slices of (1, 3, 3)
+    assert asked == [(p.size, p.pads) for p in able if p.pads != padded_between]
+    assert len(asked) == len(able) - 1 >= 8
 
 
 @geometries

@@ -13,13 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastlayers.kernels.winograd_points import tiles_of
+
 from .maker import Maker, Place, Refused
 
 __all__ = ["CHOICES", "KINDS", "choice", "drawn"]
 
 
 def _tile(side: int) -> Callable[..., int]:
-    return lambda shape, *_: side if min(shape) > 0 else 0
+    def choose(shape: tuple[int, ...], _in: int, _out: int, kernel: tuple[int, ...], *_: Any) -> int:
+        return side if min(shape) > 0 and side in tiles_of(kernel) else 0
+
+    return choose
 
 
 # What stands in for what chooses. The first is the engine's own choice.
@@ -28,6 +33,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "direct": {"fastlayers.kernels.conv_choice.choose": _tile(0)},
     "Winograd 2": {"fastlayers.kernels.conv_choice.choose": _tile(2)},
     "Winograd 4": {"fastlayers.kernels.conv_choice.choose": _tile(4)},
+    "Winograd 6": {"fastlayers.kernels.conv_choice.choose": _tile(6)},
     "column and row": {"fastlayers.passes.conv_separable.worthwhile": lambda *_: True},
     "one pass": {"fastlayers.passes.conv_separable.worthwhile": lambda *_: False},
     "phases": {"fastlayers.kernels.transposed_phases._FEWEST": 0},
@@ -35,7 +41,8 @@ CHOICES: dict[str, dict[str, Any]] = {
 }
 # The operations that a choice can matter to; all, if it is not here.
 AFFECTS = {
-    "direct": ("conv",), "Winograd 2": ("conv",), "Winograd 4": ("conv",), "column and row": ("separable",),
+    "direct": ("conv",), "Winograd 2": ("conv",), "Winograd 4": ("conv",), "Winograd 6": ("conv",),
+    "column and row": ("separable",),
     "one pass": ("separable",), "phases": ("conv_transpose",), "no phases": ("conv_transpose",),
 }  # fmt: skip
 
@@ -82,8 +89,11 @@ def conv(m: Maker, axes: int) -> list[str]:
     x = _shape(m, axes)
     channels = _channels(m, x)
     if m.chance(0.5):
-        kernel = (*(1,) * (axes - 2), 3, 3)[-axes:]
-        found: dict[str, Any] = {"pads": tuple(int(m.random.integers(2)) if k > 1 else 0 for k in kernel) * 2}
+        length = int(m.pick(3, 3, 5, 7))
+        kernel = (*(1,) * (axes - 2), length, length)[-axes:]
+        if m.chance(0.4) or length == 7:  # along one axis
+            kernel = tuple(length if i == axes - 1 else 1 for i in m.random.permutation(axes))
+        found: dict[str, Any] = {"pads": tuple(int(m.random.integers(k // 2 + 1)) for k in kernel) * 2}
         return m.node("Conv", x, m.weights(int(m.pick(1, 5, 16, 17)), channels, *kernel), **found)
     groups = int(m.pick(1, channels, *(g for g in (2, 4) if channels % g == 0)))
     outputs, kernel = groups * int(m.pick(1, 2, 3)), _kernel(m, axes)

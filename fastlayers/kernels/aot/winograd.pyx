@@ -1,13 +1,16 @@
-"""Winograd convolution, F(m x m, 3 x 3): tiles of the input are transformed, multiplied with transformed weights, and transformed back.
+"""Winograd convolution, F(m, k) and F(m x m, k x k): tiles of the input are transformed, multiplied with transformed weights, and
+transformed back.
 
-Of n x n inputs, n = m + 2, come m x m outputs with n^2 multiplications a pair of channels where the direct way takes 9 m^2: 16 instead of 36
-(m = 2), 36 instead of 144 (m = 4). Each of the n^2 positions is a matrix product of its own, tiles x channels times channels x outputs.
+Of n inputs an axis, n = m + k - 1, come m outputs with n multiplications a pair of channels where the direct way takes k m. For two axes
+that is 16 instead of 36 (m = 2, k = 3), 36 instead of 144 (m = 4, k = 3) or 100 (m = 2, k = 5), for one 8 instead of 18 (m = 6, k = 3).
+Each of the n or n^2 positions is a matrix product of its own, tiles x channels times channels x outputs. An axis without taps is a side
+of 1; kernels along the depth alone take a volume for an image as high as it is deep and as wide as its slices have pixels.
 
 Tiles are taken in blocks whose values stay in a second-level cache between the three stages. V holds a block's transformed inputs, M its
 sums for some columns of outputs, both [tile][position][channel], so that a transform keeps to a few pages. Channels-first data is
 transposed a few channels at a time, on its way in and out. Slices of depth are images of their own, whose planes are further apart
-where data is channels-first. Every output is made by the same operations in the same order wherever its
-block, layout and task begin: results are equal bit for bit.
+where data is channels-first. Groups are convolutions of their own, with blocks of their own. Every output is made by the same operations
+in the same order wherever its block, layout and task begin: results are equal bit for bit.
 """
 
 cimport cython
@@ -22,12 +25,12 @@ from ._engine cimport (
     alloc, copied, fl_block, fl_kernels, fl_run, fl_wino_in, fl_wino_out, hands, level, need, parallel, release, run_begin, run_end, workers,
 )
 from ._space cimport begin_of, even, pieces_for, rounded
-from ._fit cimport Fit, fit_of
+from ._fit cimport Fit, check_groups, fit_of
 from ._panels cimport Panels, make_panels
 from .gemm cimport panels_size
 
 from .. import fits
-from ...errors import ShapeError
+from ..winograd_points import check_tile, sides, weights_axis
 
 cnp.import_array()
 
@@ -38,51 +41,66 @@ cdef enum:
     ALONE = 64        # up to so many tiles are one block, whose channels and columns are the tasks
     BLOCKS = 8        # wanted where there are more tiles, for as many threads
     WIDTH = 64        # columns of M
-    MOST_SIDE = 4 + 2
+    MOST_SIDE = 8
+    MOST_TAPS = 7     # along an axis
+    MOST_ALL = 25     # and of a kernel
 
 cdef Fit PACK = fit_of("winograd_pack"), FIT = fit_of("winograd")
-# Of its windows: kernel, stride, dilation
-cdef int64_t[3] KERNEL = [1, 3, 3]
-cdef int64_t[3] ONES = [1, 1, 1]
-
-
-def weights_axis(int tile):
-    """One axis of the transform of weights, (tile + 2, 3): powers of the points, divided as interpolation asks.
-
-    The rows of the points a, -a, b, -b are multiplied by a, a, b, b on top, which the transform of the sums leaves out in turn.
-    """
-    if tile == 2:
-        return np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
-    a, b = 2.0 / 3.0, 3.0 / 2.0
-    rows = [[p**k * abs(p) / (2 * p * p * (p * p - q * q)) for k in range(3)] for p, q in ((a, b), (-a, b), (b, a), (-b, a))]
-    return np.array([[1, 0, 0], *rows, [0, 0, 1]])
+cdef int64_t[3] ONES = [1, 1, 1]   # stride and dilation
 
 
 @cython.final
 cdef class PackedWinograd:
     """Transformed weights in panels, position by position. Immutable; may be used by any number of threads at once."""
-    cdef readonly Panels panels   # (m + 2)^2 x panels
-    cdef float *bias   # whole panels, or NULL
-    cdef int64_t o, c
+    cdef readonly Panels panels   # groups x positions x panels
+    cdef float *bias   # groups x whole panels, or NULL
+    cdef int64_t groups, ig, og
     cdef int m
+    cdef int side[2]   # positions of a tile along each axis, 1 where there are no taps
+    cdef int64_t kernel[3]
 
     def __dealloc__(self):
         release(self.bias)
 
     cdef int fits(self, tuple arrays, int layout, pads) except -1:
         cdef int64_t known[2]
-        known[0], known[1] = self.c, self.o
-        if len(pads) == 6 and (pads[0] or pads[1]):
-            fits.whole_slices("winograd", pads)
-        return FIT.check_window(known, arrays, layout, pads, KERNEL, ONES, ONES)
+        known[0], known[1] = self.groups * self.ig, self.groups * self.og
+        if len(pads) == 6:
+            if self.kernel[0] == 1 and (pads[0] or pads[1]):
+                fits.whole_slices("winograd", pads)
+            if self.kernel[0] > 1 and any(pads[2:]):
+                fits.whole_columns("winograd", pads)
+        return FIT.check_window(known, arrays, layout, pads, self.kernel, ONES, ONES)
 
 
-cdef void transform_weights(const float *w, int64_t o, int64_t c, int side, const double *axis, float *u) noexcept nogil:
-    """u[position] = the panels of G w Gᵀ, formed in float64 and rounded once; columns past o are zero."""
+cdef inline void one_axis(const double *by, int taps, const double *w, int64_t apart, double *to) noexcept nogil:
+    """A position's weights for a panel of outputs: a row of an axis's transform times its taps, `apart` panels apart."""
+    cdef int j
+    cdef int64_t n = apart * FL_PANEL
+    if taps == 1:
+        for j in range(FL_PANEL):
+            to[j] = w[j]
+    elif taps == 3:
+        for j in range(FL_PANEL):
+            to[j] = by[0] * w[j] + by[1] * w[n + j] + by[2] * w[2 * n + j]
+    elif taps == 5:
+        for j in range(FL_PANEL):
+            to[j] = by[0] * w[j] + by[1] * w[n + j] + by[2] * w[2 * n + j] + by[3] * w[3 * n + j] + by[4] * w[4 * n + j]
+    else:
+        for j in range(FL_PANEL):
+            to[j] = (by[0] * w[j] + by[1] * w[n + j] + by[2] * w[2 * n + j] + by[3] * w[3 * n + j] + by[4] * w[4 * n + j]
+                     + by[5] * w[5 * n + j] + by[6] * w[6 * n + j])
+
+
+cdef void transform_weights(const float *w, int64_t o, int64_t c, const int *side, const int *taps, const double *down, const double *across,
+                            float *u) noexcept nogil:
+    """u[position] = the panels of D w Aᵀ, formed in float64 and rounded once; columns past o are zero."""
     cdef int64_t panels = (o + FL_PANEL - 1) // FL_PANEL, size = panels * FL_PANEL * c, block, panel, k, klen, k0, j, at
+    cdef int64_t high = taps[0], wide = taps[1], all_ = high * wide
     cdef int p, q, t
-    cdef double half[MOST_SIDE][3][FL_PANEL]   # G w
-    cdef double taps[9][FL_PANEL]
+    cdef double some[MOST_ALL][FL_PANEL]               # w
+    cdef double half[MOST_SIDE][MOST_TAPS][FL_PANEL]   # D w
+    cdef double whole[FL_PANEL]
     cdef const float *tap
     cdef float *to
     for block in range((c + FL_KC - 1) // FL_KC):
@@ -92,45 +110,54 @@ cdef void transform_weights(const float *w, int64_t o, int64_t c, int side, cons
             for k in range(klen):
                 for j in range(FL_PANEL):
                     at = panel * FL_PANEL + j
-                    tap = w + (at * c + k0 + k) * 9
-                    for t in range(9):
-                        taps[t][j] = tap[t] if at < o else 0
-                for p in range(side):
-                    for q in range(3):
+                    tap = w + (at * c + k0 + k) * all_
+                    for t in range(all_):
+                        some[t][j] = tap[t] if at < o else 0
+                for p in range(side[0]):
+                    for q in range(wide):
+                        one_axis(down + p * high, taps[0], some[q], wide, half[p][q])
+                for p in range(side[0]):
+                    for q in range(side[1]):
+                        one_axis(across + q * wide, taps[1], half[p][0], 1, whole)
+                        to = u + (p * side[1] + q) * size + panels * FL_PANEL * k0 + (panel * klen + k) * FL_PANEL
                         for j in range(FL_PANEL):
-                            half[p][q][j] = axis[3 * p + 0] * taps[q][j] + axis[3 * p + 1] * taps[3 + q][j] + axis[3 * p + 2] * taps[6 + q][j]
-                for p in range(side):
-                    for q in range(side):
-                        to = u + (p * side + q) * size + panels * FL_PANEL * k0 + (panel * klen + k) * FL_PANEL
-                        for j in range(FL_PANEL):
-                            to[j] = <float>(axis[3 * q + 0] * half[p][0][j] + axis[3 * q + 1] * half[p][1][j] + axis[3 * q + 2] * half[p][2][j])
+                            to[j] = <float>whole[j]
 
 
-def winograd_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile):
-    """Weights (o, i, 1, 3, 3) of a convolution for tiles of tile x tile outputs, 2 or 4."""
-    return winograd_restore(weight__oidhw, bias__o, tile, None)
+def winograd_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile, int64_t groups):
+    """Weights (o, i / groups, kd, kh, kw) of a convolution for tiles of `tile` outputs along each axis that has taps."""
+    return winograd_restore(weight__oidhw, bias__o, tile, groups, None)
 
 
-def winograd_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile, cnp.ndarray stored):
+def winograd_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile, int64_t groups, cnp.ndarray stored):
     """`winograd_pack` of weights that are there packed: `stored` is what ``packed.panels.array()`` of the same weights was, or None."""
-    if tile != 2 and tile != 4:
-        raise ShapeError(f"winograd_pack: tile is {tile}: expected 2 or 4")
     PACK.check(NULL, (weight__oidhw, bias__o), 0)
     cdef PackedWinograd packed = PackedWinograd.__new__(PackedWinograd)
-    cdef int64_t o = weight__oidhw.shape[0], c = weight__oidhw.shape[1], size = panels_size(o, c), position
-    cdef int points = (tile + 2) * (tile + 2)
-    cdef double axis[3 * MOST_SIDE]
-    packed.o, packed.c, packed.m = o, c, tile
-    packed.panels = make_panels(points * size, stored, "winograd_pack")
-    for position, row in enumerate(weights_axis(tile)):
-        axis[3 * position], axis[3 * position + 1], axis[3 * position + 2] = row
+    cdef int64_t o = weight__oidhw.shape[0], size, g, i
+    cdef int[2] taps
+    cdef double[2][MOST_SIDE * MOST_TAPS] axes
+    cdef tuple kernel = (weight__oidhw.shape[2], weight__oidhw.shape[3], weight__oidhw.shape[4])
+    check_tile(kernel, tile)
+    check_groups("winograd_pack", "groups", groups, o)
+    packed.groups, packed.ig, packed.og, packed.m = groups, weight__oidhw.shape[1], o // max(groups, <int64_t>1), tile
+    packed.kernel[0], packed.kernel[1], packed.kernel[2] = kernel
+    packed.side[0], packed.side[1] = sides(kernel, tile)
+    taps[0], taps[1] = kernel[0] * kernel[1], kernel[2]
+    for axis in range(2):
+        matrix = weights_axis(packed.side[axis], taps[axis]).ravel() if taps[axis] > 1 else (1.0,)
+        for i, value in enumerate(matrix):
+            axes[axis][i] = value
+    size = packed.side[0] * packed.side[1] * panels_size(packed.og, packed.ig)
+    packed.panels = make_panels(groups * size, stored, "winograd_pack")
     cdef const float *w = <const float *>cnp.PyArray_DATA(weight__oidhw)
     if stored is None:
         with nogil:
-            transform_weights(w, o, c, tile + 2, axis, packed.panels.data)
+            for g in range(groups):
+                transform_weights(w + g * packed.og * packed.ig * taps[0] * taps[1], packed.og, packed.ig, packed.side, taps, axes[0], axes[1],
+                                  packed.panels.data + g * size)
     if bias__o is not None:
-        wide = np.zeros(panels_size(o, 1), np.float32)
-        wide[:o] = bias__o
+        wide = np.zeros((groups, panels_size(packed.og, 1)), np.float32)
+        wide[:, :packed.og] = bias__o.reshape(groups, packed.og)
         packed.bias = copied(wide, "winograd_pack")
     return packed
 
@@ -142,9 +169,11 @@ cdef struct Job:
     float *bias
     const float *residual
     float *out
-    int m, points
+    int m[2]                 # outputs of a tile along each axis
+    int side[2]              # and its positions
+    int points
     int64_t images, depth    # images: the slices of all volumes, `depth` of each
-    int64_t channels, out_channels
+    int64_t groups, channels, out_channels   # of a group
     int64_t size[2]          # of the input
     int64_t out_size[2]
     int64_t before[2]
@@ -155,21 +184,25 @@ cdef struct Job:
     int64_t tiles[2]         # of an image
     int64_t block_images, block_rows, block_cols, image_blocks, row_blocks, col_blocks
     int64_t width, column_pieces  # the most columns of a piece
-    bint alone               # there is one block, and all threads work on it
+    bint alone               # there is one block of each group, and all threads work on it
     double work
     int64_t v_point, v_tile, m_point, m_tile   # floats between positions and tiles of V and M
     # scratch in bytes: what all workers share (V, if `alone`), and what each has: V otherwise, M, and pieces of data that are transposed
     char *scratch
-    size_t shared_size, own_size, at_m, at_part
+    size_t shared_size, own_size, v_size, at_m, at_part
 
 
 cdef struct Block:
+    int64_t group
     int64_t image, row, col             # its first tile
     int64_t images, rows, cols, tiles   # how many there are
 
 
 cdef Block block_of(const Job *job, int64_t number) noexcept nogil:
     cdef Block block
+    cdef int64_t count = job.image_blocks * job.row_blocks * job.col_blocks
+    block.group = number // count
+    number = number % count
     block.col = number % job.col_blocks * job.block_cols
     number = number // job.col_blocks
     block.row = begin_of(number % job.row_blocks, job.row_blocks, job.tiles[0])
@@ -181,17 +214,17 @@ cdef Block block_of(const Job *job, int64_t number) noexcept nogil:
     return block
 
 
-cdef int64_t slice_at(const Job *job, int64_t image, int64_t channels, const int64_t *size, bint last) noexcept nogil:
-    """Floats before the slice `image` of channels x depth x size values per volume."""
+cdef int64_t slice_at(const Job *job, int64_t group, int64_t image, int64_t channels, const int64_t *size, bint last) noexcept nogil:
+    """Floats before the channels of a group in the slice `image`, of groups x channels x depth x size values per volume."""
     cdef int64_t plane = size[0] * size[1]
     if last:
-        return image * channels * plane
-    return image // job.depth * channels * job.depth * plane + image % job.depth * plane
+        return image * job.groups * channels * plane + group * channels
+    return (image // job.depth * job.groups + group) * channels * job.depth * plane + image % job.depth * plane
 
 
 cdef void fill_row(const Job *job, const float *x, int64_t y, int64_t start, int64_t cols, int64_t c0, float *to) noexcept nogil:
     """Pixels start .. start + cols - 1 of row y of an image, FL_PANEL channels from c0 on; zeros for what is outside the image."""
-    cdef int64_t height = job.size[0], width = job.size[1], volume = job.depth * height * width, c = min(<int64_t>FL_PANEL, job.channels - c0), i
+    cdef int64_t height = job.size[0], width = job.size[1], volume = job.depth * height * width, c = min(<int64_t>FL_PANEL, job.channels - c0), i, apart
     cdef int64_t i0 = min(max(-start, <int64_t>0), cols), i1 = max(min(width - start, cols), i0)
     if y < 0 or y >= height or i0 == i1:
         memset(to, 0, cols * FL_PANEL * sizeof(float))
@@ -206,26 +239,30 @@ cdef void fill_row(const Job *job, const float *x, int64_t y, int64_t start, int
     if not job.x_last:
         job.level.transpose(x + c0 * volume + i, volume, to, FL_PANEL, c, i1 - i0)
         return
-    x += i * job.channels + c0
+    apart = job.groups * job.channels
+    x += i * apart + c0
     for i in range(i1 - i0):
         if c == FL_PANEL:
-            memcpy(to + i * FL_PANEL, x + i * job.channels, FL_PANEL * sizeof(float))
+            memcpy(to + i * FL_PANEL, x + i * apart, FL_PANEL * sizeof(float))
         else:
-            memcpy(to + i * FL_PANEL, x + i * job.channels, c * sizeof(float))
+            memcpy(to + i * FL_PANEL, x + i * apart, c * sizeof(float))
 
 
 cdef void transform(const Job *job, const Block *block, int64_t c0, float *v, float *part) noexcept nogil:
-    """V of a block, FL_PANEL channels from c0 on. Rows of pixels are brought into `part`, a ring of m + 2 of them."""
+    """V of a block, FL_PANEL channels from c0 on. Rows of pixels are brought into `part`, a ring of as many as a tile has."""
     cdef const float *rows[MOST_SIDE]
     cdef const float *x
     cdef fl_wino_in p
-    cdef int64_t image, r, i, y, first, side = job.m + 2, cols = block.cols * job.m + 2, start = block.col * job.m - job.before[1]
-    p.m, p.rows, p.tiles, p.v, p.point, p.tile = job.m, rows, block.cols, v + c0, job.v_point, job.v_tile
+    cdef int64_t image, r, i, y, first, side = job.side[0], cols = (block.cols - 1) * job.m[1] + job.side[1]
+    cdef int64_t start = block.col * job.m[1] - job.before[1]
+    p.rows, p.tiles, p.v, p.point, p.tile = rows, block.cols, v + c0, job.v_point, job.v_tile
+    for i in range(2):
+        p.side[i], p.m[i] = job.side[i], job.m[i]
     for image in range(block.images):
-        x = job.x + slice_at(job, block.image + image, job.channels, job.size, job.x_last)
+        x = job.x + slice_at(job, block.group, block.image + image, job.channels, job.size, job.x_last)
         for r in range(block.rows):
-            y = (block.row + r) * job.m
-            first = 0 if r == 0 else 2   # the row of tiles above has brought the first two rows of pixels
+            y = (block.row + r) * job.m[0]
+            first = 0 if r == 0 else side - job.m[0]   # the row of tiles above has brought the first rows of pixels
             for i in range(side):
                 rows[i] = part + (y + i) % side * cols * FL_PANEL
                 if i >= first:
@@ -234,10 +271,10 @@ cdef void transform(const Job *job, const Block *block, int64_t c0, float *v, fl
             p.v += block.cols * job.v_tile
 
 
-cdef const float *panels_at(const Job *job, int64_t q, int64_t k0, int64_t j0) noexcept nogil:
+cdef const float *panels_at(const Job *job, int64_t group, int64_t q, int64_t k0, int64_t j0) noexcept nogil:
     """Weights of position q, from channel k0 on (a block of K begins there), for columns from j0 on."""
     cdef int64_t width = panels_size(job.out_channels, 1)
-    return job.u + (q * job.channels + k0) * width + j0 * min(<int64_t>FL_KC, job.channels - k0)
+    return job.u + ((group * job.points + q) * job.channels + k0) * width + j0 * min(<int64_t>FL_KC, job.channels - k0)
 
 
 cdef void multiply(const Job *job, const Block *block, int64_t j0, int64_t n, const float *v, float *sums) noexcept nogil:
@@ -249,7 +286,7 @@ cdef void multiply(const Job *job, const Block *block, int64_t j0, int64_t n, co
     for i in range(block.tiles):
         rows[i] = v + i * job.v_tile
     p.rows, p.m, p.n, p.runs, p.nruns, p.ldc, p.epilogue = rows, block.tiles, n, &run, 1, job.m_tile, NULL
-    p.b = panels_at(job, 0, 0, j0)
+    p.b = panels_at(job, block.group, 0, 0, j0)
     for q in range(job.points):
         p.c = sums + q * job.m_point
         k0 = 0
@@ -258,11 +295,11 @@ cdef void multiply(const Job *job, const Block *block, int64_t j0, int64_t n, co
             run.offset, run.length = q * job.v_point + k0, p.klen
             k0 += p.klen
             if k0 < job.channels:
-                p.ahead = panels_at(job, q, k0, j0)
+                p.ahead = panels_at(job, block.group, q, k0, j0)
             elif q + 1 < job.points:
-                p.ahead = panels_at(job, q + 1, 0, j0)
+                p.ahead = panels_at(job, block.group, q + 1, 0, j0)
             else:
-                p.ahead = panels_at(job, 0, 0, j0 + n if j0 + n < job.out_channels else 0)
+                p.ahead = panels_at(job, block.group, 0, 0, j0 + n if j0 + n < job.out_channels else 0)
             job.level.block(&p)
             p.b = p.ahead
             if k0 >= job.channels:
@@ -285,21 +322,24 @@ cdef void to_planes(const Job *job, const float *pixels, int64_t rows, int64_t c
 
 cdef void untransform(const Job *job, const Block *block, int64_t j0, int64_t n, const float *sums, float *part) noexcept nogil:
     """Outputs of a block out of M: n columns from j0 on. `part` holds a residual, and then outputs, that are transposed."""
-    cdef int64_t height = job.out_size[0], width = job.out_size[1], oy = block.row * job.m, ox = block.col * job.m
-    cdef int64_t rows = min(block.rows * job.m, height - oy), cols = min(block.cols * job.m, width - ox)
+    cdef int64_t height = job.out_size[0], width = job.out_size[1], oy = block.row * job.m[0], ox = block.col * job.m[1]
+    cdef int64_t rows = min(block.rows * job.m[0], height - oy), cols = min(block.cols * job.m[1], width - ox)
     cdef int64_t image, row, at, first, step = n if job.out_last else FL_PANEL, c0 = 0, c
+    cdef int64_t apart = job.groups * job.out_channels   # of pixels
     cdef fl_wino_out p
-    p.m, p.point, p.tile, p.tiles, p.cols = job.m, job.m_point, job.m_tile, block.cols, cols
+    p.point, p.tile, p.tiles, p.cols = job.m_point, job.m_tile, block.cols, cols
     p.code, p.a, p.b, p.residual = job.code, job.a, job.b, NULL
+    for c in range(2):
+        p.side[c], p.m[c] = job.side[c], job.m[c]
     while c0 < n:
         c = min(step, n - c0)
         p.s = sums + c0
-        p.bias = NULL if job.bias == NULL else job.bias + j0 + c0
+        p.bias = NULL if job.bias == NULL else job.bias + block.group * panels_size(job.out_channels, 1) + j0 + c0
         for image in range(block.image, block.image + block.images):
-            first = slice_at(job, image, job.out_channels, job.out_size, job.out_last)
+            first = slice_at(job, block.group, image, job.out_channels, job.out_size, job.out_last)
             if job.out_last:
-                at = first + (oy * width + ox) * job.out_channels + j0 + c0
-                p.c, p.pixel, p.row, p.out = c, job.out_channels, width * job.out_channels, job.out + at
+                at = first + (oy * width + ox) * apart + j0 + c0
+                p.c, p.pixel, p.row, p.out = c, apart, width * apart, job.out + at
                 if job.residual != NULL:
                     p.residual = job.residual + at
             else:
@@ -309,12 +349,12 @@ cdef void untransform(const Job *job, const Block *block, int64_t j0, int64_t n,
                     from_planes(job, job.residual + at, rows, cols, c, part)
                     p.residual = part  # each number is read before its place is written
             for row in range(block.rows):
-                p.rows = min(<int64_t>job.m, rows - row * job.m)
+                p.rows = min(<int64_t>job.m[0], rows - row * job.m[0])
                 job.level.winograd_out(&p)
                 p.s += block.cols * p.tile
-                p.out += job.m * p.row
+                p.out += job.m[0] * p.row
                 if p.residual != NULL:
-                    p.residual += job.m * p.row
+                    p.residual += job.m[0] * p.row
             if not job.out_last:
                 to_planes(job, part, rows, cols, c, job.out + at)
         c0 += step
@@ -342,15 +382,18 @@ cdef void block_task(void *context, int64_t number, int worker) noexcept nogil:
 
 cdef void channels_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
-    cdef Block block = block_of(job, 0)
+    cdef int64_t panels = pieces(job.channels, FL_PANEL), group = number // panels
+    cdef Block block = block_of(job, group)
     cdef char *own = job.scratch + job.shared_size + worker * job.own_size
-    transform(job, &block, number * FL_PANEL, <float *>job.scratch, <float *>(own + job.at_part))
+    transform(job, &block, number % panels * FL_PANEL, <float *>(job.scratch + group * job.v_size), <float *>(own + job.at_part))
 
 
 cdef void columns_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
-    cdef Block block = block_of(job, 0)
-    columns(job, &block, number, <const float *>job.scratch, job.scratch + job.shared_size + worker * job.own_size)
+    cdef int64_t group = number // job.column_pieces
+    cdef Block block = block_of(job, group)
+    columns(job, &block, number % job.column_pieces, <const float *>(job.scratch + group * job.v_size),
+            job.scratch + job.shared_size + worker * job.own_size)
 
 
 cdef int64_t pieces(int64_t n, int64_t length) noexcept nogil:
@@ -366,14 +409,15 @@ cdef void cut(Job *job, int most_hands) noexcept nogil:
     """Cuts tiles into blocks and columns into pieces."""
     cdef int64_t image_tiles = job.tiles[0] * job.tiles[1], tiles = job.images * image_tiles, most
     cdef int64_t panels = pieces(job.out_channels, FL_PANEL)
-    job.alone = tiles <= ALONE
-    job.column_pieces = pieces_for(panels, WIDTH // FL_PANEL, 1, 1, most_hands if job.alone else 1)
+    # Groups are tasks enough where there are as many of them as threads.
+    job.alone = tiles <= ALONE and job.groups < max(most_hands, 2)
+    job.column_pieces = pieces_for(panels, WIDTH // FL_PANEL, 1, job.groups, most_hands if job.alone else 1)
     job.width = pieces(panels, job.column_pieces) * FL_PANEL
-    if job.alone:
+    if tiles <= ALONE:
         most = ALONE
     else:
         most = BUDGET // max(job.points * (panels_size(job.channels, 1) + job.width), <int64_t>1)
-        most = min(max(min(most, pieces(tiles, BLOCKS)), <int64_t>LEAST), <int64_t>MOST)
+        most = min(max(min(most, pieces(tiles * job.groups, BLOCKS)), <int64_t>LEAST), <int64_t>MOST)
     job.block_images, job.block_rows, job.block_cols = 1, 1, even(job.tiles[1], most)
     if job.block_cols == job.tiles[1]:
         job.block_rows = even(job.tiles[0], max(most // job.block_cols, <int64_t>1))
@@ -382,42 +426,49 @@ cdef void cut(Job *job, int most_hands) noexcept nogil:
     job.image_blocks = pieces(job.images, job.block_images)
     job.row_blocks, job.col_blocks = pieces(job.tiles[0], job.block_rows), pieces(job.tiles[1], job.block_cols)
     if not job.alone and job.block_images == 1:
-        job.row_blocks = pieces_for(job.tiles[0], job.block_rows, pieces(LEAST, 4 * job.block_cols), job.image_blocks * job.col_blocks, most_hands)
+        job.row_blocks = pieces_for(job.tiles[0], job.block_rows, pieces(LEAST, 4 * job.block_cols),
+                                    job.groups * job.image_blocks * job.col_blocks, most_hands)
         job.block_rows = pieces(job.tiles[0], job.row_blocks)
 
 
 cdef int plan_winograd(Job *job, PackedWinograd packed, tuple given, tuple x, tuple out, pads, bint x_last, bint out_last,
                        activation) except -1:
-    cdef int axis, at = 2 if x_last else 3, to = 2 if out_last else 3
+    cdef int axis, at = 1 if x_last else 2, to = 1 if out_last else 2
     cdef int64_t tiles, inputs, outputs
-    cdef size_t v_size
+    cdef int64_t[3] size, out_size
     packed.fits(given, x_last | out_last << 1, pads)
     memset(job, 0, sizeof(Job))
     job.level = level()
-    job.u, job.bias, job.m, job.points = packed.panels.data, packed.bias, packed.m, (packed.m + 2) * (packed.m + 2)
-    job.depth = x[1 if x_last else 2]
-    job.images, job.channels, job.out_channels = x[0] * job.depth, packed.c, packed.o
+    job.u, job.bias, job.points = packed.panels.data, packed.bias, packed.side[0] * packed.side[1]
+    for axis in range(3):
+        size[axis], out_size[axis] = x[at + axis], out[to + axis]
+    job.depth = size[0]
+    if packed.kernel[0] > 1:  # a volume is an image of d x (h * w) pixels
+        job.depth, size[1], size[2], out_size[1], out_size[2] = 1, size[0], size[1] * size[2], out_size[0], out_size[1] * out_size[2]
+    job.images, job.groups, job.channels, job.out_channels = x[0] * job.depth, packed.groups, packed.ig, packed.og
     job.x_last, job.out_last = x_last, out_last
     job.code, job.a, job.b = activation
     for axis in range(2):
-        job.size[axis], job.out_size[axis], job.before[axis] = x[at + axis], out[to + axis], pads[2 + 2 * axis]
-        job.tiles[axis] = pieces(job.out_size[axis], job.m)
+        job.side[axis], job.m[axis] = packed.side[axis], packed.m if packed.side[axis] > 1 else 1
+        job.size[axis], job.out_size[axis] = size[1 + axis], out_size[1 + axis]
+        job.before[axis] = pads[0 if packed.kernel[0] > 1 and axis == 0 else 2 + 2 * axis]
+        job.tiles[axis] = pieces(job.out_size[axis], job.m[axis])
     tiles = job.images * job.tiles[0] * job.tiles[1]
     if tiles == 0 or job.out_channels == 0:
         return 0  # nothing to do, as image_blocks = 0 says
     # What both transforms do for a number of V or M costs about as much as eight multiply-adds of the product.
-    job.work = 2.0 * tiles * job.points * (<double>job.channels * job.out_channels + 8.0 * (job.channels + job.out_channels))
+    job.work = 2.0 * tiles * job.groups * job.points * (<double>job.channels * job.out_channels + 8.0 * (job.channels + job.out_channels))
     cut(job, hands(job.work))
     job.v_point, job.m_point = panels_size(job.channels, 1), job.width
     job.v_tile, job.m_tile = apart(job.points * job.v_point), apart(job.points * job.m_point)
-    v_size = rounded(job.block_images * job.block_rows * job.block_cols * job.v_tile * sizeof(float))
+    job.v_size = rounded(job.block_images * job.block_rows * job.block_cols * job.v_tile * sizeof(float))
     if job.alone:
-        job.shared_size = v_size
+        job.shared_size = job.groups * job.v_size
     else:
-        job.at_m = v_size
+        job.at_m = job.v_size
     job.at_part = job.at_m + rounded(job.block_images * job.block_rows * job.block_cols * job.m_tile * sizeof(float))
-    inputs = (job.m + 2) * (job.block_cols * job.m + 2)
-    outputs = 0 if out_last else job.block_rows * job.m * job.block_cols * job.m
+    inputs = job.side[0] * ((job.block_cols - 1) * job.m[1] + job.side[1])
+    outputs = 0 if out_last else job.block_rows * job.m[0] * job.block_cols * job.m[1]
     job.own_size = job.at_part + rounded(max(inputs, outputs) * FL_PANEL * sizeof(float))
     return 0
 
@@ -425,11 +476,11 @@ cdef int plan_winograd(Job *job, PackedWinograd packed, tuple given, tuple x, tu
 cdef int run_winograd(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, out, residual or NULL."""
     cdef Job job = (<const Job *>plan)[0]
-    cdef int64_t blocks = job.image_blocks * job.row_blocks * job.col_blocks, channel_tasks, column_tasks
+    cdef int64_t blocks = job.groups * job.image_blocks * job.row_blocks * job.col_blocks, channel_tasks, column_tasks
     cdef int threads
     if blocks == 0:
         return 0
-    channel_tasks, column_tasks = pieces(job.channels, FL_PANEL), job.column_pieces
+    channel_tasks, column_tasks = job.groups * pieces(job.channels, FL_PANEL), job.groups * job.column_pieces
     job.x, job.out, job.residual = <const float *>operands[0], <float *>operands[1], <const float *>operands[2]
     threads = workers(max(channel_tasks, column_tasks) if job.alone else blocks, job.work)
     job.scratch = <char *>alloc(job.shared_size + threads * job.own_size)

@@ -1,4 +1,5 @@
 """Winograd convolution F(m x m, 3 x 3), m = 2 or 4, on channels-last data: see `aot/winograd.pyx` and `aot/csrc/winograd.h`.
+Other kernels, and groups, are computed directly.
 
 A task takes a block of tiles: their inputs, padded, are transformed to V [tile][point][channel], a panel of channels at a time;
 each of the (m + 2)^2 points is a product with its own weights; and the sums [tile][point][output], some columns at a time, are
@@ -13,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..fits import fits, fits_tile, whole_slices
-from ..table import Activation
+from ..fits import fits_tile, fits_winograd
+from ..table import PAD_MODES, Activation
+from ..winograd_points import weights_axis
 from ._band import even, fill
 from ._njit import call, emitted, inner, kernel
 from ._records import NOTHING, Act, Image, Panels, Place, Rows, Span, Sums
@@ -22,6 +24,8 @@ from ._threads import address, scratch, spread
 from ._tile import PANEL, RELU, block, pack_all, panels_of, put_integer, swap, table, zero
 from ._unary import apply, spell
 from ._vector import WIDTH, Emit, V
+from .conv import Packed as Direct
+from .conv import conv, conv_pack
 from .gemm import padded_bias
 
 __all__ = ["winograd", "winograd_pack"]
@@ -32,7 +36,7 @@ LEAST, MOST = 32, 128  # tiles of a block: fewer do not repay reading all weight
 ALONE = 64  # up to so many tiles are one block, whose channels and columns are the tasks
 TASKS = 8  # blocks wanted where there are more tiles, for as many threads
 WIDE = 64  # columns of the sums
-_WINDOW = (1, 3, 3), (1, 1, 1), (1, 1, 1)  # kernel, stride, dilation
+_ONES = 1, 1, 1
 
 
 class Packed(NamedTuple):
@@ -43,27 +47,23 @@ class Packed(NamedTuple):
     tile: int
     c: int
     o: int
+    kernel: tuple[int, ...] = (1, 3, 3)
+    stride: tuple[int, ...] = _ONES
+    dilation: tuple[int, ...] = _ONES
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Channels of x and of the result."""
+        return self.c, self.o
 
 
-def _axis(tile: int) -> np.ndarray:
-    """One axis of the transform of weights, (tile + 2, 3): powers of the points, divided as interpolation asks, and multiplied
-    with what the
-    transform of the sums leaves out.
-    """
-    if tile == 2:
-        return np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
-    rows = [[1.0, 0.0, 0.0]]
-    for p, q in ((A, B), (B, A)):
-        scale = p / (2 * p * p * (p * p - q * q))
-        rows += [[scale, scale * p, scale * p * p], [scale, -scale * p, scale * p * p]]
-    return np.array([*rows, [0.0, 0.0, 1.0]])
-
-
-def winograd_pack(weight__oidhw: np.ndarray, bias__o: np.ndarray | None, tile: int) -> Packed:
-    """Weights (o, i, 1, 3, 3) of a convolution for tiles of tile x tile outputs, 2 or 4."""
-    fits_tile((weight__oidhw, bias__o), tile)
+def winograd_pack(weight__oidhw: np.ndarray, bias__o: np.ndarray | None, tile: int, groups: int) -> Packed | Direct:
+    """Weights (o, i / groups, kd, kh, kw) of a convolution for tiles of `tile` outputs along each axis that has taps."""
+    fits_tile((weight__oidhw, bias__o), tile, groups)
+    if groups != 1 or weight__oidhw.shape[2:] != (1, 3, 3):
+        return conv_pack(weight__oidhw, bias__o, _ONES, _ONES, groups)
     o, c = weight__oidhw.shape[:2]
-    axis = _axis(tile)
+    axis = weights_axis(tile + 2, 3)
     points = np.einsum("pi,ocij,qj->pqoc", axis, weight__oidhw[:, :, 0].astype(np.float64), axis).astype(np.float32)
     width = min(panels_of(o), WIDE)
     wide = np.zeros((len(axis) ** 2, -(-o // width) * width if o else 0, c), np.float32)
@@ -318,7 +318,7 @@ def _apart(floats: int) -> int:
 
 def winograd(
     x: np.ndarray,
-    packed: Packed,
+    packed: Packed | Direct,
     out: np.ndarray,
     pads: Sequence[int],
     x_last: bool,
@@ -327,8 +327,10 @@ def winograd(
     activation: Activation,
 ) -> None:
     """out = activation(x * weight + bias + residual), a cross-correlation with zeros around the slices of x."""
-    whole_slices("winograd", pads)
-    fits("winograd", (packed.c, packed.o), (x, out, residual), x_last | out_last << 1, (*_WINDOW, tuple(pads)))
+    fits_winograd(packed, (x, out, residual), x_last | out_last << 1, pads)
+    if isinstance(packed, Direct):
+        conv(x, packed, out, pads, PAD_MODES["zeros"], x_last, out_last, residual, activation)
+        return
     if not out.size:
         return
     m, c, o, points = packed.tile, packed.c, packed.o, (packed.tile + 2) ** 2

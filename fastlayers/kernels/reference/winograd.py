@@ -1,4 +1,4 @@
-"""Winograd convolution's answer, which is the direct convolution's: 3 x 3, stride 1, zeros around."""
+"""Winograd convolution's answer, which is the direct convolution's: stride 1, zeros around."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..fits import fits, fits_tile, whole_slices, window_of
+from ..fits import fits_tile, fits_winograd
 from ..table import PAD_MODES, Activation
 from .conv import Packed, convolved, taps_first
 
 __all__ = ["winograd", "winograd_pack"]
 
 
-def winograd_pack(weight: np.ndarray, bias: np.ndarray | None, tile: int) -> Packed:
-    """Packs weight (o, c, 1, 3, 3) and bias (o,) or None; the outputs' tile, 2 or 4, makes no difference here."""
-    fits_tile((weight, bias), tile)
-    return taps_first(weight, bias, (1, 1, 1), (1, 1, 1), 1)
+def winograd_pack(weight: np.ndarray, bias: np.ndarray | None, tile: int, groups: int) -> Packed:
+    """Packs weight (o, c / groups, kd, kh, kw) and bias (o,) or None, of a kernel and a tile of `winograd_points.tiles_of`.
+
+    The tile makes no difference here.
+    """
+    fits_tile((weight, bias), tile, groups)
+    return taps_first(weight, bias, (1, 1, 1), (1, 1, 1), groups)
 
 
 def winograd(
@@ -35,8 +38,7 @@ def winograd(
         x: (n, c, d, h, w), or (n, d, h, w, c) if x_last.
         packed: what `winograd_pack` returned.
         out, residual: (n, o, d, h, w), or (n, d, h, w, o) if out_last.
-        pads: (0, 0, h before, h after, w before, w after), all >= 0.
+        pads: (0, 0, h before, h after, w before, w after), all >= 0; (d before, d after, 0, 0, 0, 0) of a kernel (kd, 1, 1).
     """
-    whole_slices("winograd", pads)
-    fits("winograd", packed.sizes, (x, out, residual), x_last | out_last << 1, window_of(packed, pads))
+    fits_winograd(packed, (x, out, residual), x_last | out_last << 1, pads)
     convolved(x, packed, out, pads, PAD_MODES["zeros"], x_last, out_last, residual, activation)

@@ -280,20 +280,21 @@ typedef struct {
 } fl_move;
 /* ---- Winograd convolution ------------------------------------------------------------------------------------------------- */
 
-/* A row of input tiles, each of (m + 2) x (m + 2) pixels of FL_PANEL channels and m pixels after the one before, transformed:
- * v[t * tile + q * point + i] for tiles t, positions q < (m + 2)^2 and channels i. */
+/* A row of input tiles, each of side[0] x side[1] pixels of FL_PANEL channels and m[1] pixels after the one before, transformed:
+ * v[t * tile + q * point + i] for tiles t, positions q < side[0] * side[1] and channels i. A side of 1 is an axis that is left as it is. */
 typedef struct {
-  int m;                    /* 2 or 4 */
-  const float *const *rows; /* m + 2 pointers to rows of pixels [x][FL_PANEL] */
+  int side[2], m[2];        /* see winograd.h; a side's outputs, m, are 1 where it is 1 */
+  const float *const *rows; /* side[0] pointers to rows of pixels [x][FL_PANEL] */
   int64_t tiles;
   float *v;
   int64_t point, tile; /* floats between positions, and between tiles */
 } fl_wino_in;
 
-/* A row of output tiles, each of m x m pixels, out of sums that are like v above, with all whole vectors that c begins:
- * out[y * row + x * pixel + i] = act(tile's output + bias[i] + residual[the same place])  for y < rows <= m, x < cols <= tiles * m, i < c. */
+/* A row of output tiles, each of m[0] x m[1] pixels, out of sums that are like v above, with all whole vectors that c begins:
+ * out[y * row + x * pixel + i] = act(tile's output + bias[i] + residual[the same place])
+ * for y < rows <= m[0], x < cols <= tiles * m[1], i < c. */
 typedef struct {
-  int m;
+  int side[2], m[2];
   const float *s;
   int64_t point, tile;
   int64_t tiles, rows, cols, c;

@@ -1,0 +1,63 @@
+"""Winograd convolution: which kernels and tiles there are, and the transform of weights. The other two are in each variant.
+
+F(m, k) makes m outputs along an axis out of n = m + k - 1 inputs, F(m x m, k x k) along two; each of n or n^2 positions is a
+product of its own. An axis evaluates polynomials at n - 1 points and infinity (`POINTS`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..errors import ShapeError
+
+__all__ = ["check_tile", "sides", "tiles_of", "weights_axis"]
+
+# By n. The product of the points' squares is 1 each time, so that the transforms need few constants; those of 6 are the most
+# exact for two axes (docs/decisions/winograd-points.md), those of 8 for one.
+POINTS = {4: (1.0, -1.0), 6: (2 / 3, -2 / 3, 3 / 2, -3 / 2), 8: (1 / 2, -1 / 2, 1.0, -1.0, 2.0, -2.0)}
+# The tiles of a kernel of k taps along one axis, and along both of two
+_LINE = {3: (2, 4, 6), 5: (2, 4), 7: (2,)}
+_PLANE = {3: (2, 4), 5: (2,)}
+
+
+def tiles_of(kernel: Sequence[int]) -> tuple[int, ...]:
+    """The sides m of tiles that a kernel (kd, kh, kw) can be computed with; none if there is no such algorithm for it."""
+    depth, *plane = kernel
+    long = [k for k in kernel if k != 1]
+    if len(long) == 1:
+        return _LINE.get(long[0], ())
+    return _PLANE.get(plane[0], ()) if depth == 1 and plane[0] == plane[1] else ()
+
+
+def sides(kernel: Sequence[int], tile: int) -> tuple[int, int]:
+    """Positions of a tile along the two axes that are computed with: height or, where it alone has taps, depth; and width."""
+    depth, height, width = kernel
+    height *= depth
+    return (tile + height - 1 if height > 1 else 1), (tile + width - 1 if width > 1 else 1)
+
+
+def check_tile(kernel: Sequence[int], tile: int) -> None:
+    """Raises ShapeError unless `winograd_pack` can take weights of this kernel for this tile."""
+    known = tiles_of(kernel)
+    if not known:
+        raise ShapeError(
+            f"winograd_pack: weight has the kernel {tuple(kernel)}: expected 3, 5 or 7 taps along an axis, (1, 3, 3) or (1, 5, 5)"
+        )
+    if tile not in known:
+        raise ShapeError(f"winograd_pack: tile is {tile}: expected one of {known} for the kernel {tuple(kernel)}")
+
+
+def weights_axis(n: int, taps: int) -> np.ndarray:
+    """One axis of the transform of weights, (n, taps): powers of the points, divided as interpolation asks.
+
+    The row of a point p is multiplied by |p| on top, which the transform of the sums leaves out in turn.
+    """
+    points = POINTS[n]
+    rows = [np.eye(1, taps)[0]]
+    for p in points:
+        others = math.prod(p - q for q in points if q != p)  # and p - 0, of which |p| is left out
+        rows.append(np.array([math.copysign(1, p) * p**k / others for k in range(taps)]))
+    return np.array([*rows, np.eye(1, taps, taps - 1)[0]])

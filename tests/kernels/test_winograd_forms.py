@@ -133,7 +133,7 @@ def test_what_is_not_finite_stays_in_the_tiles_that_read_it(
         slice(at, at + 1) if k == 1 else slice(max(at - k + 1, 0) // tile * tile, (at // tile + 1) * tile)
         for k, at in zip(kernel, (9, 8, 7), strict=True)
     ]
-    touched[(1, slice(0, 8), *spans)] = True
+    touched[1, :8][(slice(None), *spans)] = True
     assert not (hit & ~touched).any()
     np.testing.assert_array_equal(bits(y[~touched]), bits(clean[~touched]))
 

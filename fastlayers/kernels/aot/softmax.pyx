@@ -11,6 +11,8 @@ cdef enum:
     TASK = 16384  # elements of a task, or one row where that is more
     STRIP = 512   # columns of a task at least: a multiple of what the kernel takes at a time
     COST = 60     # operations an element, see `workers`
+    NEAR = 262144 # elements that a second-level cache holds with their results; of more the next rows are prefetched,
+    SHORT = 2048  # if they have at most so many: with longer ones the cache is too small again, and the processor sees what comes
 
 ctypedef struct Job:
     const fl_kernels *table
@@ -45,6 +47,8 @@ cdef void plan(Job *job, const cnp.npy_intp *out, int logarithm) noexcept:
     if job.work == 0:
         return
     if inner == 1:
+        if not logarithm and n <= SHORT and outer * n > NEAR:
+            job.logarithm = -1
         job.size = max(TASK // n, <int64_t>1)
         job.tasks = (outer + job.size - 1) // job.size
     else:

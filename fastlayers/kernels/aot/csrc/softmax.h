@@ -34,8 +34,10 @@ FL_INLINE void fl_rows_max(const float *x, int64_t n, int64_t whole, vf *m, cons
   }
 }
 
-/* y = exp(x - m) if `keep`. s: the sum, in every lane; that of the rest of the row is in s before. */
-FL_INLINE void fl_rows_exp(const float *x, int64_t n, int64_t whole, const vf *m, float *y, vf *s, const int R, const int keep) {
+/* y = exp(x - m) if `keep`. s: the sum, in every lane; that of the rest of the row is in s before. If `far`, the next R rows
+ * are prefetched: this is the one of the three passes that computes more than it moves. */
+FL_INLINE void fl_rows_exp(const float *x, int64_t n, int64_t whole, const vf *m, float *y, vf *s, const int R, const int keep,
+                             const int far) {
   for (int64_t i = 0; i < whole;) {
     const int64_t end = whole - i < FL_CHAIN * VW ? whole : i + FL_CHAIN * VW;
     vf chain[2];
@@ -43,6 +45,10 @@ FL_INLINE void fl_rows_exp(const float *x, int64_t n, int64_t whole, const vf *m
     for (; i < end; i += VW)
       FL_UNROLL for (int r = 0; r < R; r++) {
         const vf e = vexp_flush(vload(x + r * n + i) - m[r]);
+        if (far) {
+          __builtin_prefetch(x + (R + r) * n + i, 0, 2);
+          __builtin_prefetch(y + (R + r) * n + i, 1, 2);
+        }
         chain[r] += e;
         if (keep)
           vstore(y + r * n + i, e);
@@ -53,7 +59,7 @@ FL_INLINE void fl_rows_exp(const float *x, int64_t n, int64_t whole, const vf *m
 }
 
 /* The last, partial vector of a row stays in a register: reading a masked store back would stall. */
-FL_INLINE void fl_softmax_rows(const float *x, float *y, int64_t n, const int R, const int logarithm) {
+FL_INLINE void fl_softmax_rows(const float *x, float *y, int64_t n, const int R, const int logarithm, const int far) {
   const int64_t rest = n % VW, whole = n - rest;
   vf tail[2], m[2], s[2];
   FL_UNROLL for (int r = 0; r < R; r++)
@@ -64,7 +70,7 @@ FL_INLINE void fl_softmax_rows(const float *x, float *y, int64_t n, const int R,
     s[r] = rest ? vexp_flush(tail[r]) : vset(0);
     tail[r] = logarithm ? tail[r] : s[r];
   }
-  fl_rows_exp(x, n, whole, m, y, s, R, !logarithm);
+  fl_rows_exp(x, n, whole, m, y, s, R, !logarithm, far);
   FL_UNROLL for (int r = 0; r < R; r++) s[r] = logarithm ? vlog(s[r]) : 1.0f / s[r];
   for (int64_t i = 0; i < whole; i += VW)
     FL_UNROLL for (int r = 0; r < R; r++) {
@@ -75,24 +81,23 @@ FL_INLINE void fl_softmax_rows(const float *x, float *y, int64_t n, const int R,
     FL_UNROLL for (int r = 0; r < R; r++) vput_part(y + r * n + whole, logarithm ? tail[r] - s[r] : tail[r] * s[r], rest);
 }
 
-static __attribute__((noinline)) void fl_softmax_all(const float *x, float *y, int64_t rows, int64_t n) {
-  int64_t row = 0;
-  for (; row + 2 <= rows; row += 2)
-    fl_softmax_rows(x + row * n, y + row * n, n, 2, 0);
-  if (row < rows)
-    fl_softmax_rows(x + row * n, y + row * n, n, 1, 0);
-}
-static __attribute__((noinline)) void fl_log_softmax_all(const float *x, float *y, int64_t rows, int64_t n) {
-  int64_t row = 0;
-  for (; row + 2 <= rows; row += 2)
-    fl_softmax_rows(x + row * n, y + row * n, n, 2, 1);
-  if (row < rows)
-    fl_softmax_rows(x + row * n, y + row * n, n, 1, 1);
-}
+#define FL_SOFTMAX_ALL(name, logarithm, far)                                                                      \
+  static __attribute__((noinline)) void name(const float *x, float *y, int64_t rows, int64_t n) {                 \
+    int64_t row = 0;                                                                                               \
+    for (; row + 2 <= rows; row += 2)                                                                              \
+      fl_softmax_rows(x + row * n, y + row * n, n, 2, logarithm, far);                                             \
+    if (row < rows)                                                                                                \
+      fl_softmax_rows(x + row * n, y + row * n, n, 1, logarithm, far);                                             \
+  }
+FL_SOFTMAX_ALL(fl_softmax_near, 0, 0)
+FL_SOFTMAX_ALL(fl_softmax_far, 0, 1)
+FL_SOFTMAX_ALL(fl_log_softmax_all, 1, 0)
+#undef FL_SOFTMAX_ALL
 
+/* logarithm: 1 for log-softmax; -1 for a softmax of values that are not in a second-level cache, which has room for four rows. */
 static void fl_f32_softmax_rows(const float *x, float *y, int64_t rows, int64_t n, int logarithm) {
   if (n > 0)
-    (logarithm ? fl_log_softmax_all : fl_softmax_all)(x, y, rows, n);
+    (logarithm > 0 ? fl_log_softmax_all : logarithm ? fl_softmax_far : fl_softmax_near)(x, y, rows, n);
 }
 
 /* The steps of the other form on w columns of one row; m and s have one number a column. */

@@ -21,6 +21,9 @@ Spec = str | tuple[str, dict[str, float]] | None
 # Functions that have no meaning for some parameters: NaN as a bound, infinity as a factor of 0.
 _READ: dict[str, Callable[[str, str, Any], float]] = {"elu": single, "clip": partial(single, infinite=True)}
 
+# Names that were asked for: each is one of a few.
+_NAMED: dict[str, Activation] = {}
+
 _ALIASES: dict[str, tuple[str, dict[str, float]]] = {
     "linear": ("identity", {}),
     "relu6": ("clip", {"min": 0.0, "max": 6.0}),
@@ -49,6 +52,16 @@ def resolve(op: str, spec: Any) -> Activation:
         return IDENTITY
     if isinstance(spec, Activation):
         return spec
+    if spec.__class__ is str and (known := _NAMED.get(spec)) is not None:
+        return known
+    found = _read(op, spec)
+    if spec.__class__ is str:
+        _NAMED[spec] = found
+    return found
+
+
+def _read(op: str, spec: Any) -> Activation:
+    """`resolve` of what is no `Activation` yet."""
     name, given = _split(op, spec)
     if name == "gelu" and given.get("approximate") in ("none", "tanh"):
         name, given = ("gelu_tanh" if given["approximate"] == "tanh" else "gelu"), {}
@@ -63,9 +76,9 @@ def resolve(op: str, spec: Any) -> Activation:
     unary = UNARY[name]
     if unknown := sorted(set(given) - set(unary.parameters)):
         raise ShapeError(f"{op}: activation {name!r} has no parameter {unknown}: expected some of {list(unary.parameters)}")
-    read = _READ.get(name, number)
+    as_number = _READ.get(name, number)
     values = [
-        read(op, f"activation parameter {key!r}", given.get(key, default))
+        as_number(op, f"activation parameter {key!r}", given.get(key, default))
         for key, default in zip(unary.parameters, unary.defaults, strict=True)
     ]
     return Activation(unary.code, *values)

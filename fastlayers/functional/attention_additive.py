@@ -39,7 +39,7 @@ def _record_hard(query: Any, key: Any, value: Any, mask: Any, lengths: Any, **va
     return record("HardAttention", query, key, value, recorded_mask(mask), lengths, outputs=2, **values)
 
 
-@op(_ADD, "query key value weight_q weight_k scale attn_mask:mask lengths:int", additive_rule, _record, _normal)
+@op(_ADD, "query key value weight_q weight_k scale attn_mask:mask lengths:int", additive_rule, _record, _normal, plans=False)
 def additive_attention(
     query: Tensor,
     key: Tensor,
@@ -92,7 +92,7 @@ def additive_attention(
     )
 
 
-@op(_HARD, "query key value attn_mask:mask lengths:int", hard_rule, _record_hard)
+@op(_HARD, "query key value attn_mask:mask lengths:int", hard_rule, _record_hard, plans=False)
 def hard_attention(
     query: Tensor,
     key: Tensor,

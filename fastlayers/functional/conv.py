@@ -119,7 +119,7 @@ def _record(name: str, axes: int, x: Any, weight: Any, bias: Any, residual: Any,
     return with_batch(x, axes, lambda x: record("Conv", x, *rest, **attributes(found, act)))
 
 
-@op("conv1d", "x weight bias residual", _rule("conv1d", 1), partial(_record, "conv1d", 1), _normal)
+@op("conv1d", "x weight bias residual", _rule("conv1d", 1), partial(_record, "conv1d", 1), _normal, plans=False)
 def conv1d(
     x: Tensor,
     weight: Tensor,
@@ -168,7 +168,7 @@ def conv1d(
     return _conv(place, x, weight, bias, residual, activation)
 
 
-@op("conv2d", "x weight bias residual", _rule("conv2d", 2), partial(_record, "conv2d", 2), _normal)
+@op("conv2d", "x weight bias residual", _rule("conv2d", 2), partial(_record, "conv2d", 2), _normal, plans=False)
 def conv2d(
     x: Tensor,
     weight: Tensor,
@@ -220,7 +220,7 @@ def conv2d(
     return _conv(place, x, weight, bias, residual, activation)
 
 
-@op("conv3d", "x weight bias residual", _rule("conv3d", 3), partial(_record, "conv3d", 3), _normal)
+@op("conv3d", "x weight bias residual", _rule("conv3d", 3), partial(_record, "conv3d", 3), _normal, plans=False)
 def conv3d(
     x: Tensor,
     weight: Tensor,

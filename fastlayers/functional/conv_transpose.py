@@ -138,7 +138,14 @@ def _kernel(sizes: Shape, place: Transposed) -> list[int]:
     return [k if isinstance(k, int) else 1 for k in sizes]
 
 
-@op("conv_transpose1d", "x weight bias", _rule("conv_transpose1d", 1), partial(_record, "conv_transpose1d", 1), _normal)
+@op(
+    "conv_transpose1d",
+    "x weight bias",
+    _rule("conv_transpose1d", 1),
+    partial(_record, "conv_transpose1d", 1),
+    _normal,
+    plans=False,
+)
 def conv_transpose1d(
     x: Tensor,
     weight: Tensor,
@@ -189,7 +196,14 @@ def conv_transpose1d(
     return _conv_transpose(place, x, weight, bias, activation, output_size)
 
 
-@op("conv_transpose2d", "x weight bias", _rule("conv_transpose2d", 2), partial(_record, "conv_transpose2d", 2), _normal)
+@op(
+    "conv_transpose2d",
+    "x weight bias",
+    _rule("conv_transpose2d", 2),
+    partial(_record, "conv_transpose2d", 2),
+    _normal,
+    plans=False,
+)
 def conv_transpose2d(
     x: Tensor,
     weight: Tensor,
@@ -241,7 +255,14 @@ def conv_transpose2d(
     return _conv_transpose(place, x, weight, bias, activation, output_size)
 
 
-@op("conv_transpose3d", "x weight bias", _rule("conv_transpose3d", 3), partial(_record, "conv_transpose3d", 3), _normal)
+@op(
+    "conv_transpose3d",
+    "x weight bias",
+    _rule("conv_transpose3d", 3),
+    partial(_record, "conv_transpose3d", 3),
+    _normal,
+    plans=False,
+)
 def conv_transpose3d(
     x: Tensor,
     weight: Tensor,

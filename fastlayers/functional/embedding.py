@@ -40,7 +40,7 @@ def embedding_rule(ids: Shape, weight: Shape, padding_idx: Any) -> Shape:
     return (*ids, weight[1])
 
 
-@op("embedding", "ids:int weight", embedding_rule, lambda ids, weight, padding_idx: record("Embedding", weight, ids))
+@op("embedding", "ids:int weight", embedding_rule, lambda ids, weight, padding_idx: record("Embedding", weight, ids), plans=False)
 def embedding(ids: Tensor, weight: Tensor, padding_idx: int | None = None) -> np.ndarray:
     """Rows of a table by number: ``weight[ids]``.
 

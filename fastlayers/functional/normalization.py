@@ -244,7 +244,7 @@ def _record_response(x: Any, size: int, alpha: float, beta: float, k: float, axi
     return _with_channels_at_1(x, axis, make)
 
 
-@op("batch_norm", "x running_mean running_var weight bias", batch_norm_rule, _record_batch_norm, _plain_batch_norm)
+@op("batch_norm", "x running_mean running_var weight bias", batch_norm_rule, _record_batch_norm, _plain_batch_norm, plans=False)
 def batch_norm(
     x: Tensor,
     running_mean: Tensor | None,

@@ -183,7 +183,14 @@ def lstm_cell(
 _WEIGHTS = "x weight_ih weight_hh bias_ih bias_hh h0 c0 weight_hr weight_peephole"
 
 
-@op("lstm", f"{_WEIGHTS} lengths:int mask:mask", partial(whole, LSTM), partial(record_sequence, LSTM), describe_options)
+@op(
+    "lstm",
+    f"{_WEIGHTS} lengths:int mask:mask",
+    partial(whole, LSTM),
+    partial(record_sequence, LSTM),
+    describe_options,
+    plans=False,
+)
 def _lstm(
     x: Any,
     weight_ih: Any,
@@ -207,7 +214,7 @@ def _lstm(
     return sequence(LSTM, locals())
 
 
-@op("lstm_cell", _WEIGHTS, partial(step, LSTM), partial(record_cell, LSTM), describe_options)
+@op("lstm_cell", _WEIGHTS, partial(step, LSTM), partial(record_cell, LSTM), describe_options, plans=False)
 def _lstm_cell(
     x: Any,
     weight_ih: Any,

@@ -89,7 +89,7 @@ def _record_align(
     )
 
 
-@op("roi_pool", "x boxes", lambda x, boxes, **rest: _shape("roi_pool", x, boxes, **rest), _record_pool, plain)
+@op("roi_pool", "x boxes", lambda x, boxes, **rest: _shape("roi_pool", x, boxes, **rest), _record_pool, plain, plans=False)
 def roi_pool(
     x: Tensor, boxes: Tensor, output_size: int | Sequence[int], spatial_scale: float = 1.0, *, layout: str = "nchw"
 ) -> np.ndarray:
@@ -123,7 +123,7 @@ def roi_pool(
     return out
 
 
-@op("roi_align", "x boxes", _align_rule, _record_align, plain)
+@op("roi_align", "x boxes", _align_rule, _record_align, plain, plans=False)
 def roi_align(
     x: Tensor,
     boxes: Tensor,

@@ -167,7 +167,7 @@ def _plain_back(attributes: dict[str, Any]) -> None:
     attributes["length"] = None if attributes["length"] is None else int(attributes["length"])
 
 
-@op("istft", "x window", _istft_rule, _record_istft, _plain_back)
+@op("istft", "x window", _istft_rule, _record_istft, _plain_back, plans="window")
 def istft(
     x: Tensor,
     n_fft: int,

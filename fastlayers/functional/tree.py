@@ -73,7 +73,13 @@ def log_prob_rule(
     return targets
 
 
-@op("hierarchical_log_prob", "x weight bias targets:int starts:int points:int codes:int", log_prob_rule, same("TreeLogProb"))
+@op(
+    "hierarchical_log_prob",
+    "x weight bias targets:int starts:int points:int codes:int",
+    log_prob_rule,
+    same("TreeLogProb"),
+    plans=False,
+)
 def _tree_log_prob(
     x: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, starts: Tensor, points: Tensor, codes: Tensor
 ) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 from .._arguments import checker, no_memory
 from ..errors import DTypeError, Error
 from ..ir.graph import Shape
+from .eager import Worth, planned
 from .record import converted
 from .symbol import Label, Symbol, now
 
@@ -111,8 +112,14 @@ def op(
     rule: Callable[..., Shape | list[Shape]],
     records: Callable[..., Any],
     normal: Callable[[dict[str, Any]], None] | None = None,
+    plans: bool | str | Worth = True,
 ) -> Callable[[F], F]:
-    """Declares how a function is recorded; `tensors` are the names of its tensor arguments, separated by spaces. See `Op`."""
+    """Declares how a function is recorded; `tensors` are the names of its tensor arguments, separated by spaces. See `Op`.
+
+    Calls with arrays that come again run what is recorded (see `eager`); not those with integers, whose values functions check,
+    nor with the tensors that `plans` names, or arrays that it refuses, and none if it is False: where that would be slower, or
+    gives other bits.
+    """
 
     def declare(function: F) -> F:
         entry = Op(name, function, tuple(tensors.split()), rule, records, normal)
@@ -149,9 +156,10 @@ def op(
                 except MemoryError as error:
                     raise error if isinstance(error, Error) else no_memory(name) from error
 
-        entry.function = call
+        looked_at = plans.split() if isinstance(plans, str) else []
+        entry.function = planned(call, looked_at, plans if callable(plans) else None) if plans else call
         DECLARED[name] = entry
-        return call  # type: ignore[return-value]
+        return entry.function  # type: ignore[return-value]
 
     return declare
 

@@ -235,8 +235,10 @@ def linear_infer(n: View) -> list[Spec]:
 
 def linear_lower(n: View, b: Builder) -> Any:
     weight, bias = n.value(1), n.value(2)
-    if weight is None or not n.float32() or (n.has(2) and bias is None):
+    if not n.float32():
         return False
+    if weight is None or (n.has(2) and bias is None):
+        return _linear_computed(n, b)
     x, out, residual = b.input(0), b.output(0), b.optional(3)
     shape = (*x.shape[:-1], weight.shape[0])
     late = residual is not None and residual.shape != shape
@@ -251,6 +253,25 @@ def linear_lower(n: View, b: Builder) -> Any:
     b.call("linear", x.view((_rows(x), x.shape[-1])), packed, flat, given, IDENTITY if late else fused(n))
     if residual is not None and late:
         b.call("binary", own, residual, out, BINARY["add"], fused(n))
+    return True
+
+
+def _linear_computed(n: View, b: Builder) -> Any:
+    """Where the weights are there only when the model runs: they are read where they are. Sums have the order of packed ones."""
+    if half_of(n):
+        return False
+    x, weight, out = b.input(0), b.input(1), b.output(0)
+    bias, residual = b.optional(2), b.optional(3)
+    shape = (*x.shape[:-1], weight.shape[0])
+    own = out if out.shape == shape else b.temp(shape)
+    last = fused(n)
+    flat = own.view((1, _rows(x), weight.shape[0]))
+    alone = bias is None and residual is None
+    b.call("matmul", x.view((1, _rows(x), x.shape[-1])), weight.view((1, *weight.shape)), flat, True, last if alone else IDENTITY)
+    if bias is not None:
+        b.call("binary", own, bias, own, BINARY["add"], last if residual is None else IDENTITY)
+    if residual is not None:
+        b.call("binary", own, residual, out, BINARY["add"], last)
     return True
 
 

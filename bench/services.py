@@ -1,7 +1,8 @@
 """fastlayers in a service, next to onnxruntime: threads on one model, coroutines, deadlines, forked workers, cold starts.
 
     python -m bench.services threads [--seconds 2]      requests per second and p99 with 1, 8, 32 threads; bits compared
-    python -m bench.services async                      what `arun` adds to a run, and how late a run ends after its deadline
+    python -m bench.services async                      what `arun` adds to a run, beside other ways to wait for one, and how late
+                                                        a run ends after its deadline
     python -m bench.services memory                     four workers of `gunicorn --preload` (needs gunicorn)
     python -m bench.services cold FOLDER ... [--tenth]  from the start of Python to the first answer of FOLDER/cold.py,
                                                         alternately; --tenth: on a tenth of a processor
@@ -25,9 +26,10 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -159,28 +161,59 @@ def on_threads(seconds: float) -> None:
                 )
 
 
-def coroutines() -> None:
-    """`arun` next to `run`, and the time from a deadline to the return."""
-    file, draw = models()["silero_vad"]
-    feeds = draw(np.random.default_rng(0))
+def awaited(file: bytes, feeds: Feeds) -> dict[str, Callable[[], Any]]:
+    """Calls of one thread, and the ways to wait for one in a coroutine."""
     fl.set_num_threads(1)
     model = fl.load(file)
+    calls: dict[str, Callable[[], Any]] = {
+        "fastlayers run": lambda: model.run(feeds),
+        "fastlayers await arun": lambda: model.arun(feeds),
+        "fastlayers await to_thread(run)": lambda: asyncio.to_thread(model.run, feeds),
+    }
+    try:
+        import onnxruntime
+    except ImportError:
+        return calls
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
 
-    async def times(runs: int) -> tuple[list[float], list[float]]:
-        plain, awaited = [], []
-        for _ in range(runs):
-            begin = time.perf_counter()
-            model.run(feeds)
-            middle = time.perf_counter()
-            await model.arun(feeds)
-            plain.append(middle - begin)
-            awaited.append(time.perf_counter() - middle)
-        return plain, awaited
+    async def run_async() -> Any:
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        session.run_async(None, feeds, lambda found, _, error: loop.call_soon_threadsafe(future.set_result, found), None)
+        return await future
 
-    asyncio.run(times(50))
-    plain, awaited = asyncio.run(times(2000))
-    a, b = statistics.median(plain) * 1e6, statistics.median(awaited) * 1e6
-    print(f"silero_vad: run {a:.0f} us, await arun {b:.0f} us, so arun adds {b - a:.0f} us (medians of 2000, one thread)")
+    return {
+        **calls,
+        "onnxruntime run": lambda: session.run(None, feeds),
+        "onnxruntime run_async": run_async,
+        "onnxruntime await to_thread(run)": lambda: asyncio.to_thread(session.run, None, feeds),
+    }
+
+
+async def waits(calls: Mapping[str, Callable[[], Any]], rounds: int, burst: int = 20) -> dict[str, float]:
+    """Seconds of each, the medians: all in turn, `burst` calls one after the other."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            for _ in range(burst):
+                begin = time.perf_counter()
+                found = call()
+                if asyncio.iscoroutine(found):
+                    await found
+                times[name].append(time.perf_counter() - begin)
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def coroutines() -> None:
+    """`arun` next to `run` and to other ways to wait, and the time from a deadline to the return."""
+    file, draw = models()["silero_vad"]
+    calls = awaited(file, draw(np.random.default_rng(0)))
+    asyncio.run(waits(calls, 3))
+    base = 0.0
+    for name, taken in asyncio.run(waits(calls, 100)).items():
+        base = taken if name.endswith(" run") else base
+        more = "" if base == taken else f", {1e6 * (taken - base):.0f} more than run"
+        print(f"silero_vad: {name:32} {1e6 * taken:4.0f} us{more} (median of 2000)")
 
     rng = np.random.default_rng(0)
     weights = [onnx.tensor((rng.standard_normal((256, 256, 3, 3)) / 48).astype("f4"), f"w{i}") for i in range(12)]

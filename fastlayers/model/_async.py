@@ -1,10 +1,18 @@
-"""Runs that a coroutine waits for: in threads of their own, as many as one call may use, made when the first is needed."""
+"""Runs that somebody waits for elsewhere: in threads of their own, as many as one call may use, started when they are needed.
+
+A hop to such a thread and back is all that `Model.arun` adds to a run, so it is as short as can be: one queue, and one call of
+the event loop when the result is there. An executor of `concurrent.futures` has a future and three locks more on the way.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
 import time
+from _queue import SimpleQueue
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from .._deadline import Deadline
@@ -13,27 +21,121 @@ from ..errors import TimeoutError
 from ..threads import get_num_threads
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    import asyncio
+    import threading
 
-__all__ = ["in_thread"]
+__all__ = ["in_thread", "submit"]
 
 _lock = Lock()
-# The process's executor, by the number of its threads: another is made where that has changed, or a child has none of them.
-_made: dict[int, ThreadPoolExecutor] = {}
+# The process's threads, by how many there may be: others are made where that has changed, or a child has none of them.
+_made: dict[int, _Threads] = {}
 
 
-def _executor() -> ThreadPoolExecutor:
+class _Threads:
+    """At most `count` threads, which take what is put into one queue."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.queue: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self.threads: list[threading.Thread] = []
+        self.waiting = 0  # for a thread, or in one; counted by `put` and by the threads, under the lock
+
+    def put(self, work: Callable[[], object]) -> None:
+        """Does `work` in one of the threads. Called with the lock held."""
+        if self.waiting >= len(self.threads) < self.count:
+            import threading
+
+            # A daemon, or the interpreter would wait for it before `_end` tells it to end.
+            thread = threading.Thread(target=self._go, daemon=True, name=f"fastlayers_{len(self.threads)}")
+            thread.start()
+            self.threads.append(thread)
+        self.waiting += 1
+        self.queue.put(work)
+
+    def _go(self) -> None:
+        while (work := self.queue.get()) is not None:
+            try:
+                work()
+            except BaseException:  # nobody can catch it: it is shown, as that of any thread, and the thread goes on
+                import threading
+
+                threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
+            del work  # its arrays are its caller's
+            with _lock:
+                self.waiting -= 1
+
+    def end(self) -> list[threading.Thread]:
+        """Its threads, which end once they have done what was begun, or waits. Called with the lock held."""
+        for _ in self.threads:
+            self.queue.put(None)
+        return self.threads
+
+
+def submit(work: Callable[[], object]) -> None:
+    """Does `work` in one of the threads as soon as one is free; what it raises is shown."""
     count = get_num_threads()
     with _lock:
         found = _made.get(count)
         if found is None:
-            from concurrent.futures import ThreadPoolExecutor
-
             for old in _made.values():
-                old.shutdown(wait=False)  # what was begun, or waits, is done
+                old.end()
             _made.clear()
-            found = _made[count] = ThreadPoolExecutor(count, "fastlayers")
-        return found
+            atexit.unregister(_end)
+            atexit.register(_end)
+            found = _made[count] = _Threads(count)
+        found.put(work)
+
+
+def _end() -> None:
+    """At exit: what was begun, or waits, is done."""
+    with _lock:
+        ending = [thread for made in _made.values() for thread in made.end()]
+        _made.clear()
+    for thread in ending:
+        thread.join()
+
+
+class _Job:
+    """A run whose result an event loop waits for."""
+
+    __slots__ = ("future", "loop", "over", "run", "until")
+
+    def __init__(self, run: Callable[[float | None], Any], timeout: float | None, loop: asyncio.AbstractEventLoop) -> None:
+        self.run, self.loop = run, loop
+        self.until = None if timeout is None else time.monotonic() + timeout
+        self.future: asyncio.Future[Any] = loop.create_future()
+        self.over = False  # nobody waits any more: what waits for a thread never begins
+
+    def __call__(self) -> None:
+        if self.over:
+            return
+        result: Any = None
+        error: BaseException | None = None
+        try:
+            result = self.run(None if self.until is None else max(self.until - time.monotonic(), 0.0))
+        except StopIteration as stop:  # which no future can hold
+            error = RuntimeError(f"run: raised {stop!r}")
+        except BaseException as raised:  # whoever waits must hear of it, whatever it is
+            error = raised
+        if not self.over:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                self.loop.call_soon_threadsafe(self.settle, result, error)
+
+    def settle(self, result: Any, error: BaseException | None) -> None:
+        """Gives the result to who waits, if anybody still does. Called by the loop."""
+        if self.future.done():
+            return
+        if error is None:
+            self.future.set_result(result)
+        else:
+            self.future.set_exception(error)
+
+    def expire(self, timeout: float) -> None:
+        """Gives up waiting. Called by the loop."""
+        self.over = True
+        self.settle(
+            None, TimeoutError(f"run: it is not done after timeout={timeout:g} seconds; its results so far are discarded")
+        )
 
 
 async def in_thread(run: Callable[[float | None], Any], timeout: float | None) -> Any:
@@ -42,23 +144,19 @@ async def in_thread(run: Callable[[float | None], Any], timeout: float | None) -
     Raises:
         TimeoutError: it is not there after `timeout` seconds, the wait for a thread among them.
     """
-    import asyncio
+    from asyncio import get_running_loop
 
-    until = None if timeout is None else time.monotonic() + Deadline(timeout).seconds
-
-    def work() -> Any:
-        return run(None if until is None else max(until - time.monotonic(), 0.0))
-
-    future = asyncio.get_running_loop().run_in_executor(_executor(), work)
+    seconds = None if timeout is None else Deadline(timeout).seconds
+    loop = get_running_loop()
+    job = _Job(run, seconds, loop)
+    submit(job)
+    handle = None if seconds is None else loop.call_later(seconds, job.expire, seconds)
     try:
-        await asyncio.wait([future], timeout=timeout)
-    except asyncio.CancelledError:
-        future.cancel()  # one that waits for a thread never begins
-        raise
-    if not future.done():
-        future.cancel()
-        raise TimeoutError(f"run: it is not done after timeout={timeout:g} seconds; its results so far are discarded")
-    return future.result()
+        return await job.future
+    finally:
+        job.over = True
+        if handle is not None:
+            handle.cancel()
 
 
 if hasattr(os, "register_at_fork"):

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._arguments import shown
 from ..errors import DTypeError, Error, LimitError
+from ..model._async import submit
 from ..model.model import Model
 from ..model.session import ModelMetadata, NodeArg
 from ..model.specs import MapSpec, OptionalSequenceSpec, OptionalSpec, SequenceSpec, TensorSpec
@@ -200,7 +201,7 @@ class Core:
         user_data: Any,
         run_options: Any,
     ) -> None:
-        """The same in a thread of its own; `callback` is called there with the results, `user_data`, and an error's text."""
+        """The same in another thread; `callback` is called there with the results, `user_data`, and an error's text."""
         if not callable(callback):
             raise DTypeError(f"run_async(): incompatible function arguments: callback is {shown(callback)}: expected a function")
 
@@ -215,9 +216,7 @@ class Core:
                 told = str(error)
             callback(found, user_data, told)
 
-        import threading
-
-        threading.Thread(target=run, daemon=True, name="fastlayers.ort.run_async").start()
+        submit(run)
 
     # ---- the rest ---------------------------------------------------------------------------------------------------
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -127,12 +129,66 @@ def test_errors_come_through() -> None:
             asyncio.run(model.arun(feeds, timeout=timeout))  # type: ignore[arg-type]
 
 
+def test_what_is_raised_reaches_who_waits_and_ends_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """StopIteration too, which a future cannot hold; and what nobody waits for."""
+
+    def failing(error: BaseException) -> Callable[[float | None], None]:
+        def fails(left: float | None) -> None:
+            raise error
+
+        return fails
+
+    def waits(left: float | None) -> None:
+        assert let.wait(MOST)
+
+    async def stays() -> list[Any]:
+        runs = [asyncio.create_task(_async.in_thread(run, None)) for run in (waits, lambda left: 7)]
+        await asyncio.sleep(0.01)
+        runs[0].cancel()
+        let.set()
+        return await asyncio.gather(*runs, return_exceptions=True)
+
+    for error, told in ((StopIteration(3), RuntimeError), (SystemExit(3), SystemExit), (KeyError(3), KeyError)):
+        with pytest.raises(told):
+            asyncio.run(_async.in_thread(failing(error), None))
+    let, done = threading.Event(), threading.Event()
+    cancelled, seven = asyncio.run(stays())
+    assert isinstance(cancelled, asyncio.CancelledError) and seven == 7
+    before = fl.get_num_threads()
+    shown: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", shown.append)
+    for _ in range(2 * before):
+        _async.submit(lambda: os.environ["LOST"])
+    _async.submit(lambda: _async.submit(done.set))
+    assert done.wait(MOST)
+    assert all(args.exc_type is KeyError for args in shown) and len(shown) >= 2 * before - 1
+
+
+def test_the_interpreter_ends_once_what_was_begun_is_done() -> None:
+    code = """
+import threading, time
+from fastlayers.model import _async
+begun = threading.Event()
+def work():
+    begun.set()
+    time.sleep(0.2)
+    print("done", flush=True)
+for _ in range(3):
+    _async.submit(work)
+begun.wait()
+print("ends", flush=True)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=MOST, check=True)
+    assert sorted(done.stdout.split()) == ["done", "done", "done", "ends"] and done.stderr == ""
+
+
 def test_threads_are_as_many_as_calls_may_use(gate: Gate) -> None:
     gate.open.set()
     for count in (1, 3):
         fl.set_num_threads(count)
         asyncio.run(gate.model.arun(np.ones(2)))
-        assert list(_async._made) == [count] and _async._made[count]._max_workers == count
+        assert list(_async._made) == [count]
+        assert [t.name for t in _async._made[count].threads] == ["fastlayers_0"], "one run needs one"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -1,4 +1,4 @@
-"""How long a run may take: set for the calling thread by who starts it, and asked by every executor between its steps.
+"""When a run is to end early: set for the calling thread by who starts it, and asked by every executor between its steps.
 
 The compiled engine asks for itself, also between the tasks of a step (`kernels/aot/_stop.pyx`).
 """
@@ -9,13 +9,14 @@ import math
 import sys
 import time
 from _thread import TIMEOUT_MAX, _local  # `threading` has the same, and takes a millisecond to import
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .errors import DTypeError, ShapeError, TimeoutError
 
-__all__ = ["Deadline", "check", "late"]
+__all__ = ["Asked", "Deadline", "check", "late"]
 
 _ENGINE = "fastlayers.kernels.aot._stop"
 
@@ -23,6 +24,7 @@ _ENGINE = "fastlayers.kernels.aot._stop"
 class _Here(_local):
     until = math.inf  # in the time of time.monotonic
     seconds = math.inf  # what `timeout` was
+    asked: Callable[[], object] | None = None  # raises once the run is to end
 
 
 _here = _Here()
@@ -54,6 +56,34 @@ class Deadline:
         _set(*self.before)
 
 
+class Asked:
+    """Meanwhile long runs of this thread ask `function` every 20 milliseconds, and end with what it raises; so does one around
+    them.
+    """
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self.function = function
+
+    def __enter__(self) -> None:
+        self.before = _here.asked
+        _ask(self.function if self.before is None else self._both)
+
+    def _both(self) -> None:
+        if self.before is not None:
+            self.before()
+        self.function()
+
+    def __exit__(self, *exception: object) -> None:
+        _ask(self.before)
+
+
+def _ask(function: Callable[[], object] | None) -> None:
+    engine: Any = sys.modules.get(_ENGINE)
+    if engine is not None:
+        engine.set_asked(function)
+    _here.asked = function  # lets go of the one before, which the engine has no more
+
+
 def _set(until: float, seconds: float) -> None:
     _here.until, _here.seconds = until, seconds
     engine: Any = sys.modules.get(_ENGINE)
@@ -62,7 +92,9 @@ def _set(until: float, seconds: float) -> None:
 
 
 def check() -> None:
-    """Raises TimeoutError if the run of this thread has had its time."""
+    """Raises TimeoutError if the run of this thread has had its time, or what tells it to end."""
+    if _here.asked is not None:
+        _here.asked()
     if time.monotonic() >= _here.until:
         raise late()
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from .._deadline import Deadline
+from .._deadline import Asked, Deadline
 from .._locks import Lock
 from ..errors import TimeoutError
 from ..threads import get_num_threads
@@ -95,6 +95,10 @@ def _end() -> None:
         thread.join()
 
 
+class _GivenUp(BaseException):
+    """Nobody waits for the run: it ends, and nobody hears of it."""
+
+
 class _Job:
     """A run whose result an event loop waits for."""
 
@@ -112,7 +116,8 @@ class _Job:
         result: Any = None
         error: BaseException | None = None
         try:
-            result = self.run(None if self.until is None else max(self.until - time.monotonic(), 0.0))
+            with Asked(self.ask):
+                result = self.run(None if self.until is None else max(self.until - time.monotonic(), 0.0))
         except StopIteration as stop:  # which no future can hold
             error = RuntimeError(f"run: raised {stop!r}")
         except BaseException as raised:  # whoever waits must hear of it, whatever it is
@@ -120,6 +125,11 @@ class _Job:
         if not self.over:
             with suppress(RuntimeError):  # the loop is closed: nobody waits
                 self.loop.call_soon_threadsafe(self.settle, result, error)
+
+    def ask(self) -> None:
+        """Ends the run if nobody waits any more."""
+        if self.over:
+            raise _GivenUp
 
     def settle(self, result: Any, error: BaseException | None) -> None:
         """Gives the result to who waits, if anybody still does. Called by the loop."""

@@ -224,8 +224,8 @@ class Model:
         """`run` for coroutines: it happens in another thread, and the event loop goes on meanwhile.
 
         As many runs go on at once as one call may use threads (`get_num_threads`); others wait, which counts as time. A run that
-        nobody waits for any more is not begun, or goes on to its end unheard; give it a `timeout`. Arrays must not be changed
-        before it is done.
+        nobody waits for any more, since its task was cancelled, is not begun, or ends within some 20 milliseconds (a step of
+        numpy is done to its end). Arrays must not be changed before it is done.
 
         Args, returns, raises: as `run`.
 

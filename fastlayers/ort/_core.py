@@ -5,12 +5,14 @@ onnxruntime has this as the class `InferenceSession` of its compiled module; `Se
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._arguments import shown
+from .._deadline import Asked
 from ..errors import DTypeError, Error, LimitError
 from ..model._async import submit
 from ..model.model import Model
@@ -21,8 +23,12 @@ from ._environment import pool_size
 from ._errors import Fail, InvalidArgument, OrtError, OrtRuntimeError, RuntimeException
 from ._loading import model_of
 from ._options import RunOptions, SessionOptions
+from ._overridden import Overridden
 from ._providers import CPU, registered
 from ._values import OrtDevice, OrtValue, OrtValueVector, type_of
+
+if TYPE_CHECKING:
+    from ._profiling import Profiler
 
 __all__ = ["Core"]
 
@@ -50,18 +56,26 @@ class Core:
             raise DTypeError(f"InferenceSession: incompatible constructor arguments: {shown(source)}: expected a path or bytes")
         self.session_options = options
         number = options.intra_op_num_threads if options.use_per_session_threads else pool_size()
+        begin = time.perf_counter_ns()
+        self._profiler = _profiler(options, begin)
         self._model: Model = model_of(source, options, max(0, number))
+        self._overridden = Overridden(self._model)
         sizes = options._sizes
         self._inputs = [_fixed(spec, sizes) for spec in self._model.inputs]
-        self._by_name = {spec.name: (spec, NodeArg(spec).type) for spec in self._inputs}
+        overridable = [_fixed(spec, sizes) for spec in self._overridden.specs]
+        self._by_name = {spec.name: (spec, NodeArg(spec).type) for spec in (*self._inputs, *overridable)}
         self.inputs_meta = [NodeArg(spec) for spec in self._inputs]
         self.outputs_meta = [NodeArg(_fixed(spec, sizes)) for spec in self._model.outputs]
         self._outputs = [spec.name for spec in self._model.outputs]
         self._required = [spec.name for spec in self._inputs if not isinstance(spec, (OptionalSpec, OptionalSequenceSpec))]
-        self._fast = not sizes
+        self._fast = not sizes and self._profiler is None
         self.model_meta = ModelMetadata(self._model)
-        self.overridable_initializers: list[NodeArg] = []
+        self.overridable_initializers = [NodeArg(spec) for spec in overridable]
         self._providers = [CPU]
+        if self._profiler is not None:
+            self._profiler.kept_by(self)
+            name = "model_loading_uri" if is_path else "model_loading_array"
+            self._profiler.session(name, begin, time.perf_counter_ns())
 
     def initialize_session(self, providers: Sequence[str], options: Sequence[dict[str, str]], disabled: Any = ()) -> None:
         """Takes the providers; the processor is always the last.
@@ -86,7 +100,10 @@ class Core:
         """The device of each input."""
         return [EP_DEVICE] * len(self._inputs)
 
-    get_profiling_start_time_ns = 0
+    @property
+    def get_profiling_start_time_ns(self) -> int:
+        """When profiling began, in nanoseconds since 1970; 0 without."""
+        return 0 if self._profiler is None else self._profiler.start_ns
 
     def get_providers(self) -> list[str]:
         """The processor's."""
@@ -131,21 +148,32 @@ class Core:
         self, arrays: dict[str, Any], names: list[str], out: dict[str, np.ndarray] | None, options: RunOptions | None
     ) -> list[Any]:
         """Runs on what was checked."""
-        if options is not None and options.terminate:
-            raise Fail("Exiting due to terminate flag being set to true.")
+        if options is None:
+            return self._found(arrays, names, out)
+        options._ask()
+        with Asked(options._ask):
+            found = self._found(arrays, names, out)
+        if "memory.enable_memory_arena_shrinkage" in options._entries:
+            from .._held import trim_memory
+
+            trim_memory()
+        return found
+
+    def _found(self, arrays: dict[str, Any], names: list[str], out: dict[str, np.ndarray] | None) -> list[Any]:
         whole = set(names) == set(self._outputs)
+        model = self._overridden.fed(arrays)
+        begin = time.perf_counter_ns()
         try:
-            found = self._model.run(arrays, None if whole else list(dict.fromkeys(names)), out=out)
+            found = model.run(arrays, None if whole else list(dict.fromkeys(names)), out=out)
         except LimitError as error:
             raise RuntimeException(f"Non-zero status code returned while running the model. Status Message: {error}") from error
         except OrtError:
             raise
         except Error as error:
             raise Fail(f"Non-zero status code returned while running the model. Status Message: {error}") from error
-        if options is not None and "memory.enable_memory_arena_shrinkage" in options._entries:
-            from .._held import trim_memory
-
-            trim_memory()
+        if self._profiler is not None and self._profiler.going:
+            self._profiler.session("model_run", begin, time.perf_counter_ns())
+            self._profiler.steps(model, arrays, begin)
         return [found[name] for name in names]
 
     def _checked(self, name: str, value: Any) -> Any:
@@ -221,8 +249,8 @@ class Core:
     # ---- the rest ---------------------------------------------------------------------------------------------------
 
     def end_profiling(self) -> str:
-        """The file of a profile: there is none."""
-        return ""
+        """Writes the profile; its path, or "" if there is none."""
+        return "" if self._profiler is None else self._profiler.end()
 
     def create_ortvalue_from_shape_and_type(self, shape: Sequence[int], kind: Any, device: OrtDevice) -> OrtValue:
         """A tensor of fresh memory."""
@@ -231,6 +259,14 @@ class Core:
         return OrtValue.ortvalue_from_shape_and_type(shape, kind)
 
     create_ortvalue_from_shape_and_onnx_type = create_ortvalue_from_shape_and_type
+
+
+def _profiler(options: SessionOptions, begin: int) -> Profiler | None:
+    if not options.enable_profiling:
+        return None
+    from ._profiling import Profiler
+
+    return Profiler(options.profile_file_prefix, begin)
 
 
 def _fixed(spec: TensorSpec, sizes: Mapping[str, int]) -> TensorSpec:

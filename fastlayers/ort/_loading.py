@@ -28,6 +28,7 @@ from ._errors import (
     RuntimeException,
 )
 from ._options import SessionOptions
+from ._overridden import remade
 
 __all__ = ["model_of"]
 
@@ -41,8 +42,6 @@ def model_of(source: str | bytes, options: SessionOptions, threads: int) -> Mode
     """
     if options._canceled:
         raise ModelLoadCanceled("Graph loading canceled due to user request.")
-    if options.enable_profiling:
-        raise UnsupportedError("InferenceSession: enable_profiling is not supported: `fastlayers profile` times the steps")
     plain = options.graph_optimization_level == GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         model = load(source, num_threads=threads, optimize=not plain)
@@ -74,10 +73,7 @@ def _with(model: Model, values: dict[str, Any]) -> Model:
                 f"{list(old.shape)}"
             )
         constants[name] = np.array(new)
-    changed = Graph(graph.inputs, graph.outputs, graph.nodes, constants, graph.values)
-    made = Model(changed, model._options, model.metadata, variant=model._variant)
-    made.num_threads, made._about = model.num_threads, model._about
-    return made
+    return remade(model, Graph(graph.inputs, graph.outputs, graph.nodes, constants, graph.values))
 
 
 def _as_there(error: Exception, source: str | bytes) -> BaseException:

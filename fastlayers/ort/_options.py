@@ -138,7 +138,7 @@ class SessionOptions(_Entries):
     enable_cpu_mem_arena = Option(bool, True, "Changes nothing.")
     enable_mem_pattern = Option(bool, True, "Changes nothing.")
     enable_mem_reuse = Option(bool, True, "Changes nothing.")
-    enable_profiling = Option(bool, False, "An error if True: `fastlayers profile` times the steps.")
+    enable_profiling = Option(bool, False, "Writes a Chrome trace; see `InferenceSession.end_profiling`.")
     execution_mode = Option(ExecutionMode, ExecutionMode.ORT_SEQUENTIAL, "Changes nothing.")
     execution_order = Option(ExecutionOrder, ExecutionOrder.DEFAULT, "Changes nothing.")
     graph_optimization_level = Option(
@@ -150,7 +150,7 @@ class SessionOptions(_Entries):
     log_verbosity_level = Option(int, 0, "Changes nothing.")
     logid = Option(str, "", "Changes nothing.")
     optimized_model_filepath = Option(str, "", "Where the simplified model is written, as a file of fastlayers.")
-    profile_file_prefix = Option(str, "onnxruntime_profile_", "Changes nothing.")
+    profile_file_prefix = Option(str, "onnxruntime_profile_", "How the path of the Chrome trace begins.")
     use_deterministic_compute = Option(bool, False, "Changes nothing: results are the same in every run.")
     use_per_session_threads = Option(bool, True, "False: as many threads as `set_global_thread_pool_sizes` said.")
 
@@ -286,7 +286,12 @@ class RunOptions(_Entries):
     log_verbosity_level = Option(int, 0, "Changes nothing.")
     logid = Option(str, "", "Changes nothing.")
     only_execute_path_to_fetches = Option(bool, False, "Changes nothing: only what the wanted outputs need is run.")
-    terminate = Option(bool, False, "Runs that begin while it is True fail. A run that goes on ends.")
+    terminate = Option(bool, False, "While it is True, runs fail: those that begin, and those that go on, in 20 ms or so.")
+
+    def _ask(self) -> None:
+        """Ends the run that asks, if it is to end."""
+        if self.terminate:
+            raise Fail("Exiting due to terminate flag being set to true.")
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Keeps an entry. One that onnxruntime does not have either is warned of."""

@@ -62,7 +62,7 @@ class Session:
         return self._outputs_meta
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """None: an input that has an initializer always has its value; `SessionOptions.add_initializer` gives another."""
+        """Initializers that are inputs too, whose value a run may give; none in files of before ONNX's IR version 4."""
         return self._overridable_initializers
 
     def get_modelmeta(self) -> ModelMetadata:
@@ -198,11 +198,11 @@ class Session:
     # ---- the rest ---------------------------------------------------------------------------------------------------
 
     def end_profiling(self) -> str:
-        """ "": `enable_profiling` is not supported, so there is no file."""
+        """Writes what `SessionOptions.enable_profiling` gathered, a Chrome trace; its path, or "" if there is none."""
         return self._sess.end_profiling()  # type: ignore[no-any-return]
 
     def get_profiling_start_time_ns(self) -> int:
-        """0: there is no profile."""
+        """When profiling began, in nanoseconds since 1970; 0 without it."""
         return self._sess.get_profiling_start_time_ns  # type: ignore[no-any-return]
 
     def release_captured_graph(self, graph_annotation_id: int = 0) -> None:

@@ -16,7 +16,7 @@ from ..program.bindings import Binding
 from ..program.parts import Part, parts, times_run
 from ..program.steps import Step, steps
 from ..program.trace import Plan
-from ._limits import limits
+from ._limits import Limits, limits
 from .data import Report, StepReport, ValueReport
 
 __all__ = ["STAGED", "measured", "planned"]
@@ -38,14 +38,21 @@ def planned(binding: Binding, inputs: Values, outputs: Values, arrays: Sequence[
 
 
 def measured(
-    binding: Binding, inputs: Values, outputs: Values, arrays: Sequence[np.ndarray], threads: int, limit: int, runs: int
+    binding: Binding,
+    inputs: Values,
+    outputs: Values,
+    arrays: Sequence[np.ndarray],
+    threads: int,
+    limit: int,
+    runs: int,
+    top: Limits | None = None,
 ) -> Report:
-    """The same with times: those of whole runs, then those of every step.
+    """The same with times: those of whole runs, then those of every step. `top`: the machine's limits, measured if None.
 
     Raises:
         DeviceError: there is no compiled engine.
     """
-    top = limits()
+    top = limits() if top is None else top
     given = list(arrays)
     whole = []
     made, notes, arena = _steps(binding, given, limit)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.formats import onnx_build as onnx
 
-__all__ = ["ADDED", "added", "matmul", "outside", "relu", "sequence", "unknown"]
+__all__ = ["ADDED", "added", "matmul", "outside", "overridable", "relu", "sequence", "unknown"]
 
 ADDED = np.array([1.0, 2.0, 3.0], np.float32)
 INT64 = 7
@@ -21,6 +21,14 @@ def added(weights: bytes = b"") -> bytes:
     graph = onnx.graph(nodes, inputs, outputs, [weights or onnx.tensor(ADDED, "w")], extra=described)
     told = onnx.field(4, "org.example") + onnx.field(5, 7) + onnx.field(6, "what it does")
     return onnx.model(graph, told, onnx.field(14, onnx.entry("author", "someone")))
+
+
+def overridable(ir: int = 8, shape: tuple[int | str, ...] = (3,)) -> bytes:
+    """y = x * w + b, of which w and b are inputs with initializers."""
+    nodes = [onnx.node("Mul", "x w", "m"), onnx.node("Add", "m b", "y")]
+    inputs = [onnx.value_info("x", ("n", 3)), onnx.value_info("w", shape), onnx.value_info("b", (3,))]
+    weights = [onnx.tensor(np.full(3, 2, "f4"), "w"), onnx.tensor(np.ones(3, "f4"), "b")]
+    return onnx.model(onnx.graph(nodes, inputs, [onnx.value_info("y", ("n", 3))], weights), ir=ir)
 
 
 def relu() -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 import re
 import warnings
 from collections.abc import Callable
@@ -69,11 +70,34 @@ def terminated(package: Any) -> Any:
     return session(package).run(None, {"x": X, "s": S}, options)
 
 
+def overridden(package: Any) -> Any:
+    """An initializer that is an input too, in a file of now and in one of before ONNX's IR version 4."""
+    found: list[Any] = []
+    for ir in (8, 3):
+        made = package.InferenceSession(networks.overridable(ir, ("k",)))
+        arguments = made.get_overridable_initializers()
+        found += [[(arg.name, arg.type, arg.shape) for arg in arguments], [arg.name for arg in made.get_inputs()]]
+        found.append(made.run(None, {"x": X, **({"w": np.full(1, 3, "f4")} if arguments else {})}))
+    return found
+
+
+def profile(package: Any, folder: str) -> Any:
+    """What a profile has: events of the session, and fields of all and of nodes."""
+    options = package.SessionOptions()
+    options.enable_profiling, options.profile_file_prefix = True, folder + "/p"
+    made = package.InferenceSession(networks.matmul(), options)
+    made.run(None, {"x": X, "z": X.T.copy()})
+    events = json.loads(Path(made.end_profiling()).read_text(encoding="utf-8"))
+    (node,) = (e for e in events if e["cat"] == "Node" and e["args"].get("op_name") == "MatMul")
+    return [e["name"] for e in events if e["cat"] == "Session"], sorted(node), node["ph"], node["args"]
+
+
 def run(names: Any = None, **feeds: Any) -> Callable[[Any], Any]:
     return lambda package: session(package).run(names, {"x": X, "s": S, **feeds})
 
 
 RESULTS: dict[str, Callable[[Any], Any]] = {
+    "overridden": overridden,
     "all": run(),
     "no names": run([]),
     "one": run(["t"]),
@@ -372,6 +396,16 @@ BINDINGS: dict[str, tuple[Callable[[Any, Any], Any], ...]] = {
 @pytest.mark.parametrize("name", BINDINGS)
 def test_bindings(name: str) -> None:
     equal(bound(theirs, *BINDINGS[name]), bound(ort, *BINDINGS[name]))
+
+
+def test_profiles(tmp_path: Path) -> None:
+    """Every event and field of ours is one of theirs, but for the kernels that ran."""
+    (theirs_events, their_keys, their_kind, want), (events, keys, kind, told) = (profile(p, str(tmp_path)) for p in (theirs, ort))
+    assert set(events) <= set(theirs_events) and keys == their_keys and kind == their_kind
+    assert told.keys() - want.keys() == {"kernels"}
+    assert [told[key] for key in ("op_name", "provider", "input_type_shape", "output_type_shape", "output_size")] == [
+        want[key] for key in ("op_name", "provider", "input_type_shape", "output_type_shape", "output_size")
+    ]
 
 
 def test_external_data(tmp_path: Path) -> None:

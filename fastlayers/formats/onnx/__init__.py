@@ -8,7 +8,7 @@ Only `proto` need be known to use it. The rest is imported when the first model 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._arrays import Array
 from ..budget import Budget
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 NAME = "onnx"
 LOOKS = "its version (08, then 01 to 1e), then another field of a ModelProto"
+
+# The ir_version from which on an input that has an initializer may be given another value.
+OVERRIDABLE = 4
 
 # A ModelProto has no magic number. Every writer puts the first field first, which is ir_version; then comes one of these.
 _SECOND = frozenset((0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72))
@@ -45,19 +48,22 @@ def read(source: Source, budget: Budget) -> Model:
     return reader.read(source, budget)
 
 
-def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str], dict[str, str | int]]:
+def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str], dict[str, Any]]:
     """The model as a graph of operators, its metadata, and what the file says of itself besides, by onnxruntime's names."""
     from .graph import to_graph
 
     model = read(source, budget)
-    about: dict[str, str | int] = {
+    graph = model.graph
+    about: dict[str, Any] = {
         "producer_name": model.producer_name,
-        "graph_name": model.graph.name,
-        "graph_description": model.graph.doc_string,
+        "graph_name": graph.name,
+        "graph_description": graph.doc_string,
         "domain": model.domain,
         "description": model.doc_string,
         "version": model.model_version,
     }
+    if model.ir_version >= OVERRIDABLE:
+        about["overridable"] = {value.name: value.shape for value in graph.inputs if value.name in graph.initializers}
     return to_graph(model), dict(model.metadata), about
 
 

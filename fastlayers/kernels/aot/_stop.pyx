@@ -26,8 +26,12 @@ cdef extern from "csrc/pool.h" nogil:
         void (*place)() noexcept nogil
 
 cdef extern from *:
-    "static _Thread_local int64_t fl_until = INT64_MAX;"
-    int64_t fl_until  # the deadline of this thread's runs
+    """
+    static _Thread_local int64_t fl_until = INT64_MAX;
+    static _Thread_local PyObject *fl_asked = 0;
+    """
+    int64_t fl_until     # the deadline of this thread's runs
+    PyObject *fl_asked   # a function that raises once they are to end, or NULL; `_deadline` holds it
 
 cdef double LONG = 1e8        # operations, about a millisecond: shorter runs are not asked whether a signal has come
 SHARED = 4e6
@@ -46,10 +50,18 @@ def set_deadline(int64_t nanoseconds):
     fl_until = FL_NEVER if nanoseconds < 0 else fl_now_ns() + min(nanoseconds, INT64_MAX // 4)
 
 
+def set_asked(function):
+    """Runs of this thread end once `function` raises; None for none. Whoever sets it holds it until another is set."""
+    global fl_asked
+    fl_asked = NULL if function is None else <PyObject *>function
+
+
 cdef int handle_signals(fl_stop *run) noexcept with gil:
-    """Runs the handlers of signals that have come; 1 if one has raised."""
+    """Runs the handlers of signals that have come, and asks the function of this thread; 1 if one has raised."""
     try:
         PyErr_CheckSignals()
+        if fl_asked != NULL:
+            (<object>fl_asked)()
     except BaseException as error:
         Py_INCREF(error)
         (<Stop *>run).error = <PyObject *>error
@@ -72,7 +84,7 @@ cdef Stop *stop_begin(Stop *stop, double work) except? NULL:
     cdef bint asks
     if work >= SHARED:
         follow_machine()
-    asks = work >= LONG and fl_may_be_main()  # Python runs signals' handlers in no other thread
+    asks = work >= LONG and (fl_asked != NULL or fl_may_be_main())  # Python runs signals' handlers in the main thread alone
     if not asks and fl_until == FL_NEVER:
         return NULL
     stop.error = NULL

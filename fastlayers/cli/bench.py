@@ -11,6 +11,7 @@ import numpy as np
 
 import fastlayers as fl
 
+from .._cpus import usable_cpus
 from ..testing.beside import Verdict, beside, session
 from ..testing.timing import machine
 from ._model import add_arguments, add_inputs, given, load, number, say, tell
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
         out,
         f"load {1e3 * (loaded - start):.1f} ms, first run {1e3 * first:.1f} ms, then {len(times)} runs: "
         f"best {min(times) * 1e6:.1f} us, p50 {p50 * 1e6:.1f}, p95 {p95 * 1e6:.1f}, p99 {p99 * 1e6:.1f} us; {rate:.0f} a second",
-        f"variant={model.variant}, {fl.get_num_threads()} thread(s)",
+        f"variant={model.variant}, {fl.get_num_threads()} thread(s){_too_many(options.threads)}",
     )
     return 0
 
@@ -87,6 +88,12 @@ def _other(options: argparse.Namespace, arrays: dict[str, np.ndarray]) -> Callab
         return session(options.model, arrays, options.threads)
     other = load(argparse.Namespace(**{**vars(options), "model": options.against}))
     return lambda: other.run(arrays)
+
+
+def _too_many(threads: int) -> str:
+    """A word where more threads are asked for than can run at once."""
+    granted = usable_cpus()
+    return f": more than the {granted} processors that this process may use" if threads > granted else ""
 
 
 def _compared(verdict: Verdict, options: argparse.Namespace, out: TextIO) -> int:

@@ -133,10 +133,13 @@ def _check_channels(w: Window, channels: Dim, weight: Shape, x: Shape) -> None:
     if isinstance(i, int) and differ(channels, i * w.groups):
         if isinstance(channels, int) and channels % w.groups:
             raise ShapeError(f"{w.op}: x has {channels} channels: expected a multiple of groups={w.groups}")
+        axes = "l" if len(kernel) == 1 else "dhw"[-len(kernel) :]
+        layout = f"nc{axes}" if w.last else f"n{axes}c"
+        hint = f"; or is layout={layout!r} meant?" if x[-1 - len(kernel) if w.last else -1] == i * w.groups else ""
         want = f"(o, {channels // w.groups if isinstance(channels, int) else channels}, {', '.join(map(str, kernel))})"
         raise ShapeError(
             f"{w.op}: weight has {i} input channels, x {x} has {channels} (groups={w.groups}): "
-            f"expected weight of shape {want}, got {weight}"
+            f"expected weight of shape {want}, got {weight}{hint}"
         )
     if isinstance(o, int) and o % w.groups:
         raise ShapeError(f"{w.op}: weight has {o} output channels: expected a multiple of groups={w.groups}, got shape {weight}")

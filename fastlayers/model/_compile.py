@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._arguments import checked
+from .._arguments import checked, shown
+from ..errors import DTypeError
 from ..graph.trace import trace
 from .loading import checked_device
 from .model import Model, Options
@@ -37,6 +38,7 @@ def compile(
         The model, with the weights that the layers have now.
 
     Raises:
+        DTypeError: the function takes more inputs, or fewer; a tuple of sizes is given for one.
         UnsupportedError: the function decides by numbers, or returns something else than symbolic values.
 
     >>> import numpy as np, fastlayers as fl
@@ -48,7 +50,33 @@ def compile(
     """
     checked_device("compile", device)
     half = half_of("compile", precision)
-    graph = trace(function, *inputs)
+    for i, value in enumerate(inputs):
+        if isinstance(value, tuple) and len(value) > 1 and all(type(size) is int for size in value):
+            raise DTypeError(
+                f"compile: input {i} is the tuple {shown(value)}: expected an example array, or for a shape "
+                f"fl.graph.Input('x', {shown(value)})"
+            )
+    try:
+        graph = trace(function, *inputs)
+    except TypeError as error:
+        _check_count(function, inputs)
+        raise error
     model = Model(graph, Options(strict=precision == "strict", native=require_native, half=half), device=device)
     model.num_threads = num_threads
     return model
+
+
+def _check_count(function: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
+    """Raises if the function takes another number of inputs."""
+    import inspect
+
+    try:
+        inspect.signature(function).bind(*inputs)
+    except ValueError:  # a builtin's, which nobody knows
+        return
+    except TypeError as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise DTypeError(
+            f"compile: {name} cannot be called with {len(inputs)} inputs: {error}: expected an example array, or a "
+            "fl.graph.Input('x', shape), for each argument"
+        ) from None

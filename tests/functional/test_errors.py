@@ -294,3 +294,13 @@ def test_misspelt_arguments_are_type_errors() -> None:
     for x in (x2, fl.graph.Input("x", (2, 6))):
         with pytest.raises(TypeError):
             F.relu(x, slope=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(("shape", "layout", "meant"), [((1, 8, 8, 3), "nchw", "nhwc"), ((1, 3, 8, 8), "nhwc", "nchw")])
+def test_channels_at_the_other_end_are_told(shape: tuple[int, ...], layout: str, meant: str) -> None:
+    x, weight = np.zeros(shape, np.float32), np.zeros((4, 3, 3, 3), np.float32)
+    with pytest.raises(fl.ShapeError, match=f"or is layout='{meant}' meant"):
+        F.conv2d(x, weight, layout=layout)
+    with pytest.raises(fl.ShapeError, match="has 5 ") as caught:
+        F.conv2d(np.zeros((1, 5, 5, 5), np.float32), weight)
+    assert "meant" not in str(caught.value)

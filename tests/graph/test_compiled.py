@@ -57,3 +57,20 @@ def test_a_program_gives_what_the_function_gives(op: str, variant: str) -> None:
         for a, b in zip(got.values(), example.call(arrays), strict=True):
             assert a.dtype == b.dtype and a.shape == b.shape, example.label
             np.testing.assert_allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, err_msg=example.label)
+
+
+def test_a_compile_without_inputs_says_what_an_input_is() -> None:
+    net = fl.Linear(3, 4)
+    net.load_state_dict({"weight": np.ones((4, 3)), "bias": np.zeros(4)})
+    with pytest.raises(
+        fl.DTypeError, match=r"Linear cannot be called with 0 inputs: .* expected an example array, or a fl\.graph"
+    ):
+        fl.compile(net)
+    with pytest.raises(fl.DTypeError, match=r"input 0 is the tuple \(1, 3\): .* fl\.graph\.Input\('x', \(1, 3\)\)"):
+        fl.compile(net, (1, 3))
+
+    def fails(x: object) -> None:
+        raise TypeError("its own")
+
+    with pytest.raises(TypeError, match="its own"):
+        fl.compile(fails, np.ones((1, 3), np.float32))

@@ -122,7 +122,7 @@ class ModelSpeed:
             return None
         report = self.model.report(self.feeds)
         arrays = self.feeds
-        found = _share(lambda: self.model.run(arrays), report.multiply_adds, report.bytes, seconds)
+        found = _share(lambda: self.model.run(arrays), report.multiply_adds, report.bytes, seconds, share_of_limit)
         if not found.sure:
             self._unsure(str(found))
         if found.below(share_of_limit):

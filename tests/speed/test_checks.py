@@ -12,7 +12,18 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.kernels import dispatch
-from fastlayers.testing import Share, Times, Verdict, beside, instructions, plan_differences, plan_of, share_of_limit, take_turns
+from fastlayers.testing import (
+    Share,
+    Times,
+    Verdict,
+    beside,
+    instructions,
+    plan_differences,
+    plan_of,
+    share_of_limit,
+    shares,
+    take_turns,
+)
 from fastlayers.testing import instructions as counted
 from fastlayers.testing.instructions import why_not
 
@@ -50,6 +61,29 @@ def test_noise_for_a_part_of_the_time_is_no_slow_down() -> None:
     assert Share(0.2, (0.2, 0.2, 0.21), 0.01).below(0.3) and not Share(0.2, (0.2, 0.4, 0.2), 0.01).below(0.3)
     drifting = Share(0.2, (0.2, 0.2, 0.2), 0.5)
     assert not drifting.below(0.3) and not drifting.sure and "unsure" in str(drifting)
+
+
+def test_what_is_below_is_measured_again_until_it_is_sure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each case: what is measured in turn, how often it is, and whether the call is slow."""
+    low, high = Share(0.2, (0.2, 0.2, 0.2), 0.01), Share(0.2, (0.2, 0.4, 0.2), 0.01)
+    unsure, unsure_high = low._replace(drift=0.5), high._replace(drift=0.5)
+    for found, times, slow in (
+        ([high], 1, False),
+        ([unsure_high], 1, False),
+        ([low, low, high], 3, False),
+        ([low, unsure, unsure_high], 3, False),
+        ([low, low, low], 3, True),
+        ([unsure, low, unsure, low, unsure, low], 6, True),
+        ([low, *[unsure] * 20], shares.TRIES + 1, False),
+        ([low, low, *[unsure] * 6, low], 9, True),
+        ([unsure] * 8 + [low, low, low], shares.TRIES + 1, False),
+    ):
+        left = list(found)
+        monkeypatch.setattr(shares, "_measured", lambda *a, left=left: left.pop(0))
+        assert share_of_limit(lambda: None, 1.0, least=0.3).below(0.3) is slow and len(found) - len(left) == times, found
+    left = [low, low]
+    monkeypatch.setattr(shares, "_measured", lambda *a: left.pop(0))
+    assert share_of_limit(lambda: None, 1.0).below(0.3) and len(left) == 1, "without a bar it is measured once"
 
 
 def test_contestants_take_turns() -> None:
@@ -109,9 +143,9 @@ def test_what_is_timed_finds_twice_the_work_and_no_neighbour() -> None:
         with neighbour(count):
             assert not beside(lambda: base.run(given), lambda: base.run(given), 0.5).slower(0.25)
             bar = 0.7 * share_of_limit(lambda: base.run(given), work).share
-            assert not share_of_limit(lambda: base.run(given), work).below(bar)
+            assert not share_of_limit(lambda: base.run(given), work, least=bar).below(bar)
     assert beside(lambda: slow.run(given), lambda: base.run(given), 0.5).slower(0.25)
-    found = share_of_limit(lambda: slow.run(given), work)
+    found = share_of_limit(lambda: slow.run(given), work, least=bar)
     assert found.below(bar) or not found.sure
 
 

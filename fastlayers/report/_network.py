@@ -5,8 +5,7 @@ from __future__ import annotations
 from .._html import clean, shares
 from .._tuples import NamedTuple
 from ._layout import HEIGHT, WIDTH, Layout, layout
-from .data import Report
-from .text import count
+from .text import count, three
 
 __all__ = ["drawing", "weight"]
 
@@ -112,7 +111,7 @@ def _second(report: Report, box: Box) -> str:
     """The line below the label."""
     if report.measured:
         seconds = sum(report.steps[at].total for at in box.steps)
-        return f"{seconds * 1e6:.3g} us {box.share:.1%}" if seconds else ""
+        return f"{three(seconds * 1e6)} us {box.share:.1%}" if seconds else ""
     shape = report.steps[box.steps[-1]].shape
     return shape if len(shape) <= LETTERS + 2 else f"{shape[:LETTERS]}…"
 

@@ -6,16 +6,24 @@ from collections.abc import Sequence
 
 from .data import Report, StepReport, chosen
 
-__all__ = ["about", "cells", "count", "head", "short", "table", "text"]
+__all__ = ["about", "cells", "count", "head", "short", "table", "text", "three"]
 
 WIDEST = 40  # characters of a name in a table
+
+
+ROUNDS_UP = 999.5  # to 1000, of which three digits are 1e+03
+
+
+def three(number: float) -> str:
+    """A number with three digits, or as many as it has before its point."""
+    return f"{number:.3g}" if abs(number) < ROUNDS_UP else f"{number:.0f}"
 
 
 def count(number: float) -> str:
     """A number with a suffix: 1.2 k, 3.4 M, 5.6 G."""
     for suffix in ("", " k", " M", " G", " T"):
-        if abs(number) < 1000 or suffix == " T":
-            return f"{number:.0f}{suffix}" if suffix == "" else f"{number:.3g}{suffix}"
+        if abs(number) < ROUNDS_UP or suffix == " T":
+            return f"{number:.0f}{suffix}" if suffix == "" else f"{three(number)}{suffix}"
         number /= 1000
     raise AssertionError
 

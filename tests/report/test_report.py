@@ -17,6 +17,7 @@ from fastlayers.kernels import dispatch
 from fastlayers.report import Limits, Report, StepReport
 from fastlayers.report._layout import HEIGHT, WIDTH, layout
 from fastlayers.report._network import drawing
+from fastlayers.report._text import count, three
 from tests.formats import onnx_build as onnx
 from tests.program.graphs import normal
 
@@ -263,3 +264,10 @@ def test_the_command_writes_all_forms(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "<svg" in page.read_text(encoding="utf-8") and json.loads(trace.read_text())["traceEvents"]
     assert cli.main(["inspect", str(path), "--html", str(page)]) == 0
     assert "written to" in capsys.readouterr().out
+
+
+def test_no_number_has_an_exponent() -> None:
+    for number, told in ((1770.4, "1770"), (999.6, "1000"), (999.4, "999"), (27068.3, "27068"), (1.234, "1.23")):
+        assert three(number) == told
+    for number, told in ((999.7, "1 k"), (999_700, "1 M"), (999_400, "999 k"), (1234, "1.23 k"), (12, "12"), (5e18, "5000000 T")):
+        assert count(number) == told

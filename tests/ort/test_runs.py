@@ -18,6 +18,7 @@ import fastlayers as fl
 import fastlayers.ort as ort
 from fastlayers.kernels import _dispatch
 from fastlayers.model import _async
+from fastlayers.ort import _core
 from tests.formats import onnx_build as onnx
 
 from . import networks
@@ -44,10 +45,17 @@ def begun(what: Any) -> threading.Thread:
 
 
 @pytest.mark.skipif(not _dispatch.levels(), reason="numpy's products are done to their end")
-def test_terminate_ends_a_run_that_goes_on() -> None:
+def test_terminate_ends_a_run_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     session = ort.InferenceSession(long())
     session._sess._model.prepare({"h0": ROWS})
-    options, told = ort.RunOptions(), []
+    options, told, goes = ort.RunOptions(), [], threading.Event()
+    found = _core.Core._found
+
+    def watched(self: Any, *arguments: Any) -> Any:
+        goes.set()
+        return found(self, *arguments)
+
+    monkeypatch.setattr(_core.Core, "_found", watched)
 
     def run() -> None:
         try:
@@ -57,8 +65,8 @@ def test_terminate_ends_a_run_that_goes_on() -> None:
             told.append(str(error))
 
     thread = begun(run)
-    time.sleep(0.3)
-    assert thread.is_alive()
+    assert goes.wait(MOST)  # past what is asked before a run
+    time.sleep(0.1)
     options.terminate = True
     thread.join(MOST)
     assert told == ["[ONNXRuntimeError] : 1 : FAIL : Exiting due to terminate flag being set to true."]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._locks import Lock
-from ..graph.ir import Graph, Value
+from ..ir.graph import Graph, Value
 from ..model.model import Model
 from ..model.specs import TensorSpec
 

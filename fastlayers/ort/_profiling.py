@@ -13,8 +13,8 @@ import numpy as np
 
 from ..errors import DeviceError, Error
 from ..report import Limits
-from ..report.data import Report
 from ..report._make import measured, values_of
+from ..report.data import Report
 from ._errors import Fail
 from ._providers import CPU
 from ._values import type_of

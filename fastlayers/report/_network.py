@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._html import clean, shares
 from .._tuples import NamedTuple
 from ._layout import HEIGHT, WIDTH, Layout, layout
+from .data import Report
 from .text import count, three
 
 __all__ = ["drawing", "weight"]

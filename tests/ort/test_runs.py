@@ -16,7 +16,7 @@ import pytest
 
 import fastlayers as fl
 import fastlayers.ort as ort
-from fastlayers.kernels import _dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.model import _async
 from fastlayers.ort import _core
 from tests.formats import onnx_build as onnx
@@ -44,7 +44,7 @@ def begun(what: Any) -> threading.Thread:
     return thread
 
 
-@pytest.mark.skipif(not _dispatch.levels(), reason="numpy's products are done to their end")
+@pytest.mark.skipif(not dispatch.levels(), reason="numpy's products are done to their end")
 def test_terminate_ends_a_run_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     session = ort.InferenceSession(long())
     session._sess._model.prepare({"h0": ROWS})
@@ -75,7 +75,7 @@ def test_terminate_ends_a_run_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_array_equal(small.run(["y"], {"x": X, "s": S}, options)[0], X + networks.ADDED)
 
 
-@pytest.mark.skipif(not _dispatch.levels(), reason="numpy's products are done to their end")
+@pytest.mark.skipif(not dispatch.levels(), reason="numpy's products are done to their end")
 def test_a_cancelled_coroutine_ends_its_run() -> None:
     model, ended, told = fl.load(long()), threading.Event(), []
     model.prepare({"h0": ROWS})
@@ -157,7 +157,7 @@ def test_a_profile_has_the_events_of_sessions_and_nodes(tmp_path: Path) -> None:
     assert [e["name"] for e in events if e["cat"] == "Session"] == ["model_loading_array", *["model_run"] * 3]
     assert all(e.keys() == {"cat", "pid", "tid", "dur", "ts", "ph", "name", "args"} and e["dur"] >= 0 for e in events)
     made = [e for e in events if e["cat"] == "Node"]
-    if not _dispatch.current().startswith("aot/"):
+    if not dispatch.current().startswith("aot/"):
         assert not made
         return
     assert len(made) == 6 and all(a["ts"] + a["dur"] <= b["ts"] + 1 for a, b in itertools.pairwise(made[:2]))

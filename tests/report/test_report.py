@@ -17,7 +17,7 @@ from fastlayers.kernels import dispatch
 from fastlayers.report import Limits, Report, StepReport
 from fastlayers.report._layout import HEIGHT, WIDTH, layout
 from fastlayers.report._network import drawing
-from fastlayers.report._text import count, three
+from fastlayers.report.text import count, three
 from tests.formats import onnx_build as onnx
 from tests.program.graphs import normal
 

@@ -234,7 +234,7 @@ class Model:
         >>> asyncio.run(model.arun({"x": np.array([-1.0, 2.0])}, timeout=60))
         {'relu': array([0., 2.], dtype=float32)}
         """
-        from ._async import in_thread
+        from .hop import in_thread
 
         def run(left: float | None) -> dict[str, np.ndarray]:
             return self.run(feeds, outputs, out=out, timeout=left)

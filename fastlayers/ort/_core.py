@@ -14,7 +14,7 @@ import numpy as np
 from .._arguments import shown
 from .._deadline import Asked
 from ..errors import DTypeError, Error, LimitError
-from ..model._async import submit
+from ..model.hop import submit
 from ..model.model import Model
 from ..model.session import ModelMetadata, NodeArg
 from ..model.specs import MapSpec, OptionalSequenceSpec, OptionalSpec, SequenceSpec, TensorSpec

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DeviceError, Error
-from ..report import Limits
-from ..report._make import measured, values_of
+from ..report import Limits, measured, values_of
 from ..report.data import Report
 from ._errors import Fail
 from ._providers import CPU

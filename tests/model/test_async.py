@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.model import _async
+from fastlayers.model import hop
 from fastlayers.model.custom import forget
 from tests.program.graphs import graph, node, normal
 
@@ -142,7 +142,7 @@ def test_what_is_raised_reaches_who_waits_and_ends_no_thread(monkeypatch: pytest
         assert let.wait(MOST)
 
     async def stays() -> list[Any]:
-        runs = [asyncio.create_task(_async.in_thread(run, None)) for run in (waits, lambda left: 7)]
+        runs = [asyncio.create_task(hop.in_thread(run, None)) for run in (waits, lambda left: 7)]
         await asyncio.sleep(0.01)
         runs[0].cancel()
         let.set()
@@ -150,7 +150,7 @@ def test_what_is_raised_reaches_who_waits_and_ends_no_thread(monkeypatch: pytest
 
     for error, told in ((StopIteration(3), RuntimeError), (SystemExit(3), SystemExit), (KeyError(3), KeyError)):
         with pytest.raises(told):
-            asyncio.run(_async.in_thread(failing(error), None))
+            asyncio.run(hop.in_thread(failing(error), None))
     let, done = threading.Event(), threading.Event()
     cancelled, seven = asyncio.run(stays())
     assert isinstance(cancelled, asyncio.CancelledError) and seven == 7
@@ -158,8 +158,8 @@ def test_what_is_raised_reaches_who_waits_and_ends_no_thread(monkeypatch: pytest
     shown: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", shown.append)
     for _ in range(2 * before):
-        _async.submit(lambda: os.environ["LOST"])
-    _async.submit(lambda: _async.submit(done.set))
+        hop.submit(lambda: os.environ["LOST"])
+    hop.submit(lambda: hop.submit(done.set))
     assert done.wait(MOST)
     assert all(args.exc_type is KeyError for args in shown) and len(shown) >= 2 * before - 1
 
@@ -167,14 +167,14 @@ def test_what_is_raised_reaches_who_waits_and_ends_no_thread(monkeypatch: pytest
 def test_the_interpreter_ends_once_what_was_begun_is_done() -> None:
     code = """
 import threading, time
-from fastlayers.model import _async
+from fastlayers.model import hop
 begun = threading.Event()
 def work():
     begun.set()
     time.sleep(0.2)
     print("done", flush=True)
 for _ in range(3):
-    _async.submit(work)
+    hop.submit(work)
 begun.wait()
 print("ends", flush=True)
 """
@@ -187,8 +187,8 @@ def test_threads_are_as_many_as_calls_may_use(gate: Gate) -> None:
     for count in (1, 3):
         fl.set_num_threads(count)
         asyncio.run(gate.model.arun(np.ones(2)))
-        assert list(_async._made) == [count]
-        assert [t.name for t in _async._made[count].threads] == ["fastlayers_0"], "one run needs one"
+        assert list(hop._made) == [count]
+        assert [t.name for t in hop._made[count].threads] == ["fastlayers_0"], "one run needs one"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -17,7 +17,7 @@ import pytest
 import fastlayers as fl
 import fastlayers.ort as ort
 from fastlayers.kernels import dispatch
-from fastlayers.model import _async
+from fastlayers.model import hop
 from fastlayers.ort import _core
 from tests.formats import onnx_build as onnx
 
@@ -91,7 +91,7 @@ def test_a_cancelled_coroutine_ends_its_run() -> None:
             ended.set()
 
     async def main() -> None:
-        task = asyncio.create_task(_async.in_thread(run, None))
+        task = asyncio.create_task(hop.in_thread(run, None))
         await asyncio.sleep(0.3)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

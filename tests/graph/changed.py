@@ -107,29 +107,41 @@ def _node_changes(node: Node) -> Iterator[tuple[Node, str]]:
     yield Node(node.op, (*node.inputs, node.inputs[0]), node.outputs, node.attributes), f"{node.op}: one input more"
 
 
-def _all(made: Graph, given: Sequence[np.ndarray]) -> Iterator[Changed]:
-    for i, node in enumerate(made.nodes):
-        for other, what in _node_changes(node):
-            yield Changed(_rebuilt(made, nodes=(*made.nodes[:i], other, *made.nodes[i + 1 :])), list(given), what)
-    for name, array in made.constants.items():
-        for how in _ARRAYS:
-            yield Changed(_rebuilt(made, constants={**made.constants, name: _array(array, how)}), list(given), f"{name}: {how}")
-    for i, value in enumerate(made.inputs):
-        for how in _ARRAYS:
-            array = _array(given[i], how)
-            opened = value._replace(shape=tuple(f"n{k}" for k in range(array.ndim)), dtype=array.dtype)
-            arrays = [*given[:i], array, *given[i + 1 :]]
-            inputs = (*made.inputs[:i], opened, *made.inputs[i + 1 :])
-            yield Changed(_rebuilt(made, inputs=inputs), arrays, f"{value.name}: {how}")
+def _all(made: Graph, given: Sequence[np.ndarray]) -> Iterator[Callable[[], Changed]]:
+    """What makes each of them: of hundreds, a few are made."""
+
+    def node(i: int, other: Node, what: str) -> Changed:
+        return Changed(_rebuilt(made, nodes=(*made.nodes[:i], other, *made.nodes[i + 1 :])), list(given), what)
+
+    def constant(name: str, how: str) -> Changed:
+        constants = {**made.constants, name: _array(made.constants[name], how)}
+        return Changed(_rebuilt(made, constants=constants), list(given), f"{name}: {how}")
+
+    def fed(i: int, how: str) -> Changed:
+        array, value = _array(given[i], how), made.inputs[i]
+        opened = value._replace(shape=tuple(f"n{k}" for k in range(array.ndim)), dtype=array.dtype)
+        inputs = (*made.inputs[:i], opened, *made.inputs[i + 1 :])
+        return Changed(_rebuilt(made, inputs=inputs), [*given[:i], array, *given[i + 1 :]], f"{value.name}: {how}")
+
+    def rankless(i: int) -> Changed:
+        value = made.inputs[i]
         inputs = (*made.inputs[:i], value._replace(shape=None), *made.inputs[i + 1 :])
-        yield Changed(_rebuilt(made, inputs=inputs), list(given), f"{value.name}: no rank")
+        return Changed(_rebuilt(made, inputs=inputs), list(given), f"{value.name}: no rank")
+
+    for i, one in enumerate(made.nodes):
+        yield from (partial(node, i, other, what) for other, what in _node_changes(one))
+    for name in made.constants:
+        yield from (partial(constant, name, how) for how in _ARRAYS)
+    for i in range(len(made.inputs)):
+        yield from (partial(fed, i, how) for how in _ARRAYS)
+        yield partial(rankless, i)
 
 
 def changes(made: Graph, given: Sequence[np.ndarray], count: int) -> list[Changed]:
     """So many of them, always the same ones of a graph."""
     every = list(_all(made, given))
     chosen = random.Random(zlib.crc32(repr(made).encode()))
-    return chosen.sample(every, min(count, len(every)))
+    return [make() for make in chosen.sample(every, min(count, len(every)))]
 
 
 def _run(made: Graph, given: Sequence[np.ndarray]) -> tuple[list[np.ndarray] | Error, set[str]]:

@@ -12,6 +12,7 @@ import fastlayers as fl
 from fastlayers.ir.graph import Graph, Node
 from fastlayers.kernels import dispatch
 from fastlayers.passes import PASSES, optimize
+from fastlayers.passes._net import Net
 from fastlayers.passes.fold import apply as fold
 from fastlayers.program import Program
 from tests.program.graphs import graph, normal
@@ -38,22 +39,32 @@ def default() -> str:
     return dispatch.variant().name
 
 
+def _identical(before: Sequence[Node | None], after: Sequence[Node | None]) -> bool:
+    return len(before) == len(after) and all(a is b for a, b in zip(before, after, strict=True))
+
+
+def _key(form: Graph) -> object:
+    """Equal for graphs whose nodes are the same objects and whose constants have the same values."""
+    nodes = tuple(map(id, form.nodes))
+    return nodes, tuple(sorted((n, a.dtype.str, a.shape, a.tobytes()) for n, a in form.constants.items()))
+
+
 def same(made: Graph, given: Sequence[np.ndarray]) -> Graph:
     """The graph after all passes. Each pass alone and all of them give what the graph as written gives under the reference."""
     wanted = outputs(made, given, "reference")
     changed = optimize(made)
     forms = [made, optimize(made, strict=True), changed]
-    for change in PASSES:
-        from fastlayers.passes._net import Net
-
-        net, other = Net(made, {}, {}), Net(made, {}, {})
+    for change in dict.fromkeys(PASSES):
+        net = Net(made, {}, {})
         fold(net)
+        before = [*net.nodes]
         change.apply(net)
+        if _identical(before, net.nodes):  # it may not have been asked, for what it says that it needs is not there
+            importlib.import_module(f"fastlayers.passes.{change.name}").apply(net)
+            assert _identical(before, net.nodes), f"{change.name} needs less than it says"
         forms.append(net.graph())
-        fold(other)
-        importlib.import_module(f"fastlayers.passes.{change.name}").apply(other)
-        assert [*map(repr, other.nodes)] == [*map(repr, net.nodes)], f"{change.name} needs less than it says"
-    for form in forms:
+    # Most passes leave most graphs as they are: what is the same runs once.
+    for form in {_key(form): form for form in forms}.values():
         assert form.inputs == made.inputs
         assert form.outputs == made.outputs
         for variant in ("reference", default()):

@@ -70,7 +70,7 @@ def gru(
             Keras 2 is the one above.
         reset_after: whether r multiplies the product, as in torch and in Keras by default, or h before the product, as in ONNX
             and Keras 1 by default.
-        clip: the sums of the gates are clipped to ``-clip .. clip``; 0: they are not.
+        clip: sums of the gates are clipped to ``-clip .. clip``; 0: they are not.
 
     Returns:
         ``(out, h)``, float32: h of every step, shaped as x with ``h`` in its last axis, or ``2 h`` if two directions are

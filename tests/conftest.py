@@ -7,6 +7,7 @@ marked ``exhaustive`` and left out unless ``-m`` asks for it; `.ci/run` has a st
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import re
@@ -21,6 +22,8 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.kernels import dispatch
+
+from . import each
 
 # What an item needs beyond the extra "test", by its mark, and the module that tells whether it is there.
 EXTRAS = {"onnx": "onnx", "onnxruntime": "onnxruntime", "ml_dtypes": "ml_dtypes", "jit": "numba", "ray": "ray",
@@ -85,22 +88,32 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if marks and _MISSING & set(re.findall(r"pytest\.mark\.(\w+)", marks[1])) else None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Collecting makes a million objects that live until the end: the garbage collector is to leave them alone."""
+    gc.disable()
+    try:
+        return (yield)  # type: ignore[misc]
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest's own, which goes by -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test that needs what is not installed is deselected; one item of n of a sampled one runs by default."""
     seen: set[str] = set()
-    for item in items:
-        sampled = item.get_closest_marker("sampled")
-        if sampled:
-            name = item.nodeid.partition("[")[0]
-            # By its name: every n-th would be the same variant of each case.
-            if name in seen and crc32(item.nodeid.encode()) % sampled.args[0]:
-                item.add_marker(pytest.mark.exhaustive)
-            seen.add(name)
     kept: list[pytest.Item] = []
     lacking: list[pytest.Item] = []
     for item in items:
-        (lacking if any(mark.name in _MISSING for mark in item.iter_markers()) else kept).append(item)
+        marks = {mark.name: mark for mark in item.iter_markers()}
+        if "sampled" in marks:
+            name = item.nodeid.partition("[")[0]
+            # By its name: every n-th would be the same variant of each case.
+            if name in seen and crc32(item.nodeid.encode()) % marks["sampled"].args[0]:
+                item.add_marker(pytest.mark.exhaustive)
+            seen.add(name)
+        (kept if _MISSING.isdisjoint(marks) else lacking).append(item)
     if lacking:
         config.hook.pytest_deselected(items=lacking)
         items[:] = kept
@@ -123,48 +136,56 @@ def kept_threads() -> Iterator[None]:
     fl.set_num_threads(before)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _guarded(request: pytest.FixtureRequest) -> Iterator[None]:
+class Guarded:
     """With --guard: every program that the compiled engine binds is guarded; see tests/program/guarded.py."""
-    edge = request.config.getoption("--guard")
-    if edge is None:
-        yield
-        return
-    from tests.program.guarded import guard
 
-    with guard(edge):
-        yield
+    @pytest.fixture(scope="session", autouse=True)
+    def _guarded(self, request: pytest.FixtureRequest) -> Iterator[None]:
+        from tests.program.guarded import guard
 
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--worst", action="store_true", help="list the worst error of each test's comparisons")
-    parser.addoption("--guard", choices=["end", "start"], help="lay every value of a program against a forbidden page")
+        with guard(request.config.getoption("--guard")):
+            yield
 
 
 _worst: dict[str, float] = {}
 
 
-@pytest.fixture(autouse=True)
-def _watched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With --worst: notes what every comparison with a tolerance finds, as a part of the largest number, at least of 1."""
-    if not request.config.getoption("--worst"):
-        return
-    compare, test = np.testing.assert_allclose, request.node.nodeid.partition("[")[0]
+class Watched:
+    """With --worst: notes what every comparison with a tolerance finds, as a part of the largest value, at least of 1."""
 
-    def watch(actual: Any, desired: Any, *args: Any, **kwargs: Any) -> None:
-        compare(actual, desired, *args, **kwargs)
-        got, want = np.asarray(actual, np.float64), np.asarray(desired, np.float64)
-        both = np.isfinite(want) & np.isfinite(got)
-        if both.any():
-            error = np.abs(got - want, where=both, out=np.zeros(np.broadcast(got, want).shape)).max()
-            scale = max(1.0, float(np.abs(want[np.isfinite(want)]).max()))
-            _worst[test] = max(_worst.get(test, 0.0), float(error) / scale)
+    @pytest.fixture(autouse=True)
+    def _watched(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+        compare, test = np.testing.assert_allclose, request.node.nodeid.partition("[")[0]
 
-    monkeypatch.setattr(np.testing, "assert_allclose", watch)
+        def watch(actual: Any, desired: Any, *args: Any, **kwargs: Any) -> None:
+            compare(actual, desired, *args, **kwargs)
+            got, want = np.asarray(actual, np.float64), np.asarray(desired, np.float64)
+            both = np.isfinite(want) & np.isfinite(got)
+            if both.any():
+                error = np.abs(got - want, where=both, out=np.zeros(np.broadcast(got, want).shape)).max()
+                scale = max(1.0, float(np.abs(want[np.isfinite(want)]).max()))
+                _worst[test] = max(_worst.get(test, 0.0), float(error) / scale)
+
+        monkeypatch.setattr(np.testing, "assert_allclose", watch)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--worst", action="store_true", help="list the worst error of each test's comparisons")
+    parser.addoption("--guard", choices=["end", "start"], help="lay every value of a program against a forbidden page")
+    parser.addoption("--subject", default="", metavar="TEXT", help="of tests that go through a list: what has TEXT in its name")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Registered when they are asked for: a fixture of every test costs every run a second and more.
+    if config.getoption("--guard"):
+        config.pluginmanager.register(Guarded())
+    if config.getoption("--worst"):
+        config.pluginmanager.register(Watched())
+    each.only = config.getoption("--subject")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     if _worst:
-        terminalreporter.section("worst errors, as parts of the largest number")
+        terminalreporter.section("worst errors, as parts of the largest value")
         for test, error in sorted(_worst.items()):
             terminalreporter.write_line(f"{error:9.1e}  {test}")

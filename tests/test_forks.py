@@ -4,7 +4,6 @@ which is killed if it hangs; ``FASTLAYERS_FORKS`` sets how many children it has.
 
 from __future__ import annotations
 
-import ast
 import os
 import subprocess
 import sys
@@ -77,22 +76,6 @@ def test_a_fork_waits_for_a_module_of_the_standard_library(tmp_path: Path) -> No
     (tmp_path / "antigravity.py").write_text("import time\ntime.sleep(0.5)\n")
     given = f"sys.path.insert(0, {str(tmp_path)!r})"
     assert run("-c", textwrap.dedent(FIRST.format(given=given, first="import antigravity", after=0.1))) == "0\n"
-
-
-def test_a_fork_waits_for_every_import_within_a_function() -> None:
-    # Looked for once, and never while a model is called; the folders are of whole programs.
-    optional, programs = {"llvmlite", "numba", "onnx", "onnxruntime"}, {"cli", "integrations", "serve", "testing"}
-    for path in (ROOT / "fastlayers").rglob("*.py"):
-        if path.parent.name in programs:
-            continue
-        for function in ast.walk(ast.parse(path.read_text())):
-            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                for node in ast.walk(function):
-                    names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-                    if isinstance(node, ast.ImportFrom) and not node.level and node.module:
-                        names.append(node.module)
-                    found = {name.partition(".")[0] for name in names}
-                    assert found <= _forks._IMPORTED | optional, f"{path.relative_to(ROOT)}: {function.name} imports {found}"
 
 
 @pytest.mark.jit

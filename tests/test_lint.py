@@ -8,10 +8,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
+
+from fastlayers import _forks
+from tests.source import text_of, tree_of
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "fastlayers"
@@ -45,16 +47,6 @@ FORBIDDEN = {
 ABOVE_KERNELS = set(STOREYS[STOREYS.index("kernels") + 1 :])
 
 
-@cache
-def text_of(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(text_of(path))
-
-
 def offenders(paths: Iterable[Path], rule: Callable[[Path], Iterable[object]]) -> list[str]:
     """Every complaint of a rule, with its file."""
     return [f"{path.relative_to(ROOT).as_posix()}: {complaint}" for path in paths for complaint in rule(path)]
@@ -73,10 +65,19 @@ def storey_of(path: Path) -> str:
     return "fastlayers" if parts == ("__init__",) else parts[0] if parts[0].startswith("__") else parts[0].removeprefix("_")
 
 
+def statements(body: Iterable[ast.AST], function: str = "") -> Iterator[tuple[ast.AST, str]]:
+    """All statements, with the function that each is in; without the expressions, which are most of a tree."""
+    for node in body:
+        yield node, function
+        within = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else function
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from statements(getattr(node, part, ()), within)
+
+
 def imported(path: Path) -> Iterator[tuple[int, str]]:
     """Absolute names of all that a file imports, at the top or in functions, with the lines; `from . import a` gives `….a`."""
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
-    for node in ast.walk(tree_of(path)):
+    for node, _ in statements(tree_of(path).body):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -141,6 +142,27 @@ def upward_of_compiled(path: Path) -> Iterator[str]:
 
 def test_compiled_modules_import_nothing_above_them() -> None:
     assert offenders(CYTHON, upward_of_compiled) == []
+
+
+def imported_late(path: Path) -> Iterator[str]:
+    """Modules that a function imports, and that a fork would not wait for: see fastlayers/_forks.py."""
+    if path.parent.name in PROGRAMS:
+        return
+    for node, function in statements(tree_of(path).body):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names.append(node.module)
+        late = {name.partition(".")[0] for name in names} if function else set()
+        if late - _forks._IMPORTED - OPTIONAL:
+            yield f"{function} imports {late}"
+
+
+# Packages that are looked for once, and never while a model is called; folders of whole programs.
+OPTIONAL, PROGRAMS = {"llvmlite", "numba", "onnx", "onnxruntime"}, {"cli", "integrations", "serve", "testing"}
+
+
+def test_a_fork_waits_for_every_import_within_a_function() -> None:
+    assert offenders(PYTHON, imported_late) == []
 
 
 def test_files_are_short() -> None:
@@ -222,10 +244,12 @@ def test_every_rule_finds_an_offender(tmp_path: Path, monkeypatch: pytest.Monkey
     wrong.write_text(
         "import pickle\nfrom threading import Lock\nfrom ..model import Model\nfrom ..ir._x import y\nassert Model\neval('1')\n"
         + long
+        + "def f():\n    class A:\n        import nowhere\n"
     )
     compiled.write_text("from ...model import Model\neval('1')\n")
     rules: dict[Callable[[Path], Iterable[object]], int] = {
         upward: 1,
+        imported_late: 1,
         foreign_private: 1,
         executed: 2,
         foreign_locks: 1,

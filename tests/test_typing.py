@@ -12,6 +12,8 @@ import fastlayers as fl
 from fastlayers._lazy import by_name
 from fastlayers.layers.homes import HOMES
 
+from .each import each
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -46,7 +48,7 @@ fl.SessionOptions().intra_op_num_threads = 2
 """
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@each("name", LAYERS)
 def test_a_layer_has_the_signature_of_its_constructor(name: str) -> None:
     found, own = inspect.signature(getattr(fl, name)), inspect.signature(getattr(fl, name).__init__)
     assert list(found.parameters.values()) == list(own.parameters.values())[1:]

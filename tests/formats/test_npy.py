@@ -11,6 +11,7 @@ import pytest
 from fastlayers.errors import Error, FormatError, LimitError, UnsupportedError
 from fastlayers.formats import load_weights
 
+from ..each import each
 from .build import npy, npy_header, npy_raw
 
 EIGHT = bytes(8)
@@ -83,7 +84,7 @@ BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BROKEN)
+@each("case", BROKEN)
 def test_every_broken_rule_is_its_own_error(case: str) -> None:
     content, error, text = BROKEN[case]
     with pytest.raises(error) as caught:
@@ -93,8 +94,8 @@ def test_every_broken_rule_is_its_own_error(case: str) -> None:
     assert len(str(caught.value)) < 1000
 
 
-@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
-@pytest.mark.parametrize("dtype", DTYPES)
+@each("version", [(1, 0), (2, 0), (3, 0)])
+@each("dtype", DTYPES)
 def test_every_dtype_and_version(dtype: str, version: tuple[int, int]) -> None:
     array = (np.arange(6).reshape(2, 3) % 2).astype(dtype)
     loaded = load_weights(npy(array, version))["arr_0"]
@@ -102,10 +103,10 @@ def test_every_dtype_and_version(dtype: str, version: tuple[int, int]) -> None:
     np.testing.assert_array_equal(loaded, array, strict=array.dtype.isnative)
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (5,), (3, 0, 2), (2, 3), (2, 1, 3, 4)], ids=str)
-@pytest.mark.parametrize("dtype", ["<f4", ">f8"])
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("mmap", [True, False], ids=["mapped", "read"])
+@each("shape", [(), (0,), (1,), (5,), (3, 0, 2), (2, 3), (2, 1, 3, 4)], ids=str)
+@each("dtype", ["<f4", ">f8"])
+@each("order", ["C", "F"])
+@each("mmap", [True, False], ids=["mapped", "read"])
 def test_every_rank_and_order(tmp_path: Path, shape: tuple[int, ...], dtype: str, order: str, mmap: bool) -> None:
     array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype, order=order)  # type: ignore[call-overload]
     path = tmp_path / "array.txt"  # the suffix says nothing

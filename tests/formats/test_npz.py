@@ -14,6 +14,7 @@ import pytest
 from fastlayers.errors import Error, FormatError, LimitError, UnsupportedError
 from fastlayers.formats import _zip, load_weights
 
+from ..each import each
 from .build import Entry, archive, npy, npy_header, npy_raw, npz
 from .measure import allocations
 
@@ -132,7 +133,7 @@ BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BROKEN)
+@each("case", BROKEN)
 def test_every_broken_rule_is_its_own_error(case: str) -> None:
     content, error, text = BROKEN[case]
     with pytest.raises(error) as caught:

@@ -15,6 +15,7 @@ from fastlayers.formats import load_weights
 from fastlayers.formats.onnx.elements import ELEMENTS, small_values, unpacked
 from fastlayers.formats.onnx.wire import MAX_VARINT
 
+from ..each import each
 from . import onnx_build as ob
 from .measure import allocations
 from .onnx_build import field, packed, repeated, tensor_raw, varint
@@ -393,7 +394,7 @@ BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BROKEN)
+@each("case", BROKEN)
 def test_every_broken_rule_is_its_own_error(case: str) -> None:
     content, error, text = BROKEN[case]
     with allocations() as measured, pytest.raises(error) as caught:

@@ -15,6 +15,7 @@ from fastlayers.formats import load_weights
 from fastlayers.formats import safetensors as safetensors_reader
 from fastlayers.formats._arrays import float8_values
 
+from ..each import each
 from .build import Tensor, safetensors, safetensors_of, safetensors_raw
 from .measure import allocations
 
@@ -153,7 +154,7 @@ BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BROKEN)
+@each("case", BROKEN)
 def test_every_broken_rule_is_its_own_error(case: str) -> None:
     content, error, text = BROKEN[case]
     with pytest.raises(error) as caught:

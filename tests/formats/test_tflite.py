@@ -14,6 +14,7 @@ import pytest
 
 import fastlayers as fl
 
+from ..each import each
 from .tflite_build import Net
 
 GOLDENS = Path(__file__).parent.parent / "goldens" / "tflite.npz"
@@ -57,7 +58,7 @@ def close(got: np.ndarray, want: np.ndarray, quantized: bool = False) -> None:
 
 
 @pytest.mark.parametrize("optimize", [True, False], ids=["optimized", "as written"])
-@pytest.mark.parametrize("name", goldens())
+@each("name", goldens())
 def test_the_interpreters_numbers(name: str, optimize: bool) -> None:
     case = goldens()[name]
     for got, want in zip(answers(fl.load(case.content, optimize=optimize), case), case.outputs, strict=True):

@@ -14,6 +14,7 @@ from fastlayers.formats import load_weights
 from fastlayers.formats.torch import records
 from fastlayers.formats.torch.machine import _STEPS
 
+from ..each import each
 from .build import Entry, archive
 from .measure import allocations
 from .torch_build import (
@@ -218,7 +219,7 @@ ABUSES: dict[str, tuple[bytes, type[Error], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", ABUSES)
+@each("case", ABUSES)
 def test_opcodes_that_are_misused(case: str) -> None:
     opcodes, error, said = ABUSES[case]
     with pytest.raises(error, match=said):

@@ -12,6 +12,8 @@ import pytest
 import fastlayers as fl
 from fastlayers import functional as F
 
+from ..each import each
+
 x2, x3, x4 = np.zeros((2, 6), np.float32), np.zeros((2, 3, 8), np.float32), np.zeros((1, 3, 8, 8), np.float32)
 w1, w2 = np.zeros((4, 3, 3), np.float32), np.zeros((32, 16, 3, 3), np.float32)
 W = np.zeros((5, 6), np.float32)
@@ -260,8 +262,8 @@ CALLS: dict[str, tuple[Any, Call, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("symbolic", [False, True], ids=["array", "symbol"])
-@pytest.mark.parametrize("name", CALLS)
+@each("symbolic", [False, True], ids=["array", "symbol"])
+@each("name", CALLS)
 def test_wrong_calls_say_what_is_wrong(name: str, symbolic: bool) -> None:
     x, call, kind, text = CALLS[name]
     given = fl.graph.Input("x", np.shape(x)) if symbolic else x

@@ -10,6 +10,7 @@ import pytest
 import fastlayers as fl
 from fastlayers.graph import Graph, Input
 
+from ..each import each
 from .examples import EXAMPLES, Example
 from .examples._base import OTHERWISE
 
@@ -19,7 +20,7 @@ NOT_RECORDED = {
     "rotary_tables", "sinusoidal_encoding",
 }  # fmt: skip
 # One test an operation goes through all of its examples: a few thousand tests would take longer to collect than to run.
-operations = pytest.mark.parametrize("op", sorted({example.op for example in EXAMPLES}))
+operations = each("op", sorted({example.op for example in EXAMPLES}))
 
 
 def of(op: str) -> list[Example]:
@@ -79,7 +80,7 @@ def test_variants_agree(op: str, variant: str) -> None:
 
 
 @operations
-@pytest.mark.parametrize("known", ["size", None], ids=["names", "unknown"])
+@each("known", ["size", None], ids=["names", "unknown"])
 def test_shape_rules_take_unknown_sizes(op: str, known: str | None) -> None:
     """With any one size of the first tensor open, what the rule still says of the result is true, and the graph runs."""
     for example in of(op):

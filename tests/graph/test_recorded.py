@@ -16,6 +16,7 @@ import fastlayers as fl
 from fastlayers.graph import Input
 
 from ..arguments.layer_calls import layers
+from ..each import each
 from .examples import EXAMPLES
 from .examples._base import OTHERWISE
 from .test_compiled import names
@@ -136,7 +137,7 @@ def results(model: fl.Model, arrays: list[np.ndarray]) -> list[Any]:
     return list(model.run({f"i{i}": a for i, a in enumerate(arrays) if f"i{i}" in wanted}).values())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_everything_public_has_a_case_or_is_refused(name: str) -> None:
     if name in REFUSED:
         call, text = REFUSED[name]
@@ -319,8 +320,8 @@ COMPARED: list[Callable[[Any, Any], Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("at", range(len(COMPARED)))
-@pytest.mark.parametrize("size", [2, "n"], ids=["known", "named"])
+@each("at", range(len(COMPARED)))
+@each("size", [2, "n"], ids=["known", "named"])
 def test_values_of_other_dtypes_are_recorded_as_numpy_has_them(at: int, size: Any, variant: str) -> None:
     x, i = np.array([[0.25, 1.0, -2.0], [0.5, 3.0, 1.0]], np.float32), np.array([[0, 1, 2], [3, 1, 1]])
     given = [Input("x", (size, 3)), Input("i", (size, 3), np.int64)]

@@ -17,6 +17,8 @@ from fastlayers.kernels.table import UNARY, Activation
 from tests.goldens import make_activation
 from tests.guard import guarded, guarded_empty
 
+from ..each import each
+
 GOLDEN = make_activation.__file__.replace("make_activation.py", "activation.npz")
 SIZES = (0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 1009)
 # Around the cut into tasks (16384 elements), and enough for two threads.
@@ -63,7 +65,7 @@ def unary(x: np.ndarray, name: str, out: np.ndarray | None = None) -> np.ndarray
     return out
 
 
-@pytest.mark.parametrize("number", range(len(make_activation.CASES)), ids=[c[2] for c in make_activation.CASES])
+@each("number", range(len(make_activation.CASES)), ids=[c[2] for c in make_activation.CASES])
 def test_torch(number: int, variant: str) -> None:
     name, parameters, _, _ = make_activation.CASES[number]
     x = golden()["x"]
@@ -117,7 +119,7 @@ def test_sizes_at_both_edges_of_memory(name: str, variant: str) -> None:
 
 
 @names
-@pytest.mark.parametrize("size", [5, 1009, 16385])
+@each("size", [5, 1009, 16385])
 def test_in_place(name: str, size: int, variant: str) -> None:
     x = numbers(size)
     want = unary(x, name)
@@ -125,8 +127,8 @@ def test_in_place(name: str, size: int, variant: str) -> None:
     same_bits(x, want)
 
 
-@pytest.mark.parametrize("size", LARGE)
-@pytest.mark.parametrize("name", ["relu", "sigmoid", "mish"])
+@each("size", LARGE)
+@each("name", ["relu", "sigmoid", "mish"])
 def test_threads_and_tasks(name: str, size: int, variant: str, threads: int) -> None:
     x = numbers(size)
     got = unary(x, name)
@@ -156,8 +158,8 @@ PLANES = (
 )
 
 
-@pytest.mark.parametrize("shape", PLANES, ids=str)
-@pytest.mark.parametrize("edge", ["start", "end"])
+@each("shape", PLANES, ids=str)
+@each("edge", ["start", "end"])
 def test_prelu(shape: tuple[int, int, int], edge: str, variant: str) -> None:
     x, slope = numbers(*shape), numbers(shape[1])
     out = guarded_empty(shape, edge)

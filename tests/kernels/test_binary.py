@@ -15,6 +15,7 @@ from fastlayers.kernels.reference import binary as reference
 from fastlayers.kernels.table import BINARY, COMPARE, UNARY, Activation
 from tests.goldens import make_binary
 
+from ..each import each
 from ..guard import guarded
 from .space import IDENTITY, RELU, bits
 
@@ -138,8 +139,8 @@ def test_an_exponent_a_row(variant: str) -> None:
     within(binary("power", a, b, blank(9, 37)), np.broadcast_to(exactly("power", a, b), (9, 37)), 1.5)
 
 
-@pytest.mark.parametrize("name", ["relu", "clip", "leaky_relu", "gelu", "sigmoid", "square"])
-@pytest.mark.parametrize("shapes", [((50, 100), (50, 100)), ((50, 100), (50, 1)), ((1700, 3), (3,)), ((7, 1), (1, 5))])
+@each("name", ["relu", "clip", "leaky_relu", "gelu", "sigmoid", "square"])
+@each("shapes", [((50, 100), (50, 100)), ((50, 100), (50, 1)), ((1700, 3), (3,)), ((7, 1), (1, 5))])
 def test_activation(name: str, shapes: tuple[Shape, Shape], variant: str) -> None:
     """In the kernel's loop or after it: the sum, rounded, then the function."""
     a, b = numbers(1, *shapes[0]), numbers(2, *shapes[1])

@@ -13,6 +13,7 @@ import fastlayers as fl
 from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import PAD_MODES, Activation
 
+from ..each import each
 from ..guard import guarded
 from .space import FIRST, IDENTITY, LAST, RELU, Layout, Problem, bits, golden, random_problem, reference, run
 
@@ -100,7 +101,7 @@ def problem(i: int) -> Problem:
 
 
 @LAYOUTS
-@pytest.mark.parametrize("i", range(len(GOLDEN)))
+@each("i", range(len(GOLDEN)))
 def test_golden(variant: str, i: int, layout: Layout) -> None:
     case, y = GOLDEN[i]
     assert case.out_shape == y.shape
@@ -118,7 +119,7 @@ def other(i: int) -> np.ndarray:
 
 
 @LAYOUTS
-@pytest.mark.parametrize("i", range(len(AWKWARD)))
+@each("i", range(len(AWKWARD)))
 def test_awkward_sizes(variant: str, i: int, layout: Layout) -> None:
     for activation, residual in ((IDENTITY, None), (RELU, other(i)), (RELU, None), (IDENTITY, other(i))):
         y = run("conv", problem(i), layout, residual, activation)

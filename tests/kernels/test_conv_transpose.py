@@ -15,6 +15,7 @@ import fastlayers as fl
 from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import Activation
 
+from ..each import each
 from ..guard import guarded
 from .space import FIRST, IDENTITY, LAST, RELU, Layout, Place, bits
 
@@ -111,7 +112,7 @@ GOLDEN = _golden()
 
 
 @LAYOUTS
-@pytest.mark.parametrize("i", range(len(GOLDEN)))
+@each("i", range(len(GOLDEN)))
 def test_golden(variant: str, i: int, layout: Layout) -> None:
     case, y = GOLDEN[i]
     close(run(case, layout), y)

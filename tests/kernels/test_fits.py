@@ -17,6 +17,8 @@ from fastlayers.kernels.fits import FITS
 from fastlayers.kernels.table import KERNELS, KINDS, Activation, GruOptions, LstmOptions, RnnOptions
 from fastlayers.kernels.tree_layout import SUM
 
+from ..each import each
+
 IDENTITY = Activation(0)
 ONES = (1, 1, 1)
 ENTRIES = {item.name: item for item in KERNELS}
@@ -211,12 +213,12 @@ def refused_everywhere(small: Small, as_step: bool, run: bool = True) -> int:
     return tried
 
 
-@pytest.mark.parametrize("small", CASES, ids=lambda small: small.id)
+@each("small", CASES, ids=lambda small: small.id)
 def test_packed_weights_of_other_sizes_are_refused(small: Small, variant: str) -> None:
     assert refused_everywhere(small, False) > 5
 
 
-@pytest.mark.parametrize("small", CASES, ids=lambda small: small.id)
+@each("small", CASES, ids=lambda small: small.id)
 @pytest.mark.without("reference", "jit", "cuda")  # steps are the compiled engine's
 def test_no_step_is_made_for_packed_weights_of_other_sizes(small: Small, variant: str) -> None:
     assert refused_everywhere(small, True) > 5

@@ -10,6 +10,7 @@ import pytest
 from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import PAD_MODES
 
+from ..each import each
 from ..guard import guarded, guarded_empty
 
 # shape (o, d, h, w, i), pads
@@ -59,8 +60,8 @@ def run(x: np.ndarray, pads: tuple[int, ...], mode: str, value: float, edge: str
     return out
 
 
-@pytest.mark.parametrize("mode", PAD_MODES)
-@pytest.mark.parametrize(("shape", "pads"), CASES)
+@each("mode", PAD_MODES)
+@each(("shape", "pads"), CASES)
 def test_every_mode(variant: str, shape: tuple[int, ...], pads: tuple[int, ...], mode: str) -> None:
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     if mode == "reflect":

@@ -15,6 +15,7 @@ import fastlayers as fl
 from fastlayers.kernels import dispatch
 from tests.guard import guarded, guarded_empty
 
+from ..each import each
 from .space import bits
 
 LAYOUTS = pytest.mark.parametrize("channels_last", [False, True], ids=["first", "last"])
@@ -165,7 +166,7 @@ def expected(kind: str, i: int) -> np.ndarray:
 
 
 @LAYOUTS
-@pytest.mark.parametrize("i", range(22))
+@each("i", range(22))
 def test_golden(variant: str, i: int, channels_last: bool) -> None:
     kind, p, y = golden()[i]
     close(kind, run(kind, p, channels_last), y, p)

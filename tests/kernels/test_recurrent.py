@@ -13,6 +13,7 @@ import pytest
 from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import Activation, GruOptions, LstmOptions, RnnOptions
 
+from ..each import each
 from .sequences import (
     KINDS,
     Problem,
@@ -54,7 +55,7 @@ def golden_options(case: dict[str, Any]) -> Any:
     return LstmOptions(couple_input_forget="couple_input_forget" in flags, **changed)
 
 
-@pytest.mark.parametrize("number", range(len(GOLDEN_CASES)))
+@each("number", range(len(GOLDEN_CASES)))
 def test_goldens(variant: str, number: int) -> None:
     case = GOLDEN_CASES[number]
     with np.load(GOLDENS) as file:
@@ -333,9 +334,9 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 # ---- special values ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", KINDS)
-@pytest.mark.parametrize("batch", [1, 2, 5, 20])
-@pytest.mark.parametrize("reverse", [False, True])
+@each("kernel", KINDS)
+@each("batch", [1, 2, 5, 20])
+@each("reverse", [False, True])
 def test_nan_stays_in_its_sequence(variant: str, kernel: str, batch: int, reverse: bool) -> None:
     p = problem(kernel, (6, batch, 4, 21))
     clean = run(p, reverse=reverse)

@@ -16,6 +16,7 @@ from fastlayers.kernels.reference import reduce as reference
 from fastlayers.kernels.table import REDUCE
 from tests.guard import guarded, guarded_empty
 
+from ..each import each
 from .space import bits
 
 names = pytest.mark.parametrize("name", REDUCE)
@@ -88,7 +89,7 @@ def golden() -> dict[str, np.ndarray]:
 
 
 @names
-@pytest.mark.parametrize("axis", [0, 1, 2])
+@each("axis", [0, 1, 2])
 def test_torch(name: str, axis: int, variant: str) -> None:
     """Columns with NaN, with infinities of either sign, and with nothing but -infinity are among them."""
     x, want = golden()["x"], golden()[f"{name}.{axis}"]
@@ -146,7 +147,7 @@ def test_nan_in_every_place(name: str, inner: int, variant: str) -> None:
 
 
 @names
-@pytest.mark.parametrize("inner", [1, 3, 40, 70])
+@each("inner", [1, 3, 40, 70])
 def test_infinities(name: str, inner: int, variant: str) -> None:
     for n, values in product((1, 2, 9, 33), ((np.inf,), (-np.inf,), (np.inf, -np.inf), (-np.inf,) * 33)):
         x = data(name, 3, n, inner)
@@ -163,9 +164,7 @@ def test_log_sum_exp_of_large_numbers(variant: str) -> None:
 
 
 @names
-@pytest.mark.parametrize(
-    "shape", [(3001, 40, 1), (1, 70001, 1), (5, 20000, 3), (2, 100, 900), (300, 7, 33), (1, 3000, 130)], ids=str
-)
+@each("shape", [(3001, 40, 1), (1, 70001, 1), (5, 20000, 3), (2, 100, 900), (300, 7, 33), (1, 3000, 130)], ids=str)
 def test_threads_and_tasks(name: str, shape: tuple[int, int, int], variant: str, threads: int) -> None:
     x = data(name, *shape) if name != "prod" else np.float32(1) + numbers(*shape) / 512
     got = run(name, x)

@@ -14,6 +14,8 @@ from tests.goldens import make_activation
 from tests.guard import guarded, guarded_empty
 from tests.kernels.test_activation import blank, golden, numbers, same_bits
 
+from ..each import each
+
 KERNELS = ("softmax", "log_softmax")
 kernels = pytest.mark.parametrize("name", KERNELS)
 LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 129, 1000)
@@ -133,9 +135,7 @@ def test_stable_for_large_numbers(name: str, variant: str) -> None:
 
 
 @kernels
-@pytest.mark.parametrize(
-    "shape", [(3001, 40, 1), (5, 40000, 1), (1, 21, 9001), (700, 5, 33), (1, 20000, 9), (3, 2, 30011)], ids=str
-)
+@each("shape", [(3001, 40, 1), (5, 40000, 1), (1, 21, 9001), (700, 5, 33), (1, 20000, 9), (3, 2, 30011)], ids=str)
 def test_threads_and_tasks(name: str, shape: tuple[int, int, int], variant: str, threads: int) -> None:
     x = numbers(*shape)
     close(name, run(name, x), x)

@@ -12,6 +12,7 @@ import pytest
 
 import fastlayers as fl
 
+from ..each import each
 from ..goldens.transformer_cases import CASES, Case, arrays, made
 
 GOLDEN = Path(__file__).parent.parent / "goldens" / "attention_layers.npz"
@@ -50,7 +51,7 @@ def prepared(case: Case) -> tuple[fl.Layer, list[np.ndarray], dict[str, Any]]:
     return layer, x, {name: made(value) for name, value in case.call.items()}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
+@each("case", CASES, ids=lambda case: case.label)
 def test_layers_give_what_torch_gives(case: Case, variant: str) -> None:
     layer, x, keywords = prepared(case)
     for _ in range(2):  # the second time on packed weights

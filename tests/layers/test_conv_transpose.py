@@ -11,6 +11,7 @@ import pytest
 import fastlayers as fl
 import fastlayers.functional as F
 
+from ..each import each
 from ..goldens.conv_layer_cases import FUNCTIONS, LAYERS
 from ..goldens.front_cases import FunctionCase, LayerCase, arrays
 from .test_goldens import compare, prepared
@@ -24,7 +25,7 @@ def golden() -> dict[str, np.ndarray]:
         return dict(file)
 
 
-@pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.label)
+@each("case", LAYERS, ids=lambda case: case.label)
 def test_layers_give_what_torch_gives(case: LayerCase, variant: str, golden: dict[str, np.ndarray]) -> None:
     layer, arguments = prepared(case)
     compare(golden, case.label, layer(*arguments))

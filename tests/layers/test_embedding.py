@@ -9,6 +9,8 @@ import pytest
 
 import fastlayers as fl
 
+from ..each import each
+
 TABLE = np.arange(15, dtype=np.float32).reshape(5, 3)
 
 
@@ -18,8 +20,8 @@ def layer(**options: Any) -> Any:
     return made
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, ">i4"])
-@pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 3), (2, 0, 3), (1, 2, 1, 4)])
+@each("dtype", [np.int64, np.int32, np.uint8, ">i4"])
+@each("shape", [(), (1,), (0,), (2, 3), (2, 0, 3), (1, 2, 1, 4)])
 def test_ids_of_any_rank_and_integer_dtype(shape: tuple[int, ...], dtype: Any, variant: str) -> None:
     ids = np.random.default_rng(0).integers(0, 5, shape).astype(dtype)
     for result in (

@@ -10,6 +10,7 @@ import pytest
 
 import fastlayers as fl
 
+from ..each import each
 from ..goldens.front_cases import FUNCTIONS, LAYERS, FunctionCase, LayerCase, arrays
 
 GOLDEN = Path(__file__).parent.parent / "goldens" / "front.npz"
@@ -47,20 +48,20 @@ def prepared(case: LayerCase) -> tuple[fl.Layer, list[Any]]:
     return layer, [x] if case.state is None else [x, tuple(numbers[:2])]
 
 
-@pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.label)
+@each("case", LAYERS, ids=lambda case: case.label)
 def test_layers_give_what_torch_gives(case: LayerCase, variant: str, golden: dict[str, np.ndarray]) -> None:
     layer, arguments = prepared(case)
     compare(golden, case.label, layer(*arguments))
     compare(golden, case.label, layer(*arguments))  # and the second time, on packed weights
 
 
-@pytest.mark.parametrize("case", FUNCTIONS, ids=lambda case: case.label)
+@each("case", FUNCTIONS, ids=lambda case: case.label)
 def test_functions_give_what_torch_gives(case: FunctionCase, variant: str, golden: dict[str, np.ndarray]) -> None:
     with np.errstate(invalid="ignore"):
         compare(golden, case.label, getattr(fl.functional, case.name)(*arrays(case.label, *case.shapes), **case.kwargs))
 
 
-@pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.label)
+@each("case", LAYERS, ids=lambda case: case.label)
 def test_recorded_layers_give_what_layers_give(case: LayerCase) -> None:
     layer, arguments = prepared(case)
     inputs = [fl.graph.Input("x", arguments[0].shape)]

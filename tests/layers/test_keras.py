@@ -11,6 +11,7 @@ import pytest
 
 import fastlayers as fl
 
+from ..each import each
 from ..goldens.store import Case, read
 from .keras_table import TABLE, call, load_keras
 
@@ -36,7 +37,7 @@ def test_every_case_is_tried() -> None:
     assert sorted(TABLE) == sorted(GOLDEN)
 
 
-@pytest.mark.parametrize("label", TABLE)
+@each("label", TABLE)
 def test_layers_give_what_keras_gives(label: str, variant: str) -> None:
     case = GOLDEN[label]
     layer = TABLE[label].make()
@@ -44,7 +45,7 @@ def test_layers_give_what_keras_gives(label: str, variant: str) -> None:
     compare(TABLE[label].run(layer, case), case)
 
 
-@pytest.mark.parametrize("label", PLAIN)
+@each("label", PLAIN)
 def test_compiled_layers_give_what_keras_gives(label: str) -> None:
     """Recorded for batches of any size."""
     case = GOLDEN[label]
@@ -69,7 +70,7 @@ def test_compiled_networks_take_masks(label: str) -> None:
     compare(model(wider, net.embedding.mask(wider)), case)
 
 
-@pytest.mark.parametrize("label", WEIGHTED)
+@each("label", WEIGHTED)
 def test_wrong_lists_are_named(label: str) -> None:
     """Too few arrays, too many, one of another shape: the message has every shape that was given and every one expected."""
     weights = GOLDEN[label]["weights"]

@@ -9,6 +9,8 @@ import pytest
 
 import fastlayers as fl
 
+from ..each import each
+
 SPACE = {1: (2, 4, 9), 2: (2, 4, 6, 5), 3: (2, 4, 3, 4, 5)}
 LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     *((f"BatchNorm{n}d", {"num_features": 4}, shape) for n, shape in SPACE.items()),
@@ -35,7 +37,7 @@ def layers_of(name: str, given: dict[str, Any], layout: str) -> tuple[Any, Any]:
     return made
 
 
-@pytest.mark.parametrize(("name", "given", "shape"), LAYERS, ids=lambda value: value if isinstance(value, str) else "")
+@each(("name", "given", "shape"), LAYERS, ids=lambda value: value if isinstance(value, str) else "")
 def test_channels_last(name: str, given: dict[str, Any], shape: tuple[int, ...], variant: str) -> None:
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     last = np.ascontiguousarray(np.moveaxis(x, 1, -1))

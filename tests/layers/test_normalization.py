@@ -12,6 +12,8 @@ import pytest
 import fastlayers as fl
 from tests.goldens.make_normalization_layers import LAYERS, OPERATORS, arrays
 
+from ..each import each
+
 f = fl.functional
 TOLERANCE: dict[str, float] = {"rtol": 2e-6, "atol": 4e-6}
 
@@ -37,7 +39,7 @@ def filled(layer: Any, seed: int = 0) -> Any:
     return layer
 
 
-@pytest.mark.parametrize("i", range(len(LAYERS)), ids=lambda i: f"{LAYERS[i][0]}{LAYERS[i][1:]}")
+@each("i", range(len(LAYERS)), ids=lambda i: f"{LAYERS[i][0]}{LAYERS[i][1:]}")
 def test_torch(i: int, variant: str, threads: int) -> None:
     name, args, kwargs, shape = LAYERS[i]
     layer = getattr(fl, name)(*args, **kwargs)
@@ -174,7 +176,7 @@ NETS: list[tuple[str, Any, tuple[int, ...], int]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("make", "shape", "left"), [n[1:] for n in NETS], ids=[n[0] for n in NETS])
+@each(("make", "shape", "left"), [n[1:] for n in NETS], ids=[n[0] for n in NETS])
 def test_folding(make: Any, shape: tuple[int, ...], left: int, variant: str) -> None:
     """`left` normalizations stay as a step; values are those of the layers one by one."""
     net = filled(fl.Sequential(*make()))
@@ -186,7 +188,7 @@ def test_folding(make: Any, shape: tuple[int, ...], left: int, variant: str) -> 
     assert ops.count("Affine") == left and "BatchNormalization" not in ops, ops
 
 
-@pytest.mark.parametrize(("make", "shape"), [n[1:3] for n in NETS], ids=[n[0] for n in NETS])
+@each(("make", "shape"), [n[1:3] for n in NETS], ids=[n[0] for n in NETS])
 def test_fused_networks_compute_the_same(make: Any, shape: tuple[int, ...], variant: str) -> None:
     net = filled(fl.Sequential(fl.Sequential(*make()), fl.Tanh()))
     x, want = numbers(*shape), net(numbers(*shape))

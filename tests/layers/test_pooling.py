@@ -10,6 +10,7 @@ import pytest
 
 import fastlayers as fl
 
+from ..each import each
 from ..goldens.front_cases import FunctionCase, LayerCase, arrays
 from ..goldens.pooling_cases import FUNCTIONS, LAYERS
 from ..guard import guarded
@@ -30,7 +31,7 @@ def last(x: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.moveaxis(x, -3 if x.ndim < 3 else 1, -1))
 
 
-@pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.label)
+@each("case", LAYERS, ids=lambda case: case.label)
 def test_layers_give_what_torch_gives(case: LayerCase, variant: str, golden: dict[str, np.ndarray]) -> None:
     (x,), want, axes = arrays(case.label, case.shape), golden[case.label], int(case.name[-2])
     got = getattr(fl, case.name)(*case.args, **case.kwargs)(x)

@@ -12,6 +12,8 @@ import pytest
 import fastlayers as fl
 from tests.goldens import store
 
+from ..each import each
+
 GOLDENS = store.read(Path(store.__file__).with_name("keras_layers.npz"))
 PLAIN = [label for label in GOLDENS if re.match("(SimpleRNN|LSTM|GRU)( |$)", label)]
 BIDIRECTIONAL = [label for label in GOLDENS if label.startswith("Bidirectional")]
@@ -54,7 +56,7 @@ def flat(state: Any) -> list[np.ndarray]:
     return [part[d] for d in range(len(parts[0])) for part in parts]
 
 
-@pytest.mark.parametrize("label", PLAIN)
+@each("label", PLAIN)
 def test_one_direction(label: str, variant: str) -> None:
     case = GOLDENS[label]
     (x,), (mask,) = case["inputs"], case.get("mask", [None])

@@ -13,6 +13,7 @@ import fastlayers as fl
 from fastlayers.kernels import dispatch
 from fastlayers.kernels.resize_tables import torch_taps
 
+from ..each import each
 from ..goldens.front_cases import FunctionCase, LayerCase, arrays
 from ..goldens.resampling_cases import FUNCTIONS, LAYERS
 from ..guard import guarded, guarded_empty
@@ -44,7 +45,7 @@ def test_layers_give_what_torch_gives(case: LayerCase, variant: str, golden: dic
     compare(lambda x, layout: getattr(fl, case.name)(*case.args, **case.kwargs, layout=layout)(x), x, golden[case.label], axes)
 
 
-@pytest.mark.parametrize("case", FUNCTIONS, ids=lambda case: case.label)
+@each("case", FUNCTIONS, ids=lambda case: case.label)
 def test_functions_give_what_torch_gives(case: FunctionCase, variant: str, golden: dict[str, np.ndarray]) -> None:
     (x,) = arrays(case.label, *case.shapes)
     axes = 2 if "pixel" in case.name else x.ndim - 2

@@ -12,6 +12,7 @@ from fastlayers.formats.onnx import graph as graphs
 from fastlayers.ir.graph import Graph
 from fastlayers.operators import OPERATORS
 
+from ..each import each
 from .models import graph, info, model, node, run, to_graph
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -93,7 +94,7 @@ FORMS: list[tuple[str, int, list[str], dict[str, Any], list[Any], dict[str, Any]
 
 
 @pytest.mark.usefixtures("everything")
-@pytest.mark.parametrize(
+@each(
     ("op", "version", "inputs", "attributes", "new_inputs", "new"), FORMS, ids=[f"{f[0]}-{f[1]}-{i}" for i, f in enumerate(FORMS)]
 )
 def test_form(

@@ -24,7 +24,7 @@ CASES = all_cases()
 STRINGS = ("StringNormalizer", "StringSplit")  # how many they make, their strings say
 # One test an operator, for all its cases: a failure shows which one in its locals.
 BY_OPERATOR = {op: [c for c in CASES if c.op == op] for op in sorted({c.op for c in CASES})}
-operators = pytest.mark.parametrize("op", BY_OPERATOR)
+operators = each("op", BY_OPERATOR)
 
 
 def node_of(item: Case) -> Node:

@@ -15,6 +15,7 @@ from fastlayers.kernels import dispatch
 from fastlayers.program import Program
 from tests.goldens.contrib_cases import CASES, ContribCase, small
 
+from ..each import each
 from .models import graph, info, model, node, to_graph
 
 GOLDENS = Path(__file__).parent.parent / "goldens" / "contrib.npz"
@@ -137,7 +138,7 @@ def test_wrong_inputs_are_errors_of_ours(op: str, inputs: list[Any], attributes:
         run(op, [None if a is None else np.asarray(a) for a in inputs], ["y"], **attributes)
 
 
-@pytest.mark.parametrize("item", CASES, ids=[c.id for c in CASES])
+@each("item", CASES, ids=[c.id for c in CASES])
 def test_any_input_may_be_missing(item: ContribCase) -> None:
     """A file may leave out what it likes: then the node does without, or the error is ours."""
     for i in range(len(item.inputs)):

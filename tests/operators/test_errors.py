@@ -12,6 +12,7 @@ from fastlayers.ir.graph import Node
 from fastlayers.operators import OPERATORS, Spec, View
 from fastlayers.operators.reference import run_operator
 
+from ..each import each
 from .models import one, run
 
 F, I = np.zeros((2, 3), np.float32), np.zeros(3, np.int64)  # noqa: E741
@@ -110,7 +111,7 @@ def label(item: Any) -> str:
     return f"{item[0]}-{item[4]}"
 
 
-@pytest.mark.parametrize(("op", "inputs", "attributes", "error", "text"), WRONG, ids=map(label, WRONG))
+@each(("op", "inputs", "attributes", "error", "text"), WRONG, ids=map(label, WRONG))
 def test_rule(op: str, inputs: list[Any], attributes: dict[str, Any], error: type[Error], text: str) -> None:
     arrays = [None if a is None else np.asarray(a) for a in inputs]
     node = Node(op, tuple(None if a is None else f"x{i}" for i, a in enumerate(arrays)), ("there",), attributes)

@@ -11,6 +11,7 @@ import fastlayers as fl
 from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import BORDERS
 
+from ..each import each
 from ..guard import guarded
 from .models import one, run
 
@@ -20,7 +21,7 @@ ANSWERS = [name for name in GOLDENS.files if name.startswith("y")]
 TOLERANCE = 4 * 33 * 2.0**-23
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@each("name", ANSWERS)
 def test_torch(name: str, variant: str) -> None:
     number, mode, border, aligned = name[1:].split("/")
     inputs = [GOLDENS[f"x{number}"], GOLDENS[f"grid{number}"]]

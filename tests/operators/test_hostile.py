@@ -12,6 +12,7 @@ from fastlayers.ir.graph import Node
 from fastlayers.operators import OPERATORS, Spec, View
 from fastlayers.operators.reference import run_operator
 
+from ..each import each
 from .cases.features import POOL, ROWS, TEXT, TREE, trees, words
 from .cases.vision import BOX, ONE, SCORE, K, X, offsets
 from .models import one, run
@@ -157,7 +158,7 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], type[Error], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("op", "inputs", "attributes", "error", "text"), WRONG, ids=[f"{w[0]}-{i}" for i, w in enumerate(WRONG)])
+@each(("op", "inputs", "attributes", "error", "text"), WRONG, ids=[f"{w[0]}-{i}" for i, w in enumerate(WRONG)])
 def test_wrong(op: str, inputs: list[Any], attributes: dict[str, Any], error: type[Error], text: str) -> None:
     arrays = [None if a is None else np.asarray(a) for a in inputs]
     node = Node(op, tuple(None if a is None else f"x{i}" for i, a in enumerate(arrays)), ("there",), attributes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from fastlayers.ir.graph import Graph, Node, Value
 from fastlayers.kernels import dispatch
@@ -11,6 +10,8 @@ from fastlayers.operators import OPERATORS, Spec, View
 from fastlayers.operators.builder import Call, PythonCall
 from fastlayers.operators.reference import run_operator
 from fastlayers.program import Program
+
+from ..each import each
 
 FLOAT32 = np.dtype(np.float32)
 MOST = 20000  # elements of an array
@@ -111,7 +112,7 @@ def _but(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return shape[:axis] + shape[axis + 1 :]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(60))
 def test_random_graphs(seed: int, variant: str) -> None:
     maker = Maker(seed)
     random = maker.random

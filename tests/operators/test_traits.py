@@ -25,7 +25,9 @@ from fastlayers.operators.families import FAMILIES
 from fastlayers.operators.reference import run_operator
 from fastlayers.program.cost import multiply_adds
 from fastlayers.stream import _shapes, _steps, _windows, rewrite
+from tests.source import tree_of
 
+from ..each import each
 from .cases import Case, all_cases
 
 NAMES = sorted(name for family in FAMILIES.values() for name in family.split())
@@ -70,7 +72,7 @@ def alike(got: np.ndarray, want: np.ndarray) -> bool:
 # ---- a decision for each -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("op", NAMES)
+@each("op", NAMES)
 def test_every_operator_has_traits(op: str) -> None:
     assert traits(op) is not UNDECIDED, "give it traits where it is registered: PLAIN if nothing holds of it"
 
@@ -113,7 +115,7 @@ def each_by_itself(item: Case) -> bool | None:
     return True
 
 
-@pytest.mark.parametrize("op", NAMES)
+@each("op", NAMES)
 def test_elementwise_is_said_where_it_holds(op: str) -> None:
     if traits(op).volatile:
         pytest.skip("random values")
@@ -181,7 +183,7 @@ def last(a: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.moveaxis(a, 1, -1))
 
 
-@pytest.mark.parametrize("op", [op for op in NAMES if traits(op).layout is not None])
+@each("op", [op for op in NAMES if traits(op).layout is not None])
 def test_layouts_are_told_and_change_nothing_else(op: str) -> None:
     """Every case with its tied inputs, its result, or both with their channels last."""
     layout = traits(op).layout
@@ -222,7 +224,7 @@ def image(item: Case) -> Case | None:
 # ---- sizes and folding ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("op", NAMES)
+@each("op", NAMES)
 def test_what_decides_sizes_steers(op: str) -> None:
     """A result whose sizes are known with the values of an input, and not without them."""
     for item in CASES[op]:
@@ -390,7 +392,7 @@ def literals() -> Iterator[tuple[str, Path]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         if path.parent.name in ("jit", "cuda", "reference"):  # formulas have numbers of their own
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         for node in tree.body:
             value = getattr(node, "value", None)
             if isinstance(value, ast.Dict) and len(value.keys) > 2 and all(isinstance(key, ast.Constant) for key in value.keys):

@@ -12,6 +12,7 @@ from fastlayers.operators.builder import ARENA, Call, Ref
 from fastlayers.program import Program
 from fastlayers.program.trace import Trace
 
+from ..each import each
 from .graphs import graph, node
 
 pytestmark = pytest.mark.without("reference")
@@ -77,7 +78,7 @@ def overlaps(trace: Trace, places: list[list[tuple[int, int]]]) -> list[tuple[An
     return pairs
 
 
-@pytest.mark.parametrize("seed", range(120))
+@each("seed", range(120))
 def test_values_of_a_program_do_not_overlap(seed: int) -> None:
     made, x, want = random_graph(seed)
     program = Program(made, dispatch.variant())

@@ -77,7 +77,7 @@ def relu(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.relu([-1.0, 2.0])
@@ -97,7 +97,7 @@ def relu6(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.relu6([-1.0, 7.0])
@@ -118,7 +118,7 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers; or a parameter is no number.
+        DTypeError: x is complex or not numeric, or a parameter is not a number.
 
     >>> import fastlayers as fl
     >>> fl.functional.leaky_relu([-1.0, 2.0], 0.5)
@@ -140,7 +140,7 @@ def elu(x: Tensor, alpha: float = 1.0) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers; or a parameter is no number.
+        DTypeError: x is complex or not numeric, or a parameter is not a number.
 
     >>> import fastlayers as fl
     >>> fl.functional.elu([0.0, 2.0])
@@ -161,7 +161,7 @@ def selu(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.selu([0.0])
@@ -183,7 +183,7 @@ def gelu(x: Tensor, approximate: str = "none") -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
         ShapeError: `approximate` is neither of the two.
 
     >>> import fastlayers as fl
@@ -205,7 +205,7 @@ def silu(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.silu([0.0])
@@ -225,7 +225,7 @@ def sigmoid(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.sigmoid([0.0])
@@ -245,7 +245,7 @@ def tanh(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.tanh([0.0])
@@ -267,7 +267,7 @@ def hardsigmoid(x: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> np.ndarra
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers; or a parameter is no number.
+        DTypeError: x is complex or not numeric, or a parameter is not a number.
 
     >>> import fastlayers as fl
     >>> fl.functional.hardsigmoid([-3.0, 0.0, 3.0])
@@ -289,7 +289,7 @@ def hardswish(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.hardswish([-3.0, 0.0, 3.0])
@@ -311,7 +311,7 @@ def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> np.ndarra
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers; or a parameter is no number.
+        DTypeError: x is complex or not numeric, or a parameter is not a number.
         ShapeError: `beta` is 0.
 
     >>> import fastlayers as fl
@@ -333,7 +333,7 @@ def softsign(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.softsign([1.0])
@@ -353,7 +353,7 @@ def mish(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.mish([0.0])
@@ -376,7 +376,7 @@ def identity(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.identity([1, 2])
@@ -398,7 +398,7 @@ def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> np.ndarr
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers; or a parameter is no number.
+        DTypeError: x is complex or not numeric, or a parameter is not a number.
 
     >>> import fastlayers as fl
     >>> fl.functional.hardtanh([-2.0, 0.5])
@@ -433,7 +433,7 @@ def celu(x: Tensor, alpha: float = 1.0) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers; or a parameter is no number.
+        DTypeError: x is complex or not numeric, or a parameter is not a number.
         ShapeError: `alpha` is 0.
 
     >>> import fastlayers as fl
@@ -456,7 +456,7 @@ def hardshrink(x: Tensor, lambd: float = 0.5) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers; or a parameter is no number.
+        DTypeError: x is complex or not numeric, or a parameter is not a number.
 
     >>> import fastlayers as fl
     >>> fl.functional.hardshrink([-1.0, 0.25, 1.0])
@@ -477,7 +477,7 @@ def softshrink(x: Tensor, lambd: float = 0.5) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers; or a parameter is no number.
+        DTypeError: x is complex or not numeric, or a parameter is not a number.
 
     >>> import fastlayers as fl
     >>> fl.functional.softshrink([-1.0, 0.25, 1.0])
@@ -498,7 +498,7 @@ def tanhshrink(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.tanhshrink([0.0])
@@ -520,7 +520,7 @@ def threshold(x: Tensor, threshold: float, value: float) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers; or a parameter is no number.
+        DTypeError: x is complex or not numeric, or a parameter is not a number.
 
     >>> import fastlayers as fl
     >>> fl.functional.threshold([0.5, 2.0], 1.0, -1.0)
@@ -541,7 +541,7 @@ def logsigmoid(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.logsigmoid([200.0, -1000.0])
@@ -562,7 +562,7 @@ def quick_gelu(x: Tensor, alpha: float = 1.702) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers; or a parameter is no number.
+        DTypeError: x is complex or not numeric, or a parameter is not a number.
 
     >>> import fastlayers as fl
     >>> fl.functional.quick_gelu([0.0])

@@ -80,7 +80,7 @@ def prelu(x: Tensor, weight: Tensor, axis: int = 1) -> np.ndarray:
 
     Raises:
         ShapeError: there is no such axis, or there are neither one slope nor as many as channels.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.prelu([[-2.0, -2.0]], [0.5, 0.25])
@@ -112,7 +112,7 @@ def glu(x: Tensor, dim: int = -1) -> np.ndarray:
 
     Raises:
         ShapeError: there is no such axis, or its size is odd.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.glu([2.0, 4.0, 0.0, 0.0])
@@ -134,7 +134,7 @@ def swiglu(x: Tensor, dim: int = -1) -> np.ndarray:
 
     Raises:
         ShapeError: there is no such axis, or its size is odd.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.swiglu([0.0, 100.0, 2.0, 3.0])

@@ -36,7 +36,7 @@ def softmax(x: Tensor, dim: int = -1) -> np.ndarray:
 
     Raises:
         ShapeError: there is no such axis.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.softmax([1000.0, 1000.0])
@@ -58,7 +58,7 @@ def log_softmax(x: Tensor, dim: int = -1) -> np.ndarray:
 
     Raises:
         ShapeError: there is no such axis.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.log_softmax([0.0, -1000.0])
@@ -94,7 +94,7 @@ def softmin(x: Tensor, dim: int = -1) -> np.ndarray:
 
     Raises:
         ShapeError: there is no such axis.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.softmin([1000.0, 1000.0])

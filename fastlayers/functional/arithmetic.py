@@ -68,7 +68,7 @@ def add(a: Tensor, b: Tensor) -> np.ndarray:
 
     Raises:
         ShapeError: the shapes do not broadcast.
-        DTypeError: an operand is complex, or no array of numbers.
+        DTypeError: an operand is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.add([1.0, 2.0], 1)
@@ -90,7 +90,7 @@ def subtract(a: Tensor, b: Tensor) -> np.ndarray:
 
     Raises:
         ShapeError: the shapes do not broadcast.
-        DTypeError: an operand is complex, or no array of numbers.
+        DTypeError: an operand is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.subtract([1.0, 2.0], 1)
@@ -112,7 +112,7 @@ def multiply(a: Tensor, b: Tensor) -> np.ndarray:
 
     Raises:
         ShapeError: the shapes do not broadcast.
-        DTypeError: an operand is complex, or no array of numbers.
+        DTypeError: an operand is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.multiply([1.0, 2.0], [3.0, 4.0])
@@ -134,7 +134,7 @@ def divide(a: Tensor, b: Tensor) -> np.ndarray:
 
     Raises:
         ShapeError: the shapes do not broadcast.
-        DTypeError: an operand is complex, or no array of numbers.
+        DTypeError: an operand is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.divide([1.0, 2.0], 2)
@@ -170,7 +170,7 @@ def clip(x: Tensor, min: float | None = None, max: float | None = None) -> np.nd
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers; or a parameter is no number.
+        DTypeError: x is complex or not numeric, or a parameter is not a number.
 
     >>> import fastlayers as fl
     >>> fl.functional.clip([-1.0, 0.5, 7.0], 0, 1)
@@ -191,7 +191,7 @@ def exp(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.exp([0.0])
@@ -211,7 +211,7 @@ def log(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.log([1.0])
@@ -231,7 +231,7 @@ def erf(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.erf([0.0])
@@ -251,7 +251,7 @@ def sqrt(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.sqrt([4.0])

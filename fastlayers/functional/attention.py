@@ -88,7 +88,7 @@ def scaled_dot_product_attention(
 
     Raises:
         ShapeError: shapes do not fit, or lengths are out of range.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> q, k, v = np.zeros((1, 2)), np.zeros((3, 2)), np.array([[0.0], [1.0], [8.0]])

@@ -76,7 +76,7 @@ def additive_attention(
 
     Raises:
         ShapeError: shapes do not fit, or lengths are out of range.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> q, k, v = np.zeros((1, 2)), np.zeros((3, 2)), np.array([[0.0], [1.0], [8.0]])
@@ -123,7 +123,7 @@ def hard_attention(
 
     Raises:
         ShapeError: shapes do not fit, lengths are out of range, or `mode` is unknown.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> q, k, v = np.ones((1, 1)), np.array([[0.0], [3.0], [1.0]]), np.array([[5.0], [6.0], [7.0]])

@@ -146,7 +146,7 @@ def conv1d(
             before as the kernel reaches back, or ``"same"`` for ``ceil(size / stride)``
             outputs by TensorFlow's rule: what is odd goes after.
         dilation: the distance between the taps of the kernel; an int, or a sequence of one.
-        groups: channels are cut into so many groups, each with weights of its own; as many as channels: depthwise.
+        groups: number of groups of channels, each with separate weights; as many as there are channels: depthwise.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
         layout: channels first, ``"nchw"`` or ``"ncl"``, or last, ``"nhwc"`` or ``"nlc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
@@ -157,7 +157,7 @@ def conv1d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name given as `activation`.
 
     >>> import fastlayers as fl
@@ -194,7 +194,7 @@ def conv2d(
         padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after.
         dilation: the distance between the taps of the kernel; an int, or one per axis.
-        groups: channels are cut into so many groups, each with weights of its own; as many as channels: depthwise.
+        groups: number of groups of channels, each with separate weights; as many as there are channels: depthwise.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
@@ -206,7 +206,7 @@ def conv2d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name given as `activation`.
 
     >>> import numpy as np, fastlayers as fl
@@ -246,7 +246,7 @@ def conv3d(
         padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after.
         dilation: the distance between the taps of the kernel; an int, or one per axis.
-        groups: channels are cut into so many groups, each with weights of its own; as many as channels: depthwise.
+        groups: number of groups of channels, each with separate weights; as many as there are channels: depthwise.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
         layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
@@ -258,7 +258,7 @@ def conv3d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name given as `activation`.
 
     >>> import numpy as np, fastlayers as fl

@@ -94,7 +94,7 @@ def separable_conv1d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name given as `activation`.
 
     >>> import numpy as np, fastlayers as fl
@@ -146,7 +146,7 @@ def separable_conv2d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name given as `activation`.
 
     >>> import numpy as np, fastlayers as fl
@@ -177,7 +177,7 @@ def separate(weight: Any, tolerance: float = TOLERANCE) -> tuple[np.ndarray, np.
 
     Raises:
         ShapeError: `weight` has another shape, or the tolerance is below 0.
-        DTypeError: `weight` is no array of numbers.
+        DTypeError: `weight` is not numeric.
 
     >>> import numpy as np
     >>> from fastlayers.functional.conv_separable import separate

@@ -173,7 +173,7 @@ def conv_transpose1d(
             as Keras does.
         output_padding: how much longer the result is at its end, less than stride or dilation; an int, or one per axis. None is
             0, or, if padding is a name, as above; with an int, ``"same"`` means ``(size - 1) * stride + k % 2 + output_padding``.
-        groups: channels are cut into so many groups, each with weights of its own; as many as channels: depthwise.
+        groups: number of groups of channels, each with separate weights; as many as there are channels: depthwise.
         dilation: the distance between the taps of the kernel; an int, or a sequence of one.
         layout: channels first, ``"nchw"`` or ``"ncl"``, or last, ``"nhwc"`` or ``"nlc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
@@ -185,7 +185,7 @@ def conv_transpose1d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name given as `activation`.
 
     >>> import fastlayers as fl
@@ -231,7 +231,7 @@ def conv_transpose2d(
             as Keras does.
         output_padding: how much longer the result is at its end, less than stride or dilation; an int, or one per axis. None is
             0, or, if padding is a name, as above; with an int, ``"same"`` means ``(size - 1) * stride + k % 2 + output_padding``.
-        groups: channels are cut into so many groups, each with weights of its own; as many as channels: depthwise.
+        groups: number of groups of channels, each with separate weights; as many as there are channels: depthwise.
         dilation: the distance between the taps of the kernel; an int, or one per axis.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
@@ -243,7 +243,7 @@ def conv_transpose2d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name given as `activation`.
 
     >>> import numpy as np, fastlayers as fl
@@ -290,7 +290,7 @@ def conv_transpose3d(
             as Keras does.
         output_padding: how much longer the result is at its end, less than stride or dilation; an int, or one per axis. None is
             0, or, if padding is a name, as above; with an int, ``"same"`` means ``(size - 1) * stride + k % 2 + output_padding``.
-        groups: channels are cut into so many groups, each with weights of its own; as many as channels: depthwise.
+        groups: number of groups of channels, each with separate weights; as many as there are channels: depthwise.
         dilation: the distance between the taps of the kernel; an int, or one per axis.
         layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
@@ -302,7 +302,7 @@ def conv_transpose3d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name given as `activation`.
 
     >>> import numpy as np, fastlayers as fl

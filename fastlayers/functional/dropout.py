@@ -59,7 +59,7 @@ def dropout(
 
     Raises:
         ShapeError: `p` is out of range, `seed` is missing, or `noise_shape` does not fit.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
         UnsupportedError: x is symbolic and `training` is set.
 
     >>> import fastlayers as fl

@@ -55,7 +55,7 @@ def embedding(ids: Tensor, weight: Tensor, padding_idx: int | None = None) -> np
 
     Raises:
         ShapeError: an id is below 0 or not below num_embeddings, the message says which; or the table is none.
-        DTypeError: ids are no integers, or weight is no array of numbers.
+        DTypeError: ids are not integers, or weight is not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.embedding([2, 0], [[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])

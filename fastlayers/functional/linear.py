@@ -74,7 +74,7 @@ def linear(
 
     Raises:
         ShapeError: the shapes do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name given as `activation`.
 
     >>> import fastlayers as fl

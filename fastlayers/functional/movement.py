@@ -63,7 +63,7 @@ def concat(tensors: Sequence[Tensor], dim: int = 0) -> np.ndarray:
 
     Raises:
         ShapeError: there are none, or the shapes do not fit.
-        DTypeError: one is complex, or no array of numbers.
+        DTypeError: one is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.concat([[[1.0]], [[2.0, 3.0]]], dim=1)
@@ -110,7 +110,7 @@ def slice(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = N
 
     Raises:
         ShapeError: there is no such axis, or `step` is 0.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.slice([1.0, 2.0, 3.0, 4.0], start=1, step=2)
@@ -146,7 +146,7 @@ def select(x: Tensor, dim: int, index: int) -> np.ndarray:
 
     Raises:
         ShapeError: there is no such axis or entry.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.select([[1.0, 2.0], [3.0, 4.0]], 1, 0)

@@ -106,7 +106,7 @@ def layer_norm(
 
     Raises:
         ShapeError: the shapes do not fit, or `eps` is below 0.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.layer_norm([[1.0, 3.0]], 2, eps=0.0)
@@ -137,7 +137,7 @@ def rms_norm(
 
     Raises:
         ShapeError: the shapes do not fit, or `eps` is below 0.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.rms_norm([[3.0, -3.0]], 2, eps=0.0)
@@ -276,7 +276,7 @@ def batch_norm(
 
     Raises:
         ShapeError: shapes do not fit, statistics are missing, or `eps` is below 0.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.batch_norm([[1.0, 3.0]], [0.0, 1.0], [1.0, 4.0], eps=0.0)
@@ -360,7 +360,7 @@ def group_norm(
 
     Raises:
         ShapeError: shapes do not fit, `num_groups` does not divide the channels, or `eps` is below 0.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.group_norm([[1.0, 3.0, 5.0, 9.0]], 2, eps=0.0)
@@ -417,7 +417,7 @@ def instance_norm(
 
     Raises:
         ShapeError: shapes do not fit, or statistics are missing.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.instance_norm([[[1.0, 3.0]]], eps=0.0)
@@ -475,7 +475,7 @@ def local_response_norm(
 
     Raises:
         ShapeError: there is no such axis, or `size` is below 1.
-        DTypeError: x is complex, or no array of numbers; or a parameter is no number.
+        DTypeError: x is complex or not numeric, or a parameter is not a number.
 
     >>> import fastlayers as fl
     >>> fl.functional.local_response_norm([[8.0, 16.0]], 3, alpha=0.0, k=16.0)

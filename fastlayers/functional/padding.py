@@ -100,7 +100,7 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
 
     Raises:
         ShapeError: `pad` or `mode` is not as described, or x is too small for the mode.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.pad([[1.0, 2.0, 3.0]], (1, 2), mode="reflect")

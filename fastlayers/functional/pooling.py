@@ -69,12 +69,12 @@ def max_pool1d(
     Args:
         x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in
             float32.
-        kernel_size: places of a window: an int, or one per axis.
+        kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; an int, one per axis, or None for the kernel's size.
         padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Places in it never
             count.
-        dilation: the distance between the places of a window; an int, or one per axis.
+        dilation: the distance between the elements of a window; an int, or one per axis.
         ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
         return_indices: must be False: positions of the largest are not computed.
@@ -86,7 +86,7 @@ def max_pool1d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: `return_indices` is True.
 
     >>> import fastlayers as fl
@@ -114,12 +114,12 @@ def max_pool2d(
     Args:
         x: ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed
             in float32.
-        kernel_size: places of a window: an int, or one per axis.
+        kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; an int, one per axis, or None for the kernel's size.
         padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Places in it never
             count.
-        dilation: the distance between the places of a window; an int, or one per axis.
+        dilation: the distance between the elements of a window; an int, or one per axis.
         ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
         return_indices: must be False: positions of the largest are not computed.
@@ -131,7 +131,7 @@ def max_pool2d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: `return_indices` is True.
 
     >>> import numpy as np, fastlayers as fl
@@ -160,12 +160,12 @@ def max_pool3d(
     Args:
         x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
             computed in float32.
-        kernel_size: places of a window: an int, or one per axis.
+        kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; an int, one per axis, or None for the kernel's size.
         padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Places in it never
             count.
-        dilation: the distance between the places of a window; an int, or one per axis.
+        dilation: the distance between the elements of a window; an int, or one per axis.
         ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
         return_indices: must be False: positions of the largest are not computed.
@@ -177,7 +177,7 @@ def max_pool3d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: `return_indices` is True.
 
     >>> import numpy as np, fastlayers as fl
@@ -204,7 +204,7 @@ def avg_pool1d(
     Args:
         x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in
             float32.
-        kernel_size: places of a window: an int, or one per axis.
+        kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; an int, one per axis, or None for the kernel's size.
         padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans.
@@ -220,7 +220,7 @@ def avg_pool1d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.avg_pool1d([[[1.0, 3.0, 2.0, 5.0]]], 2)
@@ -247,7 +247,7 @@ def avg_pool2d(
     Args:
         x: ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed
             in float32.
-        kernel_size: places of a window: an int, or one per axis.
+        kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; an int, one per axis, or None for the kernel's size.
         padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans.
@@ -264,7 +264,7 @@ def avg_pool2d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.avg_pool2d(np.arange(16.0).reshape(1, 1, 4, 4), 2)
@@ -292,7 +292,7 @@ def avg_pool3d(
     Args:
         x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
             computed in float32.
-        kernel_size: places of a window: an int, or one per axis.
+        kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; an int, one per axis, or None for the kernel's size.
         padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans.
@@ -309,7 +309,7 @@ def avg_pool3d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.avg_pool3d(np.zeros((1, 2, 4, 6, 8)), 2).shape

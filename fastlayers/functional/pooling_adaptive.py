@@ -128,7 +128,7 @@ def adaptive_avg_pool1d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.adaptive_avg_pool1d([[[1.0, 3.0, 5.0, 7.0]]], 2)
@@ -157,7 +157,7 @@ def adaptive_avg_pool2d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.adaptive_avg_pool2d(np.zeros((1, 2, 10, 8)), (7, None)).shape
@@ -186,7 +186,7 @@ def adaptive_avg_pool3d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.adaptive_avg_pool3d(np.zeros((1, 2, 4, 6, 8)), 3).shape
@@ -217,7 +217,7 @@ def adaptive_max_pool1d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: `return_indices` is True.
 
     >>> import fastlayers as fl
@@ -250,7 +250,7 @@ def adaptive_max_pool2d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: `return_indices` is True.
 
     >>> import numpy as np, fastlayers as fl
@@ -283,7 +283,7 @@ def adaptive_max_pool3d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: `return_indices` is True.
 
     >>> import numpy as np, fastlayers as fl
@@ -314,7 +314,7 @@ def global_avg_pool(x: Tensor, *, layout: str = "nchw", keepdims: bool = False) 
 
     Raises:
         ShapeError: x has no axis of space, or an empty one.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.global_avg_pool([[[[1.0, 2.0], [3.0, 4.0]]]])
@@ -343,7 +343,7 @@ def global_max_pool(x: Tensor, *, layout: str = "nchw", keepdims: bool = False) 
 
     Raises:
         ShapeError: x has no axis of space, or an empty one.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.global_max_pool([[[[1.0, 2.0], [3.0, 4.0]]]])

@@ -61,7 +61,7 @@ def lp_pool1d(
         x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in
             float32.
         norm_type: p, at least 1; ``1`` sums, ``2`` takes the Euclidean norm.
-        kernel_size: places of a window: an int, or one per axis.
+        kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; an int, one per axis, or None for the kernel's size.
         ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
@@ -78,7 +78,7 @@ def lp_pool1d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.lp_pool1d([[[3.0, 4.0, 5.0, 12.0]]], 2, 2)
@@ -105,7 +105,7 @@ def lp_pool2d(
         x: ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed
             in float32.
         norm_type: p, at least 1; ``1`` sums, ``2`` takes the Euclidean norm.
-        kernel_size: places of a window: an int, or one per axis.
+        kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; an int, one per axis, or None for the kernel's size.
         ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
@@ -122,7 +122,7 @@ def lp_pool2d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.lp_pool2d(np.ones((1, 1, 4, 4)), 2, 2)
@@ -150,7 +150,7 @@ def lp_pool3d(
         x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
             computed in float32.
         norm_type: p, at least 1; ``1`` sums, ``2`` takes the Euclidean norm.
-        kernel_size: places of a window: an int, or one per axis.
+        kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; an int, one per axis, or None for the kernel's size.
         ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
@@ -167,7 +167,7 @@ def lp_pool3d(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.lp_pool3d(np.zeros((1, 2, 4, 6, 8)), 2, 2).shape

@@ -80,7 +80,7 @@ def max_over_time(
 
     Raises:
         ShapeError: shapes do not fit, or a length is below 0 or above t.
-        DTypeError: an argument is complex, or no array of numbers, or lengths are no integers.
+        DTypeError: an argument is complex or not numeric, or lengths are not integers.
 
     >>> import fastlayers as fl
     >>> fl.functional.max_over_time([[[1.0], [3.0], [100.0]]], lengths=[2])
@@ -115,7 +115,7 @@ def mean_over_time(
 
     Raises:
         ShapeError: shapes do not fit, or a length is below 0 or above t.
-        DTypeError: an argument is complex, or no array of numbers, or lengths are no integers.
+        DTypeError: an argument is complex or not numeric, or lengths are not integers.
 
     >>> import fastlayers as fl
     >>> fl.functional.mean_over_time([[[1.0], [3.0], [100.0]]], lengths=[2])

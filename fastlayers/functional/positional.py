@@ -111,7 +111,7 @@ def rotary_embedding(
 
     Raises:
         ShapeError: shapes do not fit, or a position has no row.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> cos, sin = np.array([[0.0]]), np.array([[1.0]])

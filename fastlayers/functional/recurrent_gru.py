@@ -79,7 +79,7 @@ def gru(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers; lengths are no integers or a mask no booleans.
+        DTypeError: an argument is complex or not numeric, lengths are not integers, or a mask is not boolean.
         UnsupportedError: no elementwise function has the name that is given.
 
     >>> import numpy as np, fastlayers as fl
@@ -142,7 +142,7 @@ def gru_cell(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name that is given.
 
     >>> import numpy as np, fastlayers as fl

@@ -83,7 +83,7 @@ def lstm(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers; lengths are no integers or a mask no booleans.
+        DTypeError: an argument is complex or not numeric, lengths are not integers, or a mask is not boolean.
         UnsupportedError: no elementwise function has the name that is given.
 
     >>> import numpy as np, fastlayers as fl
@@ -153,7 +153,7 @@ def lstm_cell(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name that is given.
 
     >>> import numpy as np, fastlayers as fl

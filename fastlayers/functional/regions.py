@@ -109,7 +109,7 @@ def roi_pool(
 
     Raises:
         ShapeError: shapes or arguments do not fit, a box names an image that is not there or is not finite.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.roi_pool(np.arange(16.0).reshape(1, 1, 4, 4), [[0, 1, 1, 3, 3]], 1)
@@ -155,7 +155,7 @@ def roi_align(
 
     Raises:
         ShapeError: shapes or arguments do not fit, a box names an image that is not there or is not finite.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.roi_align(np.arange(16.0).reshape(1, 1, 4, 4), [[0, 0, 0, 2, 2]], 1, sampling_ratio=1)

@@ -136,7 +136,7 @@ def interpolate(
 
     Raises:
         ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
         UnsupportedError: `antialias` is True.
 
     >>> import fastlayers as fl
@@ -236,7 +236,7 @@ def pixel_shuffle(x: Tensor, upscale_factor: int, *, layout: str = "nchw") -> np
 
     Raises:
         ShapeError: the number of channels is no multiple of r r.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.pixel_shuffle([[[1.0]], [[2.0]], [[3.0]], [[4.0]]], 2)
@@ -265,7 +265,7 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int, *, layout: str = "nchw") -
 
     Raises:
         ShapeError: a size along space is no multiple of r.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.pixel_unshuffle([[[1.0, 2.0], [3.0, 4.0]]], 2).shape

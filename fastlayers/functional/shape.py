@@ -70,7 +70,7 @@ def to_channels_last(x: Tensor) -> np.ndarray:
 
     Raises:
         ShapeError: x has fewer than 3 axes.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.to_channels_last(np.zeros((1, 3, 8, 9))).shape
@@ -92,7 +92,7 @@ def to_channels_first(x: Tensor) -> np.ndarray:
 
     Raises:
         ShapeError: x has fewer than 3 axes.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.to_channels_first(np.zeros((1, 8, 9, 3))).shape
@@ -139,7 +139,7 @@ def permute(x: Tensor, dims: Sequence[int]) -> np.ndarray:
 
     Raises:
         ShapeError: `dims` is not an order of the axes.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.permute(np.zeros((2, 3, 4)), (2, 0, 1)).shape
@@ -192,7 +192,7 @@ def reshape(x: Tensor, shape: int | Sequence[int]) -> np.ndarray:
 
     Raises:
         ShapeError: the products differ, or there is more than one -1.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.reshape(np.zeros((2, 3, 4)), (2, -1)).shape
@@ -231,7 +231,7 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> np.ndarray:
 
     Raises:
         ShapeError: an axis does not exist, or `start_dim` is after `end_dim`.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.flatten(np.zeros((2, 3, 4, 5)), 1).shape
@@ -260,7 +260,7 @@ def unsqueeze(x: Tensor, dim: int) -> np.ndarray:
 
     Raises:
         ShapeError: `dim` is no axis of the result.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.unsqueeze(np.zeros((2, 3)), 1).shape
@@ -291,7 +291,7 @@ def squeeze(x: Tensor, dim: int) -> np.ndarray:
 
     Raises:
         ShapeError: there is no such axis, or its size is not 1.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.squeeze(np.zeros((2, 1, 3)), 1).shape

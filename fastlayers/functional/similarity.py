@@ -68,7 +68,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
     Raises:
         ShapeError: the shapes do not broadcast, there is no such axis, or `eps` is not above 0.
-        DTypeError: an argument is complex, or no array of numbers.
+        DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.cosine_similarity([[3.0, 4.0]], [[4.0, 3.0]])

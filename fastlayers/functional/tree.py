@@ -116,7 +116,7 @@ def hierarchical_log_softmax(x: Tensor, weight: Tensor, tree: ClassTree, bias: T
 
     Raises:
         ShapeError: shapes do not fit the tree.
-        DTypeError: an argument is no array of numbers, or `tree` is none.
+        DTypeError: an argument is not numeric, or `tree` is none.
 
     >>> import numpy as np, fastlayers as fl
     >>> tree = fl.ClassTree.balanced(3)
@@ -165,7 +165,7 @@ def hierarchical_argmax(x: Tensor, weight: Tensor, tree: ClassTree, bias: Tensor
 
     Raises:
         ShapeError: shapes do not fit the tree.
-        DTypeError: an argument is no array of numbers, or `tree` is none.
+        DTypeError: an argument is not numeric, or `tree` is none.
         UnsupportedError: x is symbolic: how much is looked at depends on the values, which cannot be recorded.
 
     >>> import fastlayers as fl

@@ -180,7 +180,7 @@ class Conv2d(_Conv):
         stride: an int, or one per axis.
         padding: an int, one per axis, a pair (before, after) an axis, ``"valid"``, or ``"same"`` by TensorFlow's rule.
         dilation: the distance between the taps of the kernel; an int, or one per axis.
-        groups: channels are cut into so many groups, each with weights of its own.
+        groups: number of groups of channels, each with separate weights.
         bias: whether there is a bias.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
         layout: ``"nchw"`` or ``"nhwc"``.

@@ -153,7 +153,7 @@ class ConvTranspose2d(_ConvTranspose):
             or ``"same"``, by Keras' rule: sizes are then ``(size - 1) * stride + max(k, stride)``, or ``size * stride``.
         output_padding: how much longer the result is at its end; an int, or one per axis. None is 0, or, if padding is a name,
             what Keras makes of it.
-        groups: channels are cut into so many groups, each with weights of its own.
+        groups: number of groups of channels, each with separate weights.
         bias: whether there is a bias.
         dilation: the distance between the taps of the kernel; an int, or one per axis.
         padding_mode: ``"zeros"``, as in torch.

@@ -53,10 +53,10 @@ class _MaxPool(_Pool):
     """`functional.max_pool{n}d`: the largest number of every window.
 
     Args:
-        kernel_size: places of a window: an int, or one per axis.
+        kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; None: the kernel's size.
         padding: as of the function: an int, one per axis, pairs, ``"valid"`` or ``"same"`` by TensorFlow's rule.
-        dilation: the distance between the places of a window.
+        dilation: the distance between the elements of a window.
         return_indices: must be False.
         ceil_mode: whether a last window may overhang.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
@@ -83,7 +83,7 @@ class _AvgPool1d(_Pool):
     """`functional.avg_pool{n}d`: the average of every window.
 
     Args:
-        kernel_size: places of a window: an int, or one per axis.
+        kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; None: the kernel's size.
         padding: as of the function: an int, one per axis, pairs, ``"valid"`` or ``"same"`` by TensorFlow's rule.
         ceil_mode: whether a last window may overhang.
@@ -118,7 +118,7 @@ class _AvgPool(_AvgPool1d):
     """`functional.avg_pool{n}d`: the average of every window.
 
     Args:
-        kernel_size: places of a window: an int, or one per axis.
+        kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; None: the kernel's size.
         padding: as of the function: an int, one per axis, pairs, ``"valid"`` or ``"same"`` by TensorFlow's rule.
         ceil_mode: whether a last window may overhang.
@@ -148,7 +148,7 @@ class _LPPool(_Pool):
 
     Args:
         norm_type: p, at least 1.
-        kernel_size: places of a window: an int, or one per axis.
+        kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; None: the kernel's size.
         ceil_mode: whether a last window may overhang.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.

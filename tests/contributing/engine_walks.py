@@ -19,7 +19,7 @@ def relu_squared(x: Tensor) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.relu_squared([-1.0, 3.0])

@@ -72,7 +72,7 @@ def sharpmax(x: Tensor, dim: int = -1) -> np.ndarray:
 
     Raises:
         ShapeError: there is no such axis.
-        DTypeError: x is complex, or no array of numbers.
+        DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
     >>> fl.functional.sharpmax([1000.0, 1000.0])

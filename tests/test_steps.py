@@ -19,7 +19,21 @@ RUN = ROOT / ".ci" / "run"
 # Marks that choose items. "gpu" is for machines that no step has: tests/cuda runs under the simulator, in the step "cuda".
 CHOOSING = ("exhaustive", *EXTRAS)
 # Steps that are too long for every run: they are called by name, and by a hosted workflow once a week.
-WEEKLY = {"serve", "walks", "deploy", "sdist", "ort_packages", "zoo", "zoo_classical", "ray", "dask", "joblib", "spark", "kserve"}
+WEEKLY = {
+    "serve",
+    "walks",
+    "coverage",
+    "deploy",
+    "sdist",
+    "ort_packages",
+    "zoo",
+    "zoo_classical",
+    "ray",
+    "dask",
+    "joblib",
+    "spark",
+    "kserve",
+}
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.skipif(not RUN.exists(), reason="the source distribution has no .ci/run")

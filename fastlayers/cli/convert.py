@@ -66,7 +66,7 @@ def _weights(options: argparse.Namespace, target: Path) -> str:
             np.savez(file, **weights)  # type: ignore[arg-type]
     else:
         if odd := [f"{name} ({array.dtype})" for name, array in weights.items() if array.dtype.name not in DTYPES]:
-            raise UnsupportedError(f"convert: a safetensors file cannot hold {odd[:5]}: expected numbers; .npz holds them")
+            raise UnsupportedError(f"convert: a safetensors file cannot hold {odd[:5]}: expected numeric dtypes; .npz holds any")
         if "__metadata__" in weights:
             raise UnsupportedError("convert: a safetensors file cannot hold an array called '__metadata__': .npz can")
         write(target, weights, {})

@@ -128,5 +128,5 @@ def onnxruntime_values(path: str | os.PathLike[str], feeds: Mapping[str, Any], n
         raise UnsupportedError(f"compare: ONNX Runtime cannot run the file: {' '.join(str(error).split())[:300]}") from None
     found = {name: result for name, result in zip(wanted, results, strict=True) if isinstance(result, np.ndarray)}
     if text := [name for name, array in found.items() if array.dtype.kind not in "fiub"]:
-        raise DTypeError(f"compare: these values hold no numbers: {text[:5]}")
+        raise DTypeError(f"compare: these values are not numeric: {text[:5]}")
     return found

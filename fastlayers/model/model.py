@@ -269,7 +269,7 @@ class Model:
         if len({id(t) for t in targets}) != len(targets) or any(
             np.may_share_memory(a, b) for i, a in enumerate(targets) for b in targets[i + 1 :]
         ):
-            raise ShapeError("run: arrays of out share memory: expected one of its own for each output")
+            raise ShapeError("run: arrays of out share memory: expected separate arrays for the outputs")
         binding.run(arrays, targets, self._threads)
         return targets
 

@@ -164,7 +164,7 @@ EDITED: dict[str, tuple[Change, Refusal | None, str]] = {
     "elements of text": (set_tensor(1, 1, "b", 5), ANY_OF_OURS, ""),
     "elements of a resource": (set_tensor(1, 1, "b", 13), ANY_OF_OURS, ""),
     "elements below 0": (set_tensor(1, 1, "b", -1), ANY_OF_OURS, ""),
-    "half bytes too few": (set_tensor(1, 1, "b", 17), F, "12 numbers of 4 bits take 6"),
+    "half bytes too few": (set_tensor(1, 1, "b", 17), F, "12 values of 4 bits take 6"),
     "data in another file": (set_tensor(1, 10, "I", 1), U, "another file"),
     "scales of another number": (quantized(scale=[1.0] * 3, zero=[0, 0]), F, "expected as many"),
     "scales for another axis": (quantized(scale=[1.0] * 3, zero=[0] * 3, axis=0), None, ""),

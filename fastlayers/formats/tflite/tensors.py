@@ -48,7 +48,7 @@ def _nibbles(shape: tuple[int, ...], data: memoryview, signed: bool, budget: Bud
     """Two values per byte, the first one in the lower half."""
     count = math.prod(shape)
     if len(data) != (count + 1) // 2:
-        raise FormatError(f"{where}: has {len(data)} bytes, {count} numbers of 4 bits take {(count + 1) // 2}")
+        raise FormatError(f"{where}: has {len(data)} bytes, {count} values of 4 bits take {(count + 1) // 2}")
     out = budget.empty((2 * len(data),), np.int8 if signed else np.uint8, where)
     raw = np.frombuffer(data, np.uint8)
     out[0::2], out[1::2] = raw & 15, raw >> 4

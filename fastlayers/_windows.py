@@ -1,17 +1,25 @@
-"""Windows that slide along one axis: how many there are, and TensorFlow's padding. Said once, for functions and operators."""
+"""Windows that slide along one axis: how many there are, and what is added or cropped for it. Said once, for functions,
+operators and readers of files; `_convolutions` has the rules of shapes.
+"""
 
 from __future__ import annotations
 
-__all__ = ["same_padding", "windows_along"]
+from ._tuples import NamedTuple
+
+__all__ = ["Crop", "cropped_to", "halves", "same_padding", "windows_along"]
 
 _Dim = int | str | None
 
 
-def same_padding(size: int, reach: int, stride: int, lower: bool = False) -> tuple[int, int]:
-    """What is added before and after an axis for ``ceil(size / stride)`` windows: the odd one after, or before if `lower`."""
-    total = max((-(-size // stride) - 1) * stride + reach - size, 0) if size else 0
+def halves(total: int, lower: bool = False) -> tuple[int, int]:
+    """`total` positions before and after an axis: the odd one after, or before if `lower`."""
     small = total // 2
     return (total - small, small) if lower else (small, total - small)
+
+
+def same_padding(size: int, reach: int, stride: int, lower: bool = False) -> tuple[int, int]:
+    """What is added before and after an axis for ``ceil(size / stride)`` windows: the odd one after, or before if `lower`."""
+    return halves(max((-(-size // stride) - 1) * stride + reach - size, 0) if size else 0, lower)
 
 
 def windows_along(size: _Dim, pads: tuple[int, int] | None, reach: int, stride: int, ceil: bool = False) -> _Dim:
@@ -34,3 +42,25 @@ def windows_along(size: _Dim, pads: tuple[int, int] | None, reach: int, stride: 
         return -1
     count = room // stride + 1
     return count + 1 if ceil and room % stride and count * stride < size + pads[0] else count
+
+
+class Crop(NamedTuple):
+    """One axis of a transposed convolution: positions of the full result left out before and after, and added after it."""
+
+    before: int
+    after: int
+    extra: int
+
+
+def cropped_to(reach: int, stride: int, same: bool, extra: int | None = None) -> Crop:
+    """What Keras cuts from, or adds to, the full result of ``(size - 1) * stride + reach`` positions along an axis.
+
+    "valid" keeps all and adds what is missing to max(reach, stride); "same" wants size * stride positions, or, if an output
+    padding is given, (size - 1) * stride + reach mod 2 + output_padding of them. Left out is half before, what is odd after;
+    as TensorFlow does it, for one k that the dilation has spread.
+    """
+    if not same:
+        return Crop(0, 0, max(stride - reach, 0) if extra is None else extra)
+    less = reach - (stride if extra is None else reach % 2 + extra)  # positions too many; below 0: too few
+    before = max(less // 2, 0)
+    return Crop(before, max(less - before, 0), max(before - less, 0))

@@ -28,10 +28,10 @@ MOST_LINES = 600
 # Every package and module below fastlayers, from the lowest on: each imports those before it alone. A private file is named
 # without its underscore, "fastlayers" is what the package itself exports.
 STOREYS = (
-    "tuples", "lazy", "moved", "groups", "log", "html", "windows", "machine", "cpus", "locks", "errors", "foreign",
-    "masked", "extras", "arguments", "deadline", "held", "threads", "forks", "example", "kernels", "cuda", "ir",
-    "operators", "program", "passes", "graph", "functional", "layers", "formats", "stream", "report", "model", "fastlayers",
-    "onnx_backend", "ort", "testing", "integrations", "serve", "cli", "__main__",
+    "tuples", "lazy", "moved", "groups", "log", "html", "windows", "machine", "cpus", "locks", "errors",
+    "convolutions", "foreign", "masked", "extras", "arguments", "deadline", "held", "threads", "forks", "example",
+    "kernels", "cuda", "ir", "operators", "program", "passes", "graph", "functional", "layers", "formats", "stream", "report",
+    "model", "fastlayers", "onnx_backend", "ort", "testing", "integrations", "serve", "cli", "__main__",
 )  # fmt: skip
 # What is below a storey and none of its business nevertheless.
 FORBIDDEN = {

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._convolutions import bias_rule, channels_rule, window_sizes
 from .._tuples import NamedTuple
-from .._windows import same_padding, windows_along
+from .._windows import same_padding
 from ..errors import ShapeError
-from ..ir.checks import MOST_STEP, differ, integer, integers, same_shape
+from ..ir.checks import MOST_STEP, integer, integers, same_shape
 from ..ir.graph import Dim, Shape
 from ..kernels.table import PAD_MODES
 
@@ -118,62 +119,13 @@ def conv_shape(w: Window, x: Shape, weight: Shape, bias: Shape | None, residual:
         raise ShapeError(f"{op}: weight has shape {weight}: expected (o, i / groups, {kernel}), in every layout")
     w = settled(w, weight[2:])
     channels, sizes = (x[-1], x[-1 - n : -1]) if w.last else (x[-1 - n], x[-n:])
-    _check_channels(w, channels, weight, x)
-    if bias is not None:
-        same_shape(op, "bias", bias, (weight[0],), f"one value an output channel of weight {weight}")
-    out = tuple(_size(w, axis, size, weight[2 + axis]) for axis, size in enumerate(sizes))
+    channels_rule(op, x, channels, weight, w.groups, w.last)
+    bias_rule(op, bias, weight[0], weight)
+    out = window_sizes(op, sizes, weight[2:], w.stride, w.dilation, w.padding, w.mode)
     shape = (*x[: -1 - n], *((*out, weight[0]) if w.last else (weight[0], *out)))
     if residual is not None:
         same_shape(op, "residual", residual, shape, "the shape of the result")
     return shape
-
-
-def _check_channels(w: Window, channels: Dim, weight: Shape, x: Shape) -> None:
-    o, i, *kernel = weight
-    if isinstance(i, int) and differ(channels, i * w.groups):
-        if isinstance(channels, int) and channels % w.groups:
-            raise ShapeError(f"{w.op}: x has {channels} channels: expected a multiple of groups={w.groups}")
-        axes = "l" if len(kernel) == 1 else "dhw"[-len(kernel) :]
-        layout = f"nc{axes}" if w.last else f"n{axes}c"
-        hint = f"; or is layout={layout!r} meant?" if x[-1 - len(kernel) if w.last else -1] == i * w.groups else ""
-        want = f"(o, {channels // w.groups if isinstance(channels, int) else channels}, {', '.join(map(str, kernel))})"
-        raise ShapeError(
-            f"{w.op}: weight has {i} input channels, x {x} has {channels} (groups={w.groups}): "
-            f"expected weight of shape {want}, got {weight}{hint}"
-        )
-    if isinstance(o, int) and o % w.groups:
-        raise ShapeError(f"{w.op}: weight has {o} output channels: expected a multiple of groups={w.groups}, got shape {weight}")
-    if any(k == 0 for k in kernel):
-        raise ShapeError(f"{w.op}: weight has shape {weight}: expected a kernel of at least 1 along every axis")
-
-
-def _size(w: Window, axis: int, size: Dim, kernel: Dim) -> Dim:
-    """Outputs along one axis."""
-    stride, name = w.stride[axis], "dhw"[3 - w.axes + axis]
-    if w.padding is None:
-        return windows_along(size, None, 1, stride)
-    if not isinstance(kernel, int):
-        return None
-    before, after = w.padding[axis]
-    reach = w.dilation[axis] * (kernel - 1) + 1
-    if isinstance(size, int):
-        _check_pads(w, name, size, before, after)
-    found = windows_along(size, (before, after), reach, stride)
-    if found == -1 and isinstance(size, int):
-        raise ShapeError(
-            f"{w.op}: x has size {size} along {name}, {size + before + after} with padding: "
-            f"expected at least {reach}, what a kernel of {kernel} with dilation {w.dilation[axis]} covers"
-        )
-    return found
-
-
-def _check_pads(w: Window, name: str, size: int, before: int, after: int) -> None:
-    most = {"zeros": None, "reflect": max(size - 1, 0), "replicate": None if size else 0, "circular": size}[w.mode]
-    if most is not None and max(before, after) > most:
-        raise ShapeError(
-            f"{w.op}: padding ({before}, {after}) along {name}: expected at most {most} "
-            f"with padding_mode={w.mode!r} and an input of {size}"
-        )
 
 
 def conv_plan(w: Window, x: tuple[int, ...], weight: tuple[int, ...], shape: tuple[int, ...]) -> Plan:
@@ -188,14 +140,6 @@ def conv_plan(w: Window, x: tuple[int, ...], weight: tuple[int, ...], shape: tup
         x5, out5 = (batch, x[-1 - n], *ones, *sizes), (batch, weight[0], *ones, *shape[-n:])
     pads = [0, 0] * (3 - n)
     for axis, size in enumerate(sizes):
-        pads += w.padding[axis] if w.padding is not None else _same_pads(w, axis, size, weight[2 + axis])
+        reach = w.dilation[axis] * (weight[2 + axis] - 1) + 1
+        pads += w.padding[axis] if w.padding is not None else same_padding(size, reach, w.stride[axis])
     return Plan(x5, out5, tuple(pads), shape, PAD_MODES[w.mode], (w.last, w.last))
-
-
-def _same_pads(w: Window, axis: int, size: int, kernel: int) -> tuple[int, int]:
-    """TensorFlow's rule: as many outputs as size / stride, rounded up; what is odd goes after."""
-    before, after = same_padding(size, w.dilation[axis] * (kernel - 1) + 1, w.stride[axis])
-    if size == 0:
-        return before, after
-    _check_pads(w, "dhw"[3 - w.axes + axis], size, before, after)
-    return before, after

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from .._arguments import shown
+from .._convolutions import bias_rule, letter, transposed_channels_rule, transposed_size
 from .._tuples import NamedTuple
+from .._windows import Crop, cropped_to
 from ..errors import DTypeError, ShapeError
-from ..ir.checks import MOST_STEP, differ, integer, integers, same_shape
+from ..ir.checks import MOST_STEP, integer, integers
 from ..ir.graph import Dim, Shape
 from .conv_rules import Plan, channels_last, padding_pairs
 
-__all__ = ["Crop", "Transposed", "crop", "output_sizes", "transposed", "transposed_plan", "transposed_shape"]
+__all__ = ["Transposed", "crop", "output_sizes", "transposed", "transposed_plan", "transposed_shape"]
 
 
 class Transposed(NamedTuple):
@@ -27,14 +29,6 @@ class Transposed(NamedTuple):
     last: bool
 
 
-class Crop(NamedTuple):
-    """One axis: positions of the full result that are left out before and after, and positions added after it."""
-
-    before: int
-    after: int
-    extra: int
-
-
 def transposed(
     op: str, axes: int, stride: Any, padding: Any, output_padding: Any, groups: Any, dilation: Any, layout: Any
 ) -> Transposed:
@@ -48,7 +42,7 @@ def transposed(
         if more >= max(strides[axis], dilations[axis]):
             raise ShapeError(
                 f"{op}: output_padding is {output_padding!r}: expected less than stride {strides[axis]} or dilation "
-                f"{dilations[axis]} along {_letter(axes, axis)}"
+                f"{dilations[axis]} along {letter(axes, axis)}"
             )
     pairs = padding_pairs(op, padding, axes)
     place = padding if isinstance(padding, str) or pairs is None else pairs
@@ -57,21 +51,11 @@ def transposed(
 
 
 def crop(t: Transposed, axis: int, kernel: int) -> Crop:
-    """What is cut from, or added to, the full result of (size - 1) * stride + dilation * (k - 1) + 1 positions along an axis.
-
-    Keras' rule for "valid" keeps all and adds what is missing to max(k, stride); its rule for "same" wants size * stride
-    positions, or, if an output padding is given, (size - 1) * stride + k mod 2 + output_padding of them. Left out is half before,
-    what is odd after; as TensorFlow does it, for one k that the dilation has spread.
-    """
-    stride, extra = t.stride[axis], None if t.extra is None else t.extra[axis]
-    reach = t.dilation[axis] * (kernel - 1) + 1
+    """What is cut from, or added to, the full result of (size - 1) * stride + dilation * (k - 1) + 1 positions along an axis."""
+    extra = None if t.extra is None else t.extra[axis]
     if not isinstance(t.padding, str):
         return Crop(*t.padding[axis], extra or 0)
-    if t.padding == "valid":
-        return Crop(0, 0, max(stride - reach, 0) if extra is None else extra)
-    less = reach - (stride if extra is None else reach % 2 + extra)  # positions too many; below 0: too few
-    before = max(less // 2, 0)
-    return Crop(before, max(less - before, 0), max(before - less, 0))
+    return cropped_to(t.dilation[axis] * (kernel - 1) + 1, t.stride[axis], t.padding == "same", extra)
 
 
 def output_sizes(t: Transposed, value: Any, rank: int) -> tuple[int, ...] | None:
@@ -95,7 +79,7 @@ def output_sizes(t: Transposed, value: Any, rank: int) -> tuple[int, ...] | None
 def transposed_shape(t: Transposed, x: Shape, weight: Shape, bias: Shape | None, output_size: Any = None) -> Shape:
     """Checks the shapes of a transposed convolution and returns that of its result; sizes may be names or None."""
     n, op = t.axes, t.op
-    space = [_letter(n, axis) for axis in range(n)]
+    space = [letter(n, axis) for axis in range(n)]
     inner = [*space, "c"] if t.last else ["c", *space]
     if len(x) not in (n + 1, n + 2):
         raise ShapeError(
@@ -105,15 +89,8 @@ def transposed_shape(t: Transposed, x: Shape, weight: Shape, bias: Shape | None,
         kernel = ", ".join(f"k{letter}" for letter in space)
         raise ShapeError(f"{op}: weight has shape {weight}: expected (c, o / groups, {kernel}), in every layout")
     channels, sizes = (x[-1], x[-1 - n : -1]) if t.last else (x[-1 - n], x[-n:])
-    if differ(channels, weight[0]):
-        raise ShapeError(f"{op}: weight has {weight[0]} input channels, x {x} has {channels}: expected as many")
-    if isinstance(weight[0], int) and weight[0] % t.groups:
-        raise ShapeError(f"{op}: weight has {weight[0]} input channels: expected a multiple of groups={t.groups}")
-    if any(k == 0 for k in weight[2:]):
-        raise ShapeError(f"{op}: weight has shape {weight}: expected a kernel of at least 1 along every axis")
-    out_channels = weight[1] * t.groups if isinstance(weight[1], int) else None
-    if bias is not None:
-        same_shape(op, "bias", bias, (out_channels,), f"one value an output channel of weight {weight} with groups={t.groups}")
+    out_channels = transposed_channels_rule(op, x, channels, weight, t.groups)
+    bias_rule(op, bias, out_channels, weight, t.groups)
     wanted = output_sizes(t, output_size, len(x))
     if wanted is not None:
         t = t._replace(extra=None)  # it follows from the size
@@ -123,27 +100,20 @@ def transposed_shape(t: Transposed, x: Shape, weight: Shape, bias: Shape | None,
 
 def _size(t: Transposed, axis: int, size: Dim, kernel: Dim, wanted: tuple[int, ...] | None) -> Dim:
     """Positions of the result along one axis."""
-    stride, name = t.stride[axis], _letter(t.axes, axis)
+    stride, name = t.stride[axis], letter(t.axes, axis)
     if not isinstance(kernel, int):
         return None if wanted is None else wanted[axis]
-    cut = crop(t, axis, kernel)
-    more = t.dilation[axis] * (kernel - 1) + 1 - cut.before - cut.after + cut.extra
-    if not isinstance(size, int):
-        return wanted[axis] if wanted is not None else size if stride == 1 and more == 1 else None
-    least = (size - 1) * stride + more
-    if wanted is not None:
-        if not least <= wanted[axis] < least + stride:
-            raise ShapeError(
-                f"{t.op}: output_size is {wanted}: expected {least} to {least + stride - 1} along {name}, "
-                f"for an input of {size}, stride {stride} and a kernel of {kernel}"
-            )
-        return wanted[axis]
-    if least < 0 or (least < 1 and size):
+    cut, reach = crop(t, axis, kernel), t.dilation[axis] * (kernel - 1) + 1
+    if wanted is None or not isinstance(size, int):
+        found = transposed_size(t.op, name, size, stride, reach, cut[:2], cut.extra)
+        return found if wanted is None else wanted[axis]
+    least = (size - 1) * stride + reach - cut.before - cut.after + cut.extra
+    if not least <= wanted[axis] < least + stride:
         raise ShapeError(
-            f"{t.op}: x has size {size} along {name}, and {least} positions are left of the result after padding "
-            f"({cut.before}, {cut.after}): expected at least 1"
+            f"{t.op}: output_size is {wanted}: expected {least} to {least + stride - 1} along {name}, "
+            f"for an input of {size}, stride {stride} and a kernel of {kernel}"
         )
-    return least
+    return wanted[axis]
 
 
 def transposed_plan(t: Transposed, x: tuple[int, ...], weight: tuple[int, ...], shape: tuple[int, ...]) -> Plan:
@@ -159,7 +129,3 @@ def transposed_plan(t: Transposed, x: tuple[int, ...], weight: tuple[int, ...], 
     for axis, kernel in enumerate(weight[2:]):
         pads += crop(t, axis, kernel)[:2]
     return Plan(x5, out5, tuple(pads), shape, 0, (t.last, t.last))
-
-
-def _letter(axes: int, axis: int) -> str:
-    return "l" if axes == 1 else "dhw"[3 - axes + axis]

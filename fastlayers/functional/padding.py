@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._convolutions import most_padding, padded_size
 from .._tuples import NamedTuple
 from ..errors import ShapeError
 from ..graph.arrays import as_float32, contiguous, empty
@@ -58,18 +59,13 @@ def _pairs(ndim: int, pad: tuple[int, ...]) -> list[tuple[int, int]]:
 
 
 def _size(axis: int, size: Dim, before: int, after: int, mode: str) -> Dim:
-    if not isinstance(size, int):
-        return size if before + after == 0 else None
-    if mode in ("constant", "zeros"):
-        if size + min(before, 0) + min(after, 0) < 0:
+    if mode not in ("constant", "zeros") and isinstance(size, int):
+        most = most_padding(size, mode)
+        if not 0 <= min(before, after) <= max(before, after) <= most:
             raise ShapeError(
-                f"pad: ({before}, {after}) cuts more than there is from size {size} along axis {axis}: expected a size >= 0"
+                f"pad: ({before}, {after}) along axis {axis} of size {size}: expected 0 to {most} with mode={mode!r}"
             )
-        return size + before + after
-    most = {"reflect": max(size - 1, 0), "replicate": math.inf if size else 0, "circular": size}[mode]
-    if not 0 <= min(before, after) <= max(before, after) <= most:
-        raise ShapeError(f"pad: ({before}, {after}) along axis {axis} of size {size}: expected 0 to {most} with mode={mode!r}")
-    return size + before + after
+    return padded_size("pad", axis, size, before, after)
 
 
 def _plain(attributes: dict[str, Any]) -> None:

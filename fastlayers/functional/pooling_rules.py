@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .._convolutions import window_sizes
 from .._tuples import NamedTuple
-from .._windows import same_padding, windows_along
+from .._windows import same_padding
 from ..errors import ShapeError, UnsupportedError
 from ..graph.arrays import as_float32, empty
 from ..graph.record import record
@@ -76,21 +77,8 @@ def image(op: str, x: Shape, axes: int, last: bool) -> tuple[Dim, ...]:
 def pool_shape(p: Pool, x: Shape) -> Shape:
     """Checks the shape of x and returns that of the result; sizes may be names or None."""
     sizes = image(p.op, x, p.axes, p.last)
-    out = tuple(_size(p, axis, size) for axis, size in enumerate(sizes))
+    out = window_sizes(p.op, sizes, p.kernel, p.stride, p.dilation, p.padding, ceil=p.ceil)
     return (*x[: -1 - p.axes], *out, x[-1]) if p.last else (*x[: -p.axes], *out)
-
-
-def _size(p: Pool, axis: int, size: Dim) -> Dim:
-    """Windows along one axis."""
-    stride, reach = p.stride[axis], p.reach[axis]
-    pads = None if p.padding is None else p.padding[axis]
-    found = windows_along(size, pads, reach, stride, p.ceil)
-    if pads is not None and isinstance(size, int) and (found == -1 or (size == 0 and sum(pads) < reach)):
-        raise ShapeError(
-            f"{p.op}: x has size {size} along {'dhw'[3 - p.axes + axis]}, {size + sum(pads)} with padding: "
-            f"expected at least {reach}, what a window of {p.kernel[axis]} with dilation {p.dilation[axis]} covers"
-        )
-    return found
 
 
 def pool_pads(p: Pool, x: Sequence[int]) -> tuple[int, ...]:

@@ -4,13 +4,14 @@ ConvTranspose, `output_size`: sizes of the result's space, where pads say what i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._convolutions import bias_rule, channels_rule, kernel_rule, letter, transposed_channels_rule, transposed_size
+from .._windows import halves
 from ..kernels.conv_choice import kernel_for
 from ..kernels.table import BINARY, PAD_MODES, Activation
 from ._base import FLOAT32, Spec, View, register
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .builder import Builder, Ref
 
 _ZEROS = PAD_MODES["zeros"]
+_NAMES = {code: name for name, code in PAD_MODES.items()}
 _MODES: dict[int, Any] = {0: "constant", 1: "reflect", 2: "edge", 3: "wrap"}  # as numpy calls them
 _EACH: tuple[Any, ...] = (slice(None), slice(None))  # every image and channel
 
@@ -40,6 +42,7 @@ def _parts(n: View) -> tuple[Any, Any, Window | None]:
         raise n.fail(f"kernel_shape is {tuple(kernel)}, the weights have shape {w}: expected the same sizes")
     if len(w) < 3 or (x is not None and len(x) != len(w)):
         raise n.fail(f"x has shape {x}, the weights {w}: expected as many axes, three at least")
+    kernel_rule(n.where, w)
     return x, w, window(n, tuple(kernel), None if x is None else spatial(x, n.get("x_last", False)))  # type: ignore[arg-type]
 
 
@@ -48,33 +51,17 @@ def conv_infer(n: View) -> list[Spec]:
     if x is None or place is None:
         return [Spec(None if w is None else (None,) * len(w), n.spec(0).dtype)]
     last = n.get("x_last", False)
-    channels, groups = x[-1 if last else 1], n.get("group", 1)
-    if isinstance(channels, int) and isinstance(w[1], int) and channels != w[1] * groups:
-        raise n.fail(
-            f"x has {channels} channels, the weights have shape {w}, group={groups}: expected {w[1]} * {groups} channels"
-        )
-    if groups < 1 or (isinstance(w[0], int) and w[0] % groups):
-        raise n.fail(f"group is {groups}, the weights have shape {w}: expected a divisor of {w[0]}")
-    if n.has(2) and n.shape(2) is not None and (len(n.shape(2)) != 1 or _differ(n.shape(2)[0], w[0])):  # type: ignore[arg-type, index]
-        raise n.fail(f"the bias has shape {n.shape(2)}: expected ({w[0]},)")
-    own = _own(n, x, w[0], place)
-    mode = n.get("pad_mode", _ZEROS)
-    if mode != _ZEROS:
-        if mode not in _MODES:
-            raise n.fail(f"pad_mode is {mode!r}: expected one of {tuple(_MODES)}")
-        for size, pads in zip(spatial(x, last), place.pads or (), strict=False):
-            if isinstance(size, int) and max(pads) > ((math.inf if size else 0) if mode == 2 else max(size - (mode == 1), 0)):
-                raise n.fail(f"x has shape {x}: cannot be padded by {pads} in mode {_MODES[mode]!r}")
-    return [Spec(widened(n, own), n.spec(0).dtype)]
+    channels_rule(n.where, x, x[-1 if last else 1], w, n.get("group", 1))
+    bias_rule(n.where, n.shape(2) if n.has(2) else None, w[0], w)
+    if n.get("pad_mode", _ZEROS) not in _MODES:
+        raise n.fail(f"pad_mode is {n.get('pad_mode')!r}: expected one of {tuple(_MODES)}")
+    return [Spec(widened(n, _own(n, x, w[0], place)), n.spec(0).dtype)]
 
 
 def _own(n: View, x: Any, channels: Any, place: Window) -> Any:
     """The shape of the convolution itself, before a residual is added."""
-    return arranged(x[0], channels, conv_size(n, spatial(x, n.get("x_last", False)), place), n.get("out_last", False))
-
-
-def _differ(a: Any, b: Any) -> bool:
-    return isinstance(a, int) and isinstance(b, int) and a != b
+    sizes = conv_size(n, spatial(x, n.get("x_last", False)), place, mode=_NAMES[n.get("pad_mode", _ZEROS)])
+    return arranged(x[0], channels, sizes, n.get("out_last", False))
 
 
 def conv_lower(n: View, b: Builder) -> Any:
@@ -193,25 +180,18 @@ def _transposed(n: View, x: Any, w: Any) -> tuple[Window, tuple[Any, ...], tuple
     place = window(n, kernel, None) if auto in ("NOTSET", "", "VALID") else window(_without_auto(n), kernel, None)
     extra = tuple(n.get("output_padding") or (0,) * axes)
     space = spatial(x, n.get("x_last", False))
-    full = [
-        s * (d - 1) + e + r if isinstance(d, int) else None
-        for d, s, e, r in zip(space, place.stride, extra, place.reach, strict=True)
-    ]
+    steps = list(zip(space, place.stride, place.reach, extra, strict=True))
     if shape or auto in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = (
-            list(shape[-axes:])
-            if shape
-            else [d * s if isinstance(d, int) else None for d, s in zip(space, place.stride, strict=True)]
-        )
-        if any(f is None for f in full) or any(v is None for v in wanted):
-            return place, tuple(wanted), None
-        pads = []
-        for f, want in zip(full, wanted, strict=True):
-            total = f - want  # type: ignore[operator]
-            pads.append((total - total // 2, total // 2) if auto != "SAME_UPPER" else (total // 2, total - total // 2))
-        return place, tuple(wanted), tuple(pads)
-    sizes = tuple(None if f is None else f - p - q for f, (p, q) in zip(full, place.pads or (), strict=True))
-    return place, tuple(n.get("output_size") or sizes), place.pads
+        wanted = tuple(shape[-axes:]) if shape else tuple(d * s if isinstance(d, int) else None for d, s, _, _ in steps)
+        if any(not isinstance(d, int) for d in space):
+            return place, wanted, None
+        totals = [s * (d - 1) + e + r - want for (d, s, r, e), want in zip(steps, wanted, strict=True)]  # type: ignore[operator]
+        return place, wanted, tuple(halves(total, auto != "SAME_UPPER") for total in totals)
+    if n.get("output_size"):
+        return place, tuple(n.get("output_size")), place.pads
+    pads = place.pads or ()
+    sizes = (transposed_size(n.where, letter(axes, axis), d, s, r, pads[axis], e) for axis, (d, s, r, e) in enumerate(steps))
+    return place, tuple(sizes), place.pads
 
 
 def _without_auto(n: View) -> View:
@@ -227,17 +207,11 @@ def conv_transpose_infer(n: View) -> list[Spec]:
         return [Spec(None if x is None else (None,) * len(x), n.spec(0).dtype)]
     if len(x) != len(w) or len(x) < 3:
         raise n.fail(f"x has shape {x}, the weights {w}: expected as many axes, three at least")
-    groups, channels = n.get("group", 1), x[-1 if n.get("x_last", False) else 1]
-    if _differ(channels, w[0]) or groups < 1 or (isinstance(w[0], int) and w[0] % groups):
-        raise n.fail(
-            f"x has shape {x}, the weights {w}, group={groups}: expected {channels} = {w[0]} channels, and group to divide it"
-        )
+    made = transposed_channels_rule(n.where, x, x[-1 if n.get("x_last", False) else 1], w, n.get("group", 1))
+    bias_rule(n.where, n.shape(2) if n.has(2) else None, made, w, n.get("group", 1))
     _, sizes, _ = _transposed(n, x, w)
     if any(isinstance(s, int) and s < 0 for s in sizes):
         raise n.fail(f"the result would have the sizes {sizes}: the padding is larger than it")
-    made = w[1] * groups if isinstance(w[1], int) else None
-    if n.has(2) and n.shape(2) is not None and (len(n.shape(2)) != 1 or _differ(n.shape(2)[0], made)):  # type: ignore[arg-type, index]
-        raise n.fail(f"the bias has shape {n.shape(2)}: expected ({made},)")
     return [Spec(arranged(x[0], made, sizes, n.get("out_last", False)), n.spec(0).dtype)]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Dim
+from .._convolutions import padded_size
 from ._base import Spec, View, register, unknown
 from ._traits import Traits
 from .calls import MOST_AXES, copy, move, number, strides_of
@@ -54,13 +54,8 @@ def _pad_infer(n: View) -> list[Spec]:
         return [Spec(None, dtype)]
     if pads is None or (n.has(3) and axes is None):
         return [unknown(len(shape), dtype)]
-    sizes: list[Dim] = []
-    for size, (before, after) in zip(shape, _pads(n, len(shape), pads, axes), strict=True):
-        new = size + before + after if isinstance(size, int) else size if before == after == 0 else None
-        if isinstance(new, int) and new < 0:
-            raise n.fail(f"x has shape {shape}: pads {tuple(pads)} would take away more than there is")
-        sizes.append(new)
-    return [Spec(tuple(sizes), dtype)]
+    pairs = enumerate(zip(shape, _pads(n, len(shape), pads, axes), strict=True))
+    return [Spec(tuple(padded_size(n.where, axis, size, *pair) for axis, (size, pair) in pairs), dtype)]
 
 
 def _pad_run(n: View, x: np.ndarray, pads: np.ndarray, value: np.ndarray | None = None, axes: np.ndarray | None = None) -> Arrays:

@@ -10,8 +10,9 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
+from .._convolutions import window_sizes
 from .._tuples import NamedTuple
-from .._windows import same_padding, windows_along
+from .._windows import same_padding
 from ..errors import LimitError
 from ..ir.graph import Dim, Shape
 from ._base import View
@@ -94,12 +95,14 @@ def window(n: View, kernel: Sequence[int], space: Sequence[Dim] | None) -> Windo
     return Window(tuple(kernel), stride, dilation, pads)
 
 
-def conv_size(n: View, space: Sequence[Dim], place: Window, ceil: bool = False) -> tuple[Dim, ...]:
+def conv_size(n: View, space: Sequence[Dim], place: Window, ceil: bool = False, mode: str = "zeros") -> tuple[Dim, ...]:
     """Sizes of the result. With `ceil` a last window may overhang, but not begin after the image and its padding before."""
     if n.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
-        made: tuple[Dim, ...] = tuple(windows_along(d, None, 1, s) for d, s in zip(space, place.stride, strict=True))
+        if place.pads is not None and mode != "zeros":
+            window_sizes(n.where, space, place.kernel, place.stride, place.dilation, place.pads, mode)
+        made = window_sizes(n.where, space, place.kernel, place.stride, place.dilation, None)
     else:
-        made = _placed(n, space, place, ceil)
+        made = window_sizes(n.where, space, place.kernel, place.stride, place.dilation, place.pads, mode, ceil)
     if place.pads is not None and all(isinstance(d, int) for d in (*space, *made)):
         spans = [  # with what a last window overhangs
             max(d + before + after, (size - 1) * s + reach)  # type: ignore[operator]
@@ -123,16 +126,6 @@ def check_work(n: View, work: int, real: int) -> None:
     """Raises where so many values are read that each of the `real` ones would be read absurdly often."""
     if work > max(_FREE_WORK, _MOST_OVERLAP * real):
         raise LimitError(f"{n.where}: its windows read {work} values, where input and result have {real}")
-
-
-def _placed(n: View, space: Sequence[Dim], place: Window, ceil: bool) -> tuple[Dim, ...]:
-    sizes: list[Dim] = []
-    for d, s, reach, (before, after) in zip(space, place.stride, place.reach, place.pads or (), strict=True):
-        found = windows_along(d, (before, after), reach, s, ceil)
-        if found == -1:
-            raise n.fail(f"a window of {reach} positions does not fit into {d} + {before} + {after}")
-        sizes.append(found)
-    return tuple(sizes)
 
 
 def three(values: Sequence[int], fill: int = 1) -> tuple[int, ...]:

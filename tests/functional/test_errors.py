@@ -142,13 +142,13 @@ CALLS: dict[str, tuple[Any, Call, type[Exception], str]] = {
         x3,
         lambda x: F.conv1d(x, w1, padding=8, padding_mode="reflect"),
         fl.ShapeError,
-        r"padding \(8, 8\) along w: expected at most 7",
+        r"padding \(8, 8\) along l: expected at most 7",
     ),
     "conv too small": (
         x3,
         lambda x: F.conv1d(x, w1, dilation=4),
         fl.ShapeError,
-        "conv1d: x has size 8 along w, 8 with padding: expected at least 9",
+        "conv1d: x has size 8 along l, 8 with padding: expected at least 9",
     ),
     "conv residual": (
         x3,

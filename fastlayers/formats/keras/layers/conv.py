@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._windows import cropped_to
 from ..activations import activated, known
 from ..build import Build, Tensor
 from ..layer import Layer, layer
@@ -199,14 +200,9 @@ def _crops(
     size: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...], extra: tuple[int, ...] | None, same: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """What is cropped (befores, then afters), and what is added after, so that sizes are those of Keras' documentation."""
-    before, after, more = [], [], []
-    for i, (k, s, d) in enumerate(zip(size, stride, dilation, strict=True)):
-        reach = d * (k - 1) + 1
-        # How much longer the full result, (n - 1) s + reach, is than the wanted one.
-        cut = reach - s if same else min(reach - s, 0)  # n s, or n s + max(reach - s, 0), are wanted
-        total = cut if extra is None else (reach // 2 * 2 if same else 0) - extra[i]
-        first = max(total // 2, 0)
-        before.append(first)
-        after.append(max(total - first, 0))
-        more.append(max(first - total, 0))
-    return (*before, *after), tuple(more)
+    crops = [
+        cropped_to(d * (k - 1) + 1, s, same, None if extra is None else extra[i])
+        for i, (k, s, d) in enumerate(zip(size, stride, dilation, strict=True))
+    ]
+    before, after, more = zip(*crops, strict=True)
+    return (*before, *after), more

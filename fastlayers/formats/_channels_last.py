@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ._emit import Emit
+from .._windows import Crop, cropped_to, same_padding
+from ..operators.graphs import GraphBuilder
 
 __all__ = ["Padding", "conv", "conv_transpose", "depth_to_space", "padded", "pool", "resize", "space_to_depth"]
 
@@ -25,7 +26,7 @@ def padded(padding: Padding) -> dict[str, Any]:
 
 
 def conv(
-    e: Emit, x: str, weight: str, bias: str | None, strides: Sequence[int], dilations: Sequence[int], padding: Padding,
+    e: GraphBuilder, x: str, weight: str, bias: str | None, strides: Sequence[int], dilations: Sequence[int], padding: Padding,
     groups: int = 1, out: str = "",
 ) -> str:  # fmt: skip
     """x (n, *space, c), weight (o, c / groups, *kernel), bias (o,) -> (n, *space, o)."""
@@ -36,7 +37,7 @@ def conv(
 
 
 def conv_transpose(
-    e: Emit, x: str, weight: str, bias: str | None, strides: Sequence[int], dilations: Sequence[int], same: bool,
+    e: GraphBuilder, x: str, weight: str, bias: str | None, strides: Sequence[int], dilations: Sequence[int], same: bool,
     sizes: Sequence[int | None] | None = None, out: str = "",
 ) -> str:  # fmt: skip
     """x (n, *space, c), weight (c, o, *kernel), bias (o,) -> (n, *sizes, o).
@@ -46,22 +47,18 @@ def conv_transpose(
     """
     kernel = e.shape(weight)
     assert kernel is not None
-    reach = [d * (int(k) - 1) + 1 for k, d in zip(kernel[2:], dilations, strict=True)]  # type: ignore[arg-type]
+    reach = [d * (int(k) - 1) + 1 for k, d in zip(kernel[2:], dilations, strict=True)]
     space = (e.shape(x) or (None,) * len(kernel))[1:-1]
-    before, after, more = [], [], []
+    crops: list[Crop] = []
     for i, (s, r) in enumerate(zip(strides, reach, strict=True)):
         want, size = None if sizes is None else sizes[i], space[i]
         if want is None or not isinstance(size, int):
-            total = max(r - s, 0) if same else 0
-            before.append(total // 2)
-            after.append(total - total // 2)
-            more.append(max(s - r, 0))
+            crops.append(cropped_to(r, s, same))
             continue
-        lead = max((-(-want // s) - 1) * s + r - want, 0) // 2 if same else 0
+        lead = same_padding(want, r, s)[0] if same else 0
         rest = s * (size - 1) + r - lead - want
-        before.append(lead)
-        after.append(max(rest, 0))
-        more.append(max(-rest, 0))
+        crops.append(Crop(lead, max(rest, 0), max(-rest, 0)))
+    before, after, more = zip(*crops, strict=True)
     return e.node(
         "ConvTranspose", x, weight, bias, out=out, strides=tuple(strides), dilations=tuple(dilations),
         pads=(*before, *after), output_padding=tuple(more), x_last=True, out_last=True,
@@ -69,13 +66,13 @@ def conv_transpose(
 
 
 def pool(
-    e: Emit, op: str, x: str, kernel: Sequence[int], strides: Sequence[int], padding: Padding, out: str = "", **more: Any
+    e: GraphBuilder, op: str, x: str, kernel: Sequence[int], strides: Sequence[int], padding: Padding, out: str = "", **more: Any
 ) -> str:
     """MaxPool, AveragePool or LpPool; an average leaves padding out."""
     return e.node(op, x, out=out, kernel_shape=tuple(kernel), strides=tuple(strides), x_last=True, **padded(padding), **more)
 
 
-def resize(e: Emit, x: str, sizes: str, mode: str, align_corners: bool, half_pixel: bool, out: str = "") -> str:
+def resize(e: GraphBuilder, x: str, sizes: str, mode: str, align_corners: bool, half_pixel: bool, out: str = "") -> str:
     """Resamples (n, h, w, c) to `sizes`, two integers. mode: "linear" or "nearest". `half_pixel`: as TensorFlow 2 does, not 1."""
     coordinates = "align_corners" if align_corners else "half_pixel" if half_pixel else "asymmetric"
     # TensorFlow takes the floor of (i + 0.5) * scale, where ONNX has taken 0.5 away before it rounds.
@@ -86,21 +83,21 @@ def resize(e: Emit, x: str, sizes: str, mode: str, align_corners: bool, half_pix
     )  # fmt: skip
 
 
-def _reshape(e: Emit, x: str, sizes: Sequence[int], out: str = "") -> str:
+def _reshape(e: GraphBuilder, x: str, sizes: Sequence[int], out: str = "") -> str:
     return e.node("Reshape", x, e.ints(sizes), out=out)
 
 
-def depth_to_space(e: Emit, x: str, block: int, out: str = "") -> str:
+def depth_to_space(e: GraphBuilder, x: str, block: int, out: str = "") -> str:
     """(n, h, w, block² c) -> (n, block h, block w, c)."""
     return _moved(e, x, block, False, out)
 
 
-def space_to_depth(e: Emit, x: str, block: int, out: str = "") -> str:
+def space_to_depth(e: GraphBuilder, x: str, block: int, out: str = "") -> str:
     """(n, block h, block w, c) -> (n, h, w, block² c)."""
     return _moved(e, x, block, True, out)
 
 
-def _moved(e: Emit, x: str, block: int, deep: bool, out: str) -> str:
+def _moved(e: GraphBuilder, x: str, block: int, deep: bool, out: str) -> str:
     shape = e.shape(x)
     if shape is None or len(shape) != 4 or not all(isinstance(d, int) for d in shape[1:]):
         # Sizes that only the run knows: the operators of ONNX find them.

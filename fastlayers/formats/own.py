@@ -22,6 +22,7 @@ import numpy as np
 
 from ..errors import FormatError, LimitError, UnsupportedError
 from ..ir.graph import Graph, Node, Value
+from ..ir.names import Names
 from ..operators.families import CONTROL
 from . import safetensors
 from .budget import Budget
@@ -51,6 +52,7 @@ class _Writer:
     def __init__(self) -> None:
         self.tensors: dict[str, np.ndarray] = {}
         self._names: dict[int, str] = {}
+        self._unique = Names(mark="~", first=1)
 
     def tensor(self, array: np.ndarray, hint: str) -> str:
         """The name under which an array is stored; the same array is stored once."""
@@ -59,12 +61,8 @@ class _Writer:
             return known
         if array.dtype.name not in DTYPES:
             raise UnsupportedError(f"save: {hint!r} has dtype {array.dtype}, which a safetensors file cannot hold")
-        name, i = hint, 0
-        while name in self.tensors:
-            i += 1
-            name = f"{hint}~{i}"
+        name = self._names[id(array)] = self._unique(hint)
         self.tensors[name] = array
-        self._names[id(array)] = name
         return name
 
     def graph(self, graph: Graph) -> dict[str, Any]:

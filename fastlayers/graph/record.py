@@ -97,13 +97,13 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 
 def cast(x: Symbol, dtype: Any) -> Any:
     """x with its values as another dtype, or x itself."""
-    from ..operators.shapes import DTYPES
+    from ..operators.shapes import NUMBERS
 
     try:
         wanted = np.dtype(dtype)
     except (TypeError, ValueError):
         raise DTypeError(f"trace: astype: dtype is {dtype!r}: expected a boolean, an integer or a real dtype") from None
-    number = next((n for n, d in DTYPES.items() if d == wanted), None)
+    number = NUMBERS.get(wanted)
     if wanted.kind not in "fiub" or number is None:
         raise DTypeError(f"trace: astype: dtype is {wanted}: expected a boolean, an integer or a real dtype")
     return x if x.dtype == wanted else record("Cast", x, to=number)

@@ -9,6 +9,9 @@ import numpy as np
 
 from ..errors import DTypeError, UnsupportedError
 from ..ir.graph import Graph, Node, Value
+from ..ir.names import Names
+from ..operators import Spec
+from ..operators.graphs import GraphBuilder
 from .record import record
 from .symbol import Call, Input, Label, Symbol
 
@@ -104,9 +107,8 @@ class _Builder:
         self._inputs = [symbol for _, symbol in inputs]
         self._weights = weights
         self._names: dict[int, str] = {id(symbol): name for name, symbol in inputs}
-        self._taken: dict[str, int] = {name: 0 for name, _ in inputs}
+        self._e = GraphBuilder(None, Names((name for name, _ in inputs), first=1))
         self._hints: dict[Label, str] = {}
-        self._constants: dict[str, np.ndarray] = {}
         self._kept: list[Any] = []  # so that no id is used twice
 
     def build(self, outputs: list[tuple[str, Symbol]], named: bool) -> Graph:
@@ -116,8 +118,7 @@ class _Builder:
         if named:
             for name, symbol in outputs:
                 if symbol.call is not None and id(symbol) not in fixed:
-                    fixed[id(symbol)] = self._unique(name)
-        nodes, values = [], {}
+                    fixed[id(symbol)] = self._e.name(name)
         for call in calls:
             hint = self._hint(call)
             made = []
@@ -128,16 +129,14 @@ class _Builder:
                     self._kept.append(result)
                 made.append(name)
                 if name:
-                    values[name] = Value(name, *spec)
+                    self._e.specs[name] = Spec(*spec)
             names = tuple(self._input(value) for value in call.inputs)
-            nodes.append(Node(call.op, names, tuple(made), call.attributes))
+            self._e.nodes.append(Node(call.op, names, tuple(made), call.attributes))
 
         def value(symbol: Symbol) -> Value:
             return Value(self._names[id(symbol)], symbol.shape, symbol.dtype)
 
-        return Graph(
-            tuple(value(s) for s in self._inputs), tuple(value(s) for _, s in outputs), tuple(nodes), self._constants, values
-        )
+        return self._e.graph([value(s) for s in self._inputs], [value(s) for _, s in outputs])
 
     def _calls(self, outputs: list[Symbol]) -> list[Call]:
         """Every call that the outputs need, in the order in which they were recorded, which can be run."""
@@ -159,9 +158,9 @@ class _Builder:
     def _hint(self, call: Call) -> str:
         """The name of the function that recorded the operator, one for all of its operators; else that of the operator."""
         if call.label is None:
-            return self._unique(call.op)
+            return self._e.name(call.op)
         if call.label not in self._hints:
-            self._hints[call.label] = self._unique(call.label.name)
+            self._hints[call.label] = self._e.name(call.label.name)
         return self._hints[call.label]
 
     def _output(self, call: Call, hint: str, i: int, needed: bool) -> str:
@@ -170,31 +169,16 @@ class _Builder:
             return hint if len(call.specs) == 1 else f"{hint}.{i}"
         if i in call.places:
             return hint if call.places[i] < 0 else f"{hint}.{call.places[i]}"
-        return self._unique(f"{hint}~") if needed else ""
+        return self._e.name(f"{hint}~") if needed else ""
 
     def _input(self, value: Any) -> str | None:
         if value is None:
             return None
         if id(value) in self._names:
             return self._names[id(value)]
-        name = self._unique(self._weights[id(value)][0] if id(value) in self._weights else "const")
         self._kept.append(value)
         from .arrays import is_constant  # functional imports this package
 
-        frozen = value if is_constant(value) else value.copy()
-        frozen.flags.writeable = False
-        self._constants[name] = frozen
-        self._names[id(value)] = name
+        hint = self._weights[id(value)][0] if id(value) in self._weights else "const"
+        name = self._names[id(value)] = self._e.constant(value if is_constant(value) else value.copy(), hint)
         return name
-
-    def _unique(self, name: str) -> str:
-        """The name itself the first time, then with a number."""
-        count = self._taken.get(name)
-        self._taken[name] = 0 if count is None else count + 1
-        return name if count is None else self._unique_after(name)
-
-    def _unique_after(self, name: str) -> str:
-        while (candidate := f"{name}_{self._taken[name]}") in self._taken:
-            self._taken[name] += 1
-        self._taken[candidate] = 0
-        return candidate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Reversible
 from types import MappingProxyType
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from .._tuples import NamedTuple
 
-__all__ = ["Dim", "Graph", "Node", "Shape", "Value", "captured", "free"]
+__all__ = ["Dim", "Graph", "Node", "Shape", "Value", "captured", "free", "needed"]
 
 # A size, the name of a size that is known only when the graph runs, or None for an unknown one.
 Dim = int | str | None
@@ -128,3 +128,15 @@ def free(graph: Graph) -> set[str]:
         own.update(node.outputs)
     found.update(v.name for v in graph.outputs if v.name not in own)
     return found
+
+
+def needed(nodes: Reversible[Node | None], wanted: Iterable[str]) -> tuple[tuple[Node, ...], set[str]]:
+    """The nodes, in their order, that lead to the values that are wanted; and the names of all values that these need."""
+    names = set(wanted)
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        if node is not None and not names.isdisjoint(node.outputs):
+            kept.append(node)
+            names.update(name for name in node.inputs if name)
+            names |= captured(node)
+    return tuple(reversed(kept)), names

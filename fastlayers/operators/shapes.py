@@ -36,6 +36,7 @@ DTYPES: dict[int, np.dtype[Any]] = {
         (10, "float16"), (11, "float64"), (12, "uint32"), (13, "uint64"), (14, "complex64"), (15, "complex128"),
     )
 }  # fmt: skip
+NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 
 STRING = np.dtype(object)
 KINDS = {"f": "floats", "i": "integers", "u": "unsigned integers", "b": "booleans", "c": "complex numbers", "O": "strings"}

@@ -11,40 +11,44 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Graph, Node, captured
+from ..ir.graph import Graph, Node, captured, needed
+from ..ir.names import Names
 from ..kernels.table import Activation
-from ..operators import Spec, Traits, View, traits_of
+from ..operators import Spec, Traits, traits_of
+from ..operators.graphs import Values
 
 __all__ = ["Net", "merged"]
 
 
-class Net:
+class Net(Values):
     """Nodes by position (None where one was taken out), with maps from names to positions.
 
     `specs` holds what is known of values; a pass may rely on an entry, and must live without.
     """
 
     def __init__(self, graph: Graph, outer: Mapping[str, np.ndarray], specs: Mapping[str, Spec]) -> None:
+        super().__init__(Names((*graph.constants, *outer, *(v.name for v in graph.inputs)), "~", 0))
+        self.names.take(name for node in graph.nodes for name in node.outputs)
         self.source = graph
-        self.constants: dict[str, np.ndarray] = dict(graph.constants)
+        self.constants.update(graph.constants)
         self.known: Mapping[str, np.ndarray] = ChainMap(self.constants, outer) if outer else self.constants  # type: ignore[arg-type]
-        self.specs: dict[str, Spec] = {**specs, **{v.name: Spec(v.shape, v.dtype) for v in graph.inputs if v.kind == "tensor"}}
+        self.specs.update(specs)
+        self.specs.update((v.name, Spec(v.shape, v.dtype)) for v in graph.inputs if v.kind == "tensor")
         self.nodes: list[Node | None] = []
         self.ops: set[str] = set()  # operators that nodes have, or have had
         self.made: dict[str, int] = {}
         self.readers: dict[str, list[int]] = {}
         self.kept: set[str] = {v.name for v in graph.outputs}
-        self._fresh = 0
 
     # ---- asking -----------------------------------------------------------------------------------------------------
 
-    def constant(self, name: str | None) -> np.ndarray | None:
-        """The array behind a name, if it is constant."""
+    def value(self, name: str | None) -> np.ndarray | None:
+        """The array behind a name, if it is constant, in a graph around this one too."""
         return None if name is None else self.known.get(name)
 
     def scalar(self, name: str | None) -> float | None:
         """A constant of one element as a float."""
-        array = self.constant(name)
+        array = self.value(name)
         return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
     def producer(self, name: str | None) -> Node | None:
@@ -67,26 +71,10 @@ class Net:
             if node is not None and (not ops or node.op in ops):
                 yield i, node
 
-    def spec(self, name: str | None) -> Spec | None:
-        """What is known of a value."""
-        if name is None:
-            return None
-        array = self.known.get(name)
-        return self.specs.get(name) if array is None else Spec(array.shape, array.dtype)
-
-    def rank(self, name: str | None) -> int | None:
-        """The number of axes of a value, if known."""
-        spec = self.spec(name)
-        return None if spec is None or spec.shape is None else len(spec.shape)
-
     def is_float32(self, name: str | None) -> bool:
         """Whether a value is known to be float32."""
         spec = self.spec(name)
         return spec is not None and spec.dtype == np.float32
-
-    def view(self, node: Node) -> View:
-        """A node with what is known of its inputs, as rules of operators take it."""
-        return View(node, [self.spec(name) for name in node.inputs], [self.constant(name) for name in node.inputs])
 
     def traits(self, node: Node) -> Traits:
         """What holds of a node's operator."""
@@ -116,6 +104,7 @@ class Net:
         for name in node.outputs:
             if name:
                 self.made[name] = at
+        self.names.take(node.outputs)
         self.kept.update(captured(node))
 
     def take_out(self, at: int) -> None:
@@ -141,36 +130,17 @@ class Net:
         """Where a node is."""
         return self.made[next(name for name in node.outputs if name)]
 
-    def new_constant(self, array: np.ndarray, hint: str) -> str:
-        """A name for a new constant."""
-        name = f"{hint}~{self._fresh}"
-        while name in self.known or name in self.made:
-            self._fresh += 1
-            name = f"{hint}~{self._fresh}"
-        self._fresh += 1
-        array.flags.writeable = False
-        self.constants[name] = array
-        return name
+    def name(self, hint: str) -> str:
+        """A name for a new value."""
+        return self.names.numbered(hint)
 
     # ---- result -----------------------------------------------------------------------------------------------------
 
     def graph(self) -> Graph:
         """What is left, without nodes and constants that nobody needs."""
-        needed = set(self.kept)
-        nodes: list[Node] = []
-        for node in reversed(self.nodes):
-            if node is not None and any(name in needed for name in node.outputs):
-                nodes.append(node)
-                needed.update(name for name in node.inputs if name is not None)
-                needed |= captured(node)
-        graph = self.source
-        return Graph(
-            graph.inputs,
-            graph.outputs,
-            tuple(reversed(nodes)),
-            {n: a for n, a in self.constants.items() if n in needed},
-            graph.values,
-        )
+        nodes, names = needed(self.nodes, self.kept)
+        graph, constants = self.source, {name: array for name, array in self.constants.items() if name in names}
+        return Graph(graph.inputs, graph.outputs, nodes, constants, graph.values)
 
 
 def merged(node: Node, **changes: Any) -> dict[str, Any]:

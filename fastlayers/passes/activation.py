@@ -35,4 +35,4 @@ def _taken(net: Net, node: Node) -> bool:
     weights = net.traits(node).weights
     # Weights are what the operator wants: those of Affine are kept in float64.
     given = [(i, name) for i, name in enumerate(node.inputs) if name is not None]
-    return all(net.constant(name) is not None if i in weights else net.is_float32(name) for i, name in given)
+    return all(net.value(name) is not None if i in weights else net.is_float32(name) for i, name in given)

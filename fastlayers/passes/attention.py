@@ -38,7 +38,7 @@ def apply(net: Net) -> None:
 def _without_nan(net: Net, choice: Node) -> Node | None:
     """The node whose result a Where is, but for 0 in place of NaN; None if it is another choice, or others read it too."""
     name, test = choice.inputs[2], net.producer(choice.inputs[0])
-    zero, spec = net.constant(choice.inputs[1]), net.spec(name)
+    zero, spec = net.value(choice.inputs[1]), net.spec(name)
     if test is None or test.op != "IsNaN" or test.inputs[0] != name or net.single(choice.inputs[0]) is not choice:
         return None
     if zero is None or zero.size != 1 or zero.reshape(-1)[0] != 0 or spec is None or zero.ndim > len(spec.shape or ()):
@@ -87,7 +87,7 @@ def _scaled(net: Net, name: str | None, reader: Node) -> tuple[str | None, float
             return name, scale, gone
         for i in (1, 0) if maker.op == "Mul" else (1,):
             constant = net.scalar(maker.inputs[i])
-            if constant and (net.constant(maker.inputs[i]).ndim <= 1):  # type: ignore[union-attr]
+            if constant and (net.value(maker.inputs[i]).ndim <= 1):  # type: ignore[union-attr]
                 scale = scale * constant if maker.op == "Mul" else scale / constant
                 gone.append(maker)
                 reader, name = maker, maker.inputs[1 - i]

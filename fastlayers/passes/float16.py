@@ -22,43 +22,44 @@ import numpy as np
 
 from ..errors import Error
 from ..ir.graph import Graph, Node, captured
+from ..ir.names import Names
 from ..operators import FLOAT32, OPERATORS, UNDECIDED, Operator, Spec, View, traits_of
+from ..operators.graphs import GraphBuilder
+from ..operators.shapes import NUMBERS
 from ._net import Net
 
 __all__ = ["computed"]
 
 HALF = np.dtype(np.float16)
-_FLOAT32, _FLOAT16 = 1, 10  # as TensorProto.DataType counts
 
 
 def computed(net: Net, rounds: bool) -> Graph:
     """The net's graph, computed in float32. `rounds`: whether each result is rounded to float16."""
-    return _Change(net, rounds).graph()
+    return _Change(net, rounds).changed()
 
 
-class _Change:
+class _Change(GraphBuilder):
     """Makes the new graph node by node. A float16 value may have two names: its own, and that of the same in float32."""
 
     def __init__(self, net: Net, rounds: bool) -> None:
-        self.net, self.rounds = net, rounds
         self.source = net.graph()
+        super().__init__(None, Names((*net.made, *net.known, *net.specs, *(v.name for v in self.source.inputs)), "~", 0))
+        self.net, self.rounds = net, rounds
         self.outputs = {v.name for v in self.source.outputs}
-        self.nodes: list[Node] = []
-        self.constants = dict(self.source.constants)
+        self.constants.update(self.source.constants)
         self.wide: dict[str, str] = {}  # float16 values that there are in float32
         self.missing: set[str] = set()  # of these, the ones that there are not in float16 yet
-        self.taken = {*net.made, *net.known, *net.specs, *(v.name for v in self.source.inputs)}
 
-    def graph(self) -> Graph:
+    def changed(self) -> Graph:
         """All of it."""
         for node in self.source.nodes:
-            self.node(node)
+            self.visit(node)
         for value in self.source.outputs:
             self.narrow(value.name)
         source = self.source
         return Graph(source.inputs, source.outputs, tuple(self.nodes), self.constants, source.values)
 
-    def node(self, node: Node) -> None:
+    def visit(self, node: Node) -> None:
         """A node, and what it needs before it."""
         halves = [name for name in node.inputs if name is not None and self.is_half(name)]
         operator = OPERATORS.get(node.op)
@@ -96,8 +97,8 @@ class _Change:
         if traits is UNDECIDED or traits.volatile or any(net.spec(name) is None for name in node.inputs if name is not None):
             return False
         given = [net.spec(name) for name in node.inputs]
-        values = [net.constant(name) for name in node.inputs]
-        wider = [None if name is None or net.constant(name) is None else self.array(name) for name in node.inputs]
+        values = [net.value(name) for name in node.inputs]
+        wider = [None if name is None or net.value(name) is None else self.array(name) for name in node.inputs]
         try:
             before = operator.infer(View(node, given, values))
             after = operator.infer(View(node, [None if s is None else _wide(s) for s in given], wider))
@@ -111,7 +112,7 @@ class _Change:
         outputs = []
         for name in node.outputs:
             half = bool(name) and self.is_half(name)
-            outputs.append(self.new(name) if half else name)
+            outputs.append(self.name(f"{name}~float32") if half else name)
             if half:
                 self.wide[name] = outputs[-1]
                 self.missing.add(name)
@@ -126,7 +127,7 @@ class _Change:
 
         It casts what is limited, so that nothing can be too large, or what a Cast from float16 has made.
         """
-        if node.op != "Cast" or node.attributes.get("to") != _FLOAT16 or not self.is_half(node.outputs[0]):
+        if node.op != "Cast" or node.attributes.get("to") != NUMBERS[HALF] or not self.is_half(node.outputs[0]):
             return None
         source, maker = node.inputs[0], self.net.producer(node.inputs[0])
         while source is not None and not self.is_half(source):
@@ -149,16 +150,14 @@ class _Change:
         """The name of a value in float32, if it is float16; else its own."""
         if not self.is_half(name):
             return name
-        found = self.wide.get(name)
-        if found is None:
-            found = self.wide[name] = self.new(name)
-            constant = self.net.constant(name)
+        if name not in self.wide:
+            constant, wide = self.net.value(name), f"{name}~float32"
             if constant is None:
-                self.nodes.append(Node("Cast", (name,), (found,), {"to": _FLOAT32}))
+                self.wide[name] = self.name(wide)
+                self.nodes.append(Node("Cast", (name,), (self.wide[name],), {"to": NUMBERS[FLOAT32]}))
             else:
-                self.constants[found] = constant.astype(FLOAT32)
-                self.constants[found].flags.writeable = False
-        return found
+                self.wide[name] = self.constant(constant.astype(FLOAT32), wide)
+        return self.wide[name]
 
     def array(self, name: str) -> np.ndarray:
         """A constant, in float32 if it is float16."""
@@ -167,16 +166,8 @@ class _Change:
     def narrow(self, name: str) -> None:
         """Sees to it that a value is there in float16."""
         if name in self.missing:
-            self.nodes.append(Node("Cast", (self.wide[name],), (name,), {"to": _FLOAT16}))
+            self.nodes.append(Node("Cast", (self.wide[name],), (name,), {"to": NUMBERS[HALF]}))
             self.missing.remove(name)
-
-    def new(self, name: str) -> str:
-        """A name that nothing has."""
-        found = f"{name}~float32"
-        while found in self.taken:
-            found += "~"
-        self.taken.add(found)
-        return found
 
 
 def _wide(spec: Spec) -> Spec:

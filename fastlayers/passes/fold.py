@@ -113,7 +113,7 @@ class _Fold:
         if any(spec is None and name is not None for spec, name in zip(specs, node.inputs, strict=True)):
             net.append(node)
             return
-        view = View(node, specs, [net.constant(n) for n in node.inputs])
+        view = View(node, specs, [net.value(n) for n in node.inputs])
         results = operator.infer(view)
         ready = all(n is None or v is not None for n, v in zip(node.inputs, view.values, strict=True))
         if operator.traits.shape_only and results and specs[0] is not None and specs[0].static:
@@ -152,7 +152,7 @@ class _Fold:
                 made.flags.writeable = False
                 target = name
                 if name in self.outputs:
-                    target = self.net.new_constant(made, name)
+                    target = self.net.constant(made, name)
                     self.net.append(Node("Identity", (target,), (name,), {}))
                     self.net.specs[name] = spec
                 else:
@@ -160,10 +160,11 @@ class _Fold:
 
     def choice(self, node: Node) -> None:
         net = self.net
-        condition = net.constant(node.inputs[0])
+        condition = net.value(node.inputs[0])
         if condition is not None:
             graph: Graph = node.attributes["then_branch" if condition.reshape(-1)[:1].any() else "else_branch"]
             net.constants.update(graph.constants)
+            net.names.take((*graph.constants, *(name for inner in graph.nodes for name in inner.outputs)))
             self.walk(graph)
             for name, value in zip(node.outputs, graph.outputs, strict=True):
                 if name:

@@ -20,10 +20,10 @@ def apply(net: Net) -> None:
     for at, node in net.each("Gemm"):
         _gemm(net, at, node)
     for at, node in net.each("MatMul"):
-        weight = net.constant(node.inputs[1])
+        weight = net.value(node.inputs[1])
         rank = net.rank(node.inputs[0])
         if weight is not None and weight.ndim == 2 and weight.dtype == np.float32 and net.is_float32(node.inputs[0]) and rank:
-            name = net.new_constant(weight.T, str(node.inputs[1]))  # a view: it is copied when it is packed
+            name = net.constant(weight.T, str(node.inputs[1]))  # a view: it is copied when it is packed
             net.replace(at, Node("Linear", (node.inputs[0], name), node.outputs, {}))
     for at, node in net.each("Add"):
         _bias(net, at, node)
@@ -31,7 +31,7 @@ def apply(net: Net) -> None:
 
 def _gemm(net: Net, at: int, node: Node) -> None:
     get = node.attributes.get
-    weight = net.constant(node.inputs[1])
+    weight = net.value(node.inputs[1])
     if weight is None or weight.ndim != 2 or weight.dtype != np.float32 or get("transA", 0) or not net.is_float32(node.inputs[0]):
         return
     columns = weight.shape[0] if get("transB", 0) else weight.shape[1]
@@ -40,29 +40,29 @@ def _gemm(net: Net, at: int, node: Node) -> None:
     if alpha != 1 or not get("transB", 0):
         ordered = weight if get("transB", 0) else weight.T
         scaled = ordered if alpha == 1 else np.ascontiguousarray(ordered * np.float32(alpha), np.float32)
-        inputs[1] = net.new_constant(scaled, str(node.inputs[1]))
+        inputs[1] = net.constant(scaled, str(node.inputs[1]))
     if len(node.inputs) > 2 and node.inputs[2] is not None:
-        bias = net.constant(node.inputs[2])
+        bias = net.value(node.inputs[2])
         if bias is None or bias.dtype != np.float32 or (bias.ndim == 2 and bias.shape[0] != 1) or bias.size not in (1, columns):
             return
         if beta == 1 and bias.shape == (columns,):
             inputs.append(node.inputs[2])
         else:
             wide = np.broadcast_to(bias.reshape(-1) * np.float32(beta), (columns,))
-            inputs.append(net.new_constant(np.ascontiguousarray(wide, np.float32), str(node.inputs[2])))
+            inputs.append(net.constant(np.ascontiguousarray(wide, np.float32), str(node.inputs[2])))
     net.replace(at, Node("Linear", tuple(inputs), node.outputs, {}))
 
 
 def _bias(net: Net, at: int, node: Node) -> None:
     for i in (0, 1):
-        product, constant = net.producer(node.inputs[i]), net.constant(node.inputs[1 - i])
+        product, constant = net.producer(node.inputs[i]), net.value(node.inputs[1 - i])
         if product is None or product.op != "Linear" or len(product.inputs) != 2 or product.attributes or constant is None:
             continue
-        weight = net.constant(product.inputs[1])
+        weight = net.value(product.inputs[1])
         assert weight is not None
         rank = net.rank(product.inputs[0]) or 0
         fits = constant.shape[-1:] == (weight.shape[0],) and constant.size == weight.shape[0] and constant.ndim <= rank
         if fits and constant.dtype == np.float32 and net.single(product.outputs[0]) is node:
-            bias = net.new_constant(constant.reshape(-1), str(node.inputs[1 - i]))
+            bias = net.constant(constant.reshape(-1), str(node.inputs[1 - i]))
             net.replace(at, Node("Linear", (*product.inputs, bias), node.outputs, {}), product)
             return

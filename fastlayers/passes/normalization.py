@@ -36,7 +36,7 @@ def _mean(net: Net, name: str | None) -> str | None:
     node = net.producer(name)
     if node is None or node.op != "ReduceMean" or not node.attributes.get("keepdims", 1):
         return None
-    axes = net.constant(node.inputs[1]) if len(node.inputs) > 1 else None
+    axes = net.value(node.inputs[1]) if len(node.inputs) > 1 else None
     rank = net.rank(node.inputs[0])
     if axes is None or axes.size != 1 or int(axes.reshape(-1)[0]) not in (-1, (rank or 0) - 1):
         return None
@@ -62,7 +62,7 @@ def _normalized(net: Net, at: int, node: Node) -> None:
         twin = source is not None and source.op == "Sub" and source.inputs[0] == x and _mean(net, source.inputs[1]) == x
         size = (net.spec(x).shape or (None,))[-1]  # type: ignore[union-attr]
         if (by_power or by_product) and twin and isinstance(size, int):
-            ones = net.new_constant(np.ones(size, np.float32), node.outputs[0])
+            ones = net.constant(np.ones(size, np.float32), node.outputs[0])
             net.replace(at, Node("LayerNormalization", (x, ones), node.outputs, {"axis": -1, "epsilon": epsilon}))
             return
 
@@ -72,7 +72,7 @@ def _square(net: Net, name: str | None) -> str | None:
     node = net.producer(name)
     if node is None or "activation" in node.attributes:
         return None
-    power = node.op == "Pow" and net.scalar(node.inputs[1]) == 2 and net.constant(node.inputs[1]).ndim == 0  # type: ignore[union-attr]
+    power = node.op == "Pow" and net.scalar(node.inputs[1]) == 2 and net.value(node.inputs[1]).ndim == 0  # type: ignore[union-attr]
     return node.inputs[0] if power or (node.op == "Mul" and node.inputs[0] == node.inputs[1]) else None
 
 
@@ -89,9 +89,9 @@ def _inverse_root(net: Net, name: str | None) -> str | None:
         return None
     if node.op == "Reciprocal":
         return _root(net, node.inputs[0])
-    if node.op == "Div" and net.scalar(node.inputs[0]) == 1 and net.constant(node.inputs[0]).ndim == 0:  # type: ignore[union-attr]
+    if node.op == "Div" and net.scalar(node.inputs[0]) == 1 and net.value(node.inputs[0]).ndim == 0:  # type: ignore[union-attr]
         return _root(net, node.inputs[1])
-    power = node.op == "Pow" and net.scalar(node.inputs[1]) == -0.5 and net.constant(node.inputs[1]).ndim == 0  # type: ignore[union-attr]
+    power = node.op == "Pow" and net.scalar(node.inputs[1]) == -0.5 and net.value(node.inputs[1]).ndim == 0  # type: ignore[union-attr]
     return node.inputs[0] if power else None
 
 
@@ -111,9 +111,9 @@ def _by_root(net: Net, at: int, node: Node) -> None:
         ):
             continue
         for k in (0, 1):
-            epsilon = net.constant(total.inputs[1 - k])
+            epsilon = net.value(total.inputs[1 - k])
             if epsilon is not None and epsilon.ndim == 0 and x is not None and _square(net, _mean(net, total.inputs[k])) == x:
-                ones = net.new_constant(np.ones(size, np.float32), node.outputs[0])
+                ones = net.constant(np.ones(size, np.float32), node.outputs[0])
                 attributes = {"axis": -1, "epsilon": float(epsilon)}
                 net.replace(at, Node("RMSNormalization", (x, ones), node.outputs, attributes))
                 return
@@ -121,7 +121,7 @@ def _by_root(net: Net, at: int, node: Node) -> None:
 
 def _weights(net: Net, at: int, node: Node) -> None:
     for i in (0, 1):
-        norm, constant = net.producer(node.inputs[i]), net.constant(node.inputs[1 - i])
+        norm, constant = net.producer(node.inputs[i]), net.value(node.inputs[1 - i])
         if (
             norm is None
             or norm.op not in ("LayerNormalization", "RMSNormalization")
@@ -131,7 +131,7 @@ def _weights(net: Net, at: int, node: Node) -> None:
             continue
         if len(norm.inputs) < 2:
             continue
-        scale = net.constant(norm.inputs[1])
+        scale = net.value(norm.inputs[1])
         if (
             scale is None
             or net.single(norm.outputs[0]) is not node
@@ -142,9 +142,9 @@ def _weights(net: Net, at: int, node: Node) -> None:
         if constant.shape[-1:] != scale.shape or (net.rank(norm.inputs[0]) or 0) < constant.ndim:
             continue
         if node.op == "Mul" and len(norm.inputs) == 2 and np.all(scale == 1):
-            inputs = (norm.inputs[0], net.new_constant(constant.reshape(-1), node.outputs[0]))
+            inputs = (norm.inputs[0], net.constant(constant.reshape(-1), node.outputs[0]))
         elif node.op == "Add" and len(norm.inputs) == 2 and norm.op == "LayerNormalization":
-            inputs = (*norm.inputs, net.new_constant(constant.reshape(-1), node.outputs[0]))  # type: ignore[assignment]
+            inputs = (*norm.inputs, net.constant(constant.reshape(-1), node.outputs[0]))  # type: ignore[assignment]
         else:
             continue
         net.replace(at, Node(norm.op, inputs, node.outputs, norm.attributes), norm)

@@ -34,14 +34,14 @@ def apply(net: Net) -> None:
         if before is not None and net.single(x) is node and _into(net, at, node, before, scale, shift, axis):
             continue
         if alone:
-            names = (net.new_constant(scale, node.outputs[0]), net.new_constant(shift, node.outputs[0]))
+            names = (net.constant(scale, node.outputs[0]), net.constant(shift, node.outputs[0]))
             net.replace(at, Node("Affine", (x, *names), node.outputs[:1], {"axis": axis}))
     for at, node in net.each("Affine"):
         _behind(net, at, node)
 
 
 def _normalization(net: Net, node: Node) -> tuple[str | None, np.ndarray, np.ndarray, bool] | None:
-    values = [net.constant(name) for name in node.inputs[1:5]]
+    values = [net.value(name) for name in node.inputs[1:5]]
     if (
         len(values) != 4
         or any(v is None for v in values)
@@ -60,8 +60,8 @@ def _channelwise(net: Net, node: Node) -> tuple[str | None, np.ndarray, np.ndarr
     """
     line = net.traits(node).line
     for i in (0, 1) if line is not None and len(node.inputs) == 2 else ():
-        constant, x = net.constant(node.inputs[1 - i]), node.inputs[i]
-        if constant is None or constant.dtype != np.float32 or net.constant(x) is not None:
+        constant, x = net.value(node.inputs[1 - i]), node.inputs[i]
+        if constant is None or constant.dtype != np.float32 or net.value(x) is not None:
             continue
         before, rank = net.producer(x), net.rank(x)
         # A product of matrices keeps its factors: rounding them in would be another result.
@@ -82,7 +82,7 @@ def _channelwise(net: Net, node: Node) -> tuple[str | None, np.ndarray, np.ndarr
 def _channels(net: Net, node: Node) -> int | None:
     """The number of channels that a node's weights make; None if it has no weights into which factors could go."""
     scaling = net.traits(node).scaling
-    weight = None if scaling is None else net.constant(node.inputs[1])
+    weight = None if scaling is None else net.value(node.inputs[1])
     return None if scaling is None or weight is None else scaling.channels(net.view(node), weight)
 
 
@@ -97,8 +97,8 @@ def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift:
     scaling = net.traits(before).scaling
     if scaling is None or "activation" in before.attributes or len(before.inputs) > 3:
         return False
-    weight = net.constant(before.inputs[1])
-    bias = net.constant(before.inputs[2]) if len(before.inputs) > 2 and before.inputs[2] is not None else None
+    weight = net.value(before.inputs[1])
+    bias = net.value(before.inputs[2]) if len(before.inputs) > 2 and before.inputs[2] is not None else None
     if weight is None or (len(before.inputs) > 2 and before.inputs[2] is not None and bias is None):
         return False
     rank = net.rank(before.inputs[0])
@@ -112,7 +112,7 @@ def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift:
     added = (0 if bias is None else bias.astype(np.float64)) * scale + shift
     if scaling.rounds:
         added = added.astype(np.float32)
-    names = (net.new_constant(made, str(before.inputs[1])), net.new_constant(added, node.outputs[0]))
+    names = (net.constant(made, str(before.inputs[1])), net.constant(added, node.outputs[0]))
     net.replace(at, Node(before.op, (before.inputs[0], *names), node.outputs[:1], before.attributes), before)
     return True
 
@@ -120,12 +120,12 @@ def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift:
 def _behind(net: Net, at: int, node: Node) -> None:
     """Puts an Affine into the weights of the one convolution or linear layer that takes its result."""
     after = net.single(node.outputs[0])
-    scale, shift = net.constant(node.inputs[1]), net.constant(node.inputs[2])
+    scale, shift = net.value(node.inputs[1]), net.value(node.inputs[2])
     if after is None or after.op not in ("Conv", "Linear") or "activation" in node.attributes or scale is None or shift is None:
         return
-    weight = net.constant(after.inputs[1])
+    weight = net.value(after.inputs[1])
     given = after.inputs[2] if len(after.inputs) > 2 else None
-    bias = net.constant(given) if given is not None else np.zeros(0)
+    bias = net.value(given) if given is not None else np.zeros(0)
     rank = net.rank(node.inputs[0])
     x_axis = -1 if after.op == "Linear" or after.attributes.get("x_last", False) else 1
     if weight is None or bias is None or weight.dtype != np.float32 or after.inputs[0] != node.outputs[0] or rank is None:
@@ -143,8 +143,8 @@ def _behind(net: Net, at: int, node: Node) -> None:
     moved = cut.astype(np.float64) * shift.reshape(each.shape)
     added = moved.reshape(weight.shape[0], -1).sum(axis=1) + (bias if given is not None else 0)
     names = (
-        net.new_constant(times(cut, each).reshape(weight.shape), str(after.inputs[1])),
-        net.new_constant(added.astype(np.float32), after.outputs[0]),
+        net.constant(times(cut, each).reshape(weight.shape), str(after.inputs[1])),
+        net.constant(added.astype(np.float32), after.outputs[0]),
     )
     unread(weight)
     net.replace(

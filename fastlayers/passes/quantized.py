@@ -65,9 +65,9 @@ class _Change:
 
     def parameters(self, node: Node, x: str | None, kinds: tuple[Any, ...], channels: bool = False) -> Quant | None:
         net = self.net
-        scale, spec = net.constant(node.inputs[1]), net.spec(x)
+        scale, spec = net.value(node.inputs[1]), net.spec(x)
         zero_name = node.inputs[2] if len(node.inputs) > 2 else None
-        zero = net.constant(zero_name)
+        zero = net.value(zero_name)
         if scale is None or spec is None or spec.dtype not in kinds or (zero_name is not None and zero is None) or x is None:
             return None
         if node.attributes.get("block_size", 0) or scale.dtype != np.float32 or node.attributes.get("output_dtype", 0) > 13:
@@ -78,7 +78,7 @@ class _Change:
             return None
         if zero is None or zero_name is None:
             zero = np.zeros(scale.shape, spec.dtype)
-            zero_name = net.new_constant(zero, f"{node.outputs[0]}/zero")
+            zero_name = net.constant(zero, f"{node.outputs[0]}/zero")
         return Quant(
             x, str(node.inputs[1]), zero_name, scale, zero, None if scale.size == 1 else int(node.attributes.get("axis", 1))
         )
@@ -111,7 +111,7 @@ class _Change:
         first = gone[-1]
         self.net.specs[name] = Spec(self.net.specs[end.outputs[0]].shape, table.dtype)
         place = self.net.position(first)
-        self.put(end, Node("ByteTable", (name, self.net.new_constant(table, name)), end.outputs, {}), *gone[:-1])
+        self.put(end, Node("ByteTable", (name, self.net.constant(table, name)), end.outputs, {}), *gone[:-1])
         self.net.replace(place, inner)
 
     # ---- nodes -----------------------------------------------------------------------------------------------------------------
@@ -142,11 +142,11 @@ class _Change:
         if name is None:
             return True, None
         step = np.broadcast_to(x.scale.reshape(()) * w.scale.reshape(-1), (count,)).astype(np.float64)
-        values = self.net.constant(name)
+        values = self.net.value(name)
         node = self.net.producer(name)
         if values is None and node is not None and node.op == "DequantizeLinear":
-            stored, scale = self.net.constant(node.inputs[0]), self.net.constant(node.inputs[1])
-            zero = self.net.constant(node.inputs[2]) if len(node.inputs) > 2 else None
+            stored, scale = self.net.value(node.inputs[0]), self.net.value(node.inputs[1])
+            zero = self.net.value(node.inputs[2]) if len(node.inputs) > 2 else None
             if stored is None or scale is None or stored.dtype != np.int32 or (zero is not None and zero.any()):
                 return False, None
             if stored.shape == (count,) and np.allclose(scale.reshape(-1), step, rtol=1e-6, atol=0):
@@ -158,12 +158,12 @@ class _Change:
             whole = np.rint(np.broadcast_to(values.reshape(-1).astype(np.float64), (count,)) / step)
         if not (np.abs(whole) < 1 << 31).all():
             return False, None
-        return True, self.net.new_constant(whole.astype(np.int32), str(name))
+        return True, self.net.constant(whole.astype(np.int32), str(name))
 
     def weights(self, name: str | None, rank: int | None, axes: tuple[int, ...]) -> Quant | None:
         """Known weights of bytes with one scale, or one per index of one of these axes."""
         found = self.of(name, channels=True)
-        values = None if found is None else self.net.constant(found.name)
+        values = None if found is None else self.net.value(found.name)
         if found is None or values is None or (rank is not None and values.ndim != rank):
             return None
         return found if found.axis is None or found.axis % values.ndim in axes else None
@@ -182,7 +182,7 @@ class _Change:
             and all(net.scalar(i) is not None for i in following.inputs[1:] if i is not None)
         ):
             acts, out = [following], following.outputs[0]
-        found, count = self.behind(out), int(net.constant(w.name).shape[0])  # type: ignore[union-attr]
+        found, count = self.behind(out), int(net.value(w.name).shape[0])  # type: ignore[union-attr]
         right, bias = self.bias(node.inputs[2] if len(node.inputs) > 2 else None, x, w, count)
         if found is None or not right or len(node.inputs) > 3:
             return
@@ -214,7 +214,7 @@ class _Change:
             return
         if gemm and (get("transA", 0) or get("alpha", 1.0) != 1 or get("beta", 1.0) != 1):
             return
-        values = net.constant(w.name)
+        values = net.value(w.name)
         assert values is not None
         count = values.shape[0 if get("transB", 0) else 1]
         right, bias = self.bias(node.inputs[2] if gemm and len(node.inputs) > 2 else None, x, w, count)
@@ -232,22 +232,22 @@ class _Change:
     def floats(self, node: Node, x: Quant, w: Quant, turned: np.ndarray | None) -> None:
         """A product whose result stays float: so does its bias."""
         net = self.net
-        name = w.name if turned is None else net.new_constant(np.ascontiguousarray(turned), w.name)
+        name = w.name if turned is None else net.constant(np.ascontiguousarray(turned), w.name)
         inputs: list[str | None] = [x.name, name, x.scale_name, w.scale_name, x.zero_name, w.zero_name]
         if len(node.inputs) > 2 and node.inputs[2] is not None:
             bias = self.float_bias(node.inputs[2])
-            count = (turned if turned is not None else net.constant(w.name)).shape[1]  # type: ignore[union-attr]
+            count = (turned if turned is not None else net.value(w.name)).shape[1]  # type: ignore[union-attr]
             if bias is None or bias.size not in (1, count):
                 return
-            inputs.append(net.new_constant(np.array(np.broadcast_to(bias.reshape(-1), (count,)), np.float32), node.inputs[2]))
+            inputs.append(net.constant(np.array(np.broadcast_to(bias.reshape(-1), (count,)), np.float32), node.inputs[2]))
         self.put(node, Node("MatMulIntegerToFloat", tuple(inputs), node.outputs, {}))
 
     def float_bias(self, name: str) -> np.ndarray | None:
         """A known bias as floats, dequantized if it has to be."""
-        values, node = self.net.constant(name), self.net.producer(name)
+        values, node = self.net.value(name), self.net.producer(name)
         if values is None and node is not None and node.op == "DequantizeLinear":
-            stored, scale = self.net.constant(node.inputs[0]), self.net.constant(node.inputs[1])
-            zero = self.net.constant(node.inputs[2]) if len(node.inputs) > 2 else None
+            stored, scale = self.net.value(node.inputs[0]), self.net.value(node.inputs[1])
+            zero = self.net.value(node.inputs[2]) if len(node.inputs) > 2 else None
             if stored is None or scale is None or stored.ndim > 1 or (zero is not None and zero.any()):
                 return None
             values = dequantized(stored, scale.reshape(-1))
@@ -268,7 +268,7 @@ class _Change:
         end, y = found
         attributes = dict(node.attributes)
         if node.op == "ReduceMean":
-            axes = self.net.constant(node.inputs[1]) if len(node.inputs) > 1 else None
+            axes = self.net.value(node.inputs[1]) if len(node.inputs) > 1 else None
             if axes is None or not axes.size:
                 return
             attributes = {"axes": tuple(int(a) for a in axes.reshape(-1)), "keepdims": attributes.get("keepdims", 1)}
@@ -302,12 +302,12 @@ class _Change:
         if name in self.net.made:
             return
         self.net.specs[name] = Spec(self.net.specs[node.outputs[0]].shape, x.zero.dtype)
-        self.put(end, Node("ByteTable", (name, self.net.new_constant(table, name)), end.outputs, {}))
+        self.put(end, Node("ByteTable", (name, self.net.constant(table, name)), end.outputs, {}))
         self.net.replace(self.net.position(node), make((name,)))
 
     def function(self, node: Node) -> None:
         x, found = self.of(node.inputs[0]), self.behind(node.outputs[0])
-        constants = [self.net.constant(name) for name in node.inputs[1:]]
+        constants = [self.net.value(name) for name in node.inputs[1:]]
         if (
             x is None
             or found is None
@@ -325,7 +325,7 @@ class _Change:
         assert run is not None
         with np.errstate(all="ignore"):
             table = _steps(np.asarray(run(view, floats, *constants)[0]), y)
-        name = self.net.new_constant(table, end.outputs[0])
+        name = self.net.constant(table, end.outputs[0])
         self.put(end, Node("ByteTable", (x.name, name), end.outputs, {}), node)
 
     def requantize(self, node: Node) -> None:
@@ -336,7 +336,7 @@ class _Change:
         if table.dtype == x.zero.dtype and (table.view(np.uint8) == np.arange(256, dtype=np.uint8)).all():
             self.put(node, Node("Identity", (x.name,), node.outputs, {}))
         else:
-            self.put(node, Node("ByteTable", (x.name, self.net.new_constant(table, node.outputs[0])), node.outputs, {}))
+            self.put(node, Node("ByteTable", (x.name, self.net.constant(table, node.outputs[0])), node.outputs, {}))
 
     def dynamic(self, node: Node) -> None:
         """MatMulInteger, its sums as floats, times the product of two scales."""
@@ -346,11 +346,11 @@ class _Change:
         if cast is None or mul is None or mul.op != "Mul":
             return
         scales = net.producer(mul.inputs[1 if mul.inputs[0] == cast.outputs[0] else 0])
-        weight = net.constant(node.inputs[1])
+        weight = net.value(node.inputs[1])
         if scales is None or scales.op != "Mul" or weight is None or weight.ndim != 2 or net.rank(node.inputs[0]) in (None, 1):
             return
         for a, w in (scales.inputs[:2], scales.inputs[1::-1]):
-            known, spec = net.constant(w), net.spec(a)
+            known, spec = net.value(w), net.spec(a)
             if known is None or known.size not in (1, weight.shape[1]) or known.dtype != np.float32 or known.ndim > 1:
                 continue
             if spec is None or spec.shape is None or any(d != 1 for d in spec.shape) or spec.dtype != np.float32:

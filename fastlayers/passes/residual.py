@@ -23,12 +23,7 @@ def apply(net: Net) -> None:
         choices = sorted((0, 1), key=lambda i: -net.made.get(node.inputs[i] or "", -1))
         for i in choices:
             layer, other = net.producer(node.inputs[i]), node.inputs[1 - i]
-            if (
-                layer is None
-                or not _takes(net, layer)
-                or net.single(node.inputs[i]) is not node
-                or net.constant(other) is not None
-            ):
+            if layer is None or not _takes(net, layer) or net.single(node.inputs[i]) is not node or net.value(other) is not None:
                 continue
             if not net.is_float32(other) or _broadcasts(net, node.inputs[i], other):
                 continue
@@ -43,7 +38,7 @@ def _takes(net: Net, layer: Node) -> bool:
     """Whether it can add a residual as its input 3, and nothing comes between."""
     if "residual" not in net.traits(layer).epilogue or "activation" in layer.attributes or len(layer.inputs) > 3:
         return False
-    weights = all(net.constant(name) is not None for name in layer.inputs[1:] if name is not None)
+    weights = all(net.value(name) is not None for name in layer.inputs[1:] if name is not None)
     return weights and net.is_float32(layer.inputs[0])
 
 

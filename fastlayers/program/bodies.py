@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..ir.graph import Graph, Node, Value, captured, free
+from ..ir.graph import Graph, Value, free, needed
 from ..operators import Spec
 
 if TYPE_CHECKING:
@@ -95,14 +95,8 @@ def kind_of_spec(spec: Spec) -> Kind:
 
 def _needed(graph: Graph) -> Graph:
     """The graph without nodes whose results nobody reads."""
-    wanted = {v.name for v in graph.outputs}
-    nodes: list[Node] = []
-    for node in reversed(graph.nodes):
-        if any(name in wanted for name in node.outputs):
-            nodes.append(node)
-            wanted.update(name for name in node.inputs if name)
-            wanted |= captured(node)
-    return Graph(graph.inputs, graph.outputs, tuple(reversed(nodes)), graph.constants, graph.values)
+    nodes, _ = needed(graph.nodes, (v.name for v in graph.outputs))
+    return Graph(graph.inputs, graph.outputs, nodes, graph.constants, graph.values)
 
 
 def through(form: Sequence[int | np.ndarray], given: Sequence[object], results: Sequence[object]) -> list[object]:

@@ -18,7 +18,7 @@ def _constants(rw: Rewriter, node: Node, i: int) -> list[int] | None:
     """The integers of input i; None if it was left out."""
     if i >= len(node.inputs) or node.inputs[i] is None:
         return None
-    array = rw.constant(node.inputs[i])
+    array = rw.value(node.inputs[i])
     if array is None:
         rw.refuse(node, f"takes {node.inputs[i]!r}, which is not known beforehand")
     return [int(v) for v in array.reshape(-1)]
@@ -27,13 +27,13 @@ def _constants(rw: Rewriter, node: Node, i: int) -> list[int] | None:
 def _first(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> tuple[Time, int]:
     if not isinstance(kinds[0], Time) or any(isinstance(k, Time) for k in kinds[1:]):
         rw.refuse(node, "takes parameters that change with time")
-    return kinds[0], rw.rank(node, node.inputs[0])
+    return kinds[0], rw.rank_of(node, node.inputs[0])
 
 
 def _transpose(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     time, rank = _first(rw, node, kinds)
     perm = [p % rank for p in node.attributes.get("perm") or range(rank - 1, -1, -1)]
-    rw.keep(node)
+    rw.append(node)
     return (time._replace(axis=perm.index(time.axis)),)
 
 
@@ -45,7 +45,7 @@ def _squeeze(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     gone = {a % rank for a in axes}
     if time.axis in gone:
         rw.refuse(node, "takes out the axis of time, which has one step only in this case")
-    rw.keep(node)
+    rw.append(node)
     return (time._replace(axis=time.axis - sum(a < time.axis for a in gone)),)
 
 
@@ -53,18 +53,18 @@ def _unsqueeze(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind
     time, rank = _first(rw, node, kinds)
     axes = _constants(rw, node, 1) or []
     new = {a % (rank + len(axes)) for a in axes}
-    rw.keep(node)
+    rw.append(node)
     return (time._replace(axis=[i for i in range(rank + len(axes)) if i not in new][time.axis]),)
 
 
 def _concat(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     time = rw.together(node, *kinds)
-    rank = rw.rank(node, node.inputs[0])
+    rank = rw.rank_of(node, node.inputs[0])
     if node.attributes["axis"] % rank == time.axis:
         rw.refuse(node, "puts something before the first step or after the last one")
     if not all(isinstance(k, Time) and k.axis == time.axis for k in kinds):
         rw.refuse(node, "joins steps with what has none: only the whole sequence has as many")
-    rw.keep(node)
+    rw.append(node)
     return (time,)
 
 
@@ -72,7 +72,7 @@ def _split(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     time, rank = _first(rw, node, kinds)
     if node.attributes.get("axis", 0) % rank == time.axis:
         rw.refuse(node, "cuts the sequence into parts")
-    rw.keep(node)
+    rw.append(node)
     return (time,) * len(node.outputs)
 
 
@@ -82,7 +82,7 @@ def _slice(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     axes = [a % rank for a in _constants(rw, node, 3) or range(len(starts))]
     steps = _constants(rw, node, 4) or [1] * len(starts)
     if time.axis not in axes:
-        rw.keep(node)
+        rw.append(node)
         return (time,)
     at = axes.index(time.axis)
     if steps[at] < 0:
@@ -95,7 +95,7 @@ def _slice(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         time = time._replace(late=time.late + ends[at])
     keep = [i for i in range(len(axes)) if i != at]
     if keep:
-        parts = [rw.ints(*(part[i] for i in keep)) for part in (starts, ends, axes, steps)]
+        parts = [rw.ints([part[i] for i in keep]) for part in (starts, ends, axes, steps)]
         rw.add("Slice", [node.inputs[0], *parts], *node.outputs)
     else:
         rw.add("Identity", [node.inputs[0]], *node.outputs)
@@ -105,18 +105,18 @@ def _slice(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 def _gather(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     """Gather and Embedding."""
     data, index = kinds[:2]
-    ranks = [rw.rank(node, name) for name in node.inputs[:2]]
+    ranks = [rw.rank_of(node, name) for name in node.inputs[:2]]
     axis = node.attributes.get("axis", 0) % max(ranks[0], 1)
     if isinstance(data, Time) and isinstance(index, Time):
         rw.refuse(node, "looks up steps by steps")
     if isinstance(index, Time):
-        rw.keep(node)
+        rw.append(node)
         return (index._replace(axis=axis + index.axis),)
     if not isinstance(data, Time):
         rw.refuse(node, "looks up what has no steps")
     if axis == data.axis:
         rw.refuse(node, "takes single steps out of the sequence")
-    rw.keep(node)
+    rw.append(node)
     return (data if data.axis < axis else data._replace(axis=data.axis + ranks[1] - 1),)
 
 
@@ -126,11 +126,11 @@ def _pad(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     pads = _constants(rw, node, 1) or []
     axes = [a % rank for a in _constants(rw, node, 3) or range(rank)]
     if time.axis not in axes or not (pads[axes.index(time.axis)] or pads[len(axes) + axes.index(time.axis)]):
-        rw.keep(node)
+        rw.append(node)
         return (time,)
     at = axes.index(time.axis)
     before, behind = pads[at], pads[len(axes) + at]
-    given = rw.constant(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else 0.0
+    given = rw.value(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else 0.0
     if node.attributes.get("mode", "constant") != "constant" or given is None or min(before, behind) < 0:
         rw.refuse(node, "puts steps of the sequence itself, or none, before or after it: expected a constant")
     if before and (time.lead < 0 or time.late):
@@ -140,14 +140,14 @@ def _pad(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     rest = [0 if i % len(axes) == at else p for i, p in enumerate(pads)]
     padded = rw.name(f"{out}~padded") if any(rest) else out
     if before:
-        state, after = rw.state(node, "begun", rw.dtype(node, x))
+        state, after = rw.state(node, "begun", rw.dtype_of(node, x))
         wide, count = rw.name(f"{out}~window"), rw.name(f"{out}~count")
         rw.add("StreamWindow", [x, state], wide, after, count, axis=time.axis, reach=1, step=1, before=before, fill=fill)
         rw.add("StreamCut", [wide, count], padded, axis=time.axis)
     else:
         rw.add("Identity", [x], padded)
     if any(rest):
-        rw.add("Pad", [padded, rw.ints(*rest), *node.inputs[2:]], out, **node.attributes)
+        rw.add("Pad", [padded, rw.ints(rest), *node.inputs[2:]], out, **node.attributes)
     made = time._replace(lead=time.lead + before * time.step, late=time.late + behind)
     if behind and not time.late:
         made = made._replace(culprit=f"{where(node)} looks ahead: it puts {behind} steps after the last one")
@@ -160,7 +160,7 @@ def _pad(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 def _shape(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     (time, _), x = _first(rw, node, kinds), node.inputs[0]
     dims = [TIME if i == time.axis else f"{x}:{i}" if d is None else d for i, d in enumerate(rw.shape(x) or ())]
-    rw.keep(node)
+    rw.append(node)
     end = node.attributes.get("end")
     return (Sizes(tuple(dims[slice(node.attributes.get("start", 0), end)]), time),)
 
@@ -171,7 +171,7 @@ def _reshape(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     if not isinstance(time, Time):
         rw.refuse(node, "has a shape with the number of steps")
     shape = list(rw.shape(node.inputs[0]) or ())
-    rw.rank(node, node.inputs[0])
+    rw.rank_of(node, node.inputs[0])
     wanted = sizes_of(rw, node.inputs[1] or "", kinds[1])
     if wanted is None:
         rw.refuse(node, "has a shape that is not known beforehand")
@@ -182,7 +182,7 @@ def _reshape(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     target = [given[i] if e == 0 and zero_copies and i < len(given) else e for i, e in enumerate(wanted.entries)]
     at, literal = None, False
     places = [i for i, e in enumerate(target) if e is TIME] or [i for i, e in enumerate(target) if e == -1]
-    if not places and rw.constant(node.inputs[1]) is not None:  # the number of steps of the whole sequence stands there
+    if not places and rw.value(node.inputs[1]) is not None:  # the number of steps of the whole sequence stands there
         length = rw.length(node.inputs[0], time)
         places, literal = [i for i, e in enumerate(target) if e == length], True
     for i in places:
@@ -194,9 +194,9 @@ def _reshape(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         rw.refuse(node, f"mixes steps with other axes, or has their number in its shape {wanted.entries}: name that size")
     if literal:
         entries = [-1 if i == at else e for i, e in enumerate(wanted.entries)]
-        rw.keep(Node(node.op, (node.inputs[0], rw.ints(*entries)), node.outputs, node.attributes))
+        rw.append(Node(node.op, (node.inputs[0], rw.ints(entries)), node.outputs, node.attributes))
     else:
-        rw.keep(node)
+        rw.append(node)
     return (time._replace(axis=at),)
 
 
@@ -215,7 +215,7 @@ def _flatten(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     time, rank = _first(rw, node, kinds)
     if time.axis or node.attributes.get("axis", 1) % max(rank, 1) != 1:
         rw.refuse(node, "mixes steps with other axes")
-    rw.keep(node)
+    rw.append(node)
     return (time,)
 
 
@@ -223,10 +223,10 @@ def _flatten(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 def _sizes_gather(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    sizes, index = kinds[0], rw.constant(node.inputs[1])
+    sizes, index = kinds[0], rw.value(node.inputs[1])
     if not isinstance(sizes, Sizes) or index is None:
         return _other(rw, node, kinds)
-    rw.keep(node)
+    rw.append(node)
     return (Sizes(tuple(sizes.entries[int(i)] for i in index.reshape(-1)), sizes.time),)
 
 
@@ -235,7 +235,7 @@ def _sizes_slice(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Ki
     if not isinstance(sizes, Sizes):
         return _other(rw, node, kinds)
     parts = [found[0] if (found := _constants(rw, node, i)) else None for i in (1, 2, 4)]
-    rw.keep(node)
+    rw.append(node)
     return (sizes._replace(entries=sizes.entries[slice(*parts)]),)
 
 
@@ -245,14 +245,14 @@ def _sizes_concat(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[K
         return _other(rw, node, kinds)
     parts = [part for part in found if part is not None]
     timed = [part.time for part in parts if part.timed]
-    rw.keep(node)
+    rw.append(node)
     return (Sizes(tuple(e for part in parts for e in part.entries), timed[0] if timed else parts[0].time),)
 
 
 def _sizes_same(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     if not isinstance(kinds[0], Sizes):
         return by_steps(rw, node, kinds)
-    rw.keep(node)
+    rw.append(node)
     return (kinds[0],)
 
 
@@ -269,7 +269,7 @@ def _filled(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         back = len(sizes.entries) - at[0]
         if shape is None or (len(shape) >= back and shape[len(shape) - back] != 1):
             rw.refuse(node, f"takes {node.inputs[0]!r} of shape {shape}, which is another one at every step")
-    rw.keep(node)
+    rw.append(node)
     return (sizes.time._replace(axis=at[0]),)
 
 
@@ -280,7 +280,7 @@ def _other(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         rw.refuse(node, "computes with the number of steps: only the whole sequence has it")
     if any(k is not None for k in plain):
         return by_steps(rw, node, plain)
-    rw.keep(node)
+    rw.append(node)
     return (None,) * len(node.outputs)
 
 

@@ -10,7 +10,7 @@ from .rewrite import RULES, Rewriter, Rule
 
 
 def _elementwise(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    ranks = {name: rw.rank(node, name) for name in node.inputs if name}
+    ranks = {name: rw.rank_of(node, name) for name in node.inputs if name}
     pairs = [(name, kind) for name, kind in zip(node.inputs, kinds, strict=True) if name]
     time = rw.together(node, *kinds)
     places = {ranks[name] - kind.axis for name, kind in pairs if isinstance(kind, Time)}  # counted from the back
@@ -19,7 +19,7 @@ def _elementwise(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Ki
     (back,) = places
     for name, kind in pairs:
         _fixed_along(rw, node, name, kind, back)
-    rw.keep(node)
+    rw.append(node)
     return (time._replace(axis=max(ranks.values()) - back),) * len(node.outputs)
 
 
@@ -33,9 +33,9 @@ def _fixed_along(rw: Rewriter, node: Node, name: str, kind: Kind, back: int) -> 
 def _channels(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     """Affine and BatchNormalization: values per channel."""
     time = _only_first(rw, node, kinds)
-    if node.attributes.get("axis", 1) % rw.rank(node, node.inputs[0]) == time.axis or node.attributes.get("training_mode", 0):
+    if node.attributes.get("axis", 1) % rw.rank_of(node, node.inputs[0]) == time.axis or node.attributes.get("training_mode", 0):
         rw.refuse(node, "has numbers for every step")
-    rw.keep(node)
+    rw.append(node)
     return (time,) * len(node.outputs)
 
 
@@ -54,7 +54,7 @@ def _matmul(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         rw.refuse(node, "multiplies steps with steps, as attention does: it looks at all of them")
     at = 0 if isinstance(kinds[0], Time) else 1
     time = rw.together(node, kinds[at])
-    ranks = [rw.rank(node, name) for name in node.inputs]
+    ranks = [rw.rank_of(node, name) for name in node.inputs]
     if min(ranks) < 2 and (at or ranks[0] < 2):
         rw.refuse(node, "multiplies with a vector along time")
     back = ranks[at] - time.axis
@@ -62,22 +62,22 @@ def _matmul(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         rw.refuse(node, "sums over all steps")
     if back > 2:
         _fixed_along(rw, node, node.inputs[1 - at] or "", None, back)
-    rw.keep(node)
+    rw.append(node)
     return (time._replace(axis=max(ranks) - back),)
 
 
 def _linear(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     time = _only_first(rw, node, kinds[:3])
-    if time.axis == rw.rank(node, node.inputs[0]) - 1:
+    if time.axis == rw.rank_of(node, node.inputs[0]) - 1:
         rw.refuse(node, "sums over all steps")
-    back = rw.rank(node, node.inputs[0]) - time.axis
+    back = rw.rank_of(node, node.inputs[0]) - time.axis
     for name, kind in zip(node.inputs[3:], kinds[3:], strict=True):
         if name:
-            if isinstance(kind, Time) and rw.rank(node, name) - kind.axis != back:
+            if isinstance(kind, Time) and rw.rank_of(node, name) - kind.axis != back:
                 rw.refuse(node, "joins values whose axes of time are not one over the other")
             _fixed_along(rw, node, name, kind, back)
     time = rw.together(node, time, *kinds[3:])
-    rw.keep(node)
+    rw.append(node)
     return (time,)
 
 
@@ -87,7 +87,7 @@ def _gemm(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         rw.refuse(node, "sums over all steps")
     if len(node.inputs) > 2 and node.inputs[2]:
         _fixed_along(rw, node, node.inputs[2], None, 2)
-    rw.keep(node)
+    rw.append(node)
     return (time._replace(axis=0),)
 
 
@@ -98,22 +98,22 @@ def _along(behind: bool) -> Rule:
     """Softmax and its kin: along `axis`, the last by default; with `after`, along all axes from it on."""
 
     def rule(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-        time, rank = _only_first(rw, node, kinds), rw.rank(node, node.inputs[0])
+        time, rank = _only_first(rw, node, kinds), rw.rank_of(node, node.inputs[0])
         axis = node.attributes.get("axis", -1) % max(rank, 1)
         if time.axis == axis or (time.axis > axis and (behind or node.attributes.get("flatten", False))):
             rw.refuse(node, "goes over all steps")
-        rw.keep(node)
+        rw.append(node)
         return (time,) * len(node.outputs)
 
     return rule
 
 
 def _reduce(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    time, rank = _only_first(rw, node, kinds), rw.rank(node, node.inputs[0])
+    time, rank = _only_first(rw, node, kinds), rw.rank_of(node, node.inputs[0])
     if node.op in ("ArgMax", "ArgMin"):
         axes: Sequence[int] = (node.attributes.get("axis", 0),)
     elif len(node.inputs) > 1 and node.inputs[1]:
-        found = rw.constant(node.inputs[1])
+        found = rw.value(node.inputs[1])
         if found is None:
             rw.refuse(node, "goes over axes that are not known beforehand")
         axes = [int(a) for a in found.reshape(-1)]
@@ -124,15 +124,15 @@ def _reduce(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     gone = {a % rank for a in axes}
     if time.axis in gone:
         rw.refuse(node, "goes over all steps")
-    rw.keep(node)
+    rw.append(node)
     return (time if node.attributes.get("keepdims", 1) else time._replace(axis=time.axis - sum(a < time.axis for a in gone)),)
 
 
 def _lrn(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     time = _only_first(rw, node, kinds)
-    if time.axis == (rw.rank(node, node.inputs[0]) - 1 if node.attributes.get("x_last", False) else 1):
+    if time.axis == (rw.rank_of(node, node.inputs[0]) - 1 if node.attributes.get("x_last", False) else 1):
         rw.refuse(node, "goes over steps to both sides")
-    rw.keep(node)
+    rw.append(node)
     return (time,)
 
 
@@ -160,14 +160,14 @@ def _recurrent(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind
     afters = []
     for i, size in enumerate(sizes):
         lead = (-1, 1) if layout and not joined else (1, -1 - (0 if layout else 1))
-        before, after = rw.state(node, "hc"[i], rw.dtype(node, inputs[0]))
+        before, after = rw.state(node, "hc"[i], rw.dtype_of(node, inputs[0]))
         begun = [before, inputs[0], *((inputs[5 + i],) if inputs[5 + i] else ())]
         inputs[5 + i] = rw.add("StreamStart", begun, shape=(*lead, size))
         outputs[1 + i] = outputs[1 + i] or rw.name(f"{after}~own")
         afters.append(after)
     while inputs[-1] is None:
         inputs.pop()
-    rw.keep(Node(node.op, tuple(inputs), tuple(outputs), node.attributes))
+    rw.append(Node(node.op, tuple(inputs), tuple(outputs), node.attributes))
     for own, after in zip(outputs[1:], afters, strict=True):
         rw.add("Identity", [own], after)
     return (time, *(LATEST,) * len(sizes))
@@ -175,17 +175,17 @@ def _recurrent(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind
 
 def _cumsum(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     """The sum so far is handed on."""
-    time, axes = _only_first(rw, node, kinds), rw.constant(node.inputs[1])
-    rank = rw.rank(node, node.inputs[0])
+    time, axes = _only_first(rw, node, kinds), rw.value(node.inputs[1])
+    rank = rw.rank_of(node, node.inputs[0])
     if axes is None or int(axes.reshape(-1)[0]) % rank != time.axis:
         if axes is None:
             rw.refuse(node, "sums along an axis that is not known beforehand")
-        rw.keep(node)
+        rw.append(node)
         return (time,)
     if node.attributes.get("reverse", 0):
         rw.refuse(node, "goes backwards: it begins at the last step")
     x, axis = node.inputs[0], rw.ints(time.axis)
-    before, after = rw.state(node, "sum", rw.dtype(node, x))
+    before, after = rw.state(node, "sum", rw.dtype_of(node, x))
     shape = tuple(1 if i == time.axis else -1 - i for i in range(rank))
     start = rw.add("StreamStart", [before, x], shape=shape)
     joined = rw.add("Concat", [start, x], axis=time.axis)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Node
-from ..operators import Spec, View
+from ..operators import View
 from ..operators.window import Window, window
 from ._times import Kind, Time
 from .rewrite import RULES, Rewriter, where, why
@@ -29,7 +29,7 @@ def _conv(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 def _pool(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     if len(node.outputs) > 1 and node.outputs[1]:
         rw.refuse(node, "gives positions, which count all steps")
-    dtype = rw.dtype(node, node.inputs[0])
+    dtype = rw.dtype_of(node, node.inputs[0])
     fill = -np.inf if node.op == "MaxPool" else 0.0
     if node.op == "MaxPool" and dtype.kind != "f":
         rw.refuse(node, f"takes the largest of {dtype} values: only floats are supported")
@@ -43,9 +43,9 @@ def _slid(rw: Rewriter, node: Node, kinds: Sequence[Kind], kernel: tuple[int, ..
         for name, kind in zip(node.inputs[3:], kinds[3:], strict=True):
             if name and (kind.axis != 0 if isinstance(kind, Time) else (rw.shape(name) or (None,))[0] != 1):
                 rw.refuse(node, f"adds {name!r}, which is another one at every step")
-        rw.keep(node)
+        rw.append(node)
         return (together,)
-    rank, last = rw.rank(node, node.inputs[0]), bool(get("x_last", False))
+    rank, last = rw.rank_of(node, node.inputs[0]), bool(get("x_last", False))
     at = time.axis - (1 if last else 2)
     if not 0 <= at < len(kernel) or rank != len(kernel) + 2:
         rw.refuse(node, "sums over all steps: they are its channels")
@@ -65,9 +65,9 @@ def _slid(rw: Rewriter, node: Node, kinds: Sequence[Kind], kernel: tuple[int, ..
     attributes: dict[str, Any] = {k: v for k, v in node.attributes.items() if k not in ("auto_pad", "pads", "ceil_mode")}
     attributes["pads"] = (*(p for p, _ in pads), *(p for _, p in pads))
     if reach == step == 1 and not before:
-        state, after = _nothing(rw, rw.dtype(node, node.inputs[0])), rw.name(f"{node.outputs[0]}~rest")
+        state, after = _nothing(rw, rw.dtype_of(node, node.inputs[0])), rw.name(f"{node.outputs[0]}~rest")
     else:
-        state, after = rw.state(node, "history", rw.dtype(node, node.inputs[0]))
+        state, after = rw.state(node, "history", rw.dtype_of(node, node.inputs[0]))
     wide, count = rw.name(f"{node.outputs[0]}~window"), rw.name(f"{node.outputs[0]}~count")
     rw.add("StreamWindow", [node.inputs[0], state], wide, after, count,
            axis=time.axis, reach=reach, step=step, before=before, fill=fill, least=_least(node, kernel[at]))  # fmt: skip
@@ -91,11 +91,7 @@ def _least(node: Node, kernel: int) -> int:
 
 def _nothing(rw: Rewriter, dtype: Any) -> str:
     """A state that never begins."""
-    name = rw.name("nothing")
-    rw.constants[name] = np.zeros((), dtype)
-    rw.constants[name].flags.writeable = False
-    rw.specs[name] = Spec((), rw.constants[name].dtype)
-    return name
+    return rw.constant(np.zeros((), dtype), "nothing")
 
 
 def _check(rw: Rewriter, node: Node, time: Time, before: int, behind: int, reach: int, step: int) -> None:
@@ -137,7 +133,7 @@ def _images(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     time = rw.together(node, *kinds)
     if time.axis or any(k is not None for k in kinds[1:]):
         rw.refuse(node, f"looks at the whole sequence{why(node)}")
-    rw.keep(node)
+    rw.append(node)
     return (time,)
 
 

@@ -8,6 +8,7 @@ their sums stay as they are, so the pieces of the result are those of the whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,7 +16,9 @@ import numpy as np
 from .._tuples import NamedTuple
 from ..errors import Error, ShapeError, UnsupportedError, ours
 from ..ir.graph import Graph, Node, Value, captured
+from ..ir.names import Names
 from ..operators import OPERATORS, Spec, View, traits_of
+from ..operators.graphs import UNTOLD, GraphBuilder, inferred
 from ..operators.reference import run_operator
 from ._times import LATEST, Kind, Sizes, Time
 
@@ -47,20 +50,21 @@ def rewritten(graph: Graph, times: Mapping[str, int]) -> Rewritten:
     return Rewriter(graph, times).run()
 
 
-class Rewriter:
-    """A graph that is being made."""
+class Rewriter(GraphBuilder):
+    """A graph that is being made of another."""
 
     def __init__(self, graph: Graph, times: Mapping[str, int]) -> None:
-        self.graph = graph
-        self.nodes: list[Node] = []
-        self.constants: dict[str, np.ndarray] = dict(graph.constants)
+        ends = (v.name for v in (*graph.inputs, *graph.outputs))
+        super().__init__(
+            {name: Spec(a.shape, a.dtype) for name, a in graph.constants.items()},
+            Names((*graph.constants, *ends, *(name for node in graph.nodes for name in node.outputs)), "~", 0),
+        )
+        self.source = graph
+        self.constants.update(graph.constants)
         self.states: list[tuple[Value, Value]] = []
         self.kinds: dict[str, Kind] = {}
-        self.specs: dict[str, Spec] = {name: Spec(a.shape, a.dtype) for name, a in graph.constants.items()}
         self.whole: dict[str, Spec] = {}  # what is known of values of the whole sequence, if the graph says how long it is
         self.numbers: dict[str, np.ndarray] = {}  # what is computed of sizes that are known
-        self.taken = {*self.constants, *(v.name for v in (*graph.inputs, *graph.outputs))}
-        self.taken.update(name for node in graph.nodes for name in node.outputs)
         self.inputs = []
         for value in graph.inputs:
             if value.name in times:
@@ -75,61 +79,46 @@ class Rewriter:
 
     # ---- for rules --------------------------------------------------------------------------------------------------
 
-    def constant(self, name: str | None) -> np.ndarray | None:
+    def value(self, name: str | None) -> np.ndarray | None:
         """The array behind a name, if it is constant, or computed of sizes that are known."""
-        found = self.constants.get(name) if name else None
+        found = super().value(name)
         return self.numbers.get(name) if found is None and name else found
 
-    def ints(self, *values: int) -> str:
-        """A new constant of integers."""
-        name = self.name("ints")
-        self.constants[name] = np.array(values, np.int64)
-        self.constants[name].flags.writeable = False
-        self.specs[name] = Spec((len(values),), self.constants[name].dtype)
-        return name
+    def ints(self, values: Sequence[int] | int, hint: str = "ints") -> str:
+        """A new constant of integers, a vector of a single one too."""
+        return self.constant(np.array(values, np.int64).reshape(-1), hint)
 
-    def name(self, hint: str) -> str:
-        """A name that no other value has."""
-        name, i = hint, 0
-        while name in self.taken:
-            name, i = f"{hint}~{i}", i + 1
-        self.taken.add(name)
-        return name
-
-    def shape(self, name: str | None) -> tuple[Any, ...] | None:
-        """The shape of a value as far as it is known."""
-        spec = self.specs.get(name) if name else None
-        return None if spec is None else spec.shape
-
-    def rank(self, node: Node, name: str | None) -> int:
+    def rank_of(self, node: Node, name: str | None) -> int:
         """The number of axes of a value; the node is refused if nobody knows."""
-        shape = self.shape(name)
-        if shape is None:
+        rank = self.rank(name)
+        if rank is None:
             self.refuse(node, f"reads {name!r}, of which it is not known how many axes it has")
-        return len(shape)
+        return rank
 
     def length(self, name: str | None, time: Time) -> Any:
         """How many steps a value of the whole sequence has, if the graph says it."""
         spec = self.whole.get(name) if name else None
         return spec.shape[time.axis] if spec is not None and spec.shape is not None else None
 
-    def dtype(self, node: Node, name: str | None) -> np.dtype[Any]:
-        """The dtype of a value."""
-        spec = self.specs.get(name) if name else None
-        if spec is None or spec.dtype.kind == "V":
+    def dtype_of(self, node: Node, name: str | None) -> np.dtype[Any]:
+        """The dtype of a value; the node is refused if nobody knows."""
+        dtype = self.dtype(name)
+        if dtype == UNTOLD:
             self.refuse(node, f"reads {name!r}, of which the dtype is not known")
-        return spec.dtype
+        return dtype
 
     def add(self, op: str, inputs: Sequence[str | None], *outputs: str, **attributes: Any) -> str:
         """Appends a node; returns the name of its first output, a new one if none is given."""
         made = outputs or (self.name(f"{inputs[0]}~{op}"),)
-        self.keep(Node(op, tuple(inputs), made, attributes))
+        self.append(Node(op, tuple(inputs), made, attributes))
         return made[0]
 
-    def keep(self, node: Node) -> None:
+    def append(self, node: Node) -> None:
         """Appends a node as it is."""
-        self.nodes.append(node)
-        self._infer(node)
+        try:
+            super().append(node)
+        except Error as error:
+            raise ShapeError(f"stream: {error}") from error
 
     def state(self, node: Node, hint: str, dtype: np.dtype[Any]) -> tuple[str, str]:
         """A new state: the names of its input and its output."""
@@ -152,10 +141,10 @@ class Rewriter:
     # ---- the walk ---------------------------------------------------------------------------------------------------
 
     def run(self) -> Rewritten:
-        for node in self.graph.nodes:
+        for node in self.source.nodes:
             self._go_on(node)
         times, outputs = {}, []
-        for value in self.graph.outputs:
+        for value in self.source.outputs:
             kind = self.kinds.get(value.name)
             if isinstance(kind, Time):
                 if kind.late:
@@ -167,14 +156,16 @@ class Rewriter:
                 raise UnsupportedError(f"stream: output {value.name!r} is the number of steps: only the whole sequence has it")
             outputs.append(value)
         before, after = ([pair[i] for pair in self.states] for i in (0, 1))
-        graph = Graph((*self.inputs, *before), (*outputs, *after), tuple(self.nodes), self.constants)
+        graph = self.graph((*self.inputs, *before), (*outputs, *after))
         return Rewritten(graph, tuple((a.name, b.name) for a, b in self.states), times)
 
     def _go_on(self, node: Node) -> None:
         with ours(lambda: f"stream: {where(node)}"):
             made = self._visit(node, [self.kinds.get(name) if name else None for name in node.inputs])
             self.kinds.update((name, kind) for name, kind in zip(node.outputs, made, strict=False) if name)
-            self._infer(node, self.whole, strict=False)
+            with suppress(Error):
+                view = View(node, [self.whole.get(name) if name else None for name in node.inputs], self.view(node).values)
+                self.whole.update(inferred(view))
 
     def _visit(self, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         if any(self.kinds.get(name) is not None for name in captured(node)):
@@ -184,11 +175,11 @@ class Rewriter:
         if sizes and any(isinstance(k, Sizes) for k in kinds):
             return SIZED[sizes](self, node, kinds)
         if not found:
-            self.keep(node)
+            self.append(node)
             self._compute(node, kinds)
             return (None,) * len(node.outputs)
         if all(k is LATEST for k in found):
-            self.keep(node)
+            self.append(node)
             return (LATEST,) * len(node.outputs)
         if any(k is LATEST for k in found):
             self.refuse(node, "joins what is known after the last step with single steps: the whole sequence is needed")
@@ -205,7 +196,7 @@ class Rewriter:
             return
         values: list[np.ndarray | None] = []
         for name, kind in zip(node.inputs, kinds, strict=True):
-            array = self.constant(name)
+            array = self.value(name)
             if isinstance(kind, Sizes) and all(isinstance(e, int) for e in kind.entries):
                 shape = self.shape(name)
                 array = np.array(kind.entries, np.int64).reshape(() if shape == () else (-1,))
@@ -215,19 +206,6 @@ class Rewriter:
         specs = [None if a is None else Spec(a.shape, a.dtype) for a in values]
         made = run_operator(node, View(node, specs, values), values)
         self.numbers.update((name, np.asarray(array)) for name, array in zip(node.outputs, made, strict=False))
-
-    def _infer(self, node: Node, specs: dict[str, Spec] | None = None, strict: bool = True) -> None:
-        specs = self.specs if specs is None else specs
-        operator = OPERATORS.get(node.op)
-        given = [None if name is None else specs.get(name) for name in node.inputs]
-        if operator is None or any(s is None and name is not None for s, name in zip(given, node.inputs, strict=True)):
-            return
-        values = [self.constant(name) for name in node.inputs]
-        try:
-            specs.update(zip(node.outputs, operator.infer(View(node, given, values)), strict=False))
-        except Error as error:
-            if strict:
-                raise ShapeError(f"stream: {error}") from error
 
 
 def where(node: Node) -> str:
@@ -253,7 +231,7 @@ def sizes_of(rw: Rewriter, name: str, kind: Kind) -> Sizes | None:
     """The entries of a vector of sizes, constant ones too."""
     if isinstance(kind, Sizes):
         return kind
-    array = rw.constant(name)
+    array = rw.value(name)
     if array is None:
         # Whatever it is, it has nothing to do with time.
         shape = rw.shape(name)

@@ -9,18 +9,17 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.formats import _channels_last as last
-from fastlayers.formats._emit import Emit
-from fastlayers.ir.graph import Value
 from fastlayers.model.model import Model
+from fastlayers.operators.graphs import GraphBuilder
 
 RNG = np.random.default_rng(0)
 
 
-def model_of(build: Callable[[Emit, str], str], shape: tuple[int | str, ...]) -> Model:
-    e = Emit()
+def model_of(build: Callable[[GraphBuilder, str], str], shape: tuple[int | str, ...]) -> Model:
+    e = GraphBuilder()
     x = e.input("x", shape, np.dtype(np.float32))
     y = build(e, x)
-    return Model(e.graph([x], [Value(y, e.shape(y), e.dtype(y))]))
+    return Model(e.graph([x], [y]))
 
 
 def same_conv(x: np.ndarray, w: np.ndarray, stride: int, dilation: int = 1) -> np.ndarray:
@@ -45,7 +44,7 @@ def same_conv(x: np.ndarray, w: np.ndarray, stride: int, dilation: int = 1) -> n
 def test_same_padding_is_tensorflows(size: tuple[int, int], stride: int, dilation: int) -> None:
     x, w = RNG.normal(size=(2, *size, 3)).astype(np.float32), RNG.normal(size=(4, 3, 3, 2)).astype(np.float32)
 
-    def build(e: Emit, name: str) -> str:
+    def build(e: GraphBuilder, name: str) -> str:
         weight = e.constant(w, "w")
         return last.conv(e, name, weight, None, (stride, stride), (dilation, dilation), "SAME")
 
@@ -65,7 +64,7 @@ def test_transposed_is_the_adjoint(k: int, s: int, same: bool, asked: bool) -> N
     if asked:  # other sizes that a convolution makes as many windows of
         sizes = tuple(d - (s > 1) for d in sizes) if same else tuple((d - 1) * s + k for d in x.shape[1:3])
 
-    def build(e: Emit, name: str) -> str:
+    def build(e: GraphBuilder, name: str) -> str:
         return last.conv_transpose(e, name, e.constant(w, "w"), None, (s, s), (1, 1), same, sizes if asked else None)
 
     got = model_of(build, x.shape)(x)
@@ -96,7 +95,7 @@ def test_a_network_runs_without_transpositions() -> None:
     """Convolution, pool, depthwise, global mean, in this layout from end to end; the same values as with channels first."""
     w1, w2 = RNG.normal(size=(8, 3, 3, 3)).astype(np.float32), RNG.normal(size=(8, 1, 3, 3)).astype(np.float32)
 
-    def build(e: Emit, x: str) -> str:
+    def build(e: GraphBuilder, x: str) -> str:
         h = e.node("Relu", last.conv(e, x, e.constant(w1, "w1"), None, (2, 2), (1, 1), ((1, 1), (1, 1))))
         h = last.pool(e, "MaxPool", h, (2, 2), (2, 2), "VALID")
         h = last.conv(e, h, e.constant(w2, "w2"), None, (1, 1), (1, 1), "SAME", 8)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import Error, FormatError, LimitError
-from ...ir.graph import Dim, Graph, Node, Shape, Value
+from ...ir.graph import Dim, Graph, Node, Shape, Value, needed
+from ...ir.names import Names
 from ...operators import OPERATORS, Spec, View
-from ...operators.shapes import DTYPES
+from ...operators.graphs import GraphBuilder, trimmed
+from ...operators.shapes import NUMBERS
 from ..budget import Budget
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ __all__ = ["Build", "Refused", "Tensor"]
 
 MOST_NODES = 50_000
 MOST_FILLED = 1 << 24
-_NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 BFLOAT16 = 16  # its number
 _KEPT = 4096  # elements of a result that are computed at once, for shapes
 FLOAT32: np.dtype[Any] = np.dtype(np.float32)
@@ -88,26 +89,14 @@ class Build:
 
     def __init__(self, where: str, budget: Budget) -> None:
         self.where, self.budget = where, budget
-        self.nodes: list[Node] = []
-        self.constants: dict[str, np.ndarray] = {}
+        self.e = GraphBuilder(None, Names(first=1))
         self.path: list[str] = []
         self.calls = 0
-        self._taken: set[str] = set()
-        self._numbers: dict[str, int] = {}
         self._known: dict[Any, Tensor] = {}
-
-    def fresh(self, hint: str) -> str:
-        """A name that no other value has."""
-        name = hint
-        while name in self._taken:
-            self._numbers[hint] = self._numbers.get(hint, 0) + 1
-            name = f"{hint}_{self._numbers[hint]}"
-        self._taken.add(name)
-        return name
 
     def input(self, name: str, shape: Shape | None, dtype: np.dtype[Any]) -> Tensor:
         """A value that the caller gives."""
-        return Tensor(self.fresh(name), shape, dtype)
+        return Tensor(self.e.input(name, shape, dtype), shape, dtype)
 
     def constant(self, array: np.ndarray, hint: str = "number") -> Tensor:
         """A constant; equal ones of a few elements, and views of the same memory, are one."""
@@ -122,11 +111,8 @@ class Build:
             if not (array.flags.c_contiguous and array.dtype.isnative):
                 self.budget.take(array.nbytes, f"{self.where}: {hint}")
                 made = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-            made = made.view()
-            made.flags.writeable = False
-            name = self.fresh("/".join([*self.path, hint]))
-            self.constants[name] = made
-            found = self._known[key] = Tensor(name, made.shape, made.dtype, made)
+            name = self.e.constant(made, "/".join([*self.path, hint]))
+            found = self._known[key] = Tensor(name, made.shape, made.dtype, self.e.constants[name])
             if array.size > 64:
                 self._known[key, "held"] = Tensor(name, None, made.dtype, array)  # so that its memory stays its own
         return found
@@ -155,13 +141,11 @@ class Build:
 
     def many(self, op: str, count: int, *inputs: Operand, **attributes: Any) -> tuple[Tensor, ...]:
         """Appends a node of `count` outputs; small results of constants are computed at once."""
-        if len(self.nodes) >= MOST_NODES:
+        if len(self.e.nodes) >= MOST_NODES:
             raise LimitError(f"{self.where}: the model needs more than {MOST_NODES} nodes")
-        given = [None if value is None else self.operand(value) for value in inputs]
-        while given and given[-1] is None:
-            given.pop()
+        given = trimmed([None if value is None else self.operand(value) for value in inputs])
         name = "/".join([*self.path, op])
-        outputs = tuple(self.fresh(name) for _ in range(count))
+        outputs = tuple(self.e.name(name) for _ in range(count))
         node = Node(op, tuple(None if t is None else t.name for t in given), outputs, attributes)
         known = [None if t is None else t.value for t in given]
         view = View(node, [None if t is None else Spec(t.shape, t.dtype) for t in given], known)
@@ -175,7 +159,7 @@ class Build:
                 return tuple(self.constant(np.asarray(a, s.dtype)) for a, s in zip(arrays, specs, strict=False))
         except Error as error:
             raise FormatError(f"{self.where}: layer {'/'.join(self.path)}: {error}") from None
-        self.nodes.append(node)
+        self.e.nodes.append(node)
         return tuple(Tensor(o, s.shape, s.dtype) for o, s in zip(outputs, specs, strict=False))
 
     # ---- what many layers need ------------------------------------------------------------------------------------------
@@ -183,7 +167,7 @@ class Build:
     def cast(self, x: Tensor, dtype: npt.DTypeLike) -> Tensor:
         """x of another dtype."""
         wanted = np.dtype(dtype)
-        return x if x.dtype == wanted else self.op("Cast", x, to=_NUMBERS[wanted]).masked(x.mask)
+        return x if x.dtype == wanted else self.op("Cast", x, to=NUMBERS[wanted]).masked(x.mask)
 
     def cast_to(self, x: Tensor, name: str) -> Tensor:
         """x of a dtype by Keras' name. Of bfloat16, which numpy lacks, the values, in float32; float64 is float32."""
@@ -193,7 +177,7 @@ class Build:
             wanted = np.dtype("float32" if name == "float64" else name)
         except TypeError:
             raise Refused(f"dtype {name!s:.40}") from None
-        if wanted not in _NUMBERS:
+        if wanted not in NUMBERS:
             raise Refused(f"dtype {name!s:.40}")
         return self.cast(x, wanted)
 
@@ -289,10 +273,9 @@ class Build:
         """The whole, its outputs having the names that are given (or others, where these are taken)."""
         names: list[str] = []
         renamed: dict[str, str] = {}
-        made = {name for node in self.nodes for name in node.outputs}
+        made = {name for node in self.e.nodes for name in node.outputs}
         for wanted, tensor in outputs:
-            name = wanted if wanted not in {*names, *self._taken} else self.fresh(f"{wanted}_output")
-            self._taken.add(name)
+            name = self.e.name(f"{wanted}_output" if wanted in self.e.names else wanted)
             names.append(name)
             if tensor.name in made and tensor.name not in renamed:
                 renamed[tensor.name] = name
@@ -303,21 +286,16 @@ class Build:
                 tuple(renamed.get(o, o) for o in n.outputs),
                 n.attributes,
             )
-            for n in self.nodes
+            for n in self.e.nodes
         ]
         values = []
         for name, (_, tensor) in zip(names, outputs, strict=True):
             if renamed.get(tensor.name) != name:
                 nodes.append(Node("Identity", (renamed.get(tensor.name, tensor.name),), (name,), {}))
             values.append(Value(name, tensor.shape, tensor.dtype))
-        needed = {v.name for v in values}
-        kept: list[Node] = []
-        for node in reversed(nodes):
-            if needed.intersection(node.outputs):
-                kept.append(node)
-                needed.update(i for i in node.inputs if i is not None)
-        constants = {name: array for name, array in self.constants.items() if name in needed}
-        return Graph(tuple(Value(t.name, t.shape, t.dtype) for t in inputs), tuple(values), tuple(reversed(kept)), constants)
+        kept, read = needed(nodes, names)
+        constants = {name: array for name, array in self.e.constants.items() if name in read}
+        return Graph(tuple(Value(t.name, t.shape, t.dtype) for t in inputs), tuple(values), kept, constants)
 
 
 def _small(spec: Spec) -> bool:

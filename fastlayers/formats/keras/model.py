@@ -10,6 +10,7 @@ import numpy as np
 from ..._tuples import NamedTuple
 from ...errors import Error, FormatError, UnsupportedError
 from ...ir.graph import Graph
+from .._refused import unsupported
 from ..budget import Budget
 from ..source import Source
 from . import functions, layers
@@ -22,7 +23,6 @@ from .weights import assign
 __all__ = ["load_graph"]
 
 TABLES = (functions, layers)  # whose import fills the tables of layers
-MOST_LINES = 50  # of an error
 FUNCTIONAL = ("Functional", "Model")
 
 
@@ -50,13 +50,8 @@ def _load(source: Source, budget: Budget) -> tuple[Graph, dict[str, str]]:
         )
     model = context.make(data)
     if context.refused:
-        lines = [
-            f"  {what}: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
-            for what, names in sorted(context.refused.items())
-        ]
-        if len(lines) > MOST_LINES:
-            lines[MOST_LINES:] = [f"  and {len(lines) - MOST_LINES} more"]
-        raise UnsupportedError("\n".join([f"{where}: the model needs what is not supported:", *lines]))
+        named = ((what, ", ".join(names[:8]) + ", ..." * (len(names) > 8)) for what, names in sorted(context.refused.items()))
+        raise unsupported(where, map(": ".join, named))
     assign(model, found.weights, found.legacy, where)
     build = Build(where, budget)
     with model.fence():

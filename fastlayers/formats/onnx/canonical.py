@@ -9,33 +9,24 @@ of size 1 at its end as put its first axis below axis `axis` of a.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ..._lazy import Registry
 from ...errors import FormatError, UnsupportedError
 from ...ir.graph import Node
+from ...operators.graphs import GraphBuilder, trimmed
 from ...operators.narrow import NARROW
 from ...operators.shapes import DTYPES
 from ..source import quote
 from . import decomposed, words
 from .schema import NEWEST, OLDEST, UNCHANGED, Schema, matches, schemas
 
-__all__ = ["Called", "Make", "canonical", "check_counts", "complaints", "name_of", "short"]
+__all__ = ["Called", "canonical", "check_counts", "complaints", "name_of", "short"]
 
 
-class Make(Protocol):
-    """What rules make new values with."""
-
-    def constant(self, array: np.ndarray, hint: str) -> str:
-        """A new constant of the graph; returns its name."""
-
-    def name(self, hint: str) -> str:
-        """A name that no other value has."""
-
-
-Rule = Callable[[Node, int, Make], list[Node]]
+Rule = Callable[[Node, int, GraphBuilder], list[Node]]
 
 
 def short(text: str) -> str:
@@ -62,13 +53,11 @@ def _changed(
 ) -> Node:
     """The node with other inputs, without some attributes, with new ones."""
     attributes = {k: v for k, v in node.attributes.items() if k not in drop}
-    given = list(node.inputs if inputs is None else inputs)
-    while given and given[-1] is None:
-        given.pop()
-    return Node(op or node.op, tuple(given), node.outputs, {**attributes, **new})
+    given = trimmed(node.inputs if inputs is None else inputs)
+    return Node(op or node.op, given, node.outputs, {**attributes, **new})
 
 
-def _integers(make: Make, node: Node, attribute: str) -> str | None:
+def _integers(make: GraphBuilder, node: Node, attribute: str) -> str | None:
     """An attribute as a constant vector, or None if it was not given."""
     values = node.attributes.get(attribute)
     if values is None:
@@ -76,7 +65,7 @@ def _integers(make: Make, node: Node, attribute: str) -> str | None:
     return make.constant(np.array(values, np.int64).reshape(-1), f"{node.outputs[0]}/{attribute}")
 
 
-def _number(make: Make, node: Node, attribute: str) -> str | None:
+def _number(make: GraphBuilder, node: Node, attribute: str) -> str | None:
     """An attribute as a constant float32, or None if it was not given."""
     value = node.attributes.get(attribute)
     return None if value is None else make.constant(np.array(value, np.float32), f"{node.outputs[0]}/{attribute}")
@@ -86,7 +75,7 @@ def _number(make: Make, node: Node, attribute: str) -> str | None:
 
 
 def _axes(until: int) -> Rule:
-    def rule(node: Node, version: int, make: Make) -> list[Node]:
+    def rule(node: Node, version: int, make: GraphBuilder) -> list[Node]:
         if version >= until:
             return [node]
         return [_changed(node, (node.inputs[0], _integers(make, node, "axes")), ("axes",))]
@@ -94,7 +83,7 @@ def _axes(until: int) -> Rule:
     return rule
 
 
-def _split(node: Node, version: int, make: Make) -> list[Node]:
+def _split(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     inputs = node.inputs
     if version < 13:
         inputs = (inputs[0], _integers(make, node, "split"))
@@ -104,30 +93,30 @@ def _split(node: Node, version: int, make: Make) -> list[Node]:
     return [new]
 
 
-def _pad(node: Node, version: int, make: Make) -> list[Node]:
+def _pad(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     if version >= 11:
         return [node]
     return [_changed(node, (node.inputs[0], _integers(make, node, "pads"), _number(make, node, "value")), ("pads", "value"))]
 
 
-def _slice(node: Node, version: int, make: Make) -> list[Node]:
+def _slice(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     if version >= 10:
         return [node]
     names = ("starts", "ends", "axes")
     return [_changed(node, (node.inputs[0], *(_integers(make, node, name) for name in names)), names)]
 
 
-def _top_k(node: Node, version: int, make: Make) -> list[Node]:
+def _top_k(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     return [node if version >= 10 else _changed(node, (node.inputs[0], _integers(make, node, "k")), ("k",))]
 
 
-def _clip(node: Node, version: int, make: Make) -> list[Node]:
+def _clip(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     if version >= 11:
         return [node]
     return [_changed(node, (node.inputs[0], _number(make, node, "min"), _number(make, node, "max")), ("min", "max"))]
 
 
-def _dft(node: Node, version: int, make: Make) -> list[Node]:
+def _dft(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     if version >= 20:
         return [node]
     axis = make.constant(np.array(node.attributes.get("axis", 1), np.int64), f"{node.outputs[0]}/axis")
@@ -142,12 +131,12 @@ def _is_test(node: Node, version: int) -> None:
         raise UnsupportedError(f"{node.op} without is_test: only inference is supported")
 
 
-def _dropout(node: Node, version: int, make: Make) -> list[Node]:
+def _dropout(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     _is_test(node, version)
     return [node if version >= 12 else _changed(node, node.inputs[:1], ("is_test", "ratio"))]
 
 
-def _batch_normalization(node: Node, version: int, make: Make) -> list[Node]:
+def _batch_normalization(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     attributes = dict(_changed(node, drop=("is_test", "spatial")).attributes)
     if version < 14 and (version < 7 or any(node.outputs[1:])) and not node.attributes.get("is_test", 0):
         attributes["training_mode"] = 1  # from opset 7 on, whoever asked for more than the first output was training
@@ -160,26 +149,26 @@ def _batch_normalization(node: Node, version: int, make: Make) -> list[Node]:
     return made if version >= 14 or not any(outputs[3:]) else [*made, *decomposed.batch_moments(node, make)]
 
 
-def _softmax(node: Node, version: int, make: Make) -> list[Node]:
+def _softmax(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     return [node if version >= 13 else _changed(node, axis=node.attributes.get("axis", 1), flatten=True)]
 
 
-def _recurrent(node: Node, version: int, make: Make) -> list[Node]:
+def _recurrent(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     return [_changed(node, drop=("output_sequence",))]  # outputs that nobody names are not made
 
 
-def _scan(node: Node, version: int, make: Make) -> list[Node]:
+def _scan(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """Before opset 9 everything has an axis for the batch, and its lengths come first."""
     if version >= 9:
         return [node]
     return [_changed(node, drop=("directions",), scan_input_directions=node.attributes.get("directions", ()), batched=1)]
 
 
-def _roi_align(node: Node, version: int, make: Make) -> list[Node]:
+def _roi_align(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     return [node if version >= 16 else _changed(node, coordinate_transformation_mode="output_half_pixel")]
 
 
-def _group_normalization(node: Node, version: int, make: Make) -> list[Node]:
+def _group_normalization(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """Before opset 21, scale and bias have one number a group."""
     return [node if version >= 21 else _changed(node, per_group=1)]
 
@@ -187,11 +176,11 @@ def _group_normalization(node: Node, version: int, make: Make) -> list[Node]:
 # ---- operators that are gone -----------------------------------------------------------------------------------------
 
 
-def _scatter(node: Node, version: int, make: Make) -> list[Node]:
+def _scatter(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     return [_changed(node, op="ScatterElements")]
 
 
-def _upsample(node: Node, version: int, make: Make) -> list[Node]:
+def _upsample(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """Resize as it was before opset 11."""
     x, given = node.inputs[0], node.attributes
     if version < 7:
@@ -203,7 +192,7 @@ def _upsample(node: Node, version: int, make: Make) -> list[Node]:
     return [_old_resize(node, (x, make.constant(scales, f"{node.outputs[0]}/scales")))]
 
 
-def _resize(node: Node, version: int, make: Make) -> list[Node]:
+def _resize(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     return [node if version >= 11 else _old_resize(node, node.inputs)]
 
 
@@ -220,24 +209,24 @@ def _old_resize(node: Node, inputs: tuple[str | None, ...]) -> Node:
 # ---- broadcasting as it was before opset 7 ---------------------------------------------------------------------------
 
 
-def _broadcast(node: Node, version: int, make: Make) -> list[Node]:
+def _broadcast(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     axis = node.attributes.get("axis")
     new = _changed(node, drop=("axis", "broadcast"))
     # Without an axis the ends of both shapes belong together, as in numpy.
     return [new] if version >= 7 or axis is None else _aligned(new, axis, make)
 
 
-def _prelu(node: Node, version: int, make: Make) -> list[Node]:
+def _prelu(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     return [node] if version >= 7 else _aligned(node, 1, make)  # one slope a channel
 
 
-def _aligned(node: Node, axis: int, make: Make) -> list[Node]:
+def _aligned(node: Node, axis: int, make: GraphBuilder) -> list[Node]:
     a, b = node.inputs[:2]
     name = make.name(f"{node.outputs[0]}/aligned")
     return [Node("AlignAxes", (b, a), (name,), {"axis": axis}), _changed(node, (a, name))]
 
 
-def _gemm(node: Node, version: int, make: Make) -> list[Node]:
+def _gemm(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     return [_changed(node, drop=("broadcast",))]
 
 
@@ -245,7 +234,7 @@ def _gemm(node: Node, version: int, make: Make) -> list[Node]:
 
 
 def _typed(attribute: str) -> Rule:
-    def rule(node: Node, version: int, make: Make) -> list[Node]:
+    def rule(node: Node, version: int, make: GraphBuilder) -> list[Node]:
         number = node.attributes.get(attribute)
         known = number in DTYPES or (number == 8 and node.op == "Cast") or (number in NARROW and node.op != "BitCast")
         if number is not None and not known:
@@ -365,7 +354,7 @@ def complaints(op: str, domain: str, version: int, attributes: Mapping[str, Any]
     return found + [f"{label()}: {text}" for text in words.wrong(op, attributes)]
 
 
-def canonical(node: Node, domain: str, version: int, make: Make) -> list[Node]:
+def canonical(node: Node, domain: str, version: int, make: GraphBuilder) -> list[Node]:
     """The node in the newest form: usually one. `complaints` has found nothing wrong with it.
 
     Raises:

@@ -12,14 +12,14 @@ from .contrib_attention import ATTENTION
 from .contrib_nodes import Nodes, Table, schema
 
 if TYPE_CHECKING:
-    from .canonical import Make
+    from ...operators.graphs import GraphBuilder
 
 __all__ = ["MICROSOFT", "PLAIN", "PREVIEW"]
 
 # ---- graphs as attributes ----------------------------------------------------------------------------------------------
 
 
-def _inlined(node: Node, key: str, x: str, make: Make) -> tuple[list[Node], str]:
+def _inlined(node: Node, key: str, x: str, make: GraphBuilder) -> tuple[list[Node], str]:
     """The nodes of a graph of one input and one output, its input being x; and the name of its output."""
     graph: Graph = node.attributes[key]
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
@@ -31,7 +31,7 @@ def _inlined(node: Node, key: str, x: str, make: Make) -> tuple[list[Node], str]
     return [*nodes, *graph.nodes], graph.outputs[0].name
 
 
-def _flex_attention(node: Node, version: int, make: Make) -> list[Node]:
+def _flex_attention(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """The products, with the graphs put in between."""
     q, k, v = node.inputs
     out, given = node.outputs[0], node.attributes
@@ -55,7 +55,7 @@ def _flex_attention(node: Node, version: int, make: Make) -> list[Node]:
 # ---- activations -------------------------------------------------------------------------------------------------------
 
 
-def _gelu(node: Node, version: int, make: Make) -> list[Node]:
+def _gelu(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """Gelu, BiasGelu and FastGelu; the last takes tanh for erf."""
     x, *bias = node.inputs
     n = Nodes(node, make)
@@ -65,18 +65,18 @@ def _gelu(node: Node, version: int, make: Make) -> list[Node]:
     return n.last("Gelu", x, **attributes)
 
 
-def _quick_gelu(node: Node, version: int, make: Make) -> list[Node]:
+def _quick_gelu(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     return [Node("Swish", node.inputs, node.outputs, {"alpha": node.attributes.get("alpha", 1.702)})]
 
 
-def _bias_split_gelu(node: Node, version: int, make: Make) -> list[Node]:
+def _bias_split_gelu(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """The left half of x + bias times the Gelu of the right one."""
     n = Nodes(node, make)
     left, right = n.many("Split", 2, n.add("Add", *node.inputs), axis=-1, num_outputs=2)
     return n.last("Mul", left, n.add("Gelu", right))
 
 
-def _bias_add(node: Node, version: int, make: Make) -> list[Node]:
+def _bias_add(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     n = Nodes(node, make)
     x, bias, skip = node.inputs
     return n.last("Add", n.add("Add", x, bias), skip)
@@ -99,7 +99,7 @@ def _activated(n: Nodes, x: str, name: str, alpha: float | None, beta: float | N
     return n.last(name, x, **{key: value for key, value in given.items() if value is not None})
 
 
-def _fused_conv(node: Node, version: int, make: Make) -> list[Node]:
+def _fused_conv(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """act(Conv + z)."""
     given = dict(node.attributes)
     name, parameters = given.pop("activation", ""), (*given.pop("activation_params", ()), None, None)
@@ -110,7 +110,7 @@ def _fused_conv(node: Node, version: int, make: Make) -> list[Node]:
     return _activated(n, y, name, *parameters[:2])
 
 
-def _fused_gemm(node: Node, version: int, make: Make) -> list[Node]:
+def _fused_gemm(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """act(Gemm)."""
     given = dict(node.attributes)
     name, alpha, beta, _ = (given.pop(f"activation{part}", None) for part in ("", "_alpha", "_beta", "_gamma"))
@@ -121,13 +121,13 @@ def _fused_gemm(node: Node, version: int, make: Make) -> list[Node]:
 # ---- normalizations ----------------------------------------------------------------------------------------------------
 
 
-def _simplified(node: Node, version: int, make: Make) -> list[Node]:
+def _simplified(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     if len(node.outputs) > 1 and node.outputs[1]:
         raise UnsupportedError(f"{node.op}: its second output")
     return [Node("RMSNormalization", node.inputs, node.outputs[:1], dict(node.attributes))]
 
 
-def _skip_norm(node: Node, version: int, make: Make) -> list[Node]:
+def _skip_norm(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """The norm of x + skip + bias; the sum is the fourth output."""
     n = Nodes(node, make)
     simple = node.op == "SkipSimplifiedLayerNormalization"
@@ -146,7 +146,7 @@ def _skip_norm(node: Node, version: int, make: Make) -> list[Node]:
     return n.last("LayerNormalization", total, gamma, beta, outputs=made, epsilon=epsilon)
 
 
-def _embed_norm(node: Node, version: int, make: Make) -> list[Node]:
+def _embed_norm(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """Embeddings of words, positions and segments, their sum, its norm; and how many words a mask leaves."""
     n = Nodes(node, make)
     ids, segments, words, places, kinds, gamma, beta, mask, positions = (*node.inputs, None, None)[:9]
@@ -169,7 +169,7 @@ def _embed_norm(node: Node, version: int, make: Make) -> list[Node]:
     return n.last("LayerNormalization", total, gamma, beta, outputs=outputs[:1], epsilon=node.attributes.get("epsilon", 1e-12))
 
 
-def _group_norm(node: Node, version: int, make: Make) -> list[Node]:
+def _group_norm(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """GroupNorm and SkipGroupNorm of images, by default with channels last; SiLU after it if asked for."""
     given, n = node.attributes, Nodes(node, make)
     x, gamma, beta, *rest = node.inputs
@@ -191,13 +191,13 @@ def _group_norm(node: Node, version: int, make: Make) -> list[Node]:
 
 
 def _as(op: str, **attributes: Any) -> Any:
-    def rule(node: Node, version: int, make: Make) -> list[Node]:
+    def rule(node: Node, version: int, make: GraphBuilder) -> list[Node]:
         return [Node(op, node.inputs, node.outputs, {**attributes, **node.attributes})]
 
     return rule
 
 
-def _range(node: Node, version: int, make: Make) -> list[Node]:
+def _range(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """The step may be left out."""
     n = Nodes(node, make)
     start, limit, *step = node.inputs

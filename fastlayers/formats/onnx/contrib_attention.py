@@ -9,7 +9,7 @@ from ...ir.graph import Node
 from .contrib_nodes import Nodes, Table, schema
 
 if TYPE_CHECKING:
-    from .canonical import Make
+    from ...operators.graphs import GraphBuilder
 
 __all__ = ["ATTENTION"]
 
@@ -45,7 +45,7 @@ def _apart(n: Nodes, packed: str, parts: int) -> list[str]:
     return [n.add("Reshape", x, shape) for x in n.many("Split", parts, packed, axis=3, num_outputs=parts)]
 
 
-def _multi_head(node: Node, version: int, make: Make) -> list[Node]:
+def _multi_head(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     n = Nodes(node, make)
     q, k, v, bias, mask, added, past_k, past_v, past_length, indirection = (*node.inputs, *(None,) * 9)[:10]
     _refuse(node, past_sequence_length=past_length, cache_indirection=indirection)
@@ -61,7 +61,7 @@ def _multi_head(node: Node, version: int, make: Make) -> list[Node]:
     return n.last("Attention", q, k, v, shift, past_k, past_v, qk_matmul_output_mode=2, **_settings(node))
 
 
-def _attention(node: Node, version: int, make: Make) -> list[Node]:
+def _attention(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """The projections of queries, keys and values are three products, so that nothing need be taken apart."""
     n, given = Nodes(node, make), node.attributes
     x, weights, bias, mask, past, added, past_length = (*node.inputs, *(None,) * 6)[:7]
@@ -85,7 +85,7 @@ def _attention(node: Node, version: int, make: Make) -> list[Node]:
     return attended(n, q, k, v, mask, past, added)
 
 
-def _quantized(node: Node, version: int, make: Make) -> list[Node]:
+def _quantized(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """QAttention: one product of bytes gives queries, keys and values."""
     n, given = Nodes(node, make), node.attributes
     x, weights, bias, x_scale, w_scale, mask, x_zero, w_zero, past = (*node.inputs, *(None,) * 9)[:9]
@@ -113,7 +113,7 @@ def attended(n: Nodes, q: str, k: str, v: str, mask: str | None, past: str | Non
     return n.last("Concat", *(n.add("Unsqueeze", p, axis) for p in present), outputs=node.outputs[1:2], axis=0)
 
 
-def _grouped(node: Node, version: int, make: Make) -> list[Node]:
+def _grouped(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     given = node.attributes
     inputs = (*node.inputs, *(None,) * 16)[:16]
     _refuse(
@@ -126,7 +126,7 @@ def _grouped(node: Node, version: int, make: Make) -> list[Node]:
     return [Node(node.op, node.inputs, node.outputs, {name: given[name] for name in kept if name in given})]
 
 
-def _rotary(node: Node, version: int, make: Make) -> list[Node]:
+def _rotary(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """Positions may be one number to count from; heads are as wide as the tables say."""
     x, ids, cos, sin = node.inputs
     given, n = node.attributes, Nodes(node, make)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...ir.graph import Node
+from ...operators.graphs import GraphBuilder, trimmed
 from .schema import NEWEST, Attribute, Schema
-
-if TYPE_CHECKING:
-    from .canonical import Make
 
 __all__ = ["Nodes", "Table", "schema"]
 
@@ -30,13 +28,13 @@ def schema(least: int, most: int, outputs: int, attributes: str = "") -> Schema:
 class Nodes:
     """The nodes that take one's place, in their order."""
 
-    def __init__(self, node: Node, make: Make) -> None:
+    def __init__(self, node: Node, make: GraphBuilder) -> None:
         self.node, self.make, self.made = node, make, list[Node]()
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: Any, hint: str = "constant") -> str:
         """A constant; a list becomes one of int64."""
         array = np.array(value, np.int64) if isinstance(value, list) else np.asarray(value)
-        return self.make.constant(array, f"{self._stem()}/constant")
+        return self.make.constant(array, f"{self._stem()}/{hint}")
 
     def _stem(self) -> str:
         return next((o for o in self.node.outputs if o), self.node.op)
@@ -55,8 +53,5 @@ class Nodes:
 
     def last(self, op: str, *inputs: str | None, outputs: tuple[str, ...] | None = None, **attributes: Any) -> list[Node]:
         """Appends a node that gives the outputs of the one replaced, and returns all."""
-        given = list(inputs)
-        while given and given[-1] is None:
-            given.pop()
-        self.made.append(Node(op, tuple(given), self.node.outputs if outputs is None else outputs, attributes))
+        self.made.append(Node(op, trimmed(inputs), self.node.outputs if outputs is None else outputs, attributes))
         return self.made

@@ -10,12 +10,12 @@ from ...errors import UnsupportedError
 from ...ir.graph import Node
 
 if TYPE_CHECKING:
-    from .canonical import Make
+    from ...operators.graphs import GraphBuilder
 
 __all__ = ["batch_moments", "each_normalization", "lp_normalization", "mean_variance_normalization"]
 
 
-def lp_normalization(node: Node, version: int, make: Make) -> list[Node]:
+def lp_normalization(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """x / norm(x); a norm of 0 leaves the zeros that x is."""
     (x,), out, p = node.inputs, node.outputs[0], node.attributes.get("p", 2)
     if p not in (1, 2):
@@ -30,7 +30,7 @@ def lp_normalization(node: Node, version: int, make: Make) -> list[Node]:
     ]
 
 
-def batch_moments(node: Node, make: Make) -> list[Node]:
+def batch_moments(node: Node, make: GraphBuilder) -> list[Node]:
     """Mean and variance of the batch, which BatchNormalization gave too before opset 14, as outputs 3 and 4."""
     x, (mean_out, variance_out) = node.inputs[0], (*node.outputs, "", "")[3:5]
     stem = next(o for o in node.outputs if o)
@@ -58,7 +58,7 @@ def batch_moments(node: Node, make: Make) -> list[Node]:
     return nodes
 
 
-def each_normalization(node: Node, make: Make) -> list[Node]:
+def each_normalization(node: Node, make: GraphBuilder) -> list[Node]:
     """BatchNormalization with spatial=0: a mean and a variance for every number of an image, (x - mean) / root * scale + bias."""
     x, scale, bias, mean, variance = node.inputs
     out = node.outputs[0]
@@ -77,7 +77,7 @@ def each_normalization(node: Node, make: Make) -> list[Node]:
     ]
 
 
-def mean_variance_normalization(node: Node, version: int, make: Make) -> list[Node]:
+def mean_variance_normalization(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """(x - mean) / (root of the variance + 1e-9)."""
     (x,), out = node.inputs, node.outputs[0]
     axes = make.constant(np.array(node.attributes.get("axes", (0, 2, 3)), np.int64), f"{out}/axes")

@@ -36,7 +36,7 @@ class _Inliner:
         self._where = where
         self._budget = budget
         self._opset = model.opsets.get("", 0)
-        self._fresh = Fresh(set(graph_definitions(model.graph)), budget, where)
+        self._fresh = Fresh(graph_definitions(model.graph), budget, where)
         self._left = MAX_EXPANDED
         self._functions: dict[_Key, FunctionProto] = {}
         self._checked: dict[_Key, _Function] = {}
@@ -82,13 +82,13 @@ class _Inliner:
         copies: list[NodeProto] = []
         for formal, actual in zip_longest(function.outputs, node.outputs, fillvalue=""):
             if formal not in names:
-                names[formal] = actual or self._fresh.name(f"{prefix}/{formal}")
+                names[formal] = actual or self._fresh(f"{prefix}/{formal}")
             elif actual:  # an input, or another output, is given back
                 opset = function.opsets.get("", self._opset)
                 copies.append(NodeProto("Identity", "", "", prefix, (names[formal],), (actual,), EMPTY, opset))
         for name in internal:
             if name not in names:
-                names[name] = self._fresh.name(f"{prefix}/{name}")
+                names[name] = self._fresh(f"{prefix}/{name}")
         attributes = {**stored(function.defaults), **stored(node.attributes)}
         body: list[NodeProto] = []
         self._left -= 1 + len(function.nodes)  # the call too, since a function may have no nodes

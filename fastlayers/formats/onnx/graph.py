@@ -10,8 +10,11 @@ import numpy as np
 
 from ...errors import FormatError, UnsupportedError
 from ...ir.graph import Graph, Node, Value
+from ...ir.names import Names
 from ...operators import OPERATORS
 from ...operators.families import CONTROL, SEQUENCES
+from ...operators.graphs import UNTOLD, GraphBuilder, read_only, trimmed
+from .._refused import times, unsupported
 from ..source import quote
 from .canonical import Called, canonical, check_counts, complaints, name_of
 from .elements import ELEMENTS
@@ -21,9 +24,6 @@ from .schema import CONSTANT_DTYPES, is_graph
 
 __all__ = ["to_graph"]
 
-# What is said of a value of which the file does not tell a dtype, such as most outputs of branches.
-UNTOLD = np.dtype(np.void)
-MOST_LINES = 50  # of an error
 # What an input or output may be; the file need not say it.
 KINDS = ("tensor", "sequence(tensor)", "optional(tensor)", "optional(sequence(tensor))", "map", "sequence(map)")
 
@@ -52,44 +52,23 @@ class _Converter:
     def __init__(self, opsets: Any) -> None:
         self.opsets = opsets
         self.refused: Counter[str] = Counter()
-        self.taken: set[str] = set()
-        self.numbers: dict[str, int] = {}  # by which names were made unique last
-        self.constants: dict[str, np.ndarray] = {}  # of the graph that is being made
+        self.names = Names()
         self.narrow = Narrowed()
-
-    # ---- what rules make new values with ------------------------------------------------------------------------------
-
-    def constant(self, array: np.ndarray, hint: str) -> str:
-        """A new constant of the graph that is being made; returns its name."""
-        name = self.name(hint)
-        self.constants[name] = _frozen(array)
-        return name
-
-    def name(self, hint: str) -> str:
-        """A name that no other value has."""
-        name, number = hint, self.numbers.get(hint, 1)
-        while name in self.taken:
-            number += 1
-            name = f"{hint}_{number}"
-        # Thousands of branches may call a value the same: the search goes on where the last one ended.
-        self.numbers[hint] = number
-        self.taken.add(name)
-        return name
 
     # ---- graphs -------------------------------------------------------------------------------------------------------
 
     def model(self, proto: Any) -> Graph:
         # The model's own names stay as they are; graphs within it give way.
-        names = [*(v.name for v in proto.inputs), *proto.initializers, *(o for node in proto.nodes for o in node.outputs)]
-        self.taken.update(names)
+        self.names.take((*(v.name for v in proto.inputs), *proto.initializers))
+        self.names.take(name for node in proto.nodes for name in node.outputs)
         graph = self.graph(proto, [{}], True)
         if self.refused:
-            raise UnsupportedError(_listed(self.refused))
+            raise unsupported("onnx", times(self.refused))
         return graph
 
     def graph(self, proto: Any, scope: Scope, outermost: bool) -> Graph:
         """The graph; `scope` has the names around it, and is added to."""
-        before, self.constants = self.constants, {}
+        e = GraphBuilder(None, self.names)
         own: set[str] = set()
         types = told(proto)
         inputs = []
@@ -98,24 +77,22 @@ class _Converter:
                 name = self.define(value.name, scope, own, outermost)
                 self.narrow.note(name, types.get(value.name, 0))
                 inputs.append(self.value(name, value, "input"))
-        nodes: list[Node] = []
         for key, array in in_place(proto.initializers):
             if array is not None and array.dtype.kind == "O":
-                nodes.append(self.strings(self.define(key, scope, own, outermost), array))
+                e.nodes.append(self.strings(self.define(key, scope, own, outermost), array))
                 continue
             if array is None or array.dtype.kind not in "fiubc":
                 self.refused["an initializer of elements that numpy does not have"] += 1
                 array = np.zeros(0, np.float32)
             name = self.define(key, scope, own, outermost)
             self.narrow.note(name, types.get(key, 0))
-            self.constants[name] = _frozen(array)
+            e.constants[name] = read_only(array)
         for node in proto.nodes:
-            nodes.extend(self.node(node, scope, own, outermost, types))
+            e.nodes.extend(self.node(node, e, scope, own, outermost, types))
         outputs = []
         for value in proto.outputs:
             outputs.append(self.value(self.read(value.name, scope, "the graph's outputs"), value, "output"))
-        constants, self.constants = self.constants, before
-        return Graph(tuple(inputs), tuple(outputs), tuple(nodes), constants)
+        return e.graph(inputs, outputs)
 
     def value(self, name: str, value: Any, what: str) -> Value:
         """An input or output, with what the file says of it."""
@@ -135,7 +112,7 @@ class _Converter:
         if name in own:
             raise FormatError(f"onnx: value {quote(name)} is written twice")
         own.add(name)
-        unique = scope[0][name] = name if outermost else self.name(name)
+        unique = scope[0][name] = name if outermost else self.names(name)
         return unique
 
     def read(self, name: str, scope: Scope, reader: object) -> str:
@@ -147,12 +124,13 @@ class _Converter:
 
     # ---- nodes --------------------------------------------------------------------------------------------------------
 
-    def node(self, proto: Any, scope: Scope, own: set[str], outermost: bool, types: Mapping[str, int]) -> Iterator[Node]:
+    def node(
+        self, proto: Any, e: GraphBuilder, scope: Scope, own: set[str], outermost: bool, types: Mapping[str, int]
+    ) -> Iterator[Node]:
+        """The nodes that one of the file becomes; `e` makes the constants that they need."""
         op, domain = proto.op_type, "" if proto.domain == "ai.onnx" else proto.domain
         label = Called((op, proto.outputs))
-        inputs = [self.read(name, scope, label) if name else None for name in proto.inputs]
-        while inputs and inputs[-1] is None:
-            inputs.pop()
+        inputs = trimmed([self.read(name, scope, label) if name else None for name in proto.inputs])
         attributes = self.attributes(proto, op, domain, label, scope)
         outputs = tuple([self.define(name, scope, own, outermost) if name else "" for name in proto.outputs])
         for name, unique in zip(proto.outputs, outputs, strict=True):
@@ -162,11 +140,11 @@ class _Converter:
         if outputs:
             self.narrow.node(op, inputs, outputs, attributes)
         if op == "Constant" and not domain:
-            yield from self.constant_node(outputs, attributes)
+            yield from self.constant_node(e, outputs, attributes)
             return
         try:
-            node = self.narrow.settled(Node(op, tuple(inputs), outputs, attributes))
-            made = canonical(node, domain, self.version(proto, domain), self)
+            node = self.narrow.settled(Node(op, inputs, outputs, attributes))
+            made = canonical(node, domain, self.version(proto, domain), e)
         except UnsupportedError as error:
             self.refused[str(error)] += 1
             return
@@ -208,32 +186,16 @@ class _Converter:
             self.refused["a constant string that is not UTF-8"] += 1
         return Node("StringConstant", (), (name,), {"values": values, "shape": array.shape})
 
-    def constant_node(self, outputs: Sequence[str], attributes: dict[str, Any]) -> Iterator[Node]:
+    def constant_node(self, e: GraphBuilder, outputs: Sequence[str], attributes: dict[str, Any]) -> Iterator[Node]:
         """Its value becomes a constant of the graph, or a node if it is of strings."""
         if len(outputs) != 1 or len(attributes) != 1:
             raise FormatError(f"onnx: {name_of('Constant', tuple(outputs))}: expected one output and one value")
         ((key, value),) = attributes.items()
         if key in ("value", "sparse_value") and value.dtype.kind in "fiubc":
-            self.constants[outputs[0]] = _frozen(value)
+            e.constants[outputs[0]] = read_only(value)
         elif key in CONSTANT_DTYPES:
-            self.constants[outputs[0]] = _frozen(np.array(value, CONSTANT_DTYPES[key]))
+            e.constants[outputs[0]] = read_only(np.array(value, CONSTANT_DTYPES[key]))
         elif key in ("value_string", "value_strings") or value.dtype.kind == "O":
             yield self.strings(outputs[0], np.array(value, object))
         else:
             self.refused[f"operator Constant: {key} of elements that numpy does not have"] += 1
-
-
-def _frozen(array: np.ndarray) -> np.ndarray:
-    """The array, read-only."""
-    array = np.asarray(array)
-    if array.flags.writeable:
-        array = array.view()
-        array.flags.writeable = False
-    return array
-
-
-def _listed(refused: Counter[str]) -> str:
-    lines = [f"  {what}: {count} time{'s' if count > 1 else ''}" for what, count in sorted(refused.items())]
-    if len(lines) > MOST_LINES:
-        lines[MOST_LINES:] = [f"  and {len(lines) - MOST_LINES} more"]
-    return "\n".join(["onnx: the model needs what is not supported:", *lines])

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import FormatError, UnsupportedError
 from ...ir.graph import Node
+from .contrib_nodes import Nodes as _Nodes
 
 __all__ = ["TRANSFORMS", "Labels", "Nodes", "floats_of", "labels_of"]
 
@@ -17,33 +18,20 @@ _NODES = {"LOGISTIC": "Sigmoid", "SOFTMAX_ZERO": "SoftmaxZero", "PROBIT": "Probi
 Labels = tuple[str, ...] | np.ndarray
 
 
-class Nodes:
-    """The nodes that take the place of one. `made` has them."""
-
-    def __init__(self, node: Node, make: Any) -> None:
-        self.made: list[Node] = []
-        self._node, self._make = node, make
-        self._hint = next((name for name in node.outputs if name), node.op)
-
-    def constant(self, array: Any, hint: str) -> str:
-        """The name of a new constant."""
-        return self._make.constant(np.asarray(array), f"{self._hint}/{hint}")  # type: ignore[no-any-return]
+class Nodes(_Nodes):
+    """The nodes that take the place of one of a classical model."""
 
     def add(self, op: str, *inputs: str | None, to: int | None = None, **attributes: Any) -> str:
         """A node; the name of its output: output `to` of the node that is replaced, or a new one."""
-        name = self._node.outputs[to] if to is not None else self._make.name(f"{self._hint}/{op}")
-        self.made.append(Node(op, inputs, (name,), attributes))
-        return name
+        return super().add(op, *inputs, name="" if to is None else self.node.outputs[to], **attributes)
 
     def wants(self, i: int) -> bool:
         """Whether output i is used."""
-        return i < len(self._node.outputs) and bool(self._node.outputs[i])
+        return i < len(self.node.outputs) and bool(self.node.outputs[i])
 
     def cast(self, x: str | None, number: int) -> str:
         """x as ONNX's dtype of that number."""
-        name: str = self._make.name(f"{self._hint}/Cast")
-        self.made.append(Node("Cast", (x,), (name,), {"to": number}))
-        return name
+        return super().add("Cast", x, to=number)
 
     def floats(self, x: str | None) -> str:
         """x as float32."""
@@ -64,7 +52,7 @@ class Nodes:
         elif transform in _NODES:
             self.add(_NODES[transform], scores, to=to)
         else:
-            raise UnsupportedError(f"{self._node.op} with post_transform={transform!r:.80}")
+            raise UnsupportedError(f"{self.node.op} with post_transform={transform!r:.80}")
 
     def labels(self, classes: str, labels: Labels, to: int) -> None:
         """Output `to`: the labels of the classes whose values are given."""

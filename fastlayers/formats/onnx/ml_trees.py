@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import FormatError, ShapeError, UnsupportedError
 from ...ir.graph import Node
+from ...operators.graphs import trimmed
 from ...operators.ml.trees import AVERAGE, DEEPEST, INPUTS, MAX, MEMBER, MIN, SUM, trees_of
 from .ml_nodes import TRANSFORMS, Nodes, labels_of
 
@@ -140,9 +141,7 @@ def _trees(node: Node, nodes: Nodes, arrays: dict[str, Any], targets: int, aggre
     given: list[str | None] = [nodes.constant(arrays[name], name) for name in INPUTS[:-2]]
     given.append(None if members is None else nodes.constant(members, "members"))
     given.append(nodes.constant(base.astype(np.float64), "base") if base.any() else None)
-    while given[-1] is None:
-        given.pop()
-    return nodes.add("Trees", node.inputs[0], *given, n_targets=targets, aggregate_function=aggregate, **more)
+    return nodes.add("Trees", node.inputs[0], *trimmed(given), n_targets=targets, aggregate_function=aggregate, **more)
 
 
 def _base(node: Node, targets: int) -> np.ndarray:

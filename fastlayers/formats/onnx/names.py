@@ -5,28 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ...ir.names import Names
 from ..budget import Budget
 from .proto import EMPTY, GraphProto, NodeProto, Reference, frozen, stored
 
 
-class Fresh:
-    """Makes names that no value has. `taken` are those that are there."""
+class Fresh(Names):
+    """Names within a budget."""
 
-    def __init__(self, taken: set[str], budget: Budget, where: object) -> None:
-        self._taken = taken
-        self._budget = budget
-        self._where = where
-        self._numbers: dict[str, int] = {}
+    def __init__(self, taken: Iterable[str], budget: Budget, where: object) -> None:
+        super().__init__(taken)
+        self._budget, self._where = budget, where
 
-    def name(self, wanted: str) -> str:
-        """`wanted`, with a number after it if there is such a value; taken from now on."""
-        name, number = wanted, self._numbers.get(wanted, 1)
-        while name in self._taken:
-            number += 1
-            name = f"{wanted}_{number}"
-        self._numbers[wanted] = number
+    def __call__(self, hint: str) -> str:
+        name = super().__call__(hint)
         self._budget.take(300 + 8 * len(name), f"{self._where}: names made unique")
-        self._taken.add(name)
         return name
 
 

@@ -163,8 +163,8 @@ class _Arranger:
 
     def _unused(self, name: str) -> str:
         if self._fresh is None:
-            self._fresh = Fresh(set(graph_definitions(self._main)), self._budget, self._where)
-        return self._fresh.name(name)
+            self._fresh = Fresh(graph_definitions(self._main), self._budget, self._where)
+        return self._fresh(name)
 
 
 def _place(where: object, node: NodeProto) -> Place:

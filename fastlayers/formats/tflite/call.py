@@ -8,25 +8,23 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ...errors import FormatError, UnsupportedError
-from ...operators.shapes import DTYPES
+from ...operators.shapes import NUMBERS
 from .._arrays import Array
 from .proto import Operator, Quantization, Tensor
 from .schema import ACTIVATIONS, dtype_of
 
 if TYPE_CHECKING:
-    from .._emit import Emit
+    from ...operators.graphs import GraphBuilder
     from .graph import Converter
 
 __all__ = ["Call", "dequantized"]
-
-NUMBERS = {dtype: number for number, dtype in DTYPES.items()}  # ONNX's, of dtypes
 
 
 class Call:
     """What a rule takes: ``rule(call)`` writes nodes through `e` and returns the name of the result, or a tuple of names."""
 
     def __init__(
-        self, converter: Converter, e: Emit, operator: Operator, inputs: tuple[str | None, ...],
+        self, converter: Converter, e: GraphBuilder, operator: Operator, inputs: tuple[str | None, ...],
         tensors: tuple[Tensor | None, ...], outputs: tuple[Tensor, ...],
     ) -> None:  # fmt: skip
         self.converter, self.e, self.operator = converter, e, operator

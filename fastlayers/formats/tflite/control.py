@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...ir.graph import Graph, Shape, Value
+from ...ir.graph import Graph, Shape
 from ...operators import Spec
-from .._emit import Emit
+from ...operators.graphs import GraphBuilder
 from .call import Call
 from .proto import Subgraph
 
@@ -33,9 +33,9 @@ def if_(c: Call) -> tuple[str, ...]:
     branches: dict[str, Graph] = {}
     for key, option in (("then_branch", "then_subgraph_index"), ("else_branch", "else_subgraph_index")):
         number, graph = _called(c, option, len(c.inputs) - 1, len(c.outputs))
-        inner = Emit(c.e.specs, c.e.names)
+        inner = GraphBuilder(c.e.specs, c.e.names)
         found = c.converter.subgraph(number, inner, {n: c.x(1 + i) for i, n in enumerate(graph.inputs)})
-        branches[key] = inner.graph((), [Value(name, inner.shape(name), inner.dtype(name)) for name in found])
+        branches[key] = inner.graph((), found)
     names = c.e.many("If", (c.x(0),), [""] * len(c.outputs), branches)
     for name, a, b in zip(names, branches["then_branch"].outputs, branches["else_branch"].outputs, strict=True):
         if a.dtype != b.dtype:
@@ -51,7 +51,7 @@ def while_(c: Call) -> tuple[str, ...]:
     run, body = _called(c, "body_subgraph_index", count, count)
     given = [c.x(i) for i in range(count)]
     first = c.converter.subgraph(asked, c.e, dict(zip(condition.inputs, given, strict=True)))[0]
-    inner = Emit(None, c.e.names)
+    inner = GraphBuilder(None, c.e.names)
     number, again = inner.input("~round", (), np.dtype(np.int64)), inner.input("~again", (), np.dtype(np.bool_))
     carried = []
     for name, n in zip(given, body.inputs, strict=True):
@@ -60,14 +60,14 @@ def while_(c: Call) -> tuple[str, ...]:
     made = c.converter.subgraph(run, inner, dict(zip(body.inputs, carried, strict=True)))
     next_ = c.converter.subgraph(asked, inner, dict(zip(condition.inputs, made, strict=True)))[0]
     outputs = _distinct(inner, [next_, *made])
-    graph = inner.graph([number, again, *carried], [Value(name, inner.shape(name), inner.dtype(name)) for name in outputs])
+    graph = inner.graph([number, again, *carried], outputs)
     names = c.e.many("Loop", (None, first, *given), [""] * count, {"body": graph})
     for name, start, value in zip(names, given, graph.outputs[1:], strict=True):
         c.e.specs[name] = Spec(_common(c.e.shape(start), value.shape), value.dtype)
     return names
 
 
-def _distinct(e: Emit, names: Sequence[str]) -> list[str]:
+def _distinct(e: GraphBuilder, names: Sequence[str]) -> list[str]:
     """Values of which each is made by a node, and none is named twice."""
     made = {name for node in e.nodes for name in node.outputs}
     found: list[str] = []

@@ -10,9 +10,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...errors import FormatError, LimitError, UnsupportedError
-from ...ir.graph import Graph, Value
+from ...ir.graph import Graph, Node, Value
+from ...operators.graphs import UNTOLD, GraphBuilder
 from .._arrays import Array, Codec, count_bytes
-from .._emit import UNTOLD, Emit
+from .._refused import times, unsupported
 from ..budget import Budget
 from ..source import quote
 from . import control, layers, maths, movement, quantized, recurrent
@@ -24,7 +25,6 @@ from .tensors import read
 __all__ = ["Converter", "to_graph"]
 
 Rule = Callable[[Call], str | tuple[str, ...]]
-MOST_LINES = 50  # of an error
 # Graphs may be called from several places; as many operators as this times those of the file are written in all.
 _TIMES, _FREE = 8, 1000
 _NO_NUMBERS = "that has no numbers (text, a resource, or less than a byte each)"
@@ -57,7 +57,7 @@ class Converter:
 
     def main(self) -> Graph:
         """The graph of subgraph 0."""
-        e, graph = Emit(), self.model.subgraphs[0]
+        e, graph = GraphBuilder(), self.model.subgraphs[0]
         given: dict[int, str] = {}
         for n in graph.inputs:
             dtype = self.dtype(graph.tensors[n], "an input")
@@ -68,12 +68,12 @@ class Converter:
         for n, name in zip(graph.outputs, found, strict=True):
             outputs.append(self.output(e, graph, n, name, {v.name for v in outputs}))
         if self.refused:
-            raise UnsupportedError(_listed(self.where, self.refused))
+            raise unsupported(self.where, times(self.refused))
         if not outputs:
             self.fail("the graph has no outputs")
         return e.graph(given.values(), outputs)
 
-    def output(self, e: Emit, graph: Subgraph, n: int, name: str, others: set[str]) -> Value:
+    def output(self, e: GraphBuilder, graph: Subgraph, n: int, name: str, others: set[str]) -> Value:
         """An output, which is no input, constant or other output."""
         tensor = graph.tensors[n]
         dtype = self.dtype(tensor, "an output")
@@ -82,7 +82,7 @@ class Converter:
         shape, known = e.shape(name), e.dtype(name)
         return Value(name, tensor.shape if shape is None else shape, dtype if known == UNTOLD else known)
 
-    def subgraph(self, number: int, e: Emit, given: dict[int, str]) -> list[str]:
+    def subgraph(self, number: int, e: GraphBuilder, given: dict[int, str]) -> list[str]:
         """Writes the operators of a graph whose inputs are `given`; returns the names of its outputs."""
         if number in self.active:
             self.fail(f"graph {number} calls itself")
@@ -94,7 +94,7 @@ class Converter:
         self.active.pop()
         return found
 
-    def operator(self, number: int, graph: Subgraph, operator: Operator, e: Emit, scope: dict[int, str]) -> None:
+    def operator(self, number: int, graph: Subgraph, operator: Operator, e: GraphBuilder, scope: dict[int, str]) -> None:
         """Writes one operator."""
         self.left -= 1
         if self.left < 0:
@@ -123,7 +123,7 @@ class Converter:
         if len(outputs) > len(names):
             self.fail(f"{operator.name}: has {len(outputs)} results: expected at most {len(names)}")
         for n, name in zip(operator.outputs, names, strict=False):
-            scope[n] = e.rename(name, self.path(number) + _name(graph, n), since)
+            scope[n] = _renamed(e, name, self.path(number) + _name(graph, n), since)
 
     def all_read(self, operator: Operator, outputs: tuple[Tensor, ...], unread: Sequence[str]) -> None:
         """Raises if the file says something of an operator that its rule does not read, and that may change its results."""
@@ -150,7 +150,7 @@ class Converter:
 
     # ---- values -------------------------------------------------------------------------------------------------------
 
-    def value(self, number: int, graph: Subgraph, n: int, e: Emit, scope: dict[int, str]) -> str:
+    def value(self, number: int, graph: Subgraph, n: int, e: GraphBuilder, scope: dict[int, str]) -> str:
         """The name of tensor n: an operator has made it, or it is constant."""
         if n not in scope:
             scope[n] = e.constant(self.array(number, graph, n), self.path(number) + _name(graph, n))
@@ -211,6 +211,21 @@ class Converter:
         return {"signatures": json.dumps(found)} if found else {}
 
 
+def _renamed(e: GraphBuilder, old: str, new: str, since: int) -> str:
+    """Calls the value `old` `new`, if one of the nodes from number `since` on makes it; returns its name now."""
+    if not any(old in node.outputs for node in e.nodes[since:]):
+        return old
+    name = e.name(new)
+    for i in range(since, len(e.nodes)):
+        node = e.nodes[i]
+        if old in node.outputs or old in node.inputs:
+            inputs = tuple(name if v == old else v for v in node.inputs)
+            e.nodes[i] = Node(node.op, inputs, tuple(name if v == old else v for v in node.outputs), node.attributes)
+    if old in e.specs:
+        e.specs[name] = e.specs.pop(old)
+    return name
+
+
 def _name(graph: Subgraph, n: int) -> str:
     return graph.tensors[n].name or f"tensor_{n}"
 
@@ -224,10 +239,3 @@ RULES: dict[str, Rule] = {
     # Sparse data has been spread out when it was read.
     "DENSIFY": lambda c: c.x(0),
 }
-
-
-def _listed(where: str, refused: Counter[str]) -> str:
-    lines = [f"  {what}: {count} time{'s' if count > 1 else ''}" for what, count in sorted(refused.items())]
-    if len(lines) > MOST_LINES:
-        lines[MOST_LINES:] = [f"  and {len(lines) - MOST_LINES} more"]
-    return "\n".join([f"{where}: the model needs what is not supported:", *lines])

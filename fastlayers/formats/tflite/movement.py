@@ -114,12 +114,12 @@ def dynamic_update_slice(c: Call) -> str:
     x, part = c.e.shape(c.x(0)), c.e.shape(c.x(1))
     if x is None or part is None or not all(isinstance(d, int) for d in (*x, *part)):
         c.refuse("of unknown sizes")
-    if len(x) != len(part) or any(p > d for p, d in zip(part, x, strict=True)):  # type: ignore[operator]
+    if len(x) != len(part) or any(p > d for p, d in zip(part, x, strict=True)):
         c.fail(f"the part has shape {part}, x {x}: expected as many axes, and none larger")
-    count = math.prod(part) * len(part)  # type: ignore[arg-type]
+    count = math.prod(part) * len(part)
     c.converter.budget.take(8 * count, f"{c.converter.where}: {c.op}")
     grid = np.moveaxis(np.indices([int(d or 0) for d in part]).astype(np.int64, copy=False), 0, -1)
-    most = c.e.ints([d - p for p, d in zip(part, x, strict=True)])  # type: ignore[operator]
+    most = c.e.ints([d - p for p, d in zip(part, x, strict=True)])
     start = c.e.node("Max", c.e.node("Min", c.cast(c.x(2), np.dtype(np.int64)), most), c.e.ints(0))
     return c.e.node("ScatterND", c.x(0), c.e.node("Add", c.e.constant(grid), start), c.x(1))
 
@@ -191,7 +191,7 @@ def _block(c: Call) -> tuple[list[int], list[tuple[int, int]], list[int]]:
         c.refuse("of an image of unknown size")
     if min(block, default=0) < 1 or len(flat) != 2 * len(block) or min(flat, default=0) < 0:
         c.fail(f"the block is {block[:8]}, paddings are {flat[:16]}: expected sizes of at least 1, and two values for each")
-    return block, list(zip(flat[::2], flat[1::2], strict=True)), [int(d) for d in found[1:]]  # type: ignore[arg-type]
+    return block, list(zip(flat[::2], flat[1::2], strict=True)), [int(d) for d in found[1:]]
 
 
 def _moved(c: Call, x: str, split: Sequence[int], order: Sequence[int], back: Sequence[int]) -> str:

@@ -204,7 +204,7 @@ def fully_connected(c: Call) -> str | tuple[str, ...]:
         return through_floats(c, layers.RULES["FULLY_CONNECTED"])
     x, rank = c.x(0), c.e.rank(c.x(0))
     if rank != 2:
-        x = c.e.node("Reshape", x, c.e.ints([-1, shape[1]]))  # type: ignore[list-item]
+        x = c.e.node("Reshape", x, c.e.ints([-1, shape[1]]))
     inputs = (x, *_scaled(c, c.tensor(0)), *_triple(c, 1), _bias(c), *_scaled(c, c.outputs[0]))
     y = c.e.node("QGemm", *inputs, transB=1)
     given = c.e.shape(c.x(0))
@@ -212,7 +212,7 @@ def fully_connected(c: Call) -> str | tuple[str, ...]:
         open_ = [d for d in given[:-1] if not isinstance(d, int)]
         if len(open_) > 1:
             c.refuse("of several unknown sizes that are to be kept")
-        y = c.e.node("Reshape", y, c.e.ints([d if isinstance(d, int) else -1 for d in given[:-1]] + [shape[0]]))  # type: ignore[list-item]
+        y = c.e.node("Reshape", y, c.e.ints([d if isinstance(d, int) else -1 for d in given[:-1]] + [shape[0]]))
     return c.activated(y)
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from ..._tuples import NamedTuple
 from ...ir.graph import Graph, Value
 from ...operators import Spec
+from ...operators.graphs import GraphBuilder
 from .._arrays import Array
-from .._emit import Emit
 from .call import Call
 
 __all__ = ["RULES"]
@@ -136,7 +136,7 @@ def _clipped(c: Call, x: str, weights: _Lstm, states: Sequence[str | None], clip
     batch = e.node("Gather", e.node("Shape", x), e.ints([1 if time_major else 0]), axis=0)
     zeros = e.node("Expand", e.constant(np.zeros((1, 1), np.float32)), e.node("Concat", batch, e.ints([size]), axis=0))
     begin = [zeros if s is None else e.node("Squeeze", s, e.ints([0])) for s in states]
-    inner = Emit(None, e.names)
+    inner = GraphBuilder(None, e.names)
     float32 = np.dtype(np.float32)
     h, cell = (inner.input(f"~{name}", (None, size), float32) for name in ("h", "cell"))
     part = inner.input("~sums", (None, 4 * size), float32)
@@ -148,7 +148,7 @@ def _clipped(c: Call, x: str, weights: _Lstm, states: Sequence[str | None], clip
     out = inner.node("Mul", inner.node("Sigmoid", o), inner.node("Tanh", cut))
     again = inner.node("Identity", out)
     shape = (None, size)
-    body: Graph = inner.graph([h, cell, part], [Value(name, shape, float32) for name in (out, cut, again)])
+    body: Graph = inner.graph([h, cell, part], (Value(name, shape, float32) for name in (out, cut, again)))
     axis = 0 if time_major else 1
     attributes = {
         "body": body, "num_scan_inputs": 1, "scan_input_axes": (axis,), "scan_output_axes": (axis,),

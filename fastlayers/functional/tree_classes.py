@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._arguments import checked
+from .._distinct import distinct
 from ..errors import DTypeError, ShapeError
 from ..graph.arrays import as_array, as_int64
 from ..ir.checks import fits, integer, sequence
@@ -53,7 +54,7 @@ class ClassTree:
             leaf_above[-1 - children[~inner]], leaf_code[-1 - children[~inner]] = np.nonzero(~inner)[0], side
         given = np.concatenate([self.left, self.right])
         roots = np.nonzero(above < 0)[0]
-        if nodes and (len(np.unique(given)) != 2 * nodes or len(roots) != 1):
+        if nodes and (len(distinct(given)[0]) != 2 * nodes or len(roots) != 1):
             raise ShapeError("ClassTree: the nodes are no tree: expected one root, all else below one node each")
         # Level by level from the root; how many nodes are above each.
         level, found, deep = roots, [roots], np.zeros(nodes, np.int64)

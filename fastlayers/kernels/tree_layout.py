@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .._distinct import distinct
 from .._tuples import NamedTuple
 from ..errors import ShapeError
 from .fits import fits
@@ -218,7 +219,7 @@ def _as_leq(
     more: list[tuple[Any, int, int, int, int]] = []
     base = len(asked)
     for node, found in zip(sets.tolist(), values, strict=True):
-        _search(node, np.unique(found.astype(split.dtype)), int(yes[node]), int(no[node]), base, more, (asked, left, right))
+        _search(node, distinct(found.astype(split.dtype))[0], int(yes[node]), int(no[node]), base, more, (asked, left, right))
         for i in range(len(more)):
             if more[i][3] < 0:
                 more[i] = (*more[i][:3], int(feature[node]), int(nan[node]))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._distinct import distinct
 from ...errors import FormatError, UnsupportedError
 from ...ir.graph import Node
 from .ml_nodes import Nodes, floats_of, labels_of
@@ -120,7 +121,7 @@ def _distances(nodes: Nodes, x: str, vectors: np.ndarray, gamma: float) -> str:
 def _mixed(groups: np.ndarray) -> np.ndarray:
     """An order in which the members of every group are spread evenly: what they add cancels early, and rounding with it."""
     place = np.empty(len(groups))
-    for group in np.unique(groups):
+    for group in distinct(groups)[0]:
         mine = np.flatnonzero(groups == group)
         place[mine] = (np.arange(len(mine)) + 0.5) / len(mine)
     return np.argsort(place, kind="stable")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._distinct import distinct
 from ...errors import FormatError, ShapeError, UnsupportedError
 from ...ir.graph import Node
 from ...operators.graphs import trimmed
@@ -95,9 +96,11 @@ def _lists(node: Node, side: str) -> dict[str, np.ndarray]:
 
 def _keys(nodes: list[np.ndarray], trees: list[np.ndarray]) -> list[np.ndarray]:
     """One number for each pair of a tree's and a node's, whatever values per file gives them."""
-    _, of_tree = np.unique(np.concatenate(trees), return_inverse=True)
-    names, of_node = np.unique(np.concatenate(nodes), return_inverse=True)
-    return np.split(of_tree * len(names) + of_node, np.cumsum([len(part) for part in nodes])[:-1])
+    of_tree, of_node = np.concatenate(trees), np.concatenate(nodes)
+    most = [int(part.max(initial=0)) + 1 for part in (of_tree, of_node)]
+    if min(of_tree.min(initial=0), of_node.min(initial=0)) < 0 or most[0] * most[1] >= 1 << 63:  # numbers that are no positions
+        (of_tree, of_node), most[1] = (np.searchsorted(distinct(part)[0], part) for part in (of_tree, of_node)), len(of_node)
+    return np.split(of_tree * most[1] + of_node, np.cumsum([len(part) for part in nodes])[:-1])
 
 
 def _roots(node: Node, trees: np.ndarray, children: np.ndarray) -> np.ndarray:
@@ -105,10 +108,11 @@ def _roots(node: Node, trees: np.ndarray, children: np.ndarray) -> np.ndarray:
     top = np.ones(len(trees), bool)
     top[children] = False
     places = np.flatnonzero(top)
-    _, first = np.unique(trees[places], return_index=True)
-    if len(first) != len(np.unique(trees)):
+    with_root, first = distinct(trees[places])
+    if len(with_root) != len(distinct(trees)[0]):
         raise FormatError(f"onnx: {node.op}: a tree has no root: its nodes are all children of others")
-    return places[np.sort(first)]
+    found: np.ndarray = places[np.sort(first)]
+    return found
 
 
 def _check_reached(node: Node, roots: np.ndarray, number: np.ndarray, leaf: np.ndarray, children: np.ndarray) -> None:
@@ -211,7 +215,7 @@ def tree_ensemble_classifier(node: Node, version: int, make: Any) -> list[Node]:
     nodes, labels = Nodes(node, make), labels_of(node, "classlabels_int64s")
     arrays, count = _lists(node, "class"), len(labels)
     transform = node.attributes.get("post_transform", "NONE")
-    base, ids = _base(node, count), np.unique(arrays["targets"])
+    base, ids = _base(node, count), distinct(arrays["targets"])[0]
     if count == 2 and len(ids) <= 1:
         second = bool(len(ids)) and ids[0] == 1
         if base.size > (0 if second else 1) and base.any():

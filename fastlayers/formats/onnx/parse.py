@@ -15,6 +15,7 @@ from ...errors import FormatError, LimitError
 from ..budget import Budget
 from ..source import Source, quote
 from .proto import EMPTY, FunctionProto, GraphProto, Model, NodeProto, Place, Reference, ValueInfo, frozen
+from .runs import FLOAT_ITEM, INT_ITEM, STRING_ITEM, floats_at, integers_at, strings_at
 from .values import MAX_DEPTH, ValueParser
 from .wire import fields, signed, skip, varints
 
@@ -25,6 +26,7 @@ _MOST_ATTRIBUTES = 1_000  # of one node
 _MOST_IN_FUNCTION = 50_000  # nodes: as many as functions may stand for
 _ITEM_BYTES = 64  # that a number of a list takes at most
 _FEW = 64  # items of a list that are not worth counting
+_AT_ONCE = 4096  # strings of a list that are read before they are counted
 
 # Values of the fields that are read; a field of another number is skipped.
 _MODEL = frozenset((1, 2, 3, 4, 5, 6, 7, 8, 14, 25))
@@ -37,6 +39,7 @@ _ATTRIBUTE = frozenset((1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 15, 20, 21, 22, 2
 # AttributeProto.AttributeType, and what stands for one that has no content: writers leave out what is zero.
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH_TYPE, _FLOATS, _INTS, _STRINGS, _TENSORS, _GRAPHS = range(1, 11)
 _SPARSE_TENSOR, _SPARSE_TENSORS, _TYPE_PROTO, _TYPE_PROTOS = range(11, 15)
+_ITEMS = (FLOAT_ITEM, INT_ITEM, STRING_ITEM)
 _LISTS = frozenset((_FLOATS, _INTS, _STRINGS, _TENSORS, _GRAPHS, _SPARSE_TENSORS, _TYPE_PROTOS))
 _DEFAULTS: dict[int, Any] = {_FLOAT: 0.0, _INT: 0, _STRING: ""}
 _TYPE_NAMES = (
@@ -283,7 +286,8 @@ class Parser(ValueParser):
         declared = found = 0  # the type it says it has; a bit for each type that it has content of
         value: Any = None
         items: list[Any] = []
-        for tag, a, b in fields(view, at, end, where):
+        found_fields = fields(view, at, end, where)
+        for tag, a, b in found_fields:
             if tag == 0x0A:
                 name = view[a:b].tobytes().decode()
             elif tag == 0xA0:
@@ -324,6 +328,8 @@ class Parser(ValueParser):
                 reference = self._text(a, b)
             else:
                 skip(tag, _ATTRIBUTE, where)
+            if len(items) == _FEW and tag in _ITEMS:  # once in an attribute, however it mixes its fields
+                found_fields.send(self._items(tag, b, end, where, items))
         if len(items) > _FEW:
             self._budget.take(_ITEM_BYTES * len(items), f"{where}: attribute {quote(name)}")
         if reference:
@@ -336,6 +342,19 @@ class Parser(ValueParser):
         if declared >= len(_TYPE_NAMES) or found != 1 << declared:
             value = self._without_content(name, declared, found, where)
         return name, tuple(items) if declared in _LISTS else value, kind
+
+    def _items(self, tag: int, at: int, end: int, where: object, items: list[Any]) -> int:
+        """Appends the items of the fields with this tag that follow, and returns the offset after the last."""
+        if tag != STRING_ITEM:
+            numbers, at = integers_at(self._view, at, end, where) if tag == INT_ITEM else floats_at(self._view, at, end)
+            items += numbers
+            return at
+        while True:
+            texts, at = strings_at(self._view, at, end, _AT_ONCE)
+            self._count(len(texts))
+            items += texts
+            if len(texts) < _AT_ONCE:
+                return at
 
     def _without_content(self, name: str, declared: int, found: int, where: object) -> Any:
         """What an attribute is that has no content of its type. Raises FormatError if it must have some, or has other content."""

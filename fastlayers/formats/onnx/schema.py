@@ -308,7 +308,10 @@ def is_graph(value: Any) -> bool:
 def matches(value: Any, kind: str) -> bool:
     """Whether a value is of a type of the table."""
     if kind in ("is", "fs", "ss"):
-        return isinstance(value, (list, tuple)) and all(matches(v, kind[0]) for v in value)
+        if not isinstance(value, (list, tuple)):
+            return False
+        allowed = _TYPES[kind[0]]  # each type once: lists of tree ensembles have a hundred thousand items
+        return all(issubclass(found, allowed) and not issubclass(found, bool) for found in set(map(type, value)))
     if kind == "g":
         return is_graph(value)
     return kind == "y" or (isinstance(value, _TYPES[kind]) and not isinstance(value, bool))

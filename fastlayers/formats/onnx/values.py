@@ -67,12 +67,13 @@ class ValueParser:
         self._files: ExternalFiles | None = None
         self._messages_left = 0
 
-    def _count(self) -> None:
+    def _count(self, messages: int = 1) -> None:
         """To be called for every message and item that something is kept of."""
-        self._messages_left -= 1
+        self._messages_left -= messages
         if self._messages_left < 0:
-            self._budget.take(_BATCH * _MESSAGE_BYTES, f"{self._where}: its description")
-            self._messages_left = _BATCH - 1
+            batches = -(self._messages_left // _BATCH)
+            self._budget.take(batches * _BATCH * _MESSAGE_BYTES, f"{self._where}: its description")
+            self._messages_left += batches * _BATCH
 
     def _text(self, at: int, end: int) -> str:
         """Raises UnicodeDecodeError, which the caller of all this turns into ours."""

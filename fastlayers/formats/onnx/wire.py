@@ -5,7 +5,7 @@ Knows no message. Positions are offsets into the one view of the whole file, so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import NoReturn
 
 import numpy as np
@@ -20,11 +20,12 @@ MAX_VARINT = 10  # bytes: 64 bits, seven in each
 _BLOCK = 1 << 16  # bytes of varints decoded at once: numpy needs about 40 bytes of memory for each
 
 
-def fields(view: memoryview, at: int, end: int, where: object) -> Iterator[tuple[int, int, int]]:
+def fields(view: memoryview, at: int, end: int, where: object) -> Generator[tuple[int, int, int], int | None, None]:
     """The fields of the message between two offsets, as (tag, a, b).
 
     Of a number that is a varint, a is the value, from 0 to 2**64 - 1; of all others, a and b are the offsets of the content. The
-    tag is 8 * the field's number + its kind. Raises FormatError; `where` is what its text begins with.
+    tag is 8 * the field's number + its kind. `send(offset)` goes on at another offset, where the caller has read some fields
+    itself. Raises FormatError; `where` is what its text begins with.
     """
     try:
         while at < end:
@@ -52,7 +53,7 @@ def fields(view: memoryview, at: int, end: int, where: object) -> Iterator[tuple
                 if stop > end:
                     cut = ": truncated?" if end == len(view) else ""
                     _fail(where, at, f"a field of {size} bytes is longer than the {max(end - at, 0)} bytes that are left{cut}")
-                yield tag, at, stop
+                moved = yield tag, at, stop
                 at = stop
             elif kind == 0:
                 value = view[at]
@@ -61,16 +62,19 @@ def fields(view: memoryview, at: int, end: int, where: object) -> Iterator[tuple
                     value, at = _long_varint(view, at, value, where)
                 if at > end:
                     _fail(where, end, "the message ends within a number")
-                yield tag, value, at
+                moved = yield tag, value, at
             elif kind == 5 or kind == 1:
                 stop = at + (4 if kind == 5 else 8)
                 if stop > end:
                     _fail(where, at, "the message ends within a number")
-                yield tag, at, stop
+                moved = yield tag, at, stop
                 at = stop
             else:
                 name = "a group, which ONNX never uses" if kind in (3, 4) else "of no known kind"
                 _fail(where, at, f"field {tag >> 3} is {name} ({kind})")
+            if moved is not None:
+                at = moved
+                yield 0, at, at  # what `send` returns
     except IndexError:
         _fail(where, len(view), "the file ends within a field")
 
@@ -117,7 +121,7 @@ def unpack(run: memoryview, count: int, store: Callable[[Array, slice], None], w
         if not ends.size:
             raise FormatError(f"{where}: a number in a run of them is cut off, or longer than {MAX_VARINT} bytes")
         block = block[: ends[-1] + 1]
-        values = _block_of_varints(block, ends, where)
+        values = block_of_varints(block, ends, where)
         if done + values.size > count:
             raise FormatError(f"{where}: has more than the {count} values that its shape has elements")
         store(values, slice(done, done + values.size))
@@ -127,7 +131,7 @@ def unpack(run: memoryview, count: int, store: Callable[[Array, slice], None], w
         raise FormatError(f"{where}: has {done} values, its shape has {count} elements")
 
 
-def _block_of_varints(block: Array, ends: Array, where: object) -> Array:
+def block_of_varints(block: Array, ends: Array, where: object) -> Array:
     """The numbers of a block that begins and ends with whole ones; `ends` are the places of their last bytes."""
     starts = np.empty_like(ends)
     starts[0] = 0

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._distinct import distinct
 from .._base import FLOAT32, INT64, Spec, View, register
 from .._traits import EACH, PLAIN
 from ..shapes import like, need_kind
@@ -57,7 +58,7 @@ def _label_run(n: View, x: np.ndarray) -> Arrays:
         out = np.empty(x.size, values.dtype)
         out[:] = [table.get(key, other) for key in x.reshape(-1)]
         return (out.reshape(x.shape),)
-    ordered, first = np.unique(keys[::-1], return_index=True)
+    ordered, first = distinct(keys[::-1])
     chosen = values[::-1][first]
     if not len(ordered):
         return (np.full(x.shape, other, values.dtype),)

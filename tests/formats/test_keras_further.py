@@ -19,6 +19,8 @@ VECTORS = np.random.default_rng(2).standard_normal((2, 5, 3)).astype(np.float32)
 ANGLES = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, 2, np.nan], np.float32)
 Y = np.random.default_rng(3).standard_normal((2, 5, 4)).astype(np.float32)
 NAN = np.where(np.arange(40).reshape(2, 5, 4) == 7, np.nan, X).astype(np.float32)
+SQUARES = SQUARE @ SQUARE.transpose(0, 2, 1) + np.eye(4, dtype=np.float32)
+SOUND = np.random.default_rng(2).standard_normal((2, 3, 40)).astype(np.float32)
 WEIGHT, BIAS = [0.5, 1.5, -1.0, 2.0], [1.0, 0.0, -1.0, 0.5]
 
 
@@ -37,6 +39,16 @@ def sparsemax(x: np.ndarray) -> np.ndarray:
     running = z.cumsum(-1)
     within = z - (running - 1) / np.arange(1, x.shape[-1] + 1) > 0
     return np.maximum(x - (np.where(within, running, 0).sum(-1, keepdims=True) - 1) / within.sum(-1, keepdims=True), 0)  # type: ignore[no-any-return]
+
+
+def stft(x: np.ndarray, length: int, stride: int, size: int, base: float = 0.5, center: bool = True) -> tuple[Any, Any]:
+    """Real and imaginary parts of windows of the last axis, as Keras' torch backend gave them for the same sizes."""
+    x = np.pad(x, [*[(0, 0)] * (x.ndim - 1), (size // 2, size // 2)], mode="reflect") if center else x
+    before = (size - length) // 2
+    window = np.pad(base - (1 - base) * np.cos(2 * np.pi * np.arange(length) / length), (before, size - length - before))
+    starts = range(0, x.shape[-1] - size + 1, stride)
+    made = np.stack([np.fft.rfft(x[..., s : s + size] * window) for s in starts], -2)
+    return made.real.astype(np.float32), made.imag.astype(np.float32)
 
 
 def updated(x: np.ndarray) -> np.ndarray:
@@ -77,6 +89,17 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any], np.ndarray, Callable[[np.
     "degrees": ("Rad2deg", [], {}, X, np.rad2deg),
     "radians": ("Deg2rad", [], {}, X, np.deg2rad),
     "exp2": ("Exp2", [], {}, X, np.exp2),
+    "cholesky": ("Cholesky", [], {}, SQUARES, np.linalg.cholesky),
+    "cholesky, upper": ("Cholesky", [], {"upper": True}, SQUARES, lambda x: np.swapaxes(np.linalg.cholesky(x), -1, -2)),
+    "stft": ("STFT", [], {"sequence_length": 8, "sequence_stride": 4, "fft_length": 16}, SOUND, lambda x: stft(x, 8, 4, 16)),
+    "stft, hamming": (
+        "STFT", [], {"sequence_length": 7, "sequence_stride": 3, "fft_length": 10, "window": "hamming", "center": False},
+        SOUND, lambda x: stft(x, 7, 3, 10, 0.54, False),
+    ),
+    "stft, no window": (
+        "STFT", [], {"sequence_length": 6, "sequence_stride": 6, "fft_length": 6, "window": None}, SOUND,
+        lambda x: stft(x, 6, 6, 6, 1.0),
+    ),
     "peak to peak": ("Ptp", [], {"axis": 1}, X, lambda x: np.ptp(x, 1)),
     "flipud": ("Flipud", [], {}, X, np.flipud),
     "fliplr": ("Fliplr", [], {}, X, np.fliplr),
@@ -125,6 +148,9 @@ def test_stacked_side_by_side_and_on_one_another() -> None:
         ("Slice", [[0, 1]], {"shape": [2, 3, 2]}, "start_indices"),
         ("SliceUpdate", [[0, -1, 0], [[[7.0]]]], {}, "start_indices"),
         ("Cross", [array([1, 2])], {}, "three elements"),
+        ("Cholesky", [], {}, "a matrix of 5 rows and 4 columns"),
+        ("STFT", [], {"sequence_length": 3, "sequence_stride": 1, "fft_length": 4, "window": "kaiser"}, "the window 'kaiser'"),
+        ("STFT", [], {"sequence_length": 5, "sequence_stride": 0, "fft_length": 8}, "sequence_stride=0"),
     ],
 )
 def test_what_is_refused(kind: str, args: list[Any], config: dict[str, Any], text: str) -> None:

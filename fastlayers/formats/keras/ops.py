@@ -36,8 +36,9 @@ def put(*names: str) -> Callable[[Operation], Operation]:
 
 
 def _run(this: Layer, b: Build, /, *args: Any, **kwargs: Any) -> Any:
-    # Null is what was left out, but as an axis, of which it means all.
-    own = {k: v for k, v in this.config.items() if k not in ("name", "trainable") and (v is not None or k in ("axis", "axes"))}
+    # Null is what was left out, but as an axis, of which it means all, and as a window, of which it means none.
+    null = ("axis", "axes", "window")
+    own = {k: v for k, v in this.config.items() if k not in ("name", "trainable") and (v is not None or k in null)}
     return naturally(b, lambda *a, **kw: called(this.kind, b, *a, **kw), args, {**own, **kwargs})
 
 

@@ -172,6 +172,10 @@ def vstack(b: Build, xs: Any) -> Tensor:
     return joined
 
 
+_MOST_COLUMNS = 64  # of a matrix that is taken apart: some seven nodes each
+_WINDOWS = {"hann": 0.5, "hamming": 0.54}  # the mean of each
+
+
 # ---- vectors and matrices --------------------------------------------------------------------------------------------------
 
 
@@ -179,6 +183,26 @@ def vstack(b: Build, xs: Any) -> Tensor:
 def det(b: Build, x: Tensor) -> Tensor:
     """Determinants."""
     return b.op("Det", b.floats(x))
+
+
+@put("Cholesky")
+def cholesky(b: Build, x: Tensor, upper: bool = False) -> Tensor:
+    """L of x = L times its transpose, column by column from the lower half of x; NaN where there is none."""
+    x = b.floats(x)
+    size = x.size(-1)
+    if x.size(-2) != size or size > _MOST_COLUMNS:
+        raise Refused(f"a matrix of {x.size(-2)} rows and {size} columns: expected a square one of at most {_MOST_COLUMNS}")
+    columns: list[Tensor] = []
+    for j in range(size):
+        column = b.slice(x, -1, j, j + 1)
+        if columns:
+            before = b.concat(columns, x.rank - 1)
+            products = b.op("Mul", before, b.slice(before, -2, j, j + 1))
+            column = b.op("Sub", column, b.reduce("Sum", products, [x.rank - 1], True))
+        column = b.op("Div", column, b.op("Sqrt", b.slice(column, -2, j, j + 1)))
+        columns.append(b.op("Where", b.constant(np.arange(size)[:, None] < j), 0.0, column))
+    made = b.concat(columns, x.rank - 1)
+    return b.transpose(made, *range(x.rank - 2), x.rank - 1, x.rank - 2) if upper else made
 
 
 @put("Cross")
@@ -226,6 +250,43 @@ def _both(b: Build, made: Tensor) -> list[Tensor]:
 
 def _count(b: Build, value: int) -> Tensor:
     return b.constant(np.array(value, np.int64))
+
+
+@put("STFT")
+def stft(
+    b: Build,
+    x: Any,
+    sequence_length: int,
+    sequence_stride: int,
+    fft_length: int,
+    window: Any = "hann",
+    center: bool = True,
+) -> list[Tensor]:
+    """Transforms of windows of the last axis, real and imaginary parts."""
+    x = b.floats(as_tensor(b, x))
+    length, stride, size = integer(sequence_length), integer(sequence_stride), integer(fft_length)
+    if not 0 < length <= size <= MOST_FILLED or stride < 1:
+        raise ValueError(f"sequence_length={length}, sequence_stride={stride}, fft_length={size}")
+    if center and size // 2:
+        ends = np.zeros((2, x.rank), np.int64)
+        ends[:, -1] = size // 2
+        x = b.op("Pad", x, b.constant(ends.reshape(-1)), mode="reflect")
+    if window is None:
+        shape = np.ones(length)
+    elif isinstance(window, str) and window in _WINDOWS:
+        base = _WINDOWS[window]
+        shape = base - (1 - base) * np.cos(2 * np.pi * np.arange(length) / length)
+    elif isinstance(window, (list, tuple, np.ndarray)) and np.shape(window) == (length,):
+        shape = np.asarray(window, np.float64)
+    else:
+        raise Refused(f"the window {window!r:.80}")
+    before = (size - length) // 2
+    weights = b.constant(np.pad(shape, (before, size - length - before)).astype(np.float32))
+    kept = [b.shape_of(x, a) for a in range(x.rank - 1)]
+    signal = b.reshape(x, -1, b.shape_of(x, x.rank - 1), 1)
+    made = b.op("STFT", signal, b.constant(np.array(stride, np.int64)), weights, b.constant(np.array(size, np.int64)))
+    made = b.reshape(made, *kept, b.shape_of(made, 1), size // 2 + 1, 2)
+    return _both(b, made)
 
 
 @put("FFT")

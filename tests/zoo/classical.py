@@ -1,6 +1,6 @@
 """Classical models: every estimator that skl2onnx converts, LightGBM and XGBoost, exported now and run next to ONNX Runtime.
 
-    python -m tests.zoo.classical [name ...]     in an environment with requirements-classical.txt
+    python -m tests.zoo.classical [name ...] [--table FILE]     in an environment with requirements-classical.txt
 
 Prints a line a model: right, refused (why) or wrong (where), how far its values are from ONNX Runtime's and from those of the
 library that trained it, and what of it runs in numpy. Distances are shares of the largest number, and at most 1e-4; labels are
@@ -14,6 +14,7 @@ import logging
 import sys
 import warnings
 from collections import Counter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ import onnxruntime
 import fastlayers as fl
 
 from .classical_cases import cases
+from .table import Table
 
 TOLERANCE = 1e-4
 
@@ -145,13 +147,16 @@ def main() -> int:
     """Runs all models, or those whose names have one of the words given."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
-    names = parser.parse_args().names
+    parser.add_argument("--table", type=Path)
+    given = parser.parse_args()
+    names, table = given.names, Table(given.table)
     warnings.simplefilter("ignore")
     plain_attributes()
     onnxruntime.set_default_logger_severity(4)
     found = [run(name, case) for name, case in cases().items() if not names or any(word in name for word in names)]
     for result in found:
         why = " ".join(result.why.split())[:150]
+        table.add(result.name, result.word, f"{result.distance:.1e}", result.numpy, why)
         print(f"{result.name:58} {result.word:13} {result.distance:8.1e}  {result.numpy[:60]}{' | ' if why else ''}{why}")
     counts = Counter(result.word for result in found)
     print(f"{len(found)} models: " + ", ".join(f"{count} {word}" for word, count in counts.most_common()))

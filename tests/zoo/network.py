@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,9 @@ import numpy as np
 import fastlayers as fl
 
 from .classical import _Heard
-from .networks_cases import Made, make, prepare
+from .exporting import Made
+from .networks_cases import make, prepare
+from .sets import apart_as_sets
 
 SECONDS = 600  # of a network
 # Of the largest number: float32 sums in another order, through some hundred layers; float16 values have 11 bits.
@@ -38,32 +39,6 @@ def distance(got: Any, want: Any) -> float:
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         largest = max(1.0, float(np.abs(b[np.isfinite(b)]).max(initial=0)))
         return float(np.where(same, 0, np.abs(a - b) / largest).max(initial=0))
-
-
-def paired(got: Mapping[str, Any], want: Mapping[str, Any]) -> dict[str, Any]:
-    """A detector's results with its rows in the order of `want`'s: each goes to the nearest that is left.
-
-    Scores of random weights differ by less than they are rounded, so boxes change places.
-    """
-    mine, theirs = ({name: np.asarray(value) for name, value in results.items()} for results in (got, want))
-    count = len(next(iter(theirs.values())))
-    if not count or any(mine[name].shape != array.shape or len(array) != count for name, array in theirs.items()):
-        return mine
-
-    def rows(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        parts = []
-        for name, array in arrays.items():
-            largest = max(1.0, float(np.abs(theirs[name].astype(np.float64)).max(initial=0)))
-            parts.append(array.reshape(count, -1).astype(np.float64) / largest)
-        return np.concatenate(parts, axis=1)
-
-    ours, wanted, left, order = rows(mine), rows({name: theirs[name] for name in mine}), np.ones(count, bool), []
-    for row in wanted:
-        apart = np.abs(ours - row).max(1, initial=0)
-        nearest = int(np.argmin(np.where(left, apart, np.inf)))
-        left[nearest] = False
-        order.append(nearest)
-    return {name: array[order] for name, array in mine.items()}
 
 
 def _operators(heard: _Heard) -> str:
@@ -104,9 +79,11 @@ def compare(made: Made) -> dict[str, Any]:
                         return {"word": "refused", "why": f"size {size}: {error}", "numpy": _operators(heard)}
                     if made.positional:
                         got = dict(zip(want, got.values(), strict=True))
-                    mine = paired(got, want) if made.sets else got
-                    for name in want:
-                        apart = distance(mine[name], want[name])
+                    if made.sets:
+                        parted = {"rows": apart_as_sets(got, want, made.sets[size], made.batched)}
+                    else:
+                        parted = {name: distance(got[name], want[name]) for name in want}
+                    for name, apart in parted.items():
                         if not apart <= worst:
                             worst, where = apart, f"{name}, {way}, size {size}, {threads} threads"
     word = "right" if worst <= TOLERANCE[made.form] else "wrong"

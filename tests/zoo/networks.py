@@ -1,11 +1,11 @@
 """Networks: torchvision, timm, transformers and Keras, exported now with random weights, run here and by ONNX Runtime or Keras.
 
-    python -m tests.zoo.networks [word ...]     in an environment with requirements-networks.txt
+    python -m tests.zoo.networks [word ...] [--table FILE]     in an environment with requirements-networks.txt
 
 Each is made in a process of its own, which ends with it: torch's exporter keeps what it took. A network is run at two sizes, with
 passes and without, on one thread and two, and from our own saved file; some also as float16 and with quantized weights. Prints a
 line a network: right, refused (why) or wrong (where), the largest distance as a share of the largest number, and what ran in
-numpy. Exits with 1 if one is wrong, or refused though ONNX Runtime takes it.
+numpy; `--table` writes the same as a table of Markdown. Exits with 1 if one is wrong, or refused though ONNX Runtime takes it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .networks_cases import NAMES
+from .table import Table
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,7 +44,9 @@ def main() -> int:
     """Runs all networks, or those whose names have one of the words given."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
-    words = parser.parse_args().names
+    parser.add_argument("--table", type=Path)
+    given = parser.parse_args()
+    words, table = given.names, Table(given.table)
     counts: Counter[str] = Counter()
     native = 0
     names = [name for name in NAMES if not words or any(word in name for word in words)]
@@ -56,6 +59,7 @@ def main() -> int:
             text = (
                 f"{result['name']:48} {result['word']:13} {result.get('distance', 0):8.1e} {time.perf_counter() - start:5.0f} s  "
             )
+            table.add(result["name"], result["word"], f"{result.get('distance', 0):.1e}", result.get("numpy", ""), why)
             print(text + result.get("numpy", "") + (" | " if why else "") + why, flush=True)
             start = time.perf_counter()
     print(f"{sum(counts.values())} networks: " + ", ".join(f"{count} {word}" for word, count in counts.most_common()))

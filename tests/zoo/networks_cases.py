@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from .detectors import DETECTORS, RTDETR, YOLO, detector, rtdetr, yolo
+from .exporting import Made, exported, runs_of, settled
 from .torchvision_ops import import_torchvision
 
 __all__ = ["NAMES", "Made", "make", "prepare"]
-
-
-class Made(NamedTuple):
-    """A file, and the runs that its own runtime made of it.
-
-    Attributes:
-        runs: feeds and results of each size.
-        form: "", "half" or "quantized", which says how near results must be.
-        sets: whether results are rows in any order, of a detector.
-        positional: whether names are the framework's, and inputs and outputs go by their order.
-    """
-
-    file: bytes
-    runs: list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]
-    form: str = ""
-    sets: bool = False
-    positional: bool = False
 
 
 def _names(text: str) -> list[str]:
@@ -61,10 +45,6 @@ KERAS = _names(
     "ConvNeXtTiny DenseNet121 EfficientNetB0 EfficientNetV2B0 InceptionV3 MobileNet MobileNetV2 MobileNetV3Small "
     "NASNetMobile ResNet50 ResNet50V2 VGG16 Xception InceptionResNetV2"
 )
-DETECTORS = _names(
-    "retinanet_resnet50_fpn ssd300_vgg16 ssdlite320_mobilenet_v3_large fcos_resnet50_fpn "
-    "fasterrcnn_mobilenet_v3_large_320_fpn fasterrcnn_resnet50_fpn maskrcnn_resnet50_fpn keypointrcnn_resnet50_fpn"
-)
 HALF = (
     "torchvision resnet18",
     "torchvision mobilenet_v3_small",
@@ -85,6 +65,8 @@ NAMES = [
     *(f"transformers {name}" for name in TRANSFORMERS),
     *(f"keras {name}" for name in KERAS),
     *(f"detector {name}" for name in DETECTORS),
+    *(f"yolo {name}" for name in YOLO),
+    *(f"rtdetr {name}" for name in RTDETR),
     *(f"half {name}" for name in HALF),
     *(f"quantized {name}" for name in QUANTIZED),
 ]
@@ -118,52 +100,6 @@ def prepare(family: str) -> None:
 # ---- torch -------------------------------------------------------------------------------------------------------------
 
 
-def _exported(net: Any, inputs: tuple[Any, ...], names: list[str], axes: dict[str, dict[int, str]]) -> bytes:
-    import torch
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "net.onnx"
-        with torch.no_grad():
-            torch.onnx.export(
-                net,
-                inputs,
-                str(path),
-                input_names=names,
-                dynamic_axes=axes,
-                dynamo=False,
-                opset_version=17,
-                do_constant_folding=True,
-            )
-        return path.read_bytes()
-
-
-def _runs(file: bytes, feeds: list[dict[str, np.ndarray]]) -> list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]:
-    """What ONNX Runtime makes of the sizes; of the first at least."""
-    import onnxruntime
-
-    onnxruntime.set_default_logger_severity(4)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-    outputs = [o.name for o in session.get_outputs()]
-    made = [(feeds[0], dict(zip(outputs, session.run(None, feeds[0]), strict=True)))]
-    with contextlib.suppress(Exception):  # what the exporter has made of the first size may not run with another
-        made.append((feeds[1], dict(zip(outputs, session.run(None, feeds[1]), strict=True))))
-    return made
-
-
-def _settled(net: Any) -> Any:
-    """Running means and variances as training leaves them, else activations of deep networks grow without bound or vanish."""
-    import torch
-
-    generator = torch.Generator().manual_seed(1)
-    for module in net.modules():
-        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.running_var is not None:
-            module.running_mean.normal_(0, 0.1, generator=generator)
-            module.running_var.uniform_(0.8, 1.2, generator=generator)
-    return net.eval()
-
-
 class _First:
     """Makes a module's result a tensor or a tuple of tensors."""
 
@@ -190,8 +126,8 @@ def _images(*shapes: tuple[int, ...]) -> list[dict[str, np.ndarray]]:
 def _of_images(net: Any, feeds: list[dict[str, np.ndarray]], axes: dict[int, str]) -> Made:
     import torch
 
-    file = _exported(_First(net), (torch.tensor(feeds[0]["x"]),), ["x"], {"x": axes})
-    return Made(file, _runs(file, feeds))
+    file = exported(_First(net), (torch.tensor(feeds[0]["x"]),), ["x"], {"x": axes})
+    return Made(file, runs_of(file, feeds))
 
 
 def _torchvision(name: str) -> Made:
@@ -206,7 +142,7 @@ def _torchvision(name: str) -> Made:
         given["weights_backbone"] = None
     if short in ("googlenet", "inception_v3"):
         given |= {"init_weights": False, "aux_logits": False}
-    net = _settled(getattr(module, short)(**given))
+    net = settled(getattr(module, short)(**given))
     # Whose windows or pools torch exports for known sizes alone.
     fixed = short in ("alexnet", "inception_v3", "maxvit_t", "swin_t", "swin_v2_t", "vgg11_bn", "vit_b_32")
     side = {"alexnet": 224, "inception_v3": 128, "maxvit_t": 224, "vgg11_bn": 224, "vit_b_32": 224}.get(short, 96)
@@ -224,7 +160,7 @@ def _timm(name: str) -> Made:
     import timm
 
     torch.manual_seed(0)
-    net = _settled(timm.create_model(name, pretrained=False, exportable=True, scriptable=False))
+    net = settled(timm.create_model(name, pretrained=False, exportable=True, scriptable=False))
     size = (
         net.default_cfg["input_size"][-1] if net.default_cfg.get("fixed_input_size") or "gcvit" in name or "coat" in name else 128
     )
@@ -285,45 +221,10 @@ def _transformers(name: str) -> Made:
     inputs = tuple(torch.tensor(x) for x in feeds[0].values())
     dynamic = {n: axes if i == 0 else {0: "n"} for i, n in enumerate(names)}
     try:
-        file = _exported(Called().eval(), inputs, names, dynamic)
+        file = exported(Called().eval(), inputs, names, dynamic)
     except TypeError:  # it knows no cache
-        file = _exported(Plain().eval(), inputs, names, dynamic)
-    return Made(file, _runs(file, feeds))
-
-
-def _detector(name: str) -> Made:
-    import torch
-
-    torchvision = import_torchvision()
-    torch.manual_seed(0)
-    short = {"min_size": 128, "max_size": 160} if "rcnn" in name or "retina" in name or "fcos" in name else {}
-    if "320" in name and "rcnn" not in name:
-        short = {}
-    given = {"weights": None, "weights_backbone": None, "num_classes": 2 if "keypoint" in name else 7, **short}
-    if "rcnn" in name:
-        given |= {"box_score_thresh": 0.0, "box_detections_per_img": 20}
-    net = _settled(getattr(torchvision.models.detection, name)(**given))
-    rng = np.random.default_rng(0)
-    feeds = [{"x": rng.random((3, 128, side)).astype(np.float32)} for side in (160, 128)]
-    # Scores that are exactly 1 tie, and which boxes are left then depends on the last bits of what comes before: logits up to 8.
-    if "rcnn" in name:
-        layer, logits = net.roi_heads.box_predictor.cls_score, []
-        hook = layer.register_forward_hook(lambda layer, x, y: logits.append(float(y.detach().abs().max())))
-        with torch.no_grad():
-            net([torch.tensor(feeds[0]["x"])])
-            layer.weight *= 8 / max(logits)
-        hook.remove()
-
-    class Listed(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.net = net
-
-        def forward(self, x: Any) -> Any:
-            return tuple(self.net([x])[0].values())
-
-    file = _exported(Listed().eval(), (torch.tensor(feeds[0]["x"]),), ["x"], {"x": {1: "h", 2: "w"}})
-    return Made(file, _runs(file, feeds), sets=True)
+        file = exported(Plain().eval(), inputs, names, dynamic)
+    return Made(file, runs_of(file, feeds))
 
 
 # ---- Keras -------------------------------------------------------------------------------------------------------------
@@ -358,7 +259,7 @@ def _half(name: str) -> Made:
     whole = make(name)
     model = float16.convert_float_to_float16(onnx.load(io.BytesIO(whole.file)), keep_io_types=True, disable_shape_infer=True)
     file = model.SerializeToString()
-    return Made(file, _runs(file, [feeds for feeds, _ in whole.runs]), "half")
+    return Made(file, runs_of(file, [feeds for feeds, _ in whole.runs]), "half")
 
 
 def _quantized(name: str) -> Made:
@@ -370,10 +271,11 @@ def _quantized(name: str) -> Made:
         before.write_bytes(whole.file)
         quantize_dynamic(before, after)
         file = after.read_bytes()
-    return Made(file, _runs(file, [feeds for feeds, _ in whole.runs]), "quantized")
+    return Made(file, runs_of(file, [feeds for feeds, _ in whole.runs]), "quantized")
 
 
 _FAMILIES: dict[str, Callable[[str], Made]] = {
-    "torchvision": _torchvision, "timm": _timm, "transformers": _transformers, "keras": _keras, "detector": _detector,
+    "torchvision": _torchvision, "timm": _timm, "transformers": _transformers, "keras": _keras, "detector": detector,
+    "yolo": yolo, "rtdetr": rtdetr,
     "half": _half, "quantized": _quantized,
 }  # fmt: skip

@@ -37,6 +37,7 @@ class Made(NamedTuple):
 def exported(net: Any, inputs: tuple[Any, ...], names: list[str], axes: dict[str, dict[int, str]]) -> bytes:
     import torch
 
+    torch.backends.mha.set_fastpath_enabled(False)  # one operator for a layer of attention, which no exporter knows
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "net.onnx"
         with torch.no_grad():

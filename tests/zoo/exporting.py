@@ -37,6 +37,7 @@ class Made(NamedTuple):
 def exported(net: Any, inputs: tuple[Any, ...], names: list[str], axes: dict[str, dict[int, str]]) -> bytes:
     import torch
 
+    torch.onnx.register_custom_op_symbolic("aten::diff", _diff, 17)
     torch.backends.mha.set_fastpath_enabled(False)  # one operator for a layer of attention, which no exporter knows
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "net.onnx"
@@ -52,6 +53,20 @@ def exported(net: Any, inputs: tuple[Any, ...], names: list[str], axes: dict[str
                 do_constant_folding=True,
             )
         return path.read_bytes()
+
+
+def _diff(g: Any, x: Any, n: Any, dim: Any, prepend: Any, append: Any) -> Any:
+    """torch.diff, which transformers' masks use and torch's exporter lacks, for n = 1."""
+    from torch.onnx import symbolic_helper
+
+    axis = symbolic_helper._get_const(dim, "i", "dim")
+    if symbolic_helper._get_const(n, "i", "n") != 1:
+        raise NotImplementedError("torch.diff with n other than 1")
+    parts = [part for part in (prepend, x, append) if not symbolic_helper._is_none(part)]
+    joined = g.op("Concat", *parts, axis_i=axis) if len(parts) > 1 else x
+    later = symbolic_helper._slice_helper(g, joined, axes=[axis], starts=[1], ends=[9223372036854775807])
+    earlier = symbolic_helper._slice_helper(g, joined, axes=[axis], starts=[0], ends=[-1])
+    return g.op("Sub", later, earlier)
 
 
 def session_of(file: bytes) -> Any:

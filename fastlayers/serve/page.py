@@ -30,13 +30,15 @@ svg { width: 100%; height: 5rem; border: 1px solid var(--line); border-radius: .
 polyline { fill: none; stroke: var(--bar); stroke-width: 1.5; vector-effect: non-scaling-stroke }
 small { opacity: .7 }
 .wide { overflow-x: auto }
-#missing { margin-top: 1.2rem } #missing td { text-align: left } #missing td:last-child { overflow-wrap: anywhere; color: var(--bad) }
+#missing { margin-top: 1.2rem } #missing td { text-align: left }
+#missing td:last-child { overflow-wrap: anywhere; color: var(--bad) }
 </style></head><body>
 <h1>fastlayers serve <small id="version"></small> <small id="state">...</small></h1>
 <div class="cards" id="cards"></div>
 <small>requests per second, the last two minutes (at most <span id="most">0</span>)</small>
 <svg viewBox="0 0 120 100" preserveAspectRatio="none"><polyline id="line" points=""></polyline></svg>
-<div class="wide"><table><thead><tr><th>model</th><th>version</th><th>requests</th><th>per second</th><th>failed</th><th>mean ms</th>
+<div class="wide">
+<table><thead><tr><th>model</th><th>version</th><th>requests</th><th>per second</th><th>failed</th><th>mean ms</th>
 <th>queue ms</th><th>run ms</th><th>rows a run</th></tr></thead><tbody id="rows"></tbody></table></div>
 <table id="missing"></table>
 <script>

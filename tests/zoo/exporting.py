@@ -38,6 +38,7 @@ def exported(net: Any, inputs: tuple[Any, ...], names: list[str], axes: dict[str
     import torch
 
     torch.onnx.register_custom_op_symbolic("aten::diff", _diff, 17)
+    torch.onnx.register_custom_op_symbolic("aten::cumsum", _cumsum, 17)
     torch.backends.mha.set_fastpath_enabled(False)  # one operator for a layer of attention, which no exporter knows
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "net.onnx"
@@ -67,6 +68,13 @@ def _diff(g: Any, x: Any, n: Any, dim: Any, prepend: Any, append: Any) -> Any:
     later = symbolic_helper._slice_helper(g, joined, axes=[axis], starts=[1], ends=[9223372036854775807])
     earlier = symbolic_helper._slice_helper(g, joined, axes=[axis], starts=[0], ends=[-1])
     return g.op("Sub", later, earlier)
+
+
+def _cumsum(g: Any, x: Any, dim: Any, dtype: Any = None) -> Any:
+    """torch.cumsum, also of booleans, which ONNX's does not take."""
+    if x.node().kind() == "onnx::Not":
+        x = g.op("Cast", x, to_i=7)
+    return g.op("CumSum", x, dim)
 
 
 def session_of(file: bytes) -> Any:

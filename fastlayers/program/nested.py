@@ -102,6 +102,7 @@ def _one(spec: Spec | None, kinds: str) -> bool:
 class _Lowered:
     """What is the same of branches and loops. Stands where an operator does; made for one binding."""
 
+    op: str
     traits = UNDECIDED
     run = None
 
@@ -125,6 +126,8 @@ class _Lowered:
 
 class _Branch(_Lowered):
     """``If``."""
+
+    op = "If"
 
     def infer(self, n: View) -> list[Spec]:
         """What both branches give."""
@@ -196,6 +199,8 @@ class _Rounds(_Lowered):
 class _Loop(_Rounds):
     """``Loop``."""
 
+    op = "Loop"
+
     def infer(self, n: View) -> list[Spec]:
         """What is handed from round to round, and what grows with them."""
         count, going, *carried = (*n.inputs[: self.of.explicit], None, None)[: max(self.of.explicit, 2)]
@@ -240,6 +245,8 @@ class _Loop(_Rounds):
 
 class _Scan(_Rounds):
     """``Scan``, along first axes."""
+
+    op = "Scan"
 
     def infer(self, n: View) -> list[Spec]:
         """The last states, and what grows with the rounds."""
@@ -291,4 +298,4 @@ def _grown(parts: Sequence[Spec], rounds: int) -> list[Spec]:
     return [Spec((rounds, *part.shape), part.dtype) for part in parts]  # type: ignore[misc]
 
 
-_KINDS = {"If": _Branch, "Loop": _Loop, "Scan": _Scan}
+_KINDS = {kind.op: kind for kind in (_Branch, _Loop, _Scan)}

@@ -40,7 +40,7 @@ def ticks() -> Iterator[Callable[[], int]]:
 PACKS = {
     "linear": lambda w: ("linear_pack", (w(2048, 2048), None)),
     "conv": lambda w: ("conv_pack", (w(2048, 2048, 1, 1, 1), None, (1, 1, 1), (1, 1, 1), 1)),
-    "winograd": lambda w: ("winograd_pack", (w(512, 512, 1, 3, 3), None, 4)),
+    "winograd": lambda w: ("winograd_pack", (w(512, 512, 1, 3, 3), None, 4, 1)),
     "depthwise": lambda w: ("depthwise_pack", (w(1 << 20, 1, 1, 3, 1), None, (1, 1, 1), (1, 1, 1), 1 << 20)),
     "conv_transpose": lambda w: ("conv_transpose_pack", (w(2048, 2048, 1, 1, 1), None, (1, 1, 1), (1, 1, 1), 1)),
 }

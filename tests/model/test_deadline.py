@@ -21,6 +21,7 @@ import pytest
 import fastlayers as fl
 from fastlayers.ir.graph import Graph, Node, Value
 from fastlayers.model.custom import forget
+from fastlayers.model.model import Model, Options
 
 ROOT = Path(__file__).parents[2]
 FLOAT = np.dtype(np.float32)
@@ -142,11 +143,15 @@ def loop(rounds: int) -> fl.Model:
     )
     node = Node("Loop", ("most", "always", "x"), ("y",), {"body": body})
     constants = {"most": np.array(rounds, np.int64), "always": np.array(True)}
-    return fl.Model(Graph((Value("x", ("n",), FLOAT),), (Value("y", ("n",), FLOAT),), (node,), constants))
+    graph = Graph((Value("x", ("n",), FLOAT),), (Value("y", ("n",), FLOAT),), (node,), constants)
+    return Model(graph, Options(rounds=rounds))
 
 
-def test_a_deadline_within_a_loop() -> None:
-    model = loop(1_000_000)  # about a minute
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_deadline_within_a_loop(staged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if staged:
+        monkeypatch.setattr("fastlayers.program.program.DEEPEST", 0)
+    model = loop(1 << 40)  # some days
     begin = time.process_time()
     with pytest.raises(fl.TimeoutError):
         model(np.ones(3, np.float32), timeout=0.2)

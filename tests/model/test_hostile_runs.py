@@ -516,11 +516,11 @@ INTERNAL: list[tuple[Node, list[np.ndarray], str]] = [
     (Node("Conv", ("x", "a"), ("y",), {"pad_mode": 127}), [_IMAGE, np.ones((3, 2, 1, 1), np.float32)], "pad_mode is 127"),
     (
         Node("Conv", ("x", "a"), ("y",), {"pad_mode": 1, "pads": (4, 0, 0, 0)}),
-        [_IMAGE, np.ones((3, 2, 1, 1), np.float32)], "cannot be padded by (4, 0) in mode 'reflect'",
+        [_IMAGE, np.ones((3, 2, 1, 1), np.float32)], "padding (4, 0) along h: expected at most 3 with padding_mode='reflect'",
     ),
     (
         Node("ConvTranspose", ("x", "a", "b"), ("y",), {}),
-        [_IMAGE, np.ones((2, 3, 1, 1), np.float32), np.ones(2, np.float32)], "the bias has shape (2,): expected (3,)",
+        [_IMAGE, np.ones((2, 3, 1, 1), np.float32), np.ones(2, np.float32)], "bias has shape (2,): expected (3,)",
     ),
     (Node("AdaptivePool", ("x",), ("y",), {"sizes": (2, 2), "reduce": "prod"}), [_IMAGE], "reduce is 'prod'"),
     (Node("TimePool", ("x",), ("y",), {}), [_STEPS], "reduce is None"),

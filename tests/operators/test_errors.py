@@ -76,7 +76,7 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], type[Error], str]] = [
     ("SpaceToDepth", [np.zeros((1, 3, 2, 2), np.float32)], {"blocksize": 0}, ShapeError, "at least 1"),
     ("Trilu", [F[0]], {}, ShapeError, "at least two axes"),
     ("Pad", [F, ints(1, 1)], {}, ShapeError, "expected 4"),
-    ("Pad", [F, ints(-2, 0, -1, 0)], {}, ShapeError, "take away more than there is"),
+    ("Pad", [F, ints(-2, 0, -1, 0)], {}, ShapeError, "cuts more than there is"),
     ("Pad", [F, ints(1, 1, 1, 1)], {"mode": "symmetric"}, ShapeError, "mode is 'symmetric'"),
     ("Gather", [F, ints(2)], {}, ShapeError, "index 2 is out of range: expected -2 to 1"),
     ("Gather", [F, F], {}, DTypeError, "expected integers"),

@@ -69,7 +69,7 @@ print(backend.run(relu(), np.array([[-1, 0, 2]], np.float32)), backend.supports_
 fastlayers.ort.uninstall()
 fastlayers.ort.uninstall()
 assert not [name for name in sys.modules if name.startswith("onnxruntime")]
-assert not [f for f in sys.meta_path if "fastlayers" in type(f).__module__]
+assert not [f for f in sys.meta_path if "fastlayers.ort" in type(f).__module__]
 """
     told = python(code).splitlines()
     assert told == [

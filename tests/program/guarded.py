@@ -180,7 +180,7 @@ class _Bound:
                 os.pwrite(_LOG, str(self.calls[number]).encode()[:4000].ljust(4000), 0)
         return -1 if self.failure else 0
 
-    def run(self, inputs: list[Any], outputs: Any = None, threads: int = 0) -> Any:
+    def run(self, inputs: list[Any], outputs: Any = None, threads: int = 0, meter: Any = None) -> Any:
         """As `Bound.run`."""
         with self.lock:
             for region in self.regions:

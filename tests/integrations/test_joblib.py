@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.joblib, pytest.mark.filterwarnings("default")]
 
 
 class Dying(ModelFile):
-    """Ends the worker that first runs it for the fifth time."""
+    """Ends the worker that first runs it for the fifth time, or more often: it may have got there before it was to die."""
 
     __slots__ = ("home", "marker")
     runs = 0
@@ -28,7 +28,7 @@ class Dying(ModelFile):
         import os
 
         Dying.runs += 1
-        if os.getpid() != self.home and Dying.runs == 5:
+        if os.getpid() != self.home and Dying.runs >= 5:
             die_once(self.marker)
         return super().model()
 

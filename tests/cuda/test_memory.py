@@ -45,6 +45,7 @@ def test_what_is_kept_is_not_lent() -> None:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[Any, ...]]]:
     """Who waits for what; the simulator has neither streams nor events."""
+    from fastlayers.kernels import cuda
     from fastlayers.kernels.cuda import _device, _driver, _memory
 
     told: list[tuple[Any, ...]] = []
@@ -53,7 +54,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[Any, ...]]]:
         told.append(("event", _driver.stream_pointer()))
         return _driver.stream_pointer(), len(told)
 
-    for module in (_driver, _device, _memory):
+    for module in (_driver, _device, _memory, cuda):  # the package hands it to programs
         if hasattr(module, "event"):
             monkeypatch.setattr(module, "event", event)
     monkeypatch.setattr(_memory, "wait", lambda done, stream: told.append(("wait", done, stream)))

@@ -88,7 +88,7 @@ def _import_everything() -> None:
     """Every module that a load may import when it is needed, so that an import which is then seen is the file's doing."""
     for module in ("json", "mmap", "zlib", "encodings.cp437", "encodings.latin_1"):
         importlib.import_module(module)
-    for package in ("formats", "graph", "layers", "model", "operators", "program", "stream"):
+    for package in ("formats", "graph", "ir", "layers", "model", "operators", "passes", "program", "stream"):
         top = importlib.import_module(f"fastlayers.{package}")
         for found in pkgutil.walk_packages(top.__path__, top.__name__ + "."):
             importlib.import_module(found.name)

@@ -16,7 +16,6 @@ from fastlayers.testing import (
     Share,
     Times,
     Verdict,
-    beside,
     instructions,
     plan_differences,
     plan_of,
@@ -27,7 +26,7 @@ from fastlayers.testing import (
 from fastlayers.testing import instructions as counted
 from fastlayers.testing.instructions import why_not
 
-from .planted import LAYERS, SHAPES, feeds, neighbour, network
+from .planted import LAYERS, SHAPES, feeds, network
 
 ENGINE = pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 
@@ -132,21 +131,6 @@ def test_the_plugin_stores_plans_and_fails_where_they_change(tmp_path: Path) -> 
     assert len(stored["test_plan"][f"plan {network().variant}"]["steps"]) == LAYERS
     slower = run(1)
     assert "1 failed, 1 passed" in slower and "new: Linear" in slower and "--speed-update stores it" in slower
-
-
-@ENGINE
-@pytest.mark.exhaustive
-def test_what_is_timed_finds_twice_the_work_and_no_neighbour() -> None:
-    base, slow, given = network(), network(LAYERS), feeds()
-    work = base.report(SHAPES).multiply_adds
-    for count in (0, 2):
-        with neighbour(count):
-            assert not beside(lambda: base.run(given), lambda: base.run(given), 0.5).slower(0.25)
-            bar = 0.7 * share_of_limit(lambda: base.run(given), work).share
-            assert not share_of_limit(lambda: base.run(given), work, least=bar).below(bar)
-    assert beside(lambda: slow.run(given), lambda: base.run(given), 0.5).slower(0.25)
-    found = share_of_limit(lambda: slow.run(given), work, least=bar)
-    assert found.below(bar) or not found.sure
 
 
 @pytest.mark.exhaustive

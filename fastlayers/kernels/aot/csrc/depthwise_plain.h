@@ -6,6 +6,16 @@
  * copied bands, 64@112 0.65, 32@112 with stride 1 0.75 (AMD Zen 4).
  * Remainders: the last vector of a row and the last group of rows start early; rows shorter than a vector spill as in depthwise.h. */
 
+#if !defined(__AVX512F__) && !defined(__AVX2__)
+/* Lanes before .. stop - 1 of a vector, 0 elsewhere: no instruction does this here, and in line it would be most of this file's code. */
+static __attribute__((noinline)) vf fl_dw_edge(const float *from, int64_t before, int64_t stop) {
+  float lanes[VW] = {0};
+  for (int64_t i = before; i < stop; i++)
+    lanes[i] = from[i];
+  return vload(lanes);
+}
+#endif
+
 /* Places at .. at + VW - 1 of a row of w floats, 0 for those outside of it. */
 FL_INLINE vf fl_dw_span(const float *row, int64_t at, int64_t w, const int inside) {
   if (inside)
@@ -18,10 +28,7 @@ FL_INLINE vf fl_dw_span(const float *row, int64_t at, int64_t w, const int insid
   const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
   return (vf)_mm256_maskload_ps(row + at, (__m256i)((lane >= (int32_t)before) & (lane < (int32_t)stop)));
 #else
-  float lanes[VW] = {0};
-  for (int64_t i = before; i < stop; i++)
-    lanes[i] = row[at + i];
-  return vload(lanes);
+  return fl_dw_edge(row + at, before, stop);
 #endif
 }
 

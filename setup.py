@@ -27,7 +27,7 @@ C_FLAGS = ["-O3", "-ffp-contract=fast", "-fno-math-errno", "-Wno-psabi", "-g0", 
 # SSE2's kernels are written in vectors; what a compiler makes vectors of besides is a tenth of their code, and no faster.
 LEVELS = {
     "x86_64": {
-        "x86_v1": ["-fno-tree-loop-vectorize", "-fno-tree-slp-vectorize"],
+        "x86_v1": ["-fno-tree-vectorize"],
         "x86_v3": ["-march=x86-64-v3"],
         "x86_v4": ["-march=x86-64-v4"],
     },
@@ -60,7 +60,7 @@ def _optimized(module: str) -> list[str]:
     """How a driver module is optimized, after -O3."""
     if module in COMPUTING:
         return []
-    return ["-O2", "-fvect-cost-model=dynamic"] if module in VECTORIZED else ["-O2"]
+    return ["-O2", "-ftree-vectorize"] if module in VECTORIZED else ["-O2"]
 
 
 def machine() -> str:

@@ -40,7 +40,8 @@ What runs an operator is one of these:
 | native | a step of the compiled engine, for the dtypes and forms that networks use (mostly float32); what is left runs in \
 numpy, and `Model.summary` says so |
 | numpy | a step in numpy, between native ones |
-| stages | the graphs inside are programs of their own, with compiled steps; what is around waits for their values |
+| stages | the graphs inside are programs of their own, with compiled steps; what is around waits for their values. If, \
+Loop and Scan are native where no size depends on what they compute |
 | rewritten | other operators of this page take its place when the file is read |
 
 Strings are arrays of objects. What reads or gives them runs in Python between compiled steps (a label of a class, a category),

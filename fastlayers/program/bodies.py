@@ -34,6 +34,7 @@ class Body:
 
     def __init__(self, program: Program, graph: Graph, constants: Mapping[str, np.ndarray]) -> None:
         names = sorted(free(graph))
+        self._written = graph  # kept: a body is found by the identity of its graph
         self._program = weakref.ref(program)
         self.captured = tuple(name for name in names if name not in constants)
         own = {**graph.constants, **{name: constants[name] for name in names if name in constants}}

@@ -158,7 +158,7 @@ KERNEL = Walk(
 LEVEL = Walk(
     "A level of instructions",
     (
-        after("setup.py", '"x86_64": {"x86_v1": [], ', '"x86_v2": ["-march=x86-64-v2"], '),
+        after("setup.py", '        "x86_v1": ["-fno-tree-vectorize"],\n', '        "x86_v2": ["-march=x86-64-v2"],\n'),
         new("fastlayers/kernels/aot/csrc/_x86_v2.c", '/* The x86_v2 level: see level.h. */\n#define FL_LEVEL x86_v2\n#include "vec_x86_v1.h"\n#include "level.h"\n'),
         after("fastlayers/kernels/aot/csrc/cpu.h", '  return (!strcmp(level, "x86_v1") && has >= 1) || ', '(!strcmp(level, "x86_v2") && has >= 3) || '),
         after("fastlayers/kernels/dispatch.py", 'LEVELS = ("x86_v4", "x86_v3", ', '"x86_v2", '),

@@ -12,6 +12,7 @@ import pytest
 import fastlayers as fl
 from fastlayers.ir.graph import Graph, Node, Value
 from fastlayers.kernels import dispatch
+from fastlayers.model.custom import forget
 from fastlayers.model.model import Model, Options
 from fastlayers.program import Program
 
@@ -267,3 +268,22 @@ def test_weights_of_bodies_are_packed_once() -> None:
         model.run(feeds(m=i64(m)))
     (inner,) = [program for found in model._main._nested.values() for program, _ in found.forms]
     assert isinstance(inner, Program) and len(inner._packed) == 1
+
+
+def test_rounds_of_a_model_that_runs_within_do_not_count() -> None:
+    """A user's function runs a loop of its own between two of ours."""
+    inner = body("j d v", [node("v2 = Sin(v)")], "d v2")
+
+    def loops(steps: list[Node], rounds: int) -> Model:
+        return Model(graph({"x": (5,), "m": ((), np.int64)}, steps, ["y"]), Options(rounds=rounds))
+
+    within = loops([node("y = Loop(m, -, x)", body=inner)], 100)
+    fl.operator("Within")(lambda x: within.run({"x": x, "m": i64(40)})["y"])
+    try:
+        steps = [node("a = Loop(m, -, x)", body=inner), node("b = ::Within(a)"), node("y = Loop(m, -, b)", body=inner)]
+        given = {"x": normal(5), "m": i64(6)}
+        assert loops(steps, 12).run(given)["y"].shape == (5,)
+        with pytest.raises(fl.LimitError, match="takes more than 11 rounds"):
+            loops(steps, 11).run(given)
+    finally:
+        forget("Within")

@@ -20,9 +20,9 @@ def network(folder: Path, shift: int) -> Path:
     from onnx import TensorProto, helper, numpy_helper
 
     rng = np.random.default_rng(0)
-    arrays = {"w": rng.normal(size=(64, 64, 3, 3)), "s": rng.uniform(0.5, 1.5, 64), "b": rng.normal(size=64),
-              "m": rng.normal(size=64), "v": rng.uniform(0.5, 1.5, 64), "table": rng.normal(size=(400, 64)),
-              "p": rng.normal(size=(64, 300))}  # fmt: skip
+    arrays = {"w": rng.normal(size=(256, 64, 3, 3)), "s": rng.uniform(0.5, 1.5, 256), "b": rng.normal(size=256),
+              "m": rng.normal(size=256), "v": rng.uniform(0.5, 1.5, 256), "table": rng.normal(size=(50, 256)),
+              "p": rng.normal(size=(256, 100))}  # fmt: skip
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1]),
         helper.make_node("BatchNormalization", ["y", "s", "b", "m", "v"], ["z"]),
@@ -78,8 +78,9 @@ def test_packed_weights_leave_their_file(tmp_path: Path) -> None:
         model = fl.load(network(tmp_path, shift))
         model.run({"x": np.ones((1, 64, 8, 8), np.float32), "i": np.array([7])})
         weight = model._graph.constants["w"]
-        # The convolution's and the product's weights are 222 KB; the table is read where it is, or was copied.
-        assert touched(weight) < 190 * KB, shift
+        # The convolution's weights are 576 KB, the product's 100. The table's 50 are read where they are, or were copied; with a
+        # page that is read a system maps those around it, 64 KB at a time, so that some of all the others may be there again.
+        assert touched(weight) < 400 * KB, shift
         before = weight.sum()  # read again, from the file
         unread(weight)
         assert weight.sum() == before

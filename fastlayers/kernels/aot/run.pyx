@@ -260,7 +260,7 @@ cdef class Bound:
 
         `held` keeps the inputs and outputs: arrays that a user's function gets may outlive the run, in a traceback for one."""
         cdef int i = 0, failed = 0
-        cdef bint many = self.work >= RELEASE_GIL or self.loops
+        cdef int64_t others = rounds_left()  # of a run that has called a user's function, within which this one is
         cdef Stop memory
         cdef Stop *stop = NULL
         cdef object owner = None, counting = count_begin(self.most) if self.python else None
@@ -288,16 +288,14 @@ cdef class Bound:
                     self.python_step(i, bases, owner, held)
                     i += 1
                     continue
-                if not many:
+                if self.work < RELEASE_GIL and not self.loops:
                     failed = run_code(&self.code_, &i, bases, stop)
                 else:
                     with nogil:
-                        if many:
-                            run_begin()
-                            run_wake(self.work)
+                        run_begin()
+                        run_wake(self.work)
                         failed = run_code(&self.code_, &i, bases, stop)
-                        if many:
-                            run_end()
+                        run_end()
                         want_gil()
                     have_gil()
                 if failed == RAISED:
@@ -319,8 +317,10 @@ cdef class Bound:
         except MemoryError as error:
             raise LimitError(f"run: no memory for a step, or the {self.arena} bytes of intermediate results: {error}") from None
         finally:
-            if meter is not None and self.loops:
-                meter.rounds = rounds_left()
+            if self.loops:
+                if meter is not None:
+                    meter.rounds = rounds_left()
+                grant_rounds(others)
             if stop != NULL:
                 stop_end(stop)
             if owner is None:
@@ -417,8 +417,8 @@ cdef class Bound:
         cdef int64_t *to = <int64_t *>cnp.PyArray_DATA(times), begin, start
         cdef void *bases[MOST_BASES]
         cdef void *operands[MOST_OPERANDS]
-        cdef int i, j
         cdef Operand *operand
+        cdef int i, j
         cdef cnp.ndarray arena = np.empty(self.arena + 64, np.uint8)
         if FIRST + self.inputs + self.outputs > MOST_BASES or len(inputs) != self.inputs:
             raise ValueError(f"profile: {len(inputs)} inputs: expected {self.inputs}, at most {MOST_BASES - FIRST} with the outputs")

@@ -207,50 +207,7 @@ static void check_gated(int64_t n) {
   free(a), free(g), free(y), free(s);
 }
 
-/* One axis of the transforms of Winograd convolution: n = m + 2 values out of n inputs, m outputs out of n sums. */
-static double winograd_axis(int m, int out, int row, int column) {
-  const double a = 2.0 / 3, b = 3.0 / 2, s = a * a + b * b;
-  const double in2[4][4] = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, -1, 0, 1}}, out2[2][4] = {{1, 1, 1, 0}, {0, 1, -1, 1}};
-  const double in4[6][6] = {{1, 0, -s, 0, 1, 0},       {0, -b, -b * b, a, 1, 0}, {0, b, -b * b, -a, 1, 0},
-                            {0, -a, -a * a, b, 1, 0}, {0, a, -a * a, -b, 1, 0}, {0, 1, 0, -s, 0, 1}};
-  const double out4[4][6] = {{1, b, b, a, a, 0}, {0, 1, -1, 1, -1, 0}, {0, a, a, b, b, 0}, {0, a * a, -a * a, b * b, -b * b, 1}};
-  return m == 2 ? (out ? out2[row][column] : in2[row][column]) : out ? out4[row][column] : in4[row][column];
-}
-
-static void check_winograd_in(int m) {
-  enum { TILES = 3 };
-  const int n = m + 2, width = TILES * m + 2, points = n * n;
-  float *x = numbers(n * width * FL_PANEL), *v = fresh(TILES * points * FL_PANEL);
-  const float *rows[6];
-  for (int i = 0; i < n; i++)
-    rows[i] = x + i * width * FL_PANEL;
-  const fl_wino_in p = {.m = m, .rows = rows, .tiles = TILES, .v = v, .point = FL_PANEL, .tile = points * FL_PANEL};
-  table.winograd_in(&p);
-  for (int at = 0; at < TILES * points * FL_PANEL; at++) {
-    const int t = at / FL_PANEL / points, q = at / FL_PANEL % points, c = at % FL_PANEL;
-    double sum = 0;
-    for (int i = 0; i < points; i++)
-      sum += winograd_axis(m, 0, q / n, i / n) * winograd_axis(m, 0, q % n, i % n) * rows[i / n][(t * m + i % n) * FL_PANEL + c];
-    check("winograd_in", v[at], sum, 4e-6, at);
-  }
-  free(x), free(v);
-}
-
-static void check_winograd_out(int m, int rows, int cols, int c) {
-  const int n = m + 2, tiles = (cols + m - 1) / m, points = n * n, wide = (c + FL_PANEL - 1) / FL_PANEL * FL_PANEL;
-  float *s = numbers(tiles * points * wide), *bias = numbers(wide), *residual = numbers(rows * cols * c), *y = fresh(rows * cols * c);
-  const fl_wino_out p = {.m = m, .s = s, .point = wide, .tile = points * wide, .tiles = tiles, .rows = rows, .cols = cols, .c = c,
-                         .bias = bias, .residual = residual, .out = y, .row = cols * c, .pixel = c, .code = FL_RELU};
-  table.winograd_out(&p);
-  for (int at = 0; at < rows * cols * c; at++) {
-    const int row = at / c / cols, col = at / c % cols;
-    double sum = bias[at % c] + residual[at];
-    for (int i = 0; i < points; i++)
-      sum += winograd_axis(m, 1, row, i / n) * winograd_axis(m, 1, col % m, i % n) * s[(col / m * points + i) * wide + at % c];
-    check("winograd_out", y[at], fmax(0, sum), 4e-6, at);
-  }
-  free(s), free(bias), free(residual), free(y);
-}
+#include "neon_winograd.h"
 
 /* One step of a cell of random weights, twice `blocks` of K at most, next to the formula. */
 static void check_recurrent(int kind, int standard, int64_t rows, int64_t hidden) {
@@ -715,11 +672,7 @@ int main(void) {
         check_block(sizes[i], sizes[j], k, j % 2);
     }
   }
-  for (int m = 2; m <= 4; m += 2) {
-    check_winograd_in(m);
-    for (int i = 1; i < SIZES; i++)
-      check_winograd_out(m, i % m + 1, i, (int)sizes[i]);
-  }
+  check_winograd(sizes, SIZES);
   static const int64_t units[] = {1, 15, 16, 17, 40, 96, 100, 113, 270};
   for (int kind = FL_LSTM; kind <= FL_RNN; kind++)
     for (int i = 0; i < (int)(sizeof units / sizeof *units); i++)

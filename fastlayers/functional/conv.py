@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from ..graph.record import ints, record
 from ..ir.graph import Shape
 from ..kernels import dispatch
 from ..kernels.conv_choice import kernel_for
+from ..kernels.dilated_phases import Phases, as_last, dilated_phases
 from ..kernels.table import PAD_MODES, Activation
 from ._recorded import with_batch
 from .activation_names import IDENTITY, normal_activation, resolve
@@ -78,6 +80,16 @@ def run_conv(
     channels, space = (x5[-1], out5[1:4]) if last else (x5[1], out5[2:])
     space = (space[0], space[1], space[2])
     name, tile = kernel_for(channels, weight.shape, space, place.groups, stride, dilation, pads, mode, packs=pack is None)
+    out = empty(shape)
+    if name == "conv" and residual is None and max(dilation) > 1:
+        shapes = as_last(x5, last), weight.shape, as_last(out5, last)
+        found = dilated_phases(*shapes, place.groups, stride, dilation, pads, mode, 0 if last else 2, pack is None)
+        if found is not None:
+            own = (weight, bias, found.tile, place.groups)
+            packed = dispatch.kernel("winograd_pack")(*own) if pack is None else pack("winograd_pack", own, found.tile)
+            kernel_of = dispatch.kernel if kernels is None else kernels.__getitem__
+            _dilated(found, packed, x.reshape(x5), out.reshape(out5), last, act, kernel_of)
+            return out
     layouts: tuple[Any, ...] = (last, last) if name == "winograd" else (mode, last) if name == "depthwise" else (mode, last, last)
     given: dict[str, tuple[Any, ...]] = {
         "conv": (weight, bias, stride, dilation, place.groups),
@@ -86,10 +98,29 @@ def run_conv(
     }
     kernel = dispatch.kernel(name) if kernels is None else kernels[name]
     packed = dispatch.kernel(f"{name}_pack")(*given[name]) if pack is None else pack(f"{name}_pack", given[name], tile or None)
-    out = empty(shape)
     flat = None if residual is None else residual.reshape(out5)
     kernel(x.reshape(x5), packed, out.reshape(out5), pads, *layouts, flat, act)
     return out
+
+
+def _dilated(found: Phases, packed: Any, x: np.ndarray, out: np.ndarray, last: bool, act: Activation, kernel_of: Any) -> None:
+    """The phases of a dilated convolution, as the operator Conv has them in a program."""
+    transpose, copy, winograd = kernel_of("transpose"), kernel_of("copy"), kernel_of("winograd")
+    (n, *space, c), o = as_last(x.shape, last), out.shape[4 if last else 1]
+    pixels = math.prod(space)
+    source, result = x, out
+    if not last:
+        source, result = empty((n, pixels, c)), empty((n, pixels, o))
+        transpose(x.reshape(n, c, pixels), source)
+    inputs, results = empty((found.x_size,)), empty((found.out_size,))
+    for part in found.parts:
+        copy(source, inputs, *part.into, 4)
+        made = inputs[part.x_start : part.x_start + math.prod(part.x_shape)].reshape(part.x_shape)
+        to = results[part.out_start : part.out_start + math.prod(part.out_shape)].reshape(part.out_shape)
+        winograd(made, packed, to, part.pads, True, True, None, act)
+        copy(results, result, *part.back, 4)
+    if not last:
+        transpose(result, out.reshape(n, o, pixels))
 
 
 def attributes(place: Window, act: Activation) -> dict[str, Any]:

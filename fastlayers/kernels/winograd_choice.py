@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from .winograd_points import sides, tiles_of
 
-__all__ = ["choose"]
+__all__ = ["choose", "choose_phases"]
 
 # Nanoseconds, fitted to the times of 420 convolutions (2x2 to 112x112 pixels, 3 to 512 channels, 1 and 8 images, channels-first),
 # each run directly and with both tiles in turn on one core with AVX-512, the least of some dozens. Where vectors are narrower all
@@ -26,6 +27,9 @@ _FEWEST = 8
 # What packing a weight takes more, for each of its positions, where it is packed for one call: 220 and 320 instructions for 16
 # and 36, counted, at about 7.5 a nanosecond.
 _PACK = 1.5
+# A dilated convolution's phases: three calls of kernels for each part, and each number that is moved, and turned.
+_PART = 1000.0
+_MOVE, _TURN = 0.2, 0.15
 # Winograd must be expected to be faster by this factor: its weights take 1.8 or 4 times the memory, and its errors are greater.
 _GAIN = 1.15
 
@@ -58,6 +62,37 @@ def choose(
     }
     best = min(times, key=times.__getitem__, default=0)
     return best if best and times[best] < _direct(out_shape_dhw, c, o, math.prod(kernel)) else 0
+
+
+def choose_phases(
+    volumes: Sequence[tuple[int, int, int]],
+    share: float,
+    out_shape_dhw: tuple[int, int, int],
+    channels_in: int,
+    channels_out: int,
+    kernel: tuple[int, ...],
+    groups: int,
+    turned: int,
+    packs: bool = False,
+) -> int:
+    """`choose` for a dilated convolution that would be made of others without dilation, over `volumes`, all with one tile.
+
+    Args:
+        share: of the taps of all outputs, those that are not in the padding: the direct convolution leaves out the others.
+        turned: how many of input and result have their channels turned to the end, and back, for it.
+    """
+    c, o = channels_in // max(groups, 1), channels_out // max(groups, 1)
+    if c < _FEWEST or min(*out_shape_dhw, o) < 1:
+        return 0
+    values = math.prod(out_shape_dhw) * (c + o)
+    times = {
+        tile: sum(_GAIN * _winograd(volume, c, o, kernel, tile) + _PART for volume in volumes)
+        + _MOVE * values + _TURN * values * turned / 2
+        + (_PACK * math.prod(sides(kernel, tile)) * c * o if packs else 0)
+        for tile in tiles_of(kernel)
+    }  # fmt: skip
+    best = min(times, key=times.__getitem__)
+    return best if times[best] < share * _direct(out_shape_dhw, c, o, math.prod(kernel)) else 0
 
 
 def _direct(size: tuple[int, int, int], c: int, o: int, taps: int) -> float:

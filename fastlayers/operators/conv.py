@@ -4,6 +4,7 @@ ConvTranspose, `output_size`: sizes of the result's space, where pads say what i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ import numpy as np
 from .._convolutions import bias_rule, channels_rule, kernel_rule, letter, transposed_channels_rule, transposed_size
 from .._windows import halves
 from ..kernels.conv_choice import kernel_for
+from ..kernels.dilated_phases import Phases as Dilated
+from ..kernels.dilated_phases import as_last, dilated_phases
 from ..kernels.table import BINARY, PAD_MODES, Activation
 from ._base import FLOAT32, Spec, View, register
 from ._costs import convolution, transposed
@@ -100,6 +103,12 @@ def _call(
         channels, weight.shape, spatial(out.shape, out_last), groups, stride, dilation, pads, mode,  # type: ignore[arg-type]
         x_last != out_last, n.get("direct", False),
     )  # fmt: skip
+    if name == "conv" and residual is None and max(dilation) > 1 and not n.get("direct", False):
+        shapes = as_last(x.shape, x_last), weight.shape, as_last(out.shape, out_last)
+        found = dilated_phases(*shapes, groups, stride, dilation, pads, mode, 2 - x_last - out_last)
+        if found is not None:
+            _dilated(b, found, weight, bias, groups, x, out, x_last, out_last, act)
+            return
     if name == "depthwise":
         packed = b.pack("depthwise_pack", lambda: (weight, bias, stride, dilation, channels))
         b.call("depthwise", x, packed, out, pads, mode, x_last, residual, act)
@@ -109,6 +118,31 @@ def _call(
     else:
         packed = b.pack("conv_pack", lambda: (weight, bias, stride, dilation, groups))
         b.call("conv", x, packed, out, pads, mode, x_last, out_last, residual, act)
+
+
+def _dilated(
+    b: Builder, found: Dilated, weight: np.ndarray, bias: np.ndarray | None, groups: int, x: Ref, out: Ref,
+    x_last: bool, out_last: bool, act: Activation,
+) -> None:  # fmt: skip
+    """The phases of a dilated convolution: their inputs, Winograd's algorithm over all of one size, and their results' places."""
+    packed = b.pack("winograd_pack", lambda: (weight, bias, found.tile, groups), found.tile)
+    source, result = x, out
+    if not x_last:
+        n, c, *space = x.shape
+        source = b.temp((n, math.prod(space), c))
+        b.call("transpose", x.view((n, c, math.prod(space))), source)
+    if not out_last:
+        n, c, *space = out.shape
+        result = b.temp((n, math.prod(space), c))
+    inputs, results = b.temp((found.x_size,)), b.temp((found.out_size,))
+    for part in found.parts:
+        b.call("copy", source, inputs, *part.into, 4)
+        made = inputs.view(part.x_shape, part.x_start), results.view(part.out_shape, part.out_start)
+        b.call("winograd", made[0], packed, made[1], part.pads, True, True, None, act)
+        b.call("copy", results, result, *part.back, 4)
+    if not out_last:
+        n, c, *space = out.shape
+        b.call("transpose", result, out.view((n, c, math.prod(space))))
 
 
 def conv_run(

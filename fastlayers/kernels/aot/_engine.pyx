@@ -36,6 +36,7 @@ cdef extern from "csrc/pool.h" nogil:
     void fl_run_wake(int threads)
     bint fl_pool_awake()
     void fl_pool_init()
+    int fl_pool_recent()
     int fl_pool_workers()
     ctypedef struct fl_stops:
         pass
@@ -98,7 +99,8 @@ cdef int _most_threads = 1  # so far
 
 RELEASE_GIL = 2e6            # 20 us
 cdef double WORK_A_THREAD = 5e5  # 5 us: a thread that waits for it takes up work after about 2,
-cdef double WORK_ASLEEP = 4e6    # and one that sleeps, and has to be called, after about 20, which costs the caller 5 to 10
+cdef double WORK_ASLEEP = 4e6    # and one that sleeps, and has to be called, after about 20, which costs the caller 5 to 10;
+cdef double WORK_OF_TWO = 4e6    # where runs follow each other closely, one is called for 40 us in all: it comes within 10
 cdef double WORK_OF_A_RUN = 1e7  # 100 us: a run of so much has its workers called at once
 cdef size_t ASKED = 1 << 30      # beyond it is asked whether the machine has so much: the system would grant it, and end the process
 cdef size_t RECYCLE = 1 << 16    # results from this size on are recycled: smaller ones cost numpy no page faults
@@ -134,12 +136,15 @@ cdef bint enabled() noexcept nogil:
 
 
 cdef int workers(int64_t tasks, double work) noexcept nogil:
-    cdef double most = work / (WORK_A_THREAD if fl_pool_awake() else WORK_ASLEEP)
+    cdef bint awake = fl_pool_awake()
+    cdef double most = work / (WORK_A_THREAD if awake else WORK_ASLEEP)
     cdef int64_t n = _threads
     if 0 < fl_limit < n:
         n = fl_limit
     if n > tasks:
         n = tasks
+    if n > 1 and most < 2 and not awake and work >= WORK_OF_TWO and fl_pool_recent():
+        return 2
     if n > most:
         n = <int64_t>most
     return <int>n if n > 1 else 1

@@ -24,6 +24,7 @@
 
 #define SPIN_NS 200000
 #define RETRY_NS 1000000000 /* after a thread was refused, ask the system again only after this time */
+#define RECENT_NS 200000 /* so long after a run a worker that sleeps is called soon: its processor does not sleep as deep yet */
 #define SHORT_NS 20000 /* the clock is not read more often than about so, and at least at every STRIDEth question */
 #define STRIDE 16
 #define SEAT_BITS 16
@@ -42,6 +43,7 @@ static struct {
   APART atomic_flag taken;        /* held by the caller whose job runs */
   atomic_int workers;             /* threads that exist */
   atomic_int runs;                /* open brackets */
+  _Atomic int64_t ended;          /* when a bracket was closed last */
   APART _Atomic uint64_t gate;    /* number of the job << SEAT_BITS | free seats */
   atomic_int awake;               /* workers that will look at the gate again before they block */
   APART _Atomic int64_t next;     /* first task that nobody has claimed */
@@ -317,6 +319,7 @@ void fl_run_begin(void) {
 void fl_run_end(void) {
   if (--depth > 0)
     return;
+  atomic_store_explicit(&pool.ended, fl_now_ns(), memory_order_relaxed);
   int runs = atomic_load(&pool.runs);
   while (runs > 0 && !atomic_compare_exchange_weak(&pool.runs, &runs, runs - 1)) {
   }
@@ -328,6 +331,8 @@ void fl_run_wake(int threads) {
 }
 
 int fl_pool_awake(void) { return atomic_load_explicit(&pool.awake, memory_order_relaxed) > 0; }
+
+int fl_pool_recent(void) { return fl_now_ns() - atomic_load_explicit(&pool.ended, memory_order_relaxed) < RECENT_NS; }
 
 int fl_pool_workers(void) { return atomic_load(&pool.workers); }
 

@@ -52,6 +52,9 @@ void fl_run_wake(int threads);
 /* Is a worker awake, which would take up a job at once? */
 int fl_pool_awake(void);
 
+/* Has a run (fl_run_end) ended just now? Then a worker that sleeps is called soon. */
+int fl_pool_recent(void);
+
 /* Number of worker threads that exist now (0 before the first use and after a fork). */
 int fl_pool_workers(void);
 

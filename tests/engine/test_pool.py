@@ -54,6 +54,28 @@ def test_workers_share_the_tasks(run_script: Callable[[str], str]) -> None:
     run_script(script)
 
 
+def test_small_work_calls_a_worker_only_where_runs_are_close(run_script: Callable[[str], str]) -> None:
+    """Of about 60 us: alone after a pause, for two where another run has ended just now."""
+    script = """
+        import numpy as np
+        import fastlayers as fl
+        fl.set_num_threads(2)
+        layer = fl.DepthwiseConv2d(576, 3, padding=1)
+        layer.load_state_dict({name: np.ones(shape, np.float32) for name, shape in layer.tensor_shapes().items()})
+        x = np.ones((1, 576, 14, 14), np.float32)
+        model = fl.compile(layer, x)
+        for _ in range(5):
+            time.sleep(0.01)
+            alone = model(x)
+        assert engine.pool_workers() == 0, "called after a pause"
+        for _ in range(2000):  # one of them follows the one before at once, whatever else the machine does
+            np.testing.assert_array_equal(model(x), alone)
+            model(x)
+        assert engine.pool_workers() == 1, "not called"
+    """
+    run_script(script)
+
+
 def test_most_threads(run_script: Callable[[str], str]) -> None:
     script = """
         done = engine.parallel_probe(2_000, 10_000, 1_000, 0, 3)

@@ -6,13 +6,14 @@ stays in the nearest caches: a task has a band of rows. Sums have the order of `
 """
 
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from ._engine cimport FL_PANEL, FL_RELU, fl_dw_block
 from ._space cimport even, rounded
 
 cdef enum:
-    BAND = 12288  # floats of a band, about
+    BAND = 24576  # floats of a band, about
+    WIDE = 16     # columns from which on rows are turned one by one: shorter ones together, and then brought to their places
 
 
 cdef void plan_blocks(Blocks *job, int64_t images, bint residual) noexcept nogil:
@@ -34,6 +35,21 @@ cdef void plan_blocks(Blocks *job, int64_t images, bint residual) noexcept nogil
     job.at_out = job.at_in + (0 if job.last else rounded(min(tall, job.size[0]) * job.size[1] * FL_PANEL * sizeof(float)))
     job.at_residual = job.at_out + rounded(pixels * FL_PANEL * sizeof(float))
     job.scratch_size = job.at_residual + (rounded(pixels * FL_PANEL * sizeof(float)) if residual else 0)
+
+
+cdef void fill_planes(const Blocks *job, const fl_dw_block *p, const float *x) noexcept nogil:
+    """The band of channels-first planes, each row turned at its place; x: its first row that is in the input."""
+    cdef int64_t first = p.left * FL_PANEL, end = first + p.w * FL_PANEL, y
+    cdef float *to = p.band
+    for y in range(p.band_rows):
+        if y < p.top or y >= p.top + p.h or p.lanes < FL_PANEL:
+            memset(to, 0, p.band_row * sizeof(float))
+        else:
+            memset(to, 0, first * sizeof(float))
+            memset(to + end, 0, (p.band_row - end) * sizeof(float))
+        if p.top <= y < p.top + p.h:
+            job.level.transpose(x + (y - p.top) * p.w, job.size[0] * p.w, to + first, FL_PANEL, p.lanes, p.w)
+        to += p.band_row
 
 
 cdef void blocks_task(void *context, int64_t number, int worker) noexcept nogil:
@@ -58,6 +74,10 @@ cdef void blocks_task(void *context, int64_t number, int worker) noexcept nogil:
     if job.last:
         p.x, p.x_pixel, p.x_row = job.x + (image * h + y) * w * c + first, c, w * c
         to = (image * space + oh * p.cols) * c + first
+    elif w >= WIDE:
+        fill_planes(job, &p, job.x + ((image * c + first) * h + y) * w)
+        p.band_rows = 0  # it is made
+        to = (image * c + first) * space + oh * p.cols
     else:
         p.x, p.x_pixel, p.x_row = <const float *>(scratch + job.at_in), FL_PANEL, w * FL_PANEL
         if p.h > 0:

@@ -47,6 +47,7 @@ cdef class PackedQConv:
     cdef readonly int64_t nbytes
     cdef int8_t *panels     # [groups][panels][quads][16][4]; NULL if depthwise
     cdef int16_t *taps      # of a depthwise kernel, zero points taken away: [pairs of taps][whole panels of channels][2]
+    cdef int8_t *bytes      # the same for products of quads of bytes (csrc/quantized_table.h); NULL if some are none
     cdef int32_t *bias      # these have [groups][whole panels] numbers
     cdef int32_t *sums      # of the weights
     cdef int32_t *zero      # NULL where all are 0
@@ -61,6 +62,7 @@ cdef class PackedQConv:
     def __dealloc__(self):
         release(self.panels)
         release(self.taps)
+        release(self.bytes)
         release(self.bias)
         release(self.sums)
         release(self.zero)
@@ -111,6 +113,13 @@ def qconv_pack(cnp.ndarray weight__oidhw, zero__o, factor__o, bias__o, shift__o,
         taps[: packed.terms, :groups] = wide.reshape(groups, -1).T
         packed.taps = <int16_t *>copied(np.ascontiguousarray(taps.reshape(pairs, 2, width).transpose(0, 2, 1)), "qconv_pack")
         packed.nbytes = taps.nbytes
+        if -128 <= taps.min(initial=0) and taps.max(initial=0) <= 127:
+            blocks = (groups + 63) // 64
+            bytes_ = np.zeros(((packed.terms + 3) // 4 * 4, blocks * 64), np.int8)
+            bytes_[: packed.terms, :groups] = wide.reshape(groups, -1).T
+            bytes_ = bytes_.reshape(-1, 4, blocks, 4, 4, 4).transpose(0, 2, 4, 3, 5, 1)
+            packed.bytes = <int8_t *>copied(np.ascontiguousarray(bytes_), "qconv_pack")
+            packed.nbytes += bytes_.nbytes
         sums, zero, groups = wide.sum((1, 2, 3, 4)), None, 1
     else:
         run = packed.ig * (packed.kernel[2] if packed.dilation[2] == 1 else 1)
@@ -152,6 +161,7 @@ cdef struct Job:
     const float *x_scale
     const int8_t *panels
     const int16_t *taps
+    const int8_t *bytes
     const int32_t *bias
     const int32_t *sums
     const float *factor
@@ -313,7 +323,7 @@ cdef void depthwise_task(void *context, int64_t number, int worker) noexcept nog
     cdef const uint8_t *base = input_of(job, &at, scratch)
     cdef fl_qdepthwise p
     p.taps, p.pairs, p.step, p.c, p.cols = tap, (job.terms + 1) // 2, job.stride[2] * job.pixel, job.channels, at.cols
-    p.w, p.ldc, p.e = job.taps, job.channels, job.epilogue
+    p.w, p.bytes, p.ldc, p.e = job.taps, job.bytes, job.channels, job.epilogue
     for i in range(at.rows):
         u = 0
         for z in range(job.kernel[0]):
@@ -321,7 +331,9 @@ cdef void depthwise_task(void *context, int64_t number, int worker) noexcept nog
                 for x in range(job.kernel[2]):
                     tap[u] = base + z * job.plane + (i * job.stride[1] + y * job.dilation[1]) * job.row + x * job.dilation[2] * job.pixel
                     u += 1
-        tap[u] = tap[u - 1]
+        while u % 4:
+            tap[u] = tap[u - 1]
+            u += 1
         p.out = job.out + (at.image * out_volume + at.first + i * job.out_size[2]) * job.channels * job.item
         job.level.depthwise(&p)
 
@@ -347,7 +359,7 @@ cdef int plan_call(Job *job, PackedQConv packed, const cnp.npy_intp *x, const cn
     memset(job, 0, sizeof(Job))
     job.table = level()
     job.level = job.table.quantized
-    job.panels, job.taps, job.bias, job.sums, job.factor = packed.panels, packed.taps, packed.bias, packed.sums, packed.factor
+    job.panels, job.taps, job.bytes, job.bias, job.sums, job.factor = packed.panels, packed.taps, packed.bytes, packed.bias, packed.sums, packed.factor
     job.epilogue.zero, job.epilogue.shift, job.epilogue.kind, job.epilogue.y_zero = packed.zero, packed.shift, target, value
     job.depthwise, job.groups, job.ig, job.og = packed.depthwise, packed.groups, packed.ig, packed.og
     job.channels, job.out_channels = packed.groups * packed.ig, packed.groups * packed.og
@@ -385,7 +397,7 @@ cdef int plan_call(Job *job, PackedQConv packed, const cnp.npy_intp *x, const cn
     job.row = job.size[2] * job.channels if job.in_place else wide * job.pixel
     job.plane = job.dilation[0] * job.size[1] * job.row if job.in_place else high * job.row
     count = job.kernel[0] * job.kernel[1] * job.kernel[2]
-    job.at_band = rounded((count + 1 if job.depthwise else job.rows * job.cols) * sizeof(void *))
+    job.at_band = rounded((count + 3 if job.depthwise else job.rows * job.cols) * sizeof(void *))
     job.at_flat = job.at_band + (0 if job.in_place else rounded(job.kernel[0] * job.plane + 4))
     job.at_out = job.at_flat + (0 if job.in_place or not job.flip else rounded(wide * job.pixel))
     job.at_sums = job.at_out + (0 if job.out_last else rounded(job.rows * job.cols * job.width * job.item))

@@ -2,25 +2,11 @@
  *
  * Layouts and contracts are in quantized_table.h. Rests of vectors go through buffers on the stack. */
 #include "lanes.h"
-#include "quantized_table.h"
+#include "quantized_finish.h"
 
 typedef int16_t vq __attribute__((vector_size(VW * 4)));
-typedef uint8_t vub __attribute__((vector_size(VW)));
-typedef int8_t vsb __attribute__((vector_size(VW)));
 typedef uint16_t vuh1 __attribute__((vector_size(VW * 2)));
 typedef int16_t vsh1 __attribute__((vector_size(VW * 2)));
-
-/* Keeps a product from being contracted with the sum that follows. */
-#if defined(__AVX512F__)
-#define FL_APART(v) __asm__("" : "+v"(v))
-#elif defined(__aarch64__)
-#define FL_APART(v) __asm__("" : "+w"(v))
-#else
-#define FL_APART(v) __asm__("" : "+x"(v))
-#endif
-
-FL_INLINE vi viload(const int32_t *p) { return (vi)vload((const float *)p); }
-FL_INLINE void vistore(int32_t *p, vi v) { vstore((float *)p, (vf)v); }
 
 /* a[2i] b[2i] + a[2i + 1] b[2i + 1] */
 FL_INLINE vi vmadd(vq a, vq b) {
@@ -34,102 +20,6 @@ FL_INLINE vi vmadd(vq a, vq b) {
 #else
   return (vi)_mm_madd_epi16((__m128i)a, (__m128i)b);
 #endif
-}
-
-/* Bytes, unsigned and signed, as int32; int32 as bytes, their upper bits dropped. GCC 12 makes the general form of pieces. */
-#if VW == 16
-FL_INLINE vi vwiden(const uint8_t *p) { return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)); }
-FL_INLINE vi vwidens(const uint8_t *p) { return (vi)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)); }
-FL_INLINE void vnarrow(uint8_t *p, vi v) { _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8((__m512i)v)); }
-#elif VW == 8
-FL_INLINE vi vwiden(const uint8_t *p) { return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
-FL_INLINE vi vwidens(const uint8_t *p) { return (vi)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
-FL_INLINE void vnarrow(uint8_t *p, vi v) {
-  const __m256i low = (__m256i)(v & 255);
-  const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
-  _mm_storel_epi64((__m128i *)p, _mm_packus_epi16(words, words));
-}
-#else
-FL_INLINE vi vwiden(const uint8_t *p) {
-  vub v;
-  memcpy(&v, p, sizeof v);
-  return __builtin_convertvector(v, vi);
-}
-FL_INLINE vi vwidens(const uint8_t *p) {
-  vsb v;
-  memcpy(&v, p, sizeof v);
-  return __builtin_convertvector(v, vi);
-}
-FL_INLINE void vnarrow(uint8_t *p, vi v) {
-  const vub y = __builtin_convertvector(v, vub);
-  memcpy(p, &y, sizeof y);
-}
-#endif
-
-/* round(f) + zero in lo .. hi; NaN becomes lo */
-FL_INLINE vi fl_round_to(vf f, int32_t zero, int32_t lo, int32_t hi) {
-  f = vmin(vmax(f, vset((float)(lo - zero))), vset((float)(hi - zero)));
-  return vnear(f) + zero;
-}
-FL_INLINE void fl_limits(int kind, int32_t *lo, int32_t *hi) {
-  *lo = kind == FL_INT8 ? -128 : kind == FL_INT16 ? -32768 : 0;
-  *hi = kind == FL_INT8 ? 127 : kind == FL_UINT8 ? 255 : kind == FL_INT16 ? 32767 : 65535;
-}
-
-/* Sixteen sums of row i from column j on to where they belong, `left` of them at most. */
-static __attribute__((noinline)) void fl_qfinish(const fl_qepilogue *e, const int32_t *sum, int64_t i, int64_t j, void *out, int64_t at,
-                                                 int64_t left) {
-  const int64_t n = left < FL_PANEL ? left : FL_PANEL;
-  uint8_t bytes[FL_PANEL];
-  int32_t words[FL_PANEL];
-  int32_t lo, hi;
-  fl_limits(e->kind, &lo, &hi);
-  FL_UNROLL for (int t = 0; t < FL_PANEL / VW; t++) {
-    vi v = viload(sum + t * VW) + viload(e->offset + j + t * VW);
-    if (e->zero)
-      v -= viload(e->zero + j + t * VW) * e->rowsum[i];
-    if (e->kind == FL_INT32) {
-      vistore(n == FL_PANEL ? (int32_t *)out + at + t * VW : words + t * VW, v);
-      continue;
-    }
-    vf f = vfloat(v) * vload(e->scale + j + t * VW);
-    if (e->kind == FL_FLOAT32) {
-      if (e->shift) {
-        FL_APART(f);
-        f = f + vload(e->shift + j + t * VW);
-      }
-      vistore(n == FL_PANEL ? (int32_t *)out + at + t * VW : words + t * VW, vbits(f));
-    } else
-      vnarrow(n == FL_PANEL ? (uint8_t *)out + at + t * VW : bytes + t * VW, fl_round_to(f, e->y_zero, lo, hi));
-  }
-  if (n < FL_PANEL) {
-    if (e->kind == FL_INT32 || e->kind == FL_FLOAT32)
-      memcpy((int32_t *)out + at, words, (size_t)n * 4);
-    else
-      memcpy((uint8_t *)out + at, bytes, (size_t)n);
-  }
-}
-
-/* What most sums become, whole panels of bytes from weights without zero points: m rows of sums, `ldsum` numbers apart. */
-static __attribute__((noinline)) void fl_qfinish_bytes(const fl_qepilogue *e, const int32_t *sums, int64_t ldsum, int64_t m, int64_t j,
-                                                       uint8_t *out, int64_t ldc) {
-  vi offset[FL_PANEL / VW];
-  vf scale[FL_PANEL / VW];
-  int32_t lo, hi;
-  fl_limits(e->kind, &lo, &hi);
-  const vf least = vset((float)(lo - e->y_zero)), most = vset((float)(hi - e->y_zero));
-  FL_UNROLL for (int t = 0; t < FL_PANEL / VW; t++) {
-    offset[t] = viload(e->offset + j + t * VW);
-    scale[t] = vload(e->scale + j + t * VW);
-  }
-  for (int64_t i = 0; i < m; i++, sums += ldsum, out += ldc)
-    FL_UNROLL for (int t = 0; t < FL_PANEL / VW; t++) {
-      const vf f = vfloat(viload(sums + t * VW) + offset[t]) * scale[t];
-      vnarrow(out + t * VW, vnear(vmin(vmax(f, least), most)) + e->y_zero);
-    }
-}
-FL_INLINE int fl_plain_bytes(const fl_qepilogue *e, int64_t left) {
-  return left >= FL_PANEL && !e->zero && (e->kind == FL_UINT8 || e->kind == FL_INT8);
 }
 
 /* ---- the packed product --------------------------------------------------------------------------------------------------- */
@@ -265,9 +155,10 @@ static void fl_q_flip(const uint8_t *x, uint8_t *y, int64_t n) {
 
 #define FL_QPIXELS (VREGS == 32 && VW < 16 ? 2 : VW == 16 ? 4 : VW == 8 ? 2 : 1) /* worked on together */
 
-static void fl_q_depthwise(const fl_qdepthwise *p) {
+/* Channels from j on, a multiple of FL_PANEL. */
+static void fl_q_depthwise_pairs(const fl_qdepthwise *p, int64_t j) {
   const int64_t wide = (p->c + FL_PANEL - 1) / FL_PANEL * FL_PANEL;
-  for (int64_t j = 0; j < p->c; j += FL_PANEL) {
+  for (; j < p->c; j += FL_PANEL) {
     const int part = p->c - j < FL_PANEL;
     int64_t o = 0;
     if (fl_plain_bytes(&p->e, p->c - j))
@@ -306,6 +197,14 @@ static void fl_q_depthwise(const fl_qdepthwise *p) {
       fl_qfinish(&p->e, (const int32_t *)sum, 0, j, p->out, o * p->ldc + j, p->c - j);
     }
   }
+}
+
+static void fl_q_depthwise(const fl_qdepthwise *p) {
+#if defined(__AVX512F__)
+  fl_q_depthwise_pairs(p, p->bytes && fl_plain_bytes(&p->e, FL_PANEL) && fl_has_dot() ? fl_q_depthwise_dot(p) : 0);
+#else
+  fl_q_depthwise_pairs(p, 0);
+#endif
 }
 
 /* ---- conversions ------------------------------------------------------------------------------------------------------------- */
@@ -419,36 +318,56 @@ FL_INLINE vf fl_q_fused(vf x, float factor, vf added) {
 #endif
 }
 
-static void fl_q_binary(const fl_qbinary *p, const uint8_t *a, const uint8_t *b, int each, uint8_t *y, int64_t n) {
+/* p->multiply and p->is_signed are constants where this is called. */
+FL_INLINE vi fl_q_both(const fl_qbinary *p, const int is_signed, vi va, vi vb) {
   int32_t lo, hi;
-  fl_limits(p->is_signed ? FL_INT8 : FL_UINT8, &lo, &hi);
-  for (int64_t i = 0; i < n; i += VW) {
-    uint8_t as[VW] = {0}, bs[VW] = {0}, ys[VW];
-    const int64_t m = n - i < VW ? n - i : VW;
-    const uint8_t *pa = a + i, *pb = b + i;
-    if (m < VW) {
-      memcpy(as, pa, (size_t)m);
-      pa = as;
+  fl_limits(is_signed ? FL_INT8 : FL_UINT8, &lo, &hi);
+  va -= p->a_zero, vb -= p->b_zero;
+  vf f;
+  if (p->multiply) {
+    f = vfloat(va) * vfloat(vb); /* exact: 18 bits at most */
+    FL_APART(f);
+    f = f * p->scale;
+  } else
+    f = fl_q_fused(vfloat(va), p->a_scale, fl_q_fused(vfloat(vb), p->b_scale, vset(p->scale)));
+  return fl_round_to(f, p->zero, lo, hi);
+}
+
+FL_INLINE void fl_q_binary_of(const fl_qbinary *of, const int multiply, const int is_signed, const uint8_t *a, const uint8_t *b, int each,
+                              uint8_t *y, int64_t n) {
+  fl_qbinary p = *of; /* of our own: what is written through y cannot change it */
+  p.multiply = multiply;
+  uint8_t as[VW] = {0}, bs[VW] = {0}, ys[VW];
+  if (!each)
+    memset(bs, b[0], VW);
+  const vi one = is_signed ? vwidens(bs) : vwiden(bs);
+  int64_t i = 0;
+  for (; i + 4 * VW <= n; i += 4 * VW) {
+    vi v[4];
+    FL_UNROLL for (int t = 0; t < 4; t++) {
+      const uint8_t *pa = a + i + t * VW, *pb = b + i + t * VW;
+      const vi va = is_signed ? vwidens(pa) : vwiden(pa), vb = !each ? one : is_signed ? vwidens(pb) : vwiden(pb);
+      v[t] = fl_q_both(&p, is_signed, va, vb);
     }
-    if (!each)
-      memset(bs, b[0], VW);
-    else if (m < VW)
-      memcpy(bs, pb, (size_t)m);
-    if (!each || m < VW)
-      pb = bs;
-    const vi va = (p->is_signed ? vwidens(pa) : vwiden(pa)) - p->a_zero, vb = (p->is_signed ? vwidens(pb) : vwiden(pb)) - p->b_zero;
-    vf f;
-    if (p->multiply) {
-      f = vfloat(va) * vfloat(vb); /* exact: 18 bits at most */
-      FL_APART(f);
-      f = f * p->scale;
-    } else
-      f = fl_q_fused(vfloat(va), p->a_scale, fl_q_fused(vfloat(vb), p->b_scale, vset(p->scale)));
-    const vi v = fl_round_to(f, p->zero, lo, hi);
-    vnarrow(m < VW ? ys : y + i, v);
-    if (m < VW)
-      memcpy(y + i, ys, (size_t)m);
+    vnarrow4(y + i, is_signed, v);
   }
+  for (; i < n; i += VW) {
+    const int64_t m = n - i < VW ? n - i : VW;
+    memcpy(as, a + i, (size_t)m);
+    if (each)
+      memcpy(bs, b + i, (size_t)m);
+    vnarrow(ys, fl_q_both(&p, is_signed, is_signed ? vwidens(as) : vwiden(as), is_signed ? vwidens(bs) : vwiden(bs)));
+    memcpy(y + i, ys, (size_t)m);
+  }
+}
+
+static void fl_q_binary(const fl_qbinary *p, const uint8_t *a, const uint8_t *b, int each, uint8_t *y, int64_t n) {
+  if (n == 0)
+    return;
+  if (p->multiply)
+    p->is_signed ? fl_q_binary_of(p, 1, 1, a, b, each, y, n) : fl_q_binary_of(p, 1, 0, a, b, each, y, n);
+  else
+    p->is_signed ? fl_q_binary_of(p, 0, 1, a, b, each, y, n) : fl_q_binary_of(p, 0, 0, a, b, each, y, n);
 }
 
 static void fl_q_add(const uint8_t *x, int is_signed, int32_t *restrict y, int64_t n) {

@@ -118,5 +118,67 @@ static void fl_q_block_dot(const fl_qblock *p) {
   else
     fl_qwalk(p, one, two, 12, 2);
 }
+
+/* Columns from j on of an array of a number per column, padded to whole panels, in the order of a block's sums. */
+FL_INLINE void fl_q_spread(const void *from, int64_t j, int64_t wide, __m512i *to) {
+  int32_t all[64] = {0};
+  memcpy(all, (const int32_t *)from + j, (size_t)(wide - j < 64 ? wide - j : 64) * 4);
+  FL_UNROLL for (int t = 0; t < 4; t++) {
+    int32_t some[16];
+    for (int i = 0; i < 16; i++)
+      some[i] = all[i / 4 * 16 + t * 4 + i % 4];
+    to[t] = _mm512_loadu_si512(some);
+  }
+}
+
+/* Pixels o .. o + count - 1 of 64 channels, or of those in `some`. */
+FL_INLINE FL_DOT_TARGET void fl_q_pixels(const fl_qdepthwise *p, const int count, int64_t o, int64_t j, __mmask64 some, int64_t quad,
+                                         const __m512i *offset, const __m512i *scale) {
+  int32_t lo, hi;
+  fl_limits(p->e.kind, &lo, &hi);
+  const int64_t step = p->step, quads = (p->pairs + 1) / 2;
+  const int8_t *w = p->bytes + j * 4;
+  __m512i sum[2][4];
+  FL_UNROLL for (int q = 0; q < count; q++)
+    FL_UNROLL for (int t = 0; t < 4; t++) sum[q][t] = offset[t];
+  for (int64_t u = 0; u < quads; u++, w += quad) {
+    const uint8_t *const *tap = p->taps + 4 * u;
+    FL_UNROLL for (int q = 0; q < count; q++) {
+      __m512i x[4];
+      FL_UNROLL for (int t = 0; t < 4; t++) x[t] = _mm512_maskz_loadu_epi8(some, tap[t] + (o + q) * step + j);
+      const __m512i a = _mm512_unpacklo_epi8(x[0], x[1]), b = _mm512_unpackhi_epi8(x[0], x[1]);
+      const __m512i c = _mm512_unpacklo_epi8(x[2], x[3]), d = _mm512_unpackhi_epi8(x[2], x[3]);
+      sum[q][0] = _mm512_dpbusd_epi32(sum[q][0], _mm512_unpacklo_epi16(a, c), _mm512_loadu_si512(w));
+      sum[q][1] = _mm512_dpbusd_epi32(sum[q][1], _mm512_unpackhi_epi16(a, c), _mm512_loadu_si512(w + 64));
+      sum[q][2] = _mm512_dpbusd_epi32(sum[q][2], _mm512_unpacklo_epi16(b, d), _mm512_loadu_si512(w + 128));
+      sum[q][3] = _mm512_dpbusd_epi32(sum[q][3], _mm512_unpackhi_epi16(b, d), _mm512_loadu_si512(w + 192));
+    }
+  }
+  FL_UNROLL for (int q = 0; q < count; q++) {
+    __m512i v[4];
+    FL_UNROLL for (int t = 0; t < 4; t++) v[t] = (__m512i)fl_round_to(vfloat((vi)sum[q][t]) * (vf)scale[t], p->e.y_zero, lo, hi);
+    const __m512i low = _mm512_packs_epi32(v[0], v[1]), high = _mm512_packs_epi32(v[2], v[3]);
+    const __m512i y = lo < 0 ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+    _mm512_mask_storeu_epi8((uint8_t *)p->out + (o + q) * p->ldc + j, some, y);
+  }
+}
+
+/* Blocks of 64 channels, the last one if it has at least half of them; returns the first channel that is left. */
+static FL_DOT_TARGET int64_t fl_q_depthwise_dot(const fl_qdepthwise *p) {
+  const int64_t wide = (p->c + FL_PANEL - 1) / FL_PANEL * FL_PANEL, quad = (p->c + 63) / 64 * 256;
+  int64_t j = 0;
+  for (; p->c - j >= 32; j += 64) {
+    const __mmask64 some = p->c - j >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << (p->c - j)) - 1;
+    __m512i offset[4], scale[4];
+    fl_q_spread(p->e.offset, j, wide, offset);
+    fl_q_spread(p->e.scale, j, wide, scale);
+    int64_t o = 0;
+    for (; o + 2 <= p->cols; o += 2)
+      fl_q_pixels(p, 2, o, j, some, quad, offset, scale);
+    if (o < p->cols)
+      fl_q_pixels(p, 1, o, j, some, quad, offset, scale);
+  }
+  return j < p->c ? j : p->c;
+}
 #undef FL_DOT
 #undef FL_DOT_TARGET

@@ -35,11 +35,14 @@ typedef struct {
 } fl_qblock;
 
 /* Pixels of a row of a depthwise convolution, channels-last: the sums of w[t][i] taps[t][o * step + i] for o < cols, i < c.
- * w is [pairs of taps][whole panels of channels][2]; there are 2 `pairs` pointers. */
+ * w is [pairs of taps][whole panels of channels][2]. `bytes`, NULL if the weights are none, has them once more, for levels that multiply
+ * quads of bytes: [quads of taps][blocks of 64 channels][4][4][4][4], the channels of a block as [b][a][c] for a, b, c of [a][b][c], the
+ * taps of a quad last. There are pointers for whole quads of taps, those past the last one being any. */
 typedef struct {
   const uint8_t *const *taps;
   int64_t pairs, step, c, cols;
   const int16_t *w;
+  const int8_t *bytes;
   void *out; /* [cols][ldc] */
   int64_t ldc;
   fl_qepilogue e;

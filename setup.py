@@ -24,15 +24,19 @@ AOT = Path("fastlayers/kernels/aot")
 
 # GCC spills the register tiles below -O3; contraction to fused multiply-adds is wanted, -ffast-math (which drops NaN) never.
 C_FLAGS = ["-O3", "-ffp-contract=fast", "-fno-math-errno", "-Wno-psabi", "-g0", "-fno-asynchronous-unwind-tables"]
-# SSE2's kernels are written in vectors; what a compiler makes vectors of besides is a tenth of their code, and no faster.
+# SSE2's kernels are written in vectors: what a compiler makes vectors of besides is a tenth of their code, and what copies of
+# loops -O3 makes another twelfth, neither of them faster.
 LEVELS = {
     "x86_64": {
-        "x86_v1": ["-fno-tree-vectorize"],
+        "x86_v1": ["-O2", "-fno-tree-vectorize"],
         "x86_v3": ["-march=x86-64-v3"],
         "x86_v4": ["-march=x86-64-v4"],
+        "x86_amx": ["-march=x86-64-v4"],  # its few functions with tiles name them as targets
     },
     "aarch64": {"neon": []},
 }
+# A compiler that does not know AMX (GCC before 11) leaves its level out.
+OPTIONAL_LEVELS = {"x86_amx"}
 LEVELS["amd64"], LEVELS["arm64"] = LEVELS["x86_64"], LEVELS["aarch64"]
 
 DIRECTIVES = {
@@ -120,6 +124,7 @@ def extensions() -> list[Extension]:
             extra_compile_args=[*flags, *march],
             extra_link_args=link,
             depends=headers,
+            optional=name in OPTIONAL_LEVELS,
         )
         for name, march in levels.items()
     ]

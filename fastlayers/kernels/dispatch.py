@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 # Names that users may know and that other machines have; an unavailable one of these gets distinguished from a misspelt one.
-LEVELS = ("x86_v4", "x86_v3", "x86_v1", "neon")
+LEVELS = ("x86_amx", "x86_v4", "x86_v3", "x86_v1", "neon")
 
 _lock = Lock()
 finish_before_fork(_lock)  # a switch swaps the engine's level and the tables, one after the other

@@ -158,12 +158,12 @@ KERNEL = Walk(
 LEVEL = Walk(
     "A level of instructions",
     (
-        after("setup.py", '        "x86_v1": ["-fno-tree-vectorize"],\n', '        "x86_v2": ["-march=x86-64-v2"],\n'),
+        after("setup.py", '        "x86_v1": ["-O2", "-fno-tree-vectorize"],\n', '        "x86_v2": ["-march=x86-64-v2"],\n'),
         new("fastlayers/kernels/aot/csrc/_x86_v2.c", '/* The x86_v2 level: see level.h. */\n#define FL_LEVEL x86_v2\n#include "vec_x86_v1.h"\n#include "level.h"\n'),
         after("fastlayers/kernels/aot/csrc/cpu.h", '  return (!strcmp(level, "x86_v1") && has >= 1) || ', '(!strcmp(level, "x86_v2") && has >= 3) || '),
-        after("fastlayers/kernels/dispatch.py", 'LEVELS = ("x86_v4", "x86_v3", ', '"x86_v2", '),
+        after("fastlayers/kernels/dispatch.py", 'LEVELS = ("x86_amx", "x86_v4", "x86_v3", ', '"x86_v2", '),
         after("docs/explanation/variants.md", "| `aot/neon` | compiled, for 64-bit ARM |\n", "| `aot/x86_v2` | compiled, for SSE4.2 |\n"),
-        after("fastlayers/kernels/README.md", "Order in which a variant is chosen: `x86_v4`, `x86_v3`, ", "`x86_v2`, "),
+        after("fastlayers/kernels/README.md", "Order in which a variant is chosen: `x86_amx`, `x86_v4`, `x86_v3`, ", "`x86_v2`, "),
     ),
     (
         "-c 'import fastlayers as fl; assert \"aot/x86_v2\" in fl.kernels.available()'",

@@ -12,6 +12,8 @@
 #include "fft_types.h"
 
 #define FL_CAPSULE "fastlayers.kernels" /* name of the capsule that holds a `const fl_kernels *` */
+#define FL_TEXT_(x) #x
+#define FL_TEXT(x) FL_TEXT_(x)
 
 #define FL_PANEL 16 /* columns of a packed panel, the same on every level: packed weights do not depend on the level */
 #define FL_KC 256   /* a sum over K is made of blocks of FL_KC terms; the blocks' sums are added in order */

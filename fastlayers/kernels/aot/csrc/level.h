@@ -38,11 +38,6 @@
 #include "quantized.h"
 #include "probe.h"
 
-#define FL_TEXT_(x) #x
-#define FL_TEXT(x) FL_TEXT_(x)
-#define FL_JOIN_(a, b) a##b
-#define FL_JOIN(a, b) FL_JOIN_(a, b)
-
 static const fl_kernels table = {
     .abi = FL_ABI,
     .name = FL_TEXT(FL_LEVEL),
@@ -56,18 +51,5 @@ static const fl_kernels table = {
 };
 
 #ifndef FL_NO_MODULE
-static int fill(PyObject *module) {
-  PyObject *capsule = PyCapsule_New((void *)&table, FL_CAPSULE, NULL);
-  if (capsule == NULL)
-    return -1;
-  int failed = PyModule_AddObjectRef(module, "table", capsule);
-  Py_DECREF(capsule);
-  return failed;
-}
-
-static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0, NULL}};
-static struct PyModuleDef definition = {
-    .m_base = PyModuleDef_HEAD_INIT, .m_name = "_" FL_TEXT(FL_LEVEL), .m_slots = slots};
-
-PyMODINIT_FUNC FL_JOIN(PyInit__, FL_LEVEL)(void) { return PyModuleDef_Init(&definition); }
+#include "module.h"
 #endif

@@ -1,0 +1,34 @@
+/* The x86_amx level: a level below it, x86_v4, whose module it loads, with products of bytes by AMX's tiles. So its own code is what
+ * differs. For the tests FL_TILES_EMULATED has the tiles in plain C, over any level (FL_BELOW, with its FL_VECTORS). */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#define FL_LEVEL x86_amx
+#ifndef FL_BELOW
+#define FL_BELOW x86_v4
+#define FL_VECTORS "vec_x86_v4.h"
+#endif
+#include FL_VECTORS
+#include "amx.h"
+
+static fl_kernels table;
+static fl_quantized quantized;
+
+static int over_level_below(void) {
+  PyObject *module = PyImport_ImportModule("fastlayers.kernels.aot._" FL_TEXT(FL_BELOW));
+  PyObject *capsule = module == NULL ? NULL : PyObject_GetAttrString(module, "table");
+  const fl_kernels *below = capsule == NULL ? NULL : PyCapsule_GetPointer(capsule, FL_CAPSULE);
+  const int usable = below != NULL && below->abi == FL_ABI;
+  if (usable) {
+    table = *below, quantized = *below->quantized;
+    fl_amx_below = quantized.block;
+    quantized.block = fl_amx_block;
+    table.name = FL_TEXT(FL_LEVEL), table.quantized = &quantized;
+  } else if (below != NULL)
+    PyErr_SetString(PyExc_ImportError, "fastlayers: level " FL_TEXT(FL_LEVEL) " needs " FL_TEXT(FL_BELOW) " of the same version");
+  Py_XDECREF(capsule);
+  Py_XDECREF(module); /* sys.modules keeps it */
+  return usable ? 0 : -1;
+}
+
+#define FL_FILL over_level_below
+#include "module.h"

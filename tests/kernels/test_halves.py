@@ -19,6 +19,7 @@ IDENTITY, RELU, GELU = (Activation(UNARY[name].code) for name in ("identity", "r
 SIZES = [
     (0, 3, 5), (3, 0, 5), (3, 5, 0), (1, 1, 1), (1, 2, 16), (1, 255, 17), (1, 256, 128), (1, 257, 129), (1, 513, 271),
     (2, 31, 47), (6, 256, 64), (7, 511, 65), (13, 300, 31), (49, 129, 80), (97, 258, 33), (257, 17, 100),
+    (3, 257, 31), (4, 40, 33), (5, 300, 48), (8, 33, 16), (9, 512, 17), (16, 270, 47), (17, 40, 40),
 ]  # fmt: skip
 
 
@@ -67,7 +68,7 @@ def test_a_row_has_the_same_bits_in_every_batch_and_with_any_threads(variant: st
         x, weight, bias = normal(70, k), normal(n, k), normal(n)
         fl.set_num_threads(1)
         whole = linear(x, weight, bias, half, None, RELU)
-        for rows in (slice(0, 1), slice(3, 9), slice(20, 70)):
+        for rows in (slice(0, 1), slice(1, 3), slice(2, 5), slice(3, 9), slice(4, 20), slice(20, 70)):
             np.testing.assert_array_equal(linear(np.ascontiguousarray(x[rows]), weight, bias, half, None, RELU), whole[rows])
         fl.set_num_threads(2)
         np.testing.assert_array_equal(linear(x, weight, bias, half, None, RELU), whole)

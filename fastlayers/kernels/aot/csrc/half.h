@@ -223,6 +223,7 @@ static __attribute__((noinline)) void fl_half_many(const fl_half_block *p) {
 
 #if VW == 16
 #include "half_dot.h"
+#include "half_few.h"
 #endif
 
 static void fl_half_product(const fl_half_block *p) {
@@ -231,6 +232,12 @@ static void fl_half_product(const fl_half_block *p) {
 #if VW == 16
   if (p->kind == FL_BRAIN && fl_has_brain()) {
     fl_half_pairs(p);
+    return;
+  }
+#endif
+#if VW == 16
+  if (p->kind == FL_HALF && p->m > 1 && p->m <= FL_HALF_FEW) {
+    fl_half_few(p);
     return;
   }
 #endif

@@ -191,10 +191,10 @@ def compared(name: str, path: Path, threads: int, rounds: int) -> str:
         processes[-1].start()
         results[engine] = pipes[engine].recv()
     wrong = [result for result in results.values() if isinstance(result, str)]
-    for _ in range(0 if wrong else max(rounds // 5, 1)):
+    for _ in range(0 if wrong else max(rounds // 20, 1)):
         for engine, pipe in pipes.items():
             sleep(0.02)  # until the other's threads have gone to sleep
-            pipe.send(5)
+            pipe.send(20)  # short bursts would be of threads that are waking up
             times[engine] = min(times[engine], pipe.recv())
     for pipe, process in zip(pipes.values(), processes, strict=True):
         if not wrong:
@@ -221,7 +221,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("models", nargs="*", type=Path)
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--threads", type=int, default=1, help="of networks in files")
     parser.add_argument("--made", action="store_true", help="the files are quantized")
     given = parser.parse_args()

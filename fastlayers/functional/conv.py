@@ -150,7 +150,7 @@ def _record(name: str, axes: int, x: Any, weight: Any, bias: Any, residual: Any,
     return with_batch(x, axes, lambda x: record("Conv", x, *rest, **attributes(found, act)))
 
 
-@op("conv1d", "x weight bias residual", _rule("conv1d", 1), partial(_record, "conv1d", 1), _normal, plans=False)
+@op("conv1d", "x weight bias residual", _rule("conv1d", 1), partial(_record, "conv1d", 1), _normal, weights="weight bias")
 def conv1d(
     x: Tensor,
     weight: Tensor,
@@ -199,7 +199,7 @@ def conv1d(
     return _conv(place, x, weight, bias, residual, activation)
 
 
-@op("conv2d", "x weight bias residual", _rule("conv2d", 2), partial(_record, "conv2d", 2), _normal, plans=False)
+@op("conv2d", "x weight bias residual", _rule("conv2d", 2), partial(_record, "conv2d", 2), _normal, weights="weight bias")
 def conv2d(
     x: Tensor,
     weight: Tensor,
@@ -251,7 +251,7 @@ def conv2d(
     return _conv(place, x, weight, bias, residual, activation)
 
 
-@op("conv3d", "x weight bias residual", _rule("conv3d", 3), partial(_record, "conv3d", 3), _normal, plans=False)
+@op("conv3d", "x weight bias residual", _rule("conv3d", 3), partial(_record, "conv3d", 3), _normal, weights="weight bias")
 def conv3d(
     x: Tensor,
     weight: Tensor,

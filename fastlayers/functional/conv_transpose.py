@@ -144,7 +144,7 @@ def _kernel(sizes: Shape, place: Transposed) -> list[int]:
     _rule("conv_transpose1d", 1),
     partial(_record, "conv_transpose1d", 1),
     _normal,
-    plans=False,
+    weights="weight bias",
 )
 def conv_transpose1d(
     x: Tensor,
@@ -202,7 +202,7 @@ def conv_transpose1d(
     _rule("conv_transpose2d", 2),
     partial(_record, "conv_transpose2d", 2),
     _normal,
-    plans=False,
+    weights="weight bias",
 )
 def conv_transpose2d(
     x: Tensor,
@@ -261,7 +261,7 @@ def conv_transpose2d(
     _rule("conv_transpose3d", 3),
     partial(_record, "conv_transpose3d", 3),
     _normal,
-    plans=False,
+    weights="weight bias",
 )
 def conv_transpose3d(
     x: Tensor,

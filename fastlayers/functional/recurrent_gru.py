@@ -169,7 +169,14 @@ def gru_cell(
 _WEIGHTS = "x weight_ih weight_hh bias_ih bias_hh h0"
 
 
-@op("gru", f"{_WEIGHTS} lengths:int mask:mask", partial(whole, GRU), partial(record_sequence, GRU), describe_options, plans=False)
+@op(
+    "gru",
+    f"{_WEIGHTS} lengths:int mask:mask",
+    partial(whole, GRU),
+    partial(record_sequence, GRU),
+    describe_options,
+    weights=" ".join(GRU.weights),
+)
 def _gru(
     x: Any,
     weight_ih: Any,
@@ -190,7 +197,7 @@ def _gru(
     return sequence(GRU, locals())
 
 
-@op("gru_cell", _WEIGHTS, partial(step, GRU), partial(record_cell, GRU), describe_options, plans=False)
+@op("gru_cell", _WEIGHTS, partial(step, GRU), partial(record_cell, GRU), describe_options, weights=" ".join(GRU.weights))
 def _gru_cell(
     x: Any,
     weight_ih: Any,

@@ -189,7 +189,7 @@ _WEIGHTS = "x weight_ih weight_hh bias_ih bias_hh h0 c0 weight_hr weight_peephol
     partial(whole, LSTM),
     partial(record_sequence, LSTM),
     describe_options,
-    plans=False,
+    weights=" ".join(LSTM.weights),
 )
 def _lstm(
     x: Any,
@@ -214,7 +214,7 @@ def _lstm(
     return sequence(LSTM, locals())
 
 
-@op("lstm_cell", _WEIGHTS, partial(step, LSTM), partial(record_cell, LSTM), describe_options, plans=False)
+@op("lstm_cell", _WEIGHTS, partial(step, LSTM), partial(record_cell, LSTM), describe_options, weights=" ".join(LSTM.weights))
 def _lstm_cell(
     x: Any,
     weight_ih: Any,

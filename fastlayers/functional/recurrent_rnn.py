@@ -153,7 +153,14 @@ def rnn_cell(
 _WEIGHTS = "x weight_ih weight_hh bias_ih bias_hh h0"
 
 
-@op("rnn", f"{_WEIGHTS} lengths:int mask:mask", partial(whole, RNN), partial(record_sequence, RNN), describe_options, plans=False)
+@op(
+    "rnn",
+    f"{_WEIGHTS} lengths:int mask:mask",
+    partial(whole, RNN),
+    partial(record_sequence, RNN),
+    describe_options,
+    weights=" ".join(RNN.weights),
+)
 def _rnn(
     x: Any,
     weight_ih: Any,
@@ -172,7 +179,7 @@ def _rnn(
     return sequence(RNN, locals())
 
 
-@op("rnn_cell", _WEIGHTS, partial(step, RNN), partial(record_cell, RNN), describe_options, plans=False)
+@op("rnn_cell", _WEIGHTS, partial(step, RNN), partial(record_cell, RNN), describe_options, weights=" ".join(RNN.weights))
 def _rnn_cell(
     x: Any,
     weight_ih: Any,

@@ -4,24 +4,28 @@ The first calls of some sizes run the function itself, which needs no plan. What
 then on by its plain arguments and the shapes of its arrays: a call of microseconds spends most of them on checking arguments.
 Plans are made of operations alone whose programs give the function's own bits; `ops.op` has the others say so. Only the compiled
 engine has any: elsewhere a program would call the same kernels one by one.
+
+Weights, which a program packs, are constants of a plan: it keeps a copy of them, and runs where a call's are equal, bit for bit.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import numpy as np
 
 from .._lazy import imported
+from .._tuples import NamedTuple
 from ..errors import Error, UnsupportedError
+from ..ir.graph import Graph, Node
 from ..kernels import dispatch
 from .symbol import Input, Symbol
 
-__all__ = ["Worth", "planned"]
+__all__ = ["Plan", "Worth", "planned"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Worth = Callable[[Sequence[np.ndarray]], bool]
@@ -30,9 +34,28 @@ BEFORE = 3
 # Of all functions together: sizes with plans; sizes that are remembered as seen; and how many calls must have gone without a plan
 # before other sizes may take the place of those that are there, so that many sizes in turn do not undo each other's plans.
 MOST, SEEN, PATIENCE = 1024, 4096, 65536
+# Of plans with constants: as many for calls alike but for their values, the newest; bytes of all their constants together; and
+# how many values of an array tell calls apart until there is a plan.
+MOST_ALIKE, MOST_BYTES, SAMPLED = 32, 1 << 26, 64
 # Calls without a plan before the first one is made: what makes programs takes as long to import as some thousand calls.
 COLD = 1000
 _PROGRAM = "fastlayers.program"
+
+
+class Plan(NamedTuple):
+    """What runs a call: `kernels.aot.calls` takes it apart by position.
+
+    Attributes:
+        runner: of the program, which takes the arrays that are no constants.
+        single: whether the result is one array.
+        constants: positions among the call's arrays, and copies of those that the program was made with; None: it has none.
+        program: kept alive.
+    """
+
+    runner: Any
+    single: bool
+    constants: tuple[tuple[int, np.ndarray], ...] | None
+    program: Any
 
 
 class _Plans:
@@ -41,32 +64,34 @@ class _Plans:
     Attributes:
         generation: of the variant.
         quick: runs a call that has one, see `kernels.aot.calls`; None before there is any.
-        runners: what runs a function's calls with some plain arguments and arrays of some shapes, whether their result is one
-            array, and the program; None where there is to be no plan.
+        runners: the plans for a function's calls with some plain arguments and arrays of some shapes, several where they have
+            constants; None where there is to be no plan.
         seen: how often calls have come that have no plan.
         count: how many sizes have one.
         missed: how many calls have gone without one since there are as many as there may be; or before the first is made.
+        bytes: of the constants of all plans.
     """
 
     def __init__(self, generation: int) -> None:
         self.generation = generation
         self.quick: Callable[..., Any] | None = None
-        self.runners: dict[Any, tuple[Any, bool, Any] | None] = {}
+        self.runners: dict[Any, tuple[Plan, ...] | None] = {}
         self.seen: dict[Any, int] = {}
-        self.count = self.missed = 0
+        self.count = self.missed = self.bytes = 0
 
 
 _plans = _Plans(-1)
 
 
-def planned(function: F, looked_at: Sequence[str] = (), worth: Worth | None = None) -> F:
+def planned(function: F, looked_at: Sequence[str] = (), worth: Worth | None = None, weights: Sequence[str] = ()) -> F:
     """The function, which runs on arrays or is recorded on symbolic values, with plans for what it is called with again.
 
     There are none where an array of integers is given, or one of the arguments `looked_at`: of these the function checks values,
-    which no program does; nor for arrays that would not be `worth` it.
+    which no program does; nor for arrays that would not be `worth` it. The arguments `weights` are constants of the plans.
     """
     names = function.__wrapped__.__code__.co_varnames  # type: ignore[attr-defined]
     without = [(name, names.index(name)) for name in looked_at]
+    packed = [(name, names.index(name)) for name in weights]
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -81,13 +106,15 @@ def planned(function: F, looked_at: Sequence[str] = (), worth: Worth | None = No
             if found is not None:
                 return found
         result = function(*args, **kwargs)
-        _came(function, worth, args, kwargs)
+        _came(function, worth, packed, args, kwargs)
         return result
 
     return call  # type: ignore[return-value]
 
 
-def _came(function: Any, worth: Worth | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _came(
+    function: Any, worth: Worth | None, packed: Sequence[tuple[str, int]], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
     """Counts a call that had no plan; makes one if it has come often enough."""
     global _plans
     plans = _plans
@@ -111,26 +138,57 @@ def _came(function: Any, worth: Worth | None, args: tuple[Any, ...], kwargs: dic
     key, arrays = found
     if not all(a.flags.c_contiguous and a.flags.aligned for a in arrays):
         return  # where a copy is needed, it is needed in each call
-    times = plans.seen.get(key, 0) + 1
+    constant = [args[at] if at < len(args) else kwargs.get(name) for name, at in packed]
+    at = [i for i, array in enumerate(arrays) if any(array is value for value in constant)]
+    size = sum(arrays[i].nbytes for i in at)
+    if plans.bytes + size > MOST_BYTES:
+        plans.missed += size < MOST_BYTES
+        return
+    sort = (key, *(arrays[i].reshape(-1)[:: max(arrays[i].size // SAMPLED, 1)].tobytes() for i in at)) if at else key
+    times = plans.seen.get(sort, 0) + 1
     if times < BEFORE:
         if len(plans.seen) >= SEEN:
             plans.seen = {}
-        plans.seen[key] = times
+        plans.seen[sort] = times
         return
-    plans.seen.pop(key, None)
+    plans.seen.pop(sort, None)
     plans.count += 1
     made = None
     if worth is None or worth(arrays):
         with suppress(Error):  # recorded it refuses something, or it would run in numpy
-            made = _program(function, arrays, args, kwargs)
+            made = _plan(function, arrays, at, args, kwargs)
     if plans.generation == dispatch.generation:
-        plans.runners[key] = made
+        plans.bytes += size if made else 0
+        plans.runners[key] = made and (made, *_others(plans, key))
 
 
-def _program(function: Any, arrays: Sequence[np.ndarray], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool, Any]:
+def _others(plans: _Plans, key: Any) -> tuple[Plan, ...]:
+    """The plans that stay where a call gets another one, with other constants."""
+    here = plans.runners.get(key) or ()
+    for old in here[MOST_ALIKE - 1 :]:
+        plans.count -= 1
+        plans.bytes -= sum(array.nbytes for _, array in old.constants or ())
+    return here[: MOST_ALIKE - 1]
+
+
+def _plan(function: Any, arrays: Sequence[np.ndarray], at: Sequence[int], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+    """A plan for arrays of these shapes, those `at` some positions its constants; what of them is an argument is told by identity."""
+    copies = {i: arrays[i].copy() for i in at}
+    runner, single, program = _program(function, arrays, copies, args, kwargs)
+    return Plan(runner, single, tuple(copies.items()) or None, program)
+
+
+def _program(
+    function: Any,
+    arrays: Sequence[np.ndarray],
+    constants: Mapping[int, np.ndarray],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> tuple[Any, bool, Any]:
     """What runs the function on arrays of these shapes in compiled kernels alone, whether it returns one array, and the program.
 
-    Sizes are known as they are recorded: with open ones a function may record what is not right for all.
+    Sizes are known as they are recorded: with open ones a function may record what is not right for all. `constants` are arrays
+    by their positions; kernels are those that the function chooses, which packs them in every call.
 
     Raises:
         UnsupportedError: there is no such program.
@@ -139,7 +197,8 @@ def _program(function: Any, arrays: Sequence[np.ndarray], args: tuple[Any, ...],
 
     def recorded(*symbols: Symbol) -> Any:
         nonlocal single
-        waiting = iter(symbols)
+        free = iter(symbols)
+        waiting = iter([constants[i] if i in constants else next(free) for i in range(len(arrays))])
         result = function(*[_filled(v, waiting) for v in args], **{name: _filled(v, waiting) for name, v in kwargs.items()})
         single = result.__class__ is Symbol
         if not single and not (result.__class__ is tuple and all(part.__class__ is Symbol for part in result)):
@@ -149,14 +208,25 @@ def _program(function: Any, arrays: Sequence[np.ndarray], args: tuple[Any, ...],
     from ..passes import optimize  # as long as the import of programs
     from .trace import trace
 
-    graph = trace(recorded, *(Input(f"x{i}", a.shape, a.dtype) for i, a in enumerate(arrays)))
-    program = imported(_PROGRAM).Program(optimize(graph), dispatch.variant(), native=True)
-    program.binding(list(arrays))
+    free = [i for i in range(len(arrays)) if i not in constants]
+    if not free:
+        raise UnsupportedError("eager: expected an array that is no weight")
+    graph = optimize(trace(recorded, *(Input(f"x{i}", arrays[i].shape, arrays[i].dtype) for i in free)))
+    if constants:
+        nodes = tuple([_once(node) for node in graph.nodes])
+        graph = Graph(graph.inputs, graph.outputs, nodes, graph.constants, graph.values)
+    program = imported(_PROGRAM).Program(graph, dispatch.variant(), native=True)
+    program.binding([arrays[i] for i in free])
     return program.runner, single, program
 
 
-def _filled(value: Any, symbols: Iterator[Symbol]) -> Any:
-    """An argument with the next symbols in place of its arrays, which may be in a sequence."""
+def _once(node: Node) -> Node:
+    """A convolution that runs the kernel which suits weights that are packed for one call."""
+    return Node(node.op, node.inputs, node.outputs, {**node.attributes, "packs": True}) if node.op == "Conv" else node
+
+
+def _filled(value: Any, symbols: Iterator[Any]) -> Any:
+    """An argument with the next symbols, or constants, in place of its arrays, which may be in a sequence."""
     if value.__class__ is np.ndarray:
         return next(symbols)
     if value.__class__ in (tuple, list):

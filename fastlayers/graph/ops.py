@@ -113,12 +113,13 @@ def op(
     records: Callable[..., Any],
     normal: Callable[[dict[str, Any]], None] | None = None,
     plans: bool | str | Worth = True,
+    weights: str = "",
 ) -> Callable[[F], F]:
     """Declares how a function is recorded; `tensors` are the names of its tensor arguments, separated by spaces. See `Op`.
 
     Calls with arrays that come again run what is recorded (see `eager`); not those with integers, whose values functions check,
     nor with the tensors that `plans` names, or arrays that it refuses, and none if it is False: where that would be slower, or
-    gives other bits.
+    gives other bits. `weights` are names of tensors that a program packs: constants of plans.
     """
 
     def declare(function: F) -> F:
@@ -157,7 +158,7 @@ def op(
                     raise error if isinstance(error, Error) else no_memory(name) from error
 
         looked_at = plans.split() if isinstance(plans, str) else []
-        entry.function = planned(call, looked_at, plans if callable(plans) else None) if plans else call
+        entry.function = planned(call, looked_at, plans if callable(plans) else None, weights.split()) if plans else call
         DECLARED[name] = entry
         return entry.function  # type: ignore[return-value]
 

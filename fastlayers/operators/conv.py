@@ -1,6 +1,7 @@
 """Convolution and transposed convolution. Besides ONNX's inputs and attributes, which passes and recorded layers add: a residual
 (input 3; of Conv alone), an activation, whether x and the result have their channels last (`x_last`, `out_last`), and, of
-ConvTranspose, `output_size`: sizes of the result's space, where pads say what is cut before it."""
+ConvTranspose, `output_size`: sizes of the result's space, where pads say what is cut before it. `packs`, of Conv, has its kernel be that of a
+function, which packs its weights for each call."""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ def _call(
     channels, mode = x.shape[-1 if x_last else 1], n.get("pad_mode", _ZEROS)
     name, tile = kernel_for(
         channels, weight.shape, spatial(out.shape, out_last), groups, stride, dilation, pads, mode,  # type: ignore[arg-type]
-        x_last != out_last, n.get("direct", False),
+        x_last != out_last, n.get("direct", False), n.get("packs", False),
     )  # fmt: skip
     if name == "conv" and residual is None and max(dilation) > 1 and not n.get("direct", False):
         shapes = as_last(x.shape, x_last), weight.shape, as_last(out.shape, out_last)

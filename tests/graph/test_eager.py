@@ -19,10 +19,7 @@ from .examples import EXAMPLES, Example
 f = fl.functional
 # Functions without plans, and why.
 WITHOUT = {
-    "weights are packed for each call": {
-        "additive_attention", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "gru",
-        "gru_cell", "lstm", "lstm_cell", "rnn", "rnn_cell",
-    },
+    "weights are packed for each call": {"additive_attention"},
     "values of integers or boxes are looked at": {
         "embedding", "hard_attention", "hierarchical_log_prob", "hierarchical_log_softmax", "roi_align", "roi_pool",
     },
@@ -234,6 +231,69 @@ def test_threads_share_plans(variant: str) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
+
+
+def packed() -> list[eager.Plan]:
+    """The plans that have constants."""
+    return [plan for alike in plans().values() for plan in alike if plan.constants]
+
+
+@pytest.mark.without("reference")
+def test_weights_are_told_by_their_values(variant: str) -> None:
+    """What is written into an array, or at the same address, has the results of its values; those that come again have plans."""
+    x, weight, bias = random(1, 4, 6, 6), random(8, 4, 3, 3), random(8)
+    want = {}
+    for scale in (1.0, 2.0, -0.0, np.nan, 1.0):
+        given = weight * np.float32(scale)
+        want[scale] = f.conv2d.__wrapped__(x, given, bias)
+        weight[...], kept = given, weight.copy()
+        for _ in range(eager.BEFORE + 2):
+            assert f.conv2d(x, weight, bias).tobytes() == want[scale].tobytes()
+        weight[...] = kept
+    weight[0, 0, 0, 0] += 1  # one value, and the last
+    assert f.conv2d(x, weight, bias).tobytes() == f.conv2d.__wrapped__(x, weight, bias).tobytes()
+    bias[-1] = -bias[-1]
+    assert again(f.conv2d, x, weight, bias=bias).tobytes() == f.conv2d.__wrapped__(x, weight, bias).tobytes()
+    if variant.startswith("aot/"):
+        assert len(packed()) == 5
+    spread = np.repeat(weight, 2, 0)[::2]
+    assert again(f.conv2d, x, spread, bias).tobytes() == f.conv2d.__wrapped__(x, weight, bias).tobytes()
+    same = random(3, 3, 3, 3)
+    np.testing.assert_array_equal(again(f.conv2d, same, same), f.conv2d.__wrapped__(same, same))
+    with pytest.raises(fl.ShapeError, match="bias has shape"):
+        f.conv2d(x, weight, bias[:3])
+
+
+@pytest.mark.without("reference")
+def test_a_plan_keeps_the_kernel_that_a_single_call_chose(variant: str) -> None:
+    """Where programs transform weights and one call would spend more time on that than on all else, the bits are the call's."""
+    for x, weight in ((random(1, 16, 14, 14), random(16, 16, 3, 3)), (random(1, 64, 400), random(64, 64, 3))):
+        conv = f.conv1d if x.ndim == 3 else f.conv2d
+        want = conv(x, weight, padding=1)
+        assert again(conv, x, weight, padding=1).tobytes() == want.tobytes()
+    if variant.startswith("aot/"):
+        assert len(packed()) == 2
+
+
+@pytest.mark.without("reference")
+def test_constants_of_plans_have_their_limits(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, h = random(5, 2, 3), 4
+    cells = [(random(4 * h, 3) * (i + 1), random(4 * h, h) * (i + 1)) for i in range(6)]
+    size = sum(w.nbytes for w in cells[0])
+    monkeypatch.setattr(eager, "MOST_ALIKE", 4)
+    monkeypatch.setattr(eager, "MOST_BYTES", 5 * size)
+    for weights in cells:
+        want = f.lstm(x, None, *weights)[0]
+        np.testing.assert_array_equal(again(f.lstm, x, None, *weights)[0], want)
+    if not variant.startswith("aot/"):
+        return
+    found = eager._plans
+    assert len(packed()) == 4 and (found.count, found.bytes) == (4, 4 * size)
+    again(f.gru, x, None, random(3 * 64, 3), random(3 * 64, 64))  # larger than all may be together
+    assert found.bytes == 4 * size
+    for i in range(50):  # weights that never come again have none, and are not kept
+        f.lstm(x, None, *(random(4 * h, 3) + i, random(4 * h, h)))
+    assert len(packed()) == 4 and all(eager._plans.seen[key] == 1 for key in list(eager._plans.seen)[-50:])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")

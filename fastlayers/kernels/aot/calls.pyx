@@ -7,6 +7,7 @@ cimport numpy as cnp
 from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_AsTuple
 from cpython.ref cimport PyObject
+from libc.string cimport memcmp
 
 import numpy as np
 
@@ -15,6 +16,7 @@ cnp.import_array()
 cdef enum:
     MOST_PARTS = 8  # of a sequence among the plain arguments: a longer one is data
     MOST_DEPTH = 3  # of sequences in sequences
+    LONG = 65536    # bytes that are compared without the GIL
 
 cdef object FLOAT32 = np.dtype(np.float32), BOOL = np.dtype(np.bool_)
 
@@ -70,10 +72,37 @@ def key_of(function, tuple args, dict kwargs):
     return (PyList_AsTuple(key), PyList_AsTuple(arrays)) if arrays else None
 
 
+cdef tuple left(tuple arrays, tuple constants):
+    """The arrays but for those at some positions, if these hold the values, bit for bit, that a program was made with; else None.
+
+    `constants` are pairs of a position and a contiguous copy, of an array of the same shape and dtype.
+    """
+    cdef list rest = list(arrays)
+    cdef cnp.ndarray given, kept
+    cdef const void *a
+    cdef const void *b
+    cdef size_t size
+    cdef int differ
+    for pair in reversed(constants):
+        given, kept = rest.pop(<Py_ssize_t>(<tuple>pair)[0]), (<tuple>pair)[1]
+        if not cnp.PyArray_IS_C_CONTIGUOUS(given):
+            return None
+        a, b, size = cnp.PyArray_DATA(given), cnp.PyArray_DATA(kept), cnp.PyArray_NBYTES(given)
+        if size < LONG:
+            differ = memcmp(a, b, size)
+        else:
+            with nogil:
+                differ = memcmp(a, b, size)
+        if differ:
+            return None
+    return PyList_AsTuple(rest)
+
+
 def quick(dict runners, function, tuple args, dict kwargs):
     """The result of a call whose program is known for its sizes; None where none is yet, NotImplemented where there can be none.
 
-    `runners` has by the key of a call a `run.Runner`, whether its result is a single array, and what keeps it alive; or None.
+    `runners` has by the key of a call None, or its plans (see `graph.eager.Plan`): one, or several that were made with
+    other values of some of the arrays.
     """
     found = key_of(function, args, kwargs)
     if found is None:
@@ -83,7 +112,13 @@ def quick(dict runners, function, tuple args, dict kwargs):
         return None
     if <object>entry is None:
         return NotImplemented
-    results = (<tuple><object>entry)[0].call((<tuple>found)[1])
-    if results is None:
-        return None
-    return (<tuple>results)[0] if (<tuple><object>entry)[1] else results
+    cdef tuple arrays = (<tuple>found)[1]
+    for plan in <tuple><object>entry:
+        constants = (<tuple>plan)[2]
+        given = arrays if constants is None else left(arrays, <tuple>constants)
+        if given is not None:
+            results = (<tuple>plan)[0].call(given)
+            if results is None:
+                return None
+            return (<tuple>results)[0] if (<tuple>plan)[1] else results
+    return None

@@ -1,5 +1,5 @@
 """Windows that slide along one axis: how many there are, and what is added or cropped for it. Said once, for functions,
-operators and readers of files; `_convolutions` has the rules of shapes.
+operators and readers of files; `rules.windows` has the rules of shapes.
 """
 
 from __future__ import annotations

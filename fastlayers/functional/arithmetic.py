@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
 from ..graph.arrays import as_float32, empty
 from ..graph.ops import op
 from ..ir.checks import single
-from ..ir.graph import Dim, Shape
+from ..ir.graph import Shape
 from ..kernels import dispatch
 from ..kernels.table import BINARY, UNARY, Activation
+from ..rules.shapes import broadcast_rule
 from ._recorded import clipped, same
 from .activation_names import IDENTITY
 from .activation_unary import PLAIN, numbers_rule, run_unary
@@ -27,25 +27,8 @@ __all__ = ["add", "clip", "divide", "erf", "exp", "log", "multiply", "sqrt", "su
 
 
 def broadcast(op_name: str, a: Shape, b: Shape) -> Shape:
-    """The shape of two operands together: aligned at the last axis, sizes are equal or one of them is 1."""
-    if a[len(a) - len(b) :] == b and len(a) >= len(b):
-        return a
-    count = max(len(a), len(b))
-    pairs = zip((1,) * (count - len(a)) + tuple(a), (1,) * (count - len(b)) + tuple(b), strict=True)
-    return tuple(_together(op_name, x, y, a, b) for x, y in pairs)
-
-
-def _together(op_name: str, x: Dim, y: Dim, a: Shape, b: Shape) -> Dim:
-    if x == y or y == 1:
-        return x
-    if x == 1:
-        return y
-    if isinstance(x, int) and isinstance(y, int):
-        raise ShapeError(
-            f"{op_name}: operands have shapes {a} and {b}: expected sizes that are equal or 1, aligned at the last axis"
-        )
-    # One size is known and greater than 1: the other one must turn out to be it, or 1.
-    return x if isinstance(x, int) else (y if isinstance(y, int) else None)
+    """The shape of two operands together."""
+    return broadcast_rule(op_name, (a, b))
 
 
 def _apply(op_name: str, a: Any, b: Any) -> np.ndarray:

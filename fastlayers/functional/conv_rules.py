@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._convolutions import bias_rule, channels_rule, window_sizes
 from .._tuples import NamedTuple
 from .._windows import same_padding
 from ..errors import ShapeError
 from ..ir.checks import MOST_STEP, integer, integers, same_shape
 from ..ir.graph import Dim, Shape
 from ..kernels.table import PAD_MODES
+from ..rules.windows import bias_rule, channels_rule, window_sizes
 
 __all__ = ["Plan", "Window", "channels_last", "conv_plan", "conv_shape", "padding_pairs", "settled", "window"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from .._arguments import shown
-from .._convolutions import bias_rule, letter, transposed_channels_rule, transposed_size
 from .._tuples import NamedTuple
 from .._windows import Crop, cropped_to
 from ..errors import DTypeError, ShapeError
 from ..ir.checks import MOST_STEP, integer, integers
 from ..ir.graph import Dim, Shape
+from ..rules.windows import bias_rule, letter, transposed_channels_rule, transposed_size
 from .conv_rules import Plan, channels_last, padding_pairs
 
 __all__ = ["Transposed", "crop", "output_sizes", "transposed", "transposed_plan", "transposed_shape"]

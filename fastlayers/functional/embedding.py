@@ -13,6 +13,7 @@ from ..graph.record import record
 from ..ir.checks import integer
 from ..ir.graph import Dim, Shape
 from ..kernels import dispatch
+from ..rules.weights import table_rule
 
 if TYPE_CHECKING:
     from .types import Tensor
@@ -34,8 +35,7 @@ def padding_row(name: str, value: Any, count: Dim) -> int | None:
 
 def embedding_rule(ids: Shape, weight: Shape, padding_idx: Any) -> Shape:
     """Checks the arguments of `embedding` and returns the shape of its result."""
-    if len(weight) != 2:
-        raise ShapeError(f"embedding: weight has shape {weight}: expected (num_embeddings, embedding_dim)")
+    table_rule("embedding", weight)
     padding_row("embedding", padding_idx, weight[0])
     return (*ids, weight[1])
 

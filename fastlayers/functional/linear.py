@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
 from ..graph.arrays import as_float32, empty, optional_float32
 from ..graph.ops import op
 from ..graph.record import record
-from ..ir.checks import differ, same_shape
+from ..ir.checks import same_shape
 from ..ir.graph import Shape
 from ..kernels import dispatch
 from ..kernels.table import BINARY, Activation
+from ..rules.weights import linear_rule as _linear_rule
 from ._recorded import after
 from .activation_names import IDENTITY, normal_activation, resolve
 
@@ -33,13 +33,7 @@ LARGE = 1 << 18
 def linear_rule(x: Shape, weight: Shape, bias: Shape | None, residual: Shape | None, activation: Any = None) -> Shape:
     """Checks the shapes of `linear` and returns that of its result."""
     resolve("linear", activation)
-    if len(weight) != 2:
-        raise ShapeError(f"linear: weight has shape {weight}: expected (out, in)")
-    if not x or differ(x[-1], weight[1]):
-        raise ShapeError(f"linear: x has shape {x}, weight {weight}: expected x of shape (..., {weight[1]}) for weight (out, in)")
-    if bias is not None:
-        same_shape("linear", "bias", bias, (weight[0],), f"one value a row of weight {weight}")
-    shape = (*x[:-1], weight[0])
+    shape = _linear_rule("linear", x, weight, bias)
     if residual is not None:
         same_shape("linear", "residual", residual, shape, "the shape of the result")
     return shape

@@ -12,8 +12,9 @@ from ..errors import DTypeError, ShapeError
 from ..graph.arrays import as_float32, empty
 from ..graph.ops import op
 from ..graph.record import ints, record
-from ..ir.checks import axis, differ, integer
-from ..ir.graph import Dim, Shape
+from ..ir.checks import axis, integer
+from ..ir.graph import Shape
+from ..rules.shapes import concat_rule as _concat_rule
 from .shape import copy_to
 
 if TYPE_CHECKING:
@@ -26,17 +27,7 @@ def concat_rule(tensors: Any, dim: Any) -> Shape:
     """Checks the shapes of `concat` and returns that of its result."""
     if not tensors or not tensors[0]:
         raise ShapeError("concat: got no tensors, or one without axes: expected at least one of at least one axis")
-    first = tensors[0]
-    at = axis("concat", dim, len(first))
-    total: Dim = 0
-    for i, shape in enumerate(tensors):
-        if len(shape) != len(first) or any(differ(a, b) for j, (a, b) in enumerate(zip(shape, first, strict=True)) if j != at):
-            raise ShapeError(
-                f"concat: tensors[{i}] has shape {shape}, tensors[0] {first}: expected equal sizes but along dim={dim}"
-            )
-        total = total + shape[at] if isinstance(total, int) and isinstance(shape[at], int) else None
-    common = [next((d for d in sizes if isinstance(d, int)), sizes[0]) for sizes in zip(*tensors, strict=True)]
-    return (*common[:at], total if len(tensors) > 1 else first[at], *common[at + 1 :])
+    return _concat_rule("concat", tensors, axis("concat", dim, len(tensors[0])))
 
 
 def _record_slice(x: Any, dim: int, start: int | None, end: int | None, step: int) -> Any:

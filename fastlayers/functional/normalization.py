@@ -19,6 +19,7 @@ from ..ir.checks import axis as checked_axis
 from ..ir.checks import differ, integer, integers, number, same_shape
 from ..ir.graph import Dim, Shape
 from ..kernels import dispatch
+from ..rules.weights import groups_rule, vector_rule
 from .activation_names import IDENTITY
 
 if TYPE_CHECKING:
@@ -172,8 +173,7 @@ def channels_of(name: str, x: Shape, axis: Any) -> tuple[int, Dim]:
 
 def _vectors(name: str, count: Dim, **shapes: Shape | None) -> None:
     for argument, shape in shapes.items():
-        if shape is not None and shape != (count,):
-            same_shape(name, argument, shape, (count,), "one number a channel")
+        vector_rule(name, argument, shape, count)
 
 
 def batch_norm_rule(
@@ -325,8 +325,7 @@ def group_norm_rule(x: Shape, weight: Shape | None, bias: Shape | None, num_grou
     positive("group_norm", "eps", eps)
     groups = 1 if num_groups is None else integer("group_norm", "num_groups", num_groups, 1)
     _, count = channels_of("group_norm", x, axis)
-    if isinstance(count, int) and count % groups:
-        raise ShapeError(f"group_norm: num_groups is {groups}, x {x} has {count} channels: expected a divisor of them")
+    groups_rule("group_norm", x, count, groups)
     _vectors("group_norm", count, weight=weight, bias=bias)
     return x
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._convolutions import most_padding, padded_size
 from .._tuples import NamedTuple
 from ..errors import ShapeError
 from ..graph.arrays import as_float32, contiguous, empty
@@ -19,6 +18,7 @@ from ..ir.checks import integer, number
 from ..ir.graph import Dim, Shape
 from ..kernels import dispatch
 from ..kernels.table import PAD_MODES
+from ..rules.windows import most_padding, padded_size
 from .shape import copy_to
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from .._convolutions import window_sizes
 from .._tuples import NamedTuple
 from .._windows import same_padding
 from ..errors import ShapeError, UnsupportedError
@@ -16,6 +15,7 @@ from ..graph.record import record
 from ..ir.checks import MOST_STEP, flag, integers
 from ..ir.graph import Dim, Shape
 from ..kernels import dispatch
+from ..rules.windows import window_sizes
 from ._recorded import with_batch
 from .conv_rules import window
 

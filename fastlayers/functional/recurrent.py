@@ -15,6 +15,7 @@ from ..ir.checks import differ, number, same_shape
 from ..ir.graph import Dim, Shape
 from ..kernels import dispatch
 from ..kernels.table import GruOptions, LstmOptions, RnnOptions
+from ..rules.weights import gates_rule
 from .activation_names import resolve, specify
 from .arithmetic import add, multiply
 from .movement import slice
@@ -157,17 +158,10 @@ def step(kind: Kind, **given: Any) -> list[Shape]:
 
 def _sizes(kind: Kind, name: str, inputs: Dim, weights: dict[str, Any]) -> tuple[Dim, Dim]:
     """Checks the weights of one direction against each other and the number of inputs; returns the sizes of h and c."""
-    w_ih, w_hh, w_hr = weights["weight_ih"], weights["weight_hh"], weights.get("weight_hr")
-    outs = w_hh[1]
-    hidden = outs if w_hr is None else w_hr[1]
     rows = f"{kind.gates} h" if kind.gates > 1 else "h"
-    if w_hr is not None:
-        same_shape(name, "weight_hr", w_hr, (outs, hidden), "(q, h) for weight_hh (4 h, q)")
-    gates = kind.gates * hidden if isinstance(hidden, int) else w_hh[0]
-    same_shape(name, "weight_hh", w_hh, (gates, outs), f"({_axes(kind, 'weight_hh')})")
-    same_shape(name, "weight_ih", w_ih, (gates, w_ih[1]), f"({rows}, i), with {rows} as in weight_hh")
-    if differ(inputs, w_ih[1]):
-        raise ShapeError(f"{name}: x has {inputs} features, weight_ih {w_ih} takes {w_ih[1]}: expected equal values")
+    outs, hidden, gates = gates_rule(
+        name, kind.gates, inputs, weights["weight_ih"], weights["weight_hh"], weights.get("weight_hr")
+    )
     for argument in ("bias_ih", "bias_hh"):
         if weights[argument] is not None:
             same_shape(name, argument, weights[argument], (gates,), f"({rows},), with {rows} as in weight_hh")

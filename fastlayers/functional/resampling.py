@@ -15,6 +15,7 @@ from ..ir.checks import flag, integer, integers, number
 from ..ir.graph import Dim, Shape
 from ..kernels import dispatch
 from ..kernels.resize_tables import torch_size, torch_taps
+from ..rules.shapes import blocks_rule
 from ._recorded import with_batch
 from .conv_rules import channels_last
 from .pooling_rules import image, plain
@@ -178,9 +179,7 @@ def _blocks(name: str, x: Shape, factor: Any, layout: Any) -> Shape:
     c = x[-1] if last else x[-3]
 
     def part(size: Dim, by: int, what: str) -> Dim:
-        if isinstance(size, int) and size % by:
-            raise ShapeError(f"{name}: x has shape {x}, {size} {what}: expected a multiple of {by}")
-        return size // by if isinstance(size, int) else size if by == 1 else None
+        return blocks_rule(name, x, size, by, what)
 
     def times(size: Dim, by: int) -> Dim:
         return size * by if isinstance(size, int) else size if by == 1 else None

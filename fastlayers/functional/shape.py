@@ -16,6 +16,9 @@ from ..graph.record import ints, record
 from ..ir.checks import axis, integer, product
 from ..ir.graph import Dim, Shape
 from ..kernels import dispatch
+from ..rules.shapes import permute_rule as _permute_rule
+from ..rules.shapes import reshape_rule as _reshape_rule
+from ..rules.shapes import squeeze_rule as _squeeze_rule
 
 if TYPE_CHECKING:
     from .types import Tensor
@@ -116,10 +119,8 @@ def permute_rule(x: Shape, dims: Any) -> Shape:
 
 
 def _order(x: Shape, dims: Any) -> tuple[int, ...]:
-    order = tuple(axis("permute", d, len(x), "dims") for d in dims) if isinstance(dims, (tuple, list)) else ()
-    if sorted(order) != list(range(len(x))):
-        raise ShapeError(f"permute: dims is {dims!r}, x has shape {x}: expected each of the {len(x)} axes once")
-    return order
+    found = tuple(axis("permute", d, len(x), "dims") for d in dims) if isinstance(dims, (tuple, list)) else ()
+    return _permute_rule("permute", "dims", x, found if found or not x else dims)
 
 
 def _plain_dims(attributes: dict[str, Any]) -> None:
@@ -154,24 +155,7 @@ def permute(x: Tensor, dims: Sequence[int]) -> np.ndarray:
 def reshape_rule(x: Shape, shape: Any) -> Shape:
     """Checks the arguments of `reshape` and returns the shape of its result, in which an unknown size may stand for -1."""
     want = [integer("reshape", "shape", d, -1) for d in (shape if isinstance(shape, (tuple, list)) else (shape,))]
-    holes = [i for i, d in enumerate(want) if d == -1]
-    if len(holes) > 1:
-        raise ShapeError(f"reshape: shape is {tuple(want)}: expected at most one -1")
-    known = math.prod(d for d in want if d != -1)
-    total = product(x)
-    result: list[Dim] = list(want)
-    if total is None:
-        rest = math.prod(d for d in x if isinstance(d, int))
-        unknown = [d for d in x if not isinstance(d, int)]
-        if holes:
-            result[holes[0]] = unknown[0] if len(unknown) == 1 and rest == known else None
-        return tuple(result)
-    fits = total == known if not holes else (total % known == 0 if known else False)
-    if not fits:
-        raise ShapeError(f"reshape: x has shape {x} with {total} values: expected a shape of as many, got {tuple(want)}")
-    if holes:
-        result[holes[0]] = total // known
-    return tuple(result)
+    return _reshape_rule("reshape", x, want)
 
 
 def _plain_shape(attributes: dict[str, Any]) -> None:
@@ -273,9 +257,9 @@ def unsqueeze(x: Tensor, dim: int) -> np.ndarray:
 def squeeze_rule(x: Shape, dim: Any) -> Shape:
     """Checks the arguments of `squeeze` and returns the shape of its result."""
     at = axis("squeeze", dim, len(x))
-    if not x or x[at] != 1:
-        raise ShapeError(f"squeeze: x has shape {x}: expected size 1 along dim={dim}")
-    return (*x[:at], *x[at + 1 :])
+    if not x:
+        raise ShapeError(f"squeeze: x has shape {x}: expected at least one axis")
+    return _squeeze_rule("squeeze", x, (at,))
 
 
 @op("squeeze", "x", squeeze_rule, lambda x, dim: record("Squeeze", x, ints(dim)))

@@ -11,9 +11,10 @@ from ..errors import ShapeError, UnsupportedError
 from ..graph.arrays import as_float32, as_int64, empty, optional_float32
 from ..graph.ops import op
 from ..graph.symbol import Symbol
-from ..ir.checks import differ, same_shape
+from ..ir.checks import same_shape
 from ..ir.graph import Shape
 from ..kernels import dispatch
+from ..rules.weights import tree_rule
 from ._recorded import same
 from .linear import linear
 from .tree_classes import ClassTree, checked_tree
@@ -26,12 +27,7 @@ __all__ = ["hierarchical_argmax", "hierarchical_log_prob", "hierarchical_log_sof
 
 def weights_rule(name: str, x: Shape, weight: Shape, bias: Shape | None, nodes: int) -> None:
     """Checks x and the weights of the nodes."""
-    if len(weight) != 2 or differ(weight[0], nodes):
-        raise ShapeError(f"{name}: weight has shape {weight}: expected ({nodes}, in), a row for each node of the tree")
-    if not x or differ(x[-1], weight[1]):
-        raise ShapeError(f"{name}: x has shape {x}, weight {weight}: expected x of shape (..., {weight[1]})")
-    if bias is not None:
-        same_shape(name, "bias", bias, (nodes,), "a number for each node of the tree")
+    tree_rule(name, x, weight, bias, nodes)
 
 
 def hierarchical_log_prob(x: Tensor, targets: Tensor, weight: Tensor, tree: ClassTree, bias: Tensor | None = None) -> np.ndarray:

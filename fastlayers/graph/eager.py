@@ -172,7 +172,7 @@ def _others(plans: _Plans, key: Any) -> tuple[Plan, ...]:
 
 
 def _plan(function: Any, arrays: Sequence[np.ndarray], at: Sequence[int], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
-    """A plan for arrays of these shapes, those `at` some positions its constants; what of them is an argument is told by identity."""
+    """A plan for arrays of these shapes; those `at` some positions are its constants."""
     copies = {i: arrays[i].copy() for i in at}
     runner, single, program = _program(function, arrays, copies, args, kwargs)
     return Plan(runner, single, tuple(copies.items()) or None, program)

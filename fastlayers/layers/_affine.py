@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import ShapeError
 from ..functional.linear import linear, run_linear
 from ..graph.arrays import as_float32
 from ..graph.symbol import symbolic
+from ..rules.weights import linear_rule
 from .linear import Linear
 
 __all__ = ["affine"]
@@ -21,7 +21,7 @@ def affine(layer: Linear, x: Any, residual: Any = None) -> Any:
     kernel, packed = layer._packed()
     x = as_float32(x, "linear", "x")
     if x.ndim == 0 or x.shape[-1] != layer.in_features:
-        raise ShapeError(f"linear: x has shape {x.shape}: expected (..., {layer.in_features}) for {layer!r}")
+        linear_rule("linear", x.shape, (layer.out_features, layer.in_features), None)  # raises
     if residual is not None:
         residual = as_float32(residual, "linear", "residual")
     return run_linear(kernel, x, packed, layer.out_features, residual, layer._activation_code)

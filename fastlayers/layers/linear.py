@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
 from ..functional.activation_names import resolve
 from ..functional.linear import linear as linear_function
 from ..functional.linear import run_linear
@@ -14,6 +13,7 @@ from ..graph.arrays import as_float32
 from ..graph.symbol import Symbol
 from ..ir.checks import integer
 from ..kernels import dispatch
+from ..rules.weights import linear_rule
 from ._base import WithWeight
 from ._text import arguments
 
@@ -62,7 +62,7 @@ class Linear(WithWeight):
         kernel, packed = self._packed()
         x = as_float32(x, "linear", "x")
         if x.ndim == 0 or x.shape[-1] != self.in_features:
-            raise ShapeError(f"linear: x has shape {x.shape}: expected (..., {self.in_features}) for {self!r}")
+            linear_rule("linear", x.shape, (self.out_features, self.in_features), None)  # raises
         return run_linear(kernel, x, packed, self.out_features, None, self._activation_code)
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:

@@ -1,7 +1,7 @@
 """Convolution and transposed convolution. Besides ONNX's inputs and attributes, which passes and recorded layers add: a residual
 (input 3; of Conv alone), an activation, whether x and the result have their channels last (`x_last`, `out_last`), and, of
-ConvTranspose, `output_size`: sizes of the result's space, where pads say what is cut before it. `packs`, of Conv, has its kernel be that of a
-function, which packs its weights for each call."""
+ConvTranspose, `output_size`: sizes of the result's space, where pads say what is cut before it. `packs`, of Conv, has its kernel
+be that of a function, which packs its weights for each call."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._convolutions import bias_rule, channels_rule, kernel_rule, letter, transposed_channels_rule, transposed_size
 from .._windows import halves
 from ..kernels.conv_choice import kernel_for
 from ..kernels.dilated_phases import Phases as Dilated
 from ..kernels.dilated_phases import as_last, dilated_phases
 from ..kernels.table import BINARY, PAD_MODES, Activation
+from ..rules.windows import bias_rule, channels_rule, kernel_rule, letter, transposed_channels_rule, transposed_size
 from ._base import FLOAT32, Spec, View, register
 from ._costs import convolution, transposed
 from ._layouts import convolution_sides

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.weights import table_rule
 from ._base import INT64, Spec, View, register
 from ._traits import Traits
 from .shapes import need_kind
@@ -18,8 +19,8 @@ __all__: list[str] = []
 def _infer(n: View) -> list[Spec]:
     need_kind(n, "iu", 1)
     weight, ids = n.shape(0), n.shape(1)
-    if weight is not None and len(weight) != 2:
-        raise n.fail(f"input 0 has shape {weight}: expected (num_embeddings, embedding_dim)")
+    if weight is not None:
+        table_rule(n.where, weight)
     return [Spec(None if weight is None or ids is None else (*ids, weight[1]), n.spec(0).dtype)]
 
 

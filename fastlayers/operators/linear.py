@@ -12,6 +12,7 @@ import numpy as np
 from ..ir.graph import Shape
 from ..kernels.halves import rounded
 from ..kernels.table import BINARY
+from ..rules.weights import linear_rule
 from ._base import Spec, View, register
 from ._costs import product as product_cost
 from ._traits import PLAIN, Quantized, Scaling, Traits, elements
@@ -19,7 +20,7 @@ from .activation import wide
 from .calls import copy, float32_constant, strides_of
 from .fused import IDENTITY, finished, fused, half_of, times, widened
 from .shapes import broadcast as _broadcast
-from .shapes import expect, need_kind
+from .shapes import need_kind
 
 if TYPE_CHECKING:
     from .builder import Builder, Ref
@@ -226,11 +227,7 @@ def linear_infer(n: View) -> list[Spec]:
     x, w = n.shape(0), n.shape(1)
     if x is None or w is None:
         return [Spec(None, n.spec(0).dtype)]
-    if len(w) != 2 or not x:
-        raise n.fail(f"x has shape {x}, the weights {w}: expected (..., k) and (n, k)")
-    _multiply_adds(n, x[-1], w[1])
-    expect(n, 2, w[0])
-    return [Spec(widened(n, (*x[:-1], w[0])), n.spec(0).dtype)]
+    return [Spec(widened(n, linear_rule(n.where, x, w, n.shape(2) if n.has(2) else None)), n.spec(0).dtype)]
 
 
 def linear_lower(n: View, b: Builder) -> Any:

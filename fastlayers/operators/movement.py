@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Dim
+from ..ir.graph import Dim, Shape
+from ..rules.shapes import concat_rule, permute_rule
 from ._base import Spec, View, register, unknown
 from ._traits import MOVES, Quantized, Traits, one_input, same_shape
 from .calls import copy, has, movable, move, strides_of
@@ -28,33 +29,29 @@ def movers(n: View, i: int = 0) -> bool:
 # ---- Transpose -------------------------------------------------------------------------------------------------------
 
 
-def _order(n: View, rank: int) -> tuple[int, ...]:
-    order = n.get("perm")
-    found = tuple(range(rank))[::-1] if order is None else axes_of(n, order, rank)
-    if len(found) != rank:
-        raise n.fail(f"perm is {order}, x has {rank} axes: expected each axis once")
-    return found
+def _order(n: View, shape: Shape) -> tuple[int, ...]:
+    return permute_rule(n.where, "perm", shape, n.get("perm"))
 
 
 def _transpose_infer(n: View) -> list[Spec]:
     shape, order = n.shape(0), n.get("perm")
     if shape is None:
         return [unknown(None if order is None else len(order), n.spec(0).dtype)]
-    return [Spec(tuple(shape[i] for i in _order(n, len(shape))), n.spec(0).dtype)]
+    return [Spec(tuple(shape[i] for i in _order(n, shape)), n.spec(0).dtype)]
 
 
 def _transpose_lower(n: View, b: Any) -> Any:
     if not movers(n):
         return False
     shape = n.sizes(0)
-    order, strides = _order(n, len(shape)), strides_of(shape)
+    order, strides = _order(n, shape), strides_of(shape)
     return move(b, b.input(0), [shape[i] for i in order], 0, [strides[i] for i in order])
 
 
 register(
     "Transpose",
     _transpose_infer,
-    lambda n, x: (x.transpose(_order(n, x.ndim)),),
+    lambda n, x: (x.transpose(_order(n, x.shape)),),
     _transpose_lower,
     MOVES._replace(time="transpose"),
 )
@@ -67,26 +64,10 @@ def _concat_infer(n: View) -> list[Spec]:
         raise n.fail("has no inputs: expected at least one")
     dtype = same_dtype(n)
     shapes = [n.shape(i) for i in range(len(n.inputs))]
-    ranks = {len(s) for s in shapes if s is not None}
-    if len(ranks) > 1:
-        raise n.fail(f"its inputs have shapes {shapes}: expected the same number of axes")
-    if not ranks:
+    first = next((s for s in shapes if s is not None), None)
+    if first is None:
         return [Spec(None, dtype)]
-    rank = ranks.pop()
-    axis = _concat_axis(n, rank)
-    sizes: list[Dim] = []
-    for i in range(rank):
-        column = [None if s is None else s[i] for s in shapes]
-        if i == axis:
-            numbers = [c for c in column if isinstance(c, int)]
-            sizes.append(sum(numbers) if len(numbers) == len(column) else None)
-            continue
-        given = {c for c in column if isinstance(c, int)}
-        if len(given) > 1:
-            raise n.fail(f"its inputs have shapes {shapes}: expected the same sizes but for axis {axis}")
-        names = [c for c in column if isinstance(c, str)]
-        sizes.append(given.pop() if given else names[0] if names and names.count(names[0]) == len(column) else None)
-    return [Spec(tuple(sizes), dtype)]
+    return [Spec(concat_rule(n.where, shapes, _concat_axis(n, len(first))), dtype)]
 
 
 def _concat_axis(n: View, rank: int) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..ir.graph import Shape
 from ..kernels.table import BINARY, KINDS, UNARY, Activation
+from ..rules.weights import groups_rule, vector_rule
 from ._base import FLOAT32, INT64, Spec, View, register
 from ._layouts import windows
 from ._traits import Layout, Quantized, Scaling, Sides, Traits
@@ -126,12 +127,10 @@ _softmax("Hardmax", None, _hardmax)
 def batch_norm_infer(n: View) -> list[Spec]:
     """Inputs: x, scale, bias, mean, variance, each of the last four (c,) or left out: then it does nothing, or is x's own."""
     x = n.shape(0)
-    for i in range(1, 5):
-        shape = n.shape(i) if n.has(i) else None
-        if x is not None and shape is not None and len(x) > 1:
-            count = x[_axis(n, 1, len(x))]
-            if isinstance(count, int) and shape != (count,) and (len(shape) != 1 or isinstance(shape[0], int)):
-                raise n.fail(f"input {i} has shape {shape}, x has shape {x}: expected ({count},)")
+    if x is not None and len(x) > 1:
+        count = x[_axis(n, 1, len(x))]
+        for i, name in ((3, "running_mean"), (4, "running_var"), (1, "weight"), (2, "bias")):
+            vector_rule(n.where, name, n.shape(i) if n.has(i) else None, count)
     return [n.spec(0), *(n.spec(3 + i) for i in range(len(n.node.outputs) - 1))][: len(n.node.outputs)]
 
 
@@ -333,10 +332,10 @@ register("LayerNormalization", layer_norm_infer, layer_norm_run, layer_norm_lowe
 register("RMSNormalization", layer_norm_infer, rms_norm_run, layer_norm_lower, Traits(time="from_axis", work="elements"))
 
 
-def _groups(n: View, channels: int) -> int:
+def _groups(n: View, x: Shape, channels: int) -> int:
     groups = int(n.get("num_groups", channels))
-    if channels and (groups < 1 or channels % groups):
-        raise n.fail(f"num_groups is {groups}, x has {channels} channels: expected a divisor of them")
+    if channels:
+        groups_rule(n.where, x, channels, groups)
     return max(groups, 1)
 
 
@@ -348,12 +347,9 @@ def group_norm_infer(n: View) -> list[Spec]:
             raise n.fail(f"x has shape {x}: expected (n, c, ...)")
         count = x[1]
         if isinstance(count, int):
-            groups = _groups(n, count)
-            wanted = groups if n.get("per_group", 0) else count
-            for i in (1, 2):
-                shape = n.shape(i) if n.has(i) else None
-                if shape is not None and (len(shape) != 1 or (isinstance(shape[0], int) and shape[0] != wanted)):
-                    raise n.fail(f"input {i} has shape {shape}, x has shape {x}: expected ({wanted},)")
+            groups, of = _groups(n, x, count), "group" if n.get("per_group", 0) else "channel"
+            for i, name in ((1, "weight"), (2, "bias")):
+                vector_rule(n.where, name, n.shape(i) if n.has(i) else None, groups if of == "group" else count, of)
     return [n.spec(0)]
 
 
@@ -361,7 +357,7 @@ def group_norm_run(
     n: View, x: np.ndarray, scale: np.ndarray | None = None, bias: np.ndarray | None = None
 ) -> Sequence[np.ndarray]:
     """Each group of channels of each image is normalized; scale and bias have one number a channel."""
-    groups = _groups(n, x.shape[1])
+    groups = _groups(n, x.shape, x.shape[1])
     if not x.size:
         return (x,)
     values = x.astype(np.float64).reshape(x.shape[0], groups, -1)
@@ -382,7 +378,7 @@ def group_norm_lower(n: View, b: Builder) -> Any:
         return False
     x = b.input(0)
     cut = (x.shape[0], x.shape[1], _volume(x.shape[2:]))
-    groups = _groups(n, x.shape[1])
+    groups = _groups(n, x.shape, x.shape[1])
     weights = [b.optional(1), b.optional(2)]
     if n.get("per_group", 0):
         numbers = b.constant(np.repeat(np.arange(groups), x.shape[1] // groups).astype(np.int64))

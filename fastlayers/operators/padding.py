@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._convolutions import padded_size
+from ..rules.windows import padded_size
 from ._base import Spec, View, register, unknown
 from ._traits import Traits
 from .calls import MOST_AXES, copy, move, number, strides_of

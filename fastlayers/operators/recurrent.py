@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..kernels.table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
+from ..rules.weights import gates_rule
 from ._base import Spec, View, register
 from ._costs import recurrent
 from ._traits import Traits
@@ -58,15 +59,10 @@ def _infer(n: View) -> list[Spec]:
         return [Spec(None, dtype)] * len(n.node.outputs)
     if len(x) != 3 or len(w) != 3 or len(r) != 3:
         raise n.fail(f"X, W and R have shapes {x}, {w} and {r}: expected three axes each")
-    outs = r[2]
-    projection = n.shape(8) if n.has(8) else None
-    hidden = outs if projection is None else projection[2]
-    if isinstance(hidden, int) and isinstance(r[1], int) and isinstance(w[1], int) and not w[1] == r[1] == gates * hidden:
-        raise n.fail(f"W and R have shapes {w} and {r}: expected {gates} * hidden_size = {gates * hidden} rows")
     if any(isinstance(s[0], int) and s[0] != d for s in (w, r)):
         raise n.fail(f"W and R have shapes {w} and {r}: expected {d} direction(s)")
-    if isinstance(x[2], int) and isinstance(w[2], int) and x[2] != w[2]:
-        raise n.fail(f"X has {x[2]} features, W {w[2]}: shapes {x} and {w}")
+    projection = n.shape(8) if n.has(8) else None
+    outs, hidden, _ = gates_rule(n.where, gates, x[2], w[1:], r[1:], None if projection is None else projection[1:])
     batch_first = bool(n.get("layout", 0))
     batch, steps = (x[0], x[1]) if batch_first else (x[1], x[0])
     expected: dict[int, Any] = {3: (d, None), 4: (batch, steps) if n.has(4) and n.spec(4).dtype == np.bool_ else (batch,)}

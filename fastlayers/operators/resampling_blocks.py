@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Dim, Shape
+from ..rules.shapes import blocks_rule
 from ._base import Spec, View, register
 from ._traits import MOVES, Traits
 from .calls import chosen, move, strides_of
@@ -38,11 +39,10 @@ def _blocks(n: View, shape: Shape | None) -> Shape:
         raise n.fail(f"x has shape {shape}: expected (n, c, h, w)")
     deep = n.op == "DepthToSpace"
     sizes: list[Dim] = [shape[0]]
-    parts = [(block * block, deep), (block, not deep), (block, not deep)]
-    for size, (by, split) in zip(shape[1:], parts[1:] + parts[:1] if n.get("x_last") else parts, strict=True):
-        if split and isinstance(size, int) and size % by:
-            raise n.fail(f"x has shape {shape}: {size} is no multiple of {by}")
-        sizes.append(None if not isinstance(size, int) else size // by if split else size * by)
+    parts = [(block * block, deep, "channels"), (block, not deep, "rows"), (block, not deep, "columns")]
+    for size, (by, split, what) in zip(shape[1:], parts[1:] + parts[:1] if n.get("x_last") else parts, strict=True):
+        times = size * by if isinstance(size, int) else None
+        sizes.append(blocks_rule(n.where, shape, size, by, what) if split else times)
     return tuple(sizes) if block > 1 else shape
 
 

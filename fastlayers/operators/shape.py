@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Dim, Shape
+from ..rules.shapes import reshape_rule, squeeze_rule
 from ._base import INT64, Spec, View, register, unknown
 from ._traits import EACH, MOVES, Traits, same_shape
 from .shapes import axes_of, axis_of, known, product, rank_of
@@ -71,41 +72,7 @@ def _reshape_infer(n: View) -> list[Spec]:
 
 
 def _reshaped(n: View, shape: Shape | None, wanted: Sequence[int]) -> Shape:
-    """The new shape; a size that -1 stands for may stay unknown, or turn out to be a name."""
-    if any(w < -1 for w in wanted) or wanted.count(-1) > 1:
-        raise n.fail(f"the new shape is {tuple(wanted)}: expected sizes of at least 0, and -1 at most once")
-    copied = not n.get("allowzero", 0)
-    if not copied and 0 in wanted and -1 in wanted:
-        raise n.fail(f"the new shape is {tuple(wanted)}: with allowzero it cannot have both 0 and -1")
-    sizes: list[Dim] = []
-    for i, w in enumerate(wanted):
-        if w == 0 and copied:
-            if shape is not None and i >= len(shape):
-                raise n.fail(f"the new shape is {tuple(wanted)}: size {i} is to be copied from x, which has shape {shape}")
-            sizes.append(None if shape is None else shape[i])
-        else:
-            sizes.append(w)
-    if -1 in wanted:
-        sizes[wanted.index(-1)] = None if shape is None else _rest(n, shape, wanted)
-    before, after = None if shape is None else product(shape), product(sizes)
-    if before is not None and after is not None and before != after:
-        raise n.fail(f"x has shape {shape}, which is {before} values: the new shape {tuple(wanted)} has {after}")
-    return tuple(sizes)
-
-
-def _rest(n: View, shape: Shape, wanted: Sequence[int]) -> Dim:
-    """What -1 stands for: the input's sizes without those that the other axes copy or take."""
-    copied = not n.get("allowzero", 0)
-    left = [s for i, s in enumerate(shape) if not (copied and i < len(wanted) and wanted[i] == 0)]
-    unknowns = [s for s in left if not isinstance(s, int)]
-    have, taken = product(s for s in left if isinstance(s, int)), product(w for w in wanted if w > 0)
-    assert have is not None
-    assert taken is not None
-    if unknowns and have:
-        return unknowns[0] if len(unknowns) == 1 and have == taken else None
-    if have % taken:
-        raise n.fail(f"x has shape {shape}, which cannot become {tuple(wanted)}: its size is no multiple of the others")
-    return have // taken
+    return reshape_rule(n.where, shape, wanted, copies=not n.get("allowzero", 0))
 
 
 def _reshape_run(n: View, x: np.ndarray, shape: np.ndarray) -> Arrays:
@@ -134,11 +101,7 @@ def _flatten_run(n: View, x: np.ndarray) -> Arrays:
 def _squeezed(n: View, shape: Shape, axes: Sequence[int] | None) -> Shape | None:
     if axes is None:
         return tuple(s for s in shape if s != 1) if all(isinstance(s, int) for s in shape) else None
-    gone = axes_of(n, axes, len(shape))
-    for axis in gone:
-        if isinstance(shape[axis], int) and shape[axis] != 1:
-            raise n.fail(f"axis {axis} has size {shape[axis]}: only axes of size 1 can be squeezed")
-    return tuple(s for i, s in enumerate(shape) if i not in gone)
+    return squeeze_rule(n.where, shape, axes_of(n, axes, len(shape)))
 
 
 def _squeeze_infer(n: View) -> list[Spec]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import UnsupportedError
 from ..ir.graph import Dim, Shape
+from ..rules.shapes import broadcast_rule
 from ._base import FLOAT32, Spec, View, ints
 from .narrow import NARROW
 
@@ -80,31 +81,12 @@ def need_number(n: View, i: int) -> None:
 
 def broadcast(n: View, shapes: Iterable[Shape | None]) -> Shape | None:
     """The shape that numpy would give an elementwise operation of arrays of these shapes."""
-    result: Shape | None = ()
+    given: list[Shape] = []
     for shape in shapes:
         if shape is None:
             return None
-        assert result is not None
-        long, short = (shape, result) if len(shape) >= len(result) else (result, shape)
-        lead = len(long) - len(short)
-        pairs = zip(long[lead:], short, strict=True)
-        try:
-            result = (*long[:lead], *(_together(a, b) for a, b in pairs))
-        except ValueError:
-            raise n.fail(f"shapes {shape} and {result} do not broadcast to one another") from None
-    return result
-
-
-def _together(a: Dim, b: Dim) -> Dim:
-    if a == b or b == 1:
-        return a
-    if a == 1:
-        return b
-    known_a, known_b = isinstance(a, int), isinstance(b, int)
-    if known_a and known_b:
-        raise ValueError
-    # The unknown one must be 1 or the other.
-    return a if known_a else b if known_b else None
+        given.append(shape)
+    return broadcast_rule(n.where, given) if given else ()
 
 
 def product(sizes: Iterable[Dim]) -> int | None:
@@ -127,7 +109,7 @@ def axis_of(n: View, value: int, rank: int, name: str = "axis", limit: int | Non
     """An axis counted from the front. `limit`: the axis may also be just after the last, as in Flatten and OneHot."""
     most = rank if limit is None else limit
     if not -rank <= value < most:
-        raise n.fail(f"{name} is {value}: expected {-rank} to {most - 1}")
+        raise n.fail(f"{name} is {value}, x has {rank} axes: expected {-rank} to {most - 1}")
     return value % rank if value < 0 else value
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels.reference import tree as reference
+from ..rules.weights import tree_rule
 from ._base import FLOAT32, INT64, Spec, View, register
 from ._traits import PLAIN
 
@@ -29,8 +30,8 @@ def _log_prob_infer(n: View) -> list[Spec]:
     x, weight, bias, targets = (n.shape(i) if n.has(i) else None for i in range(4))
     if not all(s is None or all(isinstance(d, int) for d in s) for s in (x, weight, bias, targets)):
         return [Spec(targets, FLOAT32)]
-    if weight is not None and (len(weight) != 2 or bias not in (None, weight[:1])):
-        raise n.fail(f"the weights have shape {weight}, the bias {bias}: expected (nodes, d) and (nodes,)")
+    if weight is not None:
+        tree_rule(n.where, x, weight, bias, weight[0] if weight else None)
     if x is not None and weight is not None and targets is not None and x != (*targets, weight[1]):
         raise n.fail(f"x has shape {x}, the targets {targets}, the weights {weight}: expected x to be (*targets, d)")
     return [Spec(targets, FLOAT32)]

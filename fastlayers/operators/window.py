@@ -10,11 +10,11 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
-from .._convolutions import window_sizes
 from .._tuples import NamedTuple
 from .._windows import same_padding
 from ..errors import LimitError
 from ..ir.graph import Dim, Shape
+from ..rules.windows import window_sizes
 from ._base import View
 
 __all__ = ["Window", "check_padding", "check_work", "conv_size", "three", "three_pads", "window"]

@@ -211,11 +211,11 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     "tensors that overlap": (lambda: rewritten(overlapping), F, "data_offsets"),
     "weights of another shape": (
         lambda: rewritten(lambda head, data: head["w~0"].update(shape=[8, 16])),
-        ShapeError, "inner sizes 8 and 16 differ: shapes [(2, 8), (8, 16)]",
+        ShapeError, "x has shape (2, 8), weight (8, 16): expected x of shape (..., 16)",
     ),
     "weights of one axis": (
         lambda: rewritten(lambda head, data: head["w~0"].update(shape=[128])),
-        ShapeError, "the weights (128,): expected (..., k) and (n, k)",
+        ShapeError, "weight has shape (128,): expected (out, in)",
     ),
     "weights of integers": (lambda: rewritten(lambda head, data: head["w~0"].update(dtype="I32")), None, ""),
     "a bias of another length": (
@@ -223,7 +223,7 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
         ShapeError, "input 2 has shape (8,): expected (16,)",
     ),
     "a bias of half its length": (cut("b"), ShapeError, "input 2 has shape (8,): expected (16,)"),
-    "weights of half their rows": (cut("w~0"), ShapeError, "input 2 has shape (16,): expected (8,)"),
+    "weights of half their rows": (cut("w~0"), ShapeError, "bias has shape (16,): expected (8,)"),
     # ---- packed weights
     "packed weights of half their size": (packed(shorter), F, "float32 of shape (64,): expected 128 float32 values"),
     "packed weights of another dtype": (packed(retyped), F, "float64 of shape (64,): expected 128 float32 values"),

@@ -25,6 +25,7 @@ class Case(NamedTuple):
     options: dict[str, Any]
     text: str
     layer: tuple[Any, ...] = ()
+    way: str = ""  # of functions that record several operators: the one that a program, or a file, refuses the sizes in
 
 
 def _conv(x: tuple[int, ...], weight: tuple[int, ...], text: str, layer: bool = True, **options: Any) -> Case:

@@ -209,7 +209,7 @@ def test_many_threads_at_once(variant: str) -> None:
 
 def test_errors_name_the_node() -> None:
     made = program(graph({"x": ("n", "k")}, [node("y = Linear(x, w)")], ["y"], {"w": normal(4, 4)}))
-    with pytest.raises(fl.ShapeError, match=r"Linear \(y\): inner sizes 3 and 4 differ"):
+    with pytest.raises(fl.ShapeError, match=r"Linear \(y\): x has shape .*expected x of shape"):
         run(made, normal(2, 3))
     with pytest.raises(fl.UnsupportedError, match=r"Frobnicate \(y\): there is no such operator"):
         run(program(graph({"x": (1,)}, [node("y = Frobnicate(x)")], ["y"])), normal(1))

@@ -7,8 +7,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ._windows import same_padding, windows_along
-from .errors import ShapeError
+from .._windows import same_padding, windows_along
+from ..errors import ShapeError
 
 __all__ = [
     "bias_rule", "channels_rule", "check_mode", "kernel_rule", "letter", "most_padding", "padded_size",

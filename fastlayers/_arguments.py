@@ -1,7 +1,7 @@
 """What plain arguments of public functions and layers may be: said once, in annotations, and checked here, with one wording.
 
 An annotation says which types an argument takes; its range, where there is one, stands in the function's own rule, which calls
-`ir.checks`. Here whatever could not even be looked at is refused before a rule sees it: a value of a foreign type, a
+`ir.checks`. Here whatever could not even be looked at is refused before a rule sees it: a value of a third-party type, a
 flag that is neither True nor False (an array, or the name "no", would count as True), and an integer beyond 64 bits, which
 neither kernels nor numpy take and which Python may refuse to print. Tensors are read by `graph.arrays`.
 """
@@ -48,7 +48,7 @@ def shown(value: Any) -> str:
     """A value as errors show it: short, whatever it is."""
     try:
         text = repr(value)
-    except Exception:  # of a foreign type, or an int of thousands of digits
+    except Exception:  # of a third-party type, or an int of thousands of digits
         return f"a value of type {type(value).__name__}"
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
@@ -85,7 +85,7 @@ class _Kind:
             self.allowed = frozenset({bool, type(None)} if "None" in parts else {bool})
 
     def look(self, op: str, argument: str, value: Any, depth: int = 0) -> Any:
-        """The value as rules see it, a number of a foreign type as Python's own; raises where they could not look at it."""
+        """The value as rules see it, a number of a third-party type as Python's own; raises where they could not look at it."""
         if self.flag:
             return as_flag(op, argument, value, self.text)
         if value.__class__ in _PLAIN:
@@ -116,7 +116,7 @@ def _number(value: Any) -> Any:
                 return read(value)
             except Error:  # of a symbolic value
                 raise
-            except Exception:  # a foreign type may raise anything
+            except Exception:  # a third-party type may raise anything
                 return None
     return None
 
@@ -126,7 +126,7 @@ def as_names(op: str, argument: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, (str, bytes)):
         try:
             found = tuple(value)
-        except Exception:  # a foreign type may raise anything
+        except Exception:  # a third-party type may raise anything
             found = (None,)
         if all(isinstance(name, str) for name in found):
             return found
@@ -170,7 +170,7 @@ _KINDS: dict[str, _Kind] = {}
 
 
 def _kind(annotation: Any) -> _Kind | None:
-    """The kind of an annotation; None for tensors and whatever else has a reader of its own."""
+    """The kind of an annotation; None for tensors and whatever else has its own reader."""
     if not isinstance(annotation, str) or not (annotation == "Any" or all(part in _WORDS for part in _parts(annotation))):
         return None
     if annotation not in _KINDS:

@@ -20,7 +20,7 @@ class Memory(NamedTuple):
     """Bytes, as `memory` counted them.
 
     Attributes:
-        free: recycled blocks that nobody uses: memory of runs and of results that are gone. `trim_memory` gives it back.
+        free: recycled blocks that nothing uses: memory of runs and of results that are gone. `trim_memory` gives it back.
         used: blocks of 64 KB and more that are in use: memory of runs that are going on, results that live, packed weights.
         packed: weights as the compiled engine reads them, of models and of convolution layers that were called (also in `used`,
             unless they are in a mapped file).

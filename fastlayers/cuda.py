@@ -45,7 +45,7 @@ def array(value: Any) -> DeviceArray:
     Raises:
         DeviceError: there is no GPU or driver, or the array is on another GPU.
         MissingExtraError: Numba's CUDA target is not installed.
-        DTypeError: it is no array of numbers.
+        DTypeError: it is no array of values.
         ShapeError: it is not contiguous.
     """
     device = _started("cuda.array")

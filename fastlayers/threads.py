@@ -116,7 +116,7 @@ def _checked(n: Any) -> int:
         raise DTypeError(f"set_num_threads: n is a {type(n).__name__}: {rule}, got {n}")
     try:
         count = operator.index(n)
-    except Exception:  # a foreign type may raise anything
+    except Exception:  # a third-party type may raise anything
         raise DTypeError(f"set_num_threads: n is a {type(n).__name__}: {rule}, got {shown(n)}") from None
     if not 1 <= count <= MOST:
         raise ShapeError(f"set_num_threads: n is out of range: {rule}, got {shown(count)}")

@@ -170,6 +170,23 @@ def test_files_are_short() -> None:
     assert offenders(long, lambda path: [f"{long[path]} lines"] * (long[path] > MOST_LINES)) == []
 
 
+# Words that the field has others for, and that have no other use here: unknown, nothing else, again, alternate, trusted,
+# third-party, reference implementation, untrusted files. Serving speaks of people.
+WORDS = re.compile(
+    r"\bnobody (?:knows|else|needs)\b|\bcalled anew\b|\btakes? turns\b|\bis believed\b|\bforeign type|meaning in numpy|"
+    r"numpy meaning|of strangers|\bby turns\b|side by side|whose dtype nobody|a number a channel",
+    re.IGNORECASE,
+)
+
+
+def other_words(path: Path) -> list[str]:
+    return [] if "serve" in path.parts else [match[0] for match in WORDS.finditer(" ".join(text_of(path).split()))]
+
+
+def test_words_are_those_of_the_field() -> None:
+    assert offenders([*PYTHON, *CYTHON, *C], other_words) == []
+
+
 def executed(path: Path) -> Iterator[str]:
     for line, name in imported(path):
         if name.split(".")[0] in {"pickle", "_pickle", "cPickle", "marshal", "shelve", "dill"}:

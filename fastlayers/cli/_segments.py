@@ -1,4 +1,4 @@
-"""From probabilities, one a frame, to segments of speech. Knows neither the network nor how segments are shown."""
+"""From probabilities, one per frame, to segments of speech. Knows neither the network nor how segments are shown."""
 
 from __future__ import annotations
 

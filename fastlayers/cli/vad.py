@@ -34,7 +34,7 @@ class State(NamedTuple):
 class VoiceActivity(fl.Layer):
     """Probability of speech in a frame, given the frames before it.
 
-    Nothing is kept between calls: the state goes in and comes out, so one network serves any number of recordings.
+    Nothing is retained between calls: the state goes in and comes out, so one network serves any number of recordings.
 
     >>> net = VoiceActivity()  # doctest: +SKIP
     >>> net.load_state_dict(fl.load_weights("silero_vad_16k.safetensors"))  # doctest: +SKIP

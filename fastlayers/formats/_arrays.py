@@ -74,8 +74,8 @@ def decode(
 
 
 def widen_bfloat16(raw: Array, out: Array) -> None:
-    """bfloat16 is the upper half of a float32: every value, NaN payloads included, is kept."""
-    # dtype= is needed: numpy 1.26 goes by the value of a scalar, and would shift 16-bit numbers.
+    """bfloat16 is the upper half of a float32: every value, NaN payloads included, is retained."""
+    # dtype= is needed: numpy 1.26 goes by the value of a scalar, and would shift 16-bit values.
     np.left_shift(raw, 16, out=out.view(np.uint32), dtype=np.uint32)
 
 

@@ -35,7 +35,7 @@ _WIDE, _UNICODE = 1, 0x7075  # extra fields: 64-bit sizes, and another name
 _DESCRIPTORS = [struct.Struct(f"<{signature}L{size}") for signature in ("", "4s") for size in ("2L", "2Q")]
 _GROWTH = 1032  # the most bytes that deflate makes of one
 
-_INPUT = 1 << 16  # compressed bytes handed to zlib at once
+_INPUT = 1 << 16  # compressed bytes passed to zlib at once
 _OUTPUT = 1 << 20  # the most bytes that come back at once
 
 

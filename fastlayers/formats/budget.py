@@ -13,7 +13,7 @@ from ._arrays import Array
 if TYPE_CHECKING:
     import numpy.typing as npt  # takes milliseconds to import
 
-# What a file claims together is compared with its size, once it is more than any machine has to spare.
+# What a file claims together is compared with its size, once it is more than any machine has left over.
 _FREE_BYTES = 256 << 20
 _MAX_RATIO = 100
 

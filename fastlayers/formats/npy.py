@@ -100,7 +100,7 @@ def _parse(text: str, length: int, where: str) -> Header:
         raise _malformed(text, where)
     descr, order, sizes = items["descr"]["text"], items["fortran_order"]["flag"], items["shape"]["sizes"]
     if items["descr"]["fields"]:
-        raise UnsupportedError(f"{where}: holds records (a structured dtype), expected plain numbers")
+        raise UnsupportedError(f"{where}: holds records (a structured dtype), expected plain values")
     if descr is None or order is None or sizes is None or not _SIZES.fullmatch(sizes):
         raise _malformed(text, where)
     shape = tuple(int(n.rstrip(" \tL")) for n in sizes.split(",") if n.strip())

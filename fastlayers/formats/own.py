@@ -34,7 +34,7 @@ __all__ = ["NAME", "load_graph", "save", "sniff"]
 
 NAME = "fastlayers"
 VERSION = 1
-_UNTOLD = np.dtype(np.void).name  # of a value whose dtype nobody knows, such as most outputs of branches
+_UNTOLD = np.dtype(np.void).name  # of a value of unknown dtype, such as most outputs of branches
 _STRING = "string"
 _PACKED = "packed/"
 GRAPH = {"inputs", "outputs", "constants", "nodes"}

@@ -90,7 +90,7 @@ def _known() -> dict[str, frozenset[str]]:
 
 
 def unread(op: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes that the operation does not read; none of one that nobody knows, which is refused by its name."""
+    """The attributes that the operation does not read; none of an unknown one, which is refused by its name."""
     from ..operators import OPERATORS
     from ..operators.families import CONTROL, SEQUENCES
 

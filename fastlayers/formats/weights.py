@@ -12,7 +12,7 @@ from .budget import Budget
 from .source import SourceLike, open_source, quote
 
 # 16 GiB hold four billion float32 weights, more than a CPU runs at a useful pace, so valid files pass. It is the last fence, not
-# the first: a size is believed only after comparison with the bytes that are there, and what inflates must stay within a ratio.
+# the first: a size is trusted only after comparison with the bytes that are there, and what inflates must stay within a ratio.
 MAX_BYTES = 16 << 30
 
 
@@ -24,7 +24,7 @@ def load_weights(
 
     Read are safetensors (in shards too: pass the index), torch, npz, npy, HDF5, Keras, TensorFlow Lite, ONNX and Flax files.
 
-    Names and their order are the file's ("arr_0" for the one array of an npy file, as in an npz). dtypes are kept (float16,
+    Names and their order are the file's ("arr_0" for the one array of an npy file, as in an npz). dtypes are retained (float16,
     integers, bool and complex too), but bfloat16 and the 8-bit floats, which numpy lacks, are widened to float32, exactly.
     Arrays are read-only, C-contiguous, aligned and in the machine's byte order. What is no tensor (strings and dates in an npz)
     is checked and left out. Nothing in a file is ever executed.
@@ -85,7 +85,7 @@ def limit(max_bytes: Any, caller: str) -> int:
     """`max_bytes` as an int of at least 0."""
     try:
         found = operator.index(max_bytes)
-    except Exception:  # a foreign type may raise anything
+    except Exception:  # a third-party type may raise anything
         raise DTypeError(f"{caller}: max_bytes must be an integer, got {type(max_bytes).__name__}") from None
     if found < 0:
         raise ShapeError(f"{caller}: max_bytes must be at least 0, got {found}")

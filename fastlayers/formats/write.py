@@ -16,7 +16,7 @@ __all__ = ["whole"]
 def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the path's place at the end; after an error nothing has changed and nothing is left over.
 
-    It is next to its place under a name that nobody else has. Of several that are written to one path at once, the last one to
+    It is next to its place under a name that nothing else has. Of several that are written to one path at once, the last one to
     be done stays, whole. A link keeps pointing to where it does, which is written. What is no file, such as a pipe or a
     terminal, is written as it is.
 

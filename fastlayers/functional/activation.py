@@ -367,7 +367,7 @@ swish = silu
 
 @op("identity", "x", numbers_rule("identity"), same("Identity"))
 def identity(x: Tensor) -> np.ndarray:
-    """The numbers themselves, as float32: ``x``.
+    """The values themselves, as float32: ``x``.
 
     Args:
         x: any shape, any real dtype.

@@ -95,7 +95,7 @@ def padding_pairs(op: str, padding: Any, axes: int, causal: bool = False) -> tup
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
             words = "'same', 'valid', 'causal'" if causal else "'same', 'valid'"
-            raise ShapeError(f"{op}: padding is {padding!r}: expected {words} or numbers")
+            raise ShapeError(f"{op}: padding is {padding!r}: expected {words} or integers")
         return None if padding == "same" else ((0, 0),) * axes
     if isinstance(padding, (tuple, list)) and any(isinstance(p, (tuple, list)) for p in padding):
         if len(padding) != axes or not all(isinstance(p, (tuple, list)) and len(p) == 2 for p in padding):

@@ -42,9 +42,9 @@ def dropout_rule(x: Shape, p: Any, training: Any, seed: Any, noise_shape: Any) -
 def dropout(
     x: Tensor, p: float = 0.5, training: bool = False, seed: int | None = None, noise_shape: Sequence[int] | None = None
 ) -> np.ndarray:
-    """The numbers themselves; if `training`, zeros in place of a share of them: ``x * keep / (1 - p)``.
+    """The values themselves; if `training`, zeros in place of a share of them: ``x * keep / (1 - p)``.
 
-    Which are kept says Philox, a generator that counts: number i of the noise, in C order, is dropped if draw i of the key
+    Which are retained says Philox, a generator that counts: number i of the noise, in C order, is dropped if draw i of the key
     `seed`, 53 bits as a number from 0 to 1, is below `p`. So equal seeds give equal results, whatever the number of threads.
 
     Args:

@@ -72,7 +72,7 @@ def max_pool1d(
         kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; an int, one per axis, or None for the kernel's size.
         padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
-            stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Places in it never
+            stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Positions in it never
             count.
         dilation: the distance between the elements of a window; an int, or one per axis.
         ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
@@ -117,7 +117,7 @@ def max_pool2d(
         kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; an int, one per axis, or None for the kernel's size.
         padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
-            stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Places in it never
+            stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Positions in it never
             count.
         dilation: the distance between the elements of a window; an int, or one per axis.
         ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
@@ -163,7 +163,7 @@ def max_pool3d(
         kernel_size: size of the window: an int, or one per axis.
         stride: from one window to the next; an int, one per axis, or None for the kernel's size.
         padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
-            stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Places in it never
+            stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Positions in it never
             count.
         dilation: the distance between the elements of a window; an int, or one per axis.
         ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
@@ -199,7 +199,7 @@ def avg_pool1d(
     *,
     layout: str = "nchw",
 ) -> np.ndarray:
-    """Average over windows of a sequence: ``out[o] = sum over k of x[o * stride - before + k] / places that count``.
+    """Average over windows of a sequence: ``out[o] = sum over k of x[o * stride - before + k] / positions that count``.
 
     Args:
         x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in
@@ -210,8 +210,8 @@ def avg_pool1d(
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans.
         ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
-        count_include_pad: whether places in the padding count as zeros; with ``padding="same"`` they never do, as in Keras.
-            Places after the padding (`ceil_mode`) never count.
+        count_include_pad: whether positions in the padding count as zeros; with ``padding="same"`` they never do, as in Keras.
+            Positions after the padding (`ceil_mode`) never count.
         layout: channels first, ``"nchw"`` or ``"ncl"``, or last, ``"nhwc"`` or ``"nlc"``.
 
     Returns:
@@ -242,7 +242,7 @@ def avg_pool2d(
     *,
     layout: str = "nchw",
 ) -> np.ndarray:
-    """Average over windows of a plane: ``out[o] = sum over k of x[o * stride - before + k] / places that count``.
+    """Average over windows of a plane: ``out[o] = sum over k of x[o * stride - before + k] / positions that count``.
 
     Args:
         x: ``(n, c, h, w)``, or ``(n, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed
@@ -253,9 +253,9 @@ def avg_pool2d(
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans.
         ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
-        count_include_pad: whether places in the padding count as zeros; with ``padding="same"`` they never do, as in Keras.
-            Places after the padding (`ceil_mode`) never count.
-        divisor_override: what sums are divided by in place of the number of places, or None.
+        count_include_pad: whether positions in the padding count as zeros; with ``padding="same"`` they never do, as in Keras.
+            Positions after the padding (`ceil_mode`) never count.
+        divisor_override: what sums are divided by in place of the number of positions, or None.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
 
     Returns:
@@ -287,7 +287,7 @@ def avg_pool3d(
     *,
     layout: str = "nchw",
 ) -> np.ndarray:
-    """Average over windows of a volume: ``out[o] = sum over k of x[o * stride - before + k] / places that count``.
+    """Average over windows of a volume: ``out[o] = sum over k of x[o * stride - before + k] / positions that count``.
 
     Args:
         x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
@@ -298,9 +298,9 @@ def avg_pool3d(
             stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans.
         ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
             before is left out, as in torch.
-        count_include_pad: whether places in the padding count as zeros; with ``padding="same"`` they never do, as in Keras.
-            Places after the padding (`ceil_mode`) never count.
-        divisor_override: what sums are divided by in place of the number of places, or None.
+        count_include_pad: whether positions in the padding count as zeros; with ``padding="same"`` they never do, as in Keras.
+            Positions after the padding (`ceil_mode`) never count.
+        divisor_override: what sums are divided by in place of the number of positions, or None.
         layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
 
     Returns:

@@ -59,16 +59,16 @@ def rotary_rule(
         raise ShapeError(f"{_NAME}: cos has shape {cos}, sin {sin}, x {x}: expected both {rule}")
     turned = _turned(rotary_dim, width)
     if isinstance(turned, int) and differ(cos[-1], turned // 2):
-        raise ShapeError(f"{_NAME}: cos has shape {cos}: expected {turned // 2} angles a position for {turned} numbers of a head")
+        raise ShapeError(f"{_NAME}: cos has shape {cos}: expected {turned // 2} angles a position for {turned} values of a head")
     return x
 
 
 def _turned(rotary_dim: Any, width: Any) -> int | None:
-    """How many values of a head are turned."""
+    """How many values of a head are rotated."""
     turned = width if rotary_dim is None else integer(_NAME, "rotary_dim", rotary_dim, 0)
     if isinstance(turned, int) and (turned % 2 or (isinstance(width, int) and turned > width)):
         raise ShapeError(
-            f"{_NAME}: {turned} numbers of a head of {width} are turned: expected an even number of them, at most all"
+            f"{_NAME}: {turned} values of a head of {width} are rotated: expected an even number of them, at most all"
         )
     return turned if isinstance(turned, int) else None
 
@@ -94,7 +94,7 @@ def rotary_embedding(
     num_heads: int | None = None,
     rotary_dim: int | None = None,
 ) -> np.ndarray:
-    """Pairs of numbers turned by angles that grow with the position: ``(a cos - b sin, a sin + b cos)`` for each pair (a, b).
+    """Pairs of values rotated by angles that grow with the position: ``(a cos - b sin, a sin + b cos)`` for each pair (a, b).
 
     Args:
         x: ``(n, h, t, d)``, or ``(n, t, h d)`` with `num_heads`; any real dtype.
@@ -104,7 +104,7 @@ def rotary_embedding(
         position_ids: ``(n, t)``: the row of `cos` and `sin` for each position; None where they have one row for each.
         interleaved: whether pairs are numbers (0, 1), (2, 3), ... of a head instead of (0, r / 2), (1, r / 2 + 1), ...
         num_heads: heads that are next to each other, or None.
-        rotary_dim: r, how many values of a head are turned; the rest stays. None is all.
+        rotary_dim: r, how many values of a head are rotated; the rest stays. None is all.
 
     Returns:
         float32, the shape of x.
@@ -138,7 +138,7 @@ def rotary_tables(length: int, dim: int, base: float = 10000.0) -> tuple[np.ndar
 
     Args:
         length: how many positions.
-        dim: r, how many values of a head are turned.
+        dim: r, how many values of a head are rotated.
         base: how slowly the angles of the last pairs grow.
 
     Returns:

@@ -44,7 +44,7 @@ def lstm(
     ``i, f, g, o = weight_ih x + bias_ih + weight_hh h + bias_hh; c = sigmoid(f) c + sigmoid(i) tanh(g); h = sigmoid(o) tanh(c)``
 
     With `weight_peephole`, p: ``i + p_i c`` and ``f + p_f c`` of the c before the step, ``o + p_o c`` of the c after it. With
-    `weight_hr`: ``h = weight_hr (sigmoid(o) tanh(c))``, of q numbers; without it q is h.
+    `weight_hr`: ``h = weight_hr (sigmoid(o) tanh(c))``, of q values; without it q is h.
 
     Padding never changes a valid output: where a sequence has no step, outputs are zeros and the state passes by; the final
     state is the one after the last step that the sequence has, and the reverse direction begins there. (Keras repeats the

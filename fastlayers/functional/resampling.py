@@ -128,7 +128,7 @@ def interpolate(
             (three) or ``"area"`` (averages of bins, as `adaptive_avg_pool2d`).
         align_corners: for linear and cubic modes, whether the first and last pixels of x and of the result coincide; else pixels
             are areas whose corners do. None is False.
-        recompute_scale_factor: whether places follow the ratio of sizes in place of `scale_factor`.
+        recompute_scale_factor: whether positions follow the ratio of sizes in place of `scale_factor`.
         antialias: must be False.
         layout: channels first, ``"nchw"`` (or ``"ncl"``, ``"ncdhw"``), or last, ``"nhwc"`` (or ``"nlc"``, ``"ndhwc"``).
 

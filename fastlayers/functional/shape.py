@@ -27,7 +27,7 @@ __all__ = ["flatten", "permute", "reshape", "squeeze", "to_channels_first", "to_
 
 
 def copy_to(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The numbers of an array of any strides in a fresh one of the given shape."""
+    """The values of an array of any strides in a fresh one of the given shape."""
     out = empty(shape)
     np.copyto(out.reshape(x.shape), x)
     return out

@@ -46,7 +46,7 @@ def _record(x1: Any, x2: Any, dim: Any, eps: Any) -> Any:
     product = record("Mul", x1, x2)
     at, least = ints(axis(_NAME, dim, product.ndim)), scalar(least_norm(eps))
     norms = []
-    alike = x1.shape == x2.shape and None not in x1.shape  # two sizes that nobody knows need not be one
+    alike = x1.shape == x2.shape and None not in x1.shape  # two unknown sizes need not be one
     for x in (x1, x2):
         whole = x if alike else record("Expand", x, record("Shape", product))
         norms.append(record("Clip", record("ReduceL2", whole, at, keepdims=0), least, None))

@@ -55,7 +55,7 @@ def transform_points(name: str, shape: Shape, n: Any, at: int) -> Dim:
         return None
     points = 2 * (size - 1) if name == "irfft" else size
     if points < 1:
-        raise ShapeError(f"{name}: x has shape {shape}: expected numbers along dim={at}, or an n")
+        raise ShapeError(f"{name}: x has shape {shape}: expected values along dim={at}, or an n")
     return points
 
 
@@ -136,7 +136,7 @@ def fft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None)
         norm: what is divided by n: ``"backward"`` nothing (the inverse is), ``"forward"`` this, ``"ortho"`` both, by its root.
 
     Returns:
-        float32, the shape of x with n numbers along `dim`.
+        float32, the shape of x with n values along `dim`.
 
     Raises:
         ShapeError: x is not made of pairs, or has no such axis or nothing along it.
@@ -162,7 +162,7 @@ def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
         norm: as in `fft`.
 
     Returns:
-        float32, the shape of x with n numbers along `dim`.
+        float32, the shape of x with n values along `dim`.
 
     Raises:
         ShapeError: x is not made of pairs, or has no such axis or nothing along it.

@@ -1,4 +1,4 @@
-"""What short-time transforms share: their arguments, checked; plans that are kept; frames cut out of signals."""
+"""What short-time transforms share: their arguments, checked; plans that are retained; frames cut out of signals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
     "Frames", "cut", "frames_in", "frames_of", "inverse_scale", "padded", "plan", "power_of", "whole_window", "window_rule",
 ]  # fmt: skip
 
-_KEPT = 1 << 16  # points of the longest transform whose plan is kept between calls
+_KEPT = 1 << 16  # points of the longest transform whose plan is retained between calls
 
 
 @functools.lru_cache(maxsize=32)
@@ -31,7 +31,7 @@ def _kept(pack: Any, size: int, kind: int, scale: float) -> Any:
 
 
 def plan(size: int, kind: int, scale: float) -> Any:
-    """A plan of the variant in use; those of moderate size are kept, the last few."""
+    """A plan of the variant in use; those of moderate size are retained, the last few."""
     pack = dispatch.kernel("fft_pack")
     return _kept(pack, size, kind, scale) if size <= _KEPT else pack(size, kind, scale)
 

@@ -107,7 +107,7 @@ def hann_window(window_length: int, periodic: bool = True) -> np.ndarray:
     """Hann's window ``(1 - cos(2 pi i / n)) / 2``, as torch.hann_window.
 
     Args:
-        window_length: how many numbers.
+        window_length: how many values.
         periodic: whether the window is to be repeated: n is `window_length`, else one less.
 
     Returns:
@@ -129,7 +129,7 @@ def hamming_window(window_length: int, periodic: bool = True) -> np.ndarray:
     """Hamming's window ``0.54 - 0.46 cos(2 pi i / n)``, as torch.hamming_window.
 
     Args:
-        window_length: how many numbers.
+        window_length: how many values.
         periodic: whether the window is to be repeated: n is `window_length`, else one less.
 
     Returns:
@@ -151,7 +151,7 @@ def blackman_window(window_length: int, periodic: bool = True) -> np.ndarray:
     """Blackman's window ``0.42 - 0.5 cos(2 pi i / n) + 0.08 cos(4 pi i / n)``, as torch.blackman_window.
 
     Args:
-        window_length: how many numbers.
+        window_length: how many values.
         periodic: whether the window is to be repeated: n is `window_length`, else one less.
 
     Returns:

@@ -104,9 +104,9 @@ def as_array(value: Any, op: str, argument: str) -> np.ndarray:
         raise
     except MemoryError as error:
         raise no_memory(f"{op}: {argument}") from error
-    except Exception as error:  # a foreign type may raise anything
+    except Exception as error:  # a third-party type may raise anything
         raise DTypeError(
-            f"{op}: {argument} of type {type(value).__name__} cannot be read as an array of numbers ({error!s:.200})"
+            f"{op}: {argument} of type {type(value).__name__} cannot be read as an array of values ({error!s:.200})"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Runs a graph once, as it was recorded: nothing is simplified, and no plan is kept. A compiled model is faster."""
+"""Runs a graph once, as it was recorded: nothing is simplified, and no plan is retained. A compiled model is faster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def execute(graph: Graph, feeds: Mapping[str, Any], outputs: Sequence[str] | Non
         outputs: names of the values that are wanted, intermediate ones included; the graph's outputs by default.
 
     Returns:
-        The wanted arrays by name, in the order asked for. They are fresh: nobody else holds them.
+        The wanted arrays by name, in the order asked for. They are fresh: nothing else holds them.
 
     Raises:
         ShapeError: a feed has another shape than the input, or an input is missing, or a name is unknown.

@@ -1,4 +1,4 @@
-"""Records a loop whose number of steps is not known: its body is recorded once, as a graph of its own."""
+"""Records a loop whose number of steps is not known: its body is recorded once, as its own graph."""
 
 from __future__ import annotations
 

@@ -339,7 +339,7 @@ def Input(name: str, shape: Sequence[Dim], dtype: Any = np.float32) -> Symbol:  
     for size in shape:
         try:
             sizes.append(size if isinstance(size, str | None) else -1 if isinstance(size, bool) else operator.index(size))
-        except Exception:  # a foreign type may raise anything
+        except Exception:  # a third-party type may raise anything
             sizes.append(-1)
         if isinstance(sizes[-1], int) and not 0 <= sizes[-1] <= LARGEST:
             raise ShapeError(

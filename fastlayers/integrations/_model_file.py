@@ -37,7 +37,7 @@ class ModelFile:
 
     The process that gets it loads the file when it first runs it, and keeps the model for all that name the same file later. The
     file must be there under the same path, with the same content; time of change and inode may differ, so that each machine may
-    have a copy of its own. External data of an ONNX file, which is in files next to it, is not part of the digest.
+    have its own copy. External data of an ONNX file, which is in files next to it, is not part of the digest.
 
     Args:
         path: the file. It is read once, now, for the digest.

@@ -123,7 +123,7 @@ class Rows:
         if array.dtype == object:
             raise DTypeError(
                 f"{self.what}: row {row} of column {self.inputs[name]!r} is {shown(item)} of type {type(item).__name__}: "
-                "expected numbers"
+                "expected numeric values"
             )
         return array
 

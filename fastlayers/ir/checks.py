@@ -76,7 +76,7 @@ def integer(op: str, argument: str, value: Any, least: int | None = None, most: 
             found = operator.index(value)
         except Error:  # of a symbolic value
             raise
-        except Exception:  # a foreign type may raise anything
+        except Exception:  # a third-party type may raise anything
             raise DTypeError(f"{op}: {argument} is {shown(value)} of type {type(value).__name__}: expected an int") from None
     if least is not None and found < least:
         raise ShapeError(f"{op}: {argument} is {shown(found)}: expected at least {least}")

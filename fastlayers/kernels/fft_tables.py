@@ -24,7 +24,7 @@ __all__ = [
     "window_fits", "writes",
 ]  # fmt: skip
 
-# What is made of what: complex values are pairs of floats, and half of a spectrum is its first n // 2 + 1 numbers.
+# What is made of what: complex values are pairs of floats, and half of a spectrum is its first n // 2 + 1 values.
 FFT, IFFT, RFFT, IRFFT, REAL, REAL_INVERSE = range(6)
 KINDS = {"fft": FFT, "ifft": IFFT, "rfft": RFFT, "irfft": IRFFT, "fft of reals": REAL, "ifft of reals": REAL_INVERSE}
 MOST_PRIME, LEAST_CUT, MOST_SIZE = 31, 48, 1 << 23

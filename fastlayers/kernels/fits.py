@@ -59,7 +59,7 @@ FITS: dict[str, Fit] = {
     "depthwise": Fit("co", {"x": (_FIRST, _LAST), "out": ("boxyz", "bxyzo"), "residual": ("boxyz", "bxyzo")}),
     "winograd_pack": Fit("", {"weight": ("oidhw",), "bias": ("o",)}),
     "winograd": Fit("co", {"x": _X, "out": _OUT, "residual": _OUT}),
-    # of h's numbers g are rows of all gates and p of all peepholes; with projections w_hh reads q numbers instead of h
+    # of h's numbers g are rows of all gates and p of all peepholes; with projections w_hh reads q values instead of h
     "lstm_pack": Fit("gp", {**_GATES, "w_hh": ("dgh", "dgq"), "peephole": ("dp",), "w_hr": ("dqh",)}),
     "lstm": Fit("dihuz", _SEQUENCE),
     "gru_pack": Fit("gp", _GATES),
@@ -242,7 +242,7 @@ def tables_of(kernel: str, axes: Sequence[Any], size: Sequence[int], values: boo
     """Raises ShapeError unless axes are tables for d, h and w of an array: None, or index and weight [taps][outputs].
 
     Args:
-        values: whether the places that the tables name are looked at too.
+        values: whether the positions that the tables name are looked at too.
     """
     if len(axes) != 3 or len(size) != 4 or any(n < 0 for n in size):
         raise ShapeError(

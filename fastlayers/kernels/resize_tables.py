@@ -88,7 +88,7 @@ def _coordinates(axis: Axis, mode: str) -> np.ndarray:
 def onnx_taps(
     axis: Axis, mode: str, coordinates: str, nearest: str, a: float, exclude_outside: bool, antialias: bool
 ) -> tuple[Table, np.ndarray]:
-    """The taps of an axis, and which outputs are outside of the input (tf_crop_and_resize gives those a value of their own)."""
+    """The taps of an axis, and which outputs are outside of the input (tf_crop_and_resize gives those their own value)."""
     x = _coordinates(axis, coordinates)
     outside = ((x < 0) | (x > axis.size - 1)) & (coordinates == "tf_crop_and_resize")
     if mode == "nearest":

@@ -294,7 +294,7 @@ KINDS: dict[str, int] = {
 }
 
 PAD_MODES: dict[str, int] = {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}
-# What is outside an image that is read at any places.
+# What is outside an image that is read at any positions.
 BORDERS: dict[str, int] = {"zeros": 0, "border": 1, "reflection": 2}
 
 MOST_SAMPLES = 128  # of a box's bin along each axis: a picture has no more to tell

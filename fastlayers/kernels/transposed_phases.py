@@ -19,7 +19,7 @@ from .._tuples import NamedTuple
 
 __all__ = ["Copy", "Part", "Phases", "every_key", "pack_arguments", "phases"]
 
-# Results of fewer numbers than this gain less than the calls of several kernels cost.
+# Results of fewer values than this gain less than the calls of several kernels cost.
 _FEWEST = 1 << 13
 # More phases than this are not enumerated; the kernel refuses them.
 _MOST = 1 << 16

@@ -177,7 +177,7 @@ class Layer(metaclass=Frozen):
                 yield from ((f"{name}.{i}", layer) for i, layer in enumerate(value))
 
     def _leaves(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
-        """This layer and all below it that have tensors of their own, each with the prefix of its tensors' names."""
+        """This layer and all below it that have their own tensors, each with the prefix of its tensors' names."""
         if self._shapes:
             yield prefix, self
         for name, child in self._children():

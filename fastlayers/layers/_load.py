@@ -70,7 +70,7 @@ def load_into(
 
 
 def as_tensor(value: Any, layer: str, name: str) -> np.ndarray:
-    """A weight as a float32 array that nobody else can change."""
+    """A weight as a float32 array that nothing else can change."""
     try:
         array = as_float32(value, layer, name)
     except DTypeError:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Cell", "Sequences"]
 
-# Our gates' places in Keras' order: its GRU has z r h for our r z n; an LSTM's are in torch's order.
+# Our gates' positions in Keras' order: its GRU has z r h for our r z n; an LSTM's are in torch's order.
 _KERAS_ORDER = {"lstm": (0, 1, 2, 3), "gru": (1, 0, 2), "rnn": (0,)}
 
 

@@ -80,7 +80,7 @@ class _KerasAttention(Layer):
         valid: Any = 1.0
         if causal:
             if not isinstance(rows, int) or not isinstance(keys, int):
-                raise ShapeError(f"{type(self).__name__}: {rows} queries and {keys} keys: a causal mask needs known numbers")
+                raise ShapeError(f"{type(self).__name__}: {rows} queries and {keys} keys: a causal mask needs known lengths")
             valid = np.tril(np.ones((1, rows, keys), np.float32))
         if of_value is not None:
             valid = multiply(unsqueeze(of_value, 1), valid)

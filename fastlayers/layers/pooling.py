@@ -87,7 +87,7 @@ class _AvgPool1d(_Pool):
         stride: from one window to the next; None: the kernel's size.
         padding: as of the function: an int, one per axis, pairs, ``"valid"`` or ``"same"`` by TensorFlow's rule.
         ceil_mode: whether a last window may overhang.
-        count_include_pad: whether places in the padding count; never with ``"same"``, as in Keras.
+        count_include_pad: whether positions in the padding count; never with ``"same"``, as in Keras.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
     """
 
@@ -122,7 +122,7 @@ class _AvgPool(_AvgPool1d):
         stride: from one window to the next; None: the kernel's size.
         padding: as of the function: an int, one per axis, pairs, ``"valid"`` or ``"same"`` by TensorFlow's rule.
         ceil_mode: whether a last window may overhang.
-        count_include_pad: whether places in the padding count; never with ``"same"``, as in Keras.
+        count_include_pad: whether positions in the padding count; never with ``"same"``, as in Keras.
         divisor_override: what sums are divided by instead, or None.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
     """

@@ -117,10 +117,10 @@ class LearnedPositionalEncoding(Layer):
 
 
 class RotaryEmbedding(Layer):
-    """`functional.rotary_embedding` with tables of its own, for any length.
+    """`functional.rotary_embedding` with its own tables, for any length.
 
     Args:
-        dim: how many values of a head are turned: all, or the first of them.
+        dim: how many values of a head are rotated: all, or the first of them.
         base: how slowly the angles of the last pairs grow.
         interleaved: whether pairs are (0, 1), (2, 3), ... instead of (0, dim / 2), (1, dim / 2 + 1), ...
 

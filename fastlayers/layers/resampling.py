@@ -29,7 +29,7 @@ class Upsample(Layer):
         scale_factor: sizes are multiplied by it and rounded down; or None, with `size`.
         mode: ``"nearest"``, ``"linear"``, ``"bilinear"``, ``"bicubic"``, ``"trilinear"``, ...
         align_corners: for linear and cubic modes, whether the first and last pixels of x and of the result coincide.
-        recompute_scale_factor: whether places follow the ratio of sizes in place of `scale_factor`.
+        recompute_scale_factor: whether positions follow the ratio of sizes in place of `scale_factor`.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
 
     >>> import fastlayers as fl

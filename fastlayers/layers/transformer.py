@@ -46,7 +46,7 @@ class TransformerEncoder(_Stack):
     """Encoder layers one after the other: ``norm(layer_k(... layer_1(src)))``.
 
     Args:
-        encoder_layer: a layer; there will be `num_layers` of its kind with weights of their own.
+        encoder_layer: a layer; there will be `num_layers` of its kind with their own weights.
         num_layers: how many.
         norm: a layer that comes last, or None.
         enable_nested_tensor: accepted for compatibility.
@@ -112,7 +112,7 @@ class TransformerDecoder(_Stack):
     """Decoder layers one after the other: ``norm(layer_k(... layer_1(tgt, memory), memory))``.
 
     Args:
-        decoder_layer: a layer; there will be `num_layers` of its kind with weights of their own.
+        decoder_layer: a layer; there will be `num_layers` of its kind with their own weights.
         num_layers: how many.
         norm: a layer that comes last, or None.
 

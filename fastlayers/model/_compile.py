@@ -28,7 +28,7 @@ def compile(
 
     Args:
         function: called once with symbolic values; see `graph.trace`.
-        *inputs: one an argument: an example array, whose shape is taken, or a `graph.Input` whose sizes may be names.
+        *inputs: one per argument: an example array, whose shape is taken, or a `graph.Input` whose sizes may be names.
         precision: as in `load`.
         num_threads: as in `load`.
         require_native: as in `load`.
@@ -39,7 +39,7 @@ def compile(
 
     Raises:
         DTypeError: the function takes more inputs, or fewer; a tuple of sizes is given for one.
-        UnsupportedError: the function decides by numbers, or returns something else than symbolic values.
+        UnsupportedError: the function decides by values, or returns something else than symbolic values.
 
     >>> import numpy as np, fastlayers as fl
     >>> net = fl.Sequential(fl.Linear(2, 3), fl.ReLU())
@@ -72,7 +72,7 @@ def _check_count(function: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
 
     try:
         inspect.signature(function).bind(*inputs)
-    except ValueError:  # a builtin's, which nobody knows
+    except ValueError:  # a builtin's, whose signature is unknown
         return
     except TypeError as error:
         name = getattr(function, "__name__", type(function).__name__)

@@ -1,4 +1,4 @@
-"""Runs that somebody waits for elsewhere: in threads of their own, as many as one call may use, started when they are needed.
+"""Runs that somebody waits for elsewhere: in their own threads, as many as one call may use, started when they are needed.
 
 A hop to such a thread and back is all that `Model.arun` adds to a run, so it is as short as can be: one queue, and one call of
 the event loop when the result is there. An executor of `concurrent.futures` has a future and three locks more on the way.
@@ -108,7 +108,7 @@ class _Job:
         self.run, self.loop = run, loop
         self.until = None if timeout is None else time.monotonic() + timeout
         self.future: asyncio.Future[Any] = loop.create_future()
-        self.over = False  # nobody waits any more: what waits for a thread never begins
+        self.over = False  # nothing waits any more: what waits for a thread never begins
 
     def __call__(self) -> None:
         if self.over:
@@ -123,11 +123,11 @@ class _Job:
         except BaseException as raised:  # whoever waits must hear of it, whatever it is
             error = raised
         if not self.over:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits
+            with suppress(RuntimeError):  # the loop is closed: nothing waits
                 self.loop.call_soon_threadsafe(self.settle, result, error)
 
     def ask(self) -> None:
-        """Ends the run if nobody waits any more."""
+        """Ends the run if nothing waits any more."""
         if self.over:
             raise _GivenUp
 

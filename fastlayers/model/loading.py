@@ -41,7 +41,7 @@ def _serialized(source: Any) -> Any:
             source = source.model_proto
         if hasattr(type(source), "SerializeToString"):
             return source.SerializeToString()
-    except Exception as error:  # a foreign type may raise anything
+    except Exception as error:  # a third-party type may raise anything
         raise FormatError(f"load: <{kind.__name__}>: cannot be written as bytes: {error!s:.200}") from error
     return source
 

@@ -80,7 +80,7 @@ class Model:
 
     It never changes, holds no state between calls, and may be called from any number of threads at once. It keeps to the kernel
     variant that
-    was chosen when it was made. For every new set of input sizes it makes a binding, once; the last ones are kept.
+    was chosen when it was made. For every new set of input sizes it makes a binding, once; the last ones are retained.
 
     >>> import numpy as np, fastlayers as fl
     >>> model = fl.compile(lambda x: fl.functional.relu(x), fl.graph.Input("x", ("n", 2)))
@@ -224,7 +224,7 @@ class Model:
         """`run` for coroutines: it happens in another thread, and the event loop goes on meanwhile.
 
         As many runs go on at once as one call may use threads (`get_num_threads`); others wait, which counts as time. A run that
-        nobody waits for any more, since its task was cancelled, is not begun, or ends within some 20 milliseconds (a step of
+        nothing waits for any more, since its task was cancelled, is not begun, or ends within some 20 milliseconds (a step of
         numpy is done to its end). Arrays must not be changed before it is done.
 
         Args, returns, raises: as `run`.
@@ -323,7 +323,7 @@ class Model:
 
         Args:
             shapes: a shape for every input, by name or in their order, or the shape alone if there is one input; an array
-                instead where numbers decide sizes (`sr` of silero-vad).
+                instead where values decide sizes (`sr` of silero-vad).
 
         Raises:
             ShapeError: a name is missing or unknown, a shape does not fit, or the network cannot take these sizes.

@@ -42,7 +42,7 @@ def look(source: Any, options: Mapping[str, Any]) -> Origin | None:
         return None
     path = os.path.abspath(os.fsdecode(source))
     try:
-        # A pipe that nobody writes to would be waited for, and may be put in a file's place at any time.
+        # A pipe that nothing writes to would be waited for, and may be put in a file's place at any time.
         opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         try:
             status = os.fstat(opened)

@@ -139,7 +139,7 @@ class WindowStream(Stream):
         if not isinstance(given, np.ndarray):
             try:
                 given = as_numpy(given)
-            except Exception as error:  # a foreign type may raise anything
+            except Exception as error:  # a third-party type may raise anything
                 raise DTypeError(
                     f"stream: input {spec.name!r} of type {type(given).__name__} cannot be read as an array ({error!s:.200})"
                 ) from error

@@ -250,7 +250,7 @@ def _clip_whole(n: View, b: Any) -> Any:
     dtype = n.spec(0).dtype
     if dtype == np.float16 or any(n.has(i) and n.spec(i).dtype != dtype for i in (1, 2)):
         return False
-    # CUDA has a kernel of its own for the integers that networks compute shapes with.
+    # CUDA has its own kernel for the integers that networks compute shapes with.
     kernel, codes = ("integer", "INTEGER") if dtype.name in ("int32", "int64") else ("arithmetic", "ARITHMETIC")
     x, out = b.input(0), b.output(0)
     for i, key in ((1, "maximum"), (2, "minimum")):

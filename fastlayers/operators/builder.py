@@ -72,7 +72,7 @@ class Buffer:
         self.over: Buffer | None = None
 
     def root(self) -> tuple[Buffer, int]:
-        """In a plan, the buffer that has memory of its own, and how many bytes into it this one is."""
+        """In a plan, the buffer that has its own memory, and how many bytes into it this one is."""
         buffer, offset = self, 0
         while buffer.parent is not None:
             buffer, offset = buffer.parent, offset + buffer.offset
@@ -154,7 +154,7 @@ class NativeCall(NamedTuple):
 class NestedCall(NamedTuple):
     """A branch or a loop whose bodies are bound programs: `step` is what the compiled engine runs, and `name` what it is called.
 
-    `bodies`: the binding of each, what it is called, and how often it runs in a run (0: nobody knows).
+    `bodies`: the binding of each, what it is called, and how often it runs in a run (0: unknown).
     """
 
     name: str
@@ -180,7 +180,7 @@ class Builder:
         calls: those of the node.
         parents: buffers that are within others, by number, and how many bytes from their start.
         placed: of these, the ones that the node has put there.
-        overs: of buffers that the node has made, which ones' places they may take.
+        overs: of buffers that the node has made, which ones' positions they may take.
         own: the buffer that was made for each output of the node.
         nbytes: what was packed for this binding alone takes.
     """
@@ -217,7 +217,7 @@ class Builder:
         return self.input(i) if self._view.has(i) else None
 
     def output(self, i: int = 0, over: Ref | None = None) -> Ref:
-        """Memory for output i, in its inferred shape. `over` offers an input's memory, which is taken if nobody else needs it."""
+        """Memory for output i, in its inferred shape. `over` offers an input's memory, taken if nothing else needs it."""
         spec = self._specs[i]
         ref = self.temp(spec.shape, spec.dtype)  # type: ignore[arg-type]
         before = self._before.get(i)
@@ -248,7 +248,7 @@ class Builder:
         return True
 
     def root(self, ref: Ref) -> Buffer:
-        """The buffer with memory of its own in which an array is."""
+        """The buffer with its own memory in which an array is."""
         buffer = ref.buffer
         while (found := self.parents.get(buffer.number)) is not None:
             buffer = found[0]

@@ -65,7 +65,7 @@ def unary(n: View, b: Builder, function: Activation | None) -> Any:
 
 
 def in_place(b: Builder, shape: Sequence[int], *operands: Ref) -> Ref | None:
-    """The operand whose memory an elementwise result of this shape may take, if nobody else needs it.
+    """The operand whose memory an elementwise result of this shape may take, if nothing else needs it.
 
     Not one of whose memory another operand shows a part or another shape: that would be read after it was overwritten.
     """
@@ -191,7 +191,7 @@ def move(b: Builder, x: Ref, shape: Sequence[int], offset: int, strides: Sequenc
     False, and nothing done, if they are too wildly for the kernel.
     """
     if not math.prod(shape):
-        b.output(i)  # without elements: nobody writes it
+        b.output(i)  # without elements: nothing writes it
         return None
     own = strides_of(shape)
     axes = merged(shape, strides, own)

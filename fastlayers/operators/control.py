@@ -2,7 +2,7 @@
 makes the graphs run.
 
 ``CONTROL[op](n, values, bodies, meter)`` takes values (arrays, lists, None) and returns a list of them; ``bodies.ready(graph)``
-runs a graph. A `Meter` counts rounds and what grows with them, so that no file runs for ever or fills the memory.
+runs a graph. A `Meter` counts iterations and what grows with them, so that no file runs for ever or fills the memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEEPEST = 32
 
 
 class Meter:
-    """What one run of a model may still do. Of its loops all together `rounds` of `most`."""
+    """What one run of a model may still do. Of its loops all together `iterations` of `most`."""
 
     __slots__ = ("_bytes", "_depth", "_left", "most", "rounds")
 
@@ -39,12 +39,12 @@ class Meter:
         self._depth = 0
 
     def round(self, n: View) -> None:
-        """Counts one round of a loop."""
+        """Counts one iteration of a loop."""
         check()
         self.rounds -= 1
         if self.rounds < 0:
             raise LimitError(
-                f"{n.where}: its loop, with all others of this run, takes more than {self.most} rounds: "
+                f"{n.where}: its loop, with all others of this run, takes more than {self.most} iterations: "
                 "pass a larger max_rounds to load if the model is to be trusted"
             )
 
@@ -52,12 +52,12 @@ class Meter:
         """Counts bytes that a loop has added to what it will return."""
         self._left -= count
         if self._left < 0:
-            raise LimitError(f"{n.where}: what its rounds have made takes more than {self._bytes} bytes")
+            raise LimitError(f"{n.where}: what its iterations have made takes more than {self._bytes} bytes")
 
     def carried(self, n: View, values: Sequence[Anything]) -> None:
-        """Checks what a loop hands to its next round."""
+        """Checks what a loop hands to its next iteration."""
         if sum(v.nbytes for v in values if isinstance(v, np.ndarray)) > self._bytes:  # lists are counted as they grow
-            raise LimitError(f"{n.where}: hands more than {self._bytes} bytes from one round to the next")
+            raise LimitError(f"{n.where}: hands more than {self._bytes} bytes from one iteration to the next")
 
     @contextmanager
     def within(self, n: View) -> Iterator[None]:
@@ -100,7 +100,7 @@ def check_bodies(node: Node, label: str) -> None:
         takes, least = count, len(node.outputs)
         most = least
     if any(name is None for name in node.inputs[{"Loop": 2, "Scan": node.attributes.get("batched", 0)}.get(node.op, 0) :]):
-        raise FormatError(f"{label}: a value that its first round needs is left out")
+        raise FormatError(f"{label}: a value that its first iteration needs is left out")
     for key, body in node.attributes.items():
         if not isinstance(body, Graph):
             continue
@@ -156,7 +156,7 @@ def loop_run(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) 
     body: Graph = n.get("body")
     count, condition, *carried = (*values, None, None)[: max(len(values), 2)]
     if count is not None and (not isinstance(count, np.ndarray) or count.size != 1 or count.dtype.kind not in "iu"):
-        raise n.fail("its number of rounds is no single integer")
+        raise n.fail("its number of iterations is not a single integer")
     most = None if count is None else int(count.reshape(-1)[0])
     going = condition is None or _truth(n, condition, "its condition")
     vectors = [v.shape is not None and len(v.shape) == 1 for v in body.inputs[:2]]
@@ -182,7 +182,7 @@ def loop_run(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) 
 
 
 class _Grown:
-    """Results of which every round adds a part."""
+    """Results of which every iteration adds a part."""
 
     def __init__(self, n: View, count: int, meter: Meter) -> None:
         self.n, self.meter = n, meter
@@ -191,23 +191,23 @@ class _Grown:
     def add(self, values: Sequence[Anything]) -> None:
         for parts, value in zip(self.parts, values, strict=True):
             if not isinstance(value, np.ndarray):
-                raise self.n.wrong_dtype("a part of a result that grows with the rounds is no array")
+                raise self.n.wrong_dtype("a part of a result that grows with the iterations is not an array")
             if parts and (parts[0].shape, parts[0].dtype) != (value.shape, value.dtype):
                 raise self.n.fail(
-                    f"a result that grows with the rounds has a part of shape {value.shape} and dtype {value.dtype} after one of "
-                    f"shape {parts[0].shape} and dtype {parts[0].dtype}: expected the same in every round"
+                    f"a result that grows with the iterations has a part of shape {value.shape} and dtype {value.dtype} after "
+                    f"one of shape {parts[0].shape} and dtype {parts[0].dtype}: expected the same in every iteration"
                 )
             self.meter.keep(self.n, value.nbytes)
             parts.append(value)
 
 
 def _without_rounds(specs: Sequence[Spec]) -> list[np.ndarray]:
-    """Results that grow with the rounds, if there are none: sizes that nobody knows are 0."""
+    """Results that grow with the iterations, if there are none: unknown sizes are 0."""
     return [np.zeros((0, *(d if isinstance(d, int) else 0 for d in s.shape or ())), s.dtype) for s in specs]
 
 
 def scan_run(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) -> list[Anything]:
-    """A graph once for every position along an axis of its inputs, with states handed on."""
+    """A graph once for every position along an axis of its inputs, with states passed on."""
     if not n.get("batched", 0):
         return _scan(n, values, bodies, meter)
     lengths, *given = values

@@ -322,7 +322,7 @@ def conv_transpose_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray |
 
 
 def _scaled_transposed(n: View, weight: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """Weights (i, o / groups, ...): each group of inputs has outputs of its own."""
+    """Weights (i, o / groups, ...): each group of inputs has its own outputs."""
     groups = n.get("group", 1)
     each = factors.reshape(groups, 1, -1, *(1,) * (weight.ndim - 2))
     return times(weight.reshape(groups, -1, *weight.shape[1:]), each).reshape(weight.shape)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 Arrays = tuple[np.ndarray, ...]
-BETWEEN_PIXELS = (2, BORDERS["zeros"], PIXELS)  # how grid_sample reads: linear, zeros outside, places in pixels
+BETWEEN_PIXELS = (2, BORDERS["zeros"], PIXELS)  # how grid_sample reads: linear, zeros outside, positions in pixels
 
 
 def _window(n: View) -> tuple[tuple[int, ...], Window] | None:
@@ -69,7 +69,7 @@ def _infer(n: View) -> list[Spec]:
 
 
 class _Parts(NamedTuple):
-    """Sizes of everything: images, groups of channels with offsets of their own, taps, places; the window."""
+    """Sizes of everything: images, groups of channels with their own offsets, taps, positions; the window."""
 
     images: int
     parts: int
@@ -79,7 +79,7 @@ class _Parts(NamedTuple):
 
     @property
     def places(self) -> int:
-        """How many places all taps read, in an image."""
+        """How many positions all taps read, in an image."""
         return self.taps * self.out[0] * self.out[1]
 
 
@@ -90,7 +90,7 @@ def _parts(n: View) -> _Parts:
 
 
 def _read(p: _Parts, offset: np.ndarray) -> np.ndarray:
-    """The places that every tap reads, in pixels: (images * parts, taps * oh * ow, 2), x before y."""
+    """The positions that every tap reads, in pixels: (images * parts, taps * oh * ow, 2), x before y."""
     (oh, ow), (kh, kw) = p.out, p.window.kernel
     at = np.empty((p.images * p.parts, kh, kw, oh, ow, 2), offset.dtype)
     given = offset.reshape(p.images * p.parts, kh, kw, 2, oh, ow)
@@ -123,7 +123,7 @@ def _run(
 
 
 def _lower(n: View, b: Builder) -> Any:
-    """The places are numpy's, what is there and all sums the kernels'."""
+    """The positions are numpy's, what is there and all sums the kernels'."""
     group, weight = n.get("group", 1), n.sizes(1)
     p, shape = _parts(n), n.sizes(0)
     repeated = shape[0] if group > 1 else 1  # the weights of every image's groups

@@ -96,7 +96,7 @@ def _letters(n: View) -> tuple[list[str], str] | None:
 
 
 def _laid(b: Builder, x: Ref, letters: str, order: str, sizes: dict[str, int]) -> Ref:
-    """x with its axes in another order: as it is, if only axes of size 1 change places."""
+    """x with its axes in another order: as it is, if only axes of size 1 change positions."""
     if [c for c in letters if sizes[c] != 1] == [c for c in order if sizes[c] != 1]:
         return x
     strides = dict(zip(letters, strides_of([sizes[c] for c in letters]), strict=True))
@@ -136,7 +136,7 @@ def _lower(n: View, b: Builder) -> Any:
     batch, rows = ["".join(c for c in r if (c in q) == both and c in p) for both in (True, False)]
     columns, summed = "".join(c for c in r if c not in p), "".join(c for c in p if c not in r)
     count, m, k, w = (math.prod(every[c] for c in group) for group in (batch, rows, summed, columns))
-    # Whichever way its axes are already, the second may be turned; else its columns come last.
+    # Whichever way its axes are already, the second may be transposed; else its columns come last.
     turned = [c for c in q if every[c] != 1] == [c for c in batch + columns + summed if every[c] != 1]
     left = _laid(b, x, p, batch + rows + summed, every).view((count, m, k))
     shape = (count, w, k) if turned else (count, k, w)

@@ -22,7 +22,7 @@ __all__: list[str] = []
 def _body(n: View) -> Graph:
     body = n.get("body")
     if not isinstance(body, Graph) or len(body.inputs) != len(n.inputs) or len(body.outputs) != 1:
-        raise n.fail("body is no graph with an input for each of its own, and one output")
+        raise n.fail("body is not a graph with one output and as many inputs as the node")
     return body
 
 

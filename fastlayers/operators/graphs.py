@@ -15,7 +15,7 @@ from ._base import OPERATORS, Spec, View
 
 __all__ = ["UNTOLD", "GraphBuilder", "Values", "inferred", "read_only", "trimmed"]
 
-# What is said of a value whose dtype nobody knows, such as most outputs of branches.
+# What is said of a value of unknown dtype, such as most outputs of branches.
 UNTOLD = np.dtype(np.void)
 
 
@@ -68,7 +68,7 @@ class Values:
         return None if shape is None else len(shape)
 
     def dtype(self, name: str | None) -> np.dtype[Any]:
-        """The dtype of a value; `UNTOLD` if nobody knows it."""
+        """The dtype of a value; `UNTOLD` if it is unknown."""
         spec = self.spec(name)
         return UNTOLD if spec is None else spec.dtype
 

@@ -1,4 +1,4 @@
-"""Elements in other places: transposed, joined, cut, repeated. Views where the memory allows it, strided copies elsewhere."""
+"""Elements in other positions: transposed, joined, cut, repeated. Views where the memory allows it, strided copies elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements put in other places: CenterCropPad, ReverseSequence, TensorScatter, Col2Im, MaxUnpool."""
+"""Elements put in other positions: CenterCropPad, ReverseSequence, TensorScatter, Col2Im, MaxUnpool."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _reverse_axes(n: View, rank: int) -> tuple[int, int]:
 
 
 def _reverse_infer(n: View) -> list[Spec]:
-    """x, of each sequence of which the first steps, as many as are given, are turned around."""
+    """x, of each sequence of which the first steps, as many as are given, are reversed."""
     need_kind(n, "iu", 1)
     shape, lengths = n.shape(0), n.shape(1)
     if shape is not None:
@@ -150,20 +150,20 @@ register("TensorScatter", _tensor_scatter_infer, _tensor_scatter_run, traits=PLA
 
 
 def _columns(n: View, image: Sequence[int], block: Sequence[int]) -> tuple[Window, tuple[int, ...]]:
-    """The window and how many places it has along each axis."""
+    """The window and how many positions it has along each axis."""
     if len(image) != len(block) or not image or any(d < 1 for d in image):
         raise n.fail(f"the image has shape {tuple(image)}, the block {tuple(block)}: expected as many sizes, from 1 up")
     place = window(n, block, image)
     if min(n.get("pads") or (0,)) < 0:
-        raise n.fail(f"pads are {n.get('pads')}: expected numbers of at least 0")
+        raise n.fail(f"pads are {n.get('pads')}: expected values of at least 0")
     return place, conv_size(n, image, place)  # type: ignore[return-value]
 
 
 def _col2im_infer(n: View) -> list[Spec]:
-    """x (n, c * block, places): an image (n, c, sizes…), every element being the sum of what the blocks over it hold."""
+    """x (n, c * block, positions): an image (n, c, sizes…), every element being the sum of what the blocks over it hold."""
     x, image, block, dtype = n.shape(0), known(n, 1), known(n, 2), n.spec(0).dtype
     if x is not None and len(x) != 3:
-        raise n.fail(f"x has shape {x}: expected (n, c * block, places)")
+        raise n.fail(f"x has shape {x}: expected (n, c * block, positions)")
     if image is None or block is None:
         lengths = [s[0] for s in (n.shape(1), n.shape(2)) if s is not None and len(s) == 1 and isinstance(s[0], int)]
         return [unknown(lengths[0] + 2 if lengths else None, dtype)]

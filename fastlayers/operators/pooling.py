@@ -165,7 +165,7 @@ def max_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     numbers = np.arange(int(np.prod(first_x.shape[2:]))).reshape(first_x.shape[2:], order=order).astype(np.float64)
     planes = np.broadcast_to(numbers, (1, 1, *numbers.shape))
     at, _, _ = _windows(n, planes if not n.get("x_last", False) else np.moveaxis(planes, 1, -1), -1.0)
-    # Of places inside the image alone: an image may hold nothing but what its padding is.
+    # Of positions inside the image alone: an image may hold nothing but what its padding is.
     inside = np.broadcast_to((kind == 1).reshape(1, 1, *flat.shape[2:]), flat.shape)
     best = (inside & ((flat == y[..., None]) | (flat != flat))).argmax(-1)
     at = np.broadcast_to(at.reshape(1, 1, *flat.shape[2:]), flat.shape)

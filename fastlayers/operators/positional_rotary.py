@@ -1,4 +1,4 @@
-"""RotaryEmbedding: pairs of numbers turned by their positions."""
+"""RotaryEmbedding: pairs of values rotated by their positions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["turned"]
 
 
 def _heads(n: View, rank: int) -> int | None:
-    """How many heads are next to each other; None where they have an axis of their own."""
+    """How many heads are next to each other; None where they have their own axis."""
     if rank == 4:
         return None
     heads = int(n.get("num_heads", 0))
@@ -56,7 +56,7 @@ def _infer(n: View) -> list[Spec]:
 
 
 def turned(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool) -> np.ndarray:
-    """(b, h, t, d) with its pairs turned, in float64; cosines and sines are (t, r) or (b, t, r)."""
+    """(b, h, t, d) with its pairs rotated, in float64; cosines and sines are (t, r) or (b, t, r)."""
     c, s = (t.astype(np.float64) if t.ndim == 2 else t[:, None].astype(np.float64) for t in (cos, sin))
     r = cos.shape[-1]
     first, second = (slice(0, 2 * r, 2), slice(1, 2 * r, 2)) if interleaved else (slice(0, r), slice(r, 2 * r))

@@ -13,7 +13,7 @@ from ..ir.checks import fits, integer, number
 __all__ = ["cosines_and_sines", "encoding", "rotary_rows", "sinusoidal_rows", "whole_rotary"]
 
 _STEP = 512  # tables grow by steps, so that lengths near each other share one
-_KEPT = 1 << 22  # elements of a table that is kept
+_KEPT = 1 << 22  # elements of a table that is retained
 
 
 @functools.lru_cache(maxsize=8)

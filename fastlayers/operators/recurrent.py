@@ -205,7 +205,7 @@ def _lower(n: View, b: Builder) -> Any:
         return False
     batch_first, joined = bool(n.get("layout", 0)), bool(n.get("joined"))
     if batch_first and not joined and d > 1 and any(n.has(i) or n.wants(i - 4) for i in (5, 6)):
-        return False  # states (b, d, h) would have to be turned
+        return False  # states (b, d, h) would have to be transposed
     kind = n.op.lower()
     packed = b.pack(f"{kind}_pack", lambda: _weights(n, n.values, options))
     x, lengths = b.input(0), b.optional(4)

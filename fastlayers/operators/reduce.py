@@ -24,7 +24,7 @@ Arrays = tuple[np.ndarray, ...]
 
 
 def _lowest(dtype: np.dtype[Any], sign: int) -> Any:
-    """What the largest (sign 1) or smallest (-1) of no numbers is."""
+    """What the largest (sign 1) or smallest (-1) of no values is."""
     if dtype.kind == "f":
         return dtype.type(-sign * np.inf)
     if dtype.kind == "b":

@@ -1,4 +1,4 @@
-"""Images read at any places: GridSample, and AffineGrid, which makes such places."""
+"""Images read at any positions: GridSample, and AffineGrid, which makes such positions."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ register("GridSample", _sample_infer, _sample_run, _sample_lower, traits=PLAIN)
 
 
 def _affine_infer(n: View) -> list[Spec]:
-    """theta (n, r, r + 1) and the size (n, c, d1, …, dr) of an image, r being 2 or 3: places (n, d1, …, dr, r)."""
+    """theta (n, r, r + 1) and the size (n, c, d1, …, dr) of an image, r being 2 or 3: positions (n, d1, …, dr, r)."""
     need_kind(n, "f", 0)
     theta, length, size, dtype = n.shape(0), n.shape(1), known(n, 1), n.spec(0).dtype
     axes = _axes(n, theta, length)

@@ -1,4 +1,4 @@
-"""Operators on lists of arrays and on what may be None. They run in Python, between the native stretches of a program: lists have
+"""Operators on lists of arrays and on what may be None. They run in Python, between the native segments of a program: lists have
 no place in an arena, and nothing of them is computed.
 
 ``SEQUENCES[op](n, *values)`` takes arrays, lists and None (also for what was left out) and returns a tuple of them. Lists are

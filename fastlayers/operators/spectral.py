@@ -114,7 +114,7 @@ def _dft_run(n: View, x: np.ndarray, length: np.ndarray | None = None, axis: np.
 
 
 def _norm(n: View) -> Any:
-    """What results are divided by; an attribute of our own, whose default is ONNX's rule."""
+    """What results are divided by; our own attribute, whose default is ONNX's rule."""
     norm = n.get("norm", "backward")
     if norm not in NORMS:
         raise n.fail(f"norm is {norm!r}: expected one of {', '.join(NORMS)}")
@@ -127,7 +127,7 @@ def _points(n: View, shape: tuple[int, ...], at: int, length: int | None) -> int
     if length is None and n.get("inverse", 0) and n.get("onesided", 0):
         count = 2 * (count - 1)
     if count < 1:
-        raise n.fail(f"x has shape {shape}: expected numbers on axis {at}")
+        raise n.fail(f"x has shape {shape}: expected values along axis {at}")
     return count
 
 

@@ -2,7 +2,7 @@
 
 A state that has not begun is a scalar; what it stands for is known once the sizes of x are, so nothing must be told beforehand.
 
-- ``StreamWindow(x, state) -> window, rest, count``: x after what was kept, or after `before` numbers `fill` if nothing was,
+- ``StreamWindow(x, state) -> window, rest, count``: x after what was retained, or after `before` values `fill` if nothing was,
   along `axis`. Windows of `reach` positions with a `step` that fit into it will be read; `rest` is what later ones need. `window`
   is filled up so that `least` (1) fit into it at least. `count` has as many elements as windows that fit otherwise, all 0.
 - ``StreamCut(y, count)``: the first positions of y along `axis`, as many as count has elements. ``StreamFill(y, count)``: one
@@ -43,7 +43,7 @@ def _plan(n: View) -> _Plan:
     x, state, axis = n.sizes(0), n.sizes(1), n.get("axis")
     reach, step = n.get("reach"), n.get("step")
     if state and (len(state) != len(x) or (*state[:axis], *state[axis + 1 :]) != (*x[:axis], *x[axis + 1 :])):
-        raise n.fail(f"x has shape {x}, the state {state}: expected the same sizes, those along axis {axis} apart")
+        raise n.fail(f"x has shape {x}, the state {state}: expected the same sizes but along axis {axis}")
     if reach < 1 or step < 1 or n.get("before") < 0 or max(reach, step, n.get("before"), abs(n.get("least", 1))) > _LARGEST:
         raise n.fail(f"reach is {reach}, step {step}, before {n.get('before')}: expected sizes, the first two from 1 up")
     before = state[axis] if state else n.get("before")

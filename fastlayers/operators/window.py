@@ -20,7 +20,7 @@ from ._base import View
 __all__ = ["Window", "check_padding", "check_work", "conv_size", "three", "three_pads", "window"]
 
 _LARGEST = (1 << 31) - 1  # of any number that says how windows are
-# Positions of padding, and values that a window reads, that nobody minds; and how many times what is really there they may be
+# Positions of padding, and values that a window reads, that nothing minds; and how many times what is really there they may be
 # beyond: more than honest windows have, which overlap and reach over an edge, but are in an image.
 _FREE_POSITIONS, _MOST_PADDING = 1 << 20, 64
 _FREE_WORK, _MOST_OVERLAP = 1 << 34, 1 << 14

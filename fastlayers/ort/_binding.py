@@ -130,7 +130,7 @@ class SessionIOBinding:
         return OrtValueVector(self._results[name] for name in self._targets if name in self._results)
 
     def copy_outputs_to_cpu(self) -> list[Any]:
-        """The outputs of the last run as arrays of their own."""
+        """The outputs of the last run as their own arrays."""
         return [np.array(value._data) if value.is_tensor() else value._data for value in self.get_outputs()]
 
     def clear_binding_inputs(self) -> None:
@@ -224,7 +224,7 @@ class IOBinding:
         return self._iobinding.get_outputs()
 
     def copy_outputs_to_cpu(self) -> list[Any]:
-        """The outputs of the last run as arrays of their own."""
+        """The outputs of the last run as their own arrays."""
         return self._iobinding.copy_outputs_to_cpu()
 
     def clear_binding_inputs(self) -> None:

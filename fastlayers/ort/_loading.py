@@ -123,7 +123,7 @@ def _parsed(source: str | bytes) -> Any:
 
 
 def _unsupported(where: str, text: str, model: Any) -> OrtError:
-    """Is it an operator that nobody knows, one of another domain, or one of ONNX that is not here?"""
+    """Is it an unknown operator, one of another domain, or one of ONNX that is not here?"""
     from ..formats.onnx.schema import schemas
 
     functions = {(f.domain, f.name) for f in model.functions}

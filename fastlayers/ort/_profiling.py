@@ -77,7 +77,7 @@ class Profiler:
         self._nodes(report, given, begin)
 
     def _nodes(self, report: Report, given: list[Any], begin: int) -> None:
-        # By the stretch and the number of a value: a plan's first are its inputs. Weights' are not told.
+        # By the segment and the number of a value: a plan's first are its inputs. Weights' are not told.
         shapes: dict[tuple[int, int], dict[str, list[int]]] = {}
         if not report.staged:
             shapes = {(0, i): {type_of(array)[7:-1]: list(array.shape)} for i, array in enumerate(given)}

@@ -196,7 +196,7 @@ class OrtValue:
         """A tensor in the memory of the array, or in a copy if that is not C-contiguous.
 
         Raises:
-            OrtRuntimeError: it is no array of numbers, or the device is not the processor.
+            OrtRuntimeError: it is no array of values, or the device is not the processor.
         """
         _here(device_type if isinstance(device_type, str) else "cpu", device_id, vendor_id)
         if not isinstance(numpy_obj, np.ndarray) or numpy_obj.dtype.name not in NUMBERS or numpy_obj.dtype.kind == "O":

@@ -57,7 +57,7 @@ class Net(Values):
         return None if at is None else self.nodes[at]
 
     def single(self, name: str | None) -> Node | None:
-        """The one node that reads a value which nobody else needs; None if there are others or none."""
+        """The one node that reads a value which nothing else needs; None if there are others or none."""
         if name is None or name in self.kept:
             return None
         readers = self.readers.get(name, [])
@@ -137,7 +137,7 @@ class Net(Values):
     # ---- result -----------------------------------------------------------------------------------------------------
 
     def graph(self) -> Graph:
-        """What is left, without nodes and constants that nobody needs."""
+        """What is left, without nodes and constants that nothing needs."""
         nodes, names = needed(self.nodes, self.kept)
         graph, constants = self.source, {name: array for name, array in self.constants.items() if name in names}
         return Graph(graph.inputs, graph.outputs, nodes, constants, graph.values)

@@ -33,6 +33,6 @@ def apply(net: Net) -> None:
 def _taken(net: Net, node: Node) -> bool:
     """Whether the operation runs in a kernel: in float32, and with fixed weights where it has weights."""
     weights = net.traits(node).weights
-    # Weights are what the operator wants: those of Affine are kept in float64.
+    # Weights are what the operator wants: those of Affine are retained in float64.
     given = [(i, name) for i, name in enumerate(node.inputs) if name is not None]
     return all(net.value(name) is not None if i in weights else net.is_float32(name) for i, name in given)

@@ -5,7 +5,7 @@ MatMul(Softmax(Add(Mul(MatMul(q, Transpose(k)), s), mask)), v)        ScaledAtte
 p = Softmax(...), MatMul(Where(IsNaN(p), 0, p), v)                    ScaledAttention(..., empty=2)
 
 The scale may be a Mul or a Div, may stand on q or k as well, and may be missing; so may the mask, which must be added. Keys may
-be turned with all axes before the last two made one: Reshape(Transpose(Reshape(k))), as torch.onnx writes it. A query all of
+be transposed with all axes before the last two made one: Reshape(Transpose(Reshape(k))), as torch.onnx writes it. A query all of
 whose keys are masked with -inf gives NaN, as the products would, or, where the graph puts 0 in place of NaN, a sum of weights
 of 0.
 """

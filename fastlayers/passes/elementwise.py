@@ -1,4 +1,4 @@
-"""Elementwise operators whose results nobody else needs go into the one that reads them, and one step passes over memory once.
+"""Elementwise operators whose results nothing else needs go into the one that reads them, and one step passes over memory once.
 
 before                                          after
 y = Mul(x, Add(Tanh(Mul(x, a)), b))             y = Elementwise(x, a, b), body: the nodes before

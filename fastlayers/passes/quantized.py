@@ -5,13 +5,13 @@ Q(Relu(Conv(D(x), D(w), D(b))))                   QLinearConv(x, w, b), limited 
 Q(MatMul(D(x), D(w))), Q(Gemm(...))               QLinearMatMul, QGemm
 MatMul(D(x), D(w)), Gemm(...)                     MatMulIntegerToFloat
 Q(Add(D(a), D(b))), Mul, pools, Softmax, Concat   QLinearAdd, ...
-Q(f(D(x))) of single numbers, Q(D(x))             ByteTable: what comes out for each of the 256 bytes
+Q(f(D(x))) of single values, Q(D(x))             ByteTable: what comes out for each of the 256 bytes
 Q(MaxPool(D(x))), Transpose, Reshape, ...         the same of bytes, then a table if scales differ
 Mul(Cast(MatMulInteger(a, b)), Mul(s, t))         MatMulIntegerToFloat(a, b, s, t)
 
 Tables and what moves bytes give the same values as before. Sums of products do not: they become exact sums of integers that are
 rounded once, as QLinearConv and its kin are defined and as ONNX Runtime computes such graphs, while float32 sums of the same
-numbers have errors of their own. A bias in other steps than x's times w's is rounded to those. The pass is left out under
+numbers have their own errors. A bias in other steps than x's times w's is rounded to those. The pass is left out under
 precision="strict".
 """
 
@@ -74,7 +74,7 @@ class _Change:
             return None
         if scale.size != 1 and not channels:
             return None
-        if not (np.isfinite(scale) & (scale > 0)).all():  # order is kept, and steps can be divided by
+        if not (np.isfinite(scale) & (scale > 0)).all():  # order is preserved, and steps can be divided by
             return None
         if zero is None or zero_name is None:
             zero = np.zeros(scale.shape, spec.dtype)

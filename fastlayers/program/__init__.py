@@ -2,7 +2,7 @@
 
 ``builder`` is what operators are lowered with, ``binder`` walks a graph with sizes known, ``arena`` places intermediate results,
 ``program`` keeps packed weights and bindings, ``plain`` and ``kernels.aot.run`` execute. ``stages`` runs what no sizes settle:
-stretches as programs, and loops, branches, lists and single nodes (``interpret``) between them.
+segments as programs, and loops, branches, lists and single nodes (``interpret``) between them.
 """
 
 from .program import Program

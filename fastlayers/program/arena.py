@@ -1,5 +1,5 @@
 """One block of memory for everything that lives within a run: each buffer gets an offset, and those that never live at once
-share places.
+share memory.
 """
 
 from __future__ import annotations

@@ -289,7 +289,7 @@ class _Binder:
         return self.trace(fresh)
 
     def effects(self, record: Record) -> bool:
-        """Does to buffers what a record that is kept has done; False if another one has been there."""
+        """Does to buffers what a record that is retained has done; False if another one has been there."""
         for part, whole, offset in record.effects:
             if part.number in self.builder.parents:
                 return False
@@ -314,7 +314,7 @@ class _Binder:
             raise Interpret(f"{view.where}: reads or gives strings")
         for spec, number in zip(results, outs, strict=False):
             if number >= 0 and not spec.static:
-                raise Interpret(f"{view.where}: its result's size depends on numbers")
+                raise Interpret(f"{view.where}: its output shape depends on input values")
         nbytes = result_bytes(view, results, self.most)
         for number, spec in zip(outs, results, strict=False):
             if number >= 0:
@@ -326,7 +326,7 @@ class _Binder:
             arrays = run_operator(node, view, view.values, results)
             for number, array, spec in zip(outs, arrays, results, strict=False):
                 if number >= 0:
-                    # A copy: what is known may be kept for as long as the model lives, and a view would keep more.
+                    # A copy: what is known may be retained for as long as the model lives, and a view would keep more.
                     known[number], fixed[number] = np.array(array, spec.dtype, order="C"), whatever
             self.records[at] = None
             return

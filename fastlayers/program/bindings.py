@@ -156,7 +156,7 @@ class Bindings:
         return len(self._found)
 
     def values(self) -> list[Binding]:
-        """All that are kept."""
+        """All that are retained."""
         return list(self._found.values())
 
     @property
@@ -205,7 +205,7 @@ def _last_use(binding: Binding) -> int:
 
 
 def fresh(results: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-    """The results as arrays, and lists of arrays, that nobody else holds."""
+    """The results as arrays, and lists of arrays, that nothing else holds."""
     held = {id(array) for value in inputs for array in (value if isinstance(value, list) else [value])}
 
     def own(value: Any) -> Any:

@@ -44,7 +44,7 @@ class Body:
 
     @property
     def forms(self) -> list[Form]:
-        """Those that are kept, the one that was made last at the end."""
+        """Those that are retained, the one that was made last at the end."""
         return list(self._forms.values())
 
     def form(self, kinds: tuple[Kind, ...]) -> Form:
@@ -95,7 +95,7 @@ def kind_of_spec(spec: Spec) -> Kind:
 
 
 def _needed(graph: Graph) -> Graph:
-    """The graph without nodes whose results nobody reads."""
+    """The graph without nodes whose results nothing reads."""
     nodes, _ = needed(graph.nodes, (v.name for v in graph.outputs))
     return Graph(graph.inputs, graph.outputs, nodes, graph.constants, graph.values)
 

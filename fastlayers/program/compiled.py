@@ -14,7 +14,7 @@ from .trace import Record, Trace
 __all__ = ["Chunks", "bound", "native"]
 
 MOST_OPERANDS = 16  # of a compiled step
-USERS_WORK = 2e6  # nobody knows what a user's function costs: enough for the GIL to be given up
+USERS_WORK = 2e6  # what a user's function costs is unknown: enough for the GIL to be given up
 _FIRST = 2  # spaces of kernels.aot.run: arena, constants, then inputs and outputs
 _INTO, _OVER, _OUTPUT = range(3)  # links of kernels.aot._plan
 

@@ -35,7 +35,7 @@ class Merged(NamedTuple):
 
 
 def merged(calls: Sequence[AnyCall], works: Callable[[Call], float]) -> Merged | None:
-    """All of the calls as one step; None if they cannot be. The last one makes the result, the others values that nobody else
+    """All of the calls as one step; None if they cannot be. The last one makes the result, the others values that nothing else
     reads. `works`: what a call costs alone.
     """
     last = calls[-1] if 1 < len(calls) <= MOST_OPERATIONS else None

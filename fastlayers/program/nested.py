@@ -1,7 +1,7 @@
-"""Branches, loops and scans as steps of a bound program: where no size depends on what is chosen, or on what a round makes.
+"""Branches, loops and scans as steps of a bound program: where no size depends on what is chosen, or on what an iteration makes.
 
 Every body is bound for the sizes that it gets, and its program is run over memory that is laid out with all other memory. What
-does not fit (results of other sizes in the other branch, a state that grows, results of an unknown number of rounds, steps in
+does not fit (results of other sizes in the other branch, a state that grows, results of an unknown number of iterations, steps in
 NumPy) runs in stages.
 """
 
@@ -34,7 +34,7 @@ _BYTES = np.dtype(np.uint8)
 
 
 class Nested:
-    """A branch or a loop: a node that reads what its bodies read, and what binds it (called anew for every binding)."""
+    """A branch or a loop: a node that reads what its bodies read, and what binds it (called again for every binding)."""
 
     def __init__(self, node: Node, bodies: dict[str, Body]) -> None:
         self.bodies = bodies
@@ -163,11 +163,11 @@ class _Branch(_Lowered):
 
 
 class _Rounds(_Lowered):
-    """What is the same of loops and scans: `head` (number of rounds, condition), states, and what else there is."""
+    """What is the same of loops and scans: `head` (number of iterations, condition), states, and what else there is."""
 
     made: _Bound
     carried: int
-    settled: int  # how many rounds there are, or -1
+    settled: int  # how many iterations there are, or -1
 
     def check(self, n: View, before: Sequence[Spec], after: Sequence[Spec], operands: int) -> None:
         """Raises unless the states stay what they are."""
@@ -202,12 +202,12 @@ class _Loop(_Rounds):
     op = "Loop"
 
     def infer(self, n: View) -> list[Spec]:
-        """What is handed from round to round, and what grows with them."""
+        """What is passed from iteration to iteration, and what grows with them."""
         count, going, *carried = (*n.inputs[: self.of.explicit], None, None)[: max(self.of.explicit, 2)]
         if (count is not None and not (_one(count, "i") and count.dtype.itemsize in (4, 8))) or (
             going is not None and not _one(going, "b")
         ):
-            raise Interpret(f"{n.where}: its number of rounds or its condition is no single number")
+            raise Interpret(f"{n.where}: its number of iterations or its condition is not a single value")
         _settled(n, carried)
         specs, values = self.around(n)
         (body,) = self.of.bodies.values()
@@ -225,14 +225,14 @@ class _Loop(_Rounds):
         return self.shapes
 
     def _count(self, n: View) -> int:
-        """How many rounds there will be, whatever the body computes."""
+        """How many iterations there will be, whatever the body computes."""
         going = n.values[1] if self.of.explicit > 1 else None
         starts = self.of.explicit < 2 or n.inputs[1] is None or (going is not None and bool(going.reshape(-1)[0]))
         source, constant, _ = self.made.gives[0]
         stays = source == 1 or (constant is not None and bool(constant.reshape(-1)[0]))
         count = n.values[0] if self.of.explicit else None
         if count is None or not starts or not stays:
-            raise Interpret(f"{n.where}: nobody knows how many rounds there will be, with which its results grow")
+            raise Interpret(f"{n.where}: its results grow with an unknown number of iterations")
         return max(int(count.reshape(-1)[0]), 0)
 
     def lower(self, n: View, builder: Builder) -> None:
@@ -249,7 +249,7 @@ class _Scan(_Rounds):
     op = "Scan"
 
     def infer(self, n: View) -> list[Spec]:
-        """The last states, and what grows with the rounds."""
+        """The last states, and what grows with the iterations."""
         explicit, scanned = self.of.explicit, n.get("num_scan_inputs")
         self.carried = explicit - scanned
         given = n.inputs[:explicit]

@@ -22,7 +22,7 @@ __all__ = ["Runner", "feed", "is_on_device"]
 
 KEPT = 4  # arenas with their views, of different sizes of inputs or streams, that a program keeps
 _ENTRIES: dict[str, Kernel] = {kernel.name: kernel for kernel in KERNELS}
-# What a step takes; the refs among it with their places.
+# What a step takes; the refs among it with their positions.
 _Later = list[tuple[int, Ref]]
 
 
@@ -82,7 +82,7 @@ class _Frame:
                 arguments[i] = Array(whole.block, whole.offset + offset + ref.offset, ref.shape, ref.dtype)
             function(*arguments)
             for i, _ in later:
-                arguments[i] = None  # nobody's memory is kept
+                arguments[i] = None  # no memory of a caller is retained
 
 
 def _through_host(function: Callable[..., Any], entry: Kernel) -> Callable[..., None]:

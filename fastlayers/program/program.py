@@ -124,7 +124,7 @@ class Program:
             key = (*[(a.shape, a.dtype.char) for a in inputs], *[v.tobytes() for v in values if v is not None])
         found = self._bindings.get(key)
         if found is None:
-            # Outside of any lock, which known sizes would wait for; two threads may do it at once, and one result is kept.
+            # Outside of any lock, which known sizes would wait for; two threads may do it at once, and one result is retained.
             found = self.bind([Spec(a.shape, a.dtype) for a in inputs], values)
             self._bindings.add(key, found)
             if found.bound is not None and isinstance(key, bytes):
@@ -132,7 +132,7 @@ class Program:
         return found.of(self)
 
     def bind(self, specs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Binding:
-        """A new binding, which is not kept."""
+        """A new binding, which is not retained."""
         variant, between = self.variant, dispatch.give_way()
         with variant.bound(), counted(self.most):
             traces = self._traces
@@ -214,7 +214,7 @@ class Program:
 
     @property
     def stages(self) -> Stages:
-        """The graph in stretches."""
+        """The graph in segments."""
         with self.lock:
             if self._stages is None:
                 from .stages import Stages  # most networks have none
@@ -297,7 +297,7 @@ class Program:
         return Graph(graph.inputs, graph.outputs, tuple(nodes), graph.constants, graph.values)
 
     def pack(self, key: Any, kernel: str, arguments: Callable[[], tuple[Any, ...]]) -> Any:
-        """Packed weights, made once for a key; with None made again and not kept."""
+        """Packed weights, made once for a key; with None made again and not retained."""
         if key is None:
             return self.variant.kernels[kernel](*[_prepared(argument) for argument in arguments()])
         found = self._packed.get(key)
@@ -317,7 +317,7 @@ class Program:
             return found
 
     def held(self) -> tuple[int, int]:
-        """Bytes of packed weights, and of what is kept for sets of sizes, for `fastlayers.memory`."""
+        """Bytes of packed weights, and of what is retained for sets of sizes, for `fastlayers.memory`."""
         packed = list(self._packed.values())
         return sum(_bytes_of(p) for p in packed), self._bindings.nbytes + (0 if self._stages is None else self._stages.nbytes)
 

@@ -1,7 +1,7 @@
-"""Runs a graph that no sizes can settle: stretches of nodes as programs of their own, and single nodes between them.
+"""Runs a graph that no sizes can settle: segments of nodes as their own programs, and single nodes between them.
 
-A *cut* is a node that runs alone: it has graphs of its own, works on lists, or its result's size depends on numbers. Cuts of the
-last sort are found when a stretch is bound, and then known for good. What is between two cuts is bound to the sizes that are
+A *cut* is a node that runs alone: it has its own graphs, works on lists, or its result's size depends on values. Cuts of the
+last sort are found when a segment is bound, and then known for good. What is between two cuts is bound to the sizes that are
 there by then, and cached by them; it runs as any program does, with the packed weights of the whole. The graphs of Loop, Scan and
 branches are programs too, each with the constants that it reads of the graphs around it, made once for inputs of its ranks.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Stages"]
 
-# Where so many cuts are found only when stretches are bound, stretches have so many nodes at most: each attempt costs as many.
+# Where so many cuts are found only when segments are bound, segments have so many nodes at most: each attempt costs as many.
 MANY, SHORT = 64, 256
 
 
@@ -42,11 +42,11 @@ class _Part(NamedTuple):
     stop: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    done: tuple[str, ...]  # values that nobody needs afterwards
+    done: tuple[str, ...]  # values that nothing needs afterwards
 
 
 class Stages:
-    """A program's graph in stretches. May be used from any number of threads at once."""
+    """A program's graph in segments. May be used from any number of threads at once."""
 
     def __init__(self, program: Program) -> None:
         self._program = weakref.ref(program)  # which has these stages
@@ -65,7 +65,7 @@ class Stages:
 
     @property
     def nbytes(self) -> int:
-        """What the bindings of the stretches take, about."""
+        """What the bindings of the segments take, about."""
         return sum(part.program._bindings.nbytes for part in list(self._parts.values()))
 
     @property
@@ -100,7 +100,7 @@ class Stages:
     def _value(self, env: Mapping[str, Anything], name: str) -> Anything:
         return env[name] if name in env else self.graph.constants[name]
 
-    # ---- a stretch --------------------------------------------------------------------------------------------------
+    # ---- a segment --------------------------------------------------------------------------------------------------
 
     def _stretch(self, at: int, env: dict[str, Anything], meter: Meter, threads: int) -> int:
         """Runs the nodes from `at` to the next cut; returns where that is, or `at` if a new cut was found on the way."""
@@ -139,7 +139,7 @@ class Stages:
         return [name for name in names if name not in made and name not in self.graph.constants]
 
     def _part(self, at: int, env: Mapping[str, Anything]) -> _Part | None:
-        """The stretch from `at` on; None if a cut had to be made before."""
+        """The segment from `at` on; None if a cut had to be made before."""
         with self.program.lock:
             graph = self.graph
             after = bisect_right(self._order, at)

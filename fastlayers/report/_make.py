@@ -114,7 +114,7 @@ def _rows(plan: Plan, away: Collection[str] = (), depth: int = 0, rounds: int = 
 
 
 def _bodies(plan: Plan, step: Step) -> list[tuple[Binding, int]]:
-    """The bindings of a step's bodies, and how often each runs (0: nobody knows)."""
+    """The bindings of a step's bodies, and how often each runs (0: unknown)."""
     calls = [plan.calls[i] for i in step.calls]
     return [
         (inner, often) for call in calls if isinstance(call, NestedCall) for inner, _, often in call.bodies if inner is not None

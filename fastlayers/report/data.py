@@ -29,7 +29,7 @@ class StepReport(NamedTuple):
         step: operator, name of its result, shape, dtype, parameters, multiply-adds, bytes, and the kernels that run it.
         depth: in how many bodies of loops and branches it is.
         rounds: how often it runs in one run of the network; 0 if that is not known, as it is of what was not run.
-        stretch: the number of the program that it is part of: of a network that runs in stages there are several.
+        segment: the number of the program that it is part of: of a network that runs in stages there are several.
         seconds: times of single executions, one a run; none if it was not measured.
         begins: when each of these began, in seconds since its run did.
     """

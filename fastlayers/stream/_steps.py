@@ -140,7 +140,7 @@ def _lrn(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 def _recurrent(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    """LSTM, GRU and RNN: h, and c, are handed on."""
+    """LSTM, GRU and RNN: h, and c, are passed on."""
     time, get = _only_first(rw, node, kinds), node.attributes.get
     layout, joined = int(get("layout", 0)), bool(get("joined", False))
     if time.axis != layout:
@@ -174,7 +174,7 @@ def _recurrent(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind
 
 
 def _cumsum(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    """The sum so far is handed on."""
+    """The sum so far is passed on."""
     time, axes = _only_first(rw, node, kinds), rw.value(node.inputs[1])
     rank = rw.rank_of(node, node.inputs[0])
     if axes is None or int(axes.reshape(-1)[0]) % rank != time.axis:

@@ -38,7 +38,7 @@ def _pool(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 def _slid(rw: Rewriter, node: Node, kinds: Sequence[Kind], kernel: tuple[int, ...], fill: float) -> Sequence[Kind]:
     time, get = rw.together(node, kinds[0]), node.attributes.get
-    if time.axis == 0:  # every step is an image of its own
+    if time.axis == 0:  # every step is its own image
         together = rw.together(node, *kinds)
         for name, kind in zip(node.inputs[3:], kinds[3:], strict=True):
             if name and (kind.axis != 0 if isinstance(kind, Time) else (rw.shape(name) or (None,))[0] != 1):

@@ -89,7 +89,7 @@ class Rewriter(GraphBuilder):
         return self.constant(np.array(values, np.int64).reshape(-1), hint)
 
     def rank_of(self, node: Node, name: str | None) -> int:
-        """The number of axes of a value; the node is refused if nobody knows."""
+        """The number of axes of a value; the node is refused if it is unknown."""
         rank = self.rank(name)
         if rank is None:
             self.refuse(node, f"reads {name!r}, of which it is not known how many axes it has")
@@ -101,7 +101,7 @@ class Rewriter(GraphBuilder):
         return spec.shape[time.axis] if spec is not None and spec.shape is not None else None
 
     def dtype_of(self, node: Node, name: str | None) -> np.dtype[Any]:
-        """The dtype of a value; the node is refused if nobody knows."""
+        """The dtype of a value; the node is refused if it is unknown."""
         dtype = self.dtype(name)
         if dtype == UNTOLD:
             self.refuse(node, f"reads {name!r}, of which the dtype is not known")

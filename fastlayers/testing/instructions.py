@@ -1,4 +1,4 @@
-"""How many instructions a call of a model takes, counted by valgrind in a process of its own."""
+"""How many instructions a call of a model takes, counted by valgrind in its own process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stopwatch: contestants take turns in short bursts, so what else the machine does meets all of them alike."""
+"""A stopwatch: contestants alternate in short bursts, so what else the machine does meets all of them alike."""
 
 from __future__ import annotations
 

@@ -349,9 +349,9 @@ BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
     "many packed dimensions": (ob.packed(1, [1 << 62] * 100_000) + field(2, 1), UnsupportedError, "more than 32 dimensions"),
     "many dimensions": (tensor_raw((1 << 62,) * 50_000), UnsupportedError, "more than 32 dimensions"),
     "bool of 2": (tensor_raw((2,), 9, field(9, b"\1\2")), FormatError, "bool elements other than 0 and 1"),
-    "bool number 2": (tensor_raw((1,), 9, packed(5, [2])), FormatError, "numbers beyond 0 to 1, the range of BOOL"),
-    "int8 out of range": (tensor_raw((1,), 3, packed(5, [256])), FormatError, "numbers beyond -128 to 255, the range of INT8"),
-    "int8 below": (tensor_raw((1,), 3, packed(5, [-129])), FormatError, "numbers beyond -128 to 255"),
+    "bool number 2": (tensor_raw((1,), 9, packed(5, [2])), FormatError, "values beyond 0 to 1, the range of BOOL"),
+    "int8 out of range": (tensor_raw((1,), 3, packed(5, [256])), FormatError, "values beyond -128 to 255, the range of INT8"),
+    "int8 below": (tensor_raw((1,), 3, packed(5, [-129])), FormatError, "values beyond -128 to 255"),
     "float16 out of range": (
         tensor_raw((1,), 10, packed(5, [65536])),
         FormatError,

@@ -53,7 +53,7 @@ CHANGES: dict[str, tuple[Callable[[Any, int], Any], type[Exception], str]] = {
         fl.FormatError, "broken",
     ),
     "an unknown kind": (lambda g, at: g["inputs"][0].append("heap"), fl.FormatError, "of an unknown kind"),
-    "no end": (lambda g, at: g["nodes"][at][1].__setitem__(0, None), fl.LimitError, "takes more than 50 rounds"),
+    "no end": (lambda g, at: g["nodes"][at][1].__setitem__(0, None), fl.LimitError, "takes more than 50 iterations"),
 }  # fmt: skip
 
 

@@ -124,7 +124,7 @@ CALLS: dict[str, tuple[Any, Call, type[Exception], str]] = {
         x3,
         lambda x: F.conv1d(x, w1, padding="full"),
         fl.ShapeError,
-        "conv1d: padding is 'full': expected 'same', 'valid', 'causal' or numbers",
+        "conv1d: padding is 'full': expected 'same', 'valid', 'causal' or integers",
     ),
     "conv padding pairs": (
         x4,

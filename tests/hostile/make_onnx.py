@@ -159,7 +159,7 @@ TENSORS: dict[str, tuple[object, Refusal | None, str]] = {
     "too many int64_data, each in a field": (lambda: w((8,), repeated(7, [0] * 9), type_=7), F, "has 9 values"),
     "a packed number of 11 bytes": (lambda: w((100,), field(7, bytes(99) + b"\xff" * 10 + b"\1"), type_=7), F, "64 bits"),
     "a packed number that is cut off": (lambda: w((100,), field(7, bytes(99) + b"\xff"), type_=7), F, "is cut off"),
-    "int32_data beyond its type": (lambda: w((1,), ob.packed(5, [300]), type_=3), F, "numbers beyond"),
+    "int32_data beyond its type": (lambda: w((1,), ob.packed(5, [300]), type_=3), F, "values beyond"),
     "a bool of 2": (lambda: w((1,), ob.packed(5, [2]), type_=9), F, "beyond 0 to 1"),
     "a negative size": (lambda: w((-8,), EIGHT), F, "expected sizes from 0 up"),
     "two negative sizes": (lambda: w((-2, -4), EIGHT), F, "expected sizes from 0 up"),

@@ -123,7 +123,7 @@ def test_loop_in_loop_reads_values_of_both(variant: str) -> None:
 
 def test_rounds_are_limited() -> None:
     endless = loop([node("Identity", ["v0"], ["v0_out"])], 1, count="", cond="go")
-    with pytest.raises(LimitError, match=r"Loop \(y0\): its loop, with all others of this run, takes more than 10 rounds"):
+    with pytest.raises(LimitError, match=r"Loop \(y0\): its loop, with all others of this run, takes more than 10 iterations"):
         run(endless, YES, X, meter=Meter(10))
     run(loop([node("Identity", ["v0"], ["v0_out"])], 1), i64(10), X, meter=Meter(10))
 
@@ -155,7 +155,7 @@ def test_a_result_that_grows_must_grow_evenly() -> None:
 def test_conditions_must_be_one_boolean() -> None:
     with pytest.raises(ShapeError, match=r"its condition after a round has shape \(5, 4\)"):
         run(loop([node("Identity", ["v0"], ["v0_out"]), node("Cast", ["v0"], ["c_out"], to=9)], 1), i64(2), X)
-    with pytest.raises(ShapeError, match="number of rounds is no single integer"):
+    with pytest.raises(ShapeError, match="number of iterations is not a single integer"):
         run(loop([node("Identity", ["v0"], ["v0_out"])], 1), X, X)
 
 
@@ -288,7 +288,7 @@ def test_bodies_with_other_counts_are_refused() -> None:
         to_graph(model(graph([node("Loop", ["m"], ["y"], body=body)], [info("m")], ["y"]), 17))
     with pytest.raises(FormatError, match=r"Scan \(y0\): num_scan_inputs is 3: expected 1 to 2"):
         to_graph(model(_with(scan(1, 1, SUM, 1), num_scan_inputs=3), 17))
-    with pytest.raises(FormatError, match="a value that its first round needs is left out"):
+    with pytest.raises(FormatError, match="a value that its first iteration needs is left out"):
         to_graph(model(graph([node("Loop", ["m", "", "", "x"], ["y"], body=few)], [info("m"), info("x")], ["y"]), 17))
 
 

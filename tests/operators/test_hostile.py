@@ -97,7 +97,7 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], type[Error], str]] = [
     ("DFT", [X[0, :, :, :2], i64(0)], {}, ShapeError, "dft_length is 0"),
     ("DFT", [X[0, :, :, :2], None, i64(2)], {}, ShapeError, "another than the last"),
     ("DFT", [X[0, :, :, :2]], {"onesided": 1}, ShapeError, "takes real values"),
-    ("DFT", [X[0, :, :0, :2]], {}, ShapeError, "expected numbers on axis 1"),
+    ("DFT", [X[0, :, :0, :2]], {}, ShapeError, "expected values along axis 1"),
     ("DFT", [X[0, :, :, :2], i64(1 << 62)], {}, LimitError, "dft_length"),
     ("STFT", [F, i64(1)], {}, ShapeError, "neither a window nor a frame_length"),
     ("STFT", [F, i64(0), None, i64(2)], {}, ShapeError, "frame_step is 0"),

@@ -201,5 +201,5 @@ def test_a_list_that_a_loop_fills_is_limited(monkeypatch: pytest.MonkeyPatch) ->
     same(program.evaluate([i64(3), A], Meter())[0], [A, A, A])
     monkeypatch.setattr(control, "MOST_BYTES", 3 * A.nbytes)
     program.evaluate([i64(3), A], Meter())
-    with pytest.raises(fl.LimitError, match=r"SequenceInsert \(s2\): what its rounds have made takes more than 144 bytes"):
+    with pytest.raises(fl.LimitError, match=r"SequenceInsert \(s2\): what its iterations have made takes more than 144 bytes"):
         program.evaluate([i64(4), A], Meter())

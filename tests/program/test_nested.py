@@ -211,7 +211,7 @@ def test_rounds_are_counted_over_all_loops() -> None:
     made, _ = nest()
     x = {"x": np.full(5, 3.0, np.float32)}
     Model(made, Options(rounds=50)).run({**x, "m": i64(4)})
-    with pytest.raises(fl.LimitError, match=r"Loop \(y\): its loop, with all others of this run, takes more than 12 rounds"):
+    with pytest.raises(fl.LimitError, match=r"Loop \(y\): its loop, with all others of this run, takes more than 12 iterations"):
         Model(made, Options(rounds=12)).run({**x, "m": i64(4)})
 
 
@@ -224,7 +224,7 @@ def test_rounds_of_parts_count_with_those_of_stages() -> None:
     given = {"x": normal(5), "m": i64(6)}
     model = Model(made, Options(rounds=42))  # 6 and 6 times 6
     assert model.run(given)["z"].shape == (6, 1) and model._main.binding(list(given.values())).staged
-    with pytest.raises(fl.LimitError, match="takes more than 41 rounds"):
+    with pytest.raises(fl.LimitError, match="takes more than 41 iterations"):
         Model(made, Options(rounds=41)).run(given)
 
 
@@ -283,7 +283,7 @@ def test_rounds_of_a_model_that_runs_within_do_not_count() -> None:
         steps = [node("a = Loop(m, -, x)", body=inner), node("b = ::Within(a)"), node("y = Loop(m, -, b)", body=inner)]
         given = {"x": normal(5), "m": i64(6)}
         assert loops(steps, 12).run(given)["y"].shape == (5,)
-        with pytest.raises(fl.LimitError, match="takes more than 11 rounds"):
+        with pytest.raises(fl.LimitError, match="takes more than 11 iterations"):
             loops(steps, 11).run(given)
     finally:
         forget("Within")

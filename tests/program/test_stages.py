@@ -172,7 +172,7 @@ def test_what_a_body_reads_keeps_its_name_when_values_are_folded() -> None:
 
 def test_rounds_are_an_argument_of_load(tmp_path) -> None:  # type: ignore[no-untyped-def]
     Model(decoder()).save(tmp_path / "m.safetensors")
-    with pytest.raises(fl.LimitError, match="takes more than 3 rounds: pass a larger max_rounds to load"):
+    with pytest.raises(fl.LimitError, match="takes more than 3 iterations: pass a larger max_rounds to load"):
         fl.load(tmp_path / "m.safetensors", max_rounds=3)(normal(1, 8), np.array(4))
     np.testing.assert_allclose(
         fl.load(tmp_path / "m.safetensors", max_rounds=4)(normal(1, 8), np.array(4))[0], decoded(normal(1, 8), 4)[0], atol=1e-5

@@ -47,7 +47,7 @@ def swapaxes(b: Build, x: Tensor, axis1: int, axis2: int) -> Tensor:
 
 @put("Moveaxis")
 def moveaxis(b: Build, x: Tensor, source: Any, destination: Any) -> Tensor:
-    """Axes moved to other places."""
+    """Axes moved to other positions."""
     from_, to = x.axes(source), x.axes(destination)
     order = [a for a in range(x.rank) if a not in from_]
     for place, axis in sorted(zip(to, from_, strict=True)):
@@ -209,7 +209,7 @@ def take(b: Build, x: Tensor, indices: Any, axis: Any = None) -> Tensor:
 
 @put("TakeAlongAxis")
 def take_along_axis(b: Build, x: Tensor, indices: Any, axis: Any = None) -> Tensor:
-    """Values at places that each have their own."""
+    """Values at positions that each have their own."""
     if axis is None:
         raise Refused("take_along_axis without an axis")
     return b.op("GatherElements", x, b.cast(_integers(b, indices), INT64), axis=x.axis(axis))

@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 
 def _ordered(b: Build, x: Tensor, axis: Any, largest: bool) -> tuple[Tensor, Tensor, int]:
-    """Sorted along an axis (None: all of it), the places, and the axis."""
+    """Sorted along an axis (None: all of it), the positions, and the axis."""
     if axis is None:
         x, axis = b.reshape(x, -1), 0
     at = x.axis(axis)
@@ -237,7 +237,7 @@ def rfft(b: Build, x: Any, fft_length: Any = None) -> list[Tensor]:
 
 
 def _pairs(b: Build, x: Any) -> Tensor:
-    """(real, imaginary) parts next to each other on an axis of their own."""
+    """(real, imaginary) parts next to each other on their own axis."""
     parts = [b.floats(as_tensor(b, part)) for part in x]
     if len(parts) != 2 or parts[0].rank != parts[1].rank:
         raise ValueError("expected real and imaginary parts of one shape")

@@ -141,7 +141,7 @@ class _Legacy:
                 dataset.kind = BFLOAT16  # of which HDF5 knows nothing but the size
             array = dataset.read()
             known = owner.values.get(name)
-            # A layer that is used in two places is stored twice.
+            # A layer that is used twice is stored twice.
             if known is not None and not np.array_equal(known, array, equal_nan=known.dtype.kind == "f"):
                 raise FormatError(f"{self.where}: layer {'/'.join(owner.path)}: two different weights {name!r}")
             owner.values[name] = array

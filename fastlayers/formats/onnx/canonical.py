@@ -154,7 +154,7 @@ def _softmax(node: Node, version: int, make: GraphBuilder) -> list[Node]:
 
 
 def _recurrent(node: Node, version: int, make: GraphBuilder) -> list[Node]:
-    return [_changed(node, drop=("output_sequence",))]  # outputs that nobody names are not made
+    return [_changed(node, drop=("output_sequence",))]  # outputs without a name are not made
 
 
 def _scan(node: Node, version: int, make: GraphBuilder) -> list[Node]:

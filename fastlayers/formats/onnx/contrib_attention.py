@@ -98,7 +98,7 @@ def _quantized(node: Node, version: int, make: GraphBuilder) -> list[Node]:
 
 
 def attended(n: Nodes, q: str, k: str, v: str, mask: str | None, past: str | None, added: str | None) -> list[Node]:
-    """Attention and what is kept for the next step, from queries, keys and values."""
+    """Attention and what is retained for the next step, from queries, keys and values."""
     node, make = n.node, n.make
     before: list[str] = []
     if past is not None:

@@ -32,7 +32,7 @@ class ExternalFiles:
         self._views: dict[tuple[str, ...], memoryview] = {}
 
     def data(self, entries: dict[str, str], nbytes: int, where: object) -> memoryview:
-        """The `nbytes` bytes that the entries of an `external_data` field point to. Keys that nobody knows are ignored."""
+        """The `nbytes` bytes that the entries of an `external_data` field point to. Unknown keys are ignored."""
         location = entries.get("location", "")
         offset = _number(entries, "offset", where)
         length = _number(entries, "length", where)

@@ -1,4 +1,4 @@
-"""Local functions: every node that calls one is replaced by the function's nodes, under names of their own."""
+"""Local functions: every node that calls one is replaced by the function's nodes, under their own names."""
 
 from __future__ import annotations
 

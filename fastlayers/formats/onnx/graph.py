@@ -43,7 +43,7 @@ def to_graph(model: Any) -> Graph:
 
     Raises:
         UnsupportedError: lists every operator, version and attribute that is not supported, each with the number of nodes.
-        FormatError: the graph contradicts itself: a value that nobody writes or that two nodes write, a wrong number of inputs.
+        FormatError: the graph contradicts itself: a value that nothing writes or that two nodes write, a wrong number of inputs.
     """
     return _Converter(model.opsets).model(model.graph)
 

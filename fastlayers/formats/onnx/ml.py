@@ -1,6 +1,6 @@
 """ai.onnx.ml: operators of classical models, as nodes of `operators`. Sums over trees are in `ml_trees`, products in `ml_linear`.
 
-What becomes of a model's scores is shared: a transform is a node of its own, and a label is looked up by the number of its class.
+What becomes of a model's scores is shared: a transform is its own node, and a label is looked up by the number of its class.
 """
 
 from __future__ import annotations

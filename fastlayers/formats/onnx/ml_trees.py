@@ -171,7 +171,7 @@ def tree_ensemble_regressor(node: Node, version: int, make: Any) -> list[Node]:
 
 
 def tree_ensemble(node: Node, version: int, make: Any) -> list[Node]:
-    """Version 5: nodes and leaves have numbers of their own."""
+    """Version 5: nodes and leaves have their own numbers."""
     nodes, given = Nodes(node, make), node.attributes
     modes, splits, weight = (np.asarray(given[name]).reshape(-1) for name in ("nodes_modes", "nodes_splits", "leaf_weights"))
     if modes.dtype.kind not in "iu" or splits.dtype.kind != "f" or weight.dtype.kind != "f":

@@ -1,7 +1,7 @@
 """The messages of onnx.proto that make up a network: model, function, graph, node, attribute. One method each.
 
 What they say is taken down as it is, under its names; no name is followed. Numbers of fields are those of onnx.proto, and a tag
-is 8 * the number + the kind (0 a varint, 2 a message, text or run of numbers, 5 a float).
+is 8 * the number + the kind (0 a varint, 2 a message, text or run of values, 5 a float).
 """
 
 from __future__ import annotations

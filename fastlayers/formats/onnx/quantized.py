@@ -33,7 +33,7 @@ QuantizeLinear 2-3 1 axis:i
 
 
 def _plain(node: Node, version: int, make: Any) -> list[Node]:
-    """The same name, inputs and attributes; convolutions have words of their own for channels last."""
+    """The same name, inputs and attributes; convolutions have their own words for channels last."""
     attributes = dict(node.attributes)
     if node.op == "QLinearConv" and attributes.pop("channels_last", 0):
         attributes.update(x_last=True, out_last=True)

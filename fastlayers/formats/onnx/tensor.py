@@ -150,7 +150,7 @@ def _of_integers(kind: Elements, shape: tuple[int, ...], payload: Payload, budge
     assert kind.codec is not None
     stored = kind.codec.stored.newbyteorder("=")
     if payload.numbers is None and not count <= len(payload.view) <= wire.MAX_VARINT * count:
-        raise FormatError(f"{where}: has {len(payload.view)} bytes, shape {shape} takes {count} numbers of 1 to 10 bytes")
+        raise FormatError(f"{where}: has {len(payload.view)} bytes, shape {shape} takes {count} values of 1 to 10 bytes")
     codes = budget.empty((count,), f"u{stored.itemsize}", where)
     low, high = _range(kind)
 
@@ -158,7 +158,7 @@ def _of_integers(kind: Elements, shape: tuple[int, ...], payload: Payload, budge
         if kind.bits < 64 and values.size:
             as_signed = values.view(np.int64)
             if int(as_signed.min()) < low or int(as_signed.max()) > high:
-                raise FormatError(f"{where}: has numbers beyond {low} to {high}, the range of {kind.name}")
+                raise FormatError(f"{where}: has values beyond {low} to {high}, the range of {kind.name}")
         codes[part] = values.astype(codes.dtype)
 
     if payload.numbers is not None:
@@ -205,7 +205,7 @@ def _finished(kind: Elements, codes: Array, shape: tuple[int, ...], budget: Budg
 def densify(values: Array, indices: Array, shape: tuple[int, ...], budget: Budget, where: object) -> Array:
     """The dense array of a sparse tensor: `values` (nnz,) at `indices`, (nnz,) linear ones or (nnz, rank), ascending; else 0."""
     if values.ndim != 1 or values.dtype == object:
-        raise FormatError(f"{where}: sparse values of shape {values.shape} and {values.dtype}, expected one dimension of numbers")
+        raise FormatError(f"{where}: sparse values of shape {values.shape} and {values.dtype}, expected one dimension of values")
     if indices.dtype != np.int64 or indices.shape not in ((values.size,), (values.size, len(shape))):
         raise FormatError(
             f"{where}: sparse indices of shape {indices.shape} and {indices.dtype}, expected int64 of shape {(values.size,)} or "

@@ -43,7 +43,7 @@ Value = Array | Pending | None
 
 
 class _Pieces(NamedTuple):
-    """What a TensorProto says: the places of its runs of bytes; `external` is None unless its data is in another file."""
+    """What a TensorProto says: the positions of its runs of bytes; `external` is None unless its data is in another file."""
 
     code: int
     dims: list[int]
@@ -68,7 +68,7 @@ class ValueParser:
         self._messages_left = 0
 
     def _count(self, messages: int = 1) -> None:
-        """To be called for every message and item that something is kept of."""
+        """To be called for every message and item that something is retained of."""
         self._messages_left -= messages
         if self._messages_left < 0:
             batches = -(self._messages_left // _BATCH)

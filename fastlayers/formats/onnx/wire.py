@@ -1,4 +1,4 @@
-"""The wire format of protobuf: fields of a message, and runs of numbers. Every length is checked; nothing is copied.
+"""The wire format of protobuf: fields of a message, and runs of values. Every length is checked; nothing is copied.
 
 Knows no message. Positions are offsets into the one view of the whole file, so that errors can say where.
 """
@@ -132,7 +132,7 @@ def unpack(run: memoryview, count: int, store: Callable[[Array, slice], None], w
 
 
 def block_of_varints(block: Array, ends: Array, where: object) -> Array:
-    """The numbers of a block that begins and ends with whole ones; `ends` are the places of their last bytes."""
+    """The numbers of a block that begins and ends with whole ones; `ends` are the positions of their last bytes."""
     starts = np.empty_like(ends)
     starts[0] = 0
     starts[1:] = ends[:-1] + 1

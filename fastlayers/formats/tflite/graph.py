@@ -25,7 +25,7 @@ from .tensors import read
 __all__ = ["Converter", "to_graph"]
 
 Rule = Callable[[Call], str | tuple[str, ...]]
-# Graphs may be called from several places; as many operators as this times those of the file are written in all.
+# Graphs may be called by several nodes; as many operators as this times those of the file are written in all.
 _TIMES, _FREE = 8, 1000
 _NO_NUMBERS = "that has no numbers (text, a resource, or less than a byte each)"
 

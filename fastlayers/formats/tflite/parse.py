@@ -69,7 +69,7 @@ class _Parser:
         return table.data(0)
 
     def metadata(self, root: Table, buffers: tuple[memoryview | None, ...]) -> dict[str, str]:
-        """The description, and every metadata buffer that is short text; others are structures of their own."""
+        """The description, and every metadata buffer that is short text; others are their own structures."""
         found = {}
         if description := root.text(3):
             found["description"] = description

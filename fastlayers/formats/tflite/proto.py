@@ -13,7 +13,7 @@ __all__ = ["Model", "Operator", "Quantization", "Signature", "Subgraph", "Tensor
 
 
 class Quantization(NamedTuple):
-    """real = scale (stored - zero_point), one number of each, or one a slice along `axis`."""
+    """real = scale (stored - zero_point), one number of each, or one per slice along `axis`."""
 
     scale: Array
     zero_point: Array
@@ -51,7 +51,7 @@ class Options(Mapping[str, Any]):
         return len(self._values)
 
     def unread(self) -> dict[str, Any]:
-        """The options that nobody has asked for, and that say something else than if they were left out."""
+        """The options that were not asked for, and that say something else than if they were left out."""
         rest = {name: value for name, value in self._values.items() if name not in self._read}
         return {name: value for name, value in rest.items() if value is not None and value != self._defaults[name]}
 

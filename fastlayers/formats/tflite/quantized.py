@@ -65,7 +65,7 @@ def _parameters(c: Call, tensor: Tensor) -> tuple[Quantization, np.dtype[Any]]:
 
 
 def _scaled(c: Call, tensor: Tensor) -> tuple[str, str]:
-    """Scale and zero point as constants: of one number, or one a slice."""
+    """Scale and zero point as constants: of one number, or one per slice."""
     quantization, dtype = _parameters(c, tensor)
     shape: tuple[int, ...] = () if len(quantization.scale) == 1 else (-1,)
     zero = quantization.zero_point.astype(dtype)

@@ -1,4 +1,4 @@
-"""Reading torch's files with an interpreter of our own: nothing in them is imported, called or executed.
+"""Reading torch's files with our own interpreter: nothing in them is imported, called or executed.
 
 `archive` (zip) or `legacy` (stream) -> `machine` (opcodes; `allowed` says what calls give) -> `names` -> `tensors` (arrays)
 

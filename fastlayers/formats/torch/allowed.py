@@ -99,7 +99,7 @@ def _reconstruct(args: tuple[Any, ...], context: Context) -> object:
 
 
 def _subclass(args: tuple[Any, ...], context: Context) -> object:
-    """`_rebuild_from_type_v2(function, class, args, state)`: a tensor that had attributes, or is of a class of its own."""
+    """`_rebuild_from_type_v2(function, class, args, state)`: a tensor that had attributes, or is of its own class."""
     if len(args) != 4 or type(args[0]) is not Global or type(args[1]) is not Global or type(args[2]) is not tuple:
         context.fail(f"a tensor with attributes is made of {len(args)} values, expected function, class, arguments and state")
     function, made, inner, _ = args

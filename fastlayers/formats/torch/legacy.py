@@ -41,7 +41,7 @@ class _Stream:
         self._machine = Machine(source.view, context, self._load_id)
 
     def read(self) -> Named:
-        """The tensors by name, once the places of their storages are known."""
+        """The tensors by name, once the positions of their storages are known."""
         context = self._context
         if self._machine.run() != int.from_bytes(MAGIC, "little"):
             context.fail("the magic number is wrong")

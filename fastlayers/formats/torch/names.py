@@ -56,7 +56,7 @@ class _Namer:
     def _spend(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
-            raise LimitError(f"{self._context.where}: the same values stand in too many places: rejected as a decompression bomb")
+            raise LimitError(f"{self._context.where}: the same values are referenced too often: rejected as a decompression bomb")
 
     def _array(self, record: Record) -> NumpyArray | Refused | None:
         if id(record) not in self._arrays:

@@ -1,4 +1,4 @@
-"""Tensors of torch's files: a storage with offset, shape and strides, checked, and then turned into an array."""
+"""Tensors of torch's files: a storage with offset, shape and strides, checked, and then made into an array."""
 
 from __future__ import annotations
 

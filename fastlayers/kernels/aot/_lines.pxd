@@ -31,13 +31,13 @@ cdef struct Lines:
     size_t scratch_size, at_input, at_sums, at_residual
 
 
-# Do panels of so many results a group have many empty places?
+# Do panels of so many results a group have many empty positions?
 cdef bint few(int64_t og) noexcept nogil
 
 # Are lines expected to be faster than panels of results? Asked once all is planned.
 cdef bint cheaper(const Lines *job, bint x_last) noexcept nogil
 
-# Cuts the work. `taps` has room for k numbers.
+# Cuts the work. `taps` has room for k values.
 cdef void plan_lines(Lines *job, int64_t images, bint residual, int64_t *taps) noexcept nogil
 
 # One task: the context is Lines, with x, out, residual and scratch set.

@@ -21,7 +21,7 @@ cdef enum:
     MOST = 3 << 16
     WORK = 1 << 22      # multiply-adds of a task, about
     STRIP = 192         # pixels that go through all of K together: their sums stay in a first-level cache
-    MANY = 48           # results a group: of more, few of the last panel's places are empty
+    MANY = 48           # results a group: of more, few of the last panel's positions are empty
     PART = 300          # multiply-adds that a panel takes longer, of which only a part is wanted
 
 
@@ -89,7 +89,7 @@ cdef void plan_lines(Lines *job, int64_t images, bint residual, int64_t *taps) n
 
 
 cdef inline int64_t sums(const Lines *job) noexcept nogil:
-    """Floats between the sums of two results: an odd number of cache lines, which do not fall into the same places."""
+    """Floats between the sums of two results: an odd number of cache lines, which do not fall into the same positions."""
     return (job.line if job.flat else job.rows * job.line) | FL_PANEL
 
 

@@ -1,4 +1,4 @@
-"""Runs steps one after the other, and the steps that have programs of their own: branches and loops. See _nested.pyx."""
+"""Runs steps one after the other, and the steps that have their own programs: branches and loops. See _nested.pyx."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -9,7 +9,7 @@ cdef enum:
     MOST_OPERANDS = 64
     MOST_BASES = 66  # 64 inputs and outputs: more of them take the general path through Python's heap
     STOPPED = -4     # the run is to end early
-    MANY_ROUNDS = -5 # its loops take more rounds than they may
+    MANY_ROUNDS = -5 # its loops take more iterations than they may
 
 cdef struct Operand:
     int32_t space      # ARENA, CONSTANT (offset is the address), or FIRST + number of an input or output; -1 for NULL
@@ -26,6 +26,6 @@ cdef struct Code:
 # done; `stop` may be NULL.
 cdef int run_code(const Code *code, int *i, void **bases, Stop *stop) noexcept nogil
 
-# The loops of this thread's run may take so many rounds together; and how many of these are left.
+# The loops of this thread's run may take so many iterations together; and how many of these are left.
 cdef void grant_rounds(int64_t rounds) noexcept nogil
 cdef int64_t rounds_left() noexcept nogil

@@ -1,7 +1,7 @@
-"""Steps with programs of their own: If and Loop whose sizes do not depend on what they compute.
+"""Steps with their own programs: If and Loop whose sizes do not depend on what they compute.
 
 A body is a bound program. It runs over memory that the program around it has laid out: its arena, its inputs and its outputs are
-operands of the step, so that a round costs neither an allocation nor a call of Python.
+operands of the step, so that an iteration costs neither an allocation nor a call of Python.
 """
 
 cimport cython
@@ -22,7 +22,7 @@ cdef enum:
     GOING = -1        # and whether it was to take place
     MADE = -1         # a result that the body's steps make
     FIXED = -2        # one that is a constant
-    UNSETTLED = 8     # rounds, where nobody knows how many
+    UNSETTLED = 8     # iterations, where it is unknown how many
 
 
 cdef int run_code(const Code *code, int *i, void **bases, Stop *stop) noexcept nogil:
@@ -115,9 +115,9 @@ cdef int run_branch(const void *given, void *const *operands) noexcept nogil:
     return run_body(side, operands[plan.arena], inputs, operands + plan.results)
 
 
-# Operands: how many rounds, whether there is a first one (either may be NULL), what is handed from round to round as it is before
-# the first, what is read part by part, what else the body reads, the results: what the last round hands on, and what grows with the
-# rounds; then memory for what is handed on, once more, and for the body.
+# Operands: how many iterations, whether there is a first one (either may be NULL), what is passed from iteration to iteration as it is before
+# the first, what is read part by part, what else the body reads, the results: what the last iteration hands on, and what grows with the
+# iterations; then memory for what is passed on, once more, and for the body.
 cdef struct Loop:
     Body body
     int32_t carried, grown, first, results, spare, arena
@@ -125,15 +125,15 @@ cdef struct Loop:
     int32_t asks         # the body's first result says whether there is to be another round
     int64_t strides[MOST_VALUES]   # of what is read part by part, in bytes: negative where the last part is read first
     uint8_t backwards[MOST_VALUES] # of what grows: whether the first part is the last one
-    int32_t count_bytes  # of the number of rounds: 4 or 8
-    int64_t settled      # the number of rounds, where what grows with them has been laid out for it: no operand can change it then
+    int32_t count_bytes  # of the number of iterations: 4 or 8
+    int64_t settled      # the number of iterations, where what grows with them has been laid out for it: no operand can change it then
 
 
 cdef int run_loop(const void *given, void *const *operands) noexcept nogil:
     global fl_rounds_left
     cdef const Loop *plan = <const Loop *>given
     cdef const Body *body = &plan.body
-    cdef void *now[MOST_VALUES]      # where what is handed on is
+    cdef void *now[MOST_VALUES]      # where what is passed on is
     cdef void *inputs[MOST_VALUES]
     cdef void *results[MOST_VALUES]
     cdef int64_t most = -1, round = 0, part
@@ -242,7 +242,7 @@ def branch_step(str where, tuple sides, int results, int arena, int operands):
 
 
 def loop_step(str where, tuple body, int carried, int grown, int results, int count_bytes, int64_t settled, tuple scanned=None, tuple backwards=()):
-    """`settled`: how many rounds there are, or -1. `results`: the operand that is the first result. Of a Scan, `scanned` are the strides
+    """`settled`: how many iterations there are, or -1. `results`: the operand that is the first result. Of a Scan, `scanned` are the strides
     of what is read part by part, and `backwards` says of what grows whether its first part is the last one."""
     cdef Loop plan
     cdef list keep = []

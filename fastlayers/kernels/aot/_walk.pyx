@@ -43,7 +43,7 @@ cdef struct Slab:
     const Walk *plan
     const Arrays *arrays
     int64_t rows               # sequences
-    int64_t *order             # their places in the batch, longest first
+    int64_t *order             # their positions in the batch, longest first
     int64_t *lengths           # in that order
     int *times                 # NULL, or [rows][steps], in that order: when a sequence has its steps
     int64_t first, count       # the chunk: steps first .. first + count

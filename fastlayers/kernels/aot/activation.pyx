@@ -61,7 +61,7 @@ cdef void prelu_planes_run(const Job *job, int64_t start, int64_t end) noexcept 
 
 
 cdef void prelu_rows_run(const Job *job, int64_t start, int64_t end) noexcept nogil:
-    """`slope` holds a whole row here: channels x inner numbers."""
+    """`slope` holds a whole row here: channels x inner values."""
     cdef int64_t width = job.channels * job.inner, column, n
     while start < end:
         column = start % width

@@ -15,7 +15,7 @@ cnp.import_array()
 
 cdef enum:
     MEAN = 1          # a number of table.REDUCE; the other is the maximum
-    TASK = 1 << 15    # numbers read by one task, about
+    TASK = 1 << 15    # values read by one task, about
 
 
 cdef struct Job:
@@ -87,7 +87,7 @@ cdef object adaptive(bint as_step, x, out, tuple in_shape, tuple out_shape, int 
     job.call.plane, job.call.average = sizes[1] * job.call.row, op == MEAN
     job.images, job.nrows = n * (1 if channels_last else c), outs[0] * outs[1]
     job.x_image, job.out_image = sizes[0] * job.call.plane, job.nrows * outs[2] * job.call.c
-    row = max(job.x_image // max(job.nrows, <int64_t>1), <int64_t>1)  # numbers read for a row of bins, about
+    row = max(job.x_image // max(job.nrows, <int64_t>1), <int64_t>1)  # values read for a row of bins, about
     job.rows_each = max(min(job.nrows, TASK // row), <int64_t>1)
     job.images_each = max(TASK // max(job.x_image, <int64_t>1), <int64_t>1) if job.rows_each == job.nrows else 1
     job.bands = (job.nrows + job.rows_each - 1) // job.rows_each

@@ -13,7 +13,7 @@ cdef extern from "csrc/argmax.h" nogil:
     void fl_argmax_columns(const float *x, int64_t *out, int64_t n, int64_t inner, int least)
 
 cdef enum:
-    TASK = 16384  # numbers of a task, or one slice where that is more
+    TASK = 16384  # values of a task, or one slice where that is more
 cdef double COST = 80  # operations a number, see `workers`
 
 

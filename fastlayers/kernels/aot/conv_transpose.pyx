@@ -40,7 +40,7 @@ cdef enum:
     LEAST = 48      # pixels of a phase in a task that is cut for another thread
     FEW = 8         # outputs of a phase in a row: fewer make products of their own too short
     COST = 30       # an output's share of reading and writing, in the operations that `workers` counts
-    PHASES = 1 << 16  # of the stride at most: each has a table, and a product of its own
+    PHASES = 1 << 16  # of the stride at most: each has a table, and its own product
 
 
 cdef struct Phase:
@@ -323,7 +323,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
 
 
 cdef void plan_part(const Job *job, PackedConvTranspose packed, int64_t rd, int64_t h, int64_t w, Part *part) noexcept:
-    """The product of phase rd along d and the outputs at places h and w. part.runs, part.first: room for the lists."""
+    """The product of phase rd along d and the outputs at positions h and w. part.runs, part.first: room for the lists."""
     cdef const Phase *d = &job.axes[0].phases[rd]
     cdef const Phase *y = phase_at(job, 1, h)
     cdef const Phase *x = phase_at(job, 2, w)
@@ -418,7 +418,7 @@ cdef int plan_call(Job *job, PackedConvTranspose packed, const cnp.npy_intp *x, 
         planes = max(planes, job.axes[0].phases[i].count)
     most = job.rows * (job.cols + (1 if job.margin else 0))
     job.band.row = (job.cols + (1 if job.margin else 0) + job.wide - 1) * job.band.ig
-    if job.band.row % 1024 == 0:  # rows a multiple of 4 KB apart share their cache lines' places
+    if job.band.row % 1024 == 0:  # rows a multiple of 4 KB apart share their cache lines' positions
         job.band.row += FL_PANEL
     job.band.plane = (job.rows + job.high - 1) * job.band.row
     job.at_input = rounded(most * sizeof(float *))

@@ -474,7 +474,7 @@ cdef int plan_call(Job *job, PackedDepthwise packed, const cnp.npy_intp *x, cons
         job.size[axis], job.out_size[axis] = x[space + axis], out[space + axis]
         job.kernel[axis], job.stride[axis], job.dilation[axis] = packed.kernel[axis], packed.stride[axis], packed.dilation[axis]
         job.before[axis] = pads[2 * axis]
-        padded = padded or pads[2 * axis] != 0 or pads[2 * axis + 1] > 0  # below 0: the last places of x are not read
+        padded = padded or pads[2 * axis] != 0 or pads[2 * axis + 1] > 0  # below 0: the last positions of x are not read
     job.mode, job.channels_last = mode, channels_last
     job.code, job.a, job.b = activation
     job.work = <double>out[0] * out[1] * out[2] * out[3] * out[4]

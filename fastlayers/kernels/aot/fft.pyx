@@ -15,7 +15,7 @@ cnp.import_array()
 
 cdef enum:
     LANES = 4096   # points up to which rows are taken next to each other: more leave the second-level cache
-    PIECE = 4096   # numbers of a task of `overlap_add`
+    PIECE = 4096   # values of a task of `overlap_add`
 
 ctypedef struct Job:
     const fl_kernels *table

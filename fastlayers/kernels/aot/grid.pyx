@@ -1,6 +1,6 @@
-"""Images read at given places, between their pixels: nearest, linear or cubic, along one, two or three axes.
+"""Images read at given positions, between their pixels: nearest, linear or cubic, along one, two or three axes.
 
-A task is a few places of one image: where each one's neighbours are, and the share of each, is found once for all channels.
+A task is a few positions of one image: where each one's neighbours are, and the share of each, is found once for all channels.
 """
 
 from libc.math cimport rint
@@ -21,7 +21,7 @@ cdef enum:
     PLACES = 32       # of a task
     AXES = 3
 
-cdef double FAR = <double>(<int64_t>1 << 40)   # where places end, so that they remain whole numbers
+cdef double FAR = <double>(<int64_t>1 << 40)   # where positions end, so that they remain whole numbers
 # The cubic's parameter, and what its polynomials have of it. As floats: with a number written there, they would be doubles.
 cdef float CUBIC = -0.75, P2 = 1.25, P3 = 2.25, P4 = -3, P5 = -3.75, P8 = -6, ONE = 1
 
@@ -40,7 +40,7 @@ cdef struct Job:
 
 
 cdef inline float pixel(const Job *job, float place, int64_t count) noexcept nogil:
-    """A place along an axis in pixels. Every result is rounded to a float, as in numpy: a fused multiply-add, or a double that is kept,
+    """A place along an axis in pixels. Every result is rounded to a float, as in numpy: a fused multiply-add, or a double that is retained,
     would move what is on an edge."""
     cdef float at = <float>(place + 1)
     if job.aligned == PIXELS:

@@ -185,7 +185,7 @@ cdef int plan_scatter(Job *job, int64_t given, int64_t nbytes, int64_t updated, 
         spans(&job.grid, given, nbytes // itemsize, "scatter")
         if updated != job.grid.total * itemsize:
             raise ShapeError(f"scatter: the updates have {updated} bytes: expected {job.grid.total * itemsize}")
-    # Positions that differ along an axis with a step, before any without one, have rows of their own.
+    # Positions that differ along an axis with a step, before any without one, have their own rows.
     for i in range(job.grid.axes):
         if job.grid.step[i] == 0 or not beyond(&job.grid, i):
             break
@@ -302,7 +302,7 @@ cdef int run_hot(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-# ---- sequences turned around ----
+# ---- sequences reversed ----
 
 ctypedef struct Reversal:
     const char *x
@@ -341,7 +341,7 @@ cdef int run_reverse(const void *plan, void *const *operands) noexcept nogil:
 
 
 def reverse_sequence(cnp.ndarray x, cnp.ndarray lengths, cnp.ndarray out, bint batch_first, int64_t itemsize):
-    """x (batch, time, ...), or (time, batch, ...), of which the first lengths[b] steps of each sequence are turned around; itemsize:
+    """x (batch, time, ...), or (time, batch, ...), of which the first lengths[b] steps of each sequence are reversed; itemsize:
     bytes of a step. ShapeError if a length is not from 0 to the number of steps."""
     cdef Reversal job
     cdef void *operands[3]

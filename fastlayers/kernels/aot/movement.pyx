@@ -333,7 +333,7 @@ def embedding_step(tuple weight__vd, tuple ids__m, tuple out__md):
 # ---- kinds of numbers ----
 
 cdef enum:
-    RUN = 16384  # numbers of a task
+    RUN = 16384  # values of a task
 
 cdef int BYTES[16]
 for _name, _code in KINDS.items():

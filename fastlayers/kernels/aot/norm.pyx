@@ -1,4 +1,4 @@
-"""Layer, RMS and group normalization, unfolded batch normalization, local response. Tasks are rows or runs of numbers, cut by shape alone."""
+"""Layer, RMS and group normalization, unfolded batch normalization, local response. Tasks are rows or runs of values, cut by shape alone."""
 
 from libc.stdint cimport int64_t
 cimport numpy as cnp
@@ -9,7 +9,7 @@ from ._space cimport rounded
 cnp.import_array()
 
 cdef enum:
-    TASK = 16384   # numbers of a task, or one row where that is more
+    TASK = 16384   # values of a task, or one row where that is more
     GROUP = 16     # rows that are best taken together
     FEW = 64       # fewer channels than this, with nothing after them, are repeated, so that vectors are full
     REPEATED = 4096  # values of a row that is made of repeated factors, at most

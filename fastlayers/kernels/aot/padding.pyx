@@ -12,7 +12,7 @@ cnp.import_array()
 cdef enum:
     TASK = 1 << 15  # floats of one task
     COST = 25       # a float written, in the operations that `workers` counts
-    KEPT = 64       # places of a row's border whose sources a task looks up once
+    KEPT = 64       # positions of a row's border whose sources a task looks up once
 
 
 cdef struct Job:

@@ -26,11 +26,11 @@ cdef enum:
     REDUCE_MAX = 2
     REDUCE_L1 = 6
     REDUCE_L2 = 7
-    INSIDE = 0       # what a sum is divided by: its places in the image,
+    INSIDE = 0       # what a sum is divided by: its positions in the image,
     PADDED = 1       # those in image and pads,
     NOTHING = 2      # nothing
     POWERS = 1 << 17 # powers that are in memory at a time, about
-    TASK = 1 << 15   # numbers read by one task, about
+    TASK = 1 << 15   # values read by one task, about
     LINE = 8192      # floats of a line at most, about, and of all lines of a call a half of it
     ROWS = 16        # lines of a call
     BLOCK = 64       # channels of a block at least, and of what no block divides
@@ -50,19 +50,19 @@ cdef int64_t reach(const Axis *axis, int64_t outputs) noexcept nogil:
 
 
 cdef int64_t below(const Axis *axis, int64_t start, int64_t limit) noexcept nogil:
-    """How many places of a window that starts at position `start` of the image are before `limit`."""
+    """How many positions of a window that starts at position `start` of the image are before `limit`."""
     return min((limit - start + axis.dilation - 1) // axis.dilation, axis.kernel) if start < limit else 0
 
 
 cdef int64_t inside(const Axis *axis, int64_t o, int64_t *first) noexcept nogil:
-    """How many places of window o are in the image; first: the position of the first of them."""
+    """How many positions of window o are in the image; first: the position of the first of them."""
     cdef int64_t start = o * axis.stride - axis.before, skipped = below(axis, start, 0)
     first[0] = start + skipped * axis.dilation
     return below(axis, start, axis.size) - skipped
 
 
 cdef int64_t counted(const Axis *axis, int64_t o, int divide) noexcept nogil:
-    """How many places of window o a sum is divided by."""
+    """How many positions of window o a sum is divided by."""
     cdef int64_t first
     if divide == NOTHING:
         return 1
@@ -216,7 +216,7 @@ cdef void cut(Job *job, const Axis *axes) noexcept:
     row = reach(&job.w, job.cols) * job.lanes
     call.pitch = (row + SLACK + 15) // 16 * 16
     job.lines = max(min(LINE // 2 // call.pitch, <int64_t>ROWS), <int64_t>1)
-    row *= axes[0].kernel * min(axes[1].kernel, axes[1].stride)  # numbers read for a row of outputs
+    row *= axes[0].kernel * min(axes[1].kernel, axes[1].stride)  # values read for a row of outputs
     job.rows_each = min(even(job.nrows, max(TASK // row, <int64_t>1)), job.nrows)
     if job.nrows * row <= 2 * TASK:
         job.rows_each = job.nrows
@@ -326,7 +326,7 @@ def max_pool_step(tuple x, tuple out, kernel, stride, dilation, pads, bint chann
 
 
 def avg_pool(cnp.ndarray x, cnp.ndarray out, kernel, stride, dilation, pads, bint include_pad, bint channels_last):
-    """out = the sum of each window divided by how many of its places are in the image (include_pad: in image and pads)."""
+    """out = the sum of each window divided by how many of its positions are in the image (include_pad: in image and pads)."""
     pooling(False, x, out, (<object>x).shape, (<object>out).shape, kernel, stride, dilation, pads, PADDED if include_pad else INSIDE, 1,
             channels_last, True)
 
@@ -366,7 +366,7 @@ cdef struct Powers:
 
 
 cdef void power_task(void *context, int64_t number, int worker) noexcept nogil:
-    """y = x or |x| to the power `exponent`, for TASK / 2 numbers."""
+    """y = x or |x| to the power `exponent`, for TASK / 2 values."""
     cdef const Powers *job = <const Powers *>context
     cdef int64_t first = number * (TASK // 2), n = min(job.n - first, <int64_t>(TASK // 2))
     cdef const float *x = job.x + first
@@ -451,7 +451,7 @@ cdef object lp_pooling(bint as_step, x, out, tuple in_shape, tuple out_shape, ke
 
 
 def lp_pool(cnp.ndarray x, cnp.ndarray out, kernel, stride, dilation, pads, float p, bint norm, bint channels_last):
-    """out = (sum of |x|^p)^(1/p) of each window; without `norm` (s k / m)^(1/p), s the sum of x^p, k the places of a window and m
+    """out = (sum of |x|^p)^(1/p) of each window; without `norm` (s k / m)^(1/p), s the sum of x^p, k the positions of a window and m
     those of them in image and pads."""
     lp_pooling(False, x, out, (<object>x).shape, (<object>out).shape, kernel, stride, dilation, pads, p, norm, channels_last)
 

@@ -12,7 +12,7 @@ from ..table import BINARY, KINDS, REDUCE
 cnp.import_array()
 
 cdef enum:
-    RUN = 1 << 14  # numbers of a task
+    RUN = 1 << 14  # values of a task
 
 cdef int BYTES[16]
 for _name, _code in KINDS.items():

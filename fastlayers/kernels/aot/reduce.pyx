@@ -13,7 +13,7 @@ cdef extern from "csrc/running.h":
 cnp.import_array()
 
 cdef enum:
-    TASK = 16384  # numbers of a task, or one row where that is more
+    TASK = 16384  # values of a task, or one row where that is more
     GROUP = 16    # rows that are best taken together
     NARROW = 65   # slices of fewer columns are not cut: see csrc/reduce.h
     STRIP = 128   # columns of a strip at least: what the kernel takes at a time

@@ -18,7 +18,7 @@ from .. import fits
 cnp.import_array()
 
 cdef enum:
-    TASK = 1 << 15   # numbers written by one task, about
+    TASK = 1 << 15   # values written by one task, about
     NARROW = 16      # channels below which they are positions of the last axis
 
 
@@ -117,7 +117,7 @@ def resize_pack(axes, size):
     cdef int axis
     cdef int64_t o, t, low, high
     cdef const fl_taps *h
-    fits.tables_of("resize_pack", axes, size, False)  # places are looked at where they are copied
+    fits.tables_of("resize_pack", axes, size, False)  # positions are looked at where they are copied
     for axis, number in enumerate(fits.resized_sizes(axes, size)):
         tables.sizes[axis] = number
     tables.inner = size[3]

@@ -8,7 +8,7 @@ from ._engine cimport fl_kernels, level, parallel, workers
 cnp.import_array()
 
 cdef enum:
-    TASK = 16384  # numbers of a task, or those of one position where that is more
+    TASK = 16384  # values of a task, or those of one position where that is more
     COST = 10     # operations a number, see `workers`
 
 ctypedef struct Job:

@@ -88,7 +88,7 @@ cdef class Bound:
     cdef int64_t most           # bytes that arena and NumPy fallbacks may take together
     cdef readonly double work, longest
     cdef bint python
-    cdef readonly bint loops    # how long those run nobody knows
+    cdef readonly bint loops    # how long those run is unknown
     cdef int64_t rounds         # that they may take together
     cdef Code code_             # for steps that have this as a body
     cdef list chunks
@@ -102,7 +102,7 @@ cdef class Bound:
     cdef int *out_type
 
     def __cinit__(self, list chunks, int inputs, tuple outputs, int64_t most, Ledger ledger, int64_t nbytes, int64_t rounds):
-        """`chunks`: of every node, in order; `outputs`: (shape, dtype) each; `nbytes`: what is kept besides, for `ledger`."""
+        """`chunks`: of every node, in order; `outputs`: (shape, dtype) each; `nbytes`: what is retained besides, for `ledger`."""
         cdef int i, j, total = 0
         self.inputs, self.outputs, self.chunks, self.given, self.ledger = inputs, len(outputs), chunks, [], ledger
         self.out_specs, self.most, self.rounds = outputs, most, rounds
@@ -307,7 +307,7 @@ cdef class Bound:
                 if failed == STOPPED:
                     break
                 if failed == MANY_ROUNDS:
-                    raise LimitError(f"{self.given[i].where}: its loop, with all others of this run, takes more than {self.rounds if meter is None else meter.most} rounds: pass a larger max_rounds to load if the model is to be trusted")
+                    raise LimitError(f"{self.given[i].where}: its loop, with all others of this run, takes more than {self.rounds if meter is None else meter.most} iterations: pass a larger max_rounds to load if the model is to be trusted")
                 if failed:
                     raise LimitError("run: no memory for scratch")
             if stop != NULL:

@@ -10,7 +10,7 @@ from ._once cimport fl_once
 cnp.import_array()
 
 cdef enum:
-    TASK = 16384       # numbers of a task, or one row where that is more
+    TASK = 16384       # values of a task, or one row where that is more
     COST = 80          # operations a weight, see `workers`
     COST_TANH = 60     # operations a hyperbolic tangent
 

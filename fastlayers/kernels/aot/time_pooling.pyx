@@ -15,9 +15,9 @@ from ._step cimport make_step, run_plan
 cnp.import_array()
 
 cdef enum:
-    TASK = 1 << 15   # numbers of a task, about
+    TASK = 1 << 15   # values of a task, about
     STRIP = 128      # channels of a strip at least: what the reduction takes at a time
-    NARROW = 64      # rows of fewer numbers must be without gaps: see csrc/reduce.h
+    NARROW = 64      # rows of fewer values must be without gaps: see csrc/reduce.h
 
 
 cdef struct Job:

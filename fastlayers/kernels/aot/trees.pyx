@@ -134,7 +134,7 @@ def tree_ensemble_pack(cnp.ndarray roots, cnp.ndarray feature, cnp.ndarray split
     cdef int64_t nodes = cnp.PyArray_DIM(features, 0), leaves = cnp.PyArray_DIM(first, 0) - 1, i
     cdef size_t node
     nothing = features[:0]
-    # What the nodes below hold is not kept twice.
+    # What the nodes below hold is not retained twice.
     packed.layout = layout._replace(feature=nothing, split=nothing, child=nothing, missing=nothing)
     packed.wide = cnp.PyArray_TYPE(splits) == cnp.NPY_FLOAT64
     node = sizeof(fl_f64_trees_node) if packed.wide else sizeof(fl_f32_trees_node)

@@ -8,8 +8,8 @@ of 1; kernels along the depth alone take a volume for an image as high as it is 
 
 Tiles are taken in blocks whose values stay in a second-level cache between the three stages. V holds a block's transformed inputs, M its
 sums for some columns of outputs, both [tile][position][channel], so that a transform keeps to a few pages. Channels-first data is
-transposed a few channels at a time, on its way in and out. Slices of depth are images of their own, whose planes are further apart
-where data is channels-first. Groups are convolutions of their own, with blocks of their own. Every output is made by the same operations
+transposed a few channels at a time, on its way in and out. Slices of depth are their own images, whose planes are further apart
+where data is channels-first. Groups are their own convolutions, with their own blocks. Every output is made by the same operations
 in the same order wherever its block, layout and task begin: results are equal bit for bit.
 """
 
@@ -401,7 +401,7 @@ cdef int64_t pieces(int64_t n, int64_t length) noexcept nogil:
 
 
 cdef int64_t apart(int64_t floats) noexcept nogil:
-    """At least so many floats: tiles must not be a multiple of 1 KB apart, where they would share their cache lines' places."""
+    """At least so many floats: tiles must not be a multiple of 1 KB apart, where they would share their cache lines' positions."""
     return floats + (FL_PANEL if floats % 256 == 0 else 0)
 
 

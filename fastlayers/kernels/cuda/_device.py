@@ -182,7 +182,7 @@ def placed(array: np.ndarray) -> Array:
 
 
 def upload(array: np.ndarray) -> Array:
-    """As `placed`, in memory of its own, which nobody gets while work on any stream may still read it: for what is kept."""
+    """As `placed`, in its own memory, which nobody gets while work on any stream may still read it: for what is retained."""
     made = Array(kept(array.nbytes), 0, array.shape, array.dtype)
     made.fill_from(array)
     synchronize()

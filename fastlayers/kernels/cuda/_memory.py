@@ -1,4 +1,4 @@
-"""Memory on the GPU: what is lent and used again, what is kept, and which streams it is waited for by."""
+"""Memory on the GPU: what is lent and used again, what is retained, and which streams it is waited for by."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._driver import SIMULATED, failure, numba_cuda, order, stream_pointer, wait
 
 __all__ = ["Block", "kept", "lent", "trim"]
 
-ALIGN = 512  # of memory of our own
+ALIGN = 512  # of our own memory
 HELD = 2 << 30  # bytes of free memory that are not given to the driver, or an eighth of the GPU's
 
 
@@ -28,7 +28,7 @@ class _Loan:
         self.stream = stream  # whose work it was lent for
         self.made: Any = None  # when that was done, if the stream may be gone when others want to know
         self.elsewhere: dict[int, Any] = {}  # the last work of other streams with it
-        self.shown = False  # to other libraries, whose work with it nobody knows
+        self.shown = False  # to other libraries, whose work with it is unknown
 
 
 class Block:

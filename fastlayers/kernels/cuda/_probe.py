@@ -27,7 +27,7 @@ def problem(what: str) -> Error | None:
 
 
 def _installed() -> bool:
-    """Numba and its CUDA target, which is a package of its own or, in older versions, a part of it."""
+    """Numba and its CUDA target, which is its own package or, in older versions, a part of it."""
     spec = importlib.util.find_spec("numba")
     if spec is None:
         return False

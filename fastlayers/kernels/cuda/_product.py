@@ -47,7 +47,7 @@ FEW = 4  # rows up to which reading right is all that counts
 
 
 class Layout(NamedTuple):
-    """What a launch is told next to its places: the values that `Product` explains."""
+    """What a launch is told next to its positions: the values that `Product` explains."""
 
     columns: int
     stored: int  # columns of right
@@ -86,7 +86,7 @@ def choose(rows: int, columns: int, terms: int, count: int, may_part: bool) -> t
 
 
 class Plan(NamedTuple):
-    """Where the values of a product are, on the GPU: its places and, for what is gathered, the table of its terms."""
+    """Where the values of a product are, on the GPU: its positions and, for what is gathered, the table of its terms."""
 
     phases: int
     rows: int  # of the largest phase
@@ -96,7 +96,7 @@ class Plan(NamedTuple):
 
 
 def plan(places: Sequence[Places], table: np.ndarray | None = None) -> Plan:
-    """Copies places and table to the GPU. Callers keep the plan, for each stream: `stream_pointer()`."""
+    """Copies positions and table to the GPU. Callers keep the plan, for each stream: `stream_pointer()`."""
     rows, terms = max(p.rows for p in places), max(p.terms for p in places)
     numbers = upload(np.array(spell(places), np.int64))
     return Plan(len(places), rows, terms, numbers, None if table is None else upload(table))

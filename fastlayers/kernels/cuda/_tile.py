@@ -61,7 +61,7 @@ _SAMPLES += [(MEDIUM, *_KINDS[3]), (NARROW, *_KINDS[0]), (SHORT, *_KINDS[4]), (S
 
 class Product(NamedTuple):
     """How a launch cuts a product. `stored`: columns that right has, `line` apart; `chains` of a block; `part`: values from one
-    part to the next; x_group .. bias_group: from a group to the next; low, high: what results are kept between."""
+    part to the next; x_group .. bias_group: from a group to the next; low, high: what results are clamped between."""
 
     flags: int
     columns: int
@@ -145,7 +145,7 @@ def tile_kernel(tile: Tile, left: str, right: str) -> Kernel:
     ALONG8, PIECE_FOURS, COLUMN_FOURS = ALONG // 8, PIECE * COLUMNS // 4, COLUMNS // 4
     PIECE_NUMBERS = PIECE * R_LINE
     UP_FOURS, SIDE_FOURS, UP_APART, SIDE_APART = HIGH // 4, BROAD // 4, DOWN * 4, ALONG * 4
-    L_LOADS, R_LOADS = ROWS * DEPTH // THREADS, COLUMNS * DEPTH // THREADS  # numbers of a thread
+    L_LOADS, R_LOADS = ROWS * DEPTH // THREADS, COLUMNS * DEPTH // THREADS  # values of a thread
     assert L_LOADS % 4 == 0 and R_LOADS % 4 == 0 and DOWN % 4 == 0 and ALONG % 8 == 0
     GATHER, GATHER4, R_ROWS = left == "gather", left == "gather4", right.startswith("rows")
     ROWS4 = left == "rows4"
@@ -278,7 +278,7 @@ def add_parts_kernel(
     parts: F32, bias: F32, residual: F32, out: F32, flags: int, n: int, count: int, inner: int, columns: int, low: float,
     high: float,
 ) -> None:  # fmt: skip
-    """The sums of `count` parts of n numbers, in order, with what comes after the last; a column has `inner` neighbours."""
+    """The sums of `count` parts of n values, in order, with what comes after the last; a column has `inner` neighbours."""
     for i in range(cuda.grid(1), n, cuda.gridsize(1)):
         v = load1(parts, i)
         for p in range(1, count):

@@ -101,7 +101,7 @@ class Plan(NamedTuple):
 )
 def walk(gates: int, quads: int, kept: int, sequences: int, single: bool, threads: int, f: Any, g: Any, k: Any) -> Kernel:
     """The kernel for hidden sizes of 16 `quads`, of which `kept` are in registers, and `sequences` a block of so many threads.
-    `single`: every unit has threads of its own.
+    `single`: every unit has its own threads.
     """
     padded = 16 * quads
     size = sequences * padded
@@ -257,6 +257,6 @@ _OTHERS = {LSTM: (75, 112), GRU: (70, 108), RNN: (60, 75)}
 
 
 def in_registers(gates: int, quads: int, sequences: int, threads: int) -> int:
-    """How many of a hidden size's quads fit in registers, where every unit has threads of its own."""
+    """How many of a hidden size's quads fit in registers, where every unit has its own threads."""
     most = min(255, (1 << 16) // threads // 8 * 8)
     return max(0, min(quads, (most - _OTHERS[gates][sequences > 1]) // (4 * gates)))

@@ -19,7 +19,7 @@ ZERO = f32(0)
 def _unary(f: Any) -> Kernel:
     @kernel
     def unary_kernel(x: F32, out: F32, n: int, whole: int, a: float, b: float) -> None:
-        """`whole` numbers, divisible by 4, are read four at once."""
+        """`whole` values, divisible by 4, are read four at once."""
         me, step = cuda.grid(1), cuda.gridsize(1)
         for i in range(me * 4, whole, step * 4):
             p, q, r, s = load4(x, i)

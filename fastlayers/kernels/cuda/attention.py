@@ -24,7 +24,7 @@ TILES = ((16, 8, 8), (32, 8, 8), (128, 4, 4)) if SIMULATED else ((64, 64, 32), (
 
 
 class Plan(NamedTuple):
-    """n queries of d numbers, m keys, values of e; `.._row`, `.._head`: from one to the next."""
+    """n queries of d values, m keys, values of e; `.._row`, `.._head`: from one to the next."""
 
     heads: int
     groups: int

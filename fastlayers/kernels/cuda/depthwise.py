@@ -118,7 +118,7 @@ def _depthwise(f: Any, high: int, wide: int, last: bool, four: bool) -> Kernel:
 
 
 class Plan(NamedTuple):
-    """Planes of h numbers a line of wide_x; `strip`: outputs of a thread; `each`: results of a channel of x; `apart`: taps."""
+    """Planes of h values a line of wide_x; `strip`: outputs of a thread; `each`: results of a channel of x; `apart`: taps."""
 
     flags: int
     n: int

@@ -141,7 +141,7 @@ def _pool(take: Any, end: Any, least: bool, last: bool, four: bool) -> Kernel:
 
 
 class Plan(NamedTuple):
-    """Planes of h x w numbers; `strip`: outputs of a thread; `end_h`, `end_w`: of x with its padding."""
+    """Planes of h x w values; `strip`: outputs of a thread; `end_h`, `end_w`: of x with its padding."""
 
     n: int
     strip: int
@@ -244,7 +244,7 @@ def avg_pool(
     x: Array, out: Array, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], pads: Sequence[int],
     include_pad: bool, channels_last: bool,
 ) -> None:  # fmt: skip
-    """out = the sum of each window divided by how many of its places are in the image (include_pad: in image and pads)."""
+    """out = the sum of each window divided by how many of its positions are in the image (include_pad: in image and pads)."""
     _run(_sum, _mean, x, out, (kernel, stride, dilation, pads), include_pad, False, 0.0, channels_last)
 
 

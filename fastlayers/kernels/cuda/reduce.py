@@ -20,7 +20,7 @@ __all__ = ["reduce", "running_sum"]
 
 BLOCK = threads(256)
 FEW = 16384  # columns that are too few to give each one thread
-PIECE = 8192  # numbers of a column that is cut
+PIECE = 8192  # values of a column that is cut
 MOST_BLOCKS = (1 << 31) - 1
 ZERO, ONE, LEAST, MOST = f32(0), f32(1), f32(-np.inf), f32(np.inf)
 

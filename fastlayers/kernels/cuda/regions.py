@@ -118,7 +118,7 @@ def _corner(x: Any, at: Any, weight: Any) -> Any:
 
 
 class Align(NamedTuple):
-    """high x wide bins of each box, n numbers in all; offset, least, samples and mean as `roi_align` has them."""
+    """high x wide bins of each box, n values in all; offset, least, samples and mean as `roi_align` has them."""
 
     n: int
     channels: int

@@ -18,7 +18,7 @@ _ZERO = f32(0)
 
 
 class Packed(NamedTuple):
-    """For d, h and w the places [taps][outputs] in x and their weights."""
+    """For d, h and w the positions [taps][outputs] in x and their weights."""
 
     places: tuple[Array, ...]
     weight: tuple[Array, ...]

@@ -17,7 +17,7 @@ from ._vector import F32, WIDTH, Emit, V
 
 __all__ = ["Edges", "Part", "bins"]
 
-LONG = 4 * WIDTH  # numbers of a bin's line from which they are folded in vectors
+LONG = 4 * WIDTH  # values of a bin's line from which they are folded in vectors
 
 
 def _take(e: Emit, mean: bool, a: V, x: V) -> V:
@@ -26,7 +26,7 @@ def _take(e: Emit, mean: bool, a: V, x: V) -> V:
 
 @emitted
 def _line(e: Emit, mean: V, x: V, planes: V, plane: V, rows: V, row: V, to: V, n: V) -> None:
-    """to = the fold of planes x rows lines of n numbers, of which there is one at least."""
+    """to = the fold of planes x rows lines of n values, of which there is one at least."""
 
     def case(average: bool) -> None:
         def body(i: V, mask: V | None) -> None:

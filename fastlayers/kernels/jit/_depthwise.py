@@ -16,7 +16,7 @@ from ._vector import F32, I64, REGISTERS, WIDTH, Emit, Float, V, Var
 
 __all__ = ["copy_end", "pixels", "repeat", "row_bands", "row_first"]
 
-TOGETHER = 8 if REGISTERS == 32 else 4  # channels-last outputs whose sums are kept at once
+TOGETHER = 8 if REGISTERS == 32 else 4  # channels-last outputs whose sums are retained at once
 SHARED = {3: (1, 2), 5: (1, 2), 7: (1,)}  # widths of kernels whose inputs are shared, with their strides
 BANDS = 4  # rows of channels-first outputs that are computed at once
 

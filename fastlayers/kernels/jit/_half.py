@@ -11,7 +11,7 @@ from ._vector import F32, Emit, V, has
 
 __all__ = ["converted"]
 
-TASK = 1 << 15  # numbers of one task
+TASK = 1 << 15  # values of one task
 
 
 @emitted

@@ -1,4 +1,4 @@
-"""Sums of rows, each times its weight, and single numbers of memory."""
+"""Sums of rows, each times its weight, and single values of memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def put_number(e: Emit, place: V, index: V, value: Float) -> None:
 
 @emitted
 def _mix(e: Emit, rows: V, weights: V, count: V, out: V, n: V) -> None:
-    """out = the sum of `count` rows of n numbers, each times its weight."""
+    """out = the sum of `count` rows of n values, each times its weight."""
 
     def case(taps: int) -> None:
         places = [e.load(e.at(rows, t, 8), rows.kind) for t in range(taps)]
@@ -50,7 +50,7 @@ def _mix(e: Emit, rows: V, weights: V, count: V, out: V, n: V) -> None:
 
 @inner
 def mix(rows: int, weights: int, count: int, out: int, n: int) -> None:
-    """out = the sum of `count` rows of n numbers, each times its weight."""
+    """out = the sum of `count` rows of n values, each times its weight."""
     if count > 0:
         _mix(rows, weights, count, out, n)
     else:

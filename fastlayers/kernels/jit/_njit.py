@@ -217,7 +217,7 @@ def emitted(function: Callable[..., Any]) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
 def call(typingctx: Any, address: Any, *values: Any) -> Any:
-    """Calls the C function at an address, of integers, float32 numbers and records of them."""
+    """Calls the C function at an address, of integers, float32 values and records of them."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         from llvmlite import ir

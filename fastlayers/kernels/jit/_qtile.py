@@ -132,7 +132,7 @@ def quad_rows(left: Rows, m: int, quads: int, b: int, n: int, zero: int, sums: i
     """n columns of out, lines `line` bytes apart, for m rows, whose runs are pairs of offset in bytes, quads.
 
     Args:
-        zero: 0, or what the sums of a row's bytes are multiplied by, which is taken away. sums: room for m numbers.
+        zero: 0, or what the sums of a row's bytes are multiplied by, which is taken away. sums: room for m values.
     """
     if zero != 0:
         for i in range(m):
@@ -163,7 +163,7 @@ def quad_rows(left: Rows, m: int, quads: int, b: int, n: int, zero: int, sums: i
 
 @emitted
 def tap_channels(e: Emit, x: V, taps: V, count: V, weights: V, wide: V, channels: V, end: Finish, out: V) -> None:
-    """One pixel of a kernel with one weight a tap and channel: taps: their places, in bytes; weights: int16 [taps][wide]."""
+    """One pixel of a kernel with one weight a tap and channel: taps: their positions, in bytes; weights: int16 [taps][wide]."""
     factor_of, short = e.splat(end.scale), ir.IntType(16)
 
     def case(name: str) -> None:

@@ -13,7 +13,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-# Fields of records that are handed to emitted functions too, where they are values of LLVM.
+# Fields of records that are passed to emitted functions too, where they are values of LLVM.
 Int: TypeAlias = Any
 Real: TypeAlias = Any
 

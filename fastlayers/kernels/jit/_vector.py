@@ -1,7 +1,7 @@
 """Vectors of the host's width, written as formulas: what `aot/csrc/vec.h` is to the C kernels, emitted as LLVM code.
 
 An `Emit` wraps the place where code is being emitted; a `V` is a value there (a vector or a scalar) with Python's operators, so
-that a function of `_math.py` reads like its formula. Nothing here knows of Numba but for the builder that it is handed.
+that a function of `_math.py` reads like its formula. Nothing here knows of Numba but for the builder that it is passed.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ class Emit:
         return self._intrinsic("fma", a, b, c)
 
     def sum(self, a: V, b: V) -> V:
-        """a + b, which is not made one with a product: a flag of its own, which means nothing here, keeps Numba's away."""
+        """a + b, which is not made one with a product: its own flag, which means nothing here, keeps Numba's away."""
         return V(self, self.builder.fadd(a.v, b.v, flags=("arcp",)))
 
     def root(self, a: V) -> V:
@@ -410,7 +410,7 @@ class Emit:
         return V(self, self.builder.bitcast(mask.v, kind)).differs(0)
 
     def vectors(self, count: V, body: Any, width: int = WIDTH) -> None:
-        """Calls body(index, mask) to emit whole vectors (mask None) of `count` numbers, and the partial one after them."""
+        """Calls body(index, mask) to emit whole vectors (mask None) of `count` values, and the partial one after them."""
         whole = count & -width
         with self.loop(0, whole, width) as index:
             body(index, None)
@@ -424,7 +424,7 @@ class Emit:
     def folded(
         self, count: V, start: float, take: Callable[[V, V, V | None], V], merge: Callable[[V, V], V], chain: int = 16
     ) -> V:
-        """Folds `count` numbers into every lane: take(so far, index, mask) of whole vectors and of the partial one.
+        """Folds `count` values into every lane: take(so far, index, mask) of whole vectors and of the partial one.
 
         A chain of `chain` vectors is folded at a time, so that long sums stay accurate; lanes outside of a mask do not change.
         """
@@ -452,7 +452,7 @@ class Emit:
     ) -> list[V]:
         """Folds columns, `vectors` adjacent vectors of them, each in the order in which `folded` folds a row of `count`.
 
-        take(so far, row) takes in one row. Row i belongs to what would be lane i % WIDTH; lanes are kept in memory.
+        take(so far, row) takes in one row. Row i belongs to what would be lane i % WIDTH; lanes are retained in memory.
         """
         with self.builder.goto_entry_block():
             memory = self.builder.alloca(self.vector(F32), WIDTH * vectors)

@@ -13,7 +13,7 @@ from .binary import MULTIPLY, PRELU, binary, row
 
 __all__ = ["gated", "prelu", "unary"]
 
-PIECE = 4096  # numbers of one task: they stay in the first-level cache
+PIECE = 4096  # values of one task: they stay in the first-level cache
 
 
 @kernel

@@ -99,7 +99,7 @@ def _finish(e: Emit, state: V, sums: V, width: V, empty: V) -> None:
 
 @emitted
 def _hidden(e: Emit, x: V, n: V) -> Float:
-    """NaN if one of n numbers is not finite, else 0."""
+    """NaN if one of n values is not finite, else 0."""
 
     def take(so_far: V, i: V, lanes: V | None) -> V:
         return e.fma(e.load(e.at(x, i), mask=lanes), 0.0, so_far)
@@ -143,7 +143,7 @@ class Strides(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Attention of `rows` queries to `keys` keys of d numbers, and values of `width`.
+    """Attention of `rows` queries to `keys` keys of d values, and values of `width`.
 
     The query of row r sees keys up to offset + r advance, if causal. Keys and values are `packed` or as they came; hide: what
     weighs 0 by a mask is left out, as `skip` does with what causality hides.

@@ -106,7 +106,7 @@ def _choose(e: Emit, c: V, a: V, b: V, c_step: V, a_step: V, b_step: V, y: V, n:
 
 @inner
 def row(code: int, a: int, b: int, a_step: int, b_step: int, y: int, n: int) -> None:
-    """y[i] = f(a[i * a_step], b[i * b_step]) for n numbers, the steps 0 or 1; y may be an operand."""
+    """y[i] = f(a[i * a_step], b[i * b_step]) for n values, the steps 0 or 1; y may be an operand."""
     _row(code, a, b, a_step, b_step, y, n)
 
 

@@ -29,7 +29,7 @@ __all__ = ["conv_transpose", "conv_transpose_pack"]
 
 SUMS = 1 << 16  # the sums of one phase of rows: they stay in a second-level cache
 FEW = 8  # outputs of a phase in a row: fewer make products of their own too short
-PLANS = 16  # shapes of calls whose plans are kept
+PLANS = 16  # shapes of calls whose plans are retained
 
 
 class Axis(NamedTuple):
@@ -268,7 +268,7 @@ def _plan(
     (y_low, high), (x_low, wide) = axes[1].reach(before[1], strides[1]), axes[2].reach(before[2], along)
     count = cols + (1 if margin else 0)
     wide += count - 1
-    if wide * ig % 1024 == 0:  # rows a multiple of 4 KB apart share their cache lines' places
+    if wide * ig % 1024 == 0:  # rows a multiple of 4 KB apart share their cache lines' positions
         wide += 1
     line = wide * ig
     plane = (rows + high - 1) * line

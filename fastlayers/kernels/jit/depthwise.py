@@ -83,7 +83,7 @@ def _first(p: Plan, x: int, out: int, residual: int, scratch: int, first: int, l
     zero(scratch, s.kd * size + p.behind)  # the border stays so; what is after must be no denormal numbers, which take long
     usual = (s.kh == 3 and s.kw == 3) or s.kh == 5 or s.kh == 7
     bands = usual and s.kd == 1 and s.sw == 1 and s.sh == s.dh and s.oh >= BANDS
-    # The columns that are between short rows are computed too, where vectors would not be full otherwise; nobody reads them.
+    # The columns that are between short rows are computed too, where vectors would not be full otherwise; nothing reads them.
     vectors, together = ((s.oh - 1) * p.in_cols + s.ow + WIDTH - 1) // WIDTH, (s.ow + WIDTH - 1) // WIDTH * s.oh
     if s.sh > 1 or s.sw > 1 or s.ow >= TOGETHER_BELOW or (bands and 3 * vectors > 2 * together):
         vectors = 0

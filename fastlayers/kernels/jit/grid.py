@@ -1,4 +1,4 @@
-"""Images read at given places, between their pixels: places are found as the reference does, once for all channels."""
+"""Images read at given positions, between their pixels: positions are found as the reference does, once for all channels."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _grid(
     x: int, index: int, share: int, out: int, channels: int, pixels: int, places: int, corners: int, apart: int, first: int,
     last: int,
 ) -> None:  # fmt: skip
-    """Tasks: PLACES places of an image, all channels."""
+    """Tasks: PLACES positions of an image, all channels."""
     tasks = (places + PLACES - 1) // PLACES
     for task in range(first, last):
         image, start = task // tasks, task % tasks * PLACES
@@ -58,7 +58,7 @@ def _grid(
 def grid_sample(
     x__ncp: np.ndarray, grid__nor: np.ndarray, out__nco: np.ndarray, size: tuple[int, ...], mode: int, border: int, aligned: int
 ) -> None:
-    """out = what is at the places of an image of `size`, which is x's last axis; arguments as the reference's."""
+    """out = what is at the positions of an image of `size`, which is x's last axis; arguments as the reference's."""
     n, channels, places = out__nco.shape
     if not out__nco.size:
         return

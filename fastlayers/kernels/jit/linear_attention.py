@@ -99,7 +99,7 @@ def _strip(
 
 
 class Plan(NamedTuple):
-    """`heads` queries share each of the `groups` states, d x e numbers."""
+    """`heads` queries share each of the `groups` states, d x e values."""
 
     scale: float
     groups: int

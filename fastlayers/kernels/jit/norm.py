@@ -88,7 +88,7 @@ def _put_channel(e: Emit, x: V, y: V, n: V, m: V, scale: V, factor: V, shift: V)
 
 @emitted
 def _norm_group(e: Emit, x: V, weight: V, bias: V, y: V, channels: V, inner: V, epsilon: Float) -> None:
-    """A group of channels of `inner` numbers each, with a weight and a bias for each channel."""
+    """A group of channels of `inner` values each, with a weight and a bias for each channel."""
     m, scale = _moments(e, x, channels * inner, epsilon, e.i64(0))
     with e.loop(0, channels) as c:
         factor, shift, at = e.var(e.f(1.0)), e.var(e.f(0.0)), c * inner

@@ -19,7 +19,7 @@ from ._vector import F32, Emit, Float, V
 
 __all__ = ["pad"]
 
-TASK = 1 << 15  # numbers of one task
+TASK = 1 << 15  # values of one task
 
 
 @emitted

@@ -47,7 +47,7 @@ class Planes(NamedTuple):
 
 @emitted
 def _down(e: Emit, average: V, x: V, n: V, z: Steps, down: Steps, windows: V, w: V, to: Planes) -> None:
-    """For every one of the lines: to[i] = the fold of z x down rows of n numbers, the first where `windows` says."""
+    """For every one of the lines: to[i] = the fold of z x down rows of n values, the first where `windows` says."""
 
     def case(mean: bool, rows: int) -> Callable[[], None]:
         def emit() -> None:
@@ -193,7 +193,7 @@ def _first(p: Plan, x: int, y: int, row: int, apart: int, length: int, first: in
         source = x + 4 * plane * p.size.d * p.size.h * p.size.w
         for oz in range(p.to.d):
             z, z_count = integer(p.windows.d, 2 * oz), integer(p.windows.d, 2 * oz + 1)
-            # Some rows downwards and only then along: values that were just written cannot be read from other places at once.
+            # Some rows downwards and only then along: values that were just written cannot be read from other positions at once.
             for o0 in range(0, p.to.h, ROWS):
                 end, oy = min(p.to.h, o0 + ROWS), o0
                 while oy < end:  # rows of windows with as many rows of the image each
@@ -276,7 +276,7 @@ def _run(
     channels_last: bool,
     share: float = 1.0,
 ) -> None:
-    """Sums are multiplied by `share`, and divided by how many places count unless `include_pad` is None."""
+    """Sums are multiplied by `share`, and divided by how many positions count unless `include_pad` is None."""
     if not out.size:
         return
     size, to = (x.shape[1:4], out.shape[1:4]) if channels_last else (x.shape[2:], out.shape[2:])
@@ -329,7 +329,7 @@ def avg_pool(
     include_pad: bool,
     channels_last: bool,
 ) -> None:
-    """out = the sum of each window divided by how many of its places are in the image (include_pad: in image and pads)."""
+    """out = the sum of each window divided by how many of its positions are in the image (include_pad: in image and pads)."""
     _run(1, x, out, kernel, stride, dilation, pads, include_pad, channels_last)
 
 

@@ -120,7 +120,7 @@ def _bytes(e: Emit, x: V, y: V, n: V, flip: V) -> None:
 
 @emitted
 def _quads(e: Emit, x: V, x_step: V, y: V, y_step: V, n: V, flip: V, keep: V, fill: V) -> None:
-    """Four bytes of n places each, some bits turned; those that `keep` leaves out are `fill`'s."""
+    """Four bytes of n positions each, some bits turned; those that `keep` leaves out are `fill`'s."""
     turned, kept, filled = (e.convert(bits, I32, "trunc") for bits in (flip * 0x01010101, keep, fill))
     with e.loop(0, n) as i:
         e.store(y + i * y_step, ((e.load(x + i * x_step, I32) ^ turned) & kept) | filled)
@@ -156,7 +156,7 @@ class Pixels(NamedTuple):
 
 
 class Deep(NamedTuple):
-    """Kernels with one channel a group: `ntaps` taps, their places in bytes."""
+    """Kernels with one channel a group: `ntaps` taps, their positions in bytes."""
 
     pixels: Pixels
     channels: int

@@ -25,7 +25,7 @@ from .pooling import places, tables
 
 __all__ = ["dequantize", "dynamic_quantize", "lookup", "qbinary", "qpool", "quantize"]
 
-TASK = 1 << 14  # numbers of one task
+TASK = 1 << 14  # values of one task
 I16 = ir.IntType(16)
 _WHOLE = {"uint8": (I8, "zext", 0, 255), "int8": (I8, "sext", -128, 127), "uint16": (I16, "zext", 0, 65535),
           "int16": (I16, "sext", -32768, 32767)}  # fmt: skip
@@ -87,7 +87,7 @@ def _dequantize(e: Emit, x: V, step: V, zero: V, each: V, y: V, n: V, source: V)
 
 
 class Conversion(NamedTuple):
-    """Rows of `cols` numbers of `channels` channels in turns or, if `each`, with a channel a column; `back`: from numbers of the
+    """Rows of `cols` values of `channels` channels in turns or, if `each`, with a channel a column; `back`: from numbers of the
     kind. Rows are cut into pieces."""
 
     back: int
@@ -224,7 +224,7 @@ class Step(NamedTuple):
 
 
 class Both(NamedTuple):
-    """`m` rows of `cols` numbers for each of the first axis, cut into pieces; steps of b."""
+    """`m` rows of `cols` values for each of the first axis, cut into pieces; steps of b."""
 
     op: int
     kind: int

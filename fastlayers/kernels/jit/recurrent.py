@@ -32,7 +32,7 @@ _USUAL = Activation(UNARY["sigmoid"].code), Activation(UNARY["tanh"].code)
 
 
 class Packed(NamedTuple):
-    """Weights of all directions, (d, panels); `second` is R_n where it is a product of its own, or what projects h."""
+    """Weights of all directions, (d, panels); `second` is R_n where it is its own product, or what projects h."""
 
     kind: int
     gates: int

@@ -139,8 +139,8 @@ def sample(grid: int, i: int, size: int, low: int, weight: int) -> None:
 def gathered(
     inside: int, sample: int, grid: int, bins: int, each: int, size: int, own: int, counts: int, at: int, weight: int
 ) -> None:
-    """Of every bin of an axis how many positions its samples are at, `size` places for them, and their weights in the mean.
-    own: room for 4 + size numbers."""
+    """Of every bin of an axis how many positions its samples are at, `size` positions for them, and their weights in the mean.
+    own: room for 4 + size values."""
     sums = own + 32
     for bin in range(bins):
         call(inside, grid, bin, each, size, own)

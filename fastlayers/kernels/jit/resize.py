@@ -24,12 +24,12 @@ from ._vector import I32, WIDTH, Emit, Integer, V
 
 __all__ = ["resize", "resize_pack"]
 
-TASK = 1 << 15  # numbers written by one task, about
+TASK = 1 << 15  # values written by one task, about
 NARROW = 16  # channels below which they are positions of the last axis
 
 
 class Axis(NamedTuple):
-    """The taps of an axis: places and weights [taps][pitch]; base: the two vectors that hold all taps of some outputs."""
+    """The taps of an axis: positions and weights [taps][pitch]; base: the two vectors that hold all taps of some outputs."""
 
     size: int
     n: int
@@ -106,7 +106,7 @@ class Table(NamedTuple):
 
 @emitted
 def _along(e: Emit, x: V, out: V, of: Table) -> None:
-    """out = n numbers along the last axis of a row of `size`."""
+    """out = n values along the last axis of a row of `size`."""
     lanes = e.vector(I32)
     few = of.size < 2 * WIDTH
 

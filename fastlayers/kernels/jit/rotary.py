@@ -1,4 +1,4 @@
-"""Rotary positions: pairs of numbers turned, row by row."""
+"""Rotary positions: pairs of values turned, row by row."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _neighbours(e: Emit, x: V, cos: V, sin: V, y: V, r: V) -> None:
 
 
 class Plan(NamedTuple):
-    """Rows (b, outer, steps, heads) of d numbers, 2 r of which are turned; entry: floats from an entry's angles to the next's."""
+    """Rows (b, outer, steps, heads) of d values, 2 r of which are rotated; entry: floats from an entry's angles to the next's."""
 
     outer: int
     steps: int

@@ -49,7 +49,7 @@ def _put_double(e: Emit, place: V, index: V, value: Double) -> None:
 
 
 class Plan(NamedTuple):
-    """Trees for rows of `columns` numbers, doubles if `wide`; their leaves have weights of n targets."""
+    """Trees for rows of `columns` values, doubles if `wide`; their leaves have weights of n targets."""
 
     columns: int
     wide: int

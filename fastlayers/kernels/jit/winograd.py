@@ -3,7 +3,7 @@ Other kernels, and groups, are computed directly.
 
 A task takes a block of tiles: their inputs, padded, are transformed to V [tile][point][channel], a panel of channels at a time;
 each of the (m + 2)^2 points is a product with its own weights; and the sums [tile][point][output], some columns at a time, are
-transformed back. Slices of depth are images of their own, `depth` of them a volume.
+transformed back. Slices of depth are their own images, `depth` of them a volume.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .gemm import padded_bias
 __all__ = ["winograd", "winograd_pack"]
 
 A, B = 2 / 3, 3 / 2  # the points of m = 4 next to 0 and infinity: a, -a, b, -b, with a b = 1
-BUDGET = 1 << 17  # numbers of V and of the sums that a block may have, if that makes LEAST tiles: a second-level cache holds them
+BUDGET = 1 << 17  # values of V and of the sums that a block may have, if that makes LEAST tiles: a second-level cache holds them
 LEAST, MOST = 32, 128  # tiles of a block: fewer do not repay reading all weights
 ALONE = 64  # up to so many tiles are one block, whose channels and columns are the tasks
 TASKS = 8  # blocks wanted where there are more tiles, for as many threads

@@ -1,4 +1,4 @@
-"""Images read at given places, between their pixels, in numpy: one neighbour of all places after another."""
+"""Images read at given positions, between their pixels, in numpy: one neighbour of all positions after another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["grid_sample", "settled"]
 # Whole positions on an axis, and the share that what is there has (None: all of it).
 Neighbour = tuple[np.ndarray, np.ndarray | None]
 
-FAR = float(1 << 40)  # where places end, so that they remain whole numbers
+FAR = float(1 << 40)  # where positions end, so that they remain whole numbers
 CUBIC = -0.75
 ZEROS, REFLECTION = 0, 2  # numbers of table.BORDERS
 PIXELS = 2
@@ -23,11 +23,11 @@ PIXELS = 2
 def grid_sample(
     x__ncp: np.ndarray, grid__nor: np.ndarray, out__nco: np.ndarray, size: tuple[int, ...], mode: int, border: int, aligned: int
 ) -> None:
-    """out = what is at the places of an image of `size`, which is x's last axis.
+    """out = what is at the positions of an image of `size`, which is x's last axis.
 
     A place has a number for each axis, the last axis first: -1 and 1 are the image's edges (`aligned` is 0), or the middles of
     its outermost pixels (1); or values are those of pixels (2). `mode`: how many neighbours count along an axis, 1 (the
-    nearest), 2 (linear) or 4 (cubic). `border`: what is outside, a number of table.BORDERS. Places are found in x's float
+    nearest), 2 (linear) or 4 (cubic). `border`: what is outside, a number of table.BORDERS. Positions are found in x's float
     type: of NaN comes NaN, but for the nearest.
     """
     axes = settled(grid__nor, size, mode, border, aligned)
@@ -54,7 +54,7 @@ def grid_sample(
 def settled(
     grid__nor: np.ndarray, size: tuple[int, ...], mode: int, border: int, aligned: int
 ) -> list[list[tuple[np.ndarray, np.ndarray, np.ndarray | None]]]:
-    """For each axis its neighbours of all places: index, whether it is in the image, and share (None: all)."""
+    """For each axis its neighbours of all positions: index, whether it is in the image, and share (None: all)."""
     places = [_pixels(grid__nor[..., len(size) - 1 - axis], count, aligned) for axis, count in enumerate(size)]
     return [
         [(*_inside(at, count, border, aligned), share) for at, share in _neighbours(mode, place)]

@@ -1,4 +1,4 @@
-"""Rows picked and replaced by number along any axes, classes as vectors, sequences turned around, in numpy."""
+"""Rows picked and replaced by number along any axes, classes as vectors, sequences reversed, in numpy."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def one_hot(indices__oi: np.ndarray, values: np.ndarray, out__oni: np.ndarray, i
 
 
 def reverse_sequence(x: np.ndarray, lengths: np.ndarray, out: np.ndarray, batch_first: bool, itemsize: int) -> None:
-    """x (batch, time, ...), or (time, batch, ...), of which the first lengths[b] steps of each sequence are turned around;
+    """x (batch, time, ...), or (time, batch, ...), of which the first lengths[b] steps of each sequence are reversed;
     itemsize: bytes of a step. ShapeError if a length is not from 0 to the number of steps.
     """
     given, to = (x, out) if batch_first else (x.swapaxes(0, 1), out.swapaxes(0, 1))

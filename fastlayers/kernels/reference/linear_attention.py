@@ -20,7 +20,7 @@ def linear_attention(
 ) -> None:
     """For each step ``S = gate S``, ``u = beta (v - Sᵀ k)``, ``S = S + k uᵀ``, ``out = scale Sᵀ q``.
 
-    g heads of keys (d numbers) and values (e) are next to each other in k and v; h / g neighbouring heads of q share a state.
+    g heads of keys (d values) and values (e) are next to each other in k and v; h / g neighbouring heads of q share a state.
 
     Args:
         past__bgde: the states before the first step, or None for zeros.

@@ -38,7 +38,7 @@ def avg_pool(
     include_pad: bool,
     channels_last: bool,
 ) -> None:
-    """out = the sum of each window divided by how many of its places are in the image (include_pad: in image and pads)."""
+    """out = the sum of each window divided by how many of its positions are in the image (include_pad: in image and pads)."""
     x, y = _channels_first(x, channels_last), _channels_first(out, channels_last)
     places = _places(x.shape[2:], y.shape[2:], kernel, stride, dilation, pads, include_pad)
     with np.errstate(all="ignore"):
@@ -107,7 +107,7 @@ def _places(
     pads: Sequence[int],
     include_pad: bool,
 ) -> np.ndarray:
-    """How many places of each window are in the image, or in image and pads."""
+    """How many positions of each window are in the image, or in image and pads."""
     if include_pad:
         size = [n + before + after for n, before, after in zip(size, pads[::2], pads[1::2], strict=True)]
     counted = np.ones((1, 1, *size))

@@ -1,4 +1,4 @@
-"""Convolutions and products of quantized numbers. Sums are exact; see `operators.quantized.parameters` for the rounding."""
+"""Convolutions and products of quantized values. Sums are exact; see `operators.quantized.parameters` for the rounding."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def lstm_pack(
         w_ih__dgi, w_hh__dgh: (d, 4h, i) and (d, 4h, h), gates in the order i f g o; d is 1 or 2.
         b_ih__dg, b_hh__dg: (d, 4h), or None.
         peephole__dp: (d, 3h), of i f o, or None.
-        w_hr__dqh: (d, q, h), q from 1 to h, or None: what every h' is multiplied by, so that h has q numbers and w_hh is
+        w_hr__dqh: (d, q, h), q from 1 to h, or None: what every h' is multiplied by, so that h has q values and w_hh is
             (d, 4h, q).
         options: the functions and what else differs.
     """

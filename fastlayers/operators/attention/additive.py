@@ -193,7 +193,7 @@ def _chosen(weights: np.ndarray, mode: str, seed: int | None) -> np.ndarray:
 
 
 def _additive_lower(n: View, b: Builder) -> Any:
-    # Projections are operators of their own.
+    # Projections are their own operators.
     return False if n.has(3) or n.has(4) else _additive(n, b)
 
 
@@ -209,7 +209,7 @@ register(
     _additive_lower,
     Traits(whole="attends to"),
 )
-# A choice decides by numbers: it has no kernel.
+# A choice decides by values: it has no kernel.
 register(
     "HardAttention",
     infer_as(hard_rule),

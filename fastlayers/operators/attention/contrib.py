@@ -56,7 +56,7 @@ def _product_infer(n: View) -> list[Spec]:
 
 
 def _product_run(n: View, a: np.ndarray, w: np.ndarray) -> Sequence[np.ndarray]:
-    """alpha A B, after the axes were turned."""
+    """alpha A B, after the axes were transposed."""
     left, right = (x.transpose(_order(n, x.ndim, side)).astype(np.float64) for x, side in ((a, "A"), (w, "B")))
     return ((np.matmul(left, right) * n.get("alpha", 1.0)).astype(a.dtype),)
 

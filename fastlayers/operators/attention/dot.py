@@ -42,7 +42,7 @@ def _over(name: str, argument: str, size: Dim, by: int) -> Dim:
 
 
 def heads_of(num_heads: Any, num_kv_heads: Any) -> tuple[int, int]:
-    """Numbers of heads of queries and of keys; (0, 0) where heads have an axis of their own."""
+    """Numbers of heads of queries and of keys; (0, 0) where heads have their own axis."""
     if num_heads is None:
         if num_kv_heads is not None:
             raise ShapeError(f"{_SDPA}: num_kv_heads is {num_kv_heads} without num_heads: expected both")
@@ -185,6 +185,6 @@ register(
     infer_as(sdpa_rule),
     run_as(dot_product, 5),
     lower_as(run_sdpa, 5),
-    # Heads are an axis of their own, or adjacent in the last one.
+    # Heads are their own axis, or adjacent in the last one.
     Traits(whole="attends to", multiply_adds=attention(lambda n: n.sizes(1)[-2])),
 )

@@ -1,4 +1,4 @@
-"""ONNX's Attention: heads next to each other or with an axis of their own, keys of earlier calls, masks, windows, a soft cap."""
+"""ONNX's Attention: heads next to each other or with their own axis, keys of earlier calls, masks, windows, a soft cap."""
 
 from __future__ import annotations
 

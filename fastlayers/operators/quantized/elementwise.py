@@ -1,8 +1,8 @@
-"""ONNX Runtime's operators on quantized values other than products: each is the float operator between quantized numbers.
+"""ONNX Runtime's operators on quantized values other than products: each is the float operator between quantized values.
 
 QLinearAdd                 ((a - za) sa + (b - zb) sb) / sc, every step rounded to float32, as floats are added
 QLinearMul                 ((a - za) (b - zb)) * (sa sb / sc)
-means (pools, ReduceMean)  the exact sum * (sx / (sy n)), of n numbers
+means (pools, ReduceMean)  the exact sum * (sx / (sy n)), of n values
 others                     the function of float32
 """
 
@@ -47,7 +47,7 @@ def _one(value: np.ndarray | None) -> Any:
 
 
 def _finished(y: np.ndarray, scale: np.ndarray, zero: _Zero, dtype: np.dtype[Any]) -> Arrays:
-    """Floats as quantized numbers."""
+    """Floats as quantized values."""
     return (quantized(y.astype(FLOAT32) / scale.astype(FLOAT32).reshape(()), _one(zero), dtype),)
 
 

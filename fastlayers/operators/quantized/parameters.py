@@ -50,7 +50,7 @@ def quantized(x: np.ndarray, zero: Any, dtype: np.dtype[Any], bits: int = 0) -> 
 
 
 def requantized(total: np.ndarray, by: np.ndarray, zero: Any, dtype: np.dtype[Any]) -> np.ndarray:
-    """Sums (int32) as quantized numbers."""
+    """Sums (int32) as quantized values."""
     return quantized(total.astype(FLOAT32) * by.astype(FLOAT32), zero, dtype)
 
 

@@ -13,7 +13,7 @@ from .activation import score_mask
 
 
 def causal_mask(b: Build, queries: Tensor, keys: Tensor, window: int | None = None, causal: bool = True) -> Tensor:
-    """(t, s) of booleans: query i sees keys 0 to i, and at most window - 1 places away."""
+    """(t, s) of booleans: query i sees keys 0 to i, and at most window - 1 positions away."""
 
     def places(x: Tensor, axis: int) -> Tensor:
         size = b.shape_of(x, 1)

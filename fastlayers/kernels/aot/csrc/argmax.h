@@ -1,4 +1,4 @@
-/* Where the largest (or least) of n numbers is, down each column of a slice [n][inner]: the first of equals, the first NaN before all.
+/* Where the largest (or least) of n values is, down each column of a slice [n][inner]: the first of equals, the first NaN before all.
  * Columns are taken in blocks whose state stays in registers or the nearest cache. */
 #ifndef FL_ARGMAX_H
 #define FL_ARGMAX_H

@@ -5,7 +5,7 @@
 
 FL_INLINE vf fl_bins_two(vf a, vf b, const int average) { return average ? a + b : vmaxn(b, a); }
 
-/* The line of n numbers under a box of rows: where they are if it is one row, else in p->line. */
+/* The line of n values under a box of rows: where they are if it is one row, else in p->line. */
 FL_INLINE const float *fl_bins_line(const fl_bins *p, const float *x, int64_t z0, int64_t z1, int64_t y0, int64_t y1,
                                     const int average) {
   const int64_t n = p->cols * p->c;

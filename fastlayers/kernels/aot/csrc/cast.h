@@ -2,7 +2,7 @@
  * after the point, anything but 0 (NaN too) is true, and floats round to nearest, ties to even, once. A float beyond the range of an
  * integer gives its end (of int32 at least: what is left of that wraps around), NaN the lower end.
  *
- * Pairs with float32 have loops of their own; the others go through blocks of doubles, or of int64 from a whole number. */
+ * Pairs with float32 have their own loops; the others go through blocks of doubles, or of int64 from a whole number. */
 
 FL_INLINE uint32_t fl_bits_of(float x) {
   uint32_t bits;

@@ -16,7 +16,7 @@ static __attribute__((noinline)) vf fl_dw_edge(const float *from, int64_t before
 }
 #endif
 
-/* Places at .. at + VW - 1 of a row of w floats, 0 for those outside of it. */
+/* Positions at .. at + VW - 1 of a row of w floats, 0 for those outside of it. */
 FL_INLINE vf fl_dw_span(const float *row, int64_t at, int64_t w, const int inside) {
   if (inside)
     return vload(row + at);
@@ -111,7 +111,7 @@ FL_INLINE void fl_dw_plain_all(const fl_dw_first *p, const float *weight, const 
   }
 }
 
-/* Weights in an array of their own: no store changes them. */
+/* Weights in their own array: no store changes them. */
 #define FL_DW_PLAIN(k, s) \
   static __attribute__((noinline)) void fl_dw_plain_##k##_##s(const fl_dw_first *p) { \
     const fl_dw_first local = *p; \

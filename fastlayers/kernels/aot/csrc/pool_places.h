@@ -1,4 +1,4 @@
-/* The largest element of every window with its position in the plane, of one row of outputs. Places outside the image are none: a window
+/* The largest element of every window with its position in the plane, of one row of outputs. Positions outside the image are none: a window
  * that has no other gives the least number and the position -1. The first of equals counts, and the first NaN before all. */
 #ifndef FL_POOL_PLACES_H
 #define FL_POOL_PLACES_H

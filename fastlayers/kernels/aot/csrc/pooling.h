@@ -14,14 +14,14 @@
 FL_INLINE vf fl_pool_two(vf a, vf b, const int average) { return average ? a + b : vmaxn(b, a); }
 FL_INLINE vf fl_pool_three(vf a, vf b, vf c, const int average) { return average ? (a + b) + c : vmaxn3(a, b, c); }
 
-/* A grid of nz x ny places that are folded into one number, for any number of neighbours. */
+/* A grid of nz x ny positions that are folded into one number, for any number of neighbours. */
 typedef struct {
   int64_t nz, ny, step_z, step_y;
 } fl_pool_grid;
 
 FL_INLINE vf fl_pool_get(const float *p, int64_t part) { return part ? vget_part(p, part, 0) : vload(p); }
 
-/* U neighbouring vectors at x from 2 or 3 places, or from any number if K = 0; part: lanes of the only vector, or 0 for all. */
+/* U neighbouring vectors at x from 2 or 3 positions, or from any number if K = 0; part: lanes of the only vector, or 0 for all. */
 FL_INLINE void fl_pool_fold(vf *acc, const float *x, const fl_pool_grid *g, int64_t part, const int U, const int K,
                             const int average) {
   if (K) {
@@ -53,7 +53,7 @@ FL_INLINE void fl_pool_fold(vf *acc, const float *x, const fl_pool_grid *g, int6
   }
 }
 
-/* n numbers, each folded from its places around x, times a factor if there are some, its own if `each`. `slack`: after x may be
+/* n values, each folded from its positions around x, times a factor if there are some, its own if `each`. `slack`: after x may be
  * read. */
 FL_INLINE void fl_pool_run(const float *x, const fl_pool_grid *g, float *to, int64_t n, const float *scale, const int each,
                            const int slack, const int K, const int average) {

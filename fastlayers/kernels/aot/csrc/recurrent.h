@@ -4,7 +4,7 @@
  * its gates while the sums are near. Sums are [rows][units][gates][16], so the panels of R that belong to a group are next to each other.
  * One row has sums of its own (fl_row_sums), bound by the cache that R comes from; more rows take the tiles of the product.
  * Whatever made the sums, the gates are the same code, so a row's bits depend on no other row.
- * Remainder: none, since padded units have zero weights; their lanes hold what nobody reads (K ends at `hidden`). */
+ * Remainder: none, since padded units have zero weights; their lanes hold what nothing reads (K ends at `hidden`). */
 
 #define FL_STEP_ROWS 64 /* rows whose sums are on the stack: 16 KB */
 
@@ -29,7 +29,7 @@ FL_INLINE const float *fl_panel_at(const float *b, int64_t all, int64_t first, i
 }
 FL_INLINE int64_t fl_klen(int64_t k, int64_t k0) { return k - k0 < FL_KC ? k - k0 : FL_KC; }
 
-/* Sums of `panels` panels from `first` on, for one row x of k terms; each panel is a stream of its own. */
+/* Sums of `panels` panels from `first` on, for one row x of k terms; each panel is its own stream. */
 FL_INLINE void fl_row_sums(const int panels, const float *b, int64_t all, int64_t first, const float *x, int64_t k, float *sums) {
   for (int64_t lane = 0; lane < FL_PANEL; lane += FL_ROW_PART * VW) {
     int64_t k0 = 0;

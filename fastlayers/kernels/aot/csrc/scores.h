@@ -1,6 +1,6 @@
 /* Scores of attention where they are wanted as an array: masked ones, and those of additive attention. */
 
-/* y[j] = scale x[j] + mask[j * mj] for j < seen, else -infinity, for n numbers; mask may be NULL, y may be x. Returns whether any
+/* y[j] = scale x[j] + mask[j * mj] for j < seen, else -infinity, for n values; mask may be NULL, y may be x. Returns whether any
  * of them is more than -infinity, or NaN. */
 static int fl_f32_masked_scores(const float *x, float scale, const float *mask, int64_t mj, int64_t seen, float *y, int64_t n) {
   const vf lowest = vset(-(float)INFINITY);

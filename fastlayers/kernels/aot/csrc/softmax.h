@@ -1,6 +1,6 @@
 /* Softmax and log-softmax: y = exp(x - m) / s or (x - m) - log(s), with m the largest x and s the sum of exp(x - m).
  *
- * Two forms: over the last axis, row by row; and over an axis with `inner` numbers after it, along which the vectors are.
+ * Two forms: over the last axis, row by row; and over an axis with `inner` values after it, along which the vectors are.
  * y must not overlap x. A row that holds NaN or +infinity, or nothing but -infinity, becomes NaN in every element (x - m is NaN
  * somewhere, and so is s). Terms below 2^-126 of the largest count as 0. The order of every sum depends on n alone: element i
  * belongs to lane i % VW, whose sum begins with the last, partial vector and takes in chains of FL_CHAIN terms, so that long sums stay
@@ -136,7 +136,7 @@ static void fl_columns_less(const float *x, const float *m, const float *s, floa
     fl_put(y, i, w, (fl_at(x, i, w) - fl_at(m, i, w)) - fl_at(s, i, w));
 }
 
-/* A strip of `w` columns: rows are `step` floats apart, and row r belongs to lane r % lanes. A row may also be VW rows of `each` numbers
+/* A strip of `w` columns: rows are `step` floats apart, and row r belongs to lane r % lanes. A row may also be VW rows of `each` values
  * one after the other (lanes = 1): then `whole` of them may be followed by one of `last` < w numbers. */
 #define FL_STRIP 512
 enum { FL_SUMS = 2048 }; /* numbers of all lanes of a strip */

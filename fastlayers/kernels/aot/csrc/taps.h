@@ -66,7 +66,7 @@ FL_INLINE void fl_taps_single(const fl_taps *p, const float *x, float *out, cons
   }
 }
 
-/* count vectors of n numbers, each times its weight: the sum. */
+/* count vectors of n values, each times its weight: the sum. */
 FL_INLINE void fl_mix_of(const float *const *rows, const float *weight, int64_t count, float *out, int64_t n, const int K) {
   const int64_t taps = K ? K : count;
   int64_t i = 0;

@@ -1,5 +1,5 @@
 /* The k largest (or least) of n elements with their positions, in order; of equal ones the first comes first. An element and its position
- * are one integer: the higher half orders the elements (turned around for the largest, so that the least integers are wanted), the lower
+ * are one integer: the higher half orders the elements (reversed for the largest, so that the least integers are wanted), the lower
  * half is the position. So no two are equal, and any way to select and sort gives the same. NaN is more than all values, -0 equals 0. */
 #ifndef FL_TOPK_H
 #define FL_TOPK_H
@@ -102,7 +102,7 @@ FL_SELECTION(u128, fl_wide)
 
 enum { FL_SKIPPED = 32, FL_FEW = 16 };
 
-/* Candidates that are kept at once: twice as many as are wanted, or all. */
+/* Candidates that are retained at once: twice as many as are wanted, or all. */
 static inline int64_t fl_topk_room(int64_t n, int64_t k) { return n < 64 || k > n / 4 ? n : 2 * k < 32 ? 32 : 2 * k; }
 
 /* Columns first .. first + columns of x [n][inner]; `room` candidates, and as many of scratch after them. */

@@ -83,7 +83,7 @@ static void fl_f32_tree_spread(const float *sums, const int64_t *order, const in
 }
 
 /* The likeliest class, the lowest of equals: down the likelier side first, then wherever what is left is not below what was found. A
- * child is never likelier than its node, so nothing is missed. `stack`: two places more than the depth of the tree. */
+ * child is never likelier than its node, so nothing is missed. `stack`: two positions more than the depth of the tree. */
 static int64_t fl_f32_tree_best(const float *x, const float *weight, const float *bias, int64_t d, const int64_t *left,
                                 const int64_t *right, int64_t root, fl_tree_place *stack, float *log) {
   int64_t best = -1, high = 0;

@@ -148,7 +148,7 @@ FL_INLINE fl_exp2_parts vexp2_parts(vf t) {
   return (fl_exp2_parts){vfrom(vbits(rounded) << 23), p * r};
 }
 
-/* Near 0 an odd polynomial; beyond, 1 - 2^t, t a polynomial that fits log2(1 - erf): both are evaluated, one is kept */
+/* Near 0 an odd polynomial; beyond, 1 - 2^t, t a polynomial that fits log2(1 - erf): both are evaluated, one is chosen */
 FL_INLINE FL_UNUSED vf verf(vf x) {
   const vf a = vmin(vset(4.0f), vabs(x)), u = x * x;
   vf p = vfma(vset(-0x1.3cb530p-11f), u, vset(0x1.47d50ep-8f));

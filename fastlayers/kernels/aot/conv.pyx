@@ -1,7 +1,7 @@
 """Convolution in 1 to 3 dimensions over the packed matrix product, without an im2col matrix.
 
-A pixel's taps are a few runs of consecutive floats in padded channels-last data (one a kernel row, since kw * c values of a row are side
-by side), so an output pixel is a row of the product, given by one pointer and a list of runs that all pixels share. A task pads (and, for
+A pixel's taps are a few runs of consecutive floats in padded channels-last data (one a kernel row, since kw * c values of a row are
+adjacent), so an output pixel is a row of the product, given by one pointer and a list of runs that all pixels share. A task pads (and, for
 channels-first data, transposes) the few input rows that it needs into scratch that stays in cache; data that needs neither is read in place.
 
 Channels-first data with few taps (a 1x1 kernel, or few channels) swap roles instead: the weights' rows are broadcast and pixels are the

@@ -62,7 +62,7 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], type[Error], str]] = [
     ("DeformConv", [K, ONE, ZEROS, f32(0), ZEROS], {}, ShapeError, "input 4 has shape"),
     ("DeformConv", [K, ONE, ZEROS, f32(0, 1)], {}, ShapeError, "the bias has shape"),
     ("DeformConv", [K, ONE, ZEROS, np.float32(1)], {}, ShapeError, "the bias has shape"),
-    ("BatchNormalization", [X, *[np.float32(1)] * 4], {}, ShapeError, "input 1 has shape"),
+    ("BatchNormalization", [X, *[np.float32(1)] * 4], {}, ShapeError, "one value per channel"),
     ("Adam", [np.float32(1), np.int64(2), F, F, F, F], {"alpha": 1.0}, ShapeError, "alpha is 1.0"),
     ("DeformConv", [K[0], ONE[0], ZEROS], {}, ShapeError, "expected"),
     ("Col2Im", [np.zeros((1, 4, 4), np.float32), i64(3, 3), i64(2, 3)], {}, ShapeError, r"expected \(n, c \* 6"),

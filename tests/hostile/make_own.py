@@ -222,7 +222,7 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
         lambda: rewritten(lambda head, data: head["b"].update(dtype="F64", shape=[8])),
         ShapeError, "input 2 has shape (8,): expected (16,)",
     ),
-    "a bias of half its length": (cut("b"), ShapeError, "input 2 has shape (8,): expected (16,)"),
+    "a bias of half its length": (cut("b"), ShapeError, "bias has shape (8,): expected (16,)"),
     "weights of half their rows": (cut("w~0"), ShapeError, "bias has shape (16,): expected (8,)"),
     # ---- packed weights
     "packed weights of half their size": (packed(shorter), F, "float32 of shape (64,): expected 128 float32 values"),

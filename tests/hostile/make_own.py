@@ -220,7 +220,7 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     "weights of integers": (lambda: rewritten(lambda head, data: head["w~0"].update(dtype="I32")), None, ""),
     "a bias of another length": (
         lambda: rewritten(lambda head, data: head["b"].update(dtype="F64", shape=[8])),
-        ShapeError, "input 2 has shape (8,): expected (16,)",
+        ShapeError, "bias has shape (8,): expected (16,)",
     ),
     "a bias of half its length": (cut("b"), ShapeError, "bias has shape (8,): expected (16,)"),
     "weights of half their rows": (cut("w~0"), ShapeError, "bias has shape (16,): expected (8,)"),

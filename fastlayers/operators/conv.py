@@ -106,7 +106,8 @@ def _call(
     )  # fmt: skip
     if name == "conv" and residual is None and max(dilation) > 1 and not n.get("direct", False):
         shapes = as_last(x.shape, x_last), weight.shape, as_last(out.shape, out_last)
-        found = dilated_phases(*shapes, groups, stride, dilation, pads, mode, 2 - x_last - out_last)
+        once = n.get("packs", False)
+        found = dilated_phases(*shapes, groups, stride, dilation, pads, mode, 2 - x_last - out_last, once)
         if found is not None:
             _dilated(b, found, weight, bias, groups, x, out, x_last, out_last, act)
             return

@@ -257,7 +257,7 @@ def batch_norm(
     *,
     axis: int = 1,
 ) -> np.ndarray:
-    """Every channel by a mean and its own variance: ``(x - mean) / sqrt(variance + eps) * weight + bias``.
+    """Every channel by its own mean and variance: ``(x - mean) / sqrt(variance + eps) * weight + bias``.
 
     Args:
         x: ``(n, c, ...)``, or with the channels along another axis; any real dtype.

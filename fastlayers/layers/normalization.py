@@ -221,7 +221,7 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Every channel by a mean and its own variance: ``(x - mean) / sqrt(variance + eps) * weight + bias``.
+    """Every channel by its own mean and variance: ``(x - mean) / sqrt(variance + eps) * weight + bias``.
 
     By default these are the running statistics of the training. In a compiled network the layer goes into the weights of a
     convolution or linear layer before or after it; `Sequential.fuse` folds it into the one before.

@@ -23,7 +23,7 @@ PARTS = 3
 
 
 class Share(NamedTuple):
-    """The least possible time of a call, as its own share: `share` by the best of both, `shares` by those of thirds of the
+    """The least possible time of a call, as a share of its own: `share` by the best of both, `shares` by those of thirds of the
     turns. `drift`: how far the best times of the thirds are apart, of the probe or of the call.
     """
 

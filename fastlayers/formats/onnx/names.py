@@ -36,7 +36,7 @@ def subgraphs(node: NodeProto) -> list[tuple[str, GraphProto]]:
 
 
 def with_subgraphs(node: NodeProto, graphs: Iterable[GraphProto]) -> NodeProto:
-    """The node with these graphs in its own place, in the order of `subgraphs`."""
+    """The node with these graphs in place of its own, in the order of `subgraphs`."""
     new = iter(graphs)
     values = dict(stored(node.attributes))
     for key, value in values.items():

@@ -1,4 +1,4 @@
-"""Long lists of an attribute, whose items are their own fields: many at once, where `fields` would take each by itself.
+"""Long lists of an attribute, whose items are separate fields: many at once, where `fields` would take each by itself.
 
 Tree ensembles have hundreds of thousands. Each function takes the offset of the first field and returns the items and the offset
 after the last: the first field that is of another number, of another kind or in another encoding is left to the caller.

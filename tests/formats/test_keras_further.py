@@ -156,3 +156,18 @@ def test_stacked_side_by_side_and_on_one_another() -> None:
 def test_what_is_refused(kind: str, args: list[Any], config: dict[str, Any], text: str) -> None:
     with pytest.raises((fl.FormatError, fl.UnsupportedError), match=text):
         net(kind, args, config, X, 1)
+
+
+FUNCTION = {"module": "builtins", "class_name": "function", "config": "up", "registered_name": "function"}
+CODE = {"class_name": "__lambda__", "config": {"code": "4wAAAA==", "defaults": None, "closure": None}}
+
+
+@pytest.mark.parametrize("function", [FUNCTION, CODE], ids=["by name", "as code"])
+def test_operations_that_are_given_functions_say_so(function: dict[str, Any]) -> None:
+    """Files that Keras writes and does not load again: one without the code, the other only if it is told to trust it."""
+    kinds = ["AssociativeScan", "Cond", "ForiLoop", "JVP", "Map", "Scan", "Switch", "VectorizedMap", "WhileLoop"]
+    for kind in kinds:
+        for module in (True, False):
+            made = functional(given(5, 4), operation(kind, tensor("x"), function, function, module=module), outputs=("it", 0, 0))
+            with pytest.raises(fl.UnsupportedError, match=rf"a function of Python's own \({kind}\), which is never run: .*it"):
+                fl.load(archive(made))

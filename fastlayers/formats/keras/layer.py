@@ -29,6 +29,9 @@ _IN_FLOAT32 = (
 )  # fmt: skip
 # What a quantizer of Keras does by default.
 _BY_LARGEST = {"value_range": [-127, 127], "epsilon": 1e-07, "output_dtype": "int8"}
+# What is given functions, which a file has as code or as names of what is not in it: Keras itself loads none of them again unless it
+# is told to trust the file.
+_GIVEN_CODE = ("Lambda", "AssociativeScan", "Cond", "ForiLoop", "JVP", "Map", "Scan", "Switch", "VectorizedMap", "WhileLoop")
 DEEPEST = 32  # layers in layers
 MOST_CALLS = 20_000  # of all layers: a few models that call one another twice stand for any number
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,6 +56,13 @@ class Entry(NamedTuple):
 
 
 LAYERS: dict[str, Entry] = {}
+
+
+def not_read(what: str, kind: str) -> str:
+    """What an error says of a layer or an operation that is not read."""
+    if kind in _GIVEN_CODE:
+        return f"a function of Python's own ({kind}), which is never run"
+    return f"{what} {kind[:80]}"
 
 
 def _none(_: Layer) -> tuple[()]:
@@ -147,10 +157,7 @@ class Layer:
             found = None
             self.kind = custom
         if found is None:
-            what = (
-                "a function of Python's own (Lambda), which is never run" if self.kind == "Lambda" else f"layer {self.kind[:80]}"
-            )
-            context.refuse(what, "/".join(self.path))
+            context.refuse(not_read("layer", self.kind), "/".join(self.path))
             return
         self.entry = found
         if checked:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .activations import FUNCTIONS
 from .build import BOOL, FLOAT16, FLOAT32, INT32, Build, Refused, Tensor
-from .layer import Entry, Layer, mapped, tensors
+from .layer import Entry, Layer, mapped, not_read, tensors
 
 __all__ = ["OPERATION", "OPERATIONS", "PLAIN", "called", "naturally", "put", "words"]
 
@@ -72,7 +72,7 @@ def words(operation: Operation) -> set[str]:
 
 def _known(this: Layer) -> tuple[()]:
     if this.kind not in OPERATIONS:
-        this.context.refuse(f"operation {this.kind[:80]}", "/".join(this.path))
+        this.context.refuse(not_read("operation", this.kind), "/".join(this.path))
     return ()
 
 

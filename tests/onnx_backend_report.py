@@ -1,16 +1,54 @@
-"""Prints how many cases of ONNX's backend suite pass, operator by operator: ``python -m tests.onnx_backend_report [-v]``."""
+"""Prints how many cases of ONNX's backend suite pass, operator by operator: ``python -m tests.onnx_backend_report [-v] [--strict]``.
+
+The suite compares values. `--strict` also holds kinds, shapes and dtypes of the results to those that it expects.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
 
 from .formats.onnx_suite import LEFT_OUT, UNCHECKED, cases, operators, reason
 
 
-def main(verbose: bool) -> None:
-    """Runs everything; `verbose` also prints what each failing case says."""
+def alike(got: Any, want: Any) -> None:
+    """Fails where a result is of another kind, shape or dtype than the suite's; texts have no dtype of their own."""
+    if want is None:
+        assert got is None, f"{type(got).__name__} instead of None"
+    elif isinstance(want, (list, tuple)):
+        assert isinstance(got, (list, tuple)) and len(got) == len(want), f"{type(got).__name__} instead of {len(want)} in a list"
+        for mine, theirs in zip(got, want, strict=True):
+            alike(mine, theirs)
+    else:
+        want = np.asarray(want)
+        assert isinstance(got, np.ndarray), f"{type(got).__name__} instead of an array"
+        assert got.shape == want.shape, f"shape {got.shape} instead of {want.shape}"
+        assert got.dtype == want.dtype or (got.dtype.kind in "OU" and want.dtype.kind in "OU"), f"{got.dtype}, not {want.dtype}"
+
+
+def hold_dtypes() -> None:
+    """Has the suite compare more than values."""
+    from onnx.backend.test.runner import Runner
+
+    values = Runner.assert_similar_outputs
+
+    def both(cls: type, ref: Iterable[Any], out: Iterable[Any], *args: Any, **kwargs: Any) -> None:
+        ref, out = list(ref), list(out)
+        alike(out, ref)
+        values(ref, out, *args, **kwargs)
+
+    Runner.assert_similar_outputs = classmethod(both)
+
+
+def main(verbose: bool, strict: bool) -> None:
+    """Runs everything; `verbose` also prints what each failing case says, `strict` holds dtypes too."""
+    if strict:
+        hold_dtypes()
     passed: Counter[str] = Counter()
     total: Counter[str] = Counter()
     of = operators()
@@ -32,4 +70,4 @@ def main(verbose: bool) -> None:
 
 
 if __name__ == "__main__":
-    main("-v" in sys.argv)
+    main("-v" in sys.argv, "--strict" in sys.argv)

@@ -57,17 +57,18 @@ def exported(net: Any, inputs: tuple[Any, ...], names: list[str], axes: dict[str
 
 
 def _diff(g: Any, x: Any, n: Any, dim: Any, prepend: Any, append: Any) -> Any:
-    """torch.diff, which transformers' masks use and torch's exporter lacks, for n = 1."""
+    """torch.diff, which transformers' masks use and torch's exporter lacks."""
     from torch.onnx import symbolic_helper
 
     axis = symbolic_helper._get_const(dim, "i", "dim")
-    if symbolic_helper._get_const(n, "i", "n") != 1:
-        raise NotImplementedError("torch.diff with n other than 1")
+    boolean = x.type().scalarType() == "Bool"  # whose differences are whether two differ
     parts = [part for part in (prepend, x, append) if not symbolic_helper._is_none(part)]
-    joined = g.op("Concat", *parts, axis_i=axis) if len(parts) > 1 else x
-    later = symbolic_helper._slice_helper(g, joined, axes=[axis], starts=[1], ends=[9223372036854775807])
-    earlier = symbolic_helper._slice_helper(g, joined, axes=[axis], starts=[0], ends=[-1])
-    return g.op("Sub", later, earlier)
+    made = g.op("Concat", *parts, axis_i=axis) if len(parts) > 1 else x
+    for _ in range(symbolic_helper._get_const(n, "i", "n")):
+        later = symbolic_helper._slice_helper(g, made, axes=[axis], starts=[1], ends=[9223372036854775807])
+        earlier = symbolic_helper._slice_helper(g, made, axes=[axis], starts=[0], ends=[-1])
+        made = g.op("Xor", later, earlier) if boolean else g.op("Sub", later, earlier)
+    return made
 
 
 def _cumsum(g: Any, x: Any, dim: Any, dtype: Any = None) -> Any:

@@ -1,6 +1,6 @@
 """Networks: torchvision, timm, transformers and Keras, exported now with random weights, run here and by ONNX Runtime or Keras.
 
-    python -m tests.zoo.networks [word ...] [--table FILE]     in an environment with requirements-networks.txt
+    python -m tests.zoo.networks [family or word ...] [--table FILE]     in an environment with requirements-networks.txt
 
 Each is made in a process of its own, which ends with it: torch's exporter keeps what it took. A network is run at two sizes, with
 passes and without, on one thread and two, and from our own saved file; some also as float16 and with quantized weights. Prints a
@@ -41,7 +41,7 @@ def found(names: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def main() -> int:
-    """Runs all networks, or those whose names have one of the words given."""
+    """Runs all networks, or those of the families given, and those whose names have one of the words given."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--table", type=Path)
@@ -49,7 +49,12 @@ def main() -> int:
     words, table = given.names, Table(given.table)
     counts: Counter[str] = Counter()
     native = 0
-    names = [name for name in NAMES if not words or any(word in name for word in words)]
+    families = {name.split()[0] for name in NAMES}
+    names = [
+        name
+        for name in NAMES
+        if not words or any(word == name.split()[0] if word in families else word in name for word in words)
+    ]
     for family in dict.fromkeys(name.split()[0] for name in names):
         start = time.perf_counter()
         for result in found([name for name in names if name.split()[0] == family]):

@@ -189,11 +189,12 @@ def _transformers(name: str) -> Made:
 
     torch.manual_seed(0)
     known = AutoConfig.for_model(name).to_dict()
-    # A number in mamba, sizes of several layers in wav2vec2; squeezebert has one size for both.
-    known.pop({"mamba": "conv_kernel", "squeezebert": "embedding_size"}.get(name, ""), None)
-    config = AutoConfig.for_model(
-        name, **{k: v for k, v in _TINY.items() if k in known or k in ("use_cache", "attn_implementation")}
-    )
+    if name == "mamba":
+        known.pop("conv_kernel")  # a number there, sizes of several layers in wav2vec2
+    sizes = {k: v for k, v in _TINY.items() if k in known or k in ("use_cache", "attn_implementation")}
+    if name == "squeezebert":
+        sizes["embedding_size"] = sizes["hidden_size"]
+    config = AutoConfig.for_model(name, **sizes)
     net = AutoModel.from_config(config, attn_implementation="eager").eval()
     rng = np.random.default_rng(0)
     kinds = {"vit": "pixel_values", "wav2vec2": "input_values", "whisper": "input_features"}

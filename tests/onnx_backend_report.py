@@ -1,6 +1,6 @@
-"""Prints how many cases of ONNX's backend suite pass, operator by operator: ``python -m tests.onnx_backend_report [-v] [--strict]``.
+"""Prints how many cases of ONNX's backend suite pass, operator by operator: ``python -m tests.onnx_backend_report [-v]``.
 
-The suite compares values. `--strict` also holds kinds, shapes and dtypes of the results to those that it expects.
+The suite compares values; `--strict` also holds kinds, shapes and dtypes of the results to those that it expects.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ _IN_FLOAT32 = (
 )  # fmt: skip
 # What a quantizer of Keras does by default.
 _BY_LARGEST = {"value_range": [-127, 127], "epsilon": 1e-07, "output_dtype": "int8"}
-# What is given functions, which a file has as code or as names of what is not in it: Keras itself loads none of them again unless it
-# is told to trust the file.
+# What is given functions, which a file has as code or as names of what is not in it: Keras itself loads none of them again unless
+# it is told to trust the file.
 _GIVEN_CODE = ("Lambda", "AssociativeScan", "Cond", "ForiLoop", "JVP", "Map", "Scan", "Switch", "VectorizedMap", "WhileLoop")
 DEEPEST = 32  # layers in layers
 MOST_CALLS = 20_000  # of all layers: a few models that call one another twice stand for any number

@@ -9,6 +9,7 @@ import resource
 import signal
 import sys
 import tempfile
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,7 @@ def one(name: str) -> None:
         found: dict[str, Any] = {"word": "not exported", "why": f"{type(error).__name__}: {error}"[:500]}
     else:
         found = compare(made)
-    print(json.dumps({"name": name, **found}), flush=True)
+    print(json.dumps({"name": name, "seconds": time.process_time(), **found}), flush=True)
 
 
 def main(names: list[str]) -> None:

@@ -4,8 +4,9 @@
 
 Each is made in a process of its own, which ends with it: torch's exporter keeps what it took. A network is run at two sizes, with
 passes and without, on one thread and two, and from our own saved file; some also as float16 and with quantized weights. Prints a
-line a network: right, refused (why) or wrong (where), the largest distance as a share of the largest number, and what ran in
-numpy; `--table` writes the same as a table of Markdown. Exits with 1 if one is wrong, or refused though ONNX Runtime takes it.
+line a network: right, refused (why) or wrong (where), the largest distance as a share of the largest number, seconds of a
+processor, and what ran in numpy; `--table` writes the same as a table of Markdown. Exits with 1 if one is wrong, or refused
+though ONNX Runtime takes it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import argparse
 import json
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,17 +56,13 @@ def main() -> int:
         if not words or any(word == name.split()[0] if word in families else word in name for word in words)
     ]
     for family in dict.fromkeys(name.split()[0] for name in names):
-        start = time.perf_counter()
         for result in found([name for name in names if name.split()[0] == family]):
             counts[result["word"]] += 1
             native += result["word"] == "right" and not result.get("numpy")
             why = " ".join(result.get("why", "").split())[:150]
-            text = (
-                f"{result['name']:48} {result['word']:13} {result.get('distance', 0):8.1e} {time.perf_counter() - start:5.0f} s  "
-            )
+            text = f"{result['name']:48} {result['word']:13} {result.get('distance', 0):8.1e} {result.get('seconds', 0):5.1f} s  "
             table.add(result["name"], result["word"], f"{result.get('distance', 0):.1e}", result.get("numpy", ""), why)
             print(text + result.get("numpy", "") + (" | " if why else "") + why, flush=True)
-            start = time.perf_counter()
     print(f"{sum(counts.values())} networks: " + ", ".join(f"{count} {word}" for word, count in counts.most_common()))
     print(f"{native} of those right run without numpy")
     return int(bool(counts["wrong"] + counts["refused"]))

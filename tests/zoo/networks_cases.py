@@ -43,22 +43,14 @@ TRANSFORMERS = _names(
 )
 KERAS = _names(
     "ConvNeXtTiny DenseNet121 EfficientNetB0 EfficientNetV2B0 InceptionV3 MobileNet MobileNetV2 MobileNetV3Small "
-    "NASNetMobile ResNet50 ResNet50V2 VGG16 Xception InceptionResNetV2"
+    "ResNet50 ResNet50V2 VGG16 Xception InceptionResNetV2"
 )
-HALF = (
-    "torchvision resnet18",
-    "torchvision mobilenet_v3_small",
-    "timm deit_tiny_patch16_224",
-    "transformers bert",
-    "timm lcnet_050",
-)
-QUANTIZED = (
-    "torchvision resnet18",
-    "torchvision mobilenet_v2",
-    "timm deit_tiny_patch16_224",
-    "transformers bert",
-    "transformers gpt2",
-)
+# Of each kind: convolutions plain, separable, grouped, with squeezing; transformers of images, of text both ways and onwards.
+TEN = (
+    "torchvision resnet18", "torchvision mobilenet_v2", "torchvision mobilenet_v3_small", "torchvision shufflenet_v2_x0_5",
+    "torchvision efficientnet_b0", "timm deit_tiny_patch16_224", "timm lcnet_050", "transformers bert",
+    "transformers distilbert", "transformers gpt2",
+)  # fmt: skip
 NAMES = [
     *(f"torchvision {name}" for name in TORCHVISION),
     *(f"timm {name}" for name in TIMM),
@@ -67,8 +59,7 @@ NAMES = [
     *(f"detector {name}" for name in DETECTORS),
     *(f"yolo {name}" for name in YOLO),
     *(f"rtdetr {name}" for name in RTDETR),
-    *(f"half {name}" for name in HALF),
-    *(f"quantized {name}" for name in QUANTIZED),
+    *(f"{form} {name}" for form in ("half", "quantized", "qdq") for name in TEN),
 ]
 
 
@@ -91,9 +82,9 @@ def prepare(family: str) -> None:
 
     torch.set_num_threads(1)  # threads do not live on in a fork
     import_torchvision()
-    if family in ("timm", "half", "quantized"):
+    if family in ("timm", "half", "quantized", "qdq"):
         import timm  # noqa: F401
-    if family in ("transformers", "half", "quantized"):
+    if family in ("transformers", "half", "quantized", "qdq"):
         from transformers import AutoModel  # noqa: F401
 
 
@@ -248,7 +239,7 @@ def _keras(name: str) -> Made:
     for n in (1, 2):
         x = (rng.random((n, side, side, 3)) * 2 - 1).astype(np.float32)
         y: Any = net(x, training=False)
-        runs.append(({"x": x}, {"y": y.detach().cpu().numpy()}))
+        runs.append(({"x": x}, {"y": keras.ops.convert_to_numpy(y)}))
     return Made(file, runs, positional=True)
 
 
@@ -265,20 +256,36 @@ def _half(name: str) -> Made:
     return Made(file, runs_of(file, [feeds for feeds, _ in whole.runs]), "half")
 
 
-def _quantized(name: str) -> Made:
-    from onnxruntime.quantization import quantize_dynamic
+def _quantized(name: str, static: bool = False) -> Made:
+    """By onnxruntime's quantizer: with scales found while it runs, or (static) beforehand, from the runs."""
+    from onnxruntime import quantization
+    from onnxruntime.quantization.shape_inference import quant_pre_process
 
     whole = make(name)
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder) / "a.onnx", Path(folder) / "b.onnx"
         before.write_bytes(whole.file)
-        quantize_dynamic(before, after)
+        if static:
+            quant_pre_process(before, before, skip_symbolic_shape=True)
+            runs = iter([feeds for feeds, _ in whole.runs])
+
+            class Runs(quantization.CalibrationDataReader):
+                def get_next(self) -> Any:
+                    return next(runs, None)
+
+            quantization.quantize_static(before, after, Runs(), per_channel=True)
+        else:
+            quantization.quantize_dynamic(before, after)
         file = after.read_bytes()
     return Made(file, runs_of(file, [feeds for feeds, _ in whole.runs]), "quantized")
+
+
+def _qdq(name: str) -> Made:
+    return _quantized(name, static=True)
 
 
 _FAMILIES: dict[str, Callable[[str], Made]] = {
     "torchvision": _torchvision, "timm": _timm, "transformers": _transformers, "keras": _keras, "detector": detector,
     "yolo": yolo, "rtdetr": rtdetr,
-    "half": _half, "quantized": _quantized,
+    "half": _half, "quantized": _quantized, "qdq": _qdq,
 }  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,10 +37,9 @@ def hold_dtypes() -> None:
 
     values = Runner.assert_similar_outputs
 
-    def both(cls: type, ref: Iterable[Any], out: Iterable[Any], *args: Any, **kwargs: Any) -> None:
-        ref, out = list(ref), list(out)
-        alike(out, ref)
-        values(ref, out, *args, **kwargs)
+    def both(cls: type, ref_outputs: Sequence[Any], outputs: Sequence[Any], *args: Any, **kwargs: Any) -> None:
+        alike(list(outputs), list(ref_outputs))
+        values(ref_outputs, outputs, *args, **kwargs)
 
     Runner.assert_similar_outputs = classmethod(both)
 

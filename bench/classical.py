@@ -20,15 +20,15 @@ from .timing import take_turns
 COLUMNS, ROWS = 30, 10_000
 
 
-def models() -> Iterator[tuple[str, Callable[[np.ndarray, np.ndarray], Any]]]:
+def models(threads: int) -> Iterator[tuple[str, Callable[[np.ndarray, np.ndarray], Any]]]:
     """What trains each model."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import SVC
     from xgboost import XGBClassifier
 
-    yield "XGBoost, 500 trees of depth 6", lambda x, y: XGBClassifier(n_estimators=500, max_depth=6, n_jobs=1).fit(x, y)
-    yield "random forest of 100", lambda x, y: RandomForestClassifier(100, max_depth=12, n_jobs=1).fit(x, y)
+    yield "XGBoost, 500 trees of depth 6", lambda x, y: XGBClassifier(n_estimators=500, max_depth=6, n_jobs=threads).fit(x, y)
+    yield "random forest of 100", lambda x, y: RandomForestClassifier(100, max_depth=12, n_jobs=threads).fit(x, y)
     yield "logistic regression", lambda x, y: LogisticRegression().fit(x, y)
     yield "SVC, RBF", lambda x, y: SVC().fit(x[:1000], y[:1000])
 
@@ -62,7 +62,7 @@ def main() -> None:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = given.threads
     print(f"variant={fl.kernels.info()['variant']} threads={given.threads}")
-    for name, train in models():
+    for name, train in models(given.threads):
         if given.words and not any(word in name for word in given.words):
             continue
         trained = train(x, y)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes function.zip of handler.py, a model, fastlayers and numpy.
 #
-#   examples/deploy/lambda/build.sh fastlayers-*.whl [function.zip]      MODEL=model.safetensors, PYTHON=python3: the function's version
+#   examples/deploy/lambda/build.sh fastlayers-*.whl [function.zip]      PYTHON=python3: the function's version
+#   MODEL=trees.safetensors HANDLER=rows.py examples/deploy/lambda/build.sh ...     another model, saved by us, and what calls it
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 wheel=$(realpath "$1") zip=$(realpath "${2:-function.zip}") python=${PYTHON:-python3}
@@ -9,7 +10,7 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
 "$python" -m pip install --quiet --no-compile --target "$root" "$wheel"
-cp "$here/handler.py" "$root"
+cp "$here/${HANDLER:-handler.py}" "$root/handler.py"
 if [[ -n ${MODEL:-} ]]; then cp "$MODEL" "$root/model.safetensors"; else # packed, so that the first answer comes sooner
   (cd "$root" && PYTHONDONTWRITEBYTECODE=1 "$python" - model.safetensors) <<'PY' # from there, so that it is the wheel's fastlayers
 import sys, fastlayers as fl

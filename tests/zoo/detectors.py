@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .exporting import Made, exported, runs_of, session_of, settled
+from .exporting import NEAR, Made, exported, runs_of, session_of, settled
 from .torchvision_ops import import_torchvision
 
 __all__ = ["DETECTORS", "RTDETR", "YOLO", "detector", "rtdetr", "yolo"]
@@ -18,7 +18,7 @@ DETECTORS = [
 ]  # fmt: skip
 YOLO = ["yolov5n", "yolov8n", "yolo11n", "yolov8n-seg", "yolov8n-pose"]
 RTDETR = ["transformers", "ultralytics"]
-NEAR, DRAWS = 1e-6, 8  # how far inputs are moved, and how often
+DRAWS = 8  # how often inputs are moved
 
 
 def near(file: bytes, feeds: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
@@ -46,9 +46,9 @@ def detector(name: str) -> Made:
     given = {"weights": None, "weights_backbone": None, "num_classes": 2 if "keypoint" in name else 7, **short}
     if "rcnn" in name:
         given |= {"box_score_thresh": 0.0, "box_detections_per_img": 20}
-    net = settled(getattr(torchvision.models.detection, name)(**given))
     rng = np.random.default_rng(0)
     feeds = [{"x": rng.random((3, 128, side)).astype(np.float32)} for side in (160, 128)]
+    net = settled(getattr(torchvision.models.detection, name)(**given), [torch.tensor(given["x"]) for given in feeds])
     # Scores that are exactly 1 tie, and which boxes are left then depends on the last bits of what comes before: logits up to 8.
     if "rcnn" in name:
         layer, logits = net.roi_heads.box_predictor.cls_score, []
@@ -98,7 +98,7 @@ def yolo(name: str) -> Made:
 
     torch.manual_seed(0)
     kind = {"seg": tasks.SegmentationModel, "pose": tasks.PoseModel}.get(name.partition("-")[2], tasks.DetectionModel)
-    net = settled(kind(f"{name}.yaml", ch=3, verbose=False))
+    net = settled(kind(f"{name}.yaml", ch=3, verbose=False), torch.rand(2, 3, 128, 160))
     head = net.model[-1]
     head.export, head.format, head.dynamic = True, "onnx", True
     return _planes(net, (1, 3, 128, 160), (2, 3, 96, 128))
@@ -114,7 +114,7 @@ def rtdetr(name: str) -> Made:
     if name == "ultralytics":
         from ultralytics.nn.tasks import RTDETRDetectionModel
 
-        net: Any = settled(RTDETRDetectionModel("rtdetr-l.yaml", ch=3, verbose=False))
+        net: Any = settled(RTDETRDetectionModel("rtdetr-l.yaml", ch=3, verbose=False), torch.rand(2, 3, 160, 160))
         net.model[-1].export, net.model[-1].format = True, "onnx"
         return _queries(_planes(net, (1, 3, 160, 160), (2, 3, 160, 160)))
     from transformers import RTDetrConfig, RTDetrForObjectDetection, RTDetrResNetConfig
@@ -126,7 +126,7 @@ def rtdetr(name: str) -> Made:
         backbone_config=backbone, encoder_in_channels=[128, 256, 512], num_labels=7, num_queries=60, decoder_layers=2,
         d_model=64, encoder_hidden_dim=64, decoder_in_channels=[64, 64, 64], encoder_ffn_dim=96, decoder_ffn_dim=96,
     )  # fmt: skip
-    whole = settled(RTDetrForObjectDetection(config))
+    whole = settled(RTDetrForObjectDetection(config), torch.rand(2, 3, 128, 128))
 
     class Called(torch.nn.Module):
         def __init__(self) -> None:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Made", "exported", "runs_of", "settled"]
+__all__ = ["NEAR", "Made", "distance", "exported", "itself", "runs_of", "settled", "unlike"]
 
+NEAR = 1e-6  # how far inputs are moved
 Run = tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
 
 
@@ -24,6 +25,7 @@ class Made(NamedTuple):
             by as little as a rounding.
         batched: whether these rows are the second axis, after that of images.
         positional: whether names are the framework's, and inputs and outputs go by their order.
+        itself: how far its own runtime is from itself, where that is more than last bits; see `itself`.
     """
 
     file: bytes
@@ -32,6 +34,7 @@ class Made(NamedTuple):
     sets: list[list[dict[str, np.ndarray]]] | None = None
     batched: bool = False
     positional: bool = False
+    itself: float = 0.0
 
 
 def exported(net: Any, inputs: tuple[Any, ...], names: list[str], axes: dict[str, dict[int, str]]) -> bytes:
@@ -78,13 +81,15 @@ def _cumsum(g: Any, x: Any, dim: Any, dtype: Any = None) -> Any:
     return g.op("CumSum", x, dim)
 
 
-def session_of(file: bytes) -> Any:
+def session_of(file: bytes, optimize: bool = True) -> Any:
     """ONNX Runtime's, on one thread."""
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(4)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
+    if not optimize:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
 
 
@@ -98,13 +103,67 @@ def runs_of(file: bytes, feeds: list[dict[str, np.ndarray]]) -> list[Run]:
     return made
 
 
-def settled(net: Any) -> Any:
-    """Running means and variances as training leaves them, else activations of deep networks grow without bound or vanish."""
+def distance(got: Any, want: Any) -> float:
+    """How far two results are apart, as a share of the largest number; infinity where shapes differ."""
+    got, want = np.asarray(got), np.asarray(want)
+    if got.shape != want.shape:
+        return np.inf
+    if want.dtype.kind in "iub":
+        return float((got != want).mean()) if want.size else 0.0
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        largest = float(np.abs(b[np.isfinite(b)]).max(initial=0)) or 1.0
+        return float(np.where(same, 0, np.abs(a - b) / largest).max(initial=0))
+
+
+def itself(file: bytes, runs: list[Run]) -> float:
+    """How far ONNX Runtime is from itself, with its optimizations and without, and with inputs moved by last bits.
+
+    A sum that lands on the other side of a half is another integer, which the integers after it multiply: so a network of 8 bits
+    has no result that is right to more than this.
+    """
+    plain, fused, rng = session_of(file, optimize=False), session_of(file), np.random.default_rng(1)
+    apart = [0.0]
+    for feeds, want in runs:
+        moved = {
+            n: (x + NEAR * rng.standard_normal(x.shape)).astype(x.dtype) if x.dtype.kind == "f" else x for n, x in feeds.items()
+        }
+        for session, given in ((plain, feeds), (plain, moved), (fused, moved)):
+            got = session.run(list(want), given)
+            apart += [distance(a, b) for a, b in zip(got, want.values(), strict=True)]
+    return max(apart)
+
+
+def settled(net: Any, *inputs: Any) -> Any:
+    """A network somewhat as training leaves it, whose results depend on all of its weights and on what it is given.
+
+    No weights are all alike, which hide what is before them: zeros in the last layer, or in what a branch is scaled by. With
+    inputs, running means and variances are those of what comes of them: else activations vanish, or grow without bound.
+    """
     import torch
 
-    generator = torch.Generator().manual_seed(1)
-    for module in net.modules():
-        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.running_var is not None:
-            module.running_mean.normal_(0, 0.1, generator=generator)
-            module.running_var.uniform_(0.8, 1.2, generator=generator)
+    rng = np.random.default_rng(1)
+    norms = [module for module in net.modules() if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)]
+    with torch.no_grad():
+        for value in (*net.parameters(), *net.buffers()):
+            if value.is_floating_point():
+                value.copy_(torch.from_numpy(unlike(value.numpy(), rng)))
+        net.eval()
+        if inputs and norms:
+            momenta = [norm.momentum for norm in norms]
+            for norm in norms:
+                norm.train()
+                norm.momentum = 1.0
+            net(*inputs)
+            for norm, momentum in zip(norms, momenta, strict=True):
+                norm.momentum = momentum
     return net.eval()
+
+
+def unlike(value: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Weights, drawn around their number where all are the same one."""
+    if value.size < 2 or not (value == value.flat[0]).all() or not np.isfinite(value.flat[0]):
+        return value
+    near = value.flat[0] * rng.uniform(0.8, 1.2, value.shape) + rng.normal(0, 0.05, value.shape)
+    return near.astype(value.dtype)

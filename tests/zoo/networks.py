@@ -65,7 +65,7 @@ def main() -> int:
             print(text + result.get("numpy", "") + (" | " if why else "") + why, flush=True)
     print(f"{sum(counts.values())} networks: " + ", ".join(f"{count} {word}" for word, count in counts.most_common()))
     print(f"{native} of those right run without numpy")
-    return int(bool(counts["wrong"] + counts["refused"]))
+    return int(bool(counts["wrong"] + counts["refused"] + counts["tells nothing"]))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .detectors import DETECTORS, RTDETR, YOLO, detector, rtdetr, yolo
-from .exporting import Made, exported, runs_of, settled
+from .exporting import Made, exported, itself, runs_of, settled, unlike
 from .torchvision_ops import import_torchvision
 
 __all__ = ["NAMES", "Made", "make", "prepare"]
@@ -45,11 +45,11 @@ KERAS = _names(
     "ConvNeXtTiny DenseNet121 EfficientNetB0 EfficientNetV2B0 InceptionV3 MobileNet MobileNetV2 MobileNetV3Small "
     "ResNet50 ResNet50V2 VGG16 Xception InceptionResNetV2"
 )
-# Of each kind: convolutions plain, separable, grouped, with squeezing; transformers of images, of text both ways and onwards.
+# Of each kind: convolutions plain, separable, grouped, with squeezing; transformers of images and of text.
 TEN = (
     "torchvision resnet18", "torchvision mobilenet_v2", "torchvision mobilenet_v3_small", "torchvision shufflenet_v2_x0_5",
     "torchvision efficientnet_b0", "timm deit_tiny_patch16_224", "timm lcnet_050", "transformers bert",
-    "transformers distilbert", "transformers gpt2",
+    "transformers distilbert", "transformers roberta",
 )  # fmt: skip
 NAMES = [
     *(f"torchvision {name}" for name in TORCHVISION),
@@ -117,6 +117,8 @@ def _images(*shapes: tuple[int, ...]) -> list[dict[str, np.ndarray]]:
 def _of_images(net: Any, feeds: list[dict[str, np.ndarray]], axes: dict[int, str]) -> Made:
     import torch
 
+    rng = np.random.default_rng(2)
+    settled(net, torch.tensor(rng.standard_normal((4, *feeds[0]["x"].shape[1:])), dtype=torch.float32))
     file = exported(_First(net), (torch.tensor(feeds[0]["x"]),), ["x"], {"x": axes})
     return Made(file, runs_of(file, feeds))
 
@@ -133,7 +135,7 @@ def _torchvision(name: str) -> Made:
         given["weights_backbone"] = None
     if short in ("googlenet", "inception_v3"):
         given |= {"init_weights": False, "aux_logits": False}
-    net = settled(getattr(module, short)(**given))
+    net = getattr(module, short)(**given)
     # Whose windows or pools torch exports for known sizes alone.
     fixed = short in ("alexnet", "inception_v3", "maxvit_t", "swin_t", "swin_v2_t", "vgg11_bn", "vit_b_32")
     side = {"alexnet": 224, "inception_v3": 128, "maxvit_t": 224, "vgg11_bn": 224, "vit_b_32": 224}.get(short, 96)
@@ -151,7 +153,7 @@ def _timm(name: str) -> Made:
     import timm
 
     torch.manual_seed(0)
-    net = settled(timm.create_model(name, pretrained=False, exportable=True, scriptable=False))
+    net = timm.create_model(name, pretrained=False, exportable=True, scriptable=False)
     size = (
         net.default_cfg["input_size"][-1] if net.default_cfg.get("fixed_input_size") or "gcvit" in name or "coat" in name else 128
     )
@@ -186,7 +188,7 @@ def _transformers(name: str) -> Made:
     if name == "squeezebert":
         sizes["embedding_size"] = sizes["hidden_size"]
     config = AutoConfig.for_model(name, **sizes)
-    net = AutoModel.from_config(config, attn_implementation="eager").eval()
+    net = settled(AutoModel.from_config(config, attn_implementation="eager"))
     rng = np.random.default_rng(0)
     kinds = {"vit": "pixel_values", "wav2vec2": "input_values", "whisper": "input_features"}
     first, feeds, axes = kinds.get(name, "input_ids"), [], {0: "n", 1: "t"}
@@ -230,12 +232,21 @@ def _keras(name: str) -> Made:
 
     keras.utils.set_random_seed(0)
     side = {"InceptionV3": 96, "Xception": 96, "InceptionResNetV2": 96}.get(name, 64)
-    net = getattr(keras.applications, name)(weights=None, input_shape=(side, side, 3), classes=10)
+    net = getattr(keras.applications, name)(weights=None, input_shape=(side, side, 3), classes=10, classifier_activation=None)
+    rng = np.random.default_rng(0)
+    net.set_weights([unlike(value, rng) for value in net.get_weights()])
+    norms = [layer for layer in net._flatten_layers() if isinstance(layer, keras.layers.BatchNormalization)]
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 0.0  # means and variances become those of the images
+    net(rng.standard_normal((4, side, side, 3)).astype(np.float32), training=True)
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "net.keras"
         net.save(path)
         file = path.read_bytes()
-    rng, runs = np.random.default_rng(0), []
+    runs = []
     for n in (1, 2):
         x = (rng.random((n, side, side, 3)) * 2 - 1).astype(np.float32)
         y: Any = net(x, training=False)
@@ -277,7 +288,8 @@ def _quantized(name: str, static: bool = False) -> Made:
         else:
             quantization.quantize_dynamic(before, after)
         file = after.read_bytes()
-    return Made(file, runs_of(file, [feeds for feeds, _ in whole.runs]), "quantized")
+    made = runs_of(file, [feeds for feeds, _ in whole.runs])
+    return Made(file, made, "quantized", itself=itself(file, made))
 
 
 def _qdq(name: str) -> Made:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-__all__ = ["apart_as_sets"]
+__all__ = ["apart_as_sets", "spread"]
 
 SAME = 1e-3  # rows nearer than that, as shares of the largest value of each column's array, are the same row
 Result = Mapping[str, np.ndarray]
@@ -58,3 +58,12 @@ def apart_as_sets(got: Result, want: Result, near: Sequence[Result], batched: bo
     missing = _nearest(wanted[needed], mine).max(initial=0)
     strange = _nearest(mine, np.concatenate([wanted, *others])).max(initial=0)
     return float(max(missing, strange))
+
+
+def spread(want: Result, near: Sequence[Result], batched: bool = False) -> float:
+    """How far results for inputs moved by last bits are from one another by the same measure, at most what is the same row.
+
+    What is nearer than that says nothing against a result.
+    """
+    apart = [apart_as_sets(moved, want, [*near[:i], *near[i + 1 :]], batched) for i, moved in enumerate(near)]
+    return min(max((a for a in apart if np.isfinite(a)), default=0.0), SAME)

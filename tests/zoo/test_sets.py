@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .sets import apart_as_sets
+from .sets import SAME, apart_as_sets, spread
 
 RNG = np.random.default_rng(0)
 WANT = {"boxes": RNG.random((20, 4)), "scores": RNG.random(20)}
@@ -40,3 +40,9 @@ def test_images_of_a_batch_are_compared_one_by_one() -> None:
     assert apart_as_sets({name: array[::-1] for name, array in batch.items()}, batch, [], batched=True) == 0
     moved = {name: np.stack([array, changed(3, 0.2)[name]]) for name, array in WANT.items()}
     assert apart_as_sets(moved, {name: np.stack([array, array]) for name, array in WANT.items()}, [], batched=True) > 0.1
+
+
+def test_the_spread_is_of_rows_that_moved_and_never_more_than_the_same_row() -> None:
+    assert spread(WANT, [WANT, WANT]) == 0
+    np.testing.assert_allclose(spread(WANT, [WANT, changed(3, 4e-4)]), 4e-4)
+    assert spread(WANT, [WANT, changed(3, 0.2)]) == SAME

@@ -153,11 +153,18 @@ def main() -> int:
     warnings.simplefilter("ignore")
     plain_attributes()
     onnxruntime.set_default_logger_severity(4)
-    found = [run(name, case) for name, case in cases().items() if not names or any(word in name for word in names)]
-    for result in found:
+    found = []
+    for name, case in cases().items():
+        if names and not any(word in name for word in names):
+            continue
+        result = run(name, case)
+        found.append(result)
         why = " ".join(result.why.split())[:150]
         table.add(result.name, result.word, f"{result.distance:.1e}", result.numpy, why)
-        print(f"{result.name:58} {result.word:13} {result.distance:8.1e}  {result.numpy[:60]}{' | ' if why else ''}{why}")
+        print(
+            f"{result.name:58} {result.word:13} {result.distance:8.1e}  {result.numpy[:60]}{' | ' if why else ''}{why}",
+            flush=True,
+        )
     counts = Counter(result.word for result in found)
     print(f"{len(found)} models: " + ", ".join(f"{count} {word}" for word, count in counts.most_common()))
     print(f"{sum(not result.numpy for result in found if result.word == 'right')} of those right run without numpy")

@@ -2,13 +2,14 @@
 
     python -m tests.packaging.deploy WORK [--wheel fastlayers-*.whl] [name ...]
 
-Names: lambda, zipapp, pyinstaller, services, systemd, container. What this machine cannot do (mount, systemd, a container
+Names: lambda, rows, zipapp, pyinstaller, services, systemd, container. What this machine cannot do (mount, systemd, a container
 engine) is said, and the rest is done. WORK is kept, so that a second run is short.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -89,6 +90,33 @@ def try_lambda(work: Path, wheel: Path) -> None:
     shown = run(*command, cwd=folder)
     assert "'seconds': 6." in shown and "aot/" in shown, shown
     print(f"lambda: {shown.strip()}")
+
+
+TREES = ROOT / "tests" / "formats" / "classical" / "goldens.zip"
+SAVED = "import sys, fastlayers as fl; fl.load(sys.argv[1]).save(sys.argv[2])"
+ROWS = """
+import os, sys
+sys.path.insert(0, os.getcwd())
+import handler
+print(handler.handler({"rows": [[0.5] * int(sys.argv[1])] * 2}, None))
+"""
+
+
+def try_rows(work: Path, wheel: Path) -> None:
+    """The same zip with boosted trees and the handler for rows."""
+    packed, folder, model = work / "trees.zip", work / "trees", work / "trees.safetensors"
+    with zipfile.ZipFile(TREES) as file:
+        (work / "trees.onnx").write_bytes(file.read("XGBClassifier, 2 classes, missing.onnx"))
+        columns = json.loads(file.read("XGBClassifier, 2 classes, missing.json"))["feeds"]["X"]["shape"][1]
+    run(environment(work, "saver", wheel), "-c", SAVED, work / "trees.onnx", model, cwd=work)
+    env = {**os.environ, "PYTHON": sys.executable, "MODEL": str(model), "HANDLER": "rows.py"}
+    print(run(DEPLOY / "lambda" / "build.sh", wheel, packed, env=env).strip())
+    shutil.rmtree(folder, ignore_errors=True)
+    with zipfile.ZipFile(packed) as file:
+        file.extractall(folder)
+    shown = run("env", "-i", sys.executable, "-I", "-c", ROWS, str(columns), cwd=folder)
+    assert "'label': [" in shown and "'probabilities': [[" in shown, shown
+    print(f"rows: {shown.strip()}")
 
 
 def try_zipapp(work: Path, wheel: Path) -> None:
@@ -174,6 +202,7 @@ def try_container(work: Path, wheel: Path) -> None:
 
 TRIALS: dict[str, Callable[[Path, Path], None]] = {
     "lambda": try_lambda,
+    "rows": try_rows,
     "zipapp": try_zipapp,
     "pyinstaller": try_pyinstaller,
     "services": try_services,

@@ -25,7 +25,6 @@ class Made(NamedTuple):
             by as little as a rounding.
         batched: whether these rows are the second axis, after that of images.
         positional: whether names are the framework's, and inputs and outputs go by their order.
-        itself: how far its own runtime is from itself, where that is more than last bits; see `itself`.
     """
 
     file: bytes
@@ -34,7 +33,6 @@ class Made(NamedTuple):
     sets: list[list[dict[str, np.ndarray]]] | None = None
     batched: bool = False
     positional: bool = False
-    itself: float = 0.0
 
 
 def exported(net: Any, inputs: tuple[Any, ...], names: list[str], axes: dict[str, dict[int, str]]) -> bytes:

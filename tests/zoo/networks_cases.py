@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .detectors import DETECTORS, RTDETR, YOLO, detector, rtdetr, yolo
-from .exporting import Made, exported, itself, runs_of, settled, unlike
+from .exporting import Made, exported, runs_of, settled, unlike
 from .torchvision_ops import import_torchvision
 
 __all__ = ["NAMES", "Made", "make", "prepare"]
@@ -288,8 +288,7 @@ def _quantized(name: str, static: bool = False) -> Made:
         else:
             quantization.quantize_dynamic(before, after)
         file = after.read_bytes()
-    made = runs_of(file, [feeds for feeds, _ in whole.runs])
-    return Made(file, made, "quantized", itself=itself(file, made))
+    return Made(file, runs_of(file, [feeds for feeds, _ in whole.runs]), "quantized")
 
 
 def _qdq(name: str) -> Made:

@@ -40,6 +40,8 @@ cdef extern from "csrc/trees_types.h" nogil:
 
 cdef enum:
     SUMS = 8192        # of a task, about
+    FEW_ROWS = 64      # of a task at least, where there are as many
+    MANY_TASKS = 32
 cdef double STEP_COST = 200   # operations of a row's step, see `workers`: about 2 ns
 
 
@@ -116,8 +118,10 @@ cdef class PackedTrees:
         job.trees, job.wide = self.trees, self.wide
         job.trees.op, job.trees.columns = op, x[1]
         job.m = x[0]
-        # A number of whole groups of rows; what they are depends on the trees alone.
-        job.rows = min(max(SUMS // max(n, <int64_t>1) // FL_TREE_LANES * FL_TREE_LANES, <int64_t>FL_TREE_LANES), <int64_t>FL_TREE_ROWS)
+        # Whole groups of rows: a row's bits do not depend on how many. Every task reads all trees, which the next cache may not hold, so
+        # tasks are large once they are many.
+        job.rows = min(max(job.m // MANY_TASKS // FL_TREE_LANES * FL_TREE_LANES, <int64_t>FEW_ROWS), <int64_t>FL_TREE_ROWS)
+        job.rows = min(max(SUMS // max(n, <int64_t>1) // FL_TREE_LANES * FL_TREE_LANES, <int64_t>FL_TREE_LANES), job.rows)
         job.tasks = (job.m + job.rows - 1) // job.rows
         job.scratch = (job.rows * n * (sizeof(double) + 1) + 127) // 64 * 64
         job.work = STEP_COST * job.m * (self.trees.steps + self.trees.trees + n)

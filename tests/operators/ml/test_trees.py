@@ -107,7 +107,7 @@ def test_a_row_has_the_same_bits_in_every_batch(variant: str) -> None:
     rng = np.random.default_rng(3)
     forest = Forest(rng, 40, 6, 5, 3, np.float32, (0,))
     packed = dispatch.kernel("tree_ensemble_pack")(*forest.arguments)
-    x = rng.normal(size=(131, 5)).astype(np.float32)
+    x = rng.normal(size=(3001, 5)).astype(np.float32)  # of which tasks are larger than those of few rows
     x[::5, 2] = np.nan
 
     def run(part: np.ndarray) -> np.ndarray:
@@ -116,7 +116,7 @@ def test_a_row_has_the_same_bits_in_every_batch(variant: str) -> None:
         return out
 
     whole = run(x)
-    for start, stop in ((0, 1), (5, 13), (64, 131), (3, 70)):
+    for start, stop in ((0, 1), (5, 13), (64, 131), (3, 70), (80, 100), (2990, 3001), (0, 2400)):
         np.testing.assert_array_equal(run(x[start:stop].copy()), whole[start:stop])
 
 

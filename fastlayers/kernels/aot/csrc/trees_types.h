@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #define FL_TREE_LANES 8
-#define FL_TREE_ROWS 64
+#define FL_TREE_ROWS 256 /* of a task at most */
 enum { FL_TREE_AVERAGE, FL_TREE_SUM, FL_TREE_MIN, FL_TREE_MAX };
 enum { FL_TREE_SINGLE, FL_TREE_DENSE, FL_TREE_SPARSE };
 

@@ -25,6 +25,7 @@ class Made(NamedTuple):
             by as little as a rounding.
         batched: whether these rows are the second axis, after that of images.
         positional: whether names are the framework's, and inputs and outputs go by their order.
+        itself: how far the framework is from itself, with inputs moved by last bits; of what ONNX Runtime runs, `itself` says it.
     """
 
     file: bytes
@@ -33,6 +34,7 @@ class Made(NamedTuple):
     sets: list[list[dict[str, np.ndarray]]] | None = None
     batched: bool = False
     positional: bool = False
+    itself: float = 0.0
 
 
 def exported(net: Any, inputs: tuple[Any, ...], names: list[str], axes: dict[str, dict[int, str]]) -> bytes:

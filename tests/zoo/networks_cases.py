@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .detectors import DETECTORS, RTDETR, YOLO, detector, rtdetr, yolo
-from .exporting import Made, exported, runs_of, settled, unlike
+from .exporting import NEAR, Made, distance, exported, runs_of, settled, unlike
 from .torchvision_ops import import_torchvision
 
 __all__ = ["NAMES", "Made", "make", "prepare"]
@@ -246,12 +246,14 @@ def _keras(name: str) -> Made:
         path = Path(folder) / "net.keras"
         net.save(path)
         file = path.read_bytes()
-    runs = []
+    runs, itself = [], 0.0
     for n in (1, 2):
         x = (rng.random((n, side, side, 3)) * 2 - 1).astype(np.float32)
-        y: Any = net(x, training=False)
-        runs.append(({"x": x}, {"y": keras.ops.convert_to_numpy(y)}))
-    return Made(file, runs, positional=True)
+        moved = (x + NEAR * rng.standard_normal(x.shape)).astype(np.float32)
+        y, near = (keras.ops.convert_to_numpy(net(given, training=False)) for given in (x, moved))
+        itself = max(itself, distance(near, y))
+        runs.append(({"x": x}, {"y": y}))
+    return Made(file, runs, positional=True, itself=itself)
 
 
 # ---- other forms -------------------------------------------------------------------------------------------------------

@@ -234,7 +234,8 @@ def _keras(name: str) -> Made:
     side = {"InceptionV3": 96, "Xception": 96, "InceptionResNetV2": 96}.get(name, 64)
     net = getattr(keras.applications, name)(weights=None, input_shape=(side, side, 3), classes=10, classifier_activation=None)
     rng = np.random.default_rng(0)
-    net.set_weights([unlike(value, rng) for value in net.get_weights()])
+    gain = 2**0.5 if name.startswith("VGG") else 1.0  # what ReLU takes, and no normalization gives back
+    net.set_weights([unlike(value, rng) * (gain if value.ndim > 1 else 1) for value in net.get_weights()])
     norms = [layer for layer in net._flatten_layers() if isinstance(layer, keras.layers.BatchNormalization)]
     momenta = [norm.momentum for norm in norms]
     for norm in norms:

@@ -46,6 +46,8 @@ def detector(name: str) -> Made:
     given = {"weights": None, "weights_backbone": None, "num_classes": 2 if "keypoint" in name else 7, **short}
     if "rcnn" in name:
         given |= {"box_score_thresh": 0.0, "box_detections_per_img": 20}
+    if "retina" in name or "fcos" in name:
+        given |= {"score_thresh": 0.0, "detections_per_img": 50}
     rng = np.random.default_rng(0)
     feeds = [{"x": rng.random((3, 128, side)).astype(np.float32)} for side in (160, 128)]
     net = settled(getattr(torchvision.models.detection, name)(**given), [torch.tensor(given["x"]) for given in feeds])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -18,7 +19,8 @@ def _count(result: Result) -> int:
 
 def _rows(result: Result, largest: Mapping[str, float]) -> np.ndarray:
     count = _count(result)
-    parts = [array.reshape(count, -1).astype(np.float64) / largest[name] for name, array in result.items()]
+    flat = {name: array.reshape(count, math.prod(array.shape[1:])) for name, array in result.items()}
+    parts = [array.astype(np.float64) / largest[name] for name, array in flat.items()]
     return np.concatenate(parts, axis=1)
 
 

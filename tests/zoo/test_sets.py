@@ -46,3 +46,9 @@ def test_the_spread_is_of_rows_that_moved_and_never_more_than_the_same_row() -> 
     assert spread(WANT, [WANT, WANT]) == 0
     np.testing.assert_allclose(spread(WANT, [WANT, changed(3, 4e-4)]), 4e-4)
     assert spread(WANT, [WANT, changed(3, 0.2)]) == SAME
+
+
+def test_nothing_is_found() -> None:
+    nothing = {"boxes": np.zeros((0, 4)), "scores": np.zeros(0)}
+    assert apart_as_sets(nothing, nothing, [nothing]) == 0
+    assert apart_as_sets(nothing, WANT, [WANT]) == np.inf

@@ -15,12 +15,14 @@ from __future__ import annotations
 import os
 import platform
 import sys
+import threading
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 AOT = Path("fastlayers/kernels/aot")
+_CYTHON = threading.Lock()  # its compiler is for one thread
 
 # GCC spills the register tiles below -O3; contraction to fused multiply-adds is wanted, -ffast-math (which drops NaN) never.
 C_FLAGS = ["-O3", "-ffp-contract=fast", "-fno-math-errno", "-Wno-psabi", "-g0", "-fno-asynchronous-unwind-tables"]
@@ -81,8 +83,8 @@ def extensions() -> list[Extension]:
     levels = LEVELS.get(machine(), {})
     if not levels:
         return []
+    import Cython  # noqa: F401  what is not there is said now, and used when something is built
     import numpy
-    from Cython.Build import cythonize
 
     root = Path(__file__).resolve().parent
     sys.path.insert(0, str(root))  # a build in isolation does not look for modules next to this file
@@ -128,7 +130,9 @@ def extensions() -> list[Extension]:
         )
         for name, march in levels.items()
     ]
-    return cythonize(driver, compiler_directives=directives, nthreads=0, quiet=True) + kernels
+    for extension in driver:
+        extension.cython_directives = directives  # for OptionalBuild
+    return [*driver, *kernels]
 
 
 class OptionalBuild(build_ext):
@@ -150,6 +154,15 @@ class OptionalBuild(build_ext):
             self.missing = True
             for path in Path(self.build_lib).glob("fastlayers/kernels/aot/*.so"):
                 path.unlink()
+
+    def build_extension(self, ext: Extension) -> None:
+        # Cython writes the C of one module while others are compiled, and not when metadata or a source distribution are made.
+        if hasattr(ext, "cython_directives"):
+            from Cython.Build import cythonize
+
+            with _CYTHON:
+                ext.sources = cythonize([ext], compiler_directives=ext.cython_directives, quiet=True)[0].sources
+        super().build_extension(ext)
 
     def get_outputs(self) -> list[str]:
         return [] if getattr(self, "missing", False) else super().get_outputs()

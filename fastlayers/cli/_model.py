@@ -19,7 +19,7 @@ from ..program.memory import LARGEST, within_machine
 from ..report.json import dumps
 from ._draw import printable
 from ._progress import waiting
-from ._sizes import candidates, given_sizes, hint
+from ._sizes import candidates, given_sizes, hint, shown_name
 
 __all__ = [
     "add_arguments", "add_inputs", "check", "feeds", "given", "load", "notes", "number", "read_inputs", "say", "tell", "write"
@@ -133,17 +133,23 @@ def feeds(model: Model, arguments: argparse.Namespace, out: TextIO | None = None
     """
     sizes, values = given_sizes(arguments.shape, model.inputs), _values(model, arguments.value)
     first: ShapeError | None = None
+    # Integers are 0, which as sizes that a network reads may not do where 1 does.
+    counts = [spec.name for spec in model.inputs if spec.dtype.kind in "iu" and spec.name not in values]
     for guess in candidates(model.inputs, sizes):
-        made = _made(model, guess.shapes, values)
-        try:
-            if not guess.only:  # whatever is wrong with the only ones, the command itself will say
-                _try(model, made)
-        except ShapeError as error:
-            first = first or error
-            continue
-        if out is not None and (told := hint(model.inputs, sizes, guess.shapes)):
-            say(out, f"sizes are guessed: {told}")
-        return made
+        for ones in ({}, dict.fromkeys(counts, 1.0)) if counts else ({},):
+            made = _made(model, guess.shapes, {**values, **ones})
+            try:
+                if counts or not guess.only:
+                    _try(model, made)
+            except ShapeError as error:
+                first = first or error
+                continue
+            told = [hint(model.inputs, sizes, guess.shapes), *(f"--value {shown_name(name)}=1" for name in ones)]
+            if out is not None and any(told):
+                say(out, f"sizes are guessed: {' '.join(filter(None, told))}")
+            return made
+        if guess.only:  # whatever is wrong with the only ones, the command itself will say
+            return _made(model, guess.shapes, values)
     raise ShapeError(
         f"{first}; no sizes that were tried for what the file leaves open will do: give them, as in "
         f"{hint(model.inputs, sizes, None)}"
@@ -184,6 +190,8 @@ def _made(model: Model, shapes: Mapping[str, tuple[int, ...]], values: Mapping[s
             result[spec.name] = np.full(shape, values[spec.name]).astype(spec.dtype)
         elif spec.dtype.kind == "f":
             result[spec.name] = rng.standard_normal(shape).astype(spec.dtype)
+        elif spec.dtype.kind == "O":  # strings
+            result[spec.name] = np.full(shape, "", object)
         else:
             result[spec.name] = np.zeros(shape, spec.dtype)
     return result

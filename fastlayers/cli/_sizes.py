@@ -10,7 +10,7 @@ from .._tuples import NamedTuple
 from ..errors import ArgumentError
 from ..model.specs import Specs, TensorSpec
 
-__all__ = ["Guess", "Sizes", "candidates", "given_sizes", "hint"]
+__all__ = ["Guess", "Sizes", "candidates", "given_sizes", "hint", "shown_name"]
 
 # Sizes that networks are made for: of text, pictures and sound. What needs more steps than it is given says so, so they ascend.
 TRIED = (1, 16, 32, 64, 100, 128, 224, 256, 320, 384, 512, 576, 640, 768, 1024, 1536, 2048, 4096, 8000, 16000, 48000)
@@ -153,8 +153,6 @@ def hint(inputs: Specs, sizes: Sizes, shapes: Mapping[str, tuple[int, ...]] | No
     for spec in inputs:
         if not _guessed(spec, sizes):
             continue
-        plain = spec.name.isprintable() and " " not in spec.name and len(spec.name) <= LONGEST
-        name = spec.name if plain else shown(spec.name)
         told = (
             shapes[spec.name]
             if shapes is not None
@@ -163,5 +161,10 @@ def hint(inputs: Specs, sizes: Sizes, shapes: Mapping[str, tuple[int, ...]] | No
                 for i, d in enumerate(spec.shape or ())
             )
         )
-        parts.append(f"--shape {name}={','.join(map(str, told))}")
+        parts.append(f"--shape {shown_name(spec.name)}={','.join(map(str, told))}")
     return " ".join(parts)
+
+
+def shown_name(name: str) -> str:
+    """An input's name as an option takes it; quoted and shortened where it is none to be typed."""
+    return name if name.isprintable() and " " not in name and len(name) <= LONGEST else shown(name)

@@ -14,9 +14,11 @@ from fastlayers.cli._sizes import TRIED, candidates, given_sizes, hint
 from fastlayers.errors import ArgumentError
 from fastlayers.ir.graph import Graph, Node, Value
 from fastlayers.model.specs import Specs, TensorSpec
+from tests.formats import onnx_build as onnx
 from tests.program.graphs import graph, node, normal
 
 F32 = np.dtype(np.float32)
+SOON = {"bench": ("--seconds", "0"), "profile": ("--runs", "1")}
 
 
 @pytest.fixture(autouse=True)
@@ -127,6 +129,25 @@ def test_a_shape_without_a_name_among_several_inputs(two: str, capsys: pytest.Ca
 
 def specs(**shapes: Any) -> Specs:
     return Specs(TensorSpec(name, shape, F32) for name, shape in shapes.items())
+
+
+@pytest.mark.parametrize("command", ["inspect", "run", "bench", "profile"])
+def test_integers_that_sizes_are_read_from_are_ones_where_zeros_will_not_do(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = graph({"x": (1, 3, 1), "shape": ((3,), np.int64)}, [node("y = Expand(x, shape)")], ["y"])
+    out, _ = output(capsys, command, saved(made, tmp_path / "expand.safetensors"), *SOON.get(command, ()))
+    assert "sizes are guessed: --value shape=1" in out
+    out, _ = output(capsys, command, str(tmp_path / "expand.safetensors"), "--value", "shape=3", *SOON.get(command, ()))
+    assert "guessed" not in out
+
+
+@pytest.mark.parametrize("command", ["inspect", "run", "bench", "profile"])
+def test_strings_are_empty(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = [onnx.node("StringNormalizer", "x", "y", case_change_action="LOWER")]
+    string = [onnx.value_info("x", ("n",), 8)], [onnx.value_info("y", ("n",), 8)]
+    (tmp_path / "strings.onnx").write_bytes(onnx.model(onnx.graph(nodes, *string, [])))
+    assert "sizes are guessed: --shape x=1" in output(capsys, command, str(tmp_path / "strings.onnx"), *SOON.get(command, ()))[0]
 
 
 def test_candidates() -> None:

@@ -27,6 +27,7 @@ body{background:var(--ground);color:var(--ink);font:14px/1.5 system-ui,sans-seri
 max-width:1160px;padding:16px 20px 60px}
 h1{font-size:20px;overflow-wrap:anywhere}h2{font-size:16px;margin:28px 0 8px}p{margin:4px 0}
 .picture{background:#fff;border:1px solid var(--line);border-radius:8px;padding:8px;overflow-x:auto}
+@media(max-width:700px){.picture svg{min-width:var(--wide)}}
 .facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:8px}
 .facts div{background:var(--soft);border-radius:8px;padding:8px 12px}.facts b{display:block;font-size:17px}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:13px}

@@ -186,6 +186,15 @@ def test_names_in_pages_are_escaped() -> None:
     assert "script-src 'sha256-" in pages[0] and "http" not in re.sub(r'xmlns="[^"]*"|http-equiv', "", pages[0])
 
 
+@ENGINE
+def test_pictures_keep_their_size_on_narrow_screens() -> None:
+    """They scroll in their boxes: shrunk to a telephone's width their words were three pixels high."""
+    page = residual().profile(normal(1, 3, 8, 8), 2).html("narrow")
+    assert "@media(max-width:700px){.picture svg{min-width:var(--wide)}}" in page
+    pictures = re.findall(r"<svg [^>]*>", page)
+    assert len(pictures) == 3 and all(re.search(r"--wide:\d+px;max-width:var\(--wide\);width:100%", one) for one in pictures)
+
+
 def test_names_are_clipped() -> None:
     report = residual().report()
     long = report._replace(steps=tuple(s._replace(step=s.step._replace(name="n" * 10_000)) for s in report.steps))

@@ -16,8 +16,8 @@ __all__ = ["Share", "share_of_limit"]
 
 PRODUCTS = 20_000
 BUFFER = 1 << 22  # elements
-TIMES = 3  # that a call must be too slow, of a machine that kept its pace, to be called slow
-TRIES = 9  # to measure that
+TIMES = 4  # that a call must be too slow, of a machine that kept its pace, to be called slow
+TRIES = 20  # to measure that: beside two busy neighbours every other measurement keeps its pace
 DRIFT = 0.05  # of the best times of the thirds, of the probe's and of the call's
 PARTS = 3
 
@@ -59,7 +59,7 @@ def share_of_limit(
         multiply_adds: that it does.
         nbytes: that it reads and writes; 0 if they stay in a cache.
         seconds: how long, about.
-        least: what is below it is measured again, for twice as long, until it is not, or was three times on a machine that kept
+        least: what is below it is measured again, for twice as long, until it is not, or was four times on a machine that kept
             its pace: what a neighbour does goes by, and what is slow stays slow.
 
     Raises:

@@ -65,17 +65,17 @@ def test_noise_for_a_part_of_the_time_is_no_slow_down() -> None:
 def test_what_is_below_is_measured_again_until_it_is_sure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each case: what is measured in turn, how often it is, and whether the call is slow."""
     low, high = Share(0.2, (0.2, 0.2, 0.2), 0.01), Share(0.2, (0.2, 0.4, 0.2), 0.01)
-    unsure, unsure_high = low._replace(drift=0.5), high._replace(drift=0.5)
+    most, unsure, unsure_high = shares.TIMES, low._replace(drift=0.5), high._replace(drift=0.5)
     for found, times, slow in (
         ([high], 1, False),
         ([unsure_high], 1, False),
         ([low, low, high], 3, False),
         ([low, unsure, unsure_high], 3, False),
-        ([low, low, low], 3, True),
-        ([unsure, low, unsure, low, unsure, low], 6, True),
-        ([low, *[unsure] * 20], shares.TRIES + 1, False),
-        ([low, low, *[unsure] * 6, low], 9, True),
-        ([unsure] * 8 + [low, low, low], shares.TRIES + 1, False),
+        ([low] * most, most, True),
+        ([unsure, low] * most, 2 * most, True),
+        ([low, *[unsure] * 40], shares.TRIES + 1, False),
+        ([low] * (most - 1) + [unsure] * 6 + [low], most + 6, True),
+        ([unsure] * (shares.TRIES - most + 2) + [low] * most, shares.TRIES + 1, False),
     ):
         left = list(found)
         monkeypatch.setattr(shares, "_measured", lambda *a, left=left: left.pop(0))

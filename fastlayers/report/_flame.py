@@ -45,9 +45,8 @@ def flame(report: Report) -> str:
     height = (deepest + 1) * ROW
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="flame graph" viewBox="0 0 {WIDTH:.0f} {height:.0f}" '
-        f'style="--wide:{WIDTH:.0f}px;max-width:var(--wide);width:100%"><g font-family="system-ui,sans-serif" font-size="11" fill="#1c2024">'
-        + "".join(rects)
-        + "</g></svg>"
+        f'style="--wide:{WIDTH:.0f}px;max-width:var(--wide);width:100%">'
+        '<g font-family="system-ui,sans-serif" font-size="11" fill="#1c2024">' + "".join(rects) + "</g></svg>"
     )
 
 

@@ -83,7 +83,8 @@ def _boxes(report: Report, most: int) -> list[Box]:
 
 
 def _svg(report: Report, boxes: list[Box], placed: Layout) -> str:
-    size = f'viewBox="0 0 {placed.width:.0f} {placed.height:.0f}" style="--wide:{placed.width:.0f}px;max-width:var(--wide);width:100%"'
+    style = f"--wide:{placed.width:.0f}px;max-width:var(--wide);width:100%"
+    size = f'viewBox="0 0 {placed.width:.0f} {placed.height:.0f}" style="{style}"'
     edges = "".join(f'<path d="{path}"/>' for path in placed.paths)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="the network" {size}>',

@@ -40,7 +40,8 @@ def roofline(report: Report) -> str:
 
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="roofline" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" '
-        f'style="--wide:{WIDTH:.0f}px;max-width:var(--wide);width:100%"><g font-family="system-ui,sans-serif" font-size="11" fill="#3c444d">'
+        f'style="--wide:{WIDTH:.0f}px;max-width:var(--wide);width:100%">'
+        '<g font-family="system-ui,sans-serif" font-size="11" fill="#3c444d">'
     ]
     for power in range(low, high + 1):
         at = x(10.0**power)

@@ -20,7 +20,7 @@ from .table import GROUPS, ONNXRUNTIME, TOLERANCE, TOLERANCES, Group
 
 ROOT = Path(__file__).parents[2]
 RUNS = ("onnxruntime", "fastlayers", "without", "wrong")
-SECONDS = 300
+SECONDS = 900
 FLOOR = 1e-6  # of numbers, where all of an array are next to nothing
 
 

@@ -271,7 +271,7 @@ def test_microsoft_gelu() -> None:
 
 def test_other_domains_are_refused() -> None:
     for domain, op in (("com.microsoft", "BeamSearch"), ("my.own", "Relu")):
-        with pytest.raises(UnsupportedError, match=f"operator {op} of domain {domain}, version 1: 1 time"):
+        with pytest.raises(UnsupportedError, match=f"operator {op} of domain {domain}, version 1 .*: 1 time"):
             converted(op, 13, ["x"], domain=domain)
     with pytest.raises(UnsupportedError, match=r"Gelu of domain com\.microsoft, version 1: attribute a: 1 time"):
         converted("Gelu", 13, ["x"], domain="com.microsoft", a=1)

@@ -208,7 +208,7 @@ def test_one_error_lists_everything() -> None:
     assert str(caught.value).splitlines() == [
         "onnx: the model needs what is not supported:",
         "  an input that is no tensor but of type opaque: 1 time",
-        "  operator Other of domain my.own, version 1: 1 time",
+        "  operator Other of domain my.own, version 1 (`fl.operator` adds one): 1 time",
         "  operator Relu: attribute slope: 2 times",
         "  operator Strange: 4 times",
     ]

@@ -338,7 +338,7 @@ def complaints(op: str, domain: str, version: int, attributes: Mapping[str, Any]
         return f"operator {short(op)}" + (f" of domain {short(domain)}, version {version}" if domain else "")
 
     if schema is None:
-        return [label()]
+        return [label() + (" (`fl.operator` adds one)" if domain else "")]
     if not domain and version < schema.since:
         return [f"{label()} in opset {version}: it came with opset {schema.since}"]
     found = []

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _threadpools
 from ._arguments import shown
 from .errors import DTypeError, ShapeError
 
@@ -25,6 +26,7 @@ _count: int | None = None  # what was set, by `set_num_threads` or the environme
 _quota: tuple[float, int] | None = None  # when it was read, and what it is
 _shared: int | None = None  # the bound that other libraries' variable sets, once it was read
 _granted: int | None = None  # what the machine granted when it was last asked
+_limited: int | None = None  # what it had granted when threadpoolctl set a number, which gives it back so
 
 
 def get_num_threads() -> int:
@@ -51,9 +53,27 @@ def get_num_threads() -> int:
 def refresh() -> None:
     """Follows the machine, where nobody has set a number; for the compiled engine, about once a second."""
     global _granted
+    offer()
     if _count is None and _granted is not None:
         _granted = _ask()
         _tell(_granted)
+
+
+def offer() -> None:
+    """Lets threadpoolctl know of the engine: when it is loaded, and from then on with every `refresh`."""
+    _threadpools.offer(get_num_threads, _limit)
+
+
+def _limit(n: int) -> None:
+    """What threadpoolctl sets, and sets back: then the number follows the machine again if it did before."""
+    global _count, _limited
+    n = min(max(int(n), 1), MOST)
+    if _count is None:
+        _limited = get_num_threads()
+    _count = None if n == _limited else n
+    if _count is None:
+        _limited = None
+    _tell(n)
 
 
 def _ask() -> int:
@@ -99,8 +119,8 @@ def set_num_threads(n: int) -> None:
     >>> fl.get_num_threads()
     2
     """
-    global _count
-    _count = _checked(n)
+    global _count, _limited
+    _count, _limited = _checked(n), None
     _tell(_count)
 
 

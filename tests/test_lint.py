@@ -29,7 +29,7 @@ MOST_LINES = 600
 # without its underscore, "fastlayers" is what the package itself exports.
 STOREYS = (
     "tuples", "lazy", "moved", "groups", "log", "html", "windows", "machine", "cpus", "locks", "errors",
-    "foreign", "distinct", "masked", "extras", "arguments", "deadline", "held", "threads", "forks", "example",
+    "foreign", "distinct", "masked", "extras", "arguments", "deadline", "held", "threadpools", "threads", "forks", "example",
     "kernels", "cuda", "ir", "rules", "operators", "program", "passes", "graph", "functional", "layers", "formats", "stream",
     "report", "model", "fastlayers", "onnx_backend", "ort", "testing", "integrations", "serve", "cli", "__main__",
 )  # fmt: skip

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import threads
 from .._forks import finish_before_fork
 from .._lazy import Registry, imported
 from .._locks import Lock
@@ -171,6 +172,7 @@ def _install(variant: str) -> None:
     engine = _engine() if variant.startswith("aot/") else None
     if engine is not None:
         engine.set_threads(get_num_threads())
+        threads.offer()
         engine.select(variant.removeprefix("aot/"))
     elif (other := _engine()) is not None:
         other.deselect()

@@ -282,3 +282,35 @@ def test_the_variable_of_other_libraries_is_a_bound(shared: str, own: str, want:
     code = "import fastlayers as fl; from fastlayers import _cpus; print(fl.get_num_threads(), _cpus.usable_cpus())"
     found, usable = map(int, python(code, **environment).split())
     assert found == (usable if want is None else want)
+
+
+LIMITS = """
+import {first}
+import numpy as np, fastlayers as fl, threadpoolctl
+from fastlayers import threads
+fl.functional.relu(np.ones(3))
+threads.refresh()
+granted = fl.get_num_threads()
+def found():
+    return [(i["num_threads"], i["version"]) for i in threadpoolctl.threadpool_info() if i["user_api"] == "fastlayers"]
+assert found() == [(granted, fl.__version__)], found()
+with threadpoolctl.threadpool_limits(7):
+    assert fl.get_num_threads() == 7 and found()[0][0] == 7
+    with threadpoolctl.threadpool_limits(1, user_api="fastlayers"):
+        assert fl.get_num_threads() == 1
+    assert fl.get_num_threads() == 7
+assert threads._count is None and fl.get_num_threads() == granted, "it follows the machine again"
+fl.set_num_threads(3)
+with threadpoolctl.threadpool_limits(granted):
+    assert fl.get_num_threads() == granted
+assert fl.get_num_threads() == 3
+with threadpoolctl.threadpool_limits(10**6):
+    assert fl.get_num_threads() == threads.MOST
+"""
+
+
+@pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
+@pytest.mark.parametrize("first", ["threadpoolctl", "fastlayers"])
+def test_threadpoolctl_finds_the_engine_and_gives_back_what_it_limits(first: str) -> None:
+    pytest.importorskip("threadpoolctl")
+    python(LIMITS.format(first=first))

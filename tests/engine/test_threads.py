@@ -285,7 +285,8 @@ def test_the_variable_of_other_libraries_is_a_bound(shared: str, own: str, want:
 
 
 LIMITS = """
-import {first}
+import fastlayers
+{first}
 import numpy as np, fastlayers as fl, threadpoolctl
 from fastlayers import threads
 fl.functional.relu(np.ones(3))
@@ -310,7 +311,7 @@ with threadpoolctl.threadpool_limits(10**6):
 
 
 @pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
-@pytest.mark.parametrize("first", ["threadpoolctl", "fastlayers"])
+@pytest.mark.parametrize("first", ["import threadpoolctl", "fastlayers.functional.relu([1.0])"])
 def test_threadpoolctl_finds_the_engine_and_gives_back_what_it_limits(first: str) -> None:
     pytest.importorskip("threadpoolctl")
     python(LIMITS.format(first=first))

@@ -30,7 +30,7 @@ def offer(get: Callable[[], int], limit: Callable[[int], None]) -> None:
     if base is None or register is None:
         return
 
-    class Controller(base):  # type: ignore[misc]
+    class Controller(base):  # type: ignore[misc, valid-type]
         """The engine's pool of threads, for threadpoolctl."""
 
         user_api = internal_api = "fastlayers"

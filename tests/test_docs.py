@@ -61,3 +61,10 @@ def test_every_decision_is_listed() -> None:
         assert text.startswith(f"# {decision}\n"), name
         assert all(f"**{part}.**" in text for part in ("Context", "Decision", "Alternatives", "Consequences")), name
         assert len(text.splitlines()) <= 60, f"{name}: a page is a page"
+
+
+def test_every_layer_of_the_page_says_how_it_is_called() -> None:
+    text = (ROOT / "docs" / "layers.md").read_text(encoding="utf-8")
+    entries = re.split(r"^#### ", text[text.index("\n## Layers") : text.index("\n## Functions")], flags=re.MULTILINE)[1:]
+    assert len(entries) > 120
+    assert [entry.splitlines()[0] for entry in entries if "**Call**" not in entry] == ["fl.ClassTree(left, right)"]  # a value, not called

@@ -67,4 +67,5 @@ def test_every_layer_of_the_page_says_how_it_is_called() -> None:
     text = (ROOT / "docs" / "layers.md").read_text(encoding="utf-8")
     entries = re.split(r"^#### ", text[text.index("\n## Layers") : text.index("\n## Functions")], flags=re.MULTILINE)[1:]
     assert len(entries) > 120
-    assert [entry.splitlines()[0] for entry in entries if "**Call**" not in entry] == ["fl.ClassTree(left, right)"]  # a value, not called
+    silent = [entry.splitlines()[0] for entry in entries if "**Call**" not in entry]
+    assert silent == ["fl.ClassTree(left, right)"]  # a value, not called

@@ -68,7 +68,7 @@ ONCE: dict[str, tuple[Callable[[], Any], type[fl.Error], str]] = {
     "values of another width": (
         _attention_of_another_width,
         fl.ShapeError,
-        r"linear: x has shape \(1, 4, 8\): expected \(..., 3\)",
+        r"linear: x has shape \(1, 4, 8\), weight \(4, 3\): expected x of shape \(..., 3\)",
     ),
     "a negative base": (lambda: F.local_response_norm(x3, 2, k=-1), fl.ArgumentError, "local_response_norm: k is -1: expected"),
     "2**24 layers": (lambda: fl.GRU(2, 3, 2**24), fl.ArgumentError, "GRU: num_layers is 16777216: expected at most 4096"),

@@ -120,7 +120,7 @@ def permute_rule(x: Shape, dims: Any) -> Shape:
 
 def _order(x: Shape, dims: Any) -> tuple[int, ...]:
     found = tuple(axis("permute", d, len(x), "dims") for d in dims) if isinstance(dims, (tuple, list)) else ()
-    return _permute_rule("permute", "dims", x, found if found or not x else dims)
+    return _permute_rule("permute", "dims", x, found, given=dims)
 
 
 def _plain_dims(attributes: dict[str, Any]) -> None:

@@ -62,11 +62,12 @@ def _common(sizes: Sequence[Dim], count: int) -> Dim:
     return sizes[0] if found is None and len(sizes) == count and len(set(sizes)) == 1 else found
 
 
-def permute_rule(op: str, argument: str, x: Shape, order: Sequence[int] | None) -> tuple[int, ...]:
-    """The order of the axes counted from the front; None reverses them."""
+def permute_rule(op: str, argument: str, x: Shape, order: Sequence[int] | None, given: object = None) -> tuple[int, ...]:
+    """The order of the axes counted from the front; None reverses them. `given`: what errors quote, if not `order`."""
     found = tuple(range(len(x)))[::-1] if order is None else tuple(i + len(x) if i < 0 else i for i in order)
     if sorted(found) != list(range(len(x))):
-        raise ShapeError(f"{op}: {argument} is {order!r}, x has shape {x}: expected each of the {len(x)} axes once")
+        said = order if given is None else given
+        raise ShapeError(f"{op}: {argument} is {said!r}, x has shape {x}: expected each of the {len(x)} axes once")
     return found
 
 

@@ -44,7 +44,7 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], type[Error], str]] = [
     ("QLinearConv", [X, S, Z, W, S, ZW, S, Z, np.zeros(6, np.float32)], {}, DTypeError, "expected int32"),
     ("QLinearConv", [X, S, Z, W, S, ZW, S, np.float32(0)], {}, DTypeError, "expected int8 or uint8"),
     ("QLinearAdd", [U, S, Z, np.zeros((2, 3), np.int8), S, ZW, S, Z], {}, DTypeError, "expected the same for all"),
-    ("QLinearAdd", [U, S, Z, np.zeros(2, np.uint8), S, Z, S, Z], {}, ShapeError, "broadcast"),
+    ("QLinearAdd", [U, S, Z, np.zeros(2, np.uint8), S, Z, S, Z], {}, ShapeError, "aligned at the last axis"),
     ("QLinearConcat", [S, Z, U, S], {"axis": 0}, ShapeError, "has 4 inputs"),
     ("QLinearWhere", [U, U, S, Z, U, S, Z, S, Z], {}, DTypeError, "expected booleans"),
     ("QLinearGlobalAveragePool", [F, S, Z, S, Z], {}, DTypeError, "expected int8 or uint8"),

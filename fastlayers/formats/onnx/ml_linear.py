@@ -27,7 +27,7 @@ def _matrix(node: Node, name: str, rows: int) -> np.ndarray:
 
 def _product(nodes: Nodes, x: str, weight: np.ndarray, bias: np.ndarray | None) -> str:
     """x Wᵀ + b. x may be one row without its axis."""
-    rows = nodes.add("Reshape", x, nodes.constant(np.array([-1, weight.shape[1]]), "rows"))
+    rows = nodes.add("Flatten", x, axis=-1)  # (n, features), or one row
     given = () if bias is None else (nodes.constant(bias, "bias"),)
     return nodes.add("Gemm", rows, nodes.constant(np.ascontiguousarray(weight.T), "weight"), *given)
 
@@ -106,7 +106,8 @@ def _distances(nodes: Nodes, x: str, vectors: np.ndarray, gamma: float) -> str:
     lengths = -gamma * (near**2).sum(axis=1)
     wide = bool(lengths.size and np.abs(lengths).max() > _LARGEST_EXPONENT)
     dtype = np.float64 if wide else np.float32
-    rows = nodes.add("Reshape", x, nodes.constant(np.array([-1, vectors.shape[1]]), "rows"))
+    features = nodes.constant(np.array([0, vectors.shape[1]]), "features")  # one feature would be repeated below
+    rows = nodes.add("Reshape", nodes.add("Flatten", x, axis=-1), features)
     if wide:
         rows = nodes.cast(rows, 11)
     rows = nodes.add("Sub", rows, nodes.constant(middle.astype(dtype), "middle"))

@@ -25,6 +25,12 @@ def blocks(page: str = "README.md") -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
 
 
+def stand_in(model: fl.Model, path: Path) -> None:
+    """A file of ours under the name that a text has for an ONNX file."""
+    model.save(path.with_suffix(".safetensors"))
+    path.with_suffix(".safetensors").rename(path)
+
+
 def speech_network(path: Path) -> None:
     """The packaged network as silero-vad is published: states in and out, a rate, and windows of any length declared."""
     net = demo.load_network()
@@ -36,16 +42,16 @@ def speech_network(path: Path) -> None:
 
     f = fl.graph.Input
     model = fl.compile(step, f("input", (1, 576)), f("h", (1, 128)), f("c", (1, 128)), f("sr", (), np.int64))
-    model.save(path)
+    stand_in(model, path)
 
 
 def prepared(folder: Path) -> None:
     """Every file that README names."""
     nodes = [node("conv1 = Conv(x, w)", strides=(32, 32)), node("y = Softmax(conv1)", axis=1)]
-    fl.Model(graph({"x": (1, 3, 224, 224)}, nodes, ["y"], {"w": normal(2, 3, 1, 1)})).save(folder / "model.onnx")
+    stand_in(fl.Model(graph({"x": (1, 3, 224, 224)}, nodes, ["y"], {"w": normal(2, 3, 1, 1)})), folder / "model.onnx")
     net = fl.Sequential(fl.Conv1d(2, 3, 2, bias=False))
     net.load_state_dict({"0.weight": normal(3, 2, 2)})
-    fl.compile(net, fl.graph.Input("x", (1, 2, "time"))).save(folder / "conv_lstm.onnx")
+    stand_in(fl.compile(net, fl.graph.Input("x", (1, 2, "time"))), folder / "conv_lstm.onnx")
     shutil.copy(fl.example("speech"), folder / "speech.wav")
     speech_network(folder / "silero_vad.onnx")
 

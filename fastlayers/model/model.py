@@ -494,7 +494,9 @@ class Model:
         were fused away are no longer in it.
 
         Args:
-            path: the file; it appears whole or not at all.
+            path: the file; it appears whole or not at all. Its name may not be that of another format, such as ``net.onnx``:
+            call it
+                ``net.safetensors``.
             packed: whether weights are also written as the compiled engine reads them, so that the first answer comes sooner,
             from a file
                 of two to four times the size. Only what has been packed is written: call the model, or `prepare`, before. The
@@ -503,10 +505,19 @@ class Model:
 
         Raises:
             UnsupportedError: the graph has something that the file cannot hold.
+            ArgumentError: the name ends like one of another format.
         """
-        from ..formats.own import save
+        from ..formats.endings import named_for_another
 
         path = as_path("save", path)
+        if wrong := named_for_another(path):
+            raise ArgumentError(f"save: {wrong}")
+        self._write(path, packed)
+
+    def _write(self, path: str, packed: bool = False) -> None:
+        """Writes to a file of any name, as programs written for others choose it."""
+        from ..formats.own import save
+
         stored = self._main.packed_arrays() if as_flag("save", "packed", packed) else {}
         save(self._main.whole_graph(), {**self._options._asdict(), "optimize": False}, self.metadata, path, stored)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from .._arguments import as_names, shown
 from ..errors import ArgumentError, DTypeError, UnsupportedError
+from ..formats.endings import named_for_another
 from .loading import load
 from .model import Model
 from .specs import MapSpec, OptionalSequenceSpec, OptionalSpec, SequenceMapSpec, SequenceSpec, TensorSpec
@@ -157,7 +159,9 @@ class InferenceSession:
         plain = getattr(level, "name", level) in ("ORT_DISABLE_ALL", 0)
         self._model: Model = load(path_or_bytes, num_threads=threads, optimize=not plain)
         if written := getattr(sess_options, "optimized_model_filepath", ""):
-            self._model.save(written)
+            if wrong := named_for_another(written):  # a program written for onnxruntime goes on
+                warnings.warn(f"InferenceSession: optimized_model_filepath: {wrong}", stacklevel=2)
+            self._model._write(written)
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> list[np.ndarray]:
         """The outputs named (all, for None or an empty list) as a list of arrays."""

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import Error, FormatError, LimitError, UnsupportedError
 from ..formats import MAX_BYTES
 from ..formats.budget import Budget
+from ..formats.endings import named_for_another
 from ..formats.source import open_source
 from ..ir.graph import Graph
 from ..model.loading import load
@@ -50,11 +51,9 @@ def model_of(source: str | bytes, options: SessionOptions, threads: int) -> Mode
     except Exception as error:
         raise _as_there(error, source) from error
     if path := options.optimized_model_filepath:
-        if path.endswith((".onnx", ".ort")):
-            warnings.warn(
-                f"InferenceSession: {path} is written as a file of fastlayers, which onnxruntime cannot read", stacklevel=5
-            )
-        model.save(path)
+        if wrong := named_for_another(path):  # a program written for onnxruntime goes on
+            warnings.warn(f"InferenceSession: optimized_model_filepath: {wrong}", stacklevel=5)
+        model._write(path)
     return model
 
 

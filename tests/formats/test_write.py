@@ -62,6 +62,10 @@ def test_threads_and_processes_that_save_to_one_path(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["model.safetensors"]
 
 
+# What `fastlayers.load` and `load_weights` say that they read, and what ONNX Runtime writes.
+_KNOWN = ["onnx", "ort", "keras", "h5", "hdf5", "tflite", "pt", "pth", "npz", "npy", "msgpack", "pb", "pkl", "ONNX", "Pt"]
+
+
 def failing(path: Path) -> None:
     with whole(path) as file:
         file.write(b"half")
@@ -105,6 +109,16 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not POSIX, reason="written for POSIX")
+def test_a_name_of_another_format_is_refused(tmp_path: Path) -> None:
+    for ending in _KNOWN:
+        with pytest.raises(fl.ArgumentError, match=f"save: .*net.2.{ending}.*file of fastlayers .*ends in .safetensors"):
+            model_of(1).save(tmp_path / f"net.2.{ending}")
+    assert not [*tmp_path.iterdir()]
+    for name in ("net", "net.safetensors", "net.onnx.safetensors", ".onnx", "net.fastlayers", "onnx"):
+        model_of(2).save(tmp_path / name)
+        assert fl.load(tmp_path / name)(np.ones((1, 300)))[0, 0] == 600, name
+
+
 def test_permissions_and_links(tmp_path: Path) -> None:
     path, link = tmp_path / "file", tmp_path / "link"
     before = os.umask(0o027)

@@ -58,6 +58,10 @@ def test_options(path: str, tmp_path: Path) -> None:
     session = fl.InferenceSession(path, options, ["CPUExecutionProvider"], [{}], enable_fallback=False)
     assert session._model.num_threads == 2
     np.testing.assert_array_equal(fl.load(tmp_path / "written.safetensors")(X), session.run(None, {"x": X})[0])
+    options.optimized_model_filepath = str(tmp_path / "written.onnx")
+    with pytest.warns(UserWarning, match="a file of fastlayers .safetensors., not of ONNX"):
+        session = fl.InferenceSession(path, options)
+    np.testing.assert_array_equal(fl.load(tmp_path / "written.onnx")(X), session.run(None, {"x": X})[0])
     levels = [0, SimpleNamespace(name="ORT_DISABLE_ALL"), 99, SimpleNamespace(name="ORT_ENABLE_ALL")]
     for level, plain in zip(levels, (True, True, False, False), strict=True):
         options = fl.SessionOptions()

@@ -16,4 +16,4 @@ def check() -> None:
     """Raises, with the command that installs them, unless all are there. None is imported."""
     missing = [name for name in _MODULES if importlib.util.find_spec(name) is None]
     if missing:
-        raise MissingExtraError(f"serve: needs {', '.join(missing)}, which is not installed: {install('serve')}")
+        raise MissingExtraError(f"serve: needs {', '.join(missing)}, not installed here: {install('serve')}")

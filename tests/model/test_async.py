@@ -166,17 +166,17 @@ def test_what_is_raised_reaches_who_waits_and_ends_no_thread(monkeypatch: pytest
 
 def test_the_interpreter_ends_once_what_was_begun_is_done() -> None:
     code = """
-import threading, time
+import os, threading, time
 from fastlayers.model import hop
 begun = threading.Event()
 def work():
     begun.set()
     time.sleep(0.2)
-    print("done", flush=True)
+    os.write(1, b"done\\n")  # at once: words and line ends of several prints may alternate
 for _ in range(3):
     hop.submit(work)
 begun.wait()
-print("ends", flush=True)
+os.write(1, b"ends\\n")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=MOST, check=True)
     assert sorted(done.stdout.split()) == ["done", "done", "done", "ends"] and done.stderr == ""

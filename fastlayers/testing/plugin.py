@@ -7,11 +7,15 @@
         speed.time(share_of_limit=0.1)                 # beside what the machine can do at this moment
         speed.beside("onnxruntime", at_least=1.0)      # in turns; skipped where it is not installed
 
+    def test_vad_in_the_history(model_speed, benchmark):
+        model_speed("models/vad.onnx", ...).benchmark(benchmark)  # pytest-benchmark's table and JSON, with more in the latter
+
 ``--speed-update`` writes what is compared. Under pytest-xdist what is timed is skipped: neighbours would be timed too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -33,7 +37,7 @@ from .beside import Verdict, beside, session
 from .instructions import instructions, why_not
 from .plans import plan_differences, plan_of
 from .shares import Share, share_of_limit
-from .timing import machine
+from .timing import Times, machine
 
 __all__ = ["ModelSpeed", "model_speed"]
 
@@ -62,12 +66,29 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
             terminalreporter.write_line(line)
 
 
+def _limits(config: pytest.Config) -> Limits | None:
+    """The machine's, measured once; None without the compiled engine."""
+    if _LIMITS not in config.stash:
+        with suppress(fl.DeviceError):
+            config.stash[_LIMITS] = limits()
+    return config.stash.get(_LIMITS, None)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: dict[str, Any]) -> None:
     """Adds to pytest-benchmark's JSON what figures of ours depend on."""
-    with suppress(fl.DeviceError):
-        config.stash.setdefault(_LIMITS, limits())
-    machine_info["fastlayers"] = {"version": fl.__version__, **machine(config.stash.get(_LIMITS, None))}
+    machine_info["fastlayers"] = {"version": fl.__version__, **machine(_limits(config))}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_benchmark_compare_machine_info(
+    benchmarksession: Any, machine_info: dict[str, Any], compared_benchmark: dict[str, Any]
+) -> None:
+    """Says of figures that are compared with those of another processor, or of other kernels, what can be compared."""
+    before, now = (about.get("fastlayers", {}) for about in (compared_benchmark["machine_info"], machine_info))
+    if differing := [key for key in ("processor", "variant") if key in before and before[key] != now[key]]:
+        told = ", ".join(f"{key} {before[key]!r} -> {now[key]!r}" for key in differing)
+        benchmarksession.logger.warning(f"fastlayers: {told}: seconds say little; compare extra_info's share_of_limit and plan")
 
 
 class ModelSpeed:
@@ -153,6 +174,28 @@ class ModelSpeed:
         if not verdict.sure(worse):
             self._unsure(str(verdict))
         return verdict
+
+    def benchmark(self, benchmark: Any) -> None:
+        """Times a call with pytest-benchmark, whose JSON gets what the figures belong to as `extra_info`: variant, threads,
+        shapes, multiply-adds, bytes, numpy steps and a digest of the plan; and 95th and 99th percentiles, and the share of the
+        machine's limit that the fastest call reaches.
+
+        Args:
+            benchmark: pytest-benchmark's fixture of that name.
+        """
+        run, arrays = self.model.run, self.feeds
+        benchmark(lambda: run(arrays))
+        report = self.model.report(arrays)
+        plan = plan_of(report)
+        told: dict[str, Any] = {key: plan[key] for key in ("variant", "multiply_adds", "bytes", "numpy_steps")}
+        told["plan"] = hashlib.sha256(dumps(plan).encode()).hexdigest()[:16]
+        told |= {"threads": report.threads, "shapes": {name: list(array.shape) for name, array in arrays.items()}}
+        if stats := getattr(benchmark.stats, "stats", None):  # None with --benchmark-disable
+            times = Times(stats.min, stats.median, list(stats.data))
+            told |= {"p95": times.percentile(0.95), "p99": times.percentile(0.99)}
+            if (found := _limits(self._config)) and not report.inner:
+                told["share_of_limit"] = sum(found.least(row.step, report.threads) for row in report.steps) / times.best
+        benchmark.extra_info.update(told)
 
     def _other(self, other: Any) -> Callable[[], Any]:
         if other == "onnxruntime":

@@ -133,6 +133,45 @@ def test_the_plugin_stores_plans_and_fails_where_they_change(tmp_path: Path) -> 
     assert "1 failed, 1 passed" in slower and "new: Linear" in slower and "--speed-update stores it" in slower
 
 
+BENCHMARK = """
+from tests.speed.planted import SHAPES, network
+
+def test_it(model_speed, benchmark):
+    model_speed(network(), SHAPES).benchmark(benchmark)
+"""
+
+
+@ENGINE
+@pytest.mark.exhaustive
+def test_figures_of_pytest_benchmark_say_what_they_belong_to(tmp_path: Path) -> None:
+    pytest.importorskip("pytest_benchmark")
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["fastlayers.testing.plugin"]')
+    (tmp_path / "test_it.py").write_text(BENCHMARK)
+
+    def run(*options: str) -> str:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *options, "test_it.py"]
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        environment.pop("PYTEST_XDIST_WORKER", None)
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert "1 passed" in done.stdout, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    run("--benchmark-disable")
+    assert "fastlayers:" not in run("--benchmark-save=a", "--benchmark-max-time=0.1")
+    (stored,) = (tmp_path / ".benchmarks").rglob("*_a.json")
+    found = json.loads(stored.read_text())
+    (one,) = found["benchmarks"]
+    about, stats = one["extra_info"], one["stats"]
+    assert about["multiply_adds"] == LAYERS * 64 * 256 * 256 and about["shapes"] == {"x": [64, 256]}
+    assert (about["variant"], about["threads"], about["numpy_steps"]) == (network().variant, 1, 0)
+    assert stats["min"] <= about["p95"] <= about["p99"] <= stats["max"] and 0 < about["share_of_limit"] < 3
+    assert found["machine_info"]["fastlayers"]["processor"] and len(about["plan"]) == 16
+    found["machine_info"]["fastlayers"] |= {"processor": "another", "variant": "aot/other"}
+    stored.write_text(json.dumps(found))
+    told = run("--benchmark-compare", "--benchmark-max-time=0.1")
+    assert "fastlayers: processor 'another' -> " in told and "compare extra_info's share_of_limit" in told
+
+
 @pytest.mark.exhaustive
 @pytest.mark.skipif(bool(why_not()), reason=f"instructions cannot be counted: {why_not()}")
 def test_instructions_are_the_same_every_time_and_find_one_more_layer() -> None:

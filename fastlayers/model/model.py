@@ -142,11 +142,11 @@ class Model:
         if timeout is not None:
             with Deadline(timeout):
                 return self(*arrays, out=out)
+        if arrays and isinstance(arrays[0], Mapping) and not (self.inputs and isinstance(self.inputs[0], MapSpec)):
+            raise DTypeError("call: a dict was given: expected arrays in the order of `inputs`; `run` takes them by name")
         if len(arrays) != len(self.inputs):
             names = self.inputs.names
             raise ShapeError(f"call: {len(arrays)} arrays were given: expected {len(names)}, for {names}")
-        if arrays and isinstance(arrays[0], Mapping) and not isinstance(self.inputs[0], MapSpec):
-            raise DTypeError("call: a dict was given: expected arrays in the order of `inputs`; `run` takes them by name")
         if out is not None:
             if not isinstance(out, (np.ndarray, tuple, list)):
                 raise DTypeError(f"call: out is of type {type(out).__name__}: expected an array, or a tuple or list of them")

@@ -99,6 +99,8 @@ class Stream:
 
     def _named(self, arrays: Sequence[Any]) -> dict[str, Any]:
         """Arrays in the order of the inputs, by their names."""
+        if arrays and isinstance(arrays[0], Mapping):
+            raise DTypeError("stream: a dict was given: expected arrays in the order of `inputs`; `run` takes them by name")
         if len(arrays) != len(self.inputs):
             names = self.inputs.names
             raise ShapeError(f"stream: {len(arrays)} arrays were given: expected {len(names)}, for {names}")

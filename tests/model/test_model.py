@@ -141,6 +141,9 @@ def test_call_wants_one_array_an_input() -> None:
         fl.DTypeError, match="a dict was given: expected arrays in the order of `inputs`; `run` takes them by name"
     ):
         compiled()({"x": normal(1, 4)})
+    for inputs in ({"x": (1, 4), "k": (4,)}, {}):  # whatever their number
+        with pytest.raises(fl.DTypeError, match="`run` takes them by name"):
+            Model(graph(inputs, [node("y = Constant()", value=normal(2))], ["y"]))({"x": normal(1, 4)})
     with pytest.raises(fl.DTypeError, match="feeds is of type list"):
         Model(two_outputs()).run([normal(1, 4), 2])
 

@@ -132,6 +132,8 @@ def test_a_call_that_fails_leaves_the_state_as_it_was() -> None:
             stream(bad)
     with pytest.raises(fl.ShapeError, match=r"2 arrays were given: expected 1, for \['x'\]"):
         stream(normal(2, 3), normal(2, 3))
+    with pytest.raises(fl.DTypeError, match=r"a dict was given: .*`run` takes them by name"):
+        stream({"x": normal(2, 3)})
     with pytest.raises(fl.ShapeError, match=r"feeds has \['z'\]: expected exactly \['x'\]"):
         stream.run({"z": normal(2, 3)})
     np.testing.assert_array_equal(stream.state["state"], before["state"])

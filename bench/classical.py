@@ -15,7 +15,7 @@ import numpy as np
 
 import fastlayers as fl
 
-from .timing import take_turns
+from .timing import Times, add_json, store, take_turns
 
 COLUMNS, ROWS = 30, 10_000
 
@@ -55,6 +55,7 @@ def main() -> None:
     parser.add_argument("words", nargs="*")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=20)
+    add_json(parser)
     given = parser.parse_args()
     rng = np.random.default_rng(0)
     x = rng.normal(size=(ROWS, COLUMNS)).astype(np.float32)
@@ -62,6 +63,7 @@ def main() -> None:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = given.threads
     print(f"variant={fl.kernels.info()['variant']} threads={given.threads}")
+    found: dict[str, dict[str, Times]] = {}
     for name, train in models(given.threads):
         if given.words and not any(word in name for word in given.words):
             continue
@@ -78,9 +80,10 @@ def main() -> None:
                 "ONNX Runtime": lambda part=part, session=session, feed=feed: session.run(None, {feed: part}),
                 "library": lambda part=part, trained=trained: trained.predict(part),
             }
-            times = take_turns(calls, given.rounds)
+            times = found[f"{name}, {rows} rows"] = take_turns(calls, given.rounds)
             told = ", ".join(f"{who} {t.best * 1e6:.1f} ({t.median * 1e6:.1f})" for who, t in times.items())
             print(f"{name:32} {rows:6} rows: µs {told}; off by {np.abs(ours - theirs).max():.1e}")
+    store(given.json, found, onnxruntime=onnxruntime.__version__)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import fastlayers as fl
-from bench.timing import take_turns
+from bench.timing import Times, add_json, store, take_turns
 
 STEPS = 50  # of a recurrent layer
 
@@ -85,10 +85,12 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--only", default="", help="lines whose names have this")
+    add_json(parser)
     options = parser.parse_args()
     fl.set_num_threads(1)
     print(f"variant={fl.kernels.info()['variant']}, one thread")
     print(f"{'':22} {'float32':>9} {'float16':>8} {'error':>8} {'bfloat16':>8} {'error':>8} {'openvino':>8} {'error':>8}")
+    found: dict[str, dict[str, Times]] = {}
     for name, file in networks().items():
         if options.only not in name:
             continue
@@ -99,13 +101,14 @@ def main() -> None:
         if peer is not None:
             calls["openvino"] = peer
         results = {key: np.array(call()).reshape(-1) for key, call in calls.items()}
-        times = take_turns(calls, options.rounds)
+        times = found[name] = take_turns(calls, options.rounds)
         whole = results.pop("default")
         line = f"{name:22} {times['default'].best * 1e3:9.3f}"
         for key, result in results.items():
             error = np.abs(result - whole).max() / np.abs(whole).max()
             line += f" {times['default'].best / times[key].best:8.2f} {error:8.1e}"
         print(line, flush=True)
+    store(options.json, found)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,13 @@ import numpy as np
 
 import fastlayers as fl
 from bench.layers.hierarchical import BATCH, WIDTH, plain, ready
-from bench.timing import take_turns
+from bench.timing import Times, add_json, store, take_turns
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.hierarchical", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--most", type=int, default=100_000, help="the largest number of classes")
+    add_json(parser)
     options = parser.parse_args()
     fl.set_num_threads(1)
     torch: Any = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
@@ -31,6 +32,7 @@ def main() -> None:
         torch.set_grad_enabled(False)
     print(f"microseconds a vector, best of all rounds; variant={fl.kernels.current()}")
     print(f"{'classes':>9} {'path':>6} {'ours':>8} {'ours / log2 n':>14} {'argmax':>8} {'all, torch':>11} {'adaptive':>9}")
+    found: dict[str, dict[str, Times]] = {}
     n = 100
     while n <= options.most:
         layer, _, x, targets = ready(n)
@@ -40,12 +42,14 @@ def main() -> None:
             cut = torch.nn.AdaptiveLogSoftmaxWithLoss(WIDTH, n, [max(n // 20, 1), max(n // 4, 2)])
             tx, ti = torch.tensor(x), torch.tensor(targets)
             calls["adaptive"] = lambda: cut(tx, ti)  # noqa: B023
-        times = {name: t.best * 1e6 / BATCH for name, t in take_turns(calls, 6, 0.05).items()}
+        found[f"{n} classes"] = take_turns(calls, 6, 0.05)
+        times = {name: t.best * 1e6 / BATCH for name, t in found[f"{n} classes"].items()}
         path = np.diff(layer.tree.starts)[targets].mean()
         rest = "".join(f"{times[name]:{width}.2f}" for name, width in (("torch", 12), ("adaptive", 10)) if name in times)
         ours = times["ours"]
         print(f"{n:9} {path:6.1f} {ours:8.3f} {ours / math.log2(n):14.4f} {times['argmax']:8.2f}{rest}", flush=True)
         n *= 10
+    store(options.json, found, batch=BATCH)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import numpy as np
 
 import fastlayers as fl
 from bench.cases import normal
-from bench.timing import Times, take_turns
+from bench.timing import Times, add_json, store, take_turns
 from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import Activation
 
@@ -88,6 +88,7 @@ def main() -> None:
     )
     parser.add_argument("--variant", default="aot", help="as for fastlayers.kernels.use (default: the best compiled level)")
     parser.add_argument("--rounds", type=int, default=500, help="calls a job and probe")
+    add_json(parser)
     options = parser.parse_args()
     fl.set_num_threads(1)
     with fl.kernels.use(options.variant):
@@ -97,18 +98,23 @@ def main() -> None:
 
         print(f"variant={fl.kernels.current()} threads=1")
         print(f"{'':28} {'GF/s':>7} {'best ms':>8} {'median':>8} {'probe':>7} {'of probe':>9} {'paired':>9} {'inside':>7}")
+        found: dict[str, dict[str, Times]] = {}
         for job in jobs():
             # As many operations as the job has: the best of longer stretches is worse where something else runs next to them.
             length = round(job.flops / 2 / (_engine.probe_fma(1000) / 1000))
             done = 2.0 * _engine.probe_fma(length)
-            times = take_turns({"probe": partial(_engine.probe_fma, length), "job": job.call}, options.rounds, 0)
+            times = found[job.label] = take_turns(
+                {"probe": partial(_engine.probe_fma, length), "job": job.call}, options.rounds, 0
+            )
             print(row(job.label, job.flops, times, done) + f" {job.inside:7.1%}", flush=True)
 
         one = product(1, 4096, 4096)
         buffer = np.ones(4096 * 4096, np.float32)
-        times = take_turns({"probe": lambda: _engine.probe_read(buffer), "job": one.call}, options.rounds, 0)
+        calls = {"probe": lambda: _engine.probe_read(buffer), "job": one.call}
+        times = found[f"{one.label} from memory"] = take_turns(calls, options.rounds, 0)
         print(f"\n{'':28} {'GB/s':>7} {'best ms':>8} {'median':>8} {'probe':>7} {'of probe':>9} {'paired':>9}")
         print(row(one.label, buffer.nbytes, times, buffer.nbytes))
+        store(options.json, found)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any, TextIO
@@ -13,8 +14,8 @@ import fastlayers as fl
 
 from .._cpus import usable_cpus
 from ..testing.beside import Verdict, beside, session
-from ..testing.timing import machine
-from ._model import add_arguments, add_inputs, given, load, number, say, tell
+from ..testing.timing import Times, as_json
+from ._model import add_arguments, add_inputs, given, load, number, say
 from ._progress import waiting
 
 __all__ = ["EXAMPLES", "arguments", "run"]
@@ -55,15 +56,15 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
         return _compared(verdict, options, out)
     times, whole = _alone(lambda: model.run(arrays), options.seconds)
     rate = len(times) / whole
-    p50, p95, p99 = (float(np.percentile(times, p)) for p in (50, 95, 99))
+    found = Times(min(times), statistics.median(times), times)
     if options.json:
-        figures = {"best": min(times), "median": p50, "p95": p95, "p99": p99, "rounds": len(times), "a_second": rate}
-        tell(out, {"machine": machine(), "load": loaded - start, "first_run": first, "times": {options.model: figures}})
+        out.write(as_json({options.model: found}, {"load": loaded - start, "first_run": first, "a_second": rate}) + "\n")
         return 0
     say(
         out,
         f"load {1e3 * (loaded - start):.1f} ms, first run {1e3 * first:.1f} ms, then {len(times)} runs: "
-        f"best {min(times) * 1e6:.1f} us, p50 {p50 * 1e6:.1f}, p95 {p95 * 1e6:.1f}, p99 {p99 * 1e6:.1f} us; {rate:.0f} a second",
+        f"best {found.best * 1e6:.1f} us, p50 {found.median * 1e6:.1f}, p95 {found.percentile(0.95) * 1e6:.1f}, "
+        f"p99 {found.percentile(0.99) * 1e6:.1f} us; {rate:.0f} a second",
         f"variant={model.variant}, {fl.get_num_threads()} thread(s){_too_many(options.threads)}",
     )
     return 0
@@ -99,11 +100,8 @@ def _too_many(threads: int) -> str:
 def _compared(verdict: Verdict, options: argparse.Namespace, out: TextIO) -> int:
     slow = verdict.slower(options.worse)
     if options.json:
-        times = {options.model: verdict.ours.dict(), options.against: verdict.theirs.dict()}
-        tell(
-            out,
-            {"machine": machine(), "times": times, "ratio": verdict.ratio, "slower": slow, "sure": verdict.sure(options.worse)},
-        )
+        found = {options.model: verdict.ours, options.against: verdict.theirs}
+        out.write(as_json(found, {"ratio": verdict.ratio, "slower": slow, "sure": verdict.sure(options.worse)}) + "\n")
     else:
         say(
             out,

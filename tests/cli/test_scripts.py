@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from bench.timing import store, take_turns
 from fastlayers import cli
 from fastlayers.cli import _progress, completion
 from fastlayers.kernels import dispatch
@@ -51,6 +52,20 @@ def test_every_command_has_json(
     words = [{"MODEL": model, "TARGET": str(tmp_path / "to.safetensors")}.get(word, word) for word in command]
     assert cli.main([*words, "--json"]) in (0, 1)
     assert key in json.loads(capsys.readouterr().out)
+
+
+def test_figures_of_commands_and_benchmarks_have_one_form(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forms = []
+    for against in ([], ["--against", model, "--worse", "1000"]):
+        assert cli.main(["bench", model, "--seconds", "0", "--json", *against]) == 0
+        forms.append(json.loads(capsys.readouterr().out))
+    times = take_turns({"one": lambda: None}, 1, burst=0)
+    store(tmp_path / "b.json", {"case": times}, peer="1.0")
+    forms.append(json.loads((tmp_path / "b.json").read_text()))
+    assert forms[-1]["times"] == {"case: one": times["one"].dict()} and forms[-1]["peer"] == "1.0"
+    for form in forms:
+        assert form["format"] == 1 and form["machine"].keys() == {"variant", "threads", "processor", "python"}
+        assert all(each.keys() == {"best", "median", "p95", "p99", "rounds"} for each in form["times"].values())
 
 
 def test_errors_are_json_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -495,11 +495,9 @@ class Model:
 
         Args:
             path: the file; it appears whole or not at all. Its name may not be that of another format, such as ``net.onnx``:
-            call it
-                ``net.safetensors``.
+                call it ``net.safetensors``.
             packed: whether weights are also written as the compiled engine reads them, so that the first answer comes sooner,
-            from a file
-                of two to four times the size. Only what has been packed is written: call the model, or `prepare`, before. The
+                from a file of two to four times the size. Only what has been packed is written: call the model, or `prepare`, before. The
                 version of
                 fastlayers that wrote such a copy must be the one that uses it; others pack the weights again.
 

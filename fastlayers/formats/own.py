@@ -1,9 +1,8 @@
 """Our own model file: a safetensors file whose tensors are the weights and whose metadata has the graph as JSON.
 
 ``__metadata__`` has "fastlayers" (the version of this layout), "graph", "options" and "metadata" (JSON), so any safetensors
-reader can list the
-weights. Tensors whose names begin with "packed/" are copies of weights as the engine of one version of fastlayers reads them;
-"packed" tells it.
+reader can list the weights. Tensors whose names begin with "packed/" are copies of weights as the engine of one version of
+fastlayers reads them; "packed" tells it.
 JSON of a graph: {"inputs", "outputs": [[name, shape, dtype]], "nodes": [[op, inputs, outputs, attributes]], "constants": {name:
 tensor}}.
 What JSON lacks is an object of one key: {"tuple": [...]}, {"float": "inf"}, {"array": tensor}, {"graph": {...}}, {"bytes":

@@ -2,9 +2,8 @@
 
 A complex transform of n points is made of passes over factors of n: 4, 2, 3, 5, then other odd primes up to `MOST_PRIME`. From
 `LEAST_CUT` points on it is cut into two, n = a b: transforms of b points, a of them next to each other, a multiplication, then
-those
-of a points, b next to each other. So one row fills vectors as well as several rows do, with the same sums. Where n has a larger
-prime, or no cut fits, its transform is a convolution with a chirp, by transforms of c * c >= 2 n - 1 points (Bluestein).
+those of a points, b next to each other. So one row fills vectors as well as several rows do, with the same sums. Where n has a
+larger prime, or no cut fits, its transform is a convolution with a chirp, by transforms of c * c >= 2 n - 1 points (Bluestein).
 
 Everything is found in float64 from angles within an eighth of a turn, and rounded once.
 """

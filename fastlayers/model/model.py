@@ -79,8 +79,8 @@ class Model:
     """A network with its weights, ready to run. Made by `load` and `compile`.
 
     It never changes, holds no state between calls, and may be called from any number of threads at once. It keeps to the kernel
-    variant that
-    was chosen when it was made. For every new set of input sizes it makes a binding, once; the last ones are retained.
+    variant that was chosen when it was made. For every new set of input sizes it makes a binding, once; the last ones are
+    retained.
 
     >>> import numpy as np, fastlayers as fl
     >>> model = fl.compile(lambda x: fl.functional.relu(x), fl.graph.Input("x", ("n", 2)))
@@ -490,16 +490,15 @@ class Model:
         """Writes graph and weights to one file, which `load` maps into memory and any safetensors reader can list.
 
         The graph is written as it runs, simplified and with operations fused, so that loading it does not repeat that work;
-        values that
-        were fused away are no longer in it.
+        values that were fused away are no longer in it.
 
         Args:
             path: the file; it appears whole or not at all. Its name may not be that of another format, such as ``net.onnx``:
                 call it ``net.safetensors``.
             packed: whether weights are also written as the compiled engine reads them, so that the first answer comes sooner,
-                from a file of two to four times the size. Only what has been packed is written: call the model, or `prepare`, before. The
-                version of
-                fastlayers that wrote such a copy must be the one that uses it; others pack the weights again.
+                from a file of two to four times the size. Only what has been packed is written: call the model, or `prepare`,
+                before. The version of fastlayers that wrote such a copy must be the one that uses it; others pack the weights
+                again.
 
         Raises:
             UnsupportedError: the graph has something that the file cannot hold.

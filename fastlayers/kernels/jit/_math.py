@@ -1,6 +1,5 @@
 """Vectorized exp, log, tanh, sigmoid, erf and their kin: the formulas of `aot/csrc/vmath.h` and `double.h`, where their bounds
-and
-reasons are told. No tables, no branches, no calls; a lane's result depends on that lane alone.
+and reasons are told. No tables, no branches, no calls; a lane's result depends on that lane alone.
 
 Clamps are written most(bound, x): where either is NaN the second one stays.
 """

@@ -1,10 +1,8 @@
 """The packed matrix product over one block of K, with register tiles emitted as LLVM vectors: `aot/csrc/gemm.h` and `tile.h`.
 
 A tile of m rows and p panels of 16 columns keeps its sums in registers; each is one chain of multiply-adds in the order of k,
-so results
-do not depend on the tile's size. Rows are read in place,
-through one address each. All kernels that multiply call `block` and `product`
-through their addresses.
+so results do not depend on the tile's size. Rows are read in place, through one address each. All kernels that multiply call
+`block` and `product` through their addresses.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ import numpy as np
 
 from .._arguments import as_names, shown
 from ..errors import ArgumentError, DTypeError, UnsupportedError
-from ..formats.endings import named_for_another
 from .loading import load
 from .model import Model
 from .specs import MapSpec, OptionalSequenceSpec, OptionalSpec, SequenceMapSpec, SequenceSpec, TensorSpec
@@ -159,6 +158,8 @@ class InferenceSession:
         plain = getattr(level, "name", level) in ("ORT_DISABLE_ALL", 0)
         self._model: Model = load(path_or_bytes, num_threads=threads, optimize=not plain)
         if written := getattr(sess_options, "optimized_model_filepath", ""):
+            from ..formats.endings import named_for_another
+
             if wrong := named_for_another(written):  # a program written for onnxruntime goes on
                 warnings.warn(f"InferenceSession: optimized_model_filepath: {wrong}", stacklevel=2)
             self._model._write(written)

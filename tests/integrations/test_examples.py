@@ -69,7 +69,8 @@ def triton(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setitem(sys.modules, "triton_python_backend_utils", module)
     folder = tmp_path / "network" / "1"
     folder.mkdir(parents=True)
-    save(folder / "network.onnx", two=True)  # the format is inferred from the content
+    save(folder / "network.safetensors", two=True)
+    (folder / "network.safetensors").rename(folder / "network.onnx")  # the format is inferred from the content
     (folder / "model.py").write_text((FOLDER / "triton" / "1" / "model.py").read_text())
     return folder / "model.py"
 

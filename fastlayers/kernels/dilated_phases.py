@@ -9,6 +9,7 @@ dilation there are two sizes, and so up to four volumes. 3x3 with a dilation of 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from .._tuples import NamedTuple
@@ -63,18 +64,29 @@ def dilated_phases(
         turned: how many of x and the result have their channels first, and are turned on the way.
         packs: whether weights are packed for this one call, the time of which then counts.
     """
-    kernel = tuple(weight[2:])
-    if (
-        max(dilation) == 1
-        or mode
-        or tuple(stride) != (1, 1, 1)
-        or not tiles_of(kernel)
-        or kernel[0] > 1
-        or x[1] != 1
-        or any(pads[:2])
-    ):
+    if max(dilation) == 1:
         return None
-    if tuple(x[1:4]) != tuple(out[1:4]) or 0 in x or 0 in out:
+    shapes, window = (tuple(x), tuple(weight), tuple(out)), (tuple(stride), tuple(dilation), tuple(pads))
+    return _phases(*shapes, groups, *window, mode, turned, packs)
+
+
+@functools.lru_cache(256)  # layers and functions ask in every call
+def _phases(
+    x: tuple[int, ...],
+    weight: tuple[int, ...],
+    out: tuple[int, ...],
+    groups: int,
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+    pads: tuple[int, ...],
+    mode: int,
+    turned: int,
+    packs: bool,
+) -> Phases | None:
+    kernel = weight[2:]
+    if mode or stride != (1, 1, 1) or not tiles_of(kernel) or kernel[0] > 1 or x[1] != 1 or any(pads[:2]):
+        return None
+    if x[1:4] != out[1:4] or 0 in x or 0 in out:
         return None
     along, shares = [], 1.0
     for axis in (1, 2):

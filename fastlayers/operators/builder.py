@@ -180,7 +180,7 @@ class Builder:
         calls: those of the node.
         parents: buffers that are within others, by number, and how many bytes from their start.
         placed: of these, the ones that the node has put there.
-        overs: of buffers that the node has made, which ones' positions they may take.
+        overs: of buffers that the node has made, which ones' memory they may take.
         own: the buffer that was made for each output of the node.
         nbytes: what was packed for this binding alone takes.
     """

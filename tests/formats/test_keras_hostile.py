@@ -186,7 +186,7 @@ def cases() -> dict[str, tuple[bytes, type[Error], str]]:
         "layers in layers, too deep for Python": (archive(wrapped(300)), LimitError, "nesting exceeds 32 levels"),
         "a huge input": (
             archive(sequential(layer("LayerNormalization", scale=False, center=False), shape=(BIG,))),
-            LimitError, "values of no file",
+            LimitError, "values that the file does not hold",
         ),
         "a negative size": (archive(sequential(relu, shape=(-3,))), FormatError, "expected sizes or null"),
         "a size of text": (archive(sequential(relu, shape=("4",))), FormatError, "expected sizes or null"),

@@ -25,6 +25,12 @@ GEOMETRIES = (
 )  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def _planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans are kept per shape; these tests change what they depend on."""
+    monkeypatch.setattr(module, "_phases", module._phases.__wrapped__)
+
+
 def forced(monkeypatch: pytest.MonkeyPatch, wanted: int = 0) -> None:
     """Phases wherever there are some, with tiles of 2 or of `wanted`."""
     monkeypatch.setattr(module, "choose_phases", lambda *a: wanted if wanted in tiles_of(a[5]) else 2)

@@ -120,7 +120,9 @@ class Build:
     def filled(self, value: float, *shape: int) -> np.ndarray:
         """An array of one number, for what a layer leaves out; no size is trusted that no weight confirms."""
         if math.prod(shape) > MOST_FILLED:
-            raise LimitError(f"{self.where}: layer {'/'.join(self.path)}: would need {math.prod(shape)} values of no file")
+            raise LimitError(
+                f"{self.where}: layer {'/'.join(self.path)}: needs {math.prod(shape)} values that the file does not hold"
+            )
         return np.full(shape, value, np.float32)
 
     def ints(self, *values: int) -> Tensor:

@@ -89,7 +89,7 @@ cdef void plan_lines(Lines *job, int64_t images, bint residual, int64_t *taps) n
 
 
 cdef inline int64_t sums(const Lines *job) noexcept nogil:
-    """Floats between the sums of two results: an odd number of cache lines, which do not fall into the same positions."""
+    """Floats between the sums of two results: an odd number of cache lines, which do not fall into the same cache sets."""
     return (job.line if job.flat else job.rows * job.line) | FL_PANEL
 
 

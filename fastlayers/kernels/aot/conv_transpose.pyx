@@ -418,7 +418,7 @@ cdef int plan_call(Job *job, PackedConvTranspose packed, const cnp.npy_intp *x, 
         planes = max(planes, job.axes[0].phases[i].count)
     most = job.rows * (job.cols + (1 if job.margin else 0))
     job.band.row = (job.cols + (1 if job.margin else 0) + job.wide - 1) * job.band.ig
-    if job.band.row % 1024 == 0:  # rows a multiple of 4 KB apart share their cache lines' positions
+    if job.band.row % 1024 == 0:  # rows a multiple of 4 KB apart fall into the same cache sets
         job.band.row += FL_PANEL
     job.band.plane = (job.rows + job.high - 1) * job.band.row
     job.at_input = rounded(most * sizeof(float *))

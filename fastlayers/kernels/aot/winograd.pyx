@@ -401,7 +401,7 @@ cdef int64_t pieces(int64_t n, int64_t length) noexcept nogil:
 
 
 cdef int64_t apart(int64_t floats) noexcept nogil:
-    """At least so many floats: tiles must not be a multiple of 1 KB apart, where they would share their cache lines' positions."""
+    """At least so many floats: tiles must not be a multiple of 1 KB apart, which would put them into the same cache sets."""
     return floats + (FL_PANEL if floats % 256 == 0 else 0)
 
 

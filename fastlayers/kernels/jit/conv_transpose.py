@@ -268,7 +268,7 @@ def _plan(
     (y_low, high), (x_low, wide) = axes[1].reach(before[1], strides[1]), axes[2].reach(before[2], along)
     count = cols + (1 if margin else 0)
     wide += count - 1
-    if wide * ig % 1024 == 0:  # rows a multiple of 4 KB apart share their cache lines' positions
+    if wide * ig % 1024 == 0:  # rows a multiple of 4 KB apart fall into the same cache sets
         wide += 1
     line = wide * ig
     plane = (rows + high - 1) * line

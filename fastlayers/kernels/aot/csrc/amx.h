@@ -65,6 +65,16 @@ typedef struct {
   int goes_on; /* sums are there already */
 } fl_amx_group;
 
+FL_INLINE FL_TILED void fl_amx_zero(void) {
+  fl_tile_zero(0);
+  fl_tile_zero(1);
+  fl_tile_zero(2);
+  fl_tile_zero(3);
+}
+
+/* Step s of the first panel: where it is whole, or its copy with zeros. */
+FL_INLINE const int8_t *fl_amx_terms(const fl_amx_group *g, int64_t s) { return s < g->whole ? g->b + s * 1024 : g->end; }
+
 #define FL_AMX_PANEL(q) (b + (q) * apart)
 
 /* 17 to 32 rows: sums[row][32] of two panels, or of one. */
@@ -77,16 +87,12 @@ FL_INLINE FL_TILED void fl_amx_two_by(const int panels, const fl_amx_group *g) {
       fl_tile_load(1, g->sums + 16, 128);
       fl_tile_load(3, lower + 16, 128);
     }
-  } else {
-    fl_tile_zero(0);
-    fl_tile_zero(1);
-    fl_tile_zero(2);
-    fl_tile_zero(3);
-  }
+  } else
+    fl_amx_zero();
   for (int64_t s = 0; s < g->steps; s++) {
     const uint8_t *x = g->x + s * FL_AMX_ROWS * 64;
-    const int8_t *b = s < g->whole ? g->b + s * 1024 : g->end;
     const int64_t apart = s < g->whole ? g->panel : 1024;
+    const int8_t *b = fl_amx_terms(g, s);
     fl_tile_load(4, x, 64);
     fl_tile_load(6, FL_AMX_PANEL(0), 64);
     fl_tile_dot(0, 4, 6);
@@ -116,15 +122,11 @@ FL_INLINE FL_TILED void fl_amx_one_by(const int panels, const fl_amx_group *g) {
       fl_tile_load(2, g->sums + 32, 256);
     if (panels > 3)
       fl_tile_load(3, g->sums + 48, 256);
-  } else {
-    fl_tile_zero(0);
-    fl_tile_zero(1);
-    fl_tile_zero(2);
-    fl_tile_zero(3);
-  }
+  } else
+    fl_amx_zero();
   for (int64_t s = 0; s < g->steps; s++) {
-    const int8_t *b = s < g->whole ? g->b + s * 1024 : g->end;
     const int64_t apart = s < g->whole ? g->panel : 1024;
+    const int8_t *b = fl_amx_terms(g, s);
     fl_tile_load(4, g->x + s * FL_AMX_ROWS * 64, 64);
     fl_tile_load(6, FL_AMX_PANEL(0), 64);
     fl_tile_dot(0, 4, 6);

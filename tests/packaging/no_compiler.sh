@@ -4,13 +4,13 @@
 #   tests/packaging/no_compiler.sh        PYTHON=python: any supported interpreter; needs the package index
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
+source "$root/tests/packaging/copy.sh"
 python=$(command -v "${PYTHON:-python}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-mkdir source
-tar -C "$root" --exclude=./.git --exclude=./build --exclude='./.venv*' --exclude='*.so' --exclude='*.egg-info' -cf - . | tar -C source -xf -
+copy_tree "$root" source
 "$python" -m venv bare
 env -u FASTLAYERS_REQUIRE_ENGINE CC=/bin/false CXX=/bin/false LDSHARED=/bin/false bare/bin/python -m pip install --quiet ./source
 rm -rf source

@@ -4,13 +4,13 @@
 #   tests/packaging/sdist.sh [folder of tests ...]      PYTHON=python: an interpreter with the extra `dev`; needs the package index
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
+source "$root/tests/packaging/copy.sh"
 python=$(command -v "${PYTHON:-python}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-mkdir source
-tar -C "$root" --exclude=./.git --exclude=./build --exclude='./.venv*' --exclude='*.so' --exclude='*.egg-info' -cf - . | tar -C source -xf -
+copy_tree "$root" source
 "$python" -m build --sdist --outdir dist source >build.log 2>&1 || { tail -50 build.log; exit 1; }
 rm -rf source
 tar -xzf dist/*.tar.gz

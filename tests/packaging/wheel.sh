@@ -4,15 +4,14 @@
 #   tests/packaging/wheel.sh        PYTHON=python: an interpreter with the extra `dev`; needs the package index
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
+source "$root/tests/packaging/copy.sh"
 python=$(command -v "${PYTHON:-python}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" # so that no import finds the source tree
 
 # A copy, because a build leaves its metadata beside the sources.
-mkdir source
-tar -C "$root" --exclude=./.git --exclude=./build --exclude='./.venv*' --exclude='*.so' --exclude='*.egg-info' -cf - . | tar -C source -xf -
-rm -f source/fastlayers/kernels/aot/*.c # what a build in place had Cython write
+copy_tree "$root" source
 FASTLAYERS_REQUIRE_ENGINE=1 "$python" -m build --outdir dist source >build.log 2>&1 || { tail -50 build.log; exit 1; }
 # Metadata and the source distribution need none of Cython's work, which is a minute of a processor.
 if compgen -G 'source/fastlayers/kernels/aot/*.c' >/dev/null; then echo "the sdist was made with Cython" && exit 1; fi

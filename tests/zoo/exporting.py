@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["NEAR", "Made", "distance", "exported", "itself", "runs_of", "settled", "unlike"]
+__all__ = ["NEAR", "Made", "distance", "exported", "itself", "put", "runs_of", "settled", "taken", "unlike"]
 
 NEAR = 1e-6  # how far inputs are moved
 Run = tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
@@ -35,6 +35,26 @@ class Made(NamedTuple):
     batched: bool = False
     positional: bool = False
     itself: float = 0.0
+
+
+def put(made: Made, path: Path) -> None:
+    """Writes a plain network, which is nothing but its file and runs."""
+    arrays = {
+        f"{run}.{given}.{name}": x for run, parts in enumerate(made.runs) for given in (0, 1) for name, x in parts[given].items()
+    }
+    np.savez(path, network=np.frombuffer(made.file, np.uint8), **arrays)  # type: ignore[arg-type]
+
+
+def taken(path: Path) -> Made:
+    """The network that `put` wrote."""
+    with np.load(path) as kept:
+        runs: list[Run] = []
+        for key in kept.files[1:]:
+            run, given, name = key.split(".", 2)
+            if int(run) == len(runs):
+                runs.append(({}, {}))
+            runs[int(run)][int(given)][name] = kept[key]
+        return Made(kept["network"].tobytes(), runs)
 
 
 def exported(net: Any, inputs: tuple[Any, ...], names: list[str], axes: dict[str, dict[int, str]]) -> bytes:

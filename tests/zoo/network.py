@@ -22,6 +22,7 @@ from .classical import _Heard
 from .exporting import Made, distance, itself
 from .networks_cases import make, prepare
 from .sets import apart_as_sets, spread
+from .steps import steps_apart
 
 SECONDS = 600  # of a processor, for a network: what else the machine does must not decide
 # Of the largest number: float32 sums in another order, through some hundred layers; float16 values have 11 bits.
@@ -98,6 +99,11 @@ def compare(made: Made) -> dict[str, Any]:
         allowed, why = max(allowed, 3 * own), f"{'Keras' if made.positional else 'ONNX Runtime'} is {own:.1e} from itself"
     if not worst <= allowed:
         return {"word": "wrong", "why": f"{where}; {why}".strip("; "), "distance": worst, "numpy": numpy}
+    if made.form == "quantized":
+        steps = steps_apart(made.file, made.runs[-1][0])
+        if steps.wrong:
+            return {"word": "wrong", "why": f"step {steps.wrong}", "distance": worst, "numpy": numpy}
+        why = f"{steps.count} steps: {steps.flips:.0e} of their integers differ, by one; {why}".rstrip("; ")
     return {"word": "right", "why": why, "distance": worst, "numpy": numpy}
 
 

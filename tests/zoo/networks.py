@@ -13,23 +13,28 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .networks_cases import NAMES
+from .networks_cases import KEPT, NAMES
 from .table import Table
 
 ROOT = Path(__file__).parents[2]
 
 
-def found(names: list[str]) -> Iterator[dict[str, Any]]:
-    """What the processes of networks of one family found, as they end."""
+def found(names: list[str], folder: str) -> Iterator[dict[str, Any]]:
+    """What the processes of networks of one family found, as they end; `folder` is for what families share."""
     command = [sys.executable, "-m", "tests.zoo.network", *names]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT) as process:
+    environment = {**os.environ, KEPT: folder}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT, env=environment
+    ) as process:
         left = dict.fromkeys(names)
         for line in process.stdout or ():
             if line.startswith("{"):
@@ -55,14 +60,18 @@ def main() -> int:
         for name in NAMES
         if not words or any(word == name.split()[0] if word in families else word in name for word in words)
     ]
-    for family in dict.fromkeys(name.split()[0] for name in names):
-        for result in found([name for name in names if name.split()[0] == family]):
-            counts[result["word"]] += 1
-            native += result["word"] == "right" and not result.get("numpy")
-            why = " ".join(result.get("why", "").split())[:150]
-            text = f"{result['name']:48} {result['word']:13} {result.get('distance', 0):8.1e} {result.get('seconds', 0):5.1f} s  "
-            table.add(result["name"], result["word"], f"{result.get('distance', 0):.1e}", result.get("numpy", ""), why)
-            print(text + result.get("numpy", "") + (" | " if why else "") + why, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for family in dict.fromkeys(name.split()[0] for name in names):
+            for result in found([name for name in names if name.split()[0] == family], folder):
+                counts[result["word"]] += 1
+                native += result["word"] == "right" and not result.get("numpy")
+                why = " ".join(result.get("why", "").split())[:150]
+                distance, seconds, numpy = (
+                    result.get(key, default) for key, default in (("distance", 0), ("seconds", 0), ("numpy", ""))
+                )
+                table.add(result["name"], result["word"], f"{distance:.1e}", numpy, why)
+                told = f"{result['name']:48} {result['word']:13} {distance:8.1e} {seconds:5.1f} s  {numpy}"
+                print(told + (" | " if why else "") + why, flush=True)
     print(f"{sum(counts.values())} networks: " + ", ".join(f"{count} {word}" for word, count in counts.most_common()))
     print(f"{native} of those right run without numpy")
     return int(bool(counts["wrong"] + counts["refused"] + counts["tells nothing"]))

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from .detectors import DETECTORS, RTDETR, YOLO, detector, rtdetr, yolo
-from .exporting import NEAR, Made, distance, exported, runs_of, settled, unlike
+from .exporting import NEAR, Made, distance, exported, put, runs_of, settled, taken, unlike
 from .torchvision_ops import import_torchvision
 
-__all__ = ["NAMES", "Made", "make", "prepare"]
+__all__ = ["KEPT", "NAMES", "Made", "make", "prepare"]
+
+KEPT = "FASTLAYERS_ZOO_KEPT"  # in the environment: where networks are kept that are needed in several forms
 
 
 def _names(text: str) -> list[str]:
@@ -65,8 +67,13 @@ NAMES = [
 
 def make(name: str) -> Made:
     """The network of a name of `NAMES`."""
-    family, _, rest = name.partition(" ")
-    return _FAMILIES[family](rest)
+    folder, (family, _, rest) = os.environ.get(KEPT), name.partition(" ")
+    if folder is None or name not in TEN:
+        return _FAMILIES[family](rest)
+    path = Path(folder) / f"{name}.npz"  # exported once for all of its forms, whose processes share the folder
+    if not path.exists():
+        put(_FAMILIES[family](rest), path)
+    return taken(path)
 
 
 def prepare(family: str) -> None:

@@ -8,7 +8,7 @@ Needs tests/zoo/requirements-classical.txt. The contestants alternate; the best 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ def exported(model: Any) -> bytes:
     return to_onnx(model, np.zeros((1, COLUMNS), np.float32), options={"zipmap": False}).SerializeToString()  # type: ignore[no-any-return]
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Trains, exports, checks and times."""
     import onnxruntime
 
@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=20)
     add_json(parser)
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(ROWS, COLUMNS)).astype(np.float32)
     y = (x[:, 0] + x[:, 1] * x[:, 2] + np.sin(3 * x[:, 3]) + rng.normal(scale=0.3, size=ROWS) > 0).astype(np.int64)

@@ -5,7 +5,8 @@
 
 One thread, every run in a process of its own, after numpy was imported; the least of all runs counts, whatever else the machine
 does. Without a model: a network of convolutions and one of two LSTMs, made here. Where valgrind is installed, ``--instructions``
-counts instructions instead, which no other process disturbs (on an instruction set that valgrind knows).
+counts instructions instead, which no other process disturbs (on an instruction set that valgrind knows). A run reads the clock
+itself, and the processor's instead of the wall's: the stopwatch is not for a process in which nothing else may be imported.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
+from bench.timing import Times, add_json, store, times_of
 from tests.formats import onnx_build as onnx
 
 __all__ = ["main"]
@@ -93,10 +96,10 @@ def run(command: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
 
 
-def least(arguments: list[str], runs: int) -> dict[str, float]:
-    """Milliseconds of each part; the first process may write bytecode and does not count."""
+def parts(arguments: list[str], runs: int) -> dict[str, Times]:
+    """Times of each part; the first process may write bytecode and does not count."""
     found = [json.loads(run([sys.executable, "-c", _CHILD, *arguments]).stdout) for _ in range(runs + 1)][1:]
-    return {part: 1e3 * min(times[part] for times in found) for part in found[0]}
+    return {part: times_of([times[part] for times in found]) for part in found[0]}
 
 
 def instructions(arguments: list[str]) -> float:
@@ -123,7 +126,7 @@ def modules(arguments: list[str], runs: int) -> None:
     print(f"{len(times)} modules, {sum(times.values()) / 1e3:.1f} ms")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.cold_start", description="Processor time to a first answer.")
     parser.add_argument("models", nargs="*", type=Path)
     parser.add_argument("--runs", type=int, default=10)
@@ -131,7 +134,10 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], help="what an input is filled with: name=16000")
     parser.add_argument("--modules", action="store_true")
     parser.add_argument("--instructions", action="store_true")
-    options = parser.parse_args()
+    add_json(parser)
+    options = parser.parse_args(arguments)
+    found: dict[str, dict[str, Times]] = {}
+    counts: dict[str, float] = {}
     shapes = {name: [int(n) for n in sizes.split(",") if n] for name, _, sizes in (s.partition("=") for s in options.shape)}
     values = {name: float(value) for name, _, value in (s.partition("=") for s in options.set)}
     engines = ["fastlayers", *(["onnxruntime"] if find_spec("onnxruntime") else [])]
@@ -153,9 +159,14 @@ def main() -> None:
                     run([sys.executable, "-c", _CHILD, engine, *rest])
                     count = instructions([engine, *rest]) - instructions(["numpy", *rest])
                     print(f"{model.stem:16} {engine:12} {count:7.1f} million instructions")
+                    counts[f"{model.stem}: {engine}"] = count
                     continue
-                parts = "  ".join(f"{part} {taken:6.1f}" for part, taken in least([engine, *rest], options.runs).items())
-                print(f"{model.stem:16} {engine:12} {parts}  ms", flush=True)
+                times = parts([engine, *rest], options.runs)
+                for part, taken in times.items():
+                    found.setdefault(f"{model.stem}, {part}", {})[engine] = taken
+                line = "  ".join(f"{part} {1e3 * taken.best:6.1f}" for part, taken in times.items())
+                print(f"{model.stem:16} {engine:12} {line}  ms", flush=True)
+    store(options.json, found, **({"million_instructions": counts} if counts else {}))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ burst), of kernels that take 100 us or more, arrays on the GPU and shared with t
 over the same arrays again and again: those that fit the second-level cache are read from it, by either side. `ratio` is torch's
 time in that of ours, `floor` the least that the work takes: its bytes, each once, at the speed of a large copy, or its
 multiply-adds at that of torch's largest product, both measured first. `host` is what queueing a call costs the processor: where
-that is more than the GPU needs, it is what is measured.
+that is more than the GPU needs, it is what is measured. The clock that counts is the GPU's, so the stopwatch is not asked; its
+times are stored as all others are.
 
 The exit status is not zero if a test, the sanitizer or the reader of machine code fails or takes longer than --minutes leave, or
 if results differ from torch's; a ratio below its goal is marked. What is not installed is left out, and said so at the end.
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import fastlayers as fl
+from bench.timing import Times, add_json, store, times_of
 from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import UNARY, Activation, LstmOptions
 
@@ -213,8 +215,8 @@ def _limits(torch: Any) -> tuple[float, float]:
     return 8.0 * x.numel() / took[0], 8192.0**3 / took[1]
 
 
-def _timed(torch: Any, case: Timed, rounds: int, limits: tuple[float, float]) -> bool:
-    """Prints a line; whether the result is torch's."""
+def _timed(torch: Any, case: Timed, rounds: int, limits: tuple[float, float], found: dict[str, dict[str, Times]]) -> bool:
+    """Prints a line, and adds to `found`; whether the result is torch's."""
     case.result().fill_(float("nan"))  # what is not written shows
     case.ours()
     want = case.theirs()
@@ -226,7 +228,9 @@ def _timed(torch: Any, case: Timed, rounds: int, limits: tuple[float, float]) ->
     for _ in range(max(rounds, 1)):
         ours.append(_burst(torch, case.ours, calls))
         theirs.append(_burst(torch, case.theirs, calls)[0])
-    best, other, host = min(ours)[0], min(theirs), min(h for _, h in ours)
+    sides = {"ours": [gpu for gpu, _ in ours], "torch": theirs, "ours, the processor's part": [h for _, h in ours]}
+    found[case.label] = {name: times_of([1e-6 * sample for sample in samples]) for name, samples in sides.items()}
+    best, other, host = (min(samples) for samples in sides.values())
     floor = max(case.bytes / limits[0], case.sums / limits[1])
     notes = [f"WRONG: off by {worst:.1e} of the largest"] * (not right) + ["below its goal"] * (other / best < case.goal)
     notes += ["too short to count"] * (best < LEAST) + ["the processor's time"] * (host > 0.9 * best)
@@ -238,7 +242,7 @@ def _timed(torch: Any, case: Timed, rounds: int, limits: tuple[float, float]) ->
     return right
 
 
-def times(rounds: int) -> bool | None:
+def times(rounds: int, path: Path | None = None) -> bool | None:
     """Prints a line a kernel; whether all results are torch's, None where there is no torch that sees the GPU."""
     try:
         import torch
@@ -252,6 +256,7 @@ def times(rounds: int) -> bool | None:
     right = True
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, TF32 off")
     kernels = dispatch.variant("cuda").kernels
+    found: dict[str, dict[str, Times]] = {}
     with torch.no_grad():
         limits = _limits(torch)
         torch.cuda.empty_cache()
@@ -261,7 +266,7 @@ def times(rounds: int) -> bool | None:
             try:
                 case = make()
                 if hasattr(kernels[case.kernel], "on_device"):
-                    right = _timed(torch, case, rounds, limits) and right
+                    right = _timed(torch, case, rounds, limits, found) and right
                 else:
                     print(f"{case.label:<32} runs in the reference")
             except Exception as error:
@@ -269,6 +274,7 @@ def times(rounds: int) -> bool | None:
                 print(f"{make.__name__:<32} FAILED: {type(error).__name__}: {error}", flush=True)
             case = None  # type: ignore[assignment]
             torch.cuda.empty_cache()
+    store(path, found, gpu=torch.cuda.get_device_name(), torch=torch.__version__)
     return right
 
 
@@ -321,6 +327,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--minutes", type=float, default=600.0)
+    add_json(parser)
     options = parser.parse_args()
     until = time.monotonic() + 60 * options.minutes
     # What one part compiles the others read, also where neither the package nor a home can be written.
@@ -335,7 +342,7 @@ def main() -> int:
         failed += _tests(until) if tested else []
         missing += [] if tested else ["tests, for want of pytest"]
     if "times" in options.only:
-        right = times(options.rounds)
+        right = times(options.rounds, options.json)
         failed += ["times"] if right is False else []
         missing += ["times, for want of a torch that sees the GPU"] if right is None else []
     if "sanitizer" in options.only:

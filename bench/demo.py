@@ -10,28 +10,28 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 
 import fastlayers as fl
+from bench.timing import add_json, each, store, take_turns
 from fastlayers.cli import demo, vad
 
 WHEEL, MEMBER = "silero-vad==6.2.3", "silero_vad/data/silero_vad_16k_op15.onnx"
 
 
-def main() -> int:
+def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", nargs="?", type=Path, help="silero_vad_16k_op15.onnx; fetched if left out")
     parser.add_argument("--rounds", type=int, default=15)
-    arguments = parser.parse_args()
+    add_json(parser)
+    arguments = parser.parse_args(given)
 
     fl.set_num_threads(1)
     samples = demo.load_recording()
@@ -45,29 +45,24 @@ def main() -> int:
         contestants[f"onnxruntime {onnxruntime.__version__}"] = theirs(samples, model)
 
     frames = -(-len(samples) // vad.FRAME)
-    times: dict[str, list[float]] = {name: [] for name in contestants}
     for name, loop in contestants.items():
         probabilities = loop()
         assert len(probabilities) == frames and max(probabilities) > 0.9 > 0.2 > min(probabilities), f"{name} finds no speech"
-    for _ in range(arguments.rounds):
-        for name, loop in contestants.items():
-            start = perf_counter()
-            loop()
-            times[name].append((perf_counter() - start) / frames)
+    turns = take_turns(contestants, arguments.rounds, 0.0, 0.0)
+    times = {name: each(found, frames) for name, found in turns.items()}
 
     print(f"variant={fl.kernels.current()}, one thread, {frames} frames of 32 ms, {arguments.rounds} rounds alternately")
     real = vad.FRAME / vad.RATE
-    for name, values in times.items():
-        best, median = min(values), statistics.median(values)
+    for name, found in times.items():
         print(
-            f"{name:22} best {best * 1e6:6.1f} us a frame, {real / best:5.0f} x real time;"
-            f"   median {median * 1e6:6.1f} us, {real / median:5.0f} x"
+            f"{name:22} best {found.best * 1e6:6.1f} us a frame, {real / found.best:5.0f} x real time;"
+            f"   median {found.median * 1e6:6.1f} us, {real / found.median:5.0f} x"
         )
     *ours_, last = times.values()
-    for name, values in zip(times, ours_, strict=False):
+    for name, found in zip(times, ours_, strict=False):
         if len(times) == 3:
-            best, median = min(last) / min(values), statistics.median(last) / statistics.median(values)
-            print(f"{name:22} ratio {best:6.2f};   median {median:6.2f}")
+            print(f"{name:22} ratio {last.best / found.best:6.2f};   median {last.median / found.median:6.2f}")
+    store(arguments.json, {f"{frames} frames of {model.stem}": times})
     return 0
 
 

@@ -5,7 +5,7 @@
 
 examples/deploy/lambda packs the model as our own file, and once more as the ONNX file that it came from; ONNX Runtime's function
 has the same ONNX file, its package with what inference needs, and is trimmed and compiled by the same rules. A run is a process
-from its start to its end, with an empty environment; the three take turns. Best and median are of the clock.
+from its start to its end, with an empty environment; the three take turns, each with a watch of its own.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import statistics
 import subprocess
 import sys
-import time
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 import fastlayers as fl
+from bench.timing import Watch, add_json, store
 
 COLUMNS = 30
 BUILD = Path(__file__).parents[1] / "examples" / "deploy" / "lambda" / "build.sh"
@@ -89,9 +89,21 @@ def build(work: Path, wheel: Path) -> None:
             check=False, stdout=subprocess.DEVNULL,
         )  # fmt: skip
         shutil.make_archive(str(folder), "zip", folder)
-    for folder in (own, onnx, runtime):
+    for name, (zipped, unpacked) in sizes(work).items():
+        print(f"{name:12} {zipped:5.1f} MB, unpacked {unpacked:6.1f} MB")
+
+
+NAMES = ("own", "onnx", "onnxruntime")
+
+
+def sizes(work: Path) -> dict[str, tuple[float, float]]:
+    """Megabytes of each: zipped (0 if the zip is gone) and unpacked."""
+    found = {}
+    for folder in (work / name for name in NAMES):
+        zipped = folder.with_suffix(".zip")
         unpacked = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        print(f"{folder.name:12} {folder.with_suffix('.zip').stat().st_size / 1e6:5.1f} MB, unpacked {unpacked / 1e6:6.1f} MB")
+        found[folder.name] = (zipped.stat().st_size / 1e6 if zipped.exists() else 0.0, unpacked / 1e6)
+    return found
 
 
 def answers(folder: Path) -> str:
@@ -100,22 +112,23 @@ def answers(folder: Path) -> str:
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
-def measure(work: Path, runs: int) -> None:
+def measure(work: Path, runs: int, json: Path | None) -> None:
     """Processes of each, by turns."""
-    folders = [work / name for name in ("own", "onnx", "onnxruntime")]
+    folders = [work / name for name in NAMES]
     for folder in folders:
         print(f"{folder.name:12} {answers(folder).strip()}")  # also brings its files into memory
-    took: dict[str, list[float]] = {folder.name: [] for folder in folders}
+    watches = {folder.name: Watch() for folder in folders}
     for _ in range(runs):
         for folder in folders:
-            begin = time.perf_counter()
-            answers(folder)
-            took[folder.name].append(time.perf_counter() - begin)
-    for name, seconds in took.items():
-        print(f"{name:12} best {min(seconds):.3f} s, median {statistics.median(seconds):.3f} s")
+            with watches[folder.name]:
+                answers(folder)
+    times = {name: watch.times() for name, watch in watches.items()}
+    for name, found in times.items():
+        print(f"{name:12} best {found.best:.3f} s, median {found.median:.3f} s")
+    store(json, {"cold start": times}, megabytes={name: {"zip": z, "unpacked": u} for name, (z, u) in sizes(work).items()})
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Builds or times."""
     parser = argparse.ArgumentParser(prog="python -m bench.function", description=(__doc__ or "").split("\n")[0])
     commands = parser.add_subparsers(dest="what", required=True)
@@ -125,11 +138,12 @@ def main() -> None:
     times = commands.add_parser("time")
     times.add_argument("work", type=Path)
     times.add_argument("--runs", type=int, default=10)
-    given = parser.parse_args()
+    add_json(times)
+    given = parser.parse_args(arguments)
     if given.what == "build":
         build(given.work.resolve(), given.wheel.resolve())
     else:
-        measure(given.work.resolve(), given.runs)
+        measure(given.work.resolve(), given.runs, given.json)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ others are, and the largest difference from float32's results, of the largest of
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -79,14 +79,14 @@ def openvino(file: bytes, x: np.ndarray) -> Callable[[], np.ndarray] | None:
     return call
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.half", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--only", default="", help="lines whose names have this")
     add_json(parser)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     fl.set_num_threads(1)
     print(f"variant={fl.kernels.info()['variant']}, one thread")
     print(f"{'':22} {'float32':>9} {'float16':>8} {'error':>8} {'bfloat16':>8} {'error':>8} {'openvino':>8} {'error':>8}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,11 @@ from bench.layers.hierarchical import BATCH, WIDTH, plain, ready
 from bench.timing import Times, add_json, store, take_turns
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.hierarchical", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--most", type=int, default=100_000, help="the largest number of classes")
     add_json(parser)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     fl.set_num_threads(1)
     torch: Any = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
     if torch is not None:

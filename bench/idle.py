@@ -1,4 +1,7 @@
-"""What idle seconds after threaded use cost: ``python -m bench.idle [10]`` sleeps that long and prints the processor time."""
+"""What idle seconds after threaded use cost: ``python -m bench.idle [10]`` sleeps that long and prints the processor time.
+
+It asks for processor time, which the stopwatch does not measure: the clock of the wall is what it sleeps by.
+"""
 
 from __future__ import annotations
 

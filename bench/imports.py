@@ -1,6 +1,8 @@
 """What importing fastlayers costs after numpy: time, modules, threads; and how large the package is.
 
 python -m bench.imports [--runs 20]
+
+Every import is one of a new process, which reads the clock itself: the stopwatch comes with what is to be imported.
 """
 
 from __future__ import annotations
@@ -8,13 +10,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import fastlayers
+from bench.timing import add_json, store, times_of
 
 __all__ = ["once"]
 
@@ -46,19 +49,22 @@ def sizes() -> tuple[int, int]:
     return sum(p.stat().st_size for p in shipped), sum(p.stat().st_size for p in shipped if p.suffix in (".so", ".pyd"))
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.imports", description="Cost of `import fastlayers` after numpy.")
     parser.add_argument("--runs", type=int, default=20)
-    runs = [once() for _ in range(parser.parse_args().runs + 1)][1:]  # the first one may write bytecode
-    seconds = [run["seconds"] for run in runs]
+    add_json(parser)
+    options = parser.parse_args(arguments)
+    runs = [once() for _ in range(options.runs + 1)][1:]  # the first one may write bytecode
+    times = times_of([run["seconds"] for run in runs])
     modules = runs[0]["modules"]
     ours = [name for name in modules if name.split(".")[0] == "fastlayers"]
     total, compiled = sizes()
-    middle, best = 1e3 * statistics.median(seconds), 1e3 * min(seconds)
+    middle, best = 1e3 * times.median, 1e3 * times.best
     print(f"import after numpy: median {middle:.1f} ms, best {best:.1f} ms of {len(runs)} processes")
     print(f"modules: {len(ours)} of fastlayers, {len(modules) - len(ours)} others: {' '.join(sorted(set(modules) - set(ours)))}")
     print(f"threads started: {max(run['threads'] for run in runs)}")
     print(f"size: {total / 1e6:.2f} MB without bytecode and demo data, of which compiled {compiled / 1e6:.2f} MB")
+    store(options.json, {"import after numpy": {"fastlayers": times}}, modules=modules, bytes=total, bytes_compiled=compiled)
 
 
 if __name__ == "__main__":

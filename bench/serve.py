@@ -5,8 +5,9 @@
     python -m bench.serve soak squeezenet.onnx --seconds 600       the highest load for long: errors, memory
 
 Needs the extra ``serve``, and onnxruntime for its part. Clients are one process with a non-blocking socket each, which sends the
-next request when the answer is there. The onnxruntime server has none of what costs: no limits, metrics, checks or log. It runs
-either in the event loop ("ort") or in the loop's threads ("ort, threads"), as frameworks do for plain functions.
+next request when the answer is there. They read the clock themselves, since a request begins with one event and ends with
+another; their latencies are stored as all times are. The onnxruntime server has none of what costs: no limits, metrics, checks or
+log. It runs either in the event loop ("ort") or in the loop's threads ("ort, threads"), as frameworks do for plain functions.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from bench.timing import Times, add_json, store, times_of
 
 CLIENTS = (1, 8, 64)
 SERVERS = ("serve", "serve, no batches", "ort", "ort, threads")
@@ -202,32 +205,49 @@ def drive(port: int, request: bytes, clients: int, seconds: float, warm: float =
     return latencies, bad
 
 
-def told(latencies: list[float], bad: list[int], seconds: float) -> str:
-    """A line of a table."""
-    if not latencies:
-        return f"nothing answered, errors {bad[:5]}"
-    p50, p99 = np.percentile(latencies, [50, 99]) * 1e3
-    return f"{len(latencies) / seconds:9.1f} /s  p50 {p50:8.2f} ms  p99 {p99:8.2f} ms  errors {len(bad)}"
+class Told:
+    """What is measured: lines of a table, and the file."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, dict[str, Times]] = {}
+        self.rates: dict[str, float] = {}
+        self.errors: dict[str, int] = {}
+
+    def line(self, case: str, name: str, latencies: list[float], bad: list[int], seconds: float) -> str:
+        """What clients met, as the end of a line."""
+        self.errors[f"{case}: {name}"] = len(bad)
+        self.rates[f"{case}: {name}"] = len(latencies) / seconds
+        if not latencies:
+            return f"nothing answered, errors {bad[:5]}"
+        times = self.times.setdefault(case, {})[name] = times_of(latencies)
+        middle, late = 1e3 * times.median, 1e3 * times.percentile(0.99)
+        return f"{len(latencies) / seconds:9.1f} /s  p50 {middle:8.2f} ms  p99 {late:8.2f} ms  errors {len(bad)}"
+
+    def store(self, path: Path | None, **more: Any) -> None:
+        store(path, self.times, requests_per_second=self.rates, errors=self.errors, **more)
 
 
 # ---- what is measured -----------------------------------------------------------------------------------------------
 
 
-def load(models: list[str], seconds: float, servers: list[str]) -> None:
+def load(models: list[str], seconds: float, servers: Sequence[str], path: Path | None) -> None:
+    told = Told()
     for model in models:
         asked = request(model)
         for kind in servers:
             with running(kind, model) as (port, _):
                 for clients in CLIENTS:
-                    line = told(*drive(port, asked, clients, seconds), seconds)
+                    case = f"{Path(model).stem}, {clients} clients"
+                    line = told.line(case, kind, *drive(port, asked, clients, seconds), seconds)
                     print(f"{Path(model).stem:14} {kind:18} {clients:3} clients {line}", flush=True)
+    told.store(path)
 
 
-def slow(model: str, seconds: float, clients: int) -> None:
+def slow(model: str, seconds: float, clients: int, path: Path | None) -> None:
     """Before, and beside it, `clients` that send a byte of a request ten times a second."""
-    asked = request(model)
+    asked, told = request(model), Told()
     with running("serve", model) as (port, _):
-        for with_them in (False, True, False, True):
+        for turn, with_them in enumerate((False, True, False, True)):
             others = []
             if with_them:
                 others = [socket.create_connection(("127.0.0.1", port)) for _ in range(clients)]
@@ -241,18 +261,21 @@ def slow(model: str, seconds: float, clients: int) -> None:
                     at += 1
                     time.sleep(0.1)
                 os._exit(0)
-            line = told(*drive(port, asked, 8, seconds), seconds)
-            print(f"{Path(model).stem:14} 8 clients, {clients if with_them else 0:3} slow ones: {line}", flush=True)
+            many = clients if with_them else 0
+            case = f"{Path(model).stem}, 8 clients, turn {turn // 2 + 1}"
+            line = told.line(case, f"beside {many} slow ones", *drive(port, asked, 8, seconds), seconds)
+            print(f"{Path(model).stem:14} 8 clients, {many:3} slow ones: {line}", flush=True)
             for other in others:
                 other.close()
             if pid:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
+    told.store(path)
 
 
-def soak(model: str, seconds: float, clients: int, options: list[str]) -> None:
+def soak(model: str, seconds: float, clients: int, options: list[str], path: Path | None) -> None:
     """The highest load for long; memory every tenth of it."""
-    asked = request(model)
+    asked, told, memory = request(model), Told(), []
     total, errors = 0, Counter[int]()
     with running("serve", model, *options) as (port, pid):
         for part in range(10):
@@ -261,11 +284,14 @@ def soak(model: str, seconds: float, clients: int, options: list[str]) -> None:
             status = Path(f"/proc/{pid}/status").read_text()
             resident = next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
             files = len(os.listdir(f"/proc/{pid}/fd"))
-            print(f"{part + 1:2}/10 {told(latencies, bad, seconds / 10)}  {resident:.1f} MB  {files} files", flush=True)
+            memory.append(resident)
+            line = told.line(f"{Path(model).stem}, {clients} clients", f"part {part + 1}", latencies, bad, seconds / 10)
+            print(f"{part + 1:2}/10 {line}  {resident:.1f} MB  {files} files", flush=True)
     print(f"{total} requests in {seconds:g} s; errors by status: {dict(errors) or 'none'}")
+    told.store(path, megabytes=memory)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("load", "slow", "soak", "ort"))
     parser.add_argument("models", nargs="+")
@@ -275,15 +301,16 @@ def main() -> None:
     parser.add_argument("--options", default="", help="of the server, in one word, such as --options='--timeout 300'")
     parser.add_argument("--threads", action="store_true")
     parser.add_argument("--inline", action="store_true")
-    given = parser.parse_args()
+    add_json(parser)
+    given = parser.parse_args(arguments)
     if given.what == "ort":
         ort(given.models[0], given.threads)
     elif given.what == "load":
-        load(given.models, given.seconds, given.servers)
+        load(given.models, given.seconds, given.servers, given.json)
     elif given.what == "slow":
-        slow(given.models[0], given.seconds, given.clients)
+        slow(given.models[0], given.seconds, given.clients, given.json)
     else:
-        soak(given.models[0], given.seconds, given.clients, given.options.split())
+        soak(given.models[0], given.seconds, given.clients, given.options.split(), given.json)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@
                                                         alternately; --tenth: on a tenth of a processor
 
 silero-vad comes out of its wheel (see `bench.demo`), SqueezeNet 1.1 is made here with drawn weights. Contestants alternate:
-ratios count. Each engine decides for itself how many threads a call uses, except where said.
+ratios count. Each engine decides for itself how many threads a call uses, except where said. Requests, coroutines, deadlines and
+processes are no calls to repeat in turns: each is timed by a watch of its own.
 """
 
 from __future__ import annotations
@@ -19,14 +20,13 @@ import json
 import os
 import signal
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ import numpy as np
 
 import fastlayers as fl
 from bench.demo import fetch
+from bench.timing import Times, Watch, add_json, store, times_of
 from tests.formats import onnx_build as onnx
 
 __all__ = ["squeezenet"]
@@ -109,41 +110,45 @@ def engines(file: bytes) -> dict[str, Call]:
 
 def served(
     call: Call, feeds: list[Feeds], want: list[list[np.ndarray]], threads: int, seconds: float
-) -> tuple[float, float, int]:
-    """Requests per second, p99 in seconds, and how many answers had other bits than those of one thread."""
-    times: list[float] = []
+) -> tuple[float, Times, int]:
+    """Requests per second, their times, and how many answers had other bits than those of one thread."""
+    samples: list[float] = []
     differ = 0
     barrier, end = threading.Barrier(threads + 1), [0.0]
 
     def ask(first: int) -> None:
         nonlocal differ
-        mine, wrong, at = [], 0, first
+        mine, wrong, at = Watch(), 0, first
         barrier.wait()
-        while (begin := time.perf_counter()) < end[0]:
+        while time.monotonic() < end[0]:
             at = (at + 1) % len(feeds)
-            got = call(feeds[at])
-            mine.append(time.perf_counter() - begin)
+            with mine:
+                got = call(feeds[at])
             wrong += not all(np.array_equal(a, b) for a, b in zip(got, want[at], strict=True))
         with lock:
-            times.extend(mine)
+            samples.extend(mine.samples)
             differ += wrong
 
     lock = threading.Lock()
     workers = [threading.Thread(target=ask, args=(i,)) for i in range(threads)]
     for worker in workers:
         worker.start()
-    end[0] = time.perf_counter() + seconds
-    begin = time.perf_counter()
-    barrier.wait()
-    for worker in workers:
-        worker.join()
-    took = time.perf_counter() - begin
-    return len(times) / took, float(np.quantile(times, 0.99)), differ
+    end[0] = time.monotonic() + seconds
+    with Watch() as whole:
+        barrier.wait()
+        for worker in workers:
+            worker.join()
+    return len(samples) / whole.last, times_of(samples), differ
 
 
-def on_threads(seconds: float) -> None:
+def on_threads(options: argparse.Namespace) -> None:
     """Requests by threads on one model."""
+    found: dict[str, dict[str, Times]] = {}
+    rates: dict[str, float] = {}
+    others: dict[str, int] = {}
     for name, (file, draw) in models().items():
+        if options.only not in name:
+            continue
         rng = np.random.default_rng(0)
         feeds = [draw(rng) for _ in range(8)]
         calls = engines(file)
@@ -154,11 +159,16 @@ def on_threads(seconds: float) -> None:
             print(f"{name}: the engines' answers are at most {off:.1e} apart")
         for threads in THREADS:
             for engine, call in calls.items():
-                rate, late, differ = served(call, feeds, want[engine], threads, seconds)
+                rate, times, differ = served(call, feeds, want[engine], threads, options.seconds)
+                late = times.percentile(0.99)
                 print(
                     f"{name:11} {threads:2} threads {engine:12} {rate:8.1f}/s  p99 {late * 1e3:8.2f} ms  other bits: {differ}",
                     flush=True,
                 )
+                case = f"{name}, {threads} threads"
+                found.setdefault(case, {})[engine] = times
+                rates[f"{case}: {engine}"], others[f"{case}: {engine}"] = rate, differ
+    store(options.json, found, requests_per_second=rates, answers_with_other_bits=others)
 
 
 def awaited(file: bytes, feeds: Feeds) -> dict[str, Callable[[], Any]]:
@@ -190,49 +200,51 @@ def awaited(file: bytes, feeds: Feeds) -> dict[str, Callable[[], Any]]:
     }
 
 
-async def waits(calls: Mapping[str, Callable[[], Any]], rounds: int, burst: int = 20) -> dict[str, float]:
-    """Seconds of each, the medians: all in turn, `burst` calls one after the other."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
+async def waits(calls: Mapping[str, Callable[[], Any]], rounds: int, burst: int = 20) -> dict[str, Times]:
+    """Times of each: all in turn, `burst` calls one after the other."""
+    watches = {name: Watch() for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
             for _ in range(burst):
-                begin = time.perf_counter()
-                found = call()
-                if asyncio.iscoroutine(found):
-                    await found
-                times[name].append(time.perf_counter() - begin)
-    return {name: statistics.median(found) for name, found in times.items()}
+                with watches[name]:
+                    found = call()
+                    if asyncio.iscoroutine(found):
+                        await found
+    return {name: watch.times() for name, watch in watches.items()}
 
 
-def coroutines() -> None:
+def coroutines(options: argparse.Namespace) -> None:
     """`arun` next to `run` and to other ways to wait, and the time from a deadline to the return."""
     file, draw = models()["silero_vad"]
     calls = awaited(file, draw(np.random.default_rng(0)))
     asyncio.run(waits(calls, 3))
-    base = 0.0
-    for name, taken in asyncio.run(waits(calls, 100)).items():
+    base, turns = 0.0, asyncio.run(waits(calls, options.rounds))
+    for name, times in turns.items():
+        taken = times.median
         base = taken if name.endswith(" run") else base
         more = "" if base == taken else f", {1e6 * (taken - base):.0f} more than run"
-        print(f"silero_vad: {name:32} {1e6 * taken:4.0f} us{more} (median of 2000)")
+        print(f"silero_vad: {name:32} {1e6 * taken:4.0f} us{more} (median of {len(times.samples)})")
 
     rng = np.random.default_rng(0)
     weights = [onnx.tensor((rng.standard_normal((256, 256, 3, 3)) / 48).astype("f4"), f"w{i}") for i in range(12)]
     steps = [onnx.node("Conv", f"{'x' if i == 0 else f'c{i - 1}'} w{i}", f"c{i}", pads=[1, 1, 1, 1]) for i in range(12)]
-    shape = (1, 256, 128, 128)
+    shape = (1, 256, options.size, options.size)
     long = fl.load(onnx.model(onnx.graph(steps, [onnx.value_info("x", shape)], [onnx.value_info("c11", shape)], weights)))
     x = rng.standard_normal(shape).astype("f4")
-    begin = time.perf_counter()
-    long(x)
-    whole, late = time.perf_counter() - begin, []
+    with Watch() as watch:
+        long(x)
+    whole, over = watch.last, []
     for i in range(40):
         deadline = whole * (0.1 + 0.02 * i)
-        begin = time.perf_counter()
         try:
-            long(x, timeout=deadline)
+            with watch:
+                long(x, timeout=deadline)
         except fl.TimeoutError:
-            late.append(time.perf_counter() - begin - deadline)
-    middle, most = 1e3 * statistics.median(late), 1e3 * max(late)
-    print(f"deadline: a run of {1e3 * whole:.0f} ms ends {middle:.2f} ms after it (median), {most:.2f} at most, of {len(late)}")
+            over.append(watch.last - deadline)
+    late = times_of(over or [0.0])
+    middle, most = 1e3 * late.median, 1e3 * max(late.samples)
+    print(f"deadline: a run of {1e3 * whole:.0f} ms ends {middle:.2f} ms after it (median), {most:.2f} at most, of {len(over)}")
+    store(options.json, {"silero_vad": turns, f"after the deadline of a run of {whole:.3g} s": {"fastlayers": late}})
 
 
 _APP = {
@@ -272,8 +284,9 @@ def resident(pids: set[int]) -> float:
     return found / 1e3
 
 
-def workers_memory() -> None:
+def workers_memory(options: argparse.Namespace) -> None:
     """gunicorn with four workers on SqueezeNet: loaded before the fork, or by each worker."""
+    found: dict[str, float | None] = {}
     for engine, start in _APP.items():
         for preload in (True, False):
             with tempfile.TemporaryDirectory() as name:
@@ -298,8 +311,10 @@ def workers_memory() -> None:
                     os.killpg(process.pid, signal.SIGKILL)  # workers that hang do not end otherwise
                     process.wait()
                 how = "preloaded" if preload else "loaded by each"
+                found[f"{how}: {engine}"] = megabytes if len(pids) == 4 else None
                 told = f"{megabytes:6.1f} MB (PSS)" if len(pids) == 4 else f"only {len(pids)} answer within 20 s"
                 print(f"{engine:12} {how:14} 4 workers and their parent: {told}", flush=True)
+    store(options.json, {}, megabytes=found)
 
 
 def asked(port: int) -> set[int]:
@@ -353,54 +368,58 @@ class Tenth:
             self.folder.rmdir()
 
 
-def cold(folders: list[Path], runs: int, tenth: bool) -> None:
+def cold(options: argparse.Namespace) -> None:
     """Seconds of a whole process that answers once: the folders are those of cloud functions, unpacked."""
     env = {"PATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
-    slow = Tenth() if tenth else None
-    times: dict[Path, list[float]] = {folder: [] for folder in folders}
-    for turn in range(runs + 1):
-        for folder, found in times.items():
+    slow = Tenth() if options.tenth else None
+    watches = {folder.resolve(): Watch() for folder in options.folders}
+    for turn in range(options.runs + 1):
+        for folder, watch in watches.items():
             command = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(folder)!r}); import cold"]
-            begin = time.perf_counter()
-            if slow is None:
-                subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL)
-            else:
-                slow.started(command, env)
-            if turn:  # the first brings the files into memory
-                found.append(time.perf_counter() - begin)
+            with watch:
+                if slow is None:
+                    subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL)
+                else:
+                    slow.started(command, env)
+            if not turn:  # it brings the files into memory
+                watch.samples.clear()
     if slow is not None:
         slow.close()
         print(f"a tenth of a processor: {slow.how}")
-    for folder, found in times.items():
-        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+    times = {folder.name: watch.times() for folder, watch in watches.items()}
+    sizes = {}
+    for folder in watches:
+        found = times[folder.name]
+        size = sizes[folder.name] = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
         print(
             json.dumps(
                 {
                     "folder": folder.name,
                     "MB": round(size, 1),
-                    "median": round(statistics.median(found), 3),
-                    "best": round(min(found), 3),
+                    "median": round(found.median, 3),
+                    "best": round(found.best, 3),
                 }
             )
         )
+    store(options.json, {f"cold start{', a tenth of a processor' * options.tenth}": times}, megabytes=sizes)
 
 
-def main() -> None:
+WHAT = {"threads": on_threads, "async": coroutines, "memory": workers_memory, "cold": cold}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["threads", "async", "memory", "cold"])
+    parser.add_argument("what", choices=list(WHAT))
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--only", default="", help="with threads: models whose names have this")
+    parser.add_argument("--rounds", type=int, default=100, help="with async: turns of 20 calls")
+    parser.add_argument("--size", type=int, default=128, help="with async: of the planes of the run that a deadline ends")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--tenth", action="store_true")
-    options = parser.parse_intermixed_args()
-    if options.what == "threads":
-        on_threads(options.seconds)
-    elif options.what == "async":
-        coroutines()
-    elif options.what == "memory":
-        workers_memory()
-    else:
-        cold([folder.resolve() for folder in options.folders], options.runs, options.tenth)
+    add_json(parser)
+    options = parser.parse_intermixed_args(arguments)
+    WHAT[options.what](options)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,14 @@ from bench.layers import all_rows
 from bench.timing import Times, add_json, store, take_turns
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.torch_layers", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--only", default="", help="rows whose name or label has this in it")
     parser.add_argument("--rounds", type=int, default=12, help="bursts a side")
     parser.add_argument("--burst", type=float, default=0.1, help="seconds a burst")
     parser.add_argument("--variant", default="", help="as for fastlayers.kernels.use")
     add_json(parser)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     import torch
 
     torch.set_num_threads(1)

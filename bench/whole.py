@@ -7,24 +7,25 @@
     python -m bench.whole lengths [--runs 10000]    resident memory while an LSTM model runs at random lengths
     python -m bench.whole memory MODEL.onnx         peak memory of load and one run next to onnxruntime
 
-One thread. Every load and every peak is measured in a process of its own; the best of several counts for times.
+One thread. Every load and every peak is measured in a process of its own, which reads the clock itself: nothing else may be
+imported there, least of all the other engine. The best of several counts for times.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 import fastlayers as fl
+from bench.timing import Times, Watch, add_json, store, take_turns, times_of
 
 # What the processes run: $engine, $path; feeds are ones in the model's shapes, open sizes 1 (or what --shape says).
 _CHILD = """
@@ -82,17 +83,6 @@ def feeds(model: Any, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def best(call: Any, count: int, rounds: int = 7) -> float:
-    """The shortest mean time of `count` calls, in microseconds."""
-    found = []
-    for _ in range(rounds):
-        start = perf_counter()
-        for _ in range(count):
-            call()
-        found.append((perf_counter() - start) / count)
-    return min(found) * 1e6
-
-
 def calls(options: argparse.Namespace) -> None:
     """Time of the shortest call, and of new bindings."""
     fl.set_num_threads(1)
@@ -102,19 +92,20 @@ def calls(options: argparse.Namespace) -> None:
     model = fl.compile(layer, fl.graph.Input("x", (1, 10)))
     x = rng.standard_normal((1, 10)).astype(np.float32)
     feeds = {"x": x}
-    model.run(feeds)
-    print(f"10->10 layer: run {best(lambda: model.run(feeds), 20000):.2f} us, call {best(lambda: model(x), 20000):.2f} us")
-    lstm = recurrent_model(128)
-    times = []
-    for length in rng.permutation(np.arange(1, 400)):
-        start = perf_counter()
-        lstm.prepare([(int(length), 1, 128)])
-        times.append(perf_counter() - start)
+    # Means over 10 ms.
+    turns = take_turns({"run": lambda: model.run(feeds), "call": lambda: model(x)}, 7, 0.0, 0.01)
+    print(f"10->10 layer: run {turns['run'].best * 1e6:.2f} us, call {turns['call'].best * 1e6:.2f} us")
+    lstm, watch = recurrent_model(128), Watch()
+    for length in rng.permutation(np.arange(1, 1 + options.lengths)):
+        with watch:
+            lstm.prepare([(int(length), 1, 128)])
+    new = watch.times()
     print(
-        f"new binding of an LSTM(128) model: median {statistics.median(times) * 1e6:.1f} us, best {min(times) * 1e6:.1f}, worst "
-        f"{max(times) * 1e6:.1f}"
+        f"new binding of an LSTM(128) model: median {new.median * 1e6:.1f} us, best {new.best * 1e6:.1f}, worst "
+        f"{max(new.samples) * 1e6:.1f}"
     )
     print(f"variant={model.variant}")
+    store(options.json, {"10->10 layer": turns, "LSTM(128)": {"new binding": new}})
 
 
 def recurrent_model(units: int) -> Any:
@@ -143,13 +134,17 @@ def load(options: argparse.Namespace) -> None:
             for name, (engine, path) in engines.items():
                 found[name].append(child(engine, path, options))
     base = {key: min(r[key] for r in found["onnxruntime"]) for key in ("load", "first")}
+    times: dict[str, dict[str, Times]] = {"load": {}, "first": {}}
     for name, results in found.items():
-        least = {key: min(r[key] for r in results) for key in ("load", "first")}
+        for key, turns in times.items():
+            turns[name] = times_of([r[key] for r in results])
+        least = {key: turns[name].best for key, turns in times.items()}
         print(
             f"{name:22} load {least['load'] * 1e3:8.1f} ms (x{base['load'] / least['load']:.2f})   "
             f"to first answer {least['first'] * 1e3:8.1f} ms (x{base['first'] / least['first']:.2f})"
         )
     print(f"variant={fl.kernels.current()}")
+    store(options.json, {f"{model.stem}, {'load' if key == 'load' else 'to first answer'}": t for key, t in times.items()})
 
 
 def resident() -> float:
@@ -160,33 +155,39 @@ def resident() -> float:
 
 def lengths(options: argparse.Namespace) -> None:
     """Resident memory over many lengths."""
-    model, rng = recurrent_model(64), np.random.default_rng(1)
+    model, rng, found = recurrent_model(64), np.random.default_rng(1), {}
     for i in range(options.runs + 1):
         if i % max(options.runs // 10, 1) == 0:
-            print(f"after {i:6} runs: {resident():.1f} MB resident")
+            found[i] = resident()
+            print(f"after {i:6} runs: {found[i]:.1f} MB resident")
         model(rng.standard_normal((int(rng.integers(1, 500)), 1, 64)).astype(np.float32))
     print(f"variant={model.variant}")
+    store(options.json, {}, megabytes_after_runs=found)
 
 
 def memory(options: argparse.Namespace) -> None:
     """Peak memory of load and one run."""
-    model = Path(options.model)
+    model, told = Path(options.model), {}
     for name, engine in (("onnxruntime", "ort"), ("fastlayers", "fl")):
         found = child(engine, model, options)
-        print(f"{name:12} peak {found['peak'] / 1e3:.0f} MB, before loading {found['before'] / 1e3:.0f} MB")
+        told[name] = {"peak": found["peak"] / 1e3, "before": found["before"] / 1e3}
+        print(f"{name:12} peak {told[name]['peak']:.0f} MB, before loading {told[name]['before']:.0f} MB")
     print(f"the file has {model.stat().st_size / 1e6:.0f} MB; variant={fl.kernels.current()}")
+    store(options.json, {}, megabytes=told)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Parses and calls."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("calls", "load", "lengths", "memory"))
     parser.add_argument("model", nargs="?")
     parser.add_argument("--runs", type=int, default=10000)
+    parser.add_argument("--lengths", type=int, default=399, help="new bindings, with `calls`")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=1,576")
     parser.add_argument("--value", action="append", default=[], metavar="NAME=16000")
-    options = parser.parse_args()
+    add_json(parser)
+    options = parser.parse_args(arguments)
     if options.what in ("load", "memory") and not options.model:
         parser.error(f"{options.what} needs a model file")
     {"calls": calls, "load": load, "lengths": lengths, "memory": memory}[options.what](options)

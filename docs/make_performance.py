@@ -7,10 +7,11 @@ share of the multiply-add peak where that means something.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
+
+from bench.timing import read
 
 from ._svg import document, line, text
 
@@ -19,32 +20,34 @@ COLOURS = {"fastlayers": "#0a286e", "onnxruntime": "#e08a2e", "openvino": "#5e9e
 BAR, GAP, LEFT, SCALE = 11, 12, 270, 150
 
 
-def bars(told: dict[str, Any]) -> str:
-    """The picture of one file."""
-    rows = [row for row in told["rows"] if "fastlayers" in row["seconds"]]
+def bars(told: dict[str, Any], times: dict[str, dict[str, dict[str, float]]]) -> str:
+    """The picture of one file, as `bench.timing.read` gives it."""
+    rows = [(name, case, times[name]) for name, case in told["cases"].items() if "fastlayers" in times.get(name, {})]
+    threads, variant = told["machine"]["threads"], told["machine"]["variant"]
     parts, y, longest = [], 64.0, 4.0
-    parts.append(text(12, 22, f"Time next to ours, {told['threads']} thread{'s' * (told['threads'] > 1)}, {told['variant']}", 15))
+    parts.append(text(12, 22, f"Time next to ours, {threads} thread{'s' * (threads > 1)}, {variant}", 15))
     for i, (engine, colour) in enumerate(COLOURS.items()):
         parts.append(f"<rect x='{12 + 130 * i}' y='32' width='10' height='10' fill='{colour}'/>")
         parts.append(text(26 + 130 * i, 41, engine, 11))
     family = ""
-    for row in sorted(rows, key=lambda row: str(row["family"])):
-        if row["family"] != family:
-            family = row["family"]
+    for name, case, engines in sorted(rows, key=lambda row: str(row[1]["family"])):
+        if case["family"] != family:
+            family = case["family"]
             parts.append(text(12, y + 12, family, 13))
             y += 20
-        ours = row["seconds"]["fastlayers"]
-        parts.append(text(LEFT - 8, y + BAR, row["name"].removeprefix(family).strip(), 11, "end"))
+        ours = engines["fastlayers"]["best"]
+        parts.append(text(LEFT - 8, y + BAR, name.removeprefix(family).strip(), 11, "end"))
         for engine, colour in COLOURS.items():
-            if engine not in row["seconds"]:
+            if engine not in engines:
                 continue
-            times = row["seconds"][engine] / ours
-            width = SCALE * min(times, longest)
-            said = f"{row['seconds'][engine] * 1e6:.1f} us"
-            if engine == "fastlayers" and row["flops"] and told["probe"]:
-                said += f", {row['flops'] / ours / told['probe'] / told['threads']:.0%} of the peak"
+            taken = engines[engine]["best"]
+            share = taken / ours
+            width = SCALE * min(share, longest)
+            said = f"{taken * 1e6:.1f} us"
+            if engine == "fastlayers" and case["flops"] and told["probe"]:
+                said += f", {case['flops'] / ours / told['probe'] / threads:.0%} of the peak"
             parts.append(f"<rect x='{LEFT}' y='{y:g}' width='{width:.1f}' height='{BAR - 2}' fill='{colour}'/>")
-            parts.append(text(LEFT + width + 4, y + BAR - 3, f"{times:.2f} ({said})", 9))
+            parts.append(text(LEFT + width + 4, y + BAR - 3, f"{share:.2f} ({said})", 9))
             y += BAR
         y += GAP
     parts.append(line(LEFT + SCALE, 50, LEFT + SCALE, y, "#aaa"))
@@ -53,8 +56,8 @@ def bars(told: dict[str, Any]) -> str:
 
 def main(files: list[str]) -> None:
     for path in files:
-        told = json.loads(Path(path).read_text(encoding="utf-8"))
-        (HERE / f"performance-{told['threads']}.svg").write_text(bars(told), encoding="utf-8")
+        told, times = read(Path(path))
+        (HERE / f"performance-{told['machine']['threads']}.svg").write_text(bars(told, times), encoding="utf-8")
 
 
 if __name__ == "__main__":

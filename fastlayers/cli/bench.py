@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any, TextIO
@@ -14,7 +13,7 @@ import fastlayers as fl
 
 from .._cpus import usable_cpus
 from ..testing.beside import Verdict, beside, session
-from ..testing.timing import Times, as_json
+from ..testing.timing import Watch, as_json
 from ._model import add_arguments, add_inputs, given, load, number, say
 from ._progress import waiting
 
@@ -43,26 +42,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, out: TextIO) -> int:
     """Prints percentiles."""
-    start = time.perf_counter()
-    model = load(options)
-    loaded = time.perf_counter()
+    with Watch() as loading:
+        model = load(options)
     arrays = dict(given(model, options, out))
-    begin = time.perf_counter()
-    model.run(arrays)
-    first = time.perf_counter() - begin
+    with Watch() as first:
+        model.run(arrays)
     if options.against:
         with waiting(f"taking turns with {options.against}"):
             verdict = beside(lambda: model.run(arrays), _other(options, arrays), options.seconds)
         return _compared(verdict, options, out)
-    times, whole = _alone(lambda: model.run(arrays), options.seconds)
-    rate = len(times) / whole
-    found = Times(min(times), statistics.median(times), times)
+    runs, whole = _alone(lambda: model.run(arrays), options.seconds)
+    found, rate = runs.times(), len(runs.samples) / whole.last
     if options.json:
-        out.write(as_json({options.model: found}, {"load": loaded - start, "first_run": first, "a_second": rate}) + "\n")
+        out.write(as_json({options.model: found}, {"load": loading.last, "first_run": first.last, "a_second": rate}) + "\n")
         return 0
     say(
         out,
-        f"load {1e3 * (loaded - start):.1f} ms, first run {1e3 * first:.1f} ms, then {len(times)} runs: "
+        f"load {1e3 * loading.last:.1f} ms, first run {1e3 * first.last:.1f} ms, then {len(runs.samples)} runs: "
         f"best {found.best * 1e6:.1f} us, p50 {found.median * 1e6:.1f}, p95 {found.percentile(0.95) * 1e6:.1f}, "
         f"p99 {found.percentile(0.99) * 1e6:.1f} us; {rate:.0f} a second",
         f"variant={model.variant}, {fl.get_num_threads()} thread(s){_too_many(options.threads)}",
@@ -70,18 +66,17 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
     return 0
 
 
-def _alone(call: Callable[[], Any], seconds: float) -> tuple[list[float], float]:
-    """Seconds of every run, and of all."""
-    times: list[float] = []
-    began = time.perf_counter()
-    with waiting("running") as update:
-        while len(times) < 3 or time.perf_counter() < began + seconds:
-            begin = time.perf_counter()
-            call()
-            times.append(time.perf_counter() - begin)
+def _alone(call: Callable[[], Any], seconds: float) -> tuple[Watch, Watch]:
+    """Of every run, and of all."""
+    runs, whole = Watch(), Watch()
+    began = time.monotonic()
+    with whole, waiting("running") as update:
+        while len(runs.samples) < 3 or time.monotonic() < began + seconds:
+            with runs:
+                call()
             if seconds > 0:
-                update(min((time.perf_counter() - began) / seconds, 1.0))
-    return times, time.perf_counter() - began
+                update(min((time.monotonic() - began) / seconds, 1.0))
+    return runs, whole
 
 
 def _other(options: argparse.Namespace, arrays: dict[str, np.ndarray]) -> Callable[[], Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import statistics
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from .._extras import install
 from .._tuples import NamedTuple
 from ..errors import ArgumentError, MissingExtraError
-from .timing import Times, take_turns
+from .timing import Times, Watch, take_turns, times_of
 
 __all__ = ["Verdict", "beside", "session"]
 
@@ -58,10 +57,10 @@ def beside(ours: Callable[[], Any], theirs: Callable[[], Any], seconds: float = 
     """
     for call in (ours, theirs):
         call()
-    begin = time.perf_counter()
-    ours()
-    theirs()
-    pair = max(time.perf_counter() - begin, 1e-6)
+    with Watch() as both:
+        ours()
+        theirs()
+    pair = max(both.last, 1e-6)
     # Short turns, so that a change of the machine's pace falls upon both of a pair.
     burst = 0.0 if pair > 0.01 else 0.004
     rounds = int(min(max(seconds / max(pair, 2 * burst), LEAST_ROUNDS), MOST_ROUNDS))
@@ -72,12 +71,8 @@ def beside(ours: Callable[[], Any], theirs: Callable[[], Any], seconds: float = 
     ratios = [times["ours"].best / times["theirs"].best for times in made]
     size = len(ratios) // GROUPS
     thirds = tuple(statistics.median(ratios[i * size : (i + 1) * size]) for i in range(GROUPS))
-    both = {
-        name: Times(min(values), statistics.median(values), values)
-        for name in ("ours", "theirs")
-        for values in [[sample for times in made for sample in times[name].samples]]
-    }
-    return Verdict(both["ours"], both["theirs"], statistics.median(ratios), thirds)
+    ours_, theirs_ = (times_of([s for times in made for s in times[name].samples]) for name in ("ours", "theirs"))
+    return Verdict(ours_, theirs_, statistics.median(ratios), thirds)
 
 
 def session(path: str | os.PathLike[str], feeds: Mapping[str, np.ndarray], threads: int = 1) -> Callable[[], Any]:

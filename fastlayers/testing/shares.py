@@ -11,6 +11,7 @@ import numpy as np
 from .._tuples import NamedTuple
 from ..errors import DeviceError
 from ..kernels import dispatch
+from .timing import Watch
 
 __all__ = ["Share", "share_of_limit"]
 
@@ -91,8 +92,8 @@ def _measured(call: Callable[[], Any], multiply_adds: float, nbytes: float, seco
     call()
     probes: list[float] = []
     calls: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(probes) < 4 * PARTS or time.perf_counter() < end:
+    end = time.monotonic() + seconds
+    while len(probes) < 4 * PARTS or time.monotonic() < end:
         probes.append(_least(probe, 2) / unit)
         calls.append(_least(call, 2))
     size = len(probes) // PARTS
@@ -106,9 +107,8 @@ def _measured(call: Callable[[], Any], multiply_adds: float, nbytes: float, seco
 
 
 def _least(call: Callable[[], Any], times: int) -> float:
-    found = float("inf")
+    watch = Watch()
     for _ in range(times):
-        begin = time.perf_counter()
-        call()
-        found = min(found, time.perf_counter() - begin)
-    return max(found, 1e-9)
+        with watch:
+            call()
+    return max(min(watch.samples), 1e-9)

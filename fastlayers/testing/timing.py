@@ -6,7 +6,7 @@ import gc
 import platform
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from ..report import Limits
 from ..report.json import dumps
 from ..threads import get_num_threads
 
-__all__ = ["Times", "as_json", "machine", "take_turns"]
+__all__ = ["Times", "Watch", "as_json", "machine", "take_turns", "times_of"]
 
 
 FORMAT = 1  # of `as_json`
@@ -42,15 +42,52 @@ class Times(NamedTuple):
         }  # fmt: skip
 
 
+def times_of(samples: Sequence[float]) -> Times:
+    """What some measurements come to; there is at least one."""
+    return Times(min(samples), statistics.median(samples), list(samples))
+
+
+class Watch:
+    """Times what is no call to repeat: a block of `with` is one measurement, also if it ends with an exception. `samples` are
+    seconds, in the order of time; each thread has a watch of its own.
+
+    >>> watch = Watch()
+    >>> with watch:
+    ...     _ = sum(range(10))
+    >>> len(watch.samples), watch.last == watch.times().best
+    (1, True)
+    """
+
+    def __init__(self) -> None:
+        self.samples: list[float] = []
+        self._begin = 0.0
+
+    def __enter__(self) -> Watch:
+        self._begin = time.perf_counter()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.samples.append(time.perf_counter() - self._begin)
+
+    @property
+    def last(self) -> float:
+        """The last measurement."""
+        return self.samples[-1]
+
+    def times(self) -> Times:
+        """All of them."""
+        return times_of(self.samples)
+
+
 def take_turns(
     calls: Mapping[str, Callable[[], object]], rounds: int, burst: float = 0.01, sample: float = 2e-4
 ) -> dict[str, Times]:
     """Times every call: `rounds` times in turn, each a burst of about `burst` seconds after one call that is not counted.
 
     With `burst` 0 a turn is one measurement, so that neighbours in time can be compared one by one. Calls much shorter than
-    `sample` seconds are timed several at once, so that reading the clock does not count.
+    `sample` seconds are timed several at once, so that reading the clock does not count; with 0 every call is timed alone.
     """
-    repeat = {name: max(1, round(sample / _once(call))) for name, call in calls.items()}
+    repeat = {name: max(1, round(sample / _once(call))) if sample > 0 else 1 for name, call in calls.items()}
     samples: dict[str, list[float]] = {name: [] for name in calls}
     collecting = gc.isenabled()
     gc.disable()
@@ -59,7 +96,7 @@ def take_turns(
     finally:
         if collecting:
             gc.enable()
-    return {name: Times(min(values), statistics.median(values), values) for name, values in samples.items()}
+    return {name: times_of(values) for name, values in samples.items()}
 
 
 def _turns(
@@ -117,11 +154,10 @@ def as_json(times: Mapping[str, Times], about: Mapping[str, Any] | None = None) 
 def _once(call: Callable[[], object]) -> float:
     """Seconds of one call, roughly: the best of a few, after one to warm up."""
     call()
-    times = []
+    watch = Watch()
     for _ in range(5):
-        begin = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - begin)
-        if sum(times) > 0.05:
+        with watch:
+            call()
+        if sum(watch.samples) > 0.05:
             break
-    return max(min(times), 1e-8)
+    return max(min(watch.samples), 1e-8)

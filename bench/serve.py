@@ -60,6 +60,8 @@ def running(kind: str, model: str, *extra: str) -> Iterator[tuple[int, int]]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
+        if process.stderr is not None:
+            process.stderr.close()
 
 
 def ort(model: str, threads: bool) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from bench.cases import all_cases
 from fastlayers import cli
 from fastlayers.kernels import dispatch
 
@@ -181,3 +182,13 @@ def test_a_model_can_be_saved_with_packed_weights_of_another_variant(tmp_path: P
     want = made(x)
     made.save(tmp_path / "model", packed=True)
     np.testing.assert_array_equal(fl.load(tmp_path / "model")(x), want)
+
+
+def test_the_benchmark_stores_its_figures(tmp_path: Path, kept_threads: None) -> None:
+    from bench.jit import main
+    from bench.timing import read
+
+    case = min((case for case in all_cases() if case.kernel == "softmax"), key=lambda case: case.moved)
+    assert main(["--only", case.id, "--all", "--plain", "--json", str(tmp_path / "figures.json")]) == 0
+    _, times = read(tmp_path / "figures.json")
+    assert times[case.id].keys() == {"aot", "jit", "plain numpy"}

@@ -191,6 +191,13 @@ class Report(NamedTuple):
     def __str__(self) -> str:
         return self.text()
 
+    def __repr__(self) -> str:
+        # What a shell shows of it: a line, where a tuple of all steps would be pages.
+        told = [f"{len(self.steps)} steps", f"variant={self.variant}", f"threads={self.threads}"]
+        told += [f"{len(self.numpy_steps)} in numpy"] if self.numpy_steps else []
+        told += [f"best run {1e6 * min(self.runs):.1f} us"] if self.runs else []
+        return f"<Report: {', '.join(told)}; print it for the table>"
+
 
 def chosen(report: Report, top: int) -> Sequence[StepReport]:
     """All steps in order, or the `top` that cost most."""

@@ -88,3 +88,14 @@ def test_what_is_asked_is_checked(path: Path, tmp_path: Path) -> None:
         predict(path, np.float32(3))
     with pytest.raises(FormatError, match="no file that can be read"):
         predict(tmp_path / "nothing", rows(1))
+
+
+def test_the_benchmark_stores_its_figures(tmp_path: Path, kept_threads: None) -> None:
+    from bench.integrations import main
+    from bench.timing import read
+
+    main(["joblib", "8", "--json", str(tmp_path / "figures.json")])
+    told, times = read(tmp_path / "figures.json")
+    workers = {"joblib, 1 workers", "joblib, 2 workers"}
+    assert times["8 rows"].keys() == told["rows_per_second"].keys() == {"loop", "two loops"} | workers
+    assert times["2 rows"].keys() == workers

@@ -71,6 +71,8 @@ def test_steps_totals_and_edges() -> None:
     text = report.text()
     assert text == str(report) and "in numpy: Det" in text and "a/second/c" in text
     assert report.text(top=1).count("Conv") == 1
+    assert repr(report) == f"<Report: 4 steps, variant={report.variant}, threads=1, 1 in numpy; print it for the table>"
+    assert "best run 2.5 us; print" in repr(report._replace(runs=(3e-6, 2.5e-6)))
 
 
 @ENGINE

@@ -15,10 +15,10 @@ LAYERS, WIDTH, ROWS = 16, 256, 64
 SHAPES = {"x": (ROWS, WIDTH)}
 
 
-def network(more: int = 0) -> fl.Model:
-    """`LAYERS` products, and so many more."""
+def network(more: int = 0, layers: int = LAYERS) -> fl.Model:
+    """`layers` products, and so many more."""
     rng = np.random.default_rng(0)
-    net = fl.Sequential(*[fl.Linear(WIDTH, WIDTH) for _ in range(LAYERS + more)])
+    net = fl.Sequential(*[fl.Linear(WIDTH, WIDTH) for _ in range(layers + more)])
     net.load_state_dict({name: rng.standard_normal(shape, np.float32) / 16 for name, shape in net.tensor_shapes().items()})
     return fl.compile(net, fl.graph.Input("x", SHAPES["x"]))
 

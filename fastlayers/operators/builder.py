@@ -247,6 +247,23 @@ class Builder:
         whole.buffer.made = True
         return True
 
+    def joined(self, refs: Sequence[Ref]) -> tuple[Ref, int]:
+        """The array that the first of these has been placed in, and how many of them it is made of, if they are all that is in
+        it, one after the other; else the first one, alone.
+        """
+        first = self.root(refs[0])
+        end = 0
+        for count, ref in enumerate(refs, 1):
+            buffer, start = ref.buffer, ref.offset
+            while (found := self.parents.get(buffer.number)) is not None:
+                buffer, start = found[0], start + found[1]
+            if buffer is not first or start != end:
+                break
+            end += ref.nbytes
+            if end == first.nbytes:
+                return Ref(first, 0, (end // ref.dtype.itemsize,), ref.dtype), count
+        return refs[0], 1
+
     def root(self, ref: Ref) -> Buffer:
         """The buffer with its own memory in which an array is."""
         buffer = ref.buffer

@@ -94,10 +94,15 @@ def _concat_lower(n: View, b: Any) -> Any:
     if len(full) == 1:
         return b.alias(0, refs[full[0]])
     out = b.output(0)
-    at = 0
-    for ref, shape in zip(refs, shapes, strict=True):
+    at = taken = 0
+    for i, (ref, shape) in enumerate(zip(refs, shapes, strict=True)):
         size = shape[axis] * inner
-        if not (outer == 1 and b.place(ref, out, at)):
+        if i >= taken and outer == 1:
+            # Parts that an earlier concatenation has put together, as each layer of a DenseNet does, go as one.
+            whole, count = b.joined(refs[i:])
+            if b.place(whole, out, at):
+                taken = i + count
+        if i >= taken:
             copy(b, ref, out, (outer, size), 0, (size, 1), at, (length * inner, 1))
         at += size
     return None

@@ -86,6 +86,12 @@ AWKWARD = (
     ((2, 17, 3, 8, 7), (32, 17, 3, 3, 3), {"dilation": (2, 5, 5), "pads": (2, 2, 5, 5, 5, 5)}),
     ((2, 90, 2, 6, 7), (16, 90, 3, 3, 3), {"pads": (1, 1, 1, 1, 1, 1)}),
     ((1, 16, 5, 3, 4), (16, 16, 3, 2, 2), {"stride": (2, 1, 1), "dilation": (2, 1, 1), "pads": (3, 5, 0, 0, 0, 0)}),
+    # Groups whose channels-last pixels are read where they are: whole panels of results and parts of one, in long rows and short.
+    ((2, 48, 1, 12, 14), (48, 16, 1, 3, 3), {"groups": 3, "stride": (1, 2, 2), "pads": (0, 0, 1, 1, 1, 1)}),
+    ((1, 50, 1, 9, 7), (64, 25, 1, 3, 3), {"groups": 2, "stride": (1, 2, 2), "pads": (0, 0, 1, 1, 0, 2)}),
+    ((2, 48, 1, 7, 6), (52, 24, 1, 3, 3), {"groups": 2, "stride": (1, 2, 1), "pads": (0, 0, 1, 1, 1, 1)}),
+    ((1, 32, 3, 6, 7), (32, 16, 2, 3, 3), {"groups": 2, "stride": (1, 2, 2), "pads": (1, 0, 1, 1, 1, 1)}),
+    ((1, 64, 1, 5, 33), (96, 32, 1, 1, 1), {"groups": 2, "stride": (1, 2, 2)}),
 )
 
 
@@ -142,6 +148,12 @@ def test_an_activation_with_parameters_comes_last(variant: str) -> None:
     plain = run("conv", case, residual=residual)
     clipped = run("conv", case, residual=residual, activation=Activation(2, -0.5, 0.75))
     np.testing.assert_array_equal(clipped, np.clip(plain, -0.5, 0.75))
+    case = problem(1)
+    case.x[0, 0, 0, 3, 3] = np.nan  # which no limit hides
+    right = np.isnan(reference("conv", case))
+    for layout in EVERY_LAYOUT:
+        clipped = run("conv", case, layout, activation=Activation(2, -0.5, 0.75))
+        np.testing.assert_array_equal(np.isnan(clipped), right)
 
 
 @LAYOUTS
@@ -209,12 +221,16 @@ def test_same_bits_whether_zeros_are_padding_or_pixels(variant: str) -> None:
 
 def test_an_infinite_weight_over_padding(variant: str) -> None:
     """Zero times infinity is NaN wherever the zero comes from."""
-    for i in (i for i, (_, weight, rest) in enumerate(AWKWARD) if weight[0] == 16 and "dilation" in rest):
+    for i, (_, weight, rest) in enumerate(AWKWARD):
+        if not ((weight[0] == 16 and "dilation" in rest) or (weight[0] > 16 and "groups" in rest and any(rest.get("pads", ())))):
+            continue
         case = problem(i)
         case.weight[3, 0, 0, 0, 0] = np.inf
-        y = run("conv", case)
-        assert np.isnan(y).any(), i
-        np.testing.assert_array_equal(np.isnan(y), np.isnan(reference("conv", case)))
+        right = np.isnan(reference("conv", case))
+        for layout in (FIRST, LAST):
+            y = run("conv", case, layout)
+            assert np.isnan(y).any(), i
+            np.testing.assert_array_equal(np.isnan(y), right)
 
 
 @pytest.mark.without("reference")  # steps are the compiled engine's

@@ -25,6 +25,7 @@ def random_graph(seed: int) -> tuple[Any, np.ndarray, Any]:
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((24, 16)).astype(np.float32)
     values, nodes, constants = {"x": x}, [], {}
+    parts: dict[str, list[str]] = {}
     for i in range(40):
         name = f"v{i}"
         a = rng.choice(list(values)[-6:])
@@ -37,8 +38,10 @@ def random_graph(seed: int) -> tuple[Any, np.ndarray, Any]:
             values[name] = values[a][start:]
         elif kind == 1 and len(values[a]) < 100:
             b = rng.choice(list(values)[-8:])
-            nodes.append(node(f"{name} = Concat({a}, {b})", axis=0))
-            values[name] = np.concatenate([values[a], values[b]])
+            # of the parts of an earlier one, which may be in its memory already, or of that one itself
+            parts[name] = [*(parts[a] if a in parts and rng.integers(3) else [a]), b]
+            nodes.append(node(f"{name} = Concat({', '.join(parts[name])})", axis=0))
+            values[name] = np.concatenate([values[part] for part in parts[name]])
         elif kind in (2, 3):
             b = rng.choice(same)
             nodes.append(node(f"{name} = Max({a}, {b})"))

@@ -89,6 +89,26 @@ def test_buffers_that_live_at_once_do_not_overlap() -> None:
         np.testing.assert_allclose(got, values[name], rtol=1e-6)
 
 
+def test_what_is_joined_again_and_again_is_written_once() -> None:
+    """As a DenseNet does: each layer reads all that was made before it."""
+    nodes, parts = [node("v0 = Relu(x)"), node("v1 = Neg(v0)")], ["v0", "v1"]
+    for i in range(2, 7):
+        nodes += [
+            node(f"c{i} = Concat({', '.join(parts)})", axis=1), node(f"m{i} = ReduceMax(c{i}, axis)", keepdims=1),
+            node(f"v{i} = Sigmoid(m{i})"),
+        ]  # fmt: skip
+        parts.append(f"v{i}")
+    made = program(graph({"x": (1, 3, 5)}, [*nodes, node(f"y = Concat({', '.join(parts)})", axis=1)], ["y"], {"axis": [1]}))
+    x = normal(1, 3, 5)
+    values = [np.maximum(x, 0), -np.maximum(x, 0)]
+    for _ in range(5):
+        values.append(1 / (1 + np.exp(-np.concatenate(values, 1).max(1, keepdims=True))))
+    np.testing.assert_allclose(run(made, x)[0], np.concatenate(values, 1), rtol=1e-6)
+    plan = made.binding([x]).plan
+    assert plan is not None and not [call for call in plan.calls if call.kernel == "copy"]
+    check_layout(plan.calls, plan.arena)
+
+
 def test_sizes_computed_from_sizes() -> None:
     nodes = [
         node("s = Shape(x)"), node("n = Slice(s, i0, i1)"), node("t = Concat(n, minus)", axis=0), node("y = Reshape(x, t)"),

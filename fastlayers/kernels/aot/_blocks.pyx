@@ -8,7 +8,7 @@ stays in the nearest caches: a task has a band of rows. Sums have the order of `
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
-from ._engine cimport FL_PANEL, FL_RELU, fl_dw_block
+from ._engine cimport FL_CLIP, FL_PANEL, fl_dw_block
 from ._space cimport even, rounded
 
 cdef enum:
@@ -24,7 +24,7 @@ cdef void plan_blocks(Blocks *job, int64_t images, bint residual) noexcept nogil
     p.left, p.w = job.before[1], job.size[1]
     p.kh, p.kw, p.step = job.kernel[0], job.kernel[1], job.stride[1]
     p.row_step, p.tap_step, p.down = job.dilation[0] * p.band_row, job.dilation[1] * FL_PANEL, job.stride[0] * p.band_row
-    p.cols, p.code = job.out_size[1], job.code
+    p.cols, p.code, p.a, p.b = job.out_size[1], job.code, job.a, job.b
     job.rows = even(job.out_size[0], max((BAND // p.band_row - tall) // job.stride[0] + 1, <int64_t>4))
     job.bands = (job.out_size[0] + job.rows - 1) // job.rows
     job.lane_tasks = (job.channels + FL_PANEL - 1) // FL_PANEL
@@ -85,7 +85,7 @@ cdef void blocks_task(void *context, int64_t number, int worker) noexcept nogil:
         to = (image * c + first) * space + oh * p.cols
     out = job.out + to
     # Results go to scratch first unless they are whole blocks of pixels, and finished.
-    if job.last and p.lanes == FL_PANEL and p.code <= FL_RELU:
+    if job.last and p.lanes == FL_PANEL and p.code <= FL_CLIP:
         p.out, p.out_pixel, p.out_row = out, c, p.cols * c
         p.residual = NULL
         if job.residual != NULL:
@@ -102,7 +102,7 @@ cdef void blocks_task(void *context, int64_t number, int worker) noexcept nogil:
         else:
             job.level.transpose(job.residual + to, space, residual, FL_PANEL, p.lanes, p.rows * p.cols)
     job.level.depthwise_block(&p)
-    if job.code > FL_RELU:
+    if job.code > FL_CLIP:
         job.level.unary(job.code, job.a, job.b, made, made, p.rows * p.cols * FL_PANEL)
     if job.last:
         for i in range(p.rows * p.cols):

@@ -1,4 +1,5 @@
-"""Convolutions many of whose taps are in padding of zeros: at 28x28, dilation 24 leaves one and a half of nine inside.
+"""Convolutions many of whose taps are in padding of zeros: at 28x28, dilation 24 leaves one and a half of nine inside. And those in
+groups of few channels: of channels-last pixels, a padded copy would take a few numbers each time.
 
 Outputs fall into rectangles that all read the same taps inside the input; each rectangle is a product over those taps alone. So no
 padding is made: pixels are read where they are, channels-last (channels-first data is transposed once, at the start). The terms that
@@ -19,6 +20,8 @@ cdef enum:
     COLS = 256
     TILE = 6         # rows of a tile: a piece's pixels count as whole tiles
     EACH = 8         # and so many more
+    COPY = 350       # multiply-adds that bringing a pixel of one group into scratch takes
+    ALONE = 4        # neighbouring results from which on whole panels go to their place at once
     TURN = 256       # pixels of a task that transposes
     MOST = 1 << 16   # pieces, and runs in all lists
 
@@ -64,7 +67,7 @@ cdef int plan_inside(Inside *job, int64_t images, bint residual, void **lists) e
     cdef Stretch axes[3][STRETCHES]
     cdef int64_t kinds[3]
     cdef int64_t axis, i, j, z, pieces = 0, most = 0, rows, cols, numbers
-    cdef double left = 0, deep = 0
+    cdef double left = 0, deep = 0, most_left
     cdef size_t at_first, at_runs
     cdef Stretch *h
     cdef Stretch *w
@@ -88,7 +91,10 @@ cdef int plan_inside(Inside *job, int64_t images, bint residual, void **lists) e
     job.blocks = blocks_of(job.k)
     job.room = job.kernel[0] * job.kernel[1] * job.kernel[2] + job.blocks
     # All of depth's taps count here: leaving these out takes no pieces.
-    if left > 0.85 * job.kernel[1] * job.kernel[2] * job.out_size[1] * job.out_size[2] or deep == 0:
+    most_left = 0.85 * job.kernel[1] * job.kernel[2]
+    if job.groups > 1 and job.band.last:
+        most_left += COPY * <double>(job.stride[1] * job.stride[2]) / (max(job.band.ig, <int64_t>1) * panels_size(job.og, 1))
+    if left > most_left * job.out_size[1] * job.out_size[2] or deep == 0:
         return 0
     if pieces > MOST or numbers * job.room > MOST:
         return 0
@@ -155,9 +161,10 @@ cdef void turn_task(void *context, int64_t number, int worker) noexcept nogil:
 cdef void inside_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Inside *job = <const Inside *>context
     cdef int64_t j0 = number % job.width_tasks * job.width, rest = number // job.width_tasks
+    cdef int64_t group = rest % job.groups, width = min(job.width, job.og - j0), y, x, i = 0
+    rest = rest // job.groups
     cdef const Piece *at = job.pieces + rest % job.npieces
-    rest = rest // job.npieces
-    cdef int64_t group = rest % job.groups, image = rest // job.groups, width = min(job.width, job.og - j0), y, x, i = 0
+    cdef int64_t image = rest // job.npieces
     cdef int64_t out_volume = job.out_size[0] * job.out_size[1] * job.out_size[2], channel = group * job.og + j0, to
     cdef int64_t pixel = job.band.channels, line = job.band.size[2] * job.band.channels, plane = job.band.size[1] * line
     cdef char *scratch = job.scratch + job.at_workers + worker * job.scratch_size
@@ -181,12 +188,28 @@ cdef void inside_task(void *context, int64_t number, int worker) noexcept nogil:
     to += image * out_volume * job.out_channels
     p.rows, p.m, p.n, p.c = row, at.rows * at.cols, panels_size(width, 1), made
     p.ldc = e.ldr = p.n
+    if job.out_last and p.n == width and at.cols >= ALONE:
+        p.c, p.m = job.out + to, at.cols
+        p.ldc = e.ldr = job.out_channels
+        if e.residual != NULL:
+            e.residual += to
+        for y in range(at.rows):
+            product(job, at, &p, &e, group, j0)
+            p.rows += at.cols
+            p.c += job.out_size[2] * job.out_channels
+            if e.residual != NULL:
+                e.residual += job.out_size[2] * job.out_channels
+        return
     if e.residual != NULL:
         residual_rows(job, at, width, e.residual + to, residual)
         e.residual = residual
-    multiply(job.band.level, &p, job.runs + at.number * job.room, job.first + at.number * (job.blocks + 1), job.k,
-             job.b + group * panels_size(job.og, job.k), job.og, j0, &e)
+    product(job, at, &p, &e, group, j0)
     finished_rows(job, at, width, made, job.out + to)
+
+
+cdef void product(const Inside *job, const Piece *at, fl_block *p, const fl_epilogue *e, int64_t group, int64_t j0) noexcept nogil:
+    multiply(job.band.level, p, job.runs + at.number * job.room, job.first + at.number * (job.blocks + 1), job.k,
+             job.b + group * panels_size(job.og, job.k), job.og, j0, e)
 
 
 cdef void residual_rows(const Inside *job, const Piece *at, int64_t width, const float *x, float *to) noexcept nogil:

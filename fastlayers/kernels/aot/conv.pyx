@@ -88,7 +88,7 @@ def conv_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilatio
     for axis in range(3):
         packed.kernel[axis] = weight__oidhw.shape[2 + axis]
         packed.k *= packed.kernel[axis]
-    if packed.kernel[0] > 1 or max(dilation) > 1:
+    if packed.kernel[0] > 1 or groups > 1 or max(dilation) > 1:
         packed.finite = bool(np.isfinite(weight__oidhw).all())
     size, width = panels_size(packed.og, packed.k), panels_size(packed.og, 1)
     packed.panels = make_panels(groups * size, stored, "conv_pack")

@@ -50,8 +50,10 @@ FL_INLINE void fl_dw_block_some(const fl_dw_block *p, int64_t y, int64_t o, int6
   const vf bias = vload(p->bias + i);
   float *out = p->out + y * p->out_row + o * p->out_pixel + i;
   const float *residual = p->residual ? p->residual + y * p->residual_row + o * p->residual_pixel + i : 0;
-  FL_UNROLL for (int q = 0; q < P; q++)
-    vstore(out + q * p->out_pixel, fl_dw_end(acc[q], bias, residual ? residual + q * p->residual_pixel : 0, p->code));
+  FL_UNROLL for (int q = 0; q < P; q++) acc[q] = fl_dw_end(acc[q], bias, residual ? residual + q * p->residual_pixel : 0, p->code);
+  if (p->code == FL_CLIP)
+    FL_UNROLL for (int q = 0; q < P; q++) acc[q] = vmin(vset(p->b), vmax(vset(p->a), acc[q]));
+  FL_UNROLL for (int q = 0; q < P; q++) vstore(out + q * p->out_pixel, acc[q]);
 }
 
 #define FL_DW_WIDTH(P) \

@@ -22,6 +22,12 @@ typedef struct {
 
 typedef void (*fl_tile_fn)(const fl_block *, const fl_tile *);
 
+/* Any other activation than ReLU and clip over a tile: one function, of which every tile has a call. */
+static __attribute__((noinline)) void fl_tile_end(const fl_epilogue *e, float *c, int64_t ldc, int rows, int n) {
+  for (int i = 0; i < rows; i++, c += ldc)
+    fl_f32_unary(e->code, e->a, e->b, c, c, n);
+}
+
 /* Tiles by number of panels, with the tallest of each. */
 typedef struct {
   int panels, rows;

@@ -243,7 +243,7 @@ typedef struct {
 } fl_dw_first;
 
 /* Sixteen channels of a depthwise convolution: out[y, o, i] = act(sum over r, u of weight[r, u, i] band[y * down + r * row_step +
- * o * step * 16 + u * tap_step + i] + bias[i] + residual[y, o, i]), with an activation of at most FL_RELU. The band is made first:
+ * o * step * 16 + u * tap_step + i] + bias[i] + residual[y, o, i]), with an activation of at most FL_CLIP. The band is made first:
  * band_rows rows of band_row floats, sixteen a pixel, of which h rows from `top` on hold w pixels of x from `left` on, the rest 0. */
 typedef struct {
   const float *x;              /* rows of pixels, x_row and x_pixel floats apart, each of `lanes` channels, at most 16 */
@@ -257,6 +257,7 @@ typedef struct {
   float *out;
   int64_t out_row, out_pixel, rows, cols;
   int code;
+  float a, b;
 } fl_dw_block;
 
 /* ---- broadcast operands ---------------------------------------------------------------------------------------------------- */

@@ -49,13 +49,14 @@ MaxPool x_last
 MaxRoiPool x_last
 Mul activation
 OverlapAdd length offset step
+Pad bounded
 PaddingMask filter
 QLinearAveragePool x_last
 QLinearConv out_last x_last
 QLinearGlobalAveragePool x_last
 RNN half joined options
 RoiAlign x_last
-RotaryEmbedding by_width
+RotaryEmbedding by_width whole
 RotaryTables axis base dim start
 RotaryTablesAt base dim
 ScaledAttention scale transposed empty

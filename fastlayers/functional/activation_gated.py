@@ -11,10 +11,11 @@ from ..errors import ShapeError
 from ..graph.arrays import as_float32, empty
 from ..graph.ops import op
 from ..graph.record import ints, record
-from ..ir.checks import axis, differ, integer
-from ..ir.graph import Dim, Shape
+from ..ir.checks import axis, integer
+from ..ir.graph import Shape
 from ..kernels import dispatch
 from ..kernels.table import Activation
+from ..rules.weights import slopes_rule
 from .activation_unary import PLAIN
 
 if TYPE_CHECKING:
@@ -35,9 +36,7 @@ def prelu_rule(x: Shape, weight: Shape, axis: Any = 1) -> Shape:
         raise ShapeError(f"prelu: weight has shape {weight}: expected (c,) or (1,)")
     count = weight[0] if weight else 1
     if count != 1:
-        channels: Dim = x[slopes_axis(len(x), axis)] if x else 1
-        if differ(count, channels):
-            raise ShapeError(f"prelu: weight has {count} slopes, x {x} has {channels} channels: expected (1,) or ({channels},)")
+        slopes_rule("prelu", x, count, x[slopes_axis(len(x), axis)] if x else 1)
     return x
 
 

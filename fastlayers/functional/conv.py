@@ -16,7 +16,8 @@ from ..graph.record import ints, record
 from ..ir.graph import Shape
 from ..kernels import dispatch
 from ..kernels.conv_choice import kernel_for
-from ..kernels.dilated_phases import Phases, as_last, dilated_phases
+from ..kernels.dilated_phases import as_last, dilated_phases, run_dilated
+from ..kernels.machine import ARRAYS, Machine
 from ..kernels.table import PAD_MODES, Activation
 from ._recorded import with_batch
 from .activation_names import IDENTITY, normal_activation, resolve
@@ -87,8 +88,8 @@ def run_conv(
         if found is not None:
             own = (weight, bias, found.tile, place.groups)
             packed = dispatch.kernel("winograd_pack")(*own) if pack is None else pack("winograd_pack", own, found.tile)
-            kernel_of = dispatch.kernel if kernels is None else kernels.__getitem__
-            _dilated(found, packed, x.reshape(x5), out.reshape(out5), last, act, kernel_of)
+            m = ARRAYS if kernels is None else Machine(lambda kernel, *args: kernels[kernel](*args), ARRAYS.view, empty)
+            run_dilated(m, _part, found, packed, x.reshape(x5), out.reshape(out5), last, last, act)
             return out
     layouts: tuple[Any, ...] = (last, last) if name == "winograd" else (mode, last) if name == "depthwise" else (mode, last, last)
     given: dict[str, tuple[Any, ...]] = {
@@ -103,24 +104,8 @@ def run_conv(
     return out
 
 
-def _dilated(found: Phases, packed: Any, x: np.ndarray, out: np.ndarray, last: bool, act: Activation, kernel_of: Any) -> None:
-    """The phases of a dilated convolution, as the operator Conv has them in a program."""
-    transpose, copy, winograd = kernel_of("transpose"), kernel_of("copy"), kernel_of("winograd")
-    (n, *space, c), o = as_last(x.shape, last), out.shape[4 if last else 1]
-    pixels = math.prod(space)
-    source, result = x, out
-    if not last:
-        source, result = empty((n, pixels, c)), empty((n, pixels, o))
-        transpose(x.reshape(n, c, pixels), source)
-    inputs, results = empty((found.x_size,)), empty((found.out_size,))
-    for part in found.parts:
-        copy(source, inputs, *part.into, 4)
-        made = inputs[part.x_start : part.x_start + math.prod(part.x_shape)].reshape(part.x_shape)
-        to = results[part.out_start : part.out_start + math.prod(part.out_shape)].reshape(part.out_shape)
-        winograd(made, packed, to, part.pads, True, True, None, act)
-        copy(results, result, *part.back, 4)
-    if not last:
-        transpose(result, out.reshape(n, o, pixels))
+def _part(array: np.ndarray, shape: tuple[int, ...], start: int) -> np.ndarray:
+    return array[start : start + math.prod(shape)].reshape(shape)
 
 
 def attributes(place: Window, act: Activation) -> dict[str, Any]:

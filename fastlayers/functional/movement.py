@@ -15,6 +15,7 @@ from ..graph.record import ints, record
 from ..ir.checks import axis, integer
 from ..ir.graph import Shape
 from ..rules.shapes import concat_rule as _concat_rule
+from ..rules.shapes import index_error, step_rule
 from .shape import copy_to
 
 if TYPE_CHECKING:
@@ -31,7 +32,15 @@ def concat_rule(tensors: Any, dim: Any) -> Shape:
 
 
 def _record_slice(x: Any, dim: int, start: int | None, end: int | None, step: int) -> Any:
-    far = np.iinfo(np.int64).max
+    """Python's rule by ONNX's, which begin backward steps from before the first element at it, where Python takes nothing."""
+    far, size = np.iinfo(np.int64).max, x.shape[dim]
+    if step < 0 and start is not None and start < -1 and not (isinstance(size, int) and size + start >= 0):
+        if isinstance(size, int) or (end is not None and start <= end < 0):
+            start = end = 0
+        else:  # what is after the start goes first: nothing is left where it is before the first element
+            kept = start + 1
+            x = record("Slice", x, ints(0), ints(kept), ints(dim), ints(1))
+            start, end = None, end if end is None or end >= 0 else end - kept
     first = start if start is not None else (0 if step > 0 else far)
     last = end if end is not None else (far if step > 0 else -far)
     return record("Slice", x, ints(first), ints(last), ints(dim), ints(step))
@@ -76,9 +85,8 @@ def slice_rule(x: Shape, dim: Any, start: Any, end: Any, step: Any) -> Shape:
     for name, value in (("start", start), ("end", end)):
         if value is not None:
             integer("slice", name, value)
-    if integer("slice", "step", step) == 0:
-        raise ShapeError("slice: step is 0: expected another number")
-    size = x[at]
+    step_rule("slice", (integer("slice", "step", step),))
+    size = x[at]  # what is taken of it goes by Python's rule; the operator Slice has ONNX's, see `_record_slice`
     if isinstance(size, int):
         return (*x[:at], len(range(*builtins.slice(start, end, step).indices(size))), *x[at + 1 :])
     whole = start in (None, 0) and end is None and step == 1
@@ -119,7 +127,7 @@ def select_rule(x: Shape, dim: Any, index: Any) -> Shape:
     found = integer("select", "index", index)
     size = x[at] if x else 0
     if isinstance(size, int) and not -size <= found < size:
-        raise ShapeError(f"select: index is {found}, x has shape {x}: expected {-size} to {size - 1} along dim={dim}")
+        raise index_error("select", found, x, at)
     return (*x[:at], *x[at + 1 :])
 
 

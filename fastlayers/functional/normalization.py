@@ -16,10 +16,10 @@ from ..graph.ops import op
 from ..graph.record import ints, record
 from ..graph.symbol import Symbol
 from ..ir.checks import axis as checked_axis
-from ..ir.checks import differ, integer, integers, number, same_shape
+from ..ir.checks import integer, integers, number
 from ..ir.graph import Dim, Shape
 from ..kernels import dispatch
-from ..rules.weights import groups_rule, vector_rule
+from ..rules.weights import groups_rule, normalized_rule, vector_rule
 from .activation_names import IDENTITY
 
 if TYPE_CHECKING:
@@ -49,12 +49,7 @@ def positive(name: str, argument: str, value: Any) -> float:
 
 
 def _rule(name: str, x: Shape, weight: Shape | None, bias: Shape | None, normalized_shape: Any) -> Shape:
-    sizes = last_sizes(name, normalized_shape)
-    if len(x) < len(sizes) or any(map(differ, x[len(x) - len(sizes) :], sizes)):
-        raise ShapeError(f"{name}: x has shape {x}: expected (..., {', '.join(map(str, sizes))}), ending in normalized_shape")
-    for argument, shape in (("weight", weight), ("bias", bias)):
-        if shape is not None:
-            same_shape(name, argument, shape, sizes, "normalized_shape")
+    normalized_rule(name, x, last_sizes(name, normalized_shape), weight, bias)
     return x
 
 

@@ -15,10 +15,10 @@ from ..graph.arrays import as_float32, contiguous, empty
 from ..graph.ops import op
 from ..graph.record import ints, record, scalar
 from ..ir.checks import integer, number
-from ..ir.graph import Dim, Shape
+from ..ir.graph import Shape
 from ..kernels import dispatch
 from ..kernels.table import PAD_MODES
-from ..rules.windows import most_padding, padded_size
+from ..rules.windows import padded_size
 from .shape import copy_to
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _shape(x: Shape, pad: tuple[int, ...], mode: Any) -> Shape:
     pairs = _pairs(len(x), pad)
     if not isinstance(mode, str) or mode not in _MODES:
         raise ShapeError(f"pad: mode is {mode!r}: expected one of {', '.join(map(repr, _MODES))}")
-    return tuple(_size(i, size, *pairs[i], mode) for i, size in enumerate(x))
+    return tuple(padded_size("pad", i, size, *pairs[i], mode) for i, size in enumerate(x))
 
 
 def _pairs(ndim: int, pad: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -58,16 +58,6 @@ def _pairs(ndim: int, pad: tuple[int, ...]) -> list[tuple[int, int]]:
     return [(0, 0)] * (ndim - len(pairs)) + pairs
 
 
-def _size(axis: int, size: Dim, before: int, after: int, mode: str) -> Dim:
-    if mode not in ("constant", "zeros") and isinstance(size, int):
-        most = most_padding(size, mode)
-        if not 0 <= min(before, after) <= max(before, after) <= most:
-            raise ShapeError(
-                f"pad: ({before}, {after}) along axis {axis} of size {size}: expected 0 to {most} with mode={mode!r}"
-            )
-    return padded_size("pad", axis, size, before, after)
-
-
 def _plain(attributes: dict[str, Any]) -> None:
     attributes["pad"] = tuple(int(p) for p in attributes["pad"])
     attributes["value"] = float(attributes["value"])
@@ -76,7 +66,13 @@ def _plain(attributes: dict[str, Any]) -> None:
 def _record(x: Any, pad: tuple[int, ...], mode: str, value: float) -> Any:
     pairs = _pairs(x.ndim, pad)
     flat = (*(before for before, _ in pairs), *(after for _, after in pairs))
-    return record("Pad", x, ints(*flat), scalar(value), mode=ONNX_MODES[mode])
+    return record_pad(x, flat, mode, value)
+
+
+def record_pad(x: Any, flat: Sequence[int], mode: str, value: float = 0.0) -> Any:
+    """The operator Pad, with the function's limits: `flat` are the beginnings of all axes and then the ends."""
+    own: dict[str, Any] = {} if ONNX_MODES[mode] == "constant" else {"mode": ONNX_MODES[mode], "bounded": True}
+    return record("Pad", x, ints(*flat), scalar(value), **own)
 
 
 @op("pad", "x", pad_rule, _record, _plain)

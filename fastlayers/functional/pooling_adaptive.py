@@ -17,6 +17,7 @@ from ..ir.checks import flag, integer
 from ..ir.graph import Dim, Shape
 from ..kernels import dispatch
 from ..kernels.table import REDUCE
+from ..rules.maps import space_rule
 from ._recorded import with_batch
 from .conv_rules import channels_last
 from .pooling_rules import five, image, no_indices, plain
@@ -46,8 +47,7 @@ def bins(name: str, axes: int, output_size: Any) -> tuple[int | None, ...]:
 def _shape(name: str, axes: int, x: Shape, output_size: Any, layout: Any) -> Shape:
     wanted, last = bins(name, axes, output_size), channels_last(name, layout, axes)
     sizes = image(name, x, axes, last)
-    if 0 in sizes:
-        raise ShapeError(f"{name}: x has shape {x}: expected at least one number along each axis of space")
+    space_rule(name, x, sizes)
     out = tuple(size if want is None else want for size, want in zip(sizes, wanted, strict=True))
     return (*x[: -1 - axes], *out, x[-1]) if last else (*x[:-axes], *out)
 
@@ -77,8 +77,7 @@ def global_rule(name: str, x: Shape, layout: Any, keepdims: Any) -> Shape:
         raise ShapeError(f"{name}: x has shape {x} ({len(x)} axes): expected (n, c, ...) with one to three axes of space")
     keep, last = flag(name, "keepdims", keepdims), channels_last(name, layout, len(x) - 2)
     ones: tuple[Dim, ...] = (1,) * (len(x) - 2) if keep else ()
-    if 0 in (x[1:-1] if last else x[2:]):
-        raise ShapeError(f"{name}: x has shape {x}: expected at least one number along each axis of space")
+    space_rule(name, x, x[1:-1] if last else x[2:])
     return (x[0], *ones, x[-1]) if last else (x[0], x[1], *ones)
 
 

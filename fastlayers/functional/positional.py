@@ -11,11 +11,12 @@ from ..errors import ShapeError
 from ..graph.arrays import as_float32, empty, optional_int64
 from ..graph.ops import op
 from ..graph.record import record
-from ..ir.checks import differ, integer
+from ..ir.checks import integer
 from ..ir.graph import Shape
-from ..operators.attention.rules import ARRAYS
+from ..kernels.machine import ARRAYS
 from ..operators.positional_rotary import run_rotary
 from ..operators.positional_tables import cosines_and_sines, encoding
+from ..rules.positions import rotary_rule as _rotary_rule
 
 if TYPE_CHECKING:
     from .types import Tensor
@@ -35,42 +36,10 @@ def rotary_rule(
     rotary_dim: Any = None,
 ) -> Shape:
     """Checks the arguments of `rotary_embedding` and returns the shape of its result."""
-    if len(x) not in (3, 4) or (len(x) == 3) != (num_heads is not None):
-        raise ShapeError(
-            f"{_NAME}: x has shape {x}, num_heads is {num_heads}: expected (n, h, t, d), or (n, t, h d) with num_heads"
-        )
-    width = x[-1]
-    if num_heads is not None:
-        heads = integer(_NAME, "num_heads", num_heads, 1)
-        if isinstance(width, int) and width % heads:
-            raise ShapeError(f"{_NAME}: x has shape {x}, num_heads is {heads}: expected a multiple of it")
-        width = width // heads if isinstance(width, int) else None
-    steps = x[1] if num_heads is not None else x[2]
-    if position_ids is None:
-        lead: Shape = (x[0], steps)
-        fits = len(cos) == 2 and not differ(cos[0], steps)
-        fits |= len(cos) == 3 and not differ(cos[1], steps) and (cos[0] == 1 or not differ(cos[0], x[0]))
-        rule = f"({steps}, r / 2) or {(*lead, 'r / 2')} without position_ids"
-    else:
-        fits, rule = len(cos) == 2, "(positions, r / 2) with position_ids"
-        if len(position_ids) != 2 or differ(position_ids[0], x[0]) or differ(position_ids[1], steps):
-            raise ShapeError(f"{_NAME}: position_ids has shape {position_ids}: expected ({x[0]}, {steps})")
-    if not fits or len(cos) != len(sin) or any(map(differ, cos, sin)):
-        raise ShapeError(f"{_NAME}: cos has shape {cos}, sin {sin}, x {x}: expected both {rule}")
-    turned = _turned(rotary_dim, width)
-    if isinstance(turned, int) and differ(cos[-1], turned // 2):
-        raise ShapeError(f"{_NAME}: cos has shape {cos}: expected {turned // 2} angles a position for {turned} values of a head")
+    heads = None if num_heads is None else integer(_NAME, "num_heads", num_heads, 1)
+    turned = None if rotary_dim is None else integer(_NAME, "rotary_dim", rotary_dim, 0)
+    _rotary_rule(_NAME, x, cos, sin, position_ids, heads, turned)
     return x
-
-
-def _turned(rotary_dim: Any, width: Any) -> int | None:
-    """How many values of a head are rotated."""
-    turned = width if rotary_dim is None else integer(_NAME, "rotary_dim", rotary_dim, 0)
-    if isinstance(turned, int) and (turned % 2 or (isinstance(width, int) and turned > width)):
-        raise ShapeError(
-            f"{_NAME}: {turned} values of a head of {width} are rotated: expected an even number of them, at most all"
-        )
-    return turned if isinstance(turned, int) else None
 
 
 def _normal(attributes: dict[str, Any]) -> None:
@@ -80,7 +49,9 @@ def _normal(attributes: dict[str, Any]) -> None:
 
 
 def _record(x: Any, cos: Any, sin: Any, ids: Any, interleaved: bool, num_heads: int | None, rotary_dim: int | None) -> Any:
-    return record("RotaryEmbedding", x, cos, sin, ids, interleaved=int(interleaved), num_heads=num_heads or 0)
+    # Files say 0, or nothing, where the tables tell how many values are rotated.
+    turned = {"whole": True} if rotary_dim is None else {"rotary_embedding_dim": rotary_dim}
+    return record("RotaryEmbedding", x, cos, sin, ids, interleaved=int(interleaved), num_heads=num_heads or 0, **turned)
 
 
 @op(_NAME, "x cos sin position_ids:int", rotary_rule, _record, _normal)

@@ -15,14 +15,15 @@ from ..ir.checks import differ, number, same_shape
 from ..ir.graph import Dim, Shape
 from ..kernels import dispatch
 from ..kernels.table import GruOptions, LstmOptions, RnnOptions
-from ..rules.weights import gates_rule
+from ..rules.weights import gates_rule, state_rule, valid_rule
 from .activation_names import resolve, specify
 from .arithmetic import add, multiply
 from .movement import slice
 
 __all__ = [
-    "GRU", "LSTM", "RNN", "WEIGHTS", "Kind", "cell", "check_mask", "check_merge", "describe_options", "merged", "pack",
-    "run_cell", "run_sequence", "sequence", "single_state", "split_state", "step", "valid_steps", "whole",
+    "GRU", "LSTM", "RNN", "WEIGHTS", "Kind", "axes_of_step", "axes_of_x", "cell", "cell_state_rule", "check_mask",
+    "check_merge", "describe_options", "merged", "pack", "run_cell", "run_sequence", "sequence", "single_state", "split_state",
+    "step", "valid_steps", "whole",
 ]  # fmt: skip
 
 _DIRECTIONS = ("forward", "reverse", "bidirectional")
@@ -107,8 +108,7 @@ def whole(kind: Kind, **given: Any) -> list[Shape]:
     if direction not in _DIRECTIONS:
         raise ShapeError(f"{name}: direction is {direction!r}: expected one of {', '.join(map(repr, _DIRECTIONS))}")
     if len(x) not in (2, 3):
-        order = "(n, t, i)" if batch_first else "(t, n, i)"
-        raise ShapeError(f"{name}: x has shape {x}: expected {order}, or (t, i) without a batch")
+        raise axes_of_x(name, x, batch_first)
     count = 2 if direction == "bidirectional" else 1
     weights = {}
     for argument in kind.weights:
@@ -126,17 +126,19 @@ def whole(kind: Kind, **given: Any) -> list[Shape]:
     batch, steps = ((), x[0]) if len(x) == 2 else ((x[0],), x[1]) if batch_first else ((x[1],), x[0])
     states = [(count, *batch, size) for size in sizes]
     for argument, state in zip(kind.states, states, strict=False):
-        if given[argument] is not None:
-            same_shape(name, argument, given[argument], state, f"for x {x}, {count} direction(s) and {state[-1]} units")
+        state_rule(name, argument, given[argument], state, x)
     lengths, mask = given["lengths"], given["mask"]
     if lengths is not None and mask is not None:
         raise ShapeError(f"{name}: lengths and mask are both given: expected one of them at most")
-    if lengths is not None:
-        same_shape(name, "lengths", lengths, batch, f"one length a sequence of x {x}")
-    if mask is not None:
-        same_shape(name, "mask", mask, (*batch, steps), f"(n, t), or (t,) without a batch, for x {x}")
+    valid_rule(name, lengths, mask, batch, steps)
     out = (*x[:-1], count * sizes[0] if isinstance(sizes[0], int) else None)
     return [out, *states[: len(kind.states)]]
+
+
+def axes_of_x(name: str, x: Shape, batch_first: Any) -> ShapeError:
+    """The error for an x that is no sequence."""
+    order = "(n, t, i)" if batch_first else "(t, n, i)"
+    return ShapeError(f"{name}: x has shape {x}: expected {order}, or (t, i) without a batch")
 
 
 def step(kind: Kind, **given: Any) -> list[Shape]:
@@ -148,12 +150,22 @@ def step(kind: Kind, **given: Any) -> list[Shape]:
             comma = "," * (len(WEIGHTS[argument]) == 1)
             raise ShapeError(f"{name}: {argument} has shape {given[argument]}: expected ({_axes(kind, argument)}{comma})")
     if len(x) not in (1, 2):
-        raise ShapeError(f"{name}: x has shape {x}: expected (n, i), or (i,) without a batch")
+        raise axes_of_step(name, x)
     states = [(*x[:-1], size) for size in _sizes(kind, name, x[-1], given)]
     for argument, state in zip(kind.states, states, strict=False):
         if given[argument] is not None:
-            same_shape(name, argument, given[argument], state, f"for x {x} and {state[-1]} units")
+            cell_state_rule(name, argument, given[argument], state, x)
     return states[: len(kind.states)]
+
+
+def axes_of_step(name: str, x: Shape) -> ShapeError:
+    """The error for an x that is no step."""
+    return ShapeError(f"{name}: x has shape {x}: expected (n, i), or (i,) without a batch")
+
+
+def cell_state_rule(name: str, argument: str, state: Shape, want: Shape, x: Shape) -> None:
+    """Raises unless a cell's state has its shape. Not `state_rule`: a recorded cell is a sequence of one step, of other axes."""
+    same_shape(name, argument, state, want, f"for x {x} and {want[-1]} units")
 
 
 def _sizes(kind: Kind, name: str, inputs: Dim, weights: dict[str, Any]) -> tuple[Dim, Dim]:
@@ -188,12 +200,12 @@ def valid_steps(name: str, lengths: Any, mask: Any, batch: tuple[int, ...], step
         if lengths is not None:
             raise ShapeError(f"{name}: lengths and mask are both given: expected one of them at most")
         array = as_mask(mask, name, "mask")
-        same_shape(name, "mask", array.shape, (*batch, steps), "(n, t), or (t,) without a batch")
+        valid_rule(name, None, array.shape, batch, steps)
         return array if batch else array[None]
     if lengths is None:
         return None
     array = as_int64(lengths, name, "lengths")
-    same_shape(name, "lengths", array.shape, batch, "one length a sequence")
+    valid_rule(name, array.shape, None, batch, steps)
     if array.size and not 0 <= array.min() <= array.max() <= steps:
         raise ShapeError(f"{name}: lengths go from {array.min()} to {array.max()}: expected 0 to {steps}, the steps of x")
     return array.astype(np.int32).reshape(-1)

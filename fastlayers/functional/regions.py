@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from ..ir.checks import flag, integer, integers, number
 from ..ir.graph import Dim, Shape
 from ..kernels import dispatch
 from ..kernels.table import MOST_SAMPLES, REDUCE
+from ..rules.maps import boxes_rule, scale_rule
 from .conv_rules import channels_last
 from .pooling_rules import plain
 
@@ -27,12 +27,8 @@ __all__ = ["roi_align", "roi_pool"]
 
 def _shape(name: str, x: Shape, boxes: Shape, output_size: Any, spatial_scale: Any, layout: Any) -> Shape:
     last, size = channels_last(name, layout, 2), integers(name, "output_size", output_size, 2, 1)
-    if len(x) != 4:
-        raise ShapeError(f"{name}: x has shape {x} ({len(x)} axes): expected {'(n, h, w, c)' if last else '(n, c, h, w)'}")
-    if len(boxes) != 2 or (isinstance(boxes[1], int) and boxes[1] != 5):
-        raise ShapeError(f"{name}: boxes has shape {boxes}: expected (k, 5), each (image, x1, y1, x2, y2)")
-    if not 0 < number(name, "spatial_scale", spatial_scale) < math.inf:
-        raise ShapeError(f"{name}: spatial_scale is {spatial_scale!r}: expected a positive number")
+    boxes_rule(name, x, boxes, True, last)
+    scale_rule(name, number(name, "spatial_scale", spatial_scale))
     channels: Dim = x[3] if last else x[1]
     return (boxes[0], *size, channels) if last else (boxes[0], channels, *size)
 
@@ -72,8 +68,8 @@ def _record_align(
 ) -> Any:
     height, width = integers("roi_align", "output_size", output_size, 2)
     own: dict[str, Any] = {"x_last": True} if channels_last("roi_align", layout, 2) else {}
-    corners = record("Slice", boxes, ints(1), ints(5), ints(1))
-    images = record("Squeeze", record("Slice", boxes, ints(0), ints(1), ints(1)), ints(1))
+    first, corners = record("Split", boxes, ints(1, 4), outputs=2, axis=1)  # which refuses boxes of other widths
+    images = record("Squeeze", first, ints(1))
     return record(
         "RoiAlign",
         x,

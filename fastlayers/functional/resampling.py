@@ -14,7 +14,8 @@ from ..graph.record import record
 from ..ir.checks import flag, integer, integers, number
 from ..ir.graph import Dim, Shape
 from ..kernels import dispatch
-from ..kernels.resize_tables import torch_size, torch_taps
+from ..kernels.resize_tables import torch_taps
+from ..rules.maps import resized_rule
 from ..rules.shapes import blocks_rule
 from ._recorded import with_batch
 from .conv_rules import channels_last
@@ -64,14 +65,7 @@ class Target:
     def shape(self, x: Shape) -> Shape:
         """The shape of the result."""
         sizes = image(self.name, x, self.axes, self.last)
-        if 0 in sizes:
-            raise ShapeError(f"{self.name}: x has shape {x}: expected at least one number along each axis of space")
-        out: tuple[Dim, ...] = self.sizes or tuple(
-            torch_size(d, s) if isinstance(d, int) else (d if s == 1 else None)
-            for d, s in zip(sizes, self.scales or (), strict=True)
-        )
-        if 0 in out:
-            raise ShapeError(f"{self.name}: scale_factor is {self.scales} for x of shape {x}: expected sizes of at least 1")
+        out = resized_rule(self.name, x, sizes, self.sizes, self.scales)
         return (*x[: -1 - self.axes], *out, x[-1]) if self.last else (*x[: -self.axes], *out)
 
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arguments import shown
 from .._tuples import NamedTuple
-from ..errors import ArgumentError, ShapeError
+from ..errors import ShapeError
 from ..graph.arrays import as_float32, contiguous, empty
 from ..graph.ops import op
 from ..graph.record import ints, record
-from ..ir.checks import axis, differ, integer
+from ..ir.checks import axis, integer
 from ..ir.graph import Dim, Shape
 from ..kernels import dispatch
 from ..kernels.fft_tables import FFT, IFFT, IRFFT, MOST_SIZE, RFFT, writes
-from ..operators.spectral_rules import NORMS, scale_of
+from ..operators.spectral_rules import scale_of
+from ..rules.spectral import norm_rule, pairs_rule, points_rule
 from .spectral_frames import plan as made_plan
 
 if TYPE_CHECKING:
@@ -50,30 +50,23 @@ def transform_points(name: str, shape: Shape, n: Any, at: int) -> Dim:
     """How many points a transform along axis `at` of numbers has."""
     if n is not None:
         return integer(name, "n", n, 1, MOST_SIZE)
-    size = shape[at]
-    if not isinstance(size, int):
-        return None
-    points = 2 * (size - 1) if name == "irfft" else size
-    if points < 1:
-        raise ShapeError(f"{name}: x has shape {shape}: expected values along dim={at}, or an n")
-    return points
+    points = points_rule(name, shape[at], at, name == "irfft")
+    return points if isinstance(points, int) else None
 
 
 def transform_axis(name: str, shape: Shape, dim: Any) -> int:
     """The axis that is transformed, counted from the front, as if pairs were one number."""
     pairs = _WAYS[name].pairs
-    if len(shape) < 1 + pairs or (pairs and differ(shape[-1], 2)):
-        raise ShapeError(f"{name}: x has shape {shape}: expected (..., n{', 2), complex numbers as pairs' if pairs else ')'}")
+    if pairs:
+        pairs_rule(name, shape)
+    elif not shape:
+        raise ShapeError(f"{name}: x has shape {shape}: expected (..., n)")
     return axis(name, dim, len(shape) - pairs)
 
 
 def check_norm(name: str, norm: Any) -> str:
     """The name of what results are divided by."""
-    if norm is None:
-        return "backward"
-    if not isinstance(norm, str) or norm not in NORMS:
-        raise ArgumentError(f"{name}: norm is {shown(norm)}: expected one of {', '.join(map(repr, NORMS))}")
-    return norm
+    return "backward" if norm is None else norm_rule(name, norm)
 
 
 def _rule(name: str, x: Shape, n: Any, dim: Any, norm: Any) -> Shape:

@@ -11,15 +11,16 @@ from .._arguments import shown
 from .._tuples import NamedTuple
 from ..errors import ArgumentError, ShapeError
 from ..graph.arrays import empty
-from ..ir.checks import differ, flag, integer, number
+from ..ir.checks import flag, integer, number
 from ..ir.graph import Dim, Shape
 from ..kernels import dispatch
 from ..kernels.fft_tables import MOST_SIZE, REAL, RFFT
 from ..operators.spectral_rules import scale_of
+from ..rules.spectral import frames_rule, window_rule
 from .padding import pad
 
 __all__ = [
-    "Frames", "cut", "frames_in", "frames_of", "inverse_scale", "padded", "plan", "power_of", "whole_window", "window_rule",
+    "Frames", "cut", "frames_in", "frames_of", "inverse_scale", "padded", "plan", "power_of", "whole_window",
 ]  # fmt: skip
 
 _KEPT = 1 << 16  # points of the longest transform whose plan is retained between calls
@@ -76,18 +77,12 @@ def frames_of(
 
 def whole_window(name: str, s: Frames, window: np.ndarray | None) -> np.ndarray | None:
     """The window, with zeros around it where it is shorter than a transform; None where it is all ones."""
-    if window is not None and window.shape != (s.win,):
-        raise ShapeError(f"{name}: window has shape {window.shape}: expected ({s.win},), win_length")
+    window_rule(name, None if window is None else window.shape, s.win, "win_length")
     if s.win == s.n_fft:
         return window
     out, before = np.zeros(s.n_fft, np.float32), (s.n_fft - s.win) // 2
     out[before : before + s.win] = 1 if window is None else window
     return out
-
-
-def window_rule(name: str, s: Frames, window: Shape | None) -> None:
-    if window is not None and (len(window) != 1 or differ(window[0], s.win)):
-        raise ShapeError(f"{name}: window has shape {window}: expected ({s.win},), win_length")
 
 
 def frames_in(name: str, x: Shape, s: Frames) -> Dim:
@@ -96,11 +91,10 @@ def frames_in(name: str, x: Shape, s: Frames) -> Dim:
         raise ShapeError(f"{name}: x has shape {x}: expected (t,) or (n, t)")
     if not isinstance(x[-1], int):
         return None
-    length = x[-1] + 2 * s.around
-    if length < s.n_fft or (s.around and s.pad_mode == "reflect" and x[-1] <= s.around):
-        least = s.n_fft if not s.center else s.around + 1 if s.pad_mode == "reflect" else 1
-        raise ShapeError(f"{name}: x has shape {x}: expected at least {least} values along the last axis for n_fft={s.n_fft}")
-    return (length - s.n_fft) // s.hop + 1
+    # What a program says of a signal that is too short to be padded is what `pad` says.
+    least = s.around + 1 if s.around and s.pad_mode == "reflect" else s.n_fft - 2 * s.around
+    frames_rule(name, x[-1], least, s.n_fft, "n_fft")
+    return (x[-1] + 2 * s.around - s.n_fft) // s.hop + 1
 
 
 def cut(x: np.ndarray, window: np.ndarray | None, s: Frames, frames: int, scale: float) -> np.ndarray:

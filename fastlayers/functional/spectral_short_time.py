@@ -13,14 +13,15 @@ from ..errors import ShapeError
 from ..graph.arrays import as_float32, contiguous, empty, optional_float32
 from ..graph.ops import op
 from ..graph.record import ints, record, scalar
-from ..ir.checks import differ, integer
+from ..ir.checks import integer
 from ..ir.graph import Shape
 from ..kernels import dispatch
 from ..kernels.fft_tables import IRFFT
 from ..operators.spectral_rules import check_overlap, scale_of
+from ..rules.spectral import bins_rule, pairs_rule, window_rule
 from .arithmetic import sqrt
-from .padding import ONNX_MODES
-from .spectral_frames import Frames, cut, frames_in, frames_of, inverse_scale, padded, plan, power_of, whole_window, window_rule
+from .padding import record_pad
+from .spectral_frames import Frames, cut, frames_in, frames_of, inverse_scale, padded, plan, power_of, whole_window
 
 if TYPE_CHECKING:
     from .types import Tensor
@@ -33,7 +34,7 @@ def _stft_rule(
     onesided: Any,
 ) -> Shape:  # fmt: skip
     s = frames_of("stft", n_fft, hop_length, win_length, center, pad_mode, normalized, onesided)
-    window_rule("stft", s, window)
+    window_rule("stft", window, s.win, "win_length")
     return (*x[:-1], s.bins, frames_in("stft", x, s), 2)
 
 
@@ -60,7 +61,7 @@ def _record_transform(name: str, s: Frames, x: Any, window: Any) -> Any:
     if x.ndim == 1:
         x = record("Unsqueeze", x, ints(0))
     if s.around:
-        x = record("Pad", x, ints(0, s.around, 0, s.around), scalar(0.0), mode=ONNX_MODES[s.pad_mode])
+        x = record_pad(x, (0, s.around, 0, s.around), s.pad_mode)
     hop, size = np.array(s.hop, np.int64), np.array(s.n_fft, np.int64)
     made = record("STFT", x, hop, _record_window(name, s, window), size, onesided=int(s.onesided))
     return record("Mul", made, scalar(scale_of("ortho", False, s.n_fft))) if s.normalized else made
@@ -148,9 +149,11 @@ def _istft_rule(
     length: Any,
 ) -> Shape:  # fmt: skip
     s = frames_of("istft", n_fft, hop_length, win_length, center, "reflect", normalized, onesided)
-    window_rule("istft", s, window)
-    if len(x) not in (3, 4) or differ(x[-1], 2) or differ(x[-3], s.bins):
+    window_rule("istft", window, s.win, "win_length")
+    if len(x) not in (3, 4):
         raise ShapeError(f"istft: x has shape {x}: expected (n, {s.bins}, frames, 2) or ({s.bins}, frames, 2)")
+    pairs_rule("istft", x)
+    bins_rule("istft", x[-3], s.bins)
     if length is not None:
         return (*x[:-3], integer("istft", "length", length, 0, 1 << 40))
     frames = x[-2]
@@ -226,7 +229,7 @@ def _spectrogram_rule(
 ) -> Shape:  # fmt: skip
     power_of("spectrogram", power)
     s = frames_of("spectrogram", n_fft, hop_length, win_length, center, pad_mode, normalized, onesided)
-    window_rule("spectrogram", s, window)
+    window_rule("spectrogram", window, s.win, "win_length")
     return (*x[:-1], s.bins, frames_in("spectrogram", x, s))
 
 

@@ -147,10 +147,14 @@ def none_of(op: str, argument: str, value: Any, expected: Iterable[Any]) -> Shap
     return ShapeError(f"{op}: {argument} is {shown(value)}: expected one of {', '.join(map(repr, expected))}")
 
 
-def axis(op: str, value: Any, ndim: int, argument: str = "dim") -> int:
-    """An axis counted from the front; negative ones count from the end. A value without axes has 0 and -1, as in torch."""
+def axis(op: str, value: Any, ndim: int, argument: str = "dim", after: int = 0) -> int:
+    """An axis counted from the front; negative ones count from the end. A value without axes has 0 and -1, as in torch.
+
+    `after`: how many places after the last axis may be meant too.
+    """
     found = integer(op, argument, value)
     limit = max(ndim, 1)
-    if not -limit <= found < limit:
-        raise ShapeError(f"{op}: {argument} is {found}, x has {ndim} axes: expected {-limit} to {limit - 1}")
-    return found % limit
+    most = ndim + after if after else limit
+    if not -limit <= found < most:
+        raise ShapeError(f"{op}: {argument} is {found}, x has {ndim} axes: expected {-limit} to {most - 1}")
+    return found % limit if found < 0 else found

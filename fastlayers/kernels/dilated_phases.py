@@ -1,4 +1,4 @@
-"""A dilated convolution as ordinary ones over every d-th row and column: where its phases are. Plans alone; callers run kernels.
+"""A dilated convolution as ordinary ones over every d-th row and column: where its phases are. And what runs them.
 
 Outputs with the same residue of their row by the dilation read inputs of one residue too, if the padding before is a whole number
 of dilations: so each phase is a convolution of its own without dilation, which Winograd's algorithm can do. Phases of equal sizes
@@ -10,14 +10,18 @@ dilation there are two sizes, and so up to four volumes. 3x3 with a dilation of 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from .._tuples import NamedTuple
+from .machine import Machine
+from .table import Activation
 from .transposed_phases import Copy
 from .winograd_choice import choose_phases
 from .winograd_points import tiles_of
 
-__all__ = ["Part", "Phases", "as_last", "dilated_phases"]
+__all__ = ["Part", "Phases", "as_last", "dilated_phases", "run_dilated"]
 
 
 class Part(NamedTuple):
@@ -138,3 +142,30 @@ def _copy(block: tuple[int, ...], c: int, size: Sequence[int], first: tuple[int,
     together = (ch * cw * high * wide * c, cw * high * wide * c, high * wide * c, wide * c, c, 1)
     apart = (height * width * c, width * c, c, steps[0] * width * c, steps[1] * c, 1)
     return Copy((n, ch, cw, high, wide, c), 0, together, (first[0] * width + first[1]) * c, apart)
+
+
+def run_dilated(
+    m: Machine, part_of: Callable[[Any, tuple[int, ...], int], Any], found: Phases, packed: Any, x: Any, out: Any, x_last: bool,
+    out_last: bool, act: Activation,
+) -> None:  # fmt: skip
+    """Inputs of the phases are cut out of x, all of one size are convolved, and their results are put where they belong.
+
+    `part_of` gives a shape to values of flat memory, from one of them on.
+    """
+    source, result = x, out
+    if not x_last:
+        n, c, *space = x.shape
+        source = m.temp((n, math.prod(space), c))
+        m.call("transpose", m.view(x, (n, c, math.prod(space))), source)
+    if not out_last:
+        n, c, *space = out.shape
+        result = m.temp((n, math.prod(space), c))
+    inputs, results = m.temp((found.x_size,)), m.temp((found.out_size,))
+    for part in found.parts:
+        m.call("copy", source, inputs, *part.into, 4)
+        given, made = part_of(inputs, part.x_shape, part.x_start), part_of(results, part.out_shape, part.out_start)
+        m.call("winograd", given, packed, made, part.pads, True, True, None, act)
+        m.call("copy", results, result, *part.back, 4)
+    if not out_last:
+        n, c, *space = out.shape
+        m.call("transpose", result, m.view(out, (n, c, math.prod(space))))

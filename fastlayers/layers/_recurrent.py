@@ -13,6 +13,9 @@ from ..functional.recurrent import (
     LSTM,
     WEIGHTS,
     Kind,
+    axes_of_step,
+    axes_of_x,
+    cell_state_rule,
     check_mask,
     check_merge,
     describe_options,
@@ -26,9 +29,10 @@ from ..functional.recurrent import (
 )
 from ..graph.arrays import as_float32, empty, optional_float32
 from ..graph.symbol import symbolic
-from ..ir.checks import MOST_LAYERS, differ, integer, number, same_shape
+from ..ir.checks import MOST_LAYERS, integer, number
 from ..ir.graph import Shape
 from ..kernels import dispatch
+from ..rules.weights import features_rule, state_rule
 from ._base import Layer
 
 if TYPE_CHECKING:
@@ -201,14 +205,15 @@ class Sequences(Recurrent):
     def _check(self, x: Shape, before: Sequence[Any]) -> list[Any]:
         """Checks the input and the state, arrays or symbols, and returns the shapes of the state."""
         name = self._kind.name
-        if len(x) not in (2, 3) or differ(x[-1], self.input_size):
-            order = ("(n, t, {0})" if self.batch_first else "(t, n, {0})").format(self.input_size)
-            raise ShapeError(f"{name}: x has shape {x}: expected {order}, or (t, {self.input_size}) without a batch")
+        if len(x) not in (2, 3):
+            raise axes_of_x(name, x, self.batch_first)
+        if x[-1] != self.input_size:
+            features_rule(name, x[-1], self._shapes["weight_ih_l0"])
         batch = () if len(x) == 2 else (x[0] if self.batch_first else x[1],)
         shapes = [(self.num_layers * len(self._suffixes[0]), *batch, size) for size in self._sizes]
         for argument, value, shape in zip(self._kind.states, before, shapes, strict=True):
-            if value is not None and value.shape != shape:  # symbols may still fit
-                same_shape(name, argument, value.shape, shape, f"(layers x directions, n, size of the state) for x {x}")
+            if value is not None:
+                state_rule(name, argument, value.shape, shape, x)
         return shapes
 
     def _record(self, x: Any, before: Sequence[Any], lengths: Any, mask: Any) -> tuple[Any, Any]:
@@ -278,14 +283,14 @@ class Cell(Recurrent):
         kernel, packed = self._packed()
         x = as_float32(x, name, "x")
         before = tuple([None if s is None else as_float32(s, name, n) for s, n in zip(before, self._kind.states, strict=True)])
-        if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
-            raise ShapeError(
-                f"{name}: x has shape {x.shape}: expected (n, {self.input_size}), or ({self.input_size},) without a batch"
-            )
+        if x.ndim not in (1, 2):
+            raise axes_of_step(name, x.shape)
+        if x.shape[-1] != self.input_size:
+            features_rule(name, x.shape[-1], self._shapes["weight_ih"])
         wanted = (*x.shape[:-1], self.hidden_size)
         for argument, value in zip(self._kind.states, before, strict=True):
             if value is not None and value.shape != wanted:
-                raise ShapeError(f"{name}: {argument} has shape {value.shape}: expected {wanted} for x {x.shape}")
+                cell_state_rule(name, argument, value.shape, wanted, x.shape)
         return self._joined(run_cell(kernel, x, packed, self._sizes, before))
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:

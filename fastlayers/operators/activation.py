@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.checks import differ
 from ..kernels import table
 from ..kernels.table import UNARY, Activation
+from ..rules.weights import slopes_rule
 from ._base import BOOL, FLOAT32, Spec, View, register
 from ._traits import EACH, function
 from .calls import activation, arithmetic, has, in_place, integer, number, unary
 from .calls import function as mapped
-from .shapes import broadcast, like, need_kind, need_number, same_dtype
+from .shapes import like, need_kind, need_number, same_dtype
 
 __all__: list[str] = []
 
@@ -276,16 +278,13 @@ def _prelu_infer(n: View) -> list[Spec]:
     need_kind(n, ANY)
     same_dtype(n)
     x, slope = n.shape(0), n.shape(1)
-    whole = broadcast(n, [x, slope])
-    if (
-        x is not None
-        and whole is not None
-        and (
-            len(whole) != len(x)
-            or any(isinstance(w, int) and isinstance(s, int) and w != s for w, s in zip(whole, x, strict=True))
-        )
-    ):
-        raise n.fail(f"the slope of shape {slope} does not broadcast to the shape of x, {x}")
+    if x is None or slope is None:
+        return [n.spec(0)]
+    many, lead = [i for i, size in enumerate(slope) if size != 1], len(x) - len(slope)
+    if lead >= 0 and len(many) == 1:  # as functions have them, one a channel
+        slopes_rule(n.where, x, slope[many[0]], x[lead + many[0]])
+    elif lead < 0 or any(differ(slope[i], x[lead + i]) for i in many):
+        raise n.fail(f"weight has shape {slope}, x {x}: expected one that broadcasts to x")
     return [n.spec(0)]
 
 

@@ -5,7 +5,6 @@ be that of a function, which packs its weights for each call."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,8 +13,8 @@ import numpy as np
 
 from .._windows import halves
 from ..kernels.conv_choice import kernel_for
-from ..kernels.dilated_phases import Phases as Dilated
-from ..kernels.dilated_phases import as_last, dilated_phases
+from ..kernels.dilated_phases import as_last, dilated_phases, run_dilated
+from ..kernels.machine import Machine
 from ..kernels.table import BINARY, PAD_MODES, Activation
 from ..rules.windows import bias_rule, channels_rule, kernel_rule, letter, transposed_channels_rule, transposed_size
 from ._base import FLOAT32, Spec, View, register
@@ -109,7 +108,10 @@ def _call(
         once = n.get("packs", False)
         found = dilated_phases(*shapes, groups, stride, dilation, pads, mode, 2 - x_last - out_last, once)
         if found is not None:
-            _dilated(b, found, weight, bias, groups, x, out, x_last, out_last, act)
+            packed = b.pack("winograd_pack", lambda: (weight, bias, found.tile, groups), found.tile)
+            machine = Machine(b.call, lambda ref, shape: ref.view(shape), b.temp)
+            part = lambda ref, shape, start: ref.view(shape, start)  # noqa: E731
+            run_dilated(machine, part, found, packed, x, out, x_last, out_last, act)
             return
     if name == "depthwise":
         packed = b.pack("depthwise_pack", lambda: (weight, bias, stride, dilation, channels))
@@ -120,31 +122,6 @@ def _call(
     else:
         packed = b.pack("conv_pack", lambda: (weight, bias, stride, dilation, groups))
         b.call("conv", x, packed, out, pads, mode, x_last, out_last, residual, act)
-
-
-def _dilated(
-    b: Builder, found: Dilated, weight: np.ndarray, bias: np.ndarray | None, groups: int, x: Ref, out: Ref,
-    x_last: bool, out_last: bool, act: Activation,
-) -> None:  # fmt: skip
-    """The phases of a dilated convolution: their inputs, Winograd's algorithm over all of one size, and their results' places."""
-    packed = b.pack("winograd_pack", lambda: (weight, bias, found.tile, groups), found.tile)
-    source, result = x, out
-    if not x_last:
-        n, c, *space = x.shape
-        source = b.temp((n, math.prod(space), c))
-        b.call("transpose", x.view((n, c, math.prod(space))), source)
-    if not out_last:
-        n, c, *space = out.shape
-        result = b.temp((n, math.prod(space), c))
-    inputs, results = b.temp((found.x_size,)), b.temp((found.out_size,))
-    for part in found.parts:
-        b.call("copy", source, inputs, *part.into, 4)
-        made = inputs.view(part.x_shape, part.x_start), results.view(part.out_shape, part.out_start)
-        b.call("winograd", made[0], packed, made[1], part.pads, True, True, None, act)
-        b.call("copy", results, result, *part.back, 4)
-    if not out_last:
-        n, c, *space = out.shape
-        b.call("transpose", result, out.view((n, c, math.prod(space))))
 
 
 def conv_run(

@@ -11,6 +11,7 @@ import numpy as np
 from .._tuples import NamedTuple
 from ..ir.graph import Dim, Shape
 from ..kernels.table import KINDS, SCATTER
+from ..rules.shapes import index_error
 from ._base import INT64, Spec, View, register, unknown
 from ._traits import MOVES, Traits
 from .calls import MOST_AXES, has, indexable, merged, move, strides_of
@@ -23,11 +24,12 @@ __all__: list[str] = []
 Arrays = tuple[np.ndarray, ...]
 
 
-def _positions(n: View, indices: np.ndarray, size: int) -> np.ndarray:
-    """Indices counted from the front, all of them in range."""
+def _positions(n: View, indices: np.ndarray, shape: Shape, axis: int) -> np.ndarray:
+    """Indices of an axis, whose size is known, counted from the front; all of them in range."""
+    size: Any = shape[axis]
     if indices.size and (indices.min() < -size or indices.max() >= size):
         wrong = indices[(indices < -size) | (indices >= size)][0]
-        raise n.fail(f"index {wrong} is out of range: expected {-size} to {size - 1}")
+        raise index_error(n.where, wrong, shape, axis)
     return np.where(indices < 0, indices + indices.dtype.type(size), indices) if indices.dtype.kind == "i" else indices
 
 
@@ -40,15 +42,15 @@ def _gather_infer(n: View) -> list[Spec]:
     if x is None or indices is None:
         return [Spec(None, dtype)]
     axis = axis_of(n, n.get("axis", 0), len(x))
-    value, size = n.value(1), x[axis]
-    if value is not None and isinstance(size, int):
-        _positions(n, value, size)
+    value = n.value(1)
+    if value is not None and isinstance(x[axis], int):
+        _positions(n, value, x, axis)
     return [Spec((*x[:axis], *indices, *x[axis + 1 :]), dtype)]
 
 
 def _gather_run(n: View, x: np.ndarray, indices: np.ndarray) -> Arrays:
     axis = axis_of(n, n.get("axis", 0), x.ndim)
-    return (np.take(x, _positions(n, indices, x.shape[axis]), axis=axis),)
+    return (np.take(x, _positions(n, indices, x.shape, axis), axis=axis),)
 
 
 def _gather_lower(n: View, b: Any) -> Any:
@@ -59,7 +61,7 @@ def _gather_lower(n: View, b: Any) -> Any:
     axis = axis_of(n, n.get("axis", 0), len(shape))
     strides = strides_of(shape)
     if indices is not None:
-        found = _positions(n, indices, shape[axis]).reshape(-1).astype(np.int64)
+        found = _positions(n, indices, shape, axis).reshape(-1).astype(np.int64)
         steps = np.diff(found)
         if len(found) and (steps == steps[:1]).all():
             step = int(steps[0]) if len(steps) else 1
@@ -101,7 +103,7 @@ def _along(n: View, x: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, ...
     """Where GatherElements and ScatterElements look: an array of positions for each axis."""
     axis = _axis_along(n, x.shape, indices.shape)
     grid: list[np.ndarray] = list(np.ogrid[tuple(slice(s) for s in indices.shape)])
-    grid[axis] = _positions(n, indices, x.shape[axis])
+    grid[axis] = _positions(n, indices, x.shape, axis)
     return tuple(grid)
 
 
@@ -187,7 +189,7 @@ def _nd_index(n: View, data: np.ndarray, indices: np.ndarray, batch: int = 0) ->
     if data.shape[:batch] != indices.shape[:batch]:
         raise n.fail(f"x has shape {data.shape}, indices {indices.shape}: expected the same {batch} batch axes")
     grid = [np.arange(s).reshape((-1,) + (1,) * (indices.ndim - 2 - k)) for k, s in enumerate(indices.shape[:batch])]
-    return (*grid, *(_positions(n, indices[..., k], data.shape[batch + k]) for k in range(last)))
+    return (*grid, *(_positions(n, indices[..., k], data.shape, batch + k) for k in range(last)))
 
 
 def _gather_nd_run(n: View, data: np.ndarray, indices: np.ndarray) -> Arrays:

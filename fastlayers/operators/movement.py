@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Dim, Shape
-from ..rules.shapes import concat_rule, permute_rule
+from ..rules.shapes import concat_rule, permute_rule, step_rule
 from ._base import Spec, View, register, unknown
 from ._traits import MOVES, Quantized, Traits, one_input, same_shape
 from .calls import copy, has, movable, move, strides_of
@@ -184,8 +184,7 @@ def slices(n: View, rank: int, bounds: Sequence[Sequence[int] | None]) -> list[t
         raise n.fail(
             f"starts {tuple(starts)}, ends {tuple(ends)}, axes {tuple(axes)}, steps {tuple(steps)}: expected equal lengths"
         )
-    if 0 in steps:
-        raise n.fail(f"steps are {tuple(steps)}: expected none to be 0")
+    step_rule(n.where, steps)
     return list(zip(axes_of(n, axes, rank), starts, ends, steps, strict=True))
 
 

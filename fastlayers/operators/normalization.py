@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..ir.checks import axis as checked_axis
+from ..ir.checks import differ
 from ..ir.graph import Shape
 from ..kernels.table import BINARY, KINDS, UNARY, Activation
-from ..rules.weights import groups_rule, vector_rule
+from ..rules.weights import groups_rule, normalized_rule, vector_rule
 from ._base import FLOAT32, INT64, Spec, View, register
 from ._layouts import windows
 from ._traits import Layout, Quantized, Scaling, Sides, Traits
@@ -29,11 +31,7 @@ def same_infer(n: View) -> list[Spec]:
 
 
 def _axis(n: View, default: int, rank: int) -> int:
-    axis = int(n.get("axis", default))
-    most = max(rank, 1)  # a scalar is taken as an array of one number
-    if not -most <= axis < most:
-        raise n.fail(f"axis is {axis}, x has {rank} axes: expected {-most} to {most - 1}")
-    return axis % most
+    return checked_axis(n.where, n.get("axis", default), rank, "axis")
 
 
 def mean_of(values: np.ndarray, axes: int | tuple[int, ...]) -> np.ndarray:
@@ -275,9 +273,23 @@ register(
 # ---- layer, root-mean-square, instance and group normalization ----------------------------------------------------------
 
 
+def _check_scales(n: View, x: Shape, axes: int) -> None:
+    """Scale and bias are as functions have them, of the sizes that are normalized together, or broadcast to x, as in files."""
+    for i, name in ((1, "weight"), (2, "bias")):
+        shape = n.shape(i) if n.has(i) else None
+        if shape is None:
+            continue
+        if len(shape) == axes and 1 not in shape:
+            normalized_rule(n.where, x, shape)
+        elif len(shape) > len(x) or any(a != 1 and differ(a, b) for a, b in zip(shape[::-1], x[::-1], strict=False)):
+            raise n.fail(f"{name} has shape {shape}, x {x}: expected one that broadcasts to x")
+
+
 def layer_norm_infer(n: View) -> list[Spec]:
     x = n.shape(0)
     specs = [n.spec(0)]
+    if x is not None:
+        _check_scales(n, x, len(x) - _axis(n, -1, len(x)))
     if len(n.node.outputs) > 1:
         kept: Shape | None = None
         if x is not None:

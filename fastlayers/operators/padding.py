@@ -1,4 +1,6 @@
-"""Pad: more elements around an array, or fewer."""
+"""Pad: more elements around an array, or fewer. Beyond ONNX's attributes there is `bounded`, of recorded functions: then no axis
+mirrors or repeats more than it has, as `functional.pad` has it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ MODES = {
 
 def _pads(n: View, rank: int, pads: Sequence[int], axes: Sequence[int] | None) -> list[tuple[int, int]]:
     """(before, after) of every axis."""
-    chosen = range(rank) if axes is None else [axis_of(n, a, rank, "an axis") for a in axes]
+    chosen = range(rank) if axes is None else [axis_of(n, a, rank) for a in axes]
     if len(pads) != 2 * len(chosen):
         raise n.fail(f"pads are {tuple(pads)}: expected {2 * len(chosen)}, the beginnings of all axes and then the ends")
     found = [(0, 0)] * rank
@@ -47,7 +49,7 @@ def _mode(n: View) -> str:
 
 
 def _pad_infer(n: View) -> list[Spec]:
-    _mode(n)
+    _mode(n)  # by ONNX's names, which are not those of functions
     need_number(n, 2)
     shape, pads, axes, dtype = n.shape(0), known(n, 1), known(n, 3), n.spec(0).dtype
     if shape is None:
@@ -55,7 +57,8 @@ def _pad_infer(n: View) -> list[Spec]:
     if pads is None or (n.has(3) and axes is None):
         return [unknown(len(shape), dtype)]
     pairs = enumerate(zip(shape, _pads(n, len(shape), pads, axes), strict=True))
-    return [Spec(tuple(padded_size(n.where, axis, size, *pair) for axis, (size, pair) in pairs), dtype)]
+    mode = MODES[_mode(n)][1] if n.get("bounded") else "constant"
+    return [Spec(tuple(padded_size(n.where, axis, size, *pair, mode) for axis, (size, pair) in pairs), dtype)]
 
 
 def _pad_run(n: View, x: np.ndarray, pads: np.ndarray, value: np.ndarray | None = None, axes: np.ndarray | None = None) -> Arrays:

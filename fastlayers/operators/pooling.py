@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..kernels.table import KINDS, REDUCE
+from ..rules.maps import resized_rule, space_rule
 from ._base import BOOL, FLOAT32, INT64, Spec, View, register
 from ._layouts import maps, windows
 from ._traits import Quantized, Traits
@@ -211,6 +212,7 @@ def global_infer(n: View) -> list[Spec]:
         return [Spec(None, n.spec(0).dtype)]
     if len(x) < 3:
         raise n.fail(f"x has shape {x}: expected (n, c, ...)")
+    space_rule(n.where, x, spatial(x, n.get("x_last", False)))
     # One pixel has the same memory in both layouts: the result has its channels first.
     return [Spec(arranged(x[0], x[-1 if n.get("x_last", False) else 1], (1,) * (len(x) - 2), False), n.spec(0).dtype)]
 
@@ -274,14 +276,12 @@ def adaptive_infer(n: View) -> list[Spec]:
     x, last = n.shape(0), n.get("x_last", False)
     if x is None:
         return [Spec((None,) * (len(n.get("sizes") or n.get("scales")) + 2), n.spec(0).dtype)]
-    if n.get("scales"):  # sizes times these, rounded down
-        from ..kernels.resize_tables import torch_size
-
-        sizes: Any = tuple(
-            torch_size(d, s) if isinstance(d, int) else None for d, s in zip(spatial(x, last), n.get("scales"), strict=True)
-        )
+    space = spatial(x, last)
+    if n.get("scales"):
+        sizes = resized_rule(n.where, x, space, None, n.get("scales"))
     else:
-        sizes = tuple(want or size for want, size in zip(n.get("sizes"), spatial(x, last), strict=True))
+        space_rule(n.where, x, space)
+        sizes = tuple(want or size for want, size in zip(n.get("sizes"), space, strict=True))
     return [Spec(arranged(x[0], x[-1 if last else 1], sizes, last), n.spec(0).dtype)]
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.machine import Machine
+from ..rules.positions import rotary_rule
 from ._base import INT64, Spec, View, register
 from ._traits import PLAIN
-from .attention.rules import Machine
-from .shapes import expect
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -29,29 +29,16 @@ def _heads(n: View, rank: int) -> int | None:
         if not isinstance(width, int) or not isinstance(half, int):
             return 1
         heads = width // max(2 * half, 1)
-    if rank != 3 or heads < 1:
-        raise n.fail(f"x has {rank} axes, num_heads is {heads}: expected (n, h, t, d), or (n, t, h d) with num_heads")
-    return heads
+    return heads if heads > 0 else None
 
 
 def _infer(n: View) -> list[Spec]:
-    x = n.shape(0)
-    if x is not None:
-        heads = _heads(n, len(x))
-        steps, width = x[2 if heads is None else 1], x[-1]
-        if heads is not None and isinstance(width, int):
-            if width % heads:
-                raise n.fail(f"x has shape {x}, num_heads is {heads}: expected a divisor of {width}")
-            width //= heads
-        cos = n.shape(1)
-        if cos is not None:
-            half = cos[-1] if cos else None
-            if isinstance(half, int) and isinstance(width, int) and 2 * half > width:
-                raise n.fail(f"the cosines have shape {cos}, heads {width} values: expected at most half as many")
-            lead = (None,) if n.has(3) else (None, steps) if len(cos) == 3 else (steps,)
-            expect(n, 1, *lead, half)
-            expect(n, 2, *cos)
-        expect(n, 3, x[0], steps)
+    x, cos, sin, ids = n.shape(0), n.shape(1), n.shape(2), n.shape(3) if n.has(3) else None
+    if x is not None and cos is not None and sin is not None and (ids is not None or not n.has(3)):
+        # Files leave it to the tables how many values are rotated; what is recorded says it.
+        turned = n.get("rotary_embedding_dim") or (2 * cos[-1] if cos and isinstance(cos[-1], int) else None)
+        whole = n.get("whole", False) or not isinstance(turned, int)
+        rotary_rule(n.where, x, cos, sin, ids, _heads(n, len(x)), None if whole else turned)
     return [n.spec(0)]
 
 

@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..ir.checks import same_shape
+from ..ir.graph import Shape
 from ..kernels.table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
-from ..rules.weights import gates_rule
+from ..rules.weights import gates_rule, state_rule, valid_rule
 from ._base import Spec, View, register
 from ._costs import recurrent
 from ._traits import Traits
@@ -65,26 +67,22 @@ def _infer(n: View) -> list[Spec]:
     outs, hidden, _ = gates_rule(n.where, gates, x[2], w[1:], r[1:], None if projection is None else projection[1:])
     batch_first = bool(n.get("layout", 0))
     batch, steps = (x[0], x[1]) if batch_first else (x[1], x[0])
-    expected: dict[int, Any] = {3: (d, None), 4: (batch, steps) if n.has(4) and n.spec(4).dtype == np.bool_ else (batch,)}
-    for i, want in expected.items():
+    valid = n.shape(4) if n.has(4) else None
+    masked = valid is not None and n.spec(4).dtype == np.bool_
+    valid_rule(n.where, None if masked else valid, valid if masked else None, (batch,), steps)
+    # By ONNX's own names: B are both biases next to each other, which functions have one by one.
+    size = hidden if isinstance(hidden, int) else None
+    wants: dict[int, tuple[str, Shape]] = {3: ("B", (d, None if size is None else 2 * gates * size))}
+    if n.op == "LSTM":
+        wants |= {7: ("P", (d, None if size is None else 3 * size)), 8: ("weight_hr", (d, outs, hidden))}
+    for i, (name, want) in wants.items():
         shape = n.shape(i) if n.has(i) else None
-        if shape is not None and (
-            len(shape) != len(want) or (isinstance(shape[0], int) and isinstance(want[0], int) and shape[0] != want[0])
-        ):
-            raise n.fail(f"input {i} has shape {shape}: expected {want}")
-    wants: dict[int, Any] = {}
-    if isinstance(hidden, int) and isinstance(outs, int):
-        wants = {3: (d, 2 * gates * hidden), 7: (d, 3 * hidden), 8: (d, outs, hidden)}
-    for i, want in wants.items():
-        shape = n.shape(i) if n.has(i) else None
-        if shape is not None and all(isinstance(v, int) for v in shape) and tuple(shape) != want:
-            raise n.fail(f"input {i} has shape {shape}: expected {want}")
+        if shape is not None:
+            same_shape(n.where, name, shape, want, "with an axis of directions first")
     apart = batch_first and not n.get("joined")
     states = [(batch, d, size) if apart else (d, batch, size) for size in (outs, hidden)]
-    for i, state in zip((5, 6) if n.op == "LSTM" else (5,), states, strict=False):
-        shape = n.shape(i) if n.has(i) else None
-        if shape is not None and all(isinstance(v, int) for v in (*shape, *state)) and tuple(shape) != state:
-            raise n.fail(f"input {i} has shape {shape}: expected {state}")
+    for i, name, state in zip((5, 6) if n.op == "LSTM" else (5,), ("h0", "c0"), states, strict=False):
+        state_rule(n.where, name, n.shape(i) if n.has(i) else None, state, x)
     if n.get("joined"):
         wide = d * outs if isinstance(outs, int) else None
         y: Any = (batch, steps, wide) if batch_first else (steps, batch, wide)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..kernels.reference.regions import roi_align, roi_pool
 from ..kernels.table import MOST_SAMPLES, REDUCE
+from ..rules.maps import boxes_rule, scale_rule
 from ._base import Spec, View, register
 from ._traits import PLAIN
 from .shapes import expect
@@ -22,9 +23,10 @@ __all__: list[str] = []
 
 def _infer(n: View, size: Sequence[int]) -> list[Spec]:
     x, boxes, last = n.shape(0), n.shape(1), n.get("x_last", False)
-    if (x is not None and len(x) != 4) or (boxes is not None and len(boxes) != 2) or len(size) != 2 or any(s < 1 for s in size):
-        raise n.fail(f"x has shape {x}, boxes {boxes}, bins are {tuple(size)}: expected 4 axes, 2 axes and two values")
-    expect(n, 1, None, 5 if n.op == "MaxRoiPool" else 4)
+    boxes_rule(n.where, x, boxes, n.op == "MaxRoiPool", last)
+    scale_rule(n.where, float(n.get("spatial_scale", 1.0)))
+    if len(size) != 2 or any(s < 1 for s in size):
+        raise n.fail(f"bins are {tuple(size)}: expected two values of at least 1")
     count, channels = None if boxes is None else boxes[0], None if x is None else x[3 if last else 1]
     return [Spec(arranged(count, channels, size, last), n.spec(0).dtype)]
 

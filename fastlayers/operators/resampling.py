@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ir.graph import Dim
+from ..ir.graph import Dim, Shape
 from ..kernels.reference.resize import along
-from ..kernels.resize_tables import COORDINATES, NEAREST, Axis, Table, onnx_taps, torch_size, torch_taps
+from ..kernels.resize_tables import COORDINATES, NEAREST, Axis, Table, onnx_taps, torch_taps
+from ..rules.maps import resized_rule
 from ._base import Spec, View, register, unknown
 from ._traits import Traits
 from .shapes import axes_of
@@ -166,19 +167,16 @@ register("Resize", resize_infer, resize_run, resize_lower, Traits(whole="resizes
 # ---- Interpolate ----------------------------------------------------------------------------------------------------------
 
 
-def _sizes(n: View, space: Sequence[Dim]) -> tuple[Dim, ...]:
-    """sizes, or scales, one per axis of space."""
-    if n.get("sizes") is not None:
-        return tuple(n.get("sizes"))
-    return tuple(torch_size(d, s) if isinstance(d, int) else None for d, s in zip(space, n.get("scales"), strict=True))
+def _sizes(n: View, x: Shape) -> tuple[Dim, ...]:
+    """Of the result's space, by `sizes` or `scales`, one per axis."""
+    return resized_rule(n.where, x, spatial(x, n.get("x_last", False)), n.get("sizes"), n.get("scales"))
 
 
 def interpolate_infer(n: View) -> list[Spec]:
     shape, last = n.shape(0), n.get("x_last", False)
     if shape is None:
         return [Spec(None, n.spec(0).dtype)]
-    sizes = _sizes(n, spatial(shape, last))
-    return [Spec(arranged(shape[0], shape[-1 if last else 1], sizes, last), n.spec(0).dtype)]
+    return [Spec(arranged(shape[0], shape[-1 if last else 1], _sizes(n, shape), last), n.spec(0).dtype)]
 
 
 def _interpolated(n: View, shape: Sequence[int]) -> Tables:
@@ -186,10 +184,8 @@ def _interpolated(n: View, shape: Sequence[int]) -> Tables:
     space: Any = spatial(tuple(shape), last)
     factors = n.get("factors") or (None,) * len(space)
     found: Tables = {}
-    for i, (size, out, factor) in enumerate(zip(space, _sizes(n, space), factors, strict=True), 1 if last else 2):
+    for i, (size, out, factor) in enumerate(zip(space, _sizes(n, tuple(shape)), factors, strict=True), 1 if last else 2):
         if size != out or factor not in (None, 1):
-            if not size and out:
-                raise n.fail(f"x has shape {tuple(shape)}: cannot make {out} of nothing along axis {i}")
             table = torch_taps(size, out, n.get("mode"), bool(n.get("align_corners")), factor)  # type: ignore[arg-type]
             found[i] = table, np.zeros(1, bool)
     return found

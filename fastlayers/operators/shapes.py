@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError
+from ..ir.checks import axis
 from ..ir.graph import Dim, Shape
 from ..rules.shapes import broadcast_rule
 from ._base import FLOAT32, Spec, View, ints
@@ -107,15 +108,15 @@ def rank_of(n: View, i: int) -> int | None:
 
 def axis_of(n: View, value: int, rank: int, name: str = "axis", limit: int | None = None) -> int:
     """An axis counted from the front. `limit`: the axis may also be just after the last, as in Flatten and OneHot."""
-    most = rank if limit is None else limit
-    if not -rank <= value < most:
-        raise n.fail(f"{name} is {value}, x has {rank} axes: expected {-rank} to {most - 1}")
-    return value % rank if value < 0 else value
+    after = 0 if limit is None else limit - rank
+    if not rank and not after:
+        raise n.fail("x has no axes: expected at least one")
+    return axis(n.where, value, rank, name, after)
 
 
 def axes_of(n: View, values: Sequence[int], rank: int) -> tuple[int, ...]:
     """Axes counted from the front, each once, in the order given."""
-    found = tuple(axis_of(n, v, rank, "an axis") for v in values)
+    found = tuple(axis_of(n, v, rank) for v in values)
     if len(set(found)) != len(found):
         raise n.fail(f"axes {tuple(values)} name one axis twice")
     return found

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import LimitError
+from ..ir.checks import differ
 from ..ir.graph import Dim
 from ..kernels.fft_tables import FFT, IFFT, IRFFT, REAL, REAL_INVERSE, RFFT, writes
 from ..kernels.reference.fft import overlap_add
+from ..rules.spectral import bins_rule, frames_rule, norm_rule, pairs_rule, points_rule, window_rule
 from ._base import Spec, View, register
 from ._traits import PLAIN, Traits
 from .activation import wide
 from .calls import copy, strides_of
 from .shapes import axis_of, dtype_of, expect, known, need_kind, scalar
-from .spectral_rules import NORMS, check_overlap, scale_of
+from .spectral_rules import check_overlap, scale_of
 
 if TYPE_CHECKING:
     from .builder import Builder, Ref
@@ -63,25 +65,22 @@ def _dft_infer(n: View) -> list[Spec]:
     axis = _one(n, 2) if n.has(2) else -2
     if x is None:
         return [Spec(None, dtype)]
+    if n.get("parts") == 2 or (half and inverse):
+        pairs_rule(n.where, x)
     if len(x) < 2 or (isinstance(x[-1], int) and x[-1] not in (1, 2)):
         raise n.fail(f"x has shape {x}: expected (…, size, …, 1 or 2)")
-    if isinstance(x[-1], int) and x[-1] != n.get("parts", x[-1]):
-        raise n.fail(f"x has shape {x}: expected complex numbers, (…, size, …, 2)")
-    if half and isinstance(x[-1], int) and x[-1] != (2 if inverse else 1):
-        raise n.fail(f"x has shape {x}: onesided takes {'complex' if inverse else 'real'} values")
+    if half and not inverse and differ(x[-1], 1):
+        raise n.fail(f"x has shape {x}: onesided takes real values")
     last = 1 if half and inverse else 2
     if axis is None:
         return [Spec((*(None,) * (len(x) - 1), last), dtype)]
     axis = _axis(n, axis, len(x))
-    if isinstance(x[axis], int) and x[axis] != n.get("bins", x[axis]):
-        raise n.fail(f"x has shape {x}: expected {n.get('bins')} frequencies on axis {axis}")
+    bins_rule(n.where, x[axis], n.get("bins"))
     if n.has(1):
         given = _one(n, 1)
         length: Dim = None if given is None else _length(n, given)
     else:
-        length = x[axis]
-        if half and inverse:
-            length = 2 * (length - 1) if isinstance(length, int) else None
+        length = points_rule(n.where, x[axis], axis, half and inverse)
     return [Spec((*x[:axis], _kept(n, length, half, inverse), *x[axis + 1 : -1], last), dtype)]
 
 
@@ -115,20 +114,15 @@ def _dft_run(n: View, x: np.ndarray, length: np.ndarray | None = None, axis: np.
 
 def _norm(n: View) -> Any:
     """What results are divided by; our own attribute, whose default is ONNX's rule."""
-    norm = n.get("norm", "backward")
-    if norm not in NORMS:
-        raise n.fail(f"norm is {norm!r}: expected one of {', '.join(NORMS)}")
-    return norm
+    return norm_rule(n.where, n.get("norm", "backward"))
 
 
 def _points(n: View, shape: tuple[int, ...], at: int, length: int | None) -> int:
     """How many points are transformed along an axis of x, which is cut or filled with zeros."""
-    count = shape[at] if length is None else _length(n, length)
-    if length is None and n.get("inverse", 0) and n.get("onesided", 0):
-        count = 2 * (count - 1)
-    if count < 1:
-        raise n.fail(f"x has shape {shape}: expected values along axis {at}")
-    return count
+    if length is not None:
+        return _length(n, length)
+    points: Any = points_rule(n.where, shape[at], at, bool(n.get("inverse", 0) and n.get("onesided", 0)))
+    return int(points)
 
 
 def _behind(b: Builder, x: Ref, at: int) -> Ref:
@@ -185,10 +179,8 @@ def _frame(n: View, x: Dim, step: int | None, window: Dim, length: int | None) -
         raise n.fail(f"frame_step is {step}: expected at least 1")
     if isinstance(size, int):
         _length(n, size, "frame_length")
-        if isinstance(window, int) and window != size:
-            raise n.fail(f"the window has {window} values, frame_length is {size}: expected the same")
-        if isinstance(x, int) and x < size:
-            raise n.fail(f"the signal has {x} values: expected at least {size}, the length of a frame")
+        window_rule(n.where, (window,), size, "frame_length")
+        frames_rule(n.where, x, size, size, "frame_length")
     frames = (x - size) // step + 1 if isinstance(x, int) and isinstance(size, int) and step is not None else None
     return frames, size
 

@@ -9,9 +9,8 @@ import numpy as np
 from ..errors import ShapeError
 from ..kernels.reference.fft import overlap_add
 
-__all__ = ["NORMS", "check_overlap", "scale_of"]
+__all__ = ["check_overlap", "scale_of"]
 
-NORMS = ("backward", "ortho", "forward")
 _LEAST = 1e-11  # torch's
 
 

@@ -9,7 +9,9 @@ from ..errors import ShapeError
 from ..ir.checks import differ
 from ..ir.graph import Dim, Shape
 
-__all__ = ["blocks_rule", "broadcast_rule", "concat_rule", "permute_rule", "reshape_rule", "squeeze_rule"]
+__all__ = [
+    "blocks_rule", "broadcast_rule", "concat_rule", "index_error", "permute_rule", "reshape_rule", "squeeze_rule", "step_rule",
+]  # fmt: skip
 
 
 def broadcast_rule(op: str, shapes: Sequence[Shape]) -> Shape:
@@ -69,6 +71,19 @@ def permute_rule(op: str, argument: str, x: Shape, order: Sequence[int] | None, 
         said = order if given is None else given
         raise ShapeError(f"{op}: {argument} is {said!r}, x has shape {x}: expected each of the {len(x)} axes once")
     return found
+
+
+def step_rule(op: str, steps: Sequence[int]) -> None:
+    """Raises unless every step of a slice leads somewhere."""
+    if 0 in steps:
+        raise ShapeError(f"{op}: step is 0: expected another number")
+
+
+def index_error(op: str, index: int, x: Shape, axis: int) -> ShapeError:
+    """The error for an index that an axis does not have, as kernels begin it; `x` has no axes, or a size there."""
+    size = x[axis] if x else 0
+    least, most = (-size, size - 1) if isinstance(size, int) else (None, None)
+    return ShapeError(f"{op}: index {index} is out of range: expected {least} to {most} along axis {axis} of x {x}")
 
 
 def squeeze_rule(op: str, x: Shape, axes: Sequence[int]) -> Shape:

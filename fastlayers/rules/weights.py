@@ -6,7 +6,10 @@ from ..errors import ShapeError
 from ..ir.checks import differ, same_shape
 from ..ir.graph import Dim, Shape
 
-__all__ = ["gates_rule", "groups_rule", "linear_rule", "table_rule", "tree_rule", "vector_rule"]
+__all__ = [
+    "features_rule", "gates_rule", "groups_rule", "linear_rule", "normalized_rule", "slopes_rule", "state_rule", "table_rule",
+    "tree_rule", "valid_rule", "vector_rule",
+]  # fmt: skip
 
 
 def linear_rule(op: str, x: Shape, weight: Shape, bias: Shape | None) -> Shape:
@@ -42,6 +45,22 @@ def vector_rule(op: str, argument: str, shape: Shape | None, count: Dim, of: str
         same_shape(op, argument, shape, (count,), f"one value per {of}")
 
 
+def slopes_rule(op: str, x: Shape, slopes: Dim, channels: Dim) -> None:
+    """Raises unless there is one slope, or one for each channel of x."""
+    if slopes != 1 and differ(slopes, channels):
+        raise ShapeError(f"{op}: weight has {slopes} slopes, x {x} has {channels} channels: expected (1,) or ({channels},)")
+
+
+def normalized_rule(op: str, x: Shape, sizes: Shape, weight: Shape | None = None, bias: Shape | None = None) -> None:
+    """Raises unless x ends in the sizes that are normalized together, and weight and bias, if they are given, have these."""
+    if len(x) < len(sizes) or any(map(differ, x[len(x) - len(sizes) :], sizes)):
+        raise ShapeError(f"{op}: x has shape {x}: expected (..., {', '.join(map(str, sizes))}), ending in normalized_shape")
+    if weight is not None:
+        same_shape(op, "weight", weight, sizes, "normalized_shape")
+    if bias is not None:
+        same_shape(op, "bias", bias, sizes, "normalized_shape")
+
+
 def groups_rule(op: str, x: Shape, channels: Dim, groups: int) -> None:
     """Raises unless channels can be cut into groups of as many."""
     if groups < 1 or (isinstance(channels, int) and channels % groups):
@@ -61,6 +80,26 @@ def gates_rule(op: str, gates: int, inputs: Dim, w_ih: Shape, w_hh: Shape, w_hr:
     count = gates * hidden if isinstance(hidden, int) else w_hh[0]
     same_shape(op, "weight_hh", w_hh, (count, outs), f"({rows}, {'h' if w_hr is None else 'q'})")
     same_shape(op, "weight_ih", w_ih, (count, w_ih[1]), f"({rows}, i), with {rows} as in weight_hh")
+    features_rule(op, inputs, w_ih)
+    return outs, hidden, count
+
+
+def features_rule(op: str, inputs: Dim, w_ih: Shape) -> None:
+    """Raises unless x has as many features as the weights of a recurrent layer, (gates h, i), take."""
     if differ(inputs, w_ih[1]):
         raise ShapeError(f"{op}: x has {inputs} features, weight_ih {w_ih} takes {w_ih[1]}: expected equal values")
-    return outs, hidden, count
+
+
+def state_rule(op: str, argument: str, state: Shape | None, want: Shape, x: Shape) -> None:
+    """Raises unless a state of a recurrent layer, if it is given, has the shape that follows from x."""
+    if state is not None and state != want:
+        axes = "(layers x directions, n, units)" if len(want) == 3 else "(layers x directions, units)"
+        same_shape(op, argument, state, want, f"{axes} for x {x}")
+
+
+def valid_rule(op: str, lengths: Shape | None, mask: Shape | None, batch: Shape, steps: Dim) -> None:
+    """Raises unless there is a length a sequence, or a mask of every step; `batch` is () where there is none."""
+    if lengths is not None:
+        same_shape(op, "lengths", lengths, batch, "one length a sequence")
+    if mask is not None:
+        same_shape(op, "mask", mask, (*batch, steps), "(n, t), or (t,) without a batch")

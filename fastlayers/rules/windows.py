@@ -128,8 +128,17 @@ def most_padding(size: int, mode: str) -> float:
     return {"reflect": max(size - 1, 0), "replicate": math.inf if size else 0, "circular": size}.get(mode, math.inf)
 
 
-def padded_size(op: str, axis: int, size: _Dim, before: int, after: int) -> _Dim:
-    """An axis with positions added to it, or cut off where there are fewer than 0."""
+def padded_size(op: str, axis: int, size: _Dim, before: int, after: int, mode: str = "constant") -> _Dim:
+    """An axis with positions added to it, or cut off where there are fewer than 0, of constants alone.
+
+    `mode`: what is added, of who takes no more of it than an axis has; files may mirror an axis several times over.
+    """
+    if mode not in ("constant", "zeros") and isinstance(size, int):
+        most = most_padding(size, mode)
+        if not 0 <= min(before, after) <= max(before, after) <= most:
+            raise ShapeError(
+                f"{op}: ({before}, {after}) along axis {axis} of size {size}: expected 0 to {most} with mode={mode!r}"
+            )
     if not isinstance(size, int):
         return size if before + after == 0 else None
     if size + min(before, 0) + min(after, 0) < 0:

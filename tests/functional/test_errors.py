@@ -257,7 +257,7 @@ CALLS: dict[str, tuple[Any, Call, type[Exception], str]] = {
         x2,
         lambda x: F.select(x, 1, 6),
         fl.ShapeError,
-        r"select: index is 6, x has shape \(2, 6\): expected -6 to 5 along dim=1",
+        r"select: index 6 is out of range: expected -6 to 5 along axis 1 of x \(2, 6\)",
     ),
 }
 

@@ -342,7 +342,7 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
      r"weight_peephole has shape \(8,\): expected \(12,\)"),
     (lambda: F.gru_cell(X, None, *W["GRU"]), fl.ShapeError, r"gru_cell: x has shape \(5, 2, 3\)"),
     (lambda: F.rnn_cell(X[0], X[0], *W["RNN"]), fl.ShapeError, r"rnn_cell: h0 has shape \(2, 3\): expected \(2, 4\)"),
-    (lambda: LAYER["GRU"](X[0, 0]), fl.ShapeError, r"gru: x has shape \(3,\): expected \(t, n, 3\)"),
+    (lambda: LAYER["GRU"](X[0, 0]), fl.ShapeError, r"gru: x has shape \(3,\): expected \(t, n, i\)"),
     (lambda: LAYER["GRU"](X, np.zeros((1, 3, 4))), fl.ShapeError, r"gru: h0 has shape \(1, 3, 4\): expected \(1, 2, 4\)"),
     (lambda: LAYER["RNN"](X, lengths=[7, 1]), fl.ShapeError, "rnn: lengths go from 1 to 7"),
     (lambda: LAYER["RNN"](X, mask=[[1] * 5] * 2), fl.DTypeError, "rnn: mask has dtype int64"),

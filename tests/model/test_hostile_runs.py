@@ -526,7 +526,7 @@ INTERNAL: list[tuple[Node, list[np.ndarray], str]] = [
     (Node("TimePool", ("x",), ("y",), {}), [_STEPS], "reduce is None"),
     (
         Node("Interpolate", ("x",), ("y",), {"sizes": (3, 9), "mode": "cubic", "align_corners": True}),
-        [_IMAGE[:, :, :0]], "cannot make 3 of nothing along axis 2",
+        [_IMAGE[:, :, :0]], "expected at least one number along each axis of space",
     ),
     (
         Node("AdditiveAttention", ("x", "x", "x", None, None, None, None, None), ("y",), {"need_scores": True}),
@@ -539,7 +539,7 @@ INTERNAL: list[tuple[Node, list[np.ndarray], str]] = [
     (
         Node("LSTM", ("x", "a", "b", None, None, None, None, "c"), ("y",), {}),
         [_STEPS, np.ones((1, 8, 4), np.float32), np.ones((1, 8, 2), np.float32), np.ones((1, 5), np.float32)],
-        "input 7 has shape (1, 5): expected (1, 6)",
+        "P has shape (1, 5): expected (1, 6)",
     ),
 ]  # fmt: skip
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...kernels.machine import Machine
 from .._base import INT64, Spec, View
-from .rules import Machine
 
 if TYPE_CHECKING:
     from ..builder import Builder

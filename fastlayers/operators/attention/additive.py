@@ -11,13 +11,12 @@ from ...errors import ShapeError
 from ...ir.checks import differ, integer, same_shape
 from ...ir.graph import Shape
 from ...kernels import dispatch
+from ...kernels.machine import ARRAYS, Machine
 from .._base import View, register
 from .._traits import Traits
 from ._layer import infer_as, lower_as, run_as
 from .rules import (
-    ARRAYS,
     IDENTITY,
-    Machine,
     Settings,
     additive_mask,
     check_lengths,

@@ -10,13 +10,12 @@ from ...errors import ShapeError
 from ...ir.checks import differ, integer, number
 from ...ir.graph import Dim, Shape
 from ...kernels import dispatch
+from ...kernels.machine import ARRAYS, Machine
 from .._base import register
 from .._costs import attention
 from .._traits import Traits
 from ._layer import infer_as, lower_as, run_as
 from .rules import (
-    ARRAYS,
-    Machine,
     Settings,
     additive_mask,
     attend,

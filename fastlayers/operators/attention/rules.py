@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,12 @@ from ..._tuples import NamedTuple
 from ...errors import DTypeError, ShapeError
 from ...ir.checks import differ, integer, number
 from ...ir.graph import Dim, Shape
-from ...kernels import dispatch
+from ...kernels.machine import Machine
 from ...kernels.table import REDUCE, Activation
 
 __all__ = [
-    "ARRAYS",
     "FAR",
     "IDENTITY",
-    "Machine",
     "Settings",
     "additive_mask",
     "attend",
@@ -47,20 +45,6 @@ class Settings(NamedTuple):
     k_transposed: bool = False
     heads_last: bool = False
 
-
-class Machine(NamedTuple):
-    """What calls kernels: at once, on arrays, or later, in a program. `view` gives the same memory another shape."""
-
-    call: Callable[..., Any]
-    view: Callable[[Any, tuple[int, ...]], Any]
-    temp: Callable[[tuple[int, ...]], Any]
-
-
-ARRAYS = Machine(
-    lambda kernel, *args: dispatch.kernel(kernel)(*args),
-    lambda x, shape: x.reshape(shape),
-    dispatch.empty,
-)
 
 # ---- arguments -----------------------------------------------------------------------------------------------------
 

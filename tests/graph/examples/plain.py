@@ -77,5 +77,7 @@ EXAMPLES: list[Example] = [
     E("slice", (5, 3), start=1, end=-1, step=2),
     E("slice", (5, 3), dim=1, step=-1),
     E("slice", (5, 3), start=7),
+    E("slice", (5, 3), start=-7, step=-1),  # before the first element: nothing, which ONNX has begin at it
+    E("slice", (5, 3), start=-3, end=-6, step=-2),
     E("select", (5, 3), dim=0, index=-5),
 ]

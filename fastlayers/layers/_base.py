@@ -111,7 +111,7 @@ class Layer(metaclass=Frozen):
 
     _shapes: Mapping[str, tuple[int, ...]]  # of the layer's own tensors, by name
     _weights: Weights
-    _fast: Any  # a call for plain arrays in which no Python happens, which returns None for others; None if there is none
+    _fast: Any  # a call for plain arrays in which hardly any Python happens, which returns None for others; None if there is none
     _snapshot: tuple[int, Any] | None
     _sealed: bool
     _bound: bool

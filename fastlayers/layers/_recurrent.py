@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -33,6 +33,7 @@ from ..ir.checks import MOST_LAYERS, integer, number
 from ..ir.graph import Shape
 from ..kernels import dispatch
 from ..rules.weights import features_rule, state_rule
+from ._again import Again, Calls
 from ._base import Layer
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Recurrent(Layer):
         wanted = {"bias_ih": bias, "bias_hh": bias, "weight_hr": self.proj_size > 0, "weight_peephole": peephole}
         return {name + suffix: tuple(sizes[axis] for axis in axes) for name, axes in WEIGHTS.items() if wanted.get(name, True)}
 
-    def _weights_of(self, tensors: dict[str, np.ndarray], suffixes: Sequence[str]) -> dict[str, np.ndarray | None]:
+    def _weights_of(self, tensors: Mapping[str, np.ndarray], suffixes: Sequence[str]) -> dict[str, np.ndarray | None]:
         """The weights of one layer by name, with an axis of directions; in the order of the pack kernel."""
         found = {name: [tensors[name + suffix] for suffix in suffixes if name + suffix in tensors] for name in self._kind.weights}
         return {name: np.stack(arrays) if arrays else None for name, arrays in found.items()}
@@ -130,6 +131,15 @@ _USUAL: dict[str, dict[str, Any]] = {
 }
 
 
+# What a layer returns of the arrays that its program gives, by whether its output is a pair, and its state.
+_SHAPED: dict[tuple[bool, bool], Callable[[tuple[np.ndarray, ...]], Any] | None] = {
+    (False, False): None,
+    (False, True): lambda found: (found[0], found[1:]),
+    (True, False): lambda found: (found[:2], found[2]),
+    (True, True): lambda found: (found[:2], found[2:]),
+}
+
+
 class Sequences(Recurrent):
     """A recurrent layer over a sequence, in several layers and directions."""
 
@@ -179,13 +189,16 @@ class Sequences(Recurrent):
             zeros where a sequence has no step; the state after the last step of each sequence, as it came in. Of Keras'
             ``return_sequences=False`` the result is ``h[-1]``, or the last two of h merged.
         """
+        if lengths is None and mask is None and (fast := self._fast) is not None and (found := fast(x, state)) is not None:
+            return found
         name, merge, last = self._kind.name, self.merge, self.num_layers - 1
-        before = self._states(name, state)
-        if symbolic(x, lengths, mask, *before):
-            return self._record(x, before, lengths, mask)
-        kernel, packed = self._packed()
+        given = self._states(name, state)
+        if symbolic(x, lengths, mask, *given):
+            return self._record(self._tensors(), x, given, lengths, mask)
+        kernel, packed, again = self._packed()
         y = as_float32(x, name, "x")
-        before = tuple(optional_float32(s, name, n) for s, n in zip(before, self._kind.states, strict=True))
+        plain = y is x and lengths is None and mask is None
+        before = tuple([optional_float32(s, name, n) for s, n in zip(given, self._kind.states, strict=True)])
         shapes = self._check(y.shape, before)
         valid = None
         if lengths is not None or mask is not None:
@@ -200,7 +213,20 @@ class Sequences(Recurrent):
             parts = [None if s is None else s[rows] for s in before], [s[rows] for s in after]
             run_sequence(kernel, y, weights, parts[0], valid, out, parts[1], self.batch_first, False)
             y = out if merge == "concat" or (merge is None and k < last) else merged(out, merge)
+        if plain and all(a is b for a, b in zip(given, before, strict=True)):
+            again.came(x, before, self._calls)
         return y, self._joined(after)
+
+    def _calls(self, tensors: Mapping[str, np.ndarray], axes: int) -> Calls:
+        """Calls with an x of so many axes, as `Again` makes programs of them."""
+        lead = ("t",) if axes == 2 else ("n", "t") if self.batch_first else ("t", "n")
+        rows, batch = self.num_layers * len(self._suffixes[0]), ("n",) * (axes - 2)
+
+        def record(x: Any, *states: Any) -> tuple[Any, ...]:
+            y, state = self._record(tensors, x, states or (None,) * len(self._sizes), None, None)
+            return (*(y if isinstance(y, tuple) else (y,)), *(state if isinstance(state, tuple) else (state,)))
+
+        return [(*lead, self.input_size), *[(rows, *batch, size) for size in self._sizes]], record
 
     def _check(self, x: Shape, before: Sequence[Any]) -> list[Any]:
         """Checks the input and the state, arrays or symbols, and returns the shapes of the state."""
@@ -216,9 +242,11 @@ class Sequences(Recurrent):
                 state_rule(name, argument, value.shape, shape, x)
         return shapes
 
-    def _record(self, x: Any, before: Sequence[Any], lengths: Any, mask: Any) -> tuple[Any, Any]:
+    def _record(
+        self, tensors: Mapping[str, np.ndarray], x: Any, before: Sequence[Any], lengths: Any, mask: Any
+    ) -> tuple[Any, Any]:
         """One operation a layer; the state is cut into the layers' parts and put together again."""
-        tensors, name = self._tensors(), self._kind.name
+        name = self._kind.name
         check_mask(name, mask)
         x, *before = (v if v is None or symbolic(v) else as_float32(v, name, "x or state") for v in (x, *before))
         self._check(x.shape, before)
@@ -244,7 +272,9 @@ class Sequences(Recurrent):
         packed = [
             pack(self._kind, list(self._weights_of(tensors, suffixes).values()), self._options) for suffixes in self._suffixes
         ]
-        return (dispatch.kernel(self._kind.name), packed), None
+        both, pair = self.merge is None, self._kind is LSTM
+        again = Again(tensors, self._kind.name.upper(), packed, _SHAPED[both, pair])
+        return (dispatch.kernel(self._kind.name), packed, again), again
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         self._no_extra()
@@ -274,15 +304,16 @@ class Cell(Recurrent):
         Returns:
             The state after the step.
         """
+        if (fast := self._fast) is not None and (found := fast(x, state)) is not None:
+            return found
         name = self._name
-        before = self._states(name, state)
-        if symbolic(x, *before):
-            tensors = self._tensors()
-            weights = {n: tensors.get(n) for n in self._kind.weights}
-            return type(self)._function(x, None if before[0] is None else self._joined(before), **weights, **self._attributes)
-        kernel, packed = self._packed()
-        x = as_float32(x, name, "x")
-        before = tuple([None if s is None else as_float32(s, name, n) for s, n in zip(before, self._kind.states, strict=True)])
+        given = self._states(name, state)
+        if symbolic(x, *given):
+            return self._record(self._tensors(), x, given)
+        kernel, packed, again = self._packed()
+        array = as_float32(x, name, "x")
+        plain, x = array is x, array
+        before = tuple([None if s is None else as_float32(s, name, n) for s, n in zip(given, self._kind.states, strict=True)])
         if x.ndim not in (1, 2):
             raise axes_of_step(name, x.shape)
         if x.shape[-1] != self.input_size:
@@ -291,11 +322,30 @@ class Cell(Recurrent):
         for argument, value in zip(self._kind.states, before, strict=True):
             if value is not None and value.shape != wanted:
                 cell_state_rule(name, argument, value.shape, wanted, x.shape)
-        return self._joined(run_cell(kernel, x, packed, self._sizes, before))
+        after = run_cell(kernel, x, packed, self._sizes, before)
+        if plain and all(a is b for a, b in zip(given, before, strict=True)):
+            again.came(x, before, self._calls)
+        return self._joined(after)
+
+    def _record(self, tensors: Mapping[str, np.ndarray], x: Any, before: Sequence[Any]) -> Any:
+        """The step on symbolic values."""
+        weights = {n: tensors.get(n) for n in self._kind.weights}
+        return type(self)._function(x, None if before[0] is None else self._joined(before), **weights, **self._attributes)
+
+    def _calls(self, tensors: Mapping[str, np.ndarray], axes: int) -> Calls:
+        """Calls with an x of so many axes, as `Again` makes programs of them."""
+        batch: Shape = ("n",) * (axes - 1)
+
+        def record(x: Any, *states: Any) -> tuple[Any, ...]:
+            made = self._record(tensors, x, states or (None,) * len(self._sizes))
+            return made if isinstance(made, tuple) else (made,)
+
+        return [(*batch, self.input_size), *[(*batch, size) for size in self._sizes]], record
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
         packed = pack(self._kind, list(self._weights_of(tensors, [""]).values()), self._options)
-        return (dispatch.kernel(self._kind.name), packed), None
+        again = Again(tensors, self._kind.name.upper(), [packed], None if self._kind is LSTM else lambda found: found[0])
+        return (dispatch.kernel(self._kind.name), packed, again), again
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         self._no_extra()

@@ -316,6 +316,10 @@ class Program:
                 self._packed[key] = found
             return found
 
+    def adopt(self, node: Node, kernel: str, packed: Any) -> None:
+        """Takes what a pack kernel has made of a node's weights already, so that it is not in memory twice."""
+        self._packed.setdefault((id(node), kernel, None), packed)
+
     def held(self) -> tuple[int, int]:
         """Bytes of packed weights, and of what is retained for sets of sizes, for `fastlayers.memory`."""
         packed = list(self._packed.values())

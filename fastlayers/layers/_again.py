@@ -1,0 +1,132 @@
+"""A recurrent layer that is called again with arrays of the same sizes runs a program: a small one spends as long on its
+arguments as on its steps. Calls whose sizes have not come before, and those with lengths or a mask, call kernels for themselves.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._locks import Lock
+from ..errors import Error
+from ..graph.eager import BEFORE, COLD, SEEN
+from ..graph.symbol import Input
+from ..ir.graph import Shape
+from ..kernels import dispatch
+
+if TYPE_CHECKING:
+    from ..program import Program
+
+__all__ = ["Again", "Calls"]
+
+# Shapes of x and of states with names for what calls differ in, and what records a call: the results of symbols for these.
+Calls = tuple[Sequence[Shape], Callable[..., tuple[Any, ...]]]
+
+_PROGRAM = "fastlayers.program"
+# Bytes of a layer's tensors from which its steps take so long that a program saves nothing worth a copy of them.
+LARGEST = 1 << 22
+
+
+class Again:
+    """The programs of one layer's weights under one variant. May be used from any number of threads at once.
+
+    Args:
+        tensors: the layer's, by name.
+        operator: which of the recorded ones is recurrent.
+        packed: what the pack kernel of this name made of the weights, one a node.
+        shaped: makes what the layer returns of the arrays that a program gives; None: it is their tuple.
+    """
+
+    __slots__ = (
+        "_count", "_generation", "_lock", "_operator", "_packed", "_pair", "_programs", "_runners", "_seen", "_shaped",
+        "_variant", "tensors",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        tensors: Mapping[str, np.ndarray],
+        operator: str,
+        packed: Sequence[Any],
+        shaped: Callable[[tuple[np.ndarray, ...]], Any] | None,
+    ) -> None:
+        self.tensors, self._operator, self._packed, self._shaped = tensors, operator, packed, shaped
+        self._variant, self._generation, self._pair = dispatch.variant(), dispatch.generation, operator == "LSTM"
+        self._lock = Lock()
+        # By how many arrays a call has, and how many axes the first of them: the program, or None where there is to be none.
+        self._programs: dict[tuple[int, int], Program | None] = {}
+        self._runners: dict[int, tuple[Any, ...]] = {}
+        self._seen: dict[Any, int] = {}
+        small = sum(array.nbytes for array in tensors.values()) <= LARGEST
+        self._count = 0 if small and self._variant.steps else -1  # of calls without a program; below 0: there is none
+
+    def __call__(self, x: Any, state: Any) -> Any:
+        """What the layer returns, for plain arrays of sizes that have come before; None for all others."""
+        if self._generation != dispatch.generation:
+            return None
+        if state is None:
+            arrays: tuple[Any, ...] = (x,)
+        elif not self._pair:
+            arrays = (x, state)
+        elif state.__class__ is tuple and len(state) == 2:
+            arrays = (x, *state)
+        else:
+            return None
+        for runner in self._runners.get(len(arrays), ()):
+            found = runner.call(arrays)
+            if found is not None:
+                return found if self._shaped is None else self._shaped(found)
+        return None
+
+    def came(
+        self,
+        x: np.ndarray,
+        before: Sequence[np.ndarray | None],
+        calls: Callable[[Mapping[str, np.ndarray], int], Calls],
+    ) -> None:
+        """Counts a call with contiguous float32 arrays; binds a program to their sizes if these have come often enough."""
+        if self._count < 0:
+            return
+        self._count += 1
+        states = [] if before[0] is None else before
+        key = (x.shape, *[state.shape for state in states])  # type: ignore[union-attr]
+        times = self._seen.get(key, 0) + 1
+        if times < BEFORE or (self._count < COLD and _PROGRAM not in sys.modules):
+            if len(self._seen) >= SEEN:
+                self._seen = {}
+            self._seen[key] = times
+            return
+        self._seen.pop(key, None)
+        kind = len(key), x.ndim
+        if kind not in self._programs:
+            self._made(kind, *calls(self.tensors, x.ndim))
+        program = self._programs[kind]
+        if program is not None:
+            try:
+                program.binding([x, *states])
+            except Error:  # a step would run in numpy, or there is no memory for it: the layer has just answered without
+                self._programs[kind] = None
+
+    def _made(self, kind: tuple[int, int], shapes: Sequence[Shape], record: Callable[..., tuple[Any, ...]]) -> None:
+        """Makes the program of one kind of calls, or finds that there is none."""
+        from ..graph.trace import trace
+        from ..passes import optimize
+        from ..program import Program
+
+        with self._lock:
+            if kind in self._programs:
+                return
+            program = None
+            with suppress(Error):  # of what cannot be recorded
+                inputs = [Input(f"x{i}", shape) for i, shape in enumerate(shapes[: kind[0]])]
+                made = Program(optimize(trace(record, *inputs)), self._variant, native=True)
+                nodes = [node for node in made.graph.nodes if node.op == self._operator]
+                for node, packed in zip(nodes, self._packed, strict=True) if len(nodes) == len(self._packed) else ():
+                    made.adopt(node, f"{self._operator.lower()}_pack", packed)
+                program = made
+            self._programs[kind] = program
+            if program is not None:
+                self._runners[kind[0]] = (*self._runners.get(kind[0], ()), program.runner)

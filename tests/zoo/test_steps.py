@@ -10,7 +10,7 @@ import pytest
 from .exporting import distance, runs_of
 from .steps import cut, steps_apart
 
-pytestmark = pytest.mark.onnxruntime
+pytestmark = [pytest.mark.onnx, pytest.mark.onnxruntime]
 
 
 def network(depth: int, wrong: float = 1.0, dynamic: bool = False) -> bytes:

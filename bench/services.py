@@ -120,7 +120,7 @@ def served(
         nonlocal differ
         mine, wrong, at = Watch(), 0, first
         barrier.wait()
-        while time.monotonic() < end[0]:
+        while not mine.samples or time.monotonic() < end[0]:
             at = (at + 1) % len(feeds)
             with mine:
                 got = call(feeds[at])

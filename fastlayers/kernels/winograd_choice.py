@@ -24,14 +24,15 @@ _NEAR, _FAR, _REACH = 0.03, 0.15, 2**18
 _PANEL = 16
 # Fewer channels than this leave the product's sums too short, and the direct convolution has a way of its own for them.
 _FEWEST = 8
-# What packing a weight takes more, for each of its positions, where it is packed for one call: 220 and 320 instructions for 16
-# and 36, counted, at about 7.5 a nanosecond.
-_PACK = 1.5
+# Where weights are packed for one call, what a call takes more, what packing a weight takes for each of its positions, and what
+# the direct convolution's packing takes for each of its taps, which is left out then (measured, 16 to 256 channels).
+_PACK_CALL, _PACK, _REORDER = 3000.0, 1.12, 0.4
 # A dilated convolution's phases: three calls of kernels for each part, and each number that is moved, and turned.
 _PART = 1000.0
 _MOVE, _TURN = 0.2, 0.15
 # Winograd must be expected to be faster by this factor: its weights take 1.8 or 4 times the memory, and its errors are greater.
-_GAIN = 1.15
+# Weights that are packed for one call are in memory no longer than that, and further calls with them gain more (eager-plans).
+_GAIN, _GAIN_ONCE = 1.15, 0.95
 
 
 def choose(
@@ -55,9 +56,9 @@ def choose(
     c, o = channels_in // max(groups, 1), channels_out // max(groups, 1)
     if c < _FEWEST or min(*out_shape_dhw, o) < 1:
         return 0
-    pairs = c * o if packs else 0
     times = {
-        tile: _GAIN * _winograd(out_shape_dhw, c, o, kernel, tile) + _PACK * math.prod(sides(kernel, tile)) * pairs
+        tile: (_GAIN_ONCE if packs else _GAIN) * _winograd(out_shape_dhw, c, o, kernel, tile)
+        + (_packing(kernel, tile, c * o) if packs else 0)
         for tile in tiles_of(kernel)
     }
     best = min(times, key=times.__getitem__, default=0)
@@ -88,11 +89,16 @@ def choose_phases(
     times = {
         tile: sum(_GAIN * _winograd(volume, c, o, kernel, tile) + _PART for volume in volumes)
         + _MOVE * values + _TURN * values * turned / 2
-        + (_PACK * math.prod(sides(kernel, tile)) * c * o if packs else 0)
+        + (_packing(kernel, tile, c * o) if packs else 0)
         for tile in tiles_of(kernel)
     }  # fmt: skip
     best = min(times, key=times.__getitem__)
     return best if times[best] < share * _direct(out_shape_dhw, c, o, math.prod(kernel)) else 0
+
+
+def _packing(kernel: tuple[int, ...], tile: int, pairs: int) -> float:
+    """What it takes more to pack weights between so many pairs of channels for tiles."""
+    return _PACK_CALL + pairs * (_PACK * math.prod(sides(kernel, tile)) - _REORDER * math.prod(kernel))
 
 
 def _direct(size: tuple[int, int, int], c: int, o: int, taps: int) -> float:

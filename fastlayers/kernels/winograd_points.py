@@ -6,6 +6,7 @@ product of its own. An axis evaluates polynomials at n - 1 points and infinity (
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -50,8 +51,9 @@ def check_tile(kernel: Sequence[int], tile: int) -> None:
         raise ShapeError(f"winograd_pack: tile is {tile}: expected one of {known} for the kernel {tuple(kernel)}")
 
 
+@functools.lru_cache  # a call with new weights asks for it each time: a tenth of what a small one takes
 def weights_axis(n: int, taps: int) -> np.ndarray:
-    """One axis of the transform of weights, (n, taps): powers of the points, divided as interpolation asks.
+    """One axis of the transform of weights, (n, taps), read-only: powers of the points, divided as interpolation asks.
 
     The row of a point p is multiplied by |p| on top, which the transform of the sums leaves out in turn.
     """
@@ -60,4 +62,6 @@ def weights_axis(n: int, taps: int) -> np.ndarray:
     for p in points:
         others = math.prod(p - q for q in points if q != p)  # and p - 0, of which |p| is left out
         rows.append(np.array([math.copysign(1, p) * p**k / others for k in range(taps)]))
-    return np.array([*rows, np.eye(1, taps, taps - 1)[0]])
+    axis = np.array([*rows, np.eye(1, taps, taps - 1)[0]])
+    axis.flags.writeable = False
+    return axis

@@ -119,6 +119,10 @@ def test_functions_count_the_packing() -> None:
     model = fl.compile(lambda x: fl.functional.conv2d(x, w, b, padding=1), x)
     assert model.kernel_names({"input_0": x}) == {"winograd"}
     np.testing.assert_array_equal(fl.functional.conv2d(x, w, b, padding=1), model(x))
+    x, w = random(1, 64, 400), random(64, 64, 5)
+    model = fl.compile(lambda x: fl.functional.conv1d(x, w, padding=2), x)
+    assert model.kernel_names({"input_0": x}) == {"winograd"}
+    np.testing.assert_array_equal(fl.functional.conv1d(x, w, padding=2), model(x))
 
 
 def test_a_forced_variant_runs_at_once() -> None:

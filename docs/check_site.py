@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class Page(HTMLParser):
-    """The places of a page, and what it links to."""
+    """The anchors of a page, and what it links to."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ __all__ = ["distinct"]
 
 
 def distinct(values: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The distinct values of a 1-D array in ascending order, and the index of the first of each; every NaN is one of its own."""
+    """The distinct values of a 1-D array in ascending order, and the index of the first of each; every NaN is separate."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     new = np.ones(len(ordered), bool)

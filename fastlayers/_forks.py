@@ -69,13 +69,13 @@ def _before_fork() -> None:
 
 
 def _take_all() -> bool:
-    """Takes every lock, or none: who waited for one with others in hand would hold up whoever has that one and wants these."""
+    """Takes every lock, or none: waiting for one with others in hand would block a thread that has it and wants these."""
     for lock in _waited_for:
         if not lock.acquire(blocking=False):
             _give_all()
             return False
         _here.releases.append(lock.release)
-    # While this thread holds the one lock of all imports, none begins; whoever is within one must have it to go on.
+    # While this thread holds the one lock of all imports, none begins; a thread within one must have it to go on.
     _imp.acquire_lock()
     _here.releases.append(_imp.release_lock)
     if _importing():

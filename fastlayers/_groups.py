@@ -64,7 +64,7 @@ def _read(path: Path) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """mountinfo writes blanks and backslashes as octal numbers."""
+    """mountinfo writes blanks and backslashes as octal escapes."""
     for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(code, character)
     return text

@@ -56,7 +56,7 @@ def exports(
         return value
 
     def names() -> list[str]:
-        private = {name for name in namespace if name.startswith("_")}  # what a module imports for itself is nobody's
+        private = {name for name in namespace if name.startswith("_")}  # what a module imports for itself is private
         return sorted({*private, *namespace.get("__all__", ()), *found, *public})
 
     return fetch, names
@@ -64,7 +64,7 @@ def exports(
 
 def functions_first(package: str, names: Iterable[str]) -> None:
     """Some functions of a package have the names of the modules that they are in. Importing such a module binds its name in the
-    package; this binds the function instead, whoever imports the module.
+    package; this binds the function instead, wherever the module is imported.
     """
     shadowing = frozenset(names)
 
@@ -78,7 +78,7 @@ def functions_first(package: str, names: Iterable[str]) -> None:
 
 
 class Registry(dict[str, V]):
-    """A dict some of whose entries are looked up when their names are first asked for; whoever asks for all gets all.
+    """A dict some of whose entries are looked up when their names are first asked for; asking for all gives all.
 
     Args:
         names: the names that may be looked up.

@@ -1,4 +1,4 @@
-"""The log "fastlayers". Importing `logging` takes milliseconds, and whoever wants to hear of something has imported it."""
+"""The log "fastlayers". Importing `logging` takes milliseconds, and code that wants its records has imported it."""
 
 from __future__ import annotations
 

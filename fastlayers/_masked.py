@@ -9,5 +9,5 @@ __all__ = ["is_masked"]
 
 
 def is_masked(value: Any) -> bool:
-    """Whether it is a masked array. Nobody has one before numpy.ma is there, whose import takes longer than a small model's."""
+    """Whether it is a masked array. None exists before numpy.ma is there, whose import takes longer than a small model's."""
     return isinstance(value, getattr(sys.modules.get("numpy.ma"), "MaskedArray", ()))

@@ -1,4 +1,4 @@
-"""Modules under the names that they had: whoever imports one, or unpickles what was defined in it, gets what is there now.
+"""Modules under the names that they had: importing one, or unpickling what was defined in it, gives what is there now.
 
 The finder is asked last, so what is there is found as fast as without it.
 """

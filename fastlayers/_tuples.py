@@ -44,7 +44,7 @@ else:
         made.__qualname__ = f"{name}.__new__"  # what a wrong call is told
         return made
 
-    # What the class has of its own, or has no use for.
+    # What the class defines itself, or has no use for.
     _NOT_TAKEN = frozenset({"__module__", "__classcell__", "__firstlineno__", "__static_attributes__"})
 
     class _Methods:

@@ -87,6 +87,6 @@ def ours(where: Callable[[], str]) -> Iterator[None]:
     except MemoryError as error:
         raise LimitError(f"{where()}: no memory for its result: {error}") from error
     except RecursionError as error:
-        raise LimitError(f"{where()}: is too deep for what is left of the stack") from error
+        raise LimitError(f"{where()}: is nested too deeply: the stack is exhausted") from error
     except _FOREIGN as error:
-        raise ShapeError(f"{where()}: its attributes and inputs do not fit together: {error}") from error
+        raise ShapeError(f"{where()}: inconsistent attributes or input shapes: {error}") from error

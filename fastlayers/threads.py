@@ -51,7 +51,7 @@ def get_num_threads() -> int:
 
 
 def refresh() -> None:
-    """Follows the machine, where nobody has set a number; for the compiled engine, about once a second."""
+    """Follows the machine, where no number was set; for the compiled engine, about once a second."""
     global _granted
     offer()
     if _count is None and _granted is not None:
@@ -96,7 +96,7 @@ def shared_limit() -> int:
 
 
 def _tell(count: int) -> None:
-    # Whoever loads the engine later hands it the number himself.
+    # If the engine is loaded later, its loader sets the number.
     engine: Any = sys.modules.get(_ENGINE)
     if engine is not None:
         engine.set_threads(count)

@@ -30,7 +30,7 @@ want = net.predict(x, verbose=0)
 for file in ("net.keras", "net.h5"):
     print(file, "worst error", abs(fl.load(folder / file)(x) - want).max())
 
-# Weights alone, of one layer, for a layer of ours: the list that get_weights() gives.
+# Weights alone, of one layer, for a fastlayers layer: the list that get_weights() gives.
 dense = fl.Linear(8 * 8 * 8, 5)
 dense.load_keras(net.layers[-1].get_weights())
 features = keras.Model(net.inputs, net.layers[-2].output).predict(x, verbose=0)

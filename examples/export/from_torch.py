@@ -24,7 +24,7 @@ folder = Path(tempfile.mkdtemp())
 torch.onnx.export(net, (x,), folder / "net.onnx", dynamo=True, dynamic_shapes=({0: "batch"},), external_data=False)
 torch.onnx.export(net, (x,), folder / "old.onnx", dynamo=False, input_names=["x"], dynamic_axes={"x": {0: "batch"}})
 
-# Weights alone, for layers of ours with the same names.
+# Weights alone, for fastlayers layers with the same names.
 torch.save(net.state_dict(), folder / "net.pt")
 
 want = net(x[:1]).detach().numpy()

@@ -35,9 +35,9 @@ _MODEL_COMMANDS = {
         "Runs a model for a while and prints percentiles of its time; or alternates with another model or engine. "
         "Exit code 1: it is slower than the other.",
     ),
-    "run": ("run a model once", "Runs a model on arrays of a file, or on seeded numbers, and says what comes out."),
+    "run": ("run a model once", "Runs a model on arrays of a file, or on seeded random values, and says what comes out."),
     "compare": (
-        "find where a model's numbers differ",
+        "find where a model's values differ",
         "Compares a model's outputs, and on request every value between, with stored arrays, ONNX Runtime, or its own plain "
         "form. Exit code 1: something differs.",
     ),
@@ -77,7 +77,7 @@ class _Help(argparse.HelpFormatter):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one subcommand and returns the process's exit code; an error of ours becomes one line on stderr."""
+    """Runs one subcommand and returns the process's exit code; a fastlayers error becomes one line on stderr."""
     try:
         arguments = _parser().parse_args(argv)
     except SystemExit as end:  # --help and --version end with 0, wrong arguments with 2

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=16000",
-        help="the number that an input gets in all its places (may be given again)",
+        help="the value that fills an input (may be given again)",
     )
     parser.add_argument("--threads", type=number(int, 1, 256), default=1, metavar="N", help="how many threads run it (1)")
     parser.add_argument(
@@ -89,7 +89,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--inputs",
         metavar="FILE",
-        help="an npz or safetensors file with an array for every input, or an npy file for the only one; else seeded numbers",
+        help="an npz or safetensors file with an array for every input, or an npy file for the only one; else seeded values",
     )
 
 
@@ -151,7 +151,7 @@ def feeds(model: Model, arguments: argparse.Namespace, out: TextIO | None = None
         if guess.only:  # whatever is wrong with the only ones, the command itself will say
             return _made(model, guess.shapes, values)
     raise ShapeError(
-        f"{first}; no sizes that were tried for what the file leaves open will do: give them, as in "
+        f"{first}; none of the sizes that were tried for the file's open dimensions works: give them, as in "
         f"{hint(model.inputs, sizes, None)}"
     )
 

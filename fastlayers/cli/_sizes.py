@@ -109,7 +109,7 @@ def candidates(inputs: Specs, sizes: Sizes) -> Iterator[Guess]:
 
 
 def _unknown(inputs: Specs, sizes: Sizes) -> list[Unknown]:
-    """The sizes that are open, those of batches apart."""
+    """The sizes that are open, except those of batches."""
     batches = {spec.shape[0] for spec in inputs if spec.shape is not None and len(spec.shape) > 1}
     found: dict[Unknown, None] = {}
     for spec in inputs:

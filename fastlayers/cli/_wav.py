@@ -88,7 +88,7 @@ def _chunks(name: str, body: memoryview, whole: bool) -> tuple[_Format, memoryvi
 def _data_size(name: str, layout: _Format, size: int, left: int, whole: bool) -> int:
     block = layout.channels * layout.bits // 8
     if size >= _STREAMED or (size == 0 and not whole):
-        return left // block * block  # whoever wrote to the pipe may have been stopped within a sample
+        return left // block * block  # the writer of the pipe may have been stopped within a sample
     if size > left:
         raise FormatError(f"wav: {name}: truncated: the data chunk claims {size} bytes, but {left} are left in the file")
     if size % block:

@@ -36,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "arrays",
         nargs="?",
         help="an npz or safetensors file with an array for every input, perhaps called in_NAME, and expected ones called "
-        "out_NAME; seeded numbers without it",
+        "out_NAME; seeded random values without it",
     )
     parser.add_argument(
         "--against",

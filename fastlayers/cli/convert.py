@@ -96,4 +96,4 @@ def _model(options: argparse.Namespace, target: Path) -> str:
     )
     if not worst <= 1e-4:
         raise FormatError(f"convert: {target} gives other values than its source, off by {worst:.2g}")
-    return f"{len(model.inputs)} inputs, {len(model.outputs)} outputs, run on seeded numbers, off by {worst:.2g}"
+    return f"{len(model.inputs)} inputs, {len(model.outputs)} outputs, run on seeded random values, off by {worst:.2g}"

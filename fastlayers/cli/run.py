@@ -27,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "inputs",
         nargs="?",
-        help="an npz or safetensors file with an array for every input, or an npy file for the only one; else seeded numbers",
+        help="an npz or safetensors file with an array for every input, or an npy file for the only one; else seeded values",
     )
     parser.add_argument("-o", "--output", metavar="OUT.npz", help="where results go; without it they are only described")
 

@@ -95,7 +95,7 @@ def widen_float8(exponent_bits: int, bias: int, special: str) -> Callable[[Array
 def float8_values(exponent_bits: int, bias: int, special: str) -> Array:
     """The float32 value of each of the 256 codes; all of them are exact in float32.
 
-    `special` says which codes are no numbers (OCP 8-bit floating point specification; FNUZ as in ONNX and torch):
+    `special` says which codes are infinite or NaN (OCP 8-bit floating point specification; FNUZ as in ONNX and torch):
     "ieee": the largest exponent means infinity (mantissa 0) or NaN (else), as in E5M2.
     "fn": no infinity; the codes 0x7f and 0xff alone are NaN, as in E4M3.
     "fnuz": no infinity and no negative zero; the code 0x80 alone is NaN.

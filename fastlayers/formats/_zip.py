@@ -273,7 +273,7 @@ def _widen(extra: bytes, values: tuple[int, int, int], where: str) -> tuple[int,
 
 
 def _fields(extra: bytes) -> Iterator[tuple[int, bytes]]:
-    """The extra fields that are whole, by their numbers."""
+    """The extra fields that are whole, by their ids."""
     position = 0
     while position + 4 <= len(extra):
         kind, length = struct.unpack_from("<HH", extra, position)

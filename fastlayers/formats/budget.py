@@ -66,7 +66,7 @@ def check_ratio(claimed: int, length: int, where: str, doing: str, instead: str,
 
 
 def check_text(size: int, stored: int, free: int, ratio: int, where: str) -> None:
-    """Raises LimitError if `stored` bytes claim to inflate to much more that is parsed: pickles or JSON, not numbers.
+    """Raises LimitError if `stored` bytes claim to inflate to much more that is parsed: pickles or JSON, not arrays.
 
     A byte of those takes many bytes of memory, and its time, so they are allowed less: `free` bytes, or `ratio` times.
     """

@@ -8,7 +8,7 @@ from .source import quote
 
 __all__ = ["named_for_another"]
 
-# Endings that other programs read as something else: a file of ours called so is refused by them, or taken for broken.
+# Endings that other programs read as something else: a saved model called so is refused by them, or taken for broken.
 _ENDINGS = {
     "ckpt": "PyTorch", "engine": "TensorRT", "gguf": "GGUF", "h5": "HDF5", "hdf5": "HDF5", "json": "JSON",
     "keras": "Keras", "mlmodel": "Core ML", "msgpack": "MessagePack", "npy": "NumPy", "npz": "NumPy", "onnx": "ONNX",

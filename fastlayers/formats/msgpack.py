@@ -77,7 +77,7 @@ def sniff(source: Source) -> bool:
 
 
 def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
-    """Every array of nested maps and lists, keys and numbers joined with "."; plain numbers, text and null are left out."""
+    """Every array of nested maps and lists, keys and indices joined with "."; scalars, text and null are left out."""
     reader = _Reader(source, budget)
     weights: dict[str, Array] = {}
     for name, array in reader.arrays(reader.whole()):
@@ -141,7 +141,7 @@ class _Reader:
         elif first < 0xC0:  # the length is in the first byte
             length = first & (0x1F if first >= 0xA0 else 0x0F)
         else:
-            self.fail(at - 1, f"byte 0x{first:02x} begins no value")
+            self.fail(at - 1, f"byte 0x{first:02x} does not start a value")
         if first >= 0xDE or 0x80 <= first <= 0x8F:
             return self.mapping(at, length, end, depth)
         if 0xDC <= first <= 0xDD or 0x90 <= first <= 0x9F:

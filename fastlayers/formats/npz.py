@@ -55,7 +55,7 @@ def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
 
 
 def _check_sizes(source: Source, budget: Budget) -> None:
-    """Holds what the members claim to inflate to against `max_bytes` and against the size of the file that claims it."""
+    """Compares what the members claim to inflate to with `max_bytes` and with the size of the file that claims it."""
     claimed = sum(member.size for member in source.archive().members)
     budget.check(claimed, source.where)
     check_ratio(claimed, len(source), source.where, "claim to inflate to", "save the arrays uncompressed (numpy.savez)")

@@ -175,7 +175,7 @@ def _check(graph: Graph, around: tuple[set[str], ...], where: str) -> None:
                 _check(value, scopes, where)
         twice = known.intersection(node.outputs) - {""}
         if twice:
-            raise FormatError(f"{where}: its graph writes {quote(min(twice))}, which is there already")
+            raise FormatError(f"{where}: its graph writes {quote(min(twice))} a second time")
         known.update(node.outputs)
     for output in graph.outputs:
         if not any(output.name in scope for scope in scopes):

@@ -91,7 +91,7 @@ def _split(source: Source, budget: Budget) -> tuple[bytes, memoryview]:
 
 
 def _parse(text: bytes, where: str) -> dict[str, Any]:
-    """The header as a dict: JSON as the format restricts it (no duplicate keys, and whole numbers from 0 up)."""
+    """The header as a dict: JSON as the format restricts it (no duplicate keys, and integers from 0 up)."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(items)
@@ -103,11 +103,11 @@ def _parse(text: bytes, where: str) -> dict[str, Any]:
 
     def number(digits: str) -> int:
         if len(digits) > _MAX_DIGITS or not digits.isdigit():
-            raise FormatError(f"{where}: the header has the number {quote(digits)}, expected whole numbers from 0 to 2**64 - 1")
+            raise FormatError(f"{where}: the header has the number {quote(digits)}, expected an integer from 0 to 2**64 - 1")
         return int(digits)
 
     if not text.startswith(b"{"):
-        raise FormatError(f"{where}: the header begins with {quote(text[:8])}, expected '{{'")
+        raise FormatError(f"{where}: the header starts with {quote(text[:8])}, expected '{{'")
     try:
         header = json.loads(
             text.decode("utf-8"), object_pairs_hook=pairs, parse_int=number, parse_float=number, parse_constant=number
@@ -180,7 +180,7 @@ def _check_layout(entries: list[_Entry], length: int, where: str) -> None:
 
 
 def _is_sizes(value: Any) -> bool:
-    """A list of whole numbers; True and False are none."""
+    """A list of integers; True and False are none."""
     return isinstance(value, list) and all(type(n) is int for n in value)
 
 

@@ -34,7 +34,7 @@ def load_weights(
     never through a link.
 
     Of a torch file (torch.save's, old and new, or TorchScript's, whose code is not looked at) come the tensors of nested dicts
-    and lists, keys and numbers joined with "."; of a module that was saved whole, what its state_dict has. A bare tensor is
+    and lists, keys and indices joined with "."; of a module that was saved whole, what its state_dict has. A bare tensor is
     called "tensor". A file that calls anything but what makes tensors and plain values is refused: save the state_dict alone.
 
     Of an HDF5 file (.h5, .weights.h5) come its datasets by their paths, of a .keras archive those of the weights in it; soft and

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, whoever else writes to the same path, and whatever ends the process."""
+"""Files that appear whole or not at all, even if others write to the same path, and whatever ends the process."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def prelu(x: Tensor, weight: Tensor, axis: int = 1) -> np.ndarray:
         float32, the shape of x.
 
     Raises:
-        ShapeError: there is no such axis, or there are neither one slope nor as many as channels.
+        ShapeError: there is no such axis, or there are neither one slope nor one per channel.
         DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl

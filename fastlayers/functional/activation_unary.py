@@ -28,7 +28,7 @@ def run_unary(op_name: str, x: Any, activation: Activation) -> np.ndarray:
 
 
 def numbers_rule(op_name: str) -> Callable[..., Shape]:
-    """The shape rule of an elementwise function: the shape of x; its parameters must be numbers."""
+    """The shape rule of an elementwise function: the shape of x; its parameters must be scalars."""
 
     def rule(x: Shape, **parameters: Any) -> Shape:
         for name, value in parameters.items():

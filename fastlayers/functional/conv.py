@@ -162,7 +162,7 @@ def conv1d(
             before as the kernel reaches back, or ``"same"`` for ``ceil(size / stride)``
             outputs by TensorFlow's rule: what is odd goes after.
         dilation: the distance between the taps of the kernel; an int, or a sequence of one.
-        groups: number of groups of channels, each with separate weights; as many as there are channels: depthwise.
+        groups: number of groups of channels, each with separate weights; equal to the number of channels: depthwise.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
         layout: channels first, ``"nchw"`` or ``"ncl"``, or last, ``"nhwc"`` or ``"nlc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
@@ -210,7 +210,7 @@ def conv2d(
         padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after.
         dilation: the distance between the taps of the kernel; an int, or one per axis.
-        groups: number of groups of channels, each with separate weights; as many as there are channels: depthwise.
+        groups: number of groups of channels, each with separate weights; equal to the number of channels: depthwise.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
@@ -262,7 +262,7 @@ def conv3d(
         padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
             stride)`` outputs by TensorFlow's rule: what is odd goes after.
         dilation: the distance between the taps of the kernel; an int, or one per axis.
-        groups: number of groups of channels, each with separate weights; as many as there are channels: depthwise.
+        groups: number of groups of channels, each with separate weights; equal to the number of channels: depthwise.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
         layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.

@@ -130,7 +130,7 @@ def _record(name: str, axes: int, x: Any, weight: Any, bias: Any, activation: An
 
 
 def _kernel(sizes: Shape, place: Transposed) -> list[int]:
-    """Sizes of the kernel; where they are not known, numbers for a padding do without."""
+    """Sizes of the kernel; where they are not known, any sizes, since a padding given as integers needs none."""
     if isinstance(place.padding, str) and not all(isinstance(k, int) for k in sizes):
         raise UnsupportedError(
             f"compile: {place.op} with padding={place.padding!r}: expected weights whose kernel's size is known"
@@ -173,7 +173,7 @@ def conv_transpose1d(
             as Keras does.
         output_padding: how much longer the result is at its end, less than stride or dilation; an int, or one per axis. None is
             0, or, if padding is a name, as above; with an int, ``"same"`` means ``(size - 1) * stride + k % 2 + output_padding``.
-        groups: number of groups of channels, each with separate weights; as many as there are channels: depthwise.
+        groups: number of groups of channels, each with separate weights; equal to the number of channels: depthwise.
         dilation: the distance between the taps of the kernel; an int, or a sequence of one.
         layout: channels first, ``"nchw"`` or ``"ncl"``, or last, ``"nhwc"`` or ``"nlc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
@@ -231,7 +231,7 @@ def conv_transpose2d(
             as Keras does.
         output_padding: how much longer the result is at its end, less than stride or dilation; an int, or one per axis. None is
             0, or, if padding is a name, as above; with an int, ``"same"`` means ``(size - 1) * stride + k % 2 + output_padding``.
-        groups: number of groups of channels, each with separate weights; as many as there are channels: depthwise.
+        groups: number of groups of channels, each with separate weights; equal to the number of channels: depthwise.
         dilation: the distance between the taps of the kernel; an int, or one per axis.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
@@ -290,7 +290,7 @@ def conv_transpose3d(
             as Keras does.
         output_padding: how much longer the result is at its end, less than stride or dilation; an int, or one per axis. None is
             0, or, if padding is a name, as above; with an int, ``"same"`` means ``(size - 1) * stride + k % 2 + output_padding``.
-        groups: number of groups of channels, each with separate weights; as many as there are channels: depthwise.
+        groups: number of groups of channels, each with separate weights; equal to the number of channels: depthwise.
         dilation: the distance between the taps of the kernel; an int, or one per axis.
         layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.

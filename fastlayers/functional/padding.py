@@ -81,7 +81,7 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
 
     Args:
         x: any shape, any real dtype.
-        pad: numbers of new entries ``(last axis before, last axis after, the axis before it: before, after, ...)``, as in torch;
+        pad: counts of new entries ``(last axis before, last axis after, the axis before it: before, after, ...)``, as in torch;
             negative ones cut (constant mode alone).
         mode: ``"constant"`` (or ``"zeros"``), ``"reflect"`` (mirrored at the edge, which is not repeated), ``"replicate"`` (the
             edge repeated) or ``"circular"`` (from the other end).
@@ -141,7 +141,7 @@ def _plan(shape: tuple[int, ...], pad: tuple[int, ...], mode: str) -> tuple[tupl
 
 
 def _three(x: tuple[int, ...], pairs: list[tuple[int, int]], todo: list[int]) -> tuple[_Step, list[int]]:
-    """Pads the first axes of `todo`, as many as one call can, and returns the others. Neighbours without pads are merged."""
+    """Pads the first axes of `todo` that one call can, and returns the others. Neighbours without pads are merged."""
     first = end = todo[0]
     sizes: list[int] = []
     pads: list[tuple[int, int]] = []

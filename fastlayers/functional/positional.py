@@ -73,7 +73,7 @@ def rotary_embedding(
             2)``.
         sin: sines, likewise.
         position_ids: ``(n, t)``: the row of `cos` and `sin` for each position; None where they have one row for each.
-        interleaved: whether pairs are numbers (0, 1), (2, 3), ... of a head instead of (0, r / 2), (1, r / 2 + 1), ...
+        interleaved: whether pairs are values (0, 1), (2, 3), ... of a head instead of (0, r / 2), (1, r / 2 + 1), ...
         num_heads: heads that are next to each other, or None.
         rotary_dim: r, how many values of a head are rotated; the rest stays. None is all.
 

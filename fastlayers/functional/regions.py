@@ -34,7 +34,7 @@ def _shape(name: str, x: Shape, boxes: Shape, output_size: Any, spatial_scale: A
 
 
 def samples_of(name: str, sampling_ratio: Any) -> int:
-    """How many samples a bin has along each axis; 0 or less: as many as it has pixels."""
+    """How many samples a bin has along each axis; 0 or less: one per pixel."""
     return integer(name, "sampling_ratio", sampling_ratio, None, MOST_SAMPLES)
 
 
@@ -44,7 +44,7 @@ def _images(name: str, x: np.ndarray, boxes: np.ndarray) -> np.ndarray:
         raise ShapeError(f"{name}: boxes has values that are not finite")
     images = boxes[:, 0]
     if not np.all((images >= 0) & (images < len(x)) & (images == np.floor(images))):
-        raise ShapeError(f"{name}: boxes name images {images.min()} to {images.max()}: expected whole numbers below {len(x)}")
+        raise ShapeError(f"{name}: boxes name images {images.min()} to {images.max()}: expected integers below {len(x)}")
     return np.ascontiguousarray(images.astype(np.int64))
 
 
@@ -140,7 +140,7 @@ def roi_align(
         boxes: ``(k, 5)``, each ``(image, x1, y1, x2, y2)``.
         output_size: bins along h and w; an int, or one per axis.
         spatial_scale: what coordinates of boxes are multiplied by.
-        sampling_ratio: samples along each axis of a bin, at most 128; 0 or less: as many as it has pixels, rounded up.
+        sampling_ratio: samples along each axis of a bin, at most 128; 0 or less: one per pixel, rounded up.
         aligned: whether coordinates are those of areas, half a pixel less (ONNX: ``half_pixel``); else boxes are at least one
             pixel long (``output_half_pixel``).
         mode: ``"avg"``, or ``"max"``, the largest of the samples' four neighbours times their weights, as in ONNX.

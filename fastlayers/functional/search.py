@@ -104,7 +104,7 @@ def beam_search(
 ) -> SearchResult:
     """Decodes the likeliest sequences by beams: ``score = sum(log p(token | tokens so far)) / length ** length_penalty``.
 
-    At each step all continuations of the beams that have not ended are looked at. Those that end are kept apart, the best `beams`
+    At each step all continuations of the beams that have not ended are looked at. Those that end are set aside, the best `beams`
     of them; the likeliest `beams` of the others go on, unless none of them can become better than what is kept. Of equal ones the
     earlier beam, then the smaller token comes first, so that the same input always gives the same result. The search itself
     cannot be recorded: compile the step, and search over the program.
@@ -180,7 +180,7 @@ def beam_search(
 
 
 def _can_improve(live: np.ndarray, kept: np.ndarray, shortest: int, longest: int, power: float) -> np.ndarray:
-    """Which sequences have a beam that may yet be kept: log-probabilities only fall, and are divided by a length in between."""
+    """Which sequences have a beam that may be selected: log-probabilities only fall, and are divided by a length in between."""
     best = live.max(axis=1)
     reachable = np.maximum(best / float(shortest) ** power, best / float(longest) ** power)
     result: np.ndarray = (best > -np.inf) & (reachable > kept.min(axis=1))

@@ -47,7 +47,7 @@ _WAYS = {
 
 
 def transform_points(name: str, shape: Shape, n: Any, at: int) -> Dim:
-    """How many points a transform along axis `at` of numbers has."""
+    """How many points a transform along axis `at` of values has."""
     if n is not None:
         return integer(name, "n", n, 1, MOST_SIZE)
     points = points_rule(name, shape[at], at, name == "irfft")
@@ -172,7 +172,7 @@ def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
 
 @op("rfft", "x", lambda x, n, dim, norm: _rule("rfft", x, n, dim, norm), partial(_record, "rfft"), _normal)
 def rfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> np.ndarray:
-    """Fourier transform of reals: the first ``n // 2 + 1`` numbers of `fft`, which the others mirror; torch.fft.rfft.
+    """Fourier transform of reals: the first ``n // 2 + 1`` values of `fft`, which the others mirror; torch.fft.rfft.
 
     Args:
         x: ``(..., n)``, any real dtype.

@@ -83,7 +83,7 @@ def optional_mask(value: Any, op: str, argument: str) -> np.ndarray | None:
 
 
 def is_constant(array: np.ndarray) -> bool:
-    """Whether nobody can write to the array's memory: such a one, a mapped file for example, needs no copy."""
+    """Whether nothing can write to the array's memory: such a one, a mapped file for example, needs no copy."""
     base: Any = array
     while isinstance(base, np.ndarray):
         if base.flags.writeable:

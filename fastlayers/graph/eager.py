@@ -43,13 +43,13 @@ _PROGRAM = "fastlayers.program"
 
 
 class Plan(NamedTuple):
-    """What runs a call: `kernels.aot.calls` takes it apart by position.
+    """What runs a call: `kernels.aot.calls` reads it by position.
 
     Attributes:
         runner: of the program, which takes the arrays that are no constants.
         single: whether the result is one array.
         constants: positions among the call's arrays, and copies of those that the program was made with; None: it has none.
-        program: kept alive.
+        program: retained.
     """
 
     runner: Any

@@ -69,7 +69,7 @@ class Call:
 
     @property
     def outputs(self) -> tuple[Symbol | None, ...]:
-        """The results; None for one that nobody holds any more."""
+        """The results; None for one that is no longer referenced."""
         return tuple(ref() for ref in self._made)
 
 
@@ -267,7 +267,7 @@ class Symbol:
 
     def _refuse(self, what: str, fix: str) -> NoReturn:
         raise UnsupportedError(
-            f"trace: {what} of the symbolic value {self!r}: its values are not there while it is recorded; {fix}"
+            f"trace: {what} of the symbolic value {self!r}: its values are unknown while it is recorded; {fix}"
         )
 
 

@@ -20,7 +20,7 @@ from ._model_file import ModelFile
 
 __all__ = ["Rows"]
 
-Which = Union["np.ndarray[Any, Any]", None]  # numbers of rows; None for all of them
+Which = Union["np.ndarray[Any, Any]", None]  # indices of rows; None for all of them
 Group = tuple[Which, dict[str, np.ndarray]]
 
 

@@ -65,7 +65,7 @@ def predict(
     results = _probed(rows, given)
 
     pairs: list[Any] = []
-    free = 1  # numbers of axes: 0 is that of rows, all others are each array's own
+    free = 1  # indices of axes: 0 is that of rows, all others are each array's own
     for array in given.values():
         pairs += [array, (0, *range(free, free + array.ndim - 1))]
         free += array.ndim - 1
@@ -128,7 +128,7 @@ def _run(arrays: tuple[Any, ...], rows: Rows, names: tuple[str, ...], shapes: An
         if array.shape[1:] != tuple(shape):
             raise ShapeError(
                 f"dask.predict: output {name!r} has rows of shape {array.shape[1:]}: expected {tuple(shape)}, as for a row of "
-                "zeros; shapes that depend on values have no place in a Dask array"
+                "zeros; a Dask array cannot have shapes that depend on values"
             )
     return list(made.values())
 

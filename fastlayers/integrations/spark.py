@@ -90,7 +90,7 @@ def granted() -> int | None:
 
 
 def _flat(array: np.ndarray) -> np.ndarray:
-    """A column of Spark has numbers, or arrays of one axis."""
+    """A column of Spark has scalars, or arrays of one axis."""
     if array.dtype == object:
         made = np.empty(len(array), object)
         made[:] = [np.ravel(row) for row in array]

@@ -104,7 +104,7 @@ def sequence(op: str, argument: str, value: Any) -> tuple[Any, ...]:
 
 
 def number(op: str, argument: str, value: Any) -> float:
-    """A plain float; NaN and infinity are numbers, which whoever cannot take them refuses."""
+    """A plain float; NaN and infinity pass; callers that cannot take them refuse them."""
     if value.__class__ is float:
         return value
     if isinstance(value, (str, bytes)):

@@ -1,7 +1,7 @@
 """A dilated convolution as ordinary ones over every d-th row and column: where its phases are. And what runs them.
 
 Outputs with the same residue of their row by the dilation read inputs of one residue too, if the padding before is a whole number
-of dilations: so each phase is a convolution of its own without dilation, which Winograd's algorithm can do. Phases of equal sizes
+of dilations: so each phase is a separate convolution without dilation, which Winograd's algorithm can do. Phases of equal sizes
 are the slices of one volume with its channels last, as `winograd` takes them; along an axis whose size is no multiple of the
 dilation there are two sizes, and so up to four volumes. 3x3 with a dilation of 2, 64 -> 64 at 28x28, takes 0.47 of the time,
 512 -> 512 0.39 (AMD Zen 4).
@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
 
 class Phases(NamedTuple):
-    """All parts, how many numbers the scratch of inputs and that of results have, and the side of Winograd's tiles."""
+    """All parts, how many values the scratch of inputs and that of results have, and the side of Winograd's tiles."""
 
     parts: tuple[Part, ...]
     x_size: int
@@ -59,13 +59,13 @@ def dilated_phases(
     turned: int,
     packs: bool = False,
 ) -> Phases | None:
-    """The phases of a convolution, or None where they cannot be taken apart or `conv` is expected to be as fast.
+    """The phases of a convolution, or None where they cannot be separated or `conv` is expected to be as fast.
 
     Args:
         x, out: shapes (n, d, h, w, channels), whatever the layout is.
         weight: shape ``(o, i / groups, kd, kh, kw)``; strides, dilations and pads have three axes too.
         mode: of the padding, as in `table.PAD_MODES`; 0 is zeros.
-        turned: how many of x and the result have their channels first, and are turned on the way.
+        turned: how many of x and the result have their channels first, and are transposed on the way.
         packs: whether weights are packed for this one call, the time of which then counts.
     """
     if max(dilation) == 1:
@@ -130,13 +130,13 @@ def as_last(shape: Sequence[int], last: bool) -> tuple[int, ...]:
 
 
 def _sizes(size: int, step: int) -> list[tuple[int, int, int]]:
-    """Residues of equal numbers of places: the first residue, how many there are, and the number."""
+    """Residues with equally many positions: the first residue, how many there are, and the number."""
     longer, least = size % step, size // step
     return [(0, longer, least + 1)] * (longer > 0) + [(longer, step - longer, least)]
 
 
 def _copy(block: tuple[int, ...], c: int, size: Sequence[int], first: tuple[int, int], steps: tuple[int, int]) -> Copy:
-    """From phases that lie one after the other, images x rows of phases x columns of phases x rows x columns, to their places."""
+    """From phases in order, images x rows of phases x columns of phases x rows x columns, to their positions."""
     n, ch, cw, high, wide = block
     height, width = size
     together = (ch * cw * high * wide * c, cw * high * wide * c, high * wide * c, wide * c, c, 1)

@@ -220,7 +220,7 @@ def _functions(variant: str) -> tuple[_Functions, _Functions, _Functions, dict[s
         return _guarded(name, found) if folder == "reference" else found
 
     def beside(name: str, other: str) -> Callable[..., Any] | None:
-        """What stands next to a compiled kernel under a name made of its own."""
+        """What stands next to a compiled kernel under a name made of its name."""
         return getattr(_module(own, _ITEMS[name].file), other, None)
 
     def said(name: str) -> str | None:
@@ -235,7 +235,7 @@ def _functions(variant: str) -> tuple[_Functions, _Functions, _Functions, dict[s
 
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel in numpy, which finds no memory with an error of its own."""
+    """A kernel in numpy, whose allocation failures become a fastlayers error."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -156,7 +156,7 @@ def _padded(table: np.ndarray) -> np.ndarray:
 
 
 def _passes(n: int, factors: tuple[int, ...]) -> list[np.ndarray]:
-    """The roots of each pass: w^(p k) for its places p and k = 1 .. factor - 1; then, of an odd prime above 5, all its roots."""
+    """The roots of each pass: w^(p k) for its positions p and k = 1 .. factor - 1; then, of an odd prime above 5, all roots."""
     made = []
     for factor in factors:
         places = n // factor

@@ -59,7 +59,7 @@ FITS: dict[str, Fit] = {
     "depthwise": Fit("co", {"x": (_FIRST, _LAST), "out": ("boxyz", "bxyzo"), "residual": ("boxyz", "bxyzo")}),
     "winograd_pack": Fit("", {"weight": ("oidhw",), "bias": ("o",)}),
     "winograd": Fit("co", {"x": _X, "out": _OUT, "residual": _OUT}),
-    # of h's numbers g are rows of all gates and p of all peepholes; with projections w_hh reads q values instead of h
+    # g: rows of all gates, p: of all peepholes; with projections w_hh reads q values instead of h
     "lstm_pack": Fit("gp", {**_GATES, "w_hh": ("dgh", "dgq"), "peephole": ("dp",), "w_hr": ("dqh",)}),
     "lstm": Fit("dihuz", _SEQUENCE),
     "gru_pack": Fit("gp", _GATES),
@@ -254,13 +254,13 @@ def tables_of(kernel: str, axes: Sequence[Any], size: Sequence[int], values: boo
         index, weight = axis
         if index.ndim != 2 or index.dtype != np.int64 or not (len(index) == 1 if weight is None else len(index) > 0):
             raise ShapeError(
-                f"{kernel}: the places of axis {'dhw'[at]} have shape {index.shape} and dtype {index.dtype}: expected int64 "
+                f"{kernel}: the positions of axis {'dhw'[at]} have shape {index.shape} and dtype {index.dtype}: expected int64 "
                 "(taps, outputs), and one tap where there are no weights"
             )
         if weight is not None and (weight.shape != index.shape or weight.dtype != np.float32):
             raise ShapeError(
                 f"{kernel}: the weights of axis {'dhw'[at]} have shape {weight.shape} and dtype {weight.dtype}: expected float32 "
-                f"{index.shape}, that of the places"
+                f"{index.shape}, that of the positions"
             )
         if values and index.size and not (index.min() >= 0 and index.max() < size[at]):
             places_of(kernel, at, index, size[at])

@@ -1,4 +1,4 @@
-"""Records as types of Numba: named tuples of numbers, and of such, which compiled functions take in the place of long lists."""
+"""Records as types of Numba: named tuples of scalars, and of such, which compiled functions take in the place of long lists."""
 
 from __future__ import annotations
 

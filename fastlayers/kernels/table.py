@@ -260,7 +260,7 @@ INTEGER: dict[str, int] = {
 }  # fmt: skip
 
 # Functions of two arrays of any dtype but float16. "mod" has the divisor's sign, as Python's, "fmod" the dividend's, as C's; a
-# shift by fewer than 0 bits, or by as many as there are, leaves nothing of a value but its sign.
+# shift by fewer than 0 bits, or by all of them, leaves nothing of a value but its sign.
 ARITHMETIC: dict[str, int] = {
     "add": 0, "subtract": 1, "multiply": 2, "divide": 3, "power": 4, "minimum": 5, "maximum": 6, "mod": 7, "fmod": 8, "and": 9,
     "or": 10, "xor": 11, "left": 12, "right": 13, "prelu": 14, "equal": 15, "not_equal": 16, "less": 17, "less_equal": 18,

@@ -1,6 +1,6 @@
 """How the kernel `tree_ensemble` stores decision trees: checked once, every comparison made ``x <= split``. Runs no kernel.
 
-A tree of `trees_of` is made of nodes and leaves. Children are numbers: 0 and above is a node, below 0 is leaf -1 - child. A node
+A tree of `trees_of` is made of nodes and leaves. Children are indices: 0 and above is a node, below 0 is leaf -1 - child. A node
 of one of the seven modes becomes nodes that all ask ``x <= split``, which is exact in floating point:
 
 - ``x < t`` is ``x <= p``, p being the next number below t; ``x >= t`` and ``x > t`` are these two with the children exchanged;
@@ -142,11 +142,11 @@ def check_fit(trees: Trees, x: tuple[int, ...], base: tuple[int, ...] | None, ou
 def _check_sizes(nodes: int, of_nodes: tuple[np.ndarray, ...], of_leaves: tuple[np.ndarray, ...], targets: int) -> None:
     if any(a.ndim != 1 or len(a) != nodes for a in of_nodes):
         raise ShapeError(
-            f"tree_ensemble: what nodes have is of the shapes {[a.shape for a in of_nodes]}: expected vectors of one length"
+            f"tree_ensemble: the arrays of nodes have shapes {[a.shape for a in of_nodes]}: expected vectors of one length"
         )
     start, target, weight = of_leaves
     if any(a.ndim != 1 for a in of_leaves) or len(target) != len(weight):
-        raise ShapeError(f"tree_ensemble: what leaves have is of the shapes {[a.shape for a in of_leaves]}: expected vectors")
+        raise ShapeError(f"tree_ensemble: the arrays of leaves have shapes {[a.shape for a in of_leaves]}: expected vectors")
     if not len(start) or start[0] != 0 or start[-1] != len(weight) or (np.diff(start) < 0).any():
         raise ShapeError(f"tree_ensemble: starts of leaves do not ascend from 0 to {len(weight)}, the number of weights")
     if targets < 0 or (target.size and not 0 <= target.min() <= target.max() < targets):

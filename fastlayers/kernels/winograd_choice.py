@@ -27,7 +27,7 @@ _FEWEST = 8
 # Where weights are packed for one call, what a call takes more, what packing a weight takes for each of its positions, and what
 # the direct convolution's packing takes for each of its taps, which is left out then (measured, 16 to 256 channels).
 _PACK_CALL, _PACK, _REORDER = 3000.0, 1.12, 0.4
-# A dilated convolution's phases: three calls of kernels for each part, and each number that is moved, and turned.
+# A dilated convolution's phases: three calls of kernels for each part, and each value that is moved, and transposed.
 _PART = 1000.0
 _MOVE, _TURN = 0.2, 0.15
 # Winograd must be expected to be faster by this factor: its weights take 1.8 or 4 times the memory, and its errors are greater.
@@ -80,7 +80,7 @@ def choose_phases(
 
     Args:
         share: of the taps of all outputs, those that are not in the padding: the direct convolution leaves out the others.
-        turned: how many of input and result have their channels turned to the end, and back, for it.
+        turned: how many of input and result have their channels transposed to the end, and back, for it.
     """
     c, o = channels_in // max(groups, 1), channels_out // max(groups, 1)
     if c < _FEWEST or min(*out_shape_dhw, o) < 1:

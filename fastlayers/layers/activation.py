@@ -1,4 +1,4 @@
-"""Activations as layers, with torch's names and arguments. They hold no weights, `PReLU` apart."""
+"""Activations as layers, with torch's names and arguments. They hold no weights, except `PReLU`."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class _Pad(Layer):
     """Makes the last `_axes` axes longer at their ends.
 
     Args:
-        padding: an int for all ends, or numbers ``(last axis before, last axis after, the axis before it: before, after, ...)``.
+        padding: an int for all ends, or counts ``(last axis before, last axis after, the axis before it: before, after, ...)``.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``: then the axes are those before the channels.
     """
 

@@ -170,7 +170,7 @@ class _LPPool(_Pool):
 
 
 class _AdaptiveAvgPool(_Pool):
-    """`functional.adaptive_avg_pool{n}d`: averages of bins, as many as are asked for.
+    """`functional.adaptive_avg_pool{n}d`: averages of a given number of bins.
 
     Args:
         output_size: sizes of the result along space: an int, or one per axis; None keeps a size.
@@ -185,7 +185,7 @@ class _AdaptiveAvgPool(_Pool):
 
 
 class _AdaptiveMaxPool(_AdaptiveAvgPool):
-    """`functional.adaptive_max_pool{n}d`: the largest number of bins, as many as are asked for.
+    """`functional.adaptive_max_pool{n}d`: the largest values of a given number of bins.
 
     Args:
         output_size: sizes of the result along space: an int, or one per axis; None keeps a size.

@@ -46,7 +46,7 @@ class PositionalEncoding(Layer):
         d_model: size of the last axis.
         dropout: accepted for compatibility; there is none at inference.
         batch_first: whether x is ``(n, t, d_model)`` instead of ``(t, n, d_model)``.
-        base: how slowly the last numbers change.
+        base: how slowly the last features change.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.PositionalEncoding(4, batch_first=True)(np.zeros((2, 7, 4))).shape

@@ -47,7 +47,7 @@ class RoIAlign(Layer):
     Args:
         output_size: bins along h and w; an int, or one per axis.
         spatial_scale: what coordinates of boxes are multiplied by.
-        sampling_ratio: samples along each axis of a bin, at most 128; 0 or less: as many as it has pixels, rounded up.
+        sampling_ratio: samples along each axis of a bin, at most 128; 0 or less: one per pixel, rounded up.
         aligned: whether coordinates are half a pixel less.
         mode: ``"avg"`` or ``"max"``.
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.

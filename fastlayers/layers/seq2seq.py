@@ -157,7 +157,7 @@ class Seq2Seq(Layer):
         return np.stack(found, axis=1)
 
     def _over_time(self, tokens: Symbol, state: dict[str, Any]) -> np.ndarray:
-        """The log-probabilities after each token, of which there are as many as the program is given."""
+        """The log-probabilities after each token that the program is given."""
         leaves, again = opened(state["state"])
 
         def body(i: Symbol, *carried: Any) -> tuple[None, list[Any], list[Any]]:

@@ -29,7 +29,7 @@ def _sizes(name: str, argument: str, value: Any, least: int | None = None) -> tu
 class Flatten(Layer):
     """Makes one axis of several, in C order: all but the first, the batch, by default.
 
-    With `layout` the numbers of channels-first x ``(n, c, ...)`` come out in the order of channels-last ones, as a Keras
+    With `layout` the values of channels-first x ``(n, c, ...)`` come out in the order of channels-last ones, as a Keras
     network flattens them: its Dense layer after takes its weights as they are. (The same without a copy at each call: give
     ``kernel.reshape(h, w, c, out).transpose(2, 0, 1, 3).reshape(-1, out)`` to `Linear.load_keras`.)
 

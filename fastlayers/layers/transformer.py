@@ -247,7 +247,7 @@ class Transformer(Layer):
     @staticmethod
     @checked
     def generate_square_subsequent_mask(sz: int) -> np.ndarray:
-        """The causal mask of numbers ``(sz, sz)``: -infinity above the diagonal, 0 elsewhere."""
+        """The additive causal mask ``(sz, sz)``: -infinity above the diagonal, 0 elsewhere."""
         size = integer("Transformer.generate_square_subsequent_mask", "sz", sz, 0)
         fits("Transformer.generate_square_subsequent_mask", 2 * size * size, np.float32, f"a mask of {size} by {size} values")
         return np.triu(np.full((size, size), -np.inf, np.float32), 1)

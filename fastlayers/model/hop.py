@@ -1,4 +1,4 @@
-"""Runs that somebody waits for elsewhere: in their own threads, as many as one call may use, started when they are needed.
+"""Runs that somebody waits for elsewhere: in their own threads, at most what one call may use, started when they are needed.
 
 A hop to such a thread and back is all that `Model.arun` adds to a run, so it is as short as can be: one queue, and one call of
 the event loop when the result is there. An executor of `concurrent.futures` has a future and three locks more on the way.
@@ -56,7 +56,7 @@ class _Threads:
         while (work := self.queue.get()) is not None:
             try:
                 work()
-            except BaseException:  # nobody can catch it: it is shown, as that of any thread, and the thread goes on
+            except BaseException:  # it cannot be caught: it is shown, as that of any thread, and the thread goes on
                 import threading
 
                 threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
@@ -96,7 +96,7 @@ def _end() -> None:
 
 
 class _GivenUp(BaseException):
-    """Nobody waits for the run: it ends, and nobody hears of it."""
+    """The run is abandoned: it ends, and its result is dropped."""
 
 
 class _Job:
@@ -120,7 +120,7 @@ class _Job:
                 result = self.run(None if self.until is None else max(self.until - time.monotonic(), 0.0))
         except StopIteration as stop:  # which no future can hold
             error = RuntimeError(f"run: raised {stop!r}")
-        except BaseException as raised:  # whoever waits must hear of it, whatever it is
+        except BaseException as raised:  # the waiting thread must hear of it, whatever it is
             error = raised
         if not self.over:
             with suppress(RuntimeError):  # the loop is closed: nothing waits

@@ -125,7 +125,7 @@ class Model:
                 integers and floats are converted to floats, booleans and integers to integers that can hold them. For a scalar
                 (shape ``()``) an array of exactly one element will do.
             out: the output's own memory: an array, or a sequence of them; None for fresh ones.
-            timeout: seconds that the run may take; None for as many as it needs. See `run`.
+            timeout: seconds that the run may take; None for no limit. See `run`.
 
         Returns:
             One array, or a tuple of them if there are several outputs: fresh, writable, C-contiguous.
@@ -185,7 +185,7 @@ class Model:
                 whatever its axes: ``sr`` of silero-vad as ``np.array([16000])``.
             outputs: names of the wanted results, intermediate ones of the graph included; the model's outputs by default.
             out: arrays that results are written to, by name: of the right shape and dtype, C-contiguous, writable.
-            timeout: seconds that the run may take; None for as many as it needs.
+            timeout: seconds that the run may take; None for no limit.
 
         Returns:
             A dict in the order of `outputs`. Arrays are fresh, writable and C-contiguous, or those of `out`.
@@ -371,7 +371,7 @@ class Model:
         A network whose states are inputs and outputs, such as silero-vad or a decoder with past keys and values, gets them fed
         back: the pairs are found by their names, or named in `state`. Any other network is run along its axis of time:
         recurrent layers keep their states, convolutions and pools the last steps, cumulative sums their sum. The pieces of the
-        result, put together, are what the whole sequence would give, bit for bit (Winograd's algorithm apart, which streams do
+        result, put together, are what the whole sequence would give, bit for bit (except Winograd's algorithm, which streams do
         not use). What needs steps that have not come yet is an error.
 
         A network that takes windows of one length gets them with `size` and `overlap`: then pieces have any length, and a call
@@ -438,7 +438,7 @@ class Model:
         """A table of the steps: shapes, parameters, multiply-adds, bytes, and which kernel runs each; see `inspect`.
 
         Args:
-            shapes: as in `prepare`; needed where the model's own sizes are not all numbers.
+            shapes: as in `prepare`; needed where the model's own sizes are not all fixed.
         """
         from .summary import summary
 
@@ -449,7 +449,7 @@ class Model:
         JSON or a page with pictures.
 
         Args:
-            shapes: as in `prepare`; needed where the model's own sizes are not all numbers.
+            shapes: as in `prepare`; needed where the model's own sizes are not all fixed.
 
         >>> import fastlayers as fl
         >>> model = fl.compile(lambda x: fl.functional.relu(x), fl.graph.Input("x", (2,)))

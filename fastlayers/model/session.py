@@ -141,7 +141,7 @@ class InferenceSession:
     ) -> None:
         if unknown := [name for name in others if name not in _OTHERS]:
             raise ArgumentError(
-                f"InferenceSession: there is no argument {', '.join(unknown)}: expected sess_options, providers, "
+                f"InferenceSession: unknown argument {', '.join(unknown)}: expected sess_options, providers, "
                 f"provider_options, {', '.join(_OTHERS)}; `load` has options of its own"
             )
         if providers is not None and not isinstance(providers, (tuple, list)):

@@ -23,7 +23,7 @@ class Stream:
     """A network over a sequence that comes in pieces; made by `Model.stream`.
 
     It is called like the model, with the next piece. What it must keep of earlier ones (states of recurrent layers, the last
-    steps before a convolution, or what the network hands out to be given back) is its `state`: nothing is kept in the model, of
+    steps before a convolution, or what the network hands out to be given back) is its `state`: nothing is stored in the model, of
     which there may be any number of streams at once. One stream belongs to one caller at a time. If a call fails, the state is
     as it was before.
 
@@ -62,7 +62,7 @@ class Stream:
 
         Args:
             *arrays: one per input of `inputs`, in their order.
-            timeout: seconds that the run may take, as of `Model.run`; None for as many as it needs.
+            timeout: seconds that the run may take, as of `Model.run`; None for no limit.
 
         Returns:
             One array, or a tuple of them if there are several outputs. Along time they may have no entries, if more is needed
@@ -83,7 +83,7 @@ class Stream:
             if value.dtype.kind == "f" and getattr(feeds[value.name], "dtype", None) == np.int16:
                 raise DTypeError(
                     f"stream: input {value.name!r} has dtype int16, and {value.dtype} is expected: divide sound by 32768, as "
-                    "stream(size=, overlap=) does by itself; numbers of another meaning take .astype"
+                    "stream(size=, overlap=) does by itself; values of another meaning need .astype"
                 )
         state = self._begun(feeds)
         try:

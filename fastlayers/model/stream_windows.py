@@ -63,7 +63,7 @@ class WindowStream(Stream):
 
         Args:
             *arrays: one per input of `inputs`, in their order: the piece, and the others as they are for each of its windows.
-            timeout: seconds that all of it may take; None for as many as it needs.
+            timeout: seconds that all of it may take; None for no limit.
 
         Returns:
             A list with a result for every window, in order, which may have none: an array, or a tuple if there are several

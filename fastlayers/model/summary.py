@@ -21,7 +21,7 @@ MOST_RUNS = 10_000
 
 
 def bound(model: Model, shapes: Mapping[str, Any] | Sequence[Any] | None) -> Binding:
-    """The binding for these sizes; those of the model's own inputs if they are all numbers."""
+    """The binding for these sizes; those of the model's own inputs if they are all known."""
     return model._main.binding(_arrays(model, shapes, "summary"))
 
 

@@ -36,7 +36,7 @@ def with_outputs(graph: Graph, names: Sequence[str]) -> Graph:
             outputs = [v.name for v in graph.outputs]
             more = f" and {len(outputs) - MOST_SHOWN} more" if len(outputs) > MOST_SHOWN else ""
             raise ShapeError(
-                f"run: outputs has {shown(name)}, which is no value of the graph: expected some of its outputs "
+                f"run: outputs has {shown(name)}, which is not a value of the graph: expected some of its outputs "
                 f"[{', '.join(map(shown, outputs[:MOST_SHOWN]))}]{more}, or of the {len(made)} values between, which "
                 f"`Model.value_names` lists{_like(name, list(made))}"
             )

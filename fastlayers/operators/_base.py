@@ -1,12 +1,12 @@
 """What an operator is: a shape rule, a reference implementation, and the kernel calls that it becomes. Families of operators are
-in the files beside it.
+in the files next to it.
 
 To add an operator: (1) in the file of its family write ``<name>_infer(n)``, ``<name>_run(n, *arrays)`` or ``<name>_lower(n,
 b)``, ``register`` them with the operator's `Traits` (`_traits`), and add the name to `families`; (2) if old opsets spell it
 differently, a rule in ``formats/onnx/canonical.py``; (3) cases in tests/operators/.
 
 - ``infer(n) -> list[Spec]``: the outputs' shapes and dtypes from the inputs'. While a model is loaded, sizes may be names or
-  None, and a shape None; whoever cannot tell a size says None. When a model is bound, all sizes of inputs are ints, and so must
+  None, and a shape None; an unknown size is None. When a model is bound, all sizes of inputs are ints, and so must
   be the result's, else the model runs in stages (`program.stages`). ``n.values[i]`` is an input's array where it is known
   beforehand (constants, shapes, small integers).
 - ``run(n, *arrays) -> tuple of arrays``: plain numpy, any dtype; the oracle, what folds constants, and the step where no kernel
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BOOL", "FLOAT32", "INT64", "MAX_ROUNDS", "OPERATORS", "Operator", "Spec", "View", "ints", "register", "traits_of"]
 
-# Rounds of all loops together that one run may take, if `load` was told nothing else.
+# Iterations of all loops together that one run may take, if `load` was told nothing else.
 MAX_ROUNDS = 1_000_000
 
 FLOAT32, INT64, BOOL = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.bool_)

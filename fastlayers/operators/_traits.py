@@ -188,7 +188,7 @@ def one_input(n: View, result: Spec) -> bool:
     return len(n.inputs) == 1 and n.shape(0) is not None
 
 
-UNDECIDED = Traits()  # of an operator for which nobody has said anything: users' own ones
+UNDECIDED = Traits()  # of an operator without declared traits: users' own ones
 PLAIN = Traits(time="")  # of an operator for which it was decided that nothing holds
 MOVES = Traits(moves=True, work="elements")
 EACH = Traits(elementwise=True, layout=Layout("tied", _broadcast_sides, lambda x, out: {}), time="elementwise", work="elements")

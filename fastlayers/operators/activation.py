@@ -75,7 +75,7 @@ FUNCTIONS: dict[str, Callable[[View], Activation | None]] = {
 }
 # Those whose results are from -1 to 1.
 _LIMITED = frozenset(("Sigmoid", "HardSigmoid", "Tanh", "Softsign", "Erf", "Sin", "Cos", "Sign"))
-# Those that have a reference of their own below.
+# Those that have a separate reference below.
 _OWN = frozenset(("ThresholdedRelu", "Shrink"))
 
 

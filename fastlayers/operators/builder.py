@@ -55,7 +55,7 @@ _numbers = itertools.count()
 class Buffer:
     """A piece of memory, known by its number. A later binding may use it as well, for the same bytes.
 
-    `made`: some call has written or read it. The rest is set in a `Plan` alone, which shares its buffers with nobody: `first` and
+    `made`: some call has written or read it. The rest is set in a `Plan` alone, whose buffers no other shares: `first` and
     `last` are the values of the calls between which it must live; `parent`: it is `offset` bytes into another buffer; `over`:
     it may take the place of that buffer, if that one ends where it begins.
     """

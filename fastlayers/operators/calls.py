@@ -99,7 +99,7 @@ _OF_KIND = {"i": frozenset(table.ARITHMETIC), "u": frozenset(table.ARITHMETIC), 
 
 
 def arithmetic(n: View, b: Builder, key: str, *constants: Ref) -> Any:
-    """As `integer`, but of all other dtypes, and float16 apart."""
+    """As `integer`, but of all other dtypes, except float16."""
     dtype = n.spec(0).dtype
     source = None if dtype == np.float16 else number("KINDS", dtype.name)
     if source is None or key not in _OF_KIND.get(dtype.kind, ()) or "activation" in n.node.attributes:

@@ -96,7 +96,7 @@ def _bernoulli_run(n: View, x: np.ndarray) -> Arrays:
 
 
 def _multinomial_infer(n: View) -> list[Spec]:
-    """x (batch, classes), logarithms of shares: numbers of classes (batch, sample_size)."""
+    """x (batch, classes), logarithms of shares: indices of classes (batch, sample_size)."""
     need_kind(n, "f")
     x, count = n.shape(0), n.get("sample_size", 1)
     if (x is not None and (len(x) != 2 or x[1] == 0)) or count < 0 or n.get("dtype", 6) not in (6, 7):

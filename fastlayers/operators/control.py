@@ -1,4 +1,4 @@
-"""Operators that run graphs of their own: If, Loop, Scan and SequenceMap. What they do with values is here; `program.stages`
+"""Operators that run subgraphs: If, Loop, Scan and SequenceMap. What they do with values is here; `program.stages`
 makes the graphs run.
 
 ``CONTROL[op](n, values, bodies, meter)`` takes values (arrays, lists, None) and returns a list of them; ``bodies.ready(graph)``
@@ -152,7 +152,7 @@ def if_run(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) ->
 
 
 def loop_run(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) -> list[Anything]:
-    """Rounds of a graph while it says so, and as often as was said beforehand."""
+    """Iterations of a graph while it says so, and as often as was said beforehand."""
     body: Graph = n.get("body")
     count, condition, *carried = (*values, None, None)[: max(len(values), 2)]
     if count is not None and (not isinstance(count, np.ndarray) or count.size != 1 or count.dtype.kind not in "iu"):
@@ -310,7 +310,7 @@ def sequence_map_run(n: View, values: Sequence[Anything], bodies: Bodies, meter:
         made = run([v[i] if isinstance(v, list) else v for v in values])
         for parts, value in zip(results, made, strict=True):
             if not isinstance(value, np.ndarray):
-                raise n.wrong_dtype("its body gives what is no array")
+                raise n.wrong_dtype("its body returns something other than an array")
             meter.keep(n, value.nbytes)
             parts.append(value)
     return list(results)

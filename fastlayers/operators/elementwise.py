@@ -37,7 +37,7 @@ def _walk(n: View, visit: Callable[[View, list[Spec], bool], None]) -> list[Spec
         if operator is None or not operator.traits.elementwise or len(node.outputs) != 1:
             raise n.fail(f"its body has {node.op!s:.80}: expected elementwise operators of one result")
         if any(name is not None and name not in specs for name in node.inputs):
-            raise n.fail("its body reads what it does not make")
+            raise n.fail("its body reads a value that it does not compute")
         ins = [None if name is None else specs[name] for name in node.inputs]
         view = View(node, ins, [None if name is None else values.get(name) for name in node.inputs])
         results = operator.infer(view)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["CONTROL", "FAMILIES", "NESTED", "SEQUENCES"]
 
-# Operators with graphs of their own (`control`), and those that know lists and optional values (`sequence`): no OPERATORS.
+# Operators with subgraphs (`control`), and those that know lists and optional values (`sequence`): no OPERATORS.
 CONTROL = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 # Of these, the ones that may be part of a bound program.
 NESTED = frozenset(("If", "Loop", "Scan"))

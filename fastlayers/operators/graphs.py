@@ -47,7 +47,7 @@ class Values:
         return self.constant(np.array(values, np.int64), hint)
 
     def value(self, name: str | None) -> np.ndarray | None:
-        """The array behind a name, if it is constant."""
+        """The array that a name stands for, if it is constant."""
         return None if name is None else self.constants.get(name)
 
     def spec(self, name: str | None) -> Spec | None:

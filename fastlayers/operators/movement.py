@@ -82,7 +82,7 @@ def _concat_run(n: View, *arrays: np.ndarray) -> Arrays:
 
 
 def _concat_lower(n: View, b: Any) -> Any:
-    """Parts that are one after the other are written where they belong by whoever makes them, if nothing hinders it."""
+    """Parts that are one after the other are written where they belong by their producers, if nothing hinders it."""
     if not movers(n):
         return False
     shapes = [n.sizes(i) for i in range(len(n.inputs))]

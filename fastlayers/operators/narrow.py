@@ -29,7 +29,7 @@ class Narrow(NamedTuple):
 
 
 def narrowed(x: np.ndarray, number: int, saturate: bool = True, mode: str = "up") -> np.ndarray:
-    """The numbers of ONNX's type `number` for those of x.
+    """The values of ONNX's type `number` for those of x.
 
     Args:
         x: of any real dtype.

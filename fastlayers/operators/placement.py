@@ -66,7 +66,7 @@ def _reverse_axes(n: View, rank: int) -> tuple[int, int]:
 
 
 def _reverse_infer(n: View) -> list[Spec]:
-    """x, of each sequence of which the first steps, as many as are given, are reversed."""
+    """x, of each sequence of which so many first steps are reversed."""
     need_kind(n, "iu", 1)
     shape, lengths = n.shape(0), n.shape(1)
     if shape is not None:

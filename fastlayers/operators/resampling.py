@@ -1,4 +1,4 @@
-"""Resampling: ONNX's Resize, and Interpolate, an operator of ours with the arguments of `functional.interpolate`."""
+"""Resampling: ONNX's Resize, and Interpolate, fastlayers' own operator with the arguments of `functional.interpolate`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Tables = dict[int, tuple[Table, np.ndarray]]  # by axis: its taps, and which out
 
 
 def _given(n: View, i: int, values: Any = None) -> list[float] | None:
-    """The numbers of input i if they are known; an empty one is none."""
+    """The values of input i if they are known; an empty one is none."""
     array = values if values is not None else n.value(i)
     return None if array is None else [float(v) for v in np.asarray(array).reshape(-1)]
 

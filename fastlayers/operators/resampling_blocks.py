@@ -50,7 +50,7 @@ def _split_blocks(n: View, shape: Sequence[int]) -> tuple[tuple[int, ...], tuple
     """The input's axes split up, and their order in the output."""
     k = _block(n)
     crd = n.get("mode", "DCR") == "CRD"
-    if n.get("x_last"):  # the channels after the others: an extension of ours, CRD alone
+    if n.get("x_last"):  # the channels after the others: our extension, CRD alone
         batch, h, w, c = shape
         if n.op == "DepthToSpace":
             return (batch, h, w, c // (k * k), k, k), (0, 1, 4, 2, 5, 3)

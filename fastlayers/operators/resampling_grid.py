@@ -60,7 +60,7 @@ def _sample_run(n: View, x: np.ndarray, grid: np.ndarray) -> Arrays:
         if math.prod(shape):
             raise n.fail(f"x has shape {x.shape}: expected pixels to read")
         return (np.zeros(shape, x.dtype),)
-    # Between whole numbers are others, which are cut off at the end.
+    # Between integers are fractions, which are cut off at the end.
     pixels = wide(x) if x.dtype.kind in "fc" else x.astype(np.float64)
     places = wide(grid).reshape(*grid.shape[:1], count, len(sizes))
     if pixels.dtype.kind == "f":  # float32 for images of float32, as everyone has it

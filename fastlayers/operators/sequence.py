@@ -119,7 +119,7 @@ def split_to_sequence_run(n: View, x: Anything, split: Anything = None) -> tuple
         if wanted.ndim:
             sizes = [int(s) for s in wanted]
             if min(sizes, default=0) < 0 or sum(sizes) != size:
-                raise n.fail(f"split is {sizes[:8]}: expected sizes of parts that make {size} together")
+                raise n.fail(f"split is {sizes[:8]}: expected sizes whose sum is {size}")
             ends = np.cumsum([0, *sizes]).tolist()
             return ([_along(array, axis, a, b) for a, b in pairwise(ends)],)
         step = int(wanted)
@@ -143,7 +143,7 @@ def concat_from_sequence_run(n: View, sequence: Anything) -> tuple[Anything]:
     """The arrays of a list one after the other along an axis, a new one or one that they have."""
     found, axis, new = _list(n, 0, sequence), n.get("axis"), n.get("new_axis", 0)
     if not found:
-        raise n.fail("the sequence is empty: expected at least one array, which tells the shape")
+        raise n.fail("the sequence is empty: expected at least one array, which determines the shape")
     rank = found[0].ndim + bool(new)
     if not -rank <= axis < rank:
         raise n.fail(f"axis is {axis}: expected {-rank} to {rank - 1}")
@@ -151,7 +151,7 @@ def concat_from_sequence_run(n: View, sequence: Anything) -> tuple[Anything]:
     shapes = [a.shape for a in found]
     kept = [s if new else (*s[: axis % rank], *s[axis % rank + 1 :]) for s in shapes]
     if any(len(s) != len(shapes[0]) for s in shapes) or any(k != kept[0] for k in kept):
-        raise n.fail(f"the arrays have shapes {', '.join(map(str, shapes[:8]))}: they cannot stand along axis {axis}")
+        raise n.fail(f"the arrays have shapes {', '.join(map(str, shapes[:8]))}: they cannot be concatenated along axis {axis}")
     return (np.stack(found, axis) if new else np.concatenate(found, axis),)
 
 

@@ -1,4 +1,4 @@
-"""What shape rules share: broadcasting, axes, known numbers, dtypes. Sizes may be ints, names or None (see ir.graph)."""
+"""What shape rules share: broadcasting, axes, known values, dtypes. Sizes may be ints, names or None (see ir.graph)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
     "scalar",
 ]
 
-# ONNX's numbers of the dtypes that numpy has: not those of `NARROW`, and not text (8).
+# ONNX's codes of the dtypes that numpy has: not those of `NARROW`, and not text (8).
 DTYPES: dict[int, np.dtype[Any]] = {
     number: np.dtype(name)
     for number, name in (

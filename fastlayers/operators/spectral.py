@@ -298,7 +298,7 @@ register("OverlapAdd", _overlap_infer, _overlap_run, _overlap_lower, PLAIN)
 
 # ---- windows ---------------------------------------------------------------------------------------------------------
 
-# The numbers of sums a0 - a1 cos(t) + a2 cos(2t).
+# Coefficients of sums a0 - a1 cos(t) + a2 cos(2t).
 WINDOWS = {"BlackmanWindow": (0.42, 0.5, 0.08), "HammingWindow": (25 / 46, 21 / 46, 0.0), "HannWindow": (0.5, 0.5, 0.0)}
 
 

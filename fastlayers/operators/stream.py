@@ -5,7 +5,7 @@ A state that has not begun is a scalar; what it stands for is known once the siz
 - ``StreamWindow(x, state) -> window, rest, count``: x after what was retained, or after `before` values `fill` if nothing was,
   along `axis`. Windows of `reach` positions with a `step` that fit into it will be read; `rest` is what later ones need. `window`
   is filled up so that `least` (1) fit into it at least. `count` has as many elements as windows that fit otherwise, all 0.
-- ``StreamCut(y, count)``: the first positions of y along `axis`, as many as count has elements. ``StreamFill(y, count)``: one
+- ``StreamCut(y, count)``: the first positions of y along `axis`, one per element of count. ``StreamFill(y, count)``: one
   position of zeros along `axis` if count is empty, else y.
 - ``StreamStart(state, like, init)``: the state; if it has not begun, init, or zeros of `shape`, where -1 - i is size i of like.
 """
@@ -30,7 +30,7 @@ _LARGEST = 1 << 40  # of any size, for what is reckoned with them
 
 
 class _Plan(NamedTuple):
-    """Sizes along time: of what comes before x, of both, of the window; how many windows fit, and how much they leave behind."""
+    """Sizes along time: of what comes before x, of both, of the window; how many windows fit, and how much they leave over."""
 
     before: int
     total: int

@@ -16,7 +16,7 @@ Arrays = tuple[np.ndarray, ...]
 
 
 def _infer(n: View) -> list[Spec]:
-    """boxes (images, count, 4), scores (images, classes, count): rows of image, class and box, as many as are found."""
+    """boxes (images, count, 4), scores (images, classes, count): rows of image, class and box, one per box that is found."""
     need_kind(n, "f", 0, 1, 3, 4)
     need_kind(n, "iu", 2)
     boxes, scores = n.shape(0), n.shape(1)

@@ -1,4 +1,4 @@
-"""Arithmetic of windows that slide over space: attributes of Conv and of pools as numbers, sizes of results, ONNX's automatic
+"""Arithmetic of windows that slide over space: attributes of Conv and of pools as integers, sizes of results, ONNX's automatic
 padding.
 """
 
@@ -21,7 +21,7 @@ __all__ = ["Window", "check_padding", "check_work", "conv_size", "three", "three
 
 _LARGEST = (1 << 31) - 1  # of any number that says how windows are
 # Positions of padding, and values that a window reads, that nothing minds; and how many times what is really there they may be
-# beyond: more than honest windows have, which overlap and reach over an edge, but are in an image.
+# beyond: more than benign windows have, which overlap and reach over an edge, but are in an image.
 _FREE_POSITIONS, _MOST_PADDING = 1 << 20, 64
 _FREE_WORK, _MOST_OVERLAP = 1 << 34, 1 << 14
 
@@ -129,7 +129,7 @@ def check_work(n: View, work: int, real: int) -> None:
 
 
 def three(values: Sequence[int], fill: int = 1) -> tuple[int, ...]:
-    """Numbers for three axes: kernels always get three."""
+    """Values for three axes: kernels always get three."""
     return (*(fill,) * (3 - len(values)), *values)
 
 

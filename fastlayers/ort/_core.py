@@ -240,7 +240,7 @@ class Core:
                 found = self.run(output_names, feeds, run_options)
             except OrtError as error:
                 told = error.text
-            except Exception as error:  # whoever waits for the callback must hear of it, whatever it is
+            except Exception as error:  # the thread that waits for the callback must hear of it, whatever it is
                 told = str(error)
             callback(found, user_data, told)
 

@@ -28,7 +28,7 @@ class OrtMemoryInfo:
 
 
 class OrtArenaCfg:
-    """How an arena grows: taken and kept, and of no effect, for there are none."""
+    """How an arena grows: stored, and of no effect, for there are none."""
 
     # Its attributes, with their defaults.
     NAMES: ClassVar[dict[str, int]] = {

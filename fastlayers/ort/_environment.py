@@ -21,7 +21,7 @@ __all__ = [
     "unregister_execution_provider_library",
 ]  # fmt: skip
 
-# The version of onnxruntime whose Python module this is held to.
+# The version of onnxruntime whose Python module this is checked against.
 VERSION = "1.32.0"
 _SEVERITIES = (10, 20, 30, 40, 50)  # of the log of Python, for verbose, info, warning, error and fatal
 _pool = [0]
@@ -75,7 +75,7 @@ def get_ep_devices() -> list[OrtEpDevice]:
 
 
 def set_seed(seed: int) -> None:
-    """Cannot be had, which a warning says: random operators without a seed of their own draw other values in every run."""
+    """Cannot be had, which a warning says: random operators without a seed draw other values in every run."""
     _number("set_seed", seed)
     warnings.warn("set_seed: random operators draw other values in every run unless the model gives them a seed", stacklevel=2)
 

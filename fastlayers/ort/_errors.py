@@ -1,7 +1,7 @@
-"""onnxruntime's errors by its names and codes, and what of ours becomes which.
+"""onnxruntime's errors by its names and codes, and which fastlayers error becomes which.
 
 As there, none of them is a ValueError or a RuntimeError: who catches those for something else does not catch these. All are
-`fastlayers.Error`, and the error of ours that one was made from is its ``__cause__``.
+`fastlayers.Error`, and the fastlayers error that one was made from is its ``__cause__``.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def type_of(array: np.ndarray) -> str:
 
 
 def at(what: str, address: Any, shape: Any, dtype: np.dtype[Any]) -> np.ndarray:
-    """The memory at an address as an array; whoever gives the address answers for it."""
+    """The memory at an address as an array; the caller answers for it."""
     if not isinstance(address, (int, np.integer)) or isinstance(address, bool) or address < 0:
         raise DTypeError(f"{what}: buffer_ptr is {shown(address)}: expected an address")
     sizes = sizes_of(what, shape)
@@ -156,7 +156,7 @@ class OrtValue:
 
     __slots__ = ("__weakref__", "_data", "_number")
 
-    # What it is made of has a class of its own there; here it is one.
+    # Its parts have a separate class there; here it is one.
     _session: Any = None
     _is_webgpu_buffer = False
 

@@ -1,5 +1,5 @@
 """Rewrites of a graph, one file each; every file's docstring shows the graph before and after. The result computes the same
-numbers.
+values.
 
 To add a pass: a module with ``apply(net)``, which edits a `_net.Net`; a line in `PASSES` with the operators that it looks for;
 cases in tests/graph/test_passes.py, where every pass is run alone and with all others against the graph as it was written. Which

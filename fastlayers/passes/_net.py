@@ -43,7 +43,7 @@ class Net(Values):
     # ---- asking -----------------------------------------------------------------------------------------------------
 
     def value(self, name: str | None) -> np.ndarray | None:
-        """The array behind a name, if it is constant, in a graph around this one too."""
+        """The array that a name stands for, if it is constant, in a graph around this one too."""
         return None if name is None else self.known.get(name)
 
     def scalar(self, name: str | None) -> float | None:

@@ -121,7 +121,7 @@ class _Fold:
         ready = ready and operator.run is not None and not operator.traits.volatile and node.op not in self.keep
         # Shape and Size look at no number.
         looked = [] if operator.traits.shape_only else specs
-        # Strings are no constants of a graph, which hold numbers; the node that gives them stays.
+        # Strings are no constants of a graph, which are numeric; the node that gives them stays.
         ready = ready and all(spec.dtype.kind != "O" for spec in results)
         if ready and all(spec.static for spec in results) and self.room.take(node, looked, results):
             self.constants(node, view, results)
@@ -140,7 +140,7 @@ class _Fold:
         try:
             arrays = run_operator(node, view, view.values, results)
         except Error:
-            # A branch that is never taken may hold nonsense; whoever runs into it is told then.
+            # Errors in a branch are deferred: it may never run.
             self.net.append(node)
             for name, spec in zip(node.outputs, results, strict=False):
                 if name:

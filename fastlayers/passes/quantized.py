@@ -11,7 +11,7 @@ Mul(Cast(MatMulInteger(a, b)), Mul(s, t))         MatMulIntegerToFloat(a, b, s, 
 
 Tables and what moves bytes give the same values as before. Sums of products do not: they become exact sums of integers that are
 rounded once, as QLinearConv and its kin are defined and as ONNX Runtime computes such graphs, while float32 sums of the same
-numbers have their own errors. A bias in other steps than x's times w's is rounded to those. The pass is left out under
+values have their own errors. A bias in other steps than x's times w's is rounded to those. The pass is left out under
 precision="strict".
 """
 

@@ -98,7 +98,7 @@ def rebind(
     most: int = LARGEST,
     between: Callable[[], object] = bool,
 ) -> Trace | None:
-    """As `bind`, but of an earlier binding everything is kept that these inputs leave as it was. None where `bind` must do it:
+    """As `bind`, but everything of an earlier binding is reused that these inputs leave as it was. None where `bind` must do it:
     another branch is taken, ranks have changed, values are elsewhere, or there is something to be raised.
     """
     binder = _Binder(pack, as_written, unnested, most, between)
@@ -131,7 +131,7 @@ _NONE = -1  # the number of an input or output that was left out
 
 
 class _Binder:
-    """One binding. Values of the graph, and of the branches that are taken, have numbers: a name may be used in each branch."""
+    """One binding. Values of the graph, and of the branches that are taken, are numbered: a name may be used in each branch."""
 
     def __init__(self, pack: Pack, prepare: Prepare, nest: Nest, most: int, between: Callable[[], object]) -> None:
         self.prepare, self.nest, self.most, self.between = prepare, nest, most, between
@@ -305,7 +305,7 @@ class _Binder:
         if operator is None:
             where = f"{node.op} ({', '.join(node.outputs)})"
             if node.op in CONTROL or node.op in SEQUENCES:
-                raise Interpret(f"{where}: what it does depends on values")
+                raise Interpret(f"{where}: it depends on input values")
             raise UnsupportedError(f"{where}: there is no such operator")
         specs, known, fixed = self.specs, self.known, self.fixed
         view = View(node, [None if n < 0 else specs[n] for n in ins], [None if n < 0 else known[n] for n in ins])

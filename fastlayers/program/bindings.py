@@ -35,7 +35,7 @@ MadeFor = tuple[Sequence[Spec], Sequence[np.ndarray | None]]
 
 
 def keeping(made_for: MadeFor) -> int:
-    """Bytes that it takes to keep a binding for these inputs, about, its calls apart."""
+    """Bytes that it takes to keep a binding for these inputs, about, without its calls."""
     return _OBJECTS + _PER_INPUT * len(made_for[0]) + 2 * sum(v.nbytes for v in made_for[1] if v is not None)
 
 

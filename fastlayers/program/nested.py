@@ -255,7 +255,7 @@ class _Scan(_Rounds):
         given = n.inputs[:explicit]
         _settled(n, given)
         if n.get("batched", 0) or any(n.get("scan_input_axes", ()) or ()) or any(n.get("scan_output_axes", ()) or ()):
-            raise Interpret(f"{n.where}: it goes along other axes than the first")
+            raise Interpret(f"{n.where}: it iterates over another axis than the first")
         carried, whole = given[: self.carried], given[self.carried :]
         lengths = {spec.shape[0] if spec.shape else None for spec in whole}  # type: ignore[union-attr]
         self.back = [tuple(n.get(name, ()) or ()) for name in ("scan_input_directions", "scan_output_directions")]
@@ -270,7 +270,7 @@ class _Scan(_Rounds):
                 for back, count in zip(self.back, (scanned, grown), strict=True)
             )
         ):
-            raise Interpret(f"{n.where}: what it goes along does not fit together")
+            raise Interpret(f"{n.where}: the sequences that it iterates over have different lengths")
         (self.settled,) = lengths  # type: ignore[assignment]
         parts = [Spec(spec.shape[1:], spec.dtype) for spec in whole]  # type: ignore[union-attr, index]
         self.strides = [int(np.prod(part.shape, dtype=np.int64)) * part.dtype.itemsize for part in parts]  # type: ignore[arg-type]
@@ -291,7 +291,7 @@ class _Scan(_Rounds):
 
 def _settled(n: View, specs: Sequence[Spec | None]) -> None:
     if any(spec is None or not spec.static or spec.dtype.kind == "O" for spec in specs):
-        raise Interpret(f"{n.where}: it takes what is no array of known size")
+        raise Interpret(f"{n.where}: it takes a value that is not an array of known size")
 
 
 def _grown(parts: Sequence[Spec], rounds: int) -> list[Spec]:

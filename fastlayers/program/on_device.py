@@ -1,7 +1,7 @@
 """The executor for kernels of the GPU: arena, weights and intermediate results stay there, and nothing is waited for.
 
 Steps that have no kernel there, numpy's or the reference's, go through the host. Views of a binding's arena are made once and
-kept for the next run with it, since making one costs more than launching a kernel.
+retained for the next run with it, since making one costs more than launching a kernel.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Later = list[tuple[int, Ref]]
 
 
 def is_on_device(value: Any) -> bool:
-    """Is it an array on the GPU, of ours or of another library?"""
+    """Is it an array on the GPU, fastlayers' or another library's?"""
     from ..kernels.cuda import is_foreign
 
     return is_foreign(value)  # type: ignore[no-any-return]
@@ -157,7 +157,7 @@ class Runner:
         made = [empty(shape, dtype) for shape, dtype in plan.outputs]
         key = id(plan), stream_pointer()
         with self._lock:
-            kept = self._frames.pop(key, None)  # whoever runs at the same time makes one of its own
+            kept = self._frames.pop(key, None)  # a concurrent run makes another
             frame = kept[1] if kept is not None else _Frame(plan, self.kernels, self.constant)
         for array in given:
             array.block.ready()

@@ -109,7 +109,7 @@ class Program:
         self._bindings = Bindings(weights, ledger, bool if self.runner is None else self.runner.forget)
 
     def binding(self, inputs: Sequence[Any]) -> Binding:
-        """The binding for these inputs' shapes (and numbers, where they decide sizes), made if it is not there."""
+        """The binding for these inputs' shapes (and values, where they decide sizes), made if it is not there."""
         if self._lists:
             return self._unbound("an input is no array", 0, ()).of(self)
         values: list[np.ndarray | None] = [None] * len(inputs)
@@ -210,7 +210,7 @@ class Program:
         try:
             return self.stages.run(values, meter, threads)
         except RecursionError:
-            raise LimitError("run: graphs are in graphs too deeply for what is left of the stack") from None
+            raise LimitError("run: subgraphs are nested too deeply: the stack is exhausted") from None
 
     @property
     def stages(self) -> Stages:

@@ -70,7 +70,7 @@ class Stages:
 
     @property
     def program(self) -> Program:
-        """The program, which whoever runs it holds."""
+        """The program, which its caller references."""
         found = self._program()
         assert found is not None, "stages outlive their program"
         return found
@@ -133,7 +133,7 @@ class Stages:
         return at
 
     def _inputs(self, at: int, stop: int) -> list[str]:
-        """The names that nodes read of what was there before them, constants apart."""
+        """The names that nodes read of what was there before them, except constants."""
         names = dict.fromkeys(name for i in range(at, stop) for name in sorted(self._reads[i]))
         made = {name for node in self.graph.nodes[at:stop] for name in node.outputs}
         return [name for name in names if name not in made and name not in self.graph.constants]
@@ -220,7 +220,7 @@ class _Around:
         handed: list[int | np.ndarray]
 
         def run(values: Sequence[Anything]) -> list[Anything]:
-            # Most rounds are like the one before: then there is nothing to look up.
+            # Most iterations are like the one before: then there is nothing to look up.
             nonlocal last, program, binding, handed
             given = [*values, *around]
             key = [(v.shape, v.dtype) if isinstance(v, np.ndarray) and v.flags.c_contiguous else None for v in given]

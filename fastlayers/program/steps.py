@@ -16,7 +16,7 @@ __all__ = ["Step", "steps"]
 
 class Step(NamedTuple):
     """A node of a bound program. `kernels` are those that run it, "numpy" for a NumPy fallback; none if it is another view of its
-    input. `reads` and `makes` are the numbers of values in the plan.
+    input. `reads` and `makes` are the indices of values in the plan.
     """
 
     op: str

@@ -1,4 +1,4 @@
-"""What binding a graph leaves behind, so that a later binding of other sizes need only do again what differs."""
+"""The record of binding a graph, so that a later binding of other sizes need only do again what differs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Placed(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The calls of a model for one set of sizes, over buffers of its own. Outputs are (shape, dtype) in the order of the graph's;
+    """The calls of a model for one set of sizes, over its own buffers. Outputs are (shape, dtype) in the order of the graph's;
     a call names its node's position. `links`: for each node the values of the values that it reads and makes.
     """
 
@@ -143,7 +143,7 @@ _PLAIN = (bool, int, float, str)
 
 
 class Trace:
-    """A graph bound to sizes. What is in lists goes by the numbers of values, or of entries. Never changed once it is made.
+    """A graph bound to sizes. What is in lists goes by the indices of values, or of entries. Never changed once it is made.
 
     `fixed`: whether a value is known whatever the sizes. `last`: the copies to outputs. `ends`: of buffers that are outputs, by
     number, which ones. `fresh`: positions of the records that no earlier trace has.
@@ -176,7 +176,7 @@ class Trace:
 
     @property
     def links(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """The values that each of `nodes` reads and makes, by their numbers."""
+        """The values that each of `nodes` reads and makes, by their indices."""
         pairs = zip(self.route.entries, self.records, strict=True)
         return [(entry.ins, entry.outs) for entry, record in pairs if record is not None and record.placed is not None]
 

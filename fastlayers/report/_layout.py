@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Places by node, paths of edges, and the size of all."""
+    """Positions by node, paths of edges, and the size of all."""
 
     places: Mapping[int, Place]
     paths: Sequence[str]
@@ -34,7 +34,7 @@ class Layout(NamedTuple):
 
 
 def layout(count: int, edges: Sequence[tuple[int, int]], widest: float = 1100.0) -> Layout:
-    """Places `count` nodes whose edges go from lower to higher numbers.
+    """Places `count` nodes whose edges go from lower to higher indices.
 
     Each node is one layer after the last one that it reads; within a layer nodes are ordered by where what they read and give
     is. As many layers as `widest` allows are next to each other; the rest go on below, as lines of a text do.

@@ -16,7 +16,7 @@ LETTERS = 18
 
 
 class Box(NamedTuple):
-    """What is drawn as one box: the numbers of steps, a label, its weight among all, and what is said of it."""
+    """What is drawn as one box: the indices of steps, a label, its weight among all, and what is said of it."""
 
     steps: tuple[int, ...]
     label: str

@@ -30,7 +30,7 @@ class StepReport(NamedTuple):
         depth: in how many bodies of loops and branches it is.
         rounds: how often it runs in one run of the network; 0 if that is not known, as it is of what was not run.
         segment: the number of the program that it is part of: of a network that runs in stages there are several.
-        seconds: times of single executions, one a run; none if it was not measured.
+        seconds: times of single executions, one per run; none if it was not measured.
         begins: when each of these began, in seconds since its run did.
     """
 
@@ -87,7 +87,7 @@ class Report(NamedTuple):
         arena: bytes of intermediate results; None if the network runs in stages.
         staged: whether it runs in stages, since sizes or branches depend on values.
         notes: what is to be said besides.
-        runs: times in seconds of whole runs, the clock of the steps apart; none if it was not measured.
+        runs: times in seconds of whole runs, without the clock of the steps; none if it was not measured.
         limits: what one core can do; None if it was not measured.
     """
 

@@ -15,7 +15,7 @@ ROUNDS_UP = 999.5  # to 1000, of which three digits are 1e+03
 
 
 def three(number: float) -> str:
-    """A number with three digits, or as many as it has before its point."""
+    """A number with three digits, or all those before its point."""
     return f"{number:.3g}" if abs(number) < ROUNDS_UP else f"{number:.0f}"
 
 

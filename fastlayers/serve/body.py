@@ -1,4 +1,4 @@
-"""The body of a request, within limits that hold while it comes: nothing that a client announces is believed or allocated."""
+"""The body of a request, within limits that hold while it comes: nothing that a client announces is trusted or allocated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Bodies:
         self.held = 0
 
     async def read(self, receive: Receive, headers: dict[bytes, bytes]) -> bytes:
-        """All of a body; whoever reads it calls `free` with its length afterwards."""
+        """All of a body; its reader calls `free` with its length afterwards."""
         most = self._settings.max_body
         announced = headers.get(b"content-length", b"0")
         if not announced.isdigit() or int(announced[:20]) > most:  # refused before a byte of it is read

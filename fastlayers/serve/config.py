@@ -75,7 +75,7 @@ def read(path: Path) -> Config:
     batch = found.get("batch", {})
     axes = batch.get("axes")
     if axes is not None and not all(type(axis) is int and 0 <= axis < 32 for axis in axes.values()):
-        raise FormatError(f"serve: {path.name}: [batch] axes is {axes!r:.100}: expected names with the numbers of axes")
+        raise FormatError(f"serve: {path.name}: [batch] axes is {axes!r:.100}: expected names with indices of axes")
     most, delay = batch.get("max"), batch.get("delay_ms")
     if (most is not None and most < 1) or (delay is not None and not 0 <= delay <= 60_000):
         raise FormatError(f"serve: {path.name}: [batch] has max = {most} and delay_ms = {delay}: expected from 1, and 0 to 60000")

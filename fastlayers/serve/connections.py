@@ -1,7 +1,7 @@
 """uvicorn's HTTP protocol with bounds on what one connection may cost; uvicorn has none on receiving or on unread answers.
 
 A request's head has a size, a request a time from its first byte to its last, an answer a time until it is read, and there are
-only so many connections. Whoever exceeds one gets a status if nothing was answered yet, and is cut off.
+only so many connections. A client that exceeds one gets a status if nothing was answered yet, and is cut off.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class _Connection(HttpToolsProtocol):  # type: ignore[misc]  # untyped where it 
             self.transport.write(head.encode() + body)
             self.metrics.responded(status)
         if cycle is not None and not cycle.response_complete:
-            cycle.disconnected = True  # the application is told that there is nobody to answer
+            cycle.disconnected = True  # the application is told that the client is gone
             cycle.message_event.set()
         self.transport.close()
         if self._sending is None:

@@ -27,7 +27,7 @@ RETRY = ((b"retry-after", b"1"),)
 
 
 def refusal(error: BaseException) -> Refused:
-    """What a failure of the library means to a client; what is no error of ours is the server's own fault, and stays inside."""
+    """What a failure of the library means to a client; any other error is the server's own fault, and stays inside."""
     if isinstance(error, Refused):
         return error
     if isinstance(error, TimeoutError):

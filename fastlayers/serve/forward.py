@@ -1,4 +1,4 @@
-"""A request that belongs to a sequence of another worker: sent on over its socket, and its answer handed back."""
+"""A request that belongs to a sequence of another worker: sent on over its socket, and its answer sent back."""
 
 from __future__ import annotations
 

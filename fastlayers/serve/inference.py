@@ -49,7 +49,7 @@ class Inference:
 
         Raises:
             Refused: it cannot be answered, with what the client is told.
-            Gone: there is nobody to answer.
+            Gone: the client has left.
         """
         try:
             self._scheduler.admit()  # a full queue is no reason to read a body

@@ -20,7 +20,7 @@ def event(name: str, **values: object) -> None:
     try:
         sys.stderr.write(json.dumps(line, default=str) + "\n")
         sys.stderr.flush()
-    except (OSError, ValueError):  # whoever read it has gone: no reason to stop serving
+    except (OSError, ValueError):  # its reader has gone: no reason to stop serving
         pass
 
 
@@ -32,7 +32,7 @@ def failed(name: str, error: BaseException) -> None:
 
 class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes what another library logs as a line of ours."""
+        """Writes what another library logs as a line of fastlayers' log."""
         event("log", level=record.levelname.lower(), logger=record.name, message=record.getMessage()[:LONGEST])
 
 

@@ -155,7 +155,7 @@ class Scheduler:
         return batch
 
     def _sweep(self, now: float) -> None:
-        """Answers those that have waited too long, and forgets those that nobody waits for."""
+        """Answers those that have waited too long, and drops those whose clients are gone."""
         for key, group in list(self._groups.items()):
             for job in group:
                 if job.until <= now and not job.future.done():

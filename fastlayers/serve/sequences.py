@@ -84,7 +84,7 @@ class Sequences:
             del self._found[(served, parameters.sequence)]
 
     def drop_idle(self) -> int:
-        """Closes those that nobody has asked for long, or whose model is unloaded; how many."""
+        """Closes those that have been idle for long, or whose model is unloaded; how many."""
         before = time.monotonic() - self._idle
         old = [key for key, s in self._found.items() if not s.users and (s.used < before or key[0].closed)]
         for key in old:

@@ -105,7 +105,7 @@ def work(
 
 
 class Server(uvicorn.Server):  # type: ignore[misc]  # untyped where it is not installed
-    """uvicorn's, but that it first says for a while that it is not ready, if it was told to, so that nobody is sent here."""
+    """uvicorn's, but that it first says for a while that it is not ready, if it was told to, so that no client is sent here."""
 
     def __init__(self, config: uvicorn.Config, app: Any, settings: Settings, signals: list[int]) -> None:
         super().__init__(config)

@@ -27,7 +27,7 @@ class Settings:
 
     batch: int = 16  # the most rows that are run together; 1 turns batching off
     batch_delay: float = 0.0  # how long a request waits for others though nothing runs
-    threads: int = 0  # runs that go on at once; 0: as many as fastlayers may use threads
+    threads: int = 0  # runs that go on at once; 0: the number of threads that fastlayers may use
 
     queue: int = 256  # inference requests that wait or run; more are refused
     timeout: float = 30.0  # from a request's last header to its answer

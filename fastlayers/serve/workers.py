@@ -49,7 +49,7 @@ class _Supervisor:
         self._living: dict[int, tuple[int, float]] = {}  # by process: which worker, and since when
         self._stopping = 0.0
         self._inner = [_inner(shared.socket_of(i)) for i in range(settings.workers)]
-        # Nobody writes to it: that it ends tells workers that this process has.
+        # Nothing is written to it: that it ends tells workers that this process has.
         self._read, self._write = os.pipe()
 
     def run(self) -> int:

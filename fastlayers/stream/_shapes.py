@@ -63,7 +63,7 @@ def _concat(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     if node.attributes["axis"] % rank == time.axis:
         rw.refuse(node, "puts something before the first step or after the last one")
     if not all(isinstance(k, Time) and k.axis == time.axis for k in kinds):
-        rw.refuse(node, "joins steps with what has none: only the whole sequence has as many")
+        rw.refuse(node, "joins time steps with a value that has none: only the whole sequence has that many")
     rw.append(node)
     return (time,)
 
@@ -113,7 +113,7 @@ def _gather(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         rw.append(node)
         return (index._replace(axis=axis + index.axis),)
     if not isinstance(data, Time):
-        rw.refuse(node, "looks up what has no steps")
+        rw.refuse(node, "looks up a value without time steps")
     if axis == data.axis:
         rw.refuse(node, "takes single steps out of the sequence")
     rw.append(node)
@@ -166,7 +166,7 @@ def _shape(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 def _reshape(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    """The axis of time stays one of its own: what is before it, and after it, has as many values as it had."""
+    """The axis of time stays separate: what is before it, and after it, has as many values as it had."""
     time = kinds[0]
     if not isinstance(time, Time):
         rw.refuse(node, "has a shape with the number of steps")

@@ -34,7 +34,7 @@ def _channels(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]
     """Affine and BatchNormalization: values per channel."""
     time = _only_first(rw, node, kinds)
     if node.attributes.get("axis", 1) % rw.rank_of(node, node.inputs[0]) == time.axis or node.attributes.get("training_mode", 0):
-        rw.refuse(node, "has numbers for every step")
+        rw.refuse(node, "has values for every step")
     rw.append(node)
     return (time,) * len(node.outputs)
 
@@ -131,7 +131,7 @@ def _reduce(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 def _lrn(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     time = _only_first(rw, node, kinds)
     if time.axis == (rw.rank_of(node, node.inputs[0]) - 1 if node.attributes.get("x_last", False) else 1):
-        rw.refuse(node, "goes over steps to both sides")
+        rw.refuse(node, "covers steps on both sides of each")
     rw.append(node)
     return (time,)
 
@@ -149,9 +149,9 @@ def _recurrent(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind
         rw.refuse(node, f"goes {'both ways' if get('direction') == 'bidirectional' else 'backwards'}: it begins at the last step")
     inputs = [*node.inputs, *(None,) * 9][:9]
     if inputs[4]:
-        rw.refuse(node, "is told the lengths of sequences: a stream has no end")
+        rw.refuse(node, "takes lengths of sequences: a stream has no end")
     if time.late:
-        rw.refuse(node, f"comes after what looks ahead: {time.culprit}")
+        rw.refuse(node, f"comes after an operator that looks ahead: {time.culprit}")
     hidden = (rw.shape(inputs[2]) or (None,) * 3)[2]
     sizes = [hidden] if node.op != "LSTM" else [hidden, (rw.shape(inputs[8]) or (None, None, hidden))[2]]
     if not all(isinstance(size, int) for size in sizes):

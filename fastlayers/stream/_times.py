@@ -46,7 +46,7 @@ TIME = _Word("TIME")  # among sizes: the number of steps
 
 
 class Sizes(NamedTuple):
-    """A vector of sizes: numbers, names or TIME, which is the number of steps of a value of this pace."""
+    """A vector of sizes: ints, names or TIME, which is the number of steps of a value of this pace."""
 
     entries: tuple[Any, ...]
     time: Time

@@ -113,7 +113,7 @@ def _check(rw: Rewriter, node: Node, time: Time, before: int, behind: int, reach
 
 
 def _place(rw: Rewriter, node: Node, kernel: tuple[int, ...], at: int) -> Window:
-    """The window with its padding in numbers, automatic padding too."""
+    """The window with its padding as integers, automatic padding too."""
     found = window(View(node, [], []), kernel, None)
     if found.pads is not None:
         return found

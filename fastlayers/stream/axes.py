@@ -33,7 +33,7 @@ def times(inputs: Sequence[Any], axis: int | str | None, name: str | Sequence[st
         found = {v.name: v.shape.index(axis) for v in chosen if v.shape is not None and axis in v.shape}
         if not found:
             raise ShapeError(
-                f"stream: axis is {axis!r}, which no size of {_told(chosen)} is called: expected such a name, or a number"
+                f"stream: axis is {axis!r}, no size of {_told(chosen)} has this name: expected one of its names, or a number"
             )
         return found
     try:
@@ -41,7 +41,7 @@ def times(inputs: Sequence[Any], axis: int | str | None, name: str | Sequence[st
     except DTypeError:
         raise ShapeError(f"stream: axis is {shown(axis)}: expected the number of an axis or the name of its size") from None
     if len(chosen) > 1 and name is None:
-        raise ShapeError(f"stream: axis is {axis}, but there are several inputs, {_told(chosen)}: say which with input=")
+        raise ShapeError(f"stream: axis={axis} is ambiguous for several inputs, {_told(chosen)}: pass input=")
     found = {}
     for value in chosen:
         if value.shape is None or not -len(value.shape) <= axis < len(value.shape):
@@ -64,7 +64,7 @@ def _found(chosen: Sequence[Any], count: int) -> dict[str, int]:
         if len(still) == 1 and len(next(iter(still.values()))) == 1:
             return {name: axes[0] for name, axes in still.items()}
     raise ShapeError(
-        f"stream: it cannot be told which axis of {_told(chosen)} is time: name it, for example axis=1"
+        f"stream: the time axis of {_told(chosen)} is ambiguous: name it, for example axis=1"
         + (", input='" + chosen[0].name + "'" if count > 1 and chosen else "")
         + "; if the network takes its state as an input, name that: state={input: output}"
     )

@@ -35,7 +35,7 @@ def _candidates(name: str) -> set[str]:
     for word, other in _WORDS:
         if word == name.lower() and word in ("in", "input"):
             continue  # what it is called says nothing else
-        # A word of its own, anywhere in the name; several words hang together.
+        # A separate word, anywhere in the name; several words hang together.
         pattern = rf"(?<![A-Za-z]){re.escape(word)}(?![a-zA-Z])"
         found.add(re.sub(pattern, other, name, count=1))
         found.add(re.sub(pattern, other.capitalize(), name, count=1))

@@ -80,7 +80,7 @@ class Rewriter(GraphBuilder):
     # ---- for rules --------------------------------------------------------------------------------------------------
 
     def value(self, name: str | None) -> np.ndarray | None:
-        """The array behind a name, if it is constant, or computed of sizes that are known."""
+        """The array that a name stands for, if it is constant, or computed of sizes that are known."""
         found = super().value(name)
         return self.numbers.get(name) if found is None and name else found
 
@@ -92,7 +92,7 @@ class Rewriter(GraphBuilder):
         """The number of axes of a value; the node is refused if it is unknown."""
         rank = self.rank(name)
         if rank is None:
-            self.refuse(node, f"reads {name!r}, of which it is not known how many axes it has")
+            self.refuse(node, f"reads {name!r}, whose number of axes is not known")
         return rank
 
     def length(self, name: str | None, time: Time) -> Any:
@@ -104,7 +104,7 @@ class Rewriter(GraphBuilder):
         """The dtype of a value; the node is refused if it is unknown."""
         dtype = self.dtype(name)
         if dtype == UNTOLD:
-            self.refuse(node, f"reads {name!r}, of which the dtype is not known")
+            self.refuse(node, f"reads {name!r}, whose dtype is not known")
         return dtype
 
     def add(self, op: str, inputs: Sequence[str | None], *outputs: str, **attributes: Any) -> str:
@@ -169,7 +169,7 @@ class Rewriter(GraphBuilder):
 
     def _visit(self, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         if any(self.kinds.get(name) is not None for name in captured(node)):
-            self.refuse(node, "has graphs that read what changes with time: only networks without such can run piece by piece")
+            self.refuse(node, "has subgraphs that read values which change over time: such a network cannot run piece by piece")
         found = [k for k in kinds if k is not None and not (isinstance(k, Sizes) and not k.timed)]
         sizes = traits_of(node.op).sizes
         if sizes and any(isinstance(k, Sizes) for k in kinds):
@@ -182,7 +182,7 @@ class Rewriter(GraphBuilder):
             self.append(node)
             return (LATEST,) * len(node.outputs)
         if any(k is LATEST for k in found):
-            self.refuse(node, "joins what is known after the last step with single steps: the whole sequence is needed")
+            self.refuse(node, "joins a value that is known after the last step with single steps: it needs the whole sequence")
         if any(isinstance(k, Sizes) for k in found):
             self.refuse(node, "computes with the number of steps: only the whole sequence has it")
         kinds = [None if isinstance(k, Sizes) else k for k in kinds]

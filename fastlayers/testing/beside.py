@@ -1,4 +1,4 @@
-"""One thing beside another, in one process and in turns: another engine, variant, model or function."""
+"""One thing compared with another, in one process, alternating: another engine, variant, model or function."""
 
 from __future__ import annotations
 

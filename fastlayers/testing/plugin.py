@@ -4,7 +4,7 @@
         speed = model_speed("models/vad.onnx", {"input": (1, 576), "state": (2, 1, 128), "sr": ()}, threads=1)
         speed.plan(numpy_steps=0)                      # no clock: compared with __speed__/test_file.json
         speed.instructions(worse=0.02)                 # counted, with --speed-instructions
-        speed.time(share_of_limit=0.1)                 # beside what the machine can do at this moment
+        speed.time(share_of_limit=0.1)                 # of what the machine can do at this moment
         speed.beside("onnxruntime", at_least=1.0)      # in turns; skipped where it is not installed
 
     def test_vad_in_the_history(model_speed, benchmark):
@@ -76,7 +76,7 @@ def _limits(config: pytest.Config) -> Limits | None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: dict[str, Any]) -> None:
-    """Adds to pytest-benchmark's JSON what figures of ours depend on."""
+    """Adds to pytest-benchmark's JSON what our figures depend on."""
     machine_info["fastlayers"] = {"version": fl.__version__, **machine(_limits(config))}
 
 
@@ -213,7 +213,7 @@ class ModelSpeed:
     def _alone(self) -> bool:
         if "PYTEST_XDIST_WORKER" not in os.environ:
             return False
-        self._unsure("not timed: other workers run beside it")
+        self._unsure("not timed: other workers run at the same time")
         return True
 
     def _unsure(self, why: str) -> None:

@@ -18,14 +18,14 @@ __all__ = ["Share", "share_of_limit"]
 PRODUCTS = 20_000
 BUFFER = 1 << 22  # elements
 TIMES = 4  # that a call must be too slow, of a machine that kept its pace, to be called slow
-TRIES = 20  # to measure that: beside two busy neighbours every other measurement keeps its pace
+TRIES = 20  # to measure that: with two busy neighbours every other measurement keeps its pace
 DRIFT = 0.05  # of the best times of the thirds, of the probe's and of the call's
 PARTS = 3
 
 
 class Share(NamedTuple):
     """The least possible time of a call, as a share of its own: `share` by the best of both, `shares` by those of thirds of the
-    turns. `drift`: how far the best times of the thirds are apart, of the probe or of the call.
+    turns. `drift`: the spread of the best times of the thirds, of the probe or of the call.
     """
 
     share: float

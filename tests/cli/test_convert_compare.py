@@ -68,7 +68,7 @@ def test_the_first_layer_that_differs_is_named(
 def test_plain(model: str, stored: dict[str, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert compare(model, tmp_path, stored, "--against", "plain", "--layers") == 0
     assert "next to the plain graph" in capsys.readouterr().out
-    assert cli.main(["compare", model]) == 0  # seeded numbers
+    assert cli.main(["compare", model]) == 0  # seeded random values
 
 
 def test_a_difference_is_looked_for_in_the_layers(
@@ -153,7 +153,7 @@ def test_errors(
 def test_convert(model: str, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "new.safetensors"
     assert cli.main(["convert", model, str(target), *more]) == 0
-    assert "1 inputs, 1 outputs, run on seeded numbers, off by 0" in capsys.readouterr().out
+    assert "1 inputs, 1 outputs, run on seeded random values, off by 0" in capsys.readouterr().out
     x = normal(3, 4)
     np.testing.assert_array_equal(fl.load(target)(x), fl.load(model)(x))
 

@@ -163,7 +163,7 @@ def cases() -> dict[str, tuple[bytes, type[Error], str]]:
         "weights alone": (extra, UnsupportedError, "read them with load_weights"),
         "a cycle": (
             archive(functional(given(4), layer("ReLU", "y", [call(tensor("y"))]))),
-            FormatError, "reads what nothing writes",
+            FormatError, "reads an input that nothing writes",
         ),
         "a layer that is not there": (archive(functional(given(4), layer("ReLU", "y", [call(tensor("z"))]))), FormatError, ""),
         "a call that is not there": (

@@ -75,7 +75,7 @@ LIES = {
     "a key twice": (b"\x82" + (text("a") + TWO) * 2, FormatError, "more than once"),
     "names that become one": (mapped(**{"a.b": TWO, "a": mapped(b=TWO)}), FormatError, "two arrays have the name 'a.b'"),
     "a key that is no text": (b"\x82" + text("a") + TWO + b"\xc0" + TWO, FormatError, "neither text"),
-    "a byte that begins nothing": (mapped(a=b"\xc1"), FormatError, "0xc1 begins no value"),
+    "a byte that begins nothing": (mapped(a=b"\xc1"), FormatError, "0xc1 does not start a value"),
     "more values than bytes": (b"\xdf\xff\xff\xff\xff" + text("a") + TWO, FormatError, "are announced"),
     "more bytes than there are": (mapped(a=b"\xc9\xff\xff\xff\xff\x01"), FormatError, "is announced"),
     "maps without end": (b"\x81\xa1a" * 100 + b"\x80", FormatError, "more than 64 deep"),

@@ -203,7 +203,7 @@ BROKEN: dict[str, tuple[Callable[[], bytes], type[Error], str]] = {
     "writes twice": (
         lambda: model_of([call("F", "x", "y")], [function("F", "a", "r", [node("Neg", "a", "r"), node("Abs", "a", "r")])]),
         FormatError,
-        "Abs 'F/Abs': writes 'y', which is there already",
+        "Abs 'F/Abs': writes 'y' a second time",
     ),
     "old operators": (
         lambda: model_of([], [function("F", "a", "r", [node("Neg", "a", "r")], opset=5)], outputs="x"),

@@ -133,8 +133,8 @@ LIES: dict[str, tuple[Callable[[Net, Table], None], type[Error], str]] = {
     "an input below": (lambda n, r: put(n.operators[0], 1, "[i", [0, -2]), FormatError, r"expected -1 to 2"),
     "an output that is missing": (lambda n, r: put(n.operators[0], 2, "[i", [-1]), FormatError, "outputs are the tensors"),
     "a graph's input": (lambda n, r: put(r[2].value[0], 1, "[i", [3]), FormatError, "inputs or outputs are the tensors"),
-    "a result that is an input": (lambda n, r: put(n.operators[0], 2, "[i", [0]), FormatError, "is there already"),
-    "a result that is a constant": (lambda n, r: put(n.operators[0], 2, "[i", [1]), FormatError, "is there already"),
+    "a result that is an input": (lambda n, r: put(n.operators[0], 2, "[i", [0]), FormatError, "a second time"),
+    "a result that is a constant": (lambda n, r: put(n.operators[0], 2, "[i", [1]), FormatError, "a second time"),
     "a buffer that is not there": (lambda n, r: put(n.tensors[1], 2, "I", 5), FormatError, "has the buffer 5, the file has 2"),
     "weights of another size": (
         lambda n, r: put(n.tensors[1], 0, "[i", [4, 4]),
@@ -145,8 +145,8 @@ LIES: dict[str, tuple[Callable[[Net, Table], None], type[Error], str]] = {
     "a shape beyond all": (lambda n, r: put(n.tensors[1], 0, "[i", [1 << 30] * 4), FormatError, "beyond any memory"),
     "a signature of another rank": (lambda n, r: put(n.tensors[0], 7, "[i", [-1]), FormatError, "as many axes"),
     "too many axes": (lambda n, r: put(n.tensors[0], 0, "[i", [1] * 40), UnsupportedError, "40 dimensions"),
-    "a type that is not there": (lambda n, r: put(n.tensors[1], 1, "b", 99), UnsupportedError, "no numbers"),
-    "text": (lambda n, r: put(n.tensors[0], 1, "b", 5), UnsupportedError, "no numbers"),
+    "a type that is not there": (lambda n, r: put(n.tensors[1], 1, "b", 99), UnsupportedError, "not numeric"),
+    "text": (lambda n, r: put(n.tensors[0], 1, "b", 5), UnsupportedError, "not numeric"),
     "options of another operator": (
         lambda n, r: put(n.operators[0], 3, "B", 1),
         FormatError,

@@ -192,7 +192,7 @@ ABUSES: dict[str, tuple[bytes, type[Error], str]] = {
     "dict of a number": (call("collections.OrderedDict", b"K\1"), FormatError, "a dict is made of"),
     "set of a number": (call("builtins.set", b"K\1"), FormatError, "a set is made of"),
     "size of a list": (call("torch.Size", b"]"), FormatError, "a torch.Size is made of"),
-    "parameter of nothing": (call("torch._utils._rebuild_parameter"), FormatError, "made of nothing"),
+    "parameter of nothing": (call("torch._utils._rebuild_parameter"), FormatError, "made from an empty argument list"),
     "bytes in rot13": (call("_codecs.encode", text("a"), text("rot13")), FormatError, "not written as latin-1 text"),
     "bytes beyond latin-1": (call("_codecs.encode", text("€"), text("latin1")), FormatError, "text that is not latin-1"),
     "object of no class": (call("copyreg._reconstructor", NONE), FormatError, "expected its class first"),
@@ -291,7 +291,7 @@ TENSORS: dict[str, tuple[bytes, type[Error], str]] = {
     "storage of 2**62": (tensor(storage(count=1 << 62)), FormatError, "has 24 bytes"),
     "storage that is not there": (tensor(storage("1")), FormatError, "has no member 'data/1'"),
     "storage by a path": (tensor(storage("../../etc/passwd")), FormatError, "has no member"),
-    "storage of a class that is none": (tensor(storage(kind="os.system")), FormatError, "which is none of torch's"),
+    "storage of a class that is none": (tensor(storage(kind="os.system")), FormatError, "which is not a torch storage class"),
     "storage in two ways": (
         dict_({"a": GOOD, "b": tensor(storage("0", 3, "torch.DoubleStorage"), (3,), (1,))}),
         FormatError,

@@ -74,13 +74,13 @@ TRUE = scalar("b", True, "b1")
 
 GRAPHS: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     "a graph": (lambda: net(node("Relu", "x", "y")), None, ""),
-    "a cycle": (cycle, F, "what it writes itself: a cycle"),
+    "a cycle": (cycle, F, "is part of a cycle"),
     "a node that reads itself": (lambda: net(node("Relu", "y", "y")), F, "a cycle"),
     "a value that nothing writes": (lambda: net(node("Add", "x nowhere", "y")), F, "reads 'nowhere', which nothing writes"),
     "an output that nothing writes": (lambda: net(node("Relu", "x", "z")), F, "output 'y' is written by no node"),
-    "a value that two nodes write": (lambda: net(node("Relu", "x", "y"), node("Neg", "x", "y")), F, "writes 'y', which is there"),
-    "a node that writes a value twice": (lambda: net(node("Split", "x", "y y")), F, "writes 'y', which is there"),
-    "a node that writes an input": (lambda: net(node("Relu", "x", "x"), node("Relu", "x", "y")), F, "writes 'x', which is there"),
+    "a value that two nodes write": (lambda: net(node("Relu", "x", "y"), node("Neg", "x", "y")), F, "writes 'y' a second time"),
+    "a node that writes a value twice": (lambda: net(node("Split", "x", "y y")), F, "writes 'y' a second time"),
+    "a node that writes an input": (lambda: net(node("Relu", "x", "x"), node("Relu", "x", "y")), F, "writes 'x' a second time"),
     "two inputs of a name": (lambda: net(node("Relu", "x", "y"), inputs=X * 2), F, "two inputs have the name 'x'"),
     "two outputs of a name": (lambda: net(node("Relu", "x", "y"), outputs="y y"), F, "two outputs of the model"),
     "no outputs": (lambda: net(node("Relu", "x", "y"), outputs=""), None, ""),

@@ -168,9 +168,9 @@ FILES: dict[str, tuple[Callable[[], bytes], Refusal | None, str]] = {
     "an input that is a number": (described(lambda g: g["nodes"][0][1].__setitem__(0, 3)), F, "a name that is none"),
     "an input of nothing": (described(lambda g: g["nodes"][0][1].__setitem__(0, "nowhere")), F, "reads 'nowhere'"),
     "an output of nothing": (described(lambda g: g["outputs"][0].__setitem__(0, "nowhere")), F, "gives 'nowhere'"),
-    "an output twice": (described(lambda g: g["nodes"].append(g["nodes"][0])), F, "writes 'y', which is there already"),
+    "an output twice": (described(lambda g: g["nodes"].append(g["nodes"][0])), F, "writes 'y' a second time"),
     "an output that is an input": (
-        described(lambda g: g["nodes"][0][2].__setitem__(0, "x")), F, "writes 'x', which is there already",
+        described(lambda g: g["nodes"][0][2].__setitem__(0, "x")), F, "writes 'x' a second time",
     ),
     "a dtype of Python's": (described(lambda g: g["inputs"][0].__setitem__(2, "object")), F, "no known dtype"),
     "a dtype that is a list": (described(lambda g: g["inputs"][0].__setitem__(2, [["a", "f4"]])), F, "broken: TypeError"),

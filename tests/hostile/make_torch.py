@@ -109,7 +109,7 @@ TRICKS: dict[str, tuple[bytes, type[Error] | None, str]] = {
     "BINPERSID of a call": (call("os.system", HARM) + b"Q", FormatError, "refers to an object of os.system, expected a storage"),
     "storage whose class is a call": (
         tensor(tuple_(text("storage"), call("os.system", HARM), text("0"), text("cpu"), number(6)) + b"Q"),
-        FormatError, "which is none of torch's"),
+        FormatError, "which is not a torch storage class"),
     "NEWOBJ": (dict_({"a": GOOD, "b": made("subprocess.Popen")}), None, ""),
     "NEWOBJ_EX": (dict_({"a": GOOD, "b": made("subprocess.Popen", ex=True)}), None, ""),
     "NEWOBJ around a tensor": (dict_({"a": made("subprocess.Popen", dict_({"x": GOOD}))}), UnsupportedError, WITHIN),
@@ -199,7 +199,7 @@ LIES: dict[str, tuple[bytes, type[Error] | None, str]] = {
     "key of a storage a number": (tensor(held(number(6), number(0))), FormatError, "a string and a size"),
     "key of a storage a path": (tensor(held(number(6), text("../data.pkl"))), FormatError, "has no member"),
     "key of a storage empty": (tensor(held(number(6), text(""))), FormatError, "has no member 'data/'"),
-    "class of a storage a string": (tensor(held(number(6), made=text("torch.FloatStorage"))), FormatError, "none of torch's"),
+    "class of a storage a string": (tensor(held(number(6), made=text("torch.FloatStorage"))), FormatError, "not a torch storage"),
     "a storage of more bytes than its record": (tensor(storage(count=7)), FormatError, "has 24 bytes, 7 of float32 take 28"),
     "a storage of fewer bytes than its record": (tensor(storage(count=5), (5,), (1,)), FormatError, "has 24 bytes, 5 of float32"),
     "a storage of a wider dtype": (tensor(storage(kind="torch.LongStorage")), FormatError, "has 24 bytes, 6 of int64 take 48"),

@@ -207,7 +207,7 @@ def test_chosen_and_intermediate_outputs(variant: str) -> None:
     h = model.run({"x": x, "k": 1}, ["h"])["h"]  # inside what is fused otherwise
     np.testing.assert_allclose(h, x @ normal(3, 4).T + normal(3), rtol=0, atol=1e-5)
     np.testing.assert_array_equal(np.maximum(h, 0), whole["r"])
-    with pytest.raises(fl.ShapeError, match="outputs has 'q', which is no value of the graph"):
+    with pytest.raises(fl.ShapeError, match="outputs has 'q', which is not a value of the graph"):
         model.run({"x": x, "k": 1}, ["q"])
     assert model.value_names == ["h", "r", "n", "m"]
     with pytest.raises(fl.ShapeError, match="a name twice"):

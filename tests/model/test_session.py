@@ -74,9 +74,9 @@ def test_options(path: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"mmap": False}, fl.ArgumentError, "there is no argument mmap: expected sess_options, providers"),
-        ({"session_options": None}, fl.ArgumentError, "there is no argument session_options"),
-        ({"provider": ["CPUExecutionProvider"], "num_threads": 2}, fl.ArgumentError, "no argument provider, num_threads"),
+        ({"mmap": False}, fl.ArgumentError, "unknown argument mmap: expected sess_options, providers"),
+        ({"session_options": None}, fl.ArgumentError, "unknown argument session_options"),
+        ({"provider": ["CPUExecutionProvider"], "num_threads": 2}, fl.ArgumentError, "unknown argument provider, num_threads"),
         ({"sess_options": {"intra_op_num_threads": 2}}, fl.DTypeError, "sess_options is of type dict: expected SessionOptions"),
         ({"sess_options": SimpleNamespace(intra_op_num_threads=0, enable_profiling=True)}, fl.UnsupportedError, "profiling"),
     ],

@@ -38,7 +38,7 @@ def test_all_of_them_can_be_asked_for() -> None:
     ],
 )
 def test_an_error_says_what_may_have_been_meant(asked: str, near: list[str]) -> None:
-    with pytest.raises(fl.ShapeError, match="which is no value of the graph: expected some of its outputs") as caught:
+    with pytest.raises(fl.ShapeError, match="which is not a value of the graph: expected some of its outputs") as caught:
         scoped().run(normal(2), [asked])
     told = str(caught.value).partition("near to it: ")[2]
     assert "['y']" in str(caught.value) and all(repr(name) in told for name in near)

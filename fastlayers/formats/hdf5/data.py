@@ -36,7 +36,7 @@ class Dataset:
 
     @property
     def numeric(self) -> bool:
-        """Whether it has elements that are numbers; raises for numbers of types that numpy lacks and nobody widens."""
+        """Whether its elements are numeric; raises for numeric types that numpy lacks and that are not widened."""
         if self.shape is None or self.kind.text:
             return False
         if self.kind.codec is None:
@@ -47,7 +47,7 @@ class Dataset:
         """The elements, read-only: in place where the file has them in one piece, in order and aligned."""
         raw, kind, shape = self.file.raw, self.kind.codec, self.shape
         if kind is None or shape is None:
-            raw.refuse(f"{self.what} is no array of numbers")
+            raw.refuse(f"{self.what} is not a numeric array")
         if _EXTERNAL in self._messages:
             raw.refuse(f"{self.what} is stored in other files, which are never opened")
         where = f"{self.file.where}: {self.what}"
@@ -157,7 +157,7 @@ class Dataset:
     # ---- filters --------------------------------------------------------------------------------------------------------
 
     def _filters(self) -> list[int]:
-        """The numbers of the filters, in the order in which they were applied."""
+        """The ids of the filters, in the order in which they were applied."""
         cursor = self._messages.get(_FILTERS)
         if cursor is None:
             return []

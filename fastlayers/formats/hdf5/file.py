@@ -156,7 +156,7 @@ class File:
                     link_info(self.raw, self._cursor(message, "a message about links"), found)
         if found.refused:
             name, kind = next(iter(found.refused.items()))
-            self.raw.refuse(f"{name[:80]!r} is a {kind}: nothing outside of the file, and no detour within it, is followed")
+            self.raw.refuse(f"{name[:80]!r} is a {kind}: links are not followed")
         return found
 
     def find(self, path: str) -> int | None:
@@ -219,7 +219,7 @@ class File:
     # ---- attributes -----------------------------------------------------------------------------------------------------
 
     def attributes(self, path: str) -> dict[str, Any]:
-        """The attributes of an object: a str, a list of str, or an array; what is neither text nor numbers is left out."""
+        """The attributes of an object: a str, a list of str, or an array; what is neither text nor numeric is left out."""
         at = self.find(path)
         if at is None:
             self.raw.fail(f"there is no object {path[-80:]!r}")

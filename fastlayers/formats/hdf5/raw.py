@@ -1,4 +1,4 @@
-"""The bytes of an HDF5 file: numbers and pieces by address, every address and length checked."""
+"""The bytes of an HDF5 file: integers and pieces by address, every address and length checked."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ DEEPEST = 4  # types in types
 
 
 class Kind(NamedTuple):
-    """The type of elements: `codec` of numbers; `text` is "fixed" or "variable" for strings; both None: something else."""
+    """The type of elements: `codec` of numeric ones; `text` is "fixed" or "variable" for strings; both None: something else."""
 
     size: int
     codec: Codec | None = None

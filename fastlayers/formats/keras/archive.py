@@ -118,6 +118,6 @@ def _version(text: Any, where: str) -> tuple[int, int]:
         return 1, 0
     pieces = str(text).split("-")[0].split(".")
     if len(pieces) < 2 or not (pieces[0].isascii() and pieces[0].isdigit() and len(pieces[0]) < 4):
-        raise FormatError(f"{where}: keras_version is {str(text)[:80]!r}: expected numbers and dots")
+        raise FormatError(f"{where}: keras_version is {str(text)[:80]!r}: expected digits and dots")
     minor = "".join(c for c in pieces[1][:4] if c.isascii() and c.isdigit())
     return int(pieces[0]), int(minor or 0)

@@ -55,7 +55,7 @@ class Tensor:
     def sizes(self) -> Shape:
         """The shape, which must be known but for sizes."""
         if self.shape is None:
-            raise FormatError(f"the rank of {self.name} cannot be told")
+            raise FormatError(f"the rank of {self.name} is not known")
         return self.shape
 
     def size(self, axis: int) -> int:

@@ -235,7 +235,7 @@ class Layer:
             self.fail(f"weight {name!r} has shape {found.shape}: expected {shape}")
         if found.dtype != FLOAT32:
             if found.dtype.kind not in "fiub":
-                self.fail(f"weight {name!r} has dtype {found.dtype}: expected numbers")
+                self.fail(f"weight {name!r} has dtype {found.dtype}: expected a numeric dtype")
             found = self.values[name] = found.astype(np.float32)
         if self.half and self.kind not in _IN_FLOAT32 and name not in self.rounded_weights:
             with np.errstate(over="ignore"):
@@ -265,7 +265,7 @@ class Layer:
         raise UnsupportedError(f"{self.context.where}: layer {'/'.join(self.path)} ({self.kind}): {text}")
 
     def fence(self) -> Fence:
-        """Turns what a nonsensical configuration makes Python raise into an error of ours."""
+        """Turns what a nonsensical configuration makes Python raise into a fastlayers error."""
         return Fence(self)
 
     def child(self, data: Any) -> Layer:
@@ -280,7 +280,7 @@ class Layer:
     # ---- calling ---------------------------------------------------------------------------------------------------------
 
     def __call__(self, b: Build, /, *args: Any, **kwargs: Any) -> Any:
-        """Writes the layer's nodes; arguments are tensors, numbers, and lists and dicts of them."""
+        """Writes the layer's nodes; arguments are tensors, scalars, and lists and dicts of them."""
         kwargs = {k: v for k, v in kwargs.items() if v is not None and k != "training"}
         if not self.operation and self.kind not in _AS_THEY_ARE:
             # Whatever a layer computes in, it is computed in float32 here: what comes in and goes out is rounded.

@@ -130,7 +130,7 @@ def _input(b: Build, source: Layer, inputs: list[Tensor]) -> Tensor:
     name = source.get("dtype", source.get("input_dtype", "float32"))
     name = name.get("config", {}).get("name") if isinstance(name, dict) else name
     if source.kind == "Embedding" and source.get("dtype") is not None:
-        name = "float32"  # that is what the table has; Keras takes numbers of any kind
+        name = "float32"  # that is what the table has; Keras takes any dtype
     wide = {"bfloat16": "float32", "mixed_float16": "float32", "mixed_bfloat16": "float32"}.get(name, name)
     try:
         dtype = np.dtype(wide)
@@ -274,9 +274,7 @@ class _Functional:
                     ready.append(reader)
         if ran < len(nodes):
             stuck = next(node for node, count in zip(nodes, waiting, strict=True) if count)
-            self.model.fail(
-                f"layer {stuck.child.name[:80]!r} reads what nothing writes, or by way of others what it writes itself"
-            )
+            self.model.fail(f"layer {stuck.child.name[:80]!r} reads an input that nothing writes, or takes part in a cycle")
         return _mapped(self.model.config["output_layers"], lambda ref: self._value(done, ref))
 
     def _inputs(self, given: Any, refs: Sequence[list[Any]]) -> list[Tensor]:
@@ -287,7 +285,7 @@ class _Functional:
         flat = tensors(given)
         if len(flat) != len(refs):
             self.model.fail(f"is called with {len(flat)} tensors: expected {len(refs)}")
-        # Whoever gives a model a tensor of another kind gets it converted, as Keras does.
+        # A tensor of another kind is converted, as in Keras.
         return flat
 
     def _value(self, done: dict[tuple[str, int], Any], ref: Any) -> Tensor:

@@ -142,7 +142,7 @@ def flip(b: Build, x: Tensor, axis: Any = None) -> Tensor:
 
 @put("Roll")
 def roll(b: Build, x: Tensor, shift: Any, axis: Any = None) -> Tensor:
-    """Axes turned as rings."""
+    """Axes rolled cyclically."""
     if axis is None:
         raise Refused("roll without an axis")
     for by, a in zip(listed(shift), listed(axis), strict=True):
@@ -169,7 +169,7 @@ def pad(b: Build, x: Tensor, pad_width: Any, mode: str = "constant", constant_va
 
 @put("GetItem")
 def get_item(b: Build, x: Tensor, key: Any) -> Tensor:
-    """Numpy's indexing with numbers, slices, ... and null; a tensor of integers alone."""
+    """Numpy's indexing with integers, slices, ... and null; a tensor of integers alone."""
     keys = list(key) if isinstance(key, (list, tuple)) else [key]
     if len(keys) == 1 and isinstance(keys[0], Tensor):
         return b.op("Gather", x, b.cast(keys[0], INT64), axis=0)
@@ -201,7 +201,7 @@ def get_item(b: Build, x: Tensor, key: Any) -> Tensor:
 
 @put("Take")
 def take(b: Build, x: Tensor, indices: Any, axis: Any = None) -> Tensor:
-    """Places of an axis by number."""
+    """Positions of an axis by index."""
     if axis is None:
         x, axis = b.reshape(x, -1), 0
     return b.op("Gather", x, b.cast(_integers(b, indices), INT64), axis=x.axis(axis))

@@ -109,7 +109,7 @@ def _as(value: Any) -> Any:
 
 
 def as_tensor(b: Build, value: Any) -> Tensor:
-    """A tensor as it is; numbers and lists of them as constants."""
+    """A tensor as it is; scalars and lists of them as constants."""
     return b.operand(_as(value))
 
 
@@ -331,7 +331,7 @@ OPERATIONS.update(Max=_extreme("Max"), Min=_extreme("Min"))
 
 @put("Average")
 def average(b: Build, x: Any, weights: Any = None, axis: Any = None) -> Tensor:
-    """The mean; of numbers with weights, the sum of their products by the sum of the weights."""
+    """The mean; of values with weights, the sum of their products by the sum of the weights."""
     x = b.floats(b.operand(x))
     if weights is None:
         return b.reduce("Mean", x, _axes(axis))

@@ -172,7 +172,7 @@ def vstack(b: Build, xs: Any) -> Tensor:
     return joined
 
 
-_MOST_COLUMNS = 64  # of a matrix that is taken apart: some seven nodes each
+_MOST_COLUMNS = 64  # of a matrix that is decomposed: some seven nodes each
 _WINDOWS = {"hann": 0.5, "hamming": 0.54}  # the mean of each
 
 

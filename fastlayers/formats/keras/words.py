@@ -98,7 +98,7 @@ IGNORED: dict[str, Mapping[str, str]] = {
     "Merge": dict.fromkeys(
         ("mode_type", "dot_axes", "arguments", "output_shape", "output_shape_type", "output_mask", "output_mask_type"), _REFUSED
     ),
-    "InputLayer": {"optional": "whoever calls the model gives every input"},
+    "InputLayer": {"optional": "the caller gives every input"},
     **dict.fromkeys(
         ("Conv1D", "Conv2D", "Conv3D", "Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose"), _CONVOLUTION
     ),
@@ -114,7 +114,7 @@ _PATTERN = re.compile("|".join(f"(?:{pattern})" for pattern in COMMON))
 
 
 def unread(kind: str, given: Mapping[str, Any], known: Iterable[str], also: Mapping[str, str] = {}) -> dict[str, Any]:
-    """The words of a configuration that a class does not read, null apart."""
+    """The words of a configuration that a class does not read, except null."""
     mine = {*known, *IGNORED.get(kind, ()), *also}
     return {w: v for w, v in given.items() if v is not None and w not in mine and not _PATTERN.fullmatch(str(w))}
 

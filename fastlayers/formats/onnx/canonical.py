@@ -139,7 +139,7 @@ def _dropout(node: Node, version: int, make: GraphBuilder) -> list[Node]:
 def _batch_normalization(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     attributes = dict(_changed(node, drop=("is_test", "spatial")).attributes)
     if version < 14 and (version < 7 or any(node.outputs[1:])) and not node.attributes.get("is_test", 0):
-        attributes["training_mode"] = 1  # from opset 7 on, whoever asked for more than the first output was training
+        attributes["training_mode"] = 1  # from opset 7 on, a node with more than the first output was training
     if node.attributes.get("spatial", 1) != 1:
         if attributes.get("training_mode", 0):
             raise UnsupportedError("BatchNormalization with spatial=0 in training mode")

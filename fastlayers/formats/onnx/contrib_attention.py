@@ -1,4 +1,4 @@
-"""ONNX Runtime's operators of attention as nodes of `operators`: masks become numbers, packed inputs are taken apart."""
+"""ONNX Runtime's operators of attention as nodes of `operators`: masks become additive, packed inputs are split."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _multi_head(node: Node, version: int, make: GraphBuilder) -> list[Node]:
 
 
 def _attention(node: Node, version: int, make: GraphBuilder) -> list[Node]:
-    """The projections of queries, keys and values are three products, so that nothing need be taken apart."""
+    """The projections of queries, keys and values are three products, so that nothing needs to be split."""
     n, given = Nodes(node, make), node.attributes
     x, weights, bias, mask, past, added, past_length = (*node.inputs, *(None,) * 6)[:7]
     _refuse(

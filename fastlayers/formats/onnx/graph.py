@@ -180,7 +180,7 @@ class _Converter:
         return None if found else attributes
 
     def strings(self, name: str, array: np.ndarray) -> Node:
-        """The node that gives an array of strings: constants of graphs are numbers."""
+        """The node that gives an array of strings: constants of graphs are numeric."""
         values = tuple(array.reshape(-1).tolist())
         if not all(isinstance(value, str) for value in values):
             self.refused["a constant string that is not UTF-8"] += 1

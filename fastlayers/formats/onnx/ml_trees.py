@@ -1,4 +1,4 @@
-"""TreeEnsembleClassifier, TreeEnsembleRegressor and TreeEnsemble as `Trees`, whose children are numbers of nodes, or of leaves.
+"""TreeEnsembleClassifier, TreeEnsembleRegressor and TreeEnsemble as `Trees`, whose children are indices of nodes, or of leaves.
 
 before: TreeEnsembleClassifier(x)      after: s = Trees(x, arrays), two scores of one, their transform, labels
 """
@@ -98,13 +98,13 @@ def _keys(nodes: list[np.ndarray], trees: list[np.ndarray]) -> list[np.ndarray]:
     """One number for each pair of a tree's and a node's, whatever values per file gives them."""
     of_tree, of_node = np.concatenate(trees), np.concatenate(nodes)
     most = [int(part.max(initial=0)) + 1 for part in (of_tree, of_node)]
-    if min(of_tree.min(initial=0), of_node.min(initial=0)) < 0 or most[0] * most[1] >= 1 << 63:  # numbers that are no positions
+    if min(of_tree.min(initial=0), of_node.min(initial=0)) < 0 or most[0] * most[1] >= 1 << 63:  # values that are no positions
         (of_tree, of_node), most[1] = (np.searchsorted(distinct(part)[0], part) for part in (of_tree, of_node)), len(of_node)
     return np.split(of_tree * most[1] + of_node, np.cumsum([len(part) for part in nodes])[:-1])
 
 
 def _roots(node: Node, trees: np.ndarray, children: np.ndarray) -> np.ndarray:
-    """The first node of each tree that is nobody's child, in the order in which trees begin."""
+    """The first node of each tree that is no node's child, in the order in which trees begin."""
     top = np.ones(len(trees), bool)
     top[children] = False
     places = np.flatnonzero(top)
@@ -171,7 +171,7 @@ def tree_ensemble_regressor(node: Node, version: int, make: Any) -> list[Node]:
 
 
 def tree_ensemble(node: Node, version: int, make: Any) -> list[Node]:
-    """Version 5: nodes and leaves have their own numbers."""
+    """Version 5: nodes and leaves are numbered separately."""
     nodes, given = Nodes(node, make), node.attributes
     modes, splits, weight = (np.asarray(given[name]).reshape(-1) for name in ("nodes_modes", "nodes_splits", "leaf_weights"))
     if modes.dtype.kind not in "iu" or splits.dtype.kind != "f" or weight.dtype.kind != "f":

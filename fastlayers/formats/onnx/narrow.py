@@ -39,14 +39,14 @@ _ALL = frozenset({"Attention", "GRU", "LSTM", "RNN", "Split"})
 
 
 def told(graph: Any) -> dict[str, int]:
-    """The numbers of the element types that a graph of the reader names, by the names of its values."""
+    """The codes of the element types that a graph of the reader names, by the names of its values."""
     infos = (*graph.inputs, *getattr(graph, "value_info", {}).values(), *graph.outputs)
     found = {info.name: getattr(info, "elem_type", 0) for info in infos}
     return {**found, **{name: NUMBERS.get(kind, 0) for name, kind in getattr(graph, "widened", {}).items()}}
 
 
 class Narrowed:
-    """ONNX's numbers of such types by the unique names of values; 0 for a value that is known to have another one."""
+    """ONNX's codes of such types by the unique names of values; 0 for a value that is known to have another one."""
 
     def __init__(self) -> None:
         self.of: dict[str, int] = {}

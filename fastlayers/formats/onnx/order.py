@@ -77,7 +77,7 @@ class _Arranger:
         for node in graph.nodes:
             for name in node.outputs:
                 if name in own:
-                    raise FormatError(f"{_place(where, node)}: writes {quote(name)}, which is there already")
+                    raise FormatError(f"{_place(where, node)}: writes {quote(name)} a second time")
                 if name:
                     own.add(name)
             free.update(node.inputs)
@@ -137,7 +137,7 @@ class _Arranger:
                     heappush(ready, reader)
         if len(order) < len(nodes):
             stuck = next(node for node, count in zip(nodes, waiting, strict=True) if count)
-            raise FormatError(f"{_place(where, stuck)}: reads, by way of other nodes, what it writes itself: a cycle")
+            raise FormatError(f"{_place(where, stuck)}: is part of a cycle: it reads, through other nodes, its own output")
         return order
 
     def _with_inner(

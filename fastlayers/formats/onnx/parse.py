@@ -23,7 +23,7 @@ MAX_NODES = 250_000  # in all graphs; unrolled networks have tens of thousands
 MAX_GRAPHS = 2_000  # branches and bodies of loops: a few bytes each, of which thousands are made
 _MOST_LISTED = 10_000  # functions, imports and metadata of a model, each
 _MOST_ATTRIBUTES = 1_000  # of one node
-_MOST_IN_FUNCTION = 50_000  # nodes: as many as functions may stand for
+_MOST_IN_FUNCTION = 50_000  # nodes that functions may stand for
 _ITEM_BYTES = 64  # that a number of a list takes at most
 _FEW = 64  # items of a list that are not worth counting
 _AT_ONCE = 4096  # strings of a list that are read before they are counted
@@ -80,7 +80,7 @@ class Parser(ValueParser):
         except UnicodeDecodeError as error:
             raise FormatError(f"{where}: a name or text is not UTF-8: {quote(error.object)}") from None
         except RecursionError:
-            raise LimitError(f"{where}: is nested too deeply for what is left of the stack") from None
+            raise LimitError(f"{where}: is nested too deeply: the stack is exhausted") from None
 
     # ------------------------------------------------------------------ model, function, graph
 

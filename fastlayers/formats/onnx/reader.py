@@ -47,7 +47,7 @@ def read(source: Source, budget: Budget) -> Model:
             graph = inline(model, budget, where)
         return model._replace(graph=arrange(graph, budget, where))
     except RecursionError:
-        raise LimitError(f"{where}: is nested too deeply for what is left of the stack") from None
+        raise LimitError(f"{where}: is nested too deeply: the stack is exhausted") from None
 
 
 def load_weights(source: Source, budget: Budget) -> dict[str, Array]:

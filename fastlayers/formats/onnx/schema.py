@@ -18,7 +18,7 @@ from ..._tuples import NamedTuple
 __all__ = ["CONSTANT_DTYPES", "NEWEST", "OLDEST", "UNCHANGED", "Attribute", "Schema", "is_graph", "matches", "parsed", "schemas"]
 
 OLDEST, NEWEST = 6, 28
-# Constant's attributes that hold plain numbers, and the dtypes of the arrays that they become.
+# Constant's attributes that hold plain values, and the dtypes of the arrays that they become.
 CONSTANT_DTYPES = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
 # Operators that are the same in every opset before the oldest one.
 UNCHANGED = frozenset({

@@ -1,6 +1,6 @@
 """From the pieces of a TensorProto to a read-only array, in every encoding that ONNX has. Parses no message.
 
-Elements are in raw_data or an external file (little-endian, small types packed), or in a field of typed numbers, where bool and
+Elements are in raw_data or an external file (little-endian, small types packed), or in a field of typed values, where bool and
 whatever has less than 32 bits is an int32 each. Plain elements that are aligned stay where they are.
 """
 

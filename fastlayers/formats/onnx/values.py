@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 64  # messages in one another
 
-# What a message becomes in memory at most, its texts and elements apart; a test measures the smallest message of each sort.
+# What a message becomes in memory at most, without its texts and elements; a test measures the smallest message of each sort.
 _MESSAGE_BYTES = 1000
 _BATCH = 256  # messages that are taken from the budget at once
 _FEW = 256  # bytes of a tensor that is small
@@ -119,7 +119,7 @@ class ValueParser:
                 raw = a, b
             elif tag == 0x42:
                 name = self._text(a, b) if a < b else ""
-            elif tag in (0x22, 0x25, 0x2A, 0x3A, 0x51, 0x52, 0x5A):  # typed numbers: packed, or fixed ones that are not
+            elif tag in (0x22, 0x25, 0x2A, 0x3A, 0x51, 0x52, 0x5A):  # typed values: packed, or fixed ones that are not
                 field = self._same_field(field, tag >> 3, where)
                 runs.append((a, b))
                 if len(runs) > 1:
@@ -152,7 +152,7 @@ class ValueParser:
             dtype = PLAIN[code]
             size = raw[1] - raw[0]
             if size <= _FEW and math.prod(dims) * dtype.itemsize == size > 0 < min(dims, default=1):
-                # What most tensors are: a few plain numbers. In general below, they would take four times as long. The bytes of a
+                # What most tensors are: a few plain values. In general below, they would take four times as long. The bytes of a
                 # new object are aligned, and cannot be written to.
                 array = np.frombuffer(view[raw[0] : raw[1]].tobytes(), dtype)
                 return name, array if len(dims) == 1 else array.reshape(dims), ""

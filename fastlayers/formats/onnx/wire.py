@@ -97,7 +97,7 @@ def signed(value: int) -> int:
 
 
 def varints(view: memoryview, at: int, end: int, where: object) -> Iterator[int]:
-    """The numbers of a short packed run, one by one; long runs are for `unpack`."""
+    """The values of a short packed run, one by one; long runs are for `unpack`."""
     try:
         while at < end:
             value = view[at]
@@ -105,7 +105,7 @@ def varints(view: memoryview, at: int, end: int, where: object) -> Iterator[int]
             if value > 127:
                 value, at = _long_varint(view, at, value, where)
             if at > end:
-                _fail(where, end, "the run of numbers ends within one")
+                _fail(where, end, "the packed run ends within a value")
             yield value
     except IndexError:
         _fail(where, len(view), "the file ends within a number")
@@ -132,7 +132,7 @@ def unpack(run: memoryview, count: int, store: Callable[[Array, slice], None], w
 
 
 def block_of_varints(block: Array, ends: Array, where: object) -> Array:
-    """The numbers of a block that begins and ends with whole ones; `ends` are the positions of their last bytes."""
+    """The values of a block that begins and ends with whole ones; `ends` are the positions of their last bytes."""
     starts = np.empty_like(ends)
     starts[0] = 0
     starts[1:] = ends[:-1] + 1

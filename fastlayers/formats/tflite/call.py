@@ -121,7 +121,7 @@ class Call:
         """The dtype that output i is to have."""
         found = dtype_of(self.outputs[i].type)
         if found is None:
-            self.refuse("with a result that has no numbers")
+            self.refuse("with a result that is not numeric")
         return found
 
     def cast(self, name: str, dtype: np.dtype[Any]) -> str:
@@ -145,7 +145,7 @@ class Call:
         return self.e.node(op, name, *(self.scalar(b, name) for b in bounds))
 
     def _within(self, name: str, bounds: tuple[float, ...], quantization: Quantization) -> str:
-        """Quantized numbers cut off at reals; mostly their scale has been chosen so that nothing is beyond."""
+        """Quantized values cut off at reals; mostly their scale has been chosen so that nothing is beyond."""
         if not bounds or len(quantization.scale) != 1:
             self.refuse(f"with the activation number {self.options['act']} on quantized values")
         info = np.iinfo(self.e.dtype(name))

@@ -85,7 +85,7 @@ class Table:
         self._offsets = np.frombuffer(flat.view[vtable + 4 : vtable + length], "<u2").tolist()
 
     def present(self) -> list[int]:
-        """The numbers of the fields that are there, whether anybody knows them or not."""
+        """The ids of the fields that are there, known or not."""
         return [number for number, offset in enumerate(self._offsets) if offset]
 
     def _place(self, number: int, width: int) -> int | None:
@@ -123,7 +123,7 @@ class Table:
             yield Table(flat, flat.target(start + 4 * i, "an element of a vector"))
 
     def vector(self, number: int, code: str) -> Array | None:
-        """A vector of numbers (B, H, i, I, q or f), where it is; None if the field is not there."""
+        """A vector of values (B, H, i, I, q or f), where it is; None if the field is not there."""
         flat, dtype, at = self._flat, _VECTORS[code], self._target(number)
         if at is None:
             return None

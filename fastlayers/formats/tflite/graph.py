@@ -27,7 +27,7 @@ __all__ = ["Converter", "to_graph"]
 Rule = Callable[[Call], str | tuple[str, ...]]
 # Graphs may be called by several nodes; as many operators as this times those of the file are written in all.
 _TIMES, _FREE = 8, 1000
-_NO_NUMBERS = "that has no numbers (text, a resource, or less than a byte each)"
+_NO_NUMBERS = "that is not numeric (text, a resource, or less than a byte each)"
 
 
 def to_graph(model: Model, budget: Budget, where: str) -> tuple[Graph, dict[str, str]]:
@@ -105,7 +105,7 @@ class Converter:
             self.fail(f"{operator.name}: has no results")
         twice = [n for n in operator.outputs if n in scope or self.data(graph.tensors[n]) is not None]
         if twice or len(set(operator.outputs)) != len(operator.outputs):
-            self.fail(f"{operator.name}: writes {quote([graph.tensors[n].name for n in twice])}, which is there already")
+            self.fail(f"{operator.name}: writes {quote([graph.tensors[n].name for n in twice])} a second time")
         tensors = tuple(None if n < 0 else graph.tensors[n] for n in operator.inputs)
         outputs = tuple(graph.tensors[n] for n in operator.outputs)
         since = len(e.nodes)
@@ -191,7 +191,7 @@ class Converter:
         return data if data is not None and len(data) else None
 
     def dtype(self, tensor: Tensor, what: str) -> np.dtype[Any]:
-        """The dtype of what must be numbers."""
+        """The dtype of what must be numeric."""
         found = dtype_of(tensor.type)
         if found is None:
             self.refused[f"{what} {_NO_NUMBERS}"] += 1

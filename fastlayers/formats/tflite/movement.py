@@ -49,7 +49,7 @@ def concatenation(c: Call) -> str:
 
 
 def gather(c: Call) -> str:
-    """Slices by number; with batch_dims each image has its own numbers."""
+    """Slices by index; with batch_dims each image has its own indices."""
     axis, batch = c.options["axis"], c.options["batch_dims"]
     x, indices = c.x(0), c.x(1)
     if not batch:

@@ -92,7 +92,7 @@ class _Parser:
         return Subgraph(name, tensors, inputs, outputs, operators)
 
     def numbers(self, found: Iterable[int] | None, count: int, what: str, least: int = 0) -> tuple[int, ...]:
-        """Numbers of tensors."""
+        """Indices of tensors."""
         numbers = tuple(found or ())
         if numbers and (min(numbers) < least or max(numbers) >= count):
             self.flat.fail(f"{what} are the tensors {quote(numbers)}: expected {least} to {count - 1}")

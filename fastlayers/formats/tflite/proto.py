@@ -30,7 +30,7 @@ class Tensor(NamedTuple):
     quantization: Quantization | None
     variable: bool
     sparsity: Table | None
-    stored: tuple[int, ...]  # the shape of the data, all sizes numbers
+    stored: tuple[int, ...]  # the shape of the data, all sizes ints
 
 
 class Options(Mapping[str, Any]):

@@ -211,7 +211,7 @@ def fully_connected(c: Call) -> str | tuple[str, ...]:
     if c.options["keep_num_dims"] and rank != 2 and given is not None:
         open_ = [d for d in given[:-1] if not isinstance(d, int)]
         if len(open_) > 1:
-            c.refuse("of several unknown sizes that are to be kept")
+            c.refuse("of several unknown sizes that are to be retained")
         y = c.e.node("Reshape", y, c.e.ints([d if isinstance(d, int) else -1 for d in given[:-1]] + [shape[0]]))
     return c.activated(y)
 

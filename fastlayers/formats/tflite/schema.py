@@ -12,7 +12,7 @@ from .._arrays import Codec, codec, widen_bfloat16, widen_float8
 
 __all__ = ["ACTIVATIONS", "IGNORED", "OPERATOR_FIELDS", "TYPES", "Field", "ignored", "operator_name", "options_of"]
 
-# In the order of their numbers.
+# In the order of their codes.
 _NAMES = """
 ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE EMBEDDING_LOOKUP FLOOR FULLY_CONNECTED
 HASHTABLE_LOOKUP L2_NORMALIZATION L2_POOL_2D LOCAL_RESPONSE_NORMALIZATION LOGISTIC LSH_PROJECTION LSTM MAX_POOL_2D MUL RELU

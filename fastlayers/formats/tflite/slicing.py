@@ -13,7 +13,7 @@ _FIRST, _LAST = (int(v) for v in (np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def slice_(c: Call) -> str:
-    """From `begin` on as many as `size` says, -1 for all that are left."""
+    """`size` positions from `begin` on, -1 for all that are left."""
     rank = c.rank()
     if c.constant(1) is not None and c.constant(2) is not None:
         begin, size = c.ints(1, "begin"), c.ints(2, "size")

@@ -22,7 +22,7 @@ _DENSE, _CSR = 0, 1
 
 
 def readable(tensor: Tensor) -> bool:
-    """Whether its elements are numbers."""
+    """Whether its elements are numeric."""
     return dtype_of(tensor.type) is not None
 
 

@@ -87,7 +87,7 @@ def _bytes(args: tuple[Any, ...], context: Context) -> object:
 def _first(args: tuple[Any, ...], context: Context) -> object:
     """The value that a wrapper was given: a parameter's tensor, a list with its type."""
     if not args:
-        context.fail("something is made of nothing, expected a value")
+        context.fail("a value is made from an empty argument list, expected a value")
     return args[0]
 
 

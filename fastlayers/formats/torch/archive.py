@@ -96,7 +96,7 @@ class _Archive:
             return storage
         member = self._members.get(storage.key)
         if member is None and storage.whole:
-            self._context.fail(f"has no member {quote(storage.key)}, in which a storage of {storage.whole} bytes should be")
+            self._context.fail(f"has no member {quote(storage.key)}, expected a storage of {storage.whole} bytes in it")
         if member is not None and member.size != storage.whole:
             self._context.fail(
                 f"member {quote(storage.key)} has {member.size} bytes, {storage.numel} of {storage.dtype} take {storage.whole}"

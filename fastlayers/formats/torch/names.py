@@ -16,7 +16,7 @@ from .records import Context, Dict, Record, Refused, Set, Storage, Tensor
 
 _DEEPEST = 100
 _LONGEST = 1000  # characters of a name
-# A container may stand in several places, and each gives names: but not without bound, as in a dict that holds twice one that
+# A container may stand at several positions, and each gives names: but not without bound, as in a dict that holds twice one that
 # holds twice one ... So what naming takes is compared with the pickle's own steps; a name costs one for so many characters.
 _VISITS_A_STEP = 8
 _CHARACTERS = 32

@@ -1,4 +1,4 @@
-"""numpy's arrays in a torch file: read if their elements are numbers, left out if they are text."""
+"""numpy's arrays in a torch file: read if their elements are numeric, left out if they are text."""
 
 from __future__ import annotations
 

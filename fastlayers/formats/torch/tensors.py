@@ -27,7 +27,7 @@ def storage(parts: tuple[Any, ...], context: Context) -> Storage:
         context.fail(f"a storage is described by {len(parts)} values, expected class, key, location and size")
     made, key, _, numel, *rest = parts
     if type(made) is not Global or made.name not in STORAGES:
-        context.fail(f"a storage has the class {quote(made)}, which is none of torch's")
+        context.fail(f"a storage has the class {quote(made)}, which is not a torch storage class")
     if not isinstance(key, str) or not _is_size(numel):
         context.fail(f"a storage has the key {quote(key)} and {quote(numel)} elements, expected a string and a size")
     dtype = STORAGES[made.name]

@@ -13,7 +13,7 @@ from ._space cimport even, rounded
 
 cdef enum:
     BAND = 24576  # floats of a band, about
-    WIDE = 16     # columns from which on rows are turned one by one: shorter ones together, and then brought to their places
+    WIDE = 16     # columns from which on rows are transposed one by one: shorter ones together, and then copied to their positions
 
 
 cdef void plan_blocks(Blocks *job, int64_t images, bint residual) noexcept nogil:
@@ -38,7 +38,7 @@ cdef void plan_blocks(Blocks *job, int64_t images, bint residual) noexcept nogil
 
 
 cdef void fill_planes(const Blocks *job, const fl_dw_block *p, const float *x) noexcept nogil:
-    """The band of channels-first planes, each row turned at its place; x: its first row that is in the input."""
+    """The band of channels-first planes, each row transposed in place; x: its first row that is in the input."""
     cdef int64_t first = p.left * FL_PANEL, end = first + p.w * FL_PANEL, y
     cdef float *to = p.band
     for y in range(p.band_rows):

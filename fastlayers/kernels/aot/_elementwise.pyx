@@ -66,7 +66,7 @@ ctypedef struct Job:
     char *out
     char *scratch
 
-# What an operation reads: items `row` and `col` apart.
+# What an operation reads: items with strides `row` and `col`.
 ctypedef struct Source:
     const char *at
     int64_t row

@@ -15,7 +15,7 @@ cdef class Fit:
     cdef str kernel
     cdef int arrays, known
     cdef signed char letters[LETTERS]                        # whose sizes a call brings along
-    cdef signed char ranks[MOST_ARRAYS][LAYOUTS][WAYS]       # numbers of axes; see _fit.pyx for those below 0
+    cdef signed char ranks[MOST_ARRAYS][LAYOUTS][WAYS]       # counts of axes; see _fit.pyx for those below 0
     cdef signed char axes[MOST_ARRAYS][LAYOUTS][WAYS][MOST_AXES]
 
     # Raises ShapeError unless `given`, a tuple of arrays, shapes or None, has the axes of the kernel's arrays in the layout `flags`,

@@ -85,7 +85,7 @@ cdef int run_body(const Body *body, void *arena, void *const *inputs, void *cons
     one = body.code[0]
     at = 0
     while at < body.code.count:
-        one.count = at + 1  # step by step: whoever runs the whole asks for the run's end only when this one is done
+        one.count = at + 1  # step by step: the caller of the whole asks for the run's end only when this one is done
         failed = run_code(&one, &at, bases, NULL)
         if failed:
             return failed

@@ -64,7 +64,7 @@ cdef struct Span:
     int32_t heir        # whether another one has taken over its place
 
 
-# What numbers stand for: open addressing, `size` a power of two.
+# What keys stand for: open addressing, `size` a power of two.
 cdef struct Entry:
     int64_t key, value, offset
 

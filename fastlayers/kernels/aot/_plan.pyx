@@ -1,6 +1,6 @@
 """What a program is put together from: chunks, the calls of one node each, and a plan of the memory between them.
 
-A chunk names the buffers that its calls use by numbers. A program for other sizes takes over the chunks of all nodes that it leaves
+A chunk names the buffers that its calls use by index. A program for other sizes takes over the chunks of all nodes that it leaves
 alone, and lays out the memory of all of them again, in C: that costs some microseconds for hundreds of nodes.
 """
 

@@ -10,7 +10,7 @@ cdef extern from "csrc/pool.h" nogil:
         int due  # why the run is to end, or 0
 
 
-# Lies on the stack of who begins the run.
+# Is on the stack of the thread that begins the run.
 cdef struct Stop:
     fl_stop run      # first: its address is the Stop's
     PyObject *error  # what a signal's handler has raised

@@ -51,7 +51,7 @@ def set_deadline(int64_t nanoseconds):
 
 
 def set_asked(function):
-    """Runs of this thread end once `function` raises; None for none. Whoever sets it holds it until another is set."""
+    """Runs of this thread end once `function` raises; None for none. The caller that sets it holds a reference until another is set."""
     global fl_asked
     fl_asked = NULL if function is None else <PyObject *>function
 

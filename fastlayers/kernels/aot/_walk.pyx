@@ -27,7 +27,7 @@ cdef enum:
 
 cdef extern from *:
     """
-    /* A part of this turn that nobody has, the worker's own first: so each core keeps its part of R in its cache. */
+    /* A part of this turn that is not taken, the worker's own first: so each core keeps its part of R in its cache. */
     static int64_t walk_claim(int64_t *claims, int64_t parts, int64_t turn, int64_t worker) {
       for (int64_t i = 0;; i++) {
         const int64_t part = (worker + i) % parts;
@@ -317,7 +317,7 @@ cdef void walk_task(void *context, int64_t task, int worker) noexcept nogil:
 
 
 cdef void units_task(void *context, int64_t task, int worker) noexcept nogil:
-    """A part of the units of all sequences through one step of the only direction. A unit's numbers depend on no other unit of the
+    """A part of the units of all sequences through one step of the only direction. A unit's values depend on no other unit of the
     step, so any cut gives the same bits."""
     cdef Slab *p = <Slab *>context
     cdef int64_t part = walk_claim(p.claims, p.parts, p.first + p.current, worker), blocks = padded(p) // FL_PANEL

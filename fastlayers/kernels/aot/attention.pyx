@@ -29,7 +29,7 @@ cdef struct Job:
     int64_t rows, blocks                # queries of a head, and the tasks that they make
     int64_t q_head, k_head, v_head, out_head  # from one head to the next
     int64_t mask_b, mask_h, mask_rows   # axes of the mask
-    int64_t strips, tiles               # for each mask `attention_tiles` finds strips x tiles numbers; 0: there is nothing to find
+    int64_t strips, tiles               # for each mask `attention_tiles` finds strips x tiles values; 0: there is nothing to find
     int64_t bounds                      # heads of keys an entry of the batch that are bounded one by one: all, or 1 for all together
     int causal                          # does causality forbid any key?
     int measured                        # are lengths given?

@@ -1,4 +1,4 @@
-"""Tells calls of functions apart, and runs those whose program is known: see `graph.eager`, which makes the programs.
+"""Distinguishes calls of functions, and runs those whose program is known: see `graph.eager`, which makes the programs.
 
 Here, since a program of one small kernel takes less time than Python needs to look at five arguments.
 """
@@ -22,7 +22,7 @@ cdef object FLOAT32 = np.dtype(np.float32), BOOL = np.dtype(np.bool_)
 
 
 cdef bint told(list key, list arrays, object value, int depth) except -1:
-    """Adds an argument to what calls are told apart by; 0 for one of a kind that they are not."""
+    """Adds an argument to what distinguishes calls; 0 for one of a kind that they are not."""
     cdef object kind = <object>(<PyObject *>value).ob_type
     cdef cnp.ndarray array
     if kind is cnp.ndarray:

@@ -231,7 +231,7 @@ cdef int64_t last_of_all(const Job *job, int axis, int64_t places) noexcept nogi
 
 
 cdef struct Rows:
-    # Rows of the output, `stride` apart: where they begin, and how many pixels and channels of them are meant.
+    # Rows of the output with stride `stride`: where they begin, and how many pixels and channels of them are meant.
     int64_t image, od, oh, ow, pixels, channel, channels
 
 

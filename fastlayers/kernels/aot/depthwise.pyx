@@ -427,7 +427,7 @@ cdef int64_t plan_rows(Job *job) noexcept nogil:
 
 
 cdef bint by_blocks(const Job *job) noexcept nogil:
-    """Are blocks of channels faster than rows? Measured on 1 to 112 pixels a side at two levels, ratios of times beside it."""
+    """Are blocks of channels faster than rows? Measured on 1 to 112 pixels a side at two levels, ratios of times next to it."""
     cdef int64_t cols = job.out_size[2], step = job.stride[2]
     if job.size[0] != 1 or job.out_size[0] != 1 or job.before[0] != 0 or min(job.before[1], job.before[2]) < 0:
         return False

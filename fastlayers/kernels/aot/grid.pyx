@@ -15,13 +15,13 @@ from ._space cimport rounded
 cnp.import_array()
 
 cdef enum:
-    ZEROS = 0         # numbers of table.BORDERS
+    ZEROS = 0         # codes of table.BORDERS
     REFLECTION = 2
     PIXELS = 2        # of `aligned`
     PLACES = 32       # of a task
     AXES = 3
 
-cdef double FAR = <double>(<int64_t>1 << 40)   # where positions end, so that they remain whole numbers
+cdef double FAR = <double>(<int64_t>1 << 40)   # where positions end, so that they remain integers
 # The cubic's parameter, and what its polynomials have of it. As floats: with a number written there, they would be doubles.
 cdef float CUBIC = -0.75, P2 = 1.25, P3 = 2.25, P4 = -3, P5 = -3.75, P8 = -6, ONE = 1
 

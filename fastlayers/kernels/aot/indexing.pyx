@@ -200,7 +200,7 @@ cdef int plan_scatter(Job *job, int64_t given, int64_t nbytes, int64_t updated, 
 
 
 cdef bint beyond(fl_grid *grid, int axis) noexcept:
-    """Whether neighbours along an axis of the grid are further apart than all that the axes after it and the indices reach."""
+    """Whether neighbours along an axis of the grid have a larger stride than all that the axes after it and the indices reach."""
     cdef int64_t reach = 1
     cdef int i
     for i in range(axis + 1, grid.axes):

@@ -330,7 +330,7 @@ def embedding_step(tuple weight__vd, tuple ids__m, tuple out__md):
     return rows_step(&job)
 
 
-# ---- kinds of numbers ----
+# ---- dtypes ----
 
 cdef enum:
     RUN = 16384  # values of a task

@@ -127,7 +127,7 @@ cdef void plan_affine(Affine *job, const cnp.npy_intp *out, activation):
     job.call.channels, job.call.inner, job.repeat, job.each = channels, inner, 1, 1
     job.call.code, job.call.a, job.call.b = activation
     job.work = (12.0 if job.call.code < 4 else 50.0) * job.size
-    # Short stretches of one factor become stretches of factors, if there are enough rows to pay for that.
+    # Short runs of one factor become runs of factors, if there are enough rows to pay for that.
     if job.size and inner < GROUP and channels * inner <= REPEATED and outer > 1:
         job.each = inner
         if channels * inner < FEW:

@@ -60,7 +60,7 @@ cdef void topk_task(void *context, int64_t number, int worker) noexcept nogil:
 
 cdef int plan_topk(Job *job, const cnp.npy_intp *x, const cnp.npy_intp *out, int source, bint reverse) except -1:
     """The k largest x[o, n, i] over n (the least if `reverse`) and their n, the best first; of equals the first comes first, and NaN is
-    more than all numbers. `source`: the dtype, a number of table.KINDS."""
+    more than every number. `source`: the dtype, a number of table.KINDS."""
     cdef int64_t k = out[1]
     plan_slices(job, x[0], x[1], x[2], source, 100)
     if job.n >= <int64_t>1 << 32:

@@ -3,7 +3,7 @@
 A pixel's taps are runs of bytes in padded channels-last data, as in `conv`; a product of matrices is a 1x1 kernel over a row of pixels.
 The C code multiplies uint8 by int8: int8 inputs are brought into scratch as x + 128, uint8 weights are packed as w - 128, and the zero points
 move along. Padding holds x's zero point. What zero points add to the sums is known before they are made (see `correct`), but for the sums
-of each pixel's numbers, which are made where weights have zero points.
+of each pixel's values, which are made where weights have zero points.
 
 Kernels with one channel a group, and as many groups as channels, multiply taps with vectors of channels instead (`depthwise`).
 """
@@ -48,7 +48,7 @@ cdef class PackedQConv:
     cdef int8_t *panels     # [groups][panels][quads][16][4]; NULL if depthwise
     cdef int16_t *taps      # of a depthwise kernel, zero points taken away: [pairs of taps][whole panels of channels][2]
     cdef int8_t *bytes      # the same for products of quads of bytes (csrc/quantized_table.h); NULL if some are none
-    cdef int32_t *bias      # these have [groups][whole panels] numbers
+    cdef int32_t *bias      # these have [groups][whole panels] values
     cdef int32_t *sums      # of the weights
     cdef int32_t *zero      # NULL where all are 0
     cdef float *factor      # NULL: the result is int32

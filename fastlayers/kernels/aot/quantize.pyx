@@ -172,7 +172,7 @@ cdef int plan_lookup(Lookup *job, int64_t x, int64_t table, int64_t out) except 
     if table != 256:
         raise ShapeError(f"lookup: table has {table} bytes: expected 256, one for each byte that x may hold")
     if x != out:
-        raise ShapeError(f"lookup: out has {out} elements: expected {x}, as many as x")
+        raise ShapeError(f"lookup: out has {out} elements: expected {x}, the size of x")
     memset(job, 0, sizeof(Lookup))
     job.n, job.work = x, 60.0 * x
     return 0

@@ -293,7 +293,7 @@ def roi_pool_step(tuple x, tuple boxes__k5, tuple out, double scale, bint channe
 def roi_align(cnp.ndarray x, cnp.ndarray boxes__k4, cnp.ndarray images__k, cnp.ndarray out, double scale, double offset, double least,
               int64_t samples, int op, bint channels_last):
     """out[k] = the mean or the largest (op of table.REDUCE) of bilinear samples of each bin of box k, (x1, y1, x2, y2) * scale - offset,
-    at least `least` long; samples along a bin, or 0 for as many as it has pixels."""
+    at least `least` long; samples along a bin, or 0 for one per pixel."""
     cdef Job job
     cdef void *operands[4]
     plan_regions(&job, (<object>x).shape, (<object>out).shape, scale, True, channels_last)

@@ -33,7 +33,7 @@ cdef class Tables:
     cdef int used
     cdef bint copies[3]      # one tap of weight 1 each
     cdef bint same[3]        # the axis stays as it is
-    cdef int64_t inner, c    # numbers of a position, as given and as the last axis has them
+    cdef int64_t inner, c    # values of a position, as given and as the last axis has them
     cdef int64_t reach       # positions under the taps of one output of the middle axis, at most
     cdef int64_t sizes[7]    # d, h, w, i of x, and d, h, w of out
 

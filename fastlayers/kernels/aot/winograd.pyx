@@ -74,7 +74,7 @@ cdef class PackedWinograd:
 
 
 cdef inline void one_axis(const double *by, int taps, const double *w, int64_t apart, double *to) noexcept nogil:
-    """A position's weights for a panel of outputs: a row of an axis's transform times its taps, `apart` panels apart."""
+    """A position's weights for a panel of outputs: a row of an axis's transform times its taps, with a stride of `apart` panels."""
     cdef int j
     cdef int64_t n = apart * FL_PANEL
     if taps == 1:
@@ -249,7 +249,7 @@ cdef void fill_row(const Job *job, const float *x, int64_t y, int64_t start, int
 
 
 cdef void transform(const Job *job, const Block *block, int64_t c0, float *v, float *part) noexcept nogil:
-    """V of a block, FL_PANEL channels from c0 on. Rows of pixels are brought into `part`, a ring of as many as a tile has."""
+    """V of a block, FL_PANEL channels from c0 on. Rows of pixels are brought into `part`, a ring with the rows of a tile."""
     cdef const float *rows[MOST_SIDE]
     cdef const float *x
     cdef fl_wino_in p

@@ -130,7 +130,7 @@ def threads(wanted: int) -> int:
 
 
 def sized(items: int, block: int, waves: int = 8) -> int:
-    """Blocks of a kernel that strides over `items`: one an item and thread, but no more than the GPU holds `waves` times over."""
+    """Blocks of a kernel that strides over `items`: one per item and thread, at most what the GPU holds `waves` times over."""
     return max(1, min(cdiv(items, block), waves * processors() * max(1, 2048 // block) if not SIMULATED else 3))
 
 
@@ -161,7 +161,7 @@ class Kernel:
         KERNELS.append(self)
 
     def launch(self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *arguments: Any) -> None:
-        """Runs the kernel on the current stream: flat device arrays as `DeviceArray.flat`, numbers, records."""
+        """Runs the kernel on the current stream: flat device arrays as `DeviceArray.flat`, scalars, records."""
         if self._made is None:
             self.compile()
         if SIMULATED:
@@ -314,7 +314,7 @@ else:
 
     @device
     def block_sum(value: Any, scratch: Any) -> Any:
-        """The sum over the block, in a fixed order, for every thread; `scratch`: 32 shared numbers. All threads call it; they are
+        """The sum over the block, in a fixed order, for every thread; `scratch`: 32 shared values. All threads call it; they are
         numbered by x alone, and are whole warps.
         """
         lane, warp = cuda.threadIdx.x & 31, cuda.threadIdx.x >> 5

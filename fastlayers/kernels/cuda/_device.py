@@ -88,7 +88,7 @@ class Array:
         return self.pointer % 16 == 0
 
     def fill_from(self, array: np.ndarray) -> None:
-        """Copies numbers of the same dtype and count from the host."""
+        """Copies values of the same dtype and count from the host."""
         if array.size:
             source = np.ascontiguousarray(array).reshape(-1)
             try:
@@ -131,7 +131,7 @@ class Array:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
-            raise ValueError("an array on the GPU becomes one of numpy by a copy alone")
+            raise ValueError("an array on the GPU becomes a numpy array only by a copy")
         out = self.numpy()
         return out if dtype is None else out.astype(dtype, copy=False)
 
@@ -182,7 +182,7 @@ def placed(array: np.ndarray) -> Array:
 
 
 def upload(array: np.ndarray) -> Array:
-    """As `placed`, in its own memory, which nobody gets while work on any stream may still read it: for what is retained."""
+    """As `placed`, in its own memory, which is not reused while work on any stream may still read it: for what is retained."""
     made = Array(kept(array.nbytes), 0, array.shape, array.dtype)
     made.fill_from(array)
     synchronize()
@@ -215,7 +215,7 @@ def on_device(*, partial: bool) -> Callable[[Callable[..., Any]], Callable[..., 
 def on_device(function: Any = None, *, partial: bool = False) -> Any:
     """The decorator of a kernel function of this folder: its body gets an `Array` for every array.
 
-    Whoever calls may give host arrays instead: they are copied to the GPU, and results back. `partial`: it need not write
+    The caller may give host arrays instead: they are copied to the GPU, and results back. `partial`: it need not write
     every element of its results.
     """
     if function is None:

@@ -26,7 +26,7 @@ def _stamp() -> str:
 
 
 def identity(value: Any) -> str:
-    """What a maker was given, by names and numbers: the same in every process."""
+    """What a maker was given, by names and values: the same in every process."""
     function = getattr(value, "py_func", value)
     if callable(function) and hasattr(function, "__qualname__"):
         return f"{function.__module__}.{function.__qualname__}"

@@ -76,7 +76,7 @@ def processors() -> int:
 
 
 def failure(what: str, error: Exception) -> DeviceError | LimitError:
-    """An error of the driver as one of ours."""
+    """An error of the driver as a fastlayers error."""
     if "OUT_OF_MEMORY" in str(error):
         return LimitError(f"{what}: the GPU has no memory left ({error})")
     return DeviceError(f"{what}: the GPU refused: {type(error).__name__}: {error}")

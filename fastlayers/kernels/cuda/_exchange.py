@@ -58,7 +58,7 @@ def _forget(managed: Any) -> None:
 
 
 def _forget_unused(capsule: Any) -> None:
-    """A capsule that nobody took gives its array back."""
+    """A capsule that was not consumed gives its array back."""
     if _valid(capsule, _NAME):
         _living.pop(_pointer(capsule, _NAME), None)
 
@@ -88,7 +88,7 @@ def capsule(array: Array, stream: Any, device: Any, copy: Any) -> Any:
 
 
 def is_foreign(value: Any) -> bool:
-    """Is it an array on the GPU, of ours or of another library?"""
+    """Is it an array on the GPU, fastlayers' or another library's?"""
     if isinstance(value, Array):
         return True
     if isinstance(value, np.ndarray):
@@ -105,7 +105,7 @@ def is_foreign(value: Any) -> bool:
 
 
 def wrap(value: Any, what: str) -> Array:
-    """An array on the GPU as ours: the same memory. Its numbers must be contiguously."""
+    """An array on the GPU as ours: the same memory. It must be contiguous."""
     if isinstance(value, Array):
         return value
     try:

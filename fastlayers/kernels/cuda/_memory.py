@@ -32,7 +32,7 @@ class _Loan:
 
 
 class Block:
-    """Memory: lent, which is used again when nobody has it any more; kept; or somebody else's, whom it keeps."""
+    """Memory: lent, which is reused once it is no longer referenced; retained; or another owner's, which it references."""
 
     __slots__ = ("buffer", "loan", "owner")
 
@@ -87,7 +87,7 @@ class Block:
 class _Pool:
     """Memory that was used before, by stream and size: asking the driver costs a hundred microseconds and waits for the GPU.
 
-    What is given back may still be read by work that is queued; whoever gets it next queues after that on the same stream.
+    What is given back may still be read by work that is queued; its next user queues after that on the same stream.
     """
 
     def __init__(self) -> None:

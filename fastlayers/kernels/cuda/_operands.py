@@ -1,7 +1,7 @@
 """How the threads of a block read the operands of a product and put them into shared memory: neighbours there are of one term.
 
 Each maker takes the lines of a tile, its terms and its threads, and returns two device functions: one fetches the thread's
-numbers of the stage that begins at term k, the other puts them. `at` says where a thread's lines begin, `has` what they have: a
+values of the stage that begins at term k, the other puts them. `at` says where a thread's lines begin, `has` what they have: a
 bit for each tap of a pixel, or how many lines (columns) there are from the thread's first one on. `step`: between lines, or
 terms, of a matrix.
 """

@@ -20,7 +20,7 @@ Ints = tuple[int, ...]
 
 
 class Places(NamedTuple):
-    """The numbers of one phase: results that have the same taps. A convolution has one phase, a matrix is a line of pixels."""
+    """The parameters of one phase: results that have the same taps. A convolution has one phase, a matrix is a line of pixels."""
 
     rows: int  # of the product: pixels of all images
     image: int  # pixels of an image, of a plane, of a line
@@ -40,7 +40,7 @@ class Places(NamedTuple):
 
 
 def spell(places: Sequence[Places]) -> list[int]:
-    """The numbers of `places`, as kernels read them."""
+    """The values of `places`, as kernels read them."""
     return [n for place in places for field in place for n in (field if isinstance(field, tuple) else (field,))]
 
 

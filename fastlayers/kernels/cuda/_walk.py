@@ -31,7 +31,7 @@ def _clipped(value: Any, limit: Any) -> Any:
 
 @device
 def _steps_of(counts: Any, has_counts: Any, b: Any, steps: Any) -> Any:
-    """Steps of a sequence: lengths beyond the sequence, which nobody has looked at, would lead out of all arrays."""
+    """Steps of a sequence: lengths beyond the sequence, which are not checked yet, would lead out of all arrays."""
     return min(max(int(counts[b]), 0), steps) if has_counts != 0 else steps
 
 
@@ -122,7 +122,7 @@ def walk(gates: int, quads: int, kept: int, sequences: int, single: bool, thread
         cn: F32,
         plan: Plan,
     ) -> None:
-        """x: W x + b, (t, b, d, gates, units) in strides of numbers; counts and times: which steps a sequence has."""
+        """x: W x + b, (t, b, d, gates, units) with strides in elements; counts and times: which steps a sequence has."""
         h_tile = cuda.shared.array(both, "float32", alignment=16)  # before a step and after it, in turns
         c_tile = cuda.shared.array(both, "float32", alignment=16)
         here = cuda.local.array(weights_size, "float32")

@@ -246,6 +246,6 @@ def _cast(source: str, target: str) -> Kernel:
 
 @on_device
 def cast(x: Array, out: Array, source: int, target: int) -> None:
-    """out = x as another kind of number, both numbers of table.KINDS, which the arrays are of."""
+    """out = x as another dtype, both codes of table.KINDS, which the arrays are of."""
     if x.size:
         _cast(NAMES[source], NAMES[target]).launch(sized(x.size, BLOCK), BLOCK, x.flat, out.flat, x.size)

@@ -88,7 +88,7 @@ def _pool(take: Any, end: Any, least: bool, last: bool, four: bool) -> Kernel:
 
     @kernel
     def pool_kernel(x: F32, out: F32, g: I64, n: int, padded: int, spread: int, p: float) -> None:
-        """`padded`: places in the padding count. `spread`: a window's places divided by those that count multiply the fold."""
+        """`padded`: positions in the padding count. `spread`: the fold times a window's positions over those that count."""
         space, size, stride, dilation = three(g, SPACE), three(g, SIZE), three(g, STRIDE), three(g, DILATION)
         before, window, steps, image_step = three(g, BEFORE), three(g, KERNEL), three(g, STEP), g[STEP + 3]
         channels, line_step, step = g[CHANNELS], dilation[1] * steps[1], dilation[2] * steps[2]
@@ -262,7 +262,7 @@ def lp_pool(
     x: Array, out: Array, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], pads: Sequence[int], p: float,
     norm: bool, channels_last: bool,
 ) -> None:  # fmt: skip
-    """out = (sum of |x|^p)^(1/p) of each window; without `norm` (s k / m)^(1/p), s the sum of x^p, k the places of a window and m
+    """out = (sum of |x|^p)^(1/p) of each window; without `norm` (s k / m)^(1/p), s the sum of x^p, k a window's positions and m
     those of them in image and pads."""
     window = (kernel, stride, dilation, pads)
     if p == 2:

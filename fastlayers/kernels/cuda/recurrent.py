@@ -46,7 +46,7 @@ class Packed(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Directions, inputs, numbers of h, of c, and of a step's outputs."""
+        """Directions, inputs, sizes of h, of c, and of a step's outputs."""
         if self.reference is not None:
             return tuple(self.reference.fixed)
         return self.directions, self.inputs_size, self.hidden, self.hidden, self.directions * self.hidden

@@ -179,7 +179,7 @@ def roi_align(
     channels_last: bool,
 ) -> None:  # fmt: skip
     """out[k] = the mean or the largest (op of table.REDUCE) of bilinear samples of each bin of box k, (x1, y1, x2, y2) * scale -
-    offset, at least `least` long; samples along a bin, or 0 for as many as it has pixels."""
+    offset, at least `least` long; samples along a bin, or 0 for one per pixel."""
     check("roi_align: images: index", images__k, 0, x.shape[0] - 1)
     n = out.size
     if n:

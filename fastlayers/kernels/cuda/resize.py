@@ -38,7 +38,7 @@ def resize_pack(axes: Sequence[Any], size: Sequence[int]) -> Packed:
 
 
 class Plan(NamedTuple):
-    """n results, of which `inner` neighbours (in fours, if those are read) share their places; sizes, and taps of each axis."""
+    """n results, of which `inner` neighbours (in fours, if those are read) share positions; sizes, and taps of each axis."""
 
     n: int
     inner: int

@@ -18,14 +18,14 @@ def copy_row(e: Emit, x: V, y: V, n: V) -> None:
 
 @emitted
 def draw(e: Emit, first: V, pitch: V, rows: V, n: V) -> None:
-    """Draws n floats of each of `rows` rows, which begin `pitch` floats apart, toward the cache."""
+    """Draws n floats of each of `rows` rows with stride `pitch` toward the cache."""
     with e.loop(0, rows) as i, e.loop(0, n, 16) as j:
         e.prefetch(e.at(e.at(first, pitch * i), j))
 
 
 @emitted
 def _beside(e: Emit, x: V, pitch: V, y: V, n: V) -> None:
-    """y[i, c] = x[c, i] of three channels, whose n floats each begin `pitch` floats apart: images mostly have so many."""
+    """y[i, c] = x[c, i] of three channels, whose n floats each have stride `pitch`: images mostly have so many."""
 
     def body(i: V, mask: V | None) -> None:
         of = [e.load(e.at(e.at(x, pitch * c), i), mask=mask) for c in range(3)]
@@ -73,7 +73,7 @@ def fill(swap: int, x: Image, z: Span, y: Span, u: Span, to: int) -> None:
 def plan_runs(table: int, kd: int, kh: int, kw: int, plane: int, row: int, pixel: int, ig: int) -> None:
     """Runs of a pixel's taps, in floats from its first; `starts` of the blocks of K are in front, (offset, length) pairs after.
 
-    The numbers of K: taps in the order kd, kh, kw, `ig` channels each; plane, row, pixel: floats from a tap to the next.
+    The values of K: taps in the order kd, kh, kw, `ig` channels each; plane, row, pixel: floats from a tap to the next.
     """
     k = kd * kh * kw * ig
     blocks = max(1, (k + BLOCK - 1) // BLOCK)

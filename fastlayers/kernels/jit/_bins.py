@@ -87,7 +87,7 @@ def _columns(e: Emit, mean: V, line: V, rows: V, table: V, count: V, c: V, y: V)
 
 
 class Part(NamedTuple):
-    """`cols` columns of an image with c channels, its planes and rows so many floats apart."""
+    """`cols` columns of an image with c channels, its planes and rows with these strides."""
 
     at: int
     plane: int

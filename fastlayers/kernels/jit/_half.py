@@ -1,4 +1,4 @@
-"""Numbers of 16 bits made of 32, and the other way round, where the host can."""
+"""Values of 16 bits made of 32, and the other way round, where the host can."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class Kernel:
         with _lock:
             if self.run is None:
                 begin = time.perf_counter()
-                # Without Numba's own C function of it, which nobody calls: `address` is of another one.
+                # Without Numba's own C function of it, which is never called: `address` is of another one.
                 options = {"fastmath": FASTMATH, "error_model": "numpy", "no_cfunc_wrapper": True}
                 made = numba.njit(nogil=True, **options)(self.function)
                 _keep(made, self.function)
@@ -141,7 +141,7 @@ def c_function(function: Callable[..., Any], signature: Any) -> Any:
 
 
 def _c_function(function: Callable[..., Any], signature: Any) -> Any:
-    # Under a name of its own: the cache shall not take it for the function that is called from Python.
+    # Under a separate name: the cache shall not take it for the function that is called from Python.
     copy = FunctionType(function.__code__, function.__globals__, f"c_{function.__name__}")
     copy.__qualname__, copy.__module__ = copy.__name__, function.__module__
     options = {"fastmath": FASTMATH, "error_model": "numpy", "nopython": True, "nogil": True}

@@ -1,4 +1,4 @@
-"""Numbers picked out of memory, or out of two vectors, by vectors of indices."""
+"""Values picked out of memory, or out of two vectors, by vectors of indices."""
 
 from __future__ import annotations
 

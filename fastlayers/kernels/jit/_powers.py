@@ -1,4 +1,4 @@
-"""Powers with one exponent for all numbers."""
+"""Powers with one exponent for all values."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Finish(NamedTuple):
 
 @emitted
 def _tile(e: Emit, size: V, left: Rows, b: V, stride: V, cols: V, zero: V, sums: V, end: Finish, out: V, line: V) -> None:
-    """Rows by panels of b, `stride` bytes apart. size: 16 panels + rows; sums: of the rows' bytes, where `zero` is not 0."""
+    """Rows by panels of b with stride `stride` bytes. size: 16 panels + rows; sums: of the rows' bytes, where `zero` is not 0."""
     ints = e.vector(I32)
 
     def case(height: int, panels: int) -> None:
@@ -129,7 +129,7 @@ def _put(e: Emit, place: V, index: V, value: V) -> None:
 
 @inner
 def quad_rows(left: Rows, m: int, quads: int, b: int, n: int, zero: int, sums: int, end: Finish, out: int, line: int) -> None:
-    """n columns of out, lines `line` bytes apart, for m rows, whose runs are pairs of offset in bytes, quads.
+    """n columns of out, lines with stride `line` bytes, for m rows, whose runs are pairs of offset in bytes, quads.
 
     Args:
         zero: 0, or what the sums of a row's bytes are multiplied by, which is taken away. sums: room for m values.

@@ -1,4 +1,4 @@
-"""Records that several kernels take in the place of lists of numbers: named tuples of integers, floats and other records.
+"""Records that several kernels take in the place of lists of integers: named tuples of integers, floats and other records.
 
 Compiled functions get them by value: a field costs what an argument does. Those of one kernel alone are in its file.
 """
@@ -27,7 +27,7 @@ class Act(NamedTuple):
 
 
 class End(NamedTuple):
-    """What follows a sum: bias and residual (addresses, 0 for none), whose lines are so many floats apart, activation."""
+    """What follows a sum: bias and residual (addresses, 0 for none), the stride of their lines, activation."""
 
     bias: Int
     residual: Int
@@ -56,7 +56,7 @@ class Panels(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Where sums go, in lines so many floats apart; `more`: they are added to what is there."""
+    """Where sums go, in lines with this stride; `more`: they are added to what is there."""
 
     at: Int
     line: Int
@@ -160,7 +160,7 @@ class Taps(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Taps along an axis, `step` apart."""
+    """Taps along an axis, with stride `step`."""
 
     count: Int
     step: Int

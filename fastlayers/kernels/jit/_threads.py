@@ -16,11 +16,11 @@ from ...threads import get_num_threads
 
 __all__ = ["address", "aligned", "scratch", "spread"]
 
-# Multiply-adds (or numbers, weighted) below which a call stays on its thread: handing tasks over takes about 50 microseconds.
+# Multiply-adds (or values, weighted) below which a call stays on its thread: handing tasks over takes about 50 microseconds.
 LEAST_WORK = 4e6
 
 _pool: tuple[int, int, ThreadPoolExecutor] | None = None  # process, threads, and the pool of both
-_busy = Lock(again=False)  # a task that spreads tasks of its own finds the pool busy too
+_busy = Lock(again=False)  # a task that spreads further tasks finds the pool busy too
 
 
 # An array is an object's header and then its data's address, as numpy's C interface has it; asking the array takes twenty times

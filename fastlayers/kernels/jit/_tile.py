@@ -267,13 +267,13 @@ def _swap(e: Emit, x: V, ldx: V, y: V, ldy: V, rows: V, cols: V) -> None:
 
 @inner
 def swap(x: int, ldx: int, y: int, ldy: int, rows: int, cols: int) -> None:
-    """y[c, r] = x[r, c] for rows x cols floats, lines ldx and ldy floats apart."""
+    """y[c, r] = x[r, c] for rows x cols floats, lines with strides ldx and ldy."""
     _swap(x, ldx, y, ldy, rows, cols)
 
 
 @inner
 def pack_product(swap: int, x: int, ldx: int, transposed: int, k: int, n: int, y: int) -> None:
-    """Packs x (k, n), or x (n, k) if `transposed`, lines ldx floats apart, into panels."""
+    """Packs x (k, n), or x (n, k) if `transposed`, lines with stride ldx, into panels."""
     for k0 in range(0, k, BLOCK):
         klen = min(BLOCK, k - k0)
         for j0 in range(0, n, PANEL):

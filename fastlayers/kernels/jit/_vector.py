@@ -49,7 +49,7 @@ def _suffix(kind: Any) -> str:
 
 
 class V:
-    """A value of LLVM's with Python's operators. Numbers next to it become constants of its type."""
+    """A value of LLVM's with Python's operators. Scalars next to it become constants of its type."""
 
     __slots__ = ("e", "v")
 

@@ -205,7 +205,7 @@ def _attend(
         k0, started = 0, 0
         while k0 < limit:
             if p.causal != 0 and p.skip != 0 and k0 > (r0 + m - 1) * p.advance + p.offset:
-                break  # nobody sees this tile or those after it
+                break  # no query sees this tile or those after it
             klen = min(BLOCK, p.keys - k0)
             n = min(klen, limit - k0)
             if p.causal != 0 and p.skip != 0:
@@ -299,7 +299,7 @@ def attention(
             packing = pack_product.address, swap.address, address(array), transposed, k, n, address(panels)
             spread(b * groups, 4.0 * array.size, partial(pack_batch, *packing))
     lengths = None if lengths__b is None else np.clip(lengths__b, 0, count).astype(np.int64)
-    # A weight of 0 makes NaN of infinite values, so tiles that nobody sees count where there are any; so do infinite scores.
+    # A weight of 0 makes NaN of infinite values, so tiles that no query sees count where there are any; so do infinite scores.
     tiles = steps[3] == 1 and count > BLOCK
     largest = _bound(q__bhqd) * _bound(k__bgkd) * d * max(1.0, abs(scale)) if tiles and not causal else math.inf
     hide = largest < 1e37

@@ -38,7 +38,7 @@ def _minus_infinity_turned(e: Emit, a: V) -> V:
     return e.select(a.equals(float("-inf")), -a, a)
 
 
-# Powers with one exponent for all, by numbers after those of BINARY. The root of -0 is 0, that of -infinity infinity, as in
+# Powers with one exponent for all, by codes after those of BINARY. The root of -0 is 0, that of -infinity infinity, as in
 # C's pow.
 _POWERS = {
     1.0: lambda e, a, b: a,

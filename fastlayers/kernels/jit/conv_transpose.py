@@ -33,7 +33,7 @@ PLANS = 16  # shapes of calls whose plans are retained
 
 
 class Axis(NamedTuple):
-    """Output p of the full result takes `counts[p % stride]` inputs from p // stride + firsts[p % stride] on, `step` apart."""
+    """Output p of the full result takes `counts[p % stride]` inputs from p // stride + firsts[p % stride], stride `step`."""
 
     stride: int
     step: int

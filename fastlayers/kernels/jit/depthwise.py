@@ -58,7 +58,7 @@ def depthwise_pack(
 
 class Plan(NamedTuple):
     """A depthwise convolution; of channels-first data (others have 0) what fills, in_rows x in_cols padded inputs of a plane,
-    and how many floats may be read behind them."""
+    and how many floats may be read after them."""
 
     fill: int
     apply: int
@@ -80,7 +80,7 @@ def _first(p: Plan, x: int, out: int, residual: int, scratch: int, first: int, l
     flat = scratch + 4 * (s.kd * size + p.behind)
     bound = 0.0 if p.act.code == RELU else -np.inf
     alone = s.d == 1 and s.kd == 1 and s.bd == 0 and s.od == 1
-    zero(scratch, s.kd * size + p.behind)  # the border stays so; what is after must be no denormal numbers, which take long
+    zero(scratch, s.kd * size + p.behind)  # the border stays so; what is after must be no denormals, which take long
     usual = (s.kh == 3 and s.kw == 3) or s.kh == 5 or s.kh == 7
     bands = usual and s.kd == 1 and s.sw == 1 and s.sh == s.dh and s.oh >= BANDS
     # The columns that are between short rows are computed too, where vectors would not be full otherwise; nothing reads them.
@@ -162,7 +162,7 @@ def _last(p: Plan, x: int, out: int, residual: int, zeros: int, first: int, last
 
 @kernel
 def _repeat(x: int, y: int, times: int, first: int, last: int) -> None:
-    """Tasks: numbers, each of which is written `times` times."""
+    """Tasks: values, each of which is written `times` times."""
     repeat(x + 4 * first, y + 4 * first * times, last - first, times)
 
 

@@ -20,7 +20,7 @@ PLACES = 256  # of one task: what is known of them stays in the first-level cach
 
 @emitted
 def _sample(e: Emit, x: V, index: V, share: V, corners: V, apart: V, y: V, n: V) -> None:
-    """y = the sum over the corners, `apart` values from one to the next, of x at their indices (-1: 0) times their shares."""
+    """y = the sum over the corners, with stride `apart`, of x at their indices (-1: 0) times their shares."""
 
     def body(i: V, mask: V | None) -> None:
         def corner(k: V) -> V:

@@ -21,7 +21,7 @@ _ONE = np.ones(1, np.float32)  # the gate of those that have none
 
 
 class Series(NamedTuple):
-    """What steps have, `step` floats apart; where rows or heads have their own, those are `each` apart."""
+    """What steps have, with stride `step`; where rows or heads have their own, those have stride `each`."""
 
     at: Int
     step: Int
@@ -29,7 +29,7 @@ class Series(NamedTuple):
 
 
 class State(NamedTuple):
-    """`cols` columns of a state of d rows, which are `line` floats apart."""
+    """`cols` columns of a state of d rows with stride `line`."""
 
     at: Int
     line: Int

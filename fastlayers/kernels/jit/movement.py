@@ -1,5 +1,5 @@
 """Copies between any strides. Columns are what is closest in out, rows what is closest in x: where the two differ, tiles are
-turned. Gathered rows and casts are numpy's, whose loops are as good where nothing is copied twice.
+transposed. Gathered rows and casts are numpy's, whose loops are as good where nothing is copied twice.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def _checked(name: str, indices: np.ndarray, least: int, most: int) -> int:
 
 
 def cast(x: np.ndarray, out: np.ndarray, source: int, target: int) -> None:
-    """out = x as another kind of number, both numbers of table.KINDS, which the arrays are of."""
+    """out = x as another dtype, both codes of table.KINDS, which the arrays are of."""
     if {source, target} == {KINDS["float16"], KINDS["float32"]}:
         from ._half import converted  # compiled for those that need it alone
 

@@ -185,7 +185,7 @@ def affine(x__oci: np.ndarray, scale__c: np.ndarray, shift__c: np.ndarray, out__
 
 
 class Local(NamedTuple):
-    """A local response normalization: channels in front of one and after it, and the formula's numbers."""
+    """A local response normalization: channels in front of one and after it, and the formula's parameters."""
 
     before: Int
     after: Int

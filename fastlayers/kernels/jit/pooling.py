@@ -38,7 +38,7 @@ def _start(average: bool) -> float:
 
 
 class Planes(NamedTuple):
-    """`lines` rows, so many floats apart."""
+    """`lines` rows with this stride."""
 
     at: Int
     apart: Int
@@ -106,7 +106,7 @@ def _along(e: Emit, average: V, rows: Planes, taps: Steps, stride: V, shares: V,
 
                 def body(i: V, mask: V | None) -> None:
                     if known:
-                        if step == 2:  # neighbours: of two vectors the even and the odd numbers
+                        if step == 2:  # neighbours: of two vectors the even and the odd elements
                             pairs = [pair(i, number) for number in range(0, known, 2)]
                             taken = [e.lanes(a, range(odd, 2 * WIDTH, 2), b) for a, b in pairs for odd in range(2)][:known]
                         else:
@@ -187,7 +187,7 @@ class Plan(NamedTuple):
 def _first(p: Plan, x: int, y: int, row: int, apart: int, length: int, first: int, last: int) -> None:
     """Tasks: planes of channels-first images, of planes. `row`: scratch for ROWS rows and their borders."""
     for i in range(ROWS):
-        _border(p.average, row + 4 * i * apart, apart)  # all of it: numbers after the last one are read and dropped
+        _border(p.average, row + 4 * i * apart, apart)  # all of it: values after the last one are read and dropped
     used = max(0, min(p.size.w, length - p.bw))
     for plane in range(first, last):
         source = x + 4 * plane * p.size.d * p.size.h * p.size.w
@@ -358,7 +358,7 @@ def lp_pool(
     norm: bool,
     channels_last: bool,
 ) -> None:
-    """out = (sum of |x|^p)^(1/p) of each window; without `norm` (s k / m)^(1/p), s the sum of x^p, k the places of a window and m
+    """out = (sum of |x|^p)^(1/p) of each window; without `norm` (s k / m)^(1/p), s the sum of x^p, k a window's positions and m
     those of them in image and pads."""
     from ._powers import powers  # other pools do without it
 

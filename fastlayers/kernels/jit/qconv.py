@@ -30,7 +30,7 @@ INT8 = KINDS["int8"]
 
 class Packed(NamedTuple):
     """Weights in panels [groups][panels][quads][16][4], or int16 [taps][whole panels of channels], zero points taken away; the
-    rest has [groups][whole panels] numbers."""
+    rest has [groups][whole panels] values."""
 
     panels: np.ndarray
     sums: np.ndarray
@@ -54,7 +54,7 @@ class Packed(NamedTuple):
 
 
 def _wide(values: np.ndarray | None, dtype: type, groups: int) -> np.ndarray | None:
-    """Numbers of every channel, up to whole panels."""
+    """Values of every channel, up to whole panels."""
     if values is None:
         return None
     each = len(values) // groups
@@ -113,14 +113,14 @@ def _panels(wide: np.ndarray, groups: int, og: int, taps: int, ig: int) -> np.nd
 
 @emitted
 def _bytes(e: Emit, x: V, y: V, n: V, flip: V) -> None:
-    """y = x with some bits turned, n bytes."""
+    """y = x with some bits flipped, n bytes."""
     kind, other = e.vector(I8), e.splat(e.convert(flip, I8, "trunc"))
     e.vectors(n, lambda i, mask: e.store(y + i, e.load(x + i, kind, mask) ^ other, mask))
 
 
 @emitted
 def _quads(e: Emit, x: V, x_step: V, y: V, y_step: V, n: V, flip: V, keep: V, fill: V) -> None:
-    """Four bytes of n positions each, some bits turned; those that `keep` leaves out are `fill`'s."""
+    """Four bytes of n positions each, some bits flipped; those that `keep` leaves out are `fill`'s."""
     turned, kept, filled = (e.convert(bits, I32, "trunc") for bits in (flip * 0x01010101, keep, fill))
     with e.loop(0, n) as i:
         e.store(y + i * y_step, ((e.load(x + i * x_step, I32) ^ turned) & kept) | filled)
@@ -133,7 +133,7 @@ def _byte(e: Emit, x: V, y: V, flip: V) -> None:
 
 class Frame(NamedTuple):
     """Images of planes x h x w pixels into padded ones, before which are so many positions, whose groups have `room` bytes.
-    flip: bits that are turned, point: what fills up."""
+    flip: bits that are flipped, point: what fills up."""
 
     planes: int
     h: int

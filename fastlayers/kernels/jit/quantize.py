@@ -33,7 +33,7 @@ _ADD, _MULTIPLY = BINARY["add"], BINARY["multiply"]
 
 
 def _steps(e: Emit, y: V, zero: V, kind: str) -> V:
-    """round(y) + zero, cut off, as numbers of the kind; zero in 32 bits, but no larger than such numbers."""
+    """round(y) + zero, cut off, as values of the dtype; zero in 32 bits, but no larger than such values."""
     element, _, low, high = _WHOLE[kind]
     least, most = (e.convert(e.constant(zero.kind, end) - zero, F32, "sitofp") for end in (low, high))
     value = e.least(most, e.most(least, e.nearest(y)))
@@ -87,7 +87,7 @@ def _dequantize(e: Emit, x: V, step: V, zero: V, each: V, y: V, n: V, source: V)
 
 
 class Conversion(NamedTuple):
-    """Rows of `cols` values of `channels` channels in turns or, if `each`, with a channel a column; `back`: from numbers of the
+    """Rows of `cols` values of `channels` channels in turns or, if `each`, with a channel a column; `back`: from values of the
     kind. Rows are cut into pieces."""
 
     back: int
@@ -216,7 +216,7 @@ def _qbinary(e: Emit, op: V, kind: V, a: V, b: V, b_step: V, y: V, n: V, by: Sca
 
 
 class Step(NamedTuple):
-    """Numbers from one to the next along the axes o, m and i."""
+    """Strides along the axes o, m and i."""
 
     o: int
     m: int

@@ -37,7 +37,7 @@ class Packed(NamedTuple):
     kind: int
     gates: int
     hidden: int
-    state: int  # numbers of h: fewer with projections
+    state: int  # size of h: less with projections
     inputs: int
     w: np.ndarray
     r: np.ndarray
@@ -52,7 +52,7 @@ class Packed(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Directions, inputs, numbers of h, of c, and of a step's outputs."""
+        """Directions, inputs, sizes of h, of c, and of a step's outputs."""
         d = len(self.w)
         return d, self.inputs, self.state, self.hidden, d * self.state
 

@@ -263,7 +263,7 @@ def roi_align(
     channels_last: bool,
 ) -> None:
     """out[k] = the mean or the largest (op of table.REDUCE) of bilinear samples of each bin of box k, (x1, y1, x2, y2) * scale -
-    offset, at least `least` long; samples along a bin, or 0 for as many as it has pixels."""
+    offset, at least `least` long; samples along a bin, or 0 for one per pixel."""
     images__k = images__k.copy()  # of the caller, who may change them after they were looked at
     if images__k.size and not 0 <= images__k.min() <= images__k.max() < len(x):
         raise ShapeError("roi_align: images: index out of range")

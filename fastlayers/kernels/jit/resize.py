@@ -46,7 +46,7 @@ class Axis(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """The taps of d, h and w; c numbers of a position of w; reach: positions under the taps of one output of h, at most."""
+    """The taps of d, h and w; c values of a position of w; reach: positions under the taps of one output of h, at most."""
 
     d: Axis
     h: Axis

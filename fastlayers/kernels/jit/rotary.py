@@ -1,4 +1,4 @@
-"""Rotary positions: pairs of values turned, row by row."""
+"""Rotary positions: pairs of values rotated, row by row."""
 
 from __future__ import annotations
 

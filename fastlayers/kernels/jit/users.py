@@ -51,7 +51,7 @@ def compiled(function: Any, inputs: Sequence[Kind], outputs: Sequence[Kind], att
     Args:
         function: what ``numba.njit`` returned; takes the inputs in their order and the attributes by name.
         inputs, outputs: the arrays.
-        attributes: numbers, strings, or tuples of them: constants of the compiled code.
+        attributes: scalars, strings, or tuples of them: constants of the compiled code.
     """
     bound = inspect.signature(function.py_func).bind(*(None for _ in inputs), **attributes)
     bound.apply_defaults()

@@ -103,7 +103,7 @@ def _of_tiles(e: Emit, m: V, case: Callable[[int], Callable[[], None]]) -> None:
 
 @emitted
 def _transform(e: Emit, m: V, x: V, line: V, pixel: V, v: V, point: V) -> None:
-    """A panel of channels of one tile: v[point] of the (m + 2)^2 pixels from x on, in rows `line` floats apart."""
+    """A panel of channels of one tile: v[point] of the (m + 2)^2 pixels from x on, in rows with stride `line`."""
 
     def case(size: int) -> Callable[[], None]:
         n = size + 2
@@ -312,7 +312,7 @@ def _blocks(p: Plan, x: int, out: int, residual: int, stage: int, v: int, sums: 
 
 
 def _apart(floats: int) -> int:
-    """At least so many floats: tiles must not be a multiple of 1 KB apart, where they would share their cache lines' places."""
+    """At least so many floats: a stride of tiles that is a multiple of 1 KB would put them into the same cache sets."""
     return floats + (PANEL if floats % 256 == 0 else 0)
 
 

@@ -89,7 +89,7 @@ def _integer_power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _shifted(a: np.ndarray, b: np.ndarray, left: bool) -> np.ndarray:
-    """By fewer than 0 bits, or as many as there are, nothing of a number is left but its sign."""
+    """By fewer than 0 bits, or all of them, nothing of a number is left but its sign."""
     beyond = (b < 0) | (b >= a.dtype.itemsize * 8)
     by = np.where(beyond, b.dtype.type(0), b)
     if left:

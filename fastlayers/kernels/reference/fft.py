@@ -61,7 +61,7 @@ def fft(x__bl: np.ndarray, packed: Packed, window__n: np.ndarray | None, out__bf
 def overlap_add(
     x__bfn: np.ndarray, window__n: np.ndarray | None, out__bl: np.ndarray, stride: int, offset: int, norm: bool
 ) -> None:
-    """out[b, i] = the sum of the numbers of frames, frame f at ``f * stride``, that are at place ``offset + i``.
+    """out[b, i] = the sum of the values of frames, frame f at ``f * stride``, that are at position ``offset + i``.
 
     Args:
         window__n: what the values of a frame are multiplied by, or None.

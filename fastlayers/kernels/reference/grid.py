@@ -13,9 +13,9 @@ __all__ = ["grid_sample", "settled"]
 # Whole positions on an axis, and the share that what is there has (None: all of it).
 Neighbour = tuple[np.ndarray, np.ndarray | None]
 
-FAR = float(1 << 40)  # where positions end, so that they remain whole numbers
+FAR = float(1 << 40)  # where positions end, so that they remain integers
 CUBIC = -0.75
-ZEROS, REFLECTION = 0, 2  # numbers of table.BORDERS
+ZEROS, REFLECTION = 0, 2  # codes of table.BORDERS
 PIXELS = 2
 
 

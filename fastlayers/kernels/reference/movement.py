@@ -55,6 +55,6 @@ def check(name: str, indices: np.ndarray, least: int, most: int) -> None:
 
 
 def cast(x: np.ndarray, out: np.ndarray, source: int, target: int) -> None:
-    """out = x as another kind of number, both numbers of table.KINDS, which the arrays are of."""
+    """out = x as another dtype, both codes of table.KINDS, which the arrays are of."""
     with np.errstate(all="ignore"):
         out[...] = x.astype(out.dtype)

@@ -14,7 +14,7 @@ __all__ = ["arg_extreme", "fold", "topk"]
 
 def topk(x__oni: np.ndarray, out__oki: np.ndarray, indices__oki: np.ndarray, source: int, reverse: bool) -> None:
     """The k largest x[o, n, i] over n (the least if `reverse`) and their n, the best first; of equals the first comes first, and
-    NaN is more than all numbers. `source`: the dtype, a number of table.KINDS.
+    NaN is more than every number. `source`: the dtype, a number of table.KINDS.
     """
     size, k = x__oni.shape[1], out__oki.shape[1]
     if reverse:

@@ -72,7 +72,7 @@ def lp_pool(
     norm: bool,
     channels_last: bool,
 ) -> None:
-    """out = (sum of |x|^p)^(1/p) of each window; without `norm` (s k / m)^(1/p), s the sum of x^p, k the places of a window and m
+    """out = (sum of |x|^p)^(1/p) of each window; without `norm` (s k / m)^(1/p), s the sum of x^p, k a window's positions and m
     those of them in image and pads."""
     x, y = _channels_first(x, channels_last), _channels_first(out, channels_last)
     powers = x.astype(np.float64)

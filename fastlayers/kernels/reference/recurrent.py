@@ -39,7 +39,7 @@ class Packed(NamedTuple):
 
     @property
     def fixed(self) -> tuple[int, ...]:
-        """Directions, inputs, numbers of h, of c, and of a step's outputs."""
+        """Directions, inputs, sizes of h, of c, and of a step's outputs."""
         d, _, i = self.w_ih__dgi.shape
         return d, i, *self.sizes, d * self.sizes[0]
 

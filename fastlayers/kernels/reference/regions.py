@@ -63,7 +63,7 @@ def roi_align(
     channels_last: bool,
 ) -> None:
     """out[k] = the mean or the largest (op of table.REDUCE) of bilinear samples of each bin of box k, (x1, y1, x2, y2) * scale -
-    offset, at least `least` long; samples along a bin, or 0 for as many as it has pixels."""
+    offset, at least `least` long; samples along a bin, or 0 for one per pixel."""
     if channels_last:
         x, out = np.moveaxis(x, -1, 1), np.moveaxis(out, -1, 1)
     if images__k.size and not 0 <= images__k.min() <= images__k.max() < len(x):

@@ -12,7 +12,7 @@ def masked(
 ) -> np.ndarray:
     """scale x + mask as float32, -infinity for keys that causality or lengths forbid; (b, h, q, k), in float64.
 
-    Rounded, since a score disappears next to -1e9 in float32: a row of nothing but such numbers weighs all keys alike.
+    Rounded, since a score disappears next to -1e9 in float32: a row of nothing but such values weighs all keys alike.
     """
     rows, keys = scores.shape[2:]
     scores = scores * np.float64(np.float32(scale))

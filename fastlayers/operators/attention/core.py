@@ -165,7 +165,7 @@ def lower_attention(
 ) -> None:
     """The kernel calls of float32 attention with heads first, or last; `scores` takes what `rule.mode` says, heads first.
 
-    The mask may be of booleans or numbers, and of fewer keys.
+    The mask may be boolean or additive, and of fewer keys.
     """
     rows, keys, batch = q.shape[1 if last else 2], k.shape[1 if last else 2], q.shape[0]
     bias = None if mask is None else _numbers(b, four_axes(mask), keys)

@@ -1,4 +1,4 @@
-"""ONNX Runtime's GroupQueryAttention: keys and values kept in a cache that is longer than what each entry of the batch has."""
+"""ONNX Runtime's GroupQueryAttention: keys and values in a cache that is longer than what each entry of the batch has."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def _cache(n: View, b: Builder, s: Any, new: Ref, i: int, ends: Ref, first: bool
         if n.has(PAST_K):
             append(b, b.input(PAST_K + i), s.groups, base, 0)
         zeros(base, s.past)
-    # The new one at its place, zeros after: what a cache has there is nobody's.
+    # The new one at its place, zeros after: what a cache has there is undefined.
     rows = b.constant(np.arange(s.present, dtype=FLOAT32).reshape(1, 1, -1, 1))
     for key, x, other in (("less", base, float32_constant(b, 0)), ("equal", new, out)):
         which = b.temp((s.batch, 1, s.present, 1), BOOL)

@@ -1,4 +1,4 @@
-"""Numbers prepared for a model, or picked: Scaler, Binarizer, FeatureVectorizer, ArrayFeatureExtractor."""
+"""Values prepared for a model, or picked: Scaler, Binarizer, FeatureVectorizer, ArrayFeatureExtractor."""
 
 from __future__ import annotations
 

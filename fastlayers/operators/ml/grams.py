@@ -33,7 +33,7 @@ def _grams(n: View) -> list[tuple[np.ndarray, int]]:
     bounds, places, found, taken = [*starts, len(pool)], np.asarray(n.get("ngram_indexes", ()), np.int64), [], 0
     if any(a < 0 or a > b for a, b in pairwise(bounds)) or (places.size and places.min() < 0):
         raise n.fail(
-            f"ngram_counts are {tuple(starts)} for a pool of {len(pool)}, or an index is negative: expected ascending numbers"
+            f"ngram_counts are {tuple(starts)} for a pool of {len(pool)}, or an index is negative: expected ascending counts"
         )
     for i, (a, b) in enumerate(pairwise(bounds)):
         count = (b - a) // (i + 1)

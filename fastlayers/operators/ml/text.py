@@ -79,7 +79,7 @@ register("StringConcat", _concat_infer, lambda n, a, b: (np.asarray(a + b, objec
 
 
 def _split_infer(n: View) -> list[Spec]:
-    """x's pieces along a new axis, as many as the string with most of them has, and their numbers."""
+    """x's pieces along a new axis, filled up to the string with most of them, and their counts."""
     need_kind(n, "O", 0)
     shape = n.shape(0)
     return [Spec(None if shape is None else (*shape, None), STRING), Spec(shape, INT64)]

@@ -100,7 +100,7 @@ def made_last(b: Builder, out: Ref, last: bool) -> tuple[Ref, Ref | None]:
 
 
 def _granular(n: View) -> tuple[int, int, int] | None:
-    """The shape of x as (outer, numbers of scales, inner); None for blocks."""
+    """The shape of x as (outer, scales, inner); None for blocks."""
     shape, scale = n.sizes(0), n.sizes(1)
     if math.prod(scale) == 1:
         return 1, 1, math.prod(shape)

@@ -61,7 +61,7 @@ def dequantized(x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None = None
 
 
 def factor(x_scale: np.ndarray, w_scale: np.ndarray, y_scale: np.ndarray) -> np.ndarray:
-    """By what sums are multiplied to be numbers of steps of the result."""
+    """By what sums are multiplied to become steps of the result."""
     return np.asarray(x_scale.astype(FLOAT32) * w_scale.astype(FLOAT32) / y_scale.astype(FLOAT32))
 
 

@@ -35,7 +35,7 @@ def _granularity(n: View) -> None:
         raise n.fail(f"block_size is {block}: expected 0 or more")
     if not block:
         if len(scale) != 1:
-            raise n.fail(f"the scale has shape {scale}: expected one number, or a vector of as many as axis {axis} has")
+            raise n.fail(f"the scale has shape {scale}: expected one number, or a vector with the size of axis {axis}")
         at = axis_of(n, axis, len(x))
         if _differ(scale[0], x[at]):
             raise n.fail(f"the scale has {scale[0]} values, x has shape {x}: expected {x[at]}, the size of axis {at}")
@@ -164,7 +164,7 @@ def dynamic_range(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def dynamic_run(n: View, x: np.ndarray) -> Arrays:
-    """x in uint8, with the scale and the zero point of its own range."""
+    """x in uint8, with the scale and the zero point of its range."""
     scale, zero = dynamic_range(x)
     return quantized(x / scale, zero, UINT8), scale, zero
 

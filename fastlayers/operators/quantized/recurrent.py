@@ -54,7 +54,7 @@ def _differ(a: Any, b: Any) -> bool:
 
 
 def _product(x: np.ndarray, w: np.ndarray, scale: np.ndarray, zero: _Maybe) -> np.ndarray:
-    """x, quantized by its own range, times whole numbers, as floats."""
+    """x, quantized by its own range, times integers, as floats."""
     step, origin = dynamic_range(x)
     total = wrapped(whole(quantized(x / step, origin, UINT8), origin) @ whole(w, zero))
     return np.asarray(total.astype(FLOAT32) * (step * scale))

@@ -53,7 +53,7 @@ def thresholded_relu(this: Layer, b: Build, x: Tensor) -> Tensor:
 
 @layer("PReLU", weights=lambda this: ["alpha"])
 def prelu(this: Layer, b: Build, x: Tensor) -> Tensor:
-    """Slopes of their own for every place of the axes that are not shared."""
+    """Separate slopes for every position of the axes that are not shared."""
     return b.op("PRelu", b.floats(x), b.constant(this.weight("alpha"), "alpha"))
 
 

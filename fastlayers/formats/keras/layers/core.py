@@ -19,7 +19,7 @@ def kernel_and_bias(this: Layer) -> list[str]:
 
 
 def to_bytes(b: Build, x: Tensor, axes: list[int]) -> tuple[Tensor, Tensor]:
-    """x as whole numbers from -127 to 127, the largest along the axes being 127, and what they were multiplied by."""
+    """x as integers from -127 to 127, the largest along the axes being 127, and what they were multiplied by."""
     largest = b.reduce("Max", b.op("Abs", x), axes, True)
     scale = b.op("Div", np.float32(127), b.op("Add", largest, np.float32(1e-7)))
     return b.op("Clip", b.op("Round", b.op("Mul", x, scale)), np.float32(-127), np.float32(127)), scale
@@ -152,7 +152,7 @@ def reversible_embedding(this: Layer, b: Build, x: Tensor, reverse: bool = False
     "RandomContrast", "RandomBrightness", "RandomHeight", "RandomWidth", "GradientReversal", "StochasticDepth",
 )  # fmt: skip
 def identity(this: Layer, b: Build, x: Tensor) -> Tensor:
-    """What changes numbers only while a model is trained."""
+    """What changes values only while a model is trained."""
     return x
 
 

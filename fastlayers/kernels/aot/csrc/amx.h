@@ -10,7 +10,7 @@
 #define FL_AMX_LEAST 8     /* rows; fewer are read faster than tiles of weights are multiplied, so they stay with the level below */
 #define FL_AMX_ROWS 32     /* copied at once */
 #define FL_AMX_STEPS 16    /* tiles of terms, of 16 quads each */
-#define FL_AMX_COLUMNS 256 /* whose sums are kept */
+#define FL_AMX_COLUMNS 256 /* whose sums are stored */
 #define FL_AMX_GROUP 1024  /* sums in four tiles */
 
 static void (*fl_amx_below)(const fl_qblock *p); /* the level's own product without tiles */
@@ -57,8 +57,8 @@ static FL_TILED void fl_amx_shape(int64_t upper, int64_t lower) {
 /* What a group of sums is made of. */
 typedef struct {
   const uint8_t *x;     /* copied rows */
-  const int8_t *b;      /* panels, `panel` bytes apart */
-  const int8_t *end;    /* their last terms with zeros after them, 1024 bytes apart */
+  const int8_t *b;      /* panels, with stride `panel` bytes */
+  const int8_t *end;    /* their last terms with zeros after them, stride 1024 bytes */
   int64_t panel, whole; /* whole tiles of terms; where there are more steps, the last one reads `end` */
   int64_t steps, upper;
   int32_t *sums;

@@ -131,7 +131,7 @@ static void fl_attention_windows(const fl_attention *p, int64_t (*window)[2]) {
   }
 }
 
-/* The values of n keys from j0 on, *apart floats from one to the next: where they are, or copied to `padded` with zeros between them. */
+/* The values of n keys from j0 on, with stride `apart`: where they are, or copied to `padded` with zeros between them. */
 static const float *fl_attention_whole_panels(const fl_attention *p, int64_t j0, int64_t n, int64_t width, float *padded, int64_t *apart) {
   const float *v = p->v + j0 * p->vj;
   *apart = p->vj;
@@ -174,7 +174,7 @@ static void fl_attention_results(const fl_attention *p, const float *sums, int64
 
 #include "attention_few.h"
 
-/* Scores of the block's keys j0 <= j < j1. A stretch of keys is taken as far as the same strips have it in their windows; a strip
+/* Scores of the block's keys j0 <= j < j1. A run of keys is taken as far as the same strips have it in their windows; a strip
  * between two others is computed with them, whatever its window. */
 static void fl_attention_scores(const fl_attention *p, const fl_attention_state *w, int64_t j0, int64_t j1) {
   for (int64_t j = j0, next; j < j1; j = next) {

@@ -1,4 +1,4 @@
-/* Conversions between kinds of numbers (enum fl_kind), as numpy's astype does them: whole numbers wrap around, floats lose what is
+/* Conversions between dtypes (enum fl_kind), as numpy's astype does them: integers wrap around, floats lose what is
  * after the point, anything but 0 (NaN too) is true, and floats round to nearest, ties to even, once. A float beyond the range of an
  * integer gives its end (of int32 at least: what is left of that wraps around), NaN the lower end.
  *
@@ -39,7 +39,7 @@ FL_INLINE uint16_t fl_half_of_double(double x) {
   const uint64_t half = size < 1009ull << 52 ? small : size < 1039ull << 52 ? normal : large;
   return (uint16_t)(half | (bits >> 48 & 0x8000));
 }
-/* Subnormal numbers: the fraction as a float of 2^-14 and more, less 2^-14. */
+/* Subnormals: the fraction as a float of 2^-14 and more, less 2^-14. */
 FL_INLINE float fl_of_half(uint16_t half) {
   const uint32_t size = half & 0x7fff, bits = (size << 13) + (112u << 23);
   const uint32_t small = fl_bits_of(fl_float_of(bits + (1u << 23)) - 0x1p-14f);

@@ -17,7 +17,7 @@ FL_INLINE vf fl_dw_end(vf sum, vf bias, const float *residual, int code) {
 
 /* ---- channels-last: a vector is VW channels of one pixel ---------------------------------------------------------------- */
 
-/* P pixels from pixel o on, channels from i on; kernel rows of kw neighbours, pixels s input pixels apart. */
+/* P pixels from pixel o on, channels from i on; kernel rows of kw neighbours, pixels with stride s. */
 FL_INLINE void fl_dw_last_shared(const fl_dw_last *p, int64_t o, int64_t i, const int P, const int kw, const int s) {
   const int64_t c = p->c, at = o * p->step + i;
   const float *w = p->w + i;
@@ -174,7 +174,7 @@ FL_INLINE void fl_dw_first_store(const fl_dw_first *p, int64_t limit, int64_t y,
 /* Where whole vectors must end: only rows shorter than a vector can pass the output's end. */
 FL_INLINE int64_t fl_dw_first_limit(const fl_dw_first *p) { return p->cols >= VW ? INT64_MAX : p->rows * p->ldo; }
 
-/* P rows from y on and Q vectors from columns j on, of a kernel of kh rows and kw columns; output rows are s kernel rows apart.
+/* P rows from y on and Q vectors from columns j on, of a kernel of kh rows and kw columns; output rows have a stride of s kernel rows.
  * k and tap: the weights and the offsets of the columns, in registers as far as they go if kw is a constant. */
 FL_INLINE void fl_dw_first_shared(const fl_dw_first *p, int64_t limit, const float *k, const int64_t *tap, int64_t y,
                                   const int64_t *j, const int P, const int Q, const int kh, const int64_t kw, const int s) {

@@ -58,7 +58,7 @@ FL_INLINE int fl_dw_side(int64_t at, int64_t w, const int k, const int s) {
   return at + k / 2 >= 0 && stop <= w ? FL_DW_LEFT : FL_DW_ANYWHERE;
 }
 
-/* P rows of outputs from y on, VW columns from j on; weights k x k, rows and columns s apart. */
+/* P rows of outputs from y on, VW columns from j on; weights k x k, rows and columns with stride s. */
 FL_INLINE void fl_dw_plain_some(const fl_dw_first *p, const float *weight, int64_t limit, const float *const *rows, int64_t y, int64_t j,
                                 const int P, const int k, const int s, const int side) {
   const int64_t at = j * s - p->left, w = p->w_in;

@@ -5,7 +5,7 @@
 #include "fft_types.h"
 #include "fft_pass.h"
 
-/* Complex values as vectors `step` floats apart: of lanes a number a vector, of planes a vector's numbers one after the other. */
+/* Complex values as vectors with stride `step`: of lanes one value per vector, of planes a vector's values one after the other. */
 typedef struct {
   float *re, *im;
   int64_t step;
@@ -148,8 +148,8 @@ FL_INLINE fl_vc fl_fft_mirror(int lanes, fl_fft_view z, int64_t v, int64_t n) {
   return (fl_vc){vload(re), vload(im)};
 }
 
-/* Numbers 0 .. n of half the spectrum of reals from the spectrum of n pairs of them, whose first number comes again as number n; or
- * (`back`) the other way round, times 2, with parts exchanged: numbers 0 .. n - 1. */
+/* Values 0 .. n of half the spectrum of reals from the spectrum of n pairs of them, whose first number comes again as number n; or
+ * (`back`) the other way round, times 2, with parts exchanged: values 0 .. n - 1. */
 FL_INLINE void fl_fft_fold(int lanes, fl_fft_view from, fl_fft_view to, const float *table, int64_t apart, int64_t n, int back) {
   const int64_t points = back ? n : n + 1, count = lanes ? points : fl_fft_blocks(points);
   for (int64_t v = 0; v < count; v++) {

@@ -91,7 +91,7 @@ static void fl_fft_pass5(const float *in, float *out, int64_t places, int64_t s,
   fl_fft_pass_of(5, in, out, places, s, w);
 }
 
-/* Any odd factor up to 31, by the sum: sums and differences of opposite numbers share their products. */
+/* Any odd factor up to 31, by the sum: sums and differences of opposite values share their products. */
 static void fl_fft_pass_odd(int radix, const float *in, float *out, int64_t places, int64_t s, const float *w) {
   const int64_t row = s * 2 * VW, half = radix / 2;
   const float *roots = w + 2 * places * (radix - 1);

@@ -74,7 +74,7 @@ static void fl_half_widen(int kind, const uint16_t *b, int64_t klen, float *to) 
 #define FL_HALF_PART 2
 #endif
 
-/* Sums of a block of K for one row and `panels` panels, `stream` elements apart; each is one chain in the order of k. */
+/* Sums of a block of K for one row and `panels` panels, with stride `stream`; each is one chain in the order of k. */
 FL_INLINE void fl_half_sums(const int kind, const int panels, const uint16_t *b, int64_t stream, const float *x, int64_t klen, float *sums) {
   for (int64_t lane = 0; lane < FL_PANEL; lane += FL_HALF_PART * VW) {
     const uint16_t *from = b + (kind == FL_HALF ? lane : 2 * lane);

@@ -1,7 +1,7 @@
 /* Products of pairs of bfloat16 with AVX512-BF16. Not every processor of the level has it: `fl_has_brain` asks. Included by half.h.
  *
  * x is rounded to bfloat16. A sum over a block of K is one chain of pairs in order, from zero, whatever the tile: its bits depend on no
- * other row. The instruction takes subnormal numbers for zeros. */
+ * other row. The instruction takes subnormals for zeros. */
 #include <cpuid.h>
 
 #define FL_BRAIN_TARGET __attribute__((target("avx512bf16")))
@@ -18,7 +18,7 @@ static int fl_has_brain(void) {
   return found == 2;
 }
 
-/* x of m rows as pairs, [row][FL_BRAIN_PAIRS]; an odd last term gets a zero. As the instruction rounds, subnormal numbers become 0. */
+/* x of m rows as pairs, [row][FL_BRAIN_PAIRS]; an odd last term gets a zero. As in the instruction, subnormals become 0. */
 static FL_BRAIN_TARGET void fl_brain_rows(const float *const *rows, int64_t m, int64_t k0, int64_t klen, uint16_t *to) {
   for (int64_t i = 0; i < m; i++, to += FL_KC) {
     const float *x = rows[i] + k0;

@@ -3,8 +3,8 @@
  *   row of position p = sum over grid axes of p_a step_a  +  sum over the tuple of index_k stride_k
  *
  * so GatherElements has rows of one element, the grid of its indices and tuples of one; GatherND has tuples of several, and no steps but
- * those of its batch. Offsets are computed a chunk at a time, apart from what is moved by them. Indices are checked before anything is
- * written; each is read once more then, and kept within bounds (once.h). */
+ * those of its batch. Offsets are computed a chunk at a time, separately from what is moved by them. Indices are checked before anything is
+ * written; each is read once more then, and held within bounds (once.h). */
 #ifndef FL_INDEXING_H
 #define FL_INDEXING_H
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* The table of compute kernels that every instruction-set level exports, and the structures that they take.
  *
- * One level = one small extension (_x86_v3.c, ...) = one `const fl_kernels` handed to the Cython driver in a capsule.
+ * One level = one small extension (_x86_v3.c, ...) = one `const fl_kernels` passed to the Cython driver in a capsule.
  * Contract of every function here: float32, contiguous unless a stride is given, any size from 0 up, never allocates, never
  * raises, never touches Python, reads nothing outside its operands, propagates NaN and infinity. See ../../README.md.
  */
@@ -130,7 +130,7 @@ typedef struct {
   const float *late;     /* FL_GRU_EARLY: those of n, [hp/16][16] */
   const float *bias;     /* FL_GRU: b_n of the product of h, [hp] */
   const float *peephole; /* LSTM: NULL, or [i f o][hp] */
-  const float *project;  /* LSTM: NULL, or the weights that turn `hidden` numbers into the `terms` of h, as the product's are */
+  const float *project;  /* LSTM: NULL, or the weights that make of `hidden` values the `terms` of h, as the product's are */
   fl_function gate, cell, out; /* of i f o, r z; of g, n and of an RNN; of c where it becomes h */
   float clip; /* sums of gates are clipped to -clip .. clip; 0: they are not */
   int half;   /* fl_half_kind: how r, late and project, and W, are stored */
@@ -170,17 +170,17 @@ typedef struct {
 
 /* Up to FL_QUERIES queries of one head:  out = softmax(scale q k^T + mask) v. */
 typedef struct {
-  const float *q;     /* [rows][d], rows qi apart */
+  const float *q;     /* [rows][d], stride qi */
   int64_t qi;
   const float *k;     /* key j's number t is k[j * kj + t * kt] */
   int64_t kj, kt;
-  const float *v;     /* [keys][e], rows vj apart */
+  const float *v;     /* [keys][e], stride vj */
   int64_t vj;
   const float *mask;  /* NULL, or mask[i * mi + j * mj] is added to the score of query i and key j; mj is 0 or 1 */
   int64_t mi, mj;
   const float *tiles; /* NULL, or what attention_tiles found: of strip u (queries 16 u ..) at tiles[u * tiles_strip + j / 16] */
   int64_t tiles_strip;
-  float *out;         /* [rows][e], rows oi apart */
+  float *out;         /* [rows][e], stride oi */
   int64_t oi;
   int64_t rows, keys, d, e;
   int64_t last;       /* query i sees the keys up to last + i */
@@ -199,7 +199,7 @@ typedef struct {
 typedef struct {
   const float *const *taps; /* ntaps pointers, to what the first pixel's taps read */
   int64_t ntaps;
-  int64_t kw;               /* taps come in rows of kw neighbours, c floats apart; 1 if they do not */
+  int64_t kw;               /* taps come in rows of kw neighbours with stride c; 1 if they do not */
   int64_t step;
   const float *w, *bias;    /* [ntaps][c], [c] */
   const float *residual;    /* NULL, or laid out like out */
@@ -246,7 +246,7 @@ typedef struct {
  * o * step * 16 + u * tap_step + i] + bias[i] + residual[y, o, i]), with an activation of at most FL_CLIP. The band is made first:
  * band_rows rows of band_row floats, sixteen a pixel, of which h rows from `top` on hold w pixels of x from `left` on, the rest 0. */
 typedef struct {
-  const float *x;              /* rows of pixels, x_row and x_pixel floats apart, each of `lanes` channels, at most 16 */
+  const float *x;              /* rows of pixels with strides x_row and x_pixel, each of `lanes` channels, at most 16 */
   int64_t x_row, x_pixel, lanes;
   float *band;                 /* scratch */
   int64_t band_rows, band_row, top, h, left, w;
@@ -320,7 +320,7 @@ typedef struct {
 /* Rows of outputs of max or average pooling, channels-first (out_pixel = 1) or c channels of every pixel. A row is made in two steps:
  *   line[left + r * run + i] = fold of x[from + r * run_step + i + z * step_z + y * step_y] over z < nz, y < ny;  r < runs, i < run
  *   out[j * out_pixel + i] = fold of line[j * step + t * tap + i] over t < kw;                                  j < cols, i < c
- * Both ends of a line already hold what counts for nothing, -infinity or 0. There are nrows lines and a spare one, of `pitch` floats
+ * Both ends of a line already hold what counts for nothing, -infinity or 0. There are nrows lines and an extra one, of `pitch` floats
  * each, whose last 32 no window reaches. An average is multiplied by scale[first + j]. */
 typedef struct {
   const float *x;
@@ -333,7 +333,7 @@ typedef struct {
   int average;
   int gathered; /* out_pixel = tap = 1: every window is reduced alone, for those that are long or few */
   /* NULL; or where out_pixel = step = 1 and pitch = ldo = cols, so that rows are one row, for every tap `period` masks, a multiple of 16: 0
-   * for the columns of the first rows where the tap is outside, else -1. Then there is one long line with 32 floats to spare. */
+   * for the columns of the first rows where the tap is outside, else -1. Then there is one long line with 32 extra floats. */
   const int32_t *masks;
   int64_t period;
 } fl_pool;
@@ -350,7 +350,7 @@ typedef struct {
 
 /* Weighted taps along an axis: out[o] = sum over t < taps of weight[t][o] x[index[t][o]]; weights of 0 are left out. */
 typedef struct {
-  int64_t n, taps, pitch;  /* outputs, taps of one, numbers between taps in the tables: n rounded up to 16 */
+  int64_t n, taps, pitch;  /* outputs, taps of one, values between taps in the tables: n rounded up to 16 */
   const int32_t *index;
   const float *weight;     /* NULL: one tap of weight 1 */
   const int32_t *base;     /* NULL, or for each vector of outputs what is added to the index; then all taps of these outputs are in the

@@ -11,11 +11,11 @@
  * whatever the last one needed, however large, a small service stays small, lengths that vary cannot make the list grow, and the
  * process never holds more than 256 MB next to the most that it lately needed. "Lately" ends: a burst is forgotten after two
  * windows of time, each of LEAST_NS and WINDOW requests at least, or else of MOST_NS (time is looked at when there is a request:
- * a process that does nothing keeps what it has until fl_memory_trim). So what is needed every second is kept, or costs page
+ * a process that does nothing keeps what it has until fl_memory_trim). So what is needed every second is retained, or costs page
  * faults once a second at most. Over the limit, the block freed longest ago goes back to the system
  * first. Where the system has no memory, the list is given back and the request is made again.
  *
- * Blocks begin at different places of a 4 KB page: where input and output agree in their last 12 bits, loads wait for
+ * Blocks begin at different offsets in a 4 KB page: where input and output agree in their last 12 bits, loads wait for
  * unrelated stores. The lock guards the lists alone, for some nanoseconds; the system's allocator is called outside of it. */
 #include "memory.h"
 #include "platform.h"
@@ -25,7 +25,7 @@
 #include <malloc.h>
 #endif
 
-/* AddressSanitizer is told what nobody may touch: a kept block, and around one in use its header and what is beyond the
+/* AddressSanitizer is told what must not be touched: a retained block, and around one in use its header and what is beyond the
  * request. */
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -38,11 +38,11 @@
 
 #define ALIGNMENT 64
 #define PAGE 4096
-/* An odd number of lines, so that successive blocks take all 64 places. A kernel's output is most often the block after its
+/* An odd number of lines, so that successive blocks take all 64 offsets. A kernel's output is most often the block after its
  * input, and is best more than half a page ahead of it: further than the stores reach that still wait to be written. */
 #define COLOUR_STEP (41 * ALIGNMENT)
 #define FIRST_CLASS_LOG 16 /* 64 KB */
-#define LAST_CLASS_LOG 40  /* 1 TB: what is larger is not kept */
+#define LAST_CLASS_LOG 40  /* 1 TB: what is larger is not retained */
 #define STEPS_LOG 3
 #define CLASSES (((LAST_CLASS_LOG - FIRST_CLASS_LOG) << STEPS_LOG) + 1)
 #define UNKEPT (-1)
@@ -54,7 +54,7 @@
 #define MOST_NS 10000000000
 #define SMALL_REQUESTS 64 /* small ones are counted by so many, so that they need no lock */
 
-/* Lies in the line before the block. */
+/* Stored in the line before the block. */
 typedef struct header header;
 struct header {
   void *raw;             /* what the system gave, */
@@ -96,7 +96,7 @@ static int class_of(size_t bytes) {
   return ((log - FIRST_CLASS_LOG) << STEPS_LOG) + step + 1;
 }
 
-/* With the lock held: how many bytes may be kept. */
+/* With the lock held: how many bytes may be retained. */
 static size_t limit(void) {
   const size_t peak = memory.peak > memory.peak_before ? memory.peak : memory.peak_before, twice = 2 * peak;
   const size_t bound = twice < MIN_LIMIT ? MIN_LIMIT : twice > MAX_LIMIT ? MAX_LIMIT : twice, back = peak - memory.used;

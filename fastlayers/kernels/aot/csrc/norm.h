@@ -136,7 +136,7 @@ FL_INLINE void fl_affine_run(const float *x, const float *scale, const float *sh
     vput_part(y + i, fl_affine_one(vget_part(x + i, n - i, 0), scale, shift, i, n - i, each, relu), n - i);
 }
 
-/* Numbers start .. end - 1 of an array of any number of channels of `inner` values. */
+/* Values start .. end - 1 of an array of any number of channels of `inner` values. */
 FL_INLINE void fl_affine_range(const fl_affine *p, int64_t start, int64_t end, const int relu) {
   if (p->inner == 1) {
     int64_t c = start % p->channels;
@@ -205,7 +205,7 @@ FL_INLINE void fl_lrn_planes(const fl_lrn *p, const float *x, float *y, int64_t 
   }
 }
 
-/* A whole row of channels * inner values, for few columns: neighbouring channels are `inner` apart. `padded` has zeros for the
+/* A whole row of channels * inner values, for few columns: channels have stride `inner`. `padded` has zeros for the
  * channels that are missing at both ends, which leaves every sum the bits that it has in planes. */
 FL_INLINE void fl_lrn_row(const fl_lrn *p, const float *x, float *y, float *padded, const int usual) {
   const int64_t inner = p->inner, n = p->channels * inner, before = p->before * inner, after = p->after * inner;

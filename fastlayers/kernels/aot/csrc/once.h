@@ -1,6 +1,6 @@
 /* Values that say where memory is read, in arrays that another thread may change meanwhile: they were looked at before anything was
  * written, so each is read once more, into a local, and whatever it is by then stays within bounds. What such a race computes is
- * nobody's; that it reads and writes where it may is ours. `volatile` keeps the compiler from reading again what it has compared. */
+* undefined; that it reads and writes where it may is ours. `volatile` keeps the compiler from reading again what it has compared. */
 #ifndef FL_ONCE_H
 #define FL_ONCE_H
 #include <stdint.h>

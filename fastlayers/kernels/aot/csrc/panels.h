@@ -1,8 +1,8 @@
 /* Packs data (not weights) into panels of the product: the pixels of a channels-first convolution, sixteen at a time.
  *
- * The pixels of a panel mostly are next to each other: each stretch of neighbours is one piece, copied for every tap as a whole vector. A
+ * The pixels of a panel mostly are next to each other: each run of neighbours is one piece, copied for every tap as a whole vector. A
  * piece's store runs over what belongs to the next piece, tap or panel, all of which are written later: hence the slack. Panels in
- * one piece are taken four at a time, so that each tap's row is read 256 bytes at a stretch. */
+ * one piece are taken four at a time, so that each tap's row is read 256 bytes at a time. */
 FL_INLINE void fl_copy_panel(const float *from, float *to) {
   FL_UNROLL for (int j = 0; j < FL_PANEL / VW; j++) vstore(to + j * VW, vload(from + j * VW));
 }

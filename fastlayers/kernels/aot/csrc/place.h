@@ -1,4 +1,4 @@
-/* Where threads may run, and how urgently: what Linux keeps for each thread, and what a new one takes from whoever starts it.
+/* Where threads may run, and how urgently: what Linux keeps for each thread, and what a new one takes from the thread that starts it.
  * Elsewhere nothing is done. */
 #ifndef FL_PLACE_H
 #define FL_PLACE_H
@@ -13,7 +13,7 @@
 typedef struct {
   unsigned long processors[8192 / (8 * sizeof(unsigned long))];
   long bytes; /* of the mask that the system uses; 0: it does not tell */
-  long niceness; /* no padding: places are compared byte by byte */
+  long niceness; /* no padding: records are compared byte by byte */
 } fl_place;
 
 /* That of the process, which is its first thread's; a caller's own may be narrower. */

@@ -3,14 +3,14 @@
  * A job is published in `gate`, one word: a number that changes with every job, and the seats that are still free. A worker
  * takes a seat by compare-and-swap, and the seat is its worker number. When no task is left the caller shuts the gate and
  * waits only for the workers that took a seat: one that wakes up too late, on a machine with other things to do, delays
- * nobody. Tasks are claimed by an atomic counter.
+* no other. Tasks are dequeued by an atomic counter.
  *
  * Workers: started one by one when a job first wants them, never stopped. After a job a worker watches the gate for at most
  * SPIN_NS, and only while exactly one run (fl_run_begin) is open: with several, the time is better left to the other callers.
  * Then it blocks.
  * Callers: wait for the last seated worker for at most SPIN_NS, then block, since that worker may have lost its processor.
  * Place: workers run where the process may, and as urgently as it does (see place.h), not as who started them.
- * Ends: a run may end early (fl_stop). Whoever is about to begin a task asks, and leaves out the rest.
+ * Ends: a run may end early (fl_stop). A thread about to begin a task asks, and leaves out the rest.
  * Fork: only the calling thread lives on in the child, so the child starts again with an empty pool and fresh locks; the
  * parent's pool is not touched. Exit: nothing is joined; blocked or running workers end with the process. */
 #ifndef _GNU_SOURCE
@@ -46,11 +46,11 @@ static struct {
   _Atomic int64_t ended;          /* when a bracket was closed last */
   APART _Atomic uint64_t gate;    /* number of the job << SEAT_BITS | free seats */
   atomic_int awake;               /* workers that will look at the gate again before they block */
-  APART _Atomic int64_t next;     /* first task that nobody has claimed */
+  APART _Atomic int64_t next;     /* first task that is not dequeued */
   APART atomic_int left;          /* seated workers that are done */
   atomic_int waiting;             /* the caller is blocked on `done` */
   APART fl_mutex lock;            /* guards the two counters below and both conditions */
-  int asleep, wakes;              /* blocked workers nobody has called yet; calls not yet answered */
+  int asleep, wakes;              /* blocked workers not yet called; calls not yet answered */
   fl_cond work, done;
   fl_place place;                 /* guarded by the lock as well */
   atomic_uint places, forks;      /* how often it has changed; how often this process is the child of a fork */

@@ -6,7 +6,7 @@
 /* The most threads that one call may have, the caller among them. */
 #define FL_MAX_THREADS 256
 
-/* Does task number `task`; `worker` (0 is the caller) tells tasks that run at the same time apart, for scratch memory. It may
+/* Does task number `task`; `worker` (0 is the caller) distinguishes tasks that run at the same time, for scratch memory. It may
  * call fl_parallel again, which finds the pool busy; it must not fork. */
 typedef void (*fl_task_fn)(void *context, int64_t task, int worker);
 

@@ -3,7 +3,7 @@
 #define FL_PREFETCH_H
 #include <stdint.h>
 
-/* n floats of each of `rows` rows that are `pitch` floats apart */
+/* n floats of each of `rows` rows with stride `pitch` */
 static inline void fl_prefetch_plane(const float *first, int64_t pitch, int64_t rows, int64_t n) {
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < n; j += 16)

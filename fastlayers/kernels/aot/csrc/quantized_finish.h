@@ -106,7 +106,7 @@ static __attribute__((noinline)) void fl_qfinish(const fl_qepilogue *e, const in
   }
 }
 
-/* What most sums become, whole panels of bytes from weights without zero points: m rows of sums, `ldsum` numbers apart. */
+/* What most sums become, whole panels of bytes from weights without zero points: m rows of sums with stride `ldsum`. */
 static __attribute__((noinline)) void fl_qfinish_bytes(const fl_qepilogue *e, const int32_t *sums, int64_t ldsum, int64_t m, int64_t j,
                                                        uint8_t *out, int64_t ldc) {
   vi offset[FL_PANEL / VW];

@@ -21,7 +21,7 @@ typedef struct {
 } fl_qrun;
 
 /* out[i, j] = epilogue(sum_k row_i[k] b[k, j]) for m rows of uint8 and n columns of int8. b holds panels of 16 columns, each
- * [quads][16][4], `panel` bytes apart, the columns past n zero; up to 3 bytes past a run's own end may be read (against weights of 0). */
+ * [quads][16][4] with stride `panel` bytes, the columns past n zero; up to 3 bytes past a run's own end may be read (against weights of 0). */
 typedef struct {
   const uint8_t *const *rows;
   int64_t m, n;

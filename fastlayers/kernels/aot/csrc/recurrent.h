@@ -2,7 +2,7 @@
  *
  * A sum is (blocks of R h, added in order) + xg. Units are walked in groups of blocks of 16: the sums of a group for all rows, then
  * its gates while the sums are near. Sums are [rows][units][gates][16], so the panels of R that belong to a group are next to each other.
- * One row has sums of its own (fl_row_sums), bound by the cache that R comes from; more rows take the tiles of the product.
+ * One row has separate sums (fl_row_sums), bound by the cache that R comes from; more rows take the tiles of the product.
  * Whatever made the sums, the gates are the same code, so a row's bits depend on no other row.
  * Remainder: none, since padded units have zero weights; their lanes hold what nothing reads (K ends at `hidden`). */
 
@@ -315,7 +315,7 @@ static void fl_rnn_gates(const fl_recurrent_step *p, int64_t row, int64_t rows, 
 
 /* ---- the walk over the units --------------------------------------------------------------------------------------------- */
 
-/* A product by weights of `blocks` times `gates` panels: rows of h begin `stride` apart and have k terms. */
+/* A product by weights of `blocks` times `gates` panels: rows of h have stride `stride` and k terms. */
 typedef struct {
   const float *h;
   int64_t stride, k;

@@ -1,6 +1,6 @@
 /* Reductions over the middle of three axes: sums, extremes, products and norms; see enum fl_reduce_code for the formulas.
  *
- * Rows: the axis is the last one, n floats of a row; rows are ldx floats apart. Element e goes to lane e % 32, whatever the level's
+ * Rows: the axis is the last one, n floats of a row; rows have stride ldx. Element e goes to lane e % 32, whatever the level's
  * width; a lane's chain is broken after 16 terms, so that long sums stay accurate; at the end the lanes are folded by halves. A group
  * of VW rows is folded at once (FL_TREE), so that short rows cost little more than their loads.
  * Columns: `inner` values are after the axis, and the vectors along them; row r goes to lane r % 32 of its column, and all else is as
@@ -41,7 +41,7 @@ FL_INLINE vf fl_reduce_merge(vf a, vf b, const int kind) {
   return kind == FL_KIND_MAX ? vmaxn(a, b) : kind == FL_KIND_MIN ? vminn(a, b) : kind == FL_KIND_PROD ? a * b : a + b;
 }
 
-/* From the folded numbers of n terms to the result; m: the largest number, for log_sum_exp. */
+/* From the folded values of n terms to the result; m: the largest number, for log_sum_exp. */
 FL_INLINE vf fl_reduce_end(int code, vf s, vf m, int64_t n) {
   switch (code) {
   case FL_REDUCE_MEAN: return s / (float)n;
@@ -166,7 +166,7 @@ static void fl_f32_reduce_rows(int code, const float *x, int64_t ldx, float *out
 
 /* ---- columns ------------------------------------------------------------------------------------------------------------- */
 
-/* Where the chains of some columns run: Q lanes `apart` floats apart, down n rows of lanes that are ld floats apart, and in the first
+/* Where the chains of some columns run: Q lanes with stride `apart`, down n rows of lanes with stride ld, and in the first
  * `more` of the Q lanes one term more, in the row of lanes `tail`. m: the largest number of each column, for EXP; on: where chains of one
  * lane have got to, which they go on from, or NULL. */
 typedef struct {
@@ -250,13 +250,13 @@ static void fl_reduce_fold(float *part, int64_t lanes, int64_t w, int kind) {
     fl_reduce_join(part, part + h * w, h * w, kind);
 }
 
-/* n rows of some columns, `inner` floats apart: of all columns where those are at most FL_NARROW. m: as in fl_chains. */
+/* n rows of some columns, with stride `inner`: of all columns where those are at most FL_NARROW. m: as in fl_chains. */
 typedef struct {
   const float *x, *m;
   int64_t n, inner, columns;
 } fl_columns;
 
-/* The tail of n % lanes rows of narrow columns, with neutral numbers up to a whole row of lanes. */
+/* The tail of n % lanes rows of narrow columns, with neutral values up to a whole row of lanes. */
 static const float *fl_reduce_filled(const fl_columns *p, int64_t lanes, float *to, int kind) {
   const int64_t rest = p->n % lanes * p->inner;
   memcpy(to, p->x + p->n / lanes * lanes * p->inner, (size_t)rest * 4);

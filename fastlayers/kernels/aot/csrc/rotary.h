@@ -1,4 +1,4 @@
-/* Rotary positions: pairs of values are turned by an angle that grows with the position. */
+/* Rotary positions: pairs of values are rotated by an angle that grows with the position. */
 
 /* `rows` rows of d floats one after the other, all of one position, whose cosines and sines are given for each of `half` pairs. A pair
  * is (x[i], x[half + i]), or (x[2 i], x[2 i + 1]) if `paired`; what is after 2 half is copied. Plain loops: no sum runs across lanes. */

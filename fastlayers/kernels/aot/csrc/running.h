@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* out[n] = x[0] + ... + x[n], of columns of n values `inner` apart; `reverse`: from the end on; `exclusive`: without x[n] itself. */
+/* out[n] = x[0] + ... + x[n], of columns of n values with stride `inner`; `reverse`: from the end on; `exclusive`: without x[n] itself. */
 #define FL_RUNNING(NAME, T, W)                                                                                       \
   static void NAME(const T *x, T *out, int64_t n, int64_t inner, int exclusive, int reverse) {                       \
     for (int64_t i = 0; i < inner; i++) {                                                                            \

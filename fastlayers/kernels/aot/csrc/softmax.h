@@ -11,7 +11,7 @@
 
 #define FL_CHAIN 16
 
-/* The steps on R rows at once, the folds of one after those of the other: `whole` floats of each in whole vectors, rows n apart.
+/* The steps on R rows at once, the folds of one after those of the other: `whole` floats of each in whole vectors, rows with stride n.
  * m: the largest of a row, in every lane; the rest of the row is in m before. */
 FL_INLINE void fl_rows_max(const float *x, int64_t n, int64_t whole, vf *m, const int R) {
   vf p[2], q[2];
@@ -136,10 +136,10 @@ static void fl_columns_less(const float *x, const float *m, const float *s, floa
     fl_put(y, i, w, (fl_at(x, i, w) - fl_at(m, i, w)) - fl_at(s, i, w));
 }
 
-/* A strip of `w` columns: rows are `step` floats apart, and row r belongs to lane r % lanes. A row may also be VW rows of `each` values
- * one after the other (lanes = 1): then `whole` of them may be followed by one of `last` < w numbers. */
+/* A strip of `w` columns: rows have stride `step`, and row r belongs to lane r % lanes. A row may also be VW rows of `each` values
+ * one after the other (lanes = 1): then `whole` of them may be followed by one of `last` < w values. */
 #define FL_STRIP 512
-enum { FL_SUMS = 2048 }; /* numbers of all lanes of a strip */
+enum { FL_SUMS = 2048 }; /* values of all lanes of a strip */
 typedef struct {
   const float *x;
   float *y;

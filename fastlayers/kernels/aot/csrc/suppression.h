@@ -30,7 +30,7 @@ static void fl_corners(const float *boxes, int64_t n, int centred, float *to) {
     to[4 * n + i] = (to[2 * n + i] - to[i]) * (to[3 * n + i] - to[n + i]);
 }
 
-/* Does box i overlap one of `count` kept ones, whose rows are `room` apart and may be read up to the next FL_TOGETHER? */
+/* Does box i overlap one of `count` selected ones, whose rows have stride `room` and may be read up to the next FL_TOGETHER? */
 static int fl_overlaps(const float *sides, int64_t n, int64_t i, const float *kept, int64_t room, int64_t count, float threshold) {
   const float y0 = sides[i], x0 = sides[n + i], y1 = sides[2 * n + i], x1 = sides[3 * n + i], area = sides[4 * n + i];
   const float *ky0 = kept, *kx0 = kept + room, *ky1 = kept + 2 * room, *kx1 = kept + 3 * room, *karea = kept + 4 * room;

@@ -4,7 +4,7 @@
  *
  * Computes  c[i, j] (+)= sum_k rows[i][k] b[k, j]  over one block of K, each element one chain of multiply-adds in the order of
  * k, so the result does not depend on the tile's size. Rows are read in place through one pointer each; the panels are
- * klen * 16 floats apart. With FL_TAPS defined they are not packed: term k of sixteen neighbouring columns is read at b + taps[k], where
+ * with stride klen * 16. With FL_TAPS defined they are not packed: term k of sixteen neighbouring columns is read at b + taps[k], where
  * they are in the caller's data, and there is one run. Columns are always whole panels here: gemm.h gives the last, partial one its own buffer. */
 #define FL_TN (FL_TP * FL_PANEL / VW)
 /* One term of every sum. */

@@ -102,7 +102,7 @@ FL_SELECTION(u128, fl_wide)
 
 enum { FL_SKIPPED = 32, FL_FEW = 16 };
 
-/* Candidates that are retained at once: twice as many as are wanted, or all. */
+/* Candidates that are retained at once: twice what is wanted, or all. */
 static inline int64_t fl_topk_room(int64_t n, int64_t k) { return n < 64 || k > n / 4 ? n : 2 * k < 32 ? 32 : 2 * k; }
 
 /* Columns first .. first + columns of x [n][inner]; `room` candidates, and as many of scratch after them. */
@@ -128,7 +128,7 @@ static inline int64_t fl_topk_room(int64_t n, int64_t k) { return n < 64 || k > 
           break;                                                                                  \
       }                                                                                           \
       const T v = (T)(C)((C)KEY(x[i * inner]) ^ turn) << BITS | (T)(uint64_t)i;                   \
-      if (v < bound && k <= FL_FEW) { /* few are kept in their order */                           \
+      if (v < bound && k <= FL_FEW) { /* few are stored in order */                               \
         int64_t j = count < k ? count++ : k - 1;                                                  \
         for (; j > 0 && v < a[j - 1]; j--)                                                        \
           a[j] = a[j - 1];                                                                        \

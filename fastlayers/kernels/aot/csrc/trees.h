@@ -85,7 +85,7 @@ static void FL_TREE_(rows)(const fl_trees *p, const FL_TREE_X *x, int64_t rows, 
   int64_t at[FL_TREE_LANES];
   char nan[FL_TREE_ROWS];
   for (int64_t r = 0; r < rows; r++)
-    /* whoever has more columns than steps does not look at all of them first */
+    /* with more columns than steps, not all of them are searched first */
     nan[r] = p->columns > p->steps || FL_TREE_(has_nan)(x + r * p->columns, p->columns);
   for (int64_t g = 0; g < whole; g += FL_TREE_LANES)
     for (int k = 1; k < FL_TREE_LANES; k++)

@@ -1,6 +1,6 @@
 /* Turns at something that only one thread may have, such as Python's GIL, for who would rather wait than keep another waiting.
  *
- * Whoever wants it says so before it waits for it, and says when it has it. Who has it can see that it is wanted, give it up, and wait
+* A thread that wants it says so before it waits for it, and says when it has it. Who has it can see that it is wanted, give it up, and wait
  * until it was taken: without that it would have it again before the other one has woken up. Included by one source alone. */
 #ifndef FL_TURNS_H
 #define FL_TURNS_H

@@ -1,6 +1,6 @@
 /* Vectorized exp, log, tanh, sigmoid, erf and their kin, over the vector layer: no tables, no branches, no calls.
  *
- * Every function is right for every float: NaN gives NaN, infinities and both zeros what the formula says, subnormal numbers
+ * Every function is right for every float: NaN gives NaN, infinities and both zeros what the formula says, subnormals
  * included. A lane's result depends on that lane alone. The largest error against float64, in units of the last place of the
  * result (x86_v1 has no FMA; every 23rd float was tried, and tests/kernels/test_accuracy.py holds all levels to the bounds):
  *

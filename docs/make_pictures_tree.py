@@ -56,7 +56,7 @@ def places(tree: fl.ClassTree) -> tuple[dict[int, tuple[float, int]], int]:
 
 
 def draw(layer: fl.HierarchicalSoftmax) -> str:
-    """The tree after one letter: the darker and thicker, the likelier."""
+    """The tree after one letter: the darker and thicker, the more probable."""
     tree = layer.tree
     shares = np.exp(layer(np.eye(26, dtype=np.float32)[LETTERS.index(AFTER)]))
     share = {-1 - c: float(shares[c]) for c in range(26)}

@@ -176,7 +176,7 @@ WORDS = re.compile(
     r"\bnobody\b|\bwhoever\b|\bcalled anew\b|\btakes? turns\b|\bis believed\b|\bforeign type|meaning in numpy|numpy meaning|"
     r"of strangers|\bby turns\b|side by side|a number a channel|\b(?:floats|bytes|values) apart\b|\b(?:told|taken) apart\b|"
     r"\btells \w+ apart\b|\bhanded (?:on|over|down|back|to)\b|(?:sub|de)normal numbers|\bwhole numbers\b|seeded numbers|"
-    r"\b(?:errors?|arrays?|an operator|an extension) of ours\b",
+    r"\b(?:errors?|arrays?|an operator|an extension) of ours\b|\bax[ei]s of space\b|\blearnt\b|\blikeliest\b|\b(?:their|its) say\b",
     re.IGNORECASE,
 )
 

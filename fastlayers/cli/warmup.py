@@ -41,7 +41,7 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
 
 @contextmanager
 def _progress(out: TextIO) -> Iterator[Report]:
-    """A bar on a terminal with rich, else a line a kernel."""
+    """A bar on a terminal with rich, else one line per kernel."""
     if out.isatty() and importlib.util.find_spec("rich") is not None:
         progress = importlib.import_module("rich.progress")
         console = importlib.import_module("rich.console")

@@ -1,4 +1,4 @@
-"""Convolution over one, two and three axes of space (a cross-correlation, as in every framework)."""
+"""Convolution over one, two and three spatial axes (a cross-correlation, as in every framework)."""
 
 from __future__ import annotations
 

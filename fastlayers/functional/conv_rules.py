@@ -66,7 +66,7 @@ def window(
     layout: Any,
     causal: bool = False,
 ) -> Window:
-    """Checks the arguments of a convolution over `axes` axes of space. `causal`: whether padding may be that word."""
+    """Checks the arguments of a convolution over `axes` spatial axes. `causal`: whether padding may be that word."""
     before = causal and axes == 1 and isinstance(padding, str) and padding == "causal"
     if not isinstance(padding_mode, str) or padding_mode not in PAD_MODES:
         raise ShapeError(f"{op}: padding_mode is {padding_mode!r}: expected one of {', '.join(map(repr, PAD_MODES))}")

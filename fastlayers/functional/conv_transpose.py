@@ -1,4 +1,4 @@
-"""Transposed convolution over one, two and three axes of space: the gradient of a cross-correlation, as in every framework."""
+"""Transposed convolution over one, two and three spatial axes: the gradient of a cross-correlation, as in every framework."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ __all__ = ["Transposed", "crop", "output_sizes", "transposed", "transposed_plan"
 
 
 class Transposed(NamedTuple):
-    """The arguments of a transposed convolution that do not depend on its input, checked; one entry an axis of space."""
+    """The arguments of a transposed convolution that do not depend on its input, checked; one entry per spatial axis."""
 
     op: str
     axes: int
@@ -32,7 +32,7 @@ class Transposed(NamedTuple):
 def transposed(
     op: str, axes: int, stride: Any, padding: Any, output_padding: Any, groups: Any, dilation: Any, layout: Any
 ) -> Transposed:
-    """Checks the arguments of a transposed convolution over `axes` axes of space."""
+    """Checks the arguments of a transposed convolution over `axes` spatial axes."""
     strides, dilations = (
         integers(op, "stride", stride, axes, 1, MOST_STEP),
         integers(op, "dilation", dilation, axes, 1, MOST_STEP),
@@ -59,7 +59,7 @@ def crop(t: Transposed, axis: int, kernel: int) -> Crop:
 
 
 def output_sizes(t: Transposed, value: Any, rank: int) -> tuple[int, ...] | None:
-    """An `output_size` argument as one int an axis of space; the whole shape of the result may be given too."""
+    """An `output_size` argument as one int per spatial axis; the whole shape of the result may be given too."""
     if value is None:
         return None
     if isinstance(t.padding, str):

@@ -258,8 +258,8 @@ def batch_norm(
         x: ``(n, c, ...)``, or with the channels along another axis; any real dtype.
         running_mean: ``(c,)``; may be None if `training`.
         running_var: ``(c,)``; may be None if `training`.
-        weight: a factor a channel, ``(c,)``, or None.
-        bias: a summand a channel, ``(c,)``, or None.
+        weight: one factor per channel, ``(c,)``, or None.
+        bias: one summand per channel, ``(c,)``, or None.
         training: True takes the mean and the (population's) variance of x itself over all axes but that of the channels. The
             running ones are never changed.
         momentum: accepted for compatibility; without effect.
@@ -344,8 +344,8 @@ def group_norm(
     Args:
         x: ``(n, c, ...)``, or with the channels along another axis; any real dtype.
         num_groups: into how many groups of neighbours the channels are cut; 1 makes one of all, None makes one of each.
-        weight: a factor a channel, ``(c,)``, or None.
-        bias: a summand a channel, ``(c,)``, or None.
+        weight: one factor per channel, ``(c,)``, or None.
+        bias: one summand per channel, ``(c,)``, or None.
         eps: added to the variance. (Keras uses 1e-3 by default.)
         axis: the axis of the channels; -1 in channels-last layouts and by default in Keras.
 
@@ -399,8 +399,8 @@ def instance_norm(
         x: ``(n, c, ...)``, or with the channels along another axis; any real dtype.
         running_mean: ``(c,)``; not used with `use_input_stats`.
         running_var: ``(c,)``; not used with `use_input_stats`.
-        weight: a factor a channel, ``(c,)``, or None.
-        bias: a summand a channel, ``(c,)``, or None.
+        weight: one factor per channel, ``(c,)``, or None.
+        bias: one summand per channel, ``(c,)``, or None.
         use_input_stats: False takes the running mean and variance, which makes this `batch_norm`.
         momentum: accepted for compatibility; without effect.
         eps: added to the variance.

@@ -1,4 +1,4 @@
-"""Maximum and average over windows that slide over one, two and three axes of space."""
+"""Maximum and average over windows that slide over one, two and three spatial axes."""
 
 from __future__ import annotations
 

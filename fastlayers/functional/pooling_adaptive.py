@@ -74,7 +74,7 @@ def _adaptive(name: str, axes: int, x: Any, output_size: Any, layout: Any) -> np
 def global_rule(name: str, x: Shape, layout: Any, keepdims: Any) -> Shape:
     """Checks the arguments of a global pool and returns the shape of its result."""
     if not 3 <= len(x) <= 5:
-        raise ShapeError(f"{name}: x has shape {x} ({len(x)} axes): expected (n, c, ...) with one to three axes of space")
+        raise ShapeError(f"{name}: x has shape {x} ({len(x)} axes): expected (n, c, ...) with one to three spatial axes")
     keep, last = flag(name, "keepdims", keepdims), channels_last(name, layout, len(x) - 2)
     ones: tuple[Dim, ...] = (1,) * (len(x) - 2) if keep else ()
     space_rule(name, x, x[1:-1] if last else x[2:])
@@ -303,16 +303,16 @@ def global_avg_pool(x: Tensor, *, layout: str = "nchw", keepdims: bool = False) 
     """Average over all of space, one number a channel: what Keras calls GlobalAveragePooling1D to 3D.
 
     Args:
-        x: ``(n, c, ...)``, or ``(n, ..., c)`` if `layout` is channels-last, with one to three axes of space; any real dtype,
+        x: ``(n, c, ...)``, or ``(n, ..., c)`` if `layout` is channels-last, with one to three spatial axes; any real dtype,
             computed in float32.
         layout: channels first, ``"nchw"`` (or ``"ncl"``, ``"ncdhw"``), or last, ``"nhwc"`` (or ``"nlc"``, ``"ndhwc"``).
-        keepdims: whether the axes of space stay, with size 1.
+        keepdims: whether the spatial axes stay, with size 1.
 
     Returns:
         float32 ``(n, c)``, or the shape of x with ones along space.
 
     Raises:
-        ShapeError: x has no axis of space, or an empty one.
+        ShapeError: x has no spatial axis, or an empty one.
         DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl
@@ -332,16 +332,16 @@ def global_max_pool(x: Tensor, *, layout: str = "nchw", keepdims: bool = False) 
     """Maximum over all of space, one number a channel: what Keras calls GlobalMaxPooling1D to 3D.
 
     Args:
-        x: ``(n, c, ...)``, or ``(n, ..., c)`` if `layout` is channels-last, with one to three axes of space; any real dtype,
+        x: ``(n, c, ...)``, or ``(n, ..., c)`` if `layout` is channels-last, with one to three spatial axes; any real dtype,
             computed in float32.
         layout: channels first, ``"nchw"`` (or ``"ncl"``, ``"ncdhw"``), or last, ``"nhwc"`` (or ``"nlc"``, ``"ndhwc"``).
-        keepdims: whether the axes of space stay, with size 1.
+        keepdims: whether the spatial axes stay, with size 1.
 
     Returns:
         float32 ``(n, c)``, or the shape of x with ones along space.
 
     Raises:
-        ShapeError: x has no axis of space, or an empty one.
+        ShapeError: x has no spatial axis, or an empty one.
         DTypeError: x is complex or not numeric.
 
     >>> import fastlayers as fl

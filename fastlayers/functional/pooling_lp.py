@@ -1,4 +1,4 @@
-"""Lp pooling: roots of sums of powers over windows that slide over one, two and three axes of space."""
+"""Lp pooling: roots of sums of powers over windows that slide over one, two and three spatial axes."""
 
 from __future__ import annotations
 

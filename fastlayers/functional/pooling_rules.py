@@ -35,7 +35,7 @@ class Pool(NamedTuple):
 
     @property
     def axes(self) -> int:
-        """How many axes of space there are."""
+        """How many spatial axes there are."""
         return len(self.kernel)
 
     @property
@@ -47,7 +47,7 @@ class Pool(NamedTuple):
 def pool(
     op: str, axes: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any, layout: Any = "nchw"
 ) -> Pool:
-    """Checks the arguments of a pool over `axes` axes of space."""
+    """Checks the arguments of a pool over `axes` spatial axes."""
     kernel = integers(op, "kernel_size", kernel_size, axes, 1, MOST_STEP)
     place = window(op, axes, kernel if stride is None else stride, padding, dilation, 1, "zeros", layout)
     found = Pool(op, kernel, place.stride, place.padding, place.dilation, flag(op, "ceil_mode", ceil_mode), place.last)
@@ -93,7 +93,7 @@ def pool_pads(p: Pool, x: Sequence[int]) -> tuple[int, ...]:
 
 
 def five(shape: Sequence[int], axes: int, last: bool) -> tuple[int, ...]:
-    """The shape of an image, with or without a batch, with a batch and three axes of space."""
+    """The shape of an image, with or without a batch, with a batch and three spatial axes."""
     batch, ones = shape[0] if len(shape) == axes + 2 else 1, (1,) * (3 - axes)
     inner = tuple(shape[-1 - axes :])
     return (batch, *ones, *inner) if last else (batch, inner[0], *ones, *inner[1:])

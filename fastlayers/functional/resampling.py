@@ -34,7 +34,7 @@ MODES: dict[str, tuple[str, int | None]] = {
 
 
 class Target:
-    """The arguments of `interpolate` for x of a given rank, checked; sizes and factors have one entry an axis of space."""
+    """The arguments of `interpolate` for x of a given rank, checked; sizes and factors have one entry per spatial axis."""
 
     def __init__(
         self, name: str, axes: int, size: Any, scale_factor: Any, mode: Any, align_corners: Any, recompute: Any, layout: Any
@@ -43,7 +43,7 @@ class Target:
             raise ShapeError(f"{name}: mode is {mode!r}: expected one of {', '.join(map(repr, MODES))}")
         self.mode, wanted = MODES[mode]
         if wanted not in (None, axes):
-            raise ShapeError(f"{name}: mode is {mode!r}, x has {axes} axes of space: expected {wanted}")
+            raise ShapeError(f"{name}: mode is {mode!r}, x has {axes} spatial axes: expected {wanted}")
         if align_corners is not None and self.mode not in ("linear", "cubic"):
             raise ShapeError(f"{name}: align_corners is {align_corners!r} with mode={mode!r}: expected None")
         if (size is None) == (scale_factor is None):
@@ -109,7 +109,7 @@ def interpolate(
     *,
     layout: str = "nchw",
 ) -> np.ndarray:
-    """Resamples all axes of space: ``out[o] = sum over the taps around o's place in x of weight * x``, by torch's rules.
+    """Resamples all spatial axes: ``out[o] = sum over the taps around o's place in x of weight * x``, by torch's rules.
 
     A tap of weight 0 is left out: a NaN there does not reach the result (it does in torch).
 
@@ -141,7 +141,7 @@ def interpolate(
     x = as_float32(x, "interpolate", "x")
     _no_antialias(antialias)
     if not 3 <= x.ndim <= 5:
-        raise ShapeError(f"interpolate: x has shape {x.shape}: expected (n, c, ...) with one to three axes of space")
+        raise ShapeError(f"interpolate: x has shape {x.shape}: expected (n, c, ...) with one to three spatial axes")
     target = Target("interpolate", x.ndim - 2, size, scale_factor, mode, align_corners, recompute_scale_factor, layout)
     shape: Any = target.shape(x.shape)
     if target.mode == "area":

@@ -1,4 +1,4 @@
-"""Decoding token by token over a step function: the likeliest token each time, or the likeliest sequences by beams."""
+"""Decoding token by token over a step function: the most probable token each time, or the most probable sequences by beams."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SearchResult(NamedTuple):
 
 @checked
 def greedy_search(step: Step, state: Any, start: Any, end: int, max_length: int, *, state_axis: int = 0) -> SearchResult:
-    """Decodes with the likeliest token each time, the first of equal ones: ``token = argmax(log p(token | tokens so far))``.
+    """Decodes with the most probable token each time, the first of equal ones: ``token = argmax(log p(token | tokens so far))``.
 
     With a symbolic state it is recorded as a loop, of which `step` becomes the body; what a recorded step returns is not checked
     for being log-probabilities.
@@ -102,10 +102,10 @@ def beam_search(
     length_penalty: float = 0.0,
     state_axis: int = 0,
 ) -> SearchResult:
-    """Decodes the likeliest sequences by beams: ``score = sum(log p(token | tokens so far)) / length ** length_penalty``.
+    """Decodes the most probable sequences by beams: ``score = sum(log p(token | tokens so far)) / length ** length_penalty``.
 
     At each step all continuations of the beams that have not ended are looked at. Those that end are set aside, the best `beams`
-    of them; the likeliest `beams` of the others go on, unless none of them can become better than what is kept. Of equal ones the
+    of them; the `beams` most probable of the others go on, unless none can become better than what is kept. Of equal ones the
     earlier beam, then the smaller token comes first, so that the same input always gives the same result. The search itself
     cannot be recorded: compile the step, and search over the program.
 

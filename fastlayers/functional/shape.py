@@ -63,7 +63,7 @@ def _record_flatten(x: Any, start_dim: int, end_dim: int) -> Any:
 
 @op("to_channels_last", "x", last_rule, lambda x: _transposed(x, (0, *range(2, x.ndim), 1)))
 def to_channels_last(x: Tensor) -> np.ndarray:
-    """Moves the channels after the axes of space.
+    """Moves the channels after the spatial axes.
 
     Args:
         x: ``(n, c, *space)``, any real dtype.
@@ -85,7 +85,7 @@ def to_channels_last(x: Tensor) -> np.ndarray:
 
 @op("to_channels_first", "x", first_rule, lambda x: _transposed(x, (0, -1, *range(1, x.ndim - 1))))
 def to_channels_first(x: Tensor) -> np.ndarray:
-    """Moves the channels before the axes of space.
+    """Moves the channels before the spatial axes.
 
     Args:
         x: ``(n, *space, c)``, any real dtype.

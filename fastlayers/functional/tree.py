@@ -146,9 +146,9 @@ def spread(x: Tensor, order: Tensor, left: Tensor, right: Tensor) -> np.ndarray:
 
 
 def hierarchical_argmax(x: Tensor, weight: Tensor, tree: ClassTree, bias: Tensor | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The likeliest classes, found without computing the probabilities of all: a branch is left out once it is less likely.
+    """The most probable classes, found without computing the probabilities of all: a branch is left out once it is less likely.
 
-    That is exact: no class below a node is likelier than the node. Of equals the lowest is taken.
+    That is exact: no class below a node is more probable than the node. Of equals the lowest is taken.
 
     Args:
         x: ``(..., in)``, any real dtype.

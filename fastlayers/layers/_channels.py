@@ -12,7 +12,7 @@ __all__ = ["channel_axis"]
 
 
 def channel_axis(name: str, axis: Any, layout: Any, space: int = 2) -> int:
-    """The axis of the channels, given as such or by a layout of so many axes of space: 1, or -1 where they are last."""
+    """The axis of the channels, given as such or by a layout of so many spatial axes: 1, or -1 where they are last."""
     found = integer(name, "axis", axis)
     if layout is None:
         return found

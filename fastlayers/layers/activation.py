@@ -203,7 +203,7 @@ class Hardtanh(_Elementwise):
 
 
 class PReLU(WithWeight):
-    """`functional.prelu` with learnt slopes.
+    """`functional.prelu` with learned slopes.
 
     Args:
         num_parameters: 1, or the number of channels.

@@ -99,10 +99,10 @@ class Attention(_KerasAttention):
     With ``score_mode="concat"`` the scores are ``concat_score_weight * sum(tanh(scale * (query + key)))``.
 
     Args:
-        use_scale: whether there is a learnt factor, `scale`.
+        use_scale: whether there is a learned factor, `scale`.
         score_mode: "dot" or "concat".
-        dropout: taken for Keras' sake; there is none at inference.
-        seed: taken for Keras' sake.
+        dropout: accepted for compatibility with Keras; ignored at inference.
+        seed: accepted for compatibility with Keras.
 
     Tensors: ``scale`` () with `use_scale`, ``concat_score_weight`` () with "concat", as in Keras.
 
@@ -144,8 +144,8 @@ class AdditiveAttention(_KerasAttention):
 
     Args:
         units: size of the last axis of query and key.
-        use_scale: whether there is a learnt factor a unit, `scale`.
-        dropout: taken for Keras' sake; there is none at inference.
+        use_scale: whether there is a learned factor a unit, `scale`.
+        dropout: accepted for compatibility with Keras; ignored at inference.
 
     Tensors: ``scale`` (units,) with `use_scale`, as in Keras.
 

@@ -1,4 +1,4 @@
-"""Convolution layers over one, two and three axes of space."""
+"""Convolution layers over one, two and three spatial axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transposed convolution layers over one, two and three axes of space."""
+"""Transposed convolution layers over one, two and three spatial axes."""
 
 from __future__ import annotations
 

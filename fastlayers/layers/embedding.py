@@ -20,7 +20,7 @@ __all__ = ["Embedding"]
 
 
 class Embedding(Layer):
-    """Rows of a learnt table by number: ``weight[ids]``.
+    """Rows of a learned table by number: ``weight[ids]``.
 
     Args:
         num_embeddings: how many rows the table has.

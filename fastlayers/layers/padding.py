@@ -1,4 +1,4 @@
-"""Padding layers, with torch's names: every mode over one, two and three axes of space."""
+"""Padding layers, with torch's names: every mode over one, two and three spatial axes."""
 
 from __future__ import annotations
 

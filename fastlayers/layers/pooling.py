@@ -205,7 +205,7 @@ class GlobalAvgPool(_Pool):
 
     Args:
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
-        keepdims: whether the axes of space stay, with size 1.
+        keepdims: whether the spatial axes stay, with size 1.
 
     >>> import fastlayers as fl
     >>> fl.GlobalAvgPool()([[[[1.0, 2.0], [3.0, 4.0]]]])
@@ -227,7 +227,7 @@ class GlobalMaxPool(GlobalAvgPool):
 
     Args:
         layout: channels first, ``"nchw"``, or last, ``"nhwc"``.
-        keepdims: whether the axes of space stay, with size 1.
+        keepdims: whether the spatial axes stay, with size 1.
 
     >>> import fastlayers as fl
     >>> fl.GlobalMaxPool()([[[[1.0, 2.0], [3.0, 4.0]]]])

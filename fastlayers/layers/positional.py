@@ -1,4 +1,4 @@
-"""Positions as layers: sinusoidal, learnt, rotary. Tables that layers make for themselves are bounded."""
+"""Positions as layers: sinusoidal, learned, rotary. Tables that layers make for themselves are bounded."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class PositionalEncoding(Layer):
 
 
 class LearnedPositionalEncoding(Layer):
-    """Learnt positions added to x: ``x + weight[offset : offset + t]``.
+    """Learned positions added to x: ``x + weight[offset : offset + t]``.
 
     Args:
         max_length: how many positions there are.

@@ -26,7 +26,7 @@ __all__ = ["ClassTree", "HierarchicalSoftmax"]
 class HierarchicalSoftmax(WithWeight):
     """Probabilities of classes at the leaves of a binary tree; a node decides by ``sigmoid(weight[node] x + bias[node])``.
 
-    One class costs about as many products as the tree is deep there (`log_prob`), and so does the likeliest one most times
+    One class costs about as many products as the tree is deep there (`log_prob`), and so does the most probable one in most cases
     (`predict`); calling the layer gives the logarithms of all. The probabilities of all classes sum to 1.
 
     Args:
@@ -75,7 +75,7 @@ class HierarchicalSoftmax(WithWeight):
         return hierarchical_log_prob(x, targets, tensors["weight"], self.tree, tensors.get("bias"))
 
     def predict(self, x: Tensor) -> np.ndarray:
-        """The likeliest class for each row of x, int64; exact, without computing all: see `hierarchical_argmax`."""
+        """The most probable class for each row of x, int64; exact, without computing all: see `hierarchical_argmax`."""
         tensors = self._tensors()
         return hierarchical_argmax(x, tensors["weight"], self.tree, tensors.get("bias"))[0]
 

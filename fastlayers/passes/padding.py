@@ -39,7 +39,7 @@ def _own(net: Net, node: Node) -> tuple[int, ...] | None:
 
 
 def _spatial(net: Net, node: Node, pad: Node) -> tuple[int, ...] | None:
-    """What Pad adds along the axes of space, if it adds to nothing else: before each, then after each."""
+    """What Pad adds along the spatial axes, if it adds to nothing else: before each, then after each."""
     found, rank = net.value(pad.inputs[1] if len(pad.inputs) > 1 else None), net.rank(node.inputs[0])
     if found is None or rank is None or found.size != 2 * rank or (len(pad.inputs) > 3 and pad.inputs[3] is not None):
         return None

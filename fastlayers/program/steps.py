@@ -1,4 +1,4 @@
-"""A bound program as people want to see it: one line a node, with its shapes, its costs, what runs it, and how to run it
+"""A bound program as people want to see it: one line per node, with its shapes, its costs, what runs it, and how to run it
 alone.
 """
 

@@ -22,7 +22,7 @@ from .data import Report, StepReport, ValueReport
 __all__ = ["STAGED", "measured", "planned"]
 
 STAGED = "runs in stages: sizes or branches depend on values that are known only when it runs, or there are lists"
-ROUNDS = "sizes are those of the last round of each body; one line a node, bodies set off"
+ROUNDS = "sizes are those of the last round of each body; one line per node, bodies set off"
 ZEROS = (
     "its parts are timed one by one, on zeros of the sizes that they had last, and count as often as they ran; "
     "nodes that run alone, and what loops and branches cost, are in the time of the whole run only"

@@ -21,7 +21,7 @@ _Pairs = Sequence[tuple[int, int]]
 
 
 def letter(axes: int, axis: int) -> str:
-    """How errors call an axis of space."""
+    """How errors call a spatial axis."""
     return "l" if axes == 1 else "dhw"[axis - axes] if axes <= 3 else str(axis)
 
 

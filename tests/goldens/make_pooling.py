@@ -27,7 +27,7 @@ def _case(
     return case | {"dilation": numbers(dilation) if dilation else [1] * axes, **dict.fromkeys(flags, True)}
 
 
-# x is (n, c, ...) with one to three axes of space; "ceil": windows may overhang; "include": the padding counts in averages.
+# x is (n, c, ...) with one to three spatial axes; "ceil": windows may overhang; "include": the padding counts in averages.
 # Different pads on two sides of an axis, and dilated averages, are onnx's alone.
 CASES: tuple[dict[str, Any], ...] = (
     _case("torch", "max", "2x3x19", "3", "2", "1"),

@@ -132,7 +132,7 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     (
         lambda: f.interpolate(X, 2, mode="linear"),
         fl.ShapeError,
-        "interpolate: mode is 'linear', x has 2 axes of space: expected 1",
+        "interpolate: mode is 'linear', x has 2 spatial axes: expected 1",
     ),
     (lambda: f.interpolate(X), fl.ShapeError, "interpolate: size is None, scale_factor None: expected one of them"),
     (lambda: f.interpolate(X, 2, 2), fl.ShapeError, "interpolate: size is 2, scale_factor 2: expected one of them"),

@@ -25,7 +25,7 @@ TOLERANCE = 1e-5
 
 
 class Geometry(NamedTuple):
-    """Sizes along the axes of space; pads in front of all of them and then after."""
+    """Sizes along the spatial axes; pads in front of all of them and then after."""
 
     size: tuple[int, ...]
     kernel: tuple[int, ...]

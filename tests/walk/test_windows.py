@@ -1,4 +1,4 @@
-"""Operations over windows: every number of axes of space, every choice of algorithm forced, several sizes, batch and threads."""
+"""Operations over windows: every number of spatial axes, every choice of algorithm forced, several sizes, batch and threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations over windows in one, two and three axes of space, and the choices between their algorithms, each of which is forced.
+"""Operations over windows in one, two and three spatial axes, and the choices between their algorithms, each of which is forced.
 
 A choice is a function or a number of a module, by its dotted name: to add one, add a line to `CHOICES`.
 """
@@ -57,7 +57,7 @@ def choice(name: str) -> Iterator[None]:
 
 
 def _shape(m: Maker, axes: int) -> str:
-    """An input with sizes that are open on every axis of space."""
+    """An input with sizes that are open on every spatial axis."""
     return m.input("x", "n", int(m.pick(1, 2, 3, 4, 8, 16)), *("d", "h", "w")[3 - axes :])
 
 

@@ -36,7 +36,7 @@ cdef struct Job:
     double work
     float *found                        # tiles of all masks, then a bound of each head of keys
     float *scratch
-    int64_t scratch_size                # floats a worker
+    int64_t scratch_size                # floats per worker
 
 
 cdef inline int64_t least(int64_t a, int64_t b) noexcept nogil:

@@ -1,6 +1,6 @@
 """Convolution in 1 to 3 dimensions over the packed matrix product, without an im2col matrix.
 
-A pixel's taps are a few runs of consecutive floats in padded channels-last data (one a kernel row, since kw * c values of a row are
+A pixel's taps are a few runs of consecutive floats in padded channels-last data (one per kernel row, since kw * c values of a row are
 adjacent), so an output pixel is a row of the product, given by one pointer and a list of runs that all pixels share. A task pads (and, for
 channels-first data, transposes) the few input rows that it needs into scratch that stays in cache; data that needs neither is read in place.
 
@@ -170,7 +170,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         if e.residual != NULL:
             lv.transpose(e.residual + (first - job.out), out_volume, <float *>(scratch + job.at_residual), p.ldc, at.width, pixels)
             e.residual, e.ldr = <float *>(scratch + job.at_residual), p.ldc
-        # The planes' lines are drawn in while the sums are made: the transposition at the end touches a page a channel. Eight 64@56
+        # The planes' lines are drawn in while the sums are made: the transposition at the end touches one page per channel. Eight 64@56
         # images took 1.87 ms each without, 1.57 with.
         fl_prefetch_plane(first, out_volume, at.width, pixels)
     # Scratch has room for whole panels, which are faster than a part of one.

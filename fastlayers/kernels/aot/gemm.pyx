@@ -84,7 +84,7 @@ cdef void product(const fl_kernels *lv, const float *x, int64_t ldx, int64_t m, 
         if epilogue.residual != NULL:
             e.residual = epilogue.residual + m0 * e.ldr
         k0 = 0
-        while True:  # once even if k is 0: the epilogue has its say
+        while True:  # once even if k is 0: the epilogue is applied
             klen = min(<int64_t>FL_KC, k - k0)
             run.offset, run.length, p.klen = k0, klen, klen
             p.b = b + panels * FL_PANEL * k0 + j0 * klen

@@ -38,7 +38,7 @@ cdef struct Job:
     bint transposed, packed
     double work
     float *scratch
-    int64_t scratch_size            # floats a worker
+    int64_t scratch_size            # floats per worker
     fl_epilogue epilogue
 
 
@@ -74,7 +74,7 @@ cdef void by_panels(const Job *job, const float *a, const float *b, int64_t m, i
     cdef fl_block p
     cdef int64_t k0 = 0, chunk, r, i
     p.rows, p.runs, p.nruns, p.n, p.b, p.ahead, p.ldc = rows, &run, 1, cols, packed, NULL, job.n
-    while True:  # once even if k is 0: the activation has its say
+    while True:  # once even if k is 0: the activation is applied
         p.klen = run.length = least(FL_KC, job.k - k0)
         run.offset = k0
         pack(job, b + k0 * (1 if job.transposed else job.n), p.klen, cols, packed)

@@ -103,7 +103,7 @@ cdef int run_group_norm(const void *plan, void *const *operands) noexcept nogil:
     return 0
 
 
-# ---- a factor and a summand a channel ----------------------------------------------------------------------------------------
+# ---- one factor and one summand per channel ----------------------------------------------------------------------------------------
 
 
 ctypedef struct Affine:

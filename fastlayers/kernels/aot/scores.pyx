@@ -21,7 +21,7 @@ ctypedef struct Weights:
     const int64_t *lengths
     float *scores
     float *out
-    int64_t batch, heads, rows, keys, size, tasks  # size: rows a task
+    int64_t batch, heads, rows, keys, size, tasks  # size: rows per task
     int64_t mask_b, mask_h, mask_r, mj             # steps of the mask, 0 along axes of size 1
     int64_t offset
     float scale, empty

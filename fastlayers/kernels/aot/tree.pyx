@@ -1,4 +1,4 @@
-"""Classes at the leaves of a binary tree: the probability of one, of all, and the likeliest. Tasks are rows of x."""
+"""Classes at the leaves of a binary tree: the probability of one, of all, and the most probable. Tasks are rows of x."""
 
 from libc.stdint cimport int64_t
 cimport numpy as cnp
@@ -34,7 +34,7 @@ ctypedef struct Tree:
     int64_t *ids
     float *out
     int64_t rows, d, m, n, depth, tasks
-    size_t scratch              # bytes a worker
+    size_t scratch              # bytes per worker
     char *memory
     double work
 
@@ -137,7 +137,7 @@ cdef int run_tree_distribution(const void *plan, void *const *operands) noexcept
     return 0
 
 
-# ---- the likeliest class ---------------------------------------------------------------------------------------------------
+# ---- the most probable class ---------------------------------------------------------------------------------------------------
 
 
 cdef void best_task(void *context, int64_t row, int worker) noexcept nogil:

@@ -52,7 +52,7 @@ ctypedef struct Job:
     const double *base
     char *out
     int64_t m, rows, tasks    # rows of a task
-    size_t scratch            # bytes a worker
+    size_t scratch            # bytes per worker
     char *memory
     double work
 

@@ -20,7 +20,7 @@ __all__ = ["Array", "absent", "empty", "on_device", "placed", "sent", "upload", 
 
 @kernel
 def clear_kernel(out: U8, n: int) -> None:
-    """Zeros, a byte a thread: what is cleared is small next to what is computed into it."""
+    """Zeros, one byte per thread: what is cleared is small next to what is computed into it."""
     for i in range(cuda.grid(1), n, cuda.gridsize(1)):
         out[i] = 0
 

@@ -82,7 +82,7 @@ class Columns(NamedTuple):
 
 
 class Axes(NamedTuple):
-    """A number each for the three axes of space."""
+    """A number each for the three spatial axes."""
 
     d: Int
     h: Int

@@ -202,7 +202,7 @@ def product(block: int, apply: int, x: Lines, b: Columns, c: int, ldc: int, end:
         for i in range(count):
             put_integer(rows, i, x.at + 4 * (m0 + i) * x.line)
         k0 = 0
-        while True:  # once even if k is 0: bias and activation have their say
+        while True:  # once even if k is 0: bias and activation are applied
             klen = min(BLOCK, x.k - k0)
             put_integer(own, 0, k0)
             put_integer(own, 1, klen)

@@ -155,7 +155,7 @@ def _conv(p: Plan, x: int, out: int, residual: int, scratch: int, first: int, la
             if residual != 0:
                 extra = scratch + 4 * p.at_residual
                 call(p.swap, residual + 4 * place, out_volume, extra, ldr, n, m)
-            if out_channels * out_volume >= DRAWN:  # while the sums are made: the transposition touches a page a channel
+            if out_channels * out_volume >= DRAWN:  # while the sums are made: the transposition touches one page per channel
                 draw(out + 4 * place, out_volume, n, m)
         bias = p.bias + 4 * (group * ((p.og + 15) // 16 * 16) + j0) if p.bias != 0 else 0
         columns = Columns(p.weights + 4 * group * p.b_size, p.og, j0, n)

@@ -1,4 +1,4 @@
-"""Normalization: rows to mean 0 and variance 1, a factor and a summand a channel, local response."""
+"""Normalization: rows to mean 0 and variance 1, one factor and one summand per channel, local response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes at the leaves of a binary tree: the probability of one, of all, and the likeliest; see `reference/tree.py`.
+"""Classes at the leaves of a binary tree: the probability of one, of all, and the most probable; see `reference/tree.py`.
 
 Logarithms are added in double: paths may be long, and what all classes share must not be off by the same error.
 """
@@ -108,7 +108,7 @@ def _best(
     x: int, weight: int, bias: int, d: int, root: int, left: int, right: int, ids: int, out: int, stack: int, first: int,
     last: int,
 ) -> None:  # fmt: skip
-    """Down the likelier side first, then wherever what is left is not below what was found: no child is likelier than its node.
+    """Down the more probable side first, then wherever what is left is not below what was found: a child is at most as probable.
 
     stack: pairs of a logarithm and a child.
     """
@@ -185,7 +185,7 @@ def tree_argmax(
     out__b: np.ndarray,
     depth: int,
 ) -> None:
-    """ids[b] = the likeliest class, the lowest of equals, out[b] the log of its probability; `depth`: of the tree."""
+    """ids[b] = the most probable class, the lowest of equals, out[b] the log of its probability; `depth`: of the tree."""
     rows, d = x__bd.shape
     root = int(order__m[0]) if len(order__m) else -1
     places = [address(a) for a in (left__m, right__m, ids__b, out__b)]

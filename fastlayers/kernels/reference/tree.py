@@ -73,7 +73,7 @@ def tree_argmax(
     out__b: np.ndarray,
     depth: int,
 ) -> None:
-    """ids[b] = the likeliest class, the lowest of equals, out[b] the log of its probability; `depth`: of the tree."""
+    """ids[b] = the most probable class, the lowest of equals, out[b] the log of its probability; `depth`: of the tree."""
     with np.errstate(all="ignore"):
         z = x__bd.astype(np.float64) @ weight__md.T.astype(np.float64) + (0 if bias__m is None else bias__m)
     logs = np.empty((len(x__bd), len(order__m) + 1))

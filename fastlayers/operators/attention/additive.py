@@ -74,7 +74,7 @@ def additive_rule(
     if differ(*units):
         raise ShapeError(f"{_ADD}: queries have {units[0]} units, keys {units[1]}: expected equal values, projected or not")
     if scale is not None:
-        same_shape(_ADD, "scale", scale, (units[0] if isinstance(units[0], int) else units[1],), "a factor a unit")
+        same_shape(_ADD, "scale", scale, (units[0] if isinstance(units[0], int) else units[1],), "one factor per unit")
     out = (*query[:-1], value[-1])
     results = [out, *([whole] if need_weights else []), *([whole] if need_scores else [])]
     return results if len(results) > 1 else out

@@ -74,7 +74,7 @@ def turned(b: Builder, x: Ref, out: Ref, to_last: bool) -> None:
 
 
 def with_last(b: Builder, x: Ref, last: bool) -> Ref:
-    """An array of images with its channels last, three axes of space."""
+    """An array of images with its channels last, three spatial axes."""
     if last:
         return x.view(five(x.shape, True))
     shape = (x.shape[0], *x.shape[2:], x.shape[1])

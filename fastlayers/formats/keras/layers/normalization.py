@@ -113,7 +113,7 @@ def _statistics(this: Layer) -> list[str]:
 
 @layer("Normalization", words="axis mean variance invert", weights=_statistics)
 def normalization(this: Layer, b: Build, x: Tensor) -> Tensor:
-    """(x - mean) / root of the variance, or the other way; both were learnt from data, or stand in the configuration."""
+    """(x - mean) / root of the variance, or the other way; both were learned from data, or stand in the configuration."""
     x = b.floats(x)
     axis: Any = this.config.get("axis", -1)
     axes = [] if axis is None else _axes(this, x)

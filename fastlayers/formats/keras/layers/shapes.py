@@ -59,7 +59,7 @@ def _pairs(this: Layer, name: str, axes: int) -> list[tuple[int, int]]:
 
 
 def _space(this: Layer, axes: int) -> list[int]:
-    """The axes of space."""
+    """The spatial axes."""
     return list(range(1, axes + 1)) if this.last() else list(range(2, axes + 2))
 
 

@@ -13,7 +13,7 @@ typedef struct {
   int64_t ldc;
   const float *bias, *residual;
   int64_t ldr;
-  const float *ahead; /* next panels, prefetched while this tile runs: `ahead_step` floats a step of k */
+  const float *ahead; /* next panels, prefetched while this tile runs: `ahead_step` floats per step of k */
   int64_t ahead_step;
   const int64_t *taps; /* where the terms of unpacked panels are from `b` */
 } fl_tile;

@@ -1,4 +1,4 @@
-/* Normalization: rows to mean 0 and variance 1 (or root of mean square 1), a factor and a summand a channel, local response.
+/* Normalization: rows to mean 0 and variance 1 (or root of mean square 1), one factor and one summand per channel, local response.
  *
  * Layer norm sums as reduce.h does, in two passes: the variance is that of the values less their mean. Rows are taken in groups that
  * stay in the first-level cache, whose statistics are folded at once; what a row becomes does not depend on its group.
@@ -112,7 +112,7 @@ static void fl_f32_group_norm(const float *x, const float *weight, const float *
   }
 }
 
-/* ---- a factor and a summand a channel -------------------------------------------------------------------------------------- */
+/* ---- one factor and one summand per channel -------------------------------------------------------------------------------------- */
 
 /* y = f(x * scale + shift), each number with its own factor and summand, or all with the first; f is ReLU or nothing. */
 FL_INLINE vf fl_affine_one(vf x, const float *scale, const float *shift, int64_t i, int64_t part, const int each, const int relu) {

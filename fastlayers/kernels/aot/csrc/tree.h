@@ -33,7 +33,7 @@ FL_INLINE vf fl_tree_sums(const float *x, const float *weight, const float *bias
   return v[0] + vload(added);
 }
 
-/* log(1 + exp(-|z|)): less than the logarithm of the likelier side by that */
+/* log(1 + exp(-|z|)): less than the logarithm of the more probable side by that */
 FL_INLINE vf fl_tree_loss(vf z) { return vlog1p_unit(vexp_neg(-vabs(z))); }
 
 static float fl_f32_tree_path(const float *x, const float *weight, const float *bias, int64_t d, const int64_t *points,
@@ -82,8 +82,8 @@ static void fl_f32_tree_spread(const float *sums, const int64_t *order, const in
   }
 }
 
-/* The likeliest class, the lowest of equals: down the likelier side first, then wherever what is left is not below what was found. A
- * child is never likelier than its node, so nothing is missed. `stack`: two positions more than the depth of the tree. */
+/* The most probable class, the lowest of equals: down the more probable side first, then wherever what is left is not below what was found. A
+ * child is never more probable than its node, so nothing is missed. `stack`: two positions more than the depth of the tree. */
 static int64_t fl_f32_tree_best(const float *x, const float *weight, const float *bias, int64_t d, const int64_t *left,
                                 const int64_t *right, int64_t root, fl_tree_place *stack, float *log) {
   int64_t best = -1, high = 0;

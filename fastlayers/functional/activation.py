@@ -344,7 +344,7 @@ def softsign(x: Tensor) -> np.ndarray:
 
 @op("mish", "x", numbers_rule("mish"), same("Mish"))
 def mish(x: Tensor) -> np.ndarray:
-    """Self-regularised smooth rectifier: ``x * tanh(log(1 + exp(x)))``.
+    """Self-regularized smooth rectifier: ``x * tanh(log(1 + exp(x)))``.
 
     Args:
         x: any shape, any real dtype.

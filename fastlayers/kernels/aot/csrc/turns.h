@@ -11,8 +11,8 @@
 
 static atomic_int fl_waiting, fl_taken;
 
-static void fl_nobody_waits(void) { atomic_store(&fl_waiting, 0); } /* in a forked child */
-static inline void fl_turns_init(void) { fl_at_fork(0, 0, fl_nobody_waits); }
+static void fl_none_waits(void) { atomic_store(&fl_waiting, 0); } /* in a forked child */
+static inline void fl_turns_init(void) { fl_at_fork(0, 0, fl_none_waits); }
 static inline void fl_want_turn(void) { atomic_fetch_add(&fl_waiting, 1); }
 static inline void fl_have_turn(void) {
   atomic_fetch_sub(&fl_waiting, 1);

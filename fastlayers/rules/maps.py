@@ -14,9 +14,9 @@ __all__ = ["boxes_rule", "resized_rule", "scale_rule", "space_rule"]
 
 
 def space_rule(op: str, x: Shape, space: Sequence[Dim]) -> None:
-    """Raises where an axis of space has nothing of which there is a mean, a maximum or a neighbour."""
+    """Raises where a spatial axis has nothing of which there is a mean, a maximum or a neighbour."""
     if 0 in space:
-        raise ShapeError(f"{op}: x has shape {x}: expected at least one number along each axis of space")
+        raise ShapeError(f"{op}: x has shape {x}: expected at least one number along each spatial axis")
 
 
 def resized_rule(

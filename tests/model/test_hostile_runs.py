@@ -526,7 +526,7 @@ INTERNAL: list[tuple[Node, list[np.ndarray], str]] = [
     (Node("TimePool", ("x",), ("y",), {}), [_STEPS], "reduce is None"),
     (
         Node("Interpolate", ("x",), ("y",), {"sizes": (3, 9), "mode": "cubic", "align_corners": True}),
-        [_IMAGE[:, :, :0]], "expected at least one number along each axis of space",
+        [_IMAGE[:, :, :0]], "expected at least one number along each spatial axis",
     ),
     (
         Node("AdditiveAttention", ("x", "x", "x", None, None, None, None, None), ("y",), {"need_scores": True}),

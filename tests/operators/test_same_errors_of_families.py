@@ -189,7 +189,7 @@ CASES = {
     ),
     **{
         f"nothing to {name}": Case(
-            name, ((1, 2, 0, 3),), "x has shape (1, 2, 0, 3): expected at least one number along each axis of space", options,
+            name, ((1, 2, 0, 3),), "x has shape (1, 2, 0, 3): expected at least one number along each spatial axis", options,
             layer, onnx,
         )
         for name, options, layer, onnx in (

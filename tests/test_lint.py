@@ -182,8 +182,8 @@ PHRASES = (
 )  # fmt: skip
 # Spelled with z, as torch, Keras, ONNX and numpy do.
 STEMS = (
-    "custom equal factor final general initial linear maxim memor minim normal optim organ parallel priorit quant recogn regular "
-    "serial special standard summar synchron token vector visual"
+    "custom equal factor final general initial linear maxim minim normal optim organ parallel priorit quant recogn regular "
+    "serial special standard synchron token vector visual"
 )
 OTHER_WORDS = PHRASES + tuple(f"{stem}is{end}" for stem in STEMS.split() for end in ("e", "i", "a"))
 

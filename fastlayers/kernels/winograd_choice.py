@@ -57,12 +57,12 @@ def choose(
     if c < _FEWEST or min(*out_shape_dhw, o) < 1:
         return 0
     times = {
-        tile: (_GAIN_ONCE if packs else _GAIN) * _winograd(out_shape_dhw, c, o, kernel, tile)
+        tile: (_GAIN_ONCE if packs else _GAIN) * _winograd(out_shape_dhw, c, o, kernel, tile, groups)
         + (_packing(kernel, tile, c * o) if packs else 0)
         for tile in tiles_of(kernel)
     }
     best = min(times, key=times.__getitem__, default=0)
-    return best if best and times[best] < _direct(out_shape_dhw, c, o, math.prod(kernel)) else 0
+    return best if best and times[best] < _direct(out_shape_dhw, c, o, math.prod(kernel), groups) else 0
 
 
 def choose_phases(
@@ -87,13 +87,13 @@ def choose_phases(
         return 0
     values = math.prod(out_shape_dhw) * (c + o)
     times = {
-        tile: sum(_GAIN * _winograd(volume, c, o, kernel, tile) + _PART for volume in volumes)
+        tile: sum(_GAIN * _winograd(volume, c, o, kernel, tile, groups) + _PART for volume in volumes)
         + _MOVE * values + _TURN * values * turned / 2
         + (_packing(kernel, tile, c * o) if packs else 0)
         for tile in tiles_of(kernel)
     }  # fmt: skip
     best = min(times, key=times.__getitem__)
-    return best if times[best] < share * _direct(out_shape_dhw, c, o, math.prod(kernel)) else 0
+    return best if times[best] < share * _direct(out_shape_dhw, c, o, math.prod(kernel), groups) else 0
 
 
 def _packing(kernel: tuple[int, ...], tile: int, pairs: int) -> float:
@@ -101,23 +101,25 @@ def _packing(kernel: tuple[int, ...], tile: int, pairs: int) -> float:
     return _PACK_CALL + pairs * (_PACK * math.prod(sides(kernel, tile)) - _REORDER * math.prod(kernel))
 
 
-def _direct(size: tuple[int, int, int], c: int, o: int, taps: int) -> float:
+def _direct(size: tuple[int, int, int], c: int, o: int, taps: int, groups: int = 1) -> float:
     pixels, weights = math.prod(size), taps * c * min(_whole(o), _ALONG * (o + _ALONG_TOO))
-    return _with_weights(_DIRECT * pixels * weights, weights) + _PIXEL * pixels * (c + o)
+    return _with_weights(_DIRECT * pixels * weights, weights, groups) + _PIXEL * pixels * (c + o)
 
 
-def _winograd(size: tuple[int, int, int], c: int, o: int, kernel: tuple[int, ...], tile: int) -> float:
+def _winograd(size: tuple[int, int, int], c: int, o: int, kernel: tuple[int, ...], tile: int, groups: int = 1) -> float:
     positions = sides(kernel, tile)
     tiles = math.prod(-(-n // tile) if taps > 1 else n for n, taps in zip(size, kernel, strict=True))
     line = 1 in positions
     values, weights = tiles * math.prod(positions), c * _whole(o)
     transforms = values * ((_INTO_LINE if line else _INTO) * _whole(c) + (_OUT_LINE if line else _OUT) * _whole(o))
-    return _CALL + _with_weights(_PRODUCT * values * weights, math.prod(positions) * weights) + transforms
+    return _CALL + _with_weights(_PRODUCT * values * weights, math.prod(positions) * weights, groups) + transforms
 
 
-def _with_weights(product: float, weights: float) -> float:
-    """The time of a product with that of reading its weights, of which the product hides as much as half its own."""
-    return product + max(0.0, weights * (_NEAR if weights <= _REACH else _FAR) - product / 2)
+def _with_weights(product: float, weights: float, groups: int) -> float:
+    """The time of a group's product with that of reading its weights, of which the product hides as much as half its own. Where
+    they are is a matter of those of all groups.
+    """
+    return product + max(0.0, weights * (_NEAR if weights * groups <= _REACH else _FAR) - product / 2)
 
 
 def _whole(channels: int) -> int:

@@ -39,6 +39,47 @@ typedef struct {
 #include "shapes.h"
 #undef FL_TAPS
 
+#ifdef __AVX2__
+/* The tallest tile over the first half of a panel, for a last one of at most eight columns: a vector of eight takes half the time of one
+ * of sixteen, or of two (24 results: 0.8 of the time). Sums are those of tile.h. */
+#define FL_HALF (FL_PANEL / 2)
+typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
+static __attribute__((noinline)) void fl_tile_half(const fl_block *p, const fl_tile *t) {
+  __m256 acc[FL_MR];
+  const float *row[FL_MR], *b = t->b;
+  FL_UNROLL for (int i = 0; i < FL_MR; i++) {
+    row[i] = t->rows[i];
+    acc[i] = _mm256_setzero_ps();
+  }
+  for (int64_t r = 0; r < p->nruns; r++) {
+    if (p->runs[r].length < 0) {
+      b -= p->runs[r].length * FL_PANEL;
+      continue;
+    }
+    const int64_t end = p->runs[r].offset + p->runs[r].length;
+    for (int64_t k = p->runs[r].offset; k < end; k++, b += FL_PANEL) {
+      const __m256 v = *(const v8 *)b;
+      FL_UNROLL for (int i = 0; i < FL_MR; i++) acc[i] = _mm256_fmadd_ps(_mm256_broadcast_ss(row[i] + k), v, acc[i]);
+    }
+  }
+  float *c = t->c;
+  const fl_epilogue *e = p->epilogue;
+  FL_UNROLL for (int i = 0; i < FL_MR; i++) {
+    if (p->accumulate)
+      acc[i] = *(const v8 *)(c + i * t->ldc) + acc[i];
+    if (e && t->bias)
+      acc[i] += *(const v8 *)t->bias;
+    if (e && t->residual)
+      acc[i] += *(const v8 *)(t->residual + i * t->ldr);
+    if (e && e->code == FL_RELU)
+      acc[i] = _mm256_max_ps(_mm256_setzero_ps(), acc[i]);
+    *(v8 *)(c + i * t->ldc) = acc[i];
+  }
+  if (e && e->code > FL_RELU)
+    fl_tile_end(e, c, t->ldc, FL_MR, FL_HALF);
+}
+#endif
+
 /* `cols` < 16 columns of m rows. A scorer has one or two, and calling memcpy for each row took half of its product's time. */
 FL_INLINE void fl_part_rows(float *to, int64_t ldt, const float *from, int64_t ldf, int64_t m, int64_t cols) {
   if (cols == 1)
@@ -97,6 +138,14 @@ FL_INLINE void fl_walk(const fl_block *p, const int64_t *taps) {
       t.bias = e->bias_by_row ? e->bias : e->bias + j * FL_PANEL;
     for (int64_t tile = 0; tile < tiles; tile++) {
       const int64_t m = low + (tile < high);
+#ifdef __AVX2__
+      if (part && rest <= FL_HALF && m == FL_MR && !taps && !(e && e->bias_by_row)) {
+        if (rest == FL_HALF)
+          fl_tile_half(p, &t);
+        else
+          fl_part_tile(p, &t, fl_tile_half, m, rest);
+      } else
+#endif
       if (part)
         fl_part_tile(p, &t, shape->tiles[m], m, rest);
       else

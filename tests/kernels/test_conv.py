@@ -92,6 +92,13 @@ AWKWARD = (
     ((2, 48, 1, 7, 6), (52, 24, 1, 3, 3), {"groups": 2, "stride": (1, 2, 1), "pads": (0, 0, 1, 1, 1, 1)}),
     ((1, 32, 3, 6, 7), (32, 16, 2, 3, 3), {"groups": 2, "stride": (1, 2, 2), "pads": (1, 0, 1, 1, 1, 1)}),
     ((1, 64, 1, 5, 33), (96, 32, 1, 1, 1), {"groups": 2, "stride": (1, 2, 2)}),
+    # The last panel half full or less: tiles of all heights, several blocks of K, taps that are left out.
+    ((1, 300, 1, 5, 7), (40, 300, 1, 1, 1), {}),
+    ((2, 33, 1, 9, 10), (24, 33, 1, 1, 1), {}),
+    ((1, 70, 1, 13, 11), (72, 70, 1, 3, 3), {"stride": (1, 2, 2), "pads": (0, 0, 1, 1, 1, 1)}),
+    ((1, 48, 1, 12, 14), (48, 24, 1, 3, 3), {"groups": 2, "stride": (1, 2, 2), "pads": (0, 0, 1, 1, 1, 1)}),
+    ((1, 16, 1, 17, 15), (16, 8, 1, 3, 3), {"groups": 2, "stride": (1, 2, 2), "pads": (0, 0, 1, 1, 1, 1)}),
+    ((1, 64, 1, 10, 10), (21, 64, 1, 1, 1), {}),
 )
 
 
@@ -143,11 +150,14 @@ def test_padding_modes(variant: str, mode: int) -> None:
 
 
 def test_an_activation_with_parameters_comes_last(variant: str) -> None:
-    case = problem(1)
-    residual = np.full(case.out_shape, 0.25, np.float32)
-    plain = run("conv", case, residual=residual)
-    clipped = run("conv", case, residual=residual, activation=Activation(2, -0.5, 0.75))
-    np.testing.assert_array_equal(clipped, np.clip(plain, -0.5, 0.75))
+    for i in (1, *range(len(AWKWARD) - 11, len(AWKWARD))):
+        case = problem(i)
+        residual = np.full(case.out_shape, 0.25, np.float32)
+        for layout in (FIRST, LAST):
+            plain = run("conv", case, layout, residual=residual)
+            for code, right in ((2, np.clip(plain, -0.5, 0.75)), (22, np.abs(plain))):
+                y = run("conv", case, layout, residual=residual, activation=Activation(code, -0.5, 0.75))
+                np.testing.assert_array_equal(y, right, err_msg=str(i))
     case = problem(1)
     case.x[0, 0, 0, 3, 3] = np.nan  # which no limit hides
     right = np.isnan(reference("conv", case))

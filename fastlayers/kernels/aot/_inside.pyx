@@ -13,7 +13,7 @@ from libc.string cimport memcpy
 from ._band cimport Runs, add_gap, add_run, blocks_of, end_runs, multiply, no_runs
 from ._engine cimport fl_block, fl_epilogue, fl_run, need
 from ._space cimport even, rounded, width_of
-from .gemm cimport panels_size
+from .gemm cimport columns_size, panels_size
 
 cdef enum:
     PIXELS = 256     # pixels and columns of one task, as in `conv`
@@ -186,9 +186,9 @@ cdef void inside_task(void *context, int64_t number, int worker) noexcept nogil:
     to = (at.od * job.out_size[1] + at.oh) * job.out_size[2] + at.ow
     to = to * job.out_channels + channel if job.out_last else channel * out_volume + to
     to += image * out_volume * job.out_channels
-    p.rows, p.m, p.n, p.c = row, at.rows * at.cols, panels_size(width, 1), made
-    p.ldc = e.ldr = p.n
-    if job.out_last and p.n == width and at.cols >= ALONE:
+    p.rows, p.m, p.n, p.c = row, at.rows * at.cols, columns_size(job.band.level, width), made
+    p.ldc = e.ldr = panels_size(width, 1)
+    if job.out_last and p.ldc == width and at.cols >= ALONE:
         p.c, p.m = job.out + to, at.cols
         p.ldc = e.ldr = job.out_channels
         if e.residual != NULL:

@@ -13,7 +13,7 @@ from libc.string cimport memcpy, memset
 from ._band cimport Band, blocks_of
 from ._engine cimport FL_KC, FL_PANEL, fl_block, fl_epilogue, fl_run
 from ._space cimport even, rounded, source_index
-from .gemm cimport panels_size
+from .gemm cimport columns_size, panels_size
 
 cdef enum:
     COLS = 1024         # outputs of a line, about
@@ -32,6 +32,9 @@ cdef bint few(int64_t og) noexcept nogil:
 cdef bint cheaper(const Lines *job, bint x_last) noexcept nogil:
     # In multiply-adds. Fitted to the times of 1 to 32 results a group of 1 to 256 channels, 1x1 to 3x3, 7 to 56 pixels a side.
     cdef double pixels = <double>job.out_size[1] * job.out_size[2], panels = panels_size(job.og, 1), line
+    # Channels-last, the last eight results take half a panel; of eight alone with a stride of 1 lines are faster all the same.
+    if x_last and job.out_last and (job.og > FL_PANEL or job.stride[2] > 1):
+        panels = columns_size(job.band.level, job.og)
     line = job.row_tasks * job.col_tasks * (job.line if job.flat else job.rows * job.line)
     along = line * 1.1 * (job.og + 2.2) * job.k + 9 * pixels * job.band.ig
     across = pixels * (panels * job.k + (1 if x_last else 7) * job.band.ig + (PART if job.out_last and job.og < panels else 0))

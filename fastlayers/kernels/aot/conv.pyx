@@ -29,7 +29,7 @@ from ._lines cimport Lines, cheaper, few, lines_task, plan_lines
 from ._space cimport even, rounded, shared, width_of
 from ._panels cimport Panels, make_panels
 from ._swapped cimport dense, plan_swapped, plan_taps, rows_that_fill, swapped, swapped_task
-from .gemm cimport pack_all, panels_size
+from .gemm cimport columns_size, pack_all, panels_size
 
 cnp.import_array()
 
@@ -173,8 +173,8 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         # The planes' lines are drawn in while the sums are made: the transposition at the end touches one page per channel. Eight 64@56
         # images took 1.87 ms each without, 1.57 with.
         fl_prefetch_plane(first, out_volume, at.width, pixels)
-    # Scratch has room for whole panels, which are faster than a part of one.
-    p.rows, p.m, p.n = row, pixels, at.width if job.out_last else p.ldc
+    # Scratch has room for whole panels, or half of one, which are faster than another part.
+    p.rows, p.m, p.n = row, pixels, at.width if job.out_last else columns_size(lv, at.width)
     i = list_of(job, at.od)
     multiply(lv, &p, job.runs + i * job.room, job.first + i * (blocks_of(job.k) + 1), job.k, job.b + at.group * panels_size(job.og, job.k), job.og, at.j0, &e)
     if not job.out_last:

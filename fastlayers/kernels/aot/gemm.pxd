@@ -12,6 +12,10 @@ cdef enum:
 # Floats of k x n weights in panels: whole panels of 16 columns.
 cdef int64_t panels_size(int64_t n, int64_t k) noexcept nogil
 
+# Columns that a product of n computes: whole panels, or half of the last one where vectors of eight are there.
+cdef inline int64_t columns_size(const fl_kernels *level, int64_t n) noexcept nogil:
+    return (n + 7) // 8 * 8 if level.width >= 8 else panels_size(n, 1)
+
 # Packs w (element [column j, term k] at w[j * stride_n + k * stride_k]) into b: [K / 256][N / 16][klen][16], columns past n zero.
 cdef void pack_panels(const float *w, int64_t n, int64_t k, int64_t stride_n, int64_t stride_k, float *b) noexcept nogil
 

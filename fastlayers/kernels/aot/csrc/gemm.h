@@ -16,13 +16,14 @@ typedef struct {
   const float *ahead; /* next panels, prefetched while this tile runs: `ahead_step` floats per step of k */
   int64_t ahead_step;
   const int64_t *taps; /* where the terms of unpacked panels are from `b` */
+  int64_t m;           /* rows, which fl_tile_half asks */
 } fl_tile;
 
 #define FL_STEP 4 /* terms a turn of the inner loop: its counters compete with the multiply-adds for ports */
 
 typedef void (*fl_tile_fn)(const fl_block *, const fl_tile *);
 
-/* Any other activation than ReLU and clip over a tile: one function, of which every tile has a call. */
+/* Over a tile, what it does not do in registers: one function, of which every tile has a call. */
 static __attribute__((noinline)) void fl_tile_end(const fl_epilogue *e, float *c, int64_t ldc, int rows, int n) {
   for (int i = 0; i < rows; i++, c += ldc)
     fl_f32_unary(e->code, e->a, e->b, c, c, n);
@@ -48,7 +49,7 @@ static __attribute__((noinline)) void fl_tile_half(const fl_block *p, const fl_t
   __m256 acc[FL_MR];
   const float *row[FL_MR], *b = t->b;
   FL_UNROLL for (int i = 0; i < FL_MR; i++) {
-    row[i] = t->rows[i];
+    row[i] = t->rows[i < t->m ? i : 0]; /* a lower tile's result goes to a buffer of full height */
     acc[i] = _mm256_setzero_ps();
   }
   for (int64_t r = 0; r < p->nruns; r++) {
@@ -139,8 +140,9 @@ FL_INLINE void fl_walk(const fl_block *p, const int64_t *taps) {
     for (int64_t tile = 0; tile < tiles; tile++) {
       const int64_t m = low + (tile < high);
 #ifdef __AVX2__
-      if (part && rest <= FL_HALF && m == FL_MR && !taps && !(e && e->bias_by_row)) {
-        if (rest == FL_HALF)
+      t.m = m;
+      if (part && rest <= FL_HALF && m > FL_MR / 2 && !taps && !(e && e->bias_by_row)) {
+        if (rest == FL_HALF && m == FL_MR)
           fl_tile_half(p, &t);
         else
           fl_part_tile(p, &t, fl_tile_half, m, rest);

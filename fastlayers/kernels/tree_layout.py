@@ -6,7 +6,8 @@ of one of the seven modes becomes nodes that all ask ``x <= split``, which is ex
 - ``x < t`` is ``x <= p``, p being the next number below t; ``x >= t`` and ``x > t`` are these two with the children exchanged;
 - ``x == t`` is ``x <= t`` and not ``x <= p``: two nodes; membership in a set is a search tree over the values of the set.
 
-So a walk needs no branch per node. Where a missing value (NaN) goes is a third child, which only rows that have one look at.
+So a walk needs no branch per node. Where a missing value (NaN) goes is a third child, which only rows that have one look at; it
+is one of the other two, or below them, so the depth of a tree bounds its ways as well.
 """
 
 from __future__ import annotations
@@ -198,10 +199,12 @@ def _as_leq(
     swapped = (mode == GTE) | (mode == GT)
     left[swapped], right[swapped] = no[swapped], yes[swapped]
     asked = np.where((mode == LT) | (mode == GTE), below, split)
-    # Comparisons with NaN are false, of two that differ true; exchanged children would make them the opposite.
+    # Comparisons with NaN are false, of two that differ true; exchanged children would make them the opposite. The other child
+    # stays one, which a missing value may take, and what is below it counts in the depth.
     undefined = (mode < MEMBER) & np.isnan(split)
-    side = np.where(mode == NEQ, yes, no)
-    left, right = np.where(undefined, side, left), np.where(undefined, side, right)
+    side, other = np.where(mode == NEQ, yes, no), np.where(mode == NEQ, no, yes)
+    left, right = np.where(undefined, side, left), np.where(undefined, other, right)
+    asked = np.where(undefined, np.asarray(np.inf, split.dtype), asked)
     equal = ((mode == EQ) | (mode == NEQ)) & ~undefined
     # x <= t, then on that side x <= p: what is not, is t.
     at = np.flatnonzero(equal)
@@ -263,7 +266,7 @@ def _search(
         np.isnan(borders) | (np.repeat(values, 2) == -np.inf) & (np.arange(len(borders)) % 2 == 0), np.nan, borders
     )
     if not len(borders):
-        asked[node], left[node], right[node] = 0, no, no
+        asked[node], left[node], right[node] = np.inf, no, yes  # which a missing value may take
         return
 
     def build(low: int, high: int, at: int) -> None:

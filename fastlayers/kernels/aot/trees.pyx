@@ -1,15 +1,16 @@
 """Ensembles of decision trees. Tasks are blocks of rows; see csrc/trees.h for the walk."""
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
-from ._engine cimport alloc, need, parallel, release, workers
+from ._engine cimport alloc, level, need, parallel, release, workers
 from ._step cimport make_step, run_plan
 
 from ...errors import DTypeError
 from ..tree_layout import check_fit, trees_of
+from ..tree_tops import tops_of
 
 cnp.import_array()
 
@@ -17,8 +18,10 @@ cdef extern from "csrc/trees_types.h" nogil:
     enum:
         FL_TREE_AVERAGE
         FL_TREE_SUM
-        FL_TREE_ROWS
         FL_TREE_LANES
+        FL_TREE_ROWS
+    ctypedef void (*fl_tree_tops_fn)(const void *p, const float *x, int64_t rows, int nan, uint8_t *ways) noexcept nogil
+    fl_tree_tops_fn fl_tree_tops
     ctypedef struct fl_trees:
         const void *nodes
         const void *weight
@@ -29,6 +32,12 @@ cdef extern from "csrc/trees_types.h" nogil:
         const int64_t *start
         int64_t trees, targets, columns, steps
         int kind, op
+        fl_tree_tops_fn tops
+        const uint8_t *top_feature
+        const float *top_split
+        const uint64_t *top_missing
+        const int32_t *exits
+        int64_t storeys, used
     ctypedef struct fl_f32_trees_node:
         pass
     ctypedef struct fl_f64_trees_node:
@@ -106,6 +115,7 @@ cdef class PackedTrees:
     cdef int32_t *missing
     cdef bint wide
     cdef readonly object layout      # holds the other arrays
+    cdef object tops
     cdef readonly int64_t nbytes
 
     def __dealloc__(self):
@@ -117,6 +127,8 @@ cdef class PackedTrees:
         check_fit(self.layout, x, base, out)
         job.trees, job.wide = self.trees, self.wide
         job.trees.op, job.trees.columns = op, x[1]
+        if self.tops is not None:
+            job.trees.tops = fl_tree_tops if level().width == 16 else NULL
         job.m = x[0]
         # Whole groups of rows: a row's bits do not depend on how many. Every task reads all trees, which the next cache may not hold, so
         # tasks are large once they are many.
@@ -160,7 +172,19 @@ def tree_ensemble_pack(cnp.ndarray roots, cnp.ndarray feature, cnp.ndarray split
     packed.trees.roots, packed.trees.depth = <const int32_t *>cnp.PyArray_DATA(tops), <const int32_t *>cnp.PyArray_DATA(depth)
     packed.trees.trees, packed.trees.targets = cnp.PyArray_DIM(tops, 0), size
     packed.trees.steps, packed.trees.kind = int(layout.depth.sum(dtype="int64")), layout.kind
+    packed.tops = tops_of(layout) if level().width == 16 else None
+    if packed.tops is not None:
+        keep_tops(packed, packed.tops.feature, packed.tops.split, packed.tops.missing, packed.tops.exits)
     return packed
+
+
+cdef void keep_tops(PackedTrees packed, cnp.ndarray feature, cnp.ndarray split, cnp.ndarray missing, cnp.ndarray exits):
+    packed.trees.top_feature = <const uint8_t *>cnp.PyArray_DATA(feature)
+    packed.trees.top_split = <const float *>cnp.PyArray_DATA(split)
+    packed.trees.top_missing = <const uint64_t *>cnp.PyArray_DATA(missing)
+    packed.trees.exits = <const int32_t *>cnp.PyArray_DATA(exits)
+    packed.trees.storeys, packed.trees.used = packed.tops.storeys, packed.layout.features
+    packed.nbytes += packed.tops.nbytes
 
 
 def tree_ensemble(cnp.ndarray x__mk, PackedTrees packed, base__n, cnp.ndarray out__mn, int op):

@@ -11,7 +11,9 @@ import pytest
 import fastlayers as fl
 from fastlayers.errors import ShapeError
 from fastlayers.kernels import dispatch
-from fastlayers.kernels.tree_layout import AVERAGE, MAX, MEMBER, MIN, trees_of
+from fastlayers.kernels.reference.trees import leaves_of
+from fastlayers.kernels.tree_layout import AVERAGE, EQ, GT, GTE, LEQ, LT, MAX, MEMBER, MIN, SUM, trees_of
+from fastlayers.kernels.tree_tops import tops_of
 
 COMPARE = (operator.le, operator.lt, operator.ge, operator.gt, operator.eq, operator.ne)
 MODES = {"leq": (0,), "order": (0, 1, 2, 3), "equal": (0, 4, 5), "all": (0, 1, 2, 3, 4, 5, 6)}
@@ -103,6 +105,69 @@ def test_walks(variant: str, modes: str, dtype: Any) -> None:
         np.testing.assert_allclose(made[0], want, rtol=1e-6, atol=1e-7)
 
 
+def given(forest: Forest, rows: int, missing: bool) -> np.ndarray:
+    """Rows of splits, of numbers between them and of what is none; all have to be told from each other."""
+    more = [np.inf, -np.inf, -0.0, 0.07, *([np.nan] if missing else [])]
+    return forest.rng.choice(np.array([*forest.grid, *more], np.float32), (rows, forest.columns))
+
+
+@pytest.mark.usefixtures("kept_threads")
+@pytest.mark.parametrize("columns", [3, 16, 17, 32, 33, 48, 49, 64, 65])
+def test_tops_of_any_height_and_columns_of_any_number(variant: str, columns: int) -> None:
+    """Which one level answers at once; rows that are fewer than eight are walked on all."""
+    rng = np.random.default_rng(columns)
+    for depth, targets, rows, op in ((1, 1, 8, SUM), (3, 3, 67, MIN), (4, 1, 259, SUM), (5, 2, 17, AVERAGE), (6, 1, 41, SUM),
+                                     (9, 1, 16, SUM), (10, 4, 90, MAX), (6, 1, 300, SUM)):  # fmt: skip
+        forest = Forest(rng, 7, depth, columns, targets, np.float32, (0, 1, 2, 3))
+        packed = dispatch.kernel("tree_ensemble_pack")(*forest.arguments)
+        for missing in (False, True):
+            x, made = given(forest, rows, missing), []
+            for threads in (1, 2):
+                fl.set_num_threads(threads)
+                out = np.full((rows, targets), 7, np.float32)
+                dispatch.kernel("tree_ensemble")(x, packed, None, out, op)
+                made.append(out)
+            np.testing.assert_array_equal(made[0], made[1])
+            np.testing.assert_allclose(made[0], walked(forest.arguments, x, op), rtol=1e-6, atol=1e-6)
+            few = np.full((rows, targets), 7, np.float32)  # by threes, which are walked: the same bits
+            for start in range(0, rows, 3):
+                dispatch.kernel("tree_ensemble")(x[start : start + 3], packed, None, few[start : start + 3], op)
+            np.testing.assert_array_equal(few, made[0])
+
+
+@pytest.mark.parametrize("depth", [4, 5, 6, 9])
+def test_every_way_out_of_a_top_is_where_a_walk_ends(depth: int) -> None:
+    forest = Forest(np.random.default_rng(depth), 30, depth, 40, 1, np.float32, (0, 1, 2, 3))
+    trees = trees_of(*forest.arguments)
+    tops, x = tops_of(trees), given(forest, 200, True)
+    assert tops is not None and tops.storeys == min(int(trees.depth.max()), 6)
+    for tree in range(len(trees.roots)):
+        node = np.ones(len(x), np.int64)
+        for _ in range(tops.storeys):
+            value = x[np.arange(len(x)), tops.feature[tree, node]]
+            missing = (int(tops.missing[tree]) >> node.astype(object)) & 1
+            node = 2 * node + np.where(np.isnan(value), missing.astype(np.int64), value <= tops.split[tree, node])
+        ends = tops.exits[tree, node - (1 << tops.storeys)]
+        leaves = ends < 0
+        np.testing.assert_array_equal(-1 - ends[leaves], leaves_of(trees, x, tree)[leaves])
+        assert leaves.all() or depth > 6
+
+
+def test_what_has_no_tops() -> None:
+    def tops(columns: int, dtype: Any, modes: Any, depth: int = 5) -> Any:
+        return tops_of(trees_of(*Forest(np.random.default_rng(0), 9, depth, columns, 1, dtype, modes).arguments))
+
+    assert tops(64, np.float32, (0,)) is not None
+    assert tops(64, np.float64, (0,)) is None  # half as many to a vector
+    assert tops(64, np.float32, (4, 5)) is None  # nodes that ask twice
+    assert tops(500, np.float32, (0,)) is None
+    assert tops(5, np.float32, (0,), 0) is None  # leaves alone
+    many = np.arange(2000)  # of one node each, whose tops would be far larger than they are
+    stumps = (many, 0 * many, many.astype(np.float32), 0 * many, -1 - 2 * many, -2 - 2 * many, 0 * many, None, np.arange(4001),
+              np.zeros(4000, np.int64), np.ones(4000, np.float32), 1)  # fmt: skip
+    assert tops_of(trees_of(*stumps)) is None
+
+
 def test_a_row_has_the_same_bits_in_every_batch(variant: str) -> None:
     rng = np.random.default_rng(3)
     forest = Forest(rng, 40, 6, 5, 3, np.float32, (0,))
@@ -118,6 +183,23 @@ def test_a_row_has_the_same_bits_in_every_batch(variant: str) -> None:
     whole = run(x)
     for start, stop in ((0, 1), (5, 13), (64, 131), (3, 70), (80, 100), (2990, 3001), (0, 2400)):
         np.testing.assert_array_equal(run(x[start:stop].copy()), whole[start:stop])
+
+
+@pytest.mark.parametrize("mode", [LEQ, LT, GTE, GT, EQ, MEMBER])
+def test_a_missing_value_may_be_the_only_one_that_goes_somewhere(variant: str, mode: int) -> None:
+    """Below a node whose split is NaN, or whose set is empty. Who counted only the ways of numbers ended eight rows too early, on
+    a node, and read what is before the weights."""
+    split = np.array([0 if mode == MEMBER else np.nan, 0, 1, 2], np.float32)
+    sets = np.array([np.nan], np.float32) if mode == MEMBER else None
+    zeros = np.zeros(5, np.int64)
+    given = (zeros[:1], np.array([0, 1, 1, 1]), split, np.array([mode, 0, 0, 0]), np.array([1, -1, -2, -3]),
+             np.array([-5, 2, 3, -4]), np.array([1, 1, 0, 1]), sets, np.arange(6), zeros,
+             np.arange(1, 6).astype(np.float32), 1)  # fmt: skip
+    x = np.array([[np.nan, value] for value in (-1, 0.5, 1.5, 3, np.nan)] + [[0, 0]] * 5 + [[np.nan, 9]] * 9, np.float32)
+    packed, out = dispatch.kernel("tree_ensemble_pack")(*given), np.empty((len(x), 1), np.float32)
+    dispatch.kernel("tree_ensemble")(x, packed, None, out, SUM)
+    assert out[:, 0].tolist() == walked(given, x, SUM)[:, 0].tolist() == [1, 2, 3, 4, 1, *[5] * 5, *[4] * 9]
+    assert trees_of(*given).depth.tolist() == [4]
 
 
 def test_chains_are_no_trees() -> None:

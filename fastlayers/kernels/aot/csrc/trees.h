@@ -5,7 +5,7 @@
  * A node is {split, feature, child[2]}: x[feature] <= split leads to child[0], else to child[1]. Nodes have the values 0 and above;
  * leaves are before them in the same array, leaf k at -1 - k, and lead to themselves. So a walk has no branch: eight of them go on
  * next to each other for as many steps as the deepest tree has, and end early once all eight values are negative. Eight rows of one tree,
- * or, of rows that are fewer than that, eight trees of one row.
+ * or, of rows that are fewer than that, eight trees of one row. Rows of floats may begin below the tops of trees: tree_tops.h.
  *
  * NaN: rows that have one are walked by way of `missing`, the third child of each node. Sums are of doubles, tree by tree in their
  * order for every row, so results depend on nothing but the row.
@@ -31,11 +31,11 @@ static inline __attribute__((always_inline)) void FL_TREE_(step)(const FL_TREE_(
 }
 
 static inline __attribute__((always_inline)) void FL_TREE_(walk)(const FL_TREE_(node) *nodes, const int32_t *missing,
-                                                                 const FL_TREE_X *const *x, int64_t *at, int depth, int nan) {
+                                                                 const FL_TREE_X *const *x, int64_t *at, int64_t depth, int nan) {
   int64_t all = at[0];
   for (int k = 1; k < FL_TREE_LANES; k++)
     all &= at[k];
-  for (int d = 0; d < depth && all >= 0; d += 2) {
+  for (int64_t d = 0; d < depth && all >= 0; d += 2) {
     FL_TREE_(step)(nodes, missing, x, at, nan);
     FL_TREE_(step)(nodes, missing, x, at, nan);
     all = at[0];
@@ -45,19 +45,24 @@ static inline __attribute__((always_inline)) void FL_TREE_(walk)(const FL_TREE_(
   }
 }
 
+static __attribute__((noinline)) void FL_TREE_(extreme)(const fl_trees *p, int64_t leaf, double *sums, char *seen) {
+  const FL_TREE_X *weight = (const FL_TREE_X *)p->weight;
+  for (int64_t i = p->start[leaf]; i < p->start[leaf + 1]; i++) {
+    const int32_t target = p->target[i];
+    const double w = weight[i], old = sums[target];
+    /* as numpy's: a NaN stays */
+    const int keep = old != old || (w == w && (p->op == FL_TREE_MIN ? old <= w : old >= w));
+    if (!seen[target] || !keep)
+      sums[target] = w;
+    seen[target] = 1;
+  }
+}
+
 /* What a leaf says, added to the sums of a row; `seen` is NULL for sums, and says which targets have been met for MIN and MAX. */
 static inline __attribute__((always_inline)) void FL_TREE_(add)(const fl_trees *p, int64_t leaf, double *sums, char *seen) {
   const FL_TREE_X *weight = (const FL_TREE_X *)p->weight;
   if (seen != NULL) {
-    for (int64_t i = p->start[leaf]; i < p->start[leaf + 1]; i++) {
-      const int32_t target = p->target[i];
-      const double w = weight[i], old = sums[target];
-      /* as numpy's: a NaN stays */
-      const int keep = old != old || (w == w && (p->op == FL_TREE_MIN ? old <= w : old >= w));
-      if (!seen[target] || !keep)
-        sums[target] = w;
-      seen[target] = 1;
-    }
+    FL_TREE_(extreme)(p, leaf, sums, seen);
   } else if (p->kind == FL_TREE_SINGLE) {
     sums[0] += weight[leaf];
   } else if (p->kind == FL_TREE_DENSE) {
@@ -79,30 +84,49 @@ static int FL_TREE_(has_nan)(const FL_TREE_X *x, int64_t n) {
 
 /* `rows` <= FL_TREE_ROWS rows of x; sums and seen have room for all of them. */
 static void FL_TREE_(rows)(const fl_trees *p, const FL_TREE_X *x, int64_t rows, double *sums, char *seen) {
+  /* Of fewer rows, reading the tops of trees takes longer than walking. */
+  const fl_tree_tops_fn tops = rows >= FL_TREE_LANES ? FL_TREE_TOPS(p) : NULL;
+  const int64_t n = p->targets, whole = tops != NULL ? rows : rows / FL_TREE_LANES * FL_TREE_LANES;
+  const int64_t ways_out = (int64_t)1 << p->storeys;
   const FL_TREE_(node) *nodes = (const FL_TREE_(node) *)p->nodes;
-  const int64_t n = p->targets, whole = rows / FL_TREE_LANES * FL_TREE_LANES;
   const FL_TREE_X *lanes[FL_TREE_LANES];
   int64_t at[FL_TREE_LANES];
-  char nan[FL_TREE_ROWS];
+  char nan[FL_TREE_ROWS], any = 0;
+  uint8_t ways[FL_TREE_ROWS];
   for (int64_t r = 0; r < rows; r++)
     /* with more columns than steps, not all of them are searched first */
-    nan[r] = p->columns > p->steps || FL_TREE_(has_nan)(x + r * p->columns, p->columns);
-  for (int64_t g = 0; g < whole; g += FL_TREE_LANES)
-    for (int k = 1; k < FL_TREE_LANES; k++)
-      nan[g] |= nan[g + k];
-  for (int64_t t = 0; t < p->trees && whole; t++)
+    any |= nan[r] = p->columns > p->steps || FL_TREE_(has_nan)(x + r * p->columns, p->columns);
+  for (int64_t r = 0; r < whole; r++)
+    nan[r / FL_TREE_LANES * FL_TREE_LANES] |= nan[r];
+  for (int64_t t = 0; t < p->trees && whole; t++) {
+    const int32_t *exits = p->exits + (t - 1) * ways_out; /* the first way out is number ways_out */
+    int64_t depth = p->depth[t];
+    if (tops != NULL) {
+      const fl_tree_top top = {p->top_feature + t * 64, p->top_split + t * 64, p->top_missing[t], p->storeys, p->used, p->columns};
+      tops(&top, (const float *)x, rows, any, ways);
+      depth -= p->storeys;
+      if (depth <= 0 && seen == NULL && p->kind == FL_TREE_SINGLE) {
+        const FL_TREE_X *weight = (const FL_TREE_X *)p->weight - 1; /* of leaf 0, whose number is -1 */
+        for (int64_t r = 0; r < rows; r++)
+          sums[r] += weight[-exits[ways[r]]];
+        continue;
+      }
+    }
     for (int64_t g = 0; g < whole; g += FL_TREE_LANES) {
+      const int count = whole - g < FL_TREE_LANES ? (int)(whole - g) : FL_TREE_LANES;
       for (int k = 0; k < FL_TREE_LANES; k++) {
-        lanes[k] = x + (g + k) * p->columns;
-        at[k] = p->roots[t];
+        const int64_t row = g + (k < count ? k : 0);
+        lanes[k] = x + row * p->columns;
+        at[k] = tops != NULL ? exits[ways[row]] : p->roots[t];
       }
       if (nan[g])
-        FL_TREE_(walk)(nodes, p->missing, lanes, at, p->depth[t], 1);
+        FL_TREE_(walk)(nodes, p->missing, lanes, at, depth, 1);
       else
-        FL_TREE_(walk)(nodes, p->missing, lanes, at, p->depth[t], 0);
-      for (int k = 0; k < FL_TREE_LANES; k++)
+        FL_TREE_(walk)(nodes, p->missing, lanes, at, depth, 0);
+      for (int k = 0; k < count; k++)
         FL_TREE_(add)(p, -1 - at[k], sums + (g + k) * n, seen == NULL ? NULL : seen + (g + k) * n);
     }
+  }
   for (int64_t r = whole; r < rows; r++) {
     for (int k = 0; k < FL_TREE_LANES; k++)
       lanes[k] = x + r * p->columns;

@@ -99,7 +99,7 @@ static void FL_TREE_(rows)(const fl_trees *p, const FL_TREE_X *x, int64_t rows, 
   for (int64_t r = 0; r < whole; r++)
     nan[r / FL_TREE_LANES * FL_TREE_LANES] |= nan[r];
   for (int64_t t = 0; t < p->trees && whole; t++) {
-    const int32_t *exits = p->exits + (t - 1) * ways_out; /* the first way out is number ways_out */
+    const int32_t *exits = tops == NULL ? NULL : p->exits + (t - 1) * ways_out; /* the first way out is number ways_out */
     int64_t depth = p->depth[t];
     if (tops != NULL) {
       const fl_tree_top top = {p->top_feature + t * 64, p->top_split + t * 64, p->top_missing[t], p->storeys, p->used, p->columns};

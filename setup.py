@@ -94,12 +94,16 @@ def extensions() -> list[Extension]:
     flags, link = list(C_FLAGS), [] if sys.platform == "darwin" else ["-s"]
     # Threads need a flag of their own with some C libraries.
     own = [] if sys.platform == "win32" else ["-pthread"]
+    bare: list[str] = []
     if sys.platform == "linux":
         # Many small modules: pages between their parts are most of some of them.
         link += ["-Wl,-z,noseparate-code", "-Wl,--build-id=none", "-Wl,--hash-style=gnu"]
+        # A shared library in C that has no constructor, sets nothing to run at its end and is not unloaded needs nothing of what
+        # compilers link first and last: a kilobyte each.
+        bare = ["-nostartfiles"]
     if os.environ.get("FASTLAYERS_SANITIZE"):
         sanitize = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g"]
-        flags, link = [f for f in flags if f != "-g0"] + sanitize, sanitize
+        flags, link, bare = [f for f in flags if f != "-g0"] + sanitize, sanitize, []
         own.append("-O1")  # the driver's modules: they compile in less than half of the time, which is most of such a build
     directives = dict(DIRECTIVES)
     if os.environ.get("FASTLAYERS_DEBUG_CYTHON"):
@@ -113,7 +117,7 @@ def extensions() -> list[Extension]:
             [str(pyx), *(str(AOT / "csrc" / name) for name in ALSO.get(pyx.stem, ()))],
             include_dirs=[str(AOT), numpy.get_include()],
             extra_compile_args=[*flags, *_optimized(pyx.stem), *own],
-            extra_link_args=[*link, *own],
+            extra_link_args=[*link, *own, *([] if pyx.stem in ALSO else bare)],  # the engine has a handler of forks
             define_macros=macros,
             depends=headers,
         )
@@ -124,7 +128,7 @@ def extensions() -> list[Extension]:
             f"fastlayers.kernels.aot._{name}",
             [str(AOT / "csrc" / f"_{name}.c")],
             extra_compile_args=[*flags, *march],
-            extra_link_args=link,
+            extra_link_args=[*link, *bare],
             depends=headers,
             optional=name in OPTIONAL_LEVELS,
         )

@@ -299,6 +299,19 @@ def test_environment_variables_are_documented() -> None:
     assert {name for name in used if name not in explained} == set()
 
 
+def test_no_macro_has_the_name_of_a_value() -> None:
+    """In what is included behind it, the compiler would take the macro without a word."""
+    texts = [re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL) for path in C]
+    values = {
+        name for text in texts for body in re.findall(r"\benum\s*\w*\s*\{([^}]*)\}", text) for name in re.findall(r"FL_\w+", body)
+    }
+    macros = {
+        name for text in texts for name in re.findall(r"^[ \t]*#[ \t]*define[ \t]+(FL_\w+)(?![\w(])", text, flags=re.MULTILINE)
+    }
+    assert len(values) > 20 and len(macros) > 50
+    assert values & macros == set()
+
+
 def test_readme_has_the_two_commands_that_ci_runs() -> None:
     """.ci/run takes them from the same place, so what is printed there is what is tested."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")

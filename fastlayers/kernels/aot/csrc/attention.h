@@ -327,7 +327,7 @@ static void fl_attention_block(const fl_attention *p, fl_attention_state *w, int
 }
 
 static void fl_f32_attention(const fl_attention *p) {
-  if (p->rows <= FL_FEW) {
+  if (p->rows <= FL_FEW_QUERIES) {
     if (p->rows > 0)
       fl_attention_rows(p);
     return;

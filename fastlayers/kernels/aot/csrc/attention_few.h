@@ -1,9 +1,9 @@
-/* Attention for up to FL_FEW queries of one head, as decoders ask for it token by token. Included by attention.h.
+/* Attention for up to FL_FEW_QUERIES queries of one head, as decoders ask for it token by token. Included by attention.h.
  *
  * Sixteen lanes for one query would be waste: here the keys of a block are in the lanes, for which they are transposed, and a query's
  * scores are a row. Every sum has the order that attention.h gives it, so both give the same bits: the exponentials of a row are
  * added in four chains that alternate. */
-#define FL_FEW 4
+#define FL_FEW_QUERIES 4
 
 typedef struct {
   float *q;      /* [rows][d]: scale q */
@@ -12,7 +12,7 @@ typedef struct {
   float *sums;   /* [rows][width] */
   float *padded; /* as in attention.h */
   int64_t width;
-  float largest[FL_FEW], total[FL_FEW], shrink[FL_FEW];
+  float largest[FL_FEW_QUERIES], total[FL_FEW_QUERIES], shrink[FL_FEW_QUERIES];
 } fl_attention_row_state;
 
 /* Scores of n keys from j0 on; lanes beyond them hold anything. */

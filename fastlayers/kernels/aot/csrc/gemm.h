@@ -43,7 +43,7 @@ typedef struct {
 #ifdef __AVX2__
 /* The tallest tile over the first half of a panel, for a last one of at most eight columns: a vector of eight takes half the time of one
  * of sixteen, or of two (24 results: 0.8 of the time). Sums are those of tile.h. */
-#define FL_HALF (FL_PANEL / 2)
+#define FL_HALF_PANEL (FL_PANEL / 2)
 typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
 static __attribute__((noinline)) void fl_tile_half(const fl_block *p, const fl_tile *t) {
   __m256 acc[FL_MR];
@@ -77,7 +77,7 @@ static __attribute__((noinline)) void fl_tile_half(const fl_block *p, const fl_t
     *(v8 *)(c + i * t->ldc) = acc[i];
   }
   if (e && e->code > FL_RELU)
-    fl_tile_end(e, c, t->ldc, FL_MR, FL_HALF);
+    fl_tile_end(e, c, t->ldc, FL_MR, FL_HALF_PANEL);
 }
 #endif
 
@@ -141,8 +141,8 @@ FL_INLINE void fl_walk(const fl_block *p, const int64_t *taps) {
       const int64_t m = low + (tile < high);
 #ifdef __AVX2__
       t.m = m;
-      if (part && rest <= FL_HALF && m > FL_MR / 2 && !taps && !(e && e->bias_by_row)) {
-        if (rest == FL_HALF && m == FL_MR)
+      if (part && rest <= FL_HALF_PANEL && m > FL_MR / 2 && !taps && !(e && e->bias_by_row)) {
+        if (rest == FL_HALF_PANEL && m == FL_MR)
           fl_tile_half(p, &t);
         else
           fl_part_tile(p, &t, fl_tile_half, m, rest);

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ShapeError, ours
 from ..ir.checks import fits, integer, number
 
 __all__ = ["cosines_and_sines", "encoding", "rotary_rows", "sinusoidal_rows", "whole_rotary"]
@@ -56,14 +56,17 @@ def whole_rotary(length: int, dim: int, base: float) -> tuple[np.ndarray, np.nda
 
 def cosines_and_sines(name: str, length: Any, dim: Any, base: Any) -> tuple[np.ndarray, np.ndarray]:
     """See `functional.rotary_tables`; `name`: of the function that errors name."""
-    angles = _angles(name, length, dim, base)
-    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+    with ours(lambda: name):  # layers ask for tables of any length, outside of a function that says there is no memory
+        angles = _angles(name, length, dim, base)
+        return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
 
 def encoding(name: str, length: Any, dim: Any, base: Any) -> np.ndarray:
     """See `functional.sinusoidal_encoding`; `name`: of the function that errors name."""
-    angles = _angles(name, length, dim, base)
-    return np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(angles.shape[0], 2 * angles.shape[1]).astype(np.float32)
+    with ours(lambda: name):
+        angles = _angles(name, length, dim, base)
+        pairs = np.stack([np.sin(angles), np.cos(angles)], axis=2)
+        return pairs.reshape(angles.shape[0], 2 * angles.shape[1]).astype(np.float32)
 
 
 def _angles(name: str, length: Any, dim: Any, base: Any) -> np.ndarray:

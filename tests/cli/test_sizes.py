@@ -217,6 +217,7 @@ def test_bench_counts_runs_by_the_time_that_passed(
     from types import SimpleNamespace
 
     from fastlayers.cli import bench
+    from fastlayers.testing import timing
 
     now = [0.0, 0]
 
@@ -225,7 +226,8 @@ def test_bench_counts_runs_by_the_time_that_passed(
         now[0] += 0.5 if now[1] % 3 == 0 else 0.001
         return now[0]
 
-    monkeypatch.setattr(bench, "time", SimpleNamespace(perf_counter=clock))
+    for module in (bench, timing):
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=clock, monotonic=clock))
     out, _ = output(capsys, "bench", wide, "--shape", "1,1,50", "--seconds", "10")
     runs, rate = int(out.split(" runs:")[0].split()[-1]), float(out.split(" a second")[0].split()[-1])
     assert rate == pytest.approx(runs / 10, abs=1)

@@ -31,6 +31,8 @@ def written(model: fl.Model) -> list[str]:
     nodes = model._main.whole_graph().nodes
     rows = [{key: plain(value) for key, value in node.attributes.items()} for node in nodes]
     for row in rows:
+        for since in ("bounded", "whole"):  # with which programs refuse at a run what functions refuse
+            row.pop(since, None)
         if "options" in row:  # a recurrent layer's: zeros have come to their end since, which say that weights are float32
             row["options"] = _without_zeros(row["options"])
     return sorted(f"{node.op} {sorted(row.items())}" for node, row in zip(nodes, rows, strict=True))

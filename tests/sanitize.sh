@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the engine with AddressSanitizer and UndefinedBehaviorSanitizer in a copy of the tree, and runs there the tests of kernels, the
-# engine, programs and streams. Scratch and packed weights have red zones; within a program each value has pages of its own.
+# engine, programs, streams and classical models. Scratch and packed weights have red zones; within a program each value has pages of its own.
 #
 #   tests/sanitize.sh [pytest arguments]        PYTHON=python: an interpreter with numpy and the extras `test` and `dev`
 #
@@ -59,7 +59,7 @@ for level in "${every[@]:1}"; do
 done
 
 tests=()
-for folder in tests/kernels tests/engine tests/program tests/stream; do
+for folder in tests/kernels tests/engine tests/program tests/stream tests/operators/ml; do
   [[ -d $folder ]] && tests+=("$folder")
 done
 export ASAN_OPTIONS=$options:log_path=$copy/report UBSAN_OPTIONS=$UBSAN_OPTIONS:log_path=$copy/report

@@ -110,8 +110,7 @@ def _call(
         if found is not None:
             packed = b.pack("winograd_pack", lambda: (weight, bias, found.tile, groups), found.tile)
             machine = Machine(b.call, lambda ref, shape: ref.view(shape), b.temp)
-            part = lambda ref, shape, start: ref.view(shape, start)  # noqa: E731
-            run_dilated(machine, part, found, packed, x, out, x_last, out_last, act)
+            run_dilated(machine, lambda ref, shape, start: ref.view(shape, start), found, packed, x, out, x_last, out_last, act)
             return
     if name == "depthwise":
         packed = b.pack("depthwise_pack", lambda: (weight, bias, stride, dilation, channels))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib.util
 import json
 import os
 import signal
@@ -286,6 +287,8 @@ def resident(pids: set[int]) -> float:
 
 def workers_memory(options: argparse.Namespace) -> None:
     """gunicorn with four workers on SqueezeNet: loaded before the fork, or by each worker."""
+    if importlib.util.find_spec("gunicorn") is None:
+        raise SystemExit("memory needs gunicorn: pip install gunicorn")
     found: dict[str, float | None] = {}
     for engine, start in _APP.items():
         for preload in (True, False):

@@ -18,16 +18,16 @@ import math
 import multiprocessing
 import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.timing import add_json, store, take_turns, times_of
+from bench.timing import Times, add_json, store, take_turns, times_of
 
-__all__ = ["Model", "layers", "measure", "summary"]
+__all__ = ["Model", "answers", "bursts", "layers", "measure", "ratio", "start", "summary"]
 
 TOLERANCE = 1e-4  # of the largest result, against ONNX Runtime's float32
 Call = Callable[[], Sequence[np.ndarray]]
@@ -201,12 +201,34 @@ def from_file(path: str, shapes: Sequence[str]) -> Model:
 # ---- the engines, each in its own process -------------------------------------------------------------------------------
 
 
-def _fastlayers(model: Model, threads: int) -> Call:
-    import fastlayers as fl
+class _Ours:
+    """Our network, which can also say of its steps what they cost."""
 
-    fl.set_num_threads(threads)
-    loaded = fl.load(model.content)
-    return lambda: list(loaded.run(model.feeds).values())
+    def __init__(self, model: Model, threads: int, precision: str = "default") -> None:
+        import fastlayers as fl
+
+        fl.set_num_threads(threads)
+        self.loaded, self.feeds = fl.load(model.content, precision=precision), model.feeds
+
+    def __call__(self) -> Sequence[np.ndarray]:
+        return list(self.loaded.run(self.feeds).values())
+
+    def about(self, runs: int) -> dict[str, Any]:
+        """The kernels, the seconds of a run at the machine's limit, and what runs in numpy."""
+        report = self.loaded.profile(self.feeds, runs)
+        least = sum(report.least(step) * step.rounds for step in report.steps)
+        numpy: dict[str, int] = {}
+        for step in report.numpy_steps:
+            if step.rounds or not report.staged:  # of stages, those that ran
+                numpy[step.step.op] = numpy.get(step.step.op, 0) + 1
+        return {
+            "variant": report.variant, "least": least, "multiply_adds": report.multiply_adds,
+            "staged": report.staged, "numpy": numpy, "numpy_share": sum(map(report.share, report.numpy_steps)),
+        }  # fmt: skip
+
+
+def _fastlayers(model: Model, threads: int) -> Call:
+    return _Ours(model, threads)
 
 
 def _onnxruntime(model: Model, threads: int) -> Call:
@@ -250,6 +272,8 @@ def _serve(pipe: Connection, engine: str, threads: int) -> None:
             if order == "model":
                 call = ENGINES[engine](value, threads)
                 pipe.send(("ok", [np.array(a) for a in call()]))
+            elif order == "about":
+                pipe.send(("ok", call.about(value) if isinstance(call, _Ours) else {}))
             elif call is not None:
                 # One by one: a call that comes after another engine's burst is what is asked for, and the median is of calls.
                 pipe.send(("ok", take_turns({engine: call}, 1, value, 0.0)[engine].samples))
@@ -280,6 +304,21 @@ class _Engine:
         self.process.join(5)
 
 
+def start(threads: int, without: Sequence[str] = (), variant: str = "") -> dict[str, _Engine]:
+    """The processes of the engines. `variant`: kernels that ours has to use, such as "x86_v3"; the peers use what they like."""
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    before = os.environ.get("FASTLAYERS_ISA")
+    if variant:
+        os.environ["FASTLAYERS_ISA"] = variant
+    try:
+        return {name: _Engine(name, threads) for name in ENGINES if name not in without}
+    finally:
+        if variant:
+            os.environ.pop("FASTLAYERS_ISA")
+            if before is not None:
+                os.environ["FASTLAYERS_ISA"] = before
+
+
 def _apart(got: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> float:
     """The largest difference, as a part of the largest result."""
     if [a.shape for a in got] != [a.shape for a in want]:
@@ -291,8 +330,8 @@ def _apart(got: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> float:
     return max(gaps)
 
 
-def measure(engines: dict[str, _Engine], model: Model, seconds: float, rounds: int) -> dict[str, Any]:
-    """A row: the times of every engine, and what went wrong."""
+def answers(engines: Mapping[str, _Engine], model: Model, tolerance: float = TOLERANCE) -> tuple[list[str], dict[str, str]]:
+    """The engines whose results count, each of which has run the model once; and of others, what went wrong."""
     notes: dict[str, str] = {}
     results: dict[str, list[np.ndarray]] = {}
     for name, engine in engines.items():
@@ -303,21 +342,37 @@ def measure(engines: dict[str, _Engine], model: Model, seconds: float, rounds: i
             notes[name] = value
     if "fastlayers" in results and "onnxruntime" in results:
         gap = _apart(results["fastlayers"], results["onnxruntime"])
-        if not gap <= TOLERANCE:
+        if not gap <= tolerance:
             notes["fastlayers"] = f"differs from ONNX Runtime by {gap:.1e} of the largest result"
             del results["fastlayers"]
-    samples: dict[str, list[float]] = {name: [] for name in results}
+    return list(results), notes
+
+
+def bursts(engines: Mapping[str, _Engine], names: Sequence[str], seconds: float, rounds: int) -> dict[str, Times]:
+    """The times of the model that these engines have last got: so many bursts of each, in turn."""
+    samples: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(rounds):
-        for name in results:
+        for name in names:
             state, value = engines[name].ask("time", seconds / rounds)
             if state == "ok":
                 samples[name] += value
-    times = {name: times_of(found) for name, found in samples.items() if found}
-    ours, peers = times.get("fastlayers"), [found.best for name, found in times.items() if name != "fastlayers"]
+    return {name: times_of(found) for name, found in samples.items() if found}
+
+
+def measure(engines: Mapping[str, _Engine], model: Model, seconds: float, rounds: int) -> dict[str, Any]:
+    """A row: the times of every engine, and what went wrong."""
+    names, notes = answers(engines, model)
+    times = bursts(engines, names, seconds, rounds)
     return {
         "name": model.name, "family": model.family, "flops": model.flops, "times": times,
-        "ratio": min(peers) / ours.best if ours and peers else None, "notes": notes,
+        "ratio": ratio({name: found.best for name, found in times.items()}), "notes": notes,
     }  # fmt: skip
+
+
+def ratio(times: Mapping[str, float]) -> float | None:
+    """The time of the fastest peer over ours; None if there is no such pair."""
+    ours, peers = times.get("fastlayers"), [seconds for name, seconds in times.items() if name != "fastlayers"]
+    return min(peers) / ours if ours and peers else None
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, tuple[float, float, int]]:
@@ -357,11 +412,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--without", action="append", default=[], choices=[name for name in ENGINES if name != "fastlayers"])
     add_json(parser)
     options = parser.parse_args(arguments)
-    os.environ.update(OMP_NUM_THREADS=str(options.threads))
     models = (from_file(path, options.shape) for path in options.models) if options.models else layers()
     import fastlayers as fl
 
-    engines = {name: _Engine(name, options.threads) for name in ENGINES if name not in options.without}
+    engines = start(options.threads, options.without)
     rows = []
     try:
         for model in models:

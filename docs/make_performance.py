@@ -1,63 +1,113 @@
-"""Draws docs/performance-*.svg from what `bench.peers` measured.
+"""Draws docs/performance-*.svg from what `bench.peers` and `bench.networks` measured.
 
-Run from the root: ``python -m docs.make_performance ONE.json TWO.json``. The files are those of ``python -m bench.peers --json``,
-for one thread and for two. Every family is a group of bars: the time of each engine over ours, 1 being ours. A label tells the
-share of the multiply-add peak where that means something.
+Run from the root: ``python -m docs.make_performance ONE.json TWO.json NETWORKS.json``. The files are those of ``python -m
+bench.peers --json``, for one thread and for two, and of ``python -m bench.networks run --json``, of which each family gets a
+picture. Every layer or network is a group of bars: the time of each engine over ours, 1 being ours. A label tells the share of
+the machine's limit where that means something: of layers that of the multiply-add peak.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.peers import summary
 from bench.timing import read
 
 from ._svg import document, line, text
 
 HERE = Path(__file__).parent
 COLOURS = {"fastlayers": "#0a286e", "onnxruntime": "#e08a2e", "openvino": "#5e9ed6"}
-BAR, GAP, LEFT, SCALE = 11, 12, 270, 150
+BAR, GAP, LEFT, SCALE, LONGEST = 11, 12, 270, 150, 4.0
 
 
-def bars(told: dict[str, Any], times: dict[str, dict[str, dict[str, float]]]) -> str:
-    """The picture of one file, as `bench.timing.read` gives it."""
-    rows = [(name, case, times[name]) for name, case in told["cases"].items() if "fastlayers" in times.get(name, {})]
-    threads, variant = told["machine"]["threads"], told["machine"]["variant"]
-    parts, y, longest = [], 64.0, 4.0
-    parts.append(text(12, 22, f"Time next to ours, {threads} thread{'s' * (threads > 1)}, {variant}", 15))
+def _legend(title: str) -> list[str]:
+    parts = [text(12, 22, title, 15)]
     for i, (engine, colour) in enumerate(COLOURS.items()):
         parts.append(f"<rect x='{12 + 130 * i}' y='32' width='10' height='10' fill='{colour}'/>")
         parts.append(text(26 + 130 * i, 41, engine, 11))
+    return parts
+
+
+def _group(times: Mapping[str, float], said: Mapping[str, str], y: float) -> tuple[list[str], float]:
+    """A bar of each engine, from a height on; the height below them. `said`: what each bar's label tells besides the ratio."""
+    parts = []
+    for engine, colour in COLOURS.items():
+        if engine in times:
+            share = times[engine] / times["fastlayers"]
+            width = SCALE * min(share, LONGEST)
+            parts.append(f"<rect x='{LEFT}' y='{y:g}' width='{width:.1f}' height='{BAR - 2}' fill='{colour}'/>")
+            parts.append(text(LEFT + width + 4, y + BAR - 3, f"{share:.2f} ({said[engine]})", 9))
+            y += BAR
+    return parts, y
+
+
+def _whole(parts: Sequence[str], y: float) -> str:
+    return document([*parts, line(LEFT + SCALE, 50, LEFT + SCALE, y, "#aaa")], LEFT + SCALE * LONGEST + 190, y + 10)
+
+
+def bars(told: dict[str, Any], times: dict[str, dict[str, dict[str, float]]]) -> str:
+    """The picture of a file of layers, as `bench.timing.read` gives it."""
+    rows = [(name, case, times[name]) for name, case in told["cases"].items() if "fastlayers" in times.get(name, {})]
+    threads, variant = told["machine"]["threads"], told["machine"]["variant"]
+    parts, y = _legend(f"Time next to ours, {threads} thread{'s' * (threads > 1)}, {variant}"), 64.0
     family = ""
     for name, case, engines in sorted(rows, key=lambda row: str(row[1]["family"])):
         if case["family"] != family:
             family = case["family"]
             parts.append(text(12, y + 12, family, 13))
             y += 20
-        ours = engines["fastlayers"]["best"]
+        taken = {engine: figures["best"] for engine, figures in engines.items()}
+        said = {engine: f"{seconds * 1e6:.1f} us" for engine, seconds in taken.items()}
+        if case["flops"] and told["probe"]:
+            said["fastlayers"] += f", {case['flops'] / taken['fastlayers'] / told['probe'] / threads:.0%} of the peak"
         parts.append(text(LEFT - 8, y + BAR, name.removeprefix(family).strip(), 11, "end"))
-        for engine, colour in COLOURS.items():
-            if engine not in engines:
-                continue
-            taken = engines[engine]["best"]
-            share = taken / ours
-            width = SCALE * min(share, longest)
-            said = f"{taken * 1e6:.1f} us"
-            if engine == "fastlayers" and case["flops"] and told["probe"]:
-                said += f", {case['flops'] / ours / told['probe'] / threads:.0%} of the peak"
-            parts.append(f"<rect x='{LEFT}' y='{y:g}' width='{width:.1f}' height='{BAR - 2}' fill='{colour}'/>")
-            parts.append(text(LEFT + width + 4, y + BAR - 3, f"{share:.2f} ({said})", 9))
-            y += BAR
+        group, y = _group(taken, said, y)
+        parts += group
         y += GAP
-    parts.append(line(LEFT + SCALE, 50, LEFT + SCALE, y, "#aaa"))
-    return document(parts, LEFT + SCALE * longest + 190, y + 10)
+    return _whole(parts, y)
 
 
-def main(files: list[str]) -> None:
+def networks(told: Mapping[str, Any], family: str, variant: str) -> str:
+    """The picture of a family of whole networks, on each number of threads, from what a file of `bench.networks` tells."""
+    rows = [
+        row
+        for row in told["cases"].values()
+        if (row["family"], row["variant"]) == (family, variant) and "fastlayers" in row["seconds"]
+    ]
+    parts, y = _legend(f"{family}: time next to ours, {variant}"), 64.0
+    for threads in sorted({row["threads"] for row in rows}):
+        some = [row for row in rows if row["threads"] == threads]
+        means = summary(some)
+        mean = f", geometric mean {means['all'][0]:.2f}, least {means['all'][1]:.2f}" if means else ""
+        parts.append(text(12, y + 12, f"{threads} thread{'s' * (threads > 1)}{mean}", 13))
+        y += 20
+        for row in sorted(some, key=lambda row: str(row["network"])):
+            said = {engine: f"{seconds * 1e3:.2f} ms" for engine, seconds in row["seconds"].items()}
+            if row["limit"] is not None:
+                said["fastlayers"] += f", {row['limit']:.0%} of the limit"
+            name = row["network"].removeprefix(family).strip()
+            parts.append(text(LEFT - 8, y + BAR, name if len(name) < 40 else f"...{name[-37:]}", 11, "end"))
+            group, y = _group(row["seconds"], said, y)
+            parts += group
+            y += GAP
+    return _whole(parts, y)
+
+
+def main(files: Sequence[str]) -> None:
     for path in files:
         told, times = read(Path(path))
-        (HERE / f"performance-{told['machine']['threads']}.svg").write_text(bars(told, times), encoding="utf-8")
+        cases = told["cases"].values()
+        if not any("network" in case for case in cases):
+            (HERE / f"performance-{told['machine']['threads']}.svg").write_text(bars(told, times), encoding="utf-8")
+            continue
+        best = max(case["variant"] for case in cases)  # x86_v4 rather than x86_v3
+        for family in dict.fromkeys(case["family"] for case in cases):
+            for variant in sorted({case["variant"] for case in cases if case["family"] == family}):
+                end = "" if variant == best else f"-{variant}"
+                (HERE / f"performance-{family}{end}.svg").write_text(networks(told, family, variant), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from bench import network_files, networks
 from bench.peers import ratio
 from bench.timing import read, times_of
+
+ROOT = Path(__file__).parent.parent
 
 
 def row(network: str, threads: int, ours: float, **theirs: float) -> dict[str, Any]:
@@ -183,3 +186,26 @@ def test_errors_are_shares_and_infinite_where_something_else_came() -> None:
     for got in (want[:3], np.array([3.0, -4.0, 0.0, 1.0]), np.array([np.nan, -4.0, 0.0, np.inf])):
         assert errors([got], [want]).worst == np.inf
     assert errors([np.array([1, 2])], [np.array([1, 3])]).rms == np.inf and errors([np.array([1])], [np.array([1])]).rms == 0
+
+
+@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the source distribution has no pages")
+def test_a_familys_picture_has_its_networks_on_each_number_of_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from docs import make_performance
+
+    rows = [
+        row("a <x>", 1, 1e-3, onnxruntime=2e-3), row("a <x>", 2, 1e-3, openvino=3e-3), row("b z", 1, 1e-3),
+        {**row("a gone", 1, 1e-3), "seconds": {"openvino": 1.0}},
+    ]  # fmt: skip
+    picture = make_performance.networks({"cases": dict(enumerate(rows))}, "a", "x86_v4")
+    words = [t.text or "" for t in ElementTree.fromstring(picture).findall("{http://www.w3.org/2000/svg}text")]
+    assert words.count("<x>") == 2 and "1.00 (1.00 ms, 50% of the limit)" in words
+    assert "2.00 (2.00 ms)" in words and "3.00 (3.00 ms)" in words and not {"z", "gone"} & set(words)
+    assert "1 thread, geometric mean 2.00, least 2.00" in words and "2 threads, geometric mean 3.00, least 3.00" in words
+    monkeypatch.setattr(make_performance, "HERE", tmp_path)
+    rows.append({**rows[0], "variant": "x86_v3"})
+    for number, one in enumerate(rows):
+        networks.add(tmp_path / "f.json", {str(number): one}, {})
+    make_performance.main([str(tmp_path / "f.json")])
+    assert {path.name for path in tmp_path.glob("*.svg")} == {
+        "performance-a.svg", "performance-a-x86_v3.svg", "performance-b.svg",
+    }  # fmt: skip

@@ -22,7 +22,7 @@ import pytest
 import fastlayers as fl
 from bench.timing import Times, Watch, add_json, store
 from fastlayers.model.summary import bound
-from fastlayers.program.steps import steps
+from fastlayers.program.steps import steps, timed
 from tests.examples.real_models import MODELS, differences, feeds_of, path_of
 
 
@@ -87,9 +87,10 @@ def numpy_share(model: fl.Model, feeds: dict[str, np.ndarray], runs: int) -> tup
         return None, []
     arrays = [np.ascontiguousarray(feeds[spec.name]) for spec in model.inputs]
     times = binding.bound.profile(arrays, runs)[..., 1].min(0) / 1e9
-    found = [step for step in steps(binding.plan) if "numpy" in step.kernels]
-    taken = sum(times[i] for step in found for i in step.calls)
-    return taken / max(times.sum(), 1e-12), [f"{step.op} ({step.name}) {'x'.join(map(str, step.shape))}" for step in found]
+    pairs = zip(steps(binding.plan), timed(binding.bound), strict=False)
+    found = [(step, places) for step, places in pairs if "numpy" in step.kernels]
+    taken = sum(times[i] for _, places in found for i in places)
+    return taken / max(times.sum(), 1e-12), [f"{step.op} ({step.name}) {'x'.join(map(str, step.shape))}" for step, _ in found]
 
 
 def load_times(path: Path, loads: int) -> dict[str, Times]:

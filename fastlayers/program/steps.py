@@ -5,13 +5,14 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from .._tuples import NamedTuple
 from ..operators.builder import AnyCall, Call, NativeCall, NestedCall
 from .cost import moved, multiply_adds, parameters
 from .trace import Plan
 
-__all__ = ["Step", "steps"]
+__all__ = ["Step", "steps", "timed"]
 
 
 class Step(NamedTuple):
@@ -63,4 +64,13 @@ def steps(plan: Plan, away: Collection[str] = ()) -> list[Step]:
     rest = len(plan.nodes)
     if rest in calls:
         found.append(Step("(copies to outputs)", "", (), "", 0, 0, 0, kernels(rest), tuple(calls[rest])))
+    return found
+
+
+def timed(bound: Any) -> list[list[int]]:
+    """Of each of `steps`, its places in what the compiled engine's `profile` measures, where calls may have become one step."""
+    found, at = [], 0
+    for count in bound.counts:
+        found.append(list(range(at, at + count)))
+        at += count
     return found

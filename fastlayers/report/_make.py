@@ -14,7 +14,7 @@ from ..ir.graph import Node
 from ..operators.builder import NestedCall
 from ..program.bindings import Binding
 from ..program.parts import Part, parts, times_run
-from ..program.steps import Step, steps
+from ..program.steps import Step, steps, timed
 from ..program.trace import Plan
 from ._limits import Limits, limits
 from .data import Report, StepReport, ValueReport
@@ -169,8 +169,7 @@ def _timed(
     plan = _planned(binding)
     bodies = iter(_inner(bound))
     found = []
-    for step in steps(plan):
-        calls = list(step.calls)
+    for step, calls in zip(steps(plan), timed(bound), strict=False):
         inside: list[StepReport] = []
         for inner, _ in _bodies(plan, step):
             body = next(bodies)

@@ -14,6 +14,8 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.kernels import dispatch
+from fastlayers.model.summary import bound
+from fastlayers.program.steps import steps, timed
 from fastlayers.report import Limits, Report, StepReport
 from fastlayers.report._layout import HEIGHT, WIDTH, layout
 from fastlayers.report._network import drawing
@@ -186,6 +188,28 @@ def test_names_in_pages_are_escaped() -> None:
         for svg in re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL):
             ElementTree.fromstring(svg)
     assert "script-src 'sha256-" in pages[0] and "http" not in re.sub(r'xmlns="[^"]*"|http-equiv', "", pages[0])
+
+
+@ENGINE
+def test_calls_that_became_one_step_are_timed_as_one_and_those_after_them_as_themselves() -> None:
+    pairs = ["Mul x x a", "Add a x b", "Mul b x c", "Sub c b d", "Mul d a e", "Add e x f", "Mul f d g"]
+    nodes = [onnx.node(op, f"{one} {other}", out) for op, one, other, out in map(str.split, pairs)]
+    nodes += [onnx.node("MatMul", "g w", "m"), onnx.node("Softmax", "m", "y")]
+    graph = onnx.graph(
+        nodes, [onnx.value_info("x", (256, 256))], [onnx.value_info("y", (256, 256))], [onnx.tensor(normal(256, 256), "w")]
+    )
+    model, x = fl.load(onnx.model(graph)), normal(256, 256)
+    binding = bound(model, {"x": x})
+    assert binding.plan is not None and binding.bound is not None
+    rows = steps(binding.plan)
+    places = timed(binding.bound)
+    assert len(rows) == 3 and rows[0].op == "Elementwise"
+    assert places[:3] == [[0], [1], [2]] and len(rows[0].calls) == len(pairs)
+    report = model.profile({"x": x}, 3)
+    assert [len(row.seconds) for row in report.steps] == [3] * 3
+    begins = np.array([row.begins for row in report.steps])
+    ends = begins + np.array([row.seconds for row in report.steps])
+    assert (begins[1:] >= ends[:-1] - 1e-9).all()  # each begins when the one before has ended
 
 
 @ENGINE

@@ -30,6 +30,7 @@ class Bound:
     runs: int
     code: int | None
     nested: list[Nested]
+    counts: list[int]
     # The arguments of the constructor: Cython's __cinit__ takes them.
     def __init__(
         self, chunks: list[Chunk], inputs: int, outputs: tuple[Any, ...], most: int, ledger: Ledger, nbytes: int, rounds: int

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from bench import network_files
-from bench.peers import Model, answers, bursts, ratio, start, summary
+from bench.peers import ENGINES, Model, answers, bursts, ratio, start, summary
 from bench.timing import Times, Watch, add_json, as_json, read, times_of
 
 __all__ = ["add", "case_name", "export", "main", "report", "rows_of", "run", "scaling"]
@@ -238,7 +238,7 @@ def report(told: Mapping[str, Any]) -> str:
     factors, lines = scaling(rows), []
     for variant, threads in sorted({(row["variant"], row["threads"]) for row in rows}, reverse=True):
         some = [row for row in rows if (row["variant"], row["threads"]) == (variant, threads)]
-        engines = list(dict.fromkeys(name for row in some for name in row["seconds"]))
+        engines = [name for name in ENGINES if any(name in row["seconds"] for row in some)]
         lines += ["", f"{variant}, {threads} thread{'s' * (threads > 1)}; milliseconds"]
         lines.append(
             f"{'network':52} {'ratio':>5} " + " ".join(f"{name:>11}" for name in engines) + "  2/1 ours theirs  limit  in numpy"

@@ -96,7 +96,7 @@ def _diff(g: Any, x: Any, n: Any, dim: Any, prepend: Any, append: Any) -> Any:
 
 def _cumsum(g: Any, x: Any, dim: Any, dtype: Any = None) -> Any:
     """torch.cumsum, also of booleans, which ONNX's does not take."""
-    if x.node().kind() == "onnx::Not":
+    if x.node().kind() == "onnx::Not" or x.type().scalarType() == "Bool":
         x = g.op("Cast", x, to_i=7)
     return g.op("CumSum", x, dim)
 

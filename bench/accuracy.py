@@ -146,6 +146,14 @@ def _operators() -> tuple[Any, ...]:
         def _run(self, x):  # type: ignore[no-untyped-def]
             return (np.vectorize(math.erf, otypes=["d"])(x),)
 
+    class GatherElements(OpRun):  # type: ignore[misc]
+        """The reference takes only indices of the data's size; they may be of fewer along other axes."""
+
+        def _run(self, data, indices, axis=None):  # type: ignore[no-untyped-def]
+            at = list(np.indices(indices.shape, sparse=True))
+            at[axis or 0] = np.where(indices < 0, indices + data.shape[axis or 0], indices)
+            return (data[tuple(at)],)
+
     class GridSample(SlowGridSample):  # type: ignore[misc]
         def _run(self, x, grid, align_corners=None, mode=None, padding_mode=None):  # type: ignore[no-untyped-def]
             if x.ndim != 4 or mode not in (None, "linear", "bilinear") or padding_mode not in (None, "zeros"):
@@ -167,7 +175,7 @@ def _operators() -> tuple[Any, ...]:
                 x = np.moveaxis(np.moveaxis(x, axis, -1) @ rows, -1, axis)
             return (x,)
 
-    return Conv, ConvTranspose, MaxPool, AveragePool, Erf, GridSample, Resize
+    return Conv, ConvTranspose, MaxPool, AveragePool, Erf, GatherElements, GridSample, Resize
 
 
 def _padded(x: np.ndarray, pads: Sequence[int], fill: float = 0.0) -> np.ndarray:

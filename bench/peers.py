@@ -247,7 +247,9 @@ def _openvino(model: Model, threads: int) -> Call:
     settings = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
     compiled = core.compile_model(core.read_model(model.content), "CPU", settings)
     request = compiled.create_infer_request()
-    given = {port: openvino.Tensor(np.ascontiguousarray(model.feeds[port.any_name])) for port in compiled.inputs}
+    # A tensor may have several names: an input that is only reshaped has its result's too.
+    names = {port: next(name for name in port.get_names() if name in model.feeds) for port in compiled.inputs}
+    given = {port: openvino.Tensor(np.ascontiguousarray(model.feeds[name])) for port, name in names.items()}
 
     def call() -> list[np.ndarray]:
         for port, tensor in given.items():

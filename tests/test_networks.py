@@ -167,6 +167,10 @@ def test_operators_in_float64_are_onnxruntimes() -> None:
             pool = node(op, ["x"], ["y"], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 0, 1], ceil_mode=ceil, **more)
             near_onnxruntime([pool], {}, x)
     near_onnxruntime([node("Erf", ["x"], ["y"])], {}, x)
+    for axis in (1, -1):
+        near_onnxruntime(
+            [node("GatherElements", ["x", "i"], ["y"], axis=axis)], {"i": np.arange(-6, 6).reshape(1, 3, 2, 2) // 2}, x
+        )
     for corners in (0, 1):
         grid = 1.3 * normal(2, 4, 5, 2)
         near_onnxruntime([node("GridSample", ["x", "g"], ["y"], mode="bilinear", align_corners=corners)], {"g": grid}, x)

@@ -124,7 +124,7 @@ FL_INLINE void fl_walk(const fl_block *p, const int64_t *taps) {
     const int part = j == whole;
     const fl_shape *shape = taps ? fl_taps_pick(p->m, whole - j) : fl_pick(p->m, whole - j); /* one panel if none is whole */
     const int64_t tiles = (p->m + shape->rows - 1) / shape->rows, low = p->m / tiles, high = p->m % tiles; /* `high` tiles of low + 1 */
-    const int64_t next = j + shape->panels, step = shape->panels * FL_PANEL / tiles;
+    const int64_t next = j + shape->panels, step = (shape->panels * FL_PANEL + tiles - 1) / tiles;
     fl_tile t = {.rows = p->rows, .b = p->b + j * size, .c = p->c + j * FL_PANEL, .ldc = p->ldc, .taps = taps};
     /* Each tile draws its share of the next panels, or of the next call's. */
     if (!taps) {

@@ -10,6 +10,7 @@ cdef struct Blocks:
     const fl_kernels *level
     int64_t channels
     bint last                # are the channels last?
+    int64_t mix              # channels of a group, of which each result has all: 2, 4 or 8; 0: depthwise
     int64_t size[2]          # height and width, as below
     int64_t out_size[2]
     int64_t kernel[2]
@@ -18,7 +19,7 @@ cdef struct Blocks:
     int64_t before[2]
     int code
     float a, b
-    const float *w           # [block][taps][16]
+    const float *w           # [block][taps][16], or [block][taps][mix][16]
     const float *bias        # whole blocks
     const float *x
     float *out

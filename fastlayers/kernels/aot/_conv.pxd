@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t
 
 from ._band cimport Band
+from ._blocks cimport Blocks
 from ._engine cimport fl_epilogue, fl_run
 from ._inside cimport Inside
 from ._lines cimport Lines
@@ -31,6 +32,8 @@ cdef struct Job:
     Lines lines
     bint inside             # or without the padding
     Inside pieces
+    bint blocked            # or sixteen channels of several groups at a time
+    Blocks blocks
     double work
     # how the work is cut: rows x cols output pixels, `width` columns of the product
     int64_t rows, cols, width, row_tasks, col_tasks, width_tasks, tasks

@@ -6,8 +6,8 @@ channels-first data, transposes) the few input rows that it needs into scratch t
 
 Channels-first data with few taps (a 1x1 kernel, or few channels) swap roles instead: the weights' rows are broadcast and pixels are the
 panels, packed or read where they are, so that neither side is transposed: see `_swapped.pyx`. Few results a group go along lines of
-pixels: see `_lines.pyx`. Where many taps are in the padding, it is left out: see `_inside.pyx`. All walks add in the same order:
-results are equal bit for bit.
+pixels: see `_lines.pyx`. Where many taps are in the padding, it is left out: see `_inside.pyx`. Groups of up to 8 channels go sixteen channels at a
+time, as depthwise convolutions do: see `_blocks.pyx`. All walks add in the same order: results are equal bit for bit.
 """
 
 cimport cython
@@ -18,6 +18,7 @@ cimport numpy as cnp
 import numpy as np
 
 from ._band cimport Band, Runs, blocks_of, end_runs, fill, multiply, no_runs
+from ._blocks cimport Blocks, blocks_task, plan_blocks
 from ._conv cimport COLS, PIXELS, Job, Place, place_of, reach
 from ._engine cimport (
     FL_KC, FL_PANEL,
@@ -54,6 +55,8 @@ cdef class PackedConv:
     cdef const float *rows   # [o][kd, kh, kw, i]: the same weights unpacked, or NULL where panels of results are always as fast
     cdef object owner        # of `rows`
     cdef float *bias_rows
+    cdef float *mixed        # [block][kh, kw][i][16]: sixteen results of several groups next to each other, or NULL
+    cdef float *mixed_bias   # whole blocks
     cdef bint swaps          # may roles be swapped as `_swapped.pyx` does?
     cdef bint finite         # known to be: weights that may meet padding often
     cdef int64_t groups, ig, og, k
@@ -64,6 +67,8 @@ cdef class PackedConv:
     def __dealloc__(self):
         release(self.bias)
         release(self.bias_rows)
+        release(self.mixed)
+        release(self.mixed_bias)
 
     cdef int fits(self, tuple arrays, int layout, pads) except -1:
         cdef int64_t known[2]
@@ -109,7 +114,22 @@ def conv_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilatio
         wide = np.zeros((groups, width), np.float32)
         wide[:, :packed.og] = bias__o.reshape(groups, packed.og)
         packed.bias, packed.bias_rows = copied(wide, "conv_pack"), copied(bias__o, "conv_pack")
+    if groups > 1 and packed.kernel[0] == 1 and packed.ig == packed.og and packed.ig in (2, 4, 8) and packed.k <= FL_KC:
+        pack_mixed(packed, weight__oidhw, bias__o)
     return packed
+
+
+cdef int pack_mixed(PackedConv packed, cnp.ndarray weight__oidhw, cnp.ndarray bias__o) except -1:
+    cdef int64_t o = weight__oidhw.shape[0], whole = panels_size(o, 1)
+    lanes = np.zeros((whole, packed.k), np.float32)
+    lanes[:o] = weight__oidhw.transpose(0, 2, 3, 4, 1).reshape(o, packed.k)
+    lanes = lanes.reshape(whole // FL_PANEL, FL_PANEL, packed.k).transpose(0, 2, 1)
+    packed.mixed = copied(np.ascontiguousarray(lanes), "conv_pack")
+    bias = np.zeros(whole, np.float32)
+    if bias__o is not None:
+        bias[:o] = bias__o
+    packed.mixed_bias = copied(bias, "conv_pack")
+    return 0
 
 
 cdef void plan_runs(Job *job, const Stretch *depth, int64_t count) noexcept nogil:
@@ -271,6 +291,25 @@ cdef void share(Job *job, int64_t images) noexcept nogil:
     job.tasks = others * job.width_tasks
 
 
+cdef bint by_blocks(const Job *job, PackedConv packed) noexcept nogil:
+    """Sixteen channels of several groups at a time?"""
+    if packed.mixed == NULL or job.band.mode != 0 or job.band.last != job.out_last or job.band.level.width < 8:
+        return False
+    return job.band.size[0] == job.out_size[0] == 1 and job.band.before[0] == 0 <= min(job.band.before[1], job.band.before[2])
+
+
+cdef void plan_mixed(Job *job, PackedConv packed, int64_t images, bint residual) noexcept nogil:
+    cdef Blocks *p = &job.blocks
+    cdef int axis
+    p.level, p.channels, p.last, p.mix = job.band.level, job.band.channels, job.band.last, job.band.ig
+    p.code, p.a, p.b, p.w, p.bias = job.epilogue.code, job.epilogue.a, job.epilogue.b, packed.mixed, packed.mixed_bias
+    for axis in range(2):
+        p.size[axis], p.out_size[axis], p.before[axis] = job.band.size[1 + axis], job.out_size[1 + axis], job.band.before[1 + axis]
+        p.kernel[axis], p.stride[axis], p.dilation[axis] = job.kernel[1 + axis], job.stride[1 + axis], job.dilation[1 + axis]
+    plan_blocks(p, images, residual)
+    job.tasks, job.scratch_size = p.tasks, p.scratch_size
+
+
 cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode, bint x_last,
                    bint out_last, bint residual, activation) except -1:
     """Everything about a call but where its arrays are. Gives the plan `lists`, which the caller releases."""
@@ -290,13 +329,17 @@ cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     if job.work == 0:
         return 0  # no task at all
     job.work *= job.k
+    job.epilogue.code, job.epilogue.a, job.epilogue.b = activation
+    job.blocked = by_blocks(job, packed)
+    if job.blocked:
+        plan_mixed(job, packed, images, residual)
+        return 0
     job.swap = packed.swaps and not x_last and not out_last
     if job.k == job.band.ig and not dense(job) or job.out_size[0] * job.out_size[1] * job.out_size[2] < FEW:
         job.swap = False
     if job.band.ig > 8 and job.k > job.band.ig and job.out_size[2] % FL_PANEL and job.out_size[2] < 4 * PIXELS:
         job.swap = False  # a short sequence that would be packed: see below
     job.epilogue.bias, job.epilogue.bias_by_row = packed.bias_rows if job.swap else packed.bias, job.swap
-    job.epilogue.code, job.epilogue.a, job.epilogue.b = activation
     if packed.rows != NULL and few(job.og):
         plan_along(job, packed, images, residual)
         # Roles swapped as above are as fast with more results, few terms or a stride: they write where the result is.
@@ -378,6 +421,10 @@ cdef int run_conv(const void *plan, void *const *operands) noexcept nogil:
         if job.pieces.turns:
             parallel(turn_task, &job.pieces, job.pieces.turns, threads)
         parallel(inside_task, &job.pieces, job.tasks, threads)
+    elif job.blocked:
+        job.blocks.x, job.blocks.out, job.blocks.residual = job.x, job.out, job.epilogue.residual
+        job.blocks.scratch = job.scratch
+        parallel(blocks_task, &job.blocks, job.tasks, threads)
     elif job.along:
         job.lines.x, job.lines.out, job.lines.epilogue.residual, job.lines.scratch = job.x, job.out, job.epilogue.residual, job.scratch
         parallel(lines_task, &job.lines, job.tasks, threads)

@@ -93,8 +93,14 @@ FL_DW_BLOCK(5, 2)
 FL_DW_BLOCK(7, 1)
 #undef FL_DW_BLOCK
 
+#include "depthwise_mixed.h"
+
 static void fl_f32_depthwise_block(const fl_dw_block *p) {
   fl_dw_block_in(p);
+  if (p->mix) {
+    fl_mix(p);
+    return;
+  }
   const int64_t kw = p->tap_step == FL_PANEL ? p->kw : 0, s = p->step;
   if (kw == 3 && s <= 2)
     (s == 1 ? fl_dw_block_3_1 : fl_dw_block_3_2)(p);

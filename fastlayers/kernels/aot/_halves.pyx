@@ -33,6 +33,8 @@ cdef void half_product(const fl_kernels *lv, int kind, const float *x, int64_t l
     cdef fl_half_block p
     cdef fl_epilogue e = epilogue[0]
     cdef int64_t m0 = 0, i
+    cdef int tiles = 0
+    p.tiles = &tiles
     p.kind, p.rows, p.k, p.b, p.n, p.ldc, p.epilogue = kind, rows, k, b, n, ldc, &e
     p.panels, p.first = (n_all + FL_PANEL - 1) // FL_PANEL, j0 // FL_PANEL
     while m0 < m:
@@ -44,3 +46,4 @@ cdef void half_product(const fl_kernels *lv, int kind, const float *x, int64_t l
             e.residual = epilogue.residual + m0 * e.ldr
         lv.halves.block(&p)
         m0 += p.m
+    lv.halves.end(&tiles)

@@ -287,6 +287,7 @@ cdef void product_task(void *context, int64_t task, int worker) noexcept nogil:
     call.rows, call.m = pointers, end - begin
     call.inputs, call.gates, call.blocks = p.plan.inputs, direction.cell.gates, padded(p) // FL_PANEL
     call.w, call.bias, call.half = direction.w, direction.bias, direction.cell.half
+    call.halves = p.plan.level.halves
     call.xg = p.xg + (d - p.base) * p.chunk + begin * call.xg_row
     p.plan.level.recurrent_input(&call)
 
@@ -308,12 +309,14 @@ cdef void walk_task(void *context, int64_t task, int worker) noexcept nogil:
     cdef int64_t d = p.base + task // p.walks, share = task % p.walks, s
     cdef int64_t begin = p.rows * share // p.walks, end = p.rows * (share + 1) // p.walks
     cdef fl_recurrent_step call
-    prepare(p, d, begin, &call)
+    cdef int tiles = 0
+    prepare(p, d, begin, &tiles, &call)
     call.first, call.last = 0, padded(p) // FL_PANEL
     cdef bint asks = operations(p, end - begin, p.plan.outs) > LONG_STEP
     for s in range(p.count):
         if asks and due_here() or not do_step(p, d, s, begin, end, &call):
-            return
+            break
+    p.plan.level.halves.end(&tiles)
 
 
 cdef void units_task(void *context, int64_t task, int worker) noexcept nogil:
@@ -322,15 +325,18 @@ cdef void units_task(void *context, int64_t task, int worker) noexcept nogil:
     cdef Slab *p = <Slab *>context
     cdef int64_t part = walk_claim(p.claims, p.parts, p.first + p.current, worker), blocks = padded(p) // FL_PANEL
     cdef fl_recurrent_step call
-    prepare(p, p.base, 0, &call)
+    cdef int tiles = 0
+    prepare(p, p.base, 0, &tiles, &call)
     call.first, call.last = blocks * part // p.parts, blocks * (part + 1) // p.parts
     do_step(p, p.base, p.current, 0, p.rows, &call)
+    p.plan.level.halves.end(&tiles)
 
 
-cdef void prepare(const Slab *p, int64_t d, int64_t begin, fl_recurrent_step *call) noexcept nogil:
+cdef void prepare(const Slab *p, int64_t d, int64_t begin, int *tiles, fl_recurrent_step *call) noexcept nogil:
     """What all steps of the sequences from `begin` on have in common."""
     cdef float *c = c_of(p, d)
     call.cell = &direction_of(p, d).cell
+    call.halves, call.tiles = p.plan.level.halves, tiles
     call.c, call.spare = c + begin * padded(p), c + (p.rows + 2 * begin) * padded(p)
     xg_strides(p, &call.xg_block, &call.xg_row)
 

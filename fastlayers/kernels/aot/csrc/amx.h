@@ -4,11 +4,10 @@
  * runs, so up to 32 of them are copied next to each other, FL_AMX_STEPS tiles of terms at once. Sums are in four tiles: of 17 to 32 rows
  * two by two panels, of fewer one by four. The last terms, where they are no whole tile, meet a copy of the panel's end with zeros after
  * it. Where there are more than FL_AMX_STEPS tiles of terms, the sums of FL_AMX_COLUMNS columns wait in between as int32. */
-#include "amx_tile.h"
+#include "amx_group.h"
 #include "quantized_finish.h"
 
 #define FL_AMX_LEAST 8     /* rows; fewer are read faster than tiles of weights are multiplied, so they stay with the level below */
-#define FL_AMX_ROWS 32     /* copied at once */
 #define FL_AMX_STEPS 16    /* tiles of terms, of 16 quads each */
 #define FL_AMX_COLUMNS 256 /* whose sums are stored */
 #define FL_AMX_GROUP 1024  /* sums in four tiles */
@@ -44,121 +43,7 @@ static void fl_amx_copy(const fl_qblock *p, const uint8_t *const *rows, int64_t 
   }
 }
 
-/* Tiles 0 to 3 are sums, 4 and 5 rows, 6 and 7 weights. */
-static FL_TILED void fl_amx_shape(int64_t upper, int64_t lower) {
-  fl_tile_shapes shapes = {.palette = 1};
-  for (int t = 0; t < 8; t++) {
-    const int64_t rows = t >= 6 ? 16 : lower && (t == 2 || t == 3 || t == 5) ? lower : upper;
-    shapes.rows[t] = (uint8_t)rows, shapes.bytes[t] = 64;
-  }
-  fl_tile_config(&shapes);
-}
-
-/* What a group of sums is made of. */
-typedef struct {
-  const uint8_t *x;     /* copied rows */
-  const int8_t *b;      /* panels, with stride `panel` bytes */
-  const int8_t *end;    /* their last terms with zeros after them, stride 1024 bytes */
-  int64_t panel, whole; /* whole tiles of terms; where there are more steps, the last one reads `end` */
-  int64_t steps, upper;
-  int32_t *sums;
-  int goes_on; /* sums are there already */
-} fl_amx_group;
-
-FL_INLINE FL_TILED void fl_amx_zero(void) {
-  fl_tile_zero(0);
-  fl_tile_zero(1);
-  fl_tile_zero(2);
-  fl_tile_zero(3);
-}
-
-/* Step s of the first panel: where it is whole, or its copy with zeros. */
-FL_INLINE const int8_t *fl_amx_terms(const fl_amx_group *g, int64_t s) { return s < g->whole ? g->b + s * 1024 : g->end; }
-
-#define FL_AMX_PANEL(q) (b + (q) * apart)
-
-/* 17 to 32 rows: sums[row][32] of two panels, or of one. */
-FL_INLINE FL_TILED void fl_amx_two_by(const int panels, const fl_amx_group *g) {
-  int32_t *lower = g->sums + g->upper * 32;
-  if (g->goes_on) {
-    fl_tile_load(0, g->sums, 128);
-    fl_tile_load(2, lower, 128);
-    if (panels > 1) {
-      fl_tile_load(1, g->sums + 16, 128);
-      fl_tile_load(3, lower + 16, 128);
-    }
-  } else
-    fl_amx_zero();
-  for (int64_t s = 0; s < g->steps; s++) {
-    const uint8_t *x = g->x + s * FL_AMX_ROWS * 64;
-    const int64_t apart = s < g->whole ? g->panel : 1024;
-    const int8_t *b = fl_amx_terms(g, s);
-    fl_tile_load(4, x, 64);
-    fl_tile_load(6, FL_AMX_PANEL(0), 64);
-    fl_tile_dot(0, 4, 6);
-    fl_tile_load(5, x + g->upper * 64, 64);
-    fl_tile_dot(2, 5, 6);
-    if (panels > 1) {
-      fl_tile_load(7, FL_AMX_PANEL(1), 64);
-      fl_tile_dot(1, 4, 7);
-      fl_tile_dot(3, 5, 7);
-    }
-  }
-  fl_tile_store(0, g->sums, 128);
-  fl_tile_store(2, lower, 128);
-  if (panels > 1) {
-    fl_tile_store(1, g->sums + 16, 128);
-    fl_tile_store(3, lower + 16, 128);
-  }
-}
-
-/* Up to 16 rows: sums[row][64] of up to four panels. */
-FL_INLINE FL_TILED void fl_amx_one_by(const int panels, const fl_amx_group *g) {
-  if (g->goes_on) {
-    fl_tile_load(0, g->sums, 256);
-    if (panels > 1)
-      fl_tile_load(1, g->sums + 16, 256);
-    if (panels > 2)
-      fl_tile_load(2, g->sums + 32, 256);
-    if (panels > 3)
-      fl_tile_load(3, g->sums + 48, 256);
-  } else
-    fl_amx_zero();
-  for (int64_t s = 0; s < g->steps; s++) {
-    const int64_t apart = s < g->whole ? g->panel : 1024;
-    const int8_t *b = fl_amx_terms(g, s);
-    fl_tile_load(4, g->x + s * FL_AMX_ROWS * 64, 64);
-    fl_tile_load(6, FL_AMX_PANEL(0), 64);
-    fl_tile_dot(0, 4, 6);
-    if (panels > 1) {
-      fl_tile_load(7, FL_AMX_PANEL(1), 64);
-      fl_tile_dot(1, 4, 7);
-    }
-    if (panels > 2) {
-      fl_tile_load(6, FL_AMX_PANEL(2), 64);
-      fl_tile_dot(2, 4, 6);
-    }
-    if (panels > 3) {
-      fl_tile_load(7, FL_AMX_PANEL(3), 64);
-      fl_tile_dot(3, 4, 7);
-    }
-  }
-  fl_tile_store(0, g->sums, 256);
-  if (panels > 1)
-    fl_tile_store(1, g->sums + 16, 256);
-  if (panels > 2)
-    fl_tile_store(2, g->sums + 32, 256);
-  if (panels > 3)
-    fl_tile_store(3, g->sums + 48, 256);
-}
-#undef FL_AMX_PANEL
-
-static FL_TILED void fl_amx_2x1(const fl_amx_group *g) { fl_amx_two_by(1, g); }
-static FL_TILED void fl_amx_2x2(const fl_amx_group *g) { fl_amx_two_by(2, g); }
-static FL_TILED void fl_amx_1x1(const fl_amx_group *g) { fl_amx_one_by(1, g); }
-static FL_TILED void fl_amx_1x2(const fl_amx_group *g) { fl_amx_one_by(2, g); }
-static FL_TILED void fl_amx_1x3(const fl_amx_group *g) { fl_amx_one_by(3, g); }
-static FL_TILED void fl_amx_1x4(const fl_amx_group *g) { fl_amx_one_by(4, g); }
+FL_AMX_GROUPS(fl_amx, 0)
 
 /* Finished sums of m rows and up to `wide` columns from column j on to where they belong. */
 static void fl_amx_finish(const fl_qblock *p, const int32_t *sums, int64_t wide, int64_t i0, int64_t m, int64_t j) {
@@ -172,11 +57,9 @@ static void fl_amx_finish(const fl_qblock *p, const int32_t *sums, int64_t wide,
 
 /* Up to FL_AMX_ROWS rows from row i0 on. */
 static FL_TILED void fl_amx_rows(const fl_qblock *p, int64_t i0, int64_t m, int64_t quads) {
-  static void (*const two[])(const fl_amx_group *) = {0, fl_amx_2x1, fl_amx_2x2};
-  static void (*const one[])(const fl_amx_group *) = {0, fl_amx_1x1, fl_amx_1x2, fl_amx_1x3, fl_amx_1x4};
-  _Alignas(64) uint8_t x[FL_AMX_STEPS * FL_AMX_ROWS * 64];
+  _Alignas(64) uint8_t x[FL_AMX_STEPS * FL_AMX_STEP];
   _Alignas(64) int32_t sums[FL_AMX_ROWS * FL_AMX_COLUMNS];
-  _Alignas(64) int8_t end[4 * 1024];
+  _Alignas(64) uint8_t end[4 * 1024];
   const int64_t most = FL_AMX_STEPS * 16, both = m > 16, wide = both ? 2 * FL_PANEL : 4 * FL_PANEL;
   fl_amx_group g = {.x = x, .end = end, .panel = p->panel, .upper = both ? (m + 1) / 2 : m};
   fl_amx_shape(g.upper, m - g.upper);
@@ -191,7 +74,7 @@ static FL_TILED void fl_amx_rows(const fl_qblock *p, int64_t i0, int64_t m, int6
       g.sums = sums;
       for (int64_t j = 0; j < n; j += wide) {
         const int64_t left = (n - j + FL_PANEL - 1) / FL_PANEL, panels = left < wide / FL_PANEL ? left : wide / FL_PANEL;
-        g.b = p->b + (j0 + j) / FL_PANEL * p->panel + k * 64;
+        g.b = (const uint8_t *)p->b + (j0 + j) / FL_PANEL * p->panel + k * 64;
         if (g.steps > g.whole)
           for (int64_t q = 0; q < panels; q++) {
             const int64_t rest = (count - g.whole * 16) * 64;
@@ -199,7 +82,7 @@ static FL_TILED void fl_amx_rows(const fl_qblock *p, int64_t i0, int64_t m, int6
             memset(end + q * 1024 + rest, 0, (size_t)(1024 - rest));
           }
         FL_TILE_WRITTEN();
-        (both ? two : one)[panels](&g);
+        (both ? fl_amx_two : fl_amx_one)[panels](&g);
         if (k + count == quads)
           fl_amx_finish(p, g.sums, wide, i0, m, j0 + j);
         if (quads > most)

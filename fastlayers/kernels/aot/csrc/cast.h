@@ -3,17 +3,9 @@
  * integer gives its end (of int32 at least: what is left of that wraps around), NaN the lower end.
  *
  * Pairs with float32 have their own loops; the others go through blocks of doubles, or of int64 from a whole number. */
+#include "bits.h"
 
-FL_INLINE uint32_t fl_bits_of(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-FL_INLINE float fl_float_of(uint32_t bits) {
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
+
 FL_INLINE uint64_t fl_bits_of_double(double x) {
   uint64_t bits;
   memcpy(&bits, &x, sizeof bits);

@@ -33,12 +33,12 @@ static int fl_x86_level(void) {
   return (b & v4) == v4 && (low & 0xe0) == 0xe0 /* the system saves masks and zmm */ ? 4 : 3;
 }
 
-/* AMX's tiles of bytes. They are 8 KB more to keep of a thread, which Linux does for processes that asked, and grants unless a thread
+/* AMX's tiles of bytes and of bfloat16. They are 8 KB more to keep of a thread, which Linux does for processes that asked, and grants unless a thread
  * has a signal stack that is too small for them. Once granted it holds for all threads, and for children by fork. */
 static int fl_has_tiles(void) {
 #if defined(__linux__) && defined(__LP64__)
   unsigned a, b, c, d = 0, low, high;
-  const unsigned need = 1u << 24 /* AMX-TILE */ | 1u << 25 /* AMX-INT8 */;
+  const unsigned need = 1u << 22 /* AMX-BF16 */ | 1u << 24 /* AMX-TILE */ | 1u << 25 /* AMX-INT8 */;
   if (fl_x86_level() < 4 || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & need) != need)
     return 0;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));

@@ -3,17 +3,12 @@
  *
  * Where the processor multiplies pairs of bfloat16 (half_dot.h), x is rounded to bfloat16 too, and sums are of pairs. */
 
+#include "half_parts.h"
+
 #define FL_HALF_ROWS 48 /* rows of x that are rounded at once */
 #define FL_HALF_WIDE 4  /* panels that are widened at once for several rows: 64 KB */
 
-FL_INLINE int64_t fl_half_even(int kind, int64_t k) { return kind == FL_BRAIN ? k + (k & 1) : k; }
-
 /* ---- packing ------------------------------------------------------------------------------------------------------------- */
-
-FL_INLINE uint16_t fl_brain_of(float x) {
-  const uint32_t bits = fl_bits_of(x);
-  return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
 
 static void fl_half_pack(int kind, const float *panel, int64_t klen, uint16_t *to) {
   if (kind == FL_HALF) {
@@ -126,44 +121,7 @@ FL_HALF_SUMS(4)
 FL_HALF_SUMS(8)
 #endif
 
-/* ---- results ------------------------------------------------------------------------------------------------------------- */
-
-/* A block's sums [m][lds] into rows i0 .. i0 + m and up to lds columns from j0 on; bias, residual and function after the last one. */
-static void fl_half_store(const fl_half_block *p, const float *sums, int64_t lds, int64_t i0, int64_t m, int64_t j0, int begins, int ends) {
-  const int64_t cols = p->n - j0 < lds ? p->n - j0 : lds;
-  const fl_epilogue *e = ends ? p->epilogue : 0;
-  for (int64_t i = 0; i < m; i++) {
-    const float *s = sums + i * lds;
-    float *c = p->c + (i0 + i) * p->ldc + j0;
-    if (begins)
-      memcpy(c, s, (size_t)cols * 4);
-    else
-      for (int64_t j = 0; j < cols; j++)
-        c[j] = c[j] + s[j];
-    if (!e)
-      continue;
-    if (e->bias)
-      for (int64_t j = 0; j < cols; j++)
-        c[j] = c[j] + e->bias[j0 + j];
-    if (e->residual)
-      for (int64_t j = 0; j < cols; j++)
-        c[j] = c[j] + e->residual[(i0 + i) * e->ldr + j0 + j];
-    if (e->code == FL_RELU)
-      for (int64_t j = 0; j < cols; j++)
-        c[j] = 0 > c[j] ? 0 : c[j]; /* NaN passes */
-    else if (e->code > FL_RELU)
-      fl_f32_unary(e->code, e->a, e->b, c, c, cols);
-  }
-}
-
 /* ---- blocks -------------------------------------------------------------------------------------------------------------- */
-
-FL_INLINE int64_t fl_half_klen(int64_t k, int64_t k0) { return k - k0 < FL_KC ? k - k0 : FL_KC; }
-
-/* Where a panel of the block of K that begins with k0 is. */
-FL_INLINE const uint16_t *fl_half_at(const fl_half_block *p, int64_t panel, int64_t k0, int64_t klen) {
-  return p->b + (p->panels * k0 + panel * fl_half_even(p->kind, klen)) * FL_PANEL;
-}
 
 static void fl_half_one(const fl_half_block *p) {
   const int64_t panels = (p->n + FL_PANEL - 1) / FL_PANEL;
@@ -247,4 +205,6 @@ static void fl_half_product(const fl_half_block *p) {
     fl_half_many(p);
 }
 
-static const fl_halves fl_halves_table = {.block = fl_half_product, .pack = fl_half_pack};
+static void fl_half_end(int *tiles) { (void)tiles; } /* none to release */
+
+static const fl_halves fl_halves_table = {.block = fl_half_product, .end = fl_half_end, .pack = fl_half_pack};

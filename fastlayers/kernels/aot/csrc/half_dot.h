@@ -1,34 +1,7 @@
-/* Products of pairs of bfloat16 with AVX512-BF16. Not every processor of the level has it: `fl_has_brain` asks. Included by half.h.
+/* Products of pairs of bfloat16 with AVX512-BF16. `fl_has_brain` asks for it. Included by half.h.
  *
  * x is rounded to bfloat16. A sum over a block of K is one chain of pairs in order, from zero, whatever the tile: its bits depend on no
  * other row. The instruction takes subnormals for zeros. */
-#include <cpuid.h>
-
-#define FL_BRAIN_TARGET __attribute__((target("avx512bf16")))
-#define FL_BRAIN_PAIRS (FL_KC / 2)
-
-static int fl_has_brain(void) {
-  static int known; /* 1: no, 2: yes; threads that ask at once find the same */
-  int found = __atomic_load_n(&known, __ATOMIC_RELAXED);
-  if (!found) {
-    unsigned a = 0, b, c, d;
-    found = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 5) ? 2 : 1;
-    __atomic_store_n(&known, found, __ATOMIC_RELAXED);
-  }
-  return found == 2;
-}
-
-/* x of m rows as pairs, [row][FL_BRAIN_PAIRS]; an odd last term gets a zero. As in the instruction, subnormals become 0. */
-static FL_BRAIN_TARGET void fl_brain_rows(const float *const *rows, int64_t m, int64_t k0, int64_t klen, uint16_t *to) {
-  for (int64_t i = 0; i < m; i++, to += FL_KC) {
-    const float *x = rows[i] + k0;
-    for (int64_t t = 0; t < klen; t += 16) {
-      const __mmask16 some = klen - t >= 16 ? 0xffff : (__mmask16)((1u << (klen - t)) - 1);
-      _mm256_storeu_si256((__m256i *)(to + t), (__m256i)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(some, x + t)));
-    }
-  }
-}
-
 typedef void (*fl_brain_fn)(const uint16_t *x, const uint16_t *b, int64_t stream, int64_t pairs, float *sums);
 
 FL_INLINE FL_BRAIN_TARGET void fl_brain_tile(const int m, const int panels, const uint16_t *x, const uint16_t *b, int64_t stream, int64_t pairs,
@@ -73,7 +46,7 @@ static __attribute__((noinline)) void fl_half_pairs(const fl_half_block *p) {
     do {
       const int64_t klen = fl_half_klen(p->k, k0), pairs = (klen + 1) / 2, stream = 2 * pairs * FL_PANEL;
       const int begins = k0 == 0, ends = k0 + klen == p->k;
-      fl_brain_rows(p->rows + i0, m, k0, klen, x);
+      fl_brain_rows(p->rows + i0, m, k0, klen, (klen + 15) / 16 * 16, x);
       for (int64_t j = 0; j < panels;) {
         const uint16_t *b = fl_half_at(p, p->first + j, k0, klen);
         const int64_t left = panels - j, count = m == 1 && left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;

@@ -94,10 +94,12 @@ typedef struct {
   float *c;
   int64_t ldc;
   const fl_epilogue *epilogue; /* or NULL; its bias and residual begin at column `first` * 16 */
+  int *tiles; /* what a thread's calls in a row keep in between, for `end`; 0 before the first one */
 } fl_half_block;
 
-typedef struct {
+typedef struct fl_halves {
   void (*block)(const fl_half_block *p);
+  void (*end)(int *tiles); /* after the last one of a thread's calls in a row */
   /* one panel of a block of K from floats [klen][16], rounded to nearest, ties to even */
   void (*pack)(int kind, const float *panel, int64_t klen, uint16_t *to);
 } fl_halves;
@@ -146,6 +148,8 @@ typedef struct {
   const float *h;
   float *h_next, *c;
   float *spare;  /* FL_GRU_EARLY: [z, r h][rows][hp]; with projections [rows][hp]: what is projected */
+  const fl_halves *halves; /* of the level, for cells with weights of 16 bits */
+  int *tiles;              /* for these, as fl_half_block's */
   int backwards; /* walk the units from the last to the first, so that what the cache still holds of R is used first */
   int64_t first, last; /* blocks of units; all of them for FL_GRU_EARLY and with projections, which need all before they go on */
 } fl_recurrent_step;
@@ -159,6 +163,7 @@ typedef struct {
   float *xg;
   int64_t xg_block, xg_row;
   int half; /* fl_half_kind of w */
+  const fl_halves *halves; /* of the level, unless w is float32 */
 } fl_recurrent_input;
 
 /* ---- attention -------------------------------------------------------------------------------------------------------- */

@@ -95,23 +95,25 @@ static void fl_rows_sums(const float *const *rows, int64_t m, const float *b, in
 }
 
 /* The same with weights of 16 bits, for any number of rows. */
-static void fl_half_rows_sums(int kind, const float *const *rows, int64_t m, const float *b, int64_t all, int64_t first, int64_t count,
-                              int64_t k, const float *bias, float *c, int64_t ldc) {
+static void fl_half_rows_sums(const fl_halves *halves, int *tiles, int kind, const float *const *rows, int64_t m, const float *b, int64_t all,
+                              int64_t first, int64_t count, int64_t k, const float *bias, float *c, int64_t ldc) {
   const fl_epilogue epilogue = {.bias = bias, .code = FL_IDENTITY};
   const fl_half_block block = {.kind = kind, .rows = rows, .m = m, .k = k, .b = (const uint16_t *)(const void *)b, .panels = all,
-                               .first = first, .n = count * FL_PANEL, .c = c, .ldc = ldc, .epilogue = bias ? &epilogue : 0};
-  fl_half_product(&block);
+                               .first = first, .n = count * FL_PANEL, .c = c, .ldc = ldc, .epilogue = bias ? &epilogue : 0, .tiles = tiles};
+  halves->block(&block);
 }
 
 static void fl_f32_recurrent_input(const fl_recurrent_input *p) {
   const int64_t panels = p->blocks * p->gates;
   if (p->half) {
+    int tiles = 0;
     if (p->xg_block == p->gates * FL_PANEL)
-      fl_half_rows_sums(p->half, p->rows, p->m, p->w, panels, 0, panels, p->inputs, p->bias, p->xg, p->xg_row);
+      fl_half_rows_sums(p->halves, &tiles, p->half, p->rows, p->m, p->w, panels, 0, panels, p->inputs, p->bias, p->xg, p->xg_row);
     else
       for (int64_t u = 0; u < p->blocks; u++)
-        fl_half_rows_sums(p->half, p->rows, p->m, p->w, panels, u * p->gates, p->gates, p->inputs, p->bias + u * p->gates * FL_PANEL,
-                          p->xg + u * p->xg_block, p->xg_row);
+        fl_half_rows_sums(p->halves, &tiles, p->half, p->rows, p->m, p->w, panels, u * p->gates, p->gates, p->inputs,
+                          p->bias + u * p->gates * FL_PANEL, p->xg + u * p->xg_block, p->xg_row);
+    p->halves->end(&tiles);
     return;
   }
   if (p->xg_block == p->gates * FL_PANEL) { /* the blocks of a row are next to each other */
@@ -332,7 +334,8 @@ static void fl_walk_row(const fl_recurrent_step *p, const fl_product *w, int mos
     const int64_t g = p->backwards ? groups - 1 - i : i, begin = blocks * g / groups, units = blocks * (g + 1) / groups - begin;
     const int64_t unit = w->first + begin;
     if (p->cell->half)
-      fl_half_rows_sums(p->cell->half, &w->h, 1, w->w, w->blocks * gates, unit * gates, units * gates, w->k, 0, sums, units * gates * FL_PANEL);
+      fl_half_rows_sums(p->halves, p->tiles, p->cell->half, &w->h, 1, w->w, w->blocks * gates, unit * gates, units * gates, w->k, 0, sums,
+                        units * gates * FL_PANEL);
     else
       fl_rows[units * gates](w->w, w->blocks * gates, unit * gates, w->h, w->k, sums);
     apply(p, 0, 1, unit, units, sums);
@@ -358,7 +361,8 @@ static void fl_walk_rows(const fl_recurrent_step *p, const fl_product *w, fl_gat
           for (int64_t v = 0; v < lines; v += FL_PANEL)
             __builtin_prefetch(fl_xg(p, j, u) + v);
       if (p->cell->half)
-        fl_half_rows_sums(p->cell->half, rows, count, w->w, w->blocks * gates, unit * gates, units * gates, w->k, 0, sums, units * lines);
+        fl_half_rows_sums(p->halves, p->tiles, p->cell->half, rows, count, w->w, w->blocks * gates, unit * gates, units * gates, w->k, 0, sums,
+                          units * lines);
       else
         fl_rows_sums(rows, count, w->w, w->blocks * gates, unit * gates, units * gates, next, w->k, 0, sums, units * lines);
       apply(p, row, count, unit, units, sums);

@@ -59,7 +59,7 @@ COMPUTING = {"argmax", "ordering", "pool_places", "suppression", "winograd"}
 # Of those that compute, the ones of many types: as fast without -O3's other copies of loops, at two thirds of the size.
 VECTORIZED = {"binary", "functions", "indexing"}
 # C that a driver module needs besides what Cython makes of it.
-ALSO = {"_engine": ["pool.c", "memory.c"]}
+ALSO = {"_engine": ["pool.c", "lockstep.c", "memory.c"]}
 
 
 def _optimized(module: str) -> list[str]:

@@ -31,7 +31,7 @@ static void check_recurrent(int kind, int standard, int64_t rows, int64_t hidden
   const float **pointers = malloc((size_t)rows * sizeof *pointers);
   for (int64_t i = 0; i < rows; i++)
     pointers[i] = x + i * inputs;
-  const fl_recurrent_input input = {.rows = pointers, .m = rows, .inputs = inputs, .gates = gates, .blocks = blocks, .w = packed_w,
+  const fl_recurrent_input input = {.rows = pointers, .m = rows, .inputs = inputs, .gates = gates, .blocks = blocks, .last = blocks, .w = packed_w,
                                     .bias = bias, .xg = xg, .xg_block = rows * gates * FL_PANEL, .xg_row = gates * FL_PANEL};
   table.recurrent_input(&input);
   fl_cell cell = {.kind = kind, .gates = gates, .standard = standard, .hidden = hidden, .hp = hp, .terms = hidden, .tp = hp, .r = packed_r,

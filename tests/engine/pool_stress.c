@@ -4,11 +4,13 @@
  *     pool_stress hammer ROUNDS   four callers with jobs of varying size, nested ones, with and without brackets
  *     pool_stress fork CHILDREN   the same going on while the main thread forks; each child must get through a job of its own
  *     pool_stress exit            the process ends while workers and callers run
+ *     pool_stress steps FORKS     a run of steps in parts asks whether it is to end, and is forked there: in the child it ends
  *     pool_stress float           workers flush subnormal numbers exactly if their caller does
  * Ends with 0 if all was well, else says what was not. */
 #include "memory.h"
 #include "platform.h"
 #include "pool.h"
+#include "lockstep.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -67,6 +69,35 @@ static int one_job(unsigned *seed) {
   return !atomic_load(&j.wrong);
 }
 
+/* Steps in parts: each part adds up what all parts of the step before left, in one of two rows that alternate. */
+typedef struct {
+  int64_t parts;
+  int work;
+  uint64_t rows[2][FL_LOCKSTEP_PARTS]; /* plain: a step begins when the one before is over */
+} walk;
+
+static void walk_part(void *context, int64_t step, int64_t part) {
+  walk *w = context;
+  uint64_t sum = (uint64_t)(step + part);
+  for (volatile int i = 0; i < w->work * (int)(part + 1); i++) {
+  }
+  for (int64_t i = 0; i < w->parts; i++)
+    sum = sum * 31 + w->rows[step & 1][i];
+  w->rows[~step & 1][part] = sum;
+}
+
+/* A walk of a size that `seed` draws; 0 if it went wrong. */
+static int one_walk(unsigned *seed) {
+  walk w = {.parts = 1 + rand_r(seed) % FL_LOCKSTEP_PARTS, .work = rand_r(seed) % 500}, alone = w;
+  const int64_t steps = rand_r(seed) % 40;
+  fl_lockstep(walk_part, &w, steps, (int)w.parts, 1 + rand_r(seed) % MOST_THREADS);
+  alone.work = 0;
+  for (int64_t step = 0; step < steps; step++)
+    for (int64_t part = 0; part < w.parts; part++)
+      walk_part(&alone, step, part);
+  return !memcmp(w.rows, alone.rows, sizeof w.rows);
+}
+
 typedef struct {
   unsigned seed;
   int rounds, failed;
@@ -78,7 +109,7 @@ static void *caller_body(void *argument) {
     const int bracket = i / 8 % 2;
     if (bracket)
       fl_run_begin();
-    c->failed |= !one_job(&c->seed);
+    c->failed |= !one_job(&c->seed) || !one_walk(&c->seed);
     void *block = fl_alloc((size_t)(rand_r(&c->seed) % (1 << 20)));
     c->failed |= !one_job(&c->seed);
     fl_free(block);
@@ -121,7 +152,7 @@ static int fork_children(int children) {
       alarm(20); /* a child that hangs dies by this signal */
       int ok = fl_pool_workers() == 0;
       for (int k = 0; k < 20; k++) {
-        ok &= one_job(&seed);
+        ok &= one_job(&seed) && one_walk(&seed);
         fl_free(fl_alloc((size_t)1 << 17));
       }
       _exit(!ok);
@@ -129,6 +160,42 @@ static int fork_children(int children) {
     int status;
     if (child < 0 || waitpid(child, &status, 0) != child || status)
       failed++;
+  }
+  return failed;
+}
+
+static pid_t asked_child;
+
+static int ask_forks(fl_stop *run) {
+  run->ask_at = FL_NEVER;
+  if (asked_child < 0) {
+    asked_child = fork();
+    if (asked_child == 0)
+      alarm(20);
+  }
+  return 0;
+}
+
+/* Parent: the walk is done as if nothing had been asked. Child: it returns, and says why; a walk of the child's own is right. */
+static int fork_within(int forks) {
+  int failed = 0;
+  for (int i = 0; i < forks; i++) {
+    const int64_t steps = 200;
+    walk w = {.parts = 3, .work = 2000}, alone = {.parts = 3};
+    fl_stop run = {.deadline = FL_NEVER, .ask_at = fl_now_ns() + 20000 * (i % 50), .every = FL_NEVER / 2, .ask = ask_forks};
+    asked_child = -1;
+    fl_stop_table.begin(&run);
+    fl_lockstep(walk_part, &w, steps, 3, 3);
+    fl_stop_table.end(&run);
+    if (asked_child == 0) {
+      unsigned seed = (unsigned)i;
+      _exit(!(atomic_load(&run.due) == FL_FORKED && one_walk(&seed) && one_job(&seed)));
+    }
+    for (int64_t step = 0; step < steps; step++)
+      for (int64_t part = 0; part < 3; part++)
+        walk_part(&alone, step, part);
+    int status = 0;
+    failed += memcmp(w.rows, alone.rows, sizeof w.rows) || (asked_child > 0 && (waitpid(asked_child, &status, 0) != asked_child || status));
   }
   return failed;
 }
@@ -182,6 +249,8 @@ int main(int count, char **words) {
     failed = fork_children(number);
     atomic_store(&stop, 1);
     failed += finish();
+  } else if (!strcmp(what, "steps")) {
+    failed = fork_within(number);
   } else if (!strcmp(what, "float")) {
     failed = float_modes();
   } else if (!strcmp(what, "exit")) {

@@ -195,7 +195,7 @@ def test_exit_while_workers_run(run_script: Callable[[str], str], thread: bool) 
     assert run_script(script) == "end\n"
 
 
-@pytest.mark.parametrize("words", [("hammer", "300"), ("fork", "20"), ("exit",), ("float",)], ids=" ".join)
+@pytest.mark.parametrize("words", [("hammer", "300"), ("fork", "20"), ("exit",), ("steps", "100"), ("float",)], ids=" ".join)
 def test_stress(stress: Callable[..., str], words: tuple[str, ...]) -> None:
     stress("pool_stress.c", *words, flags=[])
 

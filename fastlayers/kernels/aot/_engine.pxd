@@ -12,6 +12,11 @@ cdef extern from "csrc/kernels.h" nogil:
 cdef extern from "csrc/pool.h" nogil:
     ctypedef void (*fl_task_fn)(void *context, int64_t task, int worker) noexcept nogil
 
+cdef extern from "csrc/lockstep.h" nogil:
+    enum:
+        FL_LOCKSTEP_PARTS
+    ctypedef void (*fl_part_fn)(void *context, int64_t step, int64_t part) noexcept nogil
+
 
 # The table of the selected level, or of the one that this thread binds a model for; never NULL while a kernel runs.
 cdef const fl_kernels *level() noexcept nogil
@@ -26,6 +31,8 @@ cdef int hands(double work) noexcept nogil
 cdef int limit_threads(int most) noexcept nogil
 # Runs the tasks on `threads` (a result of `workers`) threads.
 cdef void parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) noexcept nogil
+# Steps that follow each other, each cut into at most FL_LOCKSTEP_PARTS parts, as one job.
+cdef void lockstep(fl_part_fn fn, void *context, int64_t steps, int parts, int threads) noexcept nogil
 # Brackets jobs that follow each other closely: in between, workers stay awake for some microseconds. Every begin has its end.
 cdef void run_begin() noexcept nogil
 # After a begin: the workers of a run of so much work are called, if that pays.

@@ -42,6 +42,9 @@ cdef extern from "csrc/pool.h" nogil:
         pass
     const fl_stops fl_stop_table
 
+cdef extern from "csrc/lockstep.h" nogil:
+    void fl_lockstep(fl_part_fn fn, void *context, int64_t steps, int parts, int threads)
+
 cdef extern from "csrc/memory.h" nogil:
     void *fl_alloc(size_t bytes)
     void fl_free(void *block)
@@ -157,6 +160,10 @@ cdef int hands(double work) noexcept nogil:
 
 cdef void parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) noexcept nogil:
     fl_parallel(fn, context, tasks, threads)
+
+
+cdef void lockstep(fl_part_fn fn, void *context, int64_t steps, int parts, int threads) noexcept nogil:
+    fl_lockstep(fn, context, steps, parts, threads)
 
 
 cdef void want_gil() noexcept nogil:

@@ -9,34 +9,19 @@ their times.
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
-from ._engine cimport FL_GRU_EARLY, FL_LSTM, FL_PANEL, FL_RNN, alloc, fl_cell, fl_recurrent_input, fl_recurrent_step
+from ._engine cimport FL_GRU_EARLY, FL_LOCKSTEP_PARTS, FL_LSTM, FL_PANEL, FL_RNN, alloc, fl_cell, fl_recurrent_input, fl_recurrent_step
 from ._once cimport fl_once32
-from ._engine cimport parallel, release, run_begin, run_end, workers
+from ._engine cimport lockstep, parallel, release, run_begin, run_end, workers
 from ._stop cimport due_here
 
 cdef enum:
     SLAB = 256         # most sequences that walk together: scratch is bounded
     CHUNK_ROWS = 256   # rows of one input product, if it is more than one step
-    PRODUCT_ROWS = 64  # fewest rows of a task of it
+    PRODUCT_ROWS = 64  # fewest rows of a task of it, if it is cut by rows
     WALK_ROWS = 8      # fewest sequences of a task of the walk
-    SPLIT = 1 << 20    # fewest bytes of R for which a step of few sequences is cut by units, at the price of a barrier a step
-    PARTS = 8          # most parts of such a step
+    SPLIT = 3 << 16    # fewest bytes of R for which a step of few sequences is cut by units, at the price of a barrier a step
     PART_BLOCKS = 4    # fewest blocks of units of a part
     LONG_STEP = 100000 # operations of a step, a microsecond, from which on each asks whether the run is to end
-
-
-cdef extern from *:
-    """
-    /* A part of this turn that is not taken, the worker's own first: so each core keeps its part of R in its cache. */
-    static int64_t walk_claim(int64_t *claims, int64_t parts, int64_t turn, int64_t worker) {
-      for (int64_t i = 0;; i++) {
-        const int64_t part = (worker + i) % parts;
-        if (__atomic_exchange_n(claims + part, turn, __ATOMIC_RELAXED) != turn)
-          return part;
-      }
-    }
-    """
-    int64_t walk_claim(int64_t *claims, int64_t parts, int64_t turn, int64_t worker) noexcept nogil
 
 
 cdef struct Slab:
@@ -50,9 +35,8 @@ cdef struct Slab:
     int64_t *offsets           # row of xg where each step of the chunk begins; the last is their number
     int64_t base, together     # directions base .. base + together are being worked on
     int64_t products, walks    # tasks of each direction
+    int64_t shares             # into which the rows of a product are cut; 1 if its units are
     int64_t parts              # into which the units of each step are cut; 1: they are not
-    int64_t current            # the step of the chunk that they work on
-    int64_t claims[PARTS]      # the last step that took the part
     float *xg                  # a block of `chunk` floats a direction
     int64_t chunk
     float *states              # `state` floats a direction: h twice, for steps alternate, c, and what FL_GRU_EARLY needs
@@ -117,11 +101,9 @@ cdef int walk(const Walk *plan, const Arrays *arrays) noexcept nogil:
 cdef int walk_slab(const Walk *plan, const Arrays *arrays, int64_t begin, int64_t rows) noexcept nogil:
     cdef Slab p
     cdef int64_t hp = plan.directions.cell.hp, longest = max(<int64_t>1, min(plan.steps, CHUNK_ROWS // rows))
-    cdef int threads = workers(plan.count * max(<int64_t>1, rows // WALK_ROWS), plan.work), parts = parts_of(plan, rows), i
+    cdef int threads = workers(plan.count * max(<int64_t>1, rows // WALK_ROWS), plan.work), parts = parts_of(plan, rows)
     p.plan, p.arrays, p.rows = plan, arrays, rows
     p.parts = parts
-    for i in range(PARTS):
-        p.claims[i] = -1
     threads = max(threads, parts)
     p.together = plan.count if threads > 1 else 1
     p.chunk = longest * rows * hp * plan.directions.cell.gates
@@ -160,25 +142,25 @@ cdef int walk_slab(const Walk *plan, const Arrays *arrays, int64_t begin, int64_
 
 
 cdef void run_chunk(Slab *p, int64_t longest, int threads) noexcept nogil:
-    """The input product, cut by rows, then the steps, cut by sequences. Rows never mix, so any cut gives the same bits: there is one
-    task a thread, since each reads all of the weights."""
-    cdef int64_t s, rows
+    """The input product, cut by rows, or by units if rows are few; then the steps, cut by sequences, or by units. Neither mix, so any
+    cut gives the same bits: there is one task a thread, since each reads all of the weights, or of x."""
+    cdef int64_t s, rows, units
     cdef int most
     p.count = min(longest, p.lengths[0] - p.first)
     p.offsets[0] = 0
     for s in range(p.count):
         p.offsets[s + 1] = p.offsets[s] + active(p, p.first + s)
     rows = p.offsets[p.count]
-    most = workers(max(<int64_t>1, p.together * rows // PRODUCT_ROWS), p.together * operations(p, rows, p.plan.inputs))
+    p.shares, units = max(<int64_t>1, rows // PRODUCT_ROWS), padded(p) // (FL_PANEL * PART_BLOCKS)
+    most = workers(p.together * max(p.shares, units), p.together * operations(p, rows, p.plan.inputs))
     p.products = (most + p.together - 1) // p.together
+    p.shares = p.products if p.products <= p.shares else 1
     p.walks = max(<int64_t>1, min((threads + p.together - 1) // p.together, p.rows // WALK_ROWS))
     parallel(product_task, p, p.together * p.products, most)
     if p.parts == 1:
         parallel(walk_task, p, p.together * p.walks, threads)
         return
-    for s in range(p.count):
-        p.current = s
-        parallel(units_task, p, p.parts, threads)
+    lockstep(units_of_step, p, p.count, p.parts, p.parts)
 
 
 cdef void sort(Slab *p, int64_t begin) noexcept nogil:
@@ -271,10 +253,10 @@ cdef inline void xg_strides(const Slab *p, int64_t *block, int64_t *row) noexcep
 
 
 cdef void product_task(void *context, int64_t task, int worker) noexcept nogil:
-    """An even share of the rows of a direction's xg."""
+    """An even share of the rows, or of the units, of a direction's xg."""
     cdef const Slab *p = <const Slab *>context
-    cdef int64_t d = p.base + task // p.products, share = task % p.products, rows = p.offsets[p.count], step = 0, r, j
-    cdef int64_t begin = rows * share // p.products, end = rows * (share + 1) // p.products
+    cdef int64_t d = p.base + task // p.products, part = task % p.products, share = part if p.shares > 1 else 0, step = 0, r, j
+    cdef int64_t rows = p.offsets[p.count], begin = rows * share // p.shares, end = rows * (share + 1) // p.shares
     cdef const Direction *direction = direction_of(p, d)
     cdef const float *pointers[CHUNK_ROWS]
     cdef fl_recurrent_input call
@@ -286,6 +268,9 @@ cdef void product_task(void *context, int64_t task, int worker) noexcept nogil:
     xg_strides(p, &call.xg_block, &call.xg_row)
     call.rows, call.m = pointers, end - begin
     call.inputs, call.gates, call.blocks = p.plan.inputs, direction.cell.gates, padded(p) // FL_PANEL
+    call.first, call.last = 0, call.blocks
+    if p.shares == 1:
+        call.first, call.last = call.blocks * part // p.products, call.blocks * (part + 1) // p.products
     call.w, call.bias, call.half = direction.w, direction.bias, direction.cell.half
     call.halves = p.plan.level.halves
     call.xg = p.xg + (d - p.base) * p.chunk + begin * call.xg_row
@@ -300,7 +285,7 @@ cdef int parts_of(const Walk *plan, int64_t rows) noexcept nogil:
         return 1
     if cell.gates * cell.hp * cell.terms * <int64_t>(2 if cell.half else sizeof(float)) < SPLIT:
         return 1
-    return workers(min(<int64_t>PARTS, cell.hp // (FL_PANEL * PART_BLOCKS)), plan.work)
+    return workers(min(<int64_t>FL_LOCKSTEP_PARTS, cell.hp // (FL_PANEL * PART_BLOCKS)), plan.work)
 
 
 cdef void walk_task(void *context, int64_t task, int worker) noexcept nogil:
@@ -319,16 +304,16 @@ cdef void walk_task(void *context, int64_t task, int worker) noexcept nogil:
     p.plan.level.halves.end(&tiles)
 
 
-cdef void units_task(void *context, int64_t task, int worker) noexcept nogil:
+cdef void units_of_step(void *context, int64_t step, int64_t part) noexcept nogil:
     """A part of the units of all sequences through one step of the only direction. A unit's values depend on no other unit of the
     step, so any cut gives the same bits."""
-    cdef Slab *p = <Slab *>context
-    cdef int64_t part = walk_claim(p.claims, p.parts, p.first + p.current, worker), blocks = padded(p) // FL_PANEL
+    cdef const Slab *p = <const Slab *>context
+    cdef int64_t blocks = padded(p) // FL_PANEL
     cdef fl_recurrent_step call
     cdef int tiles = 0
     prepare(p, p.base, 0, &tiles, &call)
     call.first, call.last = blocks * part // p.parts, blocks * (part + 1) // p.parts
-    do_step(p, p.base, p.current, 0, p.rows, &call)
+    do_step(p, p.base, step, 0, p.rows, &call)
     p.plan.level.halves.end(&tiles)
 
 

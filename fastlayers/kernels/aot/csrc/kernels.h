@@ -159,8 +159,9 @@ typedef struct {
 typedef struct {
   const float *const *rows; /* m pointers, each to a row of x */
   int64_t m, inputs, gates, blocks;
+  int64_t first, last; /* which of the blocks are wanted */
   const float *w, *bias;
-  float *xg;
+  float *xg;           /* of block 0 */
   int64_t xg_block, xg_row;
   int half; /* fl_half_kind of w */
   const fl_halves *halves; /* of the level, unless w is float32 */

@@ -37,6 +37,9 @@ static inline int64_t fl_now_ns(void) {
 /* Whether this may be the thread that Python runs signals' handlers in. */
 static inline int fl_may_be_main(void) { return 1; }
 
+/* Another thread that waits for a processor may have this one. */
+static inline void fl_yield(void) { SwitchToThread(); }
+
 /* Starts a detached thread; 0 if there can be none. */
 static inline int fl_thread_start(DWORD(WINAPI *body)(void *), void *argument) {
   HANDLE thread = CreateThread(NULL, FL_STACK_BYTES, body, argument, STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
@@ -60,6 +63,7 @@ static inline void fl_unmap(void *pages, size_t bytes) {
 #else
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #ifdef __linux__
@@ -113,6 +117,9 @@ static inline int fl_thread_start(void *(*body)(void *), void *argument) {
   pthread_attr_destroy(&attributes);
   return !failed;
 }
+
+/* Another thread that waits for a processor may have this one. */
+static inline void fl_yield(void) { sched_yield(); }
 
 static inline void fl_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void)) {
   pthread_atfork(before, parent, child);

@@ -334,6 +334,8 @@ int fl_pool_awake(void) { return atomic_load_explicit(&pool.awake, memory_order_
 
 int fl_pool_recent(void) { return fl_now_ns() - atomic_load_explicit(&pool.ended, memory_order_relaxed) < RECENT_NS; }
 
+unsigned fl_pool_forks(void) { return atomic_load_explicit(&pool.forks, memory_order_relaxed); }
+
 int fl_pool_workers(void) { return atomic_load(&pool.workers); }
 
 /* In a forked child, where the calling thread is alone. Nothing of the parent's state can be trusted: another thread may have

@@ -58,6 +58,9 @@ int fl_pool_recent(void);
 /* Number of worker threads that exist now (0 before the first use and after a fork). */
 int fl_pool_workers(void);
 
+/* How often this process has become the child of a fork. What began before has lost its workers. */
+unsigned fl_pool_forks(void);
+
 /* Called once, before anything else: registers the handler that gives a forked child a fresh pool. */
 void fl_pool_init(void);
 #endif

@@ -105,26 +105,20 @@ static void fl_half_rows_sums(const fl_halves *halves, int *tiles, int kind, con
 
 static void fl_f32_recurrent_input(const fl_recurrent_input *p) {
   const int64_t panels = p->blocks * p->gates;
-  if (p->half) {
-    int tiles = 0;
-    if (p->xg_block == p->gates * FL_PANEL)
-      fl_half_rows_sums(p->halves, &tiles, p->half, p->rows, p->m, p->w, panels, 0, panels, p->inputs, p->bias, p->xg, p->xg_row);
+  int tiles = 0;
+  /* where the blocks of a row are next to each other, one product makes them all */
+  const int64_t together = p->xg_block == p->gates * FL_PANEL ? p->last - p->first : 1;
+  for (int64_t u = p->first; u < p->last; u += together) {
+    const int64_t first = u * p->gates, count = together * p->gates, next = u + together < p->last ? first + count : -1;
+    const float *bias = p->bias + first * FL_PANEL;
+    float *xg = p->xg + u * p->xg_block;
+    if (p->half)
+      fl_half_rows_sums(p->halves, &tiles, p->half, p->rows, p->m, p->w, panels, first, count, p->inputs, bias, xg, p->xg_row);
     else
-      for (int64_t u = 0; u < p->blocks; u++)
-        fl_half_rows_sums(p->halves, &tiles, p->half, p->rows, p->m, p->w, panels, u * p->gates, p->gates, p->inputs,
-                          p->bias + u * p->gates * FL_PANEL, p->xg + u * p->xg_block, p->xg_row);
+      fl_rows_sums(p->rows, p->m, p->w, panels, first, count, next, p->inputs, bias, xg, p->xg_row);
+  }
+  if (p->half)
     p->halves->end(&tiles);
-    return;
-  }
-  if (p->xg_block == p->gates * FL_PANEL) { /* the blocks of a row are next to each other */
-    fl_rows_sums(p->rows, p->m, p->w, panels, 0, panels, -1, p->inputs, p->bias, p->xg, p->xg_row);
-    return;
-  }
-  for (int64_t u = 0; u < p->blocks; u++) {
-    const int64_t first = u * p->gates, next = u + 1 < p->blocks ? first + p->gates : -1;
-    fl_rows_sums(p->rows, p->m, p->w, panels, first, p->gates, next, p->inputs, p->bias + first * FL_PANEL, p->xg + u * p->xg_block,
-                 p->xg_row);
-  }
 }
 
 /* ---- gates --------------------------------------------------------------------------------------------------------------- */

@@ -107,9 +107,9 @@ def test_threads_do_not_matter(variant: str, cell: str, shape: tuple[int, int, i
 
 
 @cells
-@pytest.mark.parametrize("shape", [(24, 1, 7, 650), (12, 3, 7, 690)], ids=str)
+@pytest.mark.parametrize("shape", [(24, 1, 7, 650), (12, 3, 7, 690), (60, 1, 130, 250), (30, 2, 200, 130)], ids=str)
 def test_units_may_be_cut_among_threads(cell: str, shape: tuple[int, int, int, int]) -> None:
-    """Few sequences and a large R: each thread has some of the units of every step."""
+    """Few sequences and a large R: each thread has some of the units of every step, and of the input product of few rows."""
     if not dispatch.levels():
         pytest.skip("the compiled engine is not built here")
     p = make(cell, shape, lengths=tuple(shape[0] - 3 * j for j in range(shape[1])))

@@ -213,6 +213,20 @@ def test_calls_that_became_one_step_are_timed_as_one_and_those_after_them_as_the
 
 
 @ENGINE
+def test_a_network_of_many_inputs_is_profiled_as_it_is_run() -> None:
+    names = [f"x{i}" for i in range(90)]
+    graph = onnx.graph(
+        [onnx.node("Concat", " ".join(names), "y", axis=0)], [onnx.value_info(name, (1, 3)) for name in names],
+        [onnx.value_info("y", (90, 3))], [],
+    )  # fmt: skip
+    model = fl.load(onnx.model(graph))
+    feeds = {name: np.full((1, 3), i, np.float32) for i, name in enumerate(names)}
+    assert np.array_equal(model.run(feeds)["y"][:, 0], np.arange(90))
+    report = model.profile(feeds, 2)
+    assert len(report.inputs) == 90 and report.total > 0
+
+
+@ENGINE
 def test_pictures_keep_their_size_on_narrow_screens() -> None:
     """They scroll in their boxes: shrunk to a telephone's width their words were three pixels high."""
     page = residual().profile(normal(1, 3, 8, 8), 2).html("narrow")

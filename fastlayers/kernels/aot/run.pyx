@@ -420,19 +420,24 @@ cdef class Bound:
         """Runs with the GIL held, workers awake. Returns (repeat, calls, 2): ns from a run's to a call's begin, and the call's own."""
         cdef cnp.ndarray times = np.empty((repeat, self.count, 2), np.int64)
         cdef int64_t *to = <int64_t *>cnp.PyArray_DATA(times), begin, start
-        cdef void *bases[MOST_BASES]
+        cdef void *few[MOST_BASES]
+        cdef void **bases = few
         cdef void *operands[MOST_OPERANDS]
         cdef Operand *operand
-        cdef int i, j
+        cdef int i, j, total = FIRST + self.inputs + self.outputs
         cdef cnp.ndarray arena = np.empty(self.arena + 64, np.uint8)
-        if FIRST + self.inputs + self.outputs > MOST_BASES or len(inputs) != self.inputs:
-            raise ValueError(f"profile: {len(inputs)} inputs: expected {self.inputs}, at most {MOST_BASES - FIRST} with the outputs")
-        for i in range(self.inputs):
-            bases[FIRST + i] = cnp.PyArray_DATA(<cnp.ndarray?>inputs[i])
-        bases[ARENA], bases[CONSTANT] = <void *>((<size_t>cnp.PyArray_DATA(arena) + 63) // 64 * 64), NULL
-        results = self.outcome(bases, FIRST + self.inputs)
+        if len(inputs) != self.inputs:
+            raise ValueError(f"profile: {len(inputs)} inputs: expected {self.inputs}")
+        if total > MOST_BASES:
+            bases = <void **>alloc(total * sizeof(void *))
+            if bases == NULL:
+                raise LimitError("profile: no memory")
         run_begin()
         try:
+            for i in range(self.inputs):
+                bases[FIRST + i] = cnp.PyArray_DATA(<cnp.ndarray?>inputs[i])
+            bases[ARENA], bases[CONSTANT] = <void *>((<size_t>cnp.PyArray_DATA(arena) + 63) // 64 * 64), NULL
+            results = self.outcome(bases, FIRST + self.inputs)
             run_wake(self.work)
             for _ in range(repeat):
                 grant_rounds(self.rounds)
@@ -453,6 +458,8 @@ cdef class Bound:
                     to += 2
         finally:
             run_end()
+            if bases != few:
+                release(bases)
         return times
 
 

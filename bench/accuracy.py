@@ -146,6 +146,27 @@ def _operators() -> tuple[Any, ...]:
         def _run(self, x):  # type: ignore[no-untyped-def]
             return (np.vectorize(math.erf, otypes=["d"])(x),)
 
+    class BatchNormalization(OpRun):  # type: ignore[misc]
+        """As inference has it; the reference takes older versions of it for training."""
+
+        def _run(self, x, scale, bias, mean, variance, epsilon=None, **_):  # type: ignore[no-untyped-def]
+            scale, bias, mean, variance = (a.reshape(-1, *[1] * (x.ndim - 2)) for a in (scale, bias, mean, variance))
+            return ((x - mean) / np.sqrt(variance + (1e-5 if epsilon is None else epsilon)) * scale + bias,)
+
+    class LRN(OpRun):  # type: ignore[misc]
+        """The reference fills as many channels as there are images."""
+
+        def _run(self, x, alpha=None, beta=None, bias=None, size=None):  # type: ignore[no-untyped-def]
+            around = np.pad(x**2, [(0, 0), ((size - 1) // 2, size // 2), *[(0, 0)] * (x.ndim - 2)])
+            total = np.lib.stride_tricks.sliding_window_view(around, size, axis=1).sum(axis=-1)
+            return (x / (bias + alpha / size * total) ** beta,)
+
+    class GlobalMaxPool(OpRun):  # type: ignore[misc]
+        """The reference knows images alone."""
+
+        def _run(self, x):  # type: ignore[no-untyped-def]
+            return (x.max(axis=tuple(range(2, x.ndim)), keepdims=True),)
+
     class GatherElements(OpRun):  # type: ignore[misc]
         """The reference takes only indices of the data's size; they may be of fewer along other axes."""
 
@@ -175,7 +196,10 @@ def _operators() -> tuple[Any, ...]:
                 x = np.moveaxis(np.moveaxis(x, axis, -1) @ rows, -1, axis)
             return (x,)
 
-    return Conv, ConvTranspose, MaxPool, AveragePool, Erf, GatherElements, GridSample, Resize
+    return (
+        Conv, ConvTranspose, MaxPool, AveragePool, GlobalMaxPool, BatchNormalization, LRN, Erf, GatherElements, GridSample,
+        Resize,
+    )  # fmt: skip
 
 
 def _padded(x: np.ndarray, pads: Sequence[int], fill: float = 0.0) -> np.ndarray:

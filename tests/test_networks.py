@@ -167,6 +167,11 @@ def test_operators_in_float64_are_onnxruntimes() -> None:
             pool = node(op, ["x"], ["y"], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 0, 1], ceil_mode=ceil, **more)
             near_onnxruntime([pool], {}, x)
     near_onnxruntime([node("Erf", ["x"], ["y"])], {}, x)
+    near_onnxruntime([node("LRN", ["x"], ["y"], size=3, alpha=0.5, bias=2.0)], {}, x)
+    near_onnxruntime([node("GlobalMaxPool", ["x"], ["y"])], {}, x[:, :, 0])
+    statistics = {"s": normal(6), "b": normal(6), "m": normal(6), "v": normal(6) ** 2}
+    for opset in (9, 17):
+        near_onnxruntime([node("BatchNormalization", ["x", *statistics], ["y"], epsilon=1e-3)], statistics, x, opset)
     for axis in (1, -1):
         near_onnxruntime(
             [node("GatherElements", ["x", "i"], ["y"], axis=axis)], {"i": np.arange(-6, 6).reshape(1, 3, 2, 2) // 2}, x

@@ -316,7 +316,7 @@ def errors(got: Sequence[Any], want: Sequence[Any]) -> Errors:
     return Errors(worst, rms)
 
 
-NEAR = 1e-4  # of the largest result: float32 results are at least so near, or the evaluation is not believed
+NEAR = 1e-4  # of the largest result: so near float32 results are where nothing in a network is badly conditioned
 
 
 def measured(model: Model, kept: Path | None = None) -> dict[str, Any]:
@@ -336,7 +336,7 @@ def measured(model: Model, kept: Path | None = None) -> dict[str, Any]:
         found[precision] = errors(list(loaded.run(model.feeds).values()), want)
     theirs = found["onnxruntime"]
     return {
-        "network": model.name, "family": model.family, "believed": min(e.worst for e in found.values()) <= NEAR,
+        "network": model.name, "family": model.family, "near": min(e.worst for e in found.values()) <= NEAR,
         **{name: {"worst": e.worst, "rms": e.rms} for name, e in found.items()},
         **{f"{name}_ratio": found[name].rms / theirs.rms if theirs.rms else None for name in ("default", "strict")},
     }  # fmt: skip

@@ -205,7 +205,8 @@ def errors_line(row: Mapping[str, Any]) -> str:
     times = " ".join(
         "    -" if row[f"{name}_ratio"] is None else f"{row[f'{name}_ratio']:5.2f}" for name in ("default", "strict")
     )
-    return f"{row['network']:50} {cells}  {times}{'' if row['near'] else '  far from all: badly conditioned, or integers hang on last bits'}"
+    far = "" if row["near"] else "  far from all: badly conditioned, or integers hang on last bits"
+    return f"{row['network']:50} {cells}  {times}{far}"
 
 
 # ---- what a file says ---------------------------------------------------------------------------------------------------

@@ -92,6 +92,7 @@ cdef class Bound:
     cdef int64_t rounds         # that they may take together
     cdef Code code_             # for steps that have this as a body
     cdef list chunks
+    cdef readonly list counts   # how many steps each node has become, the copies to outputs last: fewer than calls where merged
     cdef list given             # the step of each call
     cdef Ledger ledger
     cdef readonly int64_t nbytes
@@ -105,7 +106,7 @@ cdef class Bound:
         """`chunks`: of every node, in order; `outputs`: (shape, dtype) each; `nbytes`: what is retained besides, for `ledger`."""
         cdef int i, j, total = 0
         self.inputs, self.outputs, self.chunks, self.given, self.ledger = inputs, len(outputs), chunks, [], ledger
-        self.out_specs, self.most, self.rounds = outputs, most, rounds
+        self.out_specs, self.most, self.rounds, self.counts = outputs, most, rounds, [(<Chunk?>item).count for item in chunks]
         for item in chunks:
             self.count += (<Chunk?>item).count
             total += (<Chunk>item).total
@@ -411,33 +412,23 @@ cdef class Bound:
                 release(bases)
         return outputs
 
-    @property
-    def counts(self):
-        """How many steps each node has become, in order, and the copies to outputs last: fewer than calls where these were merged."""
-        return [(<Chunk>chunk).count for chunk in self.chunks]
-
     def profile(self, list inputs, int repeat):
         """Runs with the GIL held, workers awake. Returns (repeat, calls, 2): ns from a run's to a call's begin, and the call's own."""
-        cdef cnp.ndarray times = np.empty((repeat, self.count, 2), np.int64)
+        cdef cnp.ndarray times = np.empty((repeat, self.count, 2), np.int64), arena = np.empty(self.arena + 64, np.uint8)
+        cdef cnp.ndarray room = np.empty(FIRST + self.inputs + self.outputs, np.intp)
         cdef int64_t *to = <int64_t *>cnp.PyArray_DATA(times), begin, start
-        cdef void *few[MOST_BASES]
-        cdef void **bases = few
+        cdef void **bases = <void **>cnp.PyArray_DATA(room)
         cdef void *operands[MOST_OPERANDS]
         cdef Operand *operand
-        cdef int i, j, total = FIRST + self.inputs + self.outputs
-        cdef cnp.ndarray arena = np.empty(self.arena + 64, np.uint8)
+        cdef int i, j
         if len(inputs) != self.inputs:
             raise ValueError(f"profile: {len(inputs)} inputs: expected {self.inputs}")
-        if total > MOST_BASES:
-            bases = <void **>alloc(total * sizeof(void *))
-            if bases == NULL:
-                raise LimitError("profile: no memory")
+        for i in range(self.inputs):
+            bases[FIRST + i] = cnp.PyArray_DATA(<cnp.ndarray?>inputs[i])
+        bases[ARENA], bases[CONSTANT] = <void *>((<size_t>cnp.PyArray_DATA(arena) + 63) // 64 * 64), NULL
+        results = self.outcome(bases, FIRST + self.inputs)
         run_begin()
         try:
-            for i in range(self.inputs):
-                bases[FIRST + i] = cnp.PyArray_DATA(<cnp.ndarray?>inputs[i])
-            bases[ARENA], bases[CONSTANT] = <void *>((<size_t>cnp.PyArray_DATA(arena) + 63) // 64 * 64), NULL
-            results = self.outcome(bases, FIRST + self.inputs)
             run_wake(self.work)
             for _ in range(repeat):
                 grant_rounds(self.rounds)
@@ -458,16 +449,13 @@ cdef class Bound:
                     to += 2
         finally:
             run_end()
-            if bases != few:
-                release(bases)
         return times
 
 
 cdef int64_t write_key(PyObject **values, int count, const char *by_value, int64_t largest, char *to, int64_t room, bint plain) noexcept:
     """What binds arrays: dtypes, shapes, and the values of those that are `by_value`. Returns its length, even beyond `room`; -1 for
     what is no array, or, if only `plain` ones will do, none that a program takes as it is."""
-    cdef int64_t at = 0, nbytes
-    cdef int64_t word
+    cdef int64_t at = 0, nbytes, word
     cdef cnp.ndarray array
     cdef int i, ndim
     for i in range(count):

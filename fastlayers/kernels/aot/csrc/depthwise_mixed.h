@@ -45,13 +45,12 @@ FL_INLINE void fl_mix_row(const fl_dw_block *p, const float *x, const float *w0,
   }
 }
 
-FL_INLINE void fl_mix_end(const fl_dw_block *p, int64_t y, int64_t o, int64_t i, const vf *acc, const int P) {
+/* The results of `width` sums of row y, from place o and lane i on. */
+static __attribute__((noinline)) void fl_mix_end(const fl_dw_block *p, int64_t y, int64_t o, int64_t i, const vf *acc, int64_t width) {
   const vf bias = vload(p->bias + i);
   float *out = p->out + y * p->out_row + o * p->out_pixel + i;
   const float *residual = p->residual ? p->residual + y * p->residual_row + o * p->residual_pixel + i : 0;
-  FL_UNROLL for (int q = 0; q < P; q++) {
-    if (o + q >= p->cols)
-      return;
+  for (int64_t q = 0; q < width && o + q < p->cols; q++) {
     vf v = fl_dw_end(acc[q], bias, residual ? residual + q * p->residual_pixel : 0, p->code);
     if (p->code == FL_CLIP)
       v = vmin(vset(p->b), vmax(vset(p->a), v));
@@ -80,22 +79,30 @@ FL_INLINE void fl_mix_some(const fl_dw_block *p, const int P) {
           else
             fl_mix_row(p, x, w - s * row, w - s * row, lanes, i, acc0, acc1, P, 0, 1);
         }
-        fl_mix_end(p, y, o, i, acc0, P);
+        vf sums[16]; /* those in registers have no address */
+        FL_UNROLL for (int q = 0; q < P; q++) {
+          sums[q] = acc0[q];
+          sums[8 + q] = acc1[q];
+        }
+        fl_mix_end(p, y, o, i, sums, P);
         if (both)
-          fl_mix_end(p, y + 1, o, i, acc1, P);
+          fl_mix_end(p, y + 1, o, i, sums + 8, P);
       }
     y += 1 + both;
   }
 }
 
-/* Images are often 7 times a power of two wide. */
-static __attribute__((noinline)) void fl_mix_7(const fl_dw_block *p) {
-  const fl_dw_block local = *p;
-  fl_mix_some(&local, 7);
-}
-static __attribute__((noinline)) void fl_mix_8(const fl_dw_block *p) {
-  const fl_dw_block local = *p;
-  fl_mix_some(&local, 8);
-}
-
+#define FL_MIX_OF(P) \
+  static __attribute__((noinline)) void fl_mix_##P(const fl_dw_block *p) { \
+    const fl_dw_block local = *p; \
+    fl_mix_some(&local, P); \
+  }
+#if VREGS == 32
+FL_MIX_OF(7) /* images are often 7 times a power of two wide */
+FL_MIX_OF(8)
 static void fl_mix(const fl_dw_block *p) { ((p->cols + 6) / 7 * 7 < (p->cols + 7) / 8 * 8 ? fl_mix_7 : fl_mix_8)(p); }
+#else /* two sums for each, and a third of the registers for the rest */
+FL_MIX_OF(4)
+static void fl_mix(const fl_dw_block *p) { fl_mix_4(p); }
+#endif
+#undef FL_MIX_OF

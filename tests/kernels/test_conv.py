@@ -34,10 +34,12 @@ AWKWARD = (
     ((1, 4, 1, 1, 31), (8, 4, 1, 1, 3), {"dilation": (1, 1, 4), "pads": (0, 0, 0, 0, 8, 0)}),
     ((1, 12, 1, 5, 5), (18, 4, 1, 3, 3), {"groups": 3, "pads": (0, 0, 1, 1, 1, 1)}),
     ((2, 6, 3, 4, 5), (10, 3, 2, 3, 2), {"groups": 2, "stride": (2, 1, 2), "pads": (1, 0, 1, 1, 0, 1)}),
-    # Groups of 2, 4 and 8 channels, which share vectors: whole and part ones, widths around 7 and 8, an even and an odd number of rows.
-    ((1, 40, 1, 7, 7), (40, 8, 1, 3, 3), {"groups": 5, "pads": (0, 0, 1, 1, 1, 1)}),
+    # Groups of 2, 4 and 8 channels, which share vectors: whole and part ones, widths around 7 and 8, an even and an odd number
+    # of rows.
+    ((1, 56, 1, 7, 7), (56, 8, 1, 3, 3), {"groups": 7, "pads": (0, 0, 1, 1, 1, 1)}),
     ((2, 16, 1, 6, 15), (16, 8, 1, 3, 3), {"groups": 2, "stride": (1, 2, 2), "pads": (0, 0, 1, 1, 1, 1)}),
-    ((1, 36, 1, 5, 17), (36, 4, 1, 3, 5), {"groups": 9, "pads": (0, 0, 1, 1, 2, 2)}),
+    ((1, 44, 1, 5, 22), (44, 4, 1, 3, 5), {"groups": 11, "pads": (0, 0, 1, 1, 2, 2)}),
+    ((1, 48, 1, 6, 45), (48, 8, 1, 3, 3), {"groups": 6, "pads": (0, 0, 1, 1, 1, 1)}),
     ((2, 48, 1, 9, 8), (48, 4, 1, 3, 2), {"groups": 12, "stride": (1, 3, 1), "dilation": (1, 1, 2), "pads": (0, 0, 0, 1, 2, 0)}),
     ((1, 34, 1, 8, 6), (34, 2, 1, 3, 3), {"groups": 17, "dilation": (1, 2, 1), "pads": (0, 0, 2, 2, 1, 1)}),
     ((1, 6, 1, 9, 9), (4, 6, 1, 1, 1), {"stride": (1, 2, 2)}),

@@ -86,7 +86,7 @@ def conv_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilatio
     """`conv_pack` of weights that are there packed: `stored` is what ``packed.panels.array()`` of the same weights was, or None."""
     PACK.check(NULL, (weight__oidhw, bias__o), 0)
     cdef PackedConv packed = PackedConv.__new__(PackedConv)
-    cdef int64_t o = weight__oidhw.shape[0], axis, g, size, width
+    cdef int64_t o = weight__oidhw.shape[0], axis, size, width
     check_groups("conv_pack", "groups", groups, o)
     read_steps("conv_pack", stride, dilation, packed.stride, packed.dilation)
     packed.groups, packed.ig, packed.og = groups, weight__oidhw.shape[1], o // max(groups, <int64_t>1)

@@ -10,6 +10,7 @@ import numpy as np
 from ..ir.graph import Dim
 from ._base import FLOAT32, Spec, View, register, unknown
 from ._traits import Traits
+from .calls import has, movable, move
 from .shapes import dtype_of, known, need_kind, same_dtype, scalar
 
 __all__: list[str] = []
@@ -54,8 +55,21 @@ def _of_shape_run(n: View, shape: np.ndarray) -> Arrays:
     return (np.full(_sizes(n, [int(v) for v in shape.reshape(-1)]), value, value.dtype),)
 
 
+def _of_shape_lower(n: View, b: Any) -> Any:
+    wanted, value = known(n, 0), _fill(n)
+    if wanted is None or not has("copy") or not movable(value.dtype):
+        return False
+    return move(b, b.constant(value), _sizes(n, wanted), 0, [0] * len(wanted))
+
+
 register("Constant", lambda n: [Spec(_value(n).shape, _value(n).dtype)], lambda n: (_value(n),), traits=Traits(work="elements"))
-register("ConstantOfShape", _of_shape_infer, _of_shape_run, traits=Traits(work="elements", sizes="filled", steers=(0,)))
+register(
+    "ConstantOfShape",
+    _of_shape_infer,
+    _of_shape_run,
+    _of_shape_lower,
+    traits=Traits(work="elements", sizes="filled", steers=(0,)),
+)
 
 # ---- Range -----------------------------------------------------------------------------------------------------------
 

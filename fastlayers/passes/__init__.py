@@ -59,7 +59,7 @@ PASSES = (
     Pass("padding", "Pad", lambda t: t.padding),
     Pass("linear", "Gemm MatMul Linear"),
     Pass("normalization_affine", ("BatchNormalization Affine", lambda t: t.line), ("BatchNormalization", lambda t: t.scaling)),
-    Pass("activation_gated", "Mul Div", "Sigmoid HardSigmoid Clip Erf"),
+    Pass("activation_gated", "Mul Div", "Sigmoid HardSigmoid Clip Erf Tanh"),
     Pass("normalization", "Div Mul LayerNormalization RMSNormalization", "Sqrt Pow LayerNormalization RMSNormalization"),
     Pass("attention", "MatMul", "Softmax"),
     _ACTIVATIONS,

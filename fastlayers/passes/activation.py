@@ -2,6 +2,7 @@
 
 before                        after
 Relu(Conv(x, W, b))           Conv(x, W, b, activation=relu)
+Relu(Reshape(Linear(x, W)))   Reshape(Linear(x, W, activation=relu))
 
 Which operators are such functions, and which can apply one, is among their traits.
 """
@@ -19,15 +20,25 @@ def apply(net: Net) -> None:
     for at, node in net.each():
         if net.traits(node).unary is None or sum(bool(n) for n in node.outputs) != 1:
             continue
-        before = net.producer(node.inputs[0])
+        before, name, view = net.producer(node.inputs[0]), node.inputs[0], None
+        if before is not None and before.op == "Reshape" and net.single(name) is node:
+            view, name = before, before.inputs[0]
+            before = net.producer(name)
         if before is None or "activation" not in net.traits(before).epilogue or "activation" in before.attributes:
             continue
-        if net.single(node.inputs[0]) is not node or sum(bool(n) for n in before.outputs) != 1 or not _taken(net, before):
+        if net.single(name) is not (view or node) or sum(bool(n) for n in before.outputs) != 1 or not _taken(net, before):
             continue
         function = net.function(node)
-        if function is not None:
-            made = Node(before.op, before.inputs, node.outputs, merged(before, activation=tuple(function)))
-            net.replace(at, made, before)
+        if function is None:
+            continue
+        attributes = merged(before, activation=tuple(function))
+        if view is None:
+            net.replace(at, Node(before.op, before.inputs, node.outputs, attributes), before)
+            continue
+        within = net.name(str(name))
+        net.specs[within] = net.specs[str(name)]
+        net.replace(at, Node(view.op, (within, *view.inputs[1:]), node.outputs, view.attributes))
+        net.replace(net.position(view), Node(before.op, before.inputs, (within,), attributes), before)
 
 
 def _taken(net: Net, node: Node) -> bool:

@@ -5,7 +5,9 @@ Mul(x, Sigmoid(x))                                         Swish(x)
 Mul(x, HardSigmoid(x, alpha=1/6, beta=1/2))                HardSwish(x)
 Mul(x, Div(Clip(Add(x, 3), 0, 6), 6))                      HardSwish(x)   in every order of the factors
 Mul(Mul(x, Add(Erf(Div(x, sqrt 2)), 1)), 0.5)              Gelu(x)     in every order of the factors
-Div(x, sqrt 2), Mul(x, 1 / sqrt 2)                         both are known
+Mul(Mul(x, 0.5), Add(Tanh(Mul(Add(x, Mul(Pow(x, 3), 0.044715)), sqrt(2 / pi))), 1))    Gelu(x, approximate=tanh)
+
+What is in Erf and Tanh, and what is made of their results, is compared as polynomials, however it is spelled.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ __all__ = ["apply"]
 def apply(net: Net) -> None:
     """See the module."""
     for at, node in net.each("Mul", "Div"):
-        _ = (node.op == "Mul" and (_gated(net, at, node) or _gelu(net, at, node))) or _hard_swish(net, at, node)
+        _ = (node.op == "Mul" and _gated(net, at, node)) or _gelu(net, at, node) or _hard_swish(net, at, node)
 
 
 def _close(value: float | None, want: float) -> bool:
@@ -89,64 +91,99 @@ def _hard_swish(net: Net, at: int, node: Node) -> bool:
     return False
 
 
-def _factor(net: Net, name: str | None, reader: Node) -> tuple[Node, str | None, float] | None:
-    """A value as (maker, x, c) where it is x times the constant c and only `reader` reads it."""
-    maker = net.producer(name)
-    if maker is None or maker.op not in ("Mul", "Div") or net.single(name) is not reader or "activation" in maker.attributes:
-        return None
-    for i in (0, 1) if maker.op == "Mul" else (1,):
-        c = net.scalar(maker.inputs[i])
-        if c:
-            return maker, maker.inputs[1 - i], c if maker.op == "Mul" else 1 / c
-    return None
-
-
-def _error_part(net: Net, name: str | None, reader: Node) -> tuple[list[Node], str | None, float] | None:
-    """A value as c (1 + erf(x / sqrt 2)): the nodes that make it, x, and c."""
-    gone: list[Node] = []
-    factor = 1.0
-    scaled = _factor(net, name, reader)
-    if scaled is not None:
-        gone.append(scaled[0])
-        reader, name, factor = scaled
-        reader = scaled[0]
-    one = net.producer(name)
-    if one is None or one.op != "Add" or net.single(name) is not reader or "activation" in one.attributes:
-        return None
-    inner = next((one.inputs[1 - i] for i in (0, 1) if _close(net.scalar(one.inputs[i]), 1)), None)
-    erf = net.producer(inner)
-    if erf is None or erf.op != "Erf" or net.single(inner) is not one:
-        return None
-    half = _factor(net, erf.inputs[0], erf)
-    if half is None or not _close(half[2], math.sqrt(0.5)):
-        return None
-    return [half[0], erf, one, *gone], half[1], factor
+# erf(x / sqrt 2); the tanh that is near it
+_CURVES = {
+    "Erf": ("none", {1: math.sqrt(0.5)}),
+    "Tanh": ("tanh", {1: math.sqrt(2 / math.pi), 3: 0.044715 * math.sqrt(2 / math.pi)}),
+}
+_DEEPEST = 8  # nodes that a polynomial is made of, one in another
 
 
 def _gelu(net: Net, at: int, node: Node) -> bool:
-    """x and c (1 + erf) are among the factors of a product whose constants make 1/2."""
-    for i in (0, 1):
-        # node = a * constant, a = x * part; or node = a * b
-        constant = net.scalar(node.inputs[i])
-        if constant is not None:
-            inner = net.producer(node.inputs[1 - i])
-            if inner is None or inner.op != "Mul" or net.single(node.inputs[1 - i]) is not node:
+    """x and c (1 + f(x)) are the factors of a product whose constants make 1/2."""
+    factors, constant, gone = _factors(net, node)
+    if len(factors) != 2:
+        return False
+    for (x, _), (part, _) in (factors, factors[::-1]):
+        for curve in _curves(net, part):
+            approximate, wanted = _CURVES[curve.op]
+            made: list[Node] = []
+            gate = _polynomial(net, part, curve.outputs[0], made)
+            if gate is None or not _alike(gate, {0: 0.5 / constant, 1: 0.5 / constant}):
                 continue
-            for x, part in (inner.inputs, inner.inputs[::-1]):
-                found = _error_part(net, part, inner)
-                if found and found[1] == x and _close(found[2] * constant, 0.5) and net.is_float32(x):
-                    net.replace(at, Node("Gelu", (x,), node.outputs, {}), *found[0], inner)
-                    return True
-            continue
-        x, part = node.inputs[i], node.inputs[1 - i]
-        found = _error_part(net, part, node)
-        if found is None:
-            continue
-        if found[1] == x and _close(found[2], 0.5) and net.is_float32(x):
-            net.replace(at, Node("Gelu", (x,), node.outputs, {}), *found[0])
-            return True
-        scaled = _factor(net, x, node)
-        if scaled and scaled[1] == found[1] and _close(found[2] * scaled[2], 0.5) and net.is_float32(found[1]):
-            net.replace(at, Node("Gelu", (found[1],), node.outputs, {}), *found[0], scaled[0])
-            return True
+            argument = _polynomial(net, curve.inputs[0], x, made)
+            if (
+                argument is None
+                or not _alike(argument, wanted)
+                or not net.is_float32(x)
+                or net.rank(x) != net.rank(node.outputs[0])
+            ):
+                continue
+            taken = list({net.position(n): n for n in (*made, curve, *gone)}.values())
+            if _needless(net, at, taken):
+                net.replace(at, Node("Gelu", (x,), node.outputs, {"approximate": approximate}), *taken)
+                return True
     return False
+
+
+def _curves(net: Net, name: str | None) -> list[Node]:
+    """The functions of `_CURVES` that a sum, or a product with a sum, is made of."""
+    found = []
+    waiting = [(name, 3)]
+    while waiting:
+        maker, left = net.producer(waiting[-1][0]), waiting.pop()[1]
+        if maker is not None and maker.op in _CURVES:
+            found.append(maker)
+        elif maker is not None and left and _plain(net, maker):
+            waiting += [(inner, left - 1) for inner in maker.inputs]
+    return found
+
+
+def _plain(net: Net, node: Node) -> bool:
+    """Whether it is elementwise, of two arrays, and nothing is done to its result."""
+    return net.traits(node).elementwise and len(node.inputs) == 2 and "activation" not in node.attributes
+
+
+def _polynomial(net: Net, name: str | None, x: str | None, made: list[Node], depth: int = 0) -> dict[int, float] | None:
+    """A value as a polynomial in x: its coefficients by power; None if it is none. `made` gets the nodes that compute it."""
+    if name == x:
+        return {1: 1.0}
+    constant, maker = net.value(name), net.producer(name)
+    if constant is not None:
+        return {0: float(constant.reshape(-1)[0])} if constant.size == 1 and constant.ndim <= (net.rank(x) or 0) else None
+    if maker is None or depth == _DEEPEST or not _plain(net, maker):
+        return None
+    p, q = (_polynomial(net, inner, x, made, depth + 1) for inner in maker.inputs)
+    if p is None or q is None:
+        return None
+    made.append(maker)
+    if maker.op in ("Add", "Sub"):
+        sign = 1 if maker.op == "Add" else -1
+        return {k: p.get(k, 0) + sign * q.get(k, 0) for k in {*p, *q}}
+    if maker.op == "Mul":
+        return _product(p, q)
+    number = q.get(0, 0.0)
+    if set(q) != {0} or not number or maker.op not in ("Div", "Pow"):
+        return None
+    if maker.op == "Div":
+        return {k: c / number for k, c in p.items()}
+    return {2: _product(p, p), 3: _product(p, _product(p, p))}.get(number)  # type: ignore[call-overload, no-any-return]
+
+
+def _product(p: dict[int, float], q: dict[int, float]) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for i, a in p.items():
+        for k, b in q.items():
+            found[i + k] = found.get(i + k, 0.0) + a * b
+    return found if max(found, default=0) <= _DEEPEST else {}
+
+
+def _alike(p: dict[int, float], wanted: dict[int, float]) -> bool:
+    return {k for k, c in p.items() if c} == set(wanted) and all(_close(p[k], c) for k, c in wanted.items())
+
+
+def _needless(net: Net, at: int, nodes: list[Node]) -> bool:
+    """Whether nothing but the node at `at` and one another reads these."""
+    inside = {at, *map(net.position, nodes)}
+    names = [name for n in nodes for name in n.outputs if name]
+    return not any(name in net.kept or not inside.issuperset(net.readers.get(name, ())) for name in names)

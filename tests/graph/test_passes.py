@@ -12,6 +12,7 @@ from fastlayers.errors import FormatError
 from fastlayers.passes import linear as _linear
 from fastlayers.passes import optimize
 from fastlayers.passes._net import Net
+from tests.each import each
 from tests.program.graphs import graph, node, normal
 
 from .rewrites import BN, CONV, FLOAT, IMAGE, PADS, B, C, W, check, f32, ops, outputs, same
@@ -158,6 +159,41 @@ def test_what_is_not_gelu() -> None:
     nodes = [node(t) for t in ("d = Div(x, root)", "e = Erf(d)", "o = Add(e, one)", "p = Mul(x, o)", "y = Mul(p, half)")]
     for wanted in ("d", "e", "o", "p"):
         assert "Gelu" not in ops(check({"x": (3, 7)}, nodes, NUMBERS, ("y", wanted)))
+
+
+SLOPE, CUBE = np.float32(np.sqrt(2 / np.pi)), np.float32(0.044715)
+TANHS = {
+    "GPT-2": "c = Pow(x, three)|a = Mul(c, cube)|s = Add(x, a)|i = Mul(s, slope)|t = Tanh(i)|o = Add(t, one)"
+             "|h = Mul(x, half)|y = Mul(h, o)",
+    "JAX": "q = Mul(x, x)|c = Mul(q, x)|a = Mul(cube, c)|s = Add(a, x)|i = Mul(slope, s)|t = Tanh(i)|o = Add(one, t)"
+           "|h = Mul(half, o)|y = Mul(x, h)",
+    "BLOOM": "l = Mul(x, slope)|a = Mul(x, cube)|q = Mul(a, x)|s = Add(q, one)|i = Mul(l, s)|t = Tanh(i)|o = Add(t, one)"
+             "|h = Mul(x, half)|y = Mul(h, o)",
+    "a half of each": "q = Mul(x, x)|a = Mul(q, cube)|s = Add(a, one)|u = Mul(s, slope)|i = Mul(u, x)|t = Tanh(i)"
+                      "|g = Mul(t, half)|o = Add(g, half)|y = Mul(o, x)",
+    "divided": "c = Pow(x, three)|a = Mul(c, cube)|s = Add(x, a)|i = Mul(s, slope)|t = Tanh(i)|o = Add(t, one)"
+               "|h = Mul(x, o)|y = Div(h, two)",
+}  # fmt: skip
+OF_TANH = NUMBERS | {"slope": SLOPE, "cube": CUBE, "three": np.float32(3)}
+
+
+@each("form", TANHS)
+def test_gelu_by_tanh(form: str) -> None:
+    nodes = [node(text) for text in TANHS[form].split("|")]
+    found = check({"x": (3, 7)}, nodes, OF_TANH)
+    assert ops(found) == ["Gelu"] and found.nodes[0].attributes == {"approximate": "tanh"}
+    for wanted in ("t", "i", "o"):
+        assert "Gelu" not in ops(check({"x": (3, 7)}, nodes, OF_TANH, ("y", wanted)))
+    for other in ({"cube": np.float32(0.0448)}, {"slope": HALF}, {"half": ONE, "two": ONE}, {"slope": np.full((1, 1, 1), SLOPE)}):
+        assert "Gelu" not in ops(check({"x": (3, 7)}, nodes, OF_TANH | other))
+
+
+def test_function_after_a_view_goes_before_it() -> None:
+    nodes = [node("h = MatMul(x, w)"), node("r = Reshape(h, shape)"), node("y = Relu(r)")]
+    constants = {"w": normal(4, 6), "shape": np.array([3, -1])}
+    assert ops(check({"x": (2, 3, 4)}, nodes, constants)) == ["Linear", "Reshape"]
+    for wanted in ("h", "r"):
+        assert "Relu" in ops(check({"x": (2, 3, 4)}, nodes, constants, ("y", wanted)))
 
 
 def test_gates() -> None:

@@ -62,6 +62,7 @@ PASSES = (
     Pass("activation_gated", "Mul Div", "Sigmoid HardSigmoid Clip Erf Tanh"),
     Pass("normalization", "Div Mul LayerNormalization RMSNormalization", "Sqrt Pow LayerNormalization RMSNormalization"),
     Pass("attention", "MatMul", "Softmax"),
+    Pass("layout_tokens", "Transpose", "Reshape Flatten", lambda t: t.layout is not None and t.layout.kind == "free"),
     _ACTIVATIONS,
     Pass("residual", "Add Sum", lambda t: "residual" in t.epilogue),
     _ACTIVATIONS,

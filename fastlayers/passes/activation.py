@@ -20,25 +20,27 @@ def apply(net: Net) -> None:
     for at, node in net.each():
         if net.traits(node).unary is None or sum(bool(n) for n in node.outputs) != 1:
             continue
-        before, name, view = net.producer(node.inputs[0]), node.inputs[0], None
-        if before is not None and before.op == "Reshape" and net.single(name) is node:
-            view, name = before, before.inputs[0]
+        name, reader, views = node.inputs[0], node, []
+        before = net.producer(name)
+        while before is not None and before.op in ("Reshape", "Transpose") and net.single(name) is reader:
+            views.append(before)
+            name, reader = before.inputs[0], before
             before = net.producer(name)
         if before is None or "activation" not in net.traits(before).epilogue or "activation" in before.attributes:
             continue
-        if net.single(name) is not (view or node) or sum(bool(n) for n in before.outputs) != 1 or not _taken(net, before):
+        if net.single(name) is not reader or sum(bool(n) for n in before.outputs) != 1 or not _taken(net, before):
             continue
         function = net.function(node)
         if function is None:
             continue
-        attributes = merged(before, activation=tuple(function))
-        if view is None:
-            net.replace(at, Node(before.op, before.inputs, node.outputs, attributes), before)
-            continue
-        within = net.name(str(name))
-        net.specs[within] = net.specs[str(name)]
-        net.replace(at, Node(view.op, (within, *view.inputs[1:]), node.outputs, view.attributes))
-        net.replace(net.position(view), Node(before.op, before.inputs, (within,), attributes), before)
+        results = node.outputs
+        for view in views:
+            within = net.name(str(view.inputs[0]))
+            net.specs[within] = net.specs[str(view.inputs[0])]
+            after = net.position(view)
+            net.replace(at, Node(view.op, (within, *view.inputs[1:]), results, view.attributes))
+            at, results = after, (within,)
+        net.replace(at, Node(before.op, before.inputs, results, merged(before, activation=tuple(function))), before)
 
 
 def _taken(net: Net, node: Node) -> bool:

@@ -15,7 +15,7 @@ from fastlayers.passes._net import Net
 from tests.each import each
 from tests.program.graphs import graph, node, normal
 
-from .rewrites import BN, CONV, FLOAT, IMAGE, PADS, B, C, W, check, f32, ops, outputs, same
+from .rewrites import BN, CONV, FLOAT, IMAGE, PADS, B, C, W, activation, check, f32, ops, outputs, same
 
 # ---- linear --------------------------------------------------------------------------------------------------------------
 
@@ -186,6 +186,38 @@ def test_gelu_by_tanh(form: str) -> None:
         assert "Gelu" not in ops(check({"x": (3, 7)}, nodes, OF_TANH, ("y", wanted)))
     for other in ({"cube": np.float32(0.0448)}, {"slope": HALF}, {"half": ONE, "two": ONE}, {"slope": np.full((1, 1, 1), SLOPE)}):
         assert "Gelu" not in ops(check({"x": (3, 7)}, nodes, OF_TANH | other))
+
+
+TOKENS = (
+    "t = Transpose(x)",
+    "m = Reshape(t, map)",
+    "h = Conv(m, w, b)",
+    "f = Reshape(h, flat)",
+    "u = Transpose(f)",
+    "y = Relu(u)",
+)
+SHAPES = {"map": np.array([-1, 3, 3, 4]), "flat": np.array([0, C, 12])}
+
+
+def test_maps_that_were_tokens_are_read_where_they_are() -> None:
+    nodes = [node(t, **({"perm": (0, 2, 1)} if "Transpose" in t else PADS if "Conv" in t else {})) for t in TOKENS]
+    found = check({"x": (2, 12, 3)}, nodes, CONV | SHAPES)
+    assert ops(found) == ["Reshape", "Identity", "Conv", "Identity", "Reshape"]
+    (conv,) = [n for n in found.nodes if n.op == "Conv"]
+    assert conv.attributes["x_last"] and conv.attributes["out_last"] and activation(conv)
+    for wanted in "tmhfu":  # with their own values, and before the activation
+        check({"x": (2, 12, 3)}, nodes, CONV | SHAPES, ("y", wanted))
+    turned = [nodes[0], node("m = Reshape(t, map)"), *nodes[2:]]
+    other = CONV | SHAPES | {"map": np.array([-1, 3, 2, 6])}  # still 12 tokens
+    assert "Transpose" not in ops(check({"x": (2, 12, 3)}, turned, other))
+    wider = CONV | {"map": np.array([-1, 3, 6, 4]), "flat": np.array([0, C, 24])}  # 6 channels are no 3
+    assert "Transpose" in ops(check({"x": (2, 12, 6)}, nodes, wider))
+
+
+@each("perm", [(0, 3, 1, 2), (0, 3, 2, 1)])
+def test_images_with_channels_last_are_read_where_they_are(perm: tuple[int, ...]) -> None:
+    found = check({"x": (2, 7, 6, 3)}, [node("t = Transpose(x)", perm=perm), node("y = Conv(t, w, b)", **PADS)], CONV)
+    assert ("Identity" in ops(found)) == (perm == (0, 3, 1, 2))
 
 
 def test_function_after_a_view_goes_before_it() -> None:

@@ -45,7 +45,7 @@ PATTERNS: dict[str, Pattern] = {
     "gelu by tanh": ({"x": (3, 7)}, lines(*TANHS["JAX"].split("|")), OF_TANH),
     "activation after a view": ({"x": (2, 3, 5)}, lines("h = MatMul(x, w)", "r = Reshape(h, whole)", "y = Clip(r, zero, one)"),
                                 {"w": W, "whole": np.array([3, -1]), "zero": np.float32(0), "one": np.float32(1)}),
-    "tokens and maps": ({"x": (2, 12, 3)}, lines(*TOKENS, Transpose={"perm": (0, 2, 1)}, Conv=PADS), CONV | SHAPES),
+    "layout_tokens": ({"x": (2, 12, 3)}, lines(*TOKENS, Transpose={"perm": (0, 2, 1)}, Conv=PADS), CONV | SHAPES),
     "swish": ({"x": (3, 7)}, lines("s = HardSigmoid(x)", "y = Mul(x, s)", HardSigmoid={"alpha": 1 / 6, "beta": 0.5}), {}),
     "normalization": ({"x": (3, 8)}, lines(*NORMED, "k = Mul(n, w)", "y = Add(k, b)"), LN),
     "rms_norm": ({"x": (3, 8)}, lines("s = Pow(x, two)", "m = ReduceMean(s, axis)", "t = Add(m, e)",

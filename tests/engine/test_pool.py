@@ -54,6 +54,19 @@ def test_workers_share_the_tasks(run_script: Callable[[str], str]) -> None:
     run_script(script)
 
 
+def test_every_worker_begins_with_its_own_stretch(run_script: Callable[[str], str]) -> None:
+    """So that it finds in its cache what it wrote in the step before; tasks dealt out in turn would never fall so."""
+    script = """
+        for _ in range(500):
+            worker = engine.parallel_probe(40, 2, 6_000, 0, 3)["worker"]
+            if worker.tolist() == [0] * 20 + [1] * 20:
+                break
+        else:
+            raise AssertionError(worker)
+    """
+    run_script(script)
+
+
 def test_small_work_calls_a_worker_only_where_runs_are_close(run_script: Callable[[str], str]) -> None:
     """Of about 60 us: alone after a pause, for two where another run has ended just now."""
     script = """

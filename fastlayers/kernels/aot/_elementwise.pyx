@@ -7,6 +7,7 @@ from libc.stddef cimport size_t
 cimport numpy as cnp
 
 from ._engine cimport FL_CLIP, FL_IDENTITY, FL_RELU, RELEASE_GIL, alloc, fl_broadcast, fl_kernels, level, parallel, release, workers
+from ._space cimport run_length, runs_of
 from ._step cimport make_step, volume
 
 cdef extern from "math.h":
@@ -65,6 +66,7 @@ ctypedef struct Job:
     const char *const *operands
     char *out
     char *scratch
+    int64_t each  # elements of one task
 
 # What an operation reads: items with strides `row` and `col`.
 ctypedef struct Source:
@@ -167,25 +169,24 @@ cdef inline size_t room(const Plan *p) noexcept nogil:
 
 cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
-    run_range(job, number * RUN, least((number + 1) * RUN, job.plan.size), job.scratch + worker * room(job.plan))
+    run_range(job, number * job.each, least((number + 1) * job.each, job.plan.size), job.scratch + worker * room(job.plan))
 
 
 cdef int run(const void *plan, void *const *operands) noexcept nogil:
     """Operands: the inputs, then the result."""
     cdef Job job
-    cdef int64_t count
     cdef int threads
     job.plan = <const Plan *>plan
     job.operands, job.out = <const char *const *>operands, <char *>operands[job.plan.inputs]
-    count = (job.plan.size + RUN - 1) // RUN
-    threads = workers(count, job.plan.work)
+    threads = workers(runs_of(job.plan.size), job.plan.work)
+    job.each = run_length(job.plan.size, RUN, threads)
     job.scratch = <char *>alloc(threads * room(job.plan))
     if job.scratch == NULL:
         return -1
     if threads == 1 and job.plan.work < RELEASE_GIL:
         run_range(&job, 0, job.plan.size, job.scratch)
     else:
-        parallel(task, &job, count, threads)
+        parallel(task, &job, (job.plan.size + job.each - 1) // job.each, threads)
     release(job.scratch)
     return 0
 

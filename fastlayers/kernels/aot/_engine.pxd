@@ -6,6 +6,9 @@ cimport numpy as cnp
 # The structures, codes and functions of csrc/kernels.h, which the build reads there: see codegen/.
 include "made/level.pxi"
 
+cdef enum:
+    WEIGHT_WORK = 12  # a weight's share of reading, in the operations that `workers` counts: few rows are bound by it
+
 cdef extern from "csrc/kernels.h" nogil:
     int64_t FL_ATTENTION_SCRATCH(int64_t d, int64_t e)
 

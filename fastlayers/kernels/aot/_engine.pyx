@@ -101,7 +101,8 @@ cdef int _threads = 1
 cdef int _most_threads = 1  # so far
 
 RELEASE_GIL = 2e6            # 20 us
-cdef double WORK_A_THREAD = 5e5  # 5 us: a thread that waits for it takes up work after about 2,
+cdef double WORK_A_THREAD = 5e5  # 5 us: a thread that waits for it takes up work after about 1,
+cdef double WORK_OF_A_PAIR = 5e5 # and where there are two, 5 us of work for both pay;
 cdef double WORK_ASLEEP = 4e6    # and one that sleeps, and has to be called, after about 20, which costs the caller 5 to 10;
 cdef double WORK_OF_TWO = 4e6    # where runs follow each other closely, one is called for 40 us in all: it comes within 10
 cdef double WORK_OF_A_RUN = 1e7  # 100 us: a run of so much has its workers called at once
@@ -148,6 +149,8 @@ cdef int workers(int64_t tasks, double work) noexcept nogil:
         n = tasks
     if n > 1 and most < 2 and not awake and work >= WORK_OF_TWO and fl_pool_recent():
         return 2
+    if n > 1 and most < 2 and awake and work >= WORK_OF_A_PAIR:
+        return 2
     if n > most:
         n = <int64_t>most
     return <int>n if n > 1 else 1
@@ -155,6 +158,8 @@ cdef int workers(int64_t tasks, double work) noexcept nogil:
 
 cdef int hands(double work) noexcept nogil:
     cdef double most = work / WORK_A_THREAD
+    if most < 2 and work >= WORK_OF_A_PAIR:
+        most = 2
     return max(1, <int>min(<double>_most_threads, most))
 
 

@@ -61,10 +61,25 @@ cdef inline int64_t shared(int64_t n, int64_t piece, int64_t unit, int64_t least
             return best
 
 
+cdef enum:
+    SHORT_RUN = 1024  # elements below which a stretch of them is not worth a task
+
+
+cdef inline int64_t runs_of(int64_t n) noexcept nogil:
+    """How many tasks n elements could be that are cut anywhere: for `workers`."""
+    return (n + SHORT_RUN - 1) // SHORT_RUN
+
+
+cdef inline int64_t run_length(int64_t n, int64_t most, int threads) noexcept nogil:
+    """Length of even pieces of n elements, each at most `most`, a multiple of 64, as many for every thread."""
+    cdef int64_t count = ((n + most - 1) // most + threads - 1) // threads * threads
+    return min(most, max((n + count - 1) // max(count, <int64_t>1) + 63, <int64_t>64) // 64 * 64)
+
+
 cdef inline int64_t begin_of(int64_t i, int64_t count, int64_t n) noexcept nogil:
-    """Where piece i of `count` begins that n is cut into: of two lengths, the longer ones first, so that who alternates is done at
-    about the same time."""
-    return i * (n // count) + min(i, n % count)
+    """Where piece i of `count` begins that n is cut into: of two lengths, spread so that all stretches of as many pieces, which threads
+    begin with, are about as long."""
+    return i * n // count
 
 
 cdef inline int64_t pieces_for(int64_t n, int64_t most, int64_t least, int64_t others, int hands) noexcept nogil:

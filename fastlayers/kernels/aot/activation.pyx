@@ -6,6 +6,7 @@ from libc.stddef cimport size_t
 cimport numpy as cnp
 
 from ._engine cimport FL_UNARY_COUNT, RELEASE_GIL, alloc, fl_kernels, level, parallel, release, workers
+from ._space cimport run_length, runs_of
 
 from ..table import UNARY
 
@@ -75,24 +76,25 @@ ctypedef void (*Run)(const Job *job, int64_t start, int64_t end) noexcept nogil
 ctypedef struct Tasks:
     const Job *job
     Run run
+    int64_t each
 
 
 cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Tasks *tasks = <const Tasks *>context
-    tasks.run(tasks.job, number * RUN, least((number + 1) * RUN, tasks.job.size))
+    tasks.run(tasks.job, number * tasks.each, least((number + 1) * tasks.each, tasks.job.size))
 
 
 cdef void spread(Run function, const Job *job) noexcept nogil:
     """A lone thread takes everything in one call."""
     cdef Tasks tasks
-    cdef int64_t count = (job.size + RUN - 1) // RUN
-    cdef int threads = workers(count, job.work)
+    cdef int threads = workers(runs_of(job.size), job.work)
     if threads == 1 and job.work < RELEASE_GIL:
         function(job, 0, job.size)
     else:
         tasks.job = job
         tasks.run = function
-        parallel(task, &tasks, count, threads)
+        tasks.each = run_length(job.size, RUN, threads)
+        parallel(task, &tasks, (job.size + tasks.each - 1) // tasks.each, threads)
 
 
 cdef void plan_unary(Job *job, int64_t out, activation):

@@ -13,6 +13,7 @@ from ._engine cimport (
     FL_A_DIVIDE, FL_A_EQUAL, FL_A_FMOD, FL_A_MOD, FL_A_POWER, FL_CLIP, FL_DIVIDE, FL_I_EQUAL, FL_IDENTITY, FL_POWER, FL_RELU, RELEASE_GIL,
     fl_broadcast, fl_kernels, fl_move, level, parallel, workers,
 )
+from ._space cimport run_length, runs_of
 
 from ...errors import UnsupportedError
 from ..table import KINDS
@@ -48,7 +49,7 @@ ctypedef struct Job:
     int code                 # the activation that follows, or FL_IDENTITY
     float a, b
     int count                # operands
-    int64_t size, rows, cols
+    int64_t size, each, rows, cols  # `each`: of one task
     int outer                # axes outside of rows and columns
     int64_t extent[AXES]
     int64_t step[3][AXES]    # of an operand along an outer axis, in items; 0 where it repeats itself
@@ -332,21 +333,21 @@ cdef void run_range(const Job *job, int64_t start, int64_t end) noexcept nogil:
 
 cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
-    run_range(job, number * RUN, least((number + 1) * RUN, job.size))
+    run_range(job, number * job.each, least((number + 1) * job.each, job.size))
 
 
 cdef int run(const void *plan, void *const *operands) noexcept nogil:
     """Operands: condition, if there is one, a, b, out."""
     cdef Job job = (<const Job *>plan)[0]
-    cdef int64_t count = (job.size + RUN - 1) // RUN
-    cdef int threads = workers(count, job.work), k
+    cdef int threads = workers(runs_of(job.size), job.work), k
     for k in range(job.count):
         job.operand[k] = <const char *>operands[k]
     job.out = <char *>operands[job.count]
     if threads == 1 and job.work < RELEASE_GIL:
         run_range(&job, 0, job.size)
     else:
-        parallel(task, &job, count, threads)
+        job.each = run_length(job.size, RUN, threads)
+        parallel(task, &job, (job.size + job.each - 1) // job.each, threads)
     return 0
 
 

@@ -11,6 +11,7 @@ time, as depthwise convolutions do: see `_blocks.pyx`. All walks add in the same
 """
 
 cimport cython
+from libc.math cimport fmax
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 cimport numpy as cnp
@@ -21,7 +22,7 @@ from ._band cimport Band, Runs, blocks_of, end_runs, fill, multiply, no_runs
 from ._blocks cimport Blocks, blocks_task, plan_blocks
 from ._conv cimport COLS, PIXELS, Job, Place, place_of, reach
 from ._engine cimport (
-    FL_KC, FL_PANEL,
+    FL_KC, FL_PANEL, WEIGHT_WORK,
     alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_run, hands, level, need, parallel, release, workers,
 )
 from ._fit cimport Fit, check_groups, fit_of, read_steps
@@ -287,7 +288,8 @@ cdef void share(Job *job, int64_t images) noexcept nogil:
         job.cols = shared(job.out_size[2], job.cols, FL_PANEL, LEAST, others, most)
     job.row_tasks, job.col_tasks = (job.out_size[1] + job.rows - 1) // job.rows, (job.out_size[2] + job.cols - 1) // job.cols
     others = images * job.groups * job.out_size[0] * job.row_tasks * job.col_tasks
-    job.width = shared(job.og, job.width, FL_PANEL, 4 * FL_PANEL, others, most)
+    # Pixels that are read where they are cost nothing twice.
+    job.width = shared(job.og, job.width, FL_PANEL, (2 if job.in_place else 4) * FL_PANEL, others, most)
     job.width_tasks = (job.og + job.width - 1) // job.width
     job.tasks = others * job.width_tasks
 
@@ -349,6 +351,7 @@ cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     if job.work == 0:
         return 0  # no task at all
     job.work *= job.k
+    job.work = fmax(job.work, <double>WEIGHT_WORK * job.out_channels * job.k)
     job.epilogue.code, job.epilogue.a, job.epilogue.b = activation
     job.blocked = by_blocks(job, packed)
     if job.blocked:

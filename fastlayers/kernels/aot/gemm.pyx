@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from ._engine cimport (
-    FL_KC, FL_PANEL, RELEASE_GIL,
+    FL_KC, FL_PANEL, RELEASE_GIL, WEIGHT_WORK,
     empty, enabled, fl_block, fl_epilogue, fl_kernels, fl_run, hands, level, need, parallel, release, workers,
 )
 from ._fit cimport Fit, fit_of
@@ -167,8 +167,8 @@ cdef class PackedLinear:
         job.epilogue.bias, job.epilogue.bias_by_row = self.bias, 0
         job.epilogue.residual, job.epilogue.ldr = NULL, self.n
         job.epilogue.code, job.epilogue.a, job.epilogue.b = code, a, b
-        # One row is bound by the memory that holds the weights: count bytes as if they were operations.
-        job.work = fmax(2.0 * m * self.n * self.k, 8.0 * self.n * self.k) if m else 0
+        # One row is bound by the memory that holds the weights: see WEIGHT_WORK.
+        job.work = fmax(2.0 * m * self.n * self.k, <double>WEIGHT_WORK * self.n * self.k) if m else 0
         cdef int most = hands(job.work)
         cdef int64_t rows = even(m, ROWS)
         job.width = shared(self.n, COLS, FL_PANEL, 4 * FL_PANEL, (m + rows - 1) // rows, most)

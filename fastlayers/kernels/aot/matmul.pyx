@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from ._engine cimport (
-    FL_IDENTITY, FL_KC, FL_PANEL, RELEASE_GIL,
+    FL_IDENTITY, FL_KC, FL_PANEL, RELEASE_GIL, WEIGHT_WORK,
     alloc, fl_block, fl_direct, fl_epilogue, fl_kernels, fl_panels, fl_run, hands, level, parallel, release, workers,
 )
 from ._space cimport shared
@@ -195,7 +195,7 @@ cdef int plan_matmul(Job *job, tuple a, tuple b, tuple out, bint transpose_b, ac
     job.epilogue.code, job.epilogue.a, job.epilogue.b = activation
     job.packed = job.m > FEW_ACROSS if transpose_b else job.m > FEW and job.n > NARROW
     # Few rows are bound by the reading of b.
-    job.work = batch * fmax(2.0 * job.m * job.n * job.k, 8.0 * job.n * job.k)
+    job.work = batch * fmax(2.0 * job.m * job.n * job.k, <double>WEIGHT_WORK * job.n * job.k)
     most = hands(job.work)
     rows = job.m
     if batch * ((job.n + COLS - 1) // COLS) < TASKS:

@@ -8,6 +8,7 @@ cimport numpy as cnp
 
 from ._engine cimport RELEASE_GIL, fl_kernels, fl_move, level, parallel, workers
 from ._once cimport fl_once, fl_row
+from ._space cimport run_length, runs_of
 from ._step cimport Step, make_step, out_of_range, run_plan
 
 from ...errors import ShapeError, UnsupportedError
@@ -344,15 +345,15 @@ ctypedef struct Cast:
     const char *x
     char *out
     int source, target
-    int64_t size
+    int64_t size, each  # `each`: of one task
     double work
 
 
 cdef void cast_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Cast *job = <const Cast *>context
-    cdef int64_t first = number * RUN
+    cdef int64_t first = number * job.each
     job.table.cast(job.x + first * BYTES[job.source], job.source, job.out + first * BYTES[job.target], job.target,
-                   least(RUN, job.size - first))
+                   least(job.each, job.size - first))
 
 
 cdef void plan_cast(Cast *job, int64_t out, int source, int target) noexcept:
@@ -363,13 +364,13 @@ cdef void plan_cast(Cast *job, int64_t out, int source, int target) noexcept:
 
 cdef int run_cast(const void *plan, void *const *operands) noexcept nogil:
     cdef Cast job = (<const Cast *>plan)[0]
-    cdef int64_t tasks = (job.size + RUN - 1) // RUN
-    cdef int threads = workers(tasks, job.work)
+    cdef int threads = workers(runs_of(job.size), job.work)
     job.x, job.out = <const char *>operands[0], <char *>operands[1]
+    job.each = run_length(job.size, RUN, threads)
     if threads == 1 and job.work < RELEASE_GIL:
         job.table.cast(job.x, job.source, job.out, job.target, job.size)
     else:
-        parallel(cast_task, &job, tasks, threads)
+        parallel(cast_task, &job, (job.size + job.each - 1) // job.each, threads)
     return 0
 
 

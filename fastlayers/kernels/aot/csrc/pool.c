@@ -3,7 +3,10 @@
  * A job is published in `gate`, one word: a number that changes with every job, and the seats that are still free. A worker
  * takes a seat by compare-and-swap, and the seat is its worker number. When no task is left the caller shuts the gate and
  * waits only for the workers that took a seat: one that wakes up too late, on a machine with other things to do, delays
-* no other. Tasks are dequeued by an atomic counter.
+ * no other.
+ *
+ * Tasks: each thread begins with a stretch of them that is its own, as far as there are as many threads as stretches, and then
+ * helps with the others'. Of steps that are cut alike, a thread so reads what it wrote itself and has in its own cache.
  *
  * Workers: started one by one when a job first wants them, never stopped. After a job a worker watches the gate for at most
  * SPIN_NS, and only while exactly one run (fl_run_begin) is open: with several, the time is better left to the other callers.
@@ -36,6 +39,7 @@ static struct {
   fl_task_fn fn;
   void *context;
   int64_t tasks;
+  int stretches; /* of tasks */
   uint64_t float_mode;
   fl_stop *stop; /* or 0 */
   /* Owner only. */
@@ -46,7 +50,6 @@ static struct {
   _Atomic int64_t ended;          /* when a bracket was closed last */
   APART _Atomic uint64_t gate;    /* number of the job << SEAT_BITS | free seats */
   atomic_int awake;               /* workers that will look at the gate again before they block */
-  APART _Atomic int64_t next;     /* first task that is not dequeued */
   APART atomic_int left;          /* seated workers that are done */
   atomic_int waiting;             /* the caller is blocked on `done` */
   APART fl_mutex lock;            /* guards the two counters below and both conditions */
@@ -54,12 +57,13 @@ static struct {
   fl_cond work, done;
   fl_place place;                 /* guarded by the lock as well */
   atomic_uint places, forks;      /* how often it has changed; how often this process is the child of a fork */
+  struct { APART _Atomic int64_t next; } stretch[FL_MAX_THREADS]; /* first task of each that nobody has begun */
 } pool = {.taken = ATOMIC_FLAG_INIT, .lock = FL_MUTEX_INIT, .work = FL_COND_INIT, .done = FL_COND_INIT};
 
-/* Of this thread: the run that its tasks belong to, and whether that began in it. */
+/* Of this thread: the run that its tasks belong to, whether that began in it, and its number among the workers, 0 for a caller. */
 static _Thread_local struct {
   fl_stop *stop;
-  int owner;
+  int owner, number;
 } here;
 
 static void stop_begin(fl_stop *stop) {
@@ -116,13 +120,25 @@ static int ends(fl_stop *stop, pace *own) {
   return here.owner ? stop_due(stop) : asked(stop, &own->left, &own->stride, &own->last, 0);
 }
 
-static void do_tasks(fl_task_fn fn, void *context, int64_t tasks, int worker) {
+/* The first task of a stretch; those before are longer by one where the tasks do not go up in them. */
+static int64_t begin_of(int stretch, int64_t tasks, int stretches) {
+  const int64_t rest = tasks % stretches;
+  return tasks / stretches * stretch + (stretch < rest ? stretch : rest);
+}
+
+static void do_tasks(fl_task_fn fn, void *context, int64_t tasks, int stretches, int worker) {
   fl_stop *stop = here.stop;
   pace own = {1, 1, 0};
-  for (int64_t task; (task = atomic_fetch_add_explicit(&pool.next, 1, memory_order_relaxed)) < tasks;) {
-    if (stop && ends(stop, &own))
-      return;
-    fn(context, task, worker);
+  for (int i = 0, at = here.number % stretches; i < stretches; i++, at = at + 1 < stretches ? at + 1 : 0) {
+    _Atomic int64_t *next = &pool.stretch[at].next;
+    const int64_t end = begin_of(at + 1, tasks, stretches);
+    if (i && atomic_load_explicit(next, memory_order_relaxed) >= end)
+      continue;
+    for (int64_t task; (task = atomic_fetch_add_explicit(next, 1, memory_order_relaxed)) < end;) {
+      if (stop && ends(stop, &own))
+        return;
+      fn(context, task, worker);
+    }
   }
 }
 
@@ -166,7 +182,7 @@ static void serve(int seat) {
     fl_set_float_mode(pool.float_mode);
   take_place();
   here.stop = pool.stop;
-  do_tasks(pool.fn, pool.context, pool.tasks, seat);
+  do_tasks(pool.fn, pool.context, pool.tasks, pool.stretches, seat);
   here.stop = 0;
   atomic_fetch_add(&pool.awake, 1);
   atomic_fetch_add(&pool.left, 1); /* from here on the job's fields may change */
@@ -202,7 +218,8 @@ static void rest(void) {
   fl_unlock(&pool.lock);
 }
 
-static FL_THREAD_RESULT worker_body(void *unused) {
+static FL_THREAD_RESULT worker_body(void *number) {
+  here.number = (int)(intptr_t)number;
   take_place();
   for (;;) {
     const int seat = take_seat();
@@ -213,7 +230,6 @@ static FL_THREAD_RESULT worker_body(void *unused) {
       rest();
     }
   }
-  (void)unused;
   return 0;
 }
 
@@ -224,7 +240,7 @@ static void start_workers(int wanted) {
       return;
     look_up_place();
     atomic_fetch_add(&pool.awake, 1);
-    if (!fl_thread_start(worker_body, 0)) {
+    if (!fl_thread_start(worker_body, (void *)(intptr_t)(atomic_load(&pool.workers) + 1))) {
       atomic_fetch_sub(&pool.awake, 1);
       pool.retry_at = fl_now_ns() + RETRY_NS;
       return;
@@ -282,12 +298,14 @@ void fl_parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) {
   pool.tasks = tasks;
   pool.float_mode = fl_float_mode();
   pool.stop = here.stop;
-  atomic_store_explicit(&pool.next, 0, memory_order_relaxed);
+  pool.stretches = threads;
+  for (int i = 0; i < threads; i++)
+    atomic_store_explicit(&pool.stretch[i].next, begin_of(i, tasks, threads), memory_order_relaxed);
   atomic_store_explicit(&pool.left, 0, memory_order_relaxed);
   const uint64_t shut = ((atomic_load(&pool.gate) >> SEAT_BITS) + 1) << SEAT_BITS;
   atomic_store(&pool.gate, shut | (uint64_t)seats);
   wake_workers(seats);
-  do_tasks(fn, context, tasks, 0);
+  do_tasks(fn, context, tasks, threads, 0);
   if (forks != atomic_load(&pool.forks)) {
     /* What `ask` called has forked, and this is the child: its workers, and the tasks that they had begun, are gone. */
     if (here.stop)

@@ -41,6 +41,8 @@ cdef void run_begin() noexcept nogil
 # After a begin: the workers of a run of so much work are called, if that pays.
 cdef void run_wake(double work) noexcept nogil
 cdef void run_end() noexcept nogil
+# The time, where a profile begins a step: for `watch_jobs`.
+cdef int64_t step_clock(int64_t step) noexcept nogil
 # Scratch: 64-byte aligned, NULL where there is no memory.
 cdef void *alloc(size_t bytes) noexcept nogil
 # Around the wait for the GIL at the end of a run that gave it up: who works in Python meanwhile hands it over (`give_way`).

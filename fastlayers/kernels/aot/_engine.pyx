@@ -41,6 +41,12 @@ cdef extern from "csrc/pool.h" nogil:
     ctypedef struct fl_stops:
         pass
     const fl_stops fl_stop_table
+    ctypedef struct fl_watch:
+        void (*job)(fl_watch *, int64_t tasks, int threads, int64_t together, int64_t busiest) noexcept nogil
+    void fl_watch_jobs(fl_watch *watch)
+
+cdef extern from "csrc/platform.h" nogil:
+    int64_t fl_now_ns()
 
 cdef extern from "csrc/lockstep.h" nogil:
     void fl_lockstep(fl_part_fn fn, void *context, int64_t steps, int parts, int threads)
@@ -426,6 +432,40 @@ def get_threads():
 def pool_workers():
     """Worker threads that exist now."""
     return fl_pool_workers()
+
+
+cdef struct Watched:
+    fl_watch watch
+    int64_t *rows
+    int64_t room, count, step
+
+cdef Watched _watched
+
+
+cdef void _watched_job(fl_watch *watch, int64_t tasks, int threads, int64_t together, int64_t busiest) noexcept nogil:
+    cdef int64_t *row = _watched.rows + 5 * _watched.count
+    _watched.count += 1
+    if _watched.count <= _watched.room:
+        row[0], row[1], row[2], row[3], row[4] = _watched.step, tasks, threads, together, busiest
+
+
+cdef int64_t step_clock(int64_t step) noexcept nogil:
+    _watched.step = step
+    return fl_now_ns()
+
+
+def watch_jobs(cnp.ndarray rows=None):
+    """To foresee what more threads would do, see csrc/pool.h: from now on a row (step of a profile, tasks, threads, ns of all tasks together
+    and of the busiest thread) is written for each job of this thread that is cut. Without `rows`: no longer; returns how many there were."""
+    fl_watch_jobs(NULL)
+    if rows is None:
+        return _watched.count
+    if rows.ndim != 2 or rows.shape[1] != 5 or rows.dtype != np.int64 or not rows.flags.c_contiguous:
+        raise ValueError("watch_jobs: rows must be int64, contiguous, of 5 columns")
+    _watched.watch.job, _watched.rows = _watched_job, <int64_t *>cnp.PyArray_DATA(rows)
+    _watched.room, _watched.count = rows.shape[0], 0
+    fl_watch_jobs(&_watched.watch)
+    return 0
 
 
 cdef struct ProbeJob:

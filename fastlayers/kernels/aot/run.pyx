@@ -16,7 +16,7 @@ cimport numpy as cnp
 
 import numpy as np
 
-from ._engine cimport RELEASE_GIL, alloc, count_begin, count_end, empty, has_room, have_gil, limit_threads, need, release, run_begin, run_end, run_wake, want_gil
+from ._engine cimport RELEASE_GIL, alloc, count_begin, count_end, empty, has_room, have_gil, limit_threads, need, release, run_begin, run_end, run_wake, step_clock, want_gil
 from ._nested cimport MANY_ROUNDS, MOST_BASES, MOST_OPERANDS, STOPPED, Code, Operand, grant_rounds, rounds_left, run_code
 from ._plan cimport ARENA, CONSTANT, FIRST, INTO, OUTPUT, OVER, Chunk, Entry, Ledger, Link, Map, Native, Place, Span, lay_out, map_begin, map_find
 from ._step cimport Step, index_error
@@ -435,7 +435,7 @@ cdef class Bound:
                 begin = fl_now_ns()
                 for i in range(self.count):
                     operand = self.operands + self.steps[i].first
-                    start = fl_now_ns()
+                    start = step_clock(i)
                     if self.steps[i].python >= 0:
                         self.python_step(i, bases, arena, (inputs, results))
                     else:

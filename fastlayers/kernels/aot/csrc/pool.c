@@ -64,6 +64,7 @@ static struct {
 static _Thread_local struct {
   fl_stop *stop;
   int owner, number;
+  fl_watch *watch;
 } here;
 
 static void stop_begin(fl_stop *stop) {
@@ -126,20 +127,66 @@ static int64_t begin_of(int stretch, int64_t tasks, int stretches) {
   return tasks / stretches * stretch + (stretch < rest ? stretch : rest);
 }
 
+/* Where a thread looks for tasks: at its own stretch first, then at those after it. */
+typedef struct {
+  int tried, at;
+} search;
+
+static search begin_search(int number, int stretches) { return (search){0, number % stretches}; }
+
+/* A task that nobody has begun, or -1. */
+static int64_t claim(search *own, int64_t tasks, int stretches) {
+  for (; own->tried < stretches; own->tried++, own->at = own->at + 1 < stretches ? own->at + 1 : 0) {
+    _Atomic int64_t *next = &pool.stretch[own->at].next;
+    const int64_t end = begin_of(own->at + 1, tasks, stretches);
+    if (atomic_load_explicit(next, memory_order_relaxed) >= end)
+      continue;
+    const int64_t task = atomic_fetch_add_explicit(next, 1, memory_order_relaxed);
+    if (task < end)
+      return task;
+  }
+  return -1;
+}
+
+static void cut(int64_t tasks, int stretches) {
+  for (int i = 0; i < stretches; i++)
+    atomic_store_explicit(&pool.stretch[i].next, begin_of(i, tasks, stretches), memory_order_relaxed);
+}
+
 static void do_tasks(fl_task_fn fn, void *context, int64_t tasks, int stretches, int worker) {
   fl_stop *stop = here.stop;
   pace own = {1, 1, 0};
-  for (int i = 0, at = here.number % stretches; i < stretches; i++, at = at + 1 < stretches ? at + 1 : 0) {
-    _Atomic int64_t *next = &pool.stretch[at].next;
-    const int64_t end = begin_of(at + 1, tasks, stretches);
-    if (i && atomic_load_explicit(next, memory_order_relaxed) >= end)
-      continue;
-    for (int64_t task; (task = atomic_fetch_add_explicit(next, 1, memory_order_relaxed)) < end;) {
-      if (stop && ends(stop, &own))
-        return;
-      fn(context, task, worker);
-    }
+  search mine = begin_search(here.number, stretches);
+  for (int64_t task; (task = claim(&mine, tasks, stretches)) >= 0;) {
+    if (stop && ends(stop, &own))
+      return;
+    fn(context, task, worker);
   }
+}
+
+/* Owner: as `threads` threads would, one after the other: see pool.h. */
+static void do_watched(fl_task_fn fn, void *context, int64_t tasks, int threads) {
+  search mine[FL_MAX_THREADS];
+  int64_t busy[FL_MAX_THREADS] = {0}, together = 0, busiest = 0;
+  cut(tasks, threads);
+  for (int i = 0; i < threads; i++)
+    mine[i] = begin_search(i, threads);
+  for (;;) {
+    int first = 0; /* which thread is free next */
+    for (int i = 1; i < threads; i++)
+      if (busy[i] < busy[first])
+        first = i;
+    const int64_t task = claim(&mine[first], tasks, threads), begin = fl_now_ns();
+    if (task < 0)
+      break; /* it has looked everywhere */
+    fn(context, task, first);
+    busy[first] += fl_now_ns() - begin;
+  }
+  for (int i = 0; i < threads; i++) {
+    together += busy[i];
+    busiest = busy[i] > busiest ? busy[i] : busiest;
+  }
+  here.watch->job(here.watch, tasks, threads, together, busiest);
 }
 
 static void do_alone(fl_task_fn fn, void *context, int64_t tasks) {
@@ -290,6 +337,11 @@ void fl_parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) {
     do_alone(fn, context, tasks);
     return;
   }
+  if (here.watch) {
+    do_watched(fn, context, tasks, threads);
+    atomic_flag_clear_explicit(&pool.taken, memory_order_release);
+    return;
+  }
   const int seats = threads - 1;
   const unsigned forks = atomic_load(&pool.forks);
   start_workers(seats);
@@ -299,8 +351,7 @@ void fl_parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) {
   pool.float_mode = fl_float_mode();
   pool.stop = here.stop;
   pool.stretches = threads;
-  for (int i = 0; i < threads; i++)
-    atomic_store_explicit(&pool.stretch[i].next, begin_of(i, tasks, threads), memory_order_relaxed);
+  cut(tasks, threads);
   atomic_store_explicit(&pool.left, 0, memory_order_relaxed);
   const uint64_t shut = ((atomic_load(&pool.gate) >> SEAT_BITS) + 1) << SEAT_BITS;
   atomic_store(&pool.gate, shut | (uint64_t)seats);
@@ -348,7 +399,9 @@ void fl_run_wake(int threads) {
     wake_workers(threads - 1);
 }
 
-int fl_pool_awake(void) { return atomic_load_explicit(&pool.awake, memory_order_relaxed) > 0; }
+void fl_watch_jobs(fl_watch *watch) { here.watch = watch; }
+
+int fl_pool_awake(void) { return here.watch || atomic_load_explicit(&pool.awake, memory_order_relaxed) > 0; }
 
 int fl_pool_recent(void) { return fl_now_ns() - atomic_load_explicit(&pool.ended, memory_order_relaxed) < RECENT_NS; }
 

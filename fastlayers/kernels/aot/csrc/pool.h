@@ -55,6 +55,15 @@ int fl_pool_awake(void);
 /* Has a run (fl_run_end) ended just now? Then a worker that sleeps is called soon. */
 int fl_pool_recent(void);
 
+/* To foresee what more threads than there are would do: jobs of the calling thread meanwhile run on it alone, each task in the
+ * order and with the worker's number that it would have if tasks took as long on many threads; `job` hears of each job that has
+ * more than one thread: how long its tasks took together, and how long the busiest of its threads was at work. */
+typedef struct fl_watch fl_watch;
+struct fl_watch {
+  void (*job)(fl_watch *, int64_t tasks, int threads, int64_t together, int64_t busiest);
+};
+void fl_watch_jobs(fl_watch *watch); /* 0: no longer */
+
 /* Number of worker threads that exist now (0 before the first use and after a fork). */
 int fl_pool_workers(void);
 

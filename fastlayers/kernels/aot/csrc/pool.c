@@ -57,7 +57,7 @@ static struct {
   fl_cond work, done;
   fl_place place;                 /* guarded by the lock as well */
   atomic_uint places, forks;      /* how often it has changed; how often this process is the child of a fork */
-  struct { APART _Atomic int64_t next; } stretch[FL_MAX_THREADS]; /* first task of each that nobody has begun */
+  struct { APART _Atomic int64_t next; } stretch[FL_MAX_THREADS]; /* first task of each that no thread has begun */
 } pool = {.taken = ATOMIC_FLAG_INIT, .lock = FL_MUTEX_INIT, .work = FL_COND_INIT, .done = FL_COND_INIT};
 
 /* Of this thread: the run that its tasks belong to, whether that began in it, and its number among the workers, 0 for a caller. */
@@ -134,7 +134,7 @@ typedef struct {
 
 static search begin_search(int number, int stretches) { return (search){0, number % stretches}; }
 
-/* A task that nobody has begun, or -1. */
+/* A task that no thread has begun, or -1. */
 static int64_t claim(search *own, int64_t tasks, int stretches) {
   for (; own->tried < stretches; own->tried++, own->at = own->at + 1 < stretches ? own->at + 1 : 0) {
     _Atomic int64_t *next = &pool.stretch[own->at].next;

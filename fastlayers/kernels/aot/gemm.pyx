@@ -26,6 +26,7 @@ cdef enum:
     ROWS = 256
     COLS = 256
     FEW_ROWS = 32  # of a task that is cut for another thread
+    HALF_COLS = 1024  # of a task with weights of 16 bits: x is rounded for each
 
 cdef Fit PACK = fit_of("linear_pack"), FIT = fit_of("linear")
 
@@ -171,7 +172,7 @@ cdef class PackedLinear:
         job.work = fmax(2.0 * m * self.n * self.k, <double>WEIGHT_WORK * self.n * self.k) if m else 0
         cdef int most = hands(job.work)
         cdef int64_t rows = even(m, ROWS)
-        job.width = shared(self.n, COLS, FL_PANEL, 4 * FL_PANEL, (m + rows - 1) // rows, most)
+        job.width = shared(self.n, HALF_COLS if self.half else COLS, FL_PANEL, 4 * FL_PANEL, (m + rows - 1) // rows, most)
         job.col_tasks = (self.n + job.width - 1) // job.width
         rows = shared(m, rows, 1, FEW_ROWS, job.col_tasks, most)
         job.row_tasks = (m + rows - 1) // rows

@@ -103,11 +103,37 @@ static void fl_half_rows_sums(const fl_halves *halves, int *tiles, int kind, con
   halves->block(&block);
 }
 
+#define FL_INPUT_ROWS 24   /* whose sums of 16 bits are on the stack: 24 KB */
+#define FL_INPUT_PANELS 16 /* which are summed at once: x is rounded for each such group */
+
+/* xg by weights of 16 bits where the blocks of a row are apart. */
+static void fl_half_input(const fl_recurrent_input *p, int *tiles) {
+  const int64_t width = p->gates * FL_PANEL, most = FL_INPUT_PANELS / p->gates;
+  float sums[FL_INPUT_ROWS * FL_INPUT_PANELS * FL_PANEL];
+  for (int64_t u = p->first; u < p->last; u += most) {
+    const int64_t units = p->last - u < most ? p->last - u : most;
+    for (int64_t i0 = 0; i0 < p->m; i0 += FL_INPUT_ROWS) {
+      const int64_t m = p->m - i0 < FL_INPUT_ROWS ? p->m - i0 : FL_INPUT_ROWS;
+      fl_half_rows_sums(p->halves, tiles, p->half, p->rows + i0, m, p->w, p->blocks * p->gates, u * p->gates, units * p->gates, p->inputs,
+                        p->bias + u * width, sums, units * width);
+      for (int64_t q = 0; q < units; q++)
+        for (int64_t i = 0; i < m; i++)
+          for (int64_t v = 0; v < width; v += VW)
+            vstore(p->xg + (u + q) * p->xg_block + (i0 + i) * p->xg_row + v, vload(sums + (i * units + q) * width + v));
+    }
+  }
+}
+
 static void fl_f32_recurrent_input(const fl_recurrent_input *p) {
   const int64_t panels = p->blocks * p->gates;
   int tiles = 0;
   /* where the blocks of a row are next to each other, one product makes them all */
   const int64_t together = p->xg_block == p->gates * FL_PANEL ? p->last - p->first : 1;
+  if (p->half && p->xg_block != p->gates * FL_PANEL) {
+    fl_half_input(p, &tiles);
+    p->halves->end(&tiles);
+    return;
+  }
   for (int64_t u = p->first; u < p->last; u += together) {
     const int64_t first = u * p->gates, count = together * p->gates, next = u + together < p->last ? first + count : -1;
     const float *bias = p->bias + first * FL_PANEL;
@@ -336,10 +362,12 @@ static void fl_walk_row(const fl_recurrent_step *p, const fl_product *w, int mos
   }
 }
 
-/* All units of any number of rows. A group has four panels, or three: what the tiles with many rows walk at once. */
+/* All units of any number of rows. A group has four panels, or three: what the tiles with many rows walk at once. With weights of 16 bits
+ * it has as many as there is room for, since h is rounded for each group. */
 static void fl_walk_rows(const fl_recurrent_step *p, const fl_product *w, fl_gates apply) {
-  const int64_t gates = w->gates, most = 4 / gates, groups = (w->last - w->first + most - 1) / most;
-  const int64_t parts = (p->rows + FL_STEP_ROWS - 1) / FL_STEP_ROWS, lines = gates * FL_PANEL;
+  const int64_t parts = (p->rows + FL_STEP_ROWS - 1) / FL_STEP_ROWS, gates = w->gates, lines = gates * FL_PANEL;
+  const int64_t panels = p->cell->half ? 4 * FL_STEP_ROWS / ((p->rows + parts - 1) / parts) : 4, most = panels / gates;
+  const int64_t groups = (w->last - w->first + most - 1) / most;
   const float *rows[FL_STEP_ROWS];
   float sums[FL_STEP_ROWS * 4 * FL_PANEL];
   for (int64_t part = 0; part < parts; part++) {

@@ -1,9 +1,15 @@
 """Weights of 16 bits: time and error of float16 and bfloat16 next to float32, and next to OpenVINO computing in bfloat16.
 
     python -m bench.half [--rounds 20] [--only lstm]        needs onnx; openvino where it is installed
+    python -m bench.half MODEL.onnx ...                     networks in files
 
 One thread, one process, all of them in turns. A line says the best time of float32 in milliseconds, how many times as fast the
 others are, and the largest difference from float32's results, of the largest of these.
+
+Inputs of a network in a file are at random, or those of MODEL.npz ("in NAME": array). Its line says the worst error, as a share
+of the largest result, and the rms error, as one of the rms result, against MODEL.double.npz (results in float64 by their order),
+or where there is none against `precision="strict"`, whose own errors are a thousandth of these. Of several results the worst
+counts.
 """
 
 from __future__ import annotations
@@ -11,12 +17,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import fastlayers as fl
 from bench.timing import Times, add_json, store, take_turns
+from fastlayers.kernels.table import HALVES
 
 STEPS = 50  # of a recurrent layer
 
@@ -79,16 +87,69 @@ def openvino(file: bytes, x: np.ndarray) -> Callable[[], np.ndarray] | None:
     return call
 
 
+def feeds(path: Path, model: fl.Model) -> dict[str, np.ndarray]:
+    """What a network in a file gets: see the module."""
+    beside = path.with_suffix(".npz")
+    if beside.exists():
+        with np.load(beside) as file:
+            return {name.removeprefix("in "): file[name] for name in file.files}
+    rng = np.random.default_rng(1)
+    shapes = {value.name: (value.dtype, [d if isinstance(d, int) else 1 for d in value.shape or ()]) for value in model.inputs}
+    return {
+        name: rng.normal(size=shape).astype(dtype) if dtype.kind == "f" else rng.integers(0, 2, shape).astype(dtype)
+        for name, (dtype, shape) in shapes.items()
+    }
+
+
+def errors(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> tuple[float, float]:
+    """The worst and the rms error: see the module."""
+    worst = rms = 0.0
+    for result, want in zip(found, wanted, strict=True):
+        if want.dtype.kind == "f" and want.size:
+            apart, size = np.abs(result.astype(np.float64) - want), np.abs(want.astype(np.float64))
+            worst = max(worst, float(apart.max() / max(size.max(), 1e-300)))
+            rms = max(rms, float(np.sqrt((apart**2).mean() / max((size**2).mean(), 1e-300))))
+    return worst, rms
+
+
+def files(paths: Sequence[Path], rounds: int) -> dict[str, dict[str, Times]]:
+    """Time and error of networks in files."""
+    found: dict[str, dict[str, Times]] = {}
+    errors_of = f"{'worst':>8} {'rms':>8}"
+    print(f"{'':44} {'float32':>9} {errors_of} {'float16':>8} {errors_of} {'bfloat16':>8} {errors_of}")
+    for path in paths:
+        models = {p: fl.load(path, precision=p) for p in ("default", *HALVES)}
+        given, double = feeds(path, models["default"]), path.with_suffix(".double.npz")
+        if double.exists():
+            with np.load(double) as file:
+                wanted = [file[name] for name in sorted(file.files)]
+        else:
+            wanted = list(fl.load(path, precision="strict").run(given).values())
+        calls = {p: partial(model.run, given) for p, model in models.items()}
+        results = {p: errors(list(call().values()), wanted) for p, call in calls.items()}
+        times = found[path.stem] = take_turns(calls, rounds)
+        line = f"{path.stem:44} {times['default'].best * 1e3:9.3f}"
+        for p, (worst, rms) in results.items():
+            line += "" if p == "default" else f" {times['default'].best / times[p].best:8.2f}"
+            line += f" {worst:8.1e} {rms:8.1e}"
+        print(line, flush=True)
+    return found
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.half", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
+    parser.add_argument("models", nargs="*", type=Path, metavar="MODEL.onnx")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--only", default="", help="lines whose names have this")
     add_json(parser)
     options = parser.parse_args(arguments)
     fl.set_num_threads(1)
     print(f"variant={fl.kernels.info()['variant']}, one thread")
+    if options.models:
+        store(options.json, files(options.models, options.rounds))
+        return
     print(f"{'':22} {'float32':>9} {'float16':>8} {'error':>8} {'bfloat16':>8} {'error':>8} {'openvino':>8} {'error':>8}")
     found: dict[str, dict[str, Times]] = {}
     for name, file in networks().items():

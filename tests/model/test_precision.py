@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,6 +41,44 @@ def test_weights_of_products_are_rounded_and_all_others_are_not(precision: str, 
     np.testing.assert_allclose(model(X), want, rtol=0, atol=1e-5 if precision == "float16" else 3e-2)
     plain = fl.compile(net(), fl.graph.Input("x", ("n", 8, 20)))(X)
     assert np.abs(model(X) - plain).max() > 1e-5, "nothing was rounded"
+
+
+def pixels() -> tuple[fl.Layer, Any]:
+    """A network whose 1x1 convolutions have channels last on both sides, one with a residual, and its weights."""
+    rng = np.random.default_rng(0)
+    layers = fl.Sequential(
+        fl.Conv2d(4, 40, 3, padding=1), fl.ReLU(), fl.Conv2d(40, 33, 1, bias=False), fl.ReLU(), fl.Conv2d(33, 40, 1),
+        fl.Conv2d(40, 8, 3, padding=1),
+    )  # fmt: skip
+    layers.load_state_dict({name: rng.normal(size=shape) / 12 for name, shape in layers.tensor_shapes().items()})
+
+    def whole(x: Any) -> Any:
+        first = layers[1](layers[0](x))
+        return layers[5](fl.functional.relu(layers[4](layers[3](layers[2](first))) + first))
+
+    return layers, whole
+
+
+def test_1x1_convolutions_over_channels_that_come_last_multiply_bfloat16(variant: str, tmp_path: Path) -> None:
+    """Their weights are rounded, all others are not; under float16 none is. Saved or not, of any batch: the same bits."""
+    x = np.random.default_rng(1).normal(size=(3, 4, 9, 11)).astype(np.float32)
+    example = fl.graph.Input("x", ("n", 4, 9, 11))
+    layers, whole = pixels()
+    plain = fl.compile(whole, example)(x)
+    np.testing.assert_array_equal(fl.compile(whole, example, precision="float16")(x), plain)
+    model = fl.compile(whole, example, precision="bfloat16")
+    found = model(x)
+    assert np.abs(found - plain).max() > 1e-5, "nothing was rounded"
+    state = {name: np.array(value, np.float32) for name, value in layers.state_dict().items()}
+    for name in ("2.weight", "4.weight"):
+        state[name] = rounded(state[name], HALVES["bfloat16"])
+    layers.load_state_dict(state)
+    # the processor may round pixels to 8 bits too
+    np.testing.assert_allclose(found, fl.compile(whole, example)(x), rtol=0, atol=2e-2 * np.abs(plain).max())
+    np.testing.assert_array_equal(model(x[1:2]), found[1:2])
+    for packed in (False, True):
+        model.save(tmp_path / "m.safetensors", packed=packed)
+        np.testing.assert_array_equal(fl.load(tmp_path / "m.safetensors")(x), found)
 
 
 @pytest.mark.parametrize("precision", HALVES)

@@ -58,6 +58,8 @@ DIRECTIVES = {
 COMPUTING = {"argmax", "ordering", "pool_places", "suppression", "winograd"}
 # Of those that compute, the ones of many types: as fast without -O3's other copies of loops, at two thirds of the size.
 VECTORIZED = {"binary", "functions", "indexing"}
+# What binds, checks and packs, once for many runs, or answers Python: as short as it can be.
+SHORT = {"_fit", "_plan", "_step"}
 # C that a driver module needs besides what Cython makes of it.
 ALSO = {"_engine": ["pool.c", "lockstep.c", "memory.c"]}
 
@@ -66,6 +68,8 @@ def _optimized(module: str) -> list[str]:
     """How a driver module is optimized, after -O3."""
     if module in COMPUTING:
         return []
+    if module in SHORT:
+        return ["-Os"]
     return ["-O2", "-ftree-vectorize"] if module in VECTORIZED else ["-O2"]
 
 

@@ -38,12 +38,13 @@ def _put(net: Net, at: int, node: Node, before: Node, op: tuple[str, str], perm:
     """Two nodes in place of `before` and of the one at `at`: one turns, the other one has the shape."""
     x, between = before.inputs[0], net.name(node.outputs[0])
     spec = net.spec(x)
+    if spec is None or spec.shape is None:
+        return
     wanted = net.constant(np.array(shape, np.int64), node.outputs[0])
     told = {"Transpose": ((), {"perm": perm}), "Reshape": ((wanted,), {})}
     (more, attributes), (last, others) = told[op[0]], told[op[1]]
     net.replace(at, Node(op[1], (between, *last), node.outputs, others))
     net.replace(net.position(before), Node(op[0], (x, *more), (between,), attributes))
-    assert spec is not None and spec.shape is not None
     sizes = (spec.shape[0], *shape[1:]) if op[0] == "Reshape" else tuple(spec.shape[i] for i in perm)
     net.specs[between] = spec._replace(shape=sizes)
 

@@ -80,7 +80,11 @@ def stress(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
         program = folder / "".join((Path(source).stem, *flags)).replace(",", "-")
         if not program.exists():
             skip_unless_usable(flags)
-            done = build([str(Path(__file__).parent / source), *(str(csrc / name) for name in ("pool.c", "lockstep.c", "memory.c"))], program, flags)
+            done = build(
+                [str(Path(__file__).parent / source), *(str(csrc / name) for name in ("pool.c", "lockstep.c", "memory.c"))],
+                program,
+                flags,
+            )
             assert done.returncode == 0, done.stderr
         return run_process([str(program), *words])
 

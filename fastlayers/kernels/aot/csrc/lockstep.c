@@ -2,7 +2,7 @@
  *
  * A thread takes parts by compare-and-swap from the step before to this one, so a thread that was held up cannot take a part of a
  * step that is over. `done` counts parts of all steps, so it tells the step too, and a worker that comes late begins where the
- * others are. Each thread has a part of its own, whose data its core keeps. A part that nobody has taken is taken by another:
+ * others are. Each thread has a part of its own, whose data its core keeps. A part that no thread has taken is taken by another:
  * at once as long as not all threads have come, later after PATIENCE_NS, for its own thread is then about to take it. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -14,7 +14,7 @@
 
 #define APART _Alignas(64)
 #define PATIENCE_NS 3000
-#define SPIN_NS 200000 /* after so long whoever we wait for may have lost its processor: it is offered ours */
+#define SPIN_NS 200000 /* after so long the thread that we wait for may have lost its processor: it is offered ours */
 
 typedef struct {
   fl_part_fn fn;

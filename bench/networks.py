@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import statistics
 import sys
@@ -28,7 +27,7 @@ import numpy as np
 
 from bench import network_files
 from bench.peers import ENGINES, Model, answers, bursts, ratio, start, summary
-from bench.timing import Times, Watch, add_json, as_json, read, times_of
+from bench.timing import Times, Watch, add_json, read, store, times_of
 
 __all__ = ["add", "case_name", "export", "main", "report", "rows_of", "run", "scaling"]
 
@@ -169,12 +168,7 @@ def add(path: Path, cases: Mapping[str, Any], times: Mapping[str, Mapping[str, T
     told, before = read(path) if path.exists() else ({}, {})
     told.setdefault(what, {}).update(cases)
     kept = {f"{case}: {name}": figures for case, turns in before.items() if case not in times for name, figures in turns.items()}
-    made = {f"{case}: {name}": figures for case, turns in times.items() for name, figures in turns.items()}
-    whole = json.loads(as_json(made, {key: value for key, value in told.items() if key not in ("format", "machine")}))
-    whole["times"] = {**kept, **whole["times"]}
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
-    os.replace(part, path)
+    store(path, times, kept, **{key: value for key, value in told.items() if key not in ("format", "machine")})
 
 
 # ---- accuracy -----------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 import fastlayers as fl
+from bench.timing import add_json, store, times_of
 from fastlayers.cli._model import add_arguments, feeds, load
 from fastlayers.kernels.aot import _engine
 from fastlayers.program.steps import steps
@@ -99,6 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.scaling", description=__doc__.split("\n")[0] if __doc__ else "")
     add_arguments(parser)
     parser.add_argument("--top", type=int, default=12, metavar="N", help="how many steps (12)")
+    add_json(parser)
     options = parser.parse_args(arguments)
     found: dict[int, list[Foreseen]] = {}
     measured: dict[int, float] = {}
@@ -116,6 +118,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     finally:
         fl.set_num_threads(before)
     print("\n".join(table(found, options.top)))
+    whole = {f"{count} threads": {"foreseen": times_of([sum(step.ns for step in made) / 1e9])} for count, made in found.items()}
+    for count, value in measured.items():
+        whole[f"{count} threads"]["measured"] = times_of([value / 1e6])
+    store(options.json, whole)
     print("measured, us: " + ", ".join(f"{value:.0f} on {count}" for count, value in measured.items()))
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,13 +31,22 @@ def each(times: Times, count: int) -> Times:
     return times_of([sample / count for sample in times.samples])
 
 
-def store(path: Path | None, found: Mapping[str, Mapping[str, Times]], **about: Any) -> None:
-    """Writes what was compared, by "case: contestant", if a file was named. `about`: what else was found, under its own keys."""
+def store(
+    path: Path | None, found: Mapping[str, Mapping[str, Times]], kept: Mapping[str, Any] | None = None, **about: Any
+) -> None:
+    """Writes what was compared, by "case: contestant", if a file was named. `about`: what else was found, under its own keys.
+
+    `kept`: times that the file had before and that stay in it.
+    """
     if wrong := [name for turns in found.values() for name in turns if ": " in name]:
         raise ValueError(f"store: contestants {wrong} have a colon, which ends the name of a case")
     if path is not None:
         times = {f"{case}: {name}": figures for case, turns in found.items() for name, figures in turns.items()}
-        path.write_text(as_json(times, about) + "\n", encoding="utf-8")
+        whole = json.loads(as_json(times, about))
+        whole["times"] = {**(kept or {}), **whole["times"]}
+        part = path.with_name(path.name + ".part")  # what is there stays whole until the new one is
+        part.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+        os.replace(part, path)
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, dict[str, float]]]]:

@@ -65,7 +65,7 @@ def measured(
         made = _staged(binding, given, limit, runs)
         notes = [*notes, ZEROS]
     else:
-        made = _timed(binding, given, runs, _since(before, _runs(binding), runs))
+        made = _timed(binding, given, limit, runs, _since(before, _runs(binding), runs))
     variant = binding.program.variant.name
     return Report(variant, threads, inputs, outputs, tuple(made), arena, binding.staged, tuple(notes), tuple(whole), top)
 
@@ -152,6 +152,7 @@ def _since(before: Mapping[int, int], after: Mapping[int, int], runs: int) -> di
 def _timed(
     binding: Binding,
     arrays: list[Any],
+    threads: int,
     runs: int,
     often: Mapping[int, int],
     depth: int = 0,
@@ -165,7 +166,7 @@ def _timed(
     bound = binding.bound if bound is None else bound
     if bound is None:
         raise DeviceError("profile: needs the compiled engine: see `fastlayers doctor`")
-    times = bound.profile(arrays, runs) / 1e9
+    times = bound.profile(arrays, runs, threads) / 1e9
     plan = _planned(binding)
     bodies = iter(_inner(bound))
     found = []
@@ -174,7 +175,7 @@ def _timed(
         for inner, _ in _bodies(plan, step):
             body = next(bodies)
             count = often.get(id(body), 0)
-            inside += _timed(inner, _zeros(inner), runs, often, depth + 1, count, stretch, body)
+            inside += _timed(inner, _zeros(inner), threads, runs, often, depth + 1, count, stretch, body)
         row = StepReport(step, depth, rounds, stretch)
         if calls:
             begins, seconds = times[:, calls[0], 0], times[:, calls, 1].sum(1)
@@ -208,7 +209,7 @@ def _staged(binding: Binding, arrays: list[Any], threads: int, runs: int) -> lis
         plan: Plan | None = part.binding.plan
         made = [] if plan is None else _rows(plan, (), part.depth, rounds, number)
         with suppress(Error):  # a part of Python's that zeros are wrong for
-            made = _timed(part.binding, _zeros(part.binding), runs, often, part.depth, rounds, number)
+            made = _timed(part.binding, _zeros(part.binding), threads, runs, often, part.depth, rounds, number)
         found += made
     return found
 

@@ -90,6 +90,25 @@ def test_small_work_calls_a_worker_only_where_runs_are_close(run_script: Callabl
     run_script(script)
 
 
+def test_steps_of_a_profile_keep_to_the_models_threads(run_script: Callable[[str], str]) -> None:
+    script = """
+        import numpy as np
+        import fastlayers as fl
+        fl.set_num_threads(2)
+        layer = fl.Linear(600, 700)
+        layer.load_state_dict({name: np.ones(shape, np.float32) for name, shape in layer.tensor_shapes().items()})
+        x = np.ones((300, 600), np.float32)
+        model = fl.compile(layer, x)
+        model.num_threads = 1
+        assert model.profile(x, runs=3).threads == 1
+        assert engine.pool_workers() == 0, "steps ran on two"
+        model.num_threads = 2
+        model.profile(x, runs=3)
+        assert engine.pool_workers() == 1
+    """
+    run_script(script)
+
+
 def test_most_threads(run_script: Callable[[str], str]) -> None:
     script = """
         done = engine.parallel_probe(2_000, 10_000, 1_000, 0, 3)

@@ -412,21 +412,21 @@ cdef class Bound:
                 release(bases)
         return outputs
 
-    def profile(self, list inputs, int repeat):
-        """Runs with the GIL held, workers awake. Returns (repeat, calls, 2): ns from a run's to a call's begin, and the call's own."""
+    def profile(self, list inputs, int repeat, int threads=0):
+        """Runs with the GIL held, workers awake, on at most `threads` if given. Returns (repeat, calls, 2): ns from a run's to a call's begin, and the call's own."""
         cdef cnp.ndarray times = np.empty((repeat, self.count, 2), np.int64), arena = np.empty(self.arena + 64, np.uint8)
         cdef cnp.ndarray room = np.empty(FIRST + self.inputs + self.outputs, np.intp)
         cdef int64_t *to = <int64_t *>cnp.PyArray_DATA(times), begin, start
-        cdef void **bases = <void **>cnp.PyArray_DATA(room)
-        cdef void *operands[MOST_OPERANDS]
+        cdef void **bases = <void **>cnp.PyArray_DATA(room), *operands[MOST_OPERANDS]
         cdef Operand *operand
-        cdef int i, j
+        cdef int i, j, before
         if len(inputs) != self.inputs:
             raise ValueError(f"profile: {len(inputs)} inputs: expected {self.inputs}")
         for i in range(self.inputs):
             bases[FIRST + i] = cnp.PyArray_DATA(<cnp.ndarray?>inputs[i])
         bases[ARENA], bases[CONSTANT] = <void *>((<size_t>cnp.PyArray_DATA(arena) + 63) // 64 * 64), NULL
         results = self.outcome(bases, FIRST + self.inputs)
+        before = limit_threads(threads)
         run_begin()
         try:
             run_wake(self.work)
@@ -445,10 +445,10 @@ cdef class Bound:
                             if not isinstance(self.given[i], UsersStep):
                                 raise LimitError("profile: a step failed")
                             self.python_step(i, bases, arena, (inputs, results))
-                    to[0], to[1] = start - begin, fl_now_ns() - start
-                    to += 2
+                    to[0], to[1], to = start - begin, fl_now_ns() - start, to + 2
         finally:
             run_end()
+            limit_threads(before)
         return times
 
 

@@ -106,10 +106,15 @@ def _operators() -> tuple[Any, ...]:
             output_shape=None, pads=None, strides=None,
         ):  # type: ignore[no-untyped-def]  # fmt: skip
             axes, group = w.ndim - 2, group or 1
-            if output_shape or auto_pad not in (None, "NOTSET", "VALID"):
-                raise NotImplementedError("ConvTranspose of a given size")
-            more, pads, strides = output_padding or [0] * axes, pads or [0] * 2 * axes, strides or [1] * axes
+            more, strides = output_padding or [0] * axes, strides or [1] * axes
             reach = [(k - 1) * d for k, d in zip(w.shape[2:], dilations or [1] * axes, strict=True)]
+            if output_shape or auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+                wanted = output_shape or [n * s for n, s in zip(x.shape[2:], strides, strict=True)]
+                whole = [s * (n - 1) + m + r + 1 for s, n, m, r in zip(strides, x.shape[2:], more, reach, strict=True)]
+                total = [max(0, n - o) for n, o in zip(whole, wanted[-axes:], strict=True)]
+                less, rest = [t // 2 for t in total], [t - t // 2 for t in total]
+                pads = less + rest if auto_pad == "SAME_UPPER" else rest + less
+            pads = pads or [0] * 2 * axes
             apart = np.zeros((*x.shape[:2], *((n - 1) * s + 1 for n, s in zip(x.shape[2:], strides, strict=True))))
             apart[(slice(None), slice(None), *(slice(None, None, s) for s in strides))] = x
             cut = [r - p for r, p in zip(reach * 2, pads, strict=True)]  # negative where more is cut off than there is

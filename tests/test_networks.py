@@ -163,6 +163,8 @@ def test_operators_in_float64_are_onnxruntimes() -> None:
     for attributes in (
         {"strides": [2, 3], "pads": [1, 0, 0, 1], "output_padding": [1, 0], "group": 2},
         {"dilations": [2, 1], "pads": [3, 0, 5, 2]},
+        {"strides": [2, 2], "auto_pad": "SAME_UPPER"}, {"strides": [2, 1], "auto_pad": "SAME_LOWER"},
+        {"strides": [2, 2], "auto_pad": "SAME_UPPER", "output_shape": [8, 9]},
     ):  # fmt: skip
         weights = {"w": normal(6, 4, 3, 2), "b": normal(8 if "group" in attributes else 4)}
         near_onnxruntime([node("ConvTranspose", ["x", "w", "b"], ["y"], **attributes)], weights, x)

@@ -62,6 +62,19 @@ FITS: dict[str, Fit] = {
     # g: rows of all gates, p: of all peepholes; with projections w_hh reads q values instead of h
     "lstm_pack": Fit("gp", {**_GATES, "w_hh": ("dgh", "dgq"), "peephole": ("dp",), "w_hr": ("dqh",)}),
     "lstm": Fit("dihuz", _SEQUENCE),
+    "dynamic_lstm_pack": Fit(
+        "gp",
+        {
+            "w_ih": ("dgi",), "w_hh": ("dgh",), "ih_zero": ("dg",), "hh_zero": ("dg",), "ih_scale": ("dg",), "hh_scale": ("dg",),
+            "b": ("dg",), "peephole": ("dp",),
+        },
+    ),
+    "dynamic_lstm": Fit(
+        "dih",
+        {
+            "x": ("tbi",), "h0": ("dbh",), "c0": ("dbh",), "lengths": ("b",), "out": ("tdbh",), "hn": ("dbh",), "cn": ("dbh",),
+        },
+    ),
     "gru_pack": Fit("gp", _GATES),
     "gru": Fit("dihuz", _CELL),
     "rnn_pack": Fit("gp", _GATES),

@@ -70,6 +70,7 @@ class Kernel(NamedTuple):
 
 
 _RECURRENT_WEIGHTS = ("w_ih__dgi", "w_hh__dgh", "b_ih__dg", "b_hh__dg")
+_DYNAMIC_WEIGHTS = ("w_ih__dgi", "w_hh__dgh", "ih_zero__dg", "hh_zero__dg", "ih_scale__dg", "hh_scale__dg")
 _RECURRENT_FLAGS = ("batch_first", "directions_apart", "reverse")
 
 # Letters after "__" name the axes: n batch or columns, m rows, k summed, c/i/o channels, d h w space, t time, b batch, and of
@@ -108,6 +109,18 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("gru", "recurrent", ("x", "packed", "h0__dbh", "lengths__b", "out", "hn__dbh", *_RECURRENT_FLAGS)),
     Kernel("rnn_pack", "recurrent", (*_RECURRENT_WEIGHTS, "options")),
     Kernel("rnn", "recurrent", ("x", "packed", "h0__dbh", "lengths__b", "out", "hn__dbh", *_RECURRENT_FLAGS)),
+    Kernel(
+        "dynamic_lstm_pack",
+        "recurrent",
+        (*_DYNAMIC_WEIGHTS, "b__dg", "peephole__dp", "options"),
+        variants=_HOST,
+    ),
+    Kernel(
+        "dynamic_lstm",
+        "recurrent",
+        ("x__tbi", "packed", "h0__dbh", "c0__dbh", "lengths__b", "out__tdbh", "hn__dbh", "cn__dbh", "reverse"),
+        variants=_HOST,
+    ),
     Kernel("max_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "channels_last")),
     Kernel(
         "max_pool_places",

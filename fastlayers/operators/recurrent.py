@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 # Positions in ONNX's order of the kernels' gates.
-_ORDER = {"RNN": (0,), "GRU": (1, 0, 2), "LSTM": (0, 2, 3, 1)}
-_PEEPHOLES = (0, 2, 1)
+ORDER = {"RNN": (0,), "GRU": (1, 0, 2), "LSTM": (0, 2, 3, 1)}
+PEEPHOLES = (0, 2, 1)
 _DEFAULT = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
 # ONNX's names of activations (any case) with UNARY's, and the defaults of alpha and beta where they differ.
 _NAMES = {
@@ -47,16 +47,16 @@ _NAMES = {
 _DEFAULTS = {"hardsigmoid": (0.2, 0.5), "leaky_relu": (0.01,), "elu": (1.0,)}
 
 
-def _directions(n: View) -> int:
+def directions_of(n: View) -> int:
     direction = n.get("direction", "forward")
     if direction not in ("forward", "reverse", "bidirectional"):
         raise n.fail(f"direction is {direction!r}: expected forward, reverse or bidirectional")
     return 2 if direction == "bidirectional" else 1
 
 
-def _infer(n: View) -> list[Spec]:
+def infer_layer(n: View) -> list[Spec]:
     x, w, r = n.shape(0), n.shape(1), n.shape(2)
-    dtype, d, gates = n.spec(0).dtype, _directions(n), GATES[n.op]
+    dtype, d, gates = n.spec(0).dtype, directions_of(n), GATES[n.op]
     if r is None or x is None or w is None:
         return [Spec(None, dtype)] * len(n.node.outputs)
     if len(x) != 3 or len(w) != 3 or len(r) != 3:
@@ -114,7 +114,7 @@ def _activations(n: View, d: int) -> tuple[tuple[Activation, ...], ...] | None:
     return tuple(tuple(found[i * count : (i + 1) * count]) for i in range(d))
 
 
-def _options(n: View, d: int) -> Any:
+def options_of(n: View, d: int) -> Any:
     """The kernel's options, or None where a function has no kernel."""
     options, half = _functions(n, d), half_of(n)
     return options._replace(half=half) if half and options is not None else options
@@ -171,10 +171,10 @@ _USUAL = frozenset({"activations", "activation_alpha", "activation_beta", "clip"
 _PLAIN: dict[str, Any] = {"LSTM": LstmOptions(), "GRU": GruOptions(reset_after=False), "RNN": RnnOptions()}
 
 
-def _reordered(array: np.ndarray, order: Sequence[int]) -> np.ndarray:
+def reordered(array: np.ndarray, order: Sequence[int], dtype: Any = np.float32) -> np.ndarray:
     """Blocks of axis 1 in another order."""
     blocks = array.reshape(array.shape[0], len(order), -1, *array.shape[2:])[:, list(order)]
-    return np.ascontiguousarray(blocks.reshape(array.shape), np.float32)
+    return np.ascontiguousarray(blocks.reshape(array.shape), dtype)
 
 
 def _weights(n: View, values: Sequence[np.ndarray | None], options: Any) -> tuple[Any, ...]:
@@ -182,21 +182,21 @@ def _weights(n: View, values: Sequence[np.ndarray | None], options: Any) -> tupl
     w, r, b = values[1], values[2], values[3] if len(values) > 3 else None
     assert w is not None
     assert r is not None
-    order: Sequence[int] = range(GATES[n.op]) if n.get("joined") else _ORDER[n.op]
+    order: Sequence[int] = range(GATES[n.op]) if n.get("joined") else ORDER[n.op]
     half = None if b is None else b.shape[1] // 2
-    biases = (None, None) if b is None else (_reordered(b[:, :half], order), _reordered(b[:, half:], order))
-    packed: tuple[Any, ...] = (_reordered(w, order), _reordered(r, order), *biases)
+    biases = (None, None) if b is None else (reordered(b[:, :half], order), reordered(b[:, half:], order))
+    packed: tuple[Any, ...] = (reordered(w, order), reordered(r, order), *biases)
     if n.op == "LSTM":
         peephole = values[7] if len(values) > 7 else None
-        order = range(3) if n.get("joined") else _PEEPHOLES
-        packed += (None if peephole is None else _reordered(peephole, order), values[8] if len(values) > 8 else None)
+        order = range(3) if n.get("joined") else PEEPHOLES
+        packed += (None if peephole is None else reordered(peephole, order), values[8] if len(values) > 8 else None)
     return (*packed, options)
 
 
 def _lower(n: View, b: Builder) -> Any:
-    d = _directions(n)
+    d = directions_of(n)
     fixed = (1, 2, 3, 7, 8) if n.op == "LSTM" else (1, 2, 3)
-    options = _options(n, d)
+    options = options_of(n, d)
     if n.has(4) and n.spec(4).dtype not in ((np.int32, np.bool_) if n.get("joined") else (np.int32,)):
         return False
     if options is None or not n.float32(0, 1, 2, 3, 5, 6, 7, 8) or any(n.has(i) and n.value(i) is None for i in fixed):
@@ -230,8 +230,8 @@ def _run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
     """Through the reference kernels, in float32."""
     from ..kernels.reference import recurrent as reference
 
-    d = _directions(n)
-    options = _options(n, d)
+    d = directions_of(n)
+    options = options_of(n, d)
     if options is None:
         raise n.fail(f"activations {n.get('activations')} are not all known: expected some of {', '.join(sorted(_NAMES))}")
     kind, batch_first, joined = n.op.lower(), bool(n.get("layout", 0)), bool(n.get("joined"))
@@ -266,7 +266,7 @@ def _run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
 for _op in GATES:
     register(
         _op,
-        _infer,
+        infer_layer,
         _run,
         _lower,
         Traits(time="recurrent", work="products", multiply_adds=recurrent, weights=(1, 2, 3, 7, 8), halves=(1, 2, 8)),

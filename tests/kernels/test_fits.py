@@ -106,6 +106,21 @@ def recurrent() -> Iterator[Small]:
             )  # fmt: skip
 
 
+def dynamic() -> Iterator[Small]:
+    t, b, i, h = 5, 3, 7, 6
+    g = 4 * h
+    packed = {
+        "w_ih": bytes_of(2, g, i), "w_hh": bytes_of(2, g, h), "ih_zero": bytes_of(2, g), "hh_zero": bytes_of(2, g),
+        "ih_scale": floats(2, g), "hh_scale": floats(2, g), "b": floats(2, g), "peephole": floats(2, 3 * h),
+        "options": LstmOptions(),
+    }  # fmt: skip
+    arrays = {
+        "x": floats(t, b, i), "h0": floats(2, b, h), "c0": floats(2, b, h), "lengths": np.full(b, t, np.int32),
+        "out": floats(t, 2, b, h), "hn": floats(2, b, h), "cn": floats(2, b, h), "reverse": False,
+    }  # fmt: skip
+    yield Small("dynamic_lstm", "", packed, arrays)
+
+
 def tables(size: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(2 * n).reshape(2, n) % size, floats(2, n)
 
@@ -128,7 +143,7 @@ def others() -> Iterator[Small]:
     yield Small("tree_ensemble", "", {**trees, "members": None, "size": 4}, given)
 
 
-CASES = [*convolutions(), *recurrent(), *others()]
+CASES = [*convolutions(), *recurrent(), *dynamic(), *others()]
 SPACE = frozenset("dhwxyz")
 LOOSE = frozenset({"x_zero", "x_scale"})
 

@@ -8,7 +8,6 @@ of each pixel's values, which are made where weights have zero points.
 Kernels with one channel a group, and as many groups as channels, multiply taps with vectors of channels instead (`depthwise`).
 """
 
-cimport cython
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
@@ -41,23 +40,8 @@ cdef inline int64_t padded(int64_t n) noexcept nogil:
 cdef Fit PACK = fit_of("qconv_pack"), FIT = fit_of("qconv")
 
 
-@cython.final
 cdef class PackedQConv:
     """Weights of a convolution of bytes. Immutable; may be used by any number of threads at once."""
-    cdef readonly int64_t nbytes
-    cdef int8_t *panels     # [groups][panels][quads][16][4]; NULL if depthwise
-    cdef int16_t *taps      # of a depthwise kernel, zero points taken away: [pairs of taps][whole panels of channels][2]
-    cdef int8_t *bytes      # the same for products of quads of bytes (csrc/quantized_table.h); NULL if some are none
-    cdef int32_t *bias      # these have [groups][whole panels] values
-    cdef int32_t *sums      # of the weights
-    cdef int32_t *zero      # NULL where all are 0
-    cdef float *factor      # NULL: the result is int32
-    cdef float *shift
-    cdef int64_t groups, ig, og, quads, terms
-    cdef bint depthwise
-    cdef int64_t kernel[3]
-    cdef int64_t stride[3]
-    cdef int64_t dilation[3]
 
     def __dealloc__(self):
         release(self.panels)
@@ -150,41 +134,6 @@ def qconv_pack(cnp.ndarray weight__oidhw, zero__o, factor__o, bias__o, shift__o,
     if shift__o is not None:
         packed.shift = <float *>block_of(shift__o, np.float32, groups, width)
     return packed
-
-
-cdef struct Job:
-    const fl_kernels *table
-    const fl_quantized *level
-    const uint8_t *x
-    char *out
-    const uint8_t *x_zero
-    const float *x_scale
-    const int8_t *panels
-    const int16_t *taps
-    const int8_t *bytes
-    const int32_t *bias
-    const int32_t *sums
-    const float *factor
-    fl_qepilogue epilogue
-    int64_t groups, ig, og, quads, terms, channels, out_channels, item
-    int64_t size[3]
-    int64_t out_size[3]
-    int64_t kernel[3]
-    int64_t stride[3]
-    int64_t dilation[3]
-    int64_t before[3]
-    bint x_last, out_last, in_place, depthwise
-    uint8_t flip, fill  # what makes int8 uint8; x's zero point, so changed: what padding holds
-    double work
-    # how the work is cut, as in `conv`
-    int64_t rows, cols, width, row_tasks, col_tasks, width_tasks, tasks
-    int64_t pixel, row, plane  # bytes between pixels, rows and planes of what is read
-    int64_t nruns
-    void *lists                # the plan's own memory: runs and their lengths
-    fl_qrun *runs
-    int64_t *lengths
-    char *scratch
-    size_t scratch_size, at_band, at_flat, at_out, at_sums
 
 
 cdef inline int64_t reach(const Job *job, int axis, int64_t outputs) noexcept nogil:
@@ -413,25 +362,17 @@ cdef int plan_call(Job *job, PackedQConv packed, const cnp.npy_intp *x, const cn
 cdef void correct(Job *job, int32_t *offset, float *scale) noexcept nogil:
     """What is added to the sums, and by what they are multiplied, now that x's zero point and scale are known:
     sum (x - xz)(w - wz) = sum x w - xz sum w - wz sum x + terms xz wz."""
-    cdef int64_t i, n = job.groups * padded(job.og)
-    cdef uint32_t zero = 0, total
+    cdef int zero = 0
+    cdef bint scaled = job.factor != NULL and job.x_scale != NULL
     if job.x_zero != NULL:
         zero = job.x_zero[0]
     zero = (zero ^ job.flip) & 0xff
     job.fill = <uint8_t>zero
-    for i in range(n):
-        total = <uint32_t>job.bias[i] - zero * <uint32_t>job.sums[i]
-        if job.epilogue.zero != NULL:
-            total += <uint32_t>job.terms * zero * <uint32_t>job.epilogue.zero[i]
-        offset[i] = <int32_t>total
+    job.level.correct(job.bias, job.sums, job.epilogue.zero, zero, <int32_t>(<uint32_t>job.terms * <uint32_t>zero), offset,
+                      job.factor if scaled else NULL, job.x_scale[0] if scaled else 0, scale, job.groups * padded(job.og))
     job.epilogue.offset = offset
     if job.factor != NULL:
-        if job.x_scale == NULL:
-            job.epilogue.scale = job.factor
-        else:
-            for i in range(n):
-                scale[i] = job.factor[i] * job.x_scale[0]
-            job.epilogue.scale = scale
+        job.epilogue.scale = scale if scaled else job.factor
 
 
 cdef int plan_qconv(Job *job, void **owned, PackedQConv packed, tuple given, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, bint x_last,

@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 cimport numpy as cnp
 
+from ._dynamic cimport range_to_steps
 from ._engine cimport alloc, fl_qbinary, fl_quantized, level, parallel, release, workers
 from ...errors import ShapeError
 from ..quantized_add import factors
@@ -114,8 +115,7 @@ cdef int run_dynamic(const void *plan, void *const *operands) noexcept nogil:
     cdef Dynamic job = (<const Dynamic *>plan)[0]
     cdef int64_t tasks = (job.n + RUN - 1) // RUN, i
     cdef int threads = workers(tasks, job.work)
-    cdef float low = 0, high = 0, quotient
-    cdef int32_t none = 0
+    cdef float low = 0, high = 0
     cdef uint8_t zero = 0
     job.x, job.out = <const float *>operands[0], <uint8_t *>operands[1]
     job.ranges = <float *>alloc((2 * tasks + 1) * sizeof(float))
@@ -125,9 +125,7 @@ cdef int run_dynamic(const void *plan, void *const *operands) noexcept nogil:
     for i in range(tasks):
         low, high = min(low, job.ranges[2 * i]), max(high, job.ranges[2 * i + 1])
     release(job.ranges)
-    job.step = 1 if low == high else (high - low) / <float>255
-    quotient = 0 - low
-    job.level.quantize(&quotient, &job.step, &none, 0, job.kind, &zero, 1)
+    range_to_steps(job.level, job.kind, low, high, &job.step, &zero)
     job.zero = zero
     (<float *>operands[2])[0], (<uint8_t *>operands[3])[0] = job.step, zero
     parallel(dynamic_task, &job, tasks, threads)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..._tuples import NamedTuple
-from ..fits import fits, fits_cells
+from ..fits import fits, fits_cells, one_or_two
 from ..halves import rounded
 from ..table import Activation, GruOptions, LstmOptions, RnnOptions
 from .activation import evaluate
+from .quantize import dynamic_quantize
 
-__all__ = ["gru", "gru_pack", "lstm", "lstm_pack", "rnn", "rnn_pack"]
+__all__ = ["dynamic_lstm", "dynamic_lstm_pack", "gru", "gru_pack", "lstm", "lstm_pack", "rnn", "rnn_pack"]
 
 # The state of some sequences before a step, and W x + b_ih of that step, to the state after it; all in float64.
 State = tuple[np.ndarray, ...]
@@ -136,16 +137,10 @@ def lstm(
     options: LstmOptions = packed.options
 
     def cell(d: int) -> Cell:
-        gate, inner = (_clipped(f, options.clip) for f in options.activations[d][:2])
-        peephole = (0.0, 0.0, 0.0) if packed.peephole__dp is None else np.split(packed.peephole__dp[d], 3)
+        gates = _lstm_gates(options, d, packed.peephole__dp)
 
         def step(state: State, x__bg: np.ndarray) -> State:
-            h, c = state
-            i, f, g, o = np.split(x__bg + h @ packed.w_hh__dgh[d].T + packed.b_hh__dg[d], 4, axis=1)
-            i = gate(i + peephole[0] * c)
-            f = 1 - i if options.couple_input_forget else gate(f + peephole[1] * c)
-            c = (f * c + i * inner(g)).astype(np.float32).astype(np.float64)
-            h = gate(o + peephole[2] * c) * evaluate(c, options.activations[d][2])
+            h, c = gates(x__bg + state[0] @ packed.w_hh__dgh[d].T + packed.b_hh__dg[d], state[1])
             return h if packed.w_hr__dqh is None else h @ packed.w_hr__dqh[d].T, c
 
         return step
@@ -153,6 +148,117 @@ def lstm(
     given = x, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh
     fits("lstm", packed.fixed, given, batch_first | directions_apart << 1)
     _run(x, packed, cell, (h0__dbh, c0__dbh), lengths__b, out, (hn__dbh, cn__dbh), batch_first, directions_apart, reverse)
+
+
+def _lstm_gates(
+    options: LstmOptions, d: int, peephole__dp: np.ndarray | None
+) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """What makes h and c of a step in direction d of the sums of its gates, (b, 4h), and of c before it."""
+    gate, inner = (_clipped(f, options.clip) for f in options.activations[d][:2])
+    peephole = (0.0, 0.0, 0.0) if peephole__dp is None else np.split(peephole__dp[d], 3)
+
+    def gates(sums: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        i, f, g, o = np.split(sums, 4, axis=1)
+        i = gate(i + peephole[0] * c)
+        f = 1 - i if options.couple_input_forget else gate(f + peephole[1] * c)
+        c = (f * c + i * inner(g)).astype(np.float32).astype(np.float64)
+        return gate(o + peephole[2] * c) * evaluate(c, options.activations[d][2]), c
+
+    return gates
+
+
+class PackedDynamic(NamedTuple):
+    """Weights of bytes in float64, their zero points taken away, their scales in float32; the rest as given."""
+
+    w_ih__dgi: np.ndarray
+    w_hh__dgh: np.ndarray
+    ih_scale__dg: np.ndarray
+    hh_scale__dg: np.ndarray
+    b__dg: np.ndarray | None
+    peephole__dp: np.ndarray | None
+    options: LstmOptions
+
+
+def dynamic_lstm_pack(
+    w_ih__dgi: np.ndarray,
+    w_hh__dgh: np.ndarray,
+    ih_zero__dg: np.ndarray | None,
+    hh_zero__dg: np.ndarray | None,
+    ih_scale__dg: np.ndarray,
+    hh_scale__dg: np.ndarray,
+    b__dg: np.ndarray | None,
+    peephole__dp: np.ndarray | None,
+    options: LstmOptions,
+) -> PackedDynamic:
+    """Packs an LSTM of bytes: as `lstm_pack`, with weights of int8 or uint8, for each of their rows a zero point of the same
+    dtype (None: all are 0) and a scale, and the sum of both biases.
+    """
+    given = w_ih__dgi, w_hh__dgh, ih_zero__dg, hh_zero__dg, ih_scale__dg, hh_scale__dg, b__dg, peephole__dp
+    hidden = w_hh__dgh.shape[-1] if w_hh__dgh.ndim else 0
+    fits("dynamic_lstm_pack", (4 * hidden, 3 * hidden), given)
+    one_or_two("dynamic_lstm_pack", w_ih__dgi.shape)
+    wide = [
+        w.astype(np.float64) if zero is None else w.astype(np.float64) - zero.astype(np.float64)[:, :, None]
+        for w, zero in ((w_ih__dgi, ih_zero__dg), (w_hh__dgh, hh_zero__dg))
+    ]
+    return PackedDynamic(
+        wide[0],
+        wide[1],
+        ih_scale__dg.copy(),
+        hh_scale__dg.copy(),
+        None if b__dg is None else b__dg.copy(),
+        None if peephole__dp is None else peephole__dp.astype(np.float64),
+        options,
+    )
+
+
+def _by_bytes(x: np.ndarray, w__gk: np.ndarray, scale__g: np.ndarray) -> np.ndarray:
+    """x w', x quantized by its own range, as float32."""
+    as_bytes, step, zero = np.empty(x.shape, np.uint8), np.empty(1, np.float32), np.empty(1, np.uint8)
+    dynamic_quantize(x, as_bytes, step, zero)
+    sums = (as_bytes.astype(np.float64) - float(zero[0])) @ w__gk.T
+    with np.errstate(invalid="ignore"):  # the step of infinite values is infinite
+        return np.asarray(sums.astype(np.int64).astype(np.int32).astype(np.float32) * (scale__g * step))
+
+
+def dynamic_lstm(
+    x__tbi: np.ndarray,
+    packed: PackedDynamic,
+    h0__dbh: np.ndarray | None,
+    c0__dbh: np.ndarray | None,
+    lengths__b: np.ndarray | None,
+    out__tdbh: np.ndarray | None,
+    hn__dbh: np.ndarray | None,
+    cn__dbh: np.ndarray | None,
+    reverse: bool,
+) -> None:
+    """An LSTM of bytes; arguments as for `lstm`, `lengths__b` int32, 0 .. t.
+
+    W x + b and R h are products of integers: x is quantized by the range of all its steps and sequences, h in each step by the
+    range of all sequences, those that have ended among them. So ONNX Runtime has them on one thread (its DynamicQuantizeLSTM).
+    """
+    given = x__tbi, h0__dbh, c0__dbh, lengths__b, out__tdbh, hn__dbh, cn__dbh
+    (d, _, inputs), hidden = packed.w_ih__dgi.shape, packed.w_hh__dgh.shape[2]
+    fits("dynamic_lstm", (d, inputs, hidden), given)
+    steps, batch = x__tbi.shape[:2]
+    ends = np.full(batch, steps) if lengths__b is None else np.clip(lengths__b, 0, steps)
+    if out__tdbh is not None:
+        out__tdbh[...] = 0
+    for k in range(d):
+        gates = _lstm_gates(packed.options, k, packed.peephole__dp)
+        xg__tbg = _by_bytes(x__tbi, packed.w_ih__dgi[k], packed.ih_scale__dg[k])
+        xg__tbg = xg__tbg if packed.b__dg is None else xg__tbg + packed.b__dg[k]
+        h, c = (np.zeros((batch, hidden), np.float32) if s is None else s[k].copy() for s in (h0__dbh, c0__dbh))
+        for s in range(steps):
+            live = np.flatnonzero(ends > s)
+            at = ends[live] - 1 - s if reverse or k == 1 else np.full(live.size, s)
+            sums = _by_bytes(h, packed.w_hh__dgh[k], packed.hh_scale__dg[k])[live].astype(np.float64)
+            h[live], c[live] = gates(sums + xg__tbg[at, live], c[live].astype(np.float64))
+            if out__tdbh is not None:
+                out__tdbh[at, k, live] = h[live]
+        for state, final in ((h, hn__dbh), (c, cn__dbh)):
+            if final is not None:
+                final[k] = state
 
 
 def gru(

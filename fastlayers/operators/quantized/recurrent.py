@@ -6,19 +6,22 @@ scale, as do the states of a step: so are they quantized in ONNX Runtime with on
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...kernels.reference.activation import evaluate
-from ...kernels.table import LstmOptions
 from .._base import FLOAT32, Spec, View, register
-from .._traits import PLAIN
-from ..recurrent import _directions, _infer, _options
-from .parameters import Arrays, applied, need_integers, need_like, need_scale, quantized, whole, wrapped
-from .quantize import UINT8, dynamic_range
+from .._costs import recurrent
+from .._traits import Traits
+from ..recurrent import ORDER, PEEPHOLES, directions_of, infer_layer, options_of, reordered
+from .parameters import Arrays, applied, need_integers, need_like, need_scale
+
+if TYPE_CHECKING:
+    from ..builder import Builder
 
 _Maybe = np.ndarray | None
+_ORDER = ORDER["LSTM"]
 
 
 def _as_lstm(n: View) -> View:
@@ -46,69 +49,74 @@ def infer(n: View) -> list[Spec]:
             sizes: Any = ((weight[0],), (weight[0], weight[2]), (weight[0], 1))
             if not any(len(shape) == len(s) and not any(_differ(p, q) for p, q in zip(shape, s, strict=True)) for s in sizes):
                 raise n.fail(f"input {i} has shape {shape}, the weights {weight}: expected {sizes[0]} or {sizes[1]}")
-    return _infer(_as_lstm(n))
+    return infer_layer(_as_lstm(n))
 
 
 def _differ(a: Any, b: Any) -> bool:
     return isinstance(a, int) and isinstance(b, int) and a != b
 
 
-def _product(x: np.ndarray, w: np.ndarray, scale: np.ndarray, zero: _Maybe) -> np.ndarray:
-    """x, quantized by its own range, times integers, as floats."""
-    step, origin = dynamic_range(x)
-    total = wrapped(whole(quantized(x / step, origin, UINT8), origin) @ whole(w, zero))
-    return np.asarray(total.astype(FLOAT32) * (step * scale))
+def _weights(n: View, values: Sequence[_Maybe], options: Any) -> tuple[Any, ...]:
+    """What the pack kernel takes: (d, 4h, ..), gates in its order."""
+    w, r, bias, peephole = values[1], values[2], values[3], values[7] if len(values) > 7 else None
+    assert w is not None
+    assert r is not None
+    d, _, gates = w.shape
+
+    def rows(i: int) -> _Maybe:
+        """A scale or a zero point of each row."""
+        value = values[i] if i < len(values) else None
+        if value is None:
+            return None
+        return reordered(np.broadcast_to(value.reshape(d, -1), (d, gates)), _ORDER, value.dtype)
+
+    both = None if bias is None else bias[:, :gates] + bias[:, gates:]
+    return (
+        reordered(w.swapaxes(1, 2), _ORDER, w.dtype),
+        reordered(r.swapaxes(1, 2), _ORDER, r.dtype),
+        rows(9),
+        rows(11),
+        rows(8),
+        rows(10),
+        None if both is None else reordered(both, _ORDER),
+        None if peephole is None else reordered(peephole, PEEPHOLES),
+        options._replace(half=0),
+    )
 
 
-def run(
-    n: View, x: np.ndarray, w: np.ndarray, r: np.ndarray, bias: _Maybe, lengths: _Maybe, h0: _Maybe, c0: _Maybe, peephole: _Maybe,
-    w_scale: np.ndarray, w_zero: _Maybe, r_scale: np.ndarray, r_zero: _Maybe = None,
-) -> Arrays:  # fmt: skip
-    """Step by step."""
+def run(n: View, *arrays: _Maybe) -> Arrays:
+    """Through the reference kernels."""
+    from ...kernels.reference import recurrent as reference
+
     view = _as_lstm(n)
-    d = _directions(view)
-    options = _options(view, d)
+    d = directions_of(view)
+    options = options_of(view, d)
     if options is None:
         raise n.fail(f"activations {n.get('activations')} are not all known")
+    x, r, lengths = arrays[0], arrays[2], arrays[4]
+    assert x is not None
+    assert r is not None
     steps, batch, hidden = x.shape[0], x.shape[1], r.shape[1]
+    packed = reference.dynamic_lstm_pack(*_weights(n, arrays, options))
     y = np.zeros((steps, d, batch, hidden), FLOAT32)
     last = np.zeros((2, d, batch, hidden), FLOAT32)
-    ends = np.full(batch, steps) if lengths is None else lengths
-    # Position of step t of each sequence: those that go backwards begin at their own end.
-    forward = np.broadcast_to(np.arange(steps)[:, None], (steps, batch))
-    backward = np.where(forward < ends, ends - 1 - forward, forward)
-    for k in range(d):
-        at = backward if k == 1 or n.get("direction", "forward") == "reverse" else forward
-        given = np.ascontiguousarray(np.take_along_axis(x, at[:, :, None], 0))
-        gates = _product(given.reshape(steps * batch, x.shape[2]), w[k], w_scale[k], None if w_zero is None else w_zero[k])
-        gates = gates.reshape(steps, batch, 4 * hidden)
-        if bias is not None:
-            gates = gates + (bias[k, : 4 * hidden] + bias[k, 4 * hidden :])
-        h = np.zeros((batch, hidden), FLOAT32) if h0 is None else h0[k]
-        c = np.zeros((batch, hidden), FLOAT32) if c0 is None else c0[k]
-        peep = np.zeros((3, hidden), FLOAT32) if peephole is None else peephole[k].reshape(3, hidden)
-        for t in range(steps):
-            total = gates[t] + _product(h, r[k], r_scale[k], None if r_zero is None else r_zero[k])
-            new_h, new_c = _cell(total.reshape(batch, 4, hidden), c, peep, options, k)
-            live = (t < ends)[:, None]
-            h, c = np.where(live, new_h, h), np.where(live, new_c, c)
-            y[at[t], k, np.arange(batch)] = np.where(live, h, 0)
-        last[0, k], last[1, k] = h, c
+    ends = None if lengths is None else np.ascontiguousarray(lengths, np.int32)
+    reverse = n.get("direction", "forward") == "reverse"
+    reference.dynamic_lstm(x, packed, arrays[5], arrays[6], ends, y, last[0], last[1], reverse)
     return (y, last[0], last[1])[: len(n.node.outputs)]
 
 
-def _cell(gates: np.ndarray, c: np.ndarray, peep: np.ndarray, options: LstmOptions, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """One step from the sums of i o f c."""
-    gate, cell, out = options.activations[k]
+def lower(n: View, b: Builder) -> Any:
+    view = _as_lstm(n)
+    options = options_of(view, directions_of(view))
+    fixed = all(not n.has(i) or n.value(i) is not None for i in (1, 2, 3, 7, 8, 9, 10, 11))
+    if options is None or not fixed or not n.float32(0, 3, 5, 6, 7, 8, 10) or (n.has(4) and n.spec(4).dtype != np.int32):
+        return False
+    packed = b.pack("dynamic_lstm_pack", lambda: _weights(n, n.values, options))
+    out, hn, cn = (b.output(i) if n.wants(i) else None for i in range(3))
+    reverse = n.get("direction", "forward") == "reverse"
+    b.call("dynamic_lstm", b.input(0), packed, b.optional(5), b.optional(6), b.optional(4), out, hn, cn, reverse)
+    return True
 
-    def limited(v: np.ndarray) -> np.ndarray:
-        return np.clip(v, -options.clip, options.clip) if options.clip else v
 
-    i = evaluate(limited(gates[:, 0] + peep[0] * c), gate)
-    f = 1 - i if options.couple_input_forget else evaluate(limited(gates[:, 2] + peep[2] * c), gate)
-    new = np.asarray(f * c + i * evaluate(limited(gates[:, 3]), cell), FLOAT32)
-    o = evaluate(limited(gates[:, 1] + peep[1] * new), gate)
-    return np.asarray(o * evaluate(new, out), FLOAT32), new
-
-
-register("DynamicQuantizeLSTM", infer, run, traits=PLAIN)
+register("DynamicQuantizeLSTM", infer, run, lower, Traits(work="products", multiply_adds=recurrent, weights=(1, 2, 3, 7)))

@@ -215,7 +215,7 @@ ELEMENTWISE = [
 IN_NUMPY = {
     "QuantizeLinear-blocks", "QuantizeLinear-float16", "QuantizeLinear-of int32", "DequantizeLinear-blocks",
     "DequantizeLinear-float16", "DequantizeLinear-output_dtype", "QLinearMatMul-scales a row", "QGemm-alpha",
-    "DynamicQuantizeLSTM-plain", "QLinearReduceMean-plain", "QLinearReduceMean-axis gone",
+    "QLinearReduceMean-plain", "QLinearReduceMean-axis gone",
     "QLinearWhere-plain", "QLinearAdd-broadcast, no zero points",
 }  # fmt: skip
 # 20 terms in blocks of 16 of 4 bits each: 1 and -1 in turn, times 0.5 and 2; or, with zero points, 9 - 9 and 7 - 5.

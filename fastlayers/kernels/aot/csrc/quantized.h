@@ -306,6 +306,18 @@ static void fl_q_range(const float *x, int64_t n, float *low, float *high) {
   }
 }
 
+static void fl_q_correct(const int32_t *bias, const int32_t *sums, const int32_t *zeros, int32_t zero, int32_t times, int32_t *to,
+                         const float *factor, float step, float *scale, int64_t n) {
+  for (int64_t i = 0; i < n; i += VW) {
+    vi v = viload(bias + i) - viload(sums + i) * zero;
+    if (zeros)
+      v += viload(zeros + i) * times;
+    vistore(to + i, v);
+    if (factor)
+      vstore(scale + i, vload(factor + i) * step);
+  }
+}
+
 /* ---- two arrays, and folds ------------------------------------------------------------------------------------------------------ */
 
 /* x factor + added, rounded once; x is a byte */
@@ -396,6 +408,7 @@ static const fl_quantized fl_quantized_table = {
     .dequantize = fl_q_dequantize,
     .requantize = fl_q_requantize,
     .range = fl_q_range,
+    .correct = fl_q_correct,
     .binary = fl_q_binary,
     .add = fl_q_add,
     .larger = fl_q_larger,

@@ -71,6 +71,9 @@ typedef struct {
   void (*requantize)(const int32_t *x, const float *by, int each, int32_t zero, int kind, void *y, int64_t n);
   /* the least and the largest of n floats and of what is there; NaN is passed over */
   void (*range)(const float *x, int64_t n, float *low, float *high);
+  /* to = bias - zero sums + times zeros, modulo 2^32 (zeros may be NULL); scale = factor step, unless factor is NULL; n is whole panels */
+  void (*correct)(const int32_t *bias, const int32_t *sums, const int32_t *zeros, int32_t zero, int32_t times, int32_t *to,
+                  const float *factor, float step, float *scale, int64_t n);
   void (*binary)(const fl_qbinary *p, const uint8_t *a, const uint8_t *b, int each, uint8_t *y, int64_t n); /* not each: one b */
   /* y[i] += x[i], and y[i] = the larger of both, of bytes */
   void (*add)(const uint8_t *x, int is_signed, int32_t *y, int64_t n);

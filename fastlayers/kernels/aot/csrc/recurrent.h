@@ -435,3 +435,7 @@ static void fl_f32_recurrent_step(const fl_recurrent_step *p) {
     fl_walk_units(p, r, FL_ROW_MOST, fl_rnn_gates);
   }
 }
+
+static void fl_f32_recurrent_gates(const fl_recurrent_step *p, float *sums) {
+  (p->cell->standard ? fl_lstm_gates : fl_lstm_general)(p, 0, p->rows, 0, p->cell->hp / FL_PANEL, sums);
+}

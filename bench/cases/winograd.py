@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastlayers.kernels.table import UNARY, Activation
-from fastlayers.kernels.winograd_points import sides
+from fastlayers.kernels.winograd_points import sides, terms_of
 
 from . import Case, normal
 
@@ -62,7 +62,7 @@ def case(
         "-".join("nhwc" if last else "nchw" for last in (x_last, out_last)),
     ]
     pixels = batch * math.prod(space)
-    floats = pixels * (c + o * (1 + residual)) + math.prod(sides(kernel, tile)) * o * c // groups
+    floats = pixels * (c + o * (1 + residual)) + terms_of(kernel) * math.prod(sides(kernel, tile)) * o * c // groups
     return Case("winograd", " ".join(words), arguments, 2.0 * taps * pixels * o * c / groups, 4.0 * floats)
 
 
@@ -82,5 +82,7 @@ CASES: tuple[Case, ...] = (
     case(32, 1000, 32, 2, kernel=(1, 1, 7), x_last=True, out_last=True),
     case(64, 16, 64, 4, kernel=(3, 1, 1)),
     case(64, 28, 64, 2, kernel=(1, 5, 5)),
+    case(64, 8, 64, 4, kernel=(3, 3, 3)),
+    case(128, 4, 128, 4, kernel=(3, 3, 3), x_last=True, out_last=True),
     case(256, 28, 256, 4, groups=8),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .winograd_choice import choose
-from .winograd_points import tiles_of
+from .winograd_points import terms_of, tiles_of
 
 __all__ = ["kernel_for"]
 
@@ -38,7 +38,8 @@ def kernel_for(
         return "depthwise", 0
     tile = 0
     if tuple(stride) == tuple(dilation) == (1, 1, 1) and not mode and not direct and tiles_of(weight[2:]):
-        across = pads[:2] if weight[2] == 1 else pads[2:]  # of axes that `winograd` takes as they are
+        # Of axes that `winograd` takes as they are
+        across = pads[:2] if weight[2] == 1 else pads[2:] if terms_of(weight[2:]) == 1 else ()
         if not any(across):
             tile = choose(out_dhw, channels, weight[0], tuple(weight[2:]), groups, packs)
     return ("winograd", tile) if tile else ("conv", 0)

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._tuples import NamedTuple
 from ..errors import ShapeError
-from .winograd_points import check_tile
+from .winograd_points import check_tile, terms_of
 
 __all__ = [
     "FITS", "Fit", "compare", "divides", "fits", "fits_cells", "fits_taps", "fits_tile", "fits_winograd", "last_of",
@@ -217,7 +217,10 @@ def fits_tile(arrays: tuple[Any, ...], tile: int, groups: int) -> None:
 def fits_winograd(packed: Any, arrays: tuple[Any, ...], flags: int, pads: Sequence[int]) -> None:
     """`fits` for `winograd`, of packed weights that have `sizes` and `kernel`, and strides and dilations of 1."""
     if len(pads) == 6:
-        (whole_slices if packed.kernel[0] == 1 else whole_columns)("winograd", pads)
+        if packed.kernel[0] == 1:
+            whole_slices("winograd", pads)
+        elif terms_of(packed.kernel) == 1:
+            whole_columns("winograd", pads)
     fits("winograd", packed.sizes, arrays, flags, window_of(packed, pads))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .winograd_points import sides, tiles_of
+from .winograd_points import sides, terms_of, tiles_of
 
 __all__ = ["choose", "choose_phases"]
 
@@ -19,6 +19,8 @@ _PIXEL = 0.28  # and each of its inputs and outputs
 _PRODUCT = 0.0145  # a multiply-add of the product of transformed tiles,
 _INTO, _OUT = 0.21, 0.145  # and each of its inputs and outputs, with their transforms along two axes
 _INTO_LINE, _OUT_LINE = 0.21, 0.145  # or one
+# Slices are brought in so many times where they are terms of products: blocks have their neighbours too.
+_AGAIN = 1.2
 # A weight that is read, from a near cache or, where there are more of them than it holds (1 MB), from further away: 27 GB/s.
 _NEAR, _FAR, _REACH = 0.03, 0.15, 2**18
 _PANEL = 16
@@ -62,7 +64,7 @@ def choose(
         for tile in tiles_of(kernel)
     }
     best = min(times, key=times.__getitem__, default=0)
-    return best if best and times[best] < _direct(out_shape_dhw, c, o, math.prod(kernel), groups) else 0
+    return best if best and times[best] < _direct(out_shape_dhw, c, o, kernel, groups) else 0
 
 
 def choose_phases(
@@ -93,26 +95,38 @@ def choose_phases(
         for tile in tiles_of(kernel)
     }  # fmt: skip
     best = min(times, key=times.__getitem__)
-    return best if times[best] < share * _direct(out_shape_dhw, c, o, math.prod(kernel), groups) else 0
+    return best if times[best] < share * _direct(out_shape_dhw, c, o, kernel, groups) else 0
 
 
 def _packing(kernel: tuple[int, ...], tile: int, pairs: int) -> float:
     """What it takes more to pack weights between so many pairs of channels for tiles."""
-    return _PACK_CALL + pairs * (_PACK * math.prod(sides(kernel, tile)) - _REORDER * math.prod(kernel))
+    return _PACK_CALL + pairs * (_PACK * terms_of(kernel) * math.prod(sides(kernel, tile)) - _REORDER * math.prod(kernel))
 
 
-def _direct(size: tuple[int, int, int], c: int, o: int, taps: int, groups: int = 1) -> float:
-    pixels, weights = math.prod(size), taps * c * min(_whole(o), _ALONG * (o + _ALONG_TOO))
-    return _with_weights(_DIRECT * pixels * weights, weights, groups) + _PIXEL * pixels * (c + o)
+def _deep(depth: int, kernel: tuple[int, ...]) -> tuple[float, int]:
+    """How many of the taps that are terms of products a slice has on average, and how many any slice has: those in the padding
+    are left out. The direct convolution does so too.
+    """
+    taps = terms_of(kernel)
+    slices = [depth - abs(tap - taps // 2) for tap in range(taps) if depth > abs(tap - taps // 2)]
+    return sum(slices) / depth, len(slices)
+
+
+def _direct(size: tuple[int, int, int], c: int, o: int, kernel: tuple[int, ...], groups: int = 1) -> float:
+    mean, all_ = _deep(size[0], kernel)
+    pixels, weights = math.prod(size), math.prod(kernel) // terms_of(kernel) * c * min(_whole(o), _ALONG * (o + _ALONG_TOO))
+    return _with_weights(_DIRECT * pixels * mean * weights, all_ * weights, groups) + _PIXEL * pixels * (c + o)
 
 
 def _winograd(size: tuple[int, int, int], c: int, o: int, kernel: tuple[int, ...], tile: int, groups: int = 1) -> float:
-    positions = sides(kernel, tile)
-    tiles = math.prod(-(-n // tile) if taps > 1 else n for n, taps in zip(size, kernel, strict=True))
-    line = 1 in positions
+    positions, terms = sides(kernel, tile), terms_of(kernel)
+    along = kernel[0] // terms, *kernel[1:]  # taps that make tiles
+    tiles = math.prod(-(-n // tile) if taps > 1 else n for n, taps in zip(size, along, strict=True))
+    line, again = 1 in positions, _AGAIN if terms > 1 and size[0] > 1 else 1.0
+    mean, all_ = _deep(size[0], kernel)
     values, weights = tiles * math.prod(positions), c * _whole(o)
-    transforms = values * ((_INTO_LINE if line else _INTO) * _whole(c) + (_OUT_LINE if line else _OUT) * _whole(o))
-    return _CALL + _with_weights(_PRODUCT * values * weights, math.prod(positions) * weights, groups) + transforms
+    transforms = values * ((_INTO_LINE if line else _INTO) * again * _whole(c) + (_OUT_LINE if line else _OUT) * _whole(o))
+    return _CALL + _with_weights(_PRODUCT * values * mean * weights, math.prod(positions) * all_ * weights, groups) + transforms
 
 
 def _with_weights(product: float, weights: float, groups: int) -> float:

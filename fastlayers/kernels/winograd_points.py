@@ -1,7 +1,8 @@
 """Winograd convolution: which kernels and tiles there are, and the transform of weights. The other two are in each variant.
 
 F(m, k) makes m outputs along an axis out of n = m + k - 1 inputs, F(m x m, k x k) along two; each of n or n^2 positions is a
-product of its own. An axis evaluates polynomials at n - 1 points and infinity (`POINTS`).
+product of its own. An axis evaluates polynomials at n - 1 points and infinity (`POINTS`). Taps along the depth next to those are
+terms of the products.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from ..errors import ShapeError
 
-__all__ = ["check_tile", "sides", "tiles_of", "weights_axis"]
+__all__ = ["check_tile", "sides", "terms_of", "tiles_of", "weights_axis"]
 
 # By n. The product of the points' squares is 1 each time, so that the transforms need few constants; those of 6 are the most
 # exact for two axes (docs/decisions/winograd-points.md), those of 8 for one.
@@ -22,21 +23,30 @@ POINTS = {4: (1.0, -1.0), 6: (2 / 3, -2 / 3, 3 / 2, -3 / 2), 8: (1 / 2, -1 / 2, 
 # The tiles of a kernel of k taps along one axis, and along both of two
 _LINE = {3: (2, 4, 6), 5: (2, 4), 7: (2,)}
 _PLANE = {3: (2, 4), 5: (2,)}
+_DEEPEST = 7  # taps that are terms of the products
 
 
 def tiles_of(kernel: Sequence[int]) -> tuple[int, ...]:
     """The sides m of tiles that a kernel (kd, kh, kw) can be computed with; none if there is no such algorithm for it."""
     depth, *plane = kernel
-    long = [k for k in kernel if k != 1]
-    if len(long) == 1:
-        return _LINE.get(long[0], ())
-    return _PLANE.get(plane[0], ()) if depth == 1 and plane[0] == plane[1] else ()
+    if plane == [1, 1]:
+        return _LINE.get(depth, ())
+    if not 1 <= depth <= _DEEPEST:
+        return ()
+    if 1 in plane:
+        return _LINE.get(max(plane), ())
+    return _PLANE.get(plane[0], ()) if plane[0] == plane[1] else ()
+
+
+def terms_of(kernel: Sequence[int]) -> int:
+    """Taps along the depth that are terms of the products: all of them, unless there are none along other axes."""
+    return 1 if max(kernel[1:]) == 1 else kernel[0]
 
 
 def sides(kernel: Sequence[int], tile: int) -> tuple[int, int]:
     """Positions of a tile along the two axes that are computed with: height or, where it alone has taps, depth; and width."""
     depth, height, width = kernel
-    height *= depth
+    height *= depth // max(terms_of(kernel), 1)
     return (tile + height - 1 if height > 1 else 1), (tile + width - 1 if width > 1 else 1)
 
 
@@ -45,7 +55,8 @@ def check_tile(kernel: Sequence[int], tile: int) -> None:
     known = tiles_of(kernel)
     if not known:
         raise ShapeError(
-            f"winograd_pack: weight has the kernel {tuple(kernel)}: expected 3, 5 or 7 taps along an axis, (1, 3, 3) or (1, 5, 5)"
+            f"winograd_pack: weight has the kernel {tuple(kernel)}: expected (k, 1, 1), (d, 1, k) or (d, k, 1) with k 3, 5 or 7, "
+            f"or (d, k, k) with k 3 or 5, and d from 1 to {_DEEPEST}"
         )
     if tile not in known:
         raise ShapeError(f"winograd_pack: tile is {tile}: expected one of {known} for the kernel {tuple(kernel)}")

@@ -15,6 +15,25 @@ def test_large_maps_take_large_tiles(size: int, channels: int, depth: int) -> No
     assert choose((depth, size, size), channels, channels) == 4
 
 
+@pytest.mark.parametrize(
+    ("depth", "size", "channels"), [(8, 56, 64), (16, 56, 64), (4, 28, 128), (8, 28, 128), (32, 32, 32), (8, 14, 256)]
+)
+def test_volumes_take_large_tiles(depth: int, size: int, channels: int) -> None:
+    assert choose((depth, size, size), channels, channels, (3, 3, 3)) == 4
+
+
+def test_all_weights_of_a_few_slices_are_read() -> None:
+    """Two slices have four taps of six, but read those of all three."""
+    assert choose((2, 7, 7), 512, 512, (3, 3, 3)) == 2
+    assert choose((2, 14, 14), 256, 256, (3, 3, 3)) == 4
+
+
+def test_a_volume_of_one_slice_is_an_image() -> None:
+    """The taps of its neighbours are left out, by the direct convolution too."""
+    for size, channels in itertools.product((3, 7, 14, 56), (8, 64, 512)):
+        assert choose((1, size, size), channels, channels, (3, 3, 3)) == choose((1, size, size), channels, channels)
+
+
 def test_weights_weigh_on_small_maps() -> None:
     """512 -> 512 at 7x7 has 49 pixels for 2.4 million weights: the smaller tile for one slice, the larger one for many."""
     assert choose((1, 7, 7), 512, 512) == 2

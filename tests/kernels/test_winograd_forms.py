@@ -1,4 +1,4 @@
-"""`winograd` along one axis, with five taps along two, and in groups, against the direct convolution."""
+"""`winograd` along one axis, with five taps along two, with taps along the depth too, and in groups, next to direct convolutions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,16 @@ FORMS = tuple(
     for kernel in (*((1, 1, k) for k in (3, 5, 7)), *((1, k, 1) for k in (3, 5, 7)), (3, 1, 1), (5, 1, 1), (7, 1, 1), (1, 5, 5))
     for tile in winograd_points.tiles_of(kernel)
 )
+# Their taps along the depth are terms of the products.
+DEEP = (
+    ((3, 3, 3), 4),
+    *(
+        pytest.param(*form, marks=pytest.mark.exhaustive)
+        for form in (((3, 3, 3), 2), ((2, 1, 3), 6), ((5, 3, 1), 4), ((2, 5, 5), 2))
+    ),
+)
 EACH = pytest.mark.parametrize(
-    ("kernel", "tile"), FORMS, ids=lambda v: "x".join(map(str, v)) if isinstance(v, tuple) else f"F{v}"
+    ("kernel", "tile"), FORMS + DEEP, ids=lambda v: "x".join(map(str, v)) if isinstance(v, tuple) else f"F{v}"
 )
 # Of the largest output, by positions along an axis
 TOLERANCE = {4: 3e-6, 6: 1e-5, 8: 1e-5}
@@ -35,7 +43,7 @@ SIZES = (
     ((1, 40, 1, 1, 601), 36, 1), ((2, 20, 1, 97, 2), 66, 1), ((1, 300, 4, 3, 9), 12, 1), ((2, 64, 2, 11, 12), 64, 2),
     ((1, 96, 7, 6, 13), 48, 3),
     ((1, 6, 13, 7, 5), 9, 3), ((2, 40, 3, 8, 29), 80, 2), ((0, 3, 5, 5, 5), 4, 1), ((1, 0, 5, 5, 5), 4, 1),
-    ((1, 4, 5, 5, 5), 0, 2), ((2, 4, 3, 0, 5), 4, 1), ((1, 5, 29, 4, 4), 33, 1),
+    ((1, 4, 5, 5, 5), 0, 2), ((2, 4, 3, 0, 5), 4, 1), ((1, 5, 29, 4, 4), 33, 1), ((2, 10, 11, 13, 19), 18, 1),
 )  # fmt: skip
 
 
@@ -80,7 +88,8 @@ def test_awkward_sizes_in_all_layouts(variant: str, kernel: tuple[int, int, int]
 @EACH
 def test_error_of_many_channels_after_relu(variant: str, kernel: tuple[int, int, int], tile: int) -> None:
     """Values of one sign, as they come out of ReLU, add up in the transforms the most."""
-    case = random_problem(np.random.default_rng(3), (1, 512, *((7, 13)[k > 1] for k in kernel)), (32, 512, *kernel))
+    channels = 512 if winograd_points.terms_of(kernel) == 1 else 128
+    case = random_problem(np.random.default_rng(3), (1, channels, *((7, 13)[k > 1] for k in kernel)), (32, channels, *kernel))
     case = case._replace(x=np.maximum(case.x, 0))
     close(run(tile, case), direct("conv", case), kernel, tile)
 
@@ -90,7 +99,10 @@ def test_error_of_many_channels_after_relu(variant: str, kernel: tuple[int, int,
 def test_same_bits_for_every_batch_size_and_thread_count(variant: str, kernel: tuple[int, int, int], tile: int) -> None:
     before = fl.get_num_threads()
     try:
-        for (c, d, h, w), o, groups in (((40, 3, 9, 70), 48, 1), ((64, 5, 20, 11), 130, 2), ((96, 2, 6, 5), 96, 3)):
+        cases = (((40, 3, 9, 70), 48, 1), ((64, 5, 20, 11), 130, 2), ((96, 2, 6, 5), 96, 3))
+        if winograd_points.terms_of(kernel) > 1:  # slices of two volumes in one block
+            cases += (((8, 11, 9, 20), 17, 1),)
+        for (c, d, h, w), o, groups in cases:
             pads = tuple(k // 2 for k in kernel for _ in range(2))
             case = random_problem(np.random.default_rng(7), (3, c, d, h, w), (o, c // groups, *kernel), groups=groups, pads=pads)
             fl.set_num_threads(1)
@@ -133,6 +145,8 @@ def test_what_is_not_finite_stays_in_the_tiles_that_read_it(
         slice(at, at + 1) if k == 1 else slice(max(at - k + 1, 0) // tile * tile, (at // tile + 1) * tile)
         for k, at in zip(kernel, (9, 8, 7), strict=True)
     ]
+    if winograd_points.terms_of(kernel) > 1:
+        spans[0] = slice(9 - kernel[0] + 1, 9 + 1)
     touched[1, :8][(slice(None), *spans)] = True
     assert not (hit & ~touched).any()
     np.testing.assert_array_equal(bits(y[~touched]), bits(clean[~touched]))
@@ -153,7 +167,7 @@ def test_levels_with_fused_multiply_add_agree(kernel: tuple[int, int, int], tile
 
 def test_other_kernels_tiles_and_pads_are_refused(variant: str) -> None:
     pack, winograd = dispatch.kernel("winograd_pack"), dispatch.kernel("winograd")
-    for kernel in ((1, 1, 1), (1, 2, 2), (1, 3, 5), (3, 3, 3), (3, 3, 1), (1, 1, 4), (1, 1, 0), (1, 7, 7)):
+    for kernel in ((1, 1, 1), (1, 2, 2), (1, 3, 5), (8, 3, 3), (3, 2, 2), (3, 3, 5), (1, 1, 4), (1, 1, 0), (0, 3, 3), (1, 7, 7)):
         with pytest.raises(ShapeError, match="winograd_pack: weight has the kernel"):
             pack(np.zeros((4, 4, *kernel), np.float32), None, 2, 1)
     for kernel, tile in (((1, 1, 3), 3), ((1, 5, 5), 4), ((7, 1, 1), 4), ((1, 3, 3), 6)):
@@ -163,6 +177,41 @@ def test_other_kernels_tiles_and_pads_are_refused(variant: str) -> None:
     x = np.zeros((1, 4, 3, 3, 3), np.float32)
     with pytest.raises(ShapeError, match="expected none around slices"):
         winograd(x, packed, np.zeros((1, 4, 1, 5, 3), np.float32), (0, 0, 1, 1, 0, 0), False, False, None, IDENTITY)
+
+
+@pytest.mark.parametrize("tile", [2, 4])
+def test_slices_that_see_nothing_but_padding(variant: str, tile: int) -> None:
+    """They are the bias; and slices of one that has neighbours in the padding alone have the bits of a kernel of its tap."""
+    weight, bias = np.float32([[[[[1, 2, 3]] * 3] * 3] * 40] * 20), np.arange(20, dtype=np.float32)
+    weight *= np.float32([1, 10, 100]).reshape(3, 1, 1)
+    for depth in (0, 1, 2):
+        case = Problem(np.ones((2, 40, depth, 9, 6), np.float32), weight, bias, pads=(4, 5, 1, 1, 1, 1))
+        right = direct("conv", case)
+        for layout in LAYOUTS:
+            y = run(tile, case, *layout)
+            close(y, right, (3, 3, 3), tile)
+            for z in (0, 1, *range(depth + 4, depth + 7)):
+                np.testing.assert_array_equal(y[:, :, z], np.broadcast_to(bias.reshape(20, 1, 1), y[:, :, z].shape))
+    case = random_problem(np.random.default_rng(2), (2, 70, 1, 12, 13), (33, 70, 3, 3, 3), pads=(1, 1, 1, 1, 1, 1))
+    flat = case._replace(weight=np.ascontiguousarray(case.weight[:, :, 1:2]), pads=(0, 0, 1, 1, 1, 1))
+    if "reference" in variant:
+        close(run(tile, case), run(tile, flat), (3, 3, 3), tile)
+    else:
+        np.testing.assert_array_equal(bits(run(tile, case)), bits(run(tile, flat)))
+
+
+@pytest.mark.parametrize("tile", [2, 4])
+def test_infinite_weights_meet_padding_slices(variant: str, tile: int) -> None:
+    """Zero times infinity is NaN there too, and slices that no such tap reads keep their bits."""
+    clean = random_problem(np.random.default_rng(2), (2, 10, 5, 6, 6), (18, 10, 3, 3, 3), pads=(1, 2, 1, 1, 1, 1))
+    case = clean._replace(weight=clean.weight.copy())
+    case.weight[3, 4, 0, 1, 1] = np.inf
+    hit = ~np.isfinite(direct("conv", case))
+    assert hit[:, 3, 0].all() and not hit[:, 4].any()
+    for layout in LAYOUTS:
+        y = run(tile, case, *layout)
+        assert not np.isfinite(y[hit]).any()
+        close(y[:, 4:], run(tile, clean)[:, 4:], (3, 3, 3), tile)
 
 
 def test_weights_axis_is_interpolation() -> None:

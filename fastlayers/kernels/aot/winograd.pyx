@@ -4,7 +4,9 @@ transformed back.
 Of n inputs an axis, n = m + k - 1, come m outputs with n multiplications a pair of channels where the direct way takes k m. For two axes
 that is 16 instead of 36 (m = 2, k = 3), 36 instead of 144 (m = 4, k = 3) or 100 (m = 2, k = 5), for one 8 instead of 18 (m = 6, k = 3).
 Each of the n or n^2 positions is a matrix product of its own, tiles x channels times channels x outputs. An axis without taps is a side
-of 1; kernels along the depth alone take a volume for an image as high as it is deep and as wide as its slices have pixels.
+of 1; kernels along the depth alone take a volume for an image as high as it is deep and as wide as its slices have pixels. Taps along the
+depth next to others are further terms of the products: those of an output's tile are the channels of the same tile in the slices around
+it, each of which is transformed once for all of a block. Slices in the padding are left out where all weights are finite.
 
 Tiles are taken in blocks whose values stay in a second-level cache between the three stages. V holds a block's transformed inputs, M its
 sums for some columns of outputs, both [tile][position][channel], so that a transform keeps to a few pages. Channels-first data is
@@ -30,7 +32,7 @@ from ._panels cimport Panels, make_panels
 from .gemm cimport panels_size
 
 from .. import fits
-from ..winograd_points import check_tile, sides, weights_axis
+from ..winograd_points import check_tile, sides, terms_of, weights_axis
 
 cnp.import_array()
 
@@ -43,7 +45,8 @@ cdef enum:
     WIDTH = 64        # columns of M
     MOST_SIDE = 8
     MOST_TAPS = 7     # along an axis
-    MOST_ALL = 25     # and of a kernel
+    MOST_ALL = 25     # and of a kernel's slice
+    FEW = 4           # tiles along a row of a block that has many slices: fewer bring pixels in twice
 
 cdef Fit PACK = fit_of("winograd_pack"), FIT = fit_of("winograd")
 cdef int64_t[3] ONES = [1, 1, 1]   # stride and dilation
@@ -57,6 +60,8 @@ cdef class PackedWinograd:
     cdef int64_t groups, ig, og
     cdef int m
     cdef int side[2]   # positions of a tile along each axis, 1 where there are no taps
+    cdef int taps      # along the depth, as terms of the products
+    cdef bint finite   # known to be, where these are several
     cdef int64_t kernel[3]
 
     def __dealloc__(self):
@@ -68,7 +73,7 @@ cdef class PackedWinograd:
         if len(pads) == 6:
             if self.kernel[0] == 1 and (pads[0] or pads[1]):
                 fits.whole_slices("winograd", pads)
-            if self.kernel[0] > 1 and any(pads[2:]):
+            if self.taps < self.kernel[0] and any(pads[2:]):
                 fits.whole_columns("winograd", pads)
         return FIT.check_window(known, arrays, layout, pads, self.kernel, ONES, ONES)
 
@@ -92,10 +97,11 @@ cdef inline void one_axis(const double *by, int taps, const double *w, int64_t a
                      + by[5] * w[5 * n + j] + by[6] * w[6 * n + j])
 
 
-cdef void transform_weights(const float *w, int64_t o, int64_t c, const int *side, const int *taps, const double *down, const double *across,
-                            float *u) noexcept nogil:
-    """u[position] = the panels of D w Aᵀ, formed in float64 and rounded once; columns past o are zero."""
-    cdef int64_t panels = (o + FL_PANEL - 1) // FL_PANEL, size = panels * FL_PANEL * c, block, panel, k, klen, k0, j, at
+cdef void transform_weights(const float *w, int64_t o, int64_t c, int64_t deep, const int *side, const int *taps, const double *down,
+                            const double *across, float *u) noexcept nogil:
+    """u[position] = the panels of D w Aᵀ, formed in float64 and rounded once; columns past o are zero. Rows are the c channels of each of
+    `deep` slices."""
+    cdef int64_t panels = (o + FL_PANEL - 1) // FL_PANEL, terms = deep * c, size = panels * FL_PANEL * terms, block, panel, k, klen, k0, j, at, row
     cdef int64_t high = taps[0], wide = taps[1], all_ = high * wide
     cdef int p, q, t
     cdef double some[MOST_ALL][FL_PANEL]               # w
@@ -103,14 +109,15 @@ cdef void transform_weights(const float *w, int64_t o, int64_t c, const int *sid
     cdef double whole[FL_PANEL]
     cdef const float *tap
     cdef float *to
-    for block in range((c + FL_KC - 1) // FL_KC):
+    for block in range((terms + FL_KC - 1) // FL_KC):
         k0 = block * FL_KC
-        klen = min(<int64_t>FL_KC, c - k0)
+        klen = min(<int64_t>FL_KC, terms - k0)
         for panel in range(panels):
             for k in range(klen):
+                row = (k0 + k) % c * deep + (k0 + k) // c
                 for j in range(FL_PANEL):
                     at = panel * FL_PANEL + j
-                    tap = w + (at * c + k0 + k) * all_
+                    tap = w + (at * terms + row) * all_
                     for t in range(all_):
                         some[t][j] = tap[t] if at < o else 0
                 for p in range(side[0]):
@@ -142,19 +149,21 @@ def winograd_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile, i
     packed.groups, packed.ig, packed.og, packed.m = groups, weight__oidhw.shape[1], o // max(groups, <int64_t>1), tile
     packed.kernel[0], packed.kernel[1], packed.kernel[2] = kernel
     packed.side[0], packed.side[1] = sides(kernel, tile)
-    taps[0], taps[1] = kernel[0] * kernel[1], kernel[2]
+    packed.taps = terms_of(kernel)
+    packed.finite = packed.taps > 1 and bool(np.isfinite(weight__oidhw).all())
+    taps[0], taps[1] = kernel[0] // packed.taps * kernel[1], kernel[2]
     for axis in range(2):
         matrix = weights_axis(packed.side[axis], taps[axis]).ravel() if taps[axis] > 1 else (1.0,)
         for i, value in enumerate(matrix):
             axes[axis][i] = value
-    size = packed.side[0] * packed.side[1] * panels_size(packed.og, packed.ig)
+    size = packed.side[0] * packed.side[1] * panels_size(packed.og, packed.taps * packed.ig)
     packed.panels = make_panels(groups * size, stored, "winograd_pack")
     cdef const float *w = <const float *>cnp.PyArray_DATA(weight__oidhw)
     if stored is None:
         with nogil:
             for g in range(groups):
-                transform_weights(w + g * packed.og * packed.ig * taps[0] * taps[1], packed.og, packed.ig, packed.side, taps, axes[0], axes[1],
-                                  packed.panels.data + g * size)
+                transform_weights(w + g * packed.og * packed.ig * packed.taps * taps[0] * taps[1], packed.og, packed.ig, packed.taps,
+                                  packed.side, taps, axes[0], axes[1], packed.panels.data + g * size)
     if bias__o is not None:
         wide = np.zeros((groups, panels_size(packed.og, 1)), np.float32)
         wide[:, :packed.og] = bias__o.reshape(groups, packed.og)
@@ -172,8 +181,12 @@ cdef struct Job:
     int m[2]                 # outputs of a tile along each axis
     int side[2]              # and its positions
     int points
-    int64_t images, depth    # images: the slices of all volumes, `depth` of each
+    int64_t depth            # slices of a volume of the input
+    int64_t padded, zeros    # with those of zeros that are transformed, and how many of them are before the first
+    int64_t images, out_depth   # images: the slices of all volumes of the result, `out_depth` of each
+    int64_t taps, front      # along the depth, and slices before the first one that are left out
     int64_t groups, channels, out_channels   # of a group
+    int64_t terms            # of the products: the channels of each tap along the depth
     int64_t size[2]          # of the input
     int64_t out_size[2]
     int64_t before[2]
@@ -192,10 +205,31 @@ cdef struct Job:
     size_t shared_size, own_size, v_size, at_m, at_part
 
 
+# Of an image, those along the depth that are not left out: from `first` up to `stop`, which read the slices from `source` on.
+cdef struct Taps:
+    int64_t first, stop, source
+
+
 cdef struct Block:
     int64_t group
     int64_t image, row, col             # its first tile
     int64_t images, rows, cols, tiles   # how many there are
+    int64_t source, sources             # the `padded` slices that it reads, counted through all volumes: the first, and how many
+
+
+cdef Taps taps_of(const Job *job, int64_t image) noexcept nogil:
+    cdef Taps taps
+    cdef int64_t z = image % job.out_depth - job.front   # the slice of its first tap
+    taps.first = min(max(-z, <int64_t>0), job.taps)
+    taps.stop = max(min(job.padded - z, job.taps), taps.first)
+    taps.source = image // job.out_depth * job.padded + min(max(z + taps.first, <int64_t>0), job.padded)
+    return taps
+
+
+cdef void add_sources(const Job *job, Block *block) noexcept nogil:
+    """The slices between a block's first and last one: with a stride of 1 it reads all of them."""
+    cdef Taps first = taps_of(job, block.image), last = taps_of(job, block.image + block.images - 1)
+    block.source, block.sources = first.source, max(last.source + last.stop - last.first - first.source, <int64_t>0)
 
 
 cdef Block block_of(const Job *job, int64_t number) noexcept nogil:
@@ -211,15 +245,17 @@ cdef Block block_of(const Job *job, int64_t number) noexcept nogil:
     block.images = min(job.block_images, job.images - block.image)
     block.cols = min(job.block_cols, job.tiles[1] - block.col)
     block.tiles = block.images * block.rows * block.cols
+    add_sources(job, &block)
     return block
 
 
-cdef int64_t slice_at(const Job *job, int64_t group, int64_t image, int64_t channels, const int64_t *size, bint last) noexcept nogil:
+cdef int64_t slice_at(const Job *job, int64_t group, int64_t image, int64_t channels, int64_t depth, const int64_t *size,
+                      bint last) noexcept nogil:
     """Floats before the channels of a group in the slice `image`, of groups x channels x depth x size values per volume."""
     cdef int64_t plane = size[0] * size[1]
     if last:
         return image * job.groups * channels * plane + group * channels
-    return (image // job.depth * job.groups + group) * channels * job.depth * plane + image % job.depth * plane
+    return (image // depth * job.groups + group) * channels * depth * plane + image % depth * plane
 
 
 cdef void fill_row(const Job *job, const float *x, int64_t y, int64_t start, int64_t cols, int64_t c0, float *to) noexcept nogil:
@@ -252,70 +288,109 @@ cdef void transform(const Job *job, const Block *block, int64_t c0, float *v, fl
     """V of a block, FL_PANEL channels from c0 on. Rows of pixels are brought into `part`, a ring with the rows of a tile."""
     cdef const float *rows[MOST_SIDE]
     cdef const float *x
+    cdef bint inside
     cdef fl_wino_in p
-    cdef int64_t image, r, i, y, first, side = job.side[0], cols = (block.cols - 1) * job.m[1] + job.side[1]
+    cdef int64_t image, z, r, i, y, first, side = job.side[0], cols = (block.cols - 1) * job.m[1] + job.side[1]
     cdef int64_t start = block.col * job.m[1] - job.before[1]
     p.rows, p.tiles, p.v, p.point, p.tile = rows, block.cols, v + c0, job.v_point, job.v_tile
     for i in range(2):
         p.side[i], p.m[i] = job.side[i], job.m[i]
-    for image in range(block.images):
-        x = job.x + slice_at(job, block.group, block.image + image, job.channels, job.size, job.x_last)
+    for image in range(block.sources):
+        z = (block.source + image) % job.padded - job.zeros
+        inside = 0 <= z < job.depth
+        x = job.x
+        if inside:
+            x += slice_at(job, block.group, (block.source + image) // job.padded * job.depth + z, job.channels, job.depth, job.size, job.x_last)
         for r in range(block.rows):
             y = (block.row + r) * job.m[0]
             first = 0 if r == 0 else side - job.m[0]   # the row of tiles above has brought the first rows of pixels
             for i in range(side):
                 rows[i] = part + (y + i) % side * cols * FL_PANEL
                 if i >= first:
-                    fill_row(job, x, y + i - job.before[0], start, cols, c0, <float *>rows[i])
+                    fill_row(job, x, y + i - job.before[0] if inside else -1, start, cols, c0, <float *>rows[i])
             job.level.winograd_in(&p)
             p.v += block.cols * job.v_tile
 
 
 cdef const float *panels_at(const Job *job, int64_t group, int64_t q, int64_t k0, int64_t j0) noexcept nogil:
-    """Weights of position q, from channel k0 on (a block of K begins there), for columns from j0 on."""
+    """Weights of position q, from term k0 on (a block of K begins there), for columns from j0 on."""
     cdef int64_t width = panels_size(job.out_channels, 1)
-    return job.u + ((group * job.points + q) * job.channels + k0) * width + j0 * min(<int64_t>FL_KC, job.channels - k0)
+    return job.u + ((group * job.points + q) * job.terms + k0) * width + j0 * min(<int64_t>FL_KC, job.terms - k0)
+
+
+cdef int add_runs(const Job *job, const Taps *taps, int64_t k0, int64_t klen, int64_t at, int64_t apart, fl_run *runs) noexcept nogil:
+    """Runs of terms k0 .. k0 + klen - 1, from `at` on and with slices `apart`; returns their number, or -1 if all are left out."""
+    cdef int64_t k = k0, tap, channel, length
+    cdef int count = 0
+    cdef bint none = k0 > 0
+    runs[0].offset, runs[0].length = at, 0
+    while k < k0 + klen:
+        tap, channel = k // job.channels, k % job.channels
+        length = min(job.channels - channel, k0 + klen - k)
+        if taps.first <= tap < taps.stop:
+            runs[count].offset, runs[count].length = at + (tap - taps.first) * apart + channel, length
+            none = False
+        else:
+            runs[count].offset, runs[count].length = 0, -length
+        count += 1
+        k += length
+    return -1 if none else max(count, 1)
 
 
 cdef void multiply(const Job *job, const Block *block, int64_t j0, int64_t n, const float *v, float *sums) noexcept nogil:
-    """M of a block: n columns from j0 on, whole panels."""
+    """M of a block: n columns from j0 on, whole panels. Slices next to each other that read as many others are one product."""
     cdef const float *rows[MOST]
     cdef fl_block p
-    cdef fl_run run
-    cdef int64_t i, q, k0
-    for i in range(block.tiles):
-        rows[i] = v + i * job.v_tile
-    p.rows, p.m, p.n, p.runs, p.nruns, p.ldc, p.epilogue = rows, block.tiles, n, &run, 1, job.m_tile, NULL
+    cdef fl_run runs[MOST_TAPS]
+    cdef Taps taps[MOST]
+    cdef const float *ahead
+    cdef const float *at
+    cdef int64_t plane = block.rows * block.cols, image, first, i, q, k0
+    for image in range(block.images):
+        taps[image] = taps_of(job, block.image + image)
+        at = v + (taps[image].source - block.source) * plane * job.v_tile
+        for i in range(plane):
+            rows[image * plane + i] = at + i * job.v_tile
+    p.n, p.runs, p.ldc, p.epilogue = n, runs, job.m_tile, NULL
     p.b = panels_at(job, block.group, 0, 0, j0)
     for q in range(job.points):
-        p.c = sums + q * job.m_point
         k0 = 0
         while True:  # once even without channels: sums are zeros
-            p.klen, p.accumulate = min(<int64_t>FL_KC, job.channels - k0), k0 > 0
-            run.offset, run.length = q * job.v_point + k0, p.klen
-            k0 += p.klen
-            if k0 < job.channels:
-                p.ahead = panels_at(job, block.group, q, k0, j0)
+            p.klen, p.accumulate = min(<int64_t>FL_KC, job.terms - k0), k0 > 0
+            if k0 + p.klen < job.terms:
+                ahead = panels_at(job, block.group, q, k0 + p.klen, j0)
             elif q + 1 < job.points:
-                p.ahead = panels_at(job, block.group, q + 1, 0, j0)
+                ahead = panels_at(job, block.group, q + 1, 0, j0)
             else:
-                p.ahead = panels_at(job, block.group, 0, 0, j0 + n if j0 + n < job.out_channels else 0)
-            job.level.block(&p)
-            p.b = p.ahead
-            if k0 >= job.channels:
+                ahead = panels_at(job, block.group, 0, 0, j0 + n if j0 + n < job.out_channels else 0)
+            image = 0
+            while image < block.images:
+                first = image
+                while image < block.images and taps[image].first == taps[first].first and taps[image].stop == taps[first].stop:
+                    image += 1
+                p.nruns = add_runs(job, &taps[first], k0, p.klen, q * job.v_point, plane * job.v_tile, runs)
+                if p.nruns < 0:
+                    continue
+                p.rows, p.m = rows + first * plane, (image - first) * plane
+                p.c = sums + q * job.m_point + first * plane * job.m_tile
+                p.ahead = ahead if image == block.images else NULL
+                job.level.block(&p)
+            p.b = ahead
+            k0 += p.klen
+            if k0 >= job.terms:
                 break
 
 
 cdef void from_planes(const Job *job, const float *planes, int64_t rows, int64_t cols, int64_t c, float *to) noexcept nogil:
     """rows x cols pixels of c planes like the output's, as pixels of FL_PANEL channels next to each other."""
-    cdef int64_t width = job.out_size[1], volume = job.depth * job.out_size[0] * width, y, lines = 1 if cols == width else rows, n = rows * cols // lines
+    cdef int64_t width = job.out_size[1], volume = job.out_depth * job.out_size[0] * width, y, lines = 1 if cols == width else rows, n = rows * cols // lines
     for y in range(lines):
         job.level.transpose(planes + y * width, volume, to + y * n * FL_PANEL, FL_PANEL, c, n)
 
 
 cdef void to_planes(const Job *job, const float *pixels, int64_t rows, int64_t cols, int64_t c, float *planes) noexcept nogil:
     """The other way round."""
-    cdef int64_t width = job.out_size[1], volume = job.depth * job.out_size[0] * width, y, lines = 1 if cols == width else rows, n = rows * cols // lines
+    cdef int64_t width = job.out_size[1], volume = job.out_depth * job.out_size[0] * width, y, lines = 1 if cols == width else rows, n = rows * cols // lines
     for y in range(lines):
         job.level.transpose(pixels + y * n * FL_PANEL, FL_PANEL, planes + y * width, volume, n, c)
 
@@ -336,14 +411,14 @@ cdef void untransform(const Job *job, const Block *block, int64_t j0, int64_t n,
         p.s = sums + c0
         p.bias = NULL if job.bias == NULL else job.bias + block.group * panels_size(job.out_channels, 1) + j0 + c0
         for image in range(block.image, block.image + block.images):
-            first = slice_at(job, block.group, image, job.out_channels, job.out_size, job.out_last)
+            first = slice_at(job, block.group, image, job.out_channels, job.out_depth, job.out_size, job.out_last)
             if job.out_last:
                 at = first + (oy * width + ox) * apart + j0 + c0
                 p.c, p.pixel, p.row, p.out = c, apart, width * apart, job.out + at
                 if job.residual != NULL:
                     p.residual = job.residual + at
             else:
-                at = first + ((j0 + c0) * job.depth * height + oy) * width + ox
+                at = first + ((j0 + c0) * job.out_depth * height + oy) * width + ox
                 p.c, p.pixel, p.row, p.out = FL_PANEL, FL_PANEL, cols * FL_PANEL, part
                 if job.residual != NULL:
                     from_planes(job, job.residual + at, rows, cols, c, part)
@@ -419,7 +494,16 @@ cdef void cut(Job *job, int most_hands) noexcept nogil:
         most = BUDGET // max(job.points * (panels_size(job.channels, 1) + job.width), <int64_t>1)
         most = min(max(min(most, pieces(tiles * job.groups, BLOCKS)), <int64_t>LEAST), <int64_t>MOST)
     job.block_images, job.block_rows, job.block_cols = 1, 1, even(job.tiles[1], most)
-    if job.block_cols == job.tiles[1]:
+    if job.taps > 1:  # many slices, which share what they read
+        if job.out_depth * image_tiles <= most:
+            job.block_rows, job.block_cols = job.tiles[0], job.tiles[1]
+            job.block_images = job.out_depth * even(job.images // job.out_depth, most // (job.out_depth * image_tiles))
+        else:
+            job.block_images = even(job.out_depth, max(most // min(job.tiles[1], <int64_t>FEW), <int64_t>1))
+            job.block_cols = even(job.tiles[1], most // job.block_images)
+            if job.block_cols == job.tiles[1]:
+                job.block_rows = even(job.tiles[0], most // (job.block_images * job.block_cols))
+    elif job.block_cols == job.tiles[1]:
         job.block_rows = even(job.tiles[0], max(most // job.block_cols, <int64_t>1))
         if job.block_rows == job.tiles[0]:
             job.block_images = even(job.images, max(most // image_tiles, <int64_t>1))
@@ -434,34 +518,45 @@ cdef void cut(Job *job, int most_hands) noexcept nogil:
 cdef int plan_winograd(Job *job, PackedWinograd packed, tuple given, tuple x, tuple out, pads, bint x_last, bint out_last,
                        activation) except -1:
     cdef int axis, at = 1 if x_last else 2, to = 1 if out_last else 2
-    cdef int64_t tiles, inputs, outputs
+    cdef int64_t tiles, sources = 0, inputs, outputs, at_image
     cdef int64_t[3] size, out_size
+    cdef Block block
+    cdef bint along = packed.taps < packed.kernel[0]   # is the depth an axis of tiles?
     packed.fits(given, x_last | out_last << 1, pads)
     memset(job, 0, sizeof(Job))
     job.level = level()
     job.u, job.bias, job.points = packed.panels.data, packed.bias, packed.side[0] * packed.side[1]
     for axis in range(3):
         size[axis], out_size[axis] = x[at + axis], out[to + axis]
-    job.depth = size[0]
-    if packed.kernel[0] > 1:  # a volume is an image of d x (h * w) pixels
+    job.depth, job.out_depth, job.taps, job.front = size[0], out_size[0], packed.taps, pads[0]
+    if along:  # a volume is an image of d x (h * w) pixels
         job.depth, size[1], size[2], out_size[1], out_size[2] = 1, size[0], size[1] * size[2], out_size[0], out_size[1] * out_size[2]
-    job.images, job.groups, job.channels, job.out_channels = x[0] * job.depth, packed.groups, packed.ig, packed.og
+        job.out_depth, job.front = 1, 0
+    job.padded = job.depth
+    if job.taps > 1 and not packed.finite:  # zeros times infinity are NaN
+        job.padded, job.zeros, job.front = job.out_depth + job.taps - 1, job.front, 0
+    job.images, job.groups, job.channels, job.out_channels = x[0] * job.out_depth, packed.groups, packed.ig, packed.og
+    job.terms = job.taps * job.channels
     job.x_last, job.out_last = x_last, out_last
     job.code, job.a, job.b = activation
     for axis in range(2):
         job.side[axis], job.m[axis] = packed.side[axis], packed.m if packed.side[axis] > 1 else 1
         job.size[axis], job.out_size[axis] = size[1 + axis], out_size[1 + axis]
-        job.before[axis] = pads[0 if packed.kernel[0] > 1 and axis == 0 else 2 + 2 * axis]
+        job.before[axis] = pads[0 if along and axis == 0 else 2 + 2 * axis]
         job.tiles[axis] = pieces(job.out_size[axis], job.m[axis])
     tiles = job.images * job.tiles[0] * job.tiles[1]
     if tiles == 0 or job.out_channels == 0:
         return 0  # nothing to do, as image_blocks = 0 says
     # What both transforms do for a number of V or M costs about as much as eight multiply-adds of the product.
-    job.work = 2.0 * tiles * job.groups * job.points * (<double>job.channels * job.out_channels + 8.0 * (job.channels + job.out_channels))
+    job.work = 2.0 * tiles * job.groups * job.points * (<double>job.terms * job.out_channels + 8.0 * (job.channels + job.out_channels))
     cut(job, hands(job.work))
     job.v_point, job.m_point = panels_size(job.channels, 1), job.width
     job.v_tile, job.m_tile = apart(job.points * job.v_point), apart(job.points * job.m_point)
-    job.v_size = rounded(job.block_images * job.block_rows * job.block_cols * job.v_tile * sizeof(float))
+    for at_image in range(0, job.images, job.block_images):
+        block.image, block.images = at_image, min(job.block_images, job.images - at_image)
+        add_sources(job, &block)
+        sources = max(sources, block.sources)
+    job.v_size = rounded(sources * job.block_rows * job.block_cols * job.v_tile * sizeof(float))
     if job.alone:
         job.shared_size = job.groups * job.v_size
     else:

@@ -1,4 +1,4 @@
-"""`winograd` along one axis, with five taps along two, with taps along the depth too, and in groups, next to direct convolutions."""
+"""`winograd` along one axis, with five taps along two, with taps along the depth too, and in groups, next to the direct way."""
 
 from __future__ import annotations
 

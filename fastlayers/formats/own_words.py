@@ -20,7 +20,7 @@ AttentionScores scale softmax_precision
 AveragePool channels_last divisor x_last
 AxisPositions axis start
 BatchNormalization axis
-Conv activation direct out_last pad_mode x_last
+Conv activation direct half out_last pad_mode x_last
 ConvInteger out_last x_last
 ConvTranspose activation out_last output_size x_last
 DFT bins norm parts

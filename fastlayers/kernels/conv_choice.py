@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .winograd_choice import choose
+from .winograd_choice import choose, half_pays
 from .winograd_points import terms_of, tiles_of
 
 __all__ = ["kernel_for"]
@@ -22,8 +22,9 @@ def kernel_for(
     turns: bool = False,
     direct: bool = False,
     packs: bool = False,
+    half: int | None = None,
 ) -> tuple[str, int]:
-    """The kernel, "depthwise", "winograd" or "conv", and the side of Winograd's tiles.
+    """The kernel, "depthwise", "winograd", "conv" or "conv_half", which is "conv" of bfloat16, and the side of Winograd's tiles.
 
     Args:
         channels: of the input.
@@ -33,6 +34,7 @@ def kernel_for(
         turns: whether one of input and result has its channels last, and the other one first.
         direct: whether sums must be formed tap by tap.
         packs: whether weights are packed for this one call, the time of which then counts.
+        half: where the processor multiplies bfloat16 and may: how many of input and result have their channels first.
     """
     if weight[1] == 1 and groups == channels > 1 and not turns:
         return "depthwise", 0
@@ -42,4 +44,6 @@ def kernel_for(
         across = pads[:2] if weight[2] == 1 else pads[2:] if terms_of(weight[2:]) == 1 else ()
         if not any(across):
             tile = choose(out_dhw, channels, weight[0], tuple(weight[2:]), groups, packs)
+    if half is not None and half_pays(out_dhw, weight, groups, dilation, half, tile):
+        return "conv_half", 0
     return ("winograd", tile) if tile else ("conv", 0)

@@ -288,6 +288,14 @@ class Variant(NamedTuple):
     steps: dict[str, Callable[..., Any]]
     restores: dict[str, Callable[..., Any]]
 
+    def multiplies_bfloat16(self) -> bool:
+        """Whether its level multiplies bfloat16, where weights are stored so."""
+        engine = _engine() if self.name.startswith("aot/") else None
+        if engine is None:
+            return False
+        with self.bound():
+            return bool(engine.multiplies_bfloat16())
+
     @contextmanager
     def bound(self) -> Iterator[None]:
         """What this thread packs, plans and runs meanwhile is for this variant's level."""

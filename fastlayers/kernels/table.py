@@ -80,6 +80,7 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("linear_half_pack", "gemm", ("weight__nk", "bias__n", "half")),
     Kernel("linear", "gemm", ("x__mk", "packed", "out__mn", "residual__mn", "activation")),
     Kernel("conv_pack", "conv", ("weight__oidhw", "bias__o", "stride", "dilation", "groups")),
+    Kernel("conv_half_pack", "conv", ("weight__oidhw", "bias__o", "stride", "dilation", "groups", "half")),
     Kernel("conv", "conv", ("x", "packed", "out", "pads", "mode", "x_last", "out_last", "residual", "activation")),
     Kernel("conv_transpose_pack", "conv_transpose", ("weight__iodhw", "bias__o", "stride", "dilation", "groups")),
     Kernel("conv_transpose", "conv_transpose", ("x", "packed", "out", "pads", "x_last", "out_last", "activation")),

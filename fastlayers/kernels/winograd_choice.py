@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .winograd_points import sides, terms_of, tiles_of
 
-__all__ = ["choose", "choose_phases"]
+__all__ = ["choose", "choose_phases", "half_pays"]
 
 # Nanoseconds, fitted to the times of 420 convolutions (2x2 to 112x112 pixels, 3 to 512 channels, 1 and 8 images, channels-first),
 # each run directly and with both tiles in turn on one core with AVX-512, the least of some dozens. Where vectors are narrower all
@@ -16,6 +16,7 @@ _CALL = 200.0  # what a call of `winograd` takes more
 _DIRECT = 0.0133  # a multiply-add of the direct convolution, outputs rounded up to panels,
 _ALONG, _ALONG_TOO = 1.1, 2.2  # or so many more outputs than there are, where these are few and vectors are along pixels,
 _PIXEL = 0.28  # and each of its inputs and outputs
+_HALF, _HALF_PIXEL = 0.0068, 0.2  # the same of a direct convolution that multiplies bfloat16
 _PRODUCT = 0.0145  # a multiply-add of the product of transformed tiles,
 _INTO, _OUT = 0.21, 0.145  # and each of its inputs and outputs, with their transforms along two axes
 _INTO_LINE, _OUT_LINE = 0.21, 0.145  # or one
@@ -65,6 +66,28 @@ def choose(
     }
     best = min(times, key=times.__getitem__, default=0)
     return best if best and times[best] < _direct(out_shape_dhw, c, o, kernel, groups) else 0
+
+
+def half_pays(
+    out_shape_dhw: tuple[int, int, int], weight: Sequence[int], groups: int, dilation: Sequence[int], turned: int, tile: int
+) -> bool:
+    """Whether a direct convolution that multiplies bfloat16 is expected to be faster than float32's direct or Winograd's one.
+
+    Args:
+        weight: shape ``(o, i / groups, kd, kh, kw)``.
+        turned: how many of input and result have their channels transposed to the end, and back, for it.
+        tile: what `choose` found.
+    """
+    o, c, kernel, taps = weight[0] // max(groups, 1), weight[1], tuple(weight[2:]), math.prod(weight[2:])
+    if o < _PANEL or c * taps < _PANEL or (groups > 1 and c < _PANEL):
+        return False
+    if any((k - 1) * d > size for k, d, size in zip(kernel, dilation, out_shape_dhw, strict=True)):
+        return False  # most taps are in the padding, which the direct convolution leaves out
+    pixels, weights = math.prod(out_shape_dhw), taps * c * _whole(o)
+    time = _with_weights(_HALF * pixels * weights, weights / 2, groups) + (_HALF_PIXEL + _TURN * turned / 2) * pixels * (c + o)
+    if tile:
+        return time < _winograd(out_shape_dhw, c, o, kernel, tile, groups)
+    return time < _direct(out_shape_dhw, c, o, taps, groups)
 
 
 def choose_phases(

@@ -298,6 +298,7 @@ class Model:
             if found is None:
                 graph = self._graph if names == self._names else with_outputs(self._graph, names)
                 prepare = bodies = None
+                multiplies = bool(self._options.half) and self._variant.multiplies_bfloat16()
                 if self._options.strict:
                     from ..passes.conv_direct import direct
 
@@ -305,11 +306,11 @@ class Model:
                 if self._options.optimize:
                     with ours(lambda: "load: simplifying the graph"), counted(self._options.most):
                         graph = optimize(graph, self._options.strict)
-                    prepare = partial(optimize_branch, self._options.strict, self._options.half)
+                    prepare = partial(optimize_branch, self._options.strict, self._options.half, multiplies)
                 if self._options.bodies:
-                    bodies = partial(optimize_branch, self._options.strict, self._options.half)
+                    bodies = partial(optimize_branch, self._options.strict, self._options.half, multiplies)
                 if self._options.half:
-                    graph = imported("fastlayers.passes.half").halved(graph, self._options.half)
+                    graph = imported("fastlayers.passes.half").halved(graph, self._options.half, multiplies)
                 options = self._options
                 found = Program(graph, self._variant, options.native, packed, prepare, bodies, options.rounds, options.most)
                 others = [key for key in self._programs if key != self._names]
@@ -566,8 +567,10 @@ class Model:
         return make(*arguments)  # type: ignore[no-any-return]
 
 
-def optimize_branch(strict: bool, half: int, graph: Graph, known: Mapping[str, np.ndarray], specs: Mapping[str, Any]) -> Graph:
-    """The passes over a branch of an `If`."""
+def optimize_branch(
+    strict: bool, half: int, native: bool, graph: Graph, known: Mapping[str, np.ndarray], specs: Mapping[str, Any]
+) -> Graph:
+    """The passes over a branch of an `If`; `native`: see `passes.half`."""
     with ours(lambda: "run: simplifying a branch or a body"):
         graph = optimize(graph, strict, known, specs)
-    return imported("fastlayers.passes.half").halved(graph, half, known) if half else graph
+    return imported("fastlayers.passes.half").halved(graph, half, native, known) if half else graph

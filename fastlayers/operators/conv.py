@@ -1,7 +1,7 @@
 """Convolution and transposed convolution. Besides ONNX's inputs and attributes, which passes and recorded layers add: a residual
 (input 3; of Conv alone), an activation, whether x and the result have their channels last (`x_last`, `out_last`), and, of
 ConvTranspose, `output_size`: sizes of the result's space, where pads say what is cut before it. `packs`, of Conv, has its kernel
-be that of a function, which packs its weights for each call."""
+be that of a function, which packs its weights for each call; `half`, that its product may be one of bfloat16, 2 of `HALVES`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._base import FLOAT32, Spec, View, register
 from ._costs import convolution, transposed
 from ._layouts import convolution_sides
 from ._traits import Layout, Quantized, Scaling, Sides, Traits
-from .fused import IDENTITY, finished, fused, times, widened
+from .fused import IDENTITY, finished, fused, half_of, times, widened
 from .window import Window, arranged, conv_size, five, spatial, three, three_pads, window
 
 if TYPE_CHECKING:
@@ -99,9 +99,10 @@ def _call(
     weight = weight.reshape(*weight.shape[:2], *three(weight.shape[2:]))
     stride, dilation = three(place.stride), three(place.dilation)
     channels, mode = x.shape[-1 if x_last else 1], n.get("pad_mode", _ZEROS)
+    half = half_of(n)
     name, tile = kernel_for(
         channels, weight.shape, spatial(out.shape, out_last), groups, stride, dilation, pads, mode,  # type: ignore[arg-type]
-        x_last != out_last, n.get("direct", False), n.get("packs", False),
+        x_last != out_last, n.get("direct", False), n.get("packs", False), 2 - x_last - out_last if half else None,
     )  # fmt: skip
     if name == "conv" and residual is None and max(dilation) > 1 and not n.get("direct", False):
         shapes = as_last(x.shape, x_last), weight.shape, as_last(out.shape, out_last)
@@ -119,7 +120,10 @@ def _call(
         packed = b.pack("winograd_pack", lambda: (weight, bias, tile, groups), tile)
         b.call("winograd", x, packed, out, pads, x_last, out_last, residual, act)
     else:
-        packed = b.pack("conv_pack", lambda: (weight, bias, stride, dilation, groups))
+        if name == "conv_half":
+            packed = b.pack("conv_half_pack", lambda: (weight, bias, stride, dilation, groups, half))
+        else:
+            packed = b.pack("conv_pack", lambda: (weight, bias, stride, dilation, groups))
         b.call("conv", x, packed, out, pads, mode, x_last, out_last, residual, act)
 
 

@@ -4,10 +4,11 @@ before             after
 Linear(x, W, b)    Linear(x, W, b, half=1)     1: float16, 2: bfloat16 (`kernels.table.HALVES`)
 LSTM(x, W, R)      LSTM(x, W, R, half=1)       and GRU, RNN, in branches too
 Conv(x, W, b)      Linear(x, W, b, half=2)     a 1x1 kernel over channels that come last, for bfloat16
+Conv(x, W, b)      Conv(x, W, b, half=2)       any other one, where the processor multiplies bfloat16
 
 A node of which a weight would become infinite in float16 stays as it is. Weights of convolutions are read once for many pixels:
-half of their bytes would save no time. But processors multiply bfloat16 twice as fast, and a 1x1 convolution is a product. Larger
-kernels stay float32: Winograd's algorithm saves more than that.
+half of their bytes would save no time. But processors multiply bfloat16 twice as fast. A convolution that is marked is
+multiplied so where Winograd's algorithm, in float32, is not expected to save more: see `kernels.winograd_choice.half_pays`.
 """
 
 from __future__ import annotations
@@ -27,8 +28,14 @@ __all__ = ["halved"]
 _LEAST = 32  # channels of both sides: fewer are bound by reading and writing pixels
 
 
-def halved(graph: Graph, half: int, known: Mapping[str, np.ndarray] | None = None) -> Graph:
-    """The graph with every such node marked. `known`: constants of the graphs around it."""
+def halved(graph: Graph, half: int, native: bool = False, known: Mapping[str, np.ndarray] | None = None) -> Graph:
+    """The graph with every such node marked.
+
+    Args:
+        half: one of `HALVES`.
+        native: whether the processor multiplies bfloat16.
+        known: constants of the graphs around it.
+    """
     made = dict(graph.constants)
     constants = ChainMap(made, dict(known or {}))
 
@@ -36,12 +43,18 @@ def halved(graph: Graph, half: int, known: Mapping[str, np.ndarray] | None = Non
         if half == HALVES["bfloat16"] and node.op == "Conv":
             node = _as_product(node, constants)
         attributes = {
-            name: halved(value, half, constants) if isinstance(value, Graph) else value for name, value in node.attributes.items()
+            name: halved(value, half, native, constants) if isinstance(value, Graph) else value
+            for name, value in node.attributes.items()
         }
         places = traits_of(node.op).halves
         weights = [constants.get(node.inputs[i] or "") for i in places if i < len(node.inputs) and node.inputs[i]]
         if places and all(w is not None and w.dtype == np.float32 and _fits(w, half) for w in weights):
             attributes["half"] = half
+        if node.op == "Conv":
+            weight = constants.get(node.inputs[1] or "")
+            attributes.pop("half", None)  # of a file that was saved where the processor multiplies them
+            if native and half == HALVES["bfloat16"] and weight is not None and weight.dtype == np.float32:
+                attributes["half"] = half
         return Node(node.op, node.inputs, node.outputs, attributes)
 
     nodes = tuple(map(marked, graph.nodes))

@@ -23,6 +23,8 @@ from fastlayers.kernels.halves import rounded
 from fastlayers.kernels.reference import recurrent as reference
 from fastlayers.kernels.table import HALVES, UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 
+from .test_half_conv import LAYOUTS, PROBLEMS, wanted
+from .test_half_conv import conv as half_conv
 from .test_halves import BRAIN, SIZES, linear, normal
 from .test_quantized import AWKWARD, KINDS_OF, convolution, expected, layouts
 
@@ -193,6 +195,17 @@ def test_extreme_numbers_in_tiles_of_bfloat16(emulated: str) -> None:
     with bound(emulated):
         for x, w in ((tiny, np.full((5, 40), 1e30, np.float32)), (small, smaller)):
             np.testing.assert_array_equal(linear(x, w, None, BRAIN, None, IDENTITY), np.zeros((len(x), 5)))
+
+
+def test_convolutions_of_bfloat16_in_tiles_agree_with_the_reference(emulated: str) -> None:
+    for i, case in enumerate(PROBLEMS):
+        residual, layout = normal(*case.out_shape, seed=3), LAYOUTS[i % 4]
+        with bound(emulated):
+            found = half_conv(case, layout, BRAIN, residual, RELU)
+            first = half_conv(case._replace(x=case.x[:1]), layout, BRAIN, residual[:1], RELU)
+        message = f"{case.x.shape} {case.weight.shape}"
+        np.testing.assert_allclose(found, wanted(case, BRAIN, residual, RELU), rtol=3e-5, atol=3e-5, err_msg=message)
+        np.testing.assert_array_equal(first, found[:1], err_msg=message)
 
 
 def layer(get: Callable[[str], Any], kind: str, x: np.ndarray, h: int, options: Any) -> np.ndarray:

@@ -27,6 +27,8 @@ cdef struct Job:
     int64_t dilation[3]
     bint out_last           # is the output channels-last?
     bint in_place           # channels-last data without padding: pixels are read where they are
+    int half                # how the weights are stored: fl_half_kind; then none of what follows but the cut
+    bint pairs              # whether the band is rounded too: fl_half_block
     bint swap
     bint along              # instead of all below: along lines of pixels
     Lines lines
@@ -49,7 +51,7 @@ cdef struct Job:
     bint packing            # all pixels are packed into panels; else only those that are no whole panel of their row
     # scratch of one worker, in bytes, and where its parts start
     char *scratch
-    size_t scratch_size, at_input, at_sums, at_residual, at_rest
+    size_t scratch_size, at_input, at_pairs, at_sums, at_residual, at_rest
 
 
 cdef inline int64_t reach(const Job *job, int axis, int64_t outputs) noexcept nogil:

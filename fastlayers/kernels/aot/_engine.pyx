@@ -383,6 +383,11 @@ def empty_array(tuple shape):
     return empty(n, dims)
 
 
+def multiplies_bfloat16():
+    """Does the level multiply bfloat16, where weights are stored so?"""
+    return level().halves.native(FL_BRAIN) != 0
+
+
 def usable(str name):
     """Is level `name` built, and can this processor run it?"""
     if not fl_usable(name.encode()):

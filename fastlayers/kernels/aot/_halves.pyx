@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint16_t
 
-from ._engine cimport FL_BRAIN, FL_KC, FL_PANEL, fl_epilogue, fl_half_block, fl_kernels, level
+from ._engine cimport FL_BRAIN, FL_KC, FL_PANEL, fl_epilogue, fl_half_block, fl_kernels, fl_run, level
 
 cdef enum:
     ROWS = 256  # of a call of the level's `block`
@@ -34,7 +34,7 @@ cdef void half_product(const fl_kernels *lv, int kind, const float *x, int64_t l
     cdef fl_epilogue e = epilogue[0]
     cdef int64_t m0 = 0, i
     cdef int tiles = 0
-    p.tiles = &tiles
+    p.tiles, p.pairs, p.runs, p.starts = &tiles, NULL, NULL, NULL
     p.kind, p.rows, p.k, p.b, p.n, p.ldc, p.epilogue = kind, rows, k, b, n, ldc, &e
     p.panels, p.first = (n_all + FL_PANEL - 1) // FL_PANEL, j0 // FL_PANEL
     while m0 < m:
@@ -46,4 +46,15 @@ cdef void half_product(const fl_kernels *lv, int kind, const float *x, int64_t l
             e.residual = epilogue.residual + m0 * e.ldr
         lv.halves.block(&p)
         m0 += p.m
+    lv.halves.end(&tiles)
+
+
+cdef void half_multiply(const fl_kernels *lv, int kind, const HalfRows *x, int64_t m, int64_t k, const uint16_t *b, int64_t n_all, int64_t j0,
+                        int64_t n, float *out, int64_t ldc, const fl_epilogue *epilogue) noexcept nogil:
+    cdef fl_half_block p
+    cdef int tiles = 0
+    p.tiles, p.rows, p.pairs, p.runs, p.starts = &tiles, x.rows, x.pairs, x.runs, x.starts
+    p.kind, p.m, p.k, p.b, p.n, p.c, p.ldc, p.epilogue = kind, m, k, b, n, out, ldc, epilogue
+    p.panels, p.first = (n_all + FL_PANEL - 1) // FL_PANEL, j0 // FL_PANEL
+    lv.halves.block(&p)
     lv.halves.end(&tiles)

@@ -12,7 +12,7 @@ time, as depthwise convolutions do: see `_blocks.pyx`. All walks add in the same
 
 cimport cython
 from libc.math cimport fmax
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memset
 cimport numpy as cnp
 
@@ -22,16 +22,20 @@ from ._band cimport Band, Runs, blocks_of, end_runs, fill, multiply, no_runs
 from ._blocks cimport Blocks, blocks_task, plan_blocks
 from ._conv cimport COLS, PIXELS, Job, Place, place_of, reach
 from ._engine cimport (
-    FL_KC, FL_PANEL, WEIGHT_WORK,
+    FL_BRAIN, FL_KC, FL_PANEL, WEIGHT_WORK,
     alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_run, hands, level, need, parallel, release, workers,
 )
 from ._fit cimport Fit, check_groups, fit_of, read_steps
+from ._halves cimport HalfRows, half_multiply, halves_size, pack_halves
 from ._inside cimport LARGEST, STRETCHES, Inside, Stretch, add_taps, inside_task, plan_inside, stretches, turn_task
 from ._lines cimport Lines, cheaper, few, lines_task, plan_lines
 from ._space cimport even, rounded, shared, width_of
 from ._panels cimport Panels, make_panels
 from ._swapped cimport dense, plan_swapped, plan_taps, rows_that_fill, swapped, swapped_task
 from .gemm cimport columns_size, pack_all, panels_size
+
+from ...errors import ArgumentError
+from ..table import HALVES
 
 cnp.import_array()
 
@@ -52,7 +56,9 @@ cdef Fit PACK = fit_of("conv_pack"), FIT = fit_of("conv")
 @cython.final
 cdef class PackedConv:
     """Weights of a convolution in panels, K in the order (kd, kh, kw, c). Immutable; may be used by any number of threads at once."""
-    cdef readonly Panels panels   # groups x panels
+    cdef readonly Panels panels   # groups x panels; None if `half`
+    cdef uint16_t *halves    # NULL unless `half`
+    cdef int half            # how the weights are stored: fl_half_kind
     cdef float *bias   # groups x whole panels, or NULL
     cdef const float *rows   # [o][kd, kh, kw, i]: the same weights unpacked, or NULL where panels of results are always as fast
     cdef object owner        # of `rows`
@@ -71,6 +77,14 @@ cdef class PackedConv:
         release(self.bias_rows)
         release(self.mixed)
         release(self.mixed_bias)
+        release(self.halves)
+
+    @property
+    def nbytes(self):
+        """What the weights take."""
+        if not self.half:
+            return self.panels.nbytes
+        return self.groups * halves_size(self.half, self.og, self.k) * sizeof(uint16_t)
 
     cdef int fits(self, tuple arrays, int layout, pads) except -1:
         cdef int64_t known[2]
@@ -121,6 +135,20 @@ def conv_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilatio
     return packed
 
 
+def conv_half_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilation, int64_t groups, int half):
+    """`conv_pack` with weights stored in 16 bits; `half` is one of `table.HALVES`."""
+    if half not in HALVES.values():
+        raise ArgumentError(f"conv_half_pack: half is {half}: expected one of {HALVES}")
+    cdef PackedConv packed = conv_restore(weight__oidhw, bias__o, stride, dilation, groups, None)
+    cdef int64_t each = halves_size(half, packed.og, packed.k), size = panels_size(packed.og, packed.k), g
+    packed.halves = <uint16_t *>need(groups * each * sizeof(uint16_t), "conv_half_pack")
+    with nogil:
+        for g in range(groups):
+            pack_halves(half, packed.panels.data + g * size, packed.og, packed.k, packed.halves + g * each)
+    packed.half, packed.panels, packed.rows, packed.owner = half, None, NULL, None
+    return packed
+
+
 cdef int pack_mixed(PackedConv packed, cnp.ndarray weight__oidhw, cnp.ndarray bias__o) except -1:
     cdef int64_t o = weight__oidhw.shape[0], whole = panels_size(o, 1)
     lanes = np.zeros((whole, packed.k), np.float32)
@@ -158,7 +186,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Band *band = &job.band
     cdef const fl_kernels *lv = band.level
     cdef Place at = place_of(job, number)
-    cdef int64_t channel = at.group * job.og + at.j0, pixels = at.rows * at.cols, x, y, i
+    cdef int64_t channel = at.group * job.og + at.j0, pixels = at.rows * at.cols, x, y, i, to
     cdef int64_t volume = band.size[0] * band.size[1] * band.size[2], out_volume = job.out_size[0] * job.out_size[1] * job.out_size[2]
     cdef char *scratch = job.scratch + worker * job.scratch_size
     cdef const float **row = <const float **>scratch
@@ -166,6 +194,8 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef float *first = job.out + at.image * out_volume * job.out_channels
     cdef fl_epilogue e = job.epilogue
     cdef fl_block p
+    cdef HalfRows half_rows
+    cdef uint16_t *narrow = <uint16_t *>(scratch + job.at_pairs)
 
     if job.in_place:
         base += (at.od * job.stride[0] * band.size[1] + at.oh * job.stride[1]) * band.row + at.ow * job.stride[2] * job.pixel
@@ -173,10 +203,14 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         fill(band, base, <float *>(scratch + job.at_input), at.od * job.stride[0], job.dilation[0], job.kernel[0],
              at.oh * job.stride[1], reach(job, 1, at.rows), at.ow * job.stride[2], reach(job, 2, at.cols))
         base = <const float *>(scratch + job.at_input)
+    if job.pairs:
+        for i in range(job.kernel[0]):
+            lv.halves.round(base + i * band.plane, reach(job, 1, at.rows) * band.row, narrow + i * band.plane)
     i = 0
     for y in range(at.rows):
         for x in range(at.cols):
-            row[i] = base + y * job.stride[1] * band.row + x * job.stride[2] * job.pixel
+            to = y * job.stride[1] * band.row + x * job.stride[2] * job.pixel
+            row[i] = <const float *>(narrow + to) if job.pairs else base + to
             i += 1
 
     if e.bias != NULL:
@@ -198,7 +232,13 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     # Scratch has room for whole panels, or half of one, which are faster than another part.
     p.rows, p.m, p.n = row, pixels, at.width if job.out_last else columns_size(lv, at.width)
     i = list_of(job, at.od)
-    multiply(lv, &p, job.runs + i * job.room, job.first + i * (blocks_of(job.k) + 1), job.k, job.b + at.group * panels_size(job.og, job.k), job.og, at.j0, &e)
+    if job.half:
+        half_rows.rows, half_rows.pairs, half_rows.runs = row, <const uint16_t *const *>row if job.pairs else NULL, job.runs
+        half_rows.starts = NULL if job.k == band.ig else job.first
+        half_multiply(lv, job.half, &half_rows, pixels, job.k, <const uint16_t *>job.b + at.group * halves_size(job.half, job.og, job.k),
+                      job.og, at.j0, at.width, p.c, p.ldc, &e)
+    else:
+        multiply(lv, &p, job.runs + i * job.room, job.first + i * (blocks_of(job.k) + 1), job.k, job.b + at.group * panels_size(job.og, job.k), job.og, at.j0, &e)
     if not job.out_last:
         lv.transpose(p.c, p.ldc, first, out_volume, pixels, at.width)
 
@@ -215,7 +255,8 @@ cdef void plan_rows(Job *job, bint residual) noexcept nogil:
             job.band.row += FL_PANEL
         job.band.plane = high * job.band.row
     job.at_input = rounded(job.rows * job.cols * sizeof(float *))
-    job.at_sums = job.at_input + (0 if job.in_place else rounded(job.kernel[0] * job.band.plane * sizeof(float)))
+    job.at_pairs = job.at_input + (0 if job.in_place else rounded(job.kernel[0] * job.band.plane * sizeof(float)))
+    job.at_sums = job.at_pairs + (rounded(job.kernel[0] * job.band.plane * sizeof(uint16_t)) if job.pairs else 0)
     job.at_residual = job.at_sums
     if not job.out_last:
         job.at_residual += rounded(job.rows * job.cols * panels_size(job.width, 1) * sizeof(float))
@@ -353,17 +394,19 @@ cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     job.work *= job.k
     job.work = fmax(job.work, <double>WEIGHT_WORK * job.out_channels * job.k)
     job.epilogue.code, job.epilogue.a, job.epilogue.b = activation
-    job.blocked = by_blocks(job, packed)
+    job.half = packed.half
+    job.pairs = job.k != job.band.ig and job.band.level.halves.native(job.half) != 0
+    job.blocked = not job.half and by_blocks(job, packed)
     if job.blocked:
         plan_mixed(job, packed, images, residual)
         return 0
-    job.swap = packed.swaps and not x_last and not out_last
+    job.swap = packed.swaps and not job.half and not x_last and not out_last
     if job.k == job.band.ig and not dense(job) or job.out_size[0] * job.out_size[1] * job.out_size[2] < FEW:
         job.swap = False
     if job.band.ig > 8 and job.k > job.band.ig and job.out_size[2] % FL_PANEL and job.out_size[2] < 4 * PIXELS:
         job.swap = False  # a short sequence that would be packed: see below
     job.epilogue.bias, job.epilogue.bias_by_row = packed.bias_rows if job.swap else packed.bias, job.swap
-    if packed.rows != NULL and few(job.og):
+    if packed.rows != NULL and few(job.og):  # not `half`, which has none
         plan_along(job, packed, images, residual)
         # Roles swapped as above are as fast with more results, few terms or a stride: they write where the result is.
         job.along = not job.swap or job.og <= MOST and job.k >= 64 and job.k > job.band.ig and job.stride[2] == 1
@@ -371,18 +414,18 @@ cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
             return 0
         release(job.lists)
         job.along = False
-    if not job.swap and packed.finite and mode == 0:
+    if not job.swap and not job.half and packed.finite and mode == 0:
         job.inside = plan_pieces(job, packed, images, residual)
         if job.inside:
             return 0
     if not job.swap:  # where the layouts are one, nothing is transposed
         job.band.last = x_last or job.band.channels == 1 or job.band.size[0] * job.band.size[1] * job.band.size[2] == 1
         job.out_last = out_last or job.out_channels == 1 or job.out_size[0] * job.out_size[1] * job.out_size[2] == 1
-    job.in_place = not padded and (job.band.last or job.swap and dense(job))
+    job.in_place = not padded and not job.pairs and (job.band.last or job.swap and dense(job))
     if job.in_place and job.swap:  # a plain product: pixels are one row
         job.band.size[2] = job.out_size[2] = job.band.size[0] * job.band.size[1] * job.band.size[2]
         job.band.size[0] = job.band.size[1] = job.out_size[0] = job.out_size[1] = 1
-    job.b = packed.rows if job.swap else packed.panels.data
+    job.b = <const float *>packed.halves if job.half else packed.rows if job.swap else packed.panels.data
     job.epilogue.ldr = job.out_channels if job.out_last else job.out_size[0] * job.out_size[1] * job.out_size[2]
 
     if job.swap:
@@ -414,7 +457,7 @@ cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
         plan_taps(job)
     else:
         plan_rows(job, residual)
-        plan_lists(job, packed.finite and mode == 0)
+        plan_lists(job, packed.finite and mode == 0 and not job.half)
     return 0
 
 

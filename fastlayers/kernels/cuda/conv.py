@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..fits import fits, fits_taps, window_of
+from ..halves import rounded
 from ..table import PAD_MODES, Activation
 from ._cuda import stream_pointer
 from ._device import Array, empty, on_device, upload
@@ -22,7 +23,7 @@ from ._product import FEW, Layout, Plan, few_rows, matrix, multiply, plan
 from .gemm import columns_of
 from .padding import pad
 
-__all__ = ["Packed", "conv", "conv_pack"]
+__all__ = ["Packed", "conv", "conv_half_pack", "conv_pack"]
 
 Ints = tuple[int, ...]
 MOST_TAPS = INVALID - 1
@@ -52,6 +53,13 @@ def conv_pack(weight: np.ndarray, bias: np.ndarray | None, stride: Sequence[int]
     """Packs weight (o, c / groups, kd, kh, kw) and bias (o,) or None; stride and dilation are (d, h, w)."""
     fits_taps("conv_pack", (weight, bias), stride, dilation, groups)
     return columns_packed(weight, bias, stride, dilation, groups)
+
+
+def conv_half_pack(
+    weight: np.ndarray, bias: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int, half: int
+) -> Packed:
+    """`conv_pack` with weights of the values that are stored in 16 bits; `half` is one of `table.HALVES`."""
+    return conv_pack(rounded(weight, half), bias, stride, dilation, groups)
 
 
 def columns_packed(

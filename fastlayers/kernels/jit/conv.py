@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..fits import fits, fits_taps, window_of
+from ..halves import rounded
 from ..reference.padding import padded
 from ..table import PAD_MODES, Activation
 from ._band import draw, even, fill, plan_runs, runs_size, sums
@@ -24,7 +25,7 @@ from ._threads import address, scratch, spread
 from ._tile import block, pack_all, panels_of, put_integer, swap
 from ._unary import apply, spell
 
-__all__ = ["conv", "conv_pack"]
+__all__ = ["conv", "conv_half_pack", "conv_pack"]
 
 PIXELS, COLS = 256, 256  # pixels and columns of one task: its sums stay in a second-level cache
 DRAWN = 1 << 18  # floats of a channels-first image that are prefetched before they are written; less is there
@@ -75,6 +76,13 @@ def conv_pack(
     may_swap = few or (0 < k == ig and tuple(stride) == (1, 1, 1))
     swap = (rows.reshape(o, k).copy(), None if bias__o is None else bias__o.copy()) if may_swap else None
     return Packed(pack_all(rows), group_bias(bias__o, groups), swap, tuple(taps), tuple(stride), tuple(dilation), groups, ig, og)
+
+
+def conv_half_pack(
+    weight__oidhw: np.ndarray, bias__o: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int, half: int
+) -> Packed:
+    """`conv_pack` with weights of the values that are stored in 16 bits; `half` is one of `table.HALVES`."""
+    return conv_pack(rounded(weight__oidhw, half), bias__o, stride, dilation, groups)
 
 
 class Plan(NamedTuple):

@@ -9,11 +9,12 @@ import numpy as np
 
 from ..._tuples import NamedTuple
 from ..fits import fits, fits_taps, window_of
+from ..halves import rounded
 from ..table import Activation
 from .activation import unary
 from .padding import padded
 
-__all__ = ["Packed", "conv", "conv_pack", "convolved", "taps_first"]
+__all__ = ["Packed", "conv", "conv_half_pack", "conv_pack", "convolved", "taps_first"]
 
 
 class Packed(NamedTuple):
@@ -40,6 +41,13 @@ def conv_pack(weight: np.ndarray, bias: np.ndarray | None, stride: Sequence[int]
     """Packs weight (o, c / groups, kd, kh, kw) and bias (o,) or None; stride and dilation are (d, h, w)."""
     fits_taps("conv_pack", (weight, bias), stride, dilation, groups)
     return taps_first(weight, bias, stride, dilation, groups)
+
+
+def conv_half_pack(
+    weight: np.ndarray, bias: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int, half: int
+) -> Packed:
+    """`conv_pack` with weights rounded to what is stored in 16 bits; `half` is one of `table.HALVES`."""
+    return conv_pack(rounded(weight, half), bias, stride, dilation, groups)
 
 
 def taps_first(

@@ -28,6 +28,7 @@ static int over_level_below(void) {
     fl_amx_below = quantized.block, fl_amx_halves_below = below->halves, fl_f32_unary = below->unary;
     quantized.block = fl_amx_block;
     halves.block = fl_amx_half_block, halves.end = fl_amx_half_end;
+    halves.native = fl_amx_half_native, halves.round = fl_amx_half_round;
     table.name = FL_TEXT(FL_LEVEL), table.quantized = &quantized, table.halves = &halves;
   } else if (below != NULL)
     PyErr_SetString(PyExc_ImportError, "fastlayers: level " FL_TEXT(FL_LEVEL) " needs " FL_TEXT(FL_BELOW) " of the same version");

@@ -17,19 +17,32 @@ FL_AMX_GROUPS(fl_amx_half, 1)
 
 static const fl_halves *fl_amx_halves_below; /* the level's own, without tiles */
 
+static int fl_amx_half_native(int kind) { return kind == FL_BRAIN; }
+
+/* As the instruction of AVX512-BF16, which every processor with these tiles has; not all that emulate them. */
+static void fl_amx_half_round(const float *x, int64_t n, uint16_t *to) {
+#if VW == 16
+  if (fl_has_brain()) {
+    fl_amx_halves_below->round(x, n, to);
+    return;
+  }
+#endif
+  for (int64_t t = 0; t < n; t++)
+    to[t] = fl_brain_of(x[t] > -0x1p-126f && x[t] < 0x1p-126f ? x[t] * 0 : x[t]);
+}
+
 /* Terms k0 .. k0 + klen - 1 of m rows in bfloat16, [row][FL_KC], with zeros up to `padded` of them. */
 static void fl_amx_round(const float *const *rows, int64_t m, int64_t k0, int64_t klen, int64_t padded, uint16_t *to) {
 #if VW == 16
-  if (fl_has_brain()) { /* every processor with these tiles; not all that emulate them */
+  if (fl_has_brain()) {
     fl_brain_rows(rows, m, k0, klen, padded, to);
     return;
   }
 #endif
-  for (int64_t i = 0; i < m; i++, to += FL_KC)
-    for (int64_t t = 0; t < padded; t++) {
-      const float x = t < klen ? rows[i][k0 + t] : 0;
-      to[t] = fl_brain_of(x > -0x1p-126f && x < 0x1p-126f ? x * 0 : x);
-    }
+  for (int64_t i = 0; i < m; i++, to += FL_KC) {
+    fl_amx_half_round(rows[i] + k0, klen, to);
+    memset(to + klen, 0, (size_t)(padded - klen) * 2);
+  }
 }
 
 /* A chunk of rows from row i0 on, in `parts` groups of `each` rows; rows past the last one are zeros. */
@@ -44,7 +57,11 @@ static FL_TILED void fl_amx_half_rows(const fl_half_block *p, int64_t i0, int64_
   do {
     const int64_t klen = fl_half_klen(p->k, k0), pairs = (klen + 1) / 2;
     g.whole = pairs / 16, g.steps = (pairs + 15) / 16, g.panel = pairs * 64;
-    fl_amx_round(p->rows + i0, m, k0, klen, g.steps * 32, x);
+    if (p->pairs) {
+      const int64_t *starts = p->starts + k0 / FL_KC;
+      fl_half_gather(p->pairs + i0, m, p->runs + starts[0], starts[1] - starts[0], g.steps * 32, x);
+    } else
+      fl_amx_round(p->rows + i0, m, k0, klen, g.steps * 32, x);
     for (int64_t i = m; i < parts * each; i++)
       memset(x + i * FL_KC, 0, (size_t)g.steps * 64);
     for (int64_t j = 0; j < panels; j += wide) {

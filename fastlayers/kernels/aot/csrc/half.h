@@ -160,6 +160,7 @@ static __attribute__((noinline)) void fl_half_many(const fl_half_block *p) {
   do {
     const int64_t klen = fl_half_klen(p->k, k0);
     const fl_run run = {k0, klen};
+    const int64_t *starts = p->starts ? p->starts + k0 / FL_KC : 0;
     for (int64_t j = 0; j < panels; j += FL_HALF_WIDE) {
       const int64_t count = panels - j < FL_HALF_WIDE ? panels - j : FL_HALF_WIDE, left = p->n - j * FL_PANEL;
       for (int64_t q = 0; q < count; q++) /* the term that makes a pair is where the next panel begins, or after the last */
@@ -170,8 +171,8 @@ static __attribute__((noinline)) void fl_half_many(const fl_half_block *p) {
         e.bias = e.bias ? e.bias + j * FL_PANEL : 0;
         e.residual = e.residual ? e.residual + j * FL_PANEL : 0;
       }
-      const fl_block block = {.rows = p->rows, .m = p->m, .n = left < count * FL_PANEL ? left : count * FL_PANEL, .runs = &run, .nruns = 1,
-                              .klen = klen, .b = wide, .c = p->c + j * FL_PANEL, .ldc = p->ldc, .accumulate = k0 > 0,
+      const fl_block block = {.rows = p->rows, .m = p->m, .n = left < count * FL_PANEL ? left : count * FL_PANEL, .runs = starts ? p->runs + starts[0] : &run,
+                              .nruns = starts ? starts[1] - starts[0] : 1, .klen = klen, .b = wide, .c = p->c + j * FL_PANEL, .ldc = p->ldc, .accumulate = k0 > 0,
                               .epilogue = p->epilogue && k0 + klen == p->k ? &e : 0};
       fl_f32_block(&block);
     }
@@ -194,12 +195,12 @@ static void fl_half_product(const fl_half_block *p) {
   }
 #endif
 #if VW == 16
-  if (p->kind == FL_HALF && p->m > 1 && p->m <= FL_HALF_FEW) {
+  if (p->kind == FL_HALF && !p->starts && p->m > 1 && p->m <= FL_HALF_FEW) {
     fl_half_few(p);
     return;
   }
 #endif
-  if (p->m == 1)
+  if (p->m == 1 && !p->starts)
     fl_half_one(p);
   else
     fl_half_many(p);
@@ -207,4 +208,18 @@ static void fl_half_product(const fl_half_block *p) {
 
 static void fl_half_end(int *tiles) { (void)tiles; } /* none to release */
 
-static const fl_halves fl_halves_table = {.block = fl_half_product, .end = fl_half_end, .pack = fl_half_pack};
+#if VW == 16
+static int fl_half_native(int kind) { return kind == FL_BRAIN && fl_has_brain(); }
+static FL_BRAIN_TARGET void fl_half_round(const float *x, int64_t n, uint16_t *to) {
+  for (int64_t t = 0; t < n; t += 16) {
+    const __mmask16 some = n - t >= 16 ? 0xffff : (__mmask16)((1u << (n - t)) - 1);
+    _mm256_mask_storeu_epi16(to + t, some, (__m256i)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(some, x + t)));
+  }
+}
+#else
+static int fl_half_native(int kind) { return (void)kind, 0; }
+#define fl_half_round 0
+#endif
+
+static const fl_halves fl_halves_table = {
+    .block = fl_half_product, .end = fl_half_end, .native = fl_half_native, .round = fl_half_round, .pack = fl_half_pack};

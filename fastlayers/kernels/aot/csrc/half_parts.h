@@ -46,6 +46,27 @@ static FL_BRAIN_TARGET void fl_brain_rows(const float *const *rows, int64_t m, i
 }
 #endif
 
+/* Terms of m rows that are in bfloat16 already, [row][FL_KC], with zeros up to `padded` of them. */
+static inline void fl_half_gather(const uint16_t *const *rows, int64_t m, const fl_run *runs, int64_t nruns, int64_t padded, uint16_t *to) {
+  for (int64_t i = 0; i < m; i++, to += FL_KC) {
+    uint16_t *at = to;
+    for (int64_t r = 0; r < nruns; r++) {
+      const uint16_t *x = rows[i] + runs[r].offset;
+      const int64_t length = runs[r].length;
+#if VW == 16
+      for (int64_t t = 0; t < length; t += 32) {
+        const __mmask32 some = length - t >= 32 ? 0xffffffff : (__mmask32)((1u << (length - t)) - 1);
+        _mm512_mask_storeu_epi16(at + t, some, _mm512_maskz_loadu_epi16(some, x + t));
+      }
+#else
+      memcpy(at, x, (size_t)length * 2);
+#endif
+      at += length;
+    }
+    memset(at, 0, (size_t)(to + padded - at) * 2);
+  }
+}
+
 /* ---- results ------------------------------------------------------------------------------------------------------------- */
 
 /* A block's sums [m][lds] into rows i0 .. i0 + m and up to lds columns from j0 on; bias, residual and function after the last one. */
@@ -67,6 +88,19 @@ static void fl_half_store(const fl_half_block *p, const float *sums, int64_t lds
         v = v + vload(residual + j);
       vstore(c + j, relu ? vmax(vset(0), v) : v); /* NaN passes */
     }
+#if VW == 16
+    if (whole < cols) {
+      const __mmask16 some = (__mmask16)((1u << (cols - whole)) - 1);
+      vf v = (vf)_mm512_maskz_loadu_ps(some, s + whole);
+      if (!begins)
+        v = (vf)_mm512_maskz_loadu_ps(some, c + whole) + v;
+      if (bias)
+        v = v + (vf)_mm512_maskz_loadu_ps(some, bias + whole);
+      if (residual)
+        v = v + (vf)_mm512_maskz_loadu_ps(some, residual + whole);
+      _mm512_mask_storeu_ps(c + whole, some, (__m512)(relu ? vmax(vset(0), v) : v));
+    }
+#else
     for (int64_t j = whole; j < cols; j++) {
       float v = begins ? s[j] : c[j] + s[j];
       if (bias)
@@ -75,6 +109,7 @@ static void fl_half_store(const fl_half_block *p, const float *sums, int64_t lds
         v = v + residual[j];
       c[j] = relu && 0 > v ? 0 : v;
     }
+#endif
     if (e && e->code > FL_RELU)
       fl_f32_unary(e->code, e->a, e->b, c, c, cols);
   }

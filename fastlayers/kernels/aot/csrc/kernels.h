@@ -88,6 +88,9 @@ enum fl_half_kind {
 typedef struct {
   int kind;
   const float *const *rows;
+  const uint16_t *const *pairs; /* or NULL; instead of `rows` for a level that is `native`: rows in bfloat16 */
+  const fl_run *runs;           /* where block i of K is in a row: in runs starts[i] .. starts[i + 1] - 1, without gaps; */
+  const int64_t *starts;        /* NULL: all of a row is in its place. Never NULL where there are `pairs` */
   int64_t m, k;
   const uint16_t *b;
   int64_t panels, first, n;
@@ -100,6 +103,8 @@ typedef struct {
 typedef struct fl_halves {
   void (*block)(const fl_half_block *p);
   void (*end)(int *tiles); /* after the last one of a thread's calls in a row */
+  int (*native)(int kind); /* whether the processor multiplies what is stored so: x is rounded then, and may come as `pairs` */
+  void (*round)(const float *x, int64_t n, uint16_t *to); /* to bfloat16, subnormals to 0; of a level that is native */
   /* one panel of a block of K from floats [klen][16], rounded to nearest, ties to even */
   void (*pack)(int kind, const float *panel, int64_t klen, uint16_t *to);
 } fl_halves;

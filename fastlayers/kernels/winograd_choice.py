@@ -79,8 +79,8 @@ def half_pays(
         tile: what `choose` found.
     """
     o, c, kernel, taps = weight[0] // max(groups, 1), weight[1], tuple(weight[2:]), math.prod(weight[2:])
-    if o < _PANEL or c * taps < _PANEL or (groups > 1 and c < _PANEL):
-        return False
+    if o < _PANEL or c * taps < (4 if taps > 1 else 2) * _PANEL or (groups > 1 and c < _PANEL):
+        return False  # bound by reading and writing pixels
     if any((k - 1) * d > size for k, d, size in zip(kernel, dilation, out_shape_dhw, strict=True)):
         return False  # most taps are in the padding, which the direct convolution leaves out
     pixels, weights = math.prod(out_shape_dhw), taps * c * _whole(o)

@@ -93,7 +93,8 @@ def test_convolutions_agree_with_the_reference(variant: str, half: int) -> None:
 def test_a_sample_has_the_same_bits_in_every_batch_and_with_any_threads(variant: str) -> None:
     for case, layout in itertools.product(
         (problem(17, 40, (1, 19, 20), (1, 3, 3), pad=1, stride=2, batch=5),
-         problem(64, 100, (1, 9, 9), (1, 3, 3), pad=1, batch=5), problem(40, 36, (1, 9, 9), (1, 1, 1), stride=2, batch=5)), LAYOUTS
+         problem(64, 100, (1, 9, 9), (1, 3, 3), pad=1, batch=5),
+         problem(40, 36, (1, 9, 9), (1, 1, 1), stride=2, batch=5)), LAYOUTS
     ):  # fmt: skip
         fl.set_num_threads(1)
         whole = conv(case, layout, BRAIN, None, RELU)

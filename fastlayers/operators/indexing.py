@@ -147,14 +147,28 @@ def _nd_grid(n: View, batch: int) -> _Grid | None:
     return _grid(math.prod(shape[batch + last :]), indices[:-1], steps, shape[batch : batch + last], strides[batch:])
 
 
+def _leading(n: View) -> tuple[int, int]:
+    """How many axes number the rows of x, and those that are picked from it or put there."""
+    shape, indices = n.sizes(0), n.sizes(1)
+    if n.op in ("GatherElements", "ScatterElements"):
+        return len(shape), len(indices)
+    return n.get("batch_dims", 0) + indices[-1], len(indices) - 1
+
+
+def _rows(ref: Any, grid: _Grid, axes: int) -> Any:
+    """An array as rows of the grid's size, which the first axes number."""
+    return ref.view((math.prod(ref.shape[:axes]), grid.inner))
+
+
 def _pick_lower(n: View, b: Any) -> Any:
-    if not movers(n) or not indexable(n, 1) or 0 in n.sizes(0) or 0 in n.sizes(1):
+    if not movers(n) or not indexable(n, 1):
         return False
     grid = _elements_grid(n) if n.op == "GatherElements" else _nd_grid(n, n.get("batch_dims", 0))
     if grid is None:
         return False
     x, picks, out = b.input(0), int64_indices(n, b, 1), b.output(0)
-    rows = [ref.view((ref.size // grid.inner, grid.inner)) for ref in (x, out)]
+    given, made = _leading(n)
+    rows = [_rows(x, grid, given), _rows(out, grid, made)]
     return b.call("pick", rows[0], picks, rows[1], *grid[1:], grid.inner * x.dtype.itemsize)
 
 
@@ -253,7 +267,7 @@ def _scatter_nd_run(n: View, data: np.ndarray, indices: np.ndarray, updates: np.
 def _scatter_lower(n: View, b: Any) -> Any:
     dtype, reduction = n.spec(0).dtype, n.get("reduction", "none")
     combines = dtype.name in KINDS and dtype.kind != "b" and dtype != np.float16
-    if not movers(n) or not indexable(n, 1) or 0 in n.sizes(0) or 0 in n.sizes(1) or (reduction != "none" and not combines):
+    if not movers(n) or not indexable(n, 1) or (reduction != "none" and not combines):
         return False
     grid = _elements_grid(n) if n.op == "ScatterElements" else _nd_grid(n, 0)
     if grid is None:
@@ -265,7 +279,8 @@ def _scatter_lower(n: View, b: Any) -> Any:
     # In the place of x, unless that is read as something else too.
     alone = all(b.root(ref) is not b.root(x) for ref in (picks, updates))
     out = b.output(0, over=x if alone else None)
-    rows = [ref.view((ref.size // grid.inner, grid.inner)) for ref in (x, updates, out)]
+    given, made = _leading(n)
+    rows = [_rows(x, grid, given), _rows(updates, grid, made), _rows(out, grid, given)]
     size, source = grid.inner * dtype.itemsize, KINDS.get(dtype.name, 0)
     return b.call("scatter", rows[0], picks, rows[1], rows[2], *grid[1:], size, SCATTER[reduction], source)
 

@@ -75,10 +75,10 @@ def scatter(
     out__rm[...] = x__rm
     with np.errstate(all="ignore"):
         if op == SCATTER["none"]:
-            for row, update in zip(rows.tolist(), updates__pm.reshape(len(rows), -1), strict=True):
+            for row, update in zip(rows.tolist(), updates__pm.reshape(len(rows), out__rm.shape[-1]), strict=True):
                 out__rm[row] = update
         else:
-            _FUNCTIONS[op].at(out__rm, rows, updates__pm.reshape(len(rows), -1))
+            _FUNCTIONS[op].at(out__rm, rows, updates__pm.reshape(len(rows), out__rm.shape[-1]))
 
 
 def one_hot(indices__oi: np.ndarray, values: np.ndarray, out__oni: np.ndarray, itemsize: int) -> None:

@@ -451,3 +451,30 @@ def test_bytes_whose_steps_are_not_positive_stay_floats() -> None:
         assert "MaxPool" in ops(optimize(made))
         given = [np.arange(-16, 16, dtype=np.int8).reshape(1, 2, 4, 4)]
         np.testing.assert_array_equal(outputs(optimize(made), given, "reference")[0], outputs(made, given, "reference")[0])
+
+
+# ---- what is asked for twice ---------------------------------------------------------------------------------------------
+
+
+def test_what_is_computed_twice_is_computed_once() -> None:
+    nodes = [node("a = Sin(x)"), node("b = Sin(x)"), node("c = Softmax(a)", axis=1), node("d = Softmax(b)", axis=1),
+             node("y = MatMul(c, d)")]  # fmt: skip
+    assert ops(check({"x": (4, 4)}, nodes)) == ["Sin", "Softmax", "MatMul"]
+    # Equal constants of other names, and one of two that the graph gives.
+    chosen = [node("a = Gather(x, i)", axis=0), node("b = Gather(x, j)", axis=0), node("y = MatMul(a, b)")]
+    indices = {"i": np.array([2, 0, 1, 1]), "j": np.array([2, 0, 1, 1])}
+    assert ops(check({"x": (4, 4)}, chosen, indices)) == ["Gather", "MatMul"]
+    assert ops(check({"x": (4, 4)}, chosen, indices, ("y", "a"))) == ["Gather", "MatMul"]
+
+
+def test_what_only_looks_alike_is_computed_twice() -> None:
+    both = [node("a = Softmax(x)", axis=1), node("b = Softmax(x)", axis=0), node("y = MatMul(a, b)")]
+    assert len(ops(check({"x": (4, 4)}, both))) == 3
+    zeros = [node("a = Elu(x)", alpha=0.0), node("b = Elu(x)", alpha=-0.0), node("y = MatMul(a, b)")]
+    assert len(ops(check({"x": (4, 4)}, zeros))) == 3
+    chosen = [node("a = Gather(x, i)", axis=0), node("b = Gather(x, j)", axis=0), node("y = MatMul(a, b)")]
+    for other in (np.array([2, 0, 1, 0]), np.array([2, 0, 1, 1], np.int32)):
+        assert len(ops(check({"x": (4, 4)}, chosen, {"i": np.array([2, 0, 1, 1]), "j": other}))) == 3
+    assert len(ops(check({"x": (4, 4)}, chosen[:2], {"i": np.array([2, 0]), "j": np.array([2, 0])}, ("a", "b")))) == 2
+    drawn = [node("a = RandomNormalLike(x)"), node("b = RandomNormalLike(x)"), node("y = Sub(a, b)")]
+    assert len(ops(optimize(graph({"x": (4, 4)}, drawn, ["y"])))) == 3

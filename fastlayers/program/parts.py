@@ -43,7 +43,7 @@ def parts(program: Program, depth: int = 0) -> Iterator[Part]:
         for node in program.graph.nodes:
             yield Part(depth, None, node, program.graph.constants, "(not run)")
         return
-    at, nodes = 0, program.graph.nodes
+    at, nodes = 0, stages.graph.nodes
     while at < len(nodes):
         part = stages._parts.get(at)
         if at not in stages.cuts and part is not None:

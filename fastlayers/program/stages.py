@@ -25,6 +25,7 @@ from ..operators.families import NESTED
 from ..operators.sequence import SEQUENCES, Anything
 from .bodies import UNTOLD, Body, kind_of, through
 from .interpret import run_node
+from .order import by_levels
 
 if TYPE_CHECKING:
     from .program import Binding, Program
@@ -50,7 +51,7 @@ class Stages:
 
     def __init__(self, program: Program) -> None:
         self._program = weakref.ref(program)  # which has these stages
-        graph = self.graph = program.graph
+        graph = self.graph = by_levels(program.graph)
         self.cuts = {
             i for i, node in enumerate(graph.nodes) if node.op in SEQUENCES or (node.op in CONTROL and node.op not in NESTED)
         }

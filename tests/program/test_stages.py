@@ -12,6 +12,7 @@ import fastlayers as fl
 from fastlayers.ir.graph import Graph, Value
 from fastlayers.kernels import dispatch
 from fastlayers.model.model import Model, Options
+from fastlayers.operators.builder import PythonCall
 from fastlayers.passes import optimize
 from fastlayers.program import Program
 
@@ -61,6 +62,37 @@ def test_weights_of_the_whole_are_packed_once() -> None:
         run(made, normal(n, 4))
     assert len(made._packed) == packed
     assert all(part.program._packed is made._packed for part in made.stages._parts.values())
+
+
+def classes(count: int) -> Graph:
+    """For each class the rows of x whose value for it is above zero, one class after the other, as detectors have them."""
+    nodes = []
+    for k in range(count):
+        nodes += [
+            node(f"s{k} = Gather(x, k{k})", axis=1), node(f"c{k} = Greater(s{k}, zero)"), node(f"i{k} = NonZero(c{k})"),
+            node(f"j{k} = NonZero(c{k})"), node(f"t{k} = Transpose(i{k})"), node(f"u{k} = Transpose(j{k})"),
+            node(f"v{k} = GatherND(s{k}, t{k})"), node(f"r{k} = GatherND(x, u{k})"),
+        ]  # fmt: skip
+    nodes += [node(f"y = Concat({', '.join(f'r{k}' for k in range(count))})", axis=0)]
+    nodes += [node(f"z = Concat({', '.join(f'v{k}' for k in range(count))})", axis=0)]
+    constants = {f"k{k}": np.array(k) for k in range(count)} | {"zero": np.float32(0)}
+    return graph({"x": ("n", count)}, nodes, ["y", "z"], constants)
+
+
+@pytest.mark.parametrize("optimized", [False, True])
+def test_nodes_whose_results_have_sizes_of_values_run_together(variant: str, optimized: bool) -> None:
+    made = classes(7)
+    made = program(optimize(made) if optimized else made)
+    for n in (9, 1, 0, 9):
+        x = normal(n, 7)
+        x[:, 3] = -1  # of a class that no row has, nothing is gathered
+        y, z = run(made, x)
+        np.testing.assert_array_equal(y, np.concatenate([x[x[:, k] > 0] for k in range(7)]))
+        np.testing.assert_array_equal(z, np.concatenate([x[x[:, k] > 0, k] for k in range(7)]))
+    assert len(made.stages.cuts) == (7 if optimized else 14)
+    assert len(made.stages._parts) == 2
+    bindings = [b.of(part.program) for part in made.stages._parts.values() for b in part.program._bindings.values()]
+    assert not any(isinstance(call, PythonCall) for b in bindings for call in b.plan.calls)
 
 
 def decoder(rounds: str = "m") -> Graph:

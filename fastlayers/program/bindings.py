@@ -185,7 +185,8 @@ class Bindings:
     def drop(self, key: Any) -> None:
         """Forgets a binding."""
         self._found.pop(key, None)
-        self._forget(key)
+        if isinstance(key, bytes):  # others, of very many inputs, are not told to it
+            self._forget(key)
 
     def clear(self) -> None:
         """Forgets all."""

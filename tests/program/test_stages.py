@@ -95,6 +95,16 @@ def test_nodes_whose_results_have_sizes_of_values_run_together(variant: str, opt
     assert not any(isinstance(call, PythonCall) for b in bindings for call in b.plan.calls)
 
 
+def test_bindings_of_very_many_inputs_are_dropped_too() -> None:
+    names = [f"x{i}" for i in range(200)]
+    made = program(graph(dict.fromkeys(names, ("n", 2)), [node(f"y = Concat({', '.join(names)})", axis=0)], ["y"], {}))
+    made._bindings.most = 1
+    for n in (1, 2, 3, 4):
+        (y,) = run(made, *[normal(n, 2, seed=i) for i in range(200)])
+        np.testing.assert_array_equal(y, np.concatenate([normal(n, 2, seed=i) for i in range(200)]))
+    assert len(made._bindings) < 4
+
+
 def decoder(rounds: str = "m") -> Graph:
     """Rounds of two products whose weights are outside, and the state of each."""
     body = Graph(

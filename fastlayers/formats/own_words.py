@@ -55,6 +55,16 @@ QLinearAveragePool x_last
 QLinearConv out_last x_last
 QLinearGlobalAveragePool x_last
 RNN half joined options
+ReduceL1 x_last
+ReduceL2 x_last
+ReduceLogSum x_last
+ReduceLogSumExp x_last
+ReduceMax x_last
+ReduceMean x_last
+ReduceMin x_last
+ReduceProd x_last
+ReduceSum x_last
+ReduceSumSquare x_last
 RoiAlign x_last
 RotaryEmbedding by_width whole
 RotaryTables axis base dim start

@@ -60,11 +60,13 @@ class Layout(NamedTuple):
         kind: "free": x and the result may each have either layout; "tied": both must have the same.
         sides: what holds for a node, or None if it must stay as it is.
         told: the attributes that tell the node whether x and its result have their channels last.
+        turned: what a constant becomes that is broadcast to values whose channels are last; None: constants stay as they are.
     """
 
     kind: Literal["free", "tied"]
     sides: Callable[[View], Sides | None]
     told: Callable[[bool, bool], Mapping[str, Any]]
+    turned: Callable[[np.ndarray], np.ndarray] | None = None
 
 
 class Quantized(NamedTuple):
@@ -122,6 +124,7 @@ class Traits(NamedTuple):
         quantized: the operator that does the same to 8-bit values.
         steers: positions of inputs whose values decide the results' sizes; integer inputs of a graph that reach one belong to a
             binding.
+        counts: sizes of its results depend on the values of its inputs, whatever else is known.
         volatile: never folded (random values).
         limited: its results are never below -1 or above 1.
         shape_only: `run` needs the inputs' specs alone, not their values (Shape, Size).
@@ -145,16 +148,17 @@ class Traits(NamedTuple):
     padding: Callable[[View], float | None] | None = None
     quantized: Quantized | None = None
     steers: tuple[int, ...] = ()
+    counts: bool = False
     volatile: bool = False
     limited: bool = False
     shape_only: bool = False
 
 
 def _broadcast_sides(n: View) -> Sides | None:
-    """Whatever varies has as many axes as the result; constants are single elements."""
+    """Whatever varies has as many axes as the result; constants are single elements, or one per channel (see `_turned`)."""
     ties: list[int] = []
     ranks = set()
-    single = 0
+    constants: list[tuple[int, ...]] = []
     for i, spec in enumerate(n.inputs):
         if spec is None:
             continue
@@ -163,13 +167,21 @@ def _broadcast_sides(n: View) -> Sides | None:
         if n.value(i) is None:
             ranks.add(len(spec.shape))
             ties.append(i)
-        elif elements(spec) != 1:
-            return None
         else:
-            single = max(single, len(spec.shape))
-    if len(ranks) != 1 or single > max(ranks):
+            constants.append(spec.shape)  # type: ignore[arg-type]
+    if len(ranks) != 1 or not all(_of_channels(shape, max(ranks)) for shape in constants):
         return None
     return Sides(((*ties, -1),))
+
+
+def _of_channels(shape: tuple[int, ...], rank: int) -> bool:
+    """Whether an array broadcasts to so many axes as a single element, or as one of each channel where channels are axis 1."""
+    return len(shape) <= rank and all(size == 1 or rank - len(shape) + axis == 1 for axis, size in enumerate(shape))
+
+
+def _turned(constant: np.ndarray) -> np.ndarray:
+    """A constant of a node of which `_broadcast_sides` has said sides, as it broadcasts to arrays whose channels are last."""
+    return constant if constant.size == 1 else constant.reshape(-1)
 
 
 def elements(spec: Spec | None) -> int:
@@ -191,7 +203,9 @@ def one_input(n: View, result: Spec) -> bool:
 UNDECIDED = Traits()  # of an operator without declared traits: users' own ones
 PLAIN = Traits(time="")  # of an operator for which it was decided that nothing holds
 MOVES = Traits(moves=True, work="elements")
-EACH = Traits(elementwise=True, layout=Layout("tied", _broadcast_sides, lambda x, out: {}), time="elementwise", work="elements")
+EACH = Traits(
+    elementwise=True, layout=Layout("tied", _broadcast_sides, lambda x, out: {}, _turned), time="elementwise", work="elements"
+)
 
 
 def function(unary: Callable[[View], Activation | None]) -> Traits:

@@ -362,5 +362,5 @@ def _non_zero_run(n: View, x: np.ndarray) -> Arrays:
     return (np.array(found, np.int64).reshape(x.ndim, np.count_nonzero(x)),)
 
 
-register("Compress", _compress_infer, _compress_run, traits=MOVES)
-register("NonZero", _non_zero_infer, _non_zero_run, traits=ELEMENTS)
+register("Compress", _compress_infer, _compress_run, traits=MOVES._replace(counts=True))
+register("NonZero", _non_zero_infer, _non_zero_run, traits=ELEMENTS._replace(counts=True))

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..ir.graph import Dim, Shape
 from ..kernels.table import KINDS
-from ._base import INT64, Spec, View, register, unknown
-from ._traits import Quantized, Traits
+from ._base import FLOAT32, INT64, Spec, View, register, unknown
+from ._traits import Layout, Quantized, Sides, Traits
 from .arithmetic import truncated
 from .calls import MOST_AXES, copy, has, merged, number, strides_of
 from .shapes import axes_of, axis_of, known, like, need_kind, scalar
@@ -70,9 +70,20 @@ def _without(n: View, shape: Shape, axes: Sequence[int]) -> Shape:
     return tuple(1 if i in axes else s for i, s in enumerate(shape) if keep or i not in axes)
 
 
+def _shape(n: View) -> Shape | None:
+    """The shape of x as its axes are counted: channels first, wherever they are in memory."""
+    shape = n.shape(0)
+    return _first(shape) if shape is not None and len(shape) > 2 and n.get("x_last", False) else shape
+
+
+def _first(shape: Shape) -> Shape:
+    """The shape of an image, given with its channels last, as with its channels first."""
+    return (shape[0], shape[-1], *shape[1:-1])
+
+
 def _reduce_infer(n: View) -> list[Spec]:
     need_kind(n, "fiub" if n.op in ("ReduceMax", "ReduceMin") else "fiu", 0)
-    shape, axes, dtype = n.shape(0), known(n, 1), n.spec(0).dtype
+    shape, axes, dtype = _shape(n), known(n, 1), n.spec(0).dtype
     if shape is None:
         return [Spec(None, dtype)]
     if n.has(1) and axes is None and n.shape(1) != (0,):
@@ -82,6 +93,7 @@ def _reduce_infer(n: View) -> list[Spec]:
 
 def _reduce_run(n: View, x: np.ndarray, axes: np.ndarray | None = None) -> Arrays:
     chosen = _reduced_axes(n, x.ndim, None if axes is None else [int(v) for v in axes.reshape(-1)])
+    x = np.moveaxis(x, -1, 1) if x.ndim > 2 and n.get("x_last", False) else x
     shape: Any = _without(n, x.shape, chosen)
     if n.op == "ReduceMax":
         result = np.max(x, chosen, keepdims=True, initial=_lowest(x.dtype, 1))
@@ -102,6 +114,11 @@ def _reduce_lower(n: View, b: Any) -> Any:
     dtype = n.spec(0).dtype
     if code is None or not has("reduce", "copy") or not _folds(dtype, key) or (n.has(1) and axes is None) or 0 in shape:
         return False
+    if n.get("x_last", False):
+        if not _whole_maps(n, len(shape), axes):
+            return False
+        cut = shape[0], math.prod(shape[1:-1]), shape[-1]
+        return b.call("reduce", b.input(0).view(cut), b.output(0).view((cut[0], cut[2])), code)
     gone = {a for a in _reduced_axes(n, len(shape), axes) if shape[a] != 1}
     kept = [i for i in range(len(shape)) if i not in gone and shape[i] != 1]
     order = [*kept, *sorted(gone)]
@@ -133,7 +150,21 @@ def _folds(dtype: np.dtype[Any], key: str) -> bool:
     return dtype.name in KINDS and dtype != np.float16 and (key in whole or (dtype.kind == "f" and key in ("l2", "log_sum")))
 
 
-REDUCED = Traits(time="reduce", work="elements", steers=(1,))
+def _map_sides(n: View) -> Sides | None:
+    """Of a reduction of whole maps, as squeeze-and-excitation and classifiers begin with; its result has its channels first."""
+    shape = n.shape(0)
+    if shape is None or n.value(1) is None or n.spec(0).dtype != FLOAT32 or "x_last" in n.node.attributes:
+        return None
+    return Sides(((0,),), first=(-1,)) if _whole_maps(n, len(shape), known(n, 1)) else None
+
+
+def _whole_maps(n: View, rank: int, axes: Sequence[int] | None) -> bool:
+    """Whether all axes but the first two are reduced."""
+    return rank > 2 and sorted(_reduced_axes(n, rank, axes)) == list(range(2, rank))
+
+
+_MAPS = Layout("tied", _map_sides, lambda x, out: {"x_last": x})
+REDUCED = Traits(layout=_MAPS, time="reduce", work="elements", steers=(1,))
 for _name in (*REDUCTIONS, "ReduceMax", "ReduceMin"):
     register(
         _name,

@@ -45,4 +45,4 @@ def _run(n: View, x: np.ndarray) -> tuple[np.ndarray, ...]:
     return found, first.astype(np.int64), which.astype(np.int64), counts.astype(np.int64)
 
 
-register("Unique", _infer, _run, traits=PLAIN)
+register("Unique", _infer, _run, traits=PLAIN._replace(counts=True))

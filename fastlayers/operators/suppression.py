@@ -56,4 +56,4 @@ def _run(
     return (out[: found[0]].copy(),)
 
 
-register("NonMaxSuppression", _infer, _run, traits=PLAIN)
+register("NonMaxSuppression", _infer, _run, traits=PLAIN._replace(counts=True))

@@ -134,4 +134,11 @@ def _changed(net: Net, node: Node, last: set[str]) -> Node:
         return Node("Identity", node.inputs, node.outputs, {})
     if layout is None:
         return node
-    return Node(node.op, node.inputs, node.outputs, merged(node, **layout.told(node.inputs[0] in last, node.outputs[0] in last)))
+    inputs = node.inputs
+    if layout.turned is not None and node.outputs[0] in last:
+        constants = [net.value(name) for name in inputs]
+        inputs = tuple(
+            name if c is None or c.size == 1 else net.constant(layout.turned(c), str(name))
+            for name, c in zip(inputs, constants, strict=True)
+        )
+    return Node(node.op, inputs, node.outputs, merged(node, **layout.told(node.inputs[0] in last, node.outputs[0] in last)))

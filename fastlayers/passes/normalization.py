@@ -34,7 +34,7 @@ def apply(net: Net) -> None:
 def _mean(net: Net, name: str | None) -> str | None:
     """x, if the value is its mean over the last axis, kept."""
     node = net.producer(name)
-    if node is None or node.op != "ReduceMean" or not node.attributes.get("keepdims", 1):
+    if node is None or node.op != "ReduceMean" or not node.attributes.get("keepdims", 1) or node.attributes.get("x_last", False):
         return None
     axes = net.value(node.inputs[1]) if len(node.inputs) > 1 else None
     rank = net.rank(node.inputs[0])

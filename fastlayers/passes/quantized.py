@@ -269,7 +269,7 @@ class _Change:
         attributes = dict(node.attributes)
         if node.op == "ReduceMean":
             axes = self.net.value(node.inputs[1]) if len(node.inputs) > 1 else None
-            if axes is None or not axes.size:
+            if axes is None or not axes.size or attributes.get("x_last", False):
                 return
             attributes = {"axes": tuple(int(a) for a in axes.reshape(-1)), "keepdims": attributes.get("keepdims", 1)}
         if node.op == "AveragePool" and x.zero.dtype != y.zero.dtype:

@@ -13,9 +13,6 @@ from ..operators import traits_of
 
 __all__ = ["by_levels"]
 
-# Whose results' sizes depend on values of their first inputs, whatever else is known.
-_COUNTS = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Unique"))
-
 
 def by_levels(graph: Graph) -> Graph:
     """The graph with its nodes in the order of their levels; the same one where nothing changes."""
@@ -40,7 +37,6 @@ def by_levels(graph: Graph) -> Graph:
 
 def _counts(node: Node, known: set[str]) -> bool:
     """Whether the size of a node's result depends on values."""
-    if node.op in _COUNTS:
-        return not known.issuperset(name for name in node.inputs if name)
-    steers = [node.inputs[i] for i in traits_of(node.op).steers if i < len(node.inputs)]
+    traits = traits_of(node.op)
+    steers = node.inputs if traits.counts else [node.inputs[i] for i in traits.steers if i < len(node.inputs)]
     return any(name and name not in known for name in steers)

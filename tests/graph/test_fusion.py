@@ -11,6 +11,7 @@ from fastlayers.ir.graph import Graph, Node
 from fastlayers.kernels.table import UNARY, Activation
 from fastlayers.operators.conv import LARGEST_DEPTHWISE
 from fastlayers.passes import optimize
+from tests.each import each
 from tests.program.graphs import graph, node, normal
 
 from .rewrites import BN, CONV, IMAGE, PADS, C, W, activation, check, default, ops, outputs, same
@@ -229,6 +230,27 @@ def test_global_pool_reads_channels_last(op: str) -> None:
     found = check({"x": IMAGE}, [FIRST, node(f"g = {op}(a)"), node("y = Flatten(g)")], CHAIN)
     assert layouts(found)["a"] == (False, True)
     assert found.nodes[1].attributes["x_last"]
+
+
+@each("keep", [0, 1])
+def test_reduction_of_maps_reads_channels_last(keep: int) -> None:
+    nodes = [node("h = Conv(x, w, b)", **PADS), node("y = ReduceMean(h, a)", keepdims=keep)]
+    for axes, last in (([2, 3], True), ([-1, -2], True), ([3], False), ([1, 2, 3], False), ([1], False)):
+        found = check({"x": IMAGE}, nodes, CONV | {"a": np.array(axes)})
+        assert layouts(found)["h"][1] == found.nodes[1].attributes.get("x_last", False) == last
+
+
+def test_constants_of_channels_go_with_channels_last() -> None:
+    around = "h = Conv(x, w, b)", "y = Conv(k, u)"
+    for text in ("k = Mul(h, c)", "k = Sub(c, h)", "k = PRelu(h, c)", "k = Max(h, c, h)"):
+        for shape in ((C, 1, 1), (1, C, 1, 1)):
+            nodes = [node(around[0], **PADS), node("r = Sin(h)"), node(text.replace("(h", "(r")), node(around[1], **PADS)]
+            found = check({"x": IMAGE}, nodes, CONV | {"u": normal(C, C, 3, 3) / 5, "c": normal(*shape)})
+            assert layouts(found)["y"][0], (text, shape)
+    for shape in ((6,), (7, 1), (C, 7, 1), (1, C, 1, 6)):  # of columns, of rows, of several axes
+        nodes = [node(around[0], **PADS), node("r = Sin(h)"), node("k = Mul(r, c)"), node(around[1], **PADS)]
+        found = check({"x": IMAGE}, nodes, CONV | {"u": normal(C, C, 3, 3) / 5, "c": normal(*shape)})
+        assert not layouts(found)["y"][0], shape
 
 
 def test_pool_over_a_whole_map_is_global() -> None:

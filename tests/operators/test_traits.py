@@ -130,8 +130,6 @@ def test_elementwise_is_said_where_it_holds(op: str) -> None:
 
 # Elementwise in every example, and not meant to be treated so.
 NOT_SAID = {"ByteTable", "QLinearLeakyRelu", "QLinearSigmoid"}  # their tables and scales are arrays that do not broadcast
-# Their values decide sizes, and are data: a binding for each would never be met again.
-NOT_STEERED = {"Compress"}
 
 
 @pytest.mark.parametrize("op", [op for op in NAMES if traits(op).unary is not None])
@@ -202,6 +200,8 @@ def test_layouts_are_told_and_change_nothing_else(op: str) -> None:
                 tried += 1
                 positions = {i for group in chosen for i in group}
                 turned = [last(a) if i in positions and a is not None else a for i, a in enumerate(item.inputs)]
+                if layout.turned is not None and -1 in positions:  # constants of channels go with them
+                    turned = [a if a is None or i in positions else layout.turned(a) for i, a in enumerate(turned)]
                 made = run(item, turned, **layout.told(0 in positions, -1 in positions))
                 expected = last(whole) if -1 in positions else whole
                 if whole.dtype.kind == "O":
@@ -236,7 +236,15 @@ def test_what_decides_sizes_steers(op: str) -> None:
             if a is None or a.dtype.kind not in "iub":
                 continue
             if not all(spec.static for spec in OPERATORS[op].infer(view(item, known=every - {i}))):
-                assert i in traits(op).steers or op in NOT_STEERED, f"{item.id}: input {i} decides sizes"
+                # Values that count are data: a binding for each would never be met again.
+                assert i in traits(op).steers or traits(op).counts, f"{item.id}: input {i} decides sizes"
+
+
+@each("op", NAMES)
+def test_what_counts_is_said(op: str) -> None:
+    """A result whose sizes are not known with all that steers them."""
+    found = [spec for item in CASES[op] for spec in OPERATORS[op].infer(view(item, known=traits(op).steers))]
+    assert traits(op).counts == any(not spec.static for spec in found)
 
 
 @pytest.mark.parametrize("op", [op for op in NAMES if traits(op).shape_only])

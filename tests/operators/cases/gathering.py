@@ -16,6 +16,15 @@ G, H = E.reshape(2, 4, 3, 5), F.reshape(2, 6, 3, 5)
 # Around which no sum is exact by chance.
 R = [[1.5, -2.25, 3.0], [0.5, 4.0, -1.0]]
 
+MAPS = numbers(2, 3, 2, 2) / 8 + 1
+OF_MAPS = {
+    "ReduceSum": lambda x: x.sum((2, 3)), "ReduceMean": lambda x: x.mean((2, 3)), "ReduceProd": lambda x: x.prod((2, 3)),
+    "ReduceSumSquare": lambda x: (x * x).sum((2, 3)), "ReduceL1": lambda x: np.abs(x).sum((2, 3)),
+    "ReduceL2": lambda x: np.sqrt((x * x).sum((2, 3))), "ReduceLogSum": lambda x: np.log(x.sum((2, 3))),
+    "ReduceLogSumExp": lambda x: np.log(np.exp(x).sum((2, 3))), "ReduceMax": lambda x: x.max((2, 3)),
+    "ReduceMin": lambda x: x.min((2, 3)),
+}  # fmt: skip
+
 GATHERING = [
     case("Gather", "rows", [M, array([2, 0, -1], I64)], [[8, 9, 10, 11], [0, 1, 2, 3], [8, 9, 10, 11]], data=2, native=True),
     case("Gather", "known rows", [M, [2, 0, -1, -1]], [[8, 9, 10, 11], [0, 1, 2, 3], [8, 9, 10, 11], [8, 9, 10, 11]],
@@ -89,6 +98,11 @@ REDUCTIONS = [
     case("ReduceSum", "int32", [array([[1, 2], [3, 4]], I32), [0]], [4, 6], keepdims=0),
     case("ReduceSum", "scalar", [array(2.0)], array(2.0), native=True),
     case("ReduceMean", "last", [R, [1]], [[0.75], [3.5 / 3]], native=True, ulp=1),
+    *(case(op, "maps", [MAPS, [2, 3]], function(MAPS.astype(np.float64)).astype(np.float32), native=True, ulp=4, keepdims=0)
+      for op, function in OF_MAPS.items()),
+    case("ReduceMean", "maps, last", [X, [1 + 1]], X.mean(1), keepdims=0, x_last=True, native=True, ulp=1),
+    case("ReduceMax", "maps, last", [E, [-1, -2]], E.max((1, 2))[:, :, None, None], x_last=True, native=True),
+    case("ReduceSum", "other axes, last", [X, [1]], X.sum(2)[:, None], x_last=True),
     case("ReduceMean", "int64", [array([1, 2, -6], I64)], [-1]),
     case("ReduceMean", "of nothing", [np.zeros((0, 2), np.float32), [0]], [[NAN, NAN]]),
     case("ReduceProd", "last", [R, [1]], [[-10.125], [-2]], native=True, ulp=1),

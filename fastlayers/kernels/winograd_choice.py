@@ -87,7 +87,7 @@ def half_pays(
     time = _with_weights(_HALF * pixels * weights, weights / 2, groups) + (_HALF_PIXEL + _TURN * turned / 2) * pixels * (c + o)
     if tile:
         return time < _winograd(out_shape_dhw, c, o, kernel, tile, groups)
-    return time < _direct(out_shape_dhw, c, o, taps, groups)
+    return time < _direct(out_shape_dhw, c, o, kernel, groups)
 
 
 def choose_phases(

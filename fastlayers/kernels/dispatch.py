@@ -281,12 +281,14 @@ class Variant(NamedTuple):
     """The functions of one variant, for those who keep to it whatever `use` says later: a loaded model.
 
     `restores`, by the name of a pack kernel: takes its arguments and the panels that it made of the same weights before.
+    `strict`: products sum in finer blocks, where the variant has such (the compiled levels).
     """
 
     name: str
     kernels: dict[str, Callable[..., Any]]
     steps: dict[str, Callable[..., Any]]
     restores: dict[str, Callable[..., Any]]
+    strict: bool = False
 
     def multiplies_bfloat16(self) -> bool:
         """Whether its level multiplies bfloat16, where weights are stored so."""
@@ -300,14 +302,14 @@ class Variant(NamedTuple):
     def bound(self) -> Iterator[None]:
         """What this thread packs, plans and runs meanwhile is for this variant's level."""
         engine = _engine() if self.name.startswith("aot/") else None
-        if engine is None or self.name == _variant:
+        if engine is None:
             yield
             return
-        engine.bind_under(self.name.removeprefix("aot/"))
+        before = engine.bind_under(self.name.removeprefix("aot/"), self.strict)
         try:
             yield
-        finally:
-            engine.bind_under(None)
+        finally:  # what was bound around this one goes on as it was
+            engine.bind_under(*before)
 
 
 def variant(name: str = "") -> Variant:

@@ -105,7 +105,8 @@ class Model:
         variant: dispatch.Variant | None = None,
     ) -> None:
         self._graph, self._options = graph, options
-        self._variant = variant or dispatch.variant("cuda" if device == "cuda" else "")
+        found = variant or dispatch.variant("cuda" if device == "cuda" else "")
+        self._variant = found._replace(strict=True) if options.strict else found
         self._lock = Lock()
         self._programs: dict[tuple[str, ...], Program] = {}
         self._threads = 0

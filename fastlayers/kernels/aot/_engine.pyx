@@ -410,10 +410,18 @@ def select(str name):
     _level, _enabled = table_of(name), True
 
 
-def bind_under(name):
-    """Makes `name` the level of what this thread packs, plans and runs, until it is called with None."""
+def bind_under(name, bint fine=False):
+    """Makes `name` (None: that of all) the level of what this thread packs, plans and runs, with sums in finer blocks if `fine`.
+    Returns the arguments that undo it."""
     global fl_level_here
-    fl_level_here = NULL if name is None else table_of(name)
+    cdef const fl_kernels *table = fl_level_here
+    before = (None, False) if table == NULL else (table.name.decode(), table.fine == NULL)
+    if name is None:
+        fl_level_here = NULL
+    else:
+        table = table_of(name)
+        fl_level_here = table.fine if fine else table
+    return before
 
 
 def deselect():

@@ -14,7 +14,7 @@ static void (*fl_f32_unary)(int code, float a, float b, const float *x, float *y
 #include "amx.h"
 #include "amx_half.h"
 
-static fl_kernels table;
+static fl_kernels table, fine;
 static fl_quantized quantized;
 static fl_halves halves;
 
@@ -30,6 +30,9 @@ static int over_level_below(void) {
     halves.block = fl_amx_half_block, halves.end = fl_amx_half_end;
     halves.native = fl_amx_half_native, halves.round = fl_amx_half_round;
     table.name = FL_TEXT(FL_LEVEL), table.quantized = &quantized, table.halves = &halves;
+    fine = *below->fine;
+    fine.name = table.name, fine.quantized = &quantized, fine.halves = &halves;
+    table.fine = &fine;
   } else if (below != NULL)
     PyErr_SetString(PyExc_ImportError, "fastlayers: level " FL_TEXT(FL_LEVEL) " needs " FL_TEXT(FL_BELOW) " of the same version");
   Py_XDECREF(capsule);

@@ -79,3 +79,18 @@ static void fl_f32_direct(const fl_direct *p) {
     j += shape->panels;
   }
 }
+
+/* The same in blocks of FL_FINE terms. */
+static void fl_f32_fine_direct(const fl_direct *p) {
+  fl_direct part = *p;
+  int64_t left = p->k;
+  do {
+    part.k = left < FL_FINE ? left : FL_FINE;
+    fl_f32_direct(&part);
+    left -= part.k;
+    part.a += part.k * p->at;
+    part.b += part.k * p->bt;
+    part.factor = 0;
+    part.accumulate = 1;
+  } while (left > 0);
+}

@@ -9,6 +9,7 @@
 typedef struct {
   const float *const *rows;
   const float *b;
+  int64_t step; /* floats between packed panels */
   float *c;
   int64_t ldc;
   const float *bias, *residual;
@@ -116,18 +117,18 @@ static __attribute__((noinline)) void fl_part_tile(const fl_block *p, const fl_t
   fl_part_rows(t->c, t->ldc, c, FL_PANEL, m, cols);
 }
 
-/* The walk: over packed panels, or, with `taps`, over neighbouring columns at p->b + taps[k]. */
-FL_INLINE void fl_walk(const fl_block *p, const int64_t *taps) {
+/* The walk: over packed panels with stride `size`, or, with `taps`, over neighbouring columns at p->b + taps[k], with stride FL_PANEL. */
+FL_INLINE void fl_walk(const fl_block *p, int64_t size, const int64_t *taps) {
   if (p->m <= 0 || p->n <= 0)
     return;
   const fl_epilogue *e = p->epilogue;
-  const int64_t whole = p->n / FL_PANEL, rest = p->n % FL_PANEL, panels = whole + (rest > 0), size = taps ? FL_PANEL : p->klen * FL_PANEL;
+  const int64_t whole = p->n / FL_PANEL, rest = p->n % FL_PANEL, panels = whole + (rest > 0);
   for (int64_t j = 0; j < panels;) {
     const int part = j == whole;
     const fl_shape *shape = taps ? fl_taps_pick(p->m, whole - j) : fl_pick(p->m, whole - j); /* one panel if none is whole */
     const int64_t tiles = (p->m + shape->rows - 1) / shape->rows, low = p->m / tiles, high = p->m % tiles; /* `high` tiles of low + 1 */
     const int64_t next = j + shape->panels, step = (shape->panels * FL_PANEL + tiles - 1) / tiles;
-    fl_tile t = {.rows = p->rows, .b = p->b + j * size, .c = p->c + j * FL_PANEL, .ldc = p->ldc, .taps = taps};
+    fl_tile t = {.rows = p->rows, .b = p->b + j * size, .step = size, .c = p->c + j * FL_PANEL, .ldc = p->ldc, .taps = taps};
     /* Each tile draws its share of the next panels, or of the next call's. */
     if (!taps) {
       t.ahead = next < panels ? p->b + next * size : p->ahead ? p->ahead : t.b;
@@ -167,6 +168,69 @@ FL_INLINE void fl_walk(const fl_block *p, const int64_t *taps) {
   }
 }
 
-static void fl_f32_block(const fl_block *p) { fl_walk(p, NULL); }
+static __attribute__((noinline)) void fl_walk_panels(const fl_block *p, int64_t size) { fl_walk(p, size, NULL); }
 
-static void fl_f32_block_at(const fl_block *p, const int64_t *taps) { fl_walk(p, taps); }
+static void fl_f32_block(const fl_block *p) { fl_walk_panels(p, p->klen * FL_PANEL); }
+
+static __attribute__((noinline)) void fl_f32_block_at(const fl_block *p, const int64_t *taps) { fl_walk(p, FL_PANEL, taps); }
+
+/* The same in blocks of FL_FINE terms: some columns at a time, whose sums stay in the nearest caches. */
+enum { FL_FINE_COLUMNS = 128 }; /* whole panels */
+
+FL_INLINE void fl_fine_columns(fl_block part, const int64_t *taps, int64_t size) {
+  const fl_epilogue *e = part.epilogue;
+  const fl_run *run = part.runs;
+  const float *ahead = part.ahead;
+  fl_run runs[FL_FINE];
+  int64_t done = 0, left = part.klen; /* terms: of `run` done, of the block left */
+  part.runs = runs;
+  do {
+    part.klen = left < FL_FINE ? left : FL_FINE;
+    part.nruns = 0;
+    for (int64_t room = part.klen; room > 0;) {
+      const int gap = run->length < 0;
+      const int64_t rest = (gap ? -run->length : run->length) - done, some = rest < room ? rest : room;
+      if (some > 0)
+        runs[part.nruns++] = gap ? (fl_run){0, -some} : (fl_run){run->offset + done, some};
+      room -= some;
+      done += some;
+      if (some == rest)
+        run++, done = 0;
+    }
+    left -= part.klen;
+    part.epilogue = left ? NULL : e;
+    part.ahead = left ? part.b + part.klen * FL_PANEL : ahead;
+    if (taps)
+      fl_f32_block_at(&part, taps);
+    else {
+      fl_walk_panels(&part, size);
+      part.b += part.klen * FL_PANEL;
+    }
+    part.accumulate = 1;
+  } while (left > 0);
+}
+
+FL_INLINE void fl_fine(const fl_block *p, const int64_t *taps) {
+  const int64_t size = taps ? FL_PANEL : p->klen * FL_PANEL;
+  fl_block part = *p;
+  fl_epilogue e;
+  if (p->epilogue) {
+    e = *p->epilogue;
+    part.epilogue = &e;
+  }
+  for (int64_t j = 0; j < p->n; j += FL_FINE_COLUMNS) {
+    part.n = p->n - j < FL_FINE_COLUMNS ? p->n - j : FL_FINE_COLUMNS;
+    part.ahead = j + FL_FINE_COLUMNS < p->n ? part.b + FL_FINE_COLUMNS / FL_PANEL * size : p->ahead;
+    fl_fine_columns(part, taps, size);
+    part.b += FL_FINE_COLUMNS / FL_PANEL * size;
+    part.c += FL_FINE_COLUMNS;
+    if (p->epilogue && e.bias && !e.bias_by_row)
+      e.bias += FL_FINE_COLUMNS;
+    if (p->epilogue && e.residual)
+      e.residual += FL_FINE_COLUMNS;
+  }
+}
+
+static void fl_f32_fine_block(const fl_block *p) { fl_fine(p, NULL); }
+
+static void fl_f32_fine_block_at(const fl_block *p, const int64_t *taps) { fl_fine(p, taps); }

@@ -17,6 +17,7 @@
 
 #define FL_PANEL 16 /* columns of a packed panel, the same on every level: packed weights do not depend on the level */
 #define FL_KC 256   /* a sum over K is made of blocks of FL_KC terms; the blocks' sums are added in order */
+#define FL_FINE 64  /* and in strict precision of blocks of so many terms, of which FL_KC is a multiple */
 
 /* ---- packed matrix product ------------------------------------------------------------------------------------------ */
 
@@ -408,6 +409,7 @@ typedef struct fl_linear {
   float scale;
 } fl_linear;
 
+typedef struct fl_kernels fl_kernels;
 typedef struct fl_kernels {
   int abi;
   const char *name; /* "x86_v3" */
@@ -420,6 +422,7 @@ typedef struct fl_kernels {
 
   const fl_quantized *quantized; /* quantized.h */
   const fl_halves *halves;       /* half.h */
+  const fl_kernels *fine;        /* this level with products whose sums are in blocks of FL_FINE; NULL in that one */
 } fl_kernels;
 
 #endif

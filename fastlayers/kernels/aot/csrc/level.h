@@ -38,17 +38,24 @@
 #include "quantized.h"
 #include "probe.h"
 
-static const fl_kernels table = {
-    .abi = FL_ABI,
-    .name = FL_TEXT(FL_LEVEL),
-    .width = VW,
-    .mr = FL_MR,
+#define FL_TABLE .abi = FL_ABI, .name = FL_TEXT(FL_LEVEL), .width = VW, .mr = FL_MR, .quantized = &fl_quantized_table, .halves = &fl_halves_table
 #define FL_KERNEL(of, name, result, arguments) .name = fl_##of##_##name,
+#define fl_f32_block fl_f32_fine_block
+#define fl_f32_block_at fl_f32_fine_block_at
+#define fl_f32_direct fl_f32_fine_direct
+static const fl_kernels fine = {
+    FL_TABLE,
 #include "kernels.def"
-#undef FL_KERNEL
-    .quantized = &fl_quantized_table,
-    .halves = &fl_halves_table,
 };
+#undef fl_f32_block
+#undef fl_f32_block_at
+#undef fl_f32_direct
+static const fl_kernels table = {
+    FL_TABLE,
+    .fine = &fine,
+#include "kernels.def"
+};
+#undef FL_KERNEL
 
 #ifndef FL_NO_MODULE
 #include "module.h"

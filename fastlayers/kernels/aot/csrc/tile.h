@@ -4,7 +4,7 @@
  *
  * Computes  c[i, j] (+)= sum_k rows[i][k] b[k, j]  over one block of K, each element one chain of multiply-adds in the order of
  * k, so the result does not depend on the tile's size. Rows are read in place through one pointer each; the panels are
- * with stride klen * 16. With FL_TAPS defined they are not packed: term k of sixteen neighbouring columns is read at b + taps[k], where
+ * with stride `step`. With FL_TAPS defined they are not packed: term k of sixteen neighbouring columns is read at b + taps[k], where
  * they are in the caller's data, and there is one run. Columns are always whole panels here: gemm.h gives the last, partial one its own buffer. */
 #define FL_TN (FL_TP * FL_PANEL / VW)
 /* One term of every sum. */
@@ -43,7 +43,7 @@ static __attribute__((noinline)) void FL_TILE_NAME(const fl_block *p, const fl_t
   const int64_t step = FL_PANEL, *taps = t->taps;
 #else
   const float *ahead = t->ahead;
-  const int64_t step = FL_PANEL * p->klen, ahead_step = t->ahead_step;
+  const int64_t step = t->step, ahead_step = t->ahead_step;
 #endif
   for (int64_t r = 0; r < p->nruns; r++) {
 #ifndef FL_TAPS

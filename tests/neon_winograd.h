@@ -1,10 +1,10 @@
 /* Part of neon.c: the transforms of Winograd convolution next to the polynomials that they evaluate. Along one axis n = m + k - 1 values
- * are made of n inputs, m outputs of n sums. */
+ * are made of n inputs, m outputs of n sums. n = 9 is a stride of 2: five values of the even inputs, and the odd ones as they are. */
 
 /* Points other than 0 and infinity; see fastlayers/kernels/winograd_points.py. */
 static double winograd_point(int n, int i) {
-  static const double of4[] = {1, -1}, of6[] = {2.0 / 3, -2.0 / 3, 1.5, -1.5}, of8[] = {0.5, -0.5, 1, -1, 2, -2};
-  return n == 4 ? of4[i] : n == 6 ? of6[i] : of8[i];
+  static const double of4[] = {1, -1}, of5[] = {0.5, -1, 2}, of6[] = {2.0 / 3, -2.0 / 3, 1.5, -1.5}, of8[] = {0.5, -0.5, 1, -1, 2, -2};
+  return n == 4 ? of4[i] : n == 5 ? of5[i] : n == 6 ? of6[i] : of8[i];
 }
 
 /* The factor of input `column` in value `row`: a coefficient of the product of (x - q) over all other points q, 0 among them. At 0 its
@@ -12,6 +12,11 @@ static double winograd_point(int n, int i) {
 static double winograd_in(int n, int row, int column) {
   if (n == 1)
     return 1;
+  if (n == 9) {
+    if (row >= 5)
+      return column == 2 * (row - 5) + 1;
+    return column % 2 ? 0 : winograd_in(5, row, column / 2);
+  }
   double product[9] = {1};
   int degree = 0;
   for (int q = -1; q < n - 2; q++) {
@@ -28,10 +33,13 @@ static double winograd_in(int n, int row, int column) {
 static double winograd_out(int n, int m, int row, int column) {
   if (n == 1)
     return 1;
-  if (column == 0 || column == n - 1)
+  if (n == 9 && column >= 5)
+    return row == column - 5;
+  const int even = n == 9 ? 5 : n;
+  if (column == 0 || column == even - 1)
     return row == (column ? m - 1 : 0);
-  const double point = winograd_point(n, column - 1);
-  return pow(point, row) / fabs(point);
+  const double point = winograd_point(even, column - 1);
+  return pow(point, row) / (n == 9 ? 1 : fabs(point));
 }
 
 static void check_winograd_in(const int side[2], const int m[2]) {
@@ -88,4 +96,8 @@ static void check_winograd(const int64_t *sizes, int count) {
       for (int i = 1; i < count; i++)
         check_winograd_out(side, m, i % m[0] + 1, i, (int)sizes[i], i % 2 ? FL_RELU : FL_SIGMOID);
     }
+  const int side[2] = {9, 9}, m[2] = {4, 4}, step[2] = {8, 8};
+  check_winograd_in(side, step);
+  for (int i = 1; i < count; i++)
+    check_winograd_out(side, m, i % m[0] + 1, i, (int)sizes[i], i % 2 ? FL_RELU : FL_SIGMOID);
 }

@@ -86,7 +86,7 @@ def run_conv(
         shapes = as_last(x5, last), weight.shape, as_last(out5, last)
         found = dilated_phases(*shapes, place.groups, stride, dilation, pads, mode, 0 if last else 2, pack is None)
         if found is not None:
-            own = (weight, bias, found.tile, place.groups)
+            own = (weight, bias, found.tile, place.groups, (1, 1, 1))
             packed = dispatch.kernel("winograd_pack")(*own) if pack is None else pack("winograd_pack", own, found.tile)
             m = ARRAYS if kernels is None else Machine(lambda kernel, *args: kernels[kernel](*args), ARRAYS.view, empty)
             run_dilated(m, _part, found, packed, x.reshape(x5), out.reshape(out5), last, last, act)
@@ -95,7 +95,7 @@ def run_conv(
     given: dict[str, tuple[Any, ...]] = {
         "conv": (weight, bias, stride, dilation, place.groups),
         "depthwise": (weight, bias, stride, dilation, channels),
-        "winograd": (weight, bias, tile, place.groups),
+        "winograd": (weight, bias, tile, place.groups, stride),
     }
     kernel = dispatch.kernel(name) if kernels is None else kernels[name]
     packed = dispatch.kernel(f"{name}_pack")(*given[name]) if pack is None else pack(f"{name}_pack", given[name], tile or None)

@@ -39,11 +39,11 @@ def kernel_for(
     if weight[1] == 1 and groups == channels > 1 and not turns:
         return "depthwise", 0
     tile = 0
-    if tuple(stride) == tuple(dilation) == (1, 1, 1) and not mode and not direct and tiles_of(weight[2:]):
+    if tuple(dilation) == (1, 1, 1) and not mode and not direct and tiles_of(weight[2:], stride):
         # Of axes that `winograd` takes as they are
         across = pads[:2] if weight[2] == 1 else pads[2:] if terms_of(weight[2:]) == 1 else ()
         if not any(across):
-            tile = choose(out_dhw, channels, weight[0], tuple(weight[2:]), groups, packs)
-    if half is not None and half_pays(out_dhw, weight, groups, dilation, half, tile):
+            tile = choose(out_dhw, channels, weight[0], tuple(weight[2:]), groups, packs, tuple(stride))
+    if half is not None and half_pays(out_dhw, weight, groups, dilation, half, tile, tuple(stride)):
         return "conv_half", 0
     return ("winograd", tile) if tile else ("conv", 0)

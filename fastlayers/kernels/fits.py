@@ -207,15 +207,16 @@ def whole_columns(kernel: str, pads: Sequence[int]) -> None:
         raise ShapeError(f"{kernel}: pads are {tuple(pads)}: expected none around slices for a kernel along the depth")
 
 
-def fits_tile(arrays: tuple[Any, ...], tile: int, groups: int) -> None:
+def fits_tile(arrays: tuple[Any, ...], tile: int, groups: int, stride: Sequence[int]) -> None:
     """`fits` for `winograd_pack`."""
     fits("winograd_pack", (), arrays)
-    check_tile(arrays[0].shape[2:], tile)
+    steps_of("winograd_pack", stride, (1, 1, 1))
+    check_tile(arrays[0].shape[2:], tile, tuple(stride))
     divides("winograd_pack", "groups", groups, arrays[0].shape[0])
 
 
 def fits_winograd(packed: Any, arrays: tuple[Any, ...], flags: int, pads: Sequence[int]) -> None:
-    """`fits` for `winograd`, of packed weights that have `sizes` and `kernel`, and strides and dilations of 1."""
+    """`fits` for `winograd`, of packed weights that have `sizes`, `kernel` and `stride`, and dilations of 1."""
     if len(pads) == 6:
         if packed.kernel[0] == 1:
             whole_slices("winograd", pads)

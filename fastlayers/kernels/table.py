@@ -86,7 +86,7 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("conv_transpose", "conv_transpose", ("x", "packed", "out", "pads", "x_last", "out_last", "activation")),
     Kernel("depthwise_pack", "depthwise", ("weight__o1dhw", "bias__o", "stride", "dilation", "channels")),
     Kernel("depthwise", "depthwise", ("x", "packed", "out", "pads", "mode", "channels_last", "residual", "activation")),
-    Kernel("winograd_pack", "winograd", ("weight__oidhw", "bias__o", "tile", "groups")),
+    Kernel("winograd_pack", "winograd", ("weight__oidhw", "bias__o", "tile", "groups", "stride")),
     Kernel("winograd", "winograd", ("x", "packed", "out", "pads", "x_last", "out_last", "residual", "activation")),
     Kernel("unary", "activation", ("x", "out", "activation")),
     Kernel("prelu", "activation", ("x__oci", "slope__c", "out__oci")),

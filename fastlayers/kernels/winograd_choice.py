@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .winograd_points import sides, terms_of, tiles_of
+from .winograd_points import kinds, sides, terms_of, tiles_of
 
 __all__ = ["choose", "choose_phases", "half_pays"]
 
@@ -45,14 +45,16 @@ def choose(
     kernel: tuple[int, ...] = (1, 3, 3),
     groups: int = 1,
     packs: bool = False,
+    stride: tuple[int, ...] = (1, 1, 1),
 ) -> int:
     """The side of the tiles that `winograd` should work with, or 0 where `conv` is expected to be as fast.
 
     It depends on one sample alone: the algorithms differ in the last bits, and a sample has the same bits in every batch.
 
     Args:
-        out_shape_dhw: depth, height and width of the output; those along which the kernel has taps are about the input's.
-        channels_in, channels_out: of a convolution with stride and dilation of 1.
+        out_shape_dhw: depth, height and width of the output; those along which the kernel has taps are about the input's over the
+            stride.
+        channels_in, channels_out: of a convolution with a dilation of 1.
         kernel: taps along depth, height and width.
         packs: whether weights are packed for this one call, the time of which then counts.
     """
@@ -60,16 +62,22 @@ def choose(
     if c < _FEWEST or min(*out_shape_dhw, o) < 1:
         return 0
     times = {
-        tile: (_GAIN_ONCE if packs else _GAIN) * _winograd(out_shape_dhw, c, o, kernel, tile, groups)
-        + (_packing(kernel, tile, c * o) if packs else 0)
-        for tile in tiles_of(kernel)
+        tile: (_GAIN_ONCE if packs else _GAIN) * _winograd(out_shape_dhw, c, o, kernel, tile, groups, stride)
+        + (_packing(kernel, tile, c * o, stride) if packs else 0)
+        for tile in tiles_of(kernel, stride)
     }
     best = min(times, key=times.__getitem__, default=0)
-    return best if best and times[best] < _direct(out_shape_dhw, c, o, kernel, groups) else 0
+    return best if best and times[best] < _direct(out_shape_dhw, c, o, kernel, groups, stride) else 0
 
 
 def half_pays(
-    out_shape_dhw: tuple[int, int, int], weight: Sequence[int], groups: int, dilation: Sequence[int], turned: int, tile: int
+    out_shape_dhw: tuple[int, int, int],
+    weight: Sequence[int],
+    groups: int,
+    dilation: Sequence[int],
+    turned: int,
+    tile: int,
+    stride: tuple[int, ...] = (1, 1, 1),
 ) -> bool:
     """Whether a direct convolution that multiplies bfloat16 is expected to be faster than float32's direct or Winograd's one.
 
@@ -86,8 +94,8 @@ def half_pays(
     pixels, weights = math.prod(out_shape_dhw), taps * c * _whole(o)
     time = _with_weights(_HALF * pixels * weights, weights / 2, groups) + (_HALF_PIXEL + _TURN * turned / 2) * pixels * (c + o)
     if tile:
-        return time < _winograd(out_shape_dhw, c, o, kernel, tile, groups)
-    return time < _direct(out_shape_dhw, c, o, kernel, groups)
+        return time < _winograd(out_shape_dhw, c, o, kernel, tile, groups, stride)
+    return time < _direct(out_shape_dhw, c, o, kernel, groups, stride)
 
 
 def choose_phases(
@@ -121,35 +129,56 @@ def choose_phases(
     return best if times[best] < share * _direct(out_shape_dhw, c, o, kernel, groups) else 0
 
 
-def _packing(kernel: tuple[int, ...], tile: int, pairs: int) -> float:
+def _packing(kernel: tuple[int, ...], tile: int, pairs: int, stride: tuple[int, ...] = (1, 1, 1)) -> float:
     """What it takes more to pack weights between so many pairs of channels for tiles."""
-    return _PACK_CALL + pairs * (_PACK * terms_of(kernel) * math.prod(sides(kernel, tile)) - _REORDER * math.prod(kernel))
+    return _PACK_CALL + pairs * (_PACK * terms_of(kernel) * math.prod(kinds(kernel, tile, stride)) - _REORDER * math.prod(kernel))
 
 
-def _deep(depth: int, kernel: tuple[int, ...]) -> tuple[float, int]:
+def _deep(depth: int, kernel: tuple[int, ...], step: int = 1) -> tuple[float, int]:
     """How many of the taps that are terms of products a slice has on average, and how many any slice has: those in the padding
     are left out. The direct convolution does so too.
     """
     taps = terms_of(kernel)
-    slices = [depth - abs(tap - taps // 2) for tap in range(taps) if depth > abs(tap - taps // 2)]
+    away = [
+        -(-max(taps // 2 - tap, tap - taps // 2 - step + 1) // step) for tap in range(taps)
+    ]  # slices whose tap is in the padding
+    slices = [depth - max(n, 0) for n in away if n < depth]
     return sum(slices) / depth, len(slices)
 
 
-def _direct(size: tuple[int, int, int], c: int, o: int, kernel: tuple[int, ...], groups: int = 1) -> float:
-    mean, all_ = _deep(size[0], kernel)
+def _direct(
+    size: tuple[int, int, int], c: int, o: int, kernel: tuple[int, ...], groups: int = 1, stride: tuple[int, ...] = (1, 1, 1)
+) -> float:
+    mean, all_ = _deep(size[0], kernel, stride[0])
     pixels, weights = math.prod(size), math.prod(kernel) // terms_of(kernel) * c * min(_whole(o), _ALONG * (o + _ALONG_TOO))
-    return _with_weights(_DIRECT * pixels * mean * weights, all_ * weights, groups) + _PIXEL * pixels * (c + o)
+    return _with_weights(_DIRECT * pixels * mean * weights, all_ * weights, groups) + _PIXEL * pixels * (
+        math.prod(stride) * c + o
+    )
 
 
-def _winograd(size: tuple[int, int, int], c: int, o: int, kernel: tuple[int, ...], tile: int, groups: int = 1) -> float:
-    positions, terms = sides(kernel, tile), terms_of(kernel)
+def _winograd(
+    size: tuple[int, int, int],
+    c: int,
+    o: int,
+    kernel: tuple[int, ...],
+    tile: int,
+    groups: int = 1,
+    stride: tuple[int, ...] = (1, 1, 1),
+) -> float:
+    positions, terms = sides(kernel, tile, stride), terms_of(kernel)
     along = kernel[0] // terms, *kernel[1:]  # taps that make tiles
     tiles = math.prod(-(-n // tile) if taps > 1 else n for n, taps in zip(size, along, strict=True))
     line, again = 1 in positions, _AGAIN if terms > 1 and size[0] > 1 else 1.0
-    mean, all_ = _deep(size[0], kernel)
+    mean, all_ = _deep(size[0], kernel, stride[0])
     values, weights = tiles * math.prod(positions), c * _whole(o)
-    transforms = values * ((_INTO_LINE if line else _INTO) * again * _whole(c) + (_OUT_LINE if line else _OUT) * _whole(o))
-    return _CALL + _with_weights(_PRODUCT * values * mean * weights, math.prod(positions) * all_ * weights, groups) + transforms
+    transforms = values * (
+        (_INTO_LINE if line else _INTO) * again * stride[0] * _whole(c) + (_OUT_LINE if line else _OUT) * _whole(o)
+    )
+    return (
+        _CALL
+        + _with_weights(_PRODUCT * values * mean * weights, math.prod(kinds(kernel, tile, stride)) * all_ * weights, groups)
+        + transforms
+    )
 
 
 def _with_weights(product: float, weights: float, groups: int) -> float:

@@ -109,7 +109,7 @@ def _call(
         once = n.get("packs", False)
         found = dilated_phases(*shapes, groups, stride, dilation, pads, mode, 2 - x_last - out_last, once)
         if found is not None:
-            packed = b.pack("winograd_pack", lambda: (weight, bias, found.tile, groups), found.tile)
+            packed = b.pack("winograd_pack", lambda: (weight, bias, found.tile, groups, (1, 1, 1)), found.tile)
             machine = Machine(b.call, lambda ref, shape: ref.view(shape), b.temp)
             run_dilated(machine, lambda ref, shape, start: ref.view(shape, start), found, packed, x, out, x_last, out_last, act)
             return
@@ -117,7 +117,7 @@ def _call(
         packed = b.pack("depthwise_pack", lambda: (weight, bias, stride, dilation, channels))
         b.call("depthwise", x, packed, out, pads, mode, x_last, residual, act)
     elif name == "winograd":
-        packed = b.pack("winograd_pack", lambda: (weight, bias, tile, groups), tile)
+        packed = b.pack("winograd_pack", lambda: (weight, bias, tile, groups, stride), tile)
         b.call("winograd", x, packed, out, pads, x_last, out_last, residual, act)
     else:
         if name == "conv_half":

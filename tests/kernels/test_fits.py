@@ -66,10 +66,10 @@ def convolutions() -> Iterator[Small]:
             "conv_transpose", layout, {**taps, "weight": floats(6, 5, 2, 3, 3), "bias": floats(10)},
             {**common, "x": placed(x, x_last), "out": placed(floats(2, 10, 4, 14, 11), out_last), "pads": (0,) * 6},
         )  # fmt: skip
-        flat = {"weight": floats(10, 3, 1, 3, 3), "bias": floats(10), "tile": 2, "groups": 2}
+        flat = {"weight": floats(10, 3, 1, 3, 3), "bias": floats(10), "tile": 2, "groups": 2, "stride": ONES}
         plane = {"out": placed(floats(2, 10, 3, 7, 7), out_last), "residual": None, "pads": pads}
         yield Small("winograd", layout, flat, {**common, "x": placed(floats(2, 6, 3, 7, 9), x_last), **plane})
-        deep = {"weight": floats(10, 3, 2, 3, 3), "bias": floats(10), "tile": 4, "groups": 2}
+        deep = {"weight": floats(10, 3, 2, 3, 3), "bias": floats(10), "tile": 4, "groups": 2, "stride": ONES}
         space = {"out": placed(floats(2, 10, 4, 7, 7), out_last), "residual": None, "pads": (1, 1, 1, 1, 0, 0)}
         yield Small("winograd", f"{layout}, deep", deep, {**common, "x": placed(floats(2, 6, 3, 7, 9), x_last), **space})
         quantized = {

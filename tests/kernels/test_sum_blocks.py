@@ -47,7 +47,9 @@ def matmul(m: int, n: int, k: int, transposed: bool) -> np.ndarray:
     return out
 
 
-def conv(shape: tuple[int, ...], kernel: tuple[int, int, int], results: int, stride: int, layout: Layout, dilation: int = 1) -> np.ndarray:
+def conv(
+    shape: tuple[int, ...], kernel: tuple[int, int, int], results: int, stride: int, layout: Layout, dilation: int = 1
+) -> np.ndarray:
     """Windows that lie within the image."""
     weight = np.ones((results, shape[0], *kernel), np.float32)
     weight[:, 0, 0, 0, 0] = LARGE
@@ -88,7 +90,14 @@ CONVS: dict[str, Callable[[Layout], np.ndarray]] = {
 
 @BOTH
 def test_convolutions(variant: str, strict: bool) -> None:
-    terms = {"1x1": 400, "1x1 with few pixels": 400, "1x1 with few results": 400, "few channels": 392, "volumes": 648, "a sequence": 352}
+    terms = {
+        "1x1": 400,
+        "1x1 with few pixels": 400,
+        "1x1 with few results": 400,
+        "few channels": 392,
+        "volumes": 648,
+        "a sequence": 352,
+    }
     with bound(strict):
         for (name, made), layout in product(CONVS.items(), LAYOUTS):
             np.testing.assert_array_equal(made(layout), total(terms.get(name, 360), strict), err_msg=f"{name} {layout}")

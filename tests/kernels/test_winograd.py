@@ -102,7 +102,9 @@ def run(
     place: Callable[[np.ndarray], np.ndarray] = np.ascontiguousarray,
 ) -> np.ndarray:
     """Runs `winograd` of the current variant; `residual` and the result are channels-first whatever the layouts."""
-    packed = dispatch.kernel("winograd_pack")(place(p.weight), None if p.bias is None else place(p.bias), tile, p.groups)
+    packed = dispatch.kernel("winograd_pack")(
+        place(p.weight), None if p.bias is None else place(p.bias), tile, p.groups, p.stride
+    )
     x = place(np.ascontiguousarray(np.moveaxis(p.x, 1, -1)) if x_last else p.x)
     out = np.full(p.out_shape, np.nan, np.float32)
     if out_last:

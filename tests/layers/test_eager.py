@@ -103,7 +103,8 @@ def test_layers_choose_as_programs_do(variant: str, monkeypatch: pytest.MonkeyPa
     assert kernels_of(layer, x, monkeypatch) == ["winograd"] * 2
     assert kernels_of(layer, x, monkeypatch) == []
     assert kernels_of(layer, x[:, :, :2, :2].copy(), monkeypatch) == ["conv"] * 2
-    assert kernels_of(filled(fl.Conv2d(64, 64, 3, stride=2)), x, monkeypatch) == ["conv"] * 2
+    assert kernels_of(filled(fl.Conv2d(64, 64, 3, stride=2)), x, monkeypatch) == ["winograd"] * 2
+    assert kernels_of(filled(fl.Conv2d(64, 64, 3, stride=3)), x, monkeypatch) == ["conv"] * 2
     assert kernels_of(filled(fl.DepthwiseConv2d(64, 3)), x, monkeypatch) == ["depthwise"] * 2
     assert kernels_of(filled(fl.DepthwiseConv2d(64, 7)), x, monkeypatch) == ["depthwise"] * 2
     assert kernels_of(filled(fl.DepthwiseConv2d(64, 7, separable=False)), x, monkeypatch) == ["depthwise"] * 2

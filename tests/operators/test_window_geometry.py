@@ -136,7 +136,7 @@ def tiles(calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[int | N
 
         def choose(*given: Any, forced: int | None = tile) -> int:
             calls.append(given)
-            return own(*given) if forced is None else forced if forced in tiles_of(given[3]) else 0
+            return own(*given) if forced is None else forced if forced in tiles_of(given[3], given[6]) else 0
 
         monkeypatch.setattr(conv_choice, "choose", choose)
         yield tile
@@ -166,7 +166,8 @@ def test_the_choice_is_asked_where_winograd_can_work(monkeypatch: pytest.MonkeyP
         kernels("Conv", arrays, **place.attributes())
         if calls:
             asked.append((place.size, place.pads))
-    able = [p for p in GEOMETRIES if tiles_of((1, 1, 1, *p.kernel)[-3:]) and not p.strides and not p.dilations]
+    steps = [(1, 1, 1, *(p.strides or (1,) * len(p.kernel)))[-3:] for p in GEOMETRIES]
+    able = [p for p, step in zip(GEOMETRIES, steps, strict=True) if tiles_of((1, 1, 1, *p.kernel)[-3:], step) and not p.dilations]
     padded_between = (1, 1, 1, 2, 1, 1)  # slices of (1, 3, 3)
     assert asked == [(p.size, p.pads) for p in able if p.pads != padded_between]
     assert len(asked) == len(able) - 1 >= 8

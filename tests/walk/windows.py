@@ -21,8 +21,8 @@ __all__ = ["CHOICES", "KINDS", "choice", "drawn"]
 
 
 def _tile(side: int) -> Callable[..., int]:
-    def choose(shape: tuple[int, ...], _in: int, _out: int, kernel: tuple[int, ...], *_: Any) -> int:
-        return side if min(shape) > 0 and side in tiles_of(kernel) else 0
+    def choose(shape: tuple[int, ...], _in: int, _out: int, kernel: tuple[int, ...], *more: Any) -> int:
+        return side if min(shape) > 0 and side in tiles_of(kernel, more[2]) else 0
 
     return choose
 

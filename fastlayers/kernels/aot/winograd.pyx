@@ -8,6 +8,10 @@ of 1; kernels along the depth alone take a volume for an image as high as it is 
 depth next to others are further terms of the products: those of an output's tile are the channels of the same tile in the slices around
 it, each of which is transformed once for all of a block. Slices in the padding are left out where all weights are finite.
 
+With a stride of 2 along height and width, three taps are two on the even pixels and one on the odd ones: 4 outputs of 9 inputs take
+5 + 4 multiplications an axis instead of 12, in the plane 81 instead of 144. The four of the odd pixels have the same weight, so there are
+36 matrices of weights for 81 positions. Depth may have any stride up to its taps.
+
 Tiles are taken in blocks whose values stay in a second-level cache between the three stages. V holds a block's transformed inputs, M its
 sums for some columns of outputs, both [tile][position][channel], so that a transform keeps to a few pages. Channels-first data is
 transposed a few channels at a time, on its way in and out. Slices of depth are their own images, whose planes are further apart
@@ -27,12 +31,13 @@ from ._engine cimport (
     alloc, copied, fl_block, fl_kernels, fl_run, fl_wino_in, fl_wino_out, hands, level, need, parallel, release, run_begin, run_end, workers,
 )
 from ._space cimport begin_of, even, pieces_for, rounded
-from ._fit cimport Fit, check_groups, fit_of
+from ._winograd cimport MOST_SIDE, MOST_TAPS, transform_weights
+from ._fit cimport Fit, check_groups, fit_of, read_steps
 from ._panels cimport Panels, make_panels
 from .gemm cimport panels_size
 
 from .. import fits
-from ..winograd_points import check_tile, sides, terms_of, weights_axis
+from ..winograd_points import check_tile, kinds, sides, terms_of, weights_axis
 
 cnp.import_array()
 
@@ -43,13 +48,10 @@ cdef enum:
     ALONE = 64        # up to so many tiles are one block, whose channels and columns are the tasks
     BLOCKS = 8        # wanted where there are more tiles, for as many threads
     WIDTH = 64        # columns of M
-    MOST_SIDE = 8
-    MOST_TAPS = 7     # along an axis
-    MOST_ALL = 25     # and of a kernel's slice
     FEW = 8           # tiles along a row of a block that has many slices: fewer bring pixels in twice
 
 cdef Fit PACK = fit_of("winograd_pack"), FIT = fit_of("winograd")
-cdef int64_t[3] ONES = [1, 1, 1]   # stride and dilation
+cdef int64_t[3] ONES = [1, 1, 1]   # dilation
 
 
 @cython.final
@@ -60,9 +62,11 @@ cdef class PackedWinograd:
     cdef int64_t groups, ig, og
     cdef int m
     cdef int side[2]   # positions of a tile along each axis, 1 where there are no taps
+    cdef int kinds[2]  # and how many of those have weights of their own, the first ones; all others have those of the last one
     cdef int taps      # along the depth, as terms of the products
     cdef bint finite   # known to be, where these are several
     cdef int64_t kernel[3]
+    cdef int64_t stride[3]
 
     def __dealloc__(self):
         release(self.bias)
@@ -75,68 +79,15 @@ cdef class PackedWinograd:
                 fits.whole_slices("winograd", pads)
             if self.taps < self.kernel[0] and any(pads[2:]):
                 fits.whole_columns("winograd", pads)
-        return FIT.check_window(known, arrays, layout, pads, self.kernel, ONES, ONES)
+        return FIT.check_window(known, arrays, layout, pads, self.kernel, self.stride, ONES)
 
 
-cdef inline void one_axis(const double *by, int taps, const double *w, int64_t apart, double *to) noexcept nogil:
-    """A position's weights for a panel of outputs: a row of an axis's transform times its taps, with a stride of `apart` panels."""
-    cdef int j
-    cdef int64_t n = apart * FL_PANEL
-    if taps == 1:
-        for j in range(FL_PANEL):
-            to[j] = w[j]
-    elif taps == 3:
-        for j in range(FL_PANEL):
-            to[j] = by[0] * w[j] + by[1] * w[n + j] + by[2] * w[2 * n + j]
-    elif taps == 5:
-        for j in range(FL_PANEL):
-            to[j] = by[0] * w[j] + by[1] * w[n + j] + by[2] * w[2 * n + j] + by[3] * w[3 * n + j] + by[4] * w[4 * n + j]
-    else:
-        for j in range(FL_PANEL):
-            to[j] = (by[0] * w[j] + by[1] * w[n + j] + by[2] * w[2 * n + j] + by[3] * w[3 * n + j] + by[4] * w[4 * n + j]
-                     + by[5] * w[5 * n + j] + by[6] * w[6 * n + j])
-
-
-cdef void transform_weights(const float *w, int64_t o, int64_t c, int64_t deep, const int *side, const int *taps, const double *down,
-                            const double *across, float *u) noexcept nogil:
-    """u[position] = the panels of D w Aᵀ, formed in float64 and rounded once; columns past o are zero. Rows are the c channels of each of
-    `deep` slices."""
-    cdef int64_t panels = (o + FL_PANEL - 1) // FL_PANEL, terms = deep * c, size = panels * FL_PANEL * terms, block, panel, k, klen, k0, j, at, row
-    cdef int64_t high = taps[0], wide = taps[1], all_ = high * wide
-    cdef int p, q, t
-    cdef double some[MOST_ALL][FL_PANEL]               # w
-    cdef double half[MOST_SIDE][MOST_TAPS][FL_PANEL]   # D w
-    cdef double whole[FL_PANEL]
-    cdef const float *tap
-    cdef float *to
-    for block in range((terms + FL_KC - 1) // FL_KC):
-        k0 = block * FL_KC
-        klen = min(<int64_t>FL_KC, terms - k0)
-        for panel in range(panels):
-            for k in range(klen):
-                row = (k0 + k) % c * deep + (k0 + k) // c
-                for j in range(FL_PANEL):
-                    at = panel * FL_PANEL + j
-                    tap = w + (at * terms + row) * all_
-                    for t in range(all_):
-                        some[t][j] = tap[t] if at < o else 0
-                for p in range(side[0]):
-                    for q in range(wide):
-                        one_axis(down + p * high, taps[0], some[q], wide, half[p][q])
-                for p in range(side[0]):
-                    for q in range(side[1]):
-                        one_axis(across + q * wide, taps[1], half[p][0], 1, whole)
-                        to = u + (p * side[1] + q) * size + panels * FL_PANEL * k0 + (panel * klen + k) * FL_PANEL
-                        for j in range(FL_PANEL):
-                            to[j] = <float>whole[j]
-
-
-def winograd_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile, int64_t groups):
+def winograd_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile, int64_t groups, stride=(1, 1, 1)):
     """Weights (o, i / groups, kd, kh, kw) of a convolution for tiles of `tile` outputs along each axis that has taps."""
-    return winograd_restore(weight__oidhw, bias__o, tile, groups, None)
+    return winograd_restore(weight__oidhw, bias__o, tile, groups, stride, None)
 
 
-def winograd_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile, int64_t groups, cnp.ndarray stored):
+def winograd_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile, int64_t groups, stride, cnp.ndarray stored):
     """`winograd_pack` of weights that are there packed: `stored` is what ``packed.panels.array()`` of the same weights was, or None."""
     PACK.check(NULL, (weight__oidhw, bias__o), 0)
     cdef PackedWinograd packed = PackedWinograd.__new__(PackedWinograd)
@@ -144,11 +95,15 @@ def winograd_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile, i
     cdef int[2] taps
     cdef double[2][MOST_SIDE * MOST_TAPS] axes
     cdef tuple kernel = (weight__oidhw.shape[2], weight__oidhw.shape[3], weight__oidhw.shape[4])
-    check_tile(kernel, tile)
+    cdef int64_t[3] dilation
+    read_steps("winograd_pack", stride, (1, 1, 1), packed.stride, dilation)
+    stride = tuple(stride)
+    check_tile(kernel, tile, stride)
     check_groups("winograd_pack", "groups", groups, o)
     packed.groups, packed.ig, packed.og, packed.m = groups, weight__oidhw.shape[1], o // max(groups, <int64_t>1), tile
     packed.kernel[0], packed.kernel[1], packed.kernel[2] = kernel
-    packed.side[0], packed.side[1] = sides(kernel, tile)
+    packed.side[0], packed.side[1] = sides(kernel, tile, stride)
+    packed.kinds[0], packed.kinds[1] = kinds(kernel, tile, stride)
     packed.taps = terms_of(kernel)
     packed.finite = packed.taps > 1 and bool(np.isfinite(weight__oidhw).all())
     taps[0], taps[1] = kernel[0] // packed.taps * kernel[1], kernel[2]
@@ -156,14 +111,14 @@ def winograd_restore(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, int tile, i
         matrix = weights_axis(packed.side[axis], taps[axis]).ravel() if taps[axis] > 1 else (1.0,)
         for i, value in enumerate(matrix):
             axes[axis][i] = value
-    size = packed.side[0] * packed.side[1] * panels_size(packed.og, packed.taps * packed.ig)
+    size = packed.kinds[0] * packed.kinds[1] * panels_size(packed.og, packed.taps * packed.ig)
     packed.panels = make_panels(groups * size, stored, "winograd_pack")
     cdef const float *w = <const float *>cnp.PyArray_DATA(weight__oidhw)
     if stored is None:
         with nogil:
             for g in range(groups):
                 transform_weights(w + g * packed.og * packed.ig * packed.taps * taps[0] * taps[1], packed.og, packed.ig, packed.taps,
-                                  packed.side, taps, axes[0], axes[1], packed.panels.data + g * size)
+                                  packed.kinds, taps, axes[0], axes[1], packed.panels.data + g * size)
     if bias__o is not None:
         wide = np.zeros((groups, panels_size(packed.og, 1)), np.float32)
         wide[:, :packed.og] = bias__o.reshape(groups, packed.og)
@@ -180,7 +135,10 @@ cdef struct Job:
     float *out
     int m[2]                 # outputs of a tile along each axis
     int side[2]              # and its positions
+    int step[2]              # inputs from one tile to the next
+    int kinds[2]             # positions with weights of their own
     int points
+    int64_t hop              # the stride along the depth
     int64_t depth            # slices of a volume of the input
     int64_t padded, zeros    # with those of zeros that are transformed, and how many of them are before the first
     int64_t images, out_depth   # images: the slices of all volumes of the result, `out_depth` of each
@@ -219,7 +177,7 @@ cdef struct Block:
 
 cdef Taps taps_of(const Job *job, int64_t image) noexcept nogil:
     cdef Taps taps
-    cdef int64_t z = image % job.out_depth - job.front   # the slice of its first tap
+    cdef int64_t z = image % job.out_depth * job.hop - job.front   # the slice of its first tap
     taps.first = min(max(-z, <int64_t>0), job.taps)
     taps.stop = max(min(job.padded - z, job.taps), taps.first)
     taps.source = image // job.out_depth * job.padded + min(max(z + taps.first, <int64_t>0), job.padded)
@@ -227,7 +185,7 @@ cdef Taps taps_of(const Job *job, int64_t image) noexcept nogil:
 
 
 cdef void add_sources(const Job *job, Block *block) noexcept nogil:
-    """The slices between a block's first and last one: with a stride of 1 it reads all of them."""
+    """The slices between a block's first and last one: with a stride up to the taps it reads all of them, but for some at a volume's end."""
     cdef Taps first = taps_of(job, block.image), last = taps_of(job, block.image + block.images - 1)
     block.source, block.sources = first.source, max(last.source + last.stop - last.first - first.source, <int64_t>0)
 
@@ -290,11 +248,11 @@ cdef void transform(const Job *job, const Block *block, int64_t c0, float *v, fl
     cdef const float *x
     cdef bint inside
     cdef fl_wino_in p
-    cdef int64_t image, z, r, i, y, first, side = job.side[0], cols = (block.cols - 1) * job.m[1] + job.side[1]
-    cdef int64_t start = block.col * job.m[1] - job.before[1]
+    cdef int64_t image, z, r, i, y, first, side = job.side[0], cols = (block.cols - 1) * job.step[1] + job.side[1]
+    cdef int64_t start = block.col * job.step[1] - job.before[1]
     p.rows, p.tiles, p.v, p.point, p.tile = rows, block.cols, v + c0, job.v_point, job.v_tile
     for i in range(2):
-        p.side[i], p.m[i] = job.side[i], job.m[i]
+        p.side[i], p.m[i] = job.side[i], job.step[i]
     for image in range(block.sources):
         z = (block.source + image) % job.padded - job.zeros
         inside = 0 <= z < job.depth
@@ -302,8 +260,8 @@ cdef void transform(const Job *job, const Block *block, int64_t c0, float *v, fl
         if inside:
             x += slice_at(job, block.group, (block.source + image) // job.padded * job.depth + z, job.channels, job.depth, job.size, job.x_last)
         for r in range(block.rows):
-            y = (block.row + r) * job.m[0]
-            first = 0 if r == 0 else side - job.m[0]   # the row of tiles above has brought the first rows of pixels
+            y = (block.row + r) * job.step[0]
+            first = 0 if r == 0 else side - job.step[0]   # the row of tiles above has brought the first rows of pixels
             for i in range(side):
                 rows[i] = part + (y + i) % side * cols * FL_PANEL
                 if i >= first:
@@ -315,7 +273,9 @@ cdef void transform(const Job *job, const Block *block, int64_t c0, float *v, fl
 cdef const float *panels_at(const Job *job, int64_t group, int64_t q, int64_t k0, int64_t j0) noexcept nogil:
     """Weights of position q, from term k0 on (a block of K begins there), for columns from j0 on."""
     cdef int64_t width = panels_size(job.out_channels, 1)
-    return job.u + ((group * job.points + q) * job.terms + k0) * width + j0 * min(<int64_t>FL_KC, job.terms - k0)
+    if job.kinds[1] < job.side[1]:
+        q = min(q // job.side[1], <int64_t>job.kinds[0] - 1) * job.kinds[1] + min(q % job.side[1], <int64_t>job.kinds[1] - 1)
+    return job.u + ((group * job.kinds[0] * job.kinds[1] + q) * job.terms + k0) * width + j0 * min(<int64_t>FL_KC, job.terms - k0)
 
 
 cdef int add_runs(const Job *job, const Taps *taps, int64_t k0, int64_t klen, int64_t at, int64_t apart, fl_run *runs) noexcept nogil:
@@ -530,19 +490,20 @@ cdef int plan_winograd(Job *job, PackedWinograd packed, tuple given, tuple x, tu
     job.u, job.bias, job.points = packed.panels.data, packed.bias, packed.side[0] * packed.side[1]
     for axis in range(3):
         size[axis], out_size[axis] = x[at + axis], out[to + axis]
-    job.depth, job.out_depth, job.taps, job.front = size[0], out_size[0], packed.taps, pads[0]
+    job.depth, job.out_depth, job.taps, job.front, job.hop = size[0], out_size[0], packed.taps, pads[0], packed.stride[0]
     if along:  # a volume is an image of d x (h * w) pixels
         job.depth, size[1], size[2], out_size[1], out_size[2] = 1, size[0], size[1] * size[2], out_size[0], out_size[1] * out_size[2]
         job.out_depth, job.front = 1, 0
     job.padded = job.depth
     if job.taps > 1 and not packed.finite:  # zeros times infinity are NaN
-        job.padded, job.zeros, job.front = job.out_depth + job.taps - 1, job.front, 0
+        job.padded, job.zeros, job.front = (job.out_depth - 1) * job.hop + job.taps, job.front, 0
     job.images, job.groups, job.channels, job.out_channels = x[0] * job.out_depth, packed.groups, packed.ig, packed.og
     job.terms = job.taps * job.channels
     job.x_last, job.out_last = x_last, out_last
     job.code, job.a, job.b = activation
     for axis in range(2):
         job.side[axis], job.m[axis] = packed.side[axis], packed.m if packed.side[axis] > 1 else 1
+        job.kinds[axis], job.step[axis] = packed.kinds[axis], job.m[axis] * packed.stride[1 + axis]
         job.size[axis], job.out_size[axis] = size[1 + axis], out_size[1 + axis]
         job.before[axis] = pads[0 if along and axis == 0 else 2 + 2 * axis]
         job.tiles[axis] = pieces(job.out_size[axis], job.m[axis])
@@ -564,7 +525,7 @@ cdef int plan_winograd(Job *job, PackedWinograd packed, tuple given, tuple x, tu
     else:
         job.at_m = job.v_size
     job.at_part = job.at_m + rounded(job.block_images * job.block_rows * job.block_cols * job.m_tile * sizeof(float))
-    inputs = job.side[0] * ((job.block_cols - 1) * job.m[1] + job.side[1])
+    inputs = job.side[0] * ((job.block_cols - 1) * job.step[1] + job.side[1])
     outputs = 0 if out_last else job.block_rows * job.m[0] * job.block_cols * job.m[1]
     job.own_size = job.at_part + rounded(max(inputs, outputs) * FL_PANEL * sizeof(float))
     return 0

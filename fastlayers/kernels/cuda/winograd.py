@@ -14,10 +14,12 @@ from .conv import Packed, columns_packed, convolved
 __all__ = ["winograd", "winograd_pack"]
 
 
-def winograd_pack(weight: np.ndarray, bias: np.ndarray | None, tile: int, groups: int) -> Packed:
+def winograd_pack(
+    weight: np.ndarray, bias: np.ndarray | None, tile: int, groups: int, stride: Sequence[int] = (1, 1, 1)
+) -> Packed:
     """Packs weight (o, c / groups, kd, kh, kw) and bias (o,) or None; the outputs' tile makes no difference here."""
-    fits_tile((weight, bias), tile, groups)
-    return columns_packed(weight, bias, (1, 1, 1), (1, 1, 1), groups)
+    fits_tile((weight, bias), tile, groups, stride)
+    return columns_packed(weight, bias, stride, (1, 1, 1), groups)
 
 
 @on_device

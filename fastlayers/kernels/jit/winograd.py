@@ -1,5 +1,5 @@
 """Winograd convolution F(m x m, 3 x 3), m = 2 or 4, on channels-last data: see `aot/winograd.pyx` and `aot/csrc/winograd.h`.
-Other kernels, and groups, are computed directly.
+Other kernels, groups and strides are computed directly.
 
 A task takes a block of tiles: their inputs, padded, are transformed to V [tile][point][channel], a panel of channels at a time;
 each of the (m + 2)^2 points is a product with its own weights; and the sums [tile][point][output], some columns at a time, are
@@ -57,11 +57,13 @@ class Packed(NamedTuple):
         return self.c, self.o
 
 
-def winograd_pack(weight__oidhw: np.ndarray, bias__o: np.ndarray | None, tile: int, groups: int) -> Packed | Direct:
+def winograd_pack(
+    weight__oidhw: np.ndarray, bias__o: np.ndarray | None, tile: int, groups: int, stride: Sequence[int] = _ONES
+) -> Packed | Direct:
     """Weights (o, i / groups, kd, kh, kw) of a convolution for tiles of `tile` outputs along each axis that has taps."""
-    fits_tile((weight__oidhw, bias__o), tile, groups)
-    if groups != 1 or weight__oidhw.shape[2:] != (1, 3, 3):
-        return conv_pack(weight__oidhw, bias__o, _ONES, _ONES, groups)
+    fits_tile((weight__oidhw, bias__o), tile, groups, stride)
+    if groups != 1 or weight__oidhw.shape[2:] != (1, 3, 3) or tuple(stride) != _ONES:
+        return conv_pack(weight__oidhw, bias__o, tuple(stride), _ONES, groups)
     o, c = weight__oidhw.shape[:2]
     axis = weights_axis(tile + 2, 3)
     points = np.einsum("pi,ocij,qj->pqoc", axis, weight__oidhw[:, :, 0].astype(np.float64), axis).astype(np.float32)

@@ -301,7 +301,7 @@ typedef struct {
 /* A row of input tiles, each of side[0] x side[1] pixels of FL_PANEL channels and m[1] pixels after the one before, transformed:
  * v[t * tile + q * point + i] for tiles t, positions q < side[0] * side[1] and channels i. A side of 1 is an axis that is left as it is. */
 typedef struct {
-  int side[2], m[2];        /* see winograd.h; a side's outputs, m, are 1 where it is 1 */
+  int side[2], m[2];        /* see winograd.h; a side's outputs (with a stride of 2, their inputs), m, are 1 where it is 1 */
   const float *const *rows; /* side[0] pointers to rows of pixels [x][FL_PANEL] */
   int64_t tiles;
   float *v;

@@ -6,11 +6,15 @@
  *   n = 4: 1, -1        n = 6: a, -a, b, -b with a = 2/3, b = 3/2        n = 8: 1/2, -1/2, 1, -1, 2, -2.
  * Those of n = 6 keep sums four times nearer to the right ones than the usual 1 and 2; the product of the squares of all points is 1, so
  * few constants do. n = 8 is for one axis, where errors are not magnified twice. What could be a factor of a transform's row is one of
- * the weights' transform instead (kernels/winograd_points.py). */
+ * the weights' transform instead (kernels/winograd_points.py).
+ *
+ * With a stride of 2 and 3 taps, 4 outputs of 9 inputs along an axis: 2 taps on the even inputs, evaluated at 0, 1/2, -1, 2 and infinity,
+ * and one on the four odd ones, which stay as they are. */
 
 #define FL_WINO_A (2.0f / 3)
 #define FL_WINO_B (3.0f / 2)
-#define FL_WINO_MOST 8
+#define FL_WINO_MOST 9
+#define FL_WINO_EVEN 5 /* values of the even inputs with a stride of 2 */
 
 /* One axis of the inputs. */
 FL_INLINE void fl_wino_in4(const vf *d, vf *o) {
@@ -49,6 +53,22 @@ FL_INLINE void fl_wino_in8(const vf *d, vf *o) {
   o[7] = vfma(all, d[3] - d[5], d[7] - d[1]);
 }
 
+/* The even inputs with a stride of 2. */
+FL_INLINE void fl_wino_in_even(const vf *d, vf *o) {
+  const vf a = vset(-1.5f), half = vset(0.5f);
+  o[0] = vfma(a, d[1] + d[2], d[0] + d[3]);
+  o[1] = vfma(vset(-2), d[1], d[3] - d[2]);
+  o[2] = vfma(vset(-2.5f), d[2], d[1] + d[3]);
+  o[3] = vfma(half, d[2] - d[1], d[3]);
+  o[4] = vfma(a, d[2] + d[3], d[1] + d[4]);
+}
+
+FL_INLINE void fl_wino_in9(const vf *d, vf *o) {
+  const vf even[FL_WINO_EVEN] = {d[0], d[2], d[4], d[6], d[8]};
+  fl_wino_in_even(even, o);
+  FL_UNROLL for (int i = 0; i < 4; i++) o[FL_WINO_EVEN + i] = d[2 * i + 1];
+}
+
 /* One axis of the sums. */
 FL_INLINE void fl_wino_out4(const vf *s, vf *y) {
   y[0] = s[0] + (s[1] + s[2]);
@@ -79,6 +99,14 @@ FL_INLINE void fl_wino_out8(int m, const vf *s, vf *y) {
     return;
   y[4] = vfma(vset(0.125f), p, vfma(vset(8), u, r));
   y[5] = vfma(vset(0.0625f), q, vfma(vset(16), v, t + s[7]));
+}
+
+FL_INLINE void fl_wino_out9(const vf *s, vf *y) {
+  const vf half = vset(0.5f), two = vset(2);
+  y[0] = (s[0] + s[5]) + (s[1] + s[2] + s[3]);
+  y[1] = vfma(half, s[1], vfma(two, s[3], s[6] - s[2]));
+  y[2] = vfma(vset(0.25f), s[1], vfma(vset(4), s[3], s[7] + s[2]));
+  y[3] = vfma(vset(0.125f), s[1], vfma(vset(8), s[3], s[8] - s[2])) + s[4];
 }
 
 FL_INLINE void fl_wino_in_axis(int n, const vf *d, vf *o) {
@@ -205,10 +233,36 @@ FL_INLINE void fl_wino_in_tiles(const fl_wino_in *p, int n) {
     for (int c = 0; c < FL_PANEL; c += VW) fl_wino_in_vector(n, rows, t * next + c, v + t * tile + c, point);
 }
 
+/* A stride of 2: rows, and then columns; what is between them is in the nearest cache, so that loops stay short. */
+static __attribute__((noinline)) void fl_wino_in_strided(const fl_wino_in *p) {
+  const int64_t point = p->point;
+  for (int64_t t = 0; t < p->tiles; t++)
+    for (int c = 0; c < FL_PANEL; c += VW) {
+      float *v = p->v + t * p->tile + c;
+      vf half[FL_WINO_EVEN][FL_WINO_MOST], d[FL_WINO_MOST], o[FL_WINO_MOST];
+      for (int i = 0; i < FL_WINO_MOST; i++) {
+        const float *x = p->rows[i] + t * p->m[1] * FL_PANEL + c;
+        FL_UNROLL for (int j = 0; j < FL_WINO_MOST; j++) d[j] = vload(x + j * FL_PANEL);
+        fl_wino_in9(d, o);
+        if (i % 2)
+          FL_UNROLL for (int j = 0; j < FL_WINO_MOST; j++) vstore(v + ((FL_WINO_EVEN + i / 2) * FL_WINO_MOST + j) * point, o[j]);
+        else
+          FL_UNROLL for (int j = 0; j < FL_WINO_MOST; j++) half[i / 2][j] = o[j];
+      }
+      for (int j = 0; j < FL_WINO_MOST; j++) {
+        FL_UNROLL for (int i = 0; i < FL_WINO_EVEN; i++) d[i] = half[i][j];
+        fl_wino_in_even(d, o);
+        FL_UNROLL for (int i = 0; i < FL_WINO_EVEN; i++) vstore(v + (i * FL_WINO_MOST + j) * point, o[i]);
+      }
+    }
+}
+
 static void fl_f32_winograd_in(const fl_wino_in *p) {
   const int n = p->side[0] > 1 ? p->side[0] : p->side[1];
   const int64_t next = p->m[1] * FL_PANEL;
-  if (p->side[0] > 1 && p->side[1] > 1) {
+  if (n == FL_WINO_MOST)
+    fl_wino_in_strided(p);
+  else if (p->side[0] > 1 && p->side[1] > 1) {
     if (n == 4)
       fl_wino_in_tiles(p, 4);
     else
@@ -258,9 +312,41 @@ FL_INLINE void fl_wino_out_tiles(const fl_wino_out *p, int n, int m) {
   }
 }
 
+/* One vector of channels of one tile with a stride of 2. */
+FL_INLINE void fl_wino_out_strided_vector(const fl_wino_out *p, const float *s, int64_t at, int64_t rows, int64_t cols, int64_t c,
+                                          int64_t left) {
+  enum { M = 4 };
+  const int64_t point = p->point;
+  const fl_wino_end e = fl_wino_end_of(p, at, c, left);
+  vf d[FL_WINO_MOST], y[M], half[M][FL_WINO_MOST];
+  for (int j = 0; j < FL_WINO_MOST; j++) {
+    FL_UNROLL for (int i = 0; i < FL_WINO_MOST; i++) d[i] = vload(s + (i * FL_WINO_MOST + j) * point + c);
+    fl_wino_out9(d, y);
+    FL_UNROLL for (int i = 0; i < M; i++) half[i][j] = y[i];
+  }
+  for (int i = 0; i < M && i < rows; i++) {
+    fl_wino_out9(half[i], y);
+    FL_UNROLL for (int j = 0; j < M; j++) {
+      if (j >= cols)
+        break;
+      fl_wino_put(&e, y[j], i * p->row + j * p->pixel);
+    }
+  }
+}
+
+static __attribute__((noinline)) void fl_wino_out_strided(const fl_wino_out *p) {
+  for (int64_t t = 0; t < p->tiles; t++) {
+    const float *s = p->s + t * p->tile;
+    const int64_t at = t * p->m[1] * p->pixel, cols = p->cols - t * p->m[1];
+    for (int64_t c = 0; c < p->c; c += VW) fl_wino_out_strided_vector(p, s, at, p->rows, cols, c, c + VW > p->c ? p->c - c : 0);
+  }
+}
+
 static void fl_f32_winograd_out(const fl_wino_out *p) {
   const int m = p->m[0] > 1 ? p->m[0] : p->m[1], n = p->side[0] > 1 ? p->side[0] : p->side[1];
-  if (p->side[0] > 1 && p->side[1] > 1) {
+  if (n == FL_WINO_MOST)
+    fl_wino_out_strided(p);
+  else if (p->side[0] > 1 && p->side[1] > 1) {
     if (n == 4)
       fl_wino_out_tiles(p, 4, 2);
     else if (m == 4)

@@ -8,7 +8,8 @@ from ._engine cimport fl_dw_block, fl_kernels
 # A call of `depthwise` that works by blocks. Its caller fills in the first part, then asks plan_blocks for the others.
 cdef struct Blocks:
     const fl_kernels *level
-    int64_t channels
+    int64_t channels         # of the result
+    int64_t many             # results of a channel of the input; more than one where channels are last alone
     bint last                # are the channels last?
     int64_t mix              # channels of a group, of which each result has all: 2, 4 or 8; 0: depthwise
     int64_t size[2]          # height and width, as below

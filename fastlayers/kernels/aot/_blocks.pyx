@@ -23,7 +23,7 @@ cdef void plan_blocks(Blocks *job, int64_t images, bint residual) noexcept nogil
     cdef int64_t tall = (job.kernel[0] - 1) * job.dilation[0] + 1, pixels
     if job.mix:
         wide = max(wide, (job.out_size[1] + MORE - 1) * job.stride[1] + (job.kernel[1] - 1) * job.dilation[1] + 1)
-    p.band_row, p.mix = wide * FL_PANEL, job.mix
+    p.band_row, p.mix, p.many = wide * FL_PANEL, job.mix, job.many
     p.left, p.w = job.before[1], job.size[1]
     p.kh, p.kw, p.step = job.kernel[0], job.kernel[1], job.stride[1]
     p.row_step, p.tap_step, p.down = job.dilation[0] * p.band_row, job.dilation[1] * FL_PANEL, job.stride[0] * p.band_row
@@ -75,7 +75,10 @@ cdef void blocks_task(void *context, int64_t number, int worker) noexcept nogil:
     y = max(y, <int64_t>0)
     p.h = max(min(h - y, p.band_rows - p.top), <int64_t>0)
     if job.last:
-        p.x, p.x_pixel, p.x_row = job.x + (image * h + y) * w * c + first, c, w * c
+        i = first // max(job.many, <int64_t>1)
+        p.x_pixel = c // max(job.many, <int64_t>1)
+        p.skip, p.held, p.x_row = first - i * job.many, p.x_pixel - i, w * p.x_pixel
+        p.x = job.x + (image * h + y) * p.x_row + i
         to = (image * space + oh * p.cols) * c + first
     elif w >= WIDE:
         fill_planes(job, &p, job.x + ((image * c + first) * h + y) * w)

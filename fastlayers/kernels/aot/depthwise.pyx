@@ -40,7 +40,7 @@ cdef class PackedDepthwise:
     """Weights of a depthwise convolution for both layouts. Immutable; may be used by any number of threads at once."""
     cdef float *first  # [o][kd, kh, kw]
     cdef float *last   # [kd, kh, kw][o]
-    cdef float *blocks # [o / 16][kd, kh, kw][16], of kernels of one plane without a multiplier, or NULL
+    cdef float *blocks # [o / 16][kd, kh, kw][16], of kernels of one plane, or NULL
     cdef float *bias   # [o], whole sixteens, zeros past the end and if there is none
     cdef readonly int64_t nbytes
     cdef int64_t channels, multiplier, taps
@@ -79,7 +79,7 @@ def depthwise_pack(cnp.ndarray weight__o1dhw, bias__o, stride, dilation, int64_t
         bias[:o] = bias__o
     packed.bias = copied(bias, "depthwise_pack")
     packed.nbytes = (2 * o * packed.taps + whole) * sizeof(float)
-    if packed.multiplier == 1 and packed.kernel[0] == 1 and packed.taps <= FL_KC:
+    if packed.kernel[0] == 1 and packed.taps <= FL_KC:
         wide = np.zeros((whole, packed.taps), np.float32)
         wide[:o] = flat
         wide = wide.reshape(whole // FL_PANEL, FL_PANEL, packed.taps).transpose(0, 2, 1)
@@ -431,6 +431,8 @@ cdef bint by_blocks(const Job *job) noexcept nogil:
     cdef int64_t cols = job.out_size[2], step = job.stride[2]
     if job.size[0] != 1 or job.out_size[0] != 1 or job.before[0] != 0 or min(job.before[1], job.before[2]) < 0:
         return False
+    if job.multiplier > 1:
+        return job.channels_last and not job.planes  # 7x7 48->96@28 with stride 2: 0.24, 3x3 0.37, 7x7 192->384@7 0.27
     if job.out_size[1] < 4:  # a sequence, or nearly
         return job.ntaps >= 5 and (not job.channels_last or job.kernel[2] > 7)  # 5@100 0.65; channels-last 9@200 0.77, 7@100 1.13
     if job.channels_last:
@@ -449,7 +451,8 @@ cdef bint by_blocks(const Job *job) noexcept nogil:
 cdef void plan_all_blocks(Job *job, PackedDepthwise packed, int64_t images, bint residual) noexcept nogil:
     cdef Blocks *p = &job.blocks
     cdef int axis
-    p.level, p.channels, p.last, p.code, p.a, p.b = job.level, job.channels, job.channels_last, job.code, job.a, job.b
+    p.level, p.channels, p.many = job.level, job.channels * job.multiplier, job.multiplier
+    p.last, p.code, p.a, p.b = job.channels_last, job.code, job.a, job.b
     p.w, p.bias = packed.blocks, packed.bias
     for axis in range(2):
         p.size[axis], p.out_size[axis], p.before[axis] = job.size[1 + axis], job.out_size[1 + axis], job.before[1 + axis]

@@ -4,6 +4,29 @@
  * loaded serves all outputs of its row that read it, and the border is computed like the rest. Order of a sum: as in depthwise.h.
  * Remainders: rows go in groups of even width, at most 8 pixels; channels past `lanes` are computed and not to be used. */
 
+#include "depthwise_mixed.h"
+
+/* A row of the band where each channel has `many` results, which are lanes next to each other. */
+static __attribute__((noinline)) void fl_dw_block_repeat(const fl_dw_block *p, const float *x, float *to) {
+  for (int64_t j = 0; j < FL_PANEL; j += VW) {
+    const int64_t from = (p->skip + j) / p->many, left = p->held - from;
+    int32_t at[VW];
+    vi lanes;
+    for (int64_t i = 0; i < VW; i++)
+      at[i] = (int32_t)((p->skip + j + i) / p->many - from);
+    memcpy(&lanes, at, sizeof lanes);
+    for (int64_t i = 0; i < p->w; i++) {
+      float part[VW];
+      const float *pixel = x + i * p->x_pixel + from;
+      if (left < VW) {
+        vstore(part, left > 0 ? vget_part(pixel, left, 0) : vset(0));
+        pixel = part;
+      }
+      vstore(to + i * FL_PANEL + j, FL_MIX(pixel, lanes, 0));
+    }
+  }
+}
+
 static void fl_dw_block_in(const fl_dw_block *p) {
   for (int64_t y = 0; y < p->band_rows; y++) {
     float *to = p->band + y * p->band_row;
@@ -14,11 +37,15 @@ static void fl_dw_block_in(const fl_dw_block *p) {
     const float *x = p->x + (y - p->top) * p->x_row;
     memset(to, 0, (size_t)p->left * FL_PANEL * 4);
     to += p->left * FL_PANEL;
-    for (int64_t i = 0; i < p->w; i++, x += p->x_pixel, to += FL_PANEL)
-      for (int64_t j = 0; j < FL_PANEL; j += VW) {
-        const int64_t lanes = p->lanes - j;
-        vstore(to + j, lanes >= VW ? vload(x + j) : lanes > 0 ? vget_part(x + j, lanes, 0) : vset(0));
-      }
+    if (p->many > 1) {
+      fl_dw_block_repeat(p, x, to);
+      to += p->w * FL_PANEL;
+    } else
+      for (int64_t i = 0; i < p->w; i++, x += p->x_pixel, to += FL_PANEL)
+        for (int64_t j = 0; j < FL_PANEL; j += VW) {
+          const int64_t lanes = p->lanes - j;
+          vstore(to + j, lanes >= VW ? vload(x + j) : lanes > 0 ? vget_part(x + j, lanes, 0) : vset(0));
+        }
     memset(to, 0, (size_t)(p->band_row - (p->left + p->w) * FL_PANEL) * 4);
   }
 }
@@ -92,8 +119,6 @@ FL_DW_BLOCK(5, 1)
 FL_DW_BLOCK(5, 2)
 FL_DW_BLOCK(7, 1)
 #undef FL_DW_BLOCK
-
-#include "depthwise_mixed.h"
 
 static void fl_f32_depthwise_block(const fl_dw_block *p) {
   fl_dw_block_in(p);

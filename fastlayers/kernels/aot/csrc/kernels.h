@@ -258,10 +258,12 @@ typedef struct {
  * o * step * 16 + u * tap_step + i] + bias[i] + residual[y, o, i]), with an activation of at most FL_CLIP. The band is made first:
  * band_rows rows of band_row floats, sixteen a pixel, of which h rows from `top` on hold w pixels of x from `left` on, the rest 0.
  * With `mix`, 2, 4 or 8: of groups of so many channels, weight[r, u, t, i] times channel t of i's group; down and row_step are
- * multiples of band_row, in which there is room for what 7 outputs more would read. */
+ * multiples of band_row, in which there is room for what 7 outputs more would read. With `many` above 1 a pixel of x has `held`
+ * channels, each for so many results: lane i of the band is channel (skip + i) / many. */
 typedef struct {
   const float *x;              /* rows of pixels with strides x_row and x_pixel, each of `lanes` channels, at most 16 */
   int64_t x_row, x_pixel, lanes;
+  int64_t many, skip, held;
   float *band;                 /* scratch */
   int64_t band_rows, band_row, top, h, left, w;
   int64_t kh, kw, row_step, tap_step, down, step; /* kh * kw * max(mix, 1) at most FL_KC */

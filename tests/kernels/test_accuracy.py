@@ -135,15 +135,16 @@ def test_error_over_all_floats(name: str, variant: str) -> None:
     assert_within(got, wanted(name), ulps + 1e-6, 0 if variant == "reference" else bound.absolute)
 
 
-# Errors that lean to one side add up over layers where others cancel. As a share of the results, by their sizes; SELU's factors are
-# floats that its definition rounds.
+# Errors that lean to one side add up over layers where others cancel. As a share of the results, by their sizes; SELU's factors
+# are floats that its definition rounds, and an unfused hard sigmoid rounds twice.
 LEAN = 3e-9
-LEANING = {"selu": 6e-9}
+LEANING = {"selu": 6e-9, "hardsigmoid": 5e-9}
 
 
 @each("name", sorted(BOUNDS))
 def test_errors_do_not_lean_to_one_side(name: str, variant: str) -> None:
-    x = np.random.default_rng(3).uniform(0.25, 3.5, 1 << 16).astype(np.float32)  # no few results are larger than all others
+    # of one size, so that no few results outweigh all others
+    x = np.random.default_rng(3).uniform(0.25, 3.5, 1 << 16).astype(np.float32)
     x = x if name in ("log", "sqrt") else np.concatenate([x, -x])
     got, want = np.empty_like(x), evaluate(x, activation(name))
     dispatch.kernel("unary")(x, got, activation(name))

@@ -18,7 +18,7 @@ static void check_transpose(int64_t rows, int64_t cols) {
 }
 
 /* One block of the product: k in two runs with a gap, bias, residual, ReLU; accumulate adds to what c holds. */
-static void check_block(int64_t m, int64_t n, int64_t k, int accumulate) {
+static void check_block(const fl_kernels *level, int64_t m, int64_t n, int64_t k, int accumulate) {
   const int64_t gap = 3, lda = k + gap, panels = (n + FL_PANEL - 1) / FL_PANEL, half = k / 2;
   float *x = numbers(m * lda), *w = numbers(n * k), *b = fresh(panels * k * FL_PANEL), *bias = fresh(panels * FL_PANEL);
   float *residual = numbers(m * n), *c = numbers(m * n), *before = fresh(m * n), *plain = numbers(n);
@@ -36,7 +36,7 @@ static void check_block(int64_t m, int64_t n, int64_t k, int accumulate) {
   const fl_epilogue epilogue = {.bias = bias, .residual = residual, .ldr = n, .code = FL_RELU};
   const fl_block block = {.rows = rows, .m = m, .n = n, .runs = runs, .nruns = 2, .klen = k, .b = b, .c = c, .ldc = n,
                           .accumulate = accumulate, .epilogue = &epilogue};
-  table.block(&block);
+  level->block(&block);
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < n; j++) {
       double sum = accumulate ? before[i * n + j] : 0;
@@ -56,7 +56,7 @@ static void check_block(int64_t m, int64_t n, int64_t k, int accumulate) {
   const fl_run whole = {0, k};
   fl_block other = block;
   other.runs = &whole, other.nruns = 1, other.b = plane, other.c = again, other.accumulate = 0, other.epilogue = NULL;
-  table.block_at(&other, taps);
+  level->block_at(&other, taps);
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < n; j++) {
       double sum = 0;
@@ -472,7 +472,7 @@ int main(void) {
       if (sizes[i] <= FL_QUERIES)
         check_attention(sizes[i], sizes[j] * 3, 5, sizes[j] % 40, i % 2);
       for (int64_t k = 1; k <= FL_KC; k *= 4)
-        check_block(sizes[i], sizes[j], k, j % 2);
+        check_block(&table, sizes[i], sizes[j], k, j % 2), check_block(table.fine, sizes[i], sizes[j], k, i % 2);
     }
   }
   check_winograd(sizes, SIZES);

@@ -126,3 +126,20 @@ def test_strict_precision_gives_the_same_bits_everywhere(variant: str) -> None:
                     np.testing.assert_array_equal(bits(want), bits(run("conv", case, layout)))
                 finally:
                     fl.set_num_threads(before)
+
+
+def test_models_sum_as_their_precision_says(variant: str) -> None:
+    """Also one that is bound while another one runs in stages, which goes on as it was."""
+    layer = fl.Linear(600, 20, bias=False)
+    weight = np.ones((20, 600), np.float32)
+    weight[:, 0] = LARGE
+    layer.load_state_dict({"weight": weight})
+    x = np.ones((3, 600), np.float32)
+    models = [fl.compile(layer, x, precision=precision) for precision in ("default", "strict")]
+    for strict, model in enumerate(models):
+        np.testing.assert_array_equal(model(x), total(600, bool(strict)))
+    with bound(True):
+        with bound(False):
+            np.testing.assert_array_equal(linear(3, 20, 600), total(600, False))
+        np.testing.assert_array_equal(linear(3, 20, 600), total(600, True))
+    np.testing.assert_array_equal(linear(3, 20, 600), total(600, False))

@@ -2,13 +2,18 @@
  *
  * x is rounded to bfloat16. A sum over a block of K is one chain of pairs in order, from zero, whatever the tile: its bits depend on no
  * other row. The instruction takes subnormals for zeros. */
-/* Where a tile's sums go to, as they are or added to what is there; and `fetch` panels that come later, fetched meanwhile. */
+/* Where a tile's sums go to, as they are or added to what is there; and `fetch` panels that come later, fetched meanwhile. Tiles of
+ * FL_BRAIN_ENDS add a bias and a residual, where these are not NULL, and do a relu, in registers. */
 typedef struct {
   float *to;
   int64_t ld;
   int add, fetch;
   const uint16_t *ahead;
+  const float *bias, *residual;
+  int64_t ldr;
+  int relu;
 } fl_brain_sums;
+#define FL_BRAIN_ENDS(m, panels) ((m) >= 4 && (panels) >= 3) /* with others it would be more code than it gains */
 /* A tile's rows, of which `runs` say where the terms are: pairs, each within one run. */
 typedef void (*fl_brain_fn)(const uint16_t *const *rows, const fl_run *runs, int64_t nruns, const uint16_t *b, int64_t stream,
                             const fl_brain_sums *s);
@@ -37,11 +42,19 @@ FL_INLINE FL_BRAIN_TARGET void fl_brain_tile(const int m, const int panels, cons
       }
     }
   }
-  FL_UNROLL for (int i = 0; i < m; i++)
-    FL_UNROLL for (int q = 0; q < panels; q++) {
-      float *to = s->to + i * s->ld + q * FL_PANEL;
-      _mm512_storeu_ps(to, s->add ? _mm512_add_ps(_mm512_loadu_ps(to), acc[i][q]) : acc[i][q]);
-    }
+#define FL_ALL(change) FL_UNROLL for (int i = 0; i < m; i++) FL_UNROLL for (int q = 0; q < panels; q++) change;
+  if (s->add)
+    FL_ALL(acc[i][q] = _mm512_add_ps(_mm512_loadu_ps(s->to + i * s->ld + q * FL_PANEL), acc[i][q]))
+  if (FL_BRAIN_ENDS(m, panels)) {
+    if (s->bias)
+      FL_ALL(acc[i][q] = _mm512_add_ps(acc[i][q], _mm512_loadu_ps(s->bias + q * FL_PANEL)))
+    if (s->residual)
+      FL_ALL(acc[i][q] = _mm512_add_ps(acc[i][q], _mm512_loadu_ps(s->residual + i * s->ldr + q * FL_PANEL)))
+    if (s->relu) /* NaN passes */
+      FL_ALL(acc[i][q] = _mm512_max_ps(_mm512_setzero_ps(), acc[i][q]))
+  }
+  FL_ALL(_mm512_storeu_ps(s->to + i * s->ld + q * FL_PANEL, acc[i][q]))
+#undef FL_ALL
 }
 
 #define FL_BRAIN(m, p)                                                                                                                   \
@@ -85,20 +98,29 @@ static void fl_half_pairs_rows(const fl_half_block *p, const uint16_t *const *ro
   for (int64_t j = 0; j < panels;) {
     const uint16_t *b = fl_half_at(p, p->first + j, k0, klen);
     const int64_t left = panels - j, count = fl_brain_panels(m, left);
-    const int whole = p->n - j * FL_PANEL >= count * FL_PANEL && !(ends && p->epilogue);
+    const fl_epilogue *e = ends ? p->epilogue : 0;
+    const int full = p->n - j * FL_PANEL >= count * FL_PANEL;
     /* Panels of a block of K are next to each other, a stream each: where one ends, no hardware foresees the next. Several rows hide
      * the time that it takes; each tile fetches some. */
     const int64_t some = m == 1 || left == count ? 0 : (count + tiles - 1) / tiles;
     for (int64_t tile = 0; tile < tiles; tile++) {
       const int64_t at = m * tile / tiles, height = m * (tile + 1) / tiles - at, later = count + tile * some;
       fl_brain_sums s = {.to = sums, .ld = count * FL_PANEL, .fetch = tile * some < count ? (int)some : 0, .ahead = b + later * stream};
+      const int finished = e && full && FL_BRAIN_ENDS(height, count), whole = full && (!e || finished);
       if (whole)
         s.to = p->c + (i0 + at) * p->ldc + j * FL_PANEL, s.ld = p->ldc, s.add = !begins;
-      else if (begins)
+      if (finished) {
+        s.bias = e->bias ? e->bias + j * FL_PANEL : 0;
+        s.residual = e->residual ? e->residual + (i0 + at) * e->ldr + j * FL_PANEL : 0;
+        s.ldr = e->ldr, s.relu = e->code == FL_RELU;
+      }
+      if (e && begins && e->residual)
         fl_half_draw(p, i0 + at, height, j * FL_PANEL, count * FL_PANEL);
       (count == 8 ? fl_brain_1x8 : fl_brains[count - 1][height])(rows + at, runs, nruns, b, stream, &s);
       if (!whole)
         fl_half_store(p, sums, count * FL_PANEL, i0 + at, height, j * FL_PANEL, begins, ends);
+      else if (finished)
+        fl_half_function(p, i0 + at, height, j * FL_PANEL, count * FL_PANEL);
     }
     j += count;
   }

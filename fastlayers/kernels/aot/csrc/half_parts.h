@@ -37,7 +37,10 @@ static int fl_has_brain(void) {
 static FL_BRAIN_TARGET void fl_brain_rows(const float *const *rows, int64_t m, int64_t k0, int64_t klen, int64_t padded, uint16_t *to) {
   for (int64_t i = 0; i < m; i++, to += FL_KC) {
     const float *x = rows[i] + k0;
-    for (int64_t t = 0; t < padded; t += 16) {
+    int64_t t = 0;
+    for (; t + 32 <= klen; t += 32)
+      _mm512_storeu_si512(to + t, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + t + 16), _mm512_loadu_ps(x + t)));
+    for (; t < padded; t += 16) {
       const int64_t left = klen - t;
       const __mmask16 some = left >= 16 ? 0xffff : left <= 0 ? 0 : (__mmask16)((1u << left) - 1);
       _mm256_storeu_si256((__m256i *)(to + t), (__m256i)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(some, x + t)));
@@ -69,48 +72,62 @@ static inline void fl_half_gather(const uint16_t *const *rows, int64_t m, const 
 
 /* ---- results ------------------------------------------------------------------------------------------------------------- */
 
-/* A block's sums [m][lds] into rows i0 .. i0 + m and up to lds columns from j0 on; bias, residual and function after the last one. */
-static void fl_half_store(const fl_half_block *p, const float *sums, int64_t lds, int64_t i0, int64_t m, int64_t j0, int begins, int ends) {
-  const int64_t cols = p->n - j0 < lds ? p->n - j0 : lds, whole = cols / VW * VW;
-  const fl_epilogue *e = ends ? p->epilogue : 0;
-  const float *bias = e && e->bias ? e->bias + j0 : 0;
+/* The function of an epilogue, unless it was applied with the rest. */
+static void fl_half_function(const fl_half_block *p, int64_t i0, int64_t m, int64_t j0, int64_t cols) {
+  const fl_epilogue *e = p->epilogue;
+  for (int64_t i = i0; i < i0 + m && e->code > FL_RELU; i++)
+    fl_f32_unary(e->code, e->a, e->b, p->c + i * p->ldc + j0, p->c + i * p->ldc + j0, cols);
+}
+
+/* Sums [m][lds] with the epilogue but its function, if that is not relu, into c; they may be c. */
+static void fl_half_finish(const float *sums, int64_t lds, int64_t m, int64_t cols, float *c, int64_t ldc, int add, const fl_epilogue *e,
+                           const float *bias, const float *residual) {
+  const int64_t whole = cols / VW * VW, ldr = residual ? e->ldr : 0;
   const int relu = e && e->code == FL_RELU;
-  for (int64_t i = 0; i < m; i++) {
-    const float *s = sums + i * lds, *residual = e && e->residual ? e->residual + (i0 + i) * e->ldr + j0 : 0;
-    float *c = p->c + (i0 + i) * p->ldc + j0;
+  const vf least = vset(relu ? 0 : -__builtin_inff()); /* NaN passes */
+  for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < whole; j += VW) {
-      vf v = vload(s + j);
-      if (!begins)
-        v = vload(c + j) + v;
+      vf v = vload(sums + i * lds + j);
+      if (add)
+        v = vload(c + i * ldc + j) + v;
       if (bias)
         v = v + vload(bias + j);
       if (residual)
-        v = v + vload(residual + j);
-      vstore(c + j, relu ? vmax(vset(0), v) : v); /* NaN passes */
+        v = v + vload(residual + i * ldr + j);
+      vstore(c + i * ldc + j, vmax(least, v));
     }
 #if VW == 16
-    if (whole < cols) {
-      const __mmask16 some = (__mmask16)((1u << (cols - whole)) - 1);
-      vf v = (vf)_mm512_maskz_loadu_ps(some, s + whole);
-      if (!begins)
-        v = (vf)_mm512_maskz_loadu_ps(some, c + whole) + v;
-      if (bias)
-        v = v + (vf)_mm512_maskz_loadu_ps(some, bias + whole);
-      if (residual)
-        v = v + (vf)_mm512_maskz_loadu_ps(some, residual + whole);
-      _mm512_mask_storeu_ps(c + whole, some, (__m512)(relu ? vmax(vset(0), v) : v));
-    }
+  const __mmask16 some = (__mmask16)((1u << (cols - whole)) - 1);
+  for (int64_t i = 0; i < m && some; i++) {
+    vf v = (vf)_mm512_maskz_loadu_ps(some, sums + i * lds + whole);
+    if (add)
+      v = (vf)_mm512_maskz_loadu_ps(some, c + i * ldc + whole) + v;
+    if (bias)
+      v = v + (vf)_mm512_maskz_loadu_ps(some, bias + whole);
+    if (residual)
+      v = v + (vf)_mm512_maskz_loadu_ps(some, residual + i * ldr + whole);
+    _mm512_mask_storeu_ps(c + i * ldc + whole, some, (__m512)vmax(least, v));
+  }
 #else
+  for (int64_t i = 0; i < m; i++)
     for (int64_t j = whole; j < cols; j++) {
-      float v = begins ? s[j] : c[j] + s[j];
+      float v = add ? c[i * ldc + j] + sums[i * lds + j] : sums[i * lds + j];
       if (bias)
         v = v + bias[j];
       if (residual)
-        v = v + residual[j];
-      c[j] = relu && 0 > v ? 0 : v;
+        v = v + residual[i * ldr + j];
+      c[i * ldc + j] = relu && 0 > v ? 0 : v;
     }
 #endif
-    if (e && e->code > FL_RELU)
-      fl_f32_unary(e->code, e->a, e->b, c, c, cols);
-  }
+}
+
+/* A block's sums [m][lds] into rows i0 .. i0 + m and up to lds columns from j0 on; bias, residual and function after the last one. */
+static void fl_half_store(const fl_half_block *p, float *sums, int64_t lds, int64_t i0, int64_t m, int64_t j0, int begins, int ends) {
+  const int64_t cols = p->n - j0 < lds ? p->n - j0 : lds, ldc = p->ldc;
+  const fl_epilogue *e = ends ? p->epilogue : 0;
+  const float *bias = e && e->bias ? e->bias + j0 : 0, *residual = e && e->residual ? e->residual + i0 * e->ldr + j0 : 0;
+  float *c = p->c + i0 * ldc + j0;
+  fl_half_finish(sums, lds, m, cols, c, ldc, !begins, e, bias, residual);
+  if (e)
+    fl_half_function(p, i0, m, j0, cols);
 }

@@ -17,6 +17,8 @@ _DIRECT = 0.0133  # a multiply-add of the direct convolution, outputs rounded up
 _ALONG, _ALONG_TOO = 1.1, 2.2  # or so many more outputs than there are, where these are few and vectors are along pixels,
 _PIXEL = 0.28  # and each of its inputs and outputs
 _HALF, _HALF_PIXEL = 0.0068, 0.2  # the same of a direct convolution that multiplies bfloat16
+# Groups of so many channels go sixteen channels at a time; the least part of their lanes and columns that must count.
+_MIXED = {4: 0.75, 8: 0.92}
 _PRODUCT = 0.0145  # a multiply-add of the product of transformed tiles,
 _INTO, _OUT = 0.21, 0.145  # and each of its inputs and outputs, with their transforms along two axes
 _INTO_LINE, _OUT_LINE = 0.21, 0.145  # or one
@@ -87,6 +89,10 @@ def half_pays(
         tile: what `choose` found.
     """
     o, c, kernel, taps = weight[0] // max(groups, 1), weight[1], tuple(weight[2:]), math.prod(weight[2:])
+    if groups > 1 and o == c in _MIXED and kernel[0] == 1 and not turned:
+        columns, least = out_shape_dhw[2], _MIXED[c]
+        whole = _whole(weight[0]) * min(-(-columns // 7) * 7, -(-columns // 8) * 8)
+        return out_shape_dhw[0] == 1 and weight[0] * columns >= least * whole
     if o < _PANEL or c * taps < (4 if taps > 1 else 2) * _PANEL or (groups > 1 and c < _PANEL):
         return False  # bound by reading and writing pixels
     if any((k - 1) * d > size for k, d, size in zip(kernel, dilation, out_shape_dhw, strict=True)):

@@ -47,6 +47,8 @@ PROBLEMS = [
     problem(64, 40, (1, 13, 11), (1, 1, 1), stride=2), problem(33, 18, (1, 5, 5), (1, 1, 1)),
     problem(40, 16, (1, 1, 1), (1, 1, 1)), problem(300, 20, (1, 3, 4), (1, 1, 1), pad=1),
     problem(64, 48, (1, 6, 6), (1, 3, 3), pad=1, groups=4), problem(34, 32, (1, 6, 7), (1, 5, 5), pad=2, groups=2, stride=2),
+    problem(48, 48, (1, 9, 14), (1, 3, 3), pad=1, groups=6), problem(40, 40, (1, 8, 13), (1, 3, 3), pad=1, groups=10, stride=2),
+    problem(64, 64, (1, 7, 15), (1, 3, 5), pad=1, groups=8, dilation=2), problem(32, 32, (1, 5, 8), (1, 3, 3), pad=1, groups=16),
     problem(8, 16, (5, 6, 7), (3, 3, 3), pad=1), problem(5, 19, (4, 3, 6), (2, 1, 3), pad=1, stride=2),
     problem(16, 32, (1, 1, 40), (1, 1, 5), pad=2, dilation=3), problem(20, 16, (1, 30, 32), (1, 3, 3), pad=1, batch=1),
     problem(6, 16, (1, 7, 7), (1, 3, 3), pad=2, mode=1), problem(4, 0, (1, 3, 3), (1, 3, 3), pad=1),
@@ -92,7 +94,8 @@ def test_convolutions_agree_with_the_reference(variant: str, half: int) -> None:
 
 def test_a_sample_has_the_same_bits_in_every_batch_and_with_any_threads(variant: str) -> None:
     for case, layout in itertools.product(
-        (problem(17, 40, (1, 19, 20), (1, 3, 3), pad=1, stride=2, batch=5),
+        (problem(48, 48, (1, 15, 14), (1, 3, 3), pad=1, groups=6, batch=5),
+         problem(17, 40, (1, 19, 20), (1, 3, 3), pad=1, stride=2, batch=5),
          problem(64, 100, (1, 9, 9), (1, 3, 3), pad=1, batch=5),
          problem(40, 36, (1, 9, 9), (1, 1, 1), stride=2, batch=5)), LAYOUTS
     ):  # fmt: skip
@@ -123,6 +126,11 @@ def test_nan_and_infinity_stay_where_they_are_read(variant: str, channels: int) 
             found = conv(case, layout, BRAIN)
             np.testing.assert_array_equal(np.isnan(found), np.isnan(want))
             np.testing.assert_array_equal(found[np.isinf(want)], want[np.isinf(want)])
+    case = problem(16, 16, (1, 8, 14), (1, 3, 3), pad=1, groups=2)
+    case.x[0, 3, 0, 4, 4], case.x[1, 9, 0, 7, 13] = np.nan, np.inf
+    found, want = conv(case, (True, True), BRAIN), wanted(case, BRAIN)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(want))
+    np.testing.assert_array_equal(np.isinf(found), np.isinf(want))
     case = problem(channels, 17, (1, 5, 5), (1, 3, 3), pad=1)
     case.weight[3, 0, 0, 1, 1], case.weight[16, 0, 0, 0, 0] = np.nan, np.inf
     found, want = conv(case, (True, True), BRAIN), wanted(case, BRAIN)

@@ -12,6 +12,7 @@ cdef struct Blocks:
     int64_t many             # results of a channel of the input; more than one where channels are last alone
     bint last                # are the channels last?
     int64_t mix              # channels of a group, of which each result has all: 2, 4 or 8; 0: depthwise
+    bint pairs               # of those: is w in bfloat16, [block][taps][pairs of channels][16][2]?
     int64_t size[2]          # height and width, as below
     int64_t out_size[2]
     int64_t kernel[2]

@@ -23,7 +23,7 @@ cdef void plan_blocks(Blocks *job, int64_t images, bint residual) noexcept nogil
     cdef int64_t tall = (job.kernel[0] - 1) * job.dilation[0] + 1, pixels
     if job.mix:
         wide = max(wide, (job.out_size[1] + MORE - 1) * job.stride[1] + (job.kernel[1] - 1) * job.dilation[1] + 1)
-    p.band_row, p.mix, p.many = wide * FL_PANEL, job.mix, job.many
+    p.band_row, p.mix, p.many = wide * FL_PANEL, job.mix + (FL_PANEL if job.pairs else 0), job.many
     p.left, p.w = job.before[1], job.size[1]
     p.kh, p.kw, p.step = job.kernel[0], job.kernel[1], job.stride[1]
     p.row_step, p.tap_step, p.down = job.dilation[0] * p.band_row, job.dilation[1] * FL_PANEL, job.stride[0] * p.band_row
@@ -67,7 +67,7 @@ cdef void blocks_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef float *out
     p.lanes, p.rows = min(<int64_t>FL_PANEL, c - first), min(job.rows, job.out_size[0] - oh)
     p.band = <float *>scratch
-    p.weight, p.bias = job.w + first * p.kh * p.kw * max(job.mix, <int64_t>1), job.bias + first
+    p.weight, p.bias = job.w + first * p.kh * p.kw * max(job.mix, <int64_t>1) // (2 if job.pairs else 1), job.bias + first
     # Input rows y .. y + h - 1 are in the band.
     p.band_rows = (p.rows - 1) * job.stride[0] + (p.kh - 1) * job.dilation[0] + 1
     y = oh * job.stride[0] - job.before[0]

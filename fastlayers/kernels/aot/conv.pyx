@@ -35,6 +35,7 @@ from ._swapped cimport dense, plan_swapped, plan_taps, rows_that_fill, swapped, 
 from .gemm cimport columns_size, pack_all, panels_size
 
 from ...errors import ArgumentError
+from ..halves import rounded as rounded_weights
 from ..table import HALVES
 
 cnp.import_array()
@@ -146,7 +147,19 @@ def conv_half_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilat
         for g in range(groups):
             pack_halves(half, packed.panels.data + g * size, packed.og, packed.k, packed.halves + g * each)
     packed.half, packed.panels, packed.rows, packed.owner = half, None, NULL, None
+    if packed.mixed != NULL:
+        release(packed.mixed)
+        packed.mixed = pairs_mixed(weight__oidhw, packed.k) if half == FL_BRAIN else NULL
     return packed
+
+
+cdef float *pairs_mixed(weight, int64_t k) except? NULL:
+    """What `pack_mixed` makes, in bfloat16, neighbouring channels of a lane next to each other."""
+    o, whole = weight.shape[0], panels_size(weight.shape[0], 1)
+    lanes = np.zeros((whole, k), np.uint16)
+    lanes[:o] = (rounded_weights(weight, FL_BRAIN).view(np.uint32) >> 16).transpose(0, 2, 3, 4, 1).reshape(o, k)
+    lanes = np.ascontiguousarray(lanes.reshape(whole // FL_PANEL, FL_PANEL, k // 2, 2).transpose(0, 2, 1, 3))
+    return copied(lanes.view(np.float32), "conv_half_pack")
 
 
 cdef int pack_mixed(PackedConv packed, cnp.ndarray weight__oidhw, cnp.ndarray bias__o) except -1:
@@ -364,7 +377,7 @@ cdef inline int64_t even_up(int64_t n, int64_t of) noexcept nogil:
 cdef void plan_mixed(Job *job, PackedConv packed, int64_t images, bint residual) noexcept nogil:
     cdef Blocks *p = &job.blocks
     cdef int axis
-    p.level, p.channels, p.last, p.mix = job.band.level, job.band.channels, job.band.last, job.band.ig
+    p.level, p.channels, p.last, p.mix, p.pairs = job.band.level, job.band.channels, job.band.last, job.band.ig, job.half != 0
     p.code, p.a, p.b, p.w, p.bias = job.epilogue.code, job.epilogue.a, job.epilogue.b, packed.mixed, packed.mixed_bias
     for axis in range(2):
         p.size[axis], p.out_size[axis], p.before[axis] = job.band.size[1 + axis], job.out_size[1 + axis], job.band.before[1 + axis]
@@ -396,7 +409,7 @@ cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     job.epilogue.code, job.epilogue.a, job.epilogue.b = activation
     job.half = packed.half
     job.pairs = job.k != job.band.ig and job.band.level.halves.native(job.half) != 0
-    job.blocked = not job.half and by_blocks(job, packed)
+    job.blocked = by_blocks(job, packed) and (not job.half or job.band.level.halves.native(job.half) > 1)
     if job.blocked:
         plan_mixed(job, packed, images, residual)
         return 0

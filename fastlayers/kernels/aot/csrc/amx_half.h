@@ -17,7 +17,7 @@ FL_AMX_GROUPS(fl_amx_half, 1)
 
 static const fl_halves *fl_amx_halves_below; /* the level's own, without tiles */
 
-static int fl_amx_half_native(int kind) { return kind == FL_BRAIN; }
+static int fl_amx_half_native(int kind) { return kind == FL_BRAIN && fl_amx_halves_below->native(kind) ? 2 : kind == FL_BRAIN; }
 
 /* As the instruction of AVX512-BF16, which every processor with these tiles has; not all that emulate them. */
 static void fl_amx_half_round(const float *x, int64_t n, uint16_t *to) {

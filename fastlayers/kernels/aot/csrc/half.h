@@ -209,7 +209,7 @@ static void fl_half_product(const fl_half_block *p) {
 static void fl_half_end(int *tiles) { (void)tiles; } /* none to release */
 
 #if VW == 16
-static int fl_half_native(int kind) { return kind == FL_BRAIN && fl_has_brain(); }
+static int fl_half_native(int kind) { return kind == FL_BRAIN && fl_has_brain() ? 2 : 0; }
 static FL_BRAIN_TARGET void fl_half_round(const float *x, int64_t n, uint16_t *to) {
   for (int64_t t = 0; t < n; t += 16) {
     const __mmask16 some = n - t >= 16 ? 0xffff : (__mmask16)((1u << (n - t)) - 1);

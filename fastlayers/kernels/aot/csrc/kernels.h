@@ -104,7 +104,8 @@ typedef struct {
 typedef struct fl_halves {
   void (*block)(const fl_half_block *p);
   void (*end)(int *tiles); /* after the last one of a thread's calls in a row */
-  int (*native)(int kind); /* whether the processor multiplies what is stored so: x is rounded then, and may come as `pairs` */
+  int (*native)(int kind); /* whether the processor multiplies what is stored so: x is rounded then, and may come as `pairs`;
+                              * 2: fl_dw_block's mixed groups too */
   void (*round)(const float *x, int64_t n, uint16_t *to); /* to bfloat16, subnormals to 0; of a level that is native */
   /* one panel of a block of K from floats [klen][16], rounded to nearest, ties to even */
   void (*pack)(int kind, const float *panel, int64_t klen, uint16_t *to);
@@ -258,8 +259,9 @@ typedef struct {
  * o * step * 16 + u * tap_step + i] + bias[i] + residual[y, o, i]), with an activation of at most FL_CLIP. The band is made first:
  * band_rows rows of band_row floats, sixteen a pixel, of which h rows from `top` on hold w pixels of x from `left` on, the rest 0.
  * With `mix`, 2, 4 or 8: of groups of so many channels, weight[r, u, t, i] times channel t of i's group; down and row_step are
- * multiples of band_row, in which there is room for what 7 outputs more would read. With `many` above 1 a pixel of x has `held`
- * channels, each for so many results: lane i of the band is channel (skip + i) / many. */
+ * multiples of band_row, in which there is room for what 7 outputs more would read. 16 more than these: weights are in bfloat16, [kh][kw]
+ * [pairs of a group's channels][16][2]; for levels whose `halves` are native by 2. With `many` above 1 a pixel of x has `held` channels,
+ * each for so many results: lane i of the band is channel (skip + i) / many. */
 typedef struct {
   const float *x;              /* rows of pixels with strides x_row and x_pixel, each of `lanes` channels, at most 16 */
   int64_t x_row, x_pixel, lanes;

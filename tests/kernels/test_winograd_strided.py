@@ -21,7 +21,10 @@ from .space import reference as direct
 from .test_winograd import LAYOUTS, run
 
 # Kernel, stride and tile; a depth that is no part of the plane's tiles may have a stride too.
-FORMS = (((1, 3, 3), (1, 2, 2), 4), ((3, 3, 3), (2, 2, 2), 4), ((3, 3, 3), (3, 1, 1), 4), ((2, 1, 3), (2, 1, 1), 6))
+FORMS = (
+    ((1, 3, 3), (1, 2, 2), 4), ((3, 3, 3), (2, 2, 2), 4),
+    *(pytest.param(*form, marks=pytest.mark.exhaustive) for form in (((3, 3, 3), (3, 1, 1), 4), ((2, 1, 3), (2, 1, 1), 6))),
+)  # fmt: skip
 EACH = pytest.mark.parametrize(("kernel", "stride", "tile"), FORMS, ids=lambda v: str(v).replace(", ", "x").strip("()"))
 TOLERANCE = 1e-5  # of the largest output; the worst in this file is 2.6e-6
 # x, channels of the result, groups, pads of all axes

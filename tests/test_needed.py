@@ -109,7 +109,7 @@ def test_a_network_brings_its_operators_and_kernels_alone(tmp_path: Path) -> Non
     for package, names in CORE.items():
         assert {name for name in ours.get(package, ()) if not name.startswith("onnx.")} <= names, package
     assert not ours["formats"] & {f"onnx.{name}" for name in ("contrib", "domains", "quantized")}
-    wanted = {"fold", "conv_separable", "activation", "layout", "linear", "conv_direct", "residual"}
+    wanted = {"fold", "conv_separable", "activation", "layout", "linear", "conv_direct", "repeated", "residual"}
     assert {name for name in ours["passes"] if not name.startswith("_")} <= wanted
     assert not {name for name in others if name.startswith((*HEAVY, "json"))}
 

@@ -16,7 +16,7 @@ import numpy as np
 from .. import _log
 from .._lazy import imported
 from ..ir.graph import Graph
-from ..operators import UNDECIDED, Spec, Traits, traits_of
+from ..operators import Spec, Traits, traits_of
 from . import fold
 from ._net import Net
 
@@ -67,7 +67,7 @@ PASSES = (
     Pass("residual", "Add Sum", lambda t: "residual" in t.epilogue),
     _ACTIVATIONS,
     Pass("layout", ("AveragePool", lambda t: t.layout is not None and t.layout.kind == "free")),
-    Pass("repeated", lambda t: t is not UNDECIDED, least=2),
+    Pass("repeated", lambda t: not t.volatile, least=2),
     Pass("elementwise", lambda t: t.elementwise, least=3),
 )
 

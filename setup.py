@@ -56,13 +56,14 @@ DIRECTIVES = {
 # Driver modules that compute something themselves, the same at every level; all others only loop over blocks, and -O3 makes some
 # of them three times as large.
 COMPUTING = {"argmax", "ordering", "pool_places", "suppression"}
-# Of those that compute, the ones of many types, and weights for Winograd: as fast without -O3's other copies of loops, at two thirds of
-# the size.
+# Of those that compute, the ones of many types, and weights for Winograd: as fast without -O3's other copies of loops, at two
+# thirds of the size.
 VECTORIZED = {"binary", "functions", "indexing", "winograd"}
-# What binds, checks and packs, once for many runs, or answers Python, and drivers whose loops are the levels': as short as it can be.
+# What binds, checks and packs, once for many runs, or answers Python, and drivers whose loops are the levels': as short as it
+# can be.
 SHORT = {
-    "_fit", "_plan", "_step", "attention", "conv", "conv_transpose", "depthwise", "grid", "linear_attention", "matmul", "movement",
-    "qconv", "recurrent", "run", "scores",
+    "_fit", "_plan", "_step", "attention", "conv", "conv_transpose", "depthwise", "grid", "linear_attention", "matmul",
+    "movement", "qconv", "recurrent", "run", "scores",
 }  # fmt: skip
 # C that a driver module needs besides what Cython makes of it.
 ALSO = {"_engine": ["pool.c", "lockstep.c", "memory.c"]}

@@ -81,7 +81,8 @@ def test_parts_of_a_network_that_never_ran(path: str) -> None:
     model = fl.load(path)
     assert [part.note for part in parts(model._main)] == ["(not run)"] * 4
     model(np.ones((1, 64), np.float32), 2)
-    assert [part.depth for part in parts(model._main)] == [0, 0, 1, 0, 0]  # the body of the loop after it, which waits for no sizes
+    # The loop waits for no sizes: it comes before NonZero, and its body after it.
+    assert [part.depth for part in parts(model._main)] == [0, 0, 1, 0, 0]
 
 
 def test_names_are_cut_with_a_mark() -> None:

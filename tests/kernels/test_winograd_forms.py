@@ -194,7 +194,7 @@ def test_slices_that_see_nothing_but_padding(variant: str, tile: int) -> None:
                 np.testing.assert_array_equal(y[:, :, z], np.broadcast_to(bias.reshape(20, 1, 1), y[:, :, z].shape))
     case = random_problem(np.random.default_rng(2), (2, 70, 1, 12, 13), (33, 70, 3, 3, 3), pads=(1, 1, 1, 1, 1, 1))
     flat = case._replace(weight=np.ascontiguousarray(case.weight[:, :, 1:2]), pads=(0, 0, 1, 1, 1, 1))
-    if "reference" in variant:
+    if "aot" not in variant:  # others compute volumes directly
         close(run(tile, case), run(tile, flat), (3, 3, 3), tile)
     else:
         np.testing.assert_array_equal(bits(run(tile, case)), bits(run(tile, flat)))

@@ -195,12 +195,19 @@ def accuracy(folder: Path, names: Sequence[str], path: Path | None, missing: boo
 
 def errors_line(row: Mapping[str, Any]) -> str:
     """The errors of a network in words: worst and rms, ours and ONNX Runtime's, and how many times theirs ours are."""
-    cells = "  ".join(f"{row[name]['worst']:8.1e} {row[name]['rms']:8.1e}" for name in ("onnxruntime", "default", "strict"))
+    cells = "  ".join(
+        " ".join(_error(row[name][kind]) for kind in ("worst", "rms")) for name in ("onnxruntime", "default", "strict")
+    )
     times = " ".join(
         "    -" if row[f"{name}_ratio"] is None else f"{row[f'{name}_ratio']:5.2f}" for name in ("default", "strict")
     )
     far = "" if row["near"] else "  far from all: badly conditioned, or integers hang on last bits"
     return f"{row['network']:50} {cells}  {times}{far}"
+
+
+def _error(share: float | None) -> str:
+    """An error; a file has none for those that are infinite, or no numbers."""
+    return f"{'-':>8}" if share is None else f"{share:8.1e}"
 
 
 # ---- what a file says ---------------------------------------------------------------------------------------------------

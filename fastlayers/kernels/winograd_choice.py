@@ -38,6 +38,8 @@ _MOVE, _TURN = 0.2, 0.15
 # Winograd must be expected to be faster by this factor: its weights take 1.8 or 4 times the memory, and its errors are greater.
 # Weights that are packed for one call are in memory no longer than that, and further calls with them gain more (eager-plans).
 _GAIN, _GAIN_ONCE = 1.15, 0.95
+# With a stride of 2 they take 4 times the memory and gain less, a fifth on 14x14 for 7 MB: from so many pairs of channels on.
+_GAIN_STRIDED, _STRIDED_PAIRS = 1.3, 2**15
 
 
 def choose(
@@ -63,8 +65,9 @@ def choose(
     c, o = channels_in // max(groups, 1), channels_out // max(groups, 1)
     if c < _FEWEST or min(*out_shape_dhw, o) < 1:
         return 0
+    gain = _GAIN_ONCE if packs else _GAIN_STRIDED if max(stride[1:]) > 1 and c * o >= _STRIDED_PAIRS else _GAIN
     times = {
-        tile: (_GAIN_ONCE if packs else _GAIN) * _winograd(out_shape_dhw, c, o, kernel, tile, groups, stride)
+        tile: gain * _winograd(out_shape_dhw, c, o, kernel, tile, groups, stride)
         + (_packing(kernel, tile, c * o, stride) if packs else 0)
         for tile in tiles_of(kernel, stride)
     }

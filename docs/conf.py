@@ -104,7 +104,14 @@ def commands() -> str:
     return "\n".join(parts) + "\n"
 
 
-MADE = {"reference/operators-table": operators_table, "reference/commands": commands}
+def layers() -> str:
+    """Every layer and function, from the docstrings."""
+    import make_layers
+
+    return make_layers.page()
+
+
+MADE = {"layers": layers, "reference/operators-table": operators_table, "reference/commands": commands}
 
 
 def outside(text: str, page: Path) -> str:

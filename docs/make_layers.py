@@ -1,28 +1,19 @@
-"""Writes layers.md: every layer and function with its formula and shapes, from the docstrings.
-
-    python docs/make_layers.py [--check]
-
-`--check` writes nothing and fails if the page is not what the docstrings say.
-"""
+"""Page of every layer and function with its formula and shapes, from the docstrings: conf.py writes it when the site is built."""
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import inspect
 import pkgutil
 import re
-import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import fastlayers as fl
 
-PAGE = Path(__file__).with_name("layers.md")
 HEAD = """# Layers and functions
 
-Made from the docstrings by `python docs/make_layers.py`. Every layer has torch's name, arguments and defaults where torch has the
+Every layer has torch's name, arguments and defaults where torch has the
 layer; `Tensors` says what `load_state_dict` takes, and what `load_keras` takes where Keras has the like. Results are float32
 unless said; every layer and function takes the symbolic values of `fl.graph` as well as arrays: so `fl.compile` records them.
 """
@@ -125,16 +116,3 @@ def page() -> str:
                     text += "\n\n**Call** `" + signature(call, "layer") + "`: " + body(call.__doc__ or "")
                 parts.append(f"#### {prefix}{signature(value, name)}\n\n{text}")
     return HEAD + "\n".join(contents) + "\n\n" + "\n\n".join(parts) + "\n"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--check", action="store_true", help="fail if the page is not up to date")
-    if not parser.parse_args().check:
-        PAGE.write_text(page(), encoding="utf-8")
-    elif PAGE.read_text(encoding="utf-8") != page():
-        sys.exit("docs/layers.md is not what the docstrings say: run python docs/make_layers.py")
-
-
-if __name__ == "__main__":
-    main()

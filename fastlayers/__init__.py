@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from . import _forks as _forks  # from here on forks wait for what is imported
 from ._lazy import by_name, exports
-from ._moved import install as _install
+from ._version import __version__
 from .errors import (
     ArgumentError,
     DeviceError,
@@ -20,9 +20,6 @@ from .errors import (
 )
 from .layers.homes import HOMES as _LAYERS
 from .threads import get_num_threads, set_num_threads
-
-__version__ = "0.1.0"
-_install()
 
 # What a process does not use it does not wait for: layers, whole networks, and the kernels of both come when they are asked for.
 _HOMES = {

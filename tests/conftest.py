@@ -22,6 +22,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.kernels import dispatch
+from fastlayers.kernels.table import KERNELS
 
 from . import each
 
@@ -64,6 +65,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if any("variant" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")):
         return
     without = {name for mark in metafunc.definition.iter_markers("without") for name in mark.args}
+    # A module that is named after a file of kernels, none of which the variant has, would test the reference once more.
+    file = metafunc.module.__name__.rpartition(".")[2].removeprefix("test_")
+    homes = [item.variants for item in KERNELS if item.file == file]
+    without |= {name for name in ("jit", "cuda") if homes and not any(name in home for home in homes)}
     later = {name for mark in metafunc.definition.iter_markers("later") for name in mark.args}
     every = metafunc.config.option.markexpr != DEFAULT
     params = [item for item in variants(every) if named(item) not in without and (every or named(item) not in later)]

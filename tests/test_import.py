@@ -102,10 +102,10 @@ def test_the_version_is_said_in_one_place() -> None:
     import fastlayers
 
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert 'dynamic = ["version"]' in text and 'version = { attr = "fastlayers.__version__" }' in text
+    assert 'dynamic = ["version"]' in text and 'version = { attr = "fastlayers._version.__version__" }' in text
     for path in (ROOT / "pyproject.toml", ROOT / "setup.py", *(ROOT / "fastlayers").rglob("*.py")):
         said = path.read_text(encoding="utf-8").count(f'"{fastlayers.__version__}"')
-        assert said == (path == ROOT / "fastlayers" / "__init__.py"), path
+        assert said == (path == ROOT / "fastlayers" / "_version.py"), path
 
 
 def test_commands_for_optional_parts_name_what_they_need() -> None:

@@ -47,11 +47,11 @@ PLAIN = frozenset(
 
 # Where kernels are implemented; a variant without a kernel runs the reference's.
 _ALL = ("reference", "aot", "jit", "cuda")
-# Not on GPUs: quantized values, grids, and trees, whose branches differ from one thread to the next.
-_NUMBA = ("reference", "aot", "jit")
-# Nor under Numba, where NumPy's own loops are as fast.
-_HOST = ("reference", "aot")
+# Not in Numba: convolution, pooling, recurrent layers, attention, products, normalization, activations and movement are compiled
+# there; for what is rarer, or as fast in NumPy's own loops, a machine without the engine runs the reference.
 _NOT_JIT = ("reference", "aot", "cuda")
+# Nor on GPUs: quantized values, grids, and trees, whose branches differ from one thread to the next.
+_HOST = ("reference", "aot")
 
 
 class Kernel(NamedTuple):
@@ -134,15 +134,16 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("sum_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "factor", "channels_last")),
     Kernel("lp_pool", "pooling", ("x", "out", "kernel", "stride", "dilation", "pads", "p", "norm", "channels_last")),
     Kernel("adaptive_pool", "adaptive", ("x", "out", "op", "channels_last")),
-    Kernel("time_pool", "time_pooling", ("x", "lengths__n", "mask__nt", "out__nc", "op", "batch_first")),
-    Kernel("resize_pack", "resize", ("axes", "size")),
-    Kernel("resize", "resize", ("x__odhwi", "packed", "out__odhwi")),
-    Kernel("grid_sample", "grid", ("x__ncp", "grid__nor", "out__nco", "size", "mode", "border", "aligned"), variants=_NUMBA),
-    Kernel("roi_pool", "regions", ("x", "boxes__k5", "out", "scale", "channels_last")),
+    Kernel("time_pool", "time_pooling", ("x", "lengths__n", "mask__nt", "out__nc", "op", "batch_first"), variants=_NOT_JIT),
+    Kernel("resize_pack", "resize", ("axes", "size"), variants=_NOT_JIT),
+    Kernel("resize", "resize", ("x__odhwi", "packed", "out__odhwi"), variants=_NOT_JIT),
+    Kernel("grid_sample", "grid", ("x__ncp", "grid__nor", "out__nco", "size", "mode", "border", "aligned"), variants=_HOST),
+    Kernel("roi_pool", "regions", ("x", "boxes__k5", "out", "scale", "channels_last"), variants=_NOT_JIT),
     Kernel(
         "roi_align",
         "regions",
         ("x", "boxes__k4", "images__k", "out", "scale", "offset", "least", "samples", "op", "channels_last"),
+        variants=_NOT_JIT,
     ),
     Kernel(
         "suppress",
@@ -184,18 +185,19 @@ KERNELS: tuple[Kernel, ...] = (
         "attention_weights",
         "scores",
         ("x__bhqk", "mask__bhqk", "lengths__b", "scores__bhqk", "out__bhqk", "scale", "causal", "offset", "empty"),
+        variants=_NOT_JIT,
     ),
-    Kernel("rotary", "rotary", ("x__botid", "cos__btr", "sin__btr", "out__botid", "interleaved")),
+    Kernel("rotary", "rotary", ("x__botid", "cos__btr", "sin__btr", "out__botid", "interleaved"), variants=_NOT_JIT),
     Kernel(
         "linear_attention",
         "linear_attention",
         ("q__btx", "k__bty", "v__btz", "past__bgde", "gate__btw", "beta__btv", "out__bto", "state__bgde", "scale"),
-        variants=_NUMBA,
+        variants=_HOST,
     ),
     Kernel("fft_pack", "fft", ("size", "op", "scale"), variants=_HOST),
     Kernel("fft", "fft", ("x__bl", "packed", "window__n", "out__bfo", "stride"), variants=_HOST),
     Kernel("overlap_add", "fft", ("x__bfn", "window__n", "out__bl", "stride", "offset", "norm"), variants=_HOST),
-    Kernel("additive_scores", "scores", ("q__bqu", "k__bku", "scale__u", "out__bqk")),
+    Kernel("additive_scores", "scores", ("q__bqu", "k__bku", "scale__u", "out__bqk"), variants=_NOT_JIT),
     Kernel("transpose", "layout", ("x__brc", "out__bcr")),
     Kernel("copy", "movement", ("x", "out", "shape", "x_offset", "x_strides", "out_offset", "out_strides", "itemsize")),
     Kernel("gather", "movement", ("x__oni", "indices__m", "out__omi", "itemsize")),
@@ -216,41 +218,41 @@ KERNELS: tuple[Kernel, ...] = (
         "tree_ensemble_pack",
         "trees",
         ("roots", "feature", "split", "modes", "yes", "no", "missing", "members", "starts", "targets", "weight", "size"),
-        variants=_NUMBA,
+        variants=_HOST,
     ),
-    Kernel("tree_ensemble", "trees", ("x__mk", "packed", "base__n", "out__mn", "op"), variants=_NUMBA),
+    Kernel("tree_ensemble", "trees", ("x__mk", "packed", "base__n", "out__mn", "op"), variants=_HOST),
     Kernel(
         "tree_log_prob",
         "tree",
         ("x__bd", "weight__md", "bias__m", "targets__b", "starts__s", "points__p", "codes__p", "out__b"),
-        variants=_NUMBA,
+        variants=_HOST,
     ),
-    Kernel("tree_distribution", "tree", ("x__bm", "order__m", "left__m", "right__m", "out__bn"), variants=_NUMBA),
+    Kernel("tree_distribution", "tree", ("x__bm", "order__m", "left__m", "right__m", "out__bn"), variants=_HOST),
     Kernel(
         "tree_argmax",
         "tree",
         ("x__bd", "weight__md", "bias__m", "order__m", "left__m", "right__m", "ids__b", "out__b", "depth"),
         ("ids", "out"),
-        variants=_NUMBA,
+        variants=_HOST,
     ),
     Kernel(
         "qconv_pack",
         "qconv",
         ("weight__oidhw", "zero__o", "factor__o", "bias__o", "shift__o", "stride", "dilation", "groups"),
-        variants=_NUMBA,
+        variants=_HOST,
     ),
     Kernel(
         "qconv",
         "qconv",
         ("x", "packed", "x_zero", "x_scale", "out", "pads", "x_last", "out_last", "source", "target", "value"),
-        variants=_NUMBA,
+        variants=_HOST,
     ),
-    Kernel("quantize", "quantize", ("x__oci", "step__c", "zero__c", "out__oci", "target"), variants=_NUMBA),
-    Kernel("dequantize", "quantize", ("x__oci", "step__c", "zero__c", "out__oci", "source"), variants=_NUMBA),
-    Kernel("dynamic_quantize", "quantize", ("x", "out", "step", "zero"), ("out", "step", "zero"), variants=_NUMBA),
-    Kernel("lookup", "quantize", ("x", "table", "out"), variants=_NUMBA),
-    Kernel("qbinary", "quantize", ("a__omi", "b__omi", "out__omi", "op", "options"), variants=_NUMBA),
-    Kernel("qpool", "quantize", ("x", "out", "kernel", "stride", "dilation", "pads", "op", "source", "options"), variants=_NUMBA),
+    Kernel("quantize", "quantize", ("x__oci", "step__c", "zero__c", "out__oci", "target"), variants=_HOST),
+    Kernel("dequantize", "quantize", ("x__oci", "step__c", "zero__c", "out__oci", "source"), variants=_HOST),
+    Kernel("dynamic_quantize", "quantize", ("x", "out", "step", "zero"), ("out", "step", "zero"), variants=_HOST),
+    Kernel("lookup", "quantize", ("x", "table", "out"), variants=_HOST),
+    Kernel("qbinary", "quantize", ("a__omi", "b__omi", "out__omi", "op", "options"), variants=_HOST),
+    Kernel("qpool", "quantize", ("x", "out", "kernel", "stride", "dilation", "pads", "op", "source", "options"), variants=_HOST),
     Kernel("pad", "padding", ("x__odhwi", "out__odhwi", "pads", "mode", "value")),
 )
 

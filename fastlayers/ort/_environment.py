@@ -59,7 +59,7 @@ def get_version_string() -> str:
 
 def get_build_info() -> str:
     """Which fastlayers it is."""
-    from .. import __version__
+    from .._version import __version__
 
     return f"ORT Build Info: fastlayers {__version__} in place of onnxruntime {VERSION}"
 
@@ -151,7 +151,8 @@ def print_debug_info() -> None:
     """Prints versions and the machine."""
     import platform
 
-    from .. import __version__, kernels
+    from .. import kernels
+    from .._version import __version__
 
     print(f"fastlayers {__version__} in place of onnxruntime {VERSION}", f"kernels: {kernels.current()}", sep="\n")
     print(f"platform: {platform.platform()}", f"Python: {sys.version}", f"numpy: {np.__version__}", sep="\n")

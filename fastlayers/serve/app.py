@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from .. import __version__
+from .._version import __version__
 from ..errors import Error
 from . import logs
 from .body import Bodies, Gone

@@ -10,11 +10,10 @@ import pytest
 pytest.importorskip("numba")
 pytestmark = pytest.mark.jit
 
-from fastlayers.kernels.jit._mix import put_number  # noqa: E402
 from fastlayers.kernels.jit._njit import call, emitted, inner, kernel  # noqa: E402
 from fastlayers.kernels.jit._records import Int, Real  # noqa: E402
 from fastlayers.kernels.jit._threads import address  # noqa: E402
-from fastlayers.kernels.jit._vector import Emit, V  # noqa: E402
+from fastlayers.kernels.jit._vector import Emit, Float, V  # noqa: E402
 from fastlayers.kernels.records import type_of  # noqa: E402
 
 
@@ -35,6 +34,11 @@ class Plan(NamedTuple):
 def _put(e: Emit, to: V, share: Share) -> None:
     e.store(to, share.of)
     e.store(e.at(to, 2), share.number)
+
+
+@emitted
+def put_number(e: Emit, place: V, index: V, value: Float) -> None:
+    e.store(e.at(place, index), value)
 
 
 @inner

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 __all__ = [
-    "IDENTITY", "NOTHING", "Act", "Axes", "Columns", "End", "Filter", "Image", "Int", "Lines", "Mask", "Panels", "Place", "Real",
+    "IDENTITY", "NOTHING", "Act", "Axes", "Columns", "End", "Filter", "Image", "Int", "Lines", "Mask", "Panels", "Real",
     "Rows", "Space", "Span", "Steps", "Sums", "Taps",
 ]  # fmt: skip
 
@@ -164,13 +164,3 @@ class Steps(NamedTuple):
 
     count: Int
     step: Int
-
-
-class Place(NamedTuple):
-    """Rows of pixels, floats from a row (`line`) and from a pixel to the next."""
-
-    at: Int
-    line: Int
-    pixel: Int
-    rows: Int
-    cols: Int
